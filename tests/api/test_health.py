@@ -1,4 +1,4 @@
-"""Is it alive, and can it work."""
+"""Liveness and readiness, and the alert that a standstill raises."""
 
 from datetime import timedelta
 from typing import Any
@@ -6,11 +6,15 @@ from typing import Any
 import pytest
 from django.test import Client
 from pymongo import MongoClient
+from pymongo.errors import AutoReconnect
 
 from api import health
 from delivery import heartbeats, sweeper
 from domain.time import utc_now
+from monitoring import alert_rules, alerts
 from notifyproject.db.collections import collection
+
+pytestmark = pytest.mark.usefixtures("db", "broker")
 
 
 def test_a_process_that_answers_is_alive(db: None) -> None:
@@ -58,3 +62,38 @@ def test_without_the_store_it_is_not_ready(db: None, monkeypatch: pytest.MonkeyP
     assert (answer.status_code, answer.json()["status"]) == (503, "not ready")
     assert answer.json()["mongodb"]["ok"] is False
     nowhere.close()
+
+
+@pytest.fixture
+def _the_shipped_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    collection("alert_rules").delete_many({})
+    alert_rules.add_missing_rules()
+    monkeypatch.setattr(health, "_standstill_alert", health._StandstillAlert())
+
+
+def open_kinds() -> list[str]:
+    return [one["kind"] for one in collection("incidents").find({"is_open": True})]
+
+
+@pytest.mark.usefixtures("_the_shipped_rules")
+def test_a_missing_sweep_opens_an_incident() -> None:
+    assert Client().get("/readyz").json()["status"] == "degraded"
+    assert open_kinds() == ["sweep_overdue"]
+
+
+@pytest.mark.usefixtures("_the_shipped_rules")
+def test_it_is_raised_twice_a_minute_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[object] = []
+    monkeypatch.setattr(alerts, "evaluate_stalled", lambda **_: looks.append(_))
+    for _ in range(5):
+        Client().get("/readyz")
+    assert len(looks) == 1
+
+
+@pytest.mark.usefixtures("_the_shipped_rules")
+def test_it_never_keeps_the_answer_from_being_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(**_: object) -> int:
+        raise AutoReconnect("gone")
+
+    monkeypatch.setattr(alerts, "evaluate_stalled", broken)
+    assert Client().get("/readyz").status_code == 200

@@ -1,12 +1,16 @@
-"""What a look at an unsubscribe link, its button, and a mail program's POST do."""
+"""Unsubscribe links: the page, its button, one-click POSTs, errors and languages."""
 
+import logging
+import re
 from typing import Any
 
 import pytest
 from django.test import Client
+from pymongo.errors import NetworkTimeout
 
 from domain.time import utc_now
 from notifyproject.db.collections import collection
+from privacy import unsubscribe
 from recipients.models import SuppressionReason
 from recipients.queries import find_suppressed
 from tests.support.clients.unsubscribe import ADA, actions, heading, link
@@ -14,7 +18,9 @@ from tests.support.factories import notifications as factories
 
 pytestmark = pytest.mark.usefixtures("db")
 
+
 PAIR = ("email", ADA)
+
 ONE_CLICK = {"List-Unsubscribe": "One-Click"}
 
 
@@ -30,9 +36,6 @@ def stored() -> list[dict[str, Any]]:
 
 def is_held_back() -> bool:
     return PAIR in find_suppressed([PAIR], now=utc_now())
-
-
-# Looking.
 
 
 @pytest.mark.parametrize("method", ["get", "head"])
@@ -58,9 +61,6 @@ def test_the_page_of_somebody_who_has_unsubscribed_says_so(http: Client) -> None
     page = http.get(path)
     assert heading(page) == "You are unsubscribed"
     assert actions(page) == [("post", f"{path}/undo")]
-
-
-# Unsubscribing.
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,6 @@ def test_a_link_works_when_nothing_is_left_of_its_notification(http: Client) -> 
     assert is_held_back()
 
 
-# Undoing it.
-
-
 def test_it_can_be_undone(http: Client) -> None:
     path = link()
     http.post(path)
@@ -158,9 +155,6 @@ def test_to_look_at_the_answer_again_leads_to_the_question(http: Client) -> None
     assert is_held_back()
 
 
-# The link of a test.
-
-
 @pytest.mark.parametrize("held", [True, False])
 @pytest.mark.parametrize("step", ["", "/undo"])
 def test_the_link_of_a_test_changes_no_subscription(http: Client, held: bool, step: str) -> None:
@@ -186,3 +180,106 @@ def test_the_page_of_a_test_asks_whatever_is_known_of_the_address(http: Client, 
 
 def test_the_answer_to_a_test_is_in_portuguese_too(http: Client) -> None:
     assert heading(http.post(link(locale="pt", is_test=True))) == "Este e-mail era um teste"
+
+
+@pytest.mark.parametrize(
+    ("locale", "browser", "language", "title"),
+    [
+        ("pt", "en", "pt", "Deixar de receber estes e-mails?"),
+        ("pt-BR", "en", "pt", "Deixar de receber estes e-mails?"),
+        ("en", "pt", "en", "Stop these emails?"),
+        ("de", "pt", "en", "Stop these emails?"),
+        (None, "pt-PT,pt;q=0.9,en;q=0.8", "pt", "Deixar de receber estes e-mails?"),
+        (None, "de", "en", "Stop these emails?"),
+        ("../pt", "en", "en", "Stop these emails?"),
+    ],
+)
+def test_the_page_is_in_the_persons_language(
+    http: Client, locale: str | None, browser: str, language: str, title: str
+) -> None:
+    page = http.get(link(locale=locale), headers={"Accept-Language": browser})
+    assert heading(page) == title
+    assert f'<html lang="{language}">' in page.text
+
+
+@pytest.mark.parametrize("step", ["", "/undo"])
+def test_the_answers_are_in_portuguese_too(http: Client, step: str) -> None:
+    page = http.post(f"{link(locale='pt')}{step}")
+    assert '<html lang="pt">' in page.text
+    assert "subscrição" in heading(page)
+
+
+@pytest.mark.parametrize("method", ["get", "head", "post"])
+@pytest.mark.parametrize("token", ["x", "A" * 80, "A" * 3_000, "%00", "%C3%A9", "a.b"])
+def test_a_link_that_is_none_of_ours_is_a_clear_404(http: Client, method: str, token: str) -> None:
+    for path in (f"/u/{token}", f"/u/{token}/undo"):
+        answer = getattr(http, method)(path, headers={"Accept-Language": "pt"})
+        assert answer.status_code == 404
+        if method != "head":
+            assert heading(answer) == "Esta ligação não funciona"
+            assert actions(answer) == []
+    assert collection("suppressions").count_documents({}) == 0
+
+
+@pytest.mark.parametrize("method", ["get", "post"])
+@pytest.mark.parametrize("step", ["", "/undo"])
+def test_a_database_that_is_away_is_told_as_ours_and_to_try_again(
+    http: Client, monkeypatch: pytest.MonkeyPatch, method: str, step: str
+) -> None:
+    def away(*_: Any, **__: Any) -> None:
+        raise NetworkTimeout("away")
+
+    monkeypatch.setattr(unsubscribe, "suppress", away)
+    monkeypatch.setattr(unsubscribe.recipients, "find_suppressed", away)
+    path = link()
+    answer = getattr(http, method)(f"{path}{step}")
+    if (method, step) == ("get", "/undo"):
+        assert answer.status_code == 302
+        return
+    assert answer.status_code == 503
+    assert int(answer["Retry-After"]) > 0
+    assert actions(answer) == [("get", path)]
+
+
+@pytest.mark.parametrize("method", ["put", "patch", "delete", "options"])
+def test_other_methods_are_not_taken(http: Client, method: str) -> None:
+    assert getattr(http, method)(link()).status_code == 405
+
+
+def test_the_page_runs_nothing_loads_nothing_and_is_in_nobodys_frame(http: Client) -> None:
+    for answer in (http.get(link()), http.post(link()), http.get("/u/x")):
+        policy = answer["Content-Security-Policy"]
+        assert policy.startswith("default-src 'none'; style-src 'nonce-")
+        assert "frame-ancestors 'none'" in policy
+        assert "form-action 'self'" in policy
+        (nonce,) = re.findall(r"'nonce-([^']+)'", policy)
+        assert f'<style nonce="{nonce}">' in answer.text
+        assert not re.search(r"<script|<link|<img|src=|style=|\bon\w+=", answer.text)
+        assert answer["X-Frame-Options"] == "DENY"
+
+
+def test_its_address_is_not_passed_on_or_kept(http: Client) -> None:
+    for answer in (http.get(link()), http.post(link())):
+        assert answer["Referrer-Policy"] == "no-referrer"
+        assert answer["Cache-Control"] == "no-store"
+        assert "noindex" in answer["X-Robots-Tag"]
+
+
+def test_no_log_line_holds_an_address(http: Client, caplog: pytest.LogCaptureFixture) -> None:
+    path = link()
+    with caplog.at_level(logging.DEBUG):
+        http.post(path)
+        http.post(f"{path}/undo")
+        http.get("/u/x")
+    said = caplog.text
+    assert "unsubscribed" in said
+    assert "resubscribed" in said
+    assert "ada" not in said.lower()
+    assert "example.com" not in said
+
+
+def test_a_name_of_the_sender_is_shown_as_text(http: Client, settings: Any) -> None:
+    settings.EMAIL_FROM = '"<b>Shop</b> & Co" <shop@example.com>'
+    assert "&lt;b&gt;Shop&lt;/b&gt; &amp; Co" in http.get(link()).text
+    settings.EMAIL_FROM = "shop@example.com"
+    assert "shop@example.com" in http.get(link()).text

@@ -1,4 +1,4 @@
-"""What SendGrid reports: signed, in any order, any number of times."""
+"""Webhooks of SendGrid and Meta: verified, in any order, any number of times."""
 
 import base64
 import itertools
@@ -12,12 +12,27 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from django.test import Client
 
 from api.http.body import MAX_BYTES_BULK
-from domain.states import DeliveryStatus
+from domain.states import Channel, DeliveryStatus
+from domain.time import utc_now
 from notifyproject.db.collections import collection
+from recipients.service_windows import open_windows
+from tests.providers.whatsapp.test_opt_outs import told, wish
 from tests.support.factories import notifications as factories
 from tests.support.fakes.mongo_failpoints import LOST_ANSWER, failing
+from tests.support.providers.whatsapp import (
+    PHONE,
+    PHONE_NUMBER_ID,
+    SECRET,
+    change,
+    failed,
+    signed,
+    status,
+    webhook,
+    written,
+)
 
 KEY = ec.generate_private_key(ec.SECP256R1())
+
 PUBLIC_KEY = base64.b64encode(
     KEY.public_key().public_bytes(
         serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
@@ -209,3 +224,274 @@ class TestRefused:
 @pytest.mark.parametrize("raw", [b"", b"{}", b"[1]", b'[{"event": 5}]', b"<xml>", b'["x"]'])
 def test_a_signed_body_that_is_no_list_of_events_is_refused(db: None, raw: bytes) -> None:
     assert call(raw).status_code == 400
+
+
+S = DeliveryStatus
+
+URL = "/webhooks/whatsapp"
+
+NO_DISK = {"errorCode": 14031}
+
+TOKEN = "verify-token"
+
+
+@pytest.fixture(autouse=True)
+def _our_number(settings: Any, db: None) -> None:
+    settings.WHATSAPP_TOKEN = "EAAsecret"
+    settings.WHATSAPP_PHONE_NUMBER_ID = PHONE_NUMBER_ID
+    settings.WHATSAPP_APP_SECRET = SECRET
+    settings.WHATSAPP_VERIFY_TOKEN = TOKEN
+    settings.WHATSAPP_URL = "http://127.0.0.1:1"
+
+
+def post(raw: bytes, *, headers: dict[str, str] | None = None) -> Any:
+    return Client(raise_request_exception=False).post(
+        URL,
+        raw,
+        content_type="application/json",
+        headers=signed(raw) if headers is None else headers,
+    )
+
+
+def call_whatsapp(*statuses: Any, **fields: Any) -> Any:
+    return post(webhook(change(*statuses, **fields)))
+
+
+def sent(state: DeliveryStatus = S.SENT) -> Any:
+    return factories.settled(state, channel=Channel.WHATSAPP)
+
+
+def about(document: Any, kind: str, *, number: int = 1, **fields: Any) -> dict[str, Any]:
+    common = {
+        "id": f"wamid.{document['_id']}",
+        "biz_opaque_callback_data": f"{document['_id']}.whatsapp.{number}",
+        "timestamp": str(int(time.time())),
+    }
+    return failed(**(common | fields)) if kind == "failed" else status(kind, **(common | fields))
+
+
+def delivery(document: Any) -> Any:
+    return factories.delivery(factories.read(document["_id"]), Channel.WHATSAPP)
+
+
+def now_written(**fields: Any) -> dict[str, Any]:
+    return written(timestamp=str(int(time.time())), **fields)
+
+
+def test_a_report_is_applied() -> None:
+    document = sent()
+    answer = call_whatsapp(about(document, "sent"), about(document, "delivered"))
+    assert answer.status_code == 200
+    assert answer.json() == {"events": 2, "changed": 1, "inbound": 0}
+    assert delivery(document)["status"] == "delivered"
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(["sent", "delivered", "read"])))
+def test_whoever_reads_has_got_it_in_whatever_order_it_is_told(order: tuple[str, ...]) -> None:
+    document = sent()
+    for _ in range(3):
+        for kind in order:
+            assert call_whatsapp(*[about(document, kind)] * 2).status_code == 200
+    assert delivery(document)["status"] == "read"
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(["sent", "failed"])))
+def test_what_failed_after_it_was_sent_has_failed(order: tuple[str, ...]) -> None:
+    document = sent()
+    for kind in (*order, *order):
+        call_whatsapp(about(document, kind))
+    one = delivery(document)
+    assert (one["status"], one["failure_code"]) == ("failed", "reported_failed")
+    assert one["failure_reason"].startswith("WhatsApp cannot deliver to this number")
+    assert len(factories.read(document["_id"])["error_history"]) == 1
+
+
+def test_what_whatsapp_chose_not_to_deliver_was_dropped() -> None:
+    document = sent()
+    call_whatsapp(about(document, "failed", code=131049))
+    assert delivery(document)["failure_code"] == "dropped"
+
+
+def test_who_stops_our_marketing_gets_no_more_of_it() -> None:
+    document = sent()
+    call_whatsapp(about(document, "failed", code=131050))
+    # As we wrote to them: of some countries' numbers WhatsApp reports another spelling.
+    written_to = document["recipient"]["phone"]
+    suppression = collection("suppressions").find_one({"address": written_to})
+    assert suppression is not None
+    assert (suppression["reason"], suppression["marketing_only"]) == ("unsubscribed", True)
+
+
+def test_a_number_that_cannot_be_reached_once_is_not_suppressed() -> None:
+    call_whatsapp(about(sent(), "failed"))
+    assert collection("suppressions").count_documents({}) == 0
+
+
+def test_a_number_that_cannot_be_reached_three_times_is_suppressed() -> None:
+    for _ in range(3):
+        call_whatsapp(about(sent(), "failed"))
+    assert collection("suppressions").count_documents({"reason": "hard_bounce"}) == 1
+
+
+def test_what_reaches_them_clears_a_number() -> None:
+    for kind in ("failed", "failed", "delivered", "failed"):
+        call_whatsapp(about(sent(), kind))
+    assert collection("suppressions").count_documents({}) == 0
+
+
+def test_an_unknown_outcome_is_settled_by_its_report() -> None:
+    document = sent(S.UNKNOWN)
+    call_whatsapp(about(document, "delivered"))
+    assert delivery(document)["status"] == "delivered"
+    assert "due_at" not in factories.read(document["_id"])
+
+
+def test_who_writes_may_be_answered() -> None:
+    answer = call_whatsapp(messages=[now_written(), now_written(**{"from": "351912345678"})])
+    assert answer.json() == {"events": 0, "changed": 0, "inbound": 2}
+    phones = [PHONE, "+351912345678", "+447700900998"]
+    assert open_windows(phones, now=utc_now()) == set(phones[:2])
+
+
+def test_what_came_late_moves_no_window_back() -> None:
+    call_whatsapp(messages=[now_written()])
+    call_whatsapp(messages=[written(timestamp=str(int(time.time()) - 7 * 86_400))])
+    assert open_windows([PHONE], now=utc_now()) == {PHONE}
+
+
+def test_what_somebody_writes_is_not_kept() -> None:
+    call_whatsapp(about(sent(), "read"), messages=[now_written(text={"body": "My diagnosis"})])
+    (log,) = collection("webhook_log").find({})
+    assert "diagnosis" not in log["body"]
+    assert (log["provider"], log["event_count"], log["applied_count"]) == ("whatsapp", 1, 1)
+
+
+def test_an_emoji_that_was_cut_in_two_spoils_nothing() -> None:
+    document = sent()
+    raw = webhook(change(about(document, "read"), messages=[now_written(text="\ud83d")]))
+    assert b"\\ud83d" in raw
+    assert post(raw).status_code == 200
+    assert delivery(document)["status"] == "read"
+
+
+def test_no_log_holds_a_number_or_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    raw = webhook(change(about(sent(), "failed"), messages=[now_written(text="My diagnosis")]))
+    for headers in (signed(raw), {}):
+        post(raw, headers=headers)
+    assert "receipt_applied" in caplog.text
+    assert "webhook_refused" in caplog.text
+    assert PHONE[1:] not in caplog.text
+    assert "diagnosis" not in caplog.text
+
+
+@pytest.mark.parametrize("name", ["webhook_log", "notifications", "conversations"])
+def test_what_was_not_stored_is_not_taken_and_comes_again(name: str) -> None:
+    document = sent()
+    raw = webhook(change(about(document, "delivered"), messages=[now_written()]))
+    command = "insert" if name == "webhook_log" else "update"
+    with failing(command, name, NO_DISK):
+        assert post(raw).status_code == 503
+    assert post(raw).status_code == 200
+    assert delivery(document)["status"] == "delivered"
+    assert open_windows([PHONE], now=utc_now()) == {PHONE}
+
+
+def test_what_is_about_something_else_is_taken_and_passed_over() -> None:
+    answer = post(webhook({"field": "account_update", "value": {"event": "VERIFIED_ACCOUNT"}}))
+    assert answer.json() == {"events": 0, "changed": 0, "inbound": 0}
+
+
+def refused(answer: Any, code: int = 403, word: str = "invalid_signature") -> None:
+    assert (answer.status_code, answer.json()["code"]) == (code, word)
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert collection("webhook_log").count_documents({}) == 0
+
+
+def test_a_signature_by_somebody_else() -> None:
+    document = sent()
+    raw = webhook(change(about(document, "delivered"), messages=[now_written()]))
+    refused(post(raw, headers=signed(raw, secret="another")))
+    assert delivery(document)["status"] == "sent"
+    assert collection("conversations").count_documents({}) == 0
+
+
+@pytest.mark.parametrize("signature", ["", "x", "ü", "sha256=", "sha256=" + "ü" * 64, "sha1=00"])
+def test_no_signature_or_nonsense(signature: str) -> None:
+    refused(post(webhook(), headers={"X-Hub-Signature-256": signature}))
+
+
+def test_a_signature_that_is_missing() -> None:
+    refused(post(webhook(), headers={}))
+
+
+def test_a_body_changed_on_the_way() -> None:
+    raw = webhook(change(about(sent(), "sent")))
+    refused(post(raw.replace(b'"sent"', b'"read"'), headers=signed(raw)))
+
+
+def test_without_a_secret_of_ours(settings: Any) -> None:
+    settings.WHATSAPP_APP_SECRET = ""
+    refused(post(webhook(), headers=signed(webhook(), secret="")))
+
+
+@pytest.mark.parametrize(
+    "raw", [b"", b"{}", b"[1]", b"<xml>", b"\xff", webhook(change("x")), webhook(entry=7)]
+)
+def test_a_signed_body_that_is_no_webhook(raw: bytes) -> None:
+    refused(post(raw), 400, "malformed")
+
+
+def test_one_that_is_larger_than_any_is() -> None:
+    refused(post(webhook() + b" " * MAX_BYTES_BULK), 413, "too_large")
+
+
+def test_another_method() -> None:
+    assert Client().put(URL).status_code == 405
+
+
+def handshake(**query: str) -> Any:
+    default = {"mode": "subscribe", "verify_token": TOKEN, "challenge": "1158201444"}
+    named = {f"hub.{name}": value for name, value in (default | query).items()}
+    return Client(raise_request_exception=False).get(URL, named, headers={"Accept": "*/*"})
+
+
+def test_who_knows_the_token_gets_the_challenge_back_as_plain_text() -> None:
+    answer = handshake()
+    assert (answer.status_code, answer.content) == (200, b"1158201444")
+    assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"verify_token": "another"},
+        {"verify_token": ""},
+        {"verify_token": "ü"},
+        {"mode": "unsubscribe"},
+        {"challenge": "<script>alert(1)</script>"},
+        {"challenge": "1" * 10_000},
+        {"challenge": ""},
+    ],
+)
+def test_anybody_else_gets_nothing_back(query: dict[str, str]) -> None:
+    answer = handshake(**query)
+    refused(answer, word="invalid_token")
+    assert "script" not in json.dumps(answer.json())
+
+
+def test_without_a_token_of_ours_nobody_is_let_in(settings: Any) -> None:
+    settings.WHATSAPP_VERIFY_TOKEN = ""
+    refused(handshake(verify_token=""), word="invalid_token")
+
+
+def test_a_question_without_anything_is_refused() -> None:
+    refused(Client().get(URL), word="invalid_token")
+
+
+def test_who_wants_no_marketing_gets_none_from_then_on() -> None:
+    wishes = webhook(told(wish("stop", timestamp=int(time.time()))))
+    assert post(wishes).status_code == 200
+    (found,) = collection("suppressions").find({"channel": "whatsapp"})
+    assert (found["reason"], found["marketing_only"]) == ("unsubscribed", True)

@@ -1,25 +1,38 @@
-"""A round of calls to a receiver: signed, paced, and no trouble to anybody else."""
+"""The callback worker: signed and paced calls, and the sweep."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from io import StringIO
 from typing import Any
 
 import pytest
 import redis
 from bson import ObjectId
 from django.contrib.admin.models import LogEntry
+from django.core.management import call_command
 
 from callbacks import outbox, retry, signing, subscriptions, worker
-from callbacks.events import DisabledReason, Event, EventType
+from callbacks.events import CallbackState, DisabledReason, Event, EventType
 from callbacks.outbox import MESSAGE_LEASE
+from callbacks.worker import SweepReport
+from domain.states import DeliveryStatus
 from notifyproject.db.collections import collection
-from tests.support.factories.notifications import CLIENT, NOON
+from notifyproject.platform import broker as platform_broker
+from notifyproject.platform import process
+from tests.support.factories.notifications import CLIENT, NOON, settled
 from tests.support.fakes.callback_receiver import Receiver, called_back, receiving
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
-SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
+
+SECOND = timedelta(seconds=1)
+
+MINUTE = timedelta(minutes=1)
+
+HOUR = timedelta(hours=1)
+
 DAY = timedelta(days=1)
+
 OTHER = ObjectId("d" * 24)
 
 
@@ -245,3 +258,114 @@ def test_a_round_begins_nothing_when_its_time_is_over(
     monkeypatch.setattr(worker, "MAX_ROUND_SECONDS", 0.0)
     assert call() == worker.MAX_CONCURRENT_REQUESTS
     assert call() == worker.MAX_CONCURRENT_REQUESTS
+
+
+@pytest.fixture
+def listener(settings: Any) -> Iterator[Receiver]:
+    settings.CALLBACK_LOOPBACK = True
+    with receiving() as one:
+        yield one
+
+
+def record_one() -> None:
+    """Record a message to the app."""
+    event = Event(id="evt_1", client_id=CLIENT, type=EventType.DELIVERY_SENT, at=NOON, data={})
+    outbox.store_messages([event], now=NOON)
+
+
+def call_at_noon() -> int:
+    return worker.run_round(CLIENT, clock=lambda: NOON)
+
+
+def all_statuses() -> list[str]:
+    return [document["status"] for document in collection("callback_messages").find()]
+
+
+def test_the_sweep_finds_what_no_hint_reached(listener: Receiver, broker: redis.Redis) -> None:
+    called_back(listener.url)
+    record_one()
+    assert worker.sweep(now=NOON) == SweepReport(woken=1, unpublished=0)
+    assert broker.llen("callbacks") == 1
+
+
+def held(_: Receiver) -> None:
+    worker.acquire_lease(CLIENT, now=NOON)
+
+
+def later(_: Receiver) -> None:
+    collection("callback_messages").update_many({}, {"$set": {"next_try_at": NOON + HOUR}})
+
+
+def left_alone(_: Receiver) -> None:
+    collection("callbacks").update_one({}, {"$set": {"open_until": NOON + HOUR}})
+
+
+@pytest.mark.parametrize("state", [held, later, left_alone])
+def test_the_sweep_leaves_what_is_not_to_be_sent_now(
+    state: Callable[[Receiver], None], listener: Receiver, broker: redis.Redis
+) -> None:
+    called_back(listener.url)
+    record_one()
+    state(listener)
+    assert worker.sweep(now=NOON) == SweepReport(woken=0, unpublished=0)
+    assert broker.llen("callbacks") == 0
+
+
+def test_the_sweep_ends_what_has_nowhere_to_go(listener: Receiver) -> None:
+    called_back(listener.url)
+    record_one()
+    subscriptions.remove(CLIENT)
+    assert worker.sweep(now=NOON) == SweepReport(woken=0, unpublished=0)
+    assert all_statuses() == ["failed"]
+
+
+def test_without_the_key_of_its_secret_nothing_is_sent_and_nothing_goes_round(
+    listener: Receiver, broker: redis.Redis, settings: Any
+) -> None:
+    called_back(listener.url)
+    record_one()
+    settings.FIELD_ENCRYPTION_KEYS = {"other": b"x" * 48}
+    assert call_at_noon() == 0
+    assert broker.llen("callbacks") == 0
+    assert all_statuses() == ["pending"]
+    assert subscriptions.get(CLIENT)["state"] == CallbackState.ACTIVE
+
+
+def test_where_this_machine_may_not_be_called_it_is_not(listener: Receiver, settings: Any) -> None:
+    called_back(listener.url)
+    record_one()
+    settings.CALLBACK_LOOPBACK = False
+    assert call_at_noon() == 0
+    assert listener.requests == []
+
+
+def test_without_a_broker_it_says_so_and_a_process_can_call_by_itself(
+    listener: Receiver,
+) -> None:
+    called_back(listener.url)
+    record_one()
+    platform_broker._health.record_failure()
+    assert worker.sweep(now=NOON) == SweepReport(woken=0, unpublished=1)
+    assert worker.run_inline(clock=lambda: NOON) == 1
+    assert all_statuses() == ["delivered"]
+
+
+def test_a_process_that_stops_begins_nothing_and_gives_back_what_it_has(listener: Receiver) -> None:
+    called_back(listener.url)
+    record_one()
+    assert worker.run_round(CLIENT, clock=lambda: NOON, is_shutting_down=lambda: True) == 0
+    assert listener.requests == []
+    assert call_at_noon() == 1
+
+
+def test_the_sweeper_without_beat_tells_apps_too(
+    listener: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("signal.signal", lambda *_: process.clear_shutdown())
+    called_back(listener.url)
+    settled(DeliveryStatus.FAILED, has_callback=True)
+    platform_broker._health.record_failure()
+    call_command("sweeper", once=True, deliver=True, stdout=StringIO())
+    told = sorted(request.body["type"] for request in listener.requests)
+    assert told == ["delivery.failed", "notification.completed"]
+    assert all_statuses() == ["delivered"] * 2

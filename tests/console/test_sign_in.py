@@ -1,4 +1,4 @@
-"""The console asks for a second factor, and takes each code once."""
+"""Sign-in to the console: second factor and brute-force lockout."""
 
 import html
 import re
@@ -16,13 +16,21 @@ from django.test import Client, override_settings
 
 from access.models import StaffUser
 from access.staff import second_factor
+from access.staff.lockout import LIMITS, WINDOW
 from access.staff.second_factor import MAX_TRIES, STEP, TRY_WINDOW, CodeResult
 from notifyproject.db.collections import collection
 from tests.support.clients.console import make_staff, signed_in
 
-HOME, LIST = "/admin/", "/admin/notifications/notification/"
-CHECK, SET_UP = "/admin/second-factor/", "/admin/second-factor/set-up/"
+HOME = "/admin/"
+
+LIST = "/admin/notifications/notification/"
+
+CHECK = "/admin/second-factor/"
+
+SET_UP = "/admin/second-factor/set-up/"
+
 RENEW = "/admin/second-factor/recovery-codes/"
+
 NOW = datetime.now(UTC) - timedelta(days=1)
 """When phones are set up: what pages take as the present comes after it."""
 
@@ -50,9 +58,6 @@ def phone(ana: StaffUser) -> pyotp.TOTP:
 
 def later(steps: int) -> datetime:
     return NOW + timedelta(seconds=STEP * steps)
-
-
-# The pages.
 
 
 @pytest.mark.usefixtures("required")
@@ -136,9 +141,6 @@ def test_new_recovery_codes_take_the_place_of_the_old(ana: StaffUser, phone: pyo
     assert len(new) == 10
     assert second_factor.check(ana.pk, old[0], now=NOW) is CodeResult.WRONG
     assert second_factor.check(ana.pk, new[0], now=NOW) is CodeResult.RIGHT
-
-
-# The codes.
 
 
 def test_a_code_is_good_for_its_half_minute_and_the_ones_beside_it(
@@ -229,3 +231,94 @@ def test_without_its_key_a_recovery_code_still_lets_its_owner_in(ana: StaffUser)
     with override_settings(FIELD_ENCRYPTION_KEYS={"other": b"x" * 32}):
         assert second_factor.check(ana.pk, "123456", now=NOW) is CodeResult.WRONG
         assert second_factor.check(ana.pk, code, now=NOW) is CodeResult.RIGHT
+
+
+LOGIN = "/admin/login/"
+
+PASSWORD = "s3cret-enough"
+
+USUAL_IP = "203.0.113.5"
+
+ELSEWHERE = "198.51.100.7"
+
+
+@pytest.fixture
+def maria(db: None, settings: Any) -> StaffUser:
+    """Have somebody to sign in."""
+    settings.TRUSTED_PROXIES = 0
+    return make_staff("maria", superuser=True)
+
+
+def sign_in(name: str = "maria", password: str = PASSWORD, *, address: str = USUAL_IP) -> int:
+    """Try to sign in; return the answer's status: 302 is inside."""
+    answer = Client(REMOTE_ADDR=address).post(LOGIN, {"username": name, "password": password})
+    if answer.status_code == 429:
+        assert int(answer["Retry-After"]) == WINDOW.total_seconds()
+        assert b"Too many passwords were wrong" in answer.content
+    return answer.status_code
+
+
+def guess(times: int, name: str = "maria", *, address: str = USUAL_IP) -> list[int]:
+    return [sign_in(name, "wrong", address=address) for _ in range(times)]
+
+
+def let_pass(now: datetime) -> None:
+    """Let the windows end."""
+    collection("login_failures").update_many({}, {"$set": {"expires_at": now}})
+
+
+@pytest.mark.usefixtures("maria")
+def test_the_fifth_wrong_password_locks_the_account_at_this_address() -> None:
+    assert guess(5) == [200] * 4 + [429]
+    assert sign_in() == 429, "the right one is not even looked at"
+    assert sign_in("MARIA ") == 429
+    assert sign_in(address=ELSEWHERE) == 302, "its owner is let in from anywhere else"
+
+
+@pytest.mark.usefixtures("maria")
+def test_it_is_over_a_quarter_of_an_hour_after_the_first() -> None:
+    guess(5)
+    (both,) = (
+        collection("login_failures").find({"count": 5, "expires_at": {"$exists": True}}).limit(1)
+    )
+    assert both["expires_at"] - datetime.now(UTC) <= WINDOW
+    guess(3)
+    (again,) = collection("login_failures").find({"_id": both["_id"]})
+    assert again == both, "who is locked out does not make it longer"
+    let_pass(datetime.now(UTC))
+    assert guess(1) == [200]
+    assert sign_in() == 302
+
+
+@pytest.mark.usefixtures("maria")
+def test_the_right_password_forgets_what_was_wrong_before() -> None:
+    for _ in range(3):
+        assert guess(4) == [200] * 4
+        assert sign_in() == 302
+
+
+@pytest.mark.usefixtures("maria")
+def test_an_address_is_locked_out_whatever_accounts_it_tries() -> None:
+    many = LIMITS["address"]
+    answers = [guess(1, f"user-{number}")[0] for number in range(many)]
+    assert answers == [200] * (many - 1) + [429]
+    assert sign_in() == 429
+    assert sign_in(address=ELSEWHERE) == 302
+
+
+@pytest.mark.usefixtures("maria")
+def test_an_account_is_locked_out_wherever_the_guesses_come_from() -> None:
+    now = datetime.now(UTC)
+    guess(1)
+    collection("login_failures").update_many(
+        {}, {"$set": {"count": LIMITS["account"] - 1, "expires_at": now + WINDOW}}
+    )
+    assert guess(1, address=ELSEWHERE) == [429]
+    assert sign_in(address="192.0.2.9") == 429
+
+
+@pytest.mark.usefixtures("maria")
+def test_neither_a_name_nor_an_address_is_kept(caplog: pytest.LogCaptureFixture) -> None:
+    guess(5)
+    stored = str(list(collection("login_failures").find()))
+    assert not any(text in f"{stored}{caplog.text}" for text in ("maria", USUAL_IP, "wrong"))

@@ -1,6 +1,9 @@
-"""The way at the top of a page is in the words of the menu; and how long what is kept."""
+"""Template tags of the console: breadcrumbs, retention, and parts whose text is escaped."""
+
+from typing import Any
 
 import pytest
+from django.template import Context, Template
 from django.urls import reverse
 
 from console.templatetags.crumbs import breadcrumbs
@@ -36,3 +39,37 @@ def test_how_long_notifications_are_kept_is_what_each_category_says() -> None:
     assert retention_table()[:2] == [(said, "30 days"), (whole, "90 days")]
     collection(retention.COLLECTION).update_one({"_id": "marketing"}, {"$set": {"content_days": 7}})
     assert dict(retention_table())[said] == "transactional 30 days, marketing 7 days, alert 30 days"
+
+
+def rendered(source: str, **context: Any) -> str:
+    return Template("{% load console %}" + source).render(Context(context))
+
+
+def test_an_icon_is_hidden_from_those_who_do_not_see_it() -> None:
+    assert rendered('{% icon "error" %}') == (
+        '<span class="material-symbols-outlined" aria-hidden="true">error</span>'
+    )
+    shown = rendered('{% icon "error" "danger" %}')
+    assert 'class="material-symbols-outlined color-danger"' in shown
+
+
+def test_a_label_has_the_colour_of_its_tone() -> None:
+    shown = rendered("{% chip words color %}", words="<b>5 & more</b>", color="calm")
+    assert shown == '<span class="chip chip-calm">&lt;b&gt;5 &amp; more&lt;/b&gt;</span>'
+
+
+def test_a_table_is_named_by_a_heading_and_its_columns_have_their_classes() -> None:
+    rows = "{% for one in rows %}<tr><td>{{ one }}</td></tr>{% endfor %}"
+    shown = rendered(
+        '{% table "sums" "Channel" "number|Failed" "wide-only|Last (UTC)" %}'
+        + rows
+        + "{% endtable %}",
+        rows=["<i>"],
+    )
+    assert shown == (
+        '<div class="scroll-x" tabindex="0" role="region" aria-labelledby="sums">'
+        '<table class="figures"><thead><tr><th scope="col">Channel</th>'
+        '<th scope="col" class="number">Failed</th>'
+        '<th scope="col" class="wide-only">Last (UTC)</th></tr></thead>'
+        "<tbody><tr><td>&lt;i&gt;</td></tr></tbody></table></div>"
+    )

@@ -1,11 +1,16 @@
-"""Circuits in Valkey: when one opens, who may try again, and how it closes."""
+"""Circuit breakers in Valkey: open, probe, close; without Valkey; after any history."""
 
 from collections import Counter
-from datetime import timedelta
+from datetime import datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import redis
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from structlog.testing import capture_logs
 
 from delivery import circuit_breaker
@@ -19,13 +24,18 @@ from delivery.circuit_breaker import (
     Probe,
     State,
 )
+from notifyproject.platform import valkey
 from tests.support.factories.notifications import NOON
-from tests.support.fakes.valkey_faults import at_once
+from tests.support.fakes.valkey_faults import at_once, away, of_our_own, silent
+from tests.support.waiting import SHORT
 
 pytestmark = pytest.mark.usefixtures("broker", "valkey_anew")
 
+
 FCM = "fcm:1a2b3c4d"
+
 IOS = "fcm:1a2b3c4d:ios"
+
 SECOND, MINUTE, HOUR, DAY = (
     timedelta(**{unit: 1}) for unit in ("seconds", "minutes", "hours", "days")
 )
@@ -218,9 +228,6 @@ def test_accounts_are_asked_about_together_and_do_not_touch_each_other() -> None
     assert circuit_breaker.request_permissions([], now=NOON) == {}
 
 
-# What people see and do.
-
-
 def test_its_states_can_be_told_apart() -> None:
     record(successes=3, failures=5)
     closed = the_state()
@@ -290,3 +297,212 @@ def test_nothing_stays_in_valkey_for_ever(broker: redis.Redis) -> None:
 def test_a_wait_that_nobody_waited_for_is_remembered_for_a_while(broker: redis.Redis) -> None:
     trip()
     assert broker.pttl(f"circuit:{FCM}") > MAX_WAIT / timedelta(milliseconds=1)
+
+
+def use_everything() -> None:
+    assert circuit_breaker.request_permissions([FCM, "smtp:1"], now=NOON) == {
+        FCM: Allowed(),
+        "smtp:1": Allowed(),
+    }
+    circuit_breaker.record(FCM, successes=1, failures=20, now=NOON)
+    circuit_breaker.trip(FCM, now=NOON, retry_after=None)
+    circuit_breaker.return_probe(FCM, probe=circuit_breaker.Probe("x"), now=NOON)
+    assert not circuit_breaker.close(FCM)
+    assert circuit_breaker.circuit_states(now=NOON) is None
+
+
+def test_without_valkey_everything_goes() -> None:
+    with away():
+        use_everything()
+
+
+def test_a_silent_valkey_is_waited_for_once() -> None:
+    with silent() as valkey_there:
+        for _ in range(10):
+            use_everything()
+        assert valkey_there.asked == 1
+
+
+def test_a_silent_valkey_is_waited_for_by_all_threads_at_the_same_time() -> None:
+    with silent(brief=SHORT) as valkey_there:
+        at_once(16, use_everything)
+        assert 1 < valkey_there.most_at_once <= valkey_there.asked <= 16
+
+
+def test_after_some_seconds_it_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    circuit_breaker.trip(FCM, now=NOON, retry_after=None)
+    blocked = {FCM: Blocked(NOON + circuit_breaker.FIRST_WAIT)}
+    assert circuit_breaker.request_permissions([FCM], now=NOON) == blocked
+    seconds = 100.0
+    monkeypatch.setattr(valkey, "time", SimpleNamespace(monotonic=lambda: seconds))
+    valkey._pause.begin()
+    assert circuit_breaker.request_permissions([FCM], now=NOON) == {FCM: Allowed()}
+    seconds += valkey.PAUSE_AFTER_FAILURE
+    assert circuit_breaker.request_permissions([FCM], now=NOON) == blocked
+
+
+def test_it_is_logged_once_that_valkey_is_away() -> None:
+    with away(), capture_logs() as logs:
+        use_everything()
+        use_everything()
+    assert [entry["event"] for entry in logs] == ["valkey_unavailable"]
+
+
+def test_a_valkey_that_was_restarted_is_asked_at_once_and_learns_the_scripts(
+    tmp_path: Path,
+) -> None:
+    with of_our_own(tmp_path) as server:
+        circuit_breaker.trip(FCM, now=NOON, retry_after=None)
+        server.kill()
+        server.start()
+        assert circuit_breaker.request_permissions([FCM], now=NOON) == {FCM: Allowed()}
+        circuit_breaker.trip(FCM, now=NOON, retry_after=None)
+        assert isinstance(circuit_breaker.request_permissions([FCM], now=NOON)[FCM], Blocked)
+
+
+def test_any_number_of_accounts_is_one_question(tmp_path: Path) -> None:
+    accounts = [f"smtp:{number}" for number in range(20)]
+    with of_our_own(tmp_path):
+        circuit_breaker.request_permissions(accounts, now=NOON)
+        valkey.client().config_resetstat()
+        circuit_breaker.request_permissions(accounts, now=NOON)
+        stats = valkey.client().info("commandstats")
+    assert stats["cmdstat_evalsha"]["calls"] == 1
+    assert stats.keys() == {"cmdstat_evalsha", "cmdstat_hmget", "cmdstat_config|resetstat"}
+
+
+def test_something_else_under_its_key_holds_nobody_up(broker: redis.Redis) -> None:
+    broker.set(f"circuit:{FCM}", "not a circuit")
+    use_everything()
+
+
+HOUR_SECONDS = 3600
+
+
+class Histories(RuleBasedStateMachine):
+    """Workers that ask, send, die, report late, report twice, and report what they never sent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        valkey.client().flushdb()
+        self.account = "fcm:1a2b3c4d"
+        self.now = NOON
+        self.given: list[Probe] = []
+        self.out: tuple[Probe, datetime] | None = None
+        """The probe that nobody reported on yet, and when it was given."""
+        self.was_open = False
+
+    def report(self, **what: Any) -> None:
+        circuit_breaker.record(
+            self.account, now=self.now, **{"successes": 0, "failures": 0, **what}
+        )
+
+    def is_open(self) -> bool:
+        states = circuit_breaker.circuit_states(now=self.now) or []
+        return any(state.state is not circuit_breaker.State.CLOSED for state in states)
+
+    @rule(seconds=st.sampled_from([0.001, 1, 9, 30, 900, 4 * HOUR_SECONDS]))
+    def time_passes(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+        self.was_open = self.is_open()
+
+    @rule()
+    def the_wait_ends(self) -> None:
+        for state in circuit_breaker.circuit_states(now=self.now) or []:
+            self.now = max(self.now, state.open_until or self.now)
+
+    @rule(pauses=st.lists(st.sampled_from([0, 9, 21, 29.999, 30]), max_size=6))
+    def some_ask_in_turn(self, pauses: list[float]) -> None:
+        self.ask()
+        for seconds in pauses:
+            self.time_passes(seconds)
+            self.ask()
+
+    def ask(self) -> None:
+        answer = circuit_breaker.request_permissions([self.account], now=self.now)[self.account]
+        if isinstance(answer, Probe):
+            assert self.was_open
+            if self.out is not None:
+                assert self.now - self.out[1] >= PROBE_LEASE, "two probes at a time"
+            self.given.append(answer)
+            self.out = (answer, self.now)
+        elif isinstance(answer, Blocked):
+            assert self.was_open
+            assert self.now < answer.until <= self.now + timedelta(hours=1)
+        else:
+            assert not self.was_open
+
+    @rule(successes=st.integers(0, 30), failures=st.integers(0, 30))
+    def sends_of_the_usual_kind_end(self, successes: int, failures: int) -> None:
+        self.report(successes=successes, failures=failures)
+        assert self.is_open() or not self.was_open, "closed by one who was not asked to"
+
+    @rule(retry_after=st.none() | st.integers(0, HOUR_SECONDS).map(float))
+    def credentials_are_refused(self, retry_after: float | None) -> None:
+        circuit_breaker.trip(self.account, now=self.now, retry_after=retry_after)
+        assert self.is_open()
+
+    @rule(data=st.data(), works=st.sampled_from([True, False, None]))
+    def a_prober_reports(self, data: st.DataObject, works: bool | None) -> None:
+        """Report on a probe that was given at some time; on most of them somebody did before."""
+        if not self.given:
+            return
+        probe = data.draw(st.sampled_from(self.given))
+        self.report(successes=int(works is True), failures=int(works is False), probe=probe)
+        if self.out is not None and probe == self.out[0]:
+            self.out = None
+        elif self.was_open:
+            assert self.is_open(), "closed by a prober who was given up"
+
+    @rule()
+    def an_operator_closes_it(self) -> None:
+        assert circuit_breaker.close(self.account)
+        assert not self.is_open()
+
+    @invariant()
+    def it_is_remembered_whether_it_is_open(self) -> None:
+        self.was_open = self.is_open()
+        if not self.was_open:
+            self.out = None
+
+    def teardown(self) -> None:
+        """From here, too, a probe that arrives leads back: after two waits at most."""
+        answer = circuit_breaker.request_permissions([self.account], now=self.now)[self.account]
+        for _ in range(2):
+            if isinstance(answer, Blocked):
+                self.now = answer.until
+                answer = circuit_breaker.request_permissions([self.account], now=self.now)[
+                    self.account
+                ]
+        assert not isinstance(answer, Blocked)
+        if isinstance(answer, Probe):
+            self.report(successes=1, probe=answer)
+        assert (
+            circuit_breaker.request_permissions([self.account], now=self.now)[self.account]
+            == Allowed()
+        )
+
+
+def test_after_any_history_one_probes_at_a_time_and_its_success_closes() -> None:
+    run_state_machine_as_test(
+        Histories,
+        settings=settings(
+            max_examples=100,
+            stateful_step_count=40,
+            deadline=None,
+            suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+        ),
+    )
+
+
+def test_no_wait_is_longer_than_the_longest_unless_the_provider_asks() -> None:
+    now = NOON
+    circuit_breaker.trip("fcm:1", now=now, retry_after=None)
+    for _ in range(100):
+        blocked = circuit_breaker.request_permissions(["fcm:1"], now=now)["fcm:1"]
+        assert isinstance(blocked, Blocked)
+        assert blocked.until - now <= MAX_WAIT
+        now = blocked.until
+        probe = circuit_breaker.request_permissions(["fcm:1"], now=now)["fcm:1"]
+        assert isinstance(probe, Probe)
+        circuit_breaker.record("fcm:1", successes=0, failures=1, now=now, probe=probe)

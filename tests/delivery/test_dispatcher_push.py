@@ -1,27 +1,47 @@
-"""A push on the real store: an attempt at each of a person's devices, and one fate for all."""
+"""Dispatching a push: an attempt for each device, and one status for all."""
 
-from datetime import timedelta
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
+from bson import ObjectId
 
+from delivery import circuit_breaker, sweeper
+from devices import registration
 from devices.models import Platform
+from devices.preferences import Preferences
 from domain.errors import ProviderResponse
-from domain.states import Channel
+from domain.states import Channel, Priority
 from notifications import store
+from notifications.receipts import device_receipts
+from notifications.receipts.device_receipts import DeviceEvent
 from notifications.store import LEASE, AttemptReference
 from tests.support.factories import notifications as factories
-from tests.support.factories.notifications import NOON, device, tries
-from tests.support.factories.push import RETRY, deliver, fate, push, state, tokens
-from tests.support.fakes.provider import Scripted, Slow, busy, by_recipient, dead, refused, silent
+from tests.support.factories.notifications import CLIENT, NOON, device, stored_device, tries
+from tests.support.factories.push import RETRY, asleep, deliver, fate, push, state, tokens
+from tests.support.fakes.provider import (
+    Outcome,
+    Scripted,
+    Slow,
+    busy,
+    by_recipient,
+    dead,
+    refused,
+    silent,
+    suspect,
+    unavailable,
+)
 from tests.support.fakes.provider import accepted as taken
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
+
 PUSH = Channel.PUSH
-SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 
+SECOND = timedelta(seconds=1)
 
-# An attempt at each device.
+MINUTE = timedelta(minutes=1)
 
 
 def test_every_device_is_an_attempt_with_a_reference_of_its_own(fcm: Scripted) -> None:
@@ -137,9 +157,6 @@ def test_the_devices_of_a_batch_are_each_their_own_persons(fcm: Scripted) -> Non
         assert list(tries(one)) == [(1, phones[user])]
 
 
-# A worker that is lost, a lease that is short.
-
-
 class Killed(BaseException):
     """The process ends here."""
 
@@ -203,3 +220,246 @@ def test_a_push_that_expires_before_its_retry_is_sent_if_one_device_has_it(fcm: 
     assert report.counts == {"sent": 1}
     assert fate(one) == ("sent", None)
     assert state(one)["sent_at"] == NOON + 20 * MINUTE
+
+
+HOUR = timedelta(hours=1)
+
+
+def test_a_person_without_a_device_cannot_be_pushed_to(fcm: Scripted) -> None:
+    one = push()
+    assert deliver(one).counts == {"failed": 1}
+    assert fate(one) == ("failed", "no_address")
+    assert (fcm.seen, factories.attempts(one)) == ([], [])
+
+
+def test_a_device_that_does_not_want_it_gets_nothing(fcm: Scripted) -> None:
+    device("phone", preferences=Preferences(categories={"transactional": False}))
+    device("tablet")
+    assert deliver(push()).counts == {"sent": 1}
+    assert tokens(fcm) == ["tablet"]
+    device("tablet", at=NOON, preferences=Preferences(enabled=False))
+    one = push()
+    assert deliver(one).counts == {"suppressed": 1}
+    assert fate(one) == ("suppressed", "opted_out")
+
+
+def test_a_push_to_devices_that_all_sleep_waits_for_the_first_to_wake(fcm: Scripted) -> None:
+    device("phone", preferences=asleep("13:00"))
+    device("tablet", preferences=asleep("14:00"))
+    one = push()
+    report = deliver(one)
+    assert [wakeup.at for wakeup in report.wakeups] == [NOON + HOUR]
+    assert (fate(one), state(one)["attempt_count"]) == (("pending", "quiet_hours"), 0)
+    assert deliver(one, at=NOON + HOUR).counts == {"sent": 1}
+    assert tokens(fcm) == ["phone"]
+
+
+def test_a_device_asleep_gets_it_in_the_morning_if_those_awake_are_dead(fcm: Scripted) -> None:
+    device("old")
+    device("tablet", preferences=asleep("13:00"))
+    fcm.behave = by_recipient({"old": dead})
+    one = push()
+    assert deliver(one).counts == {"pending": 1}
+    assert fate(one) == ("pending", "quiet_hours")
+    assert deliver(one, at=NOON + HOUR).counts == {"sent": 1}
+    assert tokens(fcm) == ["old", "tablet"]
+
+
+def test_a_dead_token_switches_its_device_off_and_says_why(fcm: Scripted) -> None:
+    old, phone = device("old"), device("phone")
+    answer = ProviderResponse(status=404, code="UNREGISTERED")
+    fcm.behave = by_recipient({"old": lambda: dead(response=answer)})
+    one = push()
+    deliver(one)
+    off = stored_device(old)
+    assert (off["is_active"], off["deactivation_reason"]) == (False, "unregistered")
+    assert off["deactivation_evidence"] == {
+        "at": NOON,
+        "source": "fcm",
+        "code": "UNREGISTERED",
+        "notification_id": str(one),
+    }
+    assert stored_device(phone)["is_active"]
+    tokens(fcm)
+    deliver(push())
+    assert tokens(fcm) == ["phone"]
+
+
+def test_a_device_that_takes_a_push_is_alive(fcm: Scripted) -> None:
+    phone = device("phone")
+    deliver(push())
+    assert stored_device(phone)["last_accepted_at"] == NOON
+
+
+def test_a_token_called_malformed_three_times_in_a_row_is_dead(fcm: Scripted) -> None:
+    phone = device("phone")
+    fcm.always(suspect)
+    for n in range(3):
+        assert stored_device(phone)["is_active"]
+        at = NOON + n * MINUTE
+        deliver(push(created_at=at), at=at)
+    assert stored_device(phone)["deactivation_reason"] == "suspect"
+
+
+@pytest.mark.parametrize("trouble", [busy, silent, refused, unavailable])
+def test_no_other_trouble_is_blamed_on_a_device(
+    fcm: Scripted, trouble: Callable[[], Outcome]
+) -> None:
+    phone = device("phone")
+    before = stored_device(phone)
+    fcm.always(trouble)
+    deliver(push())
+    assert stored_device(phone) == before
+
+
+def test_a_wrong_project_opens_the_circuit_and_uses_up_no_attempt(fcm: Scripted) -> None:
+    phones = [device("phone"), device("tablet")]
+    fcm.always(unavailable)
+    one, two = push(), push()
+    assert deliver(one).counts == {"pending": 1}
+    assert fate(one) == ("pending", "channel_unavailable")
+    assert (state(one)["attempt_count"], state(one)["excused_count"]) == (1, 1)
+    circuits = circuit_breaker.circuit_states(now=NOON)
+    assert circuits is not None
+    assert [(c.account, c.state) for c in circuits] == [(fcm.account, circuit_breaker.State.OPEN)]
+    assert all(stored_device(phone)["is_active"] for phone in phones)
+    tokens(fcm)
+    assert deliver(two).counts == {"pending": 1}
+    assert (tokens(fcm), state(two)["attempt_count"]) == ([], 0)
+    fcm.always(taken)
+    assert deliver(one, two, at=NOON + HOUR).counts["sent"] == 1
+
+
+ONCE: dict[str, Any] = {"type": "marketing"}
+"""Twice is worse than never."""
+
+AGAIN: dict[str, Any] = {"type": "payment_confirmed"}
+"""Twice is better than never."""
+
+
+def doubtful(
+    fcm: Scripted, *, tablet: Callable[[], Outcome] = busy, **fields: Any
+) -> tuple[ObjectId, str, str]:
+    """Return a push that nobody knows whether the phone has, and a tablet has certainly not."""
+    phone, other = device("phone"), device("tablet")
+    fcm.behave = by_recipient({"phone": silent, "tablet": tablet})
+    one = push(**fields)
+    assert deliver(one).counts == {"pending": 1}
+    assert tries(one)[1, phone] == ("unknown", "timeout")
+    fcm.always(taken)
+    tokens(fcm)
+    return one, phone, other
+
+
+def sent_at(fcm: Scripted, one: ObjectId, at: datetime) -> list[str]:
+    """Return whom it was sent to at this time."""
+    deliver(one, at=at)
+    return tokens(fcm)
+
+
+def test_who_has_not_got_it_gets_it_and_who_may_have_it_gets_no_second_copy(fcm: Scripted) -> None:
+    one, phone, tablet = doubtful(fcm, **ONCE)
+    assert (fate(one), state(one)["doubtful_targets"]) == (("pending", "timeout"), [phone])
+    assert sent_at(fcm, one, RETRY) == ["tablet"]
+    assert fate(one) == ("sent", None)
+    assert (state(one)["accepted_targets"], state(one)["doubtful_targets"]) == ([tablet], [])
+
+
+def test_when_the_others_cannot_get_it_nobody_can_tell_whether_it_went(fcm: Scripted) -> None:
+    one, phone, tablet = doubtful(fcm, **ONCE)
+    fcm.always(dead)
+    assert sent_at(fcm, one, RETRY) == ["tablet"]
+    assert fate(one) == ("unknown", "outcome_unknown")
+    assert sweeper.resolve_unknown(now=RETRY) == 1
+    assert fate(one) == ("failed", "outcome_unknown")
+    assert sent_at(fcm, one, RETRY + HOUR) == []
+    assert tries(one) == {
+        (1, phone): ("unknown", "timeout"),
+        (1, tablet): ("failed", "provider_error"),
+        (2, tablet): ("failed", "invalid_recipient"),
+    }
+
+
+def test_when_the_others_are_gone_nobody_can_tell_whether_it_went(fcm: Scripted) -> None:
+    one, _, tablet = doubtful(fcm, **ONCE)
+    registration.remove(device_id=tablet)
+    assert sent_at(fcm, one, RETRY) == []
+    assert fate(one) == ("failed", "outcome_unknown")
+
+
+def test_a_device_asleep_gets_it_in_the_morning(fcm: Scripted) -> None:
+    device("phone")
+    device("tablet", preferences=asleep("13:00"))
+    fcm.always(silent)
+    one = push(**ONCE)
+    deliver(one)
+    fcm.always(taken)
+    tokens(fcm)
+    assert sent_at(fcm, one, NOON + 5 * MINUTE) == []
+    assert (fate(one), state(one)["next_attempt_at"]) == (("pending", "quiet_hours"), NOON + HOUR)
+    assert sent_at(fcm, one, NOON + HOUR) == ["tablet"]
+    assert fate(one) == ("sent", None)
+
+
+def test_what_an_operator_opens_again_goes_to_the_device_in_doubt_too(fcm: Scripted) -> None:
+    one, _, tablet = doubtful(fcm, **ONCE)
+    registration.remove(device_id=tablet)
+    deliver(one, at=RETRY)
+    later = RETRY + HOUR
+    store.reopen(notification_id=one, channels=[Channel.PUSH], extra_attempts=1, now=later)
+    assert sent_at(fcm, one, later) == ["phone"]
+    assert fate(one) == ("sent", None)
+
+
+def test_it_is_sent_again_to_all_if_its_type_says_so(fcm: Scripted) -> None:
+    one, *_ = doubtful(fcm, **AGAIN)
+    assert sent_at(fcm, one, RETRY) == ["phone", "tablet"]
+    assert (fate(one), state(one)["doubtful_targets"]) == (("sent", None), [])
+
+
+def test_a_device_in_doubt_may_report_before_it_is_sent_to_again(fcm: Scripted) -> None:
+    """The others are tried again after a quarter of a minute; a report may take half a minute."""
+    one, *_ = doubtful(fcm, **AGAIN, priority=Priority.CRITICAL)
+    fcm.always(busy)
+    assert sent_at(fcm, one, NOON + 18 * SECOND) == ["tablet"]
+    assert sent_at(fcm, one, NOON + 54 * SECOND) == ["phone", "tablet"]
+
+
+def test_when_the_others_are_gone_it_waits_for_the_report_and_is_sent_again(fcm: Scripted) -> None:
+    one, _, tablet = doubtful(fcm, **AGAIN, priority=Priority.CRITICAL)
+    registration.remove(device_id=tablet)
+    assert sent_at(fcm, one, NOON + 18 * SECOND) == []
+    waiting = state(one)
+    assert (waiting["status"], waiting["next_attempt_at"]) == ("pending", NOON + 30 * SECOND)
+    assert sent_at(fcm, one, NOON + 30 * SECOND) == ["phone"]
+
+
+def test_a_device_that_never_answers_is_sent_to_no_more_often_than_the_type_says(
+    fcm: Scripted,
+) -> None:
+    """While the other one waits for its platform, which uses up no attempt."""
+    fcm.behave = by_recipient({"phone": silent, "tablet": unavailable})
+    device("phone")
+    device("tablet")
+    one = push(**AGAIN, max_attempts=3)
+    at = NOON
+    while state(one)["status"] == "pending" and at < NOON + 12 * HOUR:
+        deliver(one, at=at)
+        at = max(at, state(one)["next_attempt_at"] or at)
+    assert tokens(fcm).count("phone") == 3
+    assert fate(one)[0] == "pending"
+
+
+@pytest.mark.parametrize("kind", [ONCE, AGAIN])
+def test_a_report_ends_the_doubt(fcm: Scripted, kind: dict[str, Any]) -> None:
+    one, phone, tablet = doubtful(fcm, **kind)
+    device_receipts.apply_device_receipt(
+        device_id=phone,
+        notification_id=one,
+        client_id=CLIENT,
+        event=DeviceEvent.DELIVERED,
+        now=NOON + SECOND,
+    )
+    assert sent_at(fcm, one, RETRY) == ["tablet"]
+    assert fate(one) == ("delivered", None)
+    assert state(one)["accepted_targets"] == [phone, tablet]

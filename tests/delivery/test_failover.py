@@ -1,23 +1,29 @@
-"""Several providers in an order: who is asked when one does not take a message."""
+"""Failover between providers: after refusals, waits, ambiguous results, and pauses."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from bson import ObjectId
 
-from delivery import circuit_breaker, dispatcher, routing
-from delivery.circuit_breaker import FIRST_WAIT, PROBE_LEASE, Probe, State
+from delivery import circuit_breaker, dispatcher, routing, sweeper
+from delivery.circuit_breaker import PROBE_LEASE, Probe, State
+from delivery.dispatcher import BatchReport
 from domain.content import Content
 from domain.retry import MAX_OUTAGE
 from domain.states import Channel
 from notifications import store
+from notifyproject.platform import cache
+from tests.support.factories import notifications as factories
 from tests.support.factories.mail import Mail, attempts_used, deliver, fate, history, mails, state
 from tests.support.factories.notifications import NOON
+from tests.support.factories.routes import AFTER, choose, permission, several, trip, where
 from tests.support.fakes.provider import (
     Outcome,
     Scripted,
     busy,
+    refused,
     silent,
     slowed,
     unavailable,
@@ -25,12 +31,14 @@ from tests.support.fakes.provider import (
 )
 from tests.support.fakes.provider import accepted as taken
 
-pytestmark = pytest.mark.usefixtures("db", "broker")
+pytestmark = pytest.mark.usefixtures("db", "broker", "pauses_anew")
+
 
 EMAIL = Channel.EMAIL
-SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
-AFTER = NOON + FIRST_WAIT
-"""When a circuit that opened at noon wants a probe."""
+
+SECOND = timedelta(seconds=1)
+
+MINUTE = timedelta(minutes=1)
 
 
 @pytest.mark.parametrize("trouble", [unavailable, unreachable])
@@ -128,9 +136,6 @@ def test_after_three_days_of_outage_it_has_failed_and_what_stands_in_for_it_goes
     assert fate(one) == ("failed", "channel_unavailable")
 
 
-# A provider that may be well again.
-
-
 def half_open(provider: Scripted) -> None:
     circuit_breaker.trip(provider.account, now=NOON, retry_after=None)
 
@@ -215,3 +220,152 @@ def test_a_probe_that_is_not_begun_in_time_is_given_back(fcm: Scripted) -> None:
     report = dispatcher.dispatch([one], channel=EMAIL, clock=thaws_late)
     assert (report.counts, fcm.seen) == ({"pending": 1}, [])
     assert asks_for_a_probe(fcm, AFTER + 90 * SECOND)
+
+
+LATER = NOON + 10 * MINUTE
+"""When no report has come of a send without an answer."""
+
+
+def test_what_has_waited_begins_with_the_first_again(mail: Mail) -> None:
+    """Nobody could take it; then both can."""
+    first, second = mail
+    circuit_breaker.trip(second.account, now=NOON, retry_after=None)
+    first.always(unavailable)
+    (one,) = mails(1)
+    deliver(one)
+    assert fate(one) == ("pending", "channel_unavailable")
+    first.always(taken)
+    deliver(one, at=NOON + MINUTE)
+    assert (history(one)[-1], second.seen) == (("sendgrid", "sent"), [])
+
+
+def test_what_was_held_back_on_its_way_to_the_second_begins_with_the_first_again(
+    mail: Mail,
+) -> None:
+    first, second = mail
+    first.always(unreachable)
+    (one,) = mails(1)
+    deliver(one)
+    for provider in mail:
+        circuit_breaker.trip(provider.account, now=NOON, retry_after=None)
+    assert deliver(one).counts == {"pending": 1}
+    first.always(taken)
+    deliver(one, at=AFTER)
+    assert (history(one)[-1], second.seen) == (("sendgrid", "sent"), [])
+
+
+def in_doubt_at_the_second(mail: Mail, *, lost: bool = False) -> ObjectId:
+    """Return a mail that the second may have taken, as the first was away, and that goes again."""
+    first, second = mail
+    circuit_breaker.trip(first.account, now=NOON, retry_after=None)
+    second.always(silent)
+    (one,) = mails(1)
+    if lost:
+        begun = factories.start(factories.claim(one), provider="smtp")
+        store.expire_leases(now=begun.lease_until)
+    else:
+        deliver(one)
+    assert fate(one)[0] == "unknown"
+    assert sweeper.resolve_unknown(now=LATER) == 1
+    assert fate(one)[0] == "pending"
+    return one
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["no answer", "the worker was lost"])
+def test_what_the_second_may_have_taken_is_never_given_to_the_first(mail: Mail, lost: bool) -> None:
+    first, second = mail
+    one = in_doubt_at_the_second(mail, lost=lost)
+    second.always(unreachable)
+    deliver(one, at=LATER)
+    assert fate(one) == ("pending", "connection_failed")
+    second.always(taken)
+    deliver(one, at=LATER + 13 * MINUTE)
+    assert (history(one)[-1], first.seen) == (("smtp", "sent"), [])
+
+
+def test_what_an_operator_opens_again_goes_to_the_first_that_takes_it(mail: Mail) -> None:
+    first, second = mail
+    one = in_doubt_at_the_second(mail)
+    second.always(refused)
+    deliver(one, at=LATER)
+    assert fate(one) == ("failed", "rejected")
+    store.reopen(notification_id=one, channels=[Channel.EMAIL], extra_attempts=1, now=LATER)
+    deliver(one, at=LATER)
+    assert (history(one)[-1], len(first.seen)) == (("sendgrid", "sent"), 1)
+
+
+NEXT_LOOK = NOON + circuit_breaker.PAUSE_CHECK_INTERVAL
+
+
+def pause(name: str = "sendgrid") -> bool:
+    return circuit_breaker.pause(name, by="maria", reason="A bill is due.", now=NOON)
+
+
+def dispatch(document: object, at: object) -> BatchReport:
+    return dispatcher.dispatch([document["_id"]], channel=Channel.EMAIL, clock=lambda: at)
+
+
+def test_what_is_for_it_waits_and_burns_no_attempt(
+    mail: tuple[Scripted, Scripted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: mail[:1])
+    document = factories.accepted()
+    pause()
+
+    report = dispatch(document, NOON)
+
+    delivery = factories.delivery(factories.read(document["_id"]))
+    assert (delivery["status"], delivery["attempt_count"]) == ("pending", 0)
+    assert delivery["next_attempt_at"] == NEXT_LOOK
+    assert [one.at for one in report.wakeups] == [NEXT_LOOK]
+    assert factories.attempts(document["_id"]) == []
+    assert circuit_breaker.resume("sendgrid", by="maria")
+    dispatch(document, NEXT_LOOK)
+    assert factories.delivery(factories.read(document["_id"]))["status"] == "sent"
+    assert len(mail[0].seen) == 1
+
+
+def test_another_provider_of_the_channel_takes_it(mail: tuple[Scripted, Scripted]) -> None:
+    document = factories.accepted()
+    pause()
+    dispatch(document, NOON)
+    assert [len(provider.seen) for provider in mail] == [0, 1]
+
+
+def test_a_pause_outlives_the_process() -> None:
+    pause()
+    cache.clear_all()
+    assert circuit_breaker.paused_until(["sendgrid", "smtp"], now=NOON) == {"sendgrid": NEXT_LOOK}
+
+
+def test_who_paused_first_is_remembered_and_a_pause_ends_once() -> None:
+    assert pause()
+    assert not circuit_breaker.pause("sendgrid", by="rui", reason="", now=NEXT_LOOK)
+    (one,) = circuit_breaker.pauses().values()
+    assert (one.by, one.reason, one.since) == ("maria", "A bill is due.", NOON)
+    assert circuit_breaker.resume("sendgrid", by="rui")
+    assert not circuit_breaker.resume("sendgrid", by="rui")
+    assert circuit_breaker.pauses() == {}
+
+
+def test_a_reason_is_text_whatever_is_in_it() -> None:
+    circuit_breaker.pause("smtp", by="$maria", reason="$$ROOT", now=NOON)
+    one = circuit_breaker.pauses()["smtp"]
+    assert (one.by, one.reason) == ("$maria", "$$ROOT")
+
+
+def test_no_probe_is_taken_from_a_circuit_of_a_paused_provider(
+    first: Scripted, second: Scripted
+) -> None:
+    trip(first)
+    claims = several(2)
+    routes, parked = choose(claims, first, second, now=AFTER, paused={"first": AFTER})
+    assert (where(routes), parked) == ({"second": claims}, [])
+    assert isinstance(permission(first.account, AFTER), circuit_breaker.Probe)
+
+
+def test_all_paused_means_waiting(first: Scripted) -> None:
+    until = NOON + timedelta(seconds=30)
+    routes, parked = choose(several(2), first, paused={"first": until})
+    assert routes == []
+    assert [one.next_attempt_at for one in parked] == [until, until]

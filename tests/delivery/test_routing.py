@@ -1,4 +1,4 @@
-"""Which provider each delivery of a batch goes to, with the circuits in Valkey."""
+"""Routing: the provider of each delivery in a batch, by circuit and by platform."""
 
 from datetime import timedelta
 from typing import Any
@@ -16,11 +16,12 @@ from tests.support.fakes.valkey_faults import away
 
 pytestmark = pytest.mark.usefixtures("broker", "valkey_anew")
 
+
 S = DeliveryStatus
-SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 
+SECOND = timedelta(seconds=1)
 
-# In their order.
+MINUTE = timedelta(minutes=1)
 
 
 def test_the_first_provider_takes_all_while_it_is_well(first: Scripted, second: Scripted) -> None:
@@ -96,9 +97,6 @@ def test_what_a_provider_may_have_taken_waits_for_that_one(
     assert (parked.claimed, parked.next_attempt_at) == (doubtful, NOON + 5 * MINUTE)
 
 
-# None takes anything.
-
-
 def test_all_wait_for_the_first_that_may_be_asked_again(first: Scripted, second: Scripted) -> None:
     trip(first, retry_after=600)
     trip(second, retry_after=300)
@@ -124,9 +122,6 @@ def test_nobody_waits_for_ever(first: Scripted, fields: dict[str, Any]) -> None:
         (S.FAILED, None),
     ]
     assert parked[1].code is FailureCode.CHANNEL_UNAVAILABLE
-
-
-# A circuit whose wait is over.
 
 
 def test_one_delivery_alone_tries_whether_a_provider_is_well(first: Scripted) -> None:
@@ -160,9 +155,6 @@ def test_a_probe_that_nothing_is_for_is_given_back(first: Scripted, second: Scri
     trip(second)
     choose([one()], first, second, now=AFTER)
     assert isinstance(permission(second.account, AFTER), Probe)
-
-
-# Rates.
 
 
 def test_what_a_rate_has_no_room_for_waits_its_turn(first: Scripted, settings: Any) -> None:
@@ -199,3 +191,92 @@ def test_without_valkey_everything_goes(first: Scripted, second: Scripted) -> No
         (route,), parked = choose(claims, first, second)
     assert (route.provider, route.claims, parked) == (first, claims, [])
     assert permission("somebody else's", NOON) == Allowed()
+
+
+def test_a_platform_in_trouble_is_left_out_and_the_others_go(first: Scripted) -> None:
+    trip(first, "ios", retry_after=300)
+    ios, both, android = several(3)
+    platforms = [["ios"], ["android", "ios"], ["android"]]
+    (route,), (parked,) = choose([ios, both, android], first, platforms=platforms)
+    assert route.claims == [both, android]
+    assert route.blocked_platforms == {"ios": NOON + 5 * MINUTE}
+    assert (parked.claimed, parked.next_attempt_at) == (ios, NOON + 5 * MINUTE)
+
+
+def test_what_is_for_platforms_in_trouble_waits_for_the_first_of_them(first: Scripted) -> None:
+    trip(first, "ios", retry_after=300)
+    trip(first, "web", retry_after=100)
+    _, (parked,) = choose([one()], first, platforms=[["ios", "web"]])
+    assert parked.next_attempt_at == NOON + 100 * SECOND
+
+
+def test_one_delivery_alone_tries_whether_a_platform_is_well(first: Scripted) -> None:
+    trip(first, "ios")
+    claims = several(5)
+    platforms = [["android"], ["ios"], ["ios"], ["android", "ios"], ["android"]]
+    routes, (parked,) = choose(claims, first, now=AFTER, platforms=platforms)
+    probing = [route for route in routes if route.probes]
+    assert [(r.claims, list(r.probes), dict(r.blocked_platforms)) for r in probing] == [
+        ([claims[1]], [f"{first.account}:ios"], {})
+    ]
+    (others,) = [route for route in routes if not route.probes]
+    assert others.claims == [claims[0], claims[3], claims[4]]
+    assert others.blocked_platforms == {"ios": AFTER + PROBE_LEASE}
+    assert (parked.claimed, parked.next_attempt_at) == (claims[2], AFTER + PROBE_LEASE)
+
+
+def test_one_delivery_can_try_several_platforms(first: Scripted) -> None:
+    trip(first, "ios")
+    trip(first, "web")
+    (route,), _ = choose([one()], first, now=AFTER, platforms=[["web", "ios"]])
+    assert sorted(route.probes) == [f"{first.account}:ios", f"{first.account}:web"]
+
+
+def test_exactly_one_delivery_tries_a_provider_and_its_platforms(first: Scripted) -> None:
+    trip(first)
+    trip(first, "ios")
+    platforms = [["android"], ["ios"], ["ios"]]
+    (route,), parked = choose(several(3), first, now=AFTER, platforms=platforms)
+    assert (len(route.claims), len(parked)) == (1, 2)
+    assert list(route.probes) == [first.account]
+    assert isinstance(permission(f"{first.account}:ios", AFTER), Probe)
+
+
+def test_what_tries_a_provider_has_somewhere_to_go(first: Scripted) -> None:
+    trip(first)
+    trip(first, "ios", retry_after=300)
+    claims = several(2)
+    (route,), (parked,) = choose(claims, first, now=AFTER, platforms=[["ios"], ["android"]])
+    assert route.claims == [claims[1]]
+    assert (parked.claimed, parked.next_attempt_at) == (claims[0], NOON + 5 * MINUTE)
+
+
+def test_a_provider_that_only_platforms_in_trouble_are_for_is_not_tried(first: Scripted) -> None:
+    trip(first)
+    trip(first, "ios", retry_after=300)
+    routes, _ = choose([one()], first, now=AFTER, platforms=[["ios"]])
+    assert routes == []
+    assert isinstance(permission(first.account, AFTER), Probe)
+
+
+def test_a_platforms_probe_is_given_back_if_the_provider_takes_nothing(first: Scripted) -> None:
+    trip(first, retry_after=300)
+    trip(first, "ios")
+    choose([one()], first, now=AFTER, platforms=[["ios"]])
+    assert isinstance(permission(f"{first.account}:ios", AFTER), Probe)
+
+
+def test_a_platform_in_trouble_at_one_provider_goes_to_another(
+    first: Scripted, second: Scripted
+) -> None:
+    trip(first, "ios", retry_after=300)
+    claims = several(2)
+    routes, parked = choose(claims, first, second, platforms=[["ios"], ["android"]])
+    assert where(routes) == {"first": [claims[1]], "second": [claims[0]]}
+    assert parked == []
+
+
+def test_a_substitute_that_would_not_take_it_is_none(first: Scripted, second: Scripted) -> None:
+    trip(second, "ios", retry_after=300)
+    (route,), _ = choose([one()], first, second, platforms=[["ios"]])
+    assert (route.provider, route.has_failover) == (first, False)

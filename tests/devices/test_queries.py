@@ -1,4 +1,4 @@
-"""Which devices a batch can be pushed to, in one read by an index; and a user's list."""
+"""Devices for a batch in one indexed read, the targets of one notification, and lists."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -9,7 +9,7 @@ import pytest
 from devices import queries, registration, status
 from devices.models import DeactivationReason, Device, Platform
 from devices.preferences import NO_PREFERENCES, Preferences
-from devices.queries import MAX_TARGETS, Position, PushTarget
+from devices.queries import MAX_TARGETS, Position, PushTarget, PushTargets
 from devices.registration import Registration
 from devices.status import Evidence
 from devices.tokens import device_id
@@ -19,7 +19,12 @@ from tests.support.mongo.query_plans import Plan, emptied, plans
 
 pytestmark = pytest.mark.usefixtures("db")
 
-USERS, EACH, BATCH = 1_000, 12, 100
+
+USERS = 1_000
+
+EACH = 12
+
+BATCH = 100
 """Of each user's devices, two in three are inactive."""
 
 
@@ -96,9 +101,6 @@ def ids_of(user: int, *, active: bool = True) -> list[str]:
     return [device_id(f"token-{user}-{n}") for n in range(EACH) if (n % 3 == 0) is active]
 
 
-# What is found.
-
-
 def test_a_target_has_all_that_sending_needs() -> None:
     one = device_id("adas-0")
     found = queries.find_push_targets(device_ids=[one])
@@ -150,9 +152,6 @@ def test_a_named_device_does_not_make_its_user_a_target() -> None:
     found = queries.find_push_targets(user_ids=["user-8"], device_ids=[one])
     assert set(found.by_user) == {"user-8"}
     assert set(found.by_device) == {one}
-
-
-# How it is read.
 
 
 def test_the_targets_of_a_batch_are_one_read_by_users() -> None:
@@ -212,9 +211,6 @@ def test_registering_reads_the_device_and_counts_its_users_in_the_index() -> Non
     stored, counted = found
     assert stored.is_by_id
     assert (counted.is_indexed, counted.examined) == (True, 0)
-
-
-# A user's list.
 
 
 def test_a_users_list_holds_all_newest_first() -> None:
@@ -277,3 +273,48 @@ def test_the_consoles_list_is_read_by_an_index(filters: dict[str, Any]) -> None:
     assert not plan.sorts
     # One device in three is active.
     assert plan.examined <= 4 * 50
+
+
+def target(device_id: str, user_id: str) -> PushTarget:
+    return PushTarget(
+        device_id=device_id,
+        user_id=user_id,
+        token=f"token-{device_id}",
+        platform=Platform.ANDROID,
+        preferences=NO_PREFERENCES,
+    )
+
+
+PHONE = target("phone", "ada")
+
+TABLET = target("tablet", "ada")
+
+BOBS = target("bobs", "bob")
+
+TARGETS = PushTargets(
+    by_user={"ada": (PHONE, TABLET), "bob": (BOBS,)},
+    by_device={"tablet": TABLET, "bobs": BOBS},
+)
+
+
+def test_without_names_it_goes_to_all_of_the_users() -> None:
+    assert TARGETS.for_notification(user_id="ada", device_ids=()) == (PHONE, TABLET)
+
+
+def test_a_user_without_devices_has_none() -> None:
+    assert TARGETS.for_notification(user_id="eve", device_ids=()) == ()
+    assert TARGETS.for_notification(user_id=None, device_ids=()) == ()
+
+
+def test_named_devices_are_the_only_ones_each_once() -> None:
+    assert TARGETS.for_notification(user_id="ada", device_ids=["tablet", "gone", "tablet"]) == (
+        TABLET,
+    )
+
+
+def test_a_named_device_that_is_somebody_elses_by_now_gets_nothing_meant_for_this_user() -> None:
+    assert TARGETS.for_notification(user_id="ada", device_ids=["bobs", "tablet"]) == (TABLET,)
+
+
+def test_devices_named_without_a_user_are_taken_as_they_are() -> None:
+    assert TARGETS.for_notification(user_id=None, device_ids=["bobs", "tablet"]) == (BOBS, TABLET)

@@ -1,25 +1,36 @@
-"""Registering devices, and what an app tells of them later."""
+"""Registering devices: once, moved, removed, and by many at once."""
 
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from threading import Barrier
 from typing import Any
 
 import pytest
+from pymongo.errors import AutoReconnect, WTimeoutError
 
 from devices import queries, registration, status
 from devices.models import DeactivationReason, Device, Platform
 from devices.preferences import Preferences
-from devices.registration import HEARTBEAT_INTERVAL, MAX_DEVICES, Registration
+from devices.registration import HEARTBEAT_INTERVAL, MAX_DEVICES, ConflictError, Registration
 from devices.status import Evidence
 from devices.tokens import device_id
 from notifyproject.db.collections import Document, collection
 from tests.support.factories.notifications import NOON
+from tests.support.fakes.mongo_failpoints import CUT, LOST_ANSWER, failing
+from tests.support.waiting import LIMIT
 
 pytestmark = pytest.mark.usefixtures("db")
 
+
 TOKEN = "dGhpcyBpcyBh:APA91bHun4MxP5egoKMwt2KZFBaFUH-1RYqx"
+
 ID = device_id(TOKEN)
+
 LATER = NOON + timedelta(hours=1)
+
 MUTED = Preferences(categories={"marketing": False})
+
 TOLD = {
     "app_version": "3.2.1",
     "device_model": "Pixel 8",
@@ -49,9 +60,6 @@ def switch_off(one: str = ID, *, at: datetime = LATER) -> None:
 
 def owned(user_id: str) -> set[str]:
     return {d["_id"] for d in queries.page(user_id=user_id, limit=100).documents}
-
-
-# Registering.
 
 
 def test_a_device_is_stored_as_it_was_told() -> None:
@@ -147,9 +155,6 @@ def test_a_clock_that_lags_does_not_make_a_device_look_older() -> None:
     assert (document["last_seen"], document["proven_at"]) == (LATER, LATER)
 
 
-# The cap.
-
-
 def fill(count: int = MAX_DEVICES) -> list[str]:
     """Register devices of one user, each seen a minute after the one before it."""
     return [register(f"token-{n}", at=NOON + timedelta(minutes=n))["_id"] for n in range(count)]
@@ -183,9 +188,6 @@ def test_another_users_devices_never_make_way() -> None:
     others = register("bobs", user_id="bob")["_id"]
     fill(MAX_DEVICES + 5)
     assert owned("bob") == {others}
-
-
-# What is told later.
 
 
 def test_a_change_leaves_the_rest_alone_and_none_forgets() -> None:
@@ -230,9 +232,6 @@ def test_what_is_not_there_is_not_made_by_changing_it() -> None:
     assert collection("devices").count_documents({}) == 0
 
 
-# A new token.
-
-
 def test_a_new_token_takes_along_all_that_is_known_and_leaves_the_old_one_off() -> None:
     register(**TOLD)
     registration.set_preferences(device_id=ID, preferences=MUTED, now=NOON)
@@ -257,9 +256,6 @@ def test_the_same_token_is_no_new_one() -> None:
     assert stored() == before
 
 
-# Heartbeats.
-
-
 def test_a_heartbeat_is_stored_once_in_five_minutes() -> None:
     register()
     early, late = NOON + HEARTBEAT_INTERVAL - timedelta(seconds=1), NOON + HEARTBEAT_INTERVAL
@@ -276,3 +272,147 @@ def test_a_heartbeat_does_not_switch_a_device_on() -> None:
     assert document is not None
     assert document["is_active"] is False
     assert document["last_seen"] == LATER
+
+
+THREADS = 16
+
+TAKEN = {"errorCode": 12582}
+"""Another has just inserted the same key, by the number that may be given without the key."""
+
+
+def register_web(token: str, user_id: str = "ada", **fields: Any) -> Document:
+    new = Registration(user_id=user_id, token=token, platform=Platform.WEB)
+    return registration.register(new, **({"now": NOON} | fields))
+
+
+def at_once(calls: Iterable[Callable[[], Any]]) -> list[Any]:
+    """Run calls in threads that begin together."""
+    waiting = list(calls)
+    together = Barrier(len(waiting), timeout=LIMIT)
+
+    def run(call: Callable[[], Any]) -> Any:
+        together.wait()
+        return call()
+
+    with ThreadPoolExecutor(len(waiting)) as pool:
+        return list(pool.map(run, waiting))
+
+
+def everything() -> list[dict[str, Any]]:
+    return list(collection("devices").find({}))
+
+
+def test_a_new_token_registered_by_many_at_once_is_one_device() -> None:
+    for n in range(10):
+        at_once([lambda n=n: register_web(f"token-{n}")] * THREADS)
+    assert len(everything()) == 10
+
+
+def test_a_token_that_two_users_claim_at_once_is_one_users_whole() -> None:
+    users = [f"user-{n}" for n in range(THREADS)]
+    for n in range(10):
+        token = f"token-{n}"
+        answers = at_once([lambda u=u, t=token: register_web(t, u) for u in users])
+        assert {answer["user_id"] for answer in answers} == set(users)
+        owner = queries.get(device_id(token))
+        assert owner is not None
+        assert owner in answers
+    assert len(everything()) == 10
+
+
+def test_a_user_keeps_to_the_cap_when_many_register_at_once() -> None:
+    for n in range(MAX_DEVICES):
+        register_web(f"old-{n}", now=NOON - timedelta(minutes=n))
+    at_once([lambda n=n: register_web(f"new-{n}", now=LATER) for n in range(THREADS)])
+    kept = {document["device_token"] for document in everything()}
+    assert len(kept) == MAX_DEVICES
+    assert {f"new-{n}" for n in range(THREADS)} <= kept
+
+
+def test_a_refusal_that_races_with_a_registration_switches_nothing_off() -> None:
+    """The send began before the app registered: whoever is first, the device is active."""
+    evidence = Evidence(at=NOON + timedelta(minutes=1), source="fcm")
+    reason = DeactivationReason.UNREGISTERED
+    for n in range(20):
+        one = register_web(f"token-{n}")["_id"]
+        at_once(
+            [
+                lambda t=f"token-{n}": register_web(t, now=LATER),
+                lambda one=one: status.deactivate(
+                    device_ids=[one], reason=reason, evidence=evidence, now=LATER
+                ),
+            ]
+        )
+    assert [d["_id"] for d in everything() if not d["is_active"]] == []
+
+
+def test_suspicions_from_many_workers_are_each_counted_once() -> None:
+    one = register_web("token")["_id"]
+    evidence = Evidence(at=LATER, source="fcm")
+    counted = at_once(
+        [lambda: status.record_suspicion(device_ids=[one], evidence=evidence, now=LATER)] * THREADS
+    )
+    assert sum(counted) == 1
+    (document,) = everything()
+    assert (document["suspicions"], document["is_active"]) == (1, True)
+
+
+def test_proofs_of_life_from_many_workers_keep_the_latest() -> None:
+    one = register_web("token")["_id"]
+    times = [LATER + timedelta(seconds=n) for n in range(THREADS)]
+    at_once([lambda t=t: status.record_success(accepted={one: t}) for t in times])
+    (document,) = everything()
+    assert document["last_accepted_at"] == document["proven_at"] == times[-1]
+
+
+def test_a_device_that_is_removed_while_it_is_changed_is_not_half_there() -> None:
+    def change(one: str) -> None:
+        registration.set_preferences(device_id=one, preferences=Preferences(), now=LATER)
+        registration.heartbeat(device_id=one, now=LATER)
+        status.record_success(accepted={one: LATER})
+
+    for n in range(10):
+        one = register_web(f"token-{n}")["_id"]
+        at_once([lambda o=one: change(o), lambda o=one: registration.remove(device_id=o)])
+    assert everything() == []
+
+
+def test_a_registration_whose_answer_was_lost_is_repeated_by_the_driver() -> None:
+    with failing("findAndModify", "devices", CUT):
+        register_web("token")
+    assert len(everything()) == 1
+
+
+def test_a_registration_that_collides_with_another_is_tried_again() -> None:
+    with failing("findAndModify", "devices", TAKEN, times=2):
+        register_web("token")
+    assert len(everything()) == 1
+
+
+def test_one_that_collides_again_and_again_is_given_up_without_a_word_of_the_token() -> None:
+    with failing("findAndModify", "devices", TAKEN, times=3), pytest.raises(ConflictError) as error:
+        register_web("a-secret-token")
+    assert "a-secret-token" not in str(error.value)
+    assert error.value.__context__ is None
+    assert everything() == []
+
+
+def test_a_proof_of_life_that_could_not_be_stored_may_be_repeated() -> None:
+    one = register_web("token")["_id"]
+    with failing("update", "devices", CUT), pytest.raises(AutoReconnect):
+        status.record_success(accepted={one: LATER})
+    with failing("update", "devices", LOST_ANSWER), pytest.raises(WTimeoutError):
+        status.record_success(accepted={one: LATER})
+    assert status.record_success(accepted={one: LATER}) == 0
+    (document,) = everything()
+    assert document["last_accepted_at"] == LATER
+
+
+def test_a_suspicion_whose_answer_was_lost_counts_once_when_it_is_repeated() -> None:
+    one = register_web("token")["_id"]
+    evidence = Evidence(at=LATER, source="fcm")
+    with failing("update", "devices", LOST_ANSWER), pytest.raises(WTimeoutError):
+        status.record_suspicion(device_ids=[one], evidence=evidence, now=LATER)
+    assert status.record_suspicion(device_ids=[one], evidence=evidence, now=LATER) == 0
+    (document,) = everything()
+    assert document["suspicions"] == 1

@@ -1,17 +1,21 @@
-"""The figures over time: what a recount says, after once and after twice, and after late news."""
+"""The roll-up of metrics: equal to a recount, after repeats and late news, and by command."""
 
+import io
 from collections import Counter
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from django.core.management import CommandError, call_command
 
 from analytics import metrics, rollup_state
 from analytics.metrics import MetricValue
 from analytics.models import Interval
+from background import tasks
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
+from domain.time import utc_now
 from monitoring import rollup
 from notifications import store
 from notifications.store import AttemptReference, DeliveryReceipt
@@ -21,11 +25,21 @@ from tests.support.mongo.metrics_recount import recounted, stored
 
 pytestmark = pytest.mark.usefixtures("db")
 
+
 S = DeliveryStatus
-MINUTE, HOUR, DAY = Interval.MINUTE, Interval.HOUR, Interval.DAY
+
+MINUTE = Interval.MINUTE
+
+HOUR = Interval.HOUR
+
+DAY = Interval.DAY
+
 NOON = factories.NOON
+
 MIDNIGHT = NOON.replace(hour=0)
+
 DAY_LATER = MIDNIGHT + timedelta(days=1)
+
 A_MINUTE = timedelta(minutes=1)
 
 
@@ -276,3 +290,57 @@ def test_no_events_are_written_if_nobody_wants_any(settings: Any) -> None:
     traffic()
     roll(NOON + timedelta(minutes=7))
     assert collection("analytics_events").count_documents({}) == 0
+
+
+ONE_HOUR = timedelta(hours=1)
+
+ONE_MINUTE = timedelta(minutes=1)
+
+
+def command(*words: str) -> str:
+    output = io.StringIO()
+    call_command("rollup", *words, stdout=output, stderr=io.StringIO())
+    return output.getvalue()
+
+
+def test_the_command_counts_a_time_again() -> None:
+    for status in (DeliveryStatus.SENT, DeliveryStatus.FAILED):
+        factories.settled(status, at=NOON, created_at=NOON)
+    start = NOON - ONE_HOUR
+    factories.accepted(created_at=start - ONE_HOUR)
+    since, until = f"{start:%Y-%m-%dT%H:%M}", f"{NOON + timedelta(minutes=8):%Y-%m-%dT%H:%M}Z"
+    assert command("--since", since, "--until", until) == "minutes counted: 120\n"
+    assert stored(Interval.HOUR, NOON, NOON + ONE_HOUR) == +recounted(NOON, NOON + ONE_HOUR)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--until", "2026-01-01"],
+        ["--since", "2999-01-01"],
+        ["--since", "2020-01-02", "--until", "2020-01-01"],
+        ["--since", "2020-01-01", "--until", "2020-01-02"],
+    ],
+)
+def test_the_command_refuses_what_cannot_be_counted(words: list[str]) -> None:
+    factories.accepted(created_at=utc_now())
+    with pytest.raises(CommandError):
+        command(*words)
+
+
+def test_without_a_time_it_brings_the_figures_up_to_date() -> None:
+    now = utc_now()
+    factories.settled(DeliveryStatus.SENT, at=now - ONE_MINUTE, created_at=now - ONE_MINUTE)
+    assert command() == "minutes counted: 1\n"
+    assert collection("metrics_aggregates").count_documents({"interval": "day"}) > 0
+
+
+def test_beat_starts_it_every_minute() -> None:
+    tasks.roll_up()
+    assert rollup_state.counted_at() is not None
+
+
+def test_it_says_that_somebody_else_is_at_it() -> None:
+    assert rollup_state.acquire_lease(now=utc_now())
+    with pytest.raises(CommandError, match="try again"):
+        command()

@@ -1,4 +1,6 @@
-"""Whether an address can be one."""
+"""Validation of addresses and links."""
+
+import contextlib
 
 import pytest
 from email_validator import EmailNotValidError
@@ -8,6 +10,10 @@ from hypothesis import strategies as st
 from notifications import validation
 from notifications.validation import (
     InvalidAddressError,
+    InvalidLinkError,
+    check_deep_link,
+    check_image_url,
+    check_public_url,
     has_control_characters,
     normalize_email,
     normalize_phone,
@@ -69,7 +75,9 @@ def test_any_text_is_an_address_or_a_problem(text: str) -> None:
 
 
 LOCAL_PARTS = st.text("ab1._+-A", max_size=6) | st.sampled_from(["a" * 64, "a" * 65, "www", "Info"])
+
 DOMAINS = st.lists(st.text("abX1-", max_size=4), min_size=1, max_size=4).map(".".join)
+
 KNOWN_DOMAINS = st.sampled_from(
     [
         *("example.com", "EXAMPLE.Com", "xn--bcher-kva.example", "localhost", "host.local"),
@@ -152,3 +160,148 @@ def test_a_line_break_is_a_control_character(text: str) -> None:
 )
 def test_letters_and_emoji_are_not(text: str) -> None:
     assert not has_control_characters(text)
+
+
+PRIVATE_HOSTS = [
+    *("localhost", "LOCALHOST", "localhost.", "api.localhost", "printer.local", "nas.lan"),
+    *("metadata.google.internal", "METADATA.GOOGLE.INTERNAL", "box.home.arpa", "intranet"),
+    *("127.0.0.1", "127.1", "127.0.1", "127.0.0.1.", "0.0.0.0", "0", "10.0.0.1", "172.16.0.1"),
+    *("192.168.1.1", "169.254.169.254", "100.64.0.1", "224.0.0.1", "255.255.255.255"),
+    *("2130706433", "0x7f000001", "0x7f.0.0.1", "0x7f.1", "0177.0.0.1", "017700000001"),
+    *("0X7F.0x0.0x0.0x1", "1.1.1.1", "8.8.8.8", "[::1]", "[::]", "[fe80::1]", "[fd00::1]"),
+    *("[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[2606:4700:4700::1111]", "[fe80::1%25eth0]"),
+    *("[64:ff9b::7f00:1]", "[0:0:0:0:0:0:0:1]", "[v1.fe80::a]", "example.1", "example.0x7f"),
+    *("a.0x", "printer.local.", "loc\u00adal.lo\u00adcal"),
+]
+
+BAD_URLS = [
+    *("", " ", "https", "https:", "https:/", "https://", "https:///path", "//example.com/x"),
+    *("example.com", "example.com/page", "/page", "?q", "#x", "https:example.com"),
+    *("https://user@example.com", "https://user:pass@example.com", "https://@example.com"),
+    *("https://example.com@127.0.0.1/", "https://example.com:99999/", "https://example.com:0/"),
+    *("https://example.com:-1/", "https://example.com:abc/", "https://example.com:80:80/"),
+    *("https://exa mple.com", " https://example.com", "https://example.com ", "https://[::1"),
+    *("https://example.com\n", "https://exam\tple.com", "https://example.com\r\nX: y"),
+    *("https://example.com\\@127.0.0.1/", "https:\\\\example.com", "https://example.com\x00"),
+    *("https://[not-an-address]/", "https://example/", "https://./", "https://?x", "https://#x"),
+]
+
+FORBIDDEN = [
+    *("javascript:alert(1)", "JaVaScRiPt:alert(1)", "javascript://example.com/%0aalert(1)"),
+    *("data:text/html,<script>alert(1)</script>", "vbscript:msgbox(1)", "file:///etc/passwd"),
+    *("ftp://example.com/file", "about:blank", "blob:https://example.com/1", "DATA:,x"),
+]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("https://example.com", "https://example.com/", "https://example.com:8443/a/b?c=d&e#f"),
+        *("https://cdn.example.com/i.png?w=100%25", "HTTPS://EXAMPLE.COM/I.PNG"),
+        *("https://b\u00fccher.example.com/x", "https://xn--bcher-kva.example.com/x"),
+        *("https://example.com/\U0001f600", "https://1.example.com", "https://example.com./"),
+        *("https://127.0.0.1.example.com/", "https://localhost.example.com", "https://3com.com"),
+        *("https://example.com/path@with-at", "https://example.com/?u=user:pass@x", "https://a.co"),
+        "https://internal.example.com/local",
+    ],
+)
+def test_a_public_https_page_may_be_linked_and_stays_as_it_is(url: str) -> None:
+    assert check_image_url(url) == url
+    assert check_deep_link(url) == url
+
+
+@pytest.mark.parametrize("host", PRIVATE_HOSTS)
+@pytest.mark.parametrize("port", ["", ":8443"])
+def test_a_private_host_or_one_in_figures_may_not_be_linked(host: str, port: str) -> None:
+    url = f"https://{host}{port}/x.png"
+    for check in (check_image_url, check_deep_link):
+        with pytest.raises(InvalidLinkError):
+            check(url)
+
+
+@pytest.mark.parametrize("url", BAD_URLS)
+def test_what_is_no_url_is_refused(url: str) -> None:
+    for check in (check_image_url, check_deep_link):
+        with pytest.raises(InvalidLinkError):
+            check(url)
+
+
+@pytest.mark.parametrize("url", FORBIDDEN)
+def test_a_scheme_that_runs_or_reads_something_is_refused(url: str) -> None:
+    for check in (check_image_url, check_deep_link):
+        with pytest.raises(InvalidLinkError):
+            check(url)
+
+
+def test_a_private_name_with_the_final_dot_is_still_private() -> None:
+    """``printer.local.`` is the full form of ``printer.local``."""
+    for host in ("printer.local.", "metadata.google.internal.", "nas.lan."):
+        with pytest.raises(InvalidLinkError):
+            check_image_url(f"https://{host}/x.png")
+
+
+def test_a_host_in_other_characters_for_the_same_name_is_refused() -> None:
+    """Browsers take full-width digits, other full stops and %-escapes for the plain ones."""
+    hosts = [
+        "".join(chr(ord(c) + 0xFEE0) for c in "127.0.0.1"),
+        "127\u30020\u30020\u30021",
+        "metadata.google\u3002internal",
+        "%31%32%37.0.0.1",
+        "\u24db\u24de\u24d2\u24d0l.\u24dbocal",
+    ]
+    for host in hosts:
+        with pytest.raises(InvalidLinkError):
+            check_image_url(f"https://{host}/x.png")
+
+
+def test_a_link_holds_no_control_characters_of_any_kind() -> None:
+    for character in ("\x7f", "\x80", "\x9f", "\u2028", "\u2029", "\u00a0"):
+        with pytest.raises(InvalidLinkError):
+            check_deep_link(f"https://example.com/a{character}b")
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        *("app://orders/12345", "myapp:home", "com.example.app://x", "app+beta://x?y#z"),
+        *("mailto:ada@example.com", "tel:+351912345678", "APP://Orders", "app://127.0.0.1/x"),
+        "http://example.com/page",
+    ],
+)
+def test_a_link_into_an_app_may_be_anything(link: str) -> None:
+    assert check_deep_link(link) == link
+
+
+@pytest.mark.parametrize(
+    "link", ["http://localhost/x", "http://10.0.0.1/", "http://user@example.com/"]
+)
+def test_a_plain_http_page_must_be_public_too(link: str) -> None:
+    with pytest.raises(InvalidLinkError):
+        check_deep_link(link)
+
+
+@pytest.mark.parametrize("url", ["http://example.com/i.png", "app://image", "wss://example.com"])
+def test_an_image_is_loaded_over_https_only(url: str) -> None:
+    with pytest.raises(InvalidLinkError, match="https://"):
+        check_image_url(url)
+
+
+@pytest.mark.parametrize(
+    "link", [":", "1app://x", "-app://x", "app_x://y", "\u00e4pp://x", "a" * 40 + "://x"]
+)
+def test_a_scheme_begins_with_a_letter_and_is_short(link: str) -> None:
+    with pytest.raises(InvalidLinkError):
+        check_deep_link(link)
+
+
+def test_the_schemes_that_are_allowed_are_named() -> None:
+    check_public_url("http://example.com", schemes=("https", "http"))
+    with pytest.raises(InvalidLinkError, match="https://"):
+        check_public_url("http://example.com", schemes=("https",))
+
+
+@given(st.text(max_size=60) | st.text(max_size=40).map(lambda text: f"https://{text}"))
+def test_any_text_is_a_link_or_a_problem(text: str) -> None:
+    for check in (check_image_url, check_deep_link):
+        with contextlib.suppress(InvalidLinkError):
+            assert check(text) == text

@@ -1,10 +1,13 @@
-"""Suppressed addresses: a document for each reason, the strictest holds, one read for a batch."""
+"""Suppressed addresses: reasons, lists, and soft bounces that add up."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from notifyproject.db.collections import collection
+from notifyproject.db.paging import Cursor
 from recipients import queries, suppressions
 from recipients.models import Suppression, SuppressionReason
 from recipients.queries import ActiveSuppression
@@ -14,8 +17,13 @@ from tests.support.mongo.query_plans import plans
 
 pytestmark = pytest.mark.usefixtures("db")
 
+
 R = SuppressionReason
-EMAIL, PHONE = ("email", "ada@example.com"), ("whatsapp", "+351912345678")
+
+EMAIL = ("email", "ada@example.com")
+
+PHONE = ("whatsapp", "+351912345678")
+
 DAY = timedelta(days=1)
 
 
@@ -129,9 +137,6 @@ def test_a_suppression_is_stored_with_who_said_so_and_no_address_in_its_id() -> 
     assert "ada" not in one.pk
 
 
-# Several reasons.
-
-
 @pytest.mark.parametrize(
     ("reasons", "held"),
     [
@@ -161,8 +166,12 @@ def test_the_reasons_of_an_address_are_told_newest_first() -> None:
     assert reasons == ["hard_bounce", "unsubscribed"]
 
 
-FULL, MARKETING = {"marketing_only": False}, {"marketing_only": True}
+FULL = {"marketing_only": False}
+
+MARKETING = {"marketing_only": True}
+
 UNTIL = {"expires_at": NOON + DAY}
+
 LATER = {"expires_at": NOON + 2 * DAY}
 
 
@@ -215,9 +224,6 @@ def test_who_unsubscribes_stays_unsubscribed_when_something_else_ends() -> None:
     assert held_back(EMAIL, now=NOON + 2 * DAY)[EMAIL] == ActiveSuppression(
         reason="unsubscribed", marketing_only=True
     )
-
-
-# Lifting.
 
 
 @pytest.mark.parametrize("address", ["ada@example.com", "Ada@Example.COM"])
@@ -282,3 +288,98 @@ def test_a_suppression_is_lifted_by_its_id() -> None:
         lifted(EMAIL, R.HARD_BOUNCE)
     (plan,) = found
     assert plan.is_by_id
+
+
+def test_an_address_is_held_back_after_it_was_forgotten() -> None:
+    hold_back(reason=R.COMPLAINT)
+    hold_back(("email", "bob@example.com"))
+    assert suppressions.anonymise([("email", "Ada@example.com"), PHONE]) == 1
+    assert held_back(EMAIL)[EMAIL].reason == "complaint"
+    kept = [one.get("address") for one in collection("suppressions").find().sort("address", 1)]
+    assert kept == [None, "bob@example.com"]
+    assert "ada" not in str(list(collection("suppressions").find({"reason": "complaint"})))
+    assert suppressions.anonymise([EMAIL]) == 0
+
+
+def test_a_report_about_a_forgotten_address_does_not_bring_it_back() -> None:
+    hold_back()
+    suppressions.anonymise([EMAIL])
+    assert "address" not in hold_back()
+    assert lifted() == (R.HARD_BOUNCE,)
+
+
+def listed(**wanted: Any) -> list[str]:
+    return [one["address"] for one in suppressions.page(limit=100, **wanted).documents]
+
+
+@pytest.fixture
+def many() -> None:
+    """Store suppressions of every kind, a minute between them."""
+    for n in range(120):
+        address = ("email", f"user{n}@example.com") if n % 3 else ("whatsapp", f"+3519123450{n}")
+        hold_back(address, reason=list(R)[n % 4], now=NOON + timedelta(minutes=n))
+
+
+@pytest.mark.usefixtures("many")
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {},
+        {"channel": "email"},
+        {"reason": R.COMPLAINT},
+        {"channel": "whatsapp", "reason": R.MANUAL},
+    ],
+)
+def test_a_page_is_read_by_an_index_in_its_order(wanted: dict[str, Any]) -> None:
+    first = suppressions.page(limit=5, **wanted)
+    last = first.documents[-1]
+    for backwards in (None, False, True):
+        place = None
+        if backwards is not None:
+            place = Cursor((last["created_at"], last["_id"]), backwards=backwards)
+        with plans("suppressions") as found:
+            suppressions.page(limit=5, cursor=place, **wanted)
+        (plan,) = found
+        assert plan.is_indexed
+        assert not plan.sorts
+        assert plan.examined <= 2 * plan.returned
+
+
+@pytest.mark.usefixtures("many")
+def test_a_list_is_newest_first_and_of_what_is_asked_for() -> None:
+    assert len(listed()) == 100
+    assert listed()[0] == "user119@example.com"
+    assert listed(channel="whatsapp")[0] == "+3519123450117"
+    assert {one[-1] for one in listed(channel="email")} == {"m"}
+    assert len(listed(reason=R.COMPLAINT)) == 30
+    assert len(listed(channel="whatsapp", reason=R.COMPLAINT)) == 10
+
+
+PHONE_ADDRESS: dict[str, Any] = {"channel": "whatsapp", "address": "+351912345678"}
+
+
+def strike(event: str) -> int:
+    return suppressions.record_soft_bounce(**PHONE_ADDRESS, event=event, now=NOON)
+
+
+def test_each_event_counts_once() -> None:
+    assert [strike(event) for event in ("a", "b", "b", "a", "c")] == [1, 2, 2, 2, 3]
+
+
+def test_the_same_event_told_by_many_at_once_counts_once() -> None:
+    strike("a")
+    with ThreadPoolExecutor(8) as threads:
+        counts = list(threads.map(strike, ["b"] * 16))
+    assert set(counts) == {2}
+
+
+def test_what_reaches_them_ends_the_row() -> None:
+    strike("a")
+    suppressions.clear_soft_bounces(**PHONE_ADDRESS)
+    assert strike("b") == 1
+
+
+def test_addresses_are_counted_apart() -> None:
+    strike("a")
+    other = PHONE_ADDRESS | {"address": "+351912345679"}
+    assert suppressions.record_soft_bounce(**other, event="b", now=NOON) == 1

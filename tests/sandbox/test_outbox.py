@@ -1,12 +1,26 @@
-"""The outbox page, as HTML."""
+"""The outbox of the sandbox: messages of every channel, and mails."""
 
+import base64
 import re
+from typing import Any
 
 import pytest
 
+from domain.states import Category
+from providers.contract import Message, SendRequest
 from sandbox.outbox import STATIC
 from tests.support.clients.sandbox import Box, Receiver, mail
-from tests.support.waiting import until
+from tests.support.providers.sandbox_fcm import GRANT, Pushes, push
+from tests.support.providers.sandbox_whatsapp import (
+    ADA,
+    Chats,
+    buttons,
+    message,
+    template,
+    text,
+    wait_for,
+)
+from tests.support.waiting import LIMIT, until
 
 HOSTILE = "</title><script>alert(1)</script><img src=x onerror=alert(1)>\"'{{ 7 | times: 7 }}"
 
@@ -214,3 +228,366 @@ def test_the_style_and_the_script_need_nothing_from_elsewhere(
     answer = box.get(f"/static/{name}")
     assert (answer.status, answer.headers["Content-Type"]) == (200, f"{kind}; charset=utf-8")
     assert re.findall(rb"https?://|@import|url\(", answer.data) == []
+
+
+@pytest.fixture
+def filled(box: Box) -> Box:
+    """Give a test an outbox with an accepted and a refused message of each channel."""
+    access = Pushes(box=box).sign_in()
+    for address in ("ada@example.com", "invalid@example.com"):
+        box.send(mail(address))
+    for token in ("device-1", "unregistered-1"):
+        Pushes(box=box).post({"message": push(token)}, access=access)
+    for number in (ADA, "+447700900026"):
+        Chats(box=box).post(text(number))
+    return box
+
+
+@pytest.mark.parametrize(
+    ("query", "ids"),
+    [
+        ("", [7, 6, 5, 4, 3, 2]),
+        ("?channel=email", [3, 2]),
+        ("?channel=push", [5, 4]),
+        ("?channel=whatsapp", [7, 6]),
+        ("?channel=whatsapp&show=refused", [7]),
+        ("?channel=push&show=accepted&q=device", [4]),
+        ("?channel=none", [7, 6, 5, 4, 3, 2]),
+        ("?channel=push&before=5", [4]),
+    ],
+)
+def test_the_list_can_be_narrowed_to_a_channel(filled: Box, query: str, ids: list[int]) -> None:
+    assert listed(page(filled, f"/{query}")) == ids
+
+
+def test_a_link_of_one_filter_keeps_the_other_and_the_search(filled: Box) -> None:
+    html = page(filled, "/?channel=push&show=refused&q=order")
+    assert 'href="/?show=refused&amp;channel=whatsapp&amp;q=order"' in html
+    assert 'href="/?show=accepted&amp;channel=push&amp;q=order"' in html
+    assert '<input type="hidden" name="channel" value="push">' in html
+
+
+def test_every_row_says_its_channel(filled: Box) -> None:
+    html = page(filled, "/")
+    for channel in ("email", "push", "whatsapp"):
+        assert html.count(f'role="img" aria-label="{channel}"') == 2
+
+
+def test_a_push_is_shown_as_a_device_shows_it(box: Box) -> None:
+    Pushes(box=box).send(
+        android={"notification": {"image": "https://example.com/a.png"}, "ttl": "60s"},
+        data={"reference": "ref-1", "deep_link": "https://example.com/orders/1001"},
+    )
+    html = page(box, "/messages/2")
+    assert '<article class="push">' in html
+    for words in (
+        "<h2>Your order has shipped</h2>",
+        "Hello Ada",
+        "Picture: https://example.com/a.png",
+        "Opens https://example.com/orders/1001",
+        "<dt>Android TTL</dt><dd><code>60s</code>",
+        "<dt>data.reference</dt>",
+        "FCM reports nothing back.",
+    ):
+        assert words in html
+    assert labels(html) == ["accepted"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"apns": {"payload": {"aps": {"alert": {"title": "From APNs"}}}}}, "From APNs"),
+        ({"apns": {"payload": {"aps": {"alert": "Only a text"}}}}, "Only a text"),
+        ({"webpush": {"notification": {"title": "From the web"}}}, "From the web"),
+        ({"data": {"title": "From the data"}}, "From the data"),
+        ({"data": {"only": "data"}}, "Nothing is shown: the app gets the data."),
+    ],
+)
+def test_a_push_without_a_notification_shows_what_it_has(
+    box: Box, changes: dict[str, object], words: str
+) -> None:
+    Pushes(box=box).send(notification=None, **changes)
+    assert words in page(box, "/messages/2")
+
+
+def test_a_whatsapp_message_is_shown_as_a_phone_shows_it(box: Box) -> None:
+    chats = Chats(box=box)
+    chats.add_template()
+    chats.post(template())
+    chats.post(message("interactive", buttons("Yes", "No")))
+    chats.post(message("image", {"link": "https://example.com/a.png", "caption": "A picture"}))
+    html = page(box, "/messages/2")
+    assert '<article class="bubble">' in html
+    for words in (
+        "<h2>Order 1001</h2>",
+        "Hello Ada, your order 1001 has shipped.",
+        "The Shop",
+        "<li>Track it</li><li>Thanks</li>",
+        "<dt>Template</dt><dd><code>order_shipped</code>",
+    ):
+        assert words in html
+    assert "<li>Yes</li><li>No</li>" in page(box, "/messages/3")
+    assert "Picture: https://example.com/a.png" in page(box, "/messages/4")
+
+
+def test_a_template_that_was_deleted_says_so(box: Box) -> None:
+    chats = Chats(box=box)
+    chats.add_template()
+    chats.post(template())
+    chats.graph(
+        "DELETE", f"{chats.account.business_account_id}/message_templates?name=order_shipped"
+    )
+    assert "(This template was deleted.)" in page(box, "/messages/2")
+
+
+def test_reports_are_chips_and_events(chat_box: Box, meta_receiver: Receiver) -> None:
+    Chats(box=chat_box).send("+447700900002")
+    wait_for(meta_receiver, "sent", "delivered", "read")
+    assert labels(page(chat_box, "/")) == ["sent", "delivered", "read"]
+    assert "biz_opaque_callback_data" in page(chat_box, "/messages/1")
+
+
+def test_signing_in_is_listed_only_when_it_fails(box: Box) -> None:
+    pushes = Pushes(box=box)
+    pushes.sign_in()
+    pushes.ask(grant_type=GRANT, assertion=pushes.assertion(iss="other@example.com"))
+    html = page(box, "/")
+    assert listed(html) == [2]
+    assert "Invalid grant: account not found" in html
+    Chats(box=box).add_template()
+    assert listed(page(box, "/")) == [2]
+
+
+def test_a_message_that_was_only_checked_is_not_a_refusal(box: Box) -> None:
+    Pushes(box=box).post({"message": push(), "validate_only": True})
+    html = page(box, "/")
+    assert (labels(html), "row refused" in html) == (["only-checked"], False)
+
+
+def test_a_message_that_was_accepted_twice_says_so(box: Box) -> None:
+    for _ in range(2):
+        box.send(mail("no-events@example.com"))
+    assert labels(page(box, "/")) == ["2 copies", "accepted", "2 copies", "accepted"]
+    html = page(box, "/messages/1")
+    assert "<dt>Accepted 2 times</dt>" in html
+    assert 'href="/messages/2">#2</a>' in html
+
+
+def test_a_recipient_that_fails_on_purpose_can_be_fixed_and_broken_again(box: Box) -> None:
+    chats = Chats(box=box)
+    number = "+447700900500"
+    assert chats.send(number).status == 500
+    path = "/messages/1/let-through"
+    assert f'action="{path}"' in page(box, "/messages/1")
+    answer = box.http.request("POST", box.sandbox.url + path, redirect=False)
+    assert (answer.status, answer.headers["Location"]) == (303, "/messages/1")
+    assert chats.send(number).status == 200
+    assert "Break it again" in page(box, "/messages/1")
+    box.http.request("POST", box.sandbox.url + path, redirect=False)
+    assert chats.send(number).status == 500
+
+
+def test_nothing_is_offered_where_there_is_nothing_to_fix(box: Box) -> None:
+    box.send(mail())
+    box.send(b"{")
+    for number in (1, 2):
+        assert "let-through" not in page(box, f"/messages/{number}")
+    for number in (2, 3):
+        url = f"{box.sandbox.url}/messages/{number}/let-through"
+        assert box.http.request("POST", url).status == 404
+
+
+def test_a_page_of_another_site_fixes_nothing(box: Box) -> None:
+    box.send(mail("server-error@example.com"))
+    answer = box.http.request(
+        "POST",
+        f"{box.sandbox.url}/messages/1/let-through",
+        headers={"Sec-Fetch-Site": "cross-site"},
+        redirect=False,
+    )
+    assert answer.status == 403
+    assert box.control("GET", "/behaviours")["results"] == []
+
+
+def test_hostile_pushes_and_chats_are_escaped_everywhere(box: Box) -> None:
+    chats, pushes = Chats(box=box), Pushes(box=box)
+    access = pushes.sign_in()
+    said = {"title": HOSTILE, "body": HOSTILE, "image": HOSTILE}
+    hostile = push(notification=said, data={"deep_link": HOSTILE, HOSTILE: HOSTILE})
+    pushes.post({"message": hostile}, access=access)
+    pushes.post({"message": push(HOSTILE)}, access=access)
+    pushes.post({HOSTILE: HOSTILE}, access=access)
+    chats.post(text(text={"body": HOSTILE}, reference=HOSTILE))
+    chats.post(text(HOSTILE))
+    chats.post(message("interactive", buttons("<b>x</b>")))
+    paths = ["/", *(f"/messages/{one}" for one in range(2, 8))]
+    for path in (*paths, *(f"{one}?view=request" for one in paths[1:])):
+        html = page(box, path)
+        assert "<script>alert" not in html
+        assert "<img src=x" not in html
+        assert "<b>x</b>" not in html
+
+
+def test_every_providers_magic_recipients_are_on_the_page(box: Box) -> None:
+    html = page(box, "/recipients")
+    for name in ("bounce@", "unregistered-…", "…900026", "invalid-grant"):
+        assert f"<code>{name}</code>" in html
+
+
+HOSTILE_HTML = "<script>alert(1)</script>"
+
+PEOPLE = ("ada@example.com", "bob@example.com", "eve@example.com")
+
+
+@pytest.fixture
+def mail_box(shared_box: Box) -> Box:
+    return shared_box
+
+
+def link(address: str) -> str:
+    return f"https://notify.example.com/u/{address.partition('@')[0]}-token"
+
+
+def campaign(address: str) -> SendRequest:
+    """Return a marketing mail to one of many."""
+    url = link(address)
+    return SendRequest(
+        reference=f"ref-{address}",
+        recipient=address,
+        category=Category.MARKETING.value,
+        message=Message(
+            subject="Sale",
+            text=f"All is cheap. No more of this: {url}",
+            html=f'<p>All is cheap. <a href="{url}">No more of this</a></p>',
+            unsubscribe_url=url,
+        ),
+    )
+
+
+def mail_page(box: Box, query: str = "", part: str = "") -> str:
+    (one,) = box.requests()
+    answer = box.get(f"/messages/{one['id']}{part}{query}")
+    assert answer.status == 200
+    return answer.data.decode()
+
+
+def send(box: Box, **changes: Any) -> None:
+    answer = box.send(mail(**changes))
+    assert answer.status == 202, answer.data
+
+
+def personal(**fields: Any) -> list[dict[str, Any]]:
+    return [{"to": [{"email": "ada@example.com"}], **fields}]
+
+
+@pytest.mark.parametrize(("number", "address"), [*enumerate(PEOPLE)])
+def test_each_of_many_is_shown_the_link_they_got(mail_box: Box, number: int, address: str) -> None:
+    mail_box.account().send_many([campaign(one) for one in PEOPLE], timeout=LIMIT)
+    query = f"?to={number}"
+    for shown in (mail_page(mail_box, query, "/html"), mail_page(mail_box, f"{query}&view=text")):
+        assert link(address) in shown
+        assert not [one for one in PEOPLE if one != address and link(one) in shown]
+        assert re.findall(r"-[0-9a-f]{16}-", shown.partition("<aside")[0]) == []
+    assert f"&lt;{link(address)}&gt;" in mail_page(mail_box, query)
+    frame = f"/html?to={number}" if number else "/html"
+    assert f'/messages/1{frame}"' in re.sub(
+        r"/messages/\d+", "/messages/1", mail_page(mail_box, query)
+    )
+
+
+def test_the_page_leads_to_what_each_of_them_sees(mail_box: Box) -> None:
+    mail_box.account().send_many([campaign(one) for one in PEOPLE], timeout=LIMIT)
+    html = mail_page(mail_box, "?to=1&view=text")
+    for number, address in enumerate(PEOPLE):
+        current = ' aria-current="true"' if number == 1 else ""
+        assert f'<a href="?view=text&amp;to={number}"{current}>{address}</a>' in html
+    assert 'href="?view=html&amp;to=1"' in html
+
+
+@pytest.mark.parametrize("query", ["?to=3", "?to=-1", "?to=x", "?to=", ""])
+def test_whoever_is_not_there_is_the_first(mail_box: Box, query: str) -> None:
+    mail_box.account().send_many([campaign(one) for one in PEOPLE], timeout=LIMIT)
+    assert link(PEOPLE[0]) in mail_page(mail_box, query, "/html")
+
+
+def test_the_headers_that_a_mail_program_acts_on_are_shown(mail_box: Box) -> None:
+    mail_box.account().send(campaign("ada@example.com"), timeout=LIMIT)
+    html = mail_page(mail_box)
+    assert "<dt>List-Unsubscribe</dt>" in html
+    assert f"<code>&lt;{link('ada@example.com')}&gt;</code>" in html
+    assert "<code>List-Unsubscribe=One-Click</code>" in html
+
+
+def test_so_is_where_an_answer_goes(mail_box: Box) -> None:
+    send(mail_box, reply_to={"email": "help@example.com", "name": "Help"})
+    assert "<dt>Reply-To</dt><dd><code>Help &lt;help@example.com&gt;</code></dd>" in mail_page(
+        mail_box
+    )
+
+
+def test_a_recipients_own_headers_go_before_those_of_all(mail_box: Box) -> None:
+    own = personal(headers={"X-Kind": "own"})
+    send(mail_box, headers={"X-Kind": "shared", "X-Other": "both"}, personalizations=own)
+    html = mail_page(mail_box)
+    assert "<code>own</code>" in html
+    assert "<code>shared</code>" not in html
+    assert "<code>both</code>" in html
+
+
+def attachment(name: str, content: bytes, **fields: Any) -> dict[str, str]:
+    return {"filename": name, "content": base64.b64encode(content).decode(), **fields}
+
+
+def test_attachments_are_shown_with_their_size(mail_box: Box) -> None:
+    files = [
+        attachment("invoice.pdf", b"x" * 3_000, type="application/pdf", disposition="attachment"),
+        attachment("one.txt", b"x"),
+        attachment("logo.png", b"x" * 2_621_440, type="image/png", disposition="inline"),
+    ]
+    send(mail_box, attachments=files)
+    html = re.sub(r"\s+", " ", mail_page(mail_box))
+    assert "<strong>invoice.pdf</strong> <small>application/pdf, 2.9 KB</small>" in html
+    assert "<strong>one.txt</strong> <small>1 byte</small>" in html
+    assert "<strong>logo.png</strong> <small>image/png, 2.5 MB</small>" in html
+    assert 'class="files"' not in mail_page(mail_box, "?view=request")
+
+
+def test_a_mail_without_attachments_has_no_list_of_them(mail_box: Box) -> None:
+    send(mail_box)
+    assert 'class="files"' not in mail_page(mail_box)
+
+
+def test_what_is_put_in_is_put_in_once_and_the_longest_first(mail_box: Box) -> None:
+    own = personal(substitutions={"-a-": "-ab-", "-ab-": "done", "%x%": "$&\\1"}, subject="S -a-")
+    send(
+        mail_box,
+        content=[{"type": "text/plain", "value": "-ab- -a- %x%"}],
+        personalizations=own,
+        reply_to={"email": "help@example.com", "name": "-ab-"},
+    )
+    (found,) = mail_box.control("GET", "/messages")["results"]
+    assert found["text"] == "done -ab- $&\\1"
+    assert found["subject"] == "S -ab-"
+    assert found["headers"] == {"Reply-To": "done <help@example.com>"}
+
+
+def test_the_control_api_shows_what_the_recipient_asked_for_sees(mail_box: Box) -> None:
+    mail_box.account().send_many([campaign(one) for one in PEOPLE], timeout=LIMIT)
+    for address in PEOPLE:
+        (found,) = mail_box.control("GET", f"/messages?recipient={address.upper()}")["results"]
+        assert link(address) in found["text"]
+        assert link(address) in found["html"]
+        assert found["headers"]["List-Unsubscribe"] == f"<{link(address)}>"
+        assert found["attachments"] == []
+
+
+def test_what_is_hostile_in_it_is_escaped(mail_box: Box) -> None:
+    send(
+        mail_box,
+        attachments=[attachment(HOSTILE_HTML, b"x", type=f"text/{HOSTILE_HTML}")],
+        personalizations=personal(
+            headers={"X-Odd": HOSTILE_HTML}, substitutions={"Hello": HOSTILE_HTML}
+        ),
+    )
+    for query in ("", "?view=text", "?view=request"):
+        assert HOSTILE_HTML not in mail_page(mail_box, query)

@@ -1,11 +1,14 @@
-"""API keys: issued, shown once, used, revoked."""
+"""API keys: issued, shown once, used, revoked; and those in test mode."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from io import StringIO
 from typing import Any
 
 import pytest
 from bson import ObjectId
+from django.core.management import CommandError, call_command
+from django.utils import timezone
 from pymongo.errors import DuplicateKeyError
 
 from access.clients import registry
@@ -17,7 +20,13 @@ from tests.support.mongo.query_plans import plans
 
 pytestmark = pytest.mark.usefixtures("db")
 
-READ, WRITE, ADMIN = Scope.NOTIFICATIONS_READ, Scope.NOTIFICATIONS_WRITE, Scope.ADMIN
+
+READ = Scope.NOTIFICATIONS_READ
+
+WRITE = Scope.NOTIFICATIONS_WRITE
+
+ADMIN = Scope.ADMIN
+
 DAY = timedelta(days=1)
 
 
@@ -111,9 +120,6 @@ def test_a_client_that_is_switched_off_gets_in_nowhere() -> None:
     assert not opens(issued)
 
 
-# Two at a time.
-
-
 def test_a_client_has_two_keys_while_it_moves_from_one_to_the_other() -> None:
     client_id = client()
     old, new = issue(client_id), issue(client_id)
@@ -179,9 +185,6 @@ def test_a_name_is_taken_once() -> None:
     assert registry.find_client("nobody") is None
 
 
-# The end of a key.
-
-
 def test_a_revoked_key_opens_nothing_and_is_revoked_once() -> None:
     issued = issue(client())
     assert [registry.revoke_key(prefix=issued.prefix, now=NOON) for _ in range(2)] == [True, False]
@@ -203,9 +206,6 @@ def test_revoking_one_key_leaves_the_other() -> None:
 )
 def test_a_key_may_be_for_a_time(now: Any, is_open: bool) -> None:
     assert opens(issue(client(), expires_at=NOON + DAY), now=now) is is_open
-
-
-# Use.
 
 
 def test_the_last_use_is_recorded_once_a_minute() -> None:
@@ -247,3 +247,66 @@ def test_a_key_is_found_by_its_prefix_among_thousands() -> None:
     (plan,) = found
     assert plan.is_indexed
     assert plan.examined == 1
+
+
+@pytest.fixture
+def sandbox_client() -> ObjectId:
+    """Give a client in test mode."""
+    return registry.create_client(
+        name="try-out", scopes=[Scope.NOTIFICATIONS_WRITE], is_test=True, now=NOON
+    )
+
+
+def test_its_keys_begin_with_what_they_are_for(sandbox_client: ObjectId) -> None:
+    issued = registry.issue_key(client_id=sandbox_client, now=NOON)
+    assert issued.text.startswith(f"ntf_test_{issued.prefix}_")
+    assert registry.KEY.fullmatch(issued.text)
+    assert registry.mask_key(issued.prefix, is_test=True) == f"ntf_test_{issued.prefix}…"
+
+
+def test_a_key_makes_its_bearer_a_client_in_test_mode(sandbox_client: ObjectId) -> None:
+    issued = registry.issue_key(client_id=sandbox_client, now=NOON)
+    found = registry.authenticate(issued.text, now=NOON)
+    assert found is not None
+    assert (found.id, found.is_test) == (sandbox_client, True)
+
+
+def test_a_key_without_its_mark_opens_nothing(sandbox_client: ObjectId) -> None:
+    issued = registry.issue_key(client_id=sandbox_client, now=NOON)
+    assert registry.authenticate(issued.text.replace("test_", "", 1), now=NOON) is None
+
+
+def test_the_mark_makes_no_other_key_a_key_for_tests() -> None:
+    live = registry.create_client(name="shop", scopes=[Scope.NOTIFICATIONS_WRITE], now=NOON)
+    issued = registry.issue_key(client_id=live, now=NOON)
+    assert registry.authenticate(issued.text.replace("ntf_", "ntf_test_"), now=NOON) is None
+    found = registry.authenticate(issued.text, now=NOON)
+    assert found is not None
+    assert not found.is_test
+
+
+def run(*arguments: str) -> str:
+    out = StringIO()
+    call_command("create_api_client", *arguments, stdout=out, stderr=StringIO())
+    return out.getvalue().strip()
+
+
+def test_the_command_makes_one_and_its_later_keys_are_of_the_same_mode() -> None:
+    assert run("try-out", "--test").startswith("ntf_test_")
+    assert run("try-out", "--new-key").startswith("ntf_test_")
+    assert not run("shop").startswith("ntf_test_")
+
+
+def test_no_client_changes_its_mode() -> None:
+    run("shop")
+    with pytest.raises(CommandError, match="no client changes its mode"):
+        run("shop", "--new-key", "--test")
+
+
+def test_replacing_keys_creates_the_client_and_later_revokes_its_other_keys() -> None:
+    first = run("shop", "--replace-keys", "--scopes", "all")
+    second = run("shop", "--replace-keys")
+    authenticated = registry.authenticate(second, now=timezone.now())
+    assert authenticated is not None
+    assert authenticated.scopes == frozenset(Scope)
+    assert registry.authenticate(first, now=timezone.now()) is None

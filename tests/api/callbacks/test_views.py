@@ -1,4 +1,4 @@
-"""An app's callback by the API: where it is told, what for, and what it was told."""
+"""The callback endpoint in the API: its events, its deliveries, and what is refused."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -15,18 +15,20 @@ from domain.states import DeliveryStatus
 from domain.time import utc_now
 from notifications import callback_events
 from notifyproject.db.collections import collection
-from tests.support.clients.api import App, new_app
+from tests.support.clients.api import App, new_app, pointers
 from tests.support.factories import notifications as factories
 from tests.support.fakes.callback_receiver import Receiver, receiving
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
+
 URL = "https://shop.example.com/hooks"
+
 HOOK = {"url": URL, "events": ["delivery.failed", "notification.completed"]}
 
 
 @pytest.fixture
-def app(db: None) -> App:
+def shop(db: None) -> App:
     return new_app("shop")
 
 
@@ -42,22 +44,22 @@ def told(app: App, **query: Any) -> list[dict[str, Any]]:
     return results
 
 
-def test_a_callback_is_made_and_its_secret_is_told_once(app: App) -> None:
-    made = app.put("/callbacks", HOOK)
+def test_a_callback_is_made_and_its_secret_is_told_once(shop: App) -> None:
+    made = shop.put("/callbacks", HOOK)
     assert made.status_code == 200
     assert made.headers["Cache-Control"] == "no-store"
     assert made.json()["secret"].startswith("whsec_")
     assert (made.json()["url"], made.json()["events"]) == (URL, HOOK["events"])
-    again = app.put("/callbacks", {**HOOK, "events": ["delivery.sent", "delivery.sent"]})
+    again = shop.put("/callbacks", {**HOOK, "events": ["delivery.sent", "delivery.sent"]})
     assert (again.json()["secret"], again.json()["events"]) == (None, ["delivery.sent"])
-    seen = app.get("/callbacks").json()
+    seen = shop.get("/callbacks").json()
     assert (seen["state"], seen["secret"]) == ("active", None)
 
 
-def test_it_may_be_for_every_event_but_a_test(app: App) -> None:
+def test_it_may_be_for_every_event_but_a_test(shop: App) -> None:
     everything = [event.value for event in SUBSCRIBABLE]
-    assert app.put("/callbacks", {"url": URL, "events": everything}).status_code == 200
-    assert app.put("/callbacks", {"url": URL, "events": ["test"]}).status_code == 422
+    assert shop.put("/callbacks", {"url": URL, "events": everything}).status_code == 200
+    assert shop.put("/callbacks", {"url": URL, "events": ["test"]}).status_code == 422
 
 
 @pytest.mark.parametrize(
@@ -72,117 +74,117 @@ def test_it_may_be_for_every_event_but_a_test(app: App) -> None:
     ],
 )
 def test_what_makes_no_sense_is_not_taken(
-    app: App, change: dict[str, Any], pointer: str, code: str
+    shop: App, change: dict[str, Any], pointer: str, code: str
 ) -> None:
-    answer = app.put("/callbacks", HOOK | change)
+    answer = shop.put("/callbacks", HOOK | change)
     assert answer.status_code == 422
     assert [(one["pointer"], one["code"]) for one in answer.json()["errors"]] == [(pointer, code)]
-    assert app.get("/callbacks").status_code == 404
+    assert shop.get("/callbacks").status_code == 404
 
 
 @pytest.mark.parametrize("body", [{"url": URL}, {**HOOK, "events": []}, {**HOOK, "more": 1}])
-def test_what_is_not_a_callback_is_not_taken(app: App, body: dict[str, Any]) -> None:
-    assert app.put("/callbacks", body).status_code == 422
+def test_what_is_not_a_callback_is_not_taken(shop: App, body: dict[str, Any]) -> None:
+    assert shop.put("/callbacks", body).status_code == 422
 
 
-def test_the_secret_is_replaced_and_the_old_one_holds_for_a_day(app: App) -> None:
-    first = app.put("/callbacks", HOOK).json()["secret"]
-    answer = app.post("/callbacks/secret")
+def test_the_secret_is_replaced_and_the_old_one_holds_for_a_day(shop: App) -> None:
+    first = shop.put("/callbacks", HOOK).json()["secret"]
+    answer = shop.post("/callbacks/secret")
     assert answer.headers["Cache-Control"] == "no-store"
     assert answer.json()["secret"] != first
     until = datetime.fromisoformat(answer.json()["previous_until"])
     assert timedelta(hours=23) < until - utc_now() <= timedelta(hours=24)
     for _ in range(3):
-        app.post("/callbacks/secret")
-    refused = app.post("/callbacks/secret")
+        shop.post("/callbacks/secret")
+    refused = shop.post("/callbacks/secret")
     assert (refused.status_code, refused.json()["code"]) == (409, "too_many_secrets")
 
 
-def test_a_test_comes_through_whatever_the_callback_is_for(app: App, receiver: Receiver) -> None:
-    app.put("/callbacks", {**HOOK, "url": receiver.url})
-    sent = app.post("/callbacks/test")
+def test_a_test_comes_through_whatever_the_callback_is_for(shop: App, receiver: Receiver) -> None:
+    shop.put("/callbacks", {**HOOK, "url": receiver.url})
+    sent = shop.post("/callbacks/test")
     assert (sent.status_code, sent.json()["status"], sent.json()["type"]) == (
         *(202, "pending", "test"),
     )
-    worker.run_round(app.id, clock=utc_now)
+    worker.run_round(shop.id, clock=utc_now)
     (request,) = receiver.requests
     assert request.id == sent.json()["id"]
     assert request.body == sent.json()["body"]
-    (delivery,) = told(app, status="delivered")
+    (delivery,) = told(shop, status="delivered")
     assert delivery["history"][0]["status_code"] == 204
-    assert told(app, status="failed") == []
+    assert told(shop, status="failed") == []
 
 
-def test_what_it_was_told_is_listed_newest_first_and_page_by_page(app: App) -> None:
-    app.put("/callbacks", HOOK)
-    ids = [app.post("/callbacks/test").json()["id"] for _ in range(5)]
-    first = app.get("/callbacks/deliveries", limit=2).json()
-    second = app.get("/callbacks/deliveries", limit=2, cursor=first["next"]).json()
-    third = app.get("/callbacks/deliveries", limit=2, cursor=second["next"]).json()
+def test_what_it_was_told_is_listed_newest_first_and_page_by_page(shop: App) -> None:
+    shop.put("/callbacks", HOOK)
+    ids = [shop.post("/callbacks/test").json()["id"] for _ in range(5)]
+    first = shop.get("/callbacks/deliveries", limit=2).json()
+    second = shop.get("/callbacks/deliveries", limit=2, cursor=first["next"]).json()
+    third = shop.get("/callbacks/deliveries", limit=2, cursor=second["next"]).json()
     found = [one["id"] for page in (first, second, third) for one in page["results"]]
     assert sorted(found) == sorted(ids)
     assert (first["previous"], third["next"]) == (None, None)
-    back = app.get("/callbacks/deliveries", limit=2, cursor=third["previous"]).json()
+    back = shop.get("/callbacks/deliveries", limit=2, cursor=third["previous"]).json()
     assert back["results"] == second["results"]
 
 
 @pytest.mark.parametrize("query", [{"status": "lost"}, {"limit": "0"}])
-def test_a_list_that_cannot_be(app: App, query: dict[str, str]) -> None:
-    assert app.get("/callbacks/deliveries", **query).status_code == 422
+def test_a_list_that_cannot_be(shop: App, query: dict[str, str]) -> None:
+    assert shop.get("/callbacks/deliveries", **query).status_code == 422
 
 
-def test_what_was_told_is_told_again(app: App, receiver: Receiver) -> None:
-    app.put("/callbacks", {**HOOK, "url": receiver.url})
-    sent = app.post("/callbacks/test").json()["id"]
-    early = app.post(f"/callbacks/deliveries/{sent}/replay")
+def test_what_was_told_is_told_again(shop: App, receiver: Receiver) -> None:
+    shop.put("/callbacks", {**HOOK, "url": receiver.url})
+    sent = shop.post("/callbacks/test").json()["id"]
+    early = shop.post(f"/callbacks/deliveries/{sent}/replay")
     assert (early.status_code, early.json()["code"]) == (409, "still_pending")
-    worker.run_round(app.id, clock=utc_now)
-    again = app.post(f"/callbacks/deliveries/{sent}/replay")
+    worker.run_round(shop.id, clock=utc_now)
+    again = shop.post(f"/callbacks/deliveries/{sent}/replay")
     assert (again.status_code, again.json()["tries"]) == (202, 0)
-    worker.run_round(app.id, clock=utc_now)
+    worker.run_round(shop.id, clock=utc_now)
     assert receiver.ids() == [sent, sent]
 
 
-def test_nobody_tells_an_app_again_what_another_was_told(app: App) -> None:
+def test_nobody_tells_an_app_again_what_another_was_told(shop: App) -> None:
     other = new_app("other")
-    for one in (app, other):
+    for one in (shop, other):
         one.put("/callbacks", HOOK)
-    sent = app.post("/callbacks/test").json()["id"]
-    outbox.fail_pending(client_id=app.id, reason="It answered 500.")
+    sent = shop.post("/callbacks/test").json()["id"]
+    outbox.fail_pending(client_id=shop.id, reason="It answered 500.")
     assert other.post(f"/callbacks/deliveries/{sent}/replay").status_code == 404
     assert told(other) == []
 
 
 def test_a_callback_that_is_switched_off_says_so_and_is_switched_on_by_putting_it(
-    app: App,
+    shop: App,
 ) -> None:
-    app.put("/callbacks", HOOK)
-    subscriptions.disable(client_id=app.id, reason=DisabledReason.FAILING, now=utc_now())
-    seen = app.get("/callbacks").json()
+    shop.put("/callbacks", HOOK)
+    subscriptions.disable(client_id=shop.id, reason=DisabledReason.FAILING, now=utc_now())
+    seen = shop.get("/callbacks").json()
     assert (seen["state"], seen["disabled_reason"]) == ("disabled", "failing")
-    refused = app.post("/callbacks/test")
+    refused = shop.post("/callbacks/test")
     assert (refused.status_code, refused.json()["code"]) == (409, "callback_disabled")
-    assert app.put("/callbacks", HOOK).json()["state"] == "active"
+    assert shop.put("/callbacks", HOOK).json()["state"] == "active"
 
 
-def test_removed_it_is_gone_and_what_waited_has_failed(app: App) -> None:
-    app.put("/callbacks", HOOK)
-    app.post("/callbacks/test")
-    assert app.send("/callbacks", b"", method="DELETE").status_code == 204
-    assert app.send("/callbacks", b"", method="DELETE").status_code == 404
+def test_removed_it_is_gone_and_what_waited_has_failed(shop: App) -> None:
+    shop.put("/callbacks", HOOK)
+    shop.post("/callbacks/test")
+    assert shop.send("/callbacks", b"", method="DELETE").status_code == 204
+    assert shop.send("/callbacks", b"", method="DELETE").status_code == 404
     for path in ("/callbacks/secret", "/callbacks/test"):
-        assert app.post(path).status_code == 404
-    (delivery,) = told(app)
+        assert shop.post(path).status_code == 404
+    (delivery,) = told(shop)
     assert (delivery["status"], delivery["error"]) == ("failed", "The callback was removed.")
 
 
-def test_what_it_is_told_names_what_it_is_about(app: App) -> None:
-    app.put("/callbacks", HOOK)
+def test_what_it_is_told_names_what_it_is_about(shop: App) -> None:
+    shop.put("/callbacks", HOOK)
     document = factories.settled(
-        DeliveryStatus.FAILED, client_id=app.id, has_callback=True, external_id="order-7"
+        DeliveryStatus.FAILED, client_id=shop.id, has_callback=True, external_id="order-7"
     )
     callback_events.publish_events(now=utc_now())
-    by_type = {one["type"]: one for one in told(app)}
+    by_type = {one["type"]: one for one in told(shop)}
     assert set(by_type) == {"delivery.failed", "notification.completed"}
     failed = by_type["delivery.failed"]
     assert failed["notification_id"] == str(document["_id"])
@@ -203,25 +205,126 @@ def test_what_it_is_told_names_what_it_is_about(app: App) -> None:
         assert set(told_of["body"]["data"]) <= set(described.data.__struct_fields__)
 
 
-def test_what_the_app_has_sent_is_marked_once_it_has_a_callback(app: App) -> None:
-    before = app.notify(type="payment_confirmed").json()["id"]
-    app.put("/callbacks", HOOK)
-    after = app.notify(type="payment_confirmed").json()["id"]
+def test_what_the_app_has_sent_is_marked_once_it_has_a_callback(shop: App) -> None:
+    before = shop.notify(type="payment_confirmed").json()["id"]
+    shop.put("/callbacks", HOOK)
+    after = shop.notify(type="payment_confirmed").json()["id"]
     marked = collection("notifications").find({"callback_revision": 1}, {"_id": 1})
     assert [str(document["_id"]) for document in marked] == [after]
     assert before != after
 
 
-def test_where_an_app_is_called_back_is_on_record(app: App) -> None:
-    app.put("/callbacks", HOOK)
-    app.put("/callbacks", HOOK | {"events": ["delivery.sent"]})
-    app.put("/callbacks", HOOK | {"url": "https://elsewhere.example.com/hooks"})
-    app.post("/callbacks/secret")
-    app.send("/callbacks", b"", method="DELETE")
-    entries = LogEntry.objects.filter(object_id=str(app.id)).order_by("pk")
+def test_where_an_app_is_called_back_is_on_record(shop: App) -> None:
+    shop.put("/callbacks", HOOK)
+    shop.put("/callbacks", HOOK | {"events": ["delivery.sent"]})
+    shop.put("/callbacks", HOOK | {"url": "https://elsewhere.example.com/hooks"})
+    shop.post("/callbacks/secret")
+    shop.send("/callbacks", b"", method="DELETE")
+    entries = LogEntry.objects.filter(object_id=str(shop.id)).order_by("pk")
     assert [entry.change_message for entry in entries] == [
         "By the app shop: Called back at shop.example.com.",
         "By the app shop: Called back at elsewhere.example.com.",
         "By the app shop: Secret replaced.",
         "By the app shop: Called back no more.",
     ]
+
+
+VALID_HOOK = {"url": "https://shop.example.com/hooks", "events": ["delivery.failed"]}
+
+INSIDE = [
+    *("https://127.0.0.1/", "https://10.0.0.1/", "https://192.168.0.1/", "https://172.16.0.1/"),
+    *("https://169.254.169.254/latest", "https://0.0.0.0/", "https://100.64.0.1/"),
+    *("https://[::1]/", "https://[fe80::1]/", "https://[fd00::1]/", "https://[::ffff:10.0.0.1]/"),
+    *("https://localhost/", "https://metadata.google.internal/", "https://printer.local/"),
+    "https://intranet/",
+]
+
+NO_HOSTS = [
+    *("https://2130706433/", "https://0x7f000001/", "https://017700000001/", "https://127.1/"),
+    *("https://0177.0.0.1/", "https://metadata.google.internal./", "https://a_b.example.com/"),
+    "https://127\u30020\u30020\u30021/",
+]
+
+NO_URLS = [
+    *("", " ", "shop.example.com", "https://", "javascript:alert(1)", "data:text/html,x"),
+    *("https://ada:pw@shop.example.com/", "https://shop.example.com:99999/", "https://[::1"),
+    *("https://shop.example.com/\r\nHost: x", "https://shop.example.com/#x", "mailto:a@b.example"),
+]
+
+NOT_HTTPS = ["http://shop.example.com/", "ftp://shop.example.com/", "file://shop.example.com/etc"]
+
+
+@pytest.mark.parametrize(
+    ("urls", "code"),
+    [
+        (INSIDE, "not_public"),
+        (NO_HOSTS, "invalid_host"),
+        (NO_URLS, "invalid_url"),
+        (NOT_HTTPS, "not_https"),
+        (["https://shop.example.com:22/"], "port_not_allowed"),
+    ],
+    ids=["inside", "no host", "no URL", "not https", "port"],
+)
+def test_a_url_that_is_not_called_is_refused(app: App, urls: list[str], code: str) -> None:
+    for url in urls:
+        answer = app.put("/callbacks", VALID_HOOK | {"url": url})
+        assert (answer.status_code, pointers(answer)) == (422, {"/url": code}), url
+        assert not url.strip() or url.encode() not in answer.content, "no value is repeated"
+    assert collection("callbacks").count_documents({}) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer", "code"),
+    [
+        ({"url": ...}, "/url", "required"),
+        ({"url": None}, "/url", "wrong_type"),
+        ({"url": 5}, "/url", "wrong_type"),
+        ({"url": {"$gt": ""}}, "/url", "wrong_type"),
+        ({"url": ["https://shop.example.com/"]}, "/url", "wrong_type"),
+        ({"url": "https://shop.example.com/\x00"}, "/url", "nul_character"),
+        ({"url": "https://shop.example.com/" + "x" * 2_048}, "/url", "out_of_range"),
+        ({"events": ...}, "/events", "required"),
+        ({"events": None}, "/events", "wrong_type"),
+        ({"events": "delivery.failed"}, "/events", "wrong_type"),
+        ({"events": {"$in": []}}, "/events", "wrong_type"),
+        ({"events": []}, "/events", "out_of_range"),
+        ({"events": ["delivery.failed"] * 21}, "/events", "out_of_range"),
+        ({"events": [5]}, "/events/0", "wrong_type"),
+        ({"events": ["delivery.failed", "test"]}, "/events/1", "unknown_event"),
+        ({"events": ["DELIVERY.FAILED"]}, "/events/0", "unknown_event"),
+        ({"secret": "whsec_eA=="}, "/secret", "unknown_field"),
+        ({"state": "active"}, "/state", "unknown_field"),
+        ({"client_id": "a" * 24}, "/client_id", "unknown_field"),
+        ({"$set": 1}, "/$set", "unknown_field"),
+    ],
+)
+def test_what_is_no_callback_is_refused_with_its_place(
+    app: App, change: dict[str, Any], pointer: str, code: str
+) -> None:
+    body = {name: value for name, value in {**VALID_HOOK, **change}.items() if value is not ...}
+    answer = app.put("/callbacks", body)
+    assert (answer.status_code, pointers(answer).get(pointer)) == (422, code)
+    assert app.get("/callbacks").status_code == 404
+
+
+def test_all_problems_are_told_at_once(app: App) -> None:
+    answer = app.put("/callbacks", {"url": "http://x.example.com/", "events": ["a", "b"]})
+    assert pointers(answer).keys() == {"/url", "/events/0", "/events/1"}
+
+
+def test_what_is_refused_leaves_the_callback_as_it_was(app: App) -> None:
+    app.put("/callbacks", VALID_HOOK)
+    before = app.get("/callbacks").json()
+    assert app.put("/callbacks", VALID_HOOK | {"url": "https://10.0.0.1/"}).status_code == 422
+    assert app.get("/callbacks").json() == before
+
+
+@pytest.mark.parametrize("one", ["x", "a" * 24, "msg_" + "a" * 24, "$ne", "%00", "a" * 121])
+def test_a_delivery_that_is_not_there_is_not_found(app: App, one: str) -> None:
+    app.put("/callbacks", VALID_HOOK)
+    assert app.post(f"/callbacks/deliveries/{one}/replay").status_code == 404
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH"])
+def test_a_method_that_is_none_is_refused(app: App, method: str) -> None:
+    assert app.send("/callbacks", b"{}", method=method).status_code == 405

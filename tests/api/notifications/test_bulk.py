@@ -1,13 +1,19 @@
-"""Many notifications in one call: each is accepted, or told what is wrong with it."""
+"""Bulk create: results for each item, calls refused as a whole, and overload."""
 
+import gzip
+import io
+import json
 from typing import Any
 
+import pytest
 from bson import ObjectId
 
+from access.models import Scope
 from domain.states import Category
+from notifications.queueing import backlog
 from notifyproject.db.collections import collection
-from tests.support.clients.api import App
-from tests.support.clients.bulk import bring, item, problems, stored
+from tests.support.clients.api import App, new_app, pointers
+from tests.support.clients.bulk import PATH, bring, ids, item, problems, stored
 from tests.support.factories import notifications as factories
 
 
@@ -96,9 +102,6 @@ def test_of_an_item_with_very_many_problems_ten_are_told(app: App) -> None:
     assert sum(len(error["pointer"]) for error in result["error"]["errors"]) < 4_000
 
 
-# The same item twice.
-
-
 def test_of_equal_items_the_first_is_accepted_and_the_others_are_told(app: App) -> None:
     reordered = dict(reversed(item(1).items()))
     body = bring(app, item(0), item(1), item(0), reordered, item(0)).json()
@@ -146,9 +149,6 @@ def test_nothing_is_told_of_another_clients_notification(app: App, other_app: Ap
     error = bring(app, same).json()["results"][0]["error"]
     assert error["code"] == "already_notified"
     assert theirs not in str(error)
-
-
-# What is registered.
 
 
 def test_people_preferences_and_suppressions_are_looked_up_for_all(app: App) -> None:
@@ -220,3 +220,180 @@ def test_it_is_sent_for_the_client_that_asks(app: App, other_app: App) -> None:
     assert [ObjectId(one["id"]) for one in mine] == [stored()[0]["_id"]]
     theirs = factories.read(stored()[1]["_id"])
     assert app.get(f"/notifications/{theirs['_id']}").status_code == 404
+
+
+KEY = {"Idempotency-Key": "k-1"}
+
+
+def send(app: App, raw: bytes, **options: Any) -> Any:
+    return app.send(PATH, raw, **({"headers": KEY} | options))
+
+
+def padded(size: int) -> bytes:
+    """Return a valid body of so many bytes."""
+    raw = json.dumps({"notifications": [item(0)]}).encode()
+    return raw + b" " * (size - len(raw))
+
+
+@pytest.mark.parametrize(
+    ("raw", "status", "code"),
+    [
+        (b"", 400, "empty_body"),
+        (b"  \n", 400, "empty_body"),
+        (b'{"notifications": [{}]', 400, "malformed_json"),
+        (b'{"notifications": [{"ttl": NaN}]}', 400, "malformed_json"),
+        (b'{"notifications": [{"a": 1, "a": 1}]}', 400, "duplicate_key"),
+        (b'{"notifications": [{"type": "\xff"}]}', 400, "not_utf8"),
+        (b'{"notifications": ' + b"[" * 1_000 + b"]" * 1_000 + b"}", 400, "too_deep"),
+        (b"[" * 1_000_000, 400, "too_deep"),
+        (b"[]", 422, "invalid_request"),
+        (b"null", 422, "invalid_request"),
+        (b"{}", 422, "invalid_request"),
+        (b'{"notifications": []}', 422, "invalid_request"),
+        (b'{"notifications": [5], "more": 1}', 422, "invalid_request"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_what_is_no_list_of_notifications_is_refused(
+    app: App, raw: bytes, status: int, code: str
+) -> None:
+    answer = send(app, raw)
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
+    assert collection("notifications").count_documents({}) == 0
+    assert collection("idempotency_keys").count_documents({}) == 0
+
+
+def test_over_a_thousand_are_refused(app: App) -> None:
+    answer = bring(app, *range(1_001))
+    assert answer.status_code == 422
+    assert pointers(answer) == {"/notifications": "out_of_range"}
+
+
+def test_a_body_may_have_4_mb_and_no_more(app: App) -> None:
+    most = 4 * 1024 * 1024
+    assert send(app, padded(most)).json()["accepted"] == 1
+    answer = send(app, padded(most + 1), headers={"Idempotency-Key": "k-2"})
+    assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+
+
+def test_a_chunked_body_is_read_up_to_the_limit(app: App) -> None:
+    answer = send(
+        app,
+        b"",
+        headers={**KEY, "Transfer-Encoding": "chunked"},
+        CONTENT_LENGTH="",
+        CONTENT_TYPE="application/json",
+        **{"wsgi.input": io.BytesIO(padded(4 * 1024 * 1024 + 1))},
+    )
+    assert answer.status_code == 413
+
+
+@pytest.mark.parametrize(
+    "content_type", ["application/x-www-form-urlencoded", "text/json", "application/xml", ""]
+)
+def test_another_media_type_is_refused(app: App, content_type: str) -> None:
+    assert send(app, padded(1_000), content_type=content_type).status_code == 415
+
+
+def test_a_compressed_body_is_refused(app: App) -> None:
+    raw = gzip.compress(padded(1_000))
+    assert send(app, raw, headers={**KEY, "Content-Encoding": "gzip"}).status_code == 415
+
+
+@pytest.mark.parametrize("method", ["get", "put", "patch", "delete"])
+def test_a_wrong_method_is_refused(app: App, method: str) -> None:
+    answer = getattr(app.http, method)(
+        f"/api/v1{PATH}", headers={"Authorization": f"Bearer {app.key}"}
+    )
+    assert (answer.status_code, answer.json()["code"]) == (405, "method_not_allowed")
+
+
+def test_without_a_key_a_call_is_refused(app: App) -> None:
+    answer = app.post(PATH, {"notifications": [item(0)]})
+    assert (answer.status_code, answer.json()["code"]) == (400, "missing_idempotency_key")
+    assert collection("notifications").count_documents({}) == 0
+
+
+@pytest.mark.parametrize("key", ["", " ", "a b", "é", "x" * 256, "a\tb"])
+def test_a_key_that_is_none_is_refused(app: App, key: str) -> None:
+    answer = send(app, padded(1_000), headers={"Idempotency-Key": key})
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_idempotency_key")
+
+
+def test_a_call_that_was_refused_has_not_used_its_key(app: App) -> None:
+    assert send(app, b'{"notifications": []}').status_code == 422
+    assert bring(app, item(0), key="k-1").json()["accepted"] == 1
+
+
+@pytest.mark.parametrize(
+    ("scope", "status"),
+    [(Scope.NOTIFICATIONS_WRITE, 200), (Scope.ADMIN, 200), (Scope.NOTIFICATIONS_READ, 403)],
+)
+def test_it_takes_the_scope_to_write(db: None, scope: Scope, status: int) -> None:
+    assert bring(new_app("narrow", scope), item(0)).status_code == status
+
+
+def test_without_an_api_key_there_is_no_answer(app: App) -> None:
+    answer = app.http.post(f"/api/v1{PATH}", b"{}", content_type="application/json", headers=KEY)
+    assert answer.status_code == 401
+
+
+@pytest.fixture
+def overloaded(backlog_anew: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let too much wait to be sent."""
+    monkeypatch.setattr(backlog, "is_overloaded", lambda **_: True)
+
+
+def critical(number: int) -> dict[str, Any]:
+    return item(number, priority="critical")
+
+
+@pytest.mark.usefixtures("overloaded")
+class TestOverloaded:
+    def test_a_call_has_to_come_again_and_has_not_used_its_key(
+        self, app: App, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        answer = bring(app, item(0), 5, key="k")
+        assert (answer.status_code, answer.json()["code"]) == (503, "overloaded")
+        assert int(answer.headers["Retry-After"]) >= 1
+        assert stored() == []
+        monkeypatch.setattr(backlog, "is_overloaded", lambda **_: False)
+        assert bring(app, item(0), 5, key="k").json()["accepted"] == 1
+
+    def test_critical_ones_are_accepted_and_the_others_told(self, app: App) -> None:
+        login = item(2, type="mfa_code", data={"code": "123456", "expires_in": 5})
+        answer = bring(app, item(0), critical(1), login, item(3, type="nope"), key="k")
+        codes = [one.get("error", {}).get("code") for one in answer.json()["results"]]
+        assert codes == ["overloaded", None, None, "overloaded"]
+        assert answer.json()["results"][0]["error"]["status"] == 503
+        assert int(answer.headers["Retry-After"]) >= 1
+        assert [d["priority"] for d in stored()] == ["critical", "critical"]
+        again = bring(app, item(0), critical(1), login, item(3, type="nope"), key="k")
+        assert ids(again) == ids(answer)
+
+    def test_a_call_of_critical_ones_is_like_any_other(self, app: App) -> None:
+        answer = bring(app, critical(0), critical(1))
+        assert (answer.status_code, answer.json()["accepted"]) == (200, 2)
+        assert "Retry-After" not in answer.headers
+
+    def test_one_that_comes_alone_is_accepted(self, app: App) -> None:
+        assert app.notify().status_code == 202
+
+    def test_what_was_accepted_before_is_answered_again(
+        self, app: App, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(backlog, "is_overloaded", lambda **_: False)
+        first = bring(app, item(0), key="k")
+        monkeypatch.setattr(backlog, "is_overloaded", lambda **_: True)
+        again = bring(app, item(0), key="k")
+        assert (again.status_code, ids(again)) == (200, ids(first))
+
+
+@pytest.mark.usefixtures("backlog_anew")
+def test_with_more_waiting_than_the_limit_a_call_has_to_come_again(app: App, settings: Any) -> None:
+    """With real notifications waiting, and the measure that is really taken."""
+    settings.BULK_PENDING_LIMIT = 2
+    assert bring(app, item(0), item(1), item(2)).status_code == 200
+    assert bring(app, item(3)).status_code == 200, "measured a moment ago"
+    backlog.clear()
+    assert bring(app, item(4)).status_code == 503

@@ -1,10 +1,13 @@
-"""Whom a request reaches, and on which channels."""
+"""Create a notification: recipients, channels, links, and what only a mail has."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from domain.time import utc_now
+from notifications.models import Notification
+from notifications.store import content_of
 from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
 from tests.support.clients.api import App, pointers
@@ -247,3 +250,112 @@ def test_another_clients_record_is_not_there(app: App, other_app: App) -> None:
 )
 def test_an_id_that_is_none_is_not_there(app: App, notification_id: str) -> None:
     assert app.get(f"/notifications/{notification_id}").status_code == 404
+
+
+REFUSED = [
+    *("ftp://example.com/x", "javascript:alert(1)", "JaVaScRiPt:alert(1)", "data:text/html,x"),
+    *("file:///etc/passwd", "https://ada:pw@example.com/", "https://ada@example.com/"),
+    *("https://example.com:99999/", "https://example.com:0/", "https://", "https://exa mple.com/"),
+    *("https://127.0.0.1/", "https://localhost/", "https://[::1]/", "https://0.0.0.0/"),
+    *("https://169.254.169.254/latest/meta-data", "https://[fe80::1]/", "https://10.0.0.1/"),
+    *("https://172.16.0.1/", "https://192.168.1.1/", "https://[fd00::1]/", "https://100.64.0.1/"),
+    *("https://2130706433/", "https://0x7f000001/", "https://0x7f.1/", "https://017700000001/"),
+    *("https://[::ffff:127.0.0.1]/", "https://[::ffff:a00:1]/", "https://127.1/"),
+    *("https://metadata.google.internal/", "https://METADATA.google.INTERNAL./x"),
+    *(
+        "https://x\u200b.internal/",
+        "https://127\u30020\u30020\u30021/",
+        "https://a.example\r\nX: y",
+    ),
+]
+
+
+@pytest.mark.parametrize("field", ["image_url", "deep_link"])
+def test_a_link_that_leads_elsewhere_than_to_the_public_internet_is_refused(
+    app: App, field: str
+) -> None:
+    for url in REFUSED:
+        answer = app.notify(content={"body": "Hello", field: url})
+        problems = pointers(answer)
+        assert (answer.status_code, problems) == (422, {f"/content/{field}": "invalid_url"}), url
+        assert url.encode() not in answer.content, "no value is repeated"
+
+
+def test_an_answer_goes_to_one_address(app: App) -> None:
+    for address in ("a@b.c\r\nBcc: x@example.com", "Ada <ada@example.com>", "a@localhost", ""):
+        answer = app.notify(content={"body": "Hello", "reply_to": address})
+        assert pointers(answer) == {"/content/reply_to": "invalid_email"}, address
+
+
+@pytest.mark.parametrize(
+    "link", ["https://example.com/orders/5?x=1#top", "app://orders/5", "mailto:ada@example.com"]
+)
+def test_a_link_into_an_app_or_to_a_page_comes_back_as_it_is(app: App, link: str) -> None:
+    answer = app.notify(content={"body": "Hello", "deep_link": link})
+    assert answer.json()["content"]["deep_link"] == link
+
+
+FILE = {"url": "https://files.example.com/7.pdf", "filename": "invoice.pdf"}
+
+STORED = {**FILE, "content_type": "application/pdf"}
+
+Stored = Callable[[Any], dict[str, Any]]
+
+
+@pytest.fixture(autouse=True)
+def _allowed(settings: Any) -> None:
+    settings.ATTACHMENT_HOSTS = frozenset({"files.example.com"})
+
+
+def test_they_are_stored_with_the_notification(app: App, stored: Stored) -> None:
+    answer = app.notify(content={"reply_to": "agent@example.com", "attachments": [FILE]})
+    assert answer.status_code == 202
+    content = stored(answer)["content"]
+    assert (content["reply_to"], content["attachments"]) == ("agent@example.com", [STORED])
+
+
+def test_staff_can_read_them(app: App) -> None:
+    answer = app.notify(content={"reply_to": "agent@example.com", "attachments": [FILE]})
+    content = Notification.objects.get(pk=answer.json()["id"]).content
+    (one,) = content.attachments
+    assert content.reply_to == "agent@example.com"
+    assert (one.url, one.filename, one.content_type) == tuple(STORED.values())
+
+
+def test_a_notification_without_them_reads_as_one_without_them(app: App) -> None:
+    answer = app.notify()
+    content = Notification.objects.get(pk=answer.json()["id"]).content
+    assert (content.reply_to, content.attachments) == (None, [])
+
+
+def test_a_resend_has_them_too(app: App) -> None:
+    answer = app.notify(content={"reply_to": "agent@example.com", "attachments": [FILE]})
+    app.post(f"/notifications/{answer.json()['id']}/resend")
+    first, second = [content_of(d) for d in collection("notifications").find().sort("_id")]
+    assert first == second
+    assert [one.filename for one in second.attachments] == ["invoice.pdf"]
+
+
+def test_every_problem_of_theirs_has_its_place(app: App) -> None:
+    files = [FILE, {"url": "https://evil.example/7.pdf", "filename": "../7.pdf"}]
+    answer = app.notify(content={"reply_to": "a@b.example, c@d.example", "attachments": files})
+    assert answer.status_code == 422
+    assert pointers(answer) == {
+        "/content/reply_to": "invalid_email",
+        "/content/attachments/1/url": "host_not_allowed",
+        "/content/attachments/1/filename": "invalid_filename",
+    }
+    assert "evil" not in answer.text
+
+
+def test_a_field_of_an_attachment_that_is_missing_has_its_place(app: App) -> None:
+    answer = app.notify(content={"attachments": [{"url": FILE["url"]}]})
+    assert pointers(answer) == {"/content/attachments/0/filename": "required"}
+
+
+def test_where_no_host_is_allowed_attachments_are_refused(app: App, settings: Any) -> None:
+    settings.ATTACHMENT_HOSTS = frozenset()
+    answer = app.notify(content={"attachments": [FILE]})
+    assert answer.status_code == 422
+    assert pointers(answer) == {"/content/attachments": "not_enabled"}
+    assert collection("notifications").count_documents({}) == 0

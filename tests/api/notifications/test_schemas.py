@@ -1,4 +1,4 @@
-"""What an answer looks like."""
+"""What a notification looks like in the API, with its content and after its removal."""
 
 from datetime import timedelta
 from typing import Any
@@ -10,10 +10,14 @@ from bson import ObjectId
 from api.http.rendering import JSONRenderer
 from api.notifications.schemas import attempt_view, notification_view, redacted
 from domain.states import Channel, DeliveryStatus, NotificationStatus
+from domain.time import utc_now
 from notifications.catalog.types import MASK
+from privacy import content_removal
+from tests.support.clients.api import App
+from tests.support.clients.inbox import Person, delivered, token
+from tests.support.factories import notifications as factories
 from tests.support.factories.records import NOON
 
-pytestmark = pytest.mark.usefixtures("shipped_types")
 ID = ObjectId("a" * 24)
 
 
@@ -62,6 +66,7 @@ def shown(*deliveries: dict[str, Any], **fields: Any) -> dict[str, Any]:
     return msgspec.json.decode(JSONRenderer().render(view))
 
 
+@pytest.mark.usefixtures("shipped_types")
 def test_the_least_of_a_notification_can_be_shown() -> None:
     view = shown()
     assert view["id"] == str(ID)
@@ -72,6 +77,7 @@ def test_the_least_of_a_notification_can_be_shown() -> None:
     assert view["delivery"][0]["channel"] == "email"
 
 
+@pytest.mark.usefixtures("shipped_types")
 def test_what_is_internal_is_not_shown() -> None:
     claim = {"token": "t0ken", "lease_until": NOON, "worker": "worker-1"}
     view = shown(delivery(claim=claim, claim_count=2))
@@ -80,6 +86,7 @@ def test_what_is_internal_is_not_shown() -> None:
         assert internal not in text
 
 
+@pytest.mark.usefixtures("shipped_types")
 @pytest.mark.parametrize(
     ("statuses", "derived"),
     [
@@ -98,6 +105,7 @@ def test_what_follows_from_the_deliveries_is_told(
     assert {name: view[name] for name in derived} == derived
 
 
+@pytest.mark.usefixtures("shipped_types")
 @pytest.mark.parametrize("status", list(NotificationStatus))
 def test_delivered_and_failed_are_the_whole_notifications(status: NotificationStatus) -> None:
     view = shown(status=status.value)
@@ -105,6 +113,7 @@ def test_delivered_and_failed_are_the_whole_notifications(status: NotificationSt
     assert view["is_failed"] is (status is NotificationStatus.FAILED)
 
 
+@pytest.mark.usefixtures("shipped_types")
 def test_channels_are_sorted_by_their_fate() -> None:
     view = shown(
         delivery("email", "sent"),
@@ -116,11 +125,13 @@ def test_channels_are_sorted_by_their_fate() -> None:
     assert view["failed_channels"] == ["push"]
 
 
+@pytest.mark.usefixtures("shipped_types")
 @pytest.mark.parametrize("status", list(DeliveryStatus))
 def test_every_state_of_a_delivery_can_be_shown(status: DeliveryStatus) -> None:
     assert shown(delivery(status=status.value))["delivery"][0]["status"] == status
 
 
+@pytest.mark.usefixtures("shipped_types")
 @pytest.mark.parametrize(
     ("type_name", "data", "expected"),
     [
@@ -136,17 +147,20 @@ def test_secrets_are_masked(type_name: str, data: dict[str, Any], expected: dict
     assert shown(type=type_name, data=data)["data"] == expected
 
 
+@pytest.mark.usefixtures("shipped_types")
 def test_links_between_resends_are_ids() -> None:
     view = shown(resent_from=ObjectId("d" * 24), resent_as=[ObjectId("e" * 24)])
     assert view["resent_from"] == "d" * 24
     assert view["resent_as"] == ["e" * 24]
 
 
+@pytest.mark.usefixtures("shipped_types")
 def test_a_time_that_was_adjusted_is_told() -> None:
     assert not shown()["adjusted"]
     assert notification_view(document(), adjusted=True).adjusted
 
 
+@pytest.mark.usefixtures("shipped_types")
 def test_texts_come_back_exactly() -> None:
     text = 'caf\u00e9 e\u0301 \U0001f469\u200d\U0001f467 <script> {{ x }} $y \\ " \u2028'
     view = shown(content={"subject": text, "body": text, "payload": {"k": [text, 1, None]}})
@@ -154,6 +168,7 @@ def test_texts_come_back_exactly() -> None:
     assert view["content"]["payload"] == {"k": [text, 1, None]}
 
 
+@pytest.mark.usefixtures("shipped_types")
 def test_the_error_history_is_told() -> None:
     line = {"timestamp": NOON, "channel": "email", "code": "rejected", "error": "No."}
     assert shown(error_history=[line])["error_history"] == [
@@ -175,6 +190,7 @@ def attempt(**fields: Any) -> dict[str, Any]:
     } | fields
 
 
+@pytest.mark.usefixtures("shipped_types")
 def test_an_attempt_is_shown_without_its_worker() -> None:
     view = msgspec.to_builtins(attempt_view(attempt()))
     assert view["id"] == f"{ID}.email.1"
@@ -183,6 +199,7 @@ def test_an_attempt_is_shown_without_its_worker() -> None:
     assert view["finished_at"] is None
 
 
+@pytest.mark.usefixtures("shipped_types")
 def test_an_attempt_tells_what_the_provider_said() -> None:
     view = attempt_view(
         attempt(
@@ -196,3 +213,82 @@ def test_an_attempt_tells_what_the_provider_said() -> None:
     )
     assert view.platform_response == {"status": 503, "body": "busy"}
     assert (view.error_code, view.duration_ms) == ("provider_error", 12)
+
+
+EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+
+LONG_AGO = utc_now() - timedelta(days=31)
+
+
+def removed(app: App, status: DeliveryStatus = DeliveryStatus.FAILED, **fields: Any) -> str:
+    """Return the id of a notification that ended long ago, and says nothing any more."""
+    document = factories.settled(
+        status, client_id=app.id, at=LONG_AGO, created_at=LONG_AGO, **fields
+    )
+    content_removal.remove_expired_content(now=utc_now())
+    return str(document["_id"])
+
+
+@pytest.mark.parametrize("action", ["retry", "resend"])
+def test_it_is_not_sent_again_and_the_answer_says_why(app: App, action: str) -> None:
+    one = removed(app)
+    answer = app.post(f"/notifications/{one}/{action}")
+    assert (answer.status_code, answer.json()["code"]) == (409, "content_removed")
+    today = f"{utc_now():%Y-%m-%d}"
+    assert f"was removed on {today}, as the retention of its category" in answer.json()["detail"]
+    assert len(app.get("/notifications").json()["results"]) == 1
+
+
+def test_it_is_shown_with_what_became_of_it_and_since_when_it_says_nothing(app: App) -> None:
+    shown = app.get(f"/notifications/{removed(app)}").json()
+    assert shown["content_removed_at"] is not None
+    assert (shown["content"]["subject"], shown["content"]["body"], shown["data"]) == (
+        None,
+        None,
+        {},
+    )
+    assert (shown["recipient"]["email"], shown["error"]) == (None, None)
+    assert (shown["status"], shown["type"], shown["user_id"]) == (
+        "failed",
+        "payment_confirmed",
+        "ada",
+    )
+    assert shown["delivery"][0]["failure_code"] == "provider_error"
+    assert shown["can_retry"] is False
+
+
+def test_one_that_says_something_still_says_nothing_of_it(app: App) -> None:
+    shown = app.notify().json()
+    assert shown["content_removed_at"] is None
+
+
+def test_it_is_in_lists_and_in_a_persons_export(app: App) -> None:
+    one = removed(app)
+    (listed,) = app.get("/notifications").json()["results"]
+    assert (listed["id"], listed["content"]["body"]) == (one, None)
+    (exported,) = app.get("/recipients/ada/export").json()["notifications"]
+    assert exported["content_removed_at"] == listed["content_removed_at"]
+
+
+def test_its_attempts_say_how_they_ended_and_no_word_of_the_provider(app: App) -> None:
+    (attempt,) = app.get(f"/notifications/{removed(app)}/attempts").json()["results"]
+    assert (attempt["status"], attempt["error_code"]) == ("failed", "provider_error")
+    assert (attempt["platform_response"], attempt["error_message"]) == ({"status": 503}, None)
+
+
+def test_what_is_in_an_inbox_stays_there_and_says_what_it_did(app: App) -> None:
+    both = {"channels": [IN_APP, EMAIL], "created_at": LONG_AGO}
+    document = delivered(app, **both)
+    begun = factories.start(factories.claim(document["_id"]), at=LONG_AGO)
+    settlement = factories.settlement(begun, DeliveryStatus.SENT, at=LONG_AGO)
+    factories.store.settle([settlement], now=LONG_AGO)
+    person = Person(app=app, token=token(app))
+    before = person.get().json()
+    assert content_removal.remove_expired_content(now=utc_now()).notifications == 1
+    assert person.get().json() == before
+    assert before["results"][0]["body"] == "Your payment has arrived."
+
+
+def test_what_never_came_into_an_inbox_is_no_empty_card_there(app: App) -> None:
+    removed(app)
+    assert Person(app=app, token=token(app)).get().json()["results"] == []

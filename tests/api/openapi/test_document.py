@@ -1,4 +1,4 @@
-"""The description of the API: complete, with examples that are what they are examples of."""
+"""The OpenAPI document: complete, with examples that hold, and the same for everybody."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -6,17 +6,20 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.test import Client
 from drf_spectacular.generators import SchemaGenerator
 from jsonschema import Draft202012Validator
 
 from api.http.body import convert
 from api.http.problems import MEDIA_TYPE
 from api.inbox import cors
+from api.openapi import document
 from api.openapi.document import RATE_LIMIT_HEADERS, structures_by_name
 from api.openapi.problems import CONFLICTS, CONTENT_REMOVED, SENSITIVE_DATA_DESTROYED
 
 SHOWN_ANYWAY = {"WWW-Authenticate"}
 """Of no use to a page: its request says what it was."""
+
 NOT_COUNTED = {"401", "403"}
 
 
@@ -179,3 +182,85 @@ def test_times_are_said_to_be_times(described: Any) -> None:
     ):
         schema = schemas[structure]["properties"][field]
         assert "date-time" in [one.get("format") for one in schema.get("anyOf", [schema])], field
+
+
+URL = "/api/schema"
+
+
+@pytest.mark.parametrize(
+    ("accept", "begins"),
+    [
+        ("*/*", b"openapi: 3.1.0"),
+        ("application/vnd.oai.openapi", b"openapi: 3.1.0"),
+        ("application/json", b"{"),
+        ("application/vnd.oai.openapi+json", b"{"),
+    ],
+)
+def test_it_comes_in_the_form_that_is_asked_for(client: Client, accept: str, begins: bytes) -> None:
+    answer = client.get(URL, headers={"Accept": accept})
+    assert (answer.status_code, answer.content[: len(begins)]) == (200, begins)
+
+
+def test_it_is_made_once(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    document._rendered.clear()
+    made: list[Any] = []
+    make = SchemaGenerator.get_schema
+
+    def counted(self: Any, **options: Any) -> Any:
+        made.append(options)
+        return make(self, **options)
+
+    monkeypatch.setattr(SchemaGenerator, "get_schema", counted)
+    assert client.get(URL).content == client.get(f"{URL}?again=1").content
+    assert len(made) == 1
+
+
+def test_what_a_structure_is_for_begins_at_the_margin() -> None:
+    """Python 3.13 keeps docstrings without their indentation, and the ones before it with it."""
+    schemas = SchemaGenerator().get_schema(request=None, public=True)["components"]["schemas"]
+    texts = {name: schema.get("description", "") for name, schema in schemas.items()}
+    assert [name for name, text in texts.items() if "\n    " in text] == []
+    assert "\n\nOne that a clock change skips" in texts["LocalTime"]
+
+
+HIDDEN = {"recipient", "delivery", "data", "error", "error_history", "status", "user_id"}
+
+
+def inbox_operations(described: Any, *, of_tokens: bool) -> dict[str, Any]:
+    return {
+        operation["operationId"]: operation
+        for path, methods in described["paths"].items()
+        for operation in methods.values()
+        if path.startswith("/api/v1/inbox") and ("/tokens" in path) is of_tokens
+    }
+
+
+def test_people_use_an_inbox_token_and_apps_a_key(described: Any) -> None:
+    schemes = described["components"]["securitySchemes"]
+    assert schemes["inboxToken"] == {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}
+    for operation in inbox_operations(described, of_tokens=False).values():
+        assert operation["security"] == [{"inboxToken": []}]
+        assert "x-scope" not in operation
+        assert "403" not in operation["responses"]
+    for operation in inbox_operations(described, of_tokens=True).values():
+        assert operation["security"] == [{"apiKey": []}]
+        assert operation["x-scope"] == "inbox:issue"
+
+
+def test_everything_is_described(described: Any) -> None:
+    assert set(inbox_operations(described, of_tokens=False)) == {
+        *("listInbox", "countInbox", "readAllInbox", "streamInbox"),
+        *("readInboxItem", "unreadInboxItem", "archiveInboxItem", "unarchiveInboxItem"),
+    }
+    assert set(inbox_operations(described, of_tokens=True)) == {
+        *("issueInboxToken", "revokeInboxToken", "revokeInboxTokens"),
+    }
+    stream = inbox_operations(described, of_tokens=False)["streamInbox"]
+    assert "text/event-stream" in stream["responses"]["200"]["content"]
+    assert {"400", "401", "421", "429", "503"} <= set(stream["responses"])
+    assert [p["name"] for p in stream["parameters"]] == ["Last-Event-ID"]
+
+
+def test_an_item_has_no_field_that_is_not_its_owners(described: Any) -> None:
+    fields = described["components"]["schemas"]["InboxItem"]["properties"]
+    assert not HIDDEN & set(fields)

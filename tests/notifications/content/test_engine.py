@@ -1,12 +1,17 @@
-"""Filters of our own."""
+"""The template engine: filters of our own and the render cache."""
 
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from liquid.exceptions import FilterArgumentError
 
-from notifications.content.engine import Template, in_zone, pluralize
+from notifications.content import engine
+from notifications.content.engine import RenderCache, Template, TemplateError, in_zone, pluralize
 
 
 @pytest.mark.parametrize("value", [1, 1.0, "1", "1.0", " 1 "])
@@ -61,3 +66,126 @@ def test_a_time_has_a_clock_and_no_zone_left() -> None:
 def test_what_is_no_time_and_no_zone_is_told(value: Any, zone: str) -> None:
     with pytest.raises(FilterArgumentError):
         in_zone(value, zone)
+
+
+GREETING = "Hello {{ name | upcase }}"
+
+
+class Counted(Template):
+    """A template that counts how often it is rendered."""
+
+    __slots__ = ("count",)
+
+    def __init__(self, source: str) -> None:
+        super().__init__(source)
+        self.count = 0
+
+    def render(self, variables: Mapping[str, Any]) -> str:
+        self.count += 1
+        return super().render(variables)
+
+
+def rendered(source: str, *variables: Mapping[str, Any]) -> tuple[list[str], int]:
+    """Return what one memory says for each of these variables, and how often it was rendered."""
+    template, memory = Counted(source), RenderCache()
+    texts = [memory.render(template, one) for one in variables]
+    assert texts == [Template(source).render(one) for one in variables]
+    return texts, template.count
+
+
+def test_the_same_is_rendered_once() -> None:
+    assert rendered(GREETING, {"name": "a"}, {"name": "a"}, {"name": "b"}) == (
+        ["Hello A", "Hello A", "Hello B"],
+        2,
+    )
+
+
+def test_what_a_template_does_not_use_makes_no_difference() -> None:
+    _, count = rendered(GREETING, {"name": "a", "id": 1}, {"name": "a", "id": 2})
+    assert count == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "one", "other"),
+    [
+        ("{{ x | append: '!' }}", {"x": 1}, {"x": "1"}),
+        ("{{ x | append: '!' }}", {"x": 1}, {"x": True}),
+        ("{{ x | append: '!' }}", {"x": 1}, {"x": 1.0}),
+        ("{% if x == 1 %}a{% endif %}", {"x": 1}, {"x": 2}),
+        ("{% if x == nil %}a{% endif %}", {"x": None}, {"x": ""}),
+        ("{% if x.y == 1 %}a{% endif %}", {"x": {"y": 1}}, {"x": {}}),
+        ("{% if x.y == 1 %}a{% endif %}", {"x": {"y": 1}}, {}),
+        ("{{ x.size }}", {"x": [1]}, {"x": [1, 2]}),
+        ("{{ x.size }}", {"x": {"a": 1}}, {"x": {"a": 1, "b": 2}}),
+        ("{{ x[0] }}", {"x": ["a"]}, {"x": ["b"]}),
+        ("{{ x[y] }}", {"x": {"a": 1, "b": 2}, "y": "a"}, {"x": {"a": 1, "b": 2}, "y": "b"}),
+        ("{% for i in x %}{{ i.n }}{% endfor %}", {"x": [{"n": 1}]}, {"x": [{"n": 2}]}),
+        ("{{ x | default: y }}", {"y": "a"}, {"y": "b"}),
+        ("{{ t | in_zone: z | date: '%H' }}", {"t": 0, "z": "UTC"}, {"t": 0, "z": "Asia/Tokyo"}),
+        ("{% assign v = x | upcase %}{{ v }}", {"x": "a"}, {"x": "b"}),
+    ],
+)
+def test_what_stands_in_it_makes_a_difference(
+    source: str, one: dict[str, Any], other: dict[str, Any]
+) -> None:
+    assert rendered(source, one, other, one)[1] == 2
+
+
+def test_what_depends_on_the_clock_is_not_remembered() -> None:
+    template, memory = Counted("{{ now | date: '%Y' }}"), RenderCache()
+    assert memory.render(template, {}) == memory.render(template, {})
+    assert template.count == 2
+
+
+def test_what_fails_fails_again() -> None:
+    template, memory = Counted(GREETING), RenderCache()
+    for _ in range(2):
+        with pytest.raises(TemplateError) as problem:
+            memory.render(template, {})
+        assert problem.value.variable == "name"
+
+
+def test_each_template_has_its_own() -> None:
+    memory, variables = RenderCache(), {"name": "a"}
+    first, second = Counted(GREETING), Counted("Bye {{ name | upcase }}")
+    assert [memory.render(one, variables) for one in (first, second)] == ["Hello A", "Bye A"]
+
+
+def test_it_does_not_grow_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "MAX_CACHED_TEXTS", 2)
+    people = [{"name": f"n{n}"} for n in range(4)]
+    assert rendered(GREETING, *people, *people)[1] == 6
+
+
+VALUES = st.none() | st.booleans() | st.integers(0, 2) | st.sampled_from(["", "a", "1", 1.0])
+
+VARIABLES = st.dictionaries(
+    st.sampled_from(["a", "b"]),
+    VALUES | st.dictionaries(st.sampled_from(["b", "c"]), VALUES) | st.lists(VALUES, max_size=2),
+)
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(
+        [
+            "{{ a | default: 'x' }}{{ b | default: 'y' }}",
+            "{% if a.b %}{{ a.b | default: 1 }}{% endif %}{% if b %}b{% endif %}",
+            "{% for one in a %}{{ one | default: '-' }}{% endfor %}",
+            "{% if a.size == 1 %}one{% endif %}{{ a.c | default: '?' }}",
+        ]
+    ),
+    st.lists(VARIABLES, max_size=5),
+)
+def test_it_says_what_the_template_says(source: str, people: list[dict[str, Any]]) -> None:
+    template, memory = Template(source), RenderCache()
+    for one in people:
+        assert said(partial(memory.render, template, one)) == said(partial(template.render, one))
+
+
+def said(render: Callable[[], str]) -> tuple[str, str | None]:
+    """Return a text, or what is wrong."""
+    try:
+        return render(), None
+    except TemplateError as problem:
+        return problem.code, problem.variable

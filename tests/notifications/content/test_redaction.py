@@ -1,7 +1,8 @@
-"""A secret is hidden wherever it stands: by its name at any depth, and by its value."""
+"""Redaction of secrets: by name, by value, and in stored content."""
 
 import html
 import json
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -11,19 +12,28 @@ from hypothesis import strategies as st
 
 from domain.content import SensitiveContent
 from domain.errors import FailureCode, PermanentError, ProviderResponse
+from domain.states import Channel
 from notifications.catalog.types import MASK
+from notifications.content import rendering
 from notifications.content.redaction import (
     WITHHELD,
+    Redacted,
     find_secrets,
     mask,
     mask_all,
     mask_response,
+    redact,
     remove_secrets,
 )
+from notifications.intake.requests import AttachmentRequest, ContentRequest
 from providers.contract import SendResult
+from tests.support.factories.contents import ADA, composed
+from tests.support.factories.records import SHIPPED
 
 NAMES = frozenset({"code", "link"})
+
 CANARY = "CANARY-493021"
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=20),
     lambda inner: (
@@ -136,3 +146,159 @@ def test_neither_a_secret_nor_its_values_are_in_what_is_logged_of_it() -> None:
     assert CANARY not in repr(
         SensitiveContent(data={"code": CANARY}, content={"body": CANARY}, secrets=(CANARY,))
     )
+
+
+CODE = {"code": CANARY, "expires_in": 5}
+
+
+def hidden(*, kind: str = "mfa_code", data: dict[str, Any] = CODE, **content: Any) -> Redacted:
+    """Return what is hidden of a request that is in order."""
+    found, problems = composed(kind=kind, data=data, **content)
+    assert problems == []
+    given = ContentRequest(**content)
+    result = redact(
+        found,
+        has_own_subject=given.subject is not None,
+        has_own_body=given.body is not None,
+        data=data,
+        type_config=SHIPPED[kind],
+    )
+    if result.secret is not None:
+        assert CANARY not in f"{result}"
+        assert CANARY not in f"{result.content}{result.data}"
+        assert result.content.is_masked
+        opened = result.secret.unmask(result.content)
+        assert result.secret.data == data
+        for name, value in content.items():
+            if name != "attachments":
+                assert getattr(opened, name) == value
+    return result
+
+
+@pytest.mark.usefixtures("shipped_types")
+def test_variables_are_hidden_and_kept() -> None:
+    result = hidden()
+    assert result.data == {"code": MASK, "expires_in": 5}
+    assert result.content.subject == f"{MASK} is your login code"
+    assert result.secret is not None
+    assert result.secret.secrets == (CANARY,)
+    assert not result.secret.has_inline_content
+
+
+@pytest.mark.usefixtures("shipped_types")
+def test_a_type_without_secrets_hides_nothing() -> None:
+    result = hidden(kind="kyc_rejected", data={"reason": CANARY})
+    assert (result.secret, result.content.is_masked) == (None, False)
+
+
+@pytest.mark.usefixtures("shipped_types")
+def test_the_marks_of_the_templates_own_type_count() -> None:
+    result = hidden(kind="transactional", template_id="mfa_code")
+    assert result.data == {"code": MASK, "expires_in": 5}
+    assert result.secret is not None
+
+
+@pytest.mark.usefixtures("shipped_types")
+def test_words_of_the_apps_own_are_hidden_whole() -> None:
+    result = hidden(subject=f"Code {CANARY}", body=f"Use {CANARY}", data={})
+    assert (result.content.subject, result.content.body) == (MASK, MASK)
+    assert result.secret is not None
+    assert result.secret.has_inline_content
+
+
+@pytest.mark.usefixtures("shipped_types")
+def test_a_subject_made_of_the_bodys_first_line_is_hidden_with_it() -> None:
+    result = hidden(body=f"{CANARY}\nis your code", data={})
+    assert (result.content.subject, result.content.body) == (MASK, MASK)
+    assert result.secret is not None
+    assert result.secret.content["subject"] == CANARY
+
+
+@pytest.mark.usefixtures("shipped_types")
+def test_a_subject_of_the_apps_own_is_hidden_with_a_templates_body() -> None:
+    result = hidden(subject="Your code")
+    assert result.content.subject == MASK
+    assert result.content.body is not None
+    assert MASK in result.content.body
+
+
+@pytest.mark.usefixtures("shipped_types")
+def test_what_goes_along_is_hidden_where_it_repeats_a_secret(settings: Any) -> None:
+    settings.ATTACHMENT_HOSTS = frozenset({"files.example.com"})
+    result = hidden(
+        image_url=f"https://example.com/{CANARY}.png",
+        deep_link=f"https://example.com/login?code={CANARY}",
+        payload={"code": "1", "deep": [{"text": f"Use {CANARY}"}], "kept": 1},
+        attachments=[
+            AttachmentRequest(url=f"https://files.example.com/{CANARY}", filename="a.pdf")
+        ],
+    )
+    said = result.content
+    assert said.image_url == f"https://example.com/{MASK}.png"
+    assert said.deep_link == f"https://example.com/login?code={MASK}"
+    assert said.payload == {"code": MASK, "deep": [{"text": f"Use {MASK}"}], "kept": 1}
+    assert said.attachments[0].url == f"https://files.example.com/{MASK}"
+    assert result.secret is not None
+    (opened,) = result.secret.unmask(said).attachments
+    assert (opened.url, opened.filename) == (f"https://files.example.com/{CANARY}", "a.pdf")
+
+
+@pytest.mark.usefixtures("shipped_types")
+def test_what_goes_along_with_words_of_the_apps_own_is_hidden_whole() -> None:
+    result = hidden(
+        data={},
+        body="Use the link.",
+        deep_link=f"https://example.com/reset?token={CANARY}",
+        payload={"token": CANARY, "list": [1]},
+    )
+    assert result.content.deep_link is None
+    assert result.content.payload == {"token": MASK, "list": [MASK]}
+
+
+MFA_DATA = {"code": "493817", "expires_in": 5}
+
+
+@pytest.mark.usefixtures("shipped_types")
+def test_what_is_stored_of_a_secret_is_a_mask() -> None:
+    content, problems = composed(kind="mfa_code", data=MFA_DATA)
+    assert problems == []
+    assert content.is_masked
+    assert content.subject == f"{MASK} is your login code"
+    assert "493817" not in repr(content)
+
+
+@pytest.mark.usefixtures("shipped_types")
+def test_a_secret_that_was_not_given_is_missing_and_not_masked() -> None:
+    content, problems = composed(kind="mfa_code", data={"expires_in": 5})
+    assert problems == [("/data/code", "missing_variable")]
+    assert not content.is_masked
+
+
+@pytest.mark.usefixtures("shipped_types")
+def test_a_subject_of_the_callers_leaves_the_body_masked() -> None:
+    content, _ = composed(kind="mfa_code", data=MFA_DATA, subject="Your code")
+    assert content.is_masked
+    assert content.body is not None
+    assert MASK in content.body
+
+
+@pytest.mark.usefixtures("shipped_types")
+def test_a_subject_of_the_callers_is_sent_with_a_masked_body() -> None:
+    """What is masked is rendered anew when it is sent: the caller's subject must outlive that."""
+    content, _ = composed(kind="mfa_code", data=MFA_DATA, subject="Your code")
+    message = rendering.render_message(
+        channel=Channel.EMAIL, content=content, data=MFA_DATA, recipient=ADA
+    )
+    assert message.subject == "Your code"
+    assert "493817" in message.text
+
+
+@pytest.mark.usefixtures("shipped_types")
+def test_a_subject_without_the_secret_is_sent_as_it_was_accepted() -> None:
+    content, _ = composed(kind="mfa_code", data=MFA_DATA, template_id="forgot_password")
+    stored = replace(content, is_masked=True, subject="As it was accepted")
+    data = MFA_DATA | {"reset_link": "https://example.com/r"}
+    message = rendering.render_message(
+        channel=Channel.EMAIL, content=stored, data=data, recipient=ADA
+    )
+    assert message.subject == "As it was accepted"

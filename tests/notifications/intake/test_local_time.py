@@ -10,7 +10,7 @@ import pytest
 from domain.states import Channel
 from domain.time import utc_now
 from notifyproject.db.collections import collection
-from tests.api.http.test_time import next_clock_change
+from tests.api.http.test_fields import next_clock_change
 from tests.support.clients.api import Answer, App
 from tests.support.factories import notifications as factories
 from tests.support.mongo.query_plans import plans

@@ -1,21 +1,23 @@
-"""From a request to a notification: every field checked, every gap filled."""
+"""From a request to a notification: fields, defaults, recipients."""
 
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from domain.content import Recipient
 from domain.errors import FailureCode
 from domain.retry import MAX_RETRIES
 from domain.states import Category, Channel, DeliveryStatus, Priority
-from notifications.intake.preparation import addresses_of
+from notifications.intake.preparation import addresses_of, resolve_recipient
 from notifications.intake.requests import ContentRequest, NotificationRecipientRequest
-from notifications.validation import InvalidRequestError
+from notifications.validation import InvalidRequestError, ProblemCollector
 from recipients.queries import ActiveSuppression, RegisteredRecipient
 from tests.support.factories.records import NOON, SHIPPED, request
 from tests.support.factories.requests import ADA, CALLER, ID, prepared, problems
 
 pytestmark = pytest.mark.usefixtures("shipped_types")
+
 
 S = DeliveryStatus
 
@@ -110,9 +112,8 @@ def test_somebody_unknown_needs_an_address() -> None:
     assert problems(user_id=None) == [("/recipient", "no_address")]
 
 
-# Whom not.
-
 BOUNCED = ActiveSuppression(reason="hard_bounce", marketing_only=False)
+
 UNSUBSCRIBED = ActiveSuppression(reason="unsubscribed", marketing_only=True)
 
 
@@ -198,9 +199,6 @@ def test_an_address_with_a_foreign_name_is_looked_up_in_the_form_it_is_stored_in
     assert addresses_of(request(recipient=given), None) == [("email", normal)]
 
 
-# All at once.
-
-
 def test_all_problems_of_a_request_are_told_at_once() -> None:
     found = problems(
         user_id=" ",
@@ -242,3 +240,98 @@ def test_no_value_of_a_request_is_repeated_in_its_problems() -> None:
 
 def test_preparing_the_same_again_says_the_same() -> None:
     assert prepared() == prepared()
+
+
+KNOWN_ADA = RegisteredRecipient(
+    user_id="ada",
+    email="ada@example.com",
+    phone="+351912345678",
+    name="Ada",
+    locale="pt",
+    timezone="Europe/Lisbon",
+    preferences={},
+)
+
+
+def resolved(
+    person: RegisteredRecipient | None = None, **given: Any
+) -> tuple[Recipient, list[tuple[str, str]]]:
+    problems = ProblemCollector()
+    recipient = resolve_recipient(NotificationRecipientRequest(**given), person, problems)
+    return recipient, [(p.pointer, p.code) for p in problems.problems]
+
+
+def test_a_registered_person_needs_nothing_else() -> None:
+    recipient, problems = resolved(KNOWN_ADA)
+    assert problems == []
+    assert recipient == Recipient(
+        email="ada@example.com",
+        phone="+351912345678",
+        name="Ada",
+        locale="pt",
+        timezone="Europe/Lisbon",
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("email", "other@example.com"),
+        ("phone", "+14155552671"),
+        ("name", "Augusta"),
+        ("locale", "en-GB"),
+        ("timezone", "Europe/London"),
+    ],
+)
+def test_what_the_caller_says_goes_before_what_is_registered(field: str, value: str) -> None:
+    recipient, problems = resolved(KNOWN_ADA, **{field: value})
+    assert problems == []
+    assert getattr(recipient, field) == value
+    others = {"email", "phone", "name", "locale", "timezone"} - {field}
+    assert all(getattr(recipient, name) == getattr(KNOWN_ADA, name) for name in others)
+
+
+def test_somebody_unknown_is_what_the_caller_says() -> None:
+    recipient, problems = resolved(email="Ada@Example.COM", device_ids=["d1"])
+    assert problems == []
+    assert recipient == Recipient(email="Ada@example.com", device_ids=("d1",))
+
+
+def test_nobody_is_nobody() -> None:
+    assert resolved() == (Recipient(), [])
+
+
+def test_a_device_is_named_once() -> None:
+    recipient, _ = resolved(device_ids=["b", "a", "b", "c", "a"])
+    assert recipient.device_ids == ("b", "a", "c")
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"email": "nope"}, ("/recipient/email", "invalid_email")),
+        ({"email": ""}, ("/recipient/email", "invalid_email")),
+        ({"email": "a@b.c\r\nBcc:"}, ("/recipient/email", "invalid_email")),
+        ({"phone": "0912"}, ("/recipient/phone", "invalid_phone")),
+        ({"phone": ""}, ("/recipient/phone", "invalid_phone")),
+        ({"name": "Ada\r\nBcc: eve@example.com"}, ("/recipient/name", "control_characters")),
+        ({"name": "Ada\x00"}, ("/recipient/name", "control_characters")),
+        ({"timezone": "Mars/Olympus"}, ("/recipient/timezone", "unknown_timezone")),
+        ({"timezone": "../../etc/passwd"}, ("/recipient/timezone", "unknown_timezone")),
+        ({"timezone": ""}, ("/recipient/timezone", "unknown_timezone")),
+    ],
+)
+def test_a_bad_field_is_a_problem_with_its_place(
+    given: dict[str, Any], problem: tuple[str, str]
+) -> None:
+    assert resolved(**given)[1] == [problem]
+
+
+def test_all_bad_fields_are_told_at_once() -> None:
+    _, problems = resolved(email="x", phone="x", name="\n", timezone="x")
+    assert [pointer for pointer, _ in problems] == [
+        "/recipient/email",
+        "/recipient/phone",
+        "/recipient/name",
+        "/recipient/timezone",
+    ]

@@ -1,9 +1,9 @@
-"""What providers report: in any order, any number of times, to one end."""
+"""Applying receipts: in any order, any number of times, to one end and one set of times."""
 
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -31,9 +31,13 @@ from tests.support.factories.notifications import (
 
 pytestmark = pytest.mark.usefixtures("db")
 
+
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+
 S = DeliveryStatus
+
 MINUTE = timedelta(minutes=1)
+
 REPORTABLE = (S.SENT, S.DELIVERED, S.FAILED, S.READ)
 
 
@@ -118,9 +122,6 @@ def test_every_step_a_report_takes_is_on_the_table_of_transitions() -> None:
                 assert status in TRANSITIONS[before]
 
 
-# What it writes.
-
-
 def test_delivered_says_when_and_is_open_no_more() -> None:
     notification_id = started().notification_id
     told(notification_id, S.DELIVERED)
@@ -192,9 +193,6 @@ def test_what_a_provider_reports_is_stored_literally(text: str) -> None:
     failed = delivery(read(notification_id))
     assert failed["failure_reason"] == failed["provider"] == failed["provider_message_id"] == text
     assert read(notification_id)["error"] == text
-
-
-# Against ourselves.
 
 
 @pytest.mark.parametrize("early", [S.SENT, S.DELIVERED, S.READ, S.FAILED])
@@ -284,3 +282,66 @@ def test_a_report_about_nothing_changes_nothing() -> None:
     assert not told(ObjectId(), S.DELIVERED)
     assert not store.is_known(ObjectId())
     assert store.is_known(accepted()["_id"])
+
+
+SECOND = timedelta(seconds=1)
+
+TIMES = (NOON - SECOND / 2, NOON, NOON + SECOND)
+"""Before, when, and after our own write says that it was sent."""
+
+
+def apply_status_at(notification_id: ObjectId, status: DeliveryStatus, at: datetime) -> bool:
+    reference = AttemptReference(notification_id, Channel.EMAIL, 1)
+    report = DeliveryReceipt(reference=reference, status=status, at=at, provider="sendgrid")
+    return store.apply_receipt(report, now=NOON + MINUTE)
+
+
+def times(notification_id: ObjectId) -> list[datetime]:
+    """Return when it was sent, delivered and read, as far as that is known."""
+    one = delivery(read(notification_id))
+    return [one[n] for n in ("sent_at", "delivered_at", "read_at") if one.get(n) is not None]
+
+
+def test_a_receipt_that_overtook_our_own_write_says_when_it_was_sent() -> None:
+    """Providers tell the second; we write the millisecond in which the answer was read."""
+    one = started()
+    sent = NOON + timedelta(milliseconds=430)
+    store.settle([settlement(one, S.SENT, at=sent)], now=sent)
+    assert apply_status_at(one.notification_id, S.DELIVERED, NOON)
+    assert times(one.notification_id) == [NOON, NOON]
+    assert read(one.notification_id)["sent_at"] == NOON
+
+
+def test_a_receipt_that_comes_later_leaves_when_it_was_sent() -> None:
+    notification_id = ObjectId(factories.settled(S.SENT)["_id"])
+    apply_status_at(notification_id, S.DELIVERED, NOON + SECOND)
+    assert times(notification_id) == [NOON, NOON + SECOND]
+
+
+@pytest.mark.parametrize("beginning", [S.SENT, S.UNKNOWN])
+def test_whatever_is_reported_with_whatever_times_they_are_in_order(
+    beginning: DeliveryStatus,
+) -> None:
+    reports = (S.SENT, S.DELIVERED, S.READ)
+    for order in itertools.permutations(reports):
+        for some in itertools.permutations(TIMES):
+            notification_id = ObjectId(factories.settled(beginning)["_id"])
+            for status, at in zip(order, some, strict=True):
+                apply_status_at(notification_id, status, at)
+            found = times(notification_id)
+            assert (len(found), found) == (3, sorted(found)), (order, some)
+
+
+def test_what_is_sent_again_after_a_bounce_is_read_after_it_was_sent() -> None:
+    one = started()
+    store.settle([settlement(one, S.SENT)], now=NOON)
+    apply_status_at(one.notification_id, S.DELIVERED, NOON)
+    apply_status_at(one.notification_id, S.FAILED, NOON + SECOND)
+    later = NOON + MINUTE
+    store.reopen(
+        notification_id=one.notification_id, channels=[Channel.EMAIL], extra_attempts=1, now=later
+    )
+    again = factories.start(factories.claim(one.notification_id, at=later), at=later)
+    store.settle([settlement(again, S.SENT, at=later)], now=later)
+    apply_status_at(one.notification_id, S.READ, later + SECOND)
+    assert times(one.notification_id) == [later, later, later + SECOND]

@@ -1,5 +1,6 @@
-"""Accepting a notification: one insert, and it is ours to deliver."""
+"""Accepting notifications: one insert each, or a thousand at once."""
 
+import dataclasses
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from bson import ObjectId
 from pymongo.errors import BulkWriteError, PyMongoError
 
-from domain.content import Content, Recipient
+from domain.content import Attachment, Content, Recipient
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from notifications import store
@@ -18,12 +19,17 @@ from notifyproject.db.collections import CODEC, collection
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import CLIENT, NOON, new
 from tests.support.fakes.mongo_failpoints import LOST_ANSWER, failing
+from tests.support.mongo.query_plans import plans
 
 pytestmark = pytest.mark.usefixtures("db")
 
+
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+
 S = DeliveryStatus
+
 LATER = NOON + timedelta(hours=1)
+
 OTHER_CLIENT = ObjectId("d" * 24)
 
 
@@ -127,9 +133,6 @@ def test_why_a_channel_is_left_out_is_stored() -> None:
     assert (delivery["failure_code"], delivery["failure_reason"]) == ("opted_out", "Not wanted.")
 
 
-# Again.
-
-
 def test_accepting_again_stores_nothing_and_returns_what_is_stored() -> None:
     one = new()
     accepted(one)
@@ -148,9 +151,6 @@ def test_accepting_at_once_stores_one() -> None:
     assert all(isinstance(result, Accepted) for result in results)
     assert sum(isinstance(r, Accepted) and not r.repeated for r in results) == 1
     assert count() == 1
-
-
-# Told once about one thing.
 
 
 def test_a_person_is_told_once_about_an_entity() -> None:
@@ -204,9 +204,6 @@ def test_telling_at_once_tells_once() -> None:
     assert {loser.notification_id for loser in losers} == {winner.document["_id"]}
 
 
-# Many.
-
-
 def test_many_are_accepted_in_one_write_and_returned_in_their_order() -> None:
     many = [new(user_id=f"user-{n}") for n in range(200)]
     results = accepted(*many)
@@ -255,9 +252,6 @@ def test_a_write_that_mongodb_does_not_confirm_is_an_error_and_not_a_promise() -
         accepted(new())
 
 
-# Literally.
-
-
 @pytest.mark.parametrize("text", ["$password", "$$ROOT", "$delivery", "a.b", "$", "{{ x }}"])
 def test_a_text_is_stored_as_it_is(text: str) -> None:
     document = factories.accepted(
@@ -273,3 +267,87 @@ def test_a_text_is_stored_as_it_is(text: str) -> None:
     assert stored["data"] == {"v": text, "l": [text], "d": {"k": text}}
     assert stored["content"]["payload"] == {"k": text}
     assert stored["recipient"]["name"] == text
+
+
+def fields(record: Any) -> dict[str, Any]:
+    return {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
+
+
+def test_nothing_is_accepted_of_nothing() -> None:
+    assert store.accept([], now=NOON) == []
+
+
+def test_every_field_of_the_recipient_is_stored() -> None:
+    recipient = Recipient(
+        device_ids=("d1", "d2"),
+        email="ada@example.com",
+        phone="+351912345678",
+        name="Ada",
+        locale="pt",
+        timezone="Europe/Lisbon",
+    )
+    stored = factories.read(factories.accepted(recipient=recipient)["_id"])
+    assert None not in fields(recipient).values()
+    assert store.recipient_of(stored) == recipient
+
+
+def test_every_field_of_the_content_is_stored() -> None:
+    content = Content(
+        subject="Paid",
+        body="Your payment has arrived.",
+        template_id="payment_confirmed",
+        template_version=3,
+        is_masked=True,
+        image_url="https://example.com/a.png",
+        deep_link="app://orders/1",
+        payload={"orderId": "1", "lines": [{"sku": "a"}]},
+        reply_to="help@example.com",
+        attachments=(
+            Attachment(
+                url="https://example.com/a.pdf", filename="a.pdf", content_type="application/pdf"
+            ),
+        ),
+    )
+    stored = factories.read(factories.accepted(content=content)["_id"])
+    assert None not in fields(content).values()
+    assert store.content_of(stored) == content
+
+
+def test_what_is_there_already_is_sorted_out_in_two_reads() -> None:
+    """However many: a campaign that is brought again must not read them one by one."""
+    told = [new(user_id=f"user-{n}", entity_id="contest-1") for n in range(300)]
+    stored = [new(user_id=f"user-{n}") for n in range(300)]
+    store.accept([*told, *stored], now=NOON)
+    again = [new(user_id=f"user-{n}", entity_id="contest-1") for n in range(300)]
+    with plans("notifications") as read:
+        results = store.accept([*again, *stored], now=NOON)
+    assert results[:300] == [
+        DuplicateEntity(notification_id=one.id, client_id=CLIENT) for one in told
+    ]
+    assert all(isinstance(r, Accepted) and r.repeated for r in results[300:])
+    assert len([plan for plan in read if "find" in plan.command]) == 2
+    assert all(plan.is_indexed or plan.is_by_id for plan in read)
+    assert all(plan.examined <= 2 * 300 for plan in read), read
+    assert collection("notifications").count_documents({}) == 600
+
+
+def test_of_several_types_and_entities_each_names_its_own_first() -> None:
+    pairs = [
+        (f"user-{n}", f"order-{n % 3}", ("order_shipped", "new_sale")[n % 2]) for n in range(6)
+    ]
+    first = [new(user_id=u, entity_id=e, type=t) for u, e, t in pairs]
+    store.accept(first, now=NOON)
+    results = store.accept([new(user_id=u, entity_id=e, type=t) for u, e, t in pairs], now=NOON)
+    assert [r.notification_id for r in results if isinstance(r, DuplicateEntity)] == [
+        one.id for one in first
+    ]
+
+
+def test_a_resend_is_not_the_first_about_an_entity() -> None:
+    original = new(entity_id="order-1")
+    store.accept([original], now=NOON)
+    store.accept([new(entity_id="order-1", resent_from=original.id)], now=NOON)
+    other = new(entity_id="order-1", client_id=ObjectId("d" * 24))
+    assert store.accept([other], now=NOON) == [
+        DuplicateEntity(notification_id=original.id, client_id=CLIENT)
+    ]

@@ -1,27 +1,42 @@
-"""Claiming: of all workers that want a delivery, one gets it."""
+"""Leases: one worker claims a delivery, and a deferral uses up no attempt."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from bson import ObjectId
 
 from domain.content import Recipient
+from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from notifications import store
-from notifications.store import LEASE, ClaimedDelivery
+from notifications.store import LEASE, ClaimedDelivery, Deferred
 from notifyproject.db.collections import collection
 from tests.support.factories import notifications as factories
-from tests.support.factories.notifications import NOON, accepted, claimed, new, read
+from tests.support.factories.notifications import (
+    NOON,
+    accepted,
+    attempts,
+    claim,
+    claimed,
+    delivery,
+    new,
+    read,
+    started,
+)
 
 pytestmark = pytest.mark.usefixtures("db")
 
+
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
+
 S = DeliveryStatus
+
 MILLISECOND = timedelta(milliseconds=1)
 
 
-def claim(
+def claim_ids(
     *ids: ObjectId, at: datetime = NOON, channel: Channel = EMAIL, worker: str = "w"
 ) -> list[ClaimedDelivery]:
     return store.claim(
@@ -37,7 +52,7 @@ def test_a_due_delivery_is_claimed_with_all_that_sending_needs() -> None:
         expires_at=NOON + timedelta(hours=1),
         request_id="request-1",
     )
-    (one,) = claim(document["_id"])
+    (one,) = claim_ids(document["_id"])
     assert (one.notification_id, one.channel) == (document["_id"], EMAIL)
     assert one.recipient == Recipient(email="ada@example.com", name="Ada", device_ids=("d1",))
     assert one.content.subject == "Paid"
@@ -64,14 +79,14 @@ def test_a_claim_is_a_lease_and_what_is_claimed_stays_due() -> None:
 
 def test_what_is_claimed_is_not_claimed_again() -> None:
     one = claimed()
-    assert claim(one.notification_id) == []
-    assert claim(one.notification_id, at=NOON + LEASE - MILLISECOND) == []
+    assert claim_ids(one.notification_id) == []
+    assert claim_ids(one.notification_id, at=NOON + LEASE - MILLISECOND) == []
 
 
 @pytest.mark.parametrize("after", [timedelta(0), MILLISECOND, timedelta(days=1)])
 def test_a_lease_that_is_over_is_anybodys(after: timedelta) -> None:
     first = claimed()
-    (second,) = claim(first.notification_id, at=NOON + LEASE + after)
+    (second,) = claim_ids(first.notification_id, at=NOON + LEASE + after)
     assert second.token != first.token
     assert second.claim_count == 2
 
@@ -87,45 +102,45 @@ def test_a_lease_that_is_over_is_anybodys(after: timedelta) -> None:
 )
 def test_only_what_is_due_is_claimed(send_at: datetime, is_claimed: bool) -> None:
     document = accepted(send_at=send_at, created_at=NOON - timedelta(days=1))
-    assert bool(claim(document["_id"])) is is_claimed
+    assert bool(claim_ids(document["_id"])) is is_claimed
 
 
 @pytest.mark.parametrize("status", [S.SENT, S.FAILED, S.UNKNOWN, S.PENDING])
 def test_what_was_attempted_is_claimed_only_if_it_is_due_again(status: DeliveryStatus) -> None:
     document = factories.settled(status)
-    assert claim(document["_id"]) == []
-    later = claim(document["_id"], at=NOON + timedelta(minutes=5))
+    assert claim_ids(document["_id"]) == []
+    later = claim_ids(document["_id"], at=NOON + timedelta(minutes=5))
     assert bool(later) is (status is S.PENDING)
 
 
 def test_what_is_being_sent_is_not_claimed_even_when_its_lease_is_over() -> None:
     one = factories.started()
-    assert claim(one.notification_id, at=NOON + timedelta(days=1)) == []
+    assert claim_ids(one.notification_id, at=NOON + timedelta(days=1)) == []
 
 
 def test_a_channel_is_claimed_on_its_own() -> None:
     document = accepted(channels=[EMAIL, WHATSAPP])
-    assert [c.channel for c in claim(document["_id"])] == [EMAIL]
-    assert [c.channel for c in claim(document["_id"], channel=WHATSAPP)] == [WHATSAPP]
-    assert claim(document["_id"], channel=PUSH) == []
+    assert [c.channel for c in claim_ids(document["_id"])] == [EMAIL]
+    assert [c.channel for c in claim_ids(document["_id"], channel=WHATSAPP)] == [WHATSAPP]
+    assert claim_ids(document["_id"], channel=PUSH) == []
 
 
 def test_a_claim_on_one_channel_leaves_the_others_as_they_are() -> None:
     document = accepted(channels=[EMAIL, WHATSAPP])
-    claim(document["_id"])
+    claim_ids(document["_id"])
     after = read(document["_id"])
     assert factories.delivery(after, WHATSAPP) == factories.delivery(document, WHATSAPP)
     assert after["due_at"] == NOON, "the other channel is still due"
 
 
 def test_nothing_is_claimed_of_nothing() -> None:
-    assert claim() == []
-    assert claim(ObjectId()) == []
+    assert claim_ids() == []
+    assert claim_ids(ObjectId()) == []
 
 
 def test_a_batch_has_one_token() -> None:
     ids = [accepted()["_id"] for _ in range(20)]
-    claims = claim(*ids)
+    claims = claim_ids(*ids)
     assert {c.notification_id for c in claims} == set(ids)
     assert len({c.token for c in claims}) == 1
 
@@ -136,7 +151,9 @@ def test_sixteen_workers_that_want_the_same_200_get_each_once(round_: int) -> No
     ids = [r.document["_id"] for r in results if isinstance(r, store.Accepted)]
     shuffled = [ids[n:] + ids[:n] for n in range(0, 160, 10)]
     with ThreadPoolExecutor(16) as threads:
-        claims = list(threads.map(lambda n: claim(*shuffled[n], worker=f"worker-{n}"), range(16)))
+        claims = list(
+            threads.map(lambda n: claim_ids(*shuffled[n], worker=f"worker-{n}"), range(16))
+        )
     got = [c.notification_id for some in claims for c in some]
     assert sorted(got) == sorted(ids)
     holders = {c.notification_id: c.token for some in claims for c in some}
@@ -148,27 +165,24 @@ def test_sixteen_workers_that_want_the_same_200_get_each_once(round_: int) -> No
 
 def test_a_text_in_the_workers_name_is_stored_as_it_is() -> None:
     document = accepted()
-    claim(document["_id"], worker="$$ROOT")
+    claim_ids(document["_id"], worker="$$ROOT")
     assert factories.delivery(read(document["_id"]))["claim"]["worker"] == "$$ROOT"
-
-
-# Giving it back.
 
 
 def test_a_released_claim_is_as_if_it_had_not_been_made() -> None:
     document = accepted()
-    (one,) = claim(document["_id"])
+    (one,) = claim_ids(document["_id"])
     assert store.release([one], now=NOON) == 1
     after = read(document["_id"])
     assert after["due_at"] == NOON
     assert factories.delivery(after)["claim_count"] == 0
     assert factories.delivery(after)["claim"] is None
-    assert len(claim(document["_id"])) == 1
+    assert len(claim_ids(document["_id"])) == 1
 
 
 def test_a_claim_that_another_worker_has_taken_over_is_not_released() -> None:
     first = claimed()
-    (second,) = claim(first.notification_id, at=NOON + LEASE)
+    (second,) = claim_ids(first.notification_id, at=NOON + LEASE)
     assert store.release([first], now=NOON + LEASE) == 0
     assert factories.delivery(read(first.notification_id))["claim"]["token"] == second.token
 
@@ -183,9 +197,6 @@ def test_nothing_is_released_of_nothing() -> None:
     assert store.release([], now=NOON) == 0
 
 
-# What was claimed and never sent.
-
-
 def test_what_was_claimed_and_never_sent_is_left_out_unless_it_is_asked_for() -> None:
     lost, fresh = accepted()["_id"], accepted()["_id"]
     store.claim(ids=[lost], channel=EMAIL, worker="lost", now=NOON)
@@ -193,7 +204,7 @@ def test_what_was_claimed_and_never_sent_is_left_out_unless_it_is_asked_for() ->
     found = store.claim(ids=[lost, fresh], channel=EMAIL, worker="w", now=after)
     assert [one.notification_id for one in found] == [fresh]
     assert store.poison_candidates(ids=[lost, fresh], channel=EMAIL, now=after) == [lost]
-    (alone,) = claim(lost, at=after)
+    (alone,) = claim_ids(lost, at=after)
     assert alone.claim_count == 2
 
 
@@ -203,3 +214,69 @@ def test_who_is_claimed_just_now_or_not_due_is_no_suspect() -> None:
     assert store.poison_candidates(ids=[lost], channel=EMAIL, now=NOON) == []
     store.release([one], now=NOON)
     assert store.poison_candidates(ids=[lost], channel=EMAIL, now=NOON) == [], "it was given back"
+
+
+MINUTE = timedelta(minutes=1)
+
+TAKEN_OVER = NOON + LEASE
+
+
+def parked(one: ClaimedDelivery, status: DeliveryStatus, **fields: Any) -> Deferred:
+    default: dict[str, Any] = {
+        "claimed": one,
+        "status": status,
+        "code": FailureCode.QUIET_HOURS,
+        "reason": "The person's quiet hours.",
+        "next_attempt_at": NOON + 60 * MINUTE if status is S.PENDING else None,
+    }
+    return Deferred(**(default | fields))
+
+
+@pytest.mark.parametrize(
+    ("status", "overall"),
+    [
+        (S.PENDING, "created"),
+        (S.FAILED, "failed"),
+        (S.EXPIRED, "expired"),
+        (S.SUPPRESSED, "cancelled"),
+    ],
+)
+def test_what_is_not_sent_now_is_given_back_without_an_attempt(
+    status: DeliveryStatus, overall: str
+) -> None:
+    one = claimed()
+    assert store.defer([parked(one, status)], now=NOON) == 1
+    document = read(one.notification_id)
+    given_back = delivery(document)
+    assert (given_back["status"], document["status"]) == (status.value, overall)
+    assert (given_back["attempt_count"], given_back["claim_count"]) == (0, 0)
+    assert given_back["claim"] is None
+    assert given_back["failure_reason"] == "The person's quiet hours."
+    assert document.get("due_at") == (NOON + 60 * MINUTE if status is S.PENDING else None)
+    assert attempts(one.notification_id) == []
+
+
+def test_only_a_failure_is_an_error() -> None:
+    for status in (S.PENDING, S.EXPIRED, S.SUPPRESSED, S.FAILED):
+        one = claimed()
+        store.defer([parked(one, status)], now=NOON)
+        document = read(one.notification_id)
+        assert bool(document["error_history"]) is (status is S.FAILED)
+        assert ("failed_at" in document) is (status is S.FAILED)
+
+
+def test_what_was_taken_over_is_not_given_back() -> None:
+    first = claimed()
+    second = claim(first.notification_id, at=TAKEN_OVER)
+    assert store.defer([parked(first, S.FAILED)], now=TAKEN_OVER) == 0
+    assert delivery(read(first.notification_id))["claim"]["token"] == second.token
+
+
+def test_what_is_being_sent_is_not_given_back() -> None:
+    one = started()
+    assert store.defer([parked(one, S.EXPIRED)], now=NOON) == 0
+    assert delivery(read(one.notification_id))["status"] == "sending"
+
+
+def test_nothing_is_given_back_of_nothing() -> None:
+    assert store.defer([], now=NOON) == 0

@@ -1,8 +1,13 @@
-"""A worker that is too large, has done enough or takes no message ends, and only such a one."""
+"""The worker watchdog: recycles a worker that is too large, done, or stuck."""
 
 import subprocess
 import sys
+from typing import Any
 
+import pytest
+import redis
+
+from notifyproject.platform import watchdog
 from notifyproject.platform.watchdog import (
     MAX_SILENCE,
     SAMPLE_SECONDS,
@@ -22,6 +27,7 @@ watchdog.count_waiting = lambda queues: 1
 watchdog.start(queues=["email.normal"], threads=4)
 time.sleep(60)
 """
+
 SIGTERM = -15
 
 
@@ -118,3 +124,16 @@ def test_a_worker_that_is_to_end_asks_its_process_to() -> None:
     ended = subprocess.run(command, check=False, capture_output=True, timeout=LIMIT)
     assert ended.returncode == SIGTERM
     assert b"worker_recycled" in ended.stdout + ended.stderr
+
+
+def test_messages_are_counted_over_all_queues(broker: redis.Redis) -> None:
+    broker.rpush("email.normal", "one", "two")
+    broker.rpush("push.low", "three")
+    broker.rpush("somebody.elses", "four")
+    assert watchdog.count_waiting(["email.normal", "push.low", "sms.high"]) == 3
+
+
+@pytest.mark.usefixtures("valkey_anew")
+def test_without_the_broker_nothing_is_known_to_wait(settings: Any) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    assert watchdog.count_waiting(["email.normal"]) == 0

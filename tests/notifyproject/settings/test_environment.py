@@ -1,6 +1,7 @@
-"""The environment: every variable, its type, and what is said about a wrong one."""
+"""Environment variables: types, errors, .env.example, and mail settings."""
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from notifyproject.settings import environment
 from notifyproject.settings.base import configure, queue_names
-from notifyproject.settings.environment import Environment, read
+from notifyproject.settings.environment import BASE_DIR, Environment, read
 
 
 def test_nothing_needs_to_be_set() -> None:
@@ -100,9 +101,6 @@ def test_a_running_stack_tells_where_it_is_and_a_dead_one_does_not(
     assert environment.local_stack_environment() == {"PORT": "1"}
     file.write_bytes(msgspec.json.encode({"pid": 2**22 + 1, "environment": {"PORT": "1"}}))
     assert environment.local_stack_environment() == {}
-
-
-# What follows from it.
 
 
 def configured(**variables: str) -> dict[str, Any]:
@@ -204,3 +202,54 @@ def test_a_killed_worker_does_not_take_its_hints_along() -> None:
     assert settings["CELERY_TASK_IGNORE_RESULT"]
     assert settings["CELERY_WORKER_PREFETCH_MULTIPLIER"] == 1
     assert settings["CELERY_ACCEPT_CONTENT"] == ["json"]
+
+
+TEXT = (BASE_DIR / ".env.example").read_text(encoding="utf-8")
+
+LINES = re.findall(r"^(#?)([A-Z][A-Z0-9_]*)=(.*)$", TEXT, re.MULTILINE)
+
+FIELDS = {field.name: field.default for field in msgspec.structs.fields(Environment)}
+
+
+def test_every_variable_is_there_once_and_no_other() -> None:
+    assert sorted(name for _, name, _ in LINES) == sorted(FIELDS)
+
+
+def test_what_is_commented_out_is_the_default() -> None:
+    for is_comment, name, value in LINES:
+        if is_comment:
+            assert value == str(FIELDS[name]), name
+
+
+def test_what_it_says_can_be_read() -> None:
+    """With the two keys that everybody makes for themselves."""
+    given = {name: value for _, name, value in LINES}
+    found = read(given | {"SECRET_KEY": "x" * 64, "INBOX_SIGNING_KEY": "y" * 64})
+    assert found.PUBLIC_URL == "https://notify.example.com"
+
+
+def test_every_other_line_is_a_remark() -> None:
+    for line in TEXT.splitlines():
+        assert not line or line.startswith("# ") or re.match(r"#?[A-Z][A-Z0-9_]*=", line), line
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts"),
+    [
+        ("", set()),
+        (" , ,", set()),
+        ("files.example.com", {"files.example.com"}),
+        (" Files.example.com,cdn.example.com , ", {"files.example.com", "cdn.example.com"}),
+    ],
+)
+def test_attachments_come_from_the_hosts_that_are_listed(text: str, hosts: set[str]) -> None:
+    assert configured(ATTACHMENT_HOSTS=text)["ATTACHMENT_HOSTS"] == hosts
+
+
+@pytest.mark.parametrize("text", ["support@example.com", "The Shop <support@example.com>"])
+def test_answers_go_where_it_says(text: str) -> None:
+    assert configured(EMAIL_REPLY_TO=text)["EMAIL_REPLY_TO"] == text
+
+
+def test_answers_go_to_the_sender_if_nothing_is_said() -> None:
+    assert configured()["EMAIL_REPLY_TO"] is None
