@@ -8,7 +8,7 @@ import pytest
 from bson import ObjectId
 
 from delivery import circuit_breaker, dispatcher, routing, sweeper
-from delivery.circuit_breaker import PROBE_LEASE, Probe, State
+from delivery.circuit_breaker import FIRST_WAIT, PROBE_LEASE, Probe, State
 from delivery.dispatcher import BatchReport
 from domain.content import Content
 from domain.retry import MAX_OUTAGE
@@ -18,7 +18,8 @@ from notifyproject.platform import cache
 from tests.support.factories import notifications as factories
 from tests.support.factories.mail import Mail, attempts_used, deliver, fate, history, mails, state
 from tests.support.factories.notifications import NOON
-from tests.support.factories.routes import AFTER, choose, permission, several, trip, where
+from tests.support.factories.routes import AFTER as ROUTES_AFTER
+from tests.support.factories.routes import choose, permission, several, trip, where
 from tests.support.fakes.provider import (
     Outcome,
     Scripted,
@@ -39,6 +40,8 @@ EMAIL = Channel.EMAIL
 SECOND = timedelta(seconds=1)
 
 MINUTE = timedelta(minutes=1)
+AFTER = NOON + FIRST_WAIT
+"""When a circuit that opened at noon wants a probe."""
 
 
 @pytest.mark.parametrize("trouble", [unavailable, unreachable])
@@ -359,9 +362,9 @@ def test_no_probe_is_taken_from_a_circuit_of_a_paused_provider(
 ) -> None:
     trip(first)
     claims = several(2)
-    routes, parked = choose(claims, first, second, now=AFTER, paused={"first": AFTER})
+    routes, parked = choose(claims, first, second, now=ROUTES_AFTER, paused={"first": ROUTES_AFTER})
     assert (where(routes), parked) == ({"second": claims}, [])
-    assert isinstance(permission(first.account, AFTER), circuit_breaker.Probe)
+    assert isinstance(permission(first.account, ROUTES_AFTER), circuit_breaker.Probe)
 
 
 def test_all_paused_means_waiting(first: Scripted) -> None:

@@ -129,6 +129,9 @@ def test_a_claim_that_came_to_nothing_is_hinted_at_when_its_lease_is_over(
 # Ahead.
 
 
+# Ahead.
+
+
 def test_what_falls_due_before_the_next_sweep_is_hinted_at_ahead(broker: redis.Redis) -> None:
     accepted(send_at=NOON + 30 * SECOND)
     assert sweep().woken == 1
