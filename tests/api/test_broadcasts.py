@@ -10,7 +10,7 @@ from domain.time import utc_now
 from notifications.broadcasts import runner
 from notifyproject.db.collections import collection
 from tests.support.clients.api import Answer, App, new_app, pointers
-from tests.support.factories.broadcasts import people, to_its_end
+from tests.support.factories.broadcasts import recipients, run_to_completion
 
 PATH = "/broadcasts"
 
@@ -30,7 +30,7 @@ def begin(app: App, *, key: str | None = None, **fields: Any) -> Answer:
 
 def read_all(answer: Answer) -> None:
     """Let a worker read the whole audience, or withdraw all there is."""
-    to_its_end(ObjectId(answer.json()["id"]), at=utc_now())
+    run_to_completion(ObjectId(answer.json()["id"]), at=utc_now())
 
 
 def own(app: App, answer: Answer) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def change(app: App, answer: Answer, what: str) -> Answer:
 
 class TestBeginning:
     def test_it_is_accepted_and_says_where_it_is(self, app: App) -> None:
-        people(3)
+        recipients(3)
         answer = begin(app)
         assert answer.status_code == 202
         body = answer.json()
@@ -58,7 +58,7 @@ class TestBeginning:
         assert collection("notifications").count_documents({}) == 0, "a worker reads the audience"
 
     def test_it_waits_for_its_time(self, app: App) -> None:
-        people(1)
+        recipients(1)
         at = (utc_now() + timedelta(days=1)).isoformat()
         answer = begin(app, scheduled_at=at)
         assert answer.json()["status"] == "scheduled"
@@ -78,7 +78,7 @@ class TestBeginning:
 
     def test_a_key_in_test_mode_makes_tests(self, app: App) -> None:
         tester = new_app("tester", is_test=True)
-        people(1)
+        recipients(1)
         answer = begin(tester)
         assert answer.json()["is_test"] is True
         read_all(answer)
@@ -97,7 +97,7 @@ class TestTwice:
         assert collection("broadcasts").count_documents({}) == 1
 
     def test_it_is_answered_with_how_far_it_has_come(self, app: App) -> None:
-        people(2)
+        recipients(2)
         read_all(begin(app, key="k"))
         again = begin(app, key="k").json()
         assert (again["status"], again["accepted"]) == ("completed", 2)
@@ -140,7 +140,7 @@ class TestTwice:
 
 class TestWatching:
     def test_it_says_what_became_of_its_notifications(self, app: App) -> None:
-        people(3)
+        recipients(3)
         answer = begin(app, audience={"user_ids": ["user-00000", "user-00001", "nobody"]})
         read_all(answer)
         body = own(app, answer)
@@ -184,7 +184,7 @@ class TestWatching:
 class TestHoldingUp:
     def test_it_is_paused_and_resumed(self, app: App, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(runner, "PAGE_SIZE", 2)
-        people(3)
+        recipients(3)
         answer = begin(app)
         runner.run_page(ObjectId(answer.json()["id"]))
         paused = change(app, answer, "pause")
@@ -196,7 +196,7 @@ class TestHoldingUp:
         assert (own(app, answer)["status"], own(app, answer)["accepted"]) == ("completed", 3)
 
     def test_it_is_called_off_with_what_is_pending(self, app: App) -> None:
-        people(2)
+        recipients(2)
         answer = begin(app)
         read_all(answer)
         cancelled = change(app, answer, "cancel")

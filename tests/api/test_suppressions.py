@@ -19,7 +19,7 @@ R = SuppressionReason
 
 
 def hold_back(address: str = ADA, *, reason: R = R.HARD_BOUNCE, **fields: Any) -> None:
-    factories.hold_back(address, reason=reason, at=utc_now(), **fields)
+    factories.suppress(address, reason=reason, at=utc_now(), **fields)
 
 
 def lift(app: App, path: str = ONE, **query: str) -> Answer:

@@ -140,7 +140,7 @@ def test_undoing_what_was_not_done_is_nothing(http: Client) -> None:
 def test_what_is_no_wish_of_theirs_is_not_undone(
     http: Client, reason: SuppressionReason, marketing_only: bool
 ) -> None:
-    factories.hold_back(ADA, reason=reason, marketing_only=marketing_only, at=utc_now())
+    factories.suppress(ADA, reason=reason, marketing_only=marketing_only, at=utc_now())
     (before,) = stored()
     http.post(link())
     assert heading(http.post(f"{link()}/undo")) == "You are unsubscribed"

@@ -18,7 +18,7 @@ from notifyproject.db.collections import collection
 from recipients.service_windows import open_windows
 from tests.providers.whatsapp.test_opt_outs import told, wish
 from tests.support.factories import notifications as factories
-from tests.support.fakes.mongo_failpoints import LOST_ANSWER, failing
+from tests.support.fakes.mongo_failpoints import LOST_ANSWER, fail_commands
 from tests.support.providers.whatsapp import (
     PHONE,
     PHONE_NUMBER_ID,
@@ -160,7 +160,7 @@ def test_an_event_of_a_kind_nobody_knows_is_passed_over(db: None) -> None:
 def test_events_that_no_majority_is_known_to_have_are_asked_for_again(db: None) -> None:
     document = factories.settled(DeliveryStatus.SENT)
     events = [event("processed", document), event("delivered", document)]
-    with failing("insert", "provider_events", LOST_ANSWER):
+    with fail_commands("insert", "provider_events", LOST_ANSWER):
         answer = call(events)
     assert (answer.status_code, answer.json()["code"]) == (503, "store_unavailable")
     assert call(events).status_code == 200
@@ -390,7 +390,7 @@ def test_what_was_not_stored_is_not_taken_and_comes_again(name: str) -> None:
     document = sent()
     raw = webhook(change(about(document, "delivered"), messages=[now_written()]))
     command = "insert" if name == "webhook_log" else "update"
-    with failing(command, name, NO_DISK):
+    with fail_commands(command, name, NO_DISK):
         assert post(raw).status_code == 503
     assert post(raw).status_code == 200
     assert delivery(document)["status"] == "delivered"

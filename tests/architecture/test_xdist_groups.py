@@ -2,7 +2,12 @@
 
 import pytest
 
-from tests.support.plugins.xdist_groups import LONG, TOGETHER, ByFile, pytest_collection_modifyitems
+from tests.support.plugins.xdist_groups import (
+    LONG,
+    TOGETHER,
+    FileGroupScheduler,
+    pytest_collection_modifyitems,
+)
 from tests.support.source import ROOT
 
 
@@ -23,7 +28,7 @@ def test_a_file_or_a_folder_that_shares_much_goes_to_one_worker(
     pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch, test: str, unit: str
 ) -> None:
     monkeypatch.setattr(pytestconfig.option, "tx", ["popen"])
-    assert ByFile(pytestconfig)._split_scope(test) == unit
+    assert FileGroupScheduler(pytestconfig)._split_scope(test) == unit
 
 
 def test_what_takes_long_comes_first_and_the_rest_stays_in_its_order() -> None:

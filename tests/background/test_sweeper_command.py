@@ -13,7 +13,7 @@ from domain.time import utc_now
 from notifyproject.platform import broker as platform_broker
 from notifyproject.platform import process, valkey
 from tests.support.factories import notifications as factories
-from tests.support.fakes.provider import Scripted
+from tests.support.fakes.provider import ScriptedProvider
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -44,7 +44,7 @@ def test_it_sweeps_and_says_what_it_did(broker: redis.Redis) -> None:
 def test_without_a_broker_it_sends_what_is_due_if_asked_to(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    provider = Scripted()
+    provider = ScriptedProvider()
     monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
     platform_broker._health.record_failure()
     document = factories.accepted()

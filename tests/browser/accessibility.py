@@ -7,7 +7,7 @@ GRAVE = {"serious", "critical"}
 _axe = Axe()
 
 
-def complaints(page: Page) -> list[str]:
+def violations(page: Page) -> list[str]:
     """Return what keeps people out who do not see a page, or use no mouse."""
     found = _axe.run(page).response["violations"]
     return [

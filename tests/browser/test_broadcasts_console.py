@@ -13,7 +13,7 @@ from notifications.queueing import backlog
 from notifyproject.db.collections import collection
 from tests.browser.screen import Screen
 from tests.support.factories import notifications as factories
-from tests.support.factories.broadcasts import begun, go_on, people, read, to_its_end
+from tests.support.factories.broadcasts import begun, read, recipients, run_page, run_to_completion
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -23,10 +23,10 @@ def half_told(monkeypatch: pytest.MonkeyPatch) -> ObjectId:
     backlog.clear()
     monkeypatch.setattr(runner, "PAGE_SIZE", 8)
     now = utc_now()
-    muted = people(2, preferences={"marketing": {"muted": True}})
-    names = [*muted, *people(6, first=2), "nobody-we-know", "somebody-else", "yet-another"]
+    muted = recipients(2, preferences={"marketing": {"muted": True}})
+    names = [*muted, *recipients(6, first=2), "nobody-we-know", "somebody-else", "yet-another"]
     one = begun(AudienceRequest(user_ids=names), at=now)
-    go_on(one, at=now)
+    run_page(one, at=now)
     first = collection("notifications").find_one({"broadcast_id": one})
     assert first is not None
     begins = factories.start(factories.claim(first["_id"], at=now), at=now)
@@ -63,7 +63,7 @@ def test_from_the_list_to_calling_it_off(screen: Screen, monkeypatch: pytest.Mon
     assert screen.fits()
     screen.reach(page.get_by_role("button", name="Yes, cancel")).click()
     screen.shows(page.get_by_text("is being withdrawn").first)
-    to_its_end(one, at=utc_now())
+    run_to_completion(one, at=utc_now())
     page.reload()
     screen.shows(page.get_by_role("heading", name="Of 4 that were accepted, 3 were withdrawn."))
     expect(page.locator("table.figures").first).to_contain_text("Sent")

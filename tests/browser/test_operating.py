@@ -14,7 +14,7 @@ from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications import store
 from notifications.models import Notification
-from tests.browser.accessibility import complaints
+from tests.browser.accessibility import violations
 from tests.browser.screen import PASSWORD, Screen
 from tests.support.factories import notifications as factories
 
@@ -60,7 +60,7 @@ def test_an_operator_finds_understands_and_mends_a_failure(screen: Screen) -> No
     screen.choose("Failed deliveries")
     screen.shows(page.get_by_role("heading", name="Causes"))
     assert screen.fits()
-    assert complaints(page) == []
+    assert violations(page) == []
     page.fill("#searchbar", "ada-7")
     page.press("#searchbar", "Enter")
     row = page.locator("#result_list tbody", has_text="ada-7")
@@ -75,11 +75,11 @@ def test_an_operator_finds_understands_and_mends_a_failure(screen: Screen) -> No
     screen.shows(page.get_by_text("Resend: safe"))
     assert ADA not in page.content()
     assert screen.fits()
-    assert complaints(page) == []
+    assert violations(page) == []
 
     screen.reach(page.get_by_role("button", name="Resend…")).click()
     screen.shows(page.get_by_role("heading", name="Resend this notification?"))
-    assert complaints(page) == []
+    assert violations(page) == []
     screen.reach(page.get_by_role("button", name="Yes, resend")).click()
     screen.reach(page.get_by_role("link", name="open it")).click()
 
@@ -126,7 +126,7 @@ def test_support_sees_no_address_and_reaches_no_operators_action(screen: Screen)
         assert screen.fits(), path
         assert ADA not in page.content().replace(f'value="{ADA}"', ""), path
         assert page.locator("input.action-select").count() == 0, path
-        assert complaints(page) == [], path
+        assert violations(page) == [], path
     buttons = page.locator(".headline .buttons button")
     expect(buttons).to_have_count(1)
     expect(buttons).to_have_text("Resend…")

@@ -11,15 +11,15 @@ from domain.states import Channel
 from domain.time import utc_now
 from tests.browser.screen import Screen
 from tests.support.factories import notifications as factories
-from tests.support.fakes.provider import Scripted
+from tests.support.fakes.provider import ScriptedProvider
 
 pytestmark = pytest.mark.usefixtures("db")
 
 
 @pytest.fixture
-def sendgrid(broker: Any, pauses_anew: None, monkeypatch: pytest.MonkeyPatch) -> Scripted:
+def sendgrid(broker: Any, pauses_anew: None, monkeypatch: pytest.MonkeyPatch) -> ScriptedProvider:
     """Give the only provider of mail: it takes everything that comes to it."""
-    provider = Scripted(name="sendgrid")
+    provider = ScriptedProvider(name="sendgrid")
     monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
     return provider
 
@@ -29,7 +29,7 @@ def work(notification_id: Any, *, at: datetime) -> None:
     dispatcher.dispatch([notification_id], channel=Channel.EMAIL, clock=lambda: at)
 
 
-def test_a_pause_burns_nothing(screen: Screen, sendgrid: Scripted) -> None:
+def test_a_pause_burns_nothing(screen: Screen, sendgrid: ScriptedProvider) -> None:
     page, now = screen.page, utc_now()
     one = factories.accepted(created_at=now)["_id"]
     screen.sign_in()

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, Response, expect
 
 from domain.time import utc_now
-from tests.browser.accessibility import complaints
+from tests.browser.accessibility import violations
 from tests.browser.screen import Screen
 from tests.support.factories.demo_day import FAILED_ORDER, store_day
 from tests.support.factories.demo_shop import CUSTOMERS
@@ -137,7 +137,7 @@ def test_each_page_is_reached_and_does_its_work(
             for _ in screen.sizes():
                 assert missing(screen.page, stop) == [], screen.size
             assert screen.fits()
-            assert complaints(screen.page) == []
+            assert violations(screen.page) == []
             assert screen.problems == []
             assert refused == []
 

@@ -63,7 +63,7 @@ def one_of_each() -> None:
     registration.register(
         Registration(user_id="ada", token="token", platform=Platform.IOS), now=now
     )
-    factories.hold_back(at=now)
+    factories.suppress(at=now)
     begun(at=now)
     failures = selection.select_failures(channel=None, code=None, since=None)
     decisions.preview(

@@ -31,7 +31,7 @@ COUNTED = 10_001
 def many(_database: None, django_db_blocker: Any) -> Iterator[dict[str, Any]]:
     """Store many of everything, and give one of the notifications."""
     with django_db_blocker.unblock():
-        documents = crowd.store(now=utc_now())
+        documents = crowd.insert_console_data(now=utc_now())
         conftest.written.names.clear()
         yield documents[MANY // 2]
         crowd.forget()

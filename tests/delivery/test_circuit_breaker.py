@@ -26,7 +26,7 @@ from delivery.circuit_breaker import (
 )
 from notifyproject.platform import valkey
 from tests.support.factories.notifications import NOON
-from tests.support.fakes.valkey_faults import at_once, away, of_our_own, silent
+from tests.support.fakes.valkey_faults import at_once, of_our_own, unavailable, unresponsive
 from tests.support.waiting import SHORT
 
 pytestmark = pytest.mark.usefixtures("broker", "valkey_anew")
@@ -312,19 +312,19 @@ def use_everything() -> None:
 
 
 def test_without_valkey_everything_goes() -> None:
-    with away():
+    with unavailable():
         use_everything()
 
 
 def test_a_silent_valkey_is_waited_for_once() -> None:
-    with silent() as valkey_there:
+    with unresponsive() as valkey_there:
         for _ in range(10):
             use_everything()
         assert valkey_there.asked == 1
 
 
 def test_a_silent_valkey_is_waited_for_by_all_threads_at_the_same_time() -> None:
-    with silent(brief=SHORT) as valkey_there:
+    with unresponsive(brief=SHORT) as valkey_there:
         at_once(16, use_everything)
         assert 1 < valkey_there.most_at_once <= valkey_there.asked <= 16
 
@@ -342,7 +342,7 @@ def test_after_some_seconds_it_is_asked_again(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_it_is_logged_once_that_valkey_is_away() -> None:
-    with away(), capture_logs() as logs:
+    with unavailable(), capture_logs() as logs:
         use_everything()
         use_everything()
     assert [entry["event"] for entry in logs] == ["valkey_unavailable"]

@@ -21,17 +21,17 @@ from domain.retry import MAX_OUTAGE
 from domain.states import AttemptStatus, DeliveryStatus, Priority
 from notifications.store import Settlement
 from providers.contract import SendResult
-from tests.support.factories.push_results import concluded, fate
+from tests.support.factories.push_results import concluded, delivery_status
 from tests.support.factories.records import NOON, claimed
 from tests.support.fakes.provider import (
     Outcome,
     accepted,
-    busy,
-    dead,
+    channel_unavailable,
+    invalid_token,
+    provider_error,
+    rate_limited,
     refused,
-    silent,
-    slowed,
-    unavailable,
+    timeout,
     unreachable,
 )
 
@@ -172,22 +172,22 @@ HOUR = timedelta(hours=1)
 
 
 def test_one_device_that_takes_it_is_enough() -> None:
-    settlement = concluded(accepted(), dead(), dead())
-    assert fate(settlement) == (S.SENT, None, None)
+    settlement = concluded(accepted(), invalid_token(), invalid_token())
+    assert delivery_status(settlement) == (S.SENT, None, None)
     assert settlement.accepted_targets == ("d0",)
     assert settlement.reason is None
 
 
 def test_devices_that_are_all_dead_are_the_end() -> None:
-    settlement = concluded(dead(), dead(), dead())
-    assert fate(settlement) == (S.FAILED, None, FailureCode.INVALID_RECIPIENT)
+    settlement = concluded(invalid_token(), invalid_token(), invalid_token())
+    assert delivery_status(settlement) == (S.FAILED, None, FailureCode.INVALID_RECIPIENT)
     assert settlement.reason == "Device token invalid"
     assert settlement.accepted_targets == ()
 
 
 def test_what_one_device_did_not_take_is_tried_again_and_the_others_stay_told() -> None:
-    settlement = concluded(accepted(), busy(), accepted())
-    assert fate(settlement) == (S.PENDING, NOON + 5 * MINUTE, FailureCode.PROVIDER_ERROR)
+    settlement = concluded(accepted(), provider_error(), accepted())
+    assert delivery_status(settlement) == (S.PENDING, NOON + 5 * MINUTE, FailureCode.PROVIDER_ERROR)
     assert settlement.accepted_targets == ("d0", "d2")
     assert not settlement.uncounted
 
@@ -202,48 +202,48 @@ def test_a_device_is_told_once_however_often_it_was_reached() -> None:
     assert settlement.accepted_targets == ("d0",)
 
 
-@pytest.mark.parametrize("outcome", [busy(), dead(), refused(), silent()])
+@pytest.mark.parametrize("outcome", [provider_error(), invalid_token(), refused(), timeout()])
 def test_who_was_reached_before_is_reached_whatever_the_last_attempt_ends_with(
     outcome: Outcome,
 ) -> None:
     settlement = concluded(outcome, accepted_targets=("old",), attempt_count=4)
-    assert fate(settlement) == (S.SENT, None, None)
+    assert delivery_status(settlement) == (S.SENT, None, None)
     assert settlement.accepted_targets == ("old",)
 
 
 def test_retries_that_are_used_up_leave_it_sent_if_one_device_took_it() -> None:
-    settlement = concluded(accepted(), busy(), attempt_count=4, max_attempts=4)
-    assert fate(settlement) == (S.SENT, None, None)
+    settlement = concluded(accepted(), provider_error(), attempt_count=4, max_attempts=4)
+    assert delivery_status(settlement) == (S.SENT, None, None)
 
 
 def test_retries_that_are_used_up_are_a_failure_if_none_took_it() -> None:
-    settlement = concluded(dead(), busy(), attempt_count=4, max_attempts=4)
-    assert fate(settlement) == (S.FAILED, None, FailureCode.PROVIDER_ERROR)
+    settlement = concluded(invalid_token(), provider_error(), attempt_count=4, max_attempts=4)
+    assert delivery_status(settlement) == (S.FAILED, None, FailureCode.PROVIDER_ERROR)
 
 
 def test_a_device_that_has_it_already_makes_it_delivered() -> None:
-    assert concluded(dead(), accepted(is_delivered=True)).status is S.DELIVERED
+    assert concluded(invalid_token(), accepted(is_delivered=True)).status is S.DELIVERED
 
 
-@pytest.mark.parametrize("others", [[], [silent()], [dead()], [refused()]])
+@pytest.mark.parametrize("others", [[], [timeout()], [invalid_token()], [refused()]])
 def test_a_doubt_is_a_doubt_while_nobody_is_known_to_have_it(others: list[Outcome]) -> None:
-    settlement = concluded(silent(), *others)
-    assert fate(settlement) == (S.UNKNOWN, NOON + 5 * MINUTE, FailureCode.TIMEOUT)
+    settlement = concluded(timeout(), *others)
+    assert delivery_status(settlement) == (S.UNKNOWN, NOON + 5 * MINUTE, FailureCode.TIMEOUT)
     assert not settlement.uncounted
 
 
 def test_a_doubt_about_one_device_does_not_matter_if_another_has_it() -> None:
-    settlement = concluded(silent(), accepted())
-    assert fate(settlement) == (S.SENT, None, None)
+    settlement = concluded(timeout(), accepted())
+    assert delivery_status(settlement) == (S.SENT, None, None)
     doubtful, _ = settlement.target_attempts
     assert (doubtful.status, doubtful.code) == (AttemptStatus.UNKNOWN, FailureCode.TIMEOUT)
 
 
 def test_an_urgent_doubt_is_decided_sooner() -> None:
-    assert concluded(silent(), priority=Priority.CRITICAL).next_attempt_at == NOON + 30 * SECOND
+    assert concluded(timeout(), priority=Priority.CRITICAL).next_attempt_at == NOON + 30 * SECOND
 
 
-@pytest.mark.parametrize("not_taken", [unavailable(), unreachable()])
+@pytest.mark.parametrize("not_taken", [channel_unavailable(), unreachable()])
 def test_what_was_not_taken_goes_to_another_provider_at_once(not_taken: Outcome) -> None:
     settlement = concluded(not_taken, accepted(), has_failover=True)
     assert (settlement.status, settlement.next_attempt_at) == (S.PENDING, NOON)
@@ -252,11 +252,13 @@ def test_what_was_not_taken_goes_to_another_provider_at_once(not_taken: Outcome)
 
 
 def test_what_may_have_been_taken_goes_to_no_other_provider() -> None:
-    settlement = concluded(silent(), has_failover=True)
-    assert fate(settlement) == (S.UNKNOWN, NOON + 5 * MINUTE, FailureCode.TIMEOUT)
+    settlement = concluded(timeout(), has_failover=True)
+    assert delivery_status(settlement) == (S.UNKNOWN, NOON + 5 * MINUTE, FailureCode.TIMEOUT)
 
 
-@pytest.mark.parametrize(("taken", "wait"), [(busy(), 5), (slowed(retry_after=900), 15)])
+@pytest.mark.parametrize(
+    ("taken", "wait"), [(provider_error(), 5), (rate_limited(retry_after=900), 15)]
+)
 def test_what_a_provider_will_take_later_waits_for_it(taken: Outcome, wait: int) -> None:
     settlement = concluded(taken, has_failover=True)
     assert settlement.next_attempt_at == NOON + wait * MINUTE
@@ -264,36 +266,44 @@ def test_what_a_provider_will_take_later_waits_for_it(taken: Outcome, wait: int)
 
 
 def test_an_outage_for_some_and_trouble_with_others_is_an_attempt_after_the_longer_wait() -> None:
-    settlement = concluded(unavailable(retry_after=3600), busy())
-    assert fate(settlement) == (S.PENDING, NOON + HOUR, FailureCode.PROVIDER_ERROR)
+    settlement = concluded(channel_unavailable(retry_after=3600), provider_error())
+    assert delivery_status(settlement) == (S.PENDING, NOON + HOUR, FailureCode.PROVIDER_ERROR)
     assert not settlement.uncounted
-    settlement = concluded(unavailable(), busy())
+    settlement = concluded(channel_unavailable(), provider_error())
     assert settlement.next_attempt_at == NOON + 5 * MINUTE
 
 
 def test_an_outage_for_some_goes_on_when_the_others_have_used_up_their_attempts() -> None:
-    settlement = concluded(unavailable(), busy(), attempt_count=4, max_attempts=4)
-    assert fate(settlement) == (S.PENDING, NOON + 30 * SECOND, FailureCode.CHANNEL_UNAVAILABLE)
+    settlement = concluded(channel_unavailable(), provider_error(), attempt_count=4, max_attempts=4)
+    assert delivery_status(settlement) == (
+        S.PENDING,
+        NOON + 30 * SECOND,
+        FailureCode.CHANNEL_UNAVAILABLE,
+    )
     assert settlement.uncounted
 
 
 def test_an_outage_does_not_outlast_all_patience() -> None:
     past = {"first_due_at": NOON - MAX_OUTAGE}
-    assert concluded(unavailable(), **past).status is S.FAILED
-    assert concluded(unavailable(), accepted(), **past).status is S.SENT
+    assert concluded(channel_unavailable(), **past).status is S.FAILED
+    assert concluded(channel_unavailable(), accepted(), **past).status is S.SENT
 
 
-@pytest.mark.parametrize("outcome", [accepted(), dead(), refused()])
+@pytest.mark.parametrize("outcome", [accepted(), invalid_token(), refused()])
 def test_devices_of_a_platform_that_is_held_get_it_later(outcome: Outcome) -> None:
     settlement = concluded(outcome, blocked_until=NOON + 15 * MINUTE)
-    assert fate(settlement) == (S.PENDING, NOON + 15 * MINUTE, FailureCode.CHANNEL_UNAVAILABLE)
+    assert delivery_status(settlement) == (
+        S.PENDING,
+        NOON + 15 * MINUTE,
+        FailureCode.CHANNEL_UNAVAILABLE,
+    )
     assert settlement.uncounted
     assert "platform" in (settlement.reason or "")
 
 
 def test_a_retry_does_not_wait_for_a_platform_that_is_held() -> None:
-    settlement = concluded(busy(), blocked_until=NOON + HOUR)
-    assert fate(settlement) == (S.PENDING, NOON + 5 * MINUTE, FailureCode.PROVIDER_ERROR)
+    settlement = concluded(provider_error(), blocked_until=NOON + HOUR)
+    assert delivery_status(settlement) == (S.PENDING, NOON + 5 * MINUTE, FailureCode.PROVIDER_ERROR)
     assert not settlement.uncounted
 
 
@@ -304,8 +314,12 @@ def test_a_retry_does_not_wait_for_a_platform_that_is_held() -> None:
 )
 def test_nobody_waits_for_a_platform_for_ever(fields: dict[str, Any]) -> None:
     held = {"blocked_until": NOON + 15 * MINUTE, **fields}
-    assert fate(concluded(accepted(), **held)) == (S.SENT, None, None)
-    assert fate(concluded(dead(), **held)) == (S.FAILED, None, FailureCode.INVALID_RECIPIENT)
+    assert delivery_status(concluded(accepted(), **held)) == (S.SENT, None, None)
+    assert delivery_status(concluded(invalid_token(), **held)) == (
+        S.FAILED,
+        None,
+        FailureCode.INVALID_RECIPIENT,
+    )
 
 
 def test_a_device_asleep_is_not_woken_later_if_another_has_it() -> None:
@@ -313,19 +327,19 @@ def test_a_device_asleep_is_not_woken_later_if_another_has_it() -> None:
 
 
 def test_a_device_asleep_is_told_in_the_morning_if_no_other_can_be() -> None:
-    settlement = concluded(dead(), refused(), quiet_hours_end=NOON + 8 * HOUR)
-    assert fate(settlement) == (S.PENDING, NOON + 8 * HOUR, FailureCode.QUIET_HOURS)
+    settlement = concluded(invalid_token(), refused(), quiet_hours_end=NOON + 8 * HOUR)
+    assert delivery_status(settlement) == (S.PENDING, NOON + 8 * HOUR, FailureCode.QUIET_HOURS)
     assert settlement.uncounted
 
 
 def test_a_morning_that_comes_too_late_is_not_waited_for() -> None:
-    settlement = concluded(dead(), quiet_hours_end=NOON + 8 * HOUR, expires_at=NOON + HOUR)
+    settlement = concluded(invalid_token(), quiet_hours_end=NOON + 8 * HOUR, expires_at=NOON + HOUR)
     assert settlement.status is S.FAILED
 
 
 def test_devices_there_was_no_time_for_are_tried_at_once() -> None:
     settlement = concluded(accepted(), device_ids=("d0", "d1", "d2"))
-    assert fate(settlement) == (S.PENDING, NOON, FailureCode.PROVIDER_ERROR)
+    assert delivery_status(settlement) == (S.PENDING, NOON, FailureCode.PROVIDER_ERROR)
     assert settlement.uncounted
     assert settlement.accepted_targets == ("d0",)
     statuses = {one.device_id: one.status for one in settlement.target_attempts}
@@ -334,7 +348,7 @@ def test_devices_there_was_no_time_for_are_tried_at_once() -> None:
 
 
 def test_devices_there_was_no_time_for_wait_for_the_retry_of_the_others() -> None:
-    settlement = concluded(busy(), device_ids=("d0", "d1"))
+    settlement = concluded(provider_error(), device_ids=("d0", "d1"))
     assert settlement.next_attempt_at == NOON + 5 * MINUTE
     assert not settlement.uncounted
 
@@ -345,7 +359,7 @@ def test_devices_there_was_no_time_for_do_not_wait_for_a_platform() -> None:
 
 
 def test_every_device_has_its_own_record() -> None:
-    settlement = concluded(accepted(provider_id="m-1"), dead(), busy())
+    settlement = concluded(accepted(provider_id="m-1"), invalid_token(), provider_error())
     assert [(t.device_id, t.status, t.code, t.reason) for t in settlement.target_attempts] == [
         ("d0", AttemptStatus.SENT, None, None),
         ("d1", AttemptStatus.FAILED, FailureCode.INVALID_RECIPIENT, "Device token invalid"),
@@ -356,19 +370,19 @@ def test_every_device_has_its_own_record() -> None:
 
 
 def test_the_reason_tells_what_was_said_of_how_many() -> None:
-    settlement = concluded(dead(), busy(), dead())
+    settlement = concluded(invalid_token(), provider_error(), invalid_token())
     assert settlement.reason == "Device token invalid (2 devices); The provider is busy. (1 device)"
 
 
 def test_a_reason_that_all_share_is_told_once() -> None:
-    assert concluded(busy(), busy()).reason == "The provider is busy."
+    assert concluded(provider_error(), provider_error()).reason == "The provider is busy."
 
 
 def test_what_may_still_change_tells_more_than_what_is_over() -> None:
-    assert concluded(dead(), refused()).code is FailureCode.REJECTED
-    assert concluded(refused(), unavailable()).code is FailureCode.CHANNEL_UNAVAILABLE
-    assert concluded(unavailable(), busy()).code is FailureCode.PROVIDER_ERROR
-    assert concluded(busy(), silent()).code is FailureCode.TIMEOUT
+    assert concluded(invalid_token(), refused()).code is FailureCode.REJECTED
+    assert concluded(refused(), channel_unavailable()).code is FailureCode.CHANNEL_UNAVAILABLE
+    assert concluded(channel_unavailable(), provider_error()).code is FailureCode.PROVIDER_ERROR
+    assert concluded(provider_error(), timeout()).code is FailureCode.TIMEOUT
 
 
 DOUBTFUL: dict[str, Any] = {
@@ -381,27 +395,32 @@ DOUBTFUL: dict[str, Any] = {
 
 @pytest.mark.parametrize(
     ("not_taken", "wait"),
-    [(busy(), 5), (slowed(retry_after=900), 15), (unreachable(), 5), (unavailable(), 0.5)],
+    [
+        (provider_error(), 5),
+        (rate_limited(retry_after=900), 15),
+        (unreachable(), 5),
+        (channel_unavailable(), 0.5),
+    ],
 )
 def test_who_has_certainly_not_got_it_is_tried_again_and_who_may_have_it_is_not(
     not_taken: Outcome, wait: float
 ) -> None:
-    settlement = concluded(silent(), not_taken, dead())
+    settlement = concluded(timeout(), not_taken, invalid_token())
     assert (settlement.status, settlement.next_attempt_at) == (S.PENDING, NOON + wait * MINUTE)
     assert settlement.ambiguous_targets == ("d0",)
     doubtful, *_ = settlement.target_attempts
     assert (doubtful.status, doubtful.code) == (AttemptStatus.UNKNOWN, FailureCode.TIMEOUT)
 
 
-@pytest.mark.parametrize("not_taken", [busy(), unavailable()])
+@pytest.mark.parametrize("not_taken", [provider_error(), channel_unavailable()])
 def test_an_attempt_that_may_have_reached_somebody_counts(not_taken: Outcome) -> None:
     """Or a device that never answers would be sent to for as long as another's platform is away."""
-    assert not concluded(silent(), not_taken).uncounted
+    assert not concluded(timeout(), not_taken).uncounted
 
 
-@pytest.mark.parametrize("not_taken", [unreachable(), unavailable()])
+@pytest.mark.parametrize("not_taken", [unreachable(), channel_unavailable()])
 def test_nobody_else_is_asked_about_what_this_provider_may_have_taken(not_taken: Outcome) -> None:
-    beside = concluded(silent(), not_taken, has_failover=True)
+    beside = concluded(timeout(), not_taken, has_failover=True)
     before = concluded(not_taken, **DOUBTFUL, has_failover=True)
     for settlement in (beside, before):
         assert not settlement.fails_over
@@ -410,13 +429,13 @@ def test_nobody_else_is_asked_about_what_this_provider_may_have_taken(not_taken:
 
 
 def test_a_doubt_says_more_of_the_delivery_than_what_is_tried_again() -> None:
-    settlement = concluded(silent(), busy())
+    settlement = concluded(timeout(), provider_error())
     assert settlement.code is FailureCode.TIMEOUT
     assert settlement.reason == "No response came. (1 device); The provider is busy. (1 device)"
 
 
 def test_devices_there_was_no_time_for_beside_ambiguous_ones_are_tried_at_once() -> None:
-    settlement = concluded(silent(), device_ids=("d0", "d1"))
+    settlement = concluded(timeout(), device_ids=("d0", "d1"))
     assert (settlement.status, settlement.next_attempt_at) == (S.PENDING, NOON)
     assert settlement.ambiguous_targets == ("d0",)
 
@@ -425,40 +444,40 @@ def test_devices_there_was_no_time_for_beside_ambiguous_ones_are_tried_at_once()
 def test_who_is_left_out_is_waited_for_no_longer_than_for_the_report(left_out: str) -> None:
     """For the type may want the device in doubt to be sent to again by then."""
     for wait, at in ((HOUR, NOON + 5 * MINUTE), (MINUTE, NOON + MINUTE)):
-        settlement = concluded(silent(), **{left_out: NOON + wait})
+        settlement = concluded(timeout(), **{left_out: NOON + wait})
         assert (settlement.status, settlement.next_attempt_at) == (S.PENDING, at)
         assert settlement.ambiguous_targets == ("d0",)
         assert not settlement.uncounted
-    urgent = concluded(silent(), **{left_out: NOON + HOUR}, priority=Priority.CRITICAL)
+    urgent = concluded(timeout(), **{left_out: NOON + HOUR}, priority=Priority.CRITICAL)
     assert urgent.next_attempt_at == NOON + 30 * SECOND
 
 
 def test_one_device_that_has_it_ends_every_doubt() -> None:
     settlement = concluded(accepted(), **DOUBTFUL)
-    assert fate(settlement) == (S.SENT, None, None)
+    assert delivery_status(settlement) == (S.SENT, None, None)
     assert (settlement.accepted_targets, settlement.ambiguous_targets) == (("d0",), ())
-    settlement = concluded(accepted(), silent(), busy())
+    settlement = concluded(accepted(), timeout(), provider_error())
     assert (settlement.status, settlement.ambiguous_targets) == (S.PENDING, ())
 
 
 def test_a_doubt_lasts_while_the_others_are_tried_again() -> None:
-    settlement = concluded(busy(), silent(), **DOUBTFUL)
+    settlement = concluded(provider_error(), timeout(), **DOUBTFUL)
     assert (settlement.status, settlement.ambiguous_targets) == (S.PENDING, ("old", "d1"))
 
 
-@pytest.mark.parametrize("outcome", [dead(), refused(), busy()])
+@pytest.mark.parametrize("outcome", [invalid_token(), refused(), provider_error()])
 def test_when_the_others_cannot_get_it_the_doubt_is_to_be_decided(outcome: Outcome) -> None:
     settlement = concluded(outcome, **DOUBTFUL | {"attempt_count": 4})
-    assert fate(settlement) == (S.UNKNOWN, NOON, FailureCode.OUTCOME_UNKNOWN)
+    assert delivery_status(settlement) == (S.UNKNOWN, NOON, FailureCode.OUTCOME_UNKNOWN)
     assert settlement.ambiguous_targets == ()
 
 
 def test_a_new_doubt_beside_the_old_one_waits_for_its_own_report() -> None:
-    settlement = concluded(silent(), **DOUBTFUL)
-    assert fate(settlement) == (S.UNKNOWN, NOON + 5 * MINUTE, FailureCode.TIMEOUT)
+    settlement = concluded(timeout(), **DOUBTFUL)
+    assert delivery_status(settlement) == (S.UNKNOWN, NOON + 5 * MINUTE, FailureCode.TIMEOUT)
 
 
-@pytest.mark.parametrize("outcome", [dead(), busy()])
+@pytest.mark.parametrize("outcome", [invalid_token(), provider_error()])
 def test_a_device_in_doubt_that_was_sent_to_again_stands_as_the_last_answer_says(
     outcome: Outcome,
 ) -> None:

@@ -17,13 +17,13 @@ from tests.support.factories.records import NOON, claimed
 from tests.support.fakes.provider import (
     Outcome,
     accepted,
-    busy,
-    dead,
+    channel_unavailable,
+    invalid_token,
+    malformed_token,
+    provider_error,
+    rate_limited,
     refused,
-    silent,
-    slowed,
-    suspect,
-    unavailable,
+    timeout,
     unreachable,
 )
 
@@ -31,10 +31,20 @@ S = DeliveryStatus
 HOUR = timedelta(hours=1)
 waits = st.none() | st.floats(min_value=0, max_value=90_000)
 outcomes = st.one_of(
-    st.sampled_from([accepted(), dead(), suspect(), refused(), silent(), unreachable(), busy()]),
+    st.sampled_from(
+        [
+            accepted(),
+            invalid_token(),
+            malformed_token(),
+            refused(),
+            timeout(),
+            unreachable(),
+            provider_error(),
+        ]
+    ),
     st.just(accepted(is_delivered=True)),
-    st.builds(slowed, retry_after=waits),
-    st.builds(unavailable, retry_after=waits, scope=st.sampled_from([None, "ios"])),
+    st.builds(rate_limited, retry_after=waits),
+    st.builds(channel_unavailable, retry_after=waits, scope=st.sampled_from([None, "ios"])),
 )
 later = st.none() | st.timedeltas(timedelta(0), 100 * HOUR).map(lambda wait: NOON + wait)
 

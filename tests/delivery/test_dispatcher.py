@@ -18,24 +18,24 @@ from providers.contract import NotAttemptedError
 from recipients.models import PersonalQuietHours
 from recipients.models import Recipient as Person
 from tests.support.factories import notifications as factories
-from tests.support.factories.notifications import NOON, accepted, hold_back, new
+from tests.support.factories.notifications import NOON, accepted, new, suppress
 from tests.support.fakes import provider as scripted
-from tests.support.fakes.provider import Behaviour, Scripted, Slow, slowed
+from tests.support.fakes.provider import Behaviour, ScriptedProvider, Slow, rate_limited
 
 pytestmark = pytest.mark.usefixtures("db")
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
-Use = Callable[..., Scripted]
+Use = Callable[..., ScriptedProvider]
 
 
 @pytest.fixture
 def use(monkeypatch: pytest.MonkeyPatch) -> Use:
     """Give a test a way to say which provider serves every channel."""
 
-    def install(behave: Behaviour | None = None) -> Scripted:
-        provider = Scripted(behave)
+    def install(behave: Behaviour | None = None) -> ScriptedProvider:
+        provider = ScriptedProvider(behave)
         monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
         return provider
 
@@ -86,7 +86,7 @@ def test_more_than_a_batch_is_sent_in_batches(use: Use) -> None:
 
 
 def test_a_failure_is_looked_at_again_when_it_is_due(use: Use) -> None:
-    use(lambda _outbound: slowed(retry_after=7_200))
+    use(lambda _outbound: rate_limited(retry_after=7_200))
     notification_id = accepted()["_id"]
     report = deliver(notification_id)
     (wakeup,) = report.wakeups
@@ -183,7 +183,7 @@ def test_a_person_asleep_is_left_alone_until_the_morning(use: Use) -> None:
 def test_an_address_suppressed_meanwhile_gets_nothing(use: Use) -> None:
     provider = use()
     notification_id = accepted()["_id"]
-    hold_back("ada@example.com")
+    suppress("ada@example.com")
     assert deliver(notification_id).counts == {"suppressed": 1}
     assert outcome(notification_id) == ("suppressed", "suppressed")
     assert provider.seen == []
@@ -209,7 +209,7 @@ def test_what_a_person_has_muted_meanwhile_is_not_sent(
 
 def test_a_suppressed_address_gets_nothing_in_any_spelling(use: Use) -> None:
     provider = use()
-    hold_back("ada@example.com")
+    suppress("ada@example.com")
     spellings = ["ada@example.com", "Ada@example.com", "ADA@example.com"]
     ids = [accepted(recipient=Recipient(email=email))["_id"] for email in spellings]
     assert deliver(*ids).counts == {"suppressed": 3}

@@ -19,18 +19,26 @@ from notifications.receipts.device_receipts import DeviceEvent
 from notifications.store import LEASE, AttemptReference
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import CLIENT, NOON, device, stored_device, tries
-from tests.support.factories.push import RETRY, asleep, deliver, fate, push, state, tokens
+from tests.support.factories.push import (
+    RETRY,
+    deliver,
+    delivery_status,
+    in_quiet_hours,
+    push,
+    state,
+    tokens,
+)
 from tests.support.fakes.provider import (
     Outcome,
-    Scripted,
+    ScriptedProvider,
     Slow,
-    busy,
     by_recipient,
-    dead,
+    channel_unavailable,
+    invalid_token,
+    malformed_token,
+    provider_error,
     refused,
-    silent,
-    suspect,
-    unavailable,
+    timeout,
 )
 from tests.support.fakes.provider import accepted as taken
 
@@ -44,7 +52,7 @@ SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
 
 
-def test_every_device_is_an_attempt_with_a_reference_of_its_own(fcm: Scripted) -> None:
+def test_every_device_is_an_attempt_with_a_reference_of_its_own(fcm: ScriptedProvider) -> None:
     phone, tablet = device("phone"), device("tablet", platform=Platform.IOS)
     one = push()
     assert deliver(one).counts == {"sent": 1}
@@ -60,11 +68,11 @@ def test_every_device_is_an_attempt_with_a_reference_of_its_own(fcm: Scripted) -
     assert set(state(one)["accepted_targets"]) == {phone, tablet}
 
 
-def test_what_each_device_was_answered_is_on_record(fcm: Scripted) -> None:
+def test_what_each_device_was_answered_is_on_record(fcm: ScriptedProvider) -> None:
     phone, tablet = device("phone"), device("tablet")
     invalid = ProviderResponse(status=404, code="UNREGISTERED")
     fcm.behave = by_recipient(
-        {"phone": lambda: taken(provider_id="m-1"), "tablet": lambda: dead(response=invalid)}
+        {"phone": lambda: taken(provider_id="m-1"), "tablet": lambda: invalid_token(response=invalid)}
     )
     one = push()
     deliver(one)
@@ -75,31 +83,31 @@ def test_what_each_device_was_answered_is_on_record(fcm: Scripted) -> None:
     assert {record["provider"] for record in records.values()} == {"fcm"}
 
 
-def test_one_device_of_three_that_takes_it_is_enough(fcm: Scripted) -> None:
+def test_one_device_of_three_that_takes_it_is_enough(fcm: ScriptedProvider) -> None:
     phone, *gone = (device(token) for token in ("phone", "old", "older"))
-    fcm.behave = by_recipient({"old": dead, "older": dead})
+    fcm.behave = by_recipient({"old": invalid_token, "older": invalid_token})
     one = push()
     assert deliver(one).counts == {"sent": 1}
-    assert fate(one) == ("sent", None)
+    assert delivery_status(one) == ("sent", None)
     assert state(one)["accepted_targets"] == [phone]
     dead_ones = {(1, one): ("failed", "invalid_recipient") for one in gone}
     assert tries(one) == {(1, phone): ("sent", None), **dead_ones}
 
 
-def test_a_push_whose_devices_are_all_dead_has_failed(fcm: Scripted) -> None:
+def test_a_push_whose_devices_are_all_dead_has_failed(fcm: ScriptedProvider) -> None:
     device("old")
     device("older")
-    fcm.always(dead)
+    fcm.always(invalid_token)
     one = push()
     assert deliver(one).counts == {"failed": 1}
-    assert fate(one) == ("failed", "invalid_recipient")
+    assert delivery_status(one) == ("failed", "invalid_recipient")
     assert state(one)["failure_reason"] == "Device token invalid"
     assert factories.read(one)["error"] == "Device token invalid"
 
 
-def test_a_retry_reaches_only_the_devices_that_did_not_get_it(fcm: Scripted) -> None:
+def test_a_retry_reaches_only_the_devices_that_did_not_get_it(fcm: ScriptedProvider) -> None:
     phone, tablet, watch = device("phone"), device("tablet"), device("watch")
-    fcm.behave = by_recipient({"tablet": busy, "watch": refused})
+    fcm.behave = by_recipient({"tablet": provider_error, "watch": refused})
     one = push()
     assert deliver(one).counts == {"pending": 1}
     assert state(one)["accepted_targets"] == [phone]
@@ -116,19 +124,21 @@ def test_a_retry_reaches_only_the_devices_that_did_not_get_it(fcm: Scripted) -> 
     }
 
 
-def test_retries_that_are_used_up_leave_it_sent(fcm: Scripted) -> None:
+def test_retries_that_are_used_up_leave_it_sent(fcm: ScriptedProvider) -> None:
     device("phone")
     device("tablet")
-    fcm.behave = by_recipient({"tablet": busy})
+    fcm.behave = by_recipient({"tablet": provider_error})
     one = push(max_attempts=2)
     deliver(one)
     assert deliver(one, at=RETRY).counts == {"sent": 1}
-    assert fate(one) == ("sent", None)
+    assert delivery_status(one) == ("sent", None)
 
 
-def test_a_device_that_may_have_it_gets_no_second_copy_if_another_has_it(fcm: Scripted) -> None:
+def test_a_device_that_may_have_it_gets_no_second_copy_if_another_has_it(
+    fcm: ScriptedProvider,
+) -> None:
     phone, tablet, watch = device("phone"), device("tablet"), device("watch")
-    fcm.behave = by_recipient({"tablet": silent, "watch": busy})
+    fcm.behave = by_recipient({"tablet": timeout, "watch": provider_error})
     one = push()
     deliver(one)
     tokens(fcm)
@@ -136,21 +146,21 @@ def test_a_device_that_may_have_it_gets_no_second_copy_if_another_has_it(fcm: Sc
     assert tokens(fcm) == ["watch"]
     assert tries(one)[1, tablet] == ("unknown", "timeout")
     assert tries(one)[1, phone] == ("sent", None)
-    assert fate(one)[0] == "pending"
+    assert delivery_status(one)[0] == "pending"
     assert watch not in state(one)["accepted_targets"]
 
 
-def test_a_push_that_nobody_answered_for_is_unknown(fcm: Scripted) -> None:
+def test_a_push_that_nobody_answered_for_is_unknown(fcm: ScriptedProvider) -> None:
     phone, tablet = device("phone"), device("tablet")
-    fcm.always(silent)
+    fcm.always(timeout)
     one = push()
     assert deliver(one).counts == {"unknown": 1}
     assert tries(one) == {(1, phone): ("unknown", "timeout"), (1, tablet): ("unknown", "timeout")}
 
 
-def test_the_devices_of_a_batch_are_each_their_own_persons(fcm: Scripted) -> None:
+def test_the_devices_of_a_batch_are_each_their_own_persons(fcm: ScriptedProvider) -> None:
     phones = {user: device(f"{user}s", user_id=user) for user in ("ada", "bob", "eve")}
-    fcm.behave = by_recipient({"bobs": dead})
+    fcm.behave = by_recipient({"bobs": invalid_token})
     ids = {user: push(user_id=user) for user in phones}
     assert deliver(*ids.values()).counts == {"sent": 2, "failed": 1}
     for user, one in ids.items():
@@ -162,7 +172,7 @@ class Killed(BaseException):
 
 
 def test_a_worker_killed_while_it_sent_leaves_every_device_in_doubt(
-    fcm: Scripted, monkeypatch: pytest.MonkeyPatch
+    fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     phone, tablet = device("phone"), device("tablet")
     one = push()
@@ -176,13 +186,13 @@ def test_a_worker_killed_while_it_sent_leaves_every_device_in_doubt(
             deliver(one)
     assert tries(one) == {(1, phone): ("started", None), (1, tablet): ("started", None)}
     assert store.expire_leases(now=NOON + LEASE) == 1
-    assert fate(one) == ("unknown", "worker_lost")
+    assert delivery_status(one) == ("unknown", "worker_lost")
     lost = ("unknown", "worker_lost")
     assert tries(one) == {(1, phone): lost, (1, tablet): lost}
 
 
 @pytest.mark.usefixtures("one_thread")
-def test_devices_there_was_no_time_for_are_next(fcm: Scripted) -> None:
+def test_devices_there_was_no_time_for_are_next(fcm: ScriptedProvider) -> None:
     """A provider that takes fifteen seconds for each of ten devices: a lease is ninety."""
     ids = {device(f"phone-{n}") for n in range(10)}
     slowly = fcm.behave = Slow(takes=15 * SECOND, now=NOON)
@@ -200,39 +210,41 @@ def test_devices_there_was_no_time_for_are_next(fcm: Scripted) -> None:
 
 
 @pytest.mark.usefixtures("one_thread")
-def test_a_push_that_expires_half_way_is_sent_to_those_who_have_it(fcm: Scripted) -> None:
+def test_a_push_that_expires_half_way_is_sent_to_those_who_have_it(fcm: ScriptedProvider) -> None:
     slowly = fcm.behave = Slow(takes=15 * SECOND, now=NOON)
     device("phone")
     device("tablet")
     one = push(expires_at=NOON + 10 * SECOND)
     deliver(one, clock=slowly.clock)
     assert len(fcm.seen) == 1
-    assert fate(one) == ("sent", None)
+    assert delivery_status(one) == ("sent", None)
 
 
-def test_a_push_that_expires_before_its_retry_is_sent_if_one_device_has_it(fcm: Scripted) -> None:
+def test_a_push_that_expires_before_its_retry_is_sent_if_one_device_has_it(
+    fcm: ScriptedProvider,
+) -> None:
     device("phone")
     device("tablet")
-    fcm.behave = by_recipient({"tablet": busy})
+    fcm.behave = by_recipient({"tablet": provider_error})
     one = push(expires_at=NOON + 20 * MINUTE)
     deliver(one)
     report = deliver(one, at=NOON + 20 * MINUTE)
     assert report.counts == {"sent": 1}
-    assert fate(one) == ("sent", None)
+    assert delivery_status(one) == ("sent", None)
     assert state(one)["sent_at"] == NOON + 20 * MINUTE
 
 
 HOUR = timedelta(hours=1)
 
 
-def test_a_person_without_a_device_cannot_be_pushed_to(fcm: Scripted) -> None:
+def test_a_person_without_a_device_cannot_be_pushed_to(fcm: ScriptedProvider) -> None:
     one = push()
     assert deliver(one).counts == {"failed": 1}
-    assert fate(one) == ("failed", "no_address")
+    assert delivery_status(one) == ("failed", "no_address")
     assert (fcm.seen, factories.attempts(one)) == ([], [])
 
 
-def test_a_device_that_does_not_want_it_gets_nothing(fcm: Scripted) -> None:
+def test_a_device_that_does_not_want_it_gets_nothing(fcm: ScriptedProvider) -> None:
     device("phone", preferences=Preferences(categories={"transactional": False}))
     device("tablet")
     assert deliver(push()).counts == {"sent": 1}
@@ -240,35 +252,39 @@ def test_a_device_that_does_not_want_it_gets_nothing(fcm: Scripted) -> None:
     device("tablet", at=NOON, preferences=Preferences(enabled=False))
     one = push()
     assert deliver(one).counts == {"suppressed": 1}
-    assert fate(one) == ("suppressed", "opted_out")
+    assert delivery_status(one) == ("suppressed", "opted_out")
 
 
-def test_a_push_to_devices_that_all_sleep_waits_for_the_first_to_wake(fcm: Scripted) -> None:
-    device("phone", preferences=asleep("13:00"))
-    device("tablet", preferences=asleep("14:00"))
+def test_a_push_to_devices_that_all_sleep_waits_for_the_first_to_wake(
+    fcm: ScriptedProvider,
+) -> None:
+    device("phone", preferences=in_quiet_hours("13:00"))
+    device("tablet", preferences=in_quiet_hours("14:00"))
     one = push()
     report = deliver(one)
     assert [wakeup.at for wakeup in report.wakeups] == [NOON + HOUR]
-    assert (fate(one), state(one)["attempt_count"]) == (("pending", "quiet_hours"), 0)
+    assert (delivery_status(one), state(one)["attempt_count"]) == (("pending", "quiet_hours"), 0)
     assert deliver(one, at=NOON + HOUR).counts == {"sent": 1}
     assert tokens(fcm) == ["phone"]
 
 
-def test_a_device_asleep_gets_it_in_the_morning_if_those_awake_are_dead(fcm: Scripted) -> None:
+def test_a_device_asleep_gets_it_in_the_morning_if_those_awake_are_dead(
+    fcm: ScriptedProvider,
+) -> None:
     device("old")
-    device("tablet", preferences=asleep("13:00"))
-    fcm.behave = by_recipient({"old": dead})
+    device("tablet", preferences=in_quiet_hours("13:00"))
+    fcm.behave = by_recipient({"old": invalid_token})
     one = push()
     assert deliver(one).counts == {"pending": 1}
-    assert fate(one) == ("pending", "quiet_hours")
+    assert delivery_status(one) == ("pending", "quiet_hours")
     assert deliver(one, at=NOON + HOUR).counts == {"sent": 1}
     assert tokens(fcm) == ["old", "tablet"]
 
 
-def test_a_dead_token_switches_its_device_off_and_says_why(fcm: Scripted) -> None:
+def test_a_dead_token_switches_its_device_off_and_says_why(fcm: ScriptedProvider) -> None:
     old, phone = device("old"), device("phone")
     answer = ProviderResponse(status=404, code="UNREGISTERED")
-    fcm.behave = by_recipient({"old": lambda: dead(response=answer)})
+    fcm.behave = by_recipient({"old": lambda: invalid_token(response=answer)})
     one = push()
     deliver(one)
     off = stored_device(old)
@@ -285,15 +301,15 @@ def test_a_dead_token_switches_its_device_off_and_says_why(fcm: Scripted) -> Non
     assert tokens(fcm) == ["phone"]
 
 
-def test_a_device_that_takes_a_push_is_alive(fcm: Scripted) -> None:
+def test_a_device_that_takes_a_push_is_alive(fcm: ScriptedProvider) -> None:
     phone = device("phone")
     deliver(push())
     assert stored_device(phone)["last_accepted_at"] == NOON
 
 
-def test_a_token_called_malformed_three_times_in_a_row_is_dead(fcm: Scripted) -> None:
+def test_a_token_called_malformed_three_times_in_a_row_is_dead(fcm: ScriptedProvider) -> None:
     phone = device("phone")
-    fcm.always(suspect)
+    fcm.always(malformed_token)
     for n in range(3):
         assert stored_device(phone)["is_active"]
         at = NOON + n * MINUTE
@@ -301,9 +317,9 @@ def test_a_token_called_malformed_three_times_in_a_row_is_dead(fcm: Scripted) ->
     assert stored_device(phone)["deactivation_reason"] == "suspect"
 
 
-@pytest.mark.parametrize("trouble", [busy, silent, refused, unavailable])
+@pytest.mark.parametrize("trouble", [provider_error, timeout, refused, channel_unavailable])
 def test_no_other_trouble_is_blamed_on_a_device(
-    fcm: Scripted, trouble: Callable[[], Outcome]
+    fcm: ScriptedProvider, trouble: Callable[[], Outcome]
 ) -> None:
     phone = device("phone")
     before = stored_device(phone)
@@ -312,12 +328,12 @@ def test_no_other_trouble_is_blamed_on_a_device(
     assert stored_device(phone) == before
 
 
-def test_a_wrong_project_opens_the_circuit_and_uses_up_no_attempt(fcm: Scripted) -> None:
+def test_a_wrong_project_opens_the_circuit_and_uses_up_no_attempt(fcm: ScriptedProvider) -> None:
     phones = [device("phone"), device("tablet")]
-    fcm.always(unavailable)
+    fcm.always(channel_unavailable)
     one, two = push(), push()
     assert deliver(one).counts == {"pending": 1}
-    assert fate(one) == ("pending", "channel_unavailable")
+    assert delivery_status(one) == ("pending", "channel_unavailable")
     assert (state(one)["attempt_count"], state(one)["excused_count"]) == (1, 1)
     circuits = circuit_breaker.circuit_states(now=NOON)
     assert circuits is not None
@@ -338,11 +354,11 @@ AGAIN: dict[str, Any] = {"type": "payment_confirmed"}
 
 
 def doubtful(
-    fcm: Scripted, *, tablet: Callable[[], Outcome] = busy, **fields: Any
+    fcm: ScriptedProvider, *, tablet: Callable[[], Outcome] = provider_error, **fields: Any
 ) -> tuple[ObjectId, str, str]:
     """Return a push that nobody knows whether the phone has, and a tablet has certainly not."""
     phone, other = device("phone"), device("tablet")
-    fcm.behave = by_recipient({"phone": silent, "tablet": tablet})
+    fcm.behave = by_recipient({"phone": timeout, "tablet": tablet})
     one = push(**fields)
     assert deliver(one).counts == {"pending": 1}
     assert tries(one)[1, phone] == ("unknown", "timeout")
@@ -351,27 +367,34 @@ def doubtful(
     return one, phone, other
 
 
-def sent_at(fcm: Scripted, one: ObjectId, at: datetime) -> list[str]:
+def sent_at(fcm: ScriptedProvider, one: ObjectId, at: datetime) -> list[str]:
     """Return whom it was sent to at this time."""
     deliver(one, at=at)
     return tokens(fcm)
 
 
-def test_who_has_not_got_it_gets_it_and_who_may_have_it_gets_no_second_copy(fcm: Scripted) -> None:
+def test_who_has_not_got_it_gets_it_and_who_may_have_it_gets_no_second_copy(
+    fcm: ScriptedProvider,
+) -> None:
     one, phone, tablet = doubtful(fcm, **ONCE)
-    assert (fate(one), state(one)["doubtful_targets"]) == (("pending", "timeout"), [phone])
+    assert (delivery_status(one), state(one)["doubtful_targets"]) == (
+        ("pending", "timeout"),
+        [phone],
+    )
     assert sent_at(fcm, one, RETRY) == ["tablet"]
-    assert fate(one) == ("sent", None)
+    assert delivery_status(one) == ("sent", None)
     assert (state(one)["accepted_targets"], state(one)["doubtful_targets"]) == ([tablet], [])
 
 
-def test_when_the_others_cannot_get_it_nobody_can_tell_whether_it_went(fcm: Scripted) -> None:
+def test_when_the_others_cannot_get_it_nobody_can_tell_whether_it_went(
+    fcm: ScriptedProvider,
+) -> None:
     one, phone, tablet = doubtful(fcm, **ONCE)
-    fcm.always(dead)
+    fcm.always(invalid_token)
     assert sent_at(fcm, one, RETRY) == ["tablet"]
-    assert fate(one) == ("unknown", "outcome_unknown")
+    assert delivery_status(one) == ("unknown", "outcome_unknown")
     assert sweeper.resolve_unknown(now=RETRY) == 1
-    assert fate(one) == ("failed", "outcome_unknown")
+    assert delivery_status(one) == ("failed", "outcome_unknown")
     assert sent_at(fcm, one, RETRY + HOUR) == []
     assert tries(one) == {
         (1, phone): ("unknown", "timeout"),
@@ -380,52 +403,59 @@ def test_when_the_others_cannot_get_it_nobody_can_tell_whether_it_went(fcm: Scri
     }
 
 
-def test_when_the_others_are_gone_nobody_can_tell_whether_it_went(fcm: Scripted) -> None:
+def test_when_the_others_are_gone_nobody_can_tell_whether_it_went(fcm: ScriptedProvider) -> None:
     one, _, tablet = doubtful(fcm, **ONCE)
     registration.remove(device_id=tablet)
     assert sent_at(fcm, one, RETRY) == []
-    assert fate(one) == ("failed", "outcome_unknown")
+    assert delivery_status(one) == ("failed", "outcome_unknown")
 
 
-def test_a_device_asleep_gets_it_in_the_morning(fcm: Scripted) -> None:
+def test_a_device_asleep_gets_it_in_the_morning(fcm: ScriptedProvider) -> None:
     device("phone")
-    device("tablet", preferences=asleep("13:00"))
-    fcm.always(silent)
+    device("tablet", preferences=in_quiet_hours("13:00"))
+    fcm.always(timeout)
     one = push(**ONCE)
     deliver(one)
     fcm.always(taken)
     tokens(fcm)
     assert sent_at(fcm, one, NOON + 5 * MINUTE) == []
-    assert (fate(one), state(one)["next_attempt_at"]) == (("pending", "quiet_hours"), NOON + HOUR)
+    assert (delivery_status(one), state(one)["next_attempt_at"]) == (
+        ("pending", "quiet_hours"),
+        NOON + HOUR,
+    )
     assert sent_at(fcm, one, NOON + HOUR) == ["tablet"]
-    assert fate(one) == ("sent", None)
+    assert delivery_status(one) == ("sent", None)
 
 
-def test_what_an_operator_opens_again_goes_to_the_device_in_doubt_too(fcm: Scripted) -> None:
+def test_what_an_operator_opens_again_goes_to_the_device_in_doubt_too(
+    fcm: ScriptedProvider,
+) -> None:
     one, _, tablet = doubtful(fcm, **ONCE)
     registration.remove(device_id=tablet)
     deliver(one, at=RETRY)
     later = RETRY + HOUR
     store.reopen(notification_id=one, channels=[Channel.PUSH], extra_attempts=1, now=later)
     assert sent_at(fcm, one, later) == ["phone"]
-    assert fate(one) == ("sent", None)
+    assert delivery_status(one) == ("sent", None)
 
 
-def test_it_is_sent_again_to_all_if_its_type_says_so(fcm: Scripted) -> None:
+def test_it_is_sent_again_to_all_if_its_type_says_so(fcm: ScriptedProvider) -> None:
     one, *_ = doubtful(fcm, **AGAIN)
     assert sent_at(fcm, one, RETRY) == ["phone", "tablet"]
-    assert (fate(one), state(one)["doubtful_targets"]) == (("sent", None), [])
+    assert (delivery_status(one), state(one)["doubtful_targets"]) == (("sent", None), [])
 
 
-def test_a_device_in_doubt_may_report_before_it_is_sent_to_again(fcm: Scripted) -> None:
+def test_a_device_in_doubt_may_report_before_it_is_sent_to_again(fcm: ScriptedProvider) -> None:
     """The others are tried again after a quarter of a minute; a report may take half a minute."""
     one, *_ = doubtful(fcm, **AGAIN, priority=Priority.CRITICAL)
-    fcm.always(busy)
+    fcm.always(provider_error)
     assert sent_at(fcm, one, NOON + 18 * SECOND) == ["tablet"]
     assert sent_at(fcm, one, NOON + 54 * SECOND) == ["phone", "tablet"]
 
 
-def test_when_the_others_are_gone_it_waits_for_the_report_and_is_sent_again(fcm: Scripted) -> None:
+def test_when_the_others_are_gone_it_waits_for_the_report_and_is_sent_again(
+    fcm: ScriptedProvider,
+) -> None:
     one, _, tablet = doubtful(fcm, **AGAIN, priority=Priority.CRITICAL)
     registration.remove(device_id=tablet)
     assert sent_at(fcm, one, NOON + 18 * SECOND) == []
@@ -435,10 +465,10 @@ def test_when_the_others_are_gone_it_waits_for_the_report_and_is_sent_again(fcm:
 
 
 def test_a_device_that_never_answers_is_sent_to_no_more_often_than_the_type_says(
-    fcm: Scripted,
+    fcm: ScriptedProvider,
 ) -> None:
     """While the other one waits for its platform, which uses up no attempt."""
-    fcm.behave = by_recipient({"phone": silent, "tablet": unavailable})
+    fcm.behave = by_recipient({"phone": timeout, "tablet": channel_unavailable})
     device("phone")
     device("tablet")
     one = push(**AGAIN, max_attempts=3)
@@ -447,11 +477,11 @@ def test_a_device_that_never_answers_is_sent_to_no_more_often_than_the_type_says
         deliver(one, at=at)
         at = max(at, state(one)["next_attempt_at"] or at)
     assert tokens(fcm).count("phone") == 3
-    assert fate(one)[0] == "pending"
+    assert delivery_status(one)[0] == "pending"
 
 
 @pytest.mark.parametrize("kind", [ONCE, AGAIN])
-def test_a_report_ends_the_doubt(fcm: Scripted, kind: dict[str, Any]) -> None:
+def test_a_report_ends_the_doubt(fcm: ScriptedProvider, kind: dict[str, Any]) -> None:
     one, phone, tablet = doubtful(fcm, **kind)
     device_receipts.apply_device_receipt(
         device_id=phone,
@@ -461,5 +491,5 @@ def test_a_report_ends_the_doubt(fcm: Scripted, kind: dict[str, Any]) -> None:
         now=NOON + SECOND,
     )
     assert sent_at(fcm, one, RETRY) == ["tablet"]
-    assert fate(one) == ("delivered", None)
+    assert delivery_status(one) == ("delivered", None)
     assert state(one)["accepted_targets"] == [phone, tablet]

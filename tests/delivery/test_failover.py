@@ -16,18 +16,32 @@ from domain.states import Channel
 from notifications import store
 from notifyproject.platform import cache
 from tests.support.factories import notifications as factories
-from tests.support.factories.mail import Mail, attempts_used, deliver, fate, history, mails, state
+from tests.support.factories.mail import (
+    Mail,
+    attempts_used,
+    deliver,
+    delivery_status,
+    history,
+    mails,
+    state,
+)
 from tests.support.factories.notifications import NOON
 from tests.support.factories.routes import AFTER as ROUTES_AFTER
-from tests.support.factories.routes import choose, permission, several, trip, where
+from tests.support.factories.routes import (
+    choose,
+    chosen_providers,
+    permission,
+    several,
+    trip,
+)
 from tests.support.fakes.provider import (
     Outcome,
-    Scripted,
-    busy,
+    ScriptedProvider,
+    channel_unavailable,
+    provider_error,
+    rate_limited,
     refused,
-    silent,
-    slowed,
-    unavailable,
+    timeout,
     unreachable,
 )
 from tests.support.fakes.provider import accepted as taken
@@ -44,7 +58,7 @@ AFTER = NOON + FIRST_WAIT
 """When a circuit that opened at noon wants a probe."""
 
 
-@pytest.mark.parametrize("trouble", [unavailable, unreachable])
+@pytest.mark.parametrize("trouble", [channel_unavailable, unreachable])
 def test_what_the_first_did_not_take_goes_to_the_second_at_once(
     mail: Mail, trouble: Callable[[], Outcome]
 ) -> None:
@@ -64,7 +78,7 @@ def test_what_the_first_did_not_take_goes_to_the_second_at_once(
 
 def test_an_outage_of_the_first_is_met_once_and_then_known(mail: Mail) -> None:
     first, second = mail
-    first.always(unavailable)
+    first.always(channel_unavailable)
     one, *others = mails(5)
     deliver(one)
     assert deliver(one, *others).counts == {"sent": 5}
@@ -83,14 +97,14 @@ def test_one_connection_that_fails_says_nothing_about_the_others(mail: Mail) -> 
 
 def test_what_the_first_may_have_taken_is_never_given_to_the_second(mail: Mail) -> None:
     first, second = mail
-    first.always(silent)
+    first.always(timeout)
     (one,) = mails(1)
     assert deliver(one).counts == {"unknown": 1}
     assert deliver(one).claimed == 0
-    assert (fate(one), second.seen) == (("unknown", "timeout"), [])
+    assert (delivery_status(one), second.seen) == (("unknown", "timeout"), [])
 
 
-@pytest.mark.parametrize("later", [busy, slowed])
+@pytest.mark.parametrize("later", [provider_error, rate_limited])
 def test_what_the_first_takes_later_waits_for_it(mail: Mail, later: Callable[[], Outcome]) -> None:
     first, second = mail
     first.always(later)
@@ -109,23 +123,26 @@ def test_a_round_in_which_nobody_can_be_reached_is_one_attempt(mail: Mail) -> No
     deliver(one)
     assert attempts_used(one) == 0
     deliver(one)
-    assert (fate(one), attempts_used(one)) == (("pending", "connection_failed"), 1)
+    assert (delivery_status(one), attempts_used(one)) == (("pending", "connection_failed"), 1)
     for at in (NOON + 7 * MINUTE, NOON + 7 * MINUTE):
         deliver(one, at=at)
-    assert fate(one) == ("failed", "connection_failed")
+    assert delivery_status(one) == ("failed", "connection_failed")
     assert [name for name, _ in history(one)] == ["sendgrid", "smtp"] * 2
 
 
 def test_when_all_are_away_nothing_is_asked_until_the_first_may_be(mail: Mail) -> None:
     for provider in mail:
-        provider.always(unavailable)
+        provider.always(channel_unavailable)
     one, other = mails(2)
     deliver(one)
     deliver(one)
     report = deliver(other)
     assert report.counts == {"pending": 1}
     assert [wakeup.at for wakeup in report.wakeups] == [AFTER]
-    assert (fate(other), state(other)["attempt_count"]) == (("pending", "channel_unavailable"), 0)
+    assert (delivery_status(other), state(other)["attempt_count"]) == (
+        ("pending", "channel_unavailable"),
+        0,
+    )
     assert sum(len(provider.seen) for provider in mail) == 2
 
 
@@ -136,19 +153,19 @@ def test_after_three_days_of_outage_it_has_failed_and_what_stands_in_for_it_goes
         circuit_breaker.trip(provider.account, now=NOON + MAX_OUTAGE, retry_after=None)
     (one,) = mails(1)
     assert deliver(one, at=NOON + MAX_OUTAGE).counts == {"failed": 1}
-    assert fate(one) == ("failed", "channel_unavailable")
+    assert delivery_status(one) == ("failed", "channel_unavailable")
 
 
-def half_open(provider: Scripted) -> None:
+def half_open(provider: ScriptedProvider) -> None:
     circuit_breaker.trip(provider.account, now=NOON, retry_after=None)
 
 
-def circuit(provider: Scripted, now: datetime) -> State:
+def circuit(provider: ScriptedProvider, now: datetime) -> State:
     found = {c.account: c.state for c in circuit_breaker.circuit_states(now=now) or []}
     return found.get(provider.account, State.CLOSED)
 
 
-def asks_for_a_probe(provider: Scripted, now: datetime) -> bool:
+def asks_for_a_probe(provider: ScriptedProvider, now: datetime) -> bool:
     return isinstance(
         circuit_breaker.request_permissions([provider.account], now=now)[provider.account], Probe
     )
@@ -167,7 +184,7 @@ def test_exactly_one_of_a_batch_tries_it_and_the_others_go_elsewhere(mail: Mail)
 def test_the_one_that_tried_in_vain_goes_elsewhere_at_once(mail: Mail) -> None:
     first, _ = mail
     half_open(first)
-    first.always(unavailable)
+    first.always(channel_unavailable)
     (one,) = mails(1)
     deliver(one, at=AFTER)
     assert deliver(one, at=AFTER).counts == {"sent": 1}
@@ -175,7 +192,7 @@ def test_the_one_that_tried_in_vain_goes_elsewhere_at_once(mail: Mail) -> None:
     assert circuit(first, AFTER) is State.OPEN
 
 
-def test_with_nobody_else_the_others_wait_until_it_is_known(fcm: Scripted) -> None:
+def test_with_nobody_else_the_others_wait_until_it_is_known(fcm: ScriptedProvider) -> None:
     half_open(fcm)
     ids = mails(10)
     report = deliver(*ids, at=AFTER)
@@ -185,7 +202,7 @@ def test_with_nobody_else_the_others_wait_until_it_is_known(fcm: Scripted) -> No
     assert {attempts_used(one) for one in ids} == {1}
 
 
-def test_a_probe_whose_message_cannot_be_rendered_is_not_used_up(fcm: Scripted) -> None:
+def test_a_probe_whose_message_cannot_be_rendered_is_not_used_up(fcm: ScriptedProvider) -> None:
     half_open(fcm)
     masked = Content(subject="x", body="y", template_id="mfa_code", is_masked=True)
     assert deliver(*mails(1, content=masked), at=AFTER).counts == {"failed": 1}
@@ -193,7 +210,7 @@ def test_a_probe_whose_message_cannot_be_rendered_is_not_used_up(fcm: Scripted) 
 
 
 def test_a_probe_whose_delivery_was_taken_over_is_given_back(
-    fcm: Scripted, monkeypatch: pytest.MonkeyPatch
+    fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     half_open(fcm)
     (one,) = mails(1)
@@ -209,11 +226,11 @@ def test_a_probe_whose_delivery_was_taken_over_is_given_back(
 
     monkeypatch.setattr(routing, "choose_routes", choose_slowly)
     deliver(one, at=AFTER)
-    assert (fate(one)[0], fcm.seen) == ("cancelled", [])
+    assert (delivery_status(one)[0], fcm.seen) == ("cancelled", [])
     assert asks_for_a_probe(fcm, AFTER)
 
 
-def test_a_probe_that_is_not_begun_in_time_is_given_back(fcm: Scripted) -> None:
+def test_a_probe_that_is_not_begun_in_time_is_given_back(fcm: ScriptedProvider) -> None:
     half_open(fcm)
     (one,) = mails(1)
 
@@ -233,10 +250,10 @@ def test_what_has_waited_begins_with_the_first_again(mail: Mail) -> None:
     """Nobody could take it; then both can."""
     first, second = mail
     circuit_breaker.trip(second.account, now=NOON, retry_after=None)
-    first.always(unavailable)
+    first.always(channel_unavailable)
     (one,) = mails(1)
     deliver(one)
-    assert fate(one) == ("pending", "channel_unavailable")
+    assert delivery_status(one) == ("pending", "channel_unavailable")
     first.always(taken)
     deliver(one, at=NOON + MINUTE)
     assert (history(one)[-1], second.seen) == (("sendgrid", "sent"), [])
@@ -261,16 +278,16 @@ def in_doubt_at_the_second(mail: Mail, *, lost: bool = False) -> ObjectId:
     """Return a mail that the second may have taken, as the first was away, and that goes again."""
     first, second = mail
     circuit_breaker.trip(first.account, now=NOON, retry_after=None)
-    second.always(silent)
+    second.always(timeout)
     (one,) = mails(1)
     if lost:
         begun = factories.start(factories.claim(one), provider="smtp")
         store.expire_leases(now=begun.lease_until)
     else:
         deliver(one)
-    assert fate(one)[0] == "unknown"
+    assert delivery_status(one)[0] == "unknown"
     assert sweeper.resolve_unknown(now=LATER) == 1
-    assert fate(one)[0] == "pending"
+    assert delivery_status(one)[0] == "pending"
     return one
 
 
@@ -280,7 +297,7 @@ def test_what_the_second_may_have_taken_is_never_given_to_the_first(mail: Mail, 
     one = in_doubt_at_the_second(mail, lost=lost)
     second.always(unreachable)
     deliver(one, at=LATER)
-    assert fate(one) == ("pending", "connection_failed")
+    assert delivery_status(one) == ("pending", "connection_failed")
     second.always(taken)
     deliver(one, at=LATER + 13 * MINUTE)
     assert (history(one)[-1], first.seen) == (("smtp", "sent"), [])
@@ -291,7 +308,7 @@ def test_what_an_operator_opens_again_goes_to_the_first_that_takes_it(mail: Mail
     one = in_doubt_at_the_second(mail)
     second.always(refused)
     deliver(one, at=LATER)
-    assert fate(one) == ("failed", "rejected")
+    assert delivery_status(one) == ("failed", "rejected")
     store.reopen(notification_id=one, channels=[Channel.EMAIL], extra_attempts=1, now=LATER)
     deliver(one, at=LATER)
     assert (history(one)[-1], len(first.seen)) == (("sendgrid", "sent"), 1)
@@ -309,7 +326,7 @@ def dispatch(document: object, at: object) -> BatchReport:
 
 
 def test_what_is_for_it_waits_and_burns_no_attempt(
-    mail: tuple[Scripted, Scripted], monkeypatch: pytest.MonkeyPatch
+    mail: tuple[ScriptedProvider, ScriptedProvider], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: mail[:1])
     document = factories.accepted()
@@ -328,7 +345,9 @@ def test_what_is_for_it_waits_and_burns_no_attempt(
     assert len(mail[0].seen) == 1
 
 
-def test_another_provider_of_the_channel_takes_it(mail: tuple[Scripted, Scripted]) -> None:
+def test_another_provider_of_the_channel_takes_it(
+    mail: tuple[ScriptedProvider, ScriptedProvider],
+) -> None:
     document = factories.accepted()
     pause()
     dispatch(document, NOON)
@@ -358,16 +377,16 @@ def test_a_reason_is_text_whatever_is_in_it() -> None:
 
 
 def test_no_probe_is_taken_from_a_circuit_of_a_paused_provider(
-    first: Scripted, second: Scripted
+    first: ScriptedProvider, second: ScriptedProvider
 ) -> None:
     trip(first)
     claims = several(2)
     routes, parked = choose(claims, first, second, now=ROUTES_AFTER, paused={"first": ROUTES_AFTER})
-    assert (where(routes), parked) == ({"second": claims}, [])
+    assert (chosen_providers(routes), parked) == ({"second": claims}, [])
     assert isinstance(permission(first.account, ROUTES_AFTER), circuit_breaker.Probe)
 
 
-def test_all_paused_means_waiting(first: Scripted) -> None:
+def test_all_paused_means_waiting(first: ScriptedProvider) -> None:
     until = NOON + timedelta(seconds=30)
     routes, parked = choose(several(2), first, paused={"first": until})
     assert routes == []

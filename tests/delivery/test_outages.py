@@ -17,7 +17,14 @@ from notifyproject.db.collections import collection
 from providers.contract import SendRequest
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON, accepted, device, stored_device, tries
-from tests.support.fakes.provider import Outcome, Scripted, busy, dead, slowed, unavailable
+from tests.support.fakes.provider import (
+    Outcome,
+    ScriptedProvider,
+    channel_unavailable,
+    invalid_token,
+    provider_error,
+    rate_limited,
+)
 from tests.support.fakes.provider import accepted as taken
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
@@ -76,12 +83,12 @@ def pushes(count: int) -> list[ObjectId]:
 
 
 def test_a_channel_that_is_unavailable_for_an_hour_uses_up_no_attempt_and_loses_nothing(
-    fcm: Scripted,
+    fcm: ScriptedProvider,
 ) -> None:
     days, over = Days(EMAIL), NOON + HOUR
 
     def away_for_an_hour(_outbound: SendRequest) -> Outcome:
-        return unavailable() if days.now < over else taken()
+        return channel_unavailable() if days.now < over else taken()
 
     fcm.behave = away_for_an_hour
     ids = mails(200)
@@ -100,10 +107,10 @@ def test_a_channel_that_is_unavailable_for_an_hour_uses_up_no_attempt_and_loses_
 
 
 def test_a_provider_in_trouble_is_left_alone_after_twenty_failures(
-    fcm: Scripted, settings: Any
+    fcm: ScriptedProvider, settings: Any
 ) -> None:
     settings.WORKER_THREADS = 4
-    fcm.always(busy)
+    fcm.always(provider_error)
     ids = mails(120)
     days = Days(EMAIL)
     days.live(ids, until=NOON, step=MINUTE)
@@ -115,7 +122,7 @@ def test_a_provider_in_trouble_is_left_alone_after_twenty_failures(
 
 
 def test_what_a_rate_has_no_room_for_is_sent_later_and_none_is_lost(
-    fcm: Scripted, settings: Any
+    fcm: ScriptedProvider, settings: Any
 ) -> None:
     settings.PROVIDER_RATES = {"fcm": (3.0, 3)}
     ids = mails(10)
@@ -135,13 +142,13 @@ def test_what_a_rate_has_no_room_for_is_sent_later_and_none_is_lost(
 
 
 def test_a_provider_that_says_it_is_too_much_is_sent_less_and_everything_in_the_end(
-    fcm: Scripted, settings: Any
+    fcm: ScriptedProvider, settings: Any
 ) -> None:
     settings.PROVIDER_RATES = {"fcm": (20.0, 20)}
     days = Days(EMAIL)
 
     def too_much_at_first(_outbound: SendRequest) -> Outcome:
-        return slowed(retry_after=60) if days.now == NOON else taken()
+        return rate_limited(retry_after=60) if days.now == NOON else taken()
 
     fcm.behave = too_much_at_first
     ids = mails(60)
@@ -159,17 +166,17 @@ def test_a_provider_that_says_it_is_too_much_is_sent_less_and_everything_in_the_
 
 
 @pytest.fixture
-def apple_away(fcm: Scripted) -> Scripted:
+def apple_away(fcm: ScriptedProvider) -> ScriptedProvider:
     """Have FCM refuse iOS devices, and nobody else."""
 
     def behave(outbound: SendRequest) -> Outcome:
-        return unavailable(scope="ios") if outbound.platform == "ios" else taken()
+        return channel_unavailable(scope="ios") if outbound.platform == "ios" else taken()
 
     fcm.behave = behave
     return fcm
 
 
-def test_a_platform_in_trouble_holds_nobody_else_up(apple_away: Scripted) -> None:
+def test_a_platform_in_trouble_holds_nobody_else_up(apple_away: ScriptedProvider) -> None:
     device("phone", platform=Platform.ANDROID, user_id="bob")
     device("tablet", platform=Platform.IOS, user_id="ada")
     to_bob = accepted(channels=[PUSH], user_id="bob")["_id"]
@@ -184,7 +191,7 @@ def test_a_platform_in_trouble_holds_nobody_else_up(apple_away: Scripted) -> Non
 
 
 def test_a_person_with_both_has_it_on_one_at_once_and_on_the_other_when_it_is_well(
-    apple_away: Scripted,
+    apple_away: ScriptedProvider,
 ) -> None:
     phone = device("phone", platform=Platform.ANDROID)
     tablet = device("tablet", platform=Platform.IOS)
@@ -206,7 +213,7 @@ def test_a_person_with_both_has_it_on_one_at_once_and_on_the_other_when_it_is_we
 
 
 def test_keys_that_stay_wrong_for_days_do_not_keep_a_push_open_for_ever(
-    apple_away: Scripted,
+    apple_away: ScriptedProvider,
 ) -> None:
     device("phone", platform=Platform.ANDROID)
     device("tablet", platform=Platform.IOS)
@@ -223,9 +230,9 @@ def test_keys_that_stay_wrong_for_days_do_not_keep_a_push_open_for_ever(
     assert sum(o.platform == "ios" for o in apple_away.seen) <= 73 * 4 + 10
 
 
-@pytest.mark.parametrize("answer", [taken, dead])
+@pytest.mark.parametrize("answer", [taken, invalid_token])
 def test_one_push_finds_out_whether_a_platform_is_well(
-    apple_away: Scripted, answer: Callable[[], Outcome]
+    apple_away: ScriptedProvider, answer: Callable[[], Outcome]
 ) -> None:
     for user in ("ada", "bob", "eve"):
         device(f"{user}s", platform=Platform.IOS, user_id=user)

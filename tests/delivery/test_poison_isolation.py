@@ -18,10 +18,10 @@ from notifications.queueing.fair_queue import FairQueue
 from notifications.queueing.wakeups import ISOLATED_PER_WAKEUP
 from notifyproject.db.collections import collection
 from notifyproject.platform import process
-from tests.support.broker_messages import waiting, work
+from tests.support.broker_messages import queued_messages, work
 from tests.support.factories.notifications import CLIENT, NOON, accepted, new
 from tests.support.fakes import provider as scripted
-from tests.support.fakes.provider import Scripted
+from tests.support.fakes.provider import ScriptedProvider
 from tests.support.waiting import LIMIT, until
 
 pytestmark = pytest.mark.usefixtures("db", "broker", "own_process")
@@ -41,12 +41,12 @@ def suspected(count: int) -> list[ObjectId]:
 
 
 def test_of_many_that_go_alone_a_few_go_and_the_rest_is_hinted_at_for_others(
-    broker: redis.Redis, mail: tuple[Scripted, ...]
+    broker: redis.Redis, mail: tuple[ScriptedProvider, ...]
 ) -> None:
     ids = suspected(2 * ISOLATED_PER_WAKEUP + 2)
     worker.handle_wakeup(ids, channel=EMAIL, priority=Priority.NORMAL, clock=lambda: NOON)
     assert len(mail[0].seen) == ISOLATED_PER_WAKEUP
-    messages = waiting(broker)
+    messages = queued_messages(broker)
     assert [len(message.ids) for message in messages] == [ISOLATED_PER_WAKEUP, 2]
     assert not {str(one) for m in messages for one in m.ids} & {
         o.notification_id for o in mail[0].seen
@@ -56,11 +56,11 @@ def test_of_many_that_go_alone_a_few_go_and_the_rest_is_hinted_at_for_others(
 
 
 def test_of_a_crowd_that_goes_alone_a_sweep_has_some_go_in_each_message_and_none_twice(
-    broker: redis.Redis, mail: tuple[Scripted, ...]
+    broker: redis.Redis, mail: tuple[ScriptedProvider, ...]
 ) -> None:
     suspected(wakeups.WAKEUP_SIZE + 20)
     sweeper.sweep(now=NOON)
-    assert {len(message.ids) for message in waiting(broker)} == {ISOLATED_PER_WAKEUP}
+    assert {len(message.ids) for message in queued_messages(broker)} == {ISOLATED_PER_WAKEUP}
     work(broker, clock=lambda: NOON)
     assert (
         len(mail[0].seen)
@@ -70,7 +70,7 @@ def test_of_a_crowd_that_goes_alone_a_sweep_has_some_go_in_each_message_and_none
     assert not collection("notifications").count_documents({"due_at": {"$exists": True}})
 
 
-def test_a_draw_leaves_it_to_the_sweep(mail: tuple[Scripted, ...]) -> None:
+def test_a_draw_leaves_it_to_the_sweep(mail: tuple[ScriptedProvider, ...]) -> None:
     suspected(2)
     fresh = accepted()["_id"]
     worker.pull(LANE, None, clock=lambda: NOON)
@@ -78,18 +78,18 @@ def test_a_draw_leaves_it_to_the_sweep(mail: tuple[Scripted, ...]) -> None:
 
 
 def test_a_sweep_has_the_rest_of_a_crowd_drawn(
-    broker: redis.Redis, mail: tuple[Scripted, ...]
+    broker: redis.Redis, mail: tuple[ScriptedProvider, ...]
 ) -> None:
     suspected(2)
     store.accept([new() for _ in range(fair_queue.BURST)], now=NOON)
     sweeper.sweep(now=NOON)
-    first, *draws = waiting(broker)
+    first, *draws = queued_messages(broker)
     assert len(first.ids) == 2
     assert {message.task for message in draws} == {wakeups.PULL}
 
 
 def test_it_has_half_of_a_channels_threads(
-    broker: redis.Redis, mail: tuple[Scripted, ...], settings: Any
+    broker: redis.Redis, mail: tuple[ScriptedProvider, ...], settings: Any
 ) -> None:
     settings.WORKER_THREADS = 8
     first, second, third, fourth = ([one] for one in suspected(4))
@@ -103,12 +103,12 @@ def test_it_has_half_of_a_channels_threads(
     mail[0].behave = one_more
     worker.handle_wakeup(first, channel=EMAIL, priority=Priority.NORMAL, clock=lambda: NOON)
     assert len(mail[0].seen) == 3
-    (message,) = waiting(broker)
+    (message,) = queued_messages(broker)
     assert (message.ids, message.eta is None) == (fourth, False)
 
 
 def test_the_next_one_is_claimed_when_the_sending_of_this_one_has_begun(
-    mail: tuple[Scripted, ...], settings: Any
+    mail: tuple[ScriptedProvider, ...], settings: Any
 ) -> None:
     """Each waits for the other's request: if one waited for the other's answer, none would go."""
     settings.WORKER_THREADS = 8
@@ -154,7 +154,7 @@ def test_of_two_threads_one_at_a_time_has_one_that_is_claimed_and_not_sent() -> 
 
 
 def test_a_worker_that_is_asked_to_stop_leaves_what_goes_alone_to_others(
-    broker: redis.Redis, mail: tuple[Scripted, ...]
+    broker: redis.Redis, mail: tuple[ScriptedProvider, ...]
 ) -> None:
     def stop(_outbound: Any) -> Any:
         process.request_shutdown()
@@ -164,5 +164,5 @@ def test_a_worker_that_is_asked_to_stop_leaves_what_goes_alone_to_others(
     ids = suspected(3)
     worker.handle_wakeup(ids, channel=EMAIL, priority=Priority.NORMAL, clock=lambda: NOON)
     assert len(mail[0].seen) == 1
-    (message,) = waiting(broker)
+    (message,) = queued_messages(broker)
     assert len(message.ids) == 2

@@ -14,7 +14,7 @@ from domain.states import Channel, Priority
 from notifyproject.db.collections import collection
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON, accepted
-from tests.support.fakes.provider import Scripted
+from tests.support.fakes.provider import ScriptedProvider
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -23,9 +23,9 @@ NIGHT = {"enabled": True, "start": "22:00", "end": "07:00"}
 
 
 @pytest.fixture
-def provider(monkeypatch: pytest.MonkeyPatch) -> Scripted:
+def provider(monkeypatch: pytest.MonkeyPatch) -> ScriptedProvider:
     """Have one provider serve every channel."""
-    one = Scripted()
+    one = ScriptedProvider()
     monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (one,))
     return one
 
@@ -53,7 +53,7 @@ def delivered(
     return one["status"], one.get("failure_code"), one.get("next_attempt_at")
 
 
-def test_who_has_gone_to_bed_elsewhere_since_is_not_woken(provider: Scripted) -> None:
+def test_who_has_gone_to_bed_elsewhere_since_is_not_woken(provider: ScriptedProvider) -> None:
     is_in(LISBON)
     notification_id = accepted()["_id"]
     is_in(AUCKLAND)
@@ -63,7 +63,7 @@ def test_who_has_gone_to_bed_elsewhere_since_is_not_woken(provider: Scripted) ->
 
 
 def test_what_was_put_off_is_put_off_again_if_it_is_night_where_they_are_by_then(
-    provider: Scripted,
+    provider: ScriptedProvider,
 ) -> None:
     is_in(LISBON)
     night = datetime.combine(NOON.date(), time(23), ZoneInfo(LISBON)).astimezone(UTC)
@@ -77,7 +77,7 @@ def test_what_was_put_off_is_put_off_again_if_it_is_night_where_they_are_by_then
     assert delivered(notification_id, at=later)[0] == "sent"
 
 
-def test_what_would_expire_in_the_night_they_are_in_now_expires(provider: Scripted) -> None:
+def test_what_would_expire_in_the_night_they_are_in_now_expires(provider: ScriptedProvider) -> None:
     is_in(LISBON)
     notification_id = accepted(expires_at=NOON + timedelta(hours=1))["_id"]
     is_in(AUCKLAND)
@@ -85,7 +85,7 @@ def test_what_would_expire_in_the_night_they_are_in_now_expires(provider: Script
     assert provider.seen == []
 
 
-def test_what_is_critical_is_sent_wherever_they_are(provider: Scripted) -> None:
+def test_what_is_critical_is_sent_wherever_they_are(provider: ScriptedProvider) -> None:
     is_in(AUCKLAND)
     notification_id = accepted(priority=Priority.CRITICAL)["_id"]
     assert delivered(notification_id, at=NOON)[0] == "sent"

@@ -17,7 +17,7 @@ from delivery import rate_limiter
 from delivery.rate_limiter import MIN_SHARE, Grant, TokenBucket
 from notifyproject.platform import valkey
 from tests.support.factories.notifications import NOON
-from tests.support.fakes.valkey_faults import at_once, away, of_our_own, silent
+from tests.support.fakes.valkey_faults import at_once, of_our_own, unavailable, unresponsive
 
 WHATSAPP = "whatsapp:1a2b3c4d"
 
@@ -184,7 +184,7 @@ def test_a_bucket_is_forgotten_when_it_would_be_full(broker: redis.Redis) -> Non
 
 @pytest.mark.usefixtures("_full_buckets")
 def test_without_valkey_this_process_keeps_to_the_rate_by_itself() -> None:
-    with away():
+    with unavailable():
         assert take(20) == Grant(8, 13 * MILLISECOND)
         assert take(20, after=50 * MILLISECOND).granted == 4
         assert sum(at_once(16, lambda: take(1, after=SECOND).granted)) == 8
@@ -192,14 +192,14 @@ def test_without_valkey_this_process_keeps_to_the_rate_by_itself() -> None:
 
 @pytest.mark.usefixtures("_full_buckets")
 def test_without_valkey_and_without_a_rate_everything_goes() -> None:
-    with away():
+    with unavailable():
         assert take(10**6, rate=None, burst=0) == Grant(10**6, timedelta())
 
 
 @pytest.mark.usefixtures("_full_buckets")
 def test_without_valkey_this_process_remembers_what_it_was_told() -> None:
     slow_down(retry_after=60)
-    with away():
+    with unavailable():
         assert take(9, after=SECOND) == Grant(0, 59 * SECOND)
         slow_down(after=SECOND, retry_after=120)
         assert take(9, after=61 * SECOND) == Grant(0, 60 * SECOND)
@@ -207,7 +207,7 @@ def test_without_valkey_this_process_remembers_what_it_was_told() -> None:
 
 @pytest.mark.usefixtures("_full_buckets")
 def test_a_silent_valkey_is_waited_for_once() -> None:
-    with silent() as valkey_there:
+    with unresponsive() as valkey_there:
         for _ in range(20):
             take(1)
             slow_down()

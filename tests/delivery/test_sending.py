@@ -18,7 +18,7 @@ from domain.states import Channel, DeliveryStatus
 from notifications.store import ClaimedDelivery, Settlement
 from providers.contract import Message, SendRequest, SendResult
 from tests.support.factories.records import NOON, claimed
-from tests.support.fakes.provider import Scripted, accepted
+from tests.support.fakes.provider import ScriptedProvider, accepted
 from tests.support.waiting import LIMIT
 
 S = DeliveryStatus
@@ -27,7 +27,7 @@ MESSAGE = Message(subject="Paid", text="Your payment has arrived.")
 
 
 def send_all(
-    provider: Scripted, *started: ClaimedDelivery, now: datetime = NOON
+    provider: ScriptedProvider, *started: ClaimedDelivery, now: datetime = NOON
 ) -> list[Settlement]:
     """Send each to its one address; return what becomes of those that were begun."""
     jobs = [
@@ -53,7 +53,7 @@ def two_threads(settings: Any) -> Iterator[None]:
 
 
 def test_a_provider_is_given_the_message_and_a_reference_and_no_more_than_it_needs() -> None:
-    provider = Scripted()
+    provider = ScriptedProvider()
     send_all(provider, claimed(expires_at=NOON + MINUTE))
     (outbound,) = provider.seen
     assert outbound == SendRequest(
@@ -76,7 +76,7 @@ def test_a_provider_is_given_the_message_and_a_reference_and_no_more_than_it_nee
     ],
 )
 def test_the_recipient_is_the_channels_own(channel: Channel, recipient: str) -> None:
-    provider = Scripted()
+    provider = ScriptedProvider()
     send_all(provider, claimed(channel=channel))
     assert provider.seen[0].recipient == recipient
 
@@ -88,7 +88,7 @@ def test_a_single_message_is_sent_in_the_thread_that_asks() -> None:
         threads.append(threading.current_thread().name)
         return accepted()
 
-    send_all(Scripted(note), claimed())
+    send_all(ScriptedProvider(note), claimed())
     assert threads == [threading.current_thread().name]
 
 
@@ -100,13 +100,13 @@ def test_several_messages_are_sent_at_the_same_time() -> None:
         both.wait()
         return accepted()
 
-    assert len(send_all(Scripted(meet), *several(2))) == 2
+    assert len(send_all(ScriptedProvider(meet), *several(2))) == 2
 
 
 @pytest.mark.usefixtures("two_threads")
 def test_outcomes_come_in_the_order_of_the_deliveries() -> None:
     started = several(20)
-    settlements = send_all(Scripted(), *started)
+    settlements = send_all(ScriptedProvider(), *started)
     assert [s.claimed for s in settlements] == started
 
 
@@ -119,7 +119,7 @@ def test_a_defect_in_one_send_is_an_unknown_outcome_of_that_one() -> None:
             raise KeyError("a defect")
         return accepted()
 
-    statuses = [s.status for s in send_all(Scripted(stumble), *started)]
+    statuses = [s.status for s in send_all(ScriptedProvider(stumble), *started)]
     assert statuses == [S.SENT, S.UNKNOWN, S.SENT]
 
 
@@ -127,7 +127,7 @@ def test_a_defect_is_named_as_our_own() -> None:
     def stumble(_outbound: SendRequest) -> SendResult:
         raise ZeroDivisionError("a defect")
 
-    (settlement,) = send_all(Scripted(stumble), claimed())
+    (settlement,) = send_all(ScriptedProvider(stumble), claimed())
     assert settlement.code is FailureCode.INTERNAL_ERROR
     assert settlement.answer.response is None
 
@@ -143,13 +143,13 @@ def test_a_defect_is_named_as_our_own() -> None:
     ],
 )
 def test_a_send_starts_only_if_its_lease_outlives_it(left: timedelta, is_sent: bool) -> None:
-    provider = Scripted()
+    provider = ScriptedProvider()
     settlements = send_all(provider, claimed(lease_until=NOON + left))
     assert (len(provider.seen), len(settlements)) == (int(is_sent), int(is_sent))
 
 
 def test_no_request_starts_at_or_after_the_end_of_a_notification() -> None:
-    provider = Scripted()
+    provider = ScriptedProvider()
     for late in (timedelta(0), timedelta(milliseconds=1), 20 * SECOND):
         send_all(provider, claimed(expires_at=NOON), now=NOON + late)
     assert provider.seen == []
@@ -157,13 +157,13 @@ def test_no_request_starts_at_or_after_the_end_of_a_notification() -> None:
 
 def test_one_that_has_expired_does_not_keep_the_others_from_being_sent() -> None:
     late, *others = several(3)
-    provider = Scripted()
+    provider = ScriptedProvider()
     settlements = send_all(provider, replace(late, expires_at=NOON), *others)
     assert [s.claimed for s in settlements] == others
 
 
 def test_someone_without_an_address_is_reached_by_user_id() -> None:
-    provider = Scripted()
+    provider = ScriptedProvider()
     send_all(provider, replace(claimed(channel=Channel.IN_APP), recipient=Recipient()))
     assert provider.seen[0].recipient == "ada"
 
@@ -179,5 +179,5 @@ def test_the_first_round_to_a_provider_that_has_proven_nothing_is_a_small_one(
         PreparedDelivery(claimed=one, message=MESSAGE, targets=(targets.address_of(one),))
         for one in several(80)
     ]
-    found = split_rounds(Scripted(), waiting, has_recent_success=is_proven)
+    found = split_rounds(ScriptedProvider(), waiting, has_recent_success=is_proven)
     assert [len(some) for some in found] == expected

@@ -9,13 +9,13 @@ from delivery import dispatcher
 from domain.states import Channel
 from notifyproject.platform import process
 from tests.support.factories.notifications import NOON, accepted, delivery, read
-from tests.support.fakes.provider import Scripted
+from tests.support.fakes.provider import ScriptedProvider
 
 pytestmark = pytest.mark.usefixtures("db", "own_process")
 
 
 def test_a_batch_whose_turn_comes_too_late_is_given_back(
-    mail: tuple[Scripted, ...], monkeypatch: pytest.MonkeyPatch
+    mail: tuple[ScriptedProvider, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = [accepted()["_id"] for _ in range(5)]
 

@@ -21,7 +21,7 @@ from notifications.queueing.wakeups import HORIZON, WAKEUP_SIZE
 from notifications.store import LEASE
 from notifyproject.db.collections import collection
 from notifyproject.settings.base import SERVICE_QUEUE, queue_names
-from tests.support.broker_messages import waiting as messages
+from tests.support.broker_messages import queued_messages as messages
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON, accepted, claimed, new, started
 

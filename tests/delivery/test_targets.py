@@ -18,7 +18,7 @@ from notifications.store import ClaimedDelivery, ProviderAnswer, TargetAttempt
 from recipients import service_windows
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON, device, settlement
-from tests.support.factories.push_targets import aim, aimed_at, parked, push
+from tests.support.factories.push_targets import aimed_at, parked, push, resolve_targets
 from tests.support.mongo.query_plans import plans
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -43,7 +43,7 @@ def asleep(start: str, end: str, **zone: str) -> Preferences:
 )
 def test_a_channel_without_devices_has_one_address(channel: Channel, address: str) -> None:
     one = factories.claimed(channel=channel, send_at=NOON - HOUR, created_at=NOON - 2 * HOUR)
-    aimed = aim(one, channel=channel)
+    aimed = resolve_targets(one, channel=channel)
     (target,) = aimed.targets[one.reference]
     assert (target.address, target.device_id, target.platform) == (address, None, "")
     assert (aimed.in_quiet_hours, aimed.deferred) == ({}, ())
@@ -56,7 +56,7 @@ def test_whatsapp_is_told_whether_the_person_has_written_within_a_day(
     if ago is not None:
         service_windows.record_inbound([("+351912345678", NOON - ago)], now=NOON)
     one = factories.claimed(channel=WHATSAPP)
-    (target,) = aim(one, channel=WHATSAPP).targets[one.reference]
+    (target,) = resolve_targets(one, channel=WHATSAPP).targets[one.reference]
     assert target.window_open is is_open
 
 
@@ -64,7 +64,7 @@ def test_a_push_goes_to_every_active_device_of_its_user() -> None:
     phone, tablet = device("phone"), device("tablet", platform=Platform.IOS)
     device("bobs", user_id="bob")
     one = push()
-    assert set(aim(one).targets[one.reference]) == {
+    assert set(resolve_targets(one).targets[one.reference]) == {
         SendTarget(address="phone", device_id=phone, platform="android"),
         SendTarget(address="tablet", device_id=tablet, platform="ios"),
     }
@@ -90,7 +90,7 @@ def test_a_push_to_nobody_in_particular_goes_to_the_devices_it_names() -> None:
 def test_each_of_a_batch_goes_to_its_own_users_devices() -> None:
     phones = {user: device(f"{user}s", user_id=user) for user in ("ada", "bob", "eve")}
     claims = {user: push(user_id=user) for user in phones}
-    aimed = aim(*claims.values())
+    aimed = resolve_targets(*claims.values())
     assert {
         user: [target.device_id for target in aimed.targets[one.reference]]
         for user, one in claims.items()
@@ -145,7 +145,7 @@ def test_a_device_in_its_quiet_hours_is_left_out_and_it_is_told_when_it_wakes() 
     device("tablet", preferences=asleep("11:00", "13:00"))
     device("watch", preferences=asleep("11:00", "12:30"))
     one = push()
-    aimed = aim(one)
+    aimed = resolve_targets(one)
     assert [t.device_id for t in aimed.targets[one.reference]] == [phone]
     assert aimed.in_quiet_hours == {one.reference: NOON + 30 * MINUTE}
 
@@ -168,7 +168,7 @@ def test_an_urgent_push_wakes_everybody() -> None:
     phone = device("phone", preferences=asleep("11:00", "13:00"))
     one = push(priority=Priority.CRITICAL)
     assert aimed_at(one) == [phone]
-    assert aim(one).in_quiet_hours == {}
+    assert resolve_targets(one).in_quiet_hours == {}
 
 
 @pytest.mark.parametrize(
@@ -320,11 +320,11 @@ def test_earlier_attempts_are_read_only_if_there_were_any_and_by_their_index() -
     phone, tablet = device("phone"), device("tablet")
     first = push()
     with plans("delivery_attempts") as found:
-        aim(first)
+        resolve_targets(first)
     assert found == []
     again = tried(first, **{phone: "sent", tablet: "busy"})
     with plans("delivery_attempts") as found:
-        aim(again)
+        resolve_targets(again)
     (plan,) = found
     assert plan.is_indexed
     assert (plan.examined, plan.sorts) == (2, False)

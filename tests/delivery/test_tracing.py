@@ -17,7 +17,14 @@ from notifyproject.platform.tracing import Attributes, Span
 from providers.contract import Receipt, ReceiptKind
 from tests.support.factories import push as pushing
 from tests.support.factories.notifications import NOON, accepted, device
-from tests.support.fakes.provider import Behaviour, Scripted, busy, by_recipient, refused, silent
+from tests.support.fakes.provider import (
+    Behaviour,
+    ScriptedProvider,
+    by_recipient,
+    provider_error,
+    refused,
+    timeout,
+)
 from tests.support.fakes.provider import accepted as taken
 from tests.support.mongo.query_plans import plans
 
@@ -25,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("db", "broker")
 
 WEBHOOK = f"00-{'a' * 32}-{'b' * 16}-01"
 MINUTE = timedelta(minutes=1)
-Use = Callable[..., Scripted]
+Use = Callable[..., ScriptedProvider]
 
 
 @dataclass
@@ -69,8 +76,8 @@ def told() -> Iterator[Told]:
 def use(monkeypatch: pytest.MonkeyPatch) -> Use:
     """Give a test a way to say which provider serves every channel."""
 
-    def install(behave: Behaviour | None = None) -> Scripted:
-        provider = Scripted(behave)
+    def install(behave: Behaviour | None = None) -> ScriptedProvider:
+        provider = ScriptedProvider(behave)
         monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
         return provider
 
@@ -106,8 +113,8 @@ def test_each_delivery_of_a_batch_is_told_to_its_own_trace(use: Use, told: Told)
 @pytest.mark.parametrize(
     ("outcome", "becomes", "said"),
     [
-        (busy, "pending", ("provider_error", "TransientError")),
-        (silent, "unknown", ("timeout", "TransientError")),
+        (provider_error, "pending", ("provider_error", "TransientError")),
+        (timeout, "unknown", ("timeout", "TransientError")),
         (refused, "failed", ("rejected", "PermanentError")),
     ],
 )
@@ -122,7 +129,7 @@ def test_an_attempt_that_came_to_nothing_is_an_error(
 
 
 def test_every_try_is_a_span_of_the_same_trace(use: Use, told: Told) -> None:
-    outcomes = iter([busy(), taken()])
+    outcomes = iter([provider_error(), taken()])
     use(lambda _outbound: next(outcomes))
     one = traced()
     deliver(one)
@@ -135,7 +142,7 @@ def test_every_try_is_a_span_of_the_same_trace(use: Use, told: Told) -> None:
     ]
 
 
-def test_each_device_is_a_request_of_its_own(fcm: Scripted, told: Told) -> None:
+def test_each_device_is_a_request_of_its_own(fcm: ScriptedProvider, told: Told) -> None:
     phone, tablet = device("phone"), device("tablet")
     fcm.behave = by_recipient({"tablet": refused})
     one = pushing.push(traceparent=parent(1))

@@ -25,7 +25,7 @@ from tests.support.fakes.mongo_failpoints import (
     NOT_PRIMARY,
     STEPS_DOWN,
     Trouble,
-    failing,
+    fail_commands,
 )
 
 S = DeliveryStatus
@@ -52,7 +52,7 @@ def trouble(request: pytest.FixtureRequest) -> Trouble:
 
 def test_an_outcome_is_written_when_the_primary_is_back(trouble: Trouble) -> None:
     one = started()
-    with failing("update", "notifications", trouble):
+    with fail_commands("update", "notifications", trouble):
         store.settle([factories.settlement(one, S.FAILED)], now=NOON)
     document = read(one.notification_id)
     assert delivery(document)["status"] == "failed"
@@ -63,14 +63,14 @@ def test_the_record_of_an_outcome_is_written_when_the_primary_is_back(
     trouble: Trouble,
 ) -> None:
     one = started()
-    with failing("update", "delivery_attempts", trouble):
+    with fail_commands("update", "delivery_attempts", trouble):
         assert store.settle([factories.settlement(one, S.SENT)], now=NOON) == 1
     assert attempts(one.notification_id)[0]["status"] == "sent"
 
 
 def test_a_start_is_made_once_when_the_primary_is_back(trouble: Trouble) -> None:
     one = claimed()
-    with failing("update", "notifications", trouble):
+    with fail_commands("update", "notifications", trouble):
         begun = store.start([one], provider="sendgrid", worker=WORKER, now=NOON)
     assert [c.attempt_count for c in begun] == [1]
     assert delivery(read(one.notification_id))["attempt_count"] == 1
@@ -79,7 +79,7 @@ def test_a_start_is_made_once_when_the_primary_is_back(trouble: Trouble) -> None
 def test_a_started_attempt_is_recorded_when_the_primary_is_back(trouble: Trouble) -> None:
     one = claimed()
     # The driver itself repeats an insert once: only then is it our turn.
-    with failing("insert", "delivery_attempts", trouble, times=2):
+    with fail_commands("insert", "delivery_attempts", trouble, times=2):
         store.start([one], provider="sendgrid", worker=WORKER, now=NOON)
     assert [a["status"] for a in attempts(one.notification_id)] == ["started"]
 
@@ -89,7 +89,7 @@ def test_what_is_parked_is_given_back_when_the_primary_is_back(trouble: Trouble)
     parked = store.Deferred(
         claimed=one, status=S.EXPIRED, code=FailureCode.EXPIRED, reason="Its time was over."
     )
-    with failing("update", "notifications", trouble):
+    with fail_commands("update", "notifications", trouble):
         store.defer([parked], now=NOON)
     assert delivery(read(one.notification_id))["status"] == "expired"
 
@@ -97,7 +97,10 @@ def test_what_is_parked_is_given_back_when_the_primary_is_back(trouble: Trouble)
 def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collections, "MAX_RETRY_SECONDS", 0.05)
     one = started()
-    with failing("update", "notifications", NOT_PRIMARY, times=1_000), pytest.raises(PyMongoError):
+    with (
+        fail_commands("update", "notifications", NOT_PRIMARY, times=1_000),
+        pytest.raises(PyMongoError),
+    ):
         store.settle([factories.settlement(one, S.SENT)], now=NOON)
     assert delivery(read(one.notification_id))["status"] == "sending"
 
@@ -105,7 +108,7 @@ def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_error_that_time_does_not_mend_is_not_waited_for() -> None:
     one = started()
     with (
-        failing("update", "notifications", {"errorCode": 13}, times=2),
+        fail_commands("update", "notifications", {"errorCode": 13}, times=2),
         pytest.raises(OperationFailure),
     ):
         store.settle([factories.settlement(one, S.SENT)], now=NOON)
@@ -114,5 +117,5 @@ def test_an_error_that_time_does_not_mend_is_not_waited_for() -> None:
 def test_a_claim_is_not_waited_for() -> None:
     """What is not claimed now is claimed by the next hint."""
     document = factories.accepted()
-    with failing("update", "notifications", NOT_PRIMARY), pytest.raises(PyMongoError):
+    with fail_commands("update", "notifications", NOT_PRIMARY), pytest.raises(PyMongoError):
         store.claim(ids=[document["_id"]], channel=Channel.EMAIL, worker=WORKER, now=NOON)

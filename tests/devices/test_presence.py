@@ -12,7 +12,7 @@ from devices.presence import LIFETIME, Presence
 from devices.tokens import device_id
 from notifyproject.stack.servers import free_port
 from tests.support.factories.notifications import NOON
-from tests.support.fakes.valkey_faults import Silent, silent
+from tests.support.fakes.valkey_faults import Silent, unresponsive
 
 pytestmark = pytest.mark.usefixtures("valkey_anew")
 
@@ -30,7 +30,7 @@ def gone(settings: Any) -> None:
 @pytest.fixture
 def hanging() -> Iterator[Silent]:
     """Somebody listens there and never answers."""
-    with silent() as listener:
+    with unresponsive() as listener:
         yield listener
 
 

@@ -17,7 +17,7 @@ from devices.status import Evidence
 from devices.tokens import device_id
 from notifyproject.db.collections import Document, collection
 from tests.support.factories.notifications import NOON
-from tests.support.fakes.mongo_failpoints import CUT, LOST_ANSWER, failing
+from tests.support.fakes.mongo_failpoints import CUT, LOST_ANSWER, fail_commands
 from tests.support.waiting import LIMIT
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -378,19 +378,22 @@ def test_a_device_that_is_removed_while_it_is_changed_is_not_half_there() -> Non
 
 
 def test_a_registration_whose_answer_was_lost_is_repeated_by_the_driver() -> None:
-    with failing("findAndModify", "devices", CUT):
+    with fail_commands("findAndModify", "devices", CUT):
         register_web("token")
     assert len(everything()) == 1
 
 
 def test_a_registration_that_collides_with_another_is_tried_again() -> None:
-    with failing("findAndModify", "devices", TAKEN, times=2):
+    with fail_commands("findAndModify", "devices", TAKEN, times=2):
         register_web("token")
     assert len(everything()) == 1
 
 
 def test_one_that_collides_again_and_again_is_given_up_without_a_word_of_the_token() -> None:
-    with failing("findAndModify", "devices", TAKEN, times=3), pytest.raises(ConflictError) as error:
+    with (
+        fail_commands("findAndModify", "devices", TAKEN, times=3),
+        pytest.raises(ConflictError) as error,
+    ):
         register_web("a-secret-token")
     assert "a-secret-token" not in str(error.value)
     assert error.value.__context__ is None
@@ -399,9 +402,9 @@ def test_one_that_collides_again_and_again_is_given_up_without_a_word_of_the_tok
 
 def test_a_proof_of_life_that_could_not_be_stored_may_be_repeated() -> None:
     one = register_web("token")["_id"]
-    with failing("update", "devices", CUT), pytest.raises(AutoReconnect):
+    with fail_commands("update", "devices", CUT), pytest.raises(AutoReconnect):
         status.record_success(accepted={one: LATER})
-    with failing("update", "devices", LOST_ANSWER), pytest.raises(WTimeoutError):
+    with fail_commands("update", "devices", LOST_ANSWER), pytest.raises(WTimeoutError):
         status.record_success(accepted={one: LATER})
     assert status.record_success(accepted={one: LATER}) == 0
     (document,) = everything()
@@ -411,7 +414,7 @@ def test_a_proof_of_life_that_could_not_be_stored_may_be_repeated() -> None:
 def test_a_suspicion_whose_answer_was_lost_counts_once_when_it_is_repeated() -> None:
     one = register_web("token")["_id"]
     evidence = Evidence(at=LATER, source="fcm")
-    with failing("update", "devices", LOST_ANSWER), pytest.raises(WTimeoutError):
+    with fail_commands("update", "devices", LOST_ANSWER), pytest.raises(WTimeoutError):
         status.record_suspicion(device_ids=[one], evidence=evidence, now=LATER)
     assert status.record_suspicion(device_ids=[one], evidence=evidence, now=LATER) == 0
     (document,) = everything()

@@ -31,7 +31,7 @@ from domain.retry import (
     retry_or_give_up,
 )
 from domain.states import Priority
-from tests.support.factories.records import NOON, standing
+from tests.support.factories.records import NOON, retry_state
 
 BUSY = TransientError("busy", code=FailureCode.PROVIDER_ERROR)
 
@@ -54,7 +54,7 @@ dice = st.floats(-1, 1)
 def after(
     error: ProviderError, *, dice: float = 0.0, now: datetime = NOON, **past: object
 ) -> object:
-    return decide_retry(error=error, state=standing(**past), now=now, jitter=dice)
+    return decide_retry(error=error, state=retry_state(**past), now=now, jitter=dice)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_the_last_allowed_attempt_is_the_last(max_attempts: int) -> None:
 def test_attempts_an_outage_spoiled_are_not_counted() -> None:
     assert isinstance(after(BUSY, attempt_count=6, uncounted_attempts=3, max_attempts=4), RetryAt)
     assert after(BUSY, attempt_count=7, uncounted_attempts=3, max_attempts=4) == GiveUp(BUSY.code)
-    assert standing(attempt_count=7, uncounted_attempts=3).counted_attempts == 4
+    assert retry_state(attempt_count=7, uncounted_attempts=3).counted_attempts == 4
 
 
 def test_excused_attempts_do_not_lengthen_the_wait() -> None:
@@ -173,7 +173,7 @@ def test_a_retry_is_later_than_now_within_the_limit_and_before_the_end(
     dice: float,
     priority: Priority,
 ) -> None:
-    past = standing(
+    past = retry_state(
         attempt_count=attempts,
         max_attempts=max_attempts,
         priority=priority,
@@ -298,4 +298,4 @@ def test_patience_with_an_outage_ends_when_the_notification_expires() -> None:
 def test_without_a_receipt_the_policy_decides(
     policy: UnknownPolicy, past: dict[str, object], decision: object
 ) -> None:
-    assert decide_unknown(policy=policy, state=standing(**past), now=NOON) == decision
+    assert decide_unknown(policy=policy, state=retry_state(**past), now=NOON) == decision

@@ -8,8 +8,8 @@ import pytest
 from notifications.queueing import backlog
 from notifyproject.db.collections import collection
 from tests.support.clients.api import App
-from tests.support.clients.inbox import Person
-from tests.support.factories.broadcasts import people
+from tests.support.clients.inbox import InboxUser
+from tests.support.factories.broadcasts import recipients
 from tests.support.waiting import until
 
 COUNT, WITH_MAIL = 2_500, 5
@@ -19,7 +19,7 @@ Received = Callable[[str], list[dict[str, Any]]]
 @pytest.mark.usefixtures("worker")
 def test_everybody_is_told_once_and_one_of_them_reads_it(app: App, received: Received) -> None:
     backlog.clear()
-    names = people(COUNT, email=None)
+    names = recipients(COUNT, email=None)
     for name in names[:WITH_MAIL]:
         address = {"$set": {"email": f"{name}@example.com"}}
         collection("recipients").update_one({"_id": name}, address)
@@ -46,7 +46,7 @@ def test_everybody_is_told_once_and_one_of_them_reads_it(app: App, received: Rec
     assert found == names
     assert len(received(f"{names[0]}@example.com")) == 1
 
-    reader = Person(app=app, user_id=names[-1])
+    reader = InboxUser(app=app, user_id=names[-1])
     (item,) = reader.get().json()["results"]
     assert item["subject"] == "Closed on Monday"
     reader.post(f"/{item['id']}/read")

@@ -20,7 +20,7 @@ from notifications.receipts import processor
 from notifyproject.db.collections import collection
 from sandbox.server import Sandbox
 from tests.support.clients.api import App, new_app
-from tests.support.clients.inbox import Person
+from tests.support.clients.inbox import InboxUser
 from tests.support.clients.live_data import PEOPLE, Untouched, seed
 from tests.support.waiting import until
 
@@ -111,7 +111,7 @@ def test_sends_their_outcomes_and_their_receipts_leave_live_data_as_it_is(
     untouched.check()
 
     for user_id in PEOPLE:
-        reader = Person(app=tester, user_id=user_id)
+        reader = InboxUser(app=tester, user_id=user_id)
         assert reader.ids()
         reader.post("/read-all")
         assert tester.post(f"/recipients/{user_id}/notifications/read-all").status_code == 200

@@ -17,8 +17,8 @@ from notifyproject.db.collections import collection
 from recipients import service_windows
 from tests.support.clients.api import App
 from tests.support.clients.console import make_staff, signed_in
-from tests.support.clients.inbox import Person
-from tests.support.leak_search import documents_with, keys_with, pages
+from tests.support.clients.inbox import InboxUser
+from tests.support.leak_search import documents_containing, keys_with, pages
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.usefixtures("worker", "quick_retries", "quick_silence")
@@ -127,11 +127,11 @@ def test_a_code_is_nowhere_but_in_the_request_and_in_its_owners_inbox(
     for address in (OK, REFUSED, SILENT, PHONE, TOKEN):
         (first, *_) = received(address)
         assert CANARY in str(first["body"]), address
-    ada = Person(app=app)
+    ada = InboxUser(app=app)
     assert CANARY in str(ada.get().json()["results"])
 
     # Where it is not.
-    assert documents_with(CANARY) == []
+    assert documents_containing(CANARY) == []
     sealed = {str(one["_id"]) for one in stored() if "sealed" in one}
     assert sealed == {waiting, ids[0]}, "what is to be sent, and what is in an inbox"
     assert keys_with(broker, CANARY) == []
@@ -147,5 +147,5 @@ def test_a_code_is_nowhere_but_in_the_request_and_in_its_owners_inbox(
     for one in ids:
         again = app.post(f"/notifications/{one}/resend")
         assert (again.status_code, again.json()["code"]) == (409, "secret_gone")
-    assert documents_with(CANARY) == []
+    assert documents_containing(CANARY) == []
     assert CANARY not in logged()

@@ -112,13 +112,13 @@ def test_a_worker_that_dies_anywhere_loses_nothing_and_doubles_only_what_was_in_
 def test_a_worker_that_dies_in_a_broadcast_tells_nobody_twice_and_passes_nobody_over(
     die: Die,
 ) -> None:
-    names = crowds.people(5)
+    names = crowds.recipients(5)
     now = utc_now()
     ones = {boundary: crowds.begun(at=now) for boundary, _ in cases_of(Trigger.BROADCAST)}
     for boundary, one in ones.items():
         assert die("broadcast", boundary, id=str(one)) == signal.SIGKILL, boundary
     for boundary, one in ones.items():
-        crowds.to_its_end(one, at=now + LEASE)
+        crowds.run_to_completion(one, at=now + LEASE)
         assert crowds.told(one) == names, boundary
         assert crowds.read(one)["accepted"] == len(names), boundary
 

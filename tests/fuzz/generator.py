@@ -29,7 +29,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from api.http.problems import MEDIA_TYPE
-from tests.fuzz.seed_data import NAMED, Maker
+from tests.fuzz.seed_data import NAMED, Seeder
 
 EACH = 15
 """Cases of an operation before the next one has its turn, at most."""
@@ -76,13 +76,13 @@ class Found:
 
 
 @dataclass(kw_only=True)
-class Asker:
+class Fuzzer:
     """Asks every operation as an app with every scope, and the inbox as a person."""
 
     key: str = field(repr=False)
     token: Callable[[], str] = field(repr=False)
     """Returns a new token: what is asked revokes them, too."""
-    maker: Maker
+    maker: Seeder
     found: Found = field(default_factory=Found)
 
     def __post_init__(self) -> None:

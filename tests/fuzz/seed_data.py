@@ -24,7 +24,7 @@ NAMED = {
 
 
 @dataclass(kw_only=True)
-class Maker:
+class Seeder:
     """An app that makes what is asked about."""
 
     app: App

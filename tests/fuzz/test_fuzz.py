@@ -12,8 +12,8 @@ from drf_spectacular.generators import SchemaGenerator
 
 from api.http.problems import ApiError
 from api.notifications import statistics
-from tests.fuzz.generator import Asker
-from tests.fuzz.seed_data import Maker
+from tests.fuzz.generator import Fuzzer
+from tests.fuzz.seed_data import Seeder
 from tests.support.clients.api import new_app
 from tests.support.clients.inbox import token
 
@@ -23,14 +23,14 @@ SEED = int(os.environ.get("FUZZ_SEED", "1"))
 
 
 @pytest.fixture
-def asker(db: None, broker: Any) -> Asker:
+def asker(db: None, broker: Any) -> Fuzzer:
     app = new_app("app")
     described = SchemaGenerator().get_schema(request=None, public=True)
-    return Asker(key=app.key, token=lambda: token(app), maker=Maker(app=app, described=described))
+    return Fuzzer(key=app.key, token=lambda: token(app), maker=Seeder(app=app, described=described))
 
 
 def test_every_answer_is_in_the_description(
-    asker: Asker, capsys: pytest.CaptureFixture[str]
+    asker: Fuzzer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for found in asker.ask(cases=CASES, first_seed=SEED):
         if IS_LONG:
@@ -41,7 +41,7 @@ def test_every_answer_is_in_the_description(
     assert found.operations >= {one["operationId"] for one in asker.described}
 
 
-def test_an_answer_that_is_not_is_seen(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_is_not_is_seen(asker: Fuzzer, monkeypatch: pytest.MonkeyPatch) -> None:
     asker.operations = [
         one
         for one in asker.operations

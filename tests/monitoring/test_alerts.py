@@ -18,8 +18,8 @@ from monitoring import alert_rules, alerts
 from notifyproject.db.collections import collection
 from providers import registry
 from tests.support.factories import notifications as factories
-from tests.support.factories.alerts import MINUTE, NOW, fail, found, look, subjects, told
-from tests.support.fakes.provider import Scripted
+from tests.support.factories.alerts import MINUTE, NOW, evaluate, fail, found, sent_alerts, subjects
+from tests.support.fakes.provider import ScriptedProvider
 
 pytestmark = pytest.mark.usefixtures("db", "calm")
 
@@ -27,21 +27,21 @@ pytestmark = pytest.mark.usefixtures("db", "calm")
 def test_more_than_ten_failures_in_an_hour_reach_an_operator_and_are_over(
     maria: StaffUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    provider = Scripted(name="sendgrid")
+    provider = ScriptedProvider(name="sendgrid")
     monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
     fail(10, channels=(Channel.EMAIL,))
-    assert look(NOW + MINUTE) == 0, "ten are not more than ten"
+    assert evaluate(NOW + MINUTE) == 0, "ten are not more than ten"
     fail(1, channel=Channel.PUSH)
     fail(4, channel=Channel.WHATSAPP)
 
     with capture_logs() as logs:
         for minutes in range(2, 6):
-            assert look(NOW + minutes * MINUTE) == 1
+            assert evaluate(NOW + minutes * MINUTE) == 1
 
     assert [log["log_level"] for log in logs if log["event"] == "alert_opened"] == ["critical"]
     assert subjects() == ["Alert: 15 final failures"]
     worker.run_inline(clock=lambda: NOW + 6 * MINUTE)
-    (message,) = told()
+    (message,) = sent_alerts()
     assert {d["channel"]: d["status"] for d in message["delivery"]} == {
         "email": "sent",
         "in_app": "delivered",
@@ -50,12 +50,12 @@ def test_more_than_ten_failures_in_an_hour_reach_an_operator_and_are_over(
     assert message["user_id"] == "staff:maria"
 
     hour_later = NOW + 61 * MINUTE
-    assert look(hour_later) == 0
+    assert evaluate(hour_later) == 0
     (incident,) = found()
     assert (incident["is_open"], incident["resolved_at"]) == (False, hour_later)
     assert subjects() == ["Alert: 15 final failures", "Over: 15 final failures"]
-    look(hour_later + MINUTE)
-    assert len(told()) == 2
+    evaluate(hour_later + MINUTE)
+    assert len(sent_alerts()) == 2
 
 
 def test_a_rule_may_be_about_one_channel_and_type() -> None:
@@ -67,31 +67,31 @@ def test_a_rule_may_be_about_one_channel_and_type() -> None:
     fail(5, type="mfa_code")
     fail(5, channel=Channel.WHATSAPP)
     fail(1, channel=Channel.WHATSAPP, type="mfa_code")
-    assert look(NOW + MINUTE) == 0
+    assert evaluate(NOW + MINUTE) == 0
     fail(1, channel=Channel.WHATSAPP, type="mfa_code")
-    assert look(NOW + MINUTE) == 1
+    assert evaluate(NOW + MINUTE) == 1
     (incident,) = found()
     assert incident["broken_channel"] == "whatsapp"
-    assert look(NOW + 6 * MINUTE) == 0
+    assert evaluate(NOW + 6 * MINUTE) == 0
 
 
 def test_tests_and_our_own_alerts_raise_none() -> None:
     fail(20, is_test=True)
     fail(20, type="system_alert")
-    assert look(NOW + MINUTE) == 0
+    assert evaluate(NOW + MINUTE) == 0
 
 
 def test_a_rule_that_is_switched_off_raises_nothing() -> None:
     collection("alert_rules").update_many({}, {"$set": {"is_enabled": False}})
     fail(20)
-    assert look(NOW + MINUTE) == 0
+    assert evaluate(NOW + MINUTE) == 0
 
 
 def test_what_is_broken_is_not_what_tells_of_it(maria: StaffUser) -> None:
     factories.device("a-token", user_id="staff:maria")
     fail(11)
-    look(NOW + MINUTE)
-    (message,) = told()
+    evaluate(NOW + MINUTE)
+    (message,) = sent_alerts()
     assert sorted(message["channels"]) == ["in_app", "push"]
 
 
@@ -102,8 +102,8 @@ def test_whom_the_settings_name_is_told(maria: StaffUser, settings: Any) -> None
         | {"is_active": True, "created_at": NOW, "updated_at": NOW}
     )
     fail(11, channel=Channel.PUSH)
-    look(NOW + MINUTE)
-    channels = {one.get("user_id"): sorted(one["channels"]) for one in told()}
+    evaluate(NOW + MINUTE)
+    channels = {one.get("user_id"): sorted(one["channels"]) for one in sent_alerts()}
     assert channels == {None: ["email"], "ada": ["email", "in_app"]}
 
 
@@ -114,14 +114,14 @@ def test_staff_are_told_by_their_role_while_they_work_here() -> None:
         user.groups.add(group)
     StaffUser.objects.filter(username="ivo").update(is_active=False)
     fail(11, channel=Channel.PUSH)
-    look(NOW + MINUTE)
-    assert {one["user_id"] for one in told()} == {"staff:rui", "staff:ana"}
+    evaluate(NOW + MINUTE)
+    assert {one["user_id"] for one in sent_alerts()} == {"staff:rui", "staff:ana"}
 
 
 def test_nobody_to_tell_is_said_loudly() -> None:
     fail(11)
     with capture_logs() as logs:
-        look(NOW + MINUTE)
+        evaluate(NOW + MINUTE)
     assert "alert_has_no_recipients" in [log["event"] for log in logs]
     assert len(found()) == 1
 
@@ -131,7 +131,7 @@ def test_two_that_look_at_the_same_moment_open_one(maria: StaffUser) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: alerts.evaluate(now=NOW + MINUTE), range(4)))
     assert len(found()) == 1
-    assert len(told()) == 1
+    assert len(sent_alerts()) == 1
 
 
 def test_one_that_stopped_before_telling_is_made_good(
@@ -145,40 +145,40 @@ def test_one_that_stopped_before_telling_is_made_good(
 
         patch.setattr(incidents, "mark_notified", broken)
         with pytest.raises(ConnectionError):
-            look(NOW + MINUTE)
+            evaluate(NOW + MINUTE)
     fail(1, channel=Channel.PUSH)
-    look(NOW + 2 * MINUTE)
-    look(NOW + 3 * MINUTE)
-    assert len(found()) == len(told()) == 1
+    evaluate(NOW + 2 * MINUTE)
+    evaluate(NOW + 3 * MINUTE)
+    assert len(found()) == len(sent_alerts()) == 1
     assert found()[0]["told_open_at"] is not None
 
 
 def test_what_flickers_is_one_incident(maria: StaffUser) -> None:
     fail(11)
-    look(NOW + MINUTE)
+    evaluate(NOW + MINUTE)
     collection("notifications").update_many({}, {"$unset": {"failed_at": ""}})
-    look(NOW + MINUTE + timedelta(seconds=30))
+    evaluate(NOW + MINUTE + timedelta(seconds=30))
     assert found()[0]["is_open"]
     fail(11, at=NOW + 2 * MINUTE)
-    look(NOW + 2 * MINUTE)
+    evaluate(NOW + 2 * MINUTE)
     assert len(found()) == 1
 
 
 def test_a_second_time_is_a_second_incident(maria: StaffUser) -> None:
     collection("alert_rules").delete_many({"kind": {"$ne": AlertKind.FAILURES}})
     fail(11, channel=Channel.PUSH)
-    look(NOW + MINUTE)
-    look(NOW + timedelta(hours=2))
+    evaluate(NOW + MINUTE)
+    evaluate(NOW + timedelta(hours=2))
     later = NOW + timedelta(hours=3)
     fail(11, at=later, channel=Channel.PUSH)
-    look(later)
+    evaluate(later)
     assert [one["is_open"] for one in found()] == [False, True]
-    assert len(told()) == 3
+    assert len(sent_alerts()) == 3
 
 
 def test_who_takes_care_of_it_is_remembered_once() -> None:
     fail(11)
-    look(NOW + MINUTE)
+    evaluate(NOW + MINUTE)
     (incident,) = found()
     assert incidents.acknowledge(incident["_id"], by="maria", now=NOW)
     assert not incidents.acknowledge(incident["_id"], by="rui", now=NOW)
@@ -193,20 +193,20 @@ def test_an_open_circuit_raises_one_for_its_account() -> None:
     account = registry.sendgrid().account
     circuit_breaker.trip(account, now=NOW, retry_after=600, reason="The key is revoked.")
     circuit_breaker.trip("sandbox-fcm:1", now=NOW, retry_after=600)
-    look(NOW + MINUTE)
+    evaluate(NOW + MINUTE)
     (incident,) = found()
     assert (incident["kind"], incident["broken_channel"]) == (AlertKind.BREAKER_OPEN, "email")
     assert "The key is revoked." in incident["detail"]
     circuit_breaker.close(account)
-    look(NOW + 4 * MINUTE)
+    evaluate(NOW + 4 * MINUTE)
     assert kinds() == set()
 
 
 def test_work_that_nobody_takes_raises_one_after_five_minutes() -> None:
     factories.accepted()
-    look(NOW + 5 * MINUTE)
+    evaluate(NOW + 5 * MINUTE)
     assert kinds() == set()
-    look(NOW + 6 * MINUTE)
+    evaluate(NOW + 6 * MINUTE)
     assert kinds() == {AlertKind.WORK_OVERDUE}
 
 
@@ -221,14 +221,14 @@ def test_somebody_else_than_beat_notices_a_standstill(maria: StaffUser) -> None:
     fail(11)
     alerts.evaluate_stalled(now=NOW + 4 * MINUTE)
     assert kinds() == {AlertKind.SWEEP_OVERDUE}
-    assert len(told()) == 1
+    assert len(sent_alerts()) == 1
 
 
 def test_a_provider_that_stays_paused_raises_one() -> None:
     circuit_breaker.pause("sendgrid", by="rui", reason="", now=NOW)
-    look(NOW + 60 * MINUTE)
+    evaluate(NOW + 60 * MINUTE)
     assert kinds() == set()
-    look(NOW + 61 * MINUTE)
+    evaluate(NOW + 61 * MINUTE)
     assert kinds() == {AlertKind.PROVIDER_PAUSED}
     assert found()[0]["broken_channel"] == "email"
 
@@ -238,7 +238,7 @@ def test_a_callback_that_was_switched_off_raises_one_unless_an_operator_did_it()
         collection("callbacks").insert_one(
             {"host": "app.example.com", "disabled_at": NOW, "disabled_reason": reason}
         )
-    look(NOW + MINUTE)
+    evaluate(NOW + MINUTE)
     (incident,) = found()
     assert incident["kind"] == AlertKind.CALLBACK_DISABLED
     assert "app.example.com" in incident["detail"]

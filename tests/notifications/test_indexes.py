@@ -12,8 +12,8 @@ from django.db import connection
 
 from notifyproject.db.collections import database
 from notifyproject.db.indexes import MongoIndex
-from tests.support.docs_pages.indexes import as_page
-from tests.support.mongo.indexes import ASKED, Asked
+from tests.support.docs_pages.indexes import render
+from tests.support.mongo.indexes import ASKED, RequiredIndex
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -100,7 +100,7 @@ def test_every_model_has_its_migrations() -> None:
 
 
 @pytest.mark.parametrize("asked", ASKED, ids=lambda asked: f"{asked.collection}: {asked.purpose}")
-def test_every_index_that_was_asked_for_is_served(asked: Asked) -> None:
+def test_every_index_that_was_asked_for_is_served(asked: RequiredIndex) -> None:
     assert asked.served_by or asked.why, "served, or a reason why not"
     if asked.collection == "idempotency_keys" or not asked.served_by:
         return
@@ -118,7 +118,7 @@ def test_every_asked_for_field_that_is_not_served_as_asked_has_a_reason() -> Non
 
 
 def test_the_page_about_indexes_says_what_is_so() -> None:
-    assert PAGE.read_text() == as_page(existing)
+    assert PAGE.read_text() == render(existing)
 
 
 def test_every_index_of_ours_is_on_the_page() -> None:

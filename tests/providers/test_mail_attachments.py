@@ -33,7 +33,7 @@ from tests.support.waiting import LIMIT, ending
 pytestmark = pytest.mark.usefixtures("opened")
 
 
-Serve = Callable[[socket_server.Handler], AbstractContextManager[socket_server.Wire]]
+Serve = Callable[[socket_server.Handler], AbstractContextManager[socket_server.SocketServer]]
 
 
 HOSTS = frozenset({HOST})

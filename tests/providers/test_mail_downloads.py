@@ -15,7 +15,7 @@ from tests.support.fakes import socket_server
 from tests.support.fakes.file_server import HOST, Files, certificate, files_at, get, read_head
 from tests.support.waiting import ending, lag
 
-Serve = Callable[[socket_server.Handler], AbstractContextManager[socket_server.Wire]]
+Serve = Callable[[socket_server.Handler], AbstractContextManager[socket_server.SocketServer]]
 
 
 SHORT = 0.4

@@ -11,7 +11,7 @@ from recipients.addresses import normalize_phone
 from recipients.models import Conversation
 from recipients.service_windows import MARGIN, RETENTION, WINDOW, open_windows, record_inbound
 from tests.support.factories.notifications import NOON
-from tests.support.fakes.mongo_failpoints import CUT, LOST_ANSWER, Trouble, failing
+from tests.support.fakes.mongo_failpoints import CUT, LOST_ANSWER, Trouble, fail_commands
 from tests.support.mongo.query_plans import plans
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -203,7 +203,7 @@ def test_of_many_at_once_the_last_message_counts() -> None:
     ("command", "trouble"), [("update", CUT), ("insert", CUT), ("insert", LOST_ANSWER)]
 )
 def test_what_is_not_noted_is_said_and_may_be_repeated(command: str, trouble: Trouble) -> None:
-    with failing(command, "conversations", trouble, times=2), pytest.raises(PyMongoError):
+    with fail_commands(command, "conversations", trouble, times=2), pytest.raises(PyMongoError):
         wrote(ADA)
     wrote(ADA)
     assert last_of() == NOON

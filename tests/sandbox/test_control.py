@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.support.clients.sandbox import Box, Receiver, mail
-from tests.support.providers.sandbox_fcm import Pushes
-from tests.support.providers.sandbox_whatsapp import Chats
+from tests.support.providers.sandbox_fcm import FCMClient
+from tests.support.providers.sandbox_whatsapp import WhatsAppClient
 from tests.support.waiting import until
 
 
@@ -66,8 +66,8 @@ def test_requests_can_be_filtered_by_provider_and_channel(
     box: Box, query: str, ids: list[int]
 ) -> None:
     box.send(mail())
-    Pushes(box=box).send()
-    Chats(box=box).send()
+    FCMClient(box=box).send()
+    WhatsAppClient(box=box).send()
     assert [one["id"] for one in box.requests(query)] == ids
 
 
@@ -138,18 +138,18 @@ def test_a_script_for_a_provider_comes_before_one_for_everybody(box: Box) -> Non
     box.control("PUT", "/behaviours/sendgrid:*", {"outcome": "error"})
     box.control("PUT", "/behaviours/ada@example.com", {"outcome": "invalid"})
     statuses = [box.send(mail(f"{name}@example.com")).status for name in ("ada", "bob")]
-    assert (statuses, Pushes(box=box).send().status) == ([400, 500], 503)
+    assert (statuses, FCMClient(box=box).send().status) == ([400, 500], 503)
 
 
 def test_a_script_that_means_nothing_to_a_provider_is_not_used_up_there(box: Box) -> None:
     box.control("PUT", "/behaviours/*", {"outcome": "unregistered", "times": 1})
     assert box.send(mail()).status == 202
-    assert [Pushes(box=box).send().status for _ in range(2)] == [404, 200]
+    assert [FCMClient(box=box).send().status for _ in range(2)] == [404, 200]
 
 
 def test_connections_are_counted_in_all_and_by_provider(box: Box) -> None:
     box.send(mail())
-    Chats(box=box).send()
+    WhatsAppClient(box=box).send()
     counters = box.control("GET", "/counters")
     assert (counters["connections"], counters["requests"]) == (1, 2)
     one = {"requests": 1, "connections": 1, "accepted": 1}

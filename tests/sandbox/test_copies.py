@@ -10,8 +10,8 @@ from sandbox import copies
 from sandbox.config import Config
 from sandbox.server import run_in_thread
 from tests.support.clients.sandbox import QUICK, Box, mail
-from tests.support.providers.sandbox_fcm import Pushes, push
-from tests.support.providers.sandbox_whatsapp import ADA, Chats, text
+from tests.support.providers.sandbox_fcm import FCMClient, push
+from tests.support.providers.sandbox_whatsapp import ADA, WhatsAppClient, text
 from tests.support.waiting import until
 
 
@@ -36,7 +36,7 @@ def test_a_mail_is_counted_for_each_recipient_by_its_own_reference(box: Box) -> 
 
 
 def test_a_push_is_counted_by_every_reference_it_has(box: Box) -> None:
-    pushes = Pushes(box=box)
+    pushes = FCMClient(box=box)
     access = pushes.sign_in()
     for attempt in ("a-1", "a-2"):
         message = push(
@@ -55,7 +55,7 @@ def test_a_push_is_counted_by_every_reference_it_has(box: Box) -> None:
 
 
 def test_the_same_reference_for_another_device_is_no_duplicate(box: Box) -> None:
-    pushes = Pushes(box=box)
+    pushes = FCMClient(box=box)
     for token in ("device-1", "device-2"):
         pushes.send(token)
     assert counted(box, "?at_least=2") == []
@@ -63,7 +63,7 @@ def test_the_same_reference_for_another_device_is_no_duplicate(box: Box) -> None
 
 
 def test_a_whatsapp_message_is_counted_by_what_was_sent_along(box: Box) -> None:
-    chats = Chats(box=box)
+    chats = WhatsAppClient(box=box)
     for reference in ("ref-1", "ref-1", "ref-2"):
         chats.post(text(reference=reference))
     assert counted(box, "?channel=whatsapp&at_least=2") == [("whatsapp", "ref-1", ADA, [1, 2])]
@@ -101,7 +101,7 @@ def test_copies_can_be_narrowed(box: Box, query: str, count: int) -> None:
     box.send(mail())
     box.send(mail())
     box.send(mail("bob@example.com", reference="ref-2"))
-    Pushes(box=box).send()
+    FCMClient(box=box).send()
     assert len(counted(box, query)) == count
 
 

@@ -14,13 +14,13 @@ from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError
 
 from sandbox import exchange
 from tests.support.clients.sandbox import QUICK, Box
-from tests.support.providers.sandbox_fcm import Pushes, details, error, push, violations
+from tests.support.providers.sandbox_fcm import FCMClient, details, error, push, violations
 from tests.support.waiting import LIMIT, ending, until
 
 
 @pytest.fixture
-def pushes(box: Box) -> Pushes:
-    return Pushes(box=box)
+def pushes(box: Box) -> FCMClient:
+    return FCMClient(box=box)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def pushes(box: Box) -> Pushes:
     ],
 )
 def test_a_refusal_has_its_status_and_fcms_own_code(
-    pushes: Pushes, token: str, code: int, status: str, fcm_code: str
+    pushes: FCMClient, token: str, code: int, status: str, fcm_code: str
 ) -> None:
     answer = pushes.send(token)
     assert (answer.status, error(answer)["status"]) == (code, status)
@@ -52,13 +52,13 @@ def test_a_refusal_has_its_status_and_fcms_own_code(
     assert recorded["references"] == ["ref-1"]
 
 
-def test_an_ordinary_token_only_begins_like_a_magic_one(pushes: Pushes) -> None:
+def test_an_ordinary_token_only_begins_like_a_magic_one(pushes: FCMClient) -> None:
     assert {pushes.send(token).status for token in ("unregistered1", "errors-1", "a-error")} == {
         200
     }
 
 
-def test_a_bad_token_and_a_bad_field_are_told_apart(pushes: Pushes) -> None:
+def test_a_bad_token_and_a_bad_field_are_told_apart(pushes: FCMClient) -> None:
     assert violations(pushes.send("invalid-1")) == ["message.token"]
     assert violations(pushes.send("bad-field-1")) == ["message.android.ttl"]
 
@@ -71,7 +71,7 @@ def test_a_bad_token_and_a_bad_field_are_told_apart(pushes: Pushes) -> None:
     ],
 )
 def test_what_is_wrong_with_us_says_nothing_of_the_device(
-    pushes: Pushes, token: str, code: int, status: str, reason: str
+    pushes: FCMClient, token: str, code: int, status: str, reason: str
 ) -> None:
     answer = pushes.send(token)
     assert (answer.status, error(answer)["status"]) == (code, status)
@@ -79,13 +79,13 @@ def test_what_is_wrong_with_us_says_nothing_of_the_device(
     assert details(answer)["ErrorInfo"]["reason"] == reason
 
 
-def test_a_project_that_is_not_found_has_no_details(pushes: Pushes) -> None:
+def test_a_project_that_is_not_found_has_no_details(pushes: FCMClient) -> None:
     answer = pushes.send("wrong-project-1")
     assert (answer.status, details(answer)) == (404, {})
     assert error(answer)["message"] == error(pushes.send("unregistered-1"))["message"]
 
 
-def test_an_expired_access_token_stays_so_and_a_new_one_helps(pushes: Pushes) -> None:
+def test_an_expired_access_token_stays_so_and_a_new_one_helps(pushes: FCMClient) -> None:
     old = pushes.sign_in()
     answer = pushes.post({"message": push("expired-token-1")}, access=old)
     assert details(answer)["ErrorInfo"]["reason"] == "ACCESS_TOKEN_EXPIRED"
@@ -101,7 +101,9 @@ class Later(datetime):
         return datetime.now(tz) + timedelta(seconds=QUICK.short_lived)
 
 
-def test_a_short_lived_access_token_ends(pushes: Pushes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_short_lived_access_token_ends(
+    pushes: FCMClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     email = pushes.account["client_email"]
     pushes.box.control("PUT", f"/behaviours/{email}", {"outcome": "short-lived"})
     token = pushes.sign_in()
@@ -110,7 +112,7 @@ def test_a_short_lived_access_token_ends(pushes: Pushes, monkeypatch: pytest.Mon
     assert pushes.post({"message": push()}, access=token).status == 401
 
 
-def test_a_rate_limit_says_how_long_in_seconds_as_a_date_or_not_at_all(pushes: Pushes) -> None:
+def test_a_rate_limit_says_how_long_in_seconds_as_a_date_or_not_at_all(pushes: FCMClient) -> None:
     assert pushes.send("ratelimit-1").headers["Retry-After"] == str(QUICK.rate_limit)
     before = int(time.time())
     date = parsedate_to_datetime(pushes.send("ratelimit-date-1").headers["Retry-After"])
@@ -127,16 +129,16 @@ def test_a_rate_limit_says_how_long_in_seconds_as_a_date_or_not_at_all(pushes: P
         ("server-error-1", [500, 500, 500]),
     ],
 )
-def test_some_tokens_recover(pushes: Pushes, token: str, statuses: list[int]) -> None:
+def test_some_tokens_recover(pushes: FCMClient, token: str, statuses: list[int]) -> None:
     assert [pushes.send(token).status for _ in statuses] == statuses
 
 
-def test_a_script_makes_any_token_recover_after_any_number(pushes: Pushes) -> None:
+def test_a_script_makes_any_token_recover_after_any_number(pushes: FCMClient) -> None:
     pushes.box.control("PUT", "/behaviours/Device-1", {"outcome": "unavailable", "times": 4})
     assert [pushes.send().status for _ in range(6)] == [503, 503, 503, 503, 200, 200]
 
 
-def test_a_broken_token_can_be_fixed(pushes: Pushes) -> None:
+def test_a_broken_token_can_be_fixed(pushes: FCMClient) -> None:
     assert pushes.send("server-error-1").status == 500
     pushes.box.control("PUT", "/behaviours/server-error-1", {"outcome": "delivered"})
     assert pushes.send("server-error-1").status == 200
@@ -144,7 +146,7 @@ def test_a_broken_token_can_be_fixed(pushes: Pushes) -> None:
     assert pushes.send("server-error-1").status == 500
 
 
-def test_a_topic_is_magic_too(pushes: Pushes) -> None:
+def test_a_topic_is_magic_too(pushes: FCMClient) -> None:
     message = {"topic": "unavailable-news", "notification": {"title": "T"}}
     assert pushes.post({"message": message}).status == 503
     assert pushes.box.requests()[0]["recipients"] == ["/topics/unavailable-news"]
@@ -159,7 +161,7 @@ def test_a_topic_is_magic_too(pushes: Pushes) -> None:
     ],
 )
 def test_an_acceptance_may_be_odd(
-    pushes: Pushes, token: str, body: bytes | None, headers: Mapping[str, str]
+    pushes: FCMClient, token: str, body: bytes | None, headers: Mapping[str, str]
 ) -> None:
     answer = pushes.send(token)
     assert answer.status == 200
@@ -178,7 +180,7 @@ def test_an_acceptance_may_be_odd(
     ],
 )
 def test_an_answer_can_be_spoiled(
-    pushes: Pushes, token: str, failure: type[HTTPError], status: int | str, accepted: bool
+    pushes: FCMClient, token: str, failure: type[HTTPError], status: int | str, accepted: bool
 ) -> None:
     access = pushes.sign_in()
     timeout = 0.3 if status == "stalled" else LIMIT
@@ -188,14 +190,14 @@ def test_an_answer_can_be_spoiled(
     assert (recorded["status"], recorded["accepted"]) == (status, accepted)
 
 
-def test_an_answer_can_be_slow_or_drip(pushes: Pushes) -> None:
+def test_an_answer_can_be_slow_or_drip(pushes: FCMClient) -> None:
     access = pushes.sign_in()
     for token, least in (("slow-1", QUICK.slow), ("dripping-1", 100 * QUICK.drip)):
         with ending(after=least):
             assert pushes.post({"message": push(token)}, access=access).status == 200
 
 
-def test_a_proxy_may_answer_in_fcms_place(pushes: Pushes) -> None:
+def test_a_proxy_may_answer_in_fcms_place(pushes: FCMClient) -> None:
     answer = pushes.send("bad-gateway-1")
     assert (answer.status, answer.data.startswith(b"<html>")) == (502, True)
     answer = pushes.send("redirect-1")
@@ -203,13 +205,13 @@ def test_a_proxy_may_answer_in_fcms_place(pushes: Pushes) -> None:
     assert answer.headers["Location"].startswith("http://elsewhere.invalid/v1/projects/")
 
 
-def test_fcm_reports_nothing(pushes: Pushes) -> None:
+def test_fcm_reports_nothing(pushes: FCMClient) -> None:
     pushes.send()
     answer = pushes.box.refused("POST", "/events", {"reference": "ref-1", "kind": "delivered"})
     assert (answer.status, "There are: none" in answer.json()["detail"]) == (400, True)
 
 
-def test_sixty_four_cold_threads_are_counted_one_by_one(pushes: Pushes) -> None:
+def test_sixty_four_cold_threads_are_counted_one_by_one(pushes: FCMClient) -> None:
     access = pushes.sign_in()
     with ThreadPoolExecutor(64) as pool:
         bodies = [{"message": push(f"device-{n}", reference=f"ref-{n}")} for n in range(64)]
@@ -221,7 +223,7 @@ def test_sixty_four_cold_threads_are_counted_one_by_one(pushes: Pushes) -> None:
 
 
 @pytest.fixture
-def library(pushes: Pushes) -> Any:
+def library(pushes: FCMClient) -> Any:
     """Give a test pyfcm, as it is, with the sandbox in Google's place."""
     path = str(pushes.box.sandbox.service_account)
     client = FCMNotification(service_account_file=path, project_id=pushes.account["project_id"])

@@ -7,17 +7,17 @@ import pytest
 from sandbox import google_account
 from sandbox.log import REQUESTS_FILE, read_records
 from tests.support.clients.sandbox import Box
-from tests.support.providers.sandbox_fcm import Pushes, details, error, push, violations
+from tests.support.providers.sandbox_fcm import FCMClient, details, error, push, violations
 
 LIMIT = 4 * 1024 * 1024
 
 
 @pytest.fixture
-def pushes(shared_box: Box) -> Pushes:
-    return Pushes(box=shared_box)
+def pushes(shared_box: Box) -> FCMClient:
+    return FCMClient(box=shared_box)
 
 
-def test_a_push_is_accepted_and_named(pushes: Pushes) -> None:
+def test_a_push_is_accepted_and_named(pushes: FCMClient) -> None:
     answer = pushes.send()
     assert answer.status == 200
     assert answer.headers["Content-Type"] == "application/json; charset=UTF-8"
@@ -26,7 +26,7 @@ def test_a_push_is_accepted_and_named(pushes: Pushes) -> None:
     assert pushes.box.requests()[0]["message_id"] == name
 
 
-def test_every_request_is_recorded(pushes: Pushes) -> None:
+def test_every_request_is_recorded(pushes: FCMClient) -> None:
     body = {"message": push("device-1", reference="ref-7")}
     pushes.post(body)
     record = list(read_records(pushes.box.sandbox.data / REQUESTS_FILE))[-1]
@@ -36,7 +36,7 @@ def test_every_request_is_recorded(pushes: Pushes) -> None:
     assert (record.title, record.is_message) == ("Your order has shipped", True)
 
 
-def test_a_request_needs_an_access_token(pushes: Pushes) -> None:
+def test_a_request_needs_an_access_token(pushes: FCMClient) -> None:
     url = f"{pushes.box.sandbox.url}/v1/projects/x/messages:send"
     answer = pushes.box.http.request("POST", url, json={"message": push()})
     assert (answer.status, error(answer)["status"]) == (401, "UNAUTHENTICATED")
@@ -45,20 +45,20 @@ def test_a_request_needs_an_access_token(pushes: Pushes) -> None:
 
 
 @pytest.mark.parametrize("token", ["other", "ya29.", "ya29.made.up", "ya29.é"])
-def test_an_unknown_access_token_is_refused(pushes: Pushes, token: str) -> None:
+def test_an_unknown_access_token_is_refused(pushes: FCMClient, token: str) -> None:
     answer = pushes.post({"message": push()}, Authorization=f"Bearer {token}".encode())
     assert answer.status == 401
     assert details(answer)["ErrorInfo"]["reason"] == "ACCESS_TOKEN_TYPE_UNSUPPORTED"
 
 
-def test_a_token_for_another_api_is_refused(pushes: Pushes) -> None:
+def test_a_token_for_another_api_is_refused(pushes: FCMClient) -> None:
     token = pushes.sign_in(scope="https://www.googleapis.com/auth/userinfo.email")
     answer = pushes.post({"message": push()}, access=token)
     assert (answer.status, error(answer)["status"]) == (403, "PERMISSION_DENIED")
     assert details(answer)["ErrorInfo"]["reason"] == "ACCESS_TOKEN_SCOPE_INSUFFICIENT"
 
 
-def test_another_project_is_not_found_and_the_device_not_blamed(pushes: Pushes) -> None:
+def test_another_project_is_not_found_and_the_device_not_blamed(pushes: FCMClient) -> None:
     answer = pushes.post({"message": push()}, project="another")
     assert (answer.status, error(answer)["status"], details(answer)) == (404, "NOT_FOUND", {})
 
@@ -71,27 +71,27 @@ def test_another_project_is_not_found_and_the_device_not_blamed(pushes: Pushes) 
         ("POST", "/v1/projects"),
     ],
 )
-def test_another_path_is_answered_by_a_page(pushes: Pushes, method: str, path: str) -> None:
+def test_another_path_is_answered_by_a_page(pushes: FCMClient, method: str, path: str) -> None:
     answer = pushes.box.http.request(method, pushes.box.sandbox.url + path)
     assert (answer.status, b"Error 404 (Not Found)!!1" in answer.data) == (404, True)
     assert answer.headers["Content-Type"].startswith("text/html")
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"{'a': 1}", b'"\xff"', b"[" * 100_000, b"{} {}"])
-def test_what_is_not_json_is_refused(pushes: Pushes, raw: bytes) -> None:
+def test_what_is_not_json_is_refused(pushes: FCMClient, raw: bytes) -> None:
     answer = pushes.post(raw)
     assert (answer.status, error(answer)["status"]) == (400, "INVALID_ARGUMENT")
     assert error(answer)["message"].startswith("Invalid JSON payload received.")
     assert "FcmError" not in details(answer)
 
 
-def test_a_form_is_refused(pushes: Pushes) -> None:
+def test_a_form_is_refused(pushes: FCMClient) -> None:
     kind = "application/x-www-form-urlencoded"
     answer = pushes.post(b"token=x", **{"Content-Type": kind})
     assert "Cannot bind query parameter" in error(answer)["message"]
 
 
-def test_a_body_over_four_megabytes_is_refused(pushes: Pushes) -> None:
+def test_a_body_over_four_megabytes_is_refused(pushes: FCMClient) -> None:
     answer = pushes.post(b"x" * (LIMIT + 1))
     message = error(answer)["message"]
     assert message == f"Request payload size exceeds the limit: {LIMIT} bytes."
@@ -137,7 +137,7 @@ def test_a_body_over_four_megabytes_is_refused(pushes: Pushes) -> None:
     ],
 )
 def test_a_wrong_shape_is_named_by_google_itself(
-    pushes: Pushes, changes: dict[str, Any], field: str, words: str
+    pushes: FCMClient, changes: dict[str, Any], field: str, words: str
 ) -> None:
     answer = pushes.post({"message": push(**changes)})
     assert (answer.status, error(answer)["status"]) == (400, "INVALID_ARGUMENT")
@@ -146,14 +146,14 @@ def test_a_wrong_shape_is_named_by_google_itself(
     assert set(details(answer)) == {"BadRequest"}
 
 
-def test_all_that_is_misshapen_is_said_at_once(pushes: Pushes) -> None:
+def test_all_that_is_misshapen_is_said_at_once(pushes: FCMClient) -> None:
     answer = pushes.post({"message": push(x=1, data={"n": 5}), "extra": 1})
     assert violations(answer) == ["message.data[0].value", "message", ""]
     assert len(error(answer)["message"].split("\n")) == 3
 
 
 @pytest.mark.parametrize("body", [[], "text", 5, None])
-def test_json_that_is_no_object_is_refused(pushes: Pushes, body: Any) -> None:
+def test_json_that_is_no_object_is_refused(pushes: FCMClient, body: Any) -> None:
     assert "Root element must be a message." in error(pushes.post(body))["message"]
 
 
@@ -192,7 +192,7 @@ def test_json_that_is_no_object_is_refused(pushes: Pushes, body: Any) -> None:
     ],
 )
 def test_a_faulty_message_is_refused_by_fcm(
-    pushes: Pushes, changes: dict[str, Any], field: str
+    pushes: FCMClient, changes: dict[str, Any], field: str
 ) -> None:
     answer = pushes.post({"message": push(**changes)})
     assert (answer.status, violations(answer)) == (400, [field])
@@ -236,12 +236,12 @@ def test_a_faulty_message_is_refused_by_fcm(
         {"webpush": {"notification": {"actions": [1]}, "fcm_options": {"link": "https://a.b"}}},
     ],
 )
-def test_unusual_messages_are_accepted(pushes: Pushes, changes: dict[str, Any]) -> None:
+def test_unusual_messages_are_accepted(pushes: FCMClient, changes: dict[str, Any]) -> None:
     answer = pushes.post({"message": push(**changes)})
     assert answer.status == 200, answer.data
 
 
-def test_validate_only_checks_and_sends_nothing(pushes: Pushes) -> None:
+def test_validate_only_checks_and_sends_nothing(pushes: FCMClient) -> None:
     answer = pushes.post({"message": push(), "validate_only": True})
     assert answer.json()["name"].endswith("/messages/fake_message_id")
     [recorded, *_] = pushes.box.requests()

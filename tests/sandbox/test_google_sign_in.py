@@ -18,7 +18,7 @@ from sandbox.keys import UnreadableKeyError
 from sandbox.log import REQUESTS_FILE
 from sandbox.server import run_in_thread
 from tests.support.clients.sandbox import QUICK, Box
-from tests.support.providers.sandbox_fcm import GRANT, SCOPE, Pushes, encoded, push
+from tests.support.providers.sandbox_fcm import GRANT, SCOPE, FCMClient, encoded, push
 
 EMAIL = google_account.SERVICE_ACCOUNT_EMAIL
 SHORT = "Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe."
@@ -26,8 +26,8 @@ NO_SCOPE = "Invalid OAuth scope or ID token audience provided."
 
 
 @pytest.fixture
-def pushes(box: Box) -> Pushes:
-    return Pushes(box=box)
+def pushes(box: Box) -> FCMClient:
+    return FCMClient(box=box)
 
 
 def test_googles_own_library_signs_in_with_the_service_account(box: Box) -> None:
@@ -37,10 +37,10 @@ def test_googles_own_library_signs_in_with_the_service_account(box: Box) -> None
     credentials.refresh(Request(box.http))
     assert credentials.token.startswith("ya29.")
     assert credentials.project_id == google_account.FCM_PROJECT_ID
-    assert Pushes(box=box).post({"message": push()}, access=credentials.token).status == 200
+    assert FCMClient(box=box).post({"message": push()}, access=credentials.token).status == 200
 
 
-def test_a_good_assertion_gets_a_token_for_an_hour(pushes: Pushes) -> None:
+def test_a_good_assertion_gets_a_token_for_an_hour(pushes: FCMClient) -> None:
     answer = pushes.ask(grant_type=GRANT, assertion=pushes.assertion())
     body = answer.json()
     assert answer.status == 200
@@ -48,11 +48,11 @@ def test_a_good_assertion_gets_a_token_for_an_hour(pushes: Pushes) -> None:
     assert answer.headers["Content-Type"] == "application/json; charset=UTF-8"
 
 
-def test_every_token_is_another(pushes: Pushes) -> None:
+def test_every_token_is_another(pushes: FCMClient) -> None:
     assert pushes.sign_in() != pushes.sign_in()
 
 
-def test_the_parameters_may_be_json(pushes: Pushes) -> None:
+def test_the_parameters_may_be_json(pushes: FCMClient) -> None:
     asked = {"grant_type": GRANT, "assertion": pushes.assertion()}
     answer = pushes.box.http.request("POST", pushes.account["token_uri"], json=asked)
     assert answer.status == 200
@@ -82,7 +82,7 @@ def test_the_parameters_may_be_json(pushes: Pushes) -> None:
     ],
 )
 def test_a_faulty_assertion_is_refused_as_google_does_it(
-    pushes: Pushes, changes: dict[str, Any], status: int, error: str, words: str
+    pushes: FCMClient, changes: dict[str, Any], status: int, error: str, words: str
 ) -> None:
     answer = pushes.ask(grant_type=GRANT, assertion=pushes.assertion(**changes))
     assert (answer.status, answer.json()["error"]) == (status, error)
@@ -92,7 +92,7 @@ def test_a_faulty_assertion_is_refused_as_google_does_it(
     assert recorded["reason"].startswith(f"{error}: ")
 
 
-def test_a_signature_by_another_key_is_refused(pushes: Pushes) -> None:
+def test_a_signature_by_another_key_is_refused(pushes: FCMClient) -> None:
     other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     answer = pushes.ask(grant_type=GRANT, assertion=pushes.assertion(key=other))
     assert answer.json() == {
@@ -101,7 +101,7 @@ def test_a_signature_by_another_key_is_refused(pushes: Pushes) -> None:
     }
 
 
-def test_a_changed_claim_does_not_fit_the_signature(pushes: Pushes) -> None:
+def test_a_changed_claim_does_not_fit_the_signature(pushes: FCMClient) -> None:
     head, _, signature = pushes.assertion().split(".")
     now = int(time.time())
     claims = {"iss": EMAIL, "aud": pushes.account["token_uri"], "iat": now, "exp": now + 60}
@@ -113,7 +113,7 @@ def test_a_changed_claim_does_not_fit_the_signature(pushes: Pushes) -> None:
     "assertion",
     ["x", "a.b", "a.b.c", "..", "e30.W10.x", "é.é.é", "e30.e30.e30.e30", "e30.bnVsbA.x"],
 )
-def test_what_is_no_jwt_is_refused(pushes: Pushes, assertion: str) -> None:
+def test_what_is_no_jwt_is_refused(pushes: FCMClient, assertion: str) -> None:
     answer = pushes.ask(grant_type=GRANT, assertion=assertion)
     assert (answer.status, answer.json()["error"]) == (400, "invalid_grant")
 
@@ -127,13 +127,13 @@ def test_what_is_no_jwt_is_refused(pushes: Pushes, assertion: str) -> None:
     ],
 )
 def test_a_request_for_something_else_is_refused(
-    pushes: Pushes, fields: dict[str, str], error: str, words: str
+    pushes: FCMClient, fields: dict[str, str], error: str, words: str
 ) -> None:
     body = pushes.ask(**fields).json()
     assert body == {"error": error, "error_description": words}
 
 
-def test_a_token_cannot_be_got_by_get(pushes: Pushes) -> None:
+def test_a_token_cannot_be_got_by_get(pushes: FCMClient) -> None:
     assert pushes.box.get("/token").status == 404
 
 
@@ -147,7 +147,7 @@ def test_a_token_cannot_be_got_by_get(pushes: Pushes) -> None:
     ],
 )
 def test_the_endpoint_can_be_told_to_fail(
-    pushes: Pushes, outcome: str, status: int, error: str
+    pushes: FCMClient, outcome: str, status: int, error: str
 ) -> None:
     pushes.box.control("PUT", f"/behaviours/{EMAIL}", {"outcome": outcome, "times": 1})
     answer = pushes.ask(grant_type=GRANT, assertion=pushes.assertion())
@@ -164,21 +164,21 @@ def test_googles_own_library_says_what_was_refused(box: Box) -> None:
         credentials.refresh(Request(box.http))
 
 
-def test_a_token_can_be_short_lived_or_missing(pushes: Pushes) -> None:
+def test_a_token_can_be_short_lived_or_missing(pushes: FCMClient) -> None:
     for outcome, lifetime in (("short-lived", QUICK.short_lived), ("no-token", None)):
         pushes.box.control("PUT", f"/behaviours/{EMAIL}", {"outcome": outcome})
         answer = pushes.ask(grant_type=GRANT, assertion=pushes.assertion())
         assert answer.json().get("expires_in") == lifetime
 
 
-def test_a_script_for_all_messages_is_not_for_signing_in(pushes: Pushes) -> None:
+def test_a_script_for_all_messages_is_not_for_signing_in(pushes: FCMClient) -> None:
     pushes.box.control("PUT", "/behaviours/*", {"outcome": "server-error"})
     assert pushes.sign_in()
     pushes.box.control("PUT", "/behaviours/google-oauth:*", {"outcome": "server-error"})
     assert pushes.ask(grant_type=GRANT, assertion=pushes.assertion()).status == 500
 
 
-def test_tokens_are_counted_and_neither_they_nor_assertions_are_recorded(pushes: Pushes) -> None:
+def test_tokens_are_counted_and_neither_they_nor_assertions_are_recorded(pushes: FCMClient) -> None:
     assertion = pushes.assertion()
     token = pushes.ask(grant_type=GRANT, assertion=assertion).json()["access_token"]
     pushes.post({"message": push()}, access=token)
@@ -198,10 +198,10 @@ def test_the_account_outlives_the_sandbox_and_its_tokens_too(
     data: Path, http: urllib3.PoolManager
 ) -> None:
     with run_in_thread(Config(data=data, timings=QUICK)) as sandbox:
-        pushes = Pushes(box=Box(sandbox=sandbox, http=http))
+        pushes = FCMClient(box=Box(sandbox=sandbox, http=http))
         first, token = pushes.account, pushes.sign_in()
     with run_in_thread(Config(data=data, timings=QUICK)) as sandbox:
-        pushes = Pushes(box=Box(sandbox=sandbox, http=http))
+        pushes = FCMClient(box=Box(sandbox=sandbox, http=http))
         assert pushes.account == {**first, "token_uri": f"{sandbox.url}/token"}
         assert pushes.post({"message": push()}, access=token).status == 200
 

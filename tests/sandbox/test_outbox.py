@@ -10,10 +10,10 @@ from domain.states import Category
 from providers.contract import Message, SendRequest
 from sandbox.outbox import STATIC
 from tests.support.clients.sandbox import Box, Receiver, mail
-from tests.support.providers.sandbox_fcm import GRANT, Pushes, push
+from tests.support.providers.sandbox_fcm import GRANT, FCMClient, push
 from tests.support.providers.sandbox_whatsapp import (
     ADA,
-    Chats,
+    WhatsAppClient,
     buttons,
     message,
     template,
@@ -233,13 +233,13 @@ def test_the_style_and_the_script_need_nothing_from_elsewhere(
 @pytest.fixture
 def filled(box: Box) -> Box:
     """Give a test an outbox with an accepted and a refused message of each channel."""
-    access = Pushes(box=box).sign_in()
+    access = FCMClient(box=box).sign_in()
     for address in ("ada@example.com", "invalid@example.com"):
         box.send(mail(address))
     for token in ("device-1", "unregistered-1"):
-        Pushes(box=box).post({"message": push(token)}, access=access)
+        FCMClient(box=box).post({"message": push(token)}, access=access)
     for number in (ADA, "+447700900026"):
-        Chats(box=box).post(text(number))
+        WhatsAppClient(box=box).post(text(number))
     return box
 
 
@@ -274,7 +274,7 @@ def test_every_row_says_its_channel(filled: Box) -> None:
 
 
 def test_a_push_is_shown_as_a_device_shows_it(box: Box) -> None:
-    Pushes(box=box).send(
+    FCMClient(box=box).send(
         android={"notification": {"image": "https://example.com/a.png"}, "ttl": "60s"},
         data={"reference": "ref-1", "deep_link": "https://example.com/orders/1001"},
     )
@@ -306,12 +306,12 @@ def test_a_push_is_shown_as_a_device_shows_it(box: Box) -> None:
 def test_a_push_without_a_notification_shows_what_it_has(
     box: Box, changes: dict[str, object], words: str
 ) -> None:
-    Pushes(box=box).send(notification=None, **changes)
+    FCMClient(box=box).send(notification=None, **changes)
     assert words in page(box, "/messages/2")
 
 
 def test_a_whatsapp_message_is_shown_as_a_phone_shows_it(box: Box) -> None:
-    chats = Chats(box=box)
+    chats = WhatsAppClient(box=box)
     chats.add_template()
     chats.post(template())
     chats.post(message("interactive", buttons("Yes", "No")))
@@ -331,7 +331,7 @@ def test_a_whatsapp_message_is_shown_as_a_phone_shows_it(box: Box) -> None:
 
 
 def test_a_template_that_was_deleted_says_so(box: Box) -> None:
-    chats = Chats(box=box)
+    chats = WhatsAppClient(box=box)
     chats.add_template()
     chats.post(template())
     chats.graph(
@@ -341,25 +341,25 @@ def test_a_template_that_was_deleted_says_so(box: Box) -> None:
 
 
 def test_reports_are_chips_and_events(chat_box: Box, meta_receiver: Receiver) -> None:
-    Chats(box=chat_box).send("+447700900002")
+    WhatsAppClient(box=chat_box).send("+447700900002")
     wait_for(meta_receiver, "sent", "delivered", "read")
     assert labels(page(chat_box, "/")) == ["sent", "delivered", "read"]
     assert "biz_opaque_callback_data" in page(chat_box, "/messages/1")
 
 
 def test_signing_in_is_listed_only_when_it_fails(box: Box) -> None:
-    pushes = Pushes(box=box)
+    pushes = FCMClient(box=box)
     pushes.sign_in()
     pushes.ask(grant_type=GRANT, assertion=pushes.assertion(iss="other@example.com"))
     html = page(box, "/")
     assert listed(html) == [2]
     assert "Invalid grant: account not found" in html
-    Chats(box=box).add_template()
+    WhatsAppClient(box=box).add_template()
     assert listed(page(box, "/")) == [2]
 
 
 def test_a_message_that_was_only_checked_is_not_a_refusal(box: Box) -> None:
-    Pushes(box=box).post({"message": push(), "validate_only": True})
+    FCMClient(box=box).post({"message": push(), "validate_only": True})
     html = page(box, "/")
     assert (labels(html), "row refused" in html) == (["only-checked"], False)
 
@@ -374,7 +374,7 @@ def test_a_message_that_was_accepted_twice_says_so(box: Box) -> None:
 
 
 def test_a_recipient_that_fails_on_purpose_can_be_fixed_and_broken_again(box: Box) -> None:
-    chats = Chats(box=box)
+    chats = WhatsAppClient(box=box)
     number = "+447700900500"
     assert chats.send(number).status == 500
     path = "/messages/1/let-through"
@@ -410,7 +410,7 @@ def test_a_page_of_another_site_fixes_nothing(box: Box) -> None:
 
 
 def test_hostile_pushes_and_chats_are_escaped_everywhere(box: Box) -> None:
-    chats, pushes = Chats(box=box), Pushes(box=box)
+    chats, pushes = WhatsAppClient(box=box), FCMClient(box=box)
     access = pushes.sign_in()
     said = {"title": HOSTILE, "body": HOSTILE, "image": HOSTILE}
     hostile = push(notification=said, data={"deep_link": HOSTILE, HOSTILE: HOSTILE})

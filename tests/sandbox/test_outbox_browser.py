@@ -7,8 +7,8 @@ from playwright.sync_api import Page, expect, sync_playwright
 
 from notifyproject.stack import libraries, prerequisites
 from tests.support.clients.sandbox import Box, Receiver, mail
-from tests.support.providers.sandbox_fcm import Pushes
-from tests.support.providers.sandbox_whatsapp import Chats, buttons, message, text
+from tests.support.providers.sandbox_fcm import FCMClient
+from tests.support.providers.sandbox_whatsapp import WhatsAppClient, buttons, message, text
 from tests.support.waiting import LIMIT
 
 HOSTILE = "<script>document.title='taken over'</script><p>Still here</p>"
@@ -80,7 +80,7 @@ def test_pages_fit_a_phone(page: Page, box: Box) -> None:
 
 
 def test_pushes_and_chats_fit_a_phone(page: Page, box: Box) -> None:
-    chats, pushes = Chats(box=box), Pushes(box=box)
+    chats, pushes = WhatsAppClient(box=box), FCMClient(box=box)
     link = "https://example.com/" + "x" * 300
     chats.post(text(text={"body": "y" * 500}))
     chats.post(message("interactive", buttons("z" * 20)))
@@ -96,7 +96,7 @@ def test_pushes_and_chats_fit_a_phone(page: Page, box: Box) -> None:
 
 
 def test_a_channel_is_chosen_and_a_new_push_appears_alone(page: Page, box: Box) -> None:
-    pushes = Pushes(box=box)
+    pushes = FCMClient(box=box)
     box.send(mail("no-events@example.com"))
     page.goto(box.sandbox.url)
     page.get_by_role("link", name="Push", exact=True).click()
@@ -107,8 +107,8 @@ def test_a_channel_is_chosen_and_a_new_push_appears_alone(page: Page, box: Box) 
 
 
 def test_a_broken_recipient_is_fixed_with_a_click(page: Page, box: Box) -> None:
-    assert Chats(box=box).send("+447700900500").status == 500
+    assert WhatsAppClient(box=box).send("+447700900500").status == 500
     page.goto(f"{box.sandbox.url}/messages/1")
     page.get_by_role("button", name="Fix it: accept from now on").click()
     expect(page.get_by_role("button", name="Break it again")).to_be_visible()
-    assert Chats(box=box).send("+447700900500").status == 200
+    assert WhatsAppClient(box=box).send("+447700900500").status == 200

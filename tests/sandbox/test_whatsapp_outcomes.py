@@ -7,13 +7,20 @@ from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError
 
 from sandbox.providers.whatsapp.outcomes import ERRORS, OUTCOME_BY_SUFFIX, OUTCOMES, magic
 from tests.support.clients.sandbox import QUICK, Box, Receiver
-from tests.support.providers.sandbox_whatsapp import ADA, Chats, error, template, text, wait_for
+from tests.support.providers.sandbox_whatsapp import (
+    ADA,
+    WhatsAppClient,
+    error,
+    template,
+    text,
+    wait_for,
+)
 from tests.support.waiting import LIMIT, ending, until
 
 
 @pytest.fixture
-def chats(chat_box: Box) -> Chats:
-    return Chats(box=chat_box)
+def chats(chat_box: Box) -> WhatsAppClient:
+    return WhatsAppClient(box=chat_box)
 
 
 def number(last: str) -> str:
@@ -49,7 +56,7 @@ def test_an_ordinary_number_only_looks_like_a_magic_one() -> None:
     ],
 )
 def test_an_accepted_message_causes_its_reports(
-    chats: Chats, meta_receiver: Receiver, to: str, kinds: list[str]
+    chats: WhatsAppClient, meta_receiver: Receiver, to: str, kinds: list[str]
 ) -> None:
     assert chats.send(to).status == 200
     found = wait_for(meta_receiver, *kinds)
@@ -58,7 +65,7 @@ def test_an_accepted_message_causes_its_reports(
 
 
 def test_an_accepted_message_may_cause_no_report_at_all(
-    chats: Chats, meta_receiver: Receiver
+    chats: WhatsAppClient, meta_receiver: Receiver
 ) -> None:
     chats.post(text(number("004"), reference="silent"))
     chats.post(text(reference="other"))
@@ -110,7 +117,7 @@ def test_an_accepted_message_may_cause_no_report_at_all(
     ],
 )
 def test_a_refusal_has_its_status_and_code(
-    chats: Chats, last: str, status: int, code: int | None
+    chats: WhatsAppClient, last: str, status: int, code: int | None
 ) -> None:
     answer = chats.send(number(last))
     assert (answer.status, error(answer).get("code")) == (status, code)
@@ -130,7 +137,7 @@ def test_every_error_is_tried_above() -> None:
     assert set(ERRORS) <= tried
 
 
-def test_an_error_has_the_graph_apis_envelope(chats: Chats) -> None:
+def test_an_error_has_the_graph_apis_envelope(chats: WhatsAppClient) -> None:
     found = error(chats.send(number("026")))
     assert found.pop("fbtrace_id")
     assert found == {
@@ -141,20 +148,22 @@ def test_an_error_has_the_graph_apis_envelope(chats: Chats) -> None:
     }
 
 
-def test_a_closed_window_refuses_texts_and_lets_templates_through(chats: Chats) -> None:
+def test_a_closed_window_refuses_texts_and_lets_templates_through(chats: WhatsAppClient) -> None:
     hello = {"name": "hello_world", "language": {"code": "en_US"}, "components": []}
     assert error(chats.send(number("047")))["code"] == 131047
     assert chats.post(template(number("047"), **hello)).status == 200
 
 
-def test_a_template_may_be_held_for_a_quality_check(chats: Chats, meta_receiver: Receiver) -> None:
+def test_a_template_may_be_held_for_a_quality_check(
+    chats: WhatsAppClient, meta_receiver: Receiver
+) -> None:
     hello = {"name": "hello_world", "language": {"code": "en_US"}, "components": []}
     answer = chats.post(template(number("107"), **hello))
     assert answer.json()["messages"][0]["message_status"] == "held_for_quality_assessment"
     wait_for(meta_receiver, "sent", "delivered")
 
 
-def test_a_rate_limit_says_how_long(chats: Chats) -> None:
+def test_a_rate_limit_says_how_long(chats: WhatsAppClient) -> None:
     assert chats.send(number("429")).headers["Retry-After"] == str(QUICK.rate_limit)
     assert "Retry-After" not in chats.send(number("428")).headers
 
@@ -167,24 +176,24 @@ def test_a_rate_limit_says_how_long(chats: Chats) -> None:
         ("500", [500, 500, 500]),
     ],
 )
-def test_some_numbers_recover(chats: Chats, last: str, statuses: list[int]) -> None:
+def test_some_numbers_recover(chats: WhatsAppClient, last: str, statuses: list[int]) -> None:
     assert [chats.send(number(last)).status for _ in statuses] == statuses
 
 
-def test_a_script_works_with_and_without_a_plus_sign(chats: Chats) -> None:
+def test_a_script_works_with_and_without_a_plus_sign(chats: WhatsAppClient) -> None:
     for match in ("+447700900999", "447700900999"):
         chats.box.control("PUT", f"/behaviours/{match}", {"outcome": "unavailable", "times": 2})
         assert [chats.send(ADA).status for _ in range(3)] == [500, 500, 200]
 
 
-def test_a_broken_number_can_be_fixed(chats: Chats) -> None:
+def test_a_broken_number_can_be_fixed(chats: WhatsAppClient) -> None:
     assert chats.send(number("500")).status == 500
     chats.box.control("PUT", f"/behaviours/{number('500')}", {"outcome": "delivered"})
     assert chats.send(number("500")).status == 200
 
 
 @pytest.mark.parametrize(("last", "body"), [("414", b"{}"), ("415", b"<html></html>")])
-def test_an_acceptance_may_be_odd(chats: Chats, last: str, body: bytes) -> None:
+def test_an_acceptance_may_be_odd(chats: WhatsAppClient, last: str, body: bytes) -> None:
     answer = chats.send(number(last))
     assert (answer.status, answer.data) == (200, body)
     assert chats.box.requests()[0]["accepted"]
@@ -200,7 +209,7 @@ def test_an_acceptance_may_be_odd(chats: Chats, last: str, body: bytes) -> None:
     ],
 )
 def test_an_answer_can_be_spoiled(
-    chats: Chats, last: str, failure: type[HTTPError], status: int | str, accepted: bool
+    chats: WhatsAppClient, last: str, failure: type[HTTPError], status: int | str, accepted: bool
 ) -> None:
     with pytest.raises(failure):
         chats.send(number(last), timeout=0.2 if status == "stalled" else LIMIT)
@@ -209,7 +218,7 @@ def test_an_answer_can_be_spoiled(
 
 
 def test_a_message_that_got_no_answer_is_reported_later(
-    chats: Chats, meta_receiver: Receiver
+    chats: WhatsAppClient, meta_receiver: Receiver
 ) -> None:
     with ending(after=QUICK.late):
         with pytest.raises(ReadTimeoutError):
@@ -217,13 +226,13 @@ def test_a_message_that_got_no_answer_is_reported_later(
         wait_for(meta_receiver, "sent", "delivered")
 
 
-def test_an_answer_can_be_slow_or_drip(chats: Chats) -> None:
+def test_an_answer_can_be_slow_or_drip(chats: WhatsAppClient) -> None:
     for last, least in (("413", QUICK.slow), ("412", 100 * QUICK.drip)):
         with ending(after=least):
             assert chats.send(number(last)).status == 200
 
 
-def test_a_proxy_may_answer_in_metas_place(chats: Chats) -> None:
+def test_a_proxy_may_answer_in_metas_place(chats: WhatsAppClient) -> None:
     answer = chats.send(number("502"))
     assert (answer.status, answer.data.startswith(b"<html>")) == (502, True)
     answer = chats.send(number("302"))
@@ -231,7 +240,7 @@ def test_a_proxy_may_answer_in_metas_place(chats: Chats) -> None:
     assert answer.headers["Location"].startswith("http://elsewhere.invalid/")
 
 
-def test_everybody_can_be_scripted_for_one_provider_only(chats: Chats) -> None:
+def test_everybody_can_be_scripted_for_one_provider_only(chats: WhatsAppClient) -> None:
     chats.box.control("PUT", "/behaviours/whatsapp:*", {"outcome": "payment"})
     assert error(chats.send())["code"] == 131042
     refused: Any = chats.box.refused("PUT", "/behaviours/fcm:*", {"outcome": "payment"})

@@ -9,7 +9,7 @@ from sandbox.log import REQUESTS_FILE, read_records
 from tests.support.clients.sandbox import Box
 from tests.support.providers.sandbox_whatsapp import (
     ADA,
-    Chats,
+    WhatsAppClient,
     buttons,
     details,
     error,
@@ -21,11 +21,11 @@ OWN = "+15550100000"
 
 
 @pytest.fixture
-def chats(shared_box: Box) -> Chats:
-    return Chats(box=shared_box)
+def chats(shared_box: Box) -> WhatsAppClient:
+    return WhatsAppClient(box=shared_box)
 
 
-def test_a_text_is_accepted_and_has_an_id(chats: Chats) -> None:
+def test_a_text_is_accepted_and_has_an_id(chats: WhatsAppClient) -> None:
     answer = chats.send()
     body = answer.json()
     assert answer.status == 200
@@ -37,7 +37,7 @@ def test_a_text_is_accepted_and_has_an_id(chats: Chats) -> None:
     assert chats.box.requests()[0]["message_id"] == sent["id"]
 
 
-def test_every_request_is_recorded_without_the_access_token(chats: Chats) -> None:
+def test_every_request_is_recorded_without_the_access_token(chats: WhatsAppClient) -> None:
     chats.send(key="EAAcanary")
     path = chats.box.sandbox.data / REQUESTS_FILE
     record = list(read_records(path))[-1]
@@ -60,7 +60,7 @@ def test_every_request_is_recorded_without_the_access_token(chats: Chats) -> Non
     ],
 )
 def test_an_access_token_that_will_not_do_is_refused(
-    chats: Chats, key: str | None, status: int, code: int, subcode: int | None
+    chats: WhatsAppClient, key: str | None, status: int, code: int, subcode: int | None
 ) -> None:
     answer = chats.send(key=key)
     found = error(answer)
@@ -68,7 +68,7 @@ def test_an_access_token_that_will_not_do_is_refused(
     assert found["type"] == "OAuthException"
 
 
-def test_another_phone_number_id_is_an_unknown_object(chats: Chats) -> None:
+def test_another_phone_number_id_is_an_unknown_object(chats: WhatsAppClient) -> None:
     answer = chats.graph("POST", "999/messages", text())
     found = error(answer)
     assert (answer.status, found["code"], found["error_subcode"]) == (400, 100, 33)
@@ -80,35 +80,39 @@ def test_another_phone_number_id_is_an_unknown_object(chats: Chats) -> None:
     ("method", "path", "code"),
     [("GET", "100000000000001/messages", 100), ("POST", "x/y", 2500), ("GET", "me", 2500)],
 )
-def test_another_path_or_method_is_refused(chats: Chats, method: str, path: str, code: int) -> None:
+def test_another_path_or_method_is_refused(
+    chats: WhatsAppClient, method: str, path: str, code: int
+) -> None:
     answer = chats.graph(method, path, text())
     assert (answer.status, error(answer)["code"]) == (400, code)
 
 
 @pytest.mark.parametrize("version", ["v16.0", "v23.0", WHATSAPP_API_VERSION])
-def test_every_version_there_has_been_will_do(chats: Chats, version: str) -> None:
+def test_every_version_there_has_been_will_do(chats: WhatsAppClient, version: str) -> None:
     assert chats.send(version=version).status == 200
 
 
 @pytest.mark.parametrize("version", ["v26.1", "v27.0", "v99.0"])
-def test_a_version_that_is_not_there_yet_is_an_unknown_path(chats: Chats, version: str) -> None:
+def test_a_version_that_is_not_there_yet_is_an_unknown_path(
+    chats: WhatsAppClient, version: str
+) -> None:
     answer = chats.send(version=version)
     assert (answer.status, error(answer)["code"]) == (400, 2500)
 
 
-def test_only_old_versions_have_a_subcode(chats: Chats) -> None:
+def test_only_old_versions_have_a_subcode(chats: WhatsAppClient) -> None:
     found = [error(chats.send("x", version=version)) for version in ("v15.0", "v16.0")]
     assert [one.get("error_subcode") for one in found] == [2494010, None]
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b'"\xff"', b"[" * 100_000, b"{} {}"])
-def test_what_is_not_json_is_refused(chats: Chats, raw: bytes) -> None:
+def test_what_is_not_json_is_refused(chats: WhatsAppClient, raw: bytes) -> None:
     answer = chats.post(raw)
     assert (answer.status, error(answer)["code"]) == (400, 100)
 
 
 @pytest.mark.parametrize("body", [[], "text", 5])
-def test_json_that_is_no_object_is_refused(chats: Chats, body: Any) -> None:
+def test_json_that_is_no_object_is_refused(chats: WhatsAppClient, body: Any) -> None:
     assert error(chats.post(body))["code"] == 100
 
 
@@ -143,7 +147,7 @@ def test_json_that_is_no_object_is_refused(chats: Chats, body: Any) -> None:
     ],
 )
 def test_a_faulty_message_is_refused_with_its_code_and_details(
-    chats: Chats, changes: dict[str, Any], code: int, words: str
+    chats: WhatsAppClient, changes: dict[str, Any], code: int, words: str
 ) -> None:
     answer = chats.post({**text(), **changes} if None not in changes.values() else text(**changes))
     found = error(answer)
@@ -197,7 +201,7 @@ def test_a_faulty_message_is_refused_with_its_code_and_details(
     ],
 )
 def test_a_faulty_interactive_message_is_refused(
-    chats: Chats, content: Any, code: int, words: str
+    chats: WhatsAppClient, content: Any, code: int, words: str
 ) -> None:
     answer = chats.post(message("interactive", content))
     assert (answer.status, error(answer)["code"]) == (400, code)
@@ -241,7 +245,7 @@ def test_a_faulty_interactive_message_is_refused(
         message("document", {"id": "123", "filename": "a.pdf"}),
     ],
 )
-def test_unusual_messages_are_accepted(chats: Chats, body: Any) -> None:
+def test_unusual_messages_are_accepted(chats: WhatsAppClient, body: Any) -> None:
     answer = chats.post(body)
     assert answer.status == 200, answer.data
     path = f"/messages/{chats.box.requests()[0]['id']}"
@@ -258,5 +262,5 @@ def test_unusual_messages_are_accepted(chats: Chats, body: Any) -> None:
         ({"id": "1", "caption": "x" * 1025}, 100),
     ],
 )
-def test_a_faulty_picture_is_refused(chats: Chats, content: Any, code: int) -> None:
+def test_a_faulty_picture_is_refused(chats: WhatsAppClient, content: Any, code: int) -> None:
     assert error(chats.post(message("image", content)))["code"] == code

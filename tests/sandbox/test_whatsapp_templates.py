@@ -14,7 +14,7 @@ from tests.support.clients.sandbox import QUICK, Box
 from tests.support.providers.sandbox_whatsapp import (
     ADA,
     ORDER,
-    Chats,
+    WhatsAppClient,
     details,
     error,
     message,
@@ -24,8 +24,8 @@ from tests.support.providers.sandbox_whatsapp import (
 
 
 @pytest.fixture
-def chats(box: Box) -> Chats:
-    chats = Chats(box=box)
+def chats(box: Box) -> WhatsAppClient:
+    chats = WhatsAppClient(box=box)
     assert chats.add_template().status == 200
     return chats
 
@@ -36,7 +36,7 @@ def body_of(*texts: Any) -> list[dict[str, Any]]:
     return [{**whole[1], "parameters": [words(one) for one in texts]}, whole[0], whole[2]]
 
 
-def test_a_template_is_filled_and_accepted(chats: Chats) -> None:
+def test_a_template_is_filled_and_accepted(chats: WhatsAppClient) -> None:
     answer = chats.post(template())
     assert answer.status == 200
     assert answer.json()["messages"][0]["message_status"] == "accepted"
@@ -48,7 +48,7 @@ def test_a_template_is_filled_and_accepted(chats: Chats) -> None:
     assert (sent["channel"], sent["to"], sent["reference"]) == ("whatsapp", [ADA], "ref-1")
 
 
-def test_every_new_account_has_hello_world(chats: Chats) -> None:
+def test_every_new_account_has_hello_world(chats: WhatsAppClient) -> None:
     content = {"name": "hello_world", "language": {"code": "en_US"}}
     assert chats.post(message("template", content)).status == 200
     assert chats.box.control("GET", "/messages")["results"][0]["subject"] == "Hello World"
@@ -118,7 +118,7 @@ def test_every_new_account_has_hello_world(chats: Chats) -> None:
     ],
 )
 def test_a_template_that_does_not_fit_is_refused(
-    chats: Chats, changes: dict[str, Any], status: int, code: int, words_: str
+    chats: WhatsAppClient, changes: dict[str, Any], status: int, code: int, words_: str
 ) -> None:
     answer = chats.post(template(**changes))
     assert (answer.status, error(answer)["code"]) == (status, code)
@@ -128,13 +128,15 @@ def test_a_template_that_does_not_fit_is_refused(
 @pytest.mark.parametrize(
     ("status", "code"), [("PAUSED", 132015), ("DISABLED", 132016), ("REJECTED", 132001)]
 )
-def test_a_template_that_may_not_be_used_is_refused(chats: Chats, status: str, code: int) -> None:
+def test_a_template_that_may_not_be_used_is_refused(
+    chats: WhatsAppClient, status: str, code: int
+) -> None:
     chats.add_template({**ORDER, "language": "de", "status": status})
     answer = chats.post(template(language={"code": "de"}))
     assert error(answer)["code"] == code
 
 
-def test_a_header_may_be_a_picture(chats: Chats) -> None:
+def test_a_header_may_be_a_picture(chats: WhatsAppClient) -> None:
     header = {"type": "HEADER", "format": "IMAGE"}
     chats.add_template(
         {**ORDER, "name": "picture", "components": [header, {"type": "BODY", "text": "Look"}]}
@@ -155,7 +157,7 @@ def test_a_header_may_be_a_picture(chats: Chats) -> None:
     ]
 
 
-def test_parameters_may_have_names(chats: Chats) -> None:
+def test_parameters_may_have_names(chats: WhatsAppClient) -> None:
     body = {"type": "BODY", "text": "Hello {{first_name}}"}
     chats.add_template(
         {**ORDER, "name": "named", "parameter_format": "NAMED", "components": [body]}
@@ -168,7 +170,7 @@ def test_parameters_may_have_names(chats: Chats) -> None:
     assert chats.box.control("GET", "/messages")["results"][0]["text"] == "Hello Ada"
 
 
-def test_templates_are_made_listed_and_deleted_as_in_the_graph_api(chats: Chats) -> None:
+def test_templates_are_made_listed_and_deleted_as_in_the_graph_api(chats: WhatsAppClient) -> None:
     path = f"{chats.account.business_account_id}/message_templates"
     made = chats.add_template({**ORDER, "language": "pt_BR"}).json()
     assert (made["status"], made["category"]) == ("APPROVED", "UTILITY")
@@ -192,7 +194,9 @@ def test_templates_are_made_listed_and_deleted_as_in_the_graph_api(chats: Chats)
         ({"components": "x"}, "Expected `array`"),
     ],
 )
-def test_a_faulty_template_is_refused(chats: Chats, changes: dict[str, Any], words_: str) -> None:
+def test_a_faulty_template_is_refused(
+    chats: WhatsAppClient, changes: dict[str, Any], words_: str
+) -> None:
     answer = chats.add_template({**ORDER, **changes})
     assert (answer.status, error(answer)["code"]) == (400, 100)
     assert words_ in error(answer)["message"]
@@ -205,11 +209,11 @@ def test_templates_outlive_the_sandbox_and_can_be_given_at_its_start(
     given.write_text(json.dumps([ORDER]))
     config = Config(data=data, timings=QUICK, whatsapp_templates=given)
     with run_in_thread(config) as sandbox:
-        chats = Chats(box=Box(sandbox=sandbox, http=http))
+        chats = WhatsAppClient(box=Box(sandbox=sandbox, http=http))
         assert chats.post(template()).status == 200
         chats.add_template({**ORDER, "language": "de"})
     with run_in_thread(Config(data=data, timings=QUICK)) as sandbox:
-        chats = Chats(box=Box(sandbox=sandbox, http=http))
+        chats = WhatsAppClient(box=Box(sandbox=sandbox, http=http))
         assert chats.post(template(language={"code": "de"})).status == 200
 
 

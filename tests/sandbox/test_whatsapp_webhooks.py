@@ -16,7 +16,7 @@ from sandbox.server import run_in_thread
 from tests.support.clients.sandbox import QUICK, Box, Receiver
 from tests.support.providers.sandbox_whatsapp import (
     ADA,
-    Chats,
+    WhatsAppClient,
     is_signed,
     reports,
     template,
@@ -31,11 +31,13 @@ HELLO = {"name": "hello_world", "language": {"code": "en_US"}, "components": []}
 
 
 @pytest.fixture
-def chats(chat_box: Box) -> Chats:
-    return Chats(box=chat_box)
+def chats(chat_box: Box) -> WhatsAppClient:
+    return WhatsAppClient(box=chat_box)
 
 
-def test_the_receiver_is_asked_to_verify_itself_once(chats: Chats, meta_receiver: Receiver) -> None:
+def test_the_receiver_is_asked_to_verify_itself_once(
+    chats: WhatsAppClient, meta_receiver: Receiver
+) -> None:
     for number in range(3):
         chats.post(text(reference=f"ref-{number}"))
         wait_for(meta_receiver, "sent", "delivered", reference=f"ref-{number}")
@@ -54,7 +56,11 @@ def test_the_receiver_is_asked_to_verify_itself_once(chats: Chats, meta_receiver
     ],
 )
 def test_a_receiver_that_does_not_verify_itself_gets_nothing(
-    chats: Chats, meta_receiver: Receiver, answers: list[int], challenge: str | None, words: str
+    chats: WhatsAppClient,
+    meta_receiver: Receiver,
+    answers: list[int],
+    challenge: str | None,
+    words: str,
 ) -> None:
     meta_receiver.answers, meta_receiver.challenge = answers * 1000, challenge
     chats.send()
@@ -64,7 +70,7 @@ def test_a_receiver_that_does_not_verify_itself_gets_nothing(
     until(lambda: len(reports(meta_receiver)) == 2)
 
 
-def test_every_post_is_signed(chats: Chats, meta_receiver: Receiver) -> None:
+def test_every_post_is_signed(chats: WhatsAppClient, meta_receiver: Receiver) -> None:
     chats.send()
     wait_for(meta_receiver, "sent", "delivered")
     for post in meta_receiver.posts:
@@ -73,7 +79,9 @@ def test_every_post_is_signed(chats: Chats, meta_receiver: Receiver) -> None:
         assert post.headers["Content-Type"] == "application/json"
 
 
-def test_a_post_is_ascii_with_escaped_slashes(chats: Chats, meta_receiver: Receiver) -> None:
+def test_a_post_is_ascii_with_escaped_slashes(
+    chats: WhatsAppClient, meta_receiver: Receiver
+) -> None:
     chats.post(text(reference="ref/é☂"))
     wait_for(meta_receiver, "sent", "delivered", reference="ref/é☂")
     raw = meta_receiver.posts[0].raw
@@ -81,7 +89,7 @@ def test_a_post_is_ascii_with_escaped_slashes(chats: Chats, meta_receiver: Recei
     assert b"ref\\/\\u00e9\\u2602" in raw
 
 
-def test_a_report_has_metas_fields(chats: Chats, meta_receiver: Receiver) -> None:
+def test_a_report_has_metas_fields(chats: WhatsAppClient, meta_receiver: Receiver) -> None:
     before = int(time.time())
     chats.send()
     sent, _ = wait_for(meta_receiver, "sent", "delivered")
@@ -99,14 +107,16 @@ def test_a_report_has_metas_fields(chats: Chats, meta_receiver: Receiver) -> Non
     assert sent["pricing"]["category"] == "service"
 
 
-def test_a_template_is_charged_by_its_category(chats: Chats, meta_receiver: Receiver) -> None:
+def test_a_template_is_charged_by_its_category(
+    chats: WhatsAppClient, meta_receiver: Receiver
+) -> None:
     chats.post(template(**HELLO))
     sent, _ = wait_for(meta_receiver, "sent", "delivered")
     assert sent["pricing"]["category"] == "utility"
 
 
 def test_a_message_without_a_reference_is_reported_by_its_id_alone(
-    chats: Chats, meta_receiver: Receiver
+    chats: WhatsAppClient, meta_receiver: Receiver
 ) -> None:
     message_id = chats.post(text(biz_opaque_callback_data=None)).json()["messages"][0]["id"]
     until(lambda: len(meta_receiver.posts) > 0)
@@ -114,7 +124,7 @@ def test_a_message_without_a_reference_is_reported_by_its_id_alone(
     assert (status["id"], "biz_opaque_callback_data" in status) == (message_id, False)
 
 
-def test_a_failure_says_why(chats: Chats, meta_receiver: Receiver) -> None:
+def test_a_failure_says_why(chats: WhatsAppClient, meta_receiver: Receiver) -> None:
     chats.send("+447700900149")
     [failed] = wait_for(meta_receiver, "failed")
     [error] = failed["errors"]
@@ -124,7 +134,7 @@ def test_a_failure_says_why(chats: Chats, meta_receiver: Receiver) -> None:
 
 
 def test_reports_in_no_order_say_when_it_really_happened(
-    chats: Chats, meta_receiver: Receiver
+    chats: WhatsAppClient, meta_receiver: Receiver
 ) -> None:
     chats.send("+447700900005")
     found = wait_for(meta_receiver, "read", "sent", "read", "delivered", "sent", "delivered")
@@ -142,11 +152,11 @@ def test_any_share_of_messages_can_be_reported_in_no_order(
         out_of_order_share=1.0,
     )
     with run_in_thread(config) as sandbox:
-        Chats(box=Box(sandbox=sandbox, http=http)).send()
+        WhatsAppClient(box=Box(sandbox=sandbox, http=http)).send()
         wait_for(meta_receiver, "read", "sent", "read", "delivered", "sent", "delivered")
 
 
-def test_many_reports_share_a_post(chats: Chats, meta_receiver: Receiver) -> None:
+def test_many_reports_share_a_post(chats: WhatsAppClient, meta_receiver: Receiver) -> None:
     for number in range(30):
         chats.post(text(reference=f"ref-{number}"))
     until(lambda: sum(len(values(post)) for post in meta_receiver.posts) == 60)
@@ -155,7 +165,7 @@ def test_many_reports_share_a_post(chats: Chats, meta_receiver: Receiver) -> Non
 
 
 def test_a_report_can_be_asked_for_in_any_order_and_number(
-    chats: Chats, meta_receiver: Receiver
+    chats: WhatsAppClient, meta_receiver: Receiver
 ) -> None:
     chats.send("+447700900004")
     event = {"reference": "ref-1", "kind": "read", "duplicates": 2}
@@ -177,14 +187,14 @@ def test_a_report_can_be_asked_for_in_any_order_and_number(
     ],
 )
 def test_a_report_that_cannot_be_is_refused(
-    chats: Chats, event: dict[str, str | int], words: str
+    chats: WhatsAppClient, event: dict[str, str | int], words: str
 ) -> None:
     chats.send()
     answer = chats.box.refused("POST", "/events", {"reference": "ref-1", **event})
     assert (answer.status, words in answer.json()["detail"]) == (400, True)
 
 
-def test_a_person_can_write_back(chats: Chats, meta_receiver: Receiver) -> None:
+def test_a_person_can_write_back(chats: WhatsAppClient, meta_receiver: Receiver) -> None:
     words = {"from": ADA, "text": "Where is it?", "name": "Ada", "duplicates": 1}
     answer = chats.box.control("POST", "/whatsapp/written", words)
     assert answer == {"request": 0, "kind": "written", "copies": 2}
@@ -200,7 +210,7 @@ def test_a_person_can_write_back(chats: Chats, meta_receiver: Receiver) -> None:
 
 
 def test_a_person_can_tap_a_button_and_have_written_long_ago(
-    chats: Chats, meta_receiver: Receiver
+    chats: WhatsAppClient, meta_receiver: Receiver
 ) -> None:
     words = {"from": ADA, "text": "Stop", "button": "b-stop", "timestamp": 1_700_000_000}
     chats.box.control("POST", "/whatsapp/written", words)
@@ -223,7 +233,7 @@ def test_a_person_can_tap_a_button_and_have_written_long_ago(
     ],
 )
 def test_what_nobody_can_write_is_refused(
-    chats: Chats, provider: str, words: dict[str, str | int], status: int, detail: str
+    chats: WhatsAppClient, provider: str, words: dict[str, str | int], status: int, detail: str
 ) -> None:
     answer = chats.box.refused("POST", f"/{provider}/written", words)
     assert (answer.status, detail in answer.json()["detail"]) == (status, True)

@@ -29,7 +29,7 @@ class Message:
         return [ObjectId(one) for one in self.args[0]]
 
 
-def waiting(broker: redis.Redis, queue: str = "email.normal") -> list[Message]:
+def queued_messages(broker: redis.Redis, queue: str = "email.normal") -> list[Message]:
     """Return the messages of a queue, the oldest first."""
     raw = broker.lrange(queue, 0, -1)
     assert isinstance(raw, list)

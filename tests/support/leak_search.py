@@ -12,7 +12,7 @@ from django.urls import reverse
 from notifyproject.db.collections import database
 
 
-def documents_with(text: str) -> list[str]:
+def documents_containing(text: str) -> list[str]:
     """Return the collections with a document in which a text stands, whatever its field."""
     return sorted(
         name

@@ -21,7 +21,7 @@ from notifyproject.db.collections import collection
 from tests.support.clients.api import Answer, App, new_app, pointers
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON, settlement
-from tests.support.fakes.mongo_failpoints import failing
+from tests.support.fakes.mongo_failpoints import fail_commands
 from tests.support.mongo.query_plans import plans
 
 S = DeliveryStatus
@@ -282,7 +282,7 @@ def test_when_the_store_cannot_keep_it_the_app_is_asked_to_come_again(
     app: App, phone: str, name: str
 ) -> None:
     notification_id = sent(app, phone)
-    with failing("update", name, NO_DISK):
+    with fail_commands("update", name, NO_DISK):
         answer = tell(app, phone, notification_id)
     assert (answer.status_code, answer.json()["code"]) == (503, "store_unavailable")
     tell(app, phone, notification_id)

@@ -16,7 +16,7 @@ from notifyproject.db.collections import collection
 from notifyproject.platform import valkey
 from notifyproject.stack.servers import free_port
 from tests.support.clients.api import Answer, App, new_app, pointers
-from tests.support.fakes.mongo_failpoints import failing
+from tests.support.fakes.mongo_failpoints import fail_commands
 
 pytestmark = pytest.mark.usefixtures("valkey_anew")
 
@@ -482,7 +482,7 @@ def test_a_method_that_is_none_is_refused(app: App, method: str, path: str) -> N
 def test_when_the_store_cannot_keep_it_the_app_is_asked_to_come_again(
     app: App, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with failing("findAndModify", "devices", NO_DISK):
+    with fail_commands("findAndModify", "devices", NO_DISK):
         answer = register(app)
     assert (answer.status_code, answer.json()["code"]) == (503, "store_unavailable")
     assert "request_failed" in caplog.text

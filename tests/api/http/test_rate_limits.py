@@ -11,7 +11,7 @@ from django.test import Client as DjangoClient
 from access.clients import rate_limits
 from notifyproject.platform import valkey
 from tests.support.clients.api import Answer, App, request
-from tests.support.clients.inbox import Person
+from tests.support.clients.inbox import InboxUser
 
 pytestmark = pytest.mark.usefixtures("broker", "valkey_anew")
 
@@ -119,7 +119,7 @@ def test_a_counter_that_would_stay_for_ever_gets_its_end(
 
 
 def test_a_person_has_a_limit_of_their_own(app: App, limits: Any, broker: redis.Redis) -> None:
-    ada, eve = Person(app=app), Person(app=app, user_id="eve")
+    ada, eve = InboxUser(app=app), InboxUser(app=app, user_id="eve")
     statuses = [ada.get("/counts").status_code for _ in range(3)]
     assert (statuses, eve.get("/counts").status_code) == ([200, 200, 429], 200)
     assert not any("ada" in key or "eve" in key for key in keys(broker))

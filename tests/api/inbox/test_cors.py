@@ -8,7 +8,7 @@ from django.core.exceptions import ImproperlyConfigured
 from notifyproject.settings.base import configure
 from notifyproject.settings.environment import Environment
 from tests.support.clients.api import App
-from tests.support.clients.inbox import Person
+from tests.support.clients.inbox import InboxUser
 
 PAGE = "https://app.example.com"
 STRANGE = [
@@ -23,12 +23,12 @@ STRANGE = [
 
 
 @pytest.fixture
-def ada(app: App, settings: Any) -> Person:
+def ada(app: App, settings: Any) -> InboxUser:
     settings.INBOX_ORIGINS = frozenset({PAGE})
-    return Person(app=app)
+    return InboxUser(app=app)
 
 
-def asked(ada: Person, path: str, origin: str) -> Any:
+def asked(ada: InboxUser, path: str, origin: str) -> Any:
     """Ask as a browser does before it sends a token."""
     headers = {"Origin": origin, "Access-Control-Request-Method": "GET"}
     return ada.app.http.options(f"/api/v1{path}", headers=headers)
@@ -39,21 +39,21 @@ def allowed(answer: Any) -> str | None:
     return origin
 
 
-def test_an_allowed_page_reads_the_answer(ada: Person) -> None:
+def test_an_allowed_page_reads_the_answer(ada: InboxUser) -> None:
     answer = ada.send("GET", "", headers={"Origin": PAGE})
     assert (answer.status_code, allowed(answer)) == (200, PAGE)
     assert "X-Request-Id" in answer.headers["Access-Control-Expose-Headers"]
     assert "Access-Control-Allow-Credentials" not in answer.headers
 
 
-def test_it_reads_what_is_wrong_too(ada: Person) -> None:
+def test_it_reads_what_is_wrong_too(ada: InboxUser) -> None:
     ada.token = "wrong"
     answer = ada.send("GET", "/counts", headers={"Origin": PAGE})
     assert (answer.status_code, allowed(answer)) == (401, PAGE)
 
 
 @pytest.mark.parametrize("path", ["/inbox", "/inbox/counts", "/inbox/x/read", "/inbox/stream"])
-def test_it_may_ask_what_it_may_send(ada: Person, path: str) -> None:
+def test_it_may_ask_what_it_may_send(ada: InboxUser, path: str) -> None:
     answer = asked(ada, path, PAGE)
     assert (answer.status_code, answer.content, allowed(answer)) == (204, b"", PAGE)
     assert answer.headers["Access-Control-Allow-Methods"] == "GET, POST"
@@ -62,7 +62,7 @@ def test_it_may_ask_what_it_may_send(ada: Person, path: str) -> None:
 
 
 @pytest.mark.parametrize("origin", STRANGE)
-def test_another_page_reads_nothing(ada: Person, origin: str) -> None:
+def test_another_page_reads_nothing(ada: InboxUser, origin: str) -> None:
     for answer in (ada.send("GET", "", headers={"Origin": origin}), asked(ada, "/inbox", origin)):
         assert allowed(answer) is None
         assert "Access-Control-Allow-Headers" not in answer.headers
@@ -70,12 +70,12 @@ def test_another_page_reads_nothing(ada: Person, origin: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/inbox/tokens", "/inbox/tokens/x", "/notifications", "/devices"])
-def test_what_takes_a_key_is_not_for_pages(ada: Person, path: str) -> None:
+def test_what_takes_a_key_is_not_for_pages(ada: InboxUser, path: str) -> None:
     answer = asked(ada, path, PAGE)
     assert (answer.status_code, allowed(answer)) == (401, None)
 
 
-def test_without_an_origin_nothing_is_said_of_any(ada: Person) -> None:
+def test_without_an_origin_nothing_is_said_of_any(ada: InboxUser) -> None:
     assert allowed(ada.get()) is None
 
 

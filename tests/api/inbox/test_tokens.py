@@ -18,7 +18,7 @@ from domain.time import utc_now
 from notifyproject.db.collections import collection
 from notifyproject.settings.environment import read
 from tests.support.clients.api import App, new_app, pointers
-from tests.support.clients.inbox import Person, claims_of, forged, token
+from tests.support.clients.inbox import InboxUser, claims_of, forged, token
 
 DAY = timedelta(days=1)
 
@@ -39,7 +39,7 @@ def test_an_app_gets_a_token_for_one_of_its_people(app: App) -> None:
     assert body["expires_at"] == datetime.fromtimestamp(claims["exp"], UTC).strftime("%FT%TZ")
     assert (body["jti"], body["user_id"]) == (claims["jti"], "ada")
     assert body["stream_url"] == f"{settings.PUBLIC_URL}/api/v1/inbox/stream"
-    assert Person(app=app, token=body["token"]).get().status_code == 200
+    assert InboxUser(app=app, token=body["token"]).get().status_code == 200
 
 
 def test_every_token_is_another(app: App) -> None:
@@ -93,7 +93,7 @@ def test_only_who_has_the_scope_issues_and_revokes(db: None) -> None:
 
 
 def test_a_token_opens_the_inbox_and_nothing_else(app: App) -> None:
-    person = Person(app=app)
+    person = InboxUser(app=app)
     assert person.get().status_code == 200
     app.key = person.token
     for path in ("/notifications", "/recipients/ada/notifications", "/devices?user_id=ada"):
@@ -102,7 +102,7 @@ def test_a_token_opens_the_inbox_and_nothing_else(app: App) -> None:
 
 
 def test_a_key_opens_no_inbox(app: App) -> None:
-    answer = Person(app=app, token=app.key).get()
+    answer = InboxUser(app=app, token=app.key).get()
     assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
     assert answer.headers["WWW-Authenticate"] == 'Bearer realm="inbox"'
 
@@ -111,7 +111,7 @@ def test_a_token_is_taken_from_the_header_only(app: App) -> None:
     text = token(app)
     for name in ("token", "access_token", "jwt"):
         assert app.http.get("/api/v1/inbox", {name: text}).status_code == 401
-        assert Person(app=app, token=text).get(**{name: text}).status_code == 400
+        assert InboxUser(app=app, token=text).get(**{name: text}).status_code == 400
     app.http.cookies["token"] = text
     assert app.http.get("/api/v1/inbox").status_code == 401
 
@@ -166,9 +166,9 @@ FORGERIES = {
 
 def test_a_forged_token_is_refused(app: App) -> None:
     text = token(app)
-    assert Person(app=app, token=forged(text)).get().status_code == 200
+    assert InboxUser(app=app, token=forged(text)).get().status_code == 200
     for what, forge in FORGERIES.items():
-        answer = Person(app=app, token=forge(text) or " ").get()
+        answer = InboxUser(app=app, token=forge(text) or " ").get()
         assert (what, answer.status_code) == (what, 401)
         assert text not in answer.content.decode()
 
@@ -185,14 +185,14 @@ def test_it_holds_until_its_end_and_not_a_moment_longer(app: App) -> None:
     end = now + inbox_tokens.LIFETIME
     assert inbox_tokens.authenticate(text, now=end - timedelta(milliseconds=1)) is not None
     assert inbox_tokens.authenticate(text, now=end) is None
-    assert Person(app=app, token=token(app, now=now - DAY)).get().status_code == 401
+    assert InboxUser(app=app, token=token(app, now=now - DAY)).get().status_code == 401
 
 
 # Revoking.
 
 
 def test_a_revoked_token_is_refused_at_once(app: App) -> None:
-    one, other = Person(app=app), Person(app=app)
+    one, other = InboxUser(app=app), InboxUser(app=app)
     jti = claims_of(one.token)["jti"]
     for _ in range(2):
         answer = app.send(f"/inbox/tokens/{jti}", b"", method="DELETE")
@@ -202,7 +202,7 @@ def test_a_revoked_token_is_refused_at_once(app: App) -> None:
 
 
 def test_nobody_else_revokes_it(app: App, other_app: App) -> None:
-    person = Person(app=app)
+    person = InboxUser(app=app)
     jti = claims_of(person.token)["jti"]
     assert other_app.send(f"/inbox/tokens/{jti}", b"", method="DELETE").status_code == 404
     assert other_app.send("/inbox/tokens?user_id=ada", b"", method="DELETE").status_code == 204
@@ -216,10 +216,10 @@ def test_what_is_no_token_cannot_be_revoked(app: App, jti: str) -> None:
 
 
 def test_all_tokens_of_a_person_are_revoked_and_the_next_one_holds(app: App) -> None:
-    before, eve = [Person(app=app) for _ in range(2)], Person(app=app, user_id="eve")
+    before, eve = [InboxUser(app=app) for _ in range(2)], InboxUser(app=app, user_id="eve")
     for _ in range(2):
         assert app.send("/inbox/tokens?user_id=ada", b"", method="DELETE").status_code == 204
-        after = Person(app=app)
+        after = InboxUser(app=app)
         assert [person.get().status_code for person in (*before, after, eve)] == [
             *(401, 401, 200, 200),
         ]
@@ -245,7 +245,7 @@ def test_a_revocation_is_kept_as_long_as_the_token_could_hold(app: App) -> None:
 def test_the_tokens_of_a_client_end_with_its_right_to_issue_them(
     app: App, change: dict[str, Any]
 ) -> None:
-    person = Person(app=app)
+    person = InboxUser(app=app)
     collection("api_clients").update_one({"_id": app.id}, {"$set": change})
     assert person.get().status_code == 401
 
@@ -266,6 +266,6 @@ def test_no_key_or_that_of_sessions_does_not_pass_the_checks(app: App) -> None:
     text = token(app)
     with override_settings(INBOX_SIGNING_KEY=""):
         assert [problem.id for problem in check_inbox_signing_key()] == ["access.E001"]
-        assert Person(app=app, token=text).get().status_code == 401
+        assert InboxUser(app=app, token=text).get().status_code == 401
     with override_settings(INBOX_SIGNING_KEY=settings.SECRET_KEY):
         assert [problem.id for problem in check_inbox_signing_key()] == ["access.E002"]

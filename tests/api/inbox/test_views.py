@@ -12,24 +12,24 @@ from domain.time import utc_now
 from notifications import store
 from notifyproject.db.collections import collection
 from tests.support.clients.api import App, pointers
-from tests.support.clients.inbox import IN_APP, Person, at, delivered, unknown_id
+from tests.support.clients.inbox import IN_APP, InboxUser, at, delivered, unknown_id
 from tests.support.factories import notifications as factories
 
 S = DeliveryStatus
 
 
 @pytest.fixture
-def ada(app: App) -> Person:
-    return Person(app=app)
+def ada(app: App) -> InboxUser:
+    return InboxUser(app=app)
 
 
-def test_it_shows_what_was_delivered_in_the_app_newest_first(app: App, ada: Person) -> None:
+def test_it_shows_what_was_delivered_in_the_app_newest_first(app: App, ada: InboxUser) -> None:
     expected = [str(delivered(app, created_at=at(n))["_id"]) for n in range(3)][::-1]
     factories.settled(S.SENT, client_id=app.id)
     assert ada.ids() == expected
 
 
-def test_what_is_scheduled_cancelled_or_expired_is_not_there(app: App, ada: Person) -> None:
+def test_what_is_scheduled_cancelled_or_expired_is_not_there(app: App, ada: InboxUser) -> None:
     later = utc_now() + timedelta(hours=1)
     delivered(app, send_at=later)
     cancelled = delivered(app, send_at=later)["_id"]
@@ -50,7 +50,7 @@ def test_what_is_scheduled_cancelled_or_expired_is_not_there(app: App, ada: Pers
 
 
 def test_what_was_scheduled_comes_where_it_was_delivered_not_where_it_was_accepted(
-    app: App, ada: Person
+    app: App, ada: InboxUser
 ) -> None:
     one = factories.claimed(client_id=app.id, channel=IN_APP, send_at=at(60), at=at(60))
     newer = delivered(app, created_at=at(30))
@@ -59,14 +59,14 @@ def test_what_was_scheduled_comes_where_it_was_delivered_not_where_it_was_accept
     assert ada.ids() == [str(one.notification_id), str(newer["_id"])]
 
 
-def test_what_was_deleted_is_gone(app: App, ada: Person) -> None:
+def test_what_was_deleted_is_gone(app: App, ada: InboxUser) -> None:
     document = delivered(app)
     collection("notifications").update_one({"_id": document["_id"]}, {"$set": {"is_active": False}})
     assert (ada.ids(), ada.counts()) == ([], (0, 0))
     assert ada.post(f"/{document['_id']}/read").status_code == 404
 
 
-def test_an_item_shows_what_its_owner_may_see_and_nothing_else(app: App, ada: Person) -> None:
+def test_an_item_shows_what_its_owner_may_see_and_nothing_else(app: App, ada: InboxUser) -> None:
     content = Content(
         subject="Paid <b>",
         body="{{ x }} arrived",
@@ -103,7 +103,7 @@ def test_an_item_shows_what_its_owner_may_see_and_nothing_else(app: App, ada: Pe
     }
 
 
-def test_pages_neither_skip_nor_repeat_and_lead_back(app: App, ada: Person) -> None:
+def test_pages_neither_skip_nor_repeat_and_lead_back(app: App, ada: InboxUser) -> None:
     documents = [delivered(app, created_at=at(n // 3)) for n in range(7)]
     expected = sorted((str(d["_id"]) for d in documents), reverse=True)
     found, cursor = [], {}
@@ -137,14 +137,14 @@ def test_pages_neither_skip_nor_repeat_and_lead_back(app: App, ada: Person) -> N
     ],
 )
 def test_a_parameter_that_makes_no_sense_is_refused(
-    ada: Person, query: dict[str, Any], status: int, code: str
+    ada: InboxUser, query: dict[str, Any], status: int, code: str
 ) -> None:
     answer = ada.get(**query)
     assert answer.status_code == status
     assert answer.json()["code"] == code or code in pointers(answer)
 
 
-def test_its_owner_sees_a_code_while_it_is_good_for_something(app: App, ada: Person) -> None:
+def test_its_owner_sees_a_code_while_it_is_good_for_something(app: App, ada: InboxUser) -> None:
     answer = app.notify(
         type="mfa_code", user_id="ada", data={"code": "271828"}, channels=["in_app"], recipient=...
     )
@@ -157,7 +157,7 @@ def test_its_owner_sees_a_code_while_it_is_good_for_something(app: App, ada: Per
     assert item["body"]
 
 
-def test_a_code_that_is_not_kept_any_more_is_masked(app: App, ada: Person) -> None:
+def test_a_code_that_is_not_kept_any_more_is_masked(app: App, ada: InboxUser) -> None:
     app.notify(
         type="mfa_code", user_id="ada", data={"code": "271828"}, channels=["in_app"], recipient=...
     )
@@ -166,7 +166,7 @@ def test_a_code_that_is_not_kept_any_more_is_masked(app: App, ada: Person) -> No
     assert "271828" not in str(item)
 
 
-def test_read_and_unread_again(app: App, ada: Person) -> None:
+def test_read_and_unread_again(app: App, ada: InboxUser) -> None:
     one, other = (f"/{delivered(app, created_at=at(n))['_id']}" for n in range(2))
     read = ada.post(f"{one}/read").json()
     assert (read["is_read"], bool(read["read_at"])) == (True, True)
@@ -182,7 +182,7 @@ def test_read_and_unread_again(app: App, ada: Person) -> None:
     assert (shown["is_read"], shown["delivery"][0]["status"]) == (False, "read")
 
 
-def test_read_all_reads_all_once(app: App, ada: Person) -> None:
+def test_read_all_reads_all_once(app: App, ada: InboxUser) -> None:
     for n in range(3):
         delivered(app, created_at=at(n))
     assert ada.post("/read-all").json() == {"updated": 3}
@@ -190,7 +190,7 @@ def test_read_all_reads_all_once(app: App, ada: Person) -> None:
     assert ada.counts() == (0, 0)
 
 
-def test_what_is_archived_is_elsewhere_and_does_not_count(app: App, ada: Person) -> None:
+def test_what_is_archived_is_elsewhere_and_does_not_count(app: App, ada: InboxUser) -> None:
     one, other = (f"/{delivered(app, created_at=at(n))['_id']}" for n in range(2))
     archived = ada.post(f"{one}/archive").json()
     assert (archived["is_archived"], archived["is_read"]) == (True, False)
@@ -207,13 +207,13 @@ def test_what_is_archived_is_elsewhere_and_does_not_count(app: App, ada: Person)
 
 
 @pytest.mark.parametrize("action", ["read", "unread", "archive", "unarchive"])
-def test_what_is_not_there_cannot_be_marked(ada: Person, action: str) -> None:
+def test_what_is_not_there_cannot_be_marked(ada: InboxUser, action: str) -> None:
     for name in (unknown_id(), "x", "%24ne", "a" * 25, "\u0661" * 24):
         assert ada.post(f"/{name}/{action}").status_code == 404
     assert ada.get(f"/{unknown_id()}/{action}").status_code == 405
 
 
-def test_what_came_since_the_feed_was_opened_is_unseen(app: App, ada: Person) -> None:
+def test_what_came_since_the_feed_was_opened_is_unseen(app: App, ada: InboxUser) -> None:
     first = delivered(app, created_at=at(0))
     assert ada.counts() == (1, 1)
     ada.get()
@@ -226,7 +226,7 @@ def test_what_came_since_the_feed_was_opened_is_unseen(app: App, ada: Person) ->
     assert ada.counts() == (1, 0)
 
 
-def test_only_who_looks_at_the_beginning_has_seen_it(app: App, ada: Person) -> None:
+def test_only_who_looks_at_the_beginning_has_seen_it(app: App, ada: InboxUser) -> None:
     for n in range(3):
         delivered(app, created_at=at(n))
     ada.get("/counts")
@@ -239,7 +239,7 @@ def test_only_who_looks_at_the_beginning_has_seen_it(app: App, ada: Person) -> N
     assert ada.counts() == (4, 1)
 
 
-def test_what_is_read_without_looking_at_the_feed_is_not_unseen(app: App, ada: Person) -> None:
+def test_what_is_read_without_looking_at_the_feed_is_not_unseen(app: App, ada: InboxUser) -> None:
     document = delivered(app)
     ada.post(f"/{document['_id']}/read")
     assert ada.counts() == (0, 0)
@@ -248,24 +248,24 @@ def test_what_is_read_without_looking_at_the_feed_is_not_unseen(app: App, ada: P
 def test_the_recipient_may_be_known_to_nobody(app: App) -> None:
     name = "Ωμέγα / 1 🙂"
     delivered(app, user_id=name, recipient=Recipient())
-    assert len(Person(app=app, user_id=name).ids()) == 1
+    assert len(InboxUser(app=app, user_id=name).ids()) == 1
 
 
 ACTIONS = ["read", "unread", "archive", "unarchive"]
 
 
 @pytest.fixture
-def strangers(app: App, other_app: App) -> list[Person]:
+def strangers(app: App, other_app: App) -> list[InboxUser]:
     """Give a test the same person at another client, and others who are called nearly the same."""
     names = ["eve", "ADA", "ada ", "ad", "ada2", "$ne", "*", "ada\u200b"]
-    return [Person(app=other_app), *(Person(app=app, user_id=name) for name in names)]
+    return [InboxUser(app=other_app), *(InboxUser(app=app, user_id=name) for name in names)]
 
 
 def everything() -> list[Any]:
     return [*collection("notifications").find(), *collection("inbox_visits").find()]
 
 
-def test_nobody_else_sees_anything(app: App, strangers: list[Person]) -> None:
+def test_nobody_else_sees_anything(app: App, strangers: list[InboxUser]) -> None:
     delivered(app)
     for stranger in strangers:
         for query in ({}, {"unread": "true"}, {"archived": "true"}, {"limit": "100"}):
@@ -273,9 +273,9 @@ def test_nobody_else_sees_anything(app: App, strangers: list[Person]) -> None:
         assert stranger.counts() == (0, 0)
 
 
-def test_nobody_else_changes_anything(app: App, strangers: list[Person]) -> None:
+def test_nobody_else_changes_anything(app: App, strangers: list[InboxUser]) -> None:
     read, other = delivered(app, created_at=at(0)), delivered(app, created_at=at(1))
-    ada = Person(app=app)
+    ada = InboxUser(app=app)
     ada.post(f"/{read['_id']}/read")
     ada.get()
     before = everything()
@@ -289,10 +289,10 @@ def test_nobody_else_changes_anything(app: App, strangers: list[Person]) -> None
     assert ada.counts() == (1, 0)
 
 
-def test_anothers_cursor_leads_nowhere_else(app: App, strangers: list[Person]) -> None:
+def test_anothers_cursor_leads_nowhere_else(app: App, strangers: list[InboxUser]) -> None:
     for n in range(3):
         delivered(app, created_at=at(n))
-    cursor = Person(app=app).get(limit=1).json()["next"]
+    cursor = InboxUser(app=app).get(limit=1).json()["next"]
     for stranger in strangers:
         assert stranger.get(cursor=cursor).json()["results"] == []
 
@@ -301,12 +301,12 @@ def test_a_cursor_of_another_list_is_none_here(app: App) -> None:
     for n in range(2):
         delivered(app, created_at=at(n))
     cursor = app.get("/notifications", limit=1).json()["next"]
-    assert Person(app=app).get(cursor=cursor).status_code == 400
+    assert InboxUser(app=app).get(cursor=cursor).status_code == 400
 
 
 def test_what_is_for_nobody_is_in_nobodys_inbox(app: App) -> None:
     delivered(app, user_id=None)
-    assert Person(app=app, user_id="None").ids() == []
+    assert InboxUser(app=app, user_id="None").ids() == []
 
 
 def test_an_item_says_nothing_of_other_channels_or_of_how_it_was_sent(app: App) -> None:
@@ -323,7 +323,7 @@ def test_an_item_says_nothing_of_other_channels_or_of_how_it_was_sent(app: App) 
     store.reopen(
         notification_id=document["_id"], channels=[Channel.EMAIL], extra_attempts=1, now=at(0)
     )
-    ada = Person(app=app)
+    ada = InboxUser(app=app)
     shown = ada.get().content.decode() + ada.post(f"/{document['_id']}/read").content.decode()
     for word in (
         *("private.example", "912345678", "Ada L", "kept back", "secret_variable", "their-"),

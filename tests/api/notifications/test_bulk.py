@@ -13,12 +13,12 @@ from domain.states import Category
 from notifications.queueing import backlog
 from notifyproject.db.collections import collection
 from tests.support.clients.api import App, new_app, pointers
-from tests.support.clients.bulk import PATH, bring, ids, item, problems, stored
+from tests.support.clients.bulk import PATH, ids, item, post_bulk, problems, stored
 from tests.support.factories import notifications as factories
 
 
 def test_each_item_is_a_notification(app: App) -> None:
-    answer = bring(app, item(0), item(1), item(2))
+    answer = post_bulk(app, item(0), item(1), item(2))
     assert answer.status_code == 200
     body = answer.json()
     assert (body["accepted"], body["rejected"]) == (3, 0)
@@ -31,7 +31,7 @@ def test_each_item_is_a_notification(app: App) -> None:
 def test_one_that_comes_in_bulk_is_as_one_that_comes_alone(app: App) -> None:
     same = item(0, user_id="ada", channels=["email", "in_app"], entity_id=None, ttl=3600)
     app.post("/notifications", same, headers={"Idempotency-Key": "same"})
-    bring(app, same, key="same-in-bulk")
+    post_bulk(app, same, key="same-in-bulk")
     alone, in_bulk = stored()
     differing = {"_id", "created_at", "updated_at", "request_id", "idempotency_key"}
     differing |= {"due_at", "expires_at", "purge_at", "sent_at", "inbox_at", "delivery"}
@@ -43,7 +43,7 @@ def test_one_that_comes_in_bulk_is_as_one_that_comes_alone(app: App) -> None:
 
 
 def test_a_thousand_are_accepted_in_one_call(app: App, broker: Any) -> None:
-    answer = bring(app, *(item(n, user_id=f"user-{n}") for n in range(1_000)))
+    answer = post_bulk(app, *(item(n, user_id=f"user-{n}") for n in range(1_000)))
     assert (answer.json()["accepted"], answer.json()["rejected"]) == (1_000, 0)
     assert len({one["id"] for one in answer.json()["results"]}) == 1_000
     assert collection("notifications").count_documents({"status": "queued"}) == 1_000
@@ -65,7 +65,7 @@ def test_a_bad_item_does_not_stop_the_others(app: App) -> None:
         item(8, ttl=2**63),
         item(9, channels=["fax"]),
     ]
-    answer = bring(app, item(100), *bad, item(101))
+    answer = post_bulk(app, item(100), *bad, item(101))
     body = answer.json()
     assert (answer.status_code, body["accepted"], body["rejected"]) == (200, 2, len(bad))
     assert [problems(one) for one in body["results"][1:-1]] == [
@@ -87,7 +87,7 @@ def test_a_bad_item_does_not_stop_the_others(app: App) -> None:
 
 def test_what_is_wrong_is_told_as_it_would_be_to_one_that_comes_alone(app: App) -> None:
     wrong = item(1, priority="urgent", recipient={"email": "nobody", "phone": "12"})
-    error = bring(app, wrong).json()["results"][0]["error"]
+    error = post_bulk(app, wrong).json()["results"][0]["error"]
     alone = app.post("/notifications", wrong).json()
     differing = {"instance": None, "request_id": None}
     assert error | differing == alone | differing
@@ -95,16 +95,16 @@ def test_what_is_wrong_is_told_as_it_would_be_to_one_that_comes_alone(app: App) 
 
 
 def test_of_an_item_with_very_many_problems_ten_are_told(app: App) -> None:
-    result = bring(app, item(1, data={f"${n}": 1 for n in range(90)})).json()["results"][0]
+    result = post_bulk(app, item(1, data={f"${n}": 1 for n in range(90)})).json()["results"][0]
     assert len(result["error"]["errors"]) == 10
     deep = {f"${n}" + "k" * 120: {"k" * 128: {"$" * 128: 1}} for n in range(90)}
-    result = bring(app, item(2, data=deep)).json()["results"][0]
+    result = post_bulk(app, item(2, data=deep)).json()["results"][0]
     assert sum(len(error["pointer"]) for error in result["error"]["errors"]) < 4_000
 
 
 def test_of_equal_items_the_first_is_accepted_and_the_others_are_told(app: App) -> None:
     reordered = dict(reversed(item(1).items()))
-    body = bring(app, item(0), item(1), item(0), reordered, item(0)).json()
+    body = post_bulk(app, item(0), item(1), item(0), reordered, item(0)).json()
     assert (body["accepted"], body["rejected"]) == (2, 3)
     assert [one.get("error", {}).get("code") for one in body["results"]] == [
         None,
@@ -117,26 +117,26 @@ def test_of_equal_items_the_first_is_accepted_and_the_others_are_told(app: App) 
 
 
 def test_items_that_differ_in_anything_are_two(app: App) -> None:
-    assert bring(app, item(0), item(0, user_id="ada")).json()["accepted"] == 2
+    assert post_bulk(app, item(0), item(0, user_id="ada")).json()["accepted"] == 2
 
 
 def test_a_bad_item_that_comes_twice_is_told_once(app: App) -> None:
-    body = bring(app, 5, 5).json()
+    body = post_bulk(app, 5, 5).json()
     assert [one["error"]["code"] for one in body["results"]] == ["invalid_request", "repeated_item"]
 
 
 def test_the_same_item_in_another_call_is_another_notification(app: App) -> None:
-    bring(app, item(0))
-    bring(app, item(0))
+    post_bulk(app, item(0))
+    post_bulk(app, item(0))
     assert len(stored()) == 2
 
 
 def test_a_person_is_told_once_about_an_entity(app: App) -> None:
     told = [item(n, user_id=f"user-{n}", entity_id="order-1") for n in range(3)]
-    bring(app, told[0])
+    post_bulk(app, told[0])
     first = stored()[0]["_id"]
     again = item(9, user_id="user-1", entity_id="order-1")
-    body = bring(app, told[0], told[1], told[2], again).json()
+    body = post_bulk(app, told[0], told[1], told[2], again).json()
     assert (body["accepted"], body["rejected"]) == (2, 2)
     assert body["results"][0]["error"]["code"] == "already_notified"
     assert str(first) in body["results"][0]["error"]["detail"]
@@ -145,8 +145,8 @@ def test_a_person_is_told_once_about_an_entity(app: App) -> None:
 
 def test_nothing_is_told_of_another_clients_notification(app: App, other_app: App) -> None:
     same = item(0, user_id="ada", entity_id="order-1")
-    theirs = bring(other_app, same).json()["results"][0]["id"]
-    error = bring(app, same).json()["results"][0]["error"]
+    theirs = post_bulk(other_app, same).json()["results"][0]["id"]
+    error = post_bulk(app, same).json()["results"][0]["error"]
     assert error["code"] == "already_notified"
     assert theirs not in str(error)
 
@@ -154,7 +154,7 @@ def test_nothing_is_told_of_another_clients_notification(app: App, other_app: Ap
 def test_people_preferences_and_suppressions_are_looked_up_for_all(app: App) -> None:
     person = {"_id": "ada", "email": "ada@example.com", "is_active": True, "preferences": {}}
     collection("recipients").insert_one(person)
-    body = bring(
+    body = post_bulk(
         app,
         item(0, user_id="ada", recipient=...),
         item(1, user_id="nobody", recipient=...),
@@ -165,13 +165,13 @@ def test_people_preferences_and_suppressions_are_looked_up_for_all(app: App) -> 
 
 
 def test_a_scheduled_item_waits(app: App) -> None:
-    bring(app, item(0, scheduled_at="2027-01-01T09:00:00Z"), item(1))
+    post_bulk(app, item(0, scheduled_at="2027-01-01T09:00:00Z"), item(1))
     assert [d["status"] for d in stored()] == ["created", "queued"]
 
 
 def test_a_call_brings_any_mixture(app: App) -> None:
     own_words = {"subject": "Hello", "body": "All is well."}
-    bring(
+    post_bulk(
         app,
         item(0),
         item(1, type="marketing", content=own_words, data=...),
@@ -202,7 +202,7 @@ def test_each_person_is_told_in_their_own_words(app: App) -> None:
             [("UTC", "en"), ("UTC", "en"), ("Asia/Tokyo", "en"), ("UTC", "pt")]
         )
     ]
-    assert bring(app, *people).json()["accepted"] == 4
+    assert post_bulk(app, *people).json()["accepted"] == 4
     bodies = [d["content"]["body"] for d in stored()]
     assert bodies[0] == bodies[1]
     assert "14:35 (UTC)" in bodies[0]
@@ -213,8 +213,8 @@ def test_each_person_is_told_in_their_own_words(app: App) -> None:
 
 
 def test_it_is_sent_for_the_client_that_asks(app: App, other_app: App) -> None:
-    bring(app, item(0), key="k")
-    bring(other_app, item(0), key="k")
+    post_bulk(app, item(0), key="k")
+    post_bulk(other_app, item(0), key="k")
     assert {d["client_id"] for d in stored()} == {app.id, other_app.id}
     mine = app.get("/notifications").json()["results"]
     assert [ObjectId(one["id"]) for one in mine] == [stored()[0]["_id"]]
@@ -264,7 +264,7 @@ def test_what_is_no_list_of_notifications_is_refused(
 
 
 def test_over_a_thousand_are_refused(app: App) -> None:
-    answer = bring(app, *range(1_001))
+    answer = post_bulk(app, *range(1_001))
     assert answer.status_code == 422
     assert pointers(answer) == {"/notifications": "out_of_range"}
 
@@ -322,7 +322,7 @@ def test_a_key_that_is_none_is_refused(app: App, key: str) -> None:
 
 def test_a_call_that_was_refused_has_not_used_its_key(app: App) -> None:
     assert send(app, b'{"notifications": []}').status_code == 422
-    assert bring(app, item(0), key="k-1").json()["accepted"] == 1
+    assert post_bulk(app, item(0), key="k-1").json()["accepted"] == 1
 
 
 @pytest.mark.parametrize(
@@ -330,7 +330,7 @@ def test_a_call_that_was_refused_has_not_used_its_key(app: App) -> None:
     [(Scope.NOTIFICATIONS_WRITE, 200), (Scope.ADMIN, 200), (Scope.NOTIFICATIONS_READ, 403)],
 )
 def test_it_takes_the_scope_to_write(db: None, scope: Scope, status: int) -> None:
-    assert bring(new_app("narrow", scope), item(0)).status_code == status
+    assert post_bulk(new_app("narrow", scope), item(0)).status_code == status
 
 
 def test_without_an_api_key_there_is_no_answer(app: App) -> None:
@@ -353,26 +353,26 @@ class TestOverloaded:
     def test_a_call_has_to_come_again_and_has_not_used_its_key(
         self, app: App, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        answer = bring(app, item(0), 5, key="k")
+        answer = post_bulk(app, item(0), 5, key="k")
         assert (answer.status_code, answer.json()["code"]) == (503, "overloaded")
         assert int(answer.headers["Retry-After"]) >= 1
         assert stored() == []
         monkeypatch.setattr(backlog, "is_overloaded", lambda **_: False)
-        assert bring(app, item(0), 5, key="k").json()["accepted"] == 1
+        assert post_bulk(app, item(0), 5, key="k").json()["accepted"] == 1
 
     def test_critical_ones_are_accepted_and_the_others_told(self, app: App) -> None:
         login = item(2, type="mfa_code", data={"code": "123456", "expires_in": 5})
-        answer = bring(app, item(0), critical(1), login, item(3, type="nope"), key="k")
+        answer = post_bulk(app, item(0), critical(1), login, item(3, type="nope"), key="k")
         codes = [one.get("error", {}).get("code") for one in answer.json()["results"]]
         assert codes == ["overloaded", None, None, "overloaded"]
         assert answer.json()["results"][0]["error"]["status"] == 503
         assert int(answer.headers["Retry-After"]) >= 1
         assert [d["priority"] for d in stored()] == ["critical", "critical"]
-        again = bring(app, item(0), critical(1), login, item(3, type="nope"), key="k")
+        again = post_bulk(app, item(0), critical(1), login, item(3, type="nope"), key="k")
         assert ids(again) == ids(answer)
 
     def test_a_call_of_critical_ones_is_like_any_other(self, app: App) -> None:
-        answer = bring(app, critical(0), critical(1))
+        answer = post_bulk(app, critical(0), critical(1))
         assert (answer.status_code, answer.json()["accepted"]) == (200, 2)
         assert "Retry-After" not in answer.headers
 
@@ -383,9 +383,9 @@ class TestOverloaded:
         self, app: App, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(backlog, "is_overloaded", lambda **_: False)
-        first = bring(app, item(0), key="k")
+        first = post_bulk(app, item(0), key="k")
         monkeypatch.setattr(backlog, "is_overloaded", lambda **_: True)
-        again = bring(app, item(0), key="k")
+        again = post_bulk(app, item(0), key="k")
         assert (again.status_code, ids(again)) == (200, ids(first))
 
 
@@ -393,7 +393,7 @@ class TestOverloaded:
 def test_with_more_waiting_than_the_limit_a_call_has_to_come_again(app: App, settings: Any) -> None:
     """With real notifications waiting, and the measure that is really taken."""
     settings.BULK_PENDING_LIMIT = 2
-    assert bring(app, item(0), item(1), item(2)).status_code == 200
-    assert bring(app, item(3)).status_code == 200, "measured a moment ago"
+    assert post_bulk(app, item(0), item(1), item(2)).status_code == 200
+    assert post_bulk(app, item(3)).status_code == 200, "measured a moment ago"
     backlog.clear()
-    assert bring(app, item(4)).status_code == 503
+    assert post_bulk(app, item(4)).status_code == 503

@@ -20,7 +20,7 @@ from notifications.intake.requests import Caller, NotificationRequest
 from notifications.validation import InvalidRequestError
 from notifyproject.db.collections import collection
 from tests.support.clients.api import App, request
-from tests.support.clients.bulk import bring, ids, item, stored
+from tests.support.clients.bulk import ids, item, post_bulk, stored
 
 MIXED = [item(0), 5, item(1), item(0), item(2, user_id="ada", entity_id="order-1")]
 
@@ -58,7 +58,7 @@ def accept(app: App, count: int, *, key: str = "k", name: str = "x") -> bulk.Bul
 
 
 def test_the_same_call_again_gets_the_same_answer(app: App) -> None:
-    first, again = bring(app, *MIXED, key="k"), bring(app, *MIXED, key="k")
+    first, again = post_bulk(app, *MIXED, key="k"), post_bulk(app, *MIXED, key="k")
     assert (first.status_code, again.status_code) == (200, 200)
     assert "Idempotent-Replayed" not in first.headers
     assert again.headers["Idempotent-Replayed"] == "true"
@@ -74,10 +74,10 @@ def test_the_same_call_again_gets_the_same_answer(app: App) -> None:
 def test_what_was_told_before_is_told_again(app: App) -> None:
     """Also of an item that could be accepted by now."""
     told = item(0, user_id="ada", entity_id="order-1")
-    bring(app, told)
-    first = bring(app, told, item(1), key="k")
+    post_bulk(app, told)
+    first = post_bulk(app, told, item(1), key="k")
     collection("notifications").delete_many({})
-    again = bring(app, told, item(1), key="k")
+    again = post_bulk(app, told, item(1), key="k")
     assert first.json()["results"][0]["error"]["code"] == "already_notified"
     assert ids(first) == ids(again)
     assert collection("notifications").count_documents({}) == 0, "nothing is sent a second time"
@@ -85,7 +85,9 @@ def test_what_was_told_before_is_told_again(app: App) -> None:
 
 def test_the_order_of_fields_does_not_matter(app: App) -> None:
     reordered = [dict(reversed(item(n).items())) for n in range(2)]
-    assert ids(bring(app, item(0), item(1), key="k")) == ids(bring(app, *reordered, key="k"))
+    assert ids(post_bulk(app, item(0), item(1), key="k")) == ids(
+        post_bulk(app, *reordered, key="k")
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,22 +96,22 @@ def test_the_order_of_fields_does_not_matter(app: App) -> None:
     ids=["fewer", "in another order", "more", "other"],
 )
 def test_another_call_under_the_same_key_is_refused(app: App, others: list[Any]) -> None:
-    bring(app, item(0), item(1), key="k")
-    answer = bring(app, *others, key="k")
+    post_bulk(app, item(0), item(1), key="k")
+    answer = post_bulk(app, *others, key="k")
     assert (answer.status_code, answer.json()["code"]) == (422, "idempotency_key_reused")
     assert len(stored()) == 2
 
 
 def test_a_key_of_one_is_no_key_of_many(app: App) -> None:
     app.post("/notifications", item(0), headers={"Idempotency-Key": "one"})
-    assert bring(app, item(0), key="one").status_code == 422
-    bring(app, item(0), key="many")
+    assert post_bulk(app, item(0), key="one").status_code == 422
+    post_bulk(app, item(0), key="many")
     answer = app.post("/notifications", item(0), headers={"Idempotency-Key": "many"})
     assert (answer.status_code, answer.json()["code"]) == (422, "idempotency_key_reused")
 
 
 def test_a_call_without_a_good_item_is_answered_again_as_well(app: App) -> None:
-    first, again = bring(app, 5, {}, key="k"), bring(app, 5, {}, key="k")
+    first, again = post_bulk(app, 5, {}, key="k"), post_bulk(app, 5, {}, key="k")
     assert first.json()["rejected"] == again.json()["rejected"] == 2
     assert again.headers["Idempotent-Replayed"] == "true"
 
@@ -131,11 +133,11 @@ def test_a_crash_between_key_and_notifications_is_healed(
 
 
 def test_a_crash_in_the_midst_of_the_notifications_is_healed(app: App) -> None:
-    first = bring(app, *MIXED, key="k")
+    first = post_bulk(app, *MIXED, key="k")
     lost = [ObjectId(one) for one in ids(first)[2:] if one]
     collection("notifications").delete_many({"_id": {"$in": lost}})
     collection("idempotency_keys").update_many({}, {"$unset": {"kept_at": ""}})
-    again = bring(app, *MIXED, key="k")
+    again = post_bulk(app, *MIXED, key="k")
     assert again.json()["results"][0] == first.json()["results"][0]
     assert ids(again) == ids(first)
     assert len(stored()) == 3

@@ -177,7 +177,7 @@ def test_an_unknown_type_is_refused_with_near_names(app: App) -> None:
 
 @pytest.mark.parametrize("email", ["ada@example.com", "ADA@EXAMPLE.COM", "Ada@Example.com"])
 def test_a_suppressed_address_gets_nothing(app: App, email: str) -> None:
-    factories.hold_back("Ada@Example.com", at=utc_now())
+    factories.suppress("Ada@Example.com", at=utc_now())
     answer = app.notify(recipient={"email": email})
     assert answer.status_code == 202
     assert statuses(answer) == {"email": "suppressed"}
@@ -186,7 +186,7 @@ def test_a_suppressed_address_gets_nothing(app: App, email: str) -> None:
 
 
 def test_who_unsubscribed_from_marketing_still_gets_receipts(app: App) -> None:
-    factories.hold_back(reason=SuppressionReason.UNSUBSCRIBED, marketing_only=True, at=utc_now())
+    factories.suppress(reason=SuppressionReason.UNSUBSCRIBED, marketing_only=True, at=utc_now())
     assert statuses(app.notify()) == {"email": "pending"}
     assert statuses(app.notify(type="marketing", content={"body": "Buy"})) == {
         "email": "suppressed"

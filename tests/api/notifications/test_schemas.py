@@ -14,7 +14,7 @@ from domain.time import utc_now
 from notifications.catalog.types import MASK
 from privacy import content_removal
 from tests.support.clients.api import App
-from tests.support.clients.inbox import Person, delivered, token
+from tests.support.clients.inbox import InboxUser, delivered, token
 from tests.support.factories import notifications as factories
 from tests.support.factories.records import NOON
 
@@ -282,7 +282,7 @@ def test_what_is_in_an_inbox_stays_there_and_says_what_it_did(app: App) -> None:
     begun = factories.start(factories.claim(document["_id"]), at=LONG_AGO)
     settlement = factories.settlement(begun, DeliveryStatus.SENT, at=LONG_AGO)
     factories.store.settle([settlement], now=LONG_AGO)
-    person = Person(app=app, token=token(app))
+    person = InboxUser(app=app, token=token(app))
     before = person.get().json()
     assert content_removal.remove_expired_content(now=utc_now()).notifications == 1
     assert person.get().json() == before
@@ -291,4 +291,4 @@ def test_what_is_in_an_inbox_stays_there_and_says_what_it_did(app: App) -> None:
 
 def test_what_never_came_into_an_inbox_is_no_empty_card_there(app: App) -> None:
     removed(app)
-    assert Person(app=app, token=token(app)).get().json()["results"] == []
+    assert InboxUser(app=app, token=token(app)).get().json()["results"] == []

@@ -12,7 +12,7 @@ from domain.time import utc_now
 from notifications.broadcasts.requests import AudienceRequest
 from notifyproject.db.collections import collection
 from tests.support.clients.console import listed, make_staff, signed_in
-from tests.support.factories.broadcasts import begun, people, read, to_its_end, topic
+from tests.support.factories.broadcasts import begun, read, recipients, run_to_completion, topic
 from tests.support.mongo.explained_reads import plans
 
 pytestmark = pytest.mark.usefixtures("db", "broker", "backlog_anew")
@@ -66,8 +66,8 @@ def test_the_list_has_the_newest_first(console: Client) -> None:
 
 
 def test_the_list_says_how_far_each_is_and_for_whom(console: Client) -> None:
-    names = people(4)
-    to_its_end(new(audience=topic("news", *names[:3])), at=utc_now())
+    names = recipients(4)
+    run_to_completion(new(audience=topic("news", *names[:3])), at=utc_now())
     text = console.get(LIST).content.decode()
     for words in ("Marketing", "Topic news", "Completed", "3 of about 3"):
         assert words in text
@@ -75,7 +75,7 @@ def test_the_list_says_how_far_each_is_and_for_whom(console: Client) -> None:
 
 def test_the_list_is_narrowed_by_status(console: Client) -> None:
     one, done = new(), new()
-    to_its_end(done, at=utc_now())
+    run_to_completion(done, at=utc_now())
     assert listed(console, f"{LIST}?status=running") == [one]
     assert listed(console, f"{LIST}?status=completed") == [done]
 
@@ -91,9 +91,9 @@ def test_the_list_is_read_by_its_index_without_the_audience(console: Client) -> 
 
 
 def test_a_page_says_who_was_told_nothing_and_why(console: Client) -> None:
-    people(1)
+    recipients(1)
     one = new(audience=AudienceRequest(user_ids=["user-00000", "stranger"]))
-    to_its_end(one, at=utc_now())
+    run_to_completion(one, at=utc_now())
     text = page(console, one)
     for words in ("No address", "stranger", "It is spring.", "Everybody in its audience"):
         assert words in text
@@ -101,10 +101,10 @@ def test_a_page_says_who_was_told_nothing_and_why(console: Client) -> None:
 
 
 def test_its_notifications_are_one_click_away(console: Client) -> None:
-    people(2)
+    recipients(2)
     one, other = new(), new()
     for broadcast_id in (one, other):
-        to_its_end(broadcast_id, at=utc_now())
+        run_to_completion(broadcast_id, at=utc_now())
     where = f"/admin/notifications/notification/?q={one}"
     assert where in page(console, one)
     ids = collection("notifications").distinct("_id", {"broadcast_id": one})
@@ -179,7 +179,7 @@ def test_each_operation_has_its_own_permission(db: None, operation: str) -> None
 
 def test_what_cannot_be_done_any_more_is_said_and_not_recorded(console: Client) -> None:
     one = new()
-    to_its_end(one, at=utc_now())
+    run_to_completion(one, at=utc_now())
     assert "It was left as it is" in do(console, one, "pause")
     assert audit(one) == []
     text = page(console, one)

@@ -14,7 +14,16 @@ from notifications.bulk import decisions, runner, selection
 from notifications.bulk import operation as bulk_operation
 from notifications.bulk.operation import Operation
 from notifyproject.db.collections import collection
-from tests.support.clients.bulk_console import BULK, FAILED, NEW, ask, failed, start, stored, text
+from tests.support.clients.bulk_console import (
+    BULK,
+    FAILED,
+    NEW,
+    failed,
+    open_form,
+    start,
+    stored,
+    text,
+)
 from tests.support.clients.console import make_staff, signed_in
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
@@ -47,7 +56,7 @@ def test_the_question_says_what_the_filter_is(operator: Client) -> None:
 
 def test_the_preview_shows_counts_samples_and_what_is_left_out(operator: Client) -> None:
     document = failed()
-    operation = ask(operator)
+    operation = open_form(operator)
     page = text(operator.get(f"{BULK}{operation.id}/change/"))
     assert "1 notification, 1 delivery." in page
     assert str(document["_id"]) in page
@@ -71,7 +80,7 @@ def test_what_is_missing_is_said_and_the_form_stays_filled_in(
     operator: Client, fields: dict[str, Any], told: str
 ) -> None:
     failed()
-    operation = ask(operator)
+    operation = open_form(operator)
     page = text(start(operator, operation, **fields))
     assert told in page
     assert "It was not started." in page
@@ -82,7 +91,7 @@ def test_what_is_missing_is_said_and_the_form_stays_filled_in(
 
 def test_from_the_start_to_the_results(operator: Client) -> None:
     document = failed()
-    operation = ask(operator)
+    operation = open_form(operator)
     page = text(start(operator, operation))
     assert "Running" in page
     assert 'hx-trigger="every 1s"' in page
@@ -101,7 +110,7 @@ def test_from_the_start_to_the_results(operator: Client) -> None:
 
 def test_the_part_that_is_fetched_again_says_when_to_load_the_page(operator: Client) -> None:
     failed()
-    operation = ask(operator)
+    operation = open_form(operator)
     start(operator, operation)
     progress = f"{BULK}{operation.id}/progress/?was="
     assert "<progress" in text(operator.get(f"{progress}running"))
@@ -112,7 +121,7 @@ def test_the_part_that_is_fetched_again_says_when_to_load_the_page(operator: Cli
 
 def test_it_is_paused_resumed_and_cancelled(operator: Client) -> None:
     failed()
-    operation = ask(operator)
+    operation = open_form(operator)
     start(operator, operation)
     for step, stage in (
         ("pause", BulkStage.PAUSED),
@@ -134,14 +143,14 @@ def test_it_is_paused_resumed_and_cancelled(operator: Client) -> None:
 
 @pytest.mark.parametrize("step", STEPS)
 def test_a_get_changes_nothing(operator: Client, step: str) -> None:
-    operation = ask(operator)
+    operation = open_form(operator)
     response = operator.get(url(operation, step))
     assert (response.status_code, response["Allow"]) == (405, "POST")
     assert stored(operation.id).stage is BulkStage.READY
 
 
 def test_without_its_token_a_form_is_refused(admin_user: StaffUser) -> None:
-    operation = ask(signed_in(admin_user))
+    operation = open_form(signed_in(admin_user))
     client = signed_in(admin_user, enforce_csrf_checks=True)
     for step in STEPS:
         assert client.post(url(operation, step)).status_code == 403
@@ -150,7 +159,7 @@ def test_without_its_token_a_form_is_refused(admin_user: StaffUser) -> None:
 
 
 def test_support_does_nothing_to_many(operator: Client, support: Client) -> None:
-    operation = ask(operator)
+    operation = open_form(operator)
     for step in STEPS:
         assert support.post(url(operation, step)).status_code == 403
     assert support.get(NEW).status_code == 403
@@ -162,7 +171,7 @@ def test_support_does_nothing_to_many(operator: Client, support: Client) -> None
 
 def test_who_may_look_starts_nothing(operator: Client, db: None) -> None:
     failed()
-    operation = ask(operator)
+    operation = open_form(operator)
     viewer = signed_in(make_staff("vera", "notifications.view_bulkoperation"))
     page = text(viewer.get(f"{BULK}{operation.id}/change/"))
     assert "Ready to start" in page
@@ -189,7 +198,7 @@ def test_an_operation_that_there_is_not(operator: Client) -> None:
 
 def test_the_list_says_what_was_done_by_whom_and_why(operator: Client) -> None:
     failed()
-    operation = ask(operator)
+    operation = open_form(operator)
     start(operator, operation)
     runner.run(operation.id)
     page = text(operator.get(BULK))

@@ -269,7 +269,7 @@ def test_the_verdict_stands_on_the_page_before_anybody_clicks(
     shown = page_text(console, document)
     assert "Resend: safe" in shown
     assert "The provider had a problem of its own and sent nothing." in shown
-    factories.hold_back(ADA, reason=SuppressionReason.COMPLAINT, at=utc_now())
+    factories.suppress(ADA, reason=SuppressionReason.COMPLAINT, at=utc_now())
     shown = page_text(console, document)
     assert "Resend: suppressed" in shown
     assert "The address is suppressed: complaint." in shown

@@ -36,7 +36,7 @@ def ada() -> None:
 @pytest.fixture
 def suppressed() -> None:
     """Suppress a person's address."""
-    factories.hold_back(ADA, at=utc_now())
+    factories.suppress(ADA, at=utc_now())
 
 
 @pytest.mark.usefixtures("ada")
@@ -122,7 +122,7 @@ def test_suppressing_by_hand_is_a_reason_of_its_own_and_the_stricter_stays(conso
 
 @pytest.mark.usefixtures("suppressed")
 def test_lifting_a_bounce_leaves_the_persons_own_wish(console: Client) -> None:
-    factories.hold_back(
+    factories.suppress(
         ADA,
         reason=SuppressionReason.UNSUBSCRIBED,
         source="one-click",
@@ -163,7 +163,7 @@ def test_a_suppression_is_lifted(console: Client) -> None:
 def test_several_suppressions_are_lifted_at_once_and_no_others(console: Client) -> None:
     for name in ("bob", "eve"):
         address = f"{name}@example.com"
-        factories.hold_back(address, reason=SuppressionReason.COMPLAINT, at=utc_now())
+        factories.suppress(address, reason=SuppressionReason.COMPLAINT, at=utc_now())
     bob = suppression_id("email", "bob@example.com", SuppressionReason.COMPLAINT)
     ticked = [BOUNCE, bob]
     action = {"action": "delete_selected", "_selected_action": ticked, "post": "yes"}

@@ -30,7 +30,7 @@ def ada() -> Any:
     now = utc_now()
     muted = {"marketing": {"muted": True}, "alert": {"muted_channels": ["push"]}}
     register_ada(preferences=muted)
-    factories.hold_back(
+    factories.suppress(
         ADA,
         reason=SuppressionReason.UNSUBSCRIBED,
         source="one-click",

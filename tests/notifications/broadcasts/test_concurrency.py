@@ -11,7 +11,14 @@ from notifications.broadcasts import control, repository, runner
 from notifications.broadcasts.documents import BroadcastLease
 from notifications.queueing import backlog, fair_queue
 from notifyproject.db.collections import collection
-from tests.support.factories.broadcasts import begun, go_on, people, read, to_its_end, told
+from tests.support.factories.broadcasts import (
+    begun,
+    read,
+    recipients,
+    run_page,
+    run_to_completion,
+    told,
+)
 from tests.support.factories.notifications import NOON
 
 pytestmark = pytest.mark.usefixtures("db", "broker", "pages_of_three")
@@ -52,17 +59,17 @@ def lost_behind_the_insert(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def test_workers_that_all_come_at_once_tell_nobody_twice_and_count_everybody_once() -> None:
-    names = people(60)
+    names = recipients(60)
     one = begun()
     with ThreadPoolExecutor(8) as pool:
         while read(one)["status"] == "running":
-            list(pool.map(lambda _: go_on(one), range(16)))
+            list(pool.map(lambda _: run_page(one), range(16)))
     assert told(one) == names
     assert read(one)["accepted"] == 60
 
 
 def test_only_one_of_many_has_the_turn() -> None:
-    people(3)
+    recipients(3)
     one = begun()
     with ThreadPoolExecutor(8) as pool:
         turns = list(
@@ -72,20 +79,20 @@ def test_only_one_of_many_has_the_turn() -> None:
 
 
 def test_two_that_are_at_the_same_page_store_it_once_and_one_counts_it() -> None:
-    names = people(5)
+    names = recipients(5)
     one = begun()
     slow = taken(one)
-    go_on(one, at=LATER)
+    run_page(one, at=LATER)
     finish(slow, at=LATER)
     assert told(one) == names[:3]
     assert (read(one)["accepted"], read(one)["cursor"]) == (3, names[2])
-    to_its_end(one, at=LATER)
+    run_to_completion(one, at=LATER)
     assert told(one) == names
     assert read(one)["accepted"] == 5
 
 
 def test_a_page_that_both_store_at_the_same_moment_is_stored_once() -> None:
-    names = people(3)
+    names = recipients(3)
     one = begun()
     first = taken(one)
     second = taken(one, at=LATER)
@@ -96,10 +103,10 @@ def test_a_page_that_both_store_at_the_same_moment_is_stored_once() -> None:
 
 
 def test_other_broadcasts_to_the_same_people_are_others() -> None:
-    names = people(2)
+    names = recipients(2)
     one, other = begun(), begun()
-    to_its_end(one)
-    to_its_end(other)
+    run_to_completion(one)
+    run_to_completion(other)
     assert told(one) == told(other) == names
 
 
@@ -109,15 +116,15 @@ def test_other_broadcasts_to_the_same_people_are_others() -> None:
 def test_who_is_lost_between_the_insert_and_the_cursor_has_doubled_nobody(
     lost_behind_the_insert: pytest.MonkeyPatch,
 ) -> None:
-    names = people(5)
+    names = recipients(5)
     one = begun()
     with pytest.raises(Lost):
-        go_on(one)
+        run_page(one)
     assert told(one) == names[:3]
     assert "cursor" not in read(one)
-    assert not go_on(one, at=LATER - SECOND), "the lease holds"
+    assert not run_page(one, at=LATER - SECOND), "the lease holds"
     lost_behind_the_insert.undo()
-    to_its_end(one, at=LATER)
+    run_to_completion(one, at=LATER)
     assert told(one) == names
     done = read(one)
     assert (done["status"], done["accepted"], done["skipped"]) == ("completed", 5, {})
@@ -126,38 +133,38 @@ def test_who_is_lost_between_the_insert_and_the_cursor_has_doubled_nobody(
 def test_who_has_muted_it_between_the_two_tries_was_told_by_the_first(
     lost_behind_the_insert: pytest.MonkeyPatch,
 ) -> None:
-    names = people(2)
+    names = recipients(2)
     one = begun()
     with pytest.raises(Lost):
-        go_on(one)
+        run_page(one)
     mute = {"preferences": {"marketing": {"muted": True}}}
     collection("recipients").update_one({"_id": names[0]}, {"$set": mute})
     lost_behind_the_insert.undo()
-    to_its_end(one, at=LATER)
+    run_to_completion(one, at=LATER)
     assert (read(one)["accepted"], read(one)["skipped"]) == (2, {})
 
 
 def test_a_page_that_stops_every_worker_ends_the_broadcast(
     lost_behind_the_insert: pytest.MonkeyPatch,
 ) -> None:
-    people(3)
+    recipients(3)
     one = begun()
     for turn in range(runner.MAX_CLAIMS):
         with pytest.raises(Lost):
-            go_on(one, at=NOON + turn * repository.LEASE)
+            run_page(one, at=NOON + turn * repository.LEASE)
     assert read(one)["status"] == "running"
-    go_on(one, at=NOON + runner.MAX_CLAIMS * repository.LEASE)
+    run_page(one, at=NOON + runner.MAX_CLAIMS * repository.LEASE)
     assert (read(one)["status"], read(one)["failure_code"]) == ("failed", "stuck")
 
 
 def test_a_wait_for_room_is_no_failure(settings: Any) -> None:
-    people(4)
+    recipients(4)
     settings.BULK_PENDING_LIMIT = 0
     one = begun()
-    go_on(one)
+    run_page(one)
     for wait in range(1, 2 * runner.MAX_CLAIMS):
         backlog.clear()
-        go_on(one, at=NOON + wait * backlog.RETRY_AFTER)
+        run_page(one, at=NOON + wait * backlog.RETRY_AFTER)
     assert (read(one)["status"], read(one)["is_waiting"]) == ("running", True)
 
 
@@ -165,27 +172,27 @@ def test_a_wait_for_room_is_no_failure(settings: Any) -> None:
 
 
 def test_a_pause_during_a_page_lets_the_page_end_and_holds_the_next() -> None:
-    names = people(5)
+    names = recipients(5)
     one = begun()
     turn = taken(one)
     assert control.pause(one, now=NOON)["status"] == "paused"
     finish(turn)
     assert told(one) == names[:3]
     assert (read(one)["status"], read(one)["accepted"]) == ("paused", 3)
-    assert not go_on(one)
+    assert not run_page(one)
     control.resume(one, now=NOON)
-    to_its_end(one)
+    run_to_completion(one)
     assert told(one) == names
     assert read(one)["accepted"] == 5
 
 
 def test_a_pause_during_the_last_page_is_ended_by_resuming() -> None:
-    people(2)
+    recipients(2)
     one = begun()
     turn = taken(one)
     control.pause(one, now=NOON)
     finish(turn)
     assert (read(one)["status"], read(one)["accepted"]) == ("paused", 2)
     control.resume(one, now=NOON)
-    to_its_end(one)
+    run_to_completion(one)
     assert (read(one)["status"], read(one)["accepted"]) == ("completed", 2)

@@ -34,7 +34,7 @@ EVERYTHING = Selection(
 def test_it_counts_by_verdict_and_changes_nothing(clock: Time) -> None:
     safe = failed(3)
     held_back = failed(recipient=content.Recipient(email="bob@example.com"))
-    factories.hold_back("bob@example.com", reason=SuppressionReason.MANUAL, at=clock())
+    factories.suppress("bob@example.com", reason=SuppressionReason.MANUAL, at=clock())
     operation = previewed(clock)
     assert operation.stage is BulkStage.READY
     assert operation.preview_counts == {"safe": 3, "suppressed": 1}

@@ -126,7 +126,7 @@ def test_what_is_not_included_is_left_out_and_says_why(clock: Time) -> None:
 def test_it_judges_again_at_the_moment_of_acting(clock: Time) -> None:
     (one,) = failed()
     operation = started(clock)
-    factories.hold_back(reason=SuppressionReason.COMPLAINT, at=clock())
+    factories.suppress(reason=SuppressionReason.COMPLAINT, at=clock())
     operation = finish(clock, operation)
     assert statuses([one]) == ["failed"]
     assert operation.reasons == {"suppressed": 1}

@@ -14,7 +14,7 @@ from notifications.queueing import wakeups as queueing_wakeups
 from notifications.queueing.fair_queue import BURST, MAX_PULLS, FairQueue, PullToken
 from notifications.queueing.wakeups import WAKEUP_SIZE, Wakeup
 from notifyproject.platform import valkey
-from tests.support.broker_messages import Message, waiting
+from tests.support.broker_messages import Message, queued_messages
 from tests.support.factories.notifications import CLIENT, NOON, new
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
@@ -47,14 +47,14 @@ def drawn(messages: Sequence[Message]) -> list[ObjectId]:
 
 def test_a_few_are_announced_by_id(broker: redis.Redis) -> None:
     announced(3)
-    (message,) = waiting(broker)
+    (message,) = queued_messages(broker)
     assert (message.task, len(message.ids), message.eta) == (queueing_wakeups.DELIVER, 3, None)
     assert message.args[1:] == ["email", "normal"]
 
 
 def test_a_hint_is_of_a_hundred_at_most(broker: redis.Redis) -> None:
     announced(WAKEUP_SIZE + 1)
-    assert [len(m.ids) for m in waiting(broker)] == [WAKEUP_SIZE, 1]
+    assert [len(m.ids) for m in queued_messages(broker)] == [WAKEUP_SIZE, 1]
 
 
 def test_what_is_due_within_the_minute_is_announced_ahead_and_what_is_later_is_not(
@@ -62,7 +62,7 @@ def test_what_is_due_within_the_minute_is_announced_ahead_and_what_is_later_is_n
 ) -> None:
     announced(1, at=NOON + MINUTE)
     announced(1, at=NOON + MINUTE + SECOND)
-    (message,) = waiting(broker)
+    (message,) = queued_messages(broker)
     assert message.eta is not None
     # By our clock, whatever the machine's own says.
     assert datetime.fromisoformat(message.eta) == NOON + MINUTE
@@ -73,15 +73,15 @@ def test_what_is_due_within_the_minute_is_announced_ahead_and_what_is_later_is_n
 
 def test_a_crowd_is_announced_by_whose_it_is(broker: redis.Redis) -> None:
     announced(MAX_PULLS * WAKEUP_SIZE)
-    assert drawn(waiting(broker)) == [CLIENT] * MAX_PULLS
+    assert drawn(queued_messages(broker)) == [CLIENT] * MAX_PULLS
 
 
 def test_many_at_once_and_one_after_the_other_are_a_crowd_alike(broker: redis.Redis) -> None:
     for _ in range(BURST // 100):
         announced(100)
-    assert drawn(waiting(broker)) == []
+    assert drawn(queued_messages(broker)) == []
     announced(1)
-    assert drawn(waiting(broker)) == [CLIENT]
+    assert drawn(queued_messages(broker)) == [CLIENT]
 
 
 @pytest.mark.parametrize(
@@ -93,19 +93,19 @@ def test_what_is_added_to_a_crowd_calls_in_as_many_draws_as_it_needs(
     broker.set(LANE.key("count"), BURST, ex=fair_queue.BURST_WINDOW)
     for _ in range(3):
         announced(count)
-    assert drawn(waiting(broker)) == [CLIENT] * draws
+    assert drawn(queued_messages(broker)) == [CLIENT] * draws
 
 
 def test_a_crowd_fills_its_lane_with_a_handful_of_messages(broker: redis.Redis) -> None:
     for _ in range(10):
         announced(MAX_PULLS * WAKEUP_SIZE)
-    assert len(waiting(broker)) == MAX_PULLS
+    assert len(queued_messages(broker)) == MAX_PULLS
 
 
 def test_one_clients_crowd_is_not_anothers(broker: redis.Redis) -> None:
     announced(BURST + 1)
     announced(1, client_id=OTHER)
-    assert waiting(broker)[-1].task == queueing_wakeups.DELIVER
+    assert queued_messages(broker)[-1].task == queueing_wakeups.DELIVER
 
 
 def test_after_a_while_a_client_is_no_crowd_any_more(broker: redis.Redis) -> None:
@@ -113,12 +113,12 @@ def test_after_a_while_a_client_is_no_crowd_any_more(broker: redis.Redis) -> Non
     assert 0 < broker.ttl(LANE.key("count")) <= fair_queue.BURST_WINDOW
     broker.delete(LANE.key("count"))
     announced(1)
-    assert waiting(broker)[-1].task == queueing_wakeups.DELIVER
+    assert queued_messages(broker)[-1].task == queueing_wakeups.DELIVER
 
 
 def test_a_crowd_of_later_is_drawn_then_and_takes_no_slot(broker: redis.Redis) -> None:
     announced(BURST + 1, at=NOON + 9 * SECOND)
-    (message,) = waiting(broker)
+    (message,) = queued_messages(broker)
     assert (message.task, message.args[3]) == (queueing_wakeups.PULL, None)
     assert message.eta is not None
     assert not any(broker.exists(LANE.key(slot)) for slot in range(MAX_PULLS + 1))
@@ -128,7 +128,7 @@ def test_a_crowd_of_later_is_drawn_then_and_takes_no_slot(broker: redis.Redis) -
 
 
 def tickets(broker: redis.Redis) -> list[PullToken]:
-    return [PullToken(*m.args[3]) for m in waiting(broker)]
+    return [PullToken(*m.args[3]) for m in queued_messages(broker)]
 
 
 def test_a_draw_frees_its_slot_for_what_is_accepted_from_then_on(broker: redis.Redis) -> None:
@@ -177,7 +177,7 @@ def test_without_valkeys_slots_a_draw_goes_on_without_one(
     monkeypatch.setattr(valkey, "connection", away)
     assert fair_queue.continue_pull(LANE, PullToken(2, "done"), now=NOON)
     monkeypatch.undo()
-    (message,) = waiting(broker)
+    (message,) = queued_messages(broker)
     assert message.args[3] is None
 
 
@@ -194,7 +194,7 @@ def test_what_is_accepted_meanwhile_does_not_wait_for_the_draw_that_comes_back(
 ) -> None:
     fair_queue.retry_pull(LANE, at=NOON + SECOND, now=NOON)
     assert fair_queue.enqueue_pulls(LANE, count=1, now=NOON)
-    assert [m.eta is None for m in waiting(broker)] == [False, True]
+    assert [m.eta is None for m in queued_messages(broker)] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_a_slot_outlives_the_wait_of_its_draw(broker: redis.Redis) -> None:
 def test_one_draw_waits_for_what_falls_due_next(broker: redis.Redis) -> None:
     for seconds in (20, 10):
         assert fair_queue.schedule_pull(LANE, at=NOON + seconds * SECOND, now=NOON)
-    assert len(waiting(broker)) == 1
+    assert len(queued_messages(broker)) == 1
 
 
 def test_a_draw_that_the_broker_does_not_take_leaves_its_slot_free(
@@ -224,7 +224,7 @@ def test_a_draw_that_the_broker_does_not_take_leaves_its_slot_free(
     assert not fair_queue.enqueue_pulls(LANE, now=NOON)
     monkeypatch.undo()
     assert fair_queue.enqueue_pulls(LANE, now=NOON)
-    assert len(waiting(broker)) == MAX_PULLS
+    assert len(queued_messages(broker)) == MAX_PULLS
 
 
 # Looking again.
@@ -245,11 +245,11 @@ def test_what_is_to_be_looked_at_in_the_same_second_is_one_hint(broker: redis.Re
         for n in (100, 900, 1001)
     ]
     queueing_wakeups.send_later(wakeups, now=NOON)
-    assert [len(m.ids) for m in waiting(broker)] == [2, 1]
+    assert [len(m.ids) for m in queued_messages(broker)] == [2, 1]
 
 
 def test_what_is_to_be_looked_at_much_later_is_left_to_the_sweep(broker: redis.Redis) -> None:
     queueing_wakeups.send_later(
         [Wakeup(ObjectId(), EMAIL, Priority.NORMAL, NOON + 2 * MINUTE)], now=NOON
     )
-    assert waiting(broker) == []
+    assert queued_messages(broker) == []

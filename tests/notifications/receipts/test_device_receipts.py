@@ -19,15 +19,15 @@ from notifications.store import LEASE, NewDelivery, recovery
 from providers.contract import SendRequest
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import CLIENT, NOON, device
-from tests.support.factories.push import RETRY, deliver, fate, push, state, tokens
+from tests.support.factories.push import RETRY, deliver, delivery_status, push, state, tokens
 from tests.support.fakes.provider import (
     Outcome,
-    Scripted,
-    busy,
+    ScriptedProvider,
     by_recipient,
-    dead,
+    invalid_token,
+    provider_error,
     refused,
-    silent,
+    timeout,
 )
 from tests.support.fakes.provider import accepted as taken
 
@@ -51,11 +51,11 @@ def tell(
     )
 
 
-def half_sent(fcm: Scripted, **fields: Any) -> tuple[ObjectId, str]:
+def half_sent(fcm: ScriptedProvider, **fields: Any) -> tuple[ObjectId, str]:
     """Return a push that a phone has and a tablet still waits for, and the phone."""
     phone = device("phone")
     device("tablet")
-    fcm.behave = by_recipient({"tablet": busy})
+    fcm.behave = by_recipient({"tablet": provider_error})
     one = push(**fields)
     deliver(one)
     fcm.always(taken)
@@ -73,7 +73,7 @@ def times(one: ObjectId) -> list[datetime | None]:
 
 @pytest.mark.parametrize(("event", "becomes"), EVENTS.items())
 def test_the_other_devices_are_reached_and_then_it_is_what_the_first_one_said(
-    fcm: Scripted, event: DeviceEvent, becomes: str
+    fcm: ScriptedProvider, event: DeviceEvent, becomes: str
 ) -> None:
     one, phone = half_sent(fcm)
     before = state(one)
@@ -85,7 +85,7 @@ def test_the_other_devices_are_reached_and_then_it_is_what_the_first_one_said(
     deliver(one, at=RETRY)
     assert tokens(fcm) == ["tablet"]
     read_at = NOON + SECOND if becomes == "read" else None
-    assert (fate(one), times(one)) == (
+    assert (delivery_status(one), times(one)) == (
         (becomes, None),
         [NOON + SECOND, NOON + SECOND, read_at],
     )
@@ -93,7 +93,9 @@ def test_the_other_devices_are_reached_and_then_it_is_what_the_first_one_said(
     assert "due_at" not in factories.read(one)
 
 
-def test_both_events_in_any_order_and_any_number_of_times_end_the_same(fcm: Scripted) -> None:
+def test_both_events_in_any_order_and_any_number_of_times_end_the_same(
+    fcm: ScriptedProvider,
+) -> None:
     one, phone = half_sent(fcm)
     assert [
         tell(one, phone, event, at=NOON + n * SECOND)
@@ -106,13 +108,13 @@ def test_both_events_in_any_order_and_any_number_of_times_end_the_same(fcm: Scri
         assert not tell(one, phone, event, at=NOON + MINUTE)
     assert factories.read(one) == before
     deliver(one, at=RETRY)
-    assert (fate(one)[0], times(one)) == ("read", [NOON + SECOND] * 3)
+    assert (delivery_status(one)[0], times(one)) == ("read", [NOON + SECOND] * 3)
 
 
-def test_a_device_that_says_it_has_it_is_not_sent_to_again(fcm: Scripted) -> None:
+def test_a_device_that_says_it_has_it_is_not_sent_to_again(fcm: ScriptedProvider) -> None:
     """Its provider said that it was busy, and had taken it all the same."""
     phone, tablet = device("phone"), device("tablet")
-    fcm.always(busy)
+    fcm.always(provider_error)
     one = push()
     deliver(one)
     tell(one, phone)
@@ -120,36 +122,42 @@ def test_a_device_that_says_it_has_it_is_not_sent_to_again(fcm: Scripted) -> Non
     tokens(fcm)
     deliver(one, at=RETRY)
     assert tokens(fcm) == ["tablet"]
-    assert (fate(one)[0], state(one)["accepted_targets"]) == ("delivered", [phone, tablet])
+    assert (delivery_status(one)[0], state(one)["accepted_targets"]) == (
+        "delivered",
+        [phone, tablet],
+    )
 
 
-def test_when_nobody_else_can_be_reached_it_is_delivered(fcm: Scripted) -> None:
+def test_when_nobody_else_can_be_reached_it_is_delivered(fcm: ScriptedProvider) -> None:
     one, phone = half_sent(fcm)
     tell(one, phone)
-    fcm.always(dead)
+    fcm.always(invalid_token)
     assert deliver(one, at=RETRY).counts == {"sent": 1}
-    assert fate(one) == ("delivered", None)
+    assert delivery_status(one) == ("delivered", None)
 
 
-def test_when_its_only_device_has_it_the_next_look_finds_nobody_left(fcm: Scripted) -> None:
+def test_when_its_only_device_has_it_the_next_look_finds_nobody_left(fcm: ScriptedProvider) -> None:
     phone = device("phone")
-    fcm.always(busy)
+    fcm.always(provider_error)
     one = push()
     deliver(one)
     tell(one, phone)
     tokens(fcm)
     deliver(one, at=RETRY)
-    assert (tokens(fcm), fate(one)) == ([], ("delivered", None))
+    assert (tokens(fcm), delivery_status(one)) == ([], ("delivered", None))
 
 
-def test_what_expires_before_the_others_are_reached_is_delivered(fcm: Scripted) -> None:
+def test_what_expires_before_the_others_are_reached_is_delivered(fcm: ScriptedProvider) -> None:
     one, phone = half_sent(fcm, expires_at=NOON + 20 * MINUTE)
     tell(one, phone)
     deliver(one, at=NOON + 20 * MINUTE)
-    assert (fate(one), times(one)) == (("delivered", None), [NOON + SECOND, NOON + SECOND, None])
+    assert (delivery_status(one), times(one)) == (
+        ("delivered", None),
+        [NOON + SECOND, NOON + SECOND, None],
+    )
 
 
-def test_what_stands_in_for_the_push_is_not_needed(fcm: Scripted) -> None:
+def test_what_stands_in_for_the_push_is_not_needed(fcm: ScriptedProvider) -> None:
     wait = 2 * MINUTE
     mail = NewDelivery(channel=EMAIL, fallback_for=PUSH, delay=wait)
     one, phone = half_sent(fcm, deliveries=(NewDelivery(channel=PUSH), mail))
@@ -157,20 +165,22 @@ def test_what_stands_in_for_the_push_is_not_needed(fcm: Scripted) -> None:
     dispatcher.dispatch([one], channel=EMAIL, clock=lambda: NOON + wait)
     instead = factories.delivery(factories.read(one), EMAIL)
     assert (instead["status"], instead["failure_code"]) == ("cancelled", "not_needed")
-    assert fate(one)[0] == "pending"
+    assert delivery_status(one)[0] == "pending"
 
 
 # While it is being sent.
 
 
-def told_while_sending(fcm: Scripted, phone: str, answer: Callable[[], Outcome]) -> ObjectId:
+def told_while_sending(
+    fcm: ScriptedProvider, phone: str, answer: Callable[[], Outcome]
+) -> ObjectId:
     """Return a push whose phone reports it before the provider has answered at all."""
     one = push()
 
     def behave(outbound: SendRequest) -> Outcome:
         if outbound.recipient == "phone":
             tell(one, phone)
-            assert fate(one)[0] == "sending"
+            assert delivery_status(one)[0] == "sending"
         return answer()
 
     fcm.behave = behave
@@ -178,29 +188,32 @@ def told_while_sending(fcm: Scripted, phone: str, answer: Callable[[], Outcome])
     return one
 
 
-@pytest.mark.parametrize("answer", [taken, silent, refused, dead])
+@pytest.mark.parametrize("answer", [taken, timeout, refused, invalid_token])
 def test_a_device_may_be_faster_than_the_provider(
-    fcm: Scripted, answer: Callable[[], Outcome]
+    fcm: ScriptedProvider, answer: Callable[[], Outcome]
 ) -> None:
     phone = device("phone")
     device("tablet")
     one = told_while_sending(fcm, phone, answer)
-    assert fate(one) == ("delivered", None)
+    assert delivery_status(one) == ("delivered", None)
     assert (state(one)["next_attempt_at"], state(one).get("failed_at")) == (None, None)
     assert "due_at" not in factories.read(one)
 
 
 def test_a_report_in_the_midst_of_a_send_is_not_forgotten_by_what_comes_of_it(
-    fcm: Scripted,
+    fcm: ScriptedProvider,
 ) -> None:
     phone, tablet = device("phone"), device("tablet")
-    one = told_while_sending(fcm, phone, busy)
-    assert (fate(one)[0], state(one)["accepted_targets"]) == ("pending", [phone])
+    one = told_while_sending(fcm, phone, provider_error)
+    assert (delivery_status(one)[0], state(one)["accepted_targets"]) == ("pending", [phone])
     fcm.always(taken)
     tokens(fcm)
     deliver(one, at=RETRY)
     assert tokens(fcm) == ["tablet"]
-    assert (fate(one)[0], state(one)["accepted_targets"]) == ("delivered", [phone, tablet])
+    assert (delivery_status(one)[0], state(one)["accepted_targets"]) == (
+        "delivered",
+        [phone, tablet],
+    )
 
 
 class Killed(BaseException):
@@ -208,7 +221,9 @@ class Killed(BaseException):
 
 
 def lost(
-    fcm: Scripted, monkeypatch: pytest.MonkeyPatch, event: DeviceEvent = DeviceEvent.DELIVERED
+    fcm: ScriptedProvider,
+    monkeypatch: pytest.MonkeyPatch,
+    event: DeviceEvent = DeviceEvent.DELIVERED,
 ) -> tuple[ObjectId, str]:
     """Return a push whose phone reported it, and whose worker was lost as it was to settle it."""
     one, phone = half_sent(fcm)
@@ -222,13 +237,13 @@ def lost(
         with pytest.raises(Killed):
             deliver(one, at=RETRY)
     store.expire_leases(now=RETRY + LEASE)
-    assert (fate(one)[0], state(one)["accepted_targets"]) == ("unknown", [phone])
+    assert (delivery_status(one)[0], state(one)["accepted_targets"]) == ("unknown", [phone])
     return one, phone
 
 
 @pytest.mark.parametrize("decision", [RetryAt(RETRY), GiveUp(FailureCode.OUTCOME_UNKNOWN)])
 def test_a_worker_that_is_lost_does_not_take_the_report_along(
-    fcm: Scripted, monkeypatch: pytest.MonkeyPatch, decision: RetryAt | GiveUp
+    fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, decision: RetryAt | GiveUp
 ) -> None:
     one, _ = lost(fcm, monkeypatch)
     later = RETRY + 10 * MINUTE
@@ -236,20 +251,23 @@ def test_a_worker_that_is_lost_does_not_take_the_report_along(
         [(doubt, decision) for doubt in store.unknown_outcomes(now=later)], now=later
     )
     deliver(one, at=later)
-    assert (fate(one), times(one)) == (("delivered", None), [NOON + SECOND, NOON + SECOND, None])
+    assert (delivery_status(one), times(one)) == (
+        ("delivered", None),
+        [NOON + SECOND, NOON + SECOND, None],
+    )
 
 
 def test_what_was_opened_is_read_whatever_another_device_says_of_what_is_in_doubt(
-    fcm: Scripted, monkeypatch: pytest.MonkeyPatch
+    fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, phone = lost(fcm, monkeypatch, DeviceEvent.OPENED)
     tell(one, device("tablet"), at=RETRY + 2 * LEASE)
-    assert (fate(one), times(one)) == (("read", None), [NOON + SECOND] * 3)
+    assert (delivery_status(one), times(one)) == (("read", None), [NOON + SECOND] * 3)
     assert phone in state(one)["accepted_targets"]
 
 
 def test_a_report_between_a_rescues_two_looks_is_kept(
-    fcm: Scripted, monkeypatch: pytest.MonkeyPatch
+    fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     phone, tablet = device("phone"), device("tablet")
     one = factories.claimed(channel=PUSH, at=NOON)
@@ -265,12 +283,12 @@ def test_a_report_between_a_rescues_two_looks_is_kept(
     assert state(begun.notification_id)["accepted_targets"] == [phone]
 
 
-def test_a_report_of_what_is_in_doubt_settles_it(fcm: Scripted) -> None:
+def test_a_report_of_what_is_in_doubt_settles_it(fcm: ScriptedProvider) -> None:
     phone = device("phone")
     device("tablet")
-    fcm.always(silent)
+    fcm.always(timeout)
     one = push()
     deliver(one)
-    assert fate(one)[0] == "unknown"
+    assert delivery_status(one)[0] == "unknown"
     tell(one, phone)
-    assert fate(one) == ("delivered", None)
+    assert delivery_status(one) == ("delivered", None)

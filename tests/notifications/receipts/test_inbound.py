@@ -13,7 +13,7 @@ from recipients import queries
 from recipients.models import Suppression, SuppressionReason
 from recipients.suppressions import suppress
 from tests.support.factories.notifications import NOON
-from tests.support.fakes.mongo_failpoints import failing
+from tests.support.fakes.mongo_failpoints import fail_commands
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -106,7 +106,7 @@ def test_no_number_is_in_what_is_remembered() -> None:
 
 
 def test_what_was_broken_off_is_done_when_it_is_told_again() -> None:
-    with failing("update", "provider_events", NO_DISK), pytest.raises(PyMongoError):
+    with fail_commands("update", "provider_events", NO_DISK), pytest.raises(PyMongoError):
         heed(stop())
     assert held_back() == "unsubscribed"
     assert heed(stop()) == 1

@@ -42,7 +42,7 @@ def failed(code: FailureCode, *, channel: Channel = Channel.EMAIL, **fields: Any
 
 
 def hold_back(*, marketing_only: bool = False) -> None:
-    factories.hold_back(
+    factories.suppress(
         "ADA@example.com", reason=SuppressionReason.COMPLAINT, marketing_only=marketing_only
     )
 

@@ -18,7 +18,7 @@ from notifications.store import Accepted, DuplicateEntity, NewDelivery
 from notifyproject.db.collections import CODEC, collection
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import CLIENT, NOON, new
-from tests.support.fakes.mongo_failpoints import LOST_ANSWER, failing
+from tests.support.fakes.mongo_failpoints import LOST_ANSWER, fail_commands
 from tests.support.mongo.query_plans import plans
 
 pytestmark = pytest.mark.usefixtures("db")
@@ -248,7 +248,7 @@ def test_what_the_store_cannot_keep_is_an_error_and_not_a_promise() -> None:
 
 
 def test_a_write_that_mongodb_does_not_confirm_is_an_error_and_not_a_promise() -> None:
-    with failing("insert", "notifications", LOST_ANSWER), pytest.raises(BulkWriteError):
+    with fail_commands("insert", "notifications", LOST_ANSWER), pytest.raises(BulkWriteError):
         accepted(new())
 
 

@@ -22,7 +22,7 @@ from notifyproject.db.collections import collection
 from notifyproject.platform.encryption import DecryptionError
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON
-from tests.support.fakes.provider import Scripted, refused, silent, slowed
+from tests.support.fakes.provider import ScriptedProvider, rate_limited, refused, timeout
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -61,7 +61,7 @@ def test_it_is_stored_sealed_and_opens_for_its_own_notification_only() -> None:
         store.secret_in({**other, "sealed": one["sealed"]})
 
 
-def test_what_is_sent_is_what_was_given(fcm: Scripted) -> None:
+def test_what_is_sent_is_what_was_given(fcm: ScriptedProvider) -> None:
     document = secretive()
     deliver(document["_id"])
     assert [one.message.text for one in fcm.seen] == [f"Use {CANARY}"]
@@ -78,18 +78,18 @@ def test_the_write_that_ends_the_last_channel_destroys_it(status: DeliveryStatus
         assert sealed(one) is is_left
 
 
-def test_a_retry_and_a_doubt_leave_it(fcm: Scripted) -> None:
+def test_a_retry_and_a_doubt_leave_it(fcm: ScriptedProvider) -> None:
     document = secretive()
-    fcm.always(slowed)
+    fcm.always(rate_limited)
     deliver(document["_id"])
     assert sealed(document["_id"])
-    fcm.always(silent)
+    fcm.always(timeout)
     deliver(document["_id"], at=NOON + timedelta(hours=1))
     assert factories.read(document["_id"])["status"] == "processing"
     assert sealed(document["_id"])
 
 
-def test_cancelling_and_expiring_destroy_it(fcm: Scripted) -> None:
+def test_cancelling_and_expiring_destroy_it(fcm: ScriptedProvider) -> None:
     one = secretive()["_id"]
     store.cancel(notification_id=one, channels=[EMAIL], reason="x", now=NOON)
     assert not sealed(one)
@@ -181,7 +181,7 @@ def test_a_resend_before_the_end_takes_it_along(broker: Any) -> None:
 
 @pytest.mark.parametrize("again", [actions.resend, actions.retry])
 def test_once_it_is_destroyed_nothing_is_sent_again(
-    again: Callable[..., Any], fcm: Scripted
+    again: Callable[..., Any], fcm: ScriptedProvider
 ) -> None:
     document = secretive()
     fcm.always(refused)
@@ -192,7 +192,9 @@ def test_once_it_is_destroyed_nothing_is_sent_again(
     assert len(fcm.seen) == 1
 
 
-def test_a_retry_while_another_channel_is_open_still_has_it(broker: Any, fcm: Scripted) -> None:
+def test_a_retry_while_another_channel_is_open_still_has_it(
+    broker: Any, fcm: ScriptedProvider
+) -> None:
     document = secretive(EMAIL, WHATSAPP)
     fcm.always(refused)
     deliver(document["_id"])
@@ -203,7 +205,7 @@ def test_a_retry_while_another_channel_is_open_still_has_it(broker: Any, fcm: Sc
 # What goes wrong.
 
 
-def test_without_its_key_a_delivery_waits_for_a_process_that_has_it(fcm: Scripted) -> None:
+def test_without_its_key_a_delivery_waits_for_a_process_that_has_it(fcm: ScriptedProvider) -> None:
     document = secretive()
     with override_settings(FIELD_ENCRYPTION_KEYS={"other": b"x" * 32}):
         deliver(document["_id"])
@@ -216,7 +218,7 @@ def test_without_its_key_a_delivery_waits_for_a_process_that_has_it(fcm: Scripte
     assert factories.read(document["_id"])["status"] == "sent"
 
 
-def test_without_its_secret_nothing_is_sent(fcm: Scripted) -> None:
+def test_without_its_secret_nothing_is_sent(fcm: ScriptedProvider) -> None:
     document = secretive()
     collection("notifications").update_one({"_id": document["_id"]}, {"$unset": {"sealed": ""}})
     deliver(document["_id"])
@@ -225,7 +227,7 @@ def test_without_its_secret_nothing_is_sent(fcm: Scripted) -> None:
     assert not fcm.seen
 
 
-def test_what_a_provider_repeats_is_kept_nowhere(fcm: Scripted) -> None:
+def test_what_a_provider_repeats_is_kept_nowhere(fcm: ScriptedProvider) -> None:
     document = secretive()
     error = refused()
     error.response = ProviderResponse(status=400, excerpt=f"bad text: Use {CANARY}")

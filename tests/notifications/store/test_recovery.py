@@ -35,8 +35,8 @@ from tests.support.factories.notifications import (
     started,
     tries,
 )
-from tests.support.factories.push import deliver, fate, state, tokens
-from tests.support.fakes.provider import Scripted
+from tests.support.factories.push import deliver, delivery_status, state, tokens
+from tests.support.fakes.provider import ScriptedProvider
 from tests.support.fakes.provider import accepted as sent
 from tests.support.mongo.query_plans import plans
 
@@ -379,7 +379,7 @@ def test_a_push_that_all_devices_have_is_sent(monkeypatch: pytest.MonkeyPatch) -
     lose(outcome, monkeypatch)
     store.expire_leases(now=OVER)
     one = outcome.claimed.notification_id
-    assert fate(one) == ("sent", None)
+    assert delivery_status(one) == ("sent", None)
     assert set(state(one)["accepted_targets"]) == {"phone", "tablet"}
 
 
@@ -396,7 +396,10 @@ def test_a_push_that_some_devices_have_is_in_doubt_and_they_are_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     one, phone, tablet = doubtful_push(monkeypatch)
-    assert (fate(one), state(one)["accepted_targets"]) == (("unknown", "worker_lost"), [phone])
+    assert (delivery_status(one), state(one)["accepted_targets"]) == (
+        ("unknown", "worker_lost"),
+        [phone],
+    )
     assert tries(one) == {(1, phone): ("sent", None), (1, tablet): ("failed", "provider_error")}
 
 
@@ -407,12 +410,12 @@ def test_a_doubt_that_nothing_dispels_ends_as_sent_if_one_device_has_it(
     later = OVER + timedelta(hours=1)
     (doubt,) = store.unknown_outcomes(now=later)
     store.resolve_unknown([(doubt, GiveUp(FailureCode.OUTCOME_UNKNOWN))], now=later)
-    assert fate(one) == ("sent", None)
+    assert delivery_status(one) == ("sent", None)
 
 
 @pytest.mark.usefixtures("broker")
 def test_who_has_it_gets_no_second_copy_if_its_type_says_to_send_again(
-    monkeypatch: pytest.MonkeyPatch, fcm: Scripted
+    monkeypatch: pytest.MonkeyPatch, fcm: ScriptedProvider
 ) -> None:
     one, _, tablet = doubtful_push(monkeypatch)
     later = OVER + timedelta(hours=1)
@@ -425,7 +428,7 @@ def test_who_has_it_gets_no_second_copy_if_its_type_says_to_send_again(
 
 
 @pytest.mark.usefixtures("broker")
-def test_a_device_in_doubt_gets_no_second_copy_if_another_has_it(fcm: Scripted) -> None:
+def test_a_device_in_doubt_gets_no_second_copy_if_another_has_it(fcm: ScriptedProvider) -> None:
     """The second attempt's worker was lost; the first had reached another device."""
     phone, tablet = device("phone"), device("tablet")
     first = pushed(**{phone: SENT, tablet: FAILED})
@@ -435,7 +438,7 @@ def test_a_device_in_doubt_gets_no_second_copy_if_another_has_it(fcm: Scripted) 
     again = factories.claim(one, at=at, channel=PUSH)
     factories.start(replace(again, device_ids=(tablet,)), at=at, provider="fcm")
     store.expire_leases(now=at + LEASE)
-    assert fate(one)[0] == "unknown"
+    assert delivery_status(one)[0] == "unknown"
     later = at + timedelta(hours=1)
     (doubt,) = store.unknown_outcomes(now=later)
     store.resolve_unknown([(doubt, RetryAt(later))], now=later)

@@ -12,7 +12,7 @@ from pymongo import monitoring
 from notifyproject.db.collections import collection
 from notifyproject.platform import cache
 from notifyproject.platform.cache import SharedCache
-from tests.support.fakes.mongo_failpoints import CUT, NOT_PRIMARY, Trouble, failing
+from tests.support.fakes.mongo_failpoints import CUT, NOT_PRIMARY, Trouble, fail_commands
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -219,5 +219,5 @@ def test_the_election_of_a_primary_is_waited_for(
     cached.get()
     other_process_changes(stored, "new")
     cache.compare_at_next_read()
-    with failing("find", "cache_versions", trouble):
+    with fail_commands("find", "cache_versions", trouble):
         assert cached.get() == "new"

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from domain.errors import ProviderError, TransientError
 from providers.contract import SendResult
 from tests.providers.contract.cases import EXPECTED, GRACE, SLOW, UNREACHED, Case
-from tests.providers.contract.runner import Seen
+from tests.providers.contract.runner import Observation
 from tests.providers.contract.subjects import PRIVATE, Subject
 from tests.support.waiting import SHORT
 
 
-def check_outcome(subject: Subject, case: Case, seen: Seen) -> None:
+def check_outcome(subject: Subject, case: Case, seen: Observation) -> None:
     """Check that a case is what the table says."""
     if case is Case.ACCEPTED:
         assert isinstance(seen.outcome, SendResult), seen.outcome
@@ -24,7 +24,7 @@ def check_outcome(subject: Subject, case: Case, seen: Seen) -> None:
         assert error.retry_after == (subject.pause if case is Case.TOO_MANY else None)
 
 
-def check_once(subject: Subject, case: Case, seen: Seen) -> None:
+def check_once(subject: Subject, case: Case, seen: Observation) -> None:
     """Check that it was handed over once, on one connection, and nowhere else."""
     nobody = case in UNREACHED or not subject.begun.get(case, 1)
     assert seen.begun == (0 if nobody else subject.begun.get(case, 1))
@@ -32,13 +32,13 @@ def check_once(subject: Subject, case: Case, seen: Seen) -> None:
     assert seen.elsewhere == 0
 
 
-def check_time(case: Case, seen: Seen) -> None:
+def check_time(case: Case, seen: Observation) -> None:
     """Check that the time limit was kept."""
     if case in SLOW:
         assert seen.seconds < SHORT + GRACE
 
 
-def check_silence(seen: Seen) -> None:
+def check_silence(seen: Observation) -> None:
     """Check that neither a secret nor anything private is in what we log, show or keep."""
     texts = [*seen.log, repr(seen.provider), repr(seen.outcome), repr(seen.outcome.response)]
     if isinstance(seen.outcome, ProviderError):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from domain.errors import ProviderError
 from providers.contract import Provider, SendResult
 from tests.providers.contract.cases import LONG, SLOW, UNREACHED, Case
-from tests.providers.contract.servers import Desk, HTTPDesk
+from tests.providers.contract.servers import FakeServer, HTTPDesk
 from tests.providers.contract.subjects import Place, Subject
 from tests.support.fakes import socket_server
 from tests.support.providers.fcm import Project
@@ -23,7 +23,7 @@ FULL_QUEUE = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Observation:
     """What came of it."""
 
     outcome: SendResult | ProviderError
@@ -42,14 +42,14 @@ class Seen:
 
 def send(
     subject: Subject, case: Case, project: Project, *, clock: Callable[[], float] = ticks
-) -> Seen:
+) -> Observation:
     """Send the subject's message in a case."""
     timeout = SHORT if case in SLOW else LONG
     with ExitStack() as stack:
         elsewhere = HTTPDesk(lambda connection: connection.sendall(socket_server.response(202)))
         other = stack.enter_context(socket_server.serving(elsewhere))
-        desk: Desk | None = None
-        stand: socket_server.Wire | None = None
+        desk: FakeServer | None = None
+        stand: socket_server.SocketServer | None = None
         if case in UNREACHED:
             place = stack.enter_context(unreachable(case, project))
         else:
@@ -62,7 +62,7 @@ def send(
             outcome = attempt(subject, provider, timeout=timeout)
             seconds = clock() - begun
         secrets = subject.secrets(place)
-    return Seen(
+    return Observation(
         outcome=outcome,
         seconds=seconds,
         begun=desk.begun if desk else 0,

@@ -21,7 +21,7 @@ CUT = "cut"
 DRIPS = "drips"
 
 
-class Desk(Protocol):
+class FakeServer(Protocol):
     """Takes messages and answers them in one way."""
 
     @property
@@ -39,7 +39,7 @@ class Desk(Protocol):
         ...
 
 
-Make = Callable[[str], Desk]
+Make = Callable[[str], FakeServer]
 """Makes a desk; it is given the URL of the place elsewhere that a redirect leads to."""
 
 

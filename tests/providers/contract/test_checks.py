@@ -20,7 +20,7 @@ from providers.sendgrid.provider import SendGrid
 from tests.providers.contract import checks
 from tests.providers.contract.cases import Case
 from tests.providers.contract.mail import SENDGRID
-from tests.providers.contract.runner import Seen, send
+from tests.providers.contract.runner import Observation, send
 from tests.providers.contract.subjects import Place, Subject
 from tests.support.providers.fcm import Project
 from tests.support.waiting import SILENT_FOR, ticks
@@ -101,7 +101,7 @@ def indiscreet(one: SendGrid, outbound: SendRequest, timeout: float) -> SendResu
         raise
 
 
-def check_all(subject: Subject, case: Case, seen: Seen) -> None:
+def check_all(subject: Subject, case: Case, seen: Observation) -> None:
     checks.check_outcome(subject, case, seen)
     checks.check_once(subject, case, seen)
     checks.check_time(case, seen)

@@ -15,7 +15,7 @@ from providers.contract import NotAttemptedError, SendResult
 from tests.providers.contract import checks
 from tests.providers.contract.cases import EXPECTED, UNREACHED, Case
 from tests.providers.contract.everybody import EVERY, SUBJECTS
-from tests.providers.contract.runner import Seen, send
+from tests.providers.contract.runner import Observation, send
 from tests.providers.contract.subjects import Subject
 from tests.support.providers.fcm import Project
 
@@ -26,7 +26,7 @@ EVERY_CASE = pytest.mark.parametrize(
 )
 
 
-_SEEN: dict[tuple[str, Case], Seen] = {}
+_SEEN: dict[tuple[str, Case], Observation] = {}
 
 
 def provider_classes() -> Iterator[Any]:
@@ -54,7 +54,7 @@ def test_a_case_that_a_provider_cannot_have_is_left_out_for_a_reason(subject: Su
 
 
 @pytest.fixture
-def seen(subject: Subject, case: Case, project: Project) -> Seen:
+def seen(subject: Subject, case: Case, project: Project) -> Observation:
     """Give a test what came of a case; all tests look at the same send."""
     if (subject.name, case) not in _SEEN:
         _SEEN[subject.name, case] = send(subject, case, project)
@@ -62,22 +62,24 @@ def seen(subject: Subject, case: Case, project: Project) -> Seen:
 
 
 @EVERY_CASE
-def test_what_comes_of_it(subject: Subject, case: Case, seen: Seen) -> None:
+def test_what_comes_of_it(subject: Subject, case: Case, seen: Observation) -> None:
     checks.check_outcome(subject, case, seen)
 
 
 @EVERY_CASE
-def test_it_is_handed_over_once_and_nowhere_else(subject: Subject, case: Case, seen: Seen) -> None:
+def test_it_is_handed_over_once_and_nowhere_else(
+    subject: Subject, case: Case, seen: Observation
+) -> None:
     checks.check_once(subject, case, seen)
 
 
 @EVERY_CASE
-def test_the_time_limit_is_kept(subject: Subject, case: Case, seen: Seen) -> None:
+def test_the_time_limit_is_kept(subject: Subject, case: Case, seen: Observation) -> None:
     checks.check_time(case, seen)
 
 
 @EVERY_CASE
-def test_nothing_private_is_said_or_kept(subject: Subject, case: Case, seen: Seen) -> None:
+def test_nothing_private_is_said_or_kept(subject: Subject, case: Case, seen: Observation) -> None:
     checks.check_silence(seen)
 
 

@@ -10,7 +10,7 @@ from domain.errors import PermanentError
 from providers.contract import SendRequest
 from providers.fcm import messages, provider
 from sandbox.log import REQUESTS_FILE
-from tests.support.fakes.provider import Scripted
+from tests.support.fakes.provider import ScriptedProvider
 from tests.support.providers import fcm_schema
 from tests.support.providers.fcm import Project, push
 from tests.support.waiting import LIMIT
@@ -42,7 +42,7 @@ def test_it_sees_what_goes_to_fcm(project: Project) -> None:
 
 @pytest.mark.usefixtures("wrong")
 def test_it_sees_what_goes_to_a_provider_of_a_test() -> None:
-    Scripted().send(push(), timeout=LIMIT)
+    ScriptedProvider().send(push(), timeout=LIMIT)
     assert fcm_schema.take_noted() == [NOTED]
 
 
@@ -57,7 +57,7 @@ def test_it_sees_what_another_process_sent(project: Project) -> None:
 
 def test_it_finds_nothing_wrong_with_a_push_as_it_is(project: Project) -> None:
     project.fcm().send(push(), timeout=LIMIT)
-    Scripted().send(push(), timeout=LIMIT)
+    ScriptedProvider().send(push(), timeout=LIMIT)
     assert fcm_schema.take_noted() == []
 
 

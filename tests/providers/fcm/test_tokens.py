@@ -69,7 +69,10 @@ class Endpoint:
     """Firebase and a token endpoint made of bare sockets, and a clock."""
 
     def __init__(
-        self, project: Project, google: socket_server.Wire, firebase: socket_server.Wire
+        self,
+        project: Project,
+        google: socket_server.SocketServer,
+        firebase: socket_server.SocketServer,
     ) -> None:
         self.google = google
         self.clock = Clock()

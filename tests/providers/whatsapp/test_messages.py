@@ -24,9 +24,9 @@ from tests.support.providers.whatsapp import (
     acceptance,
     answer,
     attempt,
-    chat,
     number,
     refused,
+    whatsapp_message,
 )
 from tests.support.waiting import LIMIT
 
@@ -48,7 +48,7 @@ def sent(message: SendRequest) -> dict[str, Any]:
 
 
 def test_who_has_written_gets_a_text_with_our_reference() -> None:
-    assert sent(chat()) == {
+    assert sent(whatsapp_message()) == {
         "messaging_product": "whatsapp",
         "recipient_type": "individual",
         "to": PHONE,
@@ -61,7 +61,7 @@ def test_who_has_written_gets_a_text_with_our_reference() -> None:
 def test_a_message_is_one_post_to_the_number_with_the_token() -> None:
     handler = socket_server.KeepAlive(acceptance())
     with socket_server.serving(handler) as server:
-        number(base_url=server.url).send(chat(), timeout=LIMIT)
+        number(base_url=server.url).send(whatsapp_message(), timeout=LIMIT)
     (request,) = handler.requests
     head = request.partition(b"\r\n\r\n")[0].decode()
     assert head.startswith(f"POST /{API_VERSION}/{PHONE_NUMBER_ID}/messages HTTP/1.1\r\n")
@@ -72,7 +72,7 @@ def test_a_message_is_one_post_to_the_number_with_the_token() -> None:
 def test_the_version_of_the_api_can_be_chosen() -> None:
     handler = socket_server.KeepAlive(acceptance())
     with socket_server.serving(handler) as server:
-        number(base_url=server.url, version="v27.0").send(chat(), timeout=LIMIT)
+        number(base_url=server.url, version="v27.0").send(whatsapp_message(), timeout=LIMIT)
     assert handler.requests[0].startswith(b"POST /v27.0/")
 
 
@@ -87,7 +87,7 @@ def test_the_version_of_the_api_can_be_chosen() -> None:
     ],
 )
 def test_a_text_with_a_link_shows_what_is_behind_it(text: str, has_preview: bool) -> None:
-    assert sent(chat(text))["text"] == {"body": text, "preview_url": has_preview}
+    assert sent(whatsapp_message(text))["text"] == {"body": text, "preview_url": has_preview}
 
 
 @pytest.mark.parametrize(
@@ -102,29 +102,32 @@ def test_a_text_with_a_link_shows_what_is_behind_it(text: str, has_preview: bool
     ids=["below the text", "in it already", "for an app", "not secure", "alone"],
 )
 def test_the_link_of_a_notification_is_in_the_text_once(text: str, link: str, body: str) -> None:
-    assert sent(chat(text, deep_link=link))["text"]["body"] == body
+    assert sent(whatsapp_message(text, deep_link=link))["text"]["body"] == body
 
 
 def test_a_picture_takes_the_text_as_its_caption() -> None:
-    message = sent(chat("Shipped.", image_url=PICTURE, deep_link=LINK))
+    message = sent(whatsapp_message("Shipped.", image_url=PICTURE, deep_link=LINK))
     assert message["type"] == "image"
     assert message["image"] == {"link": PICTURE, "caption": f"Shipped.\n\n{LINK}"}
 
 
 def test_a_picture_without_a_text_has_no_caption() -> None:
-    assert sent(chat("", image_url=PICTURE))["image"] == {"link": PICTURE}
+    assert sent(whatsapp_message("", image_url=PICTURE))["image"] == {"link": PICTURE}
 
 
 @pytest.mark.parametrize(
     ("length", "kind"), [(MAX_CAPTION_LENGTH, "image"), (MAX_CAPTION_LENGTH + 1, "text")]
 )
 def test_words_that_do_not_fit_below_a_picture_go_without_it(length: int, kind: str) -> None:
-    assert sent(chat("x" * length, image_url=PICTURE))["type"] == kind
+    assert sent(whatsapp_message("x" * length, image_url=PICTURE))["type"] == kind
 
 
 def test_a_text_has_a_longest_length() -> None:
-    assert len(sent(chat("x" * MAX_TEXT_LENGTH))["text"]["body"]) == MAX_TEXT_LENGTH
-    for message in (chat("x" * (MAX_TEXT_LENGTH + 1)), chat("x" * MAX_TEXT_LENGTH, deep_link=LINK)):
+    assert len(sent(whatsapp_message("x" * MAX_TEXT_LENGTH))["text"]["body"]) == MAX_TEXT_LENGTH
+    for message in (
+        whatsapp_message("x" * (MAX_TEXT_LENGTH + 1)),
+        whatsapp_message("x" * MAX_TEXT_LENGTH, deep_link=LINK),
+    ):
         error, got = attempt(message)
         assert isinstance(error, PermanentError)
         assert (error.code, got) == (FailureCode.TOO_LARGE, [])
@@ -135,11 +138,11 @@ def test_a_text_has_a_longest_length() -> None:
     ["👩‍👩‍👧 café e\u0301 مرحبا", "*bold* _it_ `x`", "a\nb\r\n\r\nc\t", '"\\ \u2028', "{{1}} $x"],
 )
 def test_texts_are_passed_on_as_they_are(text: str) -> None:
-    assert sent(chat(text))["text"]["body"] == text
+    assert sent(whatsapp_message(text))["text"]["body"] == text
 
 
 def test_half_a_character_is_refused_before_anybody_is_called() -> None:
-    message = chat("\ud800")
+    message = whatsapp_message("\ud800")
     handler = socket_server.KeepAlive(acceptance())
     plain = WhatsApp(**{name: getattr(number(), name) for name in WhatsApp.__dataclass_fields__})
     with socket_server.serving(handler) as server, pytest.raises(PermanentError) as error:
@@ -152,7 +155,7 @@ def test_half_a_character_is_refused_before_anybody_is_called() -> None:
 
 
 def test_who_has_not_written_gets_the_approved_template() -> None:
-    message = sent(chat(whatsapp_template=ORDER, is_service_window_open=False, image_url=PICTURE))
+    message = sent(whatsapp_message(whatsapp_template=ORDER, is_service_window_open=False, image_url=PICTURE))
     assert message["type"] == "template"
     assert message["biz_opaque_callback_data"] == REFERENCE
     assert message["template"] == {
@@ -168,7 +171,7 @@ def test_who_has_not_written_gets_the_approved_template() -> None:
 
 
 def test_a_template_without_places_has_no_components() -> None:
-    message = sent(chat(whatsapp_template=HELLO, is_service_window_open=False))
+    message = sent(whatsapp_message(whatsapp_template=HELLO, is_service_window_open=False))
     assert message["template"] == {"name": "hello_world", "language": {"code": "en_US"}}
 
 
@@ -187,24 +190,24 @@ def test_what_stands_in_a_place_is_one_line_as_whatsapp_wants_it(
     value: str, passed_on: str
 ) -> None:
     template = WhatsAppTemplateMessage(name="order_shipped", language="pt_PT", parameters=(value,))
-    content = sent(chat(whatsapp_template=template, is_service_window_open=False))["template"]
+    content = sent(whatsapp_message(whatsapp_template=template, is_service_window_open=False))["template"]
     assert content["language"] == {"code": "pt_PT"}
     assert content["components"][0]["parameters"] == [{"type": "text", "text": passed_on}]
 
 
 def test_who_may_be_sent_our_words_is_not_sent_the_template() -> None:
-    assert sent(chat(whatsapp_template=ORDER))["type"] == "text"
+    assert sent(whatsapp_message(whatsapp_template=ORDER))["type"] == "text"
 
 
 def test_without_a_template_nobody_is_called() -> None:
-    error, got = attempt(chat(is_service_window_open=False))
+    error, got = attempt(whatsapp_message(is_service_window_open=False))
     assert isinstance(error, PermanentError)
     assert (error.code, got) == (FailureCode.WINDOW_CLOSED, [])
     assert "24 hours" in error.reason
 
 
 def test_a_text_that_is_too_long_does_not_matter_to_the_template() -> None:
-    message = chat("x" * 5_000, whatsapp_template=ORDER, is_service_window_open=False)
+    message = whatsapp_message("x" * 5_000, whatsapp_template=ORDER, is_service_window_open=False)
     assert sent(message)["type"] == "template"
 
 
@@ -212,7 +215,7 @@ def test_a_text_that_is_too_long_does_not_matter_to_the_template() -> None:
 
 
 def test_whatsapp_may_know_better_and_then_gets_the_template_once() -> None:
-    result, got = attempt(chat(whatsapp_template=ORDER), refused(131047), acceptance())
+    result, got = attempt(whatsapp_message(whatsapp_template=ORDER), refused(131047), acceptance())
     assert [message["type"] for message in got] == ["text", "template"]
     assert {message["biz_opaque_callback_data"] for message in got} == {REFERENCE}
     assert result.provider_id == "wamid.1"
@@ -220,7 +223,7 @@ def test_whatsapp_may_know_better_and_then_gets_the_template_once() -> None:
 
 
 def test_without_a_template_it_is_not_tried_again() -> None:
-    error, got = attempt(chat(), refused(131047))
+    error, got = attempt(whatsapp_message(), refused(131047))
     assert isinstance(error, PermanentError)
     assert (error.code, len(got)) == (FailureCode.WINDOW_CLOSED, 1)
     assert error.response is not None
@@ -228,14 +231,14 @@ def test_without_a_template_it_is_not_tried_again() -> None:
 
 
 def test_a_template_that_is_refused_is_not_tried_again() -> None:
-    error, got = attempt(chat(whatsapp_template=ORDER), refused(131047), refused(131047))
+    error, got = attempt(whatsapp_message(whatsapp_template=ORDER), refused(131047), refused(131047))
     assert isinstance(error, PermanentError)
     assert (error.code, len(got)) == (FailureCode.WINDOW_CLOSED, 2)
 
 
 @pytest.mark.parametrize("code", [131026, 131049, 100, 131000, 190])
 def test_no_other_refusal_is_answered_with_the_template(code: int) -> None:
-    error, got = attempt(chat(whatsapp_template=ORDER), refused(code))
+    error, got = attempt(whatsapp_message(whatsapp_template=ORDER), refused(code))
     assert isinstance(error, ProviderError)
     assert len(got) == 1
 
@@ -245,7 +248,7 @@ def test_no_doubt_is_answered_with_the_template() -> None:
         socket_server.serving(socket_server.resetting) as server,
         pytest.raises(TransientError) as error,
     ):
-        number(base_url=server.url).send(chat(whatsapp_template=ORDER), timeout=LIMIT)
+        number(base_url=server.url).send(whatsapp_message(whatsapp_template=ORDER), timeout=LIMIT)
     assert error.value.is_ambiguous
     assert server.connections == 1
 
@@ -254,7 +257,7 @@ def test_a_template_without_time_for_it_waits_for_the_next_attempt(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(provider, "MIN_SECOND_REQUEST_SECONDS", LIMIT)
-    error, got = attempt(chat(whatsapp_template=ORDER), refused(131047))
+    error, got = attempt(whatsapp_message(whatsapp_template=ORDER), refused(131047))
     assert isinstance(error, TransientError)
     assert (error.is_ambiguous, len(got)) == (False, 1)
 
@@ -263,14 +266,14 @@ def test_a_template_without_time_for_it_waits_for_the_next_attempt(
 
 
 def test_an_acceptance_has_the_messages_id() -> None:
-    result, _ = attempt(chat(), acceptance())
+    result, _ = attempt(whatsapp_message(), acceptance())
     assert (result.provider_id, result.answer.status, result.delivered) == ("wamid.1", 200, False)
     assert result.answer.code is None
 
 
 @pytest.mark.parametrize("state", ["held_for_quality_assessment", "paused"])
 def test_a_template_that_is_held_for_a_check_is_sent_and_says_so(state: str) -> None:
-    message = chat(whatsapp_template=ORDER, is_service_window_open=False)
+    message = whatsapp_message(whatsapp_template=ORDER, is_service_window_open=False)
     result, _ = attempt(message, acceptance(message_status=state))
     assert (result.provider_id, result.answer.code) == ("wamid.1", state)
     result, _ = attempt(message, acceptance(message_status="accepted"))
@@ -278,7 +281,7 @@ def test_a_template_that_is_held_for_a_check_is_sent_and_says_so(state: str) -> 
 
 
 def test_an_id_is_kept_up_to_a_length() -> None:
-    result, _ = attempt(chat(), answer({"messages": [{"id": "w" * 5_000}]}))
+    result, _ = attempt(whatsapp_message(), answer({"messages": [{"id": "w" * 5_000}]}))
     assert result.provider_id == "w" * MAX_ID_LENGTH
 
 

@@ -26,9 +26,9 @@ from tests.support.providers.whatsapp import (
     acceptance,
     answer,
     attempt,
-    chat,
     number,
     refused,
+    whatsapp_message,
 )
 from tests.support.waiting import LIMIT, SHORT
 
@@ -59,7 +59,7 @@ ERRORS: dict[ResponseKind, type[ProviderError]] = {
 
 
 def refusal(raw: bytes) -> ProviderError:
-    error, got = attempt(chat(), raw)
+    error, got = attempt(whatsapp_message(), raw)
     assert isinstance(error, ProviderError)
     assert len(got) == 1
     return error
@@ -267,7 +267,7 @@ def test_a_message_that_left_and_got_no_whole_answer_may_have_gone(
     handler: socket_server.Handler,
 ) -> None:
     with socket_server.serving(handler) as server, pytest.raises(TransientError) as error:
-        number(base_url=server.url).send(chat(), timeout=LIMIT)
+        number(base_url=server.url).send(whatsapp_message(), timeout=LIMIT)
     assert error.value.is_ambiguous
     assert error.value.code is F.CONNECTION_LOST
     assert server.connections == 1
@@ -278,20 +278,22 @@ def test_a_message_that_was_taken_and_never_answered_may_have_gone() -> None:
         socket_server.serving(socket_server.stopping()) as server,
         pytest.raises(TransientError) as error,
     ):
-        number(base_url=server.url).send(chat(), timeout=SHORT)
+        number(base_url=server.url).send(whatsapp_message(), timeout=SHORT)
     assert (error.value.is_ambiguous, error.value.code) == (True, F.TIMEOUT)
 
 
 def test_a_provider_that_is_not_there_got_nothing() -> None:
     with pytest.raises(TransientError) as error:
-        number().send(chat(), timeout=LIMIT)
+        number().send(whatsapp_message(), timeout=LIMIT)
     assert not error.value.is_ambiguous
 
 
 def test_a_token_that_cannot_be_one_is_a_matter_of_the_configuration() -> None:
     handler = socket_server.KeepAlive(acceptance())
     with socket_server.serving(handler) as server, pytest.raises(ProviderUnavailableError) as error:
-        number(base_url=server.url, token="EAA\r\nX: canary").send(chat(), timeout=LIMIT)
+        number(base_url=server.url, token="EAA\r\nX: canary").send(
+            whatsapp_message(), timeout=LIMIT
+        )
     assert handler.requests == []
     assert "canary" not in str(error.value)
 

@@ -21,7 +21,7 @@ from sandbox.config import Config
 from sandbox.providers.whatsapp.outcomes import ERRORS, OUTCOME_BY_SUFFIX
 from sandbox.server import run_in_thread
 from tests.support.clients.sandbox import QUICK, receiving
-from tests.support.providers.whatsapp import HELLO, PHONE, Line, chat
+from tests.support.providers.whatsapp import HELLO, PHONE, WhatsAppNumber, whatsapp_message
 from tests.support.waiting import LIMIT, SHORT
 
 K = ReceiptKind
@@ -69,7 +69,7 @@ EXPECTED: dict[str, type[ProviderError]] = {
 
 
 @pytest.fixture(scope="module")
-def _one_line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
+def _one_line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WhatsAppNumber]:
     with receiving() as receiver:
         config = Config(
             data=tmp_path_factory.mktemp("sandbox"),
@@ -77,11 +77,11 @@ def _one_line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
             timings=replace(QUICK, delivered=0.15, late=60.0),
         )
         with run_in_thread(config) as sandbox:
-            yield Line(sandbox=sandbox, receiver=receiver)
+            yield WhatsAppNumber(sandbox=sandbox, receiver=receiver)
 
 
 @pytest.fixture
-def line(_one_line: Line) -> Line:
+def line(_one_line: WhatsAppNumber) -> WhatsAppNumber:
     _one_line.call("POST", "_sandbox/reset", {})
     _one_line.receiver.posts.clear()
     return replace(_one_line, reference=f"{uuid.uuid4().hex[:24]}.whatsapp.1")
@@ -95,7 +95,7 @@ def test_every_magic_number_is_here() -> None:
 
 
 @pytest.mark.parametrize("outcome", sorted(EXPECTED))
-def test_a_refusal_is_the_error_that_the_contract_says(line: Line, outcome: str) -> None:
+def test_a_refusal_is_the_error_that_the_contract_says(line: WhatsAppNumber, outcome: str) -> None:
     error = line.send(outcome, timeout=SHORT if outcome.startswith("timeout") else LIMIT)
     assert type(error) is EXPECTED[outcome]
     assert getattr(error, "ambiguous", False) is (outcome in AMBIGUOUS)
@@ -107,7 +107,7 @@ def test_a_refusal_is_the_error_that_the_contract_says(line: Line, outcome: str)
 
 
 @pytest.mark.parametrize("outcome", sorted(ACCEPTED))
-def test_an_acceptance_has_the_id_of_the_message(line: Line, outcome: str) -> None:
+def test_an_acceptance_has_the_id_of_the_message(line: WhatsAppNumber, outcome: str) -> None:
     result = line.send(outcome)
     assert isinstance(result, SendResult)
     (request,) = line.requests()
@@ -115,19 +115,19 @@ def test_an_acceptance_has_the_id_of_the_message(line: Line, outcome: str) -> No
     assert request["references"] == [line.reference]
 
 
-def test_a_rate_limit_may_say_for_how_long(line: Line) -> None:
+def test_a_rate_limit_may_say_for_how_long(line: WhatsAppNumber) -> None:
     error = line.send("ratelimit")
     assert isinstance(error, TransientError)
     assert (error.code, error.retry_after) == (FailureCode.RATE_LIMITED, 5.0)
 
 
-def test_a_closed_window_opens_for_the_template(line: Line) -> None:
+def test_a_closed_window_opens_for_the_template(line: WhatsAppNumber) -> None:
     result = line.send("window-closed", whatsapp_template=line.add_template("order_shipped"))
     assert isinstance(result, SendResult)
     assert [request["accepted"] for request in line.requests()] == [True, False]
 
 
-def test_a_template_may_be_held_for_a_check(line: Line) -> None:
+def test_a_template_may_be_held_for_a_check(line: WhatsAppNumber) -> None:
     result = line.send("held", whatsapp_template=HELLO, is_service_window_open=False)
     assert isinstance(result, SendResult)
     assert result.response.code == "held_for_quality_assessment"
@@ -143,7 +143,7 @@ def test_a_template_may_be_held_for_a_check(line: Line) -> None:
     ],
 )
 def test_a_template_that_does_not_fit_is_refused(
-    line: Line, change: dict[str, Any], code: str
+    line: WhatsAppNumber, change: dict[str, Any], code: str
 ) -> None:
     template = replace(line.add_template("order_shipped"), **change)
     error = line.send(whatsapp_template=template, is_service_window_open=False)
@@ -166,10 +166,10 @@ def test_a_template_that_does_not_fit_is_refused(
     ],
 )
 def test_a_wrong_configuration_is_no_fault_of_the_message(
-    line: Line, fields: dict[str, str]
+    line: WhatsAppNumber, fields: dict[str, str]
 ) -> None:
     with pytest.raises(ProviderUnavailableError):
-        line.number(**fields).send(chat(), timeout=LIMIT)
+        line.number(**fields).send(whatsapp_message(), timeout=LIMIT)
 
 
 # Reports.
@@ -186,7 +186,7 @@ def test_a_wrong_configuration_is_no_fault_of_the_message(
     ],
 )
 def test_reports_are_about_the_message_that_was_sent(
-    line: Line, outcome: str, kinds: set[ReceiptKind]
+    line: WhatsAppNumber, outcome: str, kinds: set[ReceiptKind]
 ) -> None:
     result = line.send(outcome)
     assert isinstance(result, SendResult)
@@ -195,7 +195,7 @@ def test_reports_are_about_the_message_that_was_sent(
     assert {receipt.provider_id for receipt in receipts} == {result.provider_id}
 
 
-def test_an_undeliverable_number_may_be_found_out_later(line: Line) -> None:
+def test_an_undeliverable_number_may_be_found_out_later(line: WhatsAppNumber) -> None:
     line.send("failed-at-once")
     (receipt,) = line.receipts(1)
     assert receipt.reason is not None
@@ -203,7 +203,7 @@ def test_an_undeliverable_number_may_be_found_out_later(line: Line) -> None:
     assert receipt.reason.endswith("(131026)")
 
 
-def test_reports_may_come_twice_and_in_no_order(line: Line) -> None:
+def test_reports_may_come_twice_and_in_no_order(line: WhatsAppNumber) -> None:
     line.send("disordered")
     receipts = line.receipts(6)
     assert receipts[0].kind is K.READ
@@ -212,14 +212,14 @@ def test_reports_may_come_twice_and_in_no_order(line: Line) -> None:
     assert [receipt.kind for receipt in by_time[::2]] == [K.SENT, K.DELIVERED, K.READ]
 
 
-def test_a_webhook_of_another_account_is_refused(line: Line) -> None:
+def test_a_webhook_of_another_account_is_refused(line: WhatsAppNumber) -> None:
     line.send()
     line.receipts(2)
     with pytest.raises(InvalidSignatureError):
         line.parsed(line.receiver.posts[0], app_secret="another")
 
 
-def test_what_somebody_writes_is_told_with_the_number_and_the_time(line: Line) -> None:
+def test_what_somebody_writes_is_told_with_the_number_and_the_time(line: WhatsAppNumber) -> None:
     words = {"from": PHONE, "text": "Danke \U0001f600", "name": "Ädä"}
     before = utc_now().replace(microsecond=0)
     line.call("POST", "_sandbox/whatsapp/written", words)
@@ -230,7 +230,7 @@ def test_what_somebody_writes_is_told_with_the_number_and_the_time(line: Line) -
     assert b"\\ud83d\\ude00" in raw
 
 
-def test_the_handshake_is_answered(line: Line) -> None:
+def test_the_handshake_is_answered(line: WhatsAppNumber) -> None:
     line.send()
     line.receipts(2)
     asked = line.receiver.handshakes[0]

@@ -10,7 +10,7 @@ PATH = "/notifications/bulk"
 _keys = itertools.count()
 
 
-def bring(app: App, *items: Any, key: str | None = None) -> Any:
+def post_bulk(app: App, *items: Any, key: str | None = None) -> Any:
     """POST these items, under a key of their own unless one is given."""
     headers = {"Idempotency-Key": key or f"key-{next(_keys)}"}
     return app.post(PATH, {"notifications": list(items)}, headers=headers)

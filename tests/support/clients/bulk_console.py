@@ -23,7 +23,7 @@ def failed(**fields: Any) -> Any:
     return factories.settled(S.FAILED, at=now, created_at=now, **fields)
 
 
-def ask(client: Client, query: str = "", **fields: Any) -> Operation:
+def open_form(client: Client, query: str = "", **fields: Any) -> Operation:
     """Have the failures that a query narrows the list to previewed; return the operation."""
     form = {"list": "failednotification", "query": query, "action": "retry"}
     channels = ["email", "push", "whatsapp", "in_app"]

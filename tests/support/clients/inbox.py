@@ -20,7 +20,7 @@ IN_APP = Channel.IN_APP
 
 
 @dataclass(kw_only=True)
-class Person:
+class InboxUser:
     """Somebody with an inbox token."""
 
     app: App

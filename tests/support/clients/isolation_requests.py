@@ -22,7 +22,7 @@ class Others(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sample:
+class IsolationRequest:
     """A request that is valid from the app it is for."""
 
     path: str
@@ -36,20 +36,20 @@ class Sample:
     """What is in the answer to who has nothing."""
 
 
-def _own(path: str, body: Any = None) -> Sample:
-    return Sample(path=path, body=body, others=Others.NOT_FOUND)
+def _own(path: str, body: Any = None) -> IsolationRequest:
+    return IsolationRequest(path=path, body=body, others=Others.NOT_FOUND)
 
 
-def _nothing(path: str, body: Any = None, *, makes: bool = False, **empty: Any) -> Sample:
-    return Sample(path=path, body=body, others=Others.NOTHING, makes=makes, empty=empty)
+def _nothing(path: str, body: Any = None, *, makes: bool = False, **empty: Any) -> IsolationRequest:
+    return IsolationRequest(path=path, body=body, others=Others.NOTHING, makes=makes, empty=empty)
 
 
-def _people(path: str, body: Any = None) -> Sample:
-    return Sample(path=path, body=body, others=Others.THE_COMPANYS, why=PEOPLE)
+def _people(path: str, body: Any = None) -> IsolationRequest:
+    return IsolationRequest(path=path, body=body, others=Others.THE_COMPANYS, why=PEOPLE)
 
 
-def _words(path: str, body: Any = None) -> Sample:
-    return Sample(path=path, body=body, others=Others.THE_COMPANYS, why=WORDS)
+def _words(path: str, body: Any = None) -> IsolationRequest:
+    return IsolationRequest(path=path, body=body, others=Others.THE_COMPANYS, why=WORDS)
 
 
 PEOPLE = "decision 13: one registry of people, devices and suppressions for all apps"
@@ -70,7 +70,7 @@ BROADCAST = {
     "content": {"subject": "Spring", "body": "It is spring."},
 }
 
-SAMPLES: dict[tuple[str, str], Sample] = {
+SAMPLES: dict[tuple[str, str], IsolationRequest] = {
     ("notifications", "GET"): _nothing("/notifications", results=[]),
     ("notifications", "POST"): _nothing("/notifications", request(), makes=True),
     ("bulk", "POST"): _nothing("/notifications/bulk", {"notifications": [request()]}, makes=True),
@@ -132,7 +132,7 @@ SAMPLES: dict[tuple[str, str], Sample] = {
     ("inbox", "GET"): _nothing("/inbox", results=[]),
     ("inbox-counts", "GET"): _nothing("/inbox/counts", unread=0, unseen=0),
     ("inbox-read-all", "POST"): _nothing("/inbox/read-all", updated=0),
-    ("inbox-stream", "GET"): Sample(path="/inbox/stream", others=Others.ELSEWHERE),
+    ("inbox-stream", "GET"): IsolationRequest(path="/inbox/stream", others=Others.ELSEWHERE),
     ("inbox-tokens", "POST"): _nothing("/inbox/tokens", {"user_id": "ada"}),
     ("inbox-tokens", "DELETE"): _nothing("/inbox/tokens?user_id=ada"),
     ("inbox-token", "DELETE"): _own("/inbox/tokens/{jti}"),

@@ -61,7 +61,7 @@ def seed(live: App) -> dict[str, str]:
         told = {"user_id": user_id, "device_token": token, "platform": "android"}
         assert live.put("/devices", told).status_code == 200
     assert live.put("/suppressions/email/held@example.com", {}).status_code == 200
-    factories.hold_back("gone@example.com", marketing_only=True)
+    factories.suppress("gone@example.com", marketing_only=True)
     suppressions.record_soft_bounce(
         channel="whatsapp", address="+447700900006", event="one", now=utc_now()
     )

@@ -24,7 +24,7 @@ def register(app: App) -> None:
 
 def unsubscribe(channel: str, address: str) -> None:
     """Let her have clicked on a link that ends our marketing."""
-    factories.hold_back(
+    factories.suppress(
         address,
         channel=channel,
         reason=SuppressionReason.UNSUBSCRIBED,

@@ -8,7 +8,7 @@ from django.test import Client as DjangoClient
 
 from api.inbox.views import InboxView
 from api.urls import version_1
-from tests.support.clients.isolation_requests import SAMPLES, Sample
+from tests.support.clients.isolation_requests import SAMPLES, IsolationRequest
 
 Route = tuple[str, str]
 METHODS = ("get", "post", "put", "patch", "delete")
@@ -52,7 +52,7 @@ def filled(text: str, named: Mapping[str, str]) -> str:
     return text
 
 
-def sample_of(route: Route) -> Sample:
+def sample_of(route: Route) -> IsolationRequest:
     """Return what is asked of a route; a route without a sample fails the test."""
     assert route in SAMPLES, f"{route[1]} {route[0]}: say in isolation_samples.py what to ask of it"
     return SAMPLES[route]

@@ -37,7 +37,7 @@ class Event:
 
 
 @dataclass
-class Listener:
+class SSEClient:
     """A stream that is being read."""
 
     is_reading: bool = True
@@ -121,9 +121,9 @@ class Process:
         query: bytes = b"",
         is_reading: bool = True,
         **headers: str,
-    ) -> Iterator[Listener]:
+    ) -> Iterator[SSEClient]:
         """Open a stream, and leave it at the end of the block."""
-        listener = Listener(is_reading=is_reading)
+        listener = SSEClient(is_reading=is_reading)
         given = {"authorization": f"Bearer {token}", **headers} if token else headers
         scope = {
             "type": "http",

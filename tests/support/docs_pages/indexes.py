@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.support.mongo.indexes import ASKED, Asked, Key
+from tests.support.mongo.indexes import ASKED, Key, RequiredIndex
 from tests.support.mongo.unrequested_indexes import OTHERS
 
 HEAD = """\
@@ -31,7 +31,7 @@ least value of the field's type: [0002](decisions/0002-our-own-database-engine.m
 """
 
 
-def as_page(existing: Callable[[str], Mapping[str, Mapping[str, Any]]]) -> str:
+def render(existing: Callable[[str], Mapping[str, Mapping[str, Any]]]) -> str:
     """Return the page; ``existing`` gives the indexes of a collection as they are."""
     lines = [
         f"| `{asked.collection}` | {asked.purpose} | {_keys(asked.keys)} | {_served(asked)} |"
@@ -64,7 +64,7 @@ def as_page(existing: Callable[[str], Mapping[str, Mapping[str, Any]]]) -> str:
     return HEAD + "\n".join(lines) + "\n" + MIDDLE + "\n".join(others) + "\n" + TAIL
 
 
-def _served(asked: Asked) -> str:
+def _served(asked: RequiredIndex) -> str:
     index = (
         f"`{asked.served_by}`{', unique' if asked.unique else ''}" if asked.served_by else "none"
     )

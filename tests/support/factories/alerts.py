@@ -26,7 +26,7 @@ def fail(count: int, *, at: datetime = NOW, **fields: Any) -> None:
         store.settle([factories.settlement(one, S.FAILED, at=at, code=code)], now=at)
 
 
-def look(at: datetime) -> int:
+def evaluate(at: datetime) -> int:
     """Look at the rules, with a sweep a moment before."""
     swept(at)
     return alerts.evaluate(now=at)
@@ -36,9 +36,9 @@ def found() -> list[dict[str, Any]]:
     return list(collection("incidents").find().sort("_id", 1))
 
 
-def told() -> list[dict[str, Any]]:
+def sent_alerts() -> list[dict[str, Any]]:
     return list(collection("notifications").find({"type": "system_alert"}).sort("created_at", 1))
 
 
 def subjects() -> list[str]:
-    return [one["content"]["subject"] for one in told()]
+    return [one["content"]["subject"] for one in sent_alerts()]

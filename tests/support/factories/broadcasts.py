@@ -22,7 +22,7 @@ def name(number: int) -> str:
     return f"user-{number:05d}"
 
 
-def people(count: int, *, first: int = 0, **fields: Any) -> list[str]:
+def recipients(count: int, *, first: int = 0, **fields: Any) -> list[str]:
     """Register so many people, each with a mail address; return their user ids."""
     names = [name(n) for n in range(first, first + count)]
     collection("recipients").insert_many(
@@ -64,15 +64,15 @@ def begun(
     return ObjectId(document["_id"])
 
 
-def go_on(broadcast_id: ObjectId, *, at: datetime = NOON) -> bool:
+def run_page(broadcast_id: ObjectId, *, at: datetime = NOON) -> bool:
     """Do what a worker does with a message about a broadcast."""
     return runner.run_page(broadcast_id, clock=lambda: at)
 
 
-def to_its_end(broadcast_id: ObjectId, *, at: datetime = NOON) -> int:
+def run_to_completion(broadcast_id: ObjectId, *, at: datetime = NOON) -> int:
     """Go on with a broadcast while something is due of it; return how often."""
     turns = 0
-    while go_on(broadcast_id, at=at):
+    while run_page(broadcast_id, at=at):
         turns += 1
     return turns
 

@@ -17,7 +17,7 @@ CLIENTS = [ObjectId("a" * 24), ObjectId("b" * 24)]
 TYPES = ["payment_confirmed", "order_shipped", "mfa_code"]
 
 
-def store(*, now: datetime) -> list[dict[str, Any]]:
+def insert_console_data(*, now: datetime) -> list[dict[str, Any]]:
     """Store the crowd; return its notifications."""
     models = [
         *(factories.settled(status, at=now) for status in _SETTLED),

@@ -10,9 +10,9 @@ from delivery.dispatcher import BatchReport
 from domain.states import Channel
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON, accepted
-from tests.support.fakes.provider import Scripted
+from tests.support.fakes.provider import ScriptedProvider
 
-Mail = tuple[Scripted, Scripted]
+Mail = tuple[ScriptedProvider, ScriptedProvider]
 """The first to be used first."""
 
 
@@ -31,7 +31,7 @@ def state(notification_id: ObjectId) -> dict[str, Any]:
     return factories.delivery(factories.read(notification_id))
 
 
-def fate(notification_id: ObjectId) -> tuple[str, str | None]:
+def delivery_status(notification_id: ObjectId) -> tuple[str, str | None]:
     """Return a mail's status and what it failed of or waits for."""
     delivery = state(notification_id)
     return delivery["status"], delivery.get("failure_code")

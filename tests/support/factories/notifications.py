@@ -26,8 +26,8 @@ from notifications.store import (
     Settlement,
 )
 from notifyproject.db.collections import collection
+from recipients import suppressions
 from recipients.models import SuppressionReason
-from recipients.suppressions import suppress
 
 NOON = (datetime.now(UTC) - timedelta(days=1)).replace(hour=12, minute=0, second=0, microsecond=0)
 """When everything happens, unless a test says otherwise. Yesterday: MongoDB deletes what is old."""
@@ -204,7 +204,7 @@ def device(
     return device_id
 
 
-def hold_back(address: str = "ada@example.com", *, at: datetime = NOON, **fields: Any) -> Document:
+def suppress(address: str = "ada@example.com", *, at: datetime = NOON, **fields: Any) -> Document:
     """Suppress an address: it has bounced, unless ``fields`` say otherwise."""
     bounced: dict[str, Any] = {
         "channel": Channel.EMAIL,
@@ -212,7 +212,7 @@ def hold_back(address: str = "ada@example.com", *, at: datetime = NOON, **fields
         "source": "sendgrid",
         "marketing_only": False,
     }
-    return suppress(address=address, now=at, **(bounced | fields))
+    return suppressions.suppress(address=address, now=at, **(bounced | fields))
 
 
 def stored_device(device_id: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from devices.preferences import Preferences
 from domain.states import Channel
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON
-from tests.support.fakes.provider import Scripted
+from tests.support.fakes.provider import ScriptedProvider
 
 RETRY = NOON + timedelta(minutes=6, seconds=1)
 """After the longest first wait of a normal priority."""
@@ -36,19 +36,19 @@ def state(notification_id: ObjectId) -> dict[str, Any]:
     return factories.delivery(factories.read(notification_id), Channel.PUSH)
 
 
-def fate(notification_id: ObjectId) -> tuple[str, str | None]:
+def delivery_status(notification_id: ObjectId) -> tuple[str, str | None]:
     """Return a push's status and what it failed of or waits for."""
     delivery = state(notification_id)
     return delivery["status"], delivery.get("failure_code")
 
 
-def tokens(provider: Scripted) -> list[str]:
+def tokens(provider: ScriptedProvider) -> list[str]:
     """Return the tokens it was asked to push to since the last time."""
     seen = sorted(outbound.recipient for outbound in provider.seen)
     provider.seen.clear()
     return seen
 
 
-def asleep(until: str) -> Preferences:
+def in_quiet_hours(until: str) -> Preferences:
     """Return the wishes of a device that sleeps from eleven."""
     return Preferences(quiet_hours={"enabled": True, "start": "11:00", "end": until})

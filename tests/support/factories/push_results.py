@@ -32,5 +32,5 @@ def concluded(*outcomes: Outcome, **fields: Any) -> Settlement:
     )
 
 
-def fate(settlement: Settlement) -> tuple[DeliveryStatus, Any, FailureCode | None]:
+def delivery_status(settlement: Settlement) -> tuple[DeliveryStatus, Any, FailureCode | None]:
     return settlement.status, settlement.next_attempt_at, settlement.code

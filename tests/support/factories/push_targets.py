@@ -17,7 +17,7 @@ def push(**fields: Any) -> ClaimedDelivery:
     return factories.claimed(channel=PUSH, **fields)
 
 
-def aim(
+def resolve_targets(
     *claims: ClaimedDelivery, channel: Channel = PUSH, now: datetime = NOON
 ) -> targets.ResolvedTargets:
     """Return where these go."""
@@ -26,14 +26,14 @@ def aim(
 
 def aimed_at(one: ClaimedDelivery, *, now: datetime = NOON) -> list[str | None]:
     """Return the devices it goes to; it goes somewhere."""
-    aimed = aim(one, now=now)
+    aimed = resolve_targets(one, now=now)
     assert aimed.deferred == []
     return [target.device_id for target in aimed.targets[one.reference]]
 
 
 def parked(one: ClaimedDelivery, *, now: datetime = NOON) -> Deferred:
     """Return why it goes nowhere."""
-    aimed = aim(one, now=now)
+    aimed = resolve_targets(one, now=now)
     assert aimed.targets == {}
     (why,) = aimed.deferred
     assert why.claimed == one

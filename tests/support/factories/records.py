@@ -33,7 +33,7 @@ MORE_THAN_TEXT = Content(
 )
 
 
-def standing(**fields: Any) -> RetryState:
+def retry_state(**fields: Any) -> RetryState:
     """Return the past of a delivery whose first attempt has just failed."""
     default: dict[str, Any] = {
         "priority": Priority.NORMAL,

@@ -12,7 +12,7 @@ from delivery.routing import Route
 from delivery.targets import SendTarget
 from notifications.store import ClaimedDelivery, Deferred
 from tests.support.factories.records import NOON, claimed
-from tests.support.fakes.provider import Scripted
+from tests.support.fakes.provider import ScriptedProvider
 
 AFTER = NOON + FIRST_WAIT
 """When a circuit that opened at noon wants a probe."""
@@ -30,7 +30,7 @@ def several(count: int, **fields: Any) -> list[ClaimedDelivery]:
 
 def choose(
     claims: Sequence[ClaimedDelivery],
-    *providers: Scripted,
+    *providers: ScriptedProvider,
     now: datetime = NOON,
     platforms: Sequence[Sequence[str]] = (),
     paused: Mapping[str, datetime] | None = None,
@@ -46,7 +46,7 @@ def choose(
     )
 
 
-def where(routes: Sequence[Route]) -> dict[str, list[ClaimedDelivery]]:
+def chosen_providers(routes: Sequence[Route]) -> dict[str, list[ClaimedDelivery]]:
     """Return what goes to which provider."""
     found: dict[str, list[ClaimedDelivery]] = {}
     for route in routes:
@@ -54,7 +54,9 @@ def where(routes: Sequence[Route]) -> dict[str, list[ClaimedDelivery]]:
     return found
 
 
-def trip(provider: Scripted, platform: str = "", *, retry_after: float | None = None) -> None:
+def trip(
+    provider: ScriptedProvider, platform: str = "", *, retry_after: float | None = None
+) -> None:
     """Open the circuit of a provider, or of a platform there, at noon."""
     name = f"{provider.account}:{platform}" if platform else provider.account
     circuit_breaker.trip(name, now=NOON, retry_after=retry_after)

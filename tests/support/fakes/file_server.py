@@ -69,7 +69,7 @@ def read_head(connection: socket.socket) -> bytes:
 @contextlib.contextmanager
 def files_at(
     handler: socket_server.Handler, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[socket_server.Wire]:
+) -> Iterator[socket_server.SocketServer]:
     """Let every host be this handler's server, and trust its certificate."""
     with socket_server.serving(encrypted(handler, file)) as server:
         here = [("127.0.0.1", server.port)]

@@ -23,7 +23,9 @@ NO_RESOURCES: Trouble = {"errorCode": 202, "errorLabels": ["RetryableWriteError"
 
 
 @contextmanager
-def failing(command: str, collection: str, trouble: Trouble, *, times: int = 1) -> Iterator[None]:
+def fail_commands(
+    command: str, collection: str, trouble: Trouble, *, times: int = 1
+) -> Iterator[None]:
     """Let the next commands on one collection of this test's own database fail."""
     db = database()
     data = {"failCommands": [command], "namespace": f"{db.name}.{collection}", **trouble}

@@ -13,7 +13,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 
 @dataclass(frozen=True, kw_only=True)
-class Told:
+class Export:
     """A span as it came."""
 
     service: str
@@ -38,9 +38,9 @@ class Collector:
     url: str = ""
     requests: list[str] = field(default_factory=list)
     """Their paths."""
-    spans: list[Told] = field(default_factory=list)
+    spans: list[Export] = field(default_factory=list)
 
-    def named(self, name: str) -> Told:
+    def named(self, name: str) -> Export:
         """Return the one span of a name."""
         (found,) = [span for span in self.spans if span.name == name]
         return found
@@ -80,8 +80,8 @@ def collecting() -> Iterator[Collector]:
             thread.join()
 
 
-def _told(span: Span, service: str) -> Told:
-    return Told(
+def _told(span: Span, service: str) -> Export:
+    return Export(
         service=service,
         name=span.name,
         kind=Span.SpanKind.Name(span.kind).removeprefix("SPAN_KIND_").lower(),

@@ -23,7 +23,7 @@ Outcome = SendResult | ProviderError
 Behaviour = Callable[[SendRequest], Outcome]
 
 
-class Scripted:
+class ScriptedProvider:
     """A provider that does what a test says and remembers what it was given."""
 
     def __init__(self, behave: Behaviour | None = None, *, name: str = "scripted") -> None:
@@ -73,11 +73,11 @@ def accepted(**details: Any) -> SendResult:
     return SendResult(**{"provider_id": "x-1", "response": ProviderResponse(status=200), **details})
 
 
-def busy(**details: Any) -> TransientError:
+def provider_error(**details: Any) -> TransientError:
     return TransientError("The provider is busy.", **{"code": FailureCode.PROVIDER_ERROR} | details)
 
 
-def slowed(**details: Any) -> TransientError:
+def rate_limited(**details: Any) -> TransientError:
     return TransientError("It was too much.", **{"code": FailureCode.RATE_LIMITED} | details)
 
 
@@ -85,11 +85,11 @@ def unreachable() -> TransientError:
     return TransientError("Nobody listens.", code=FailureCode.CONNECTION_FAILED)
 
 
-def silent() -> TransientError:
+def timeout() -> TransientError:
     return TransientError("No response came.", code=FailureCode.TIMEOUT, is_ambiguous=True)
 
 
-def unavailable(**details: Any) -> ProviderUnavailableError:
+def channel_unavailable(**details: Any) -> ProviderUnavailableError:
     return ProviderUnavailableError("The project is a wrong one.", **details)
 
 
@@ -97,11 +97,11 @@ def refused() -> PermanentError:
     return PermanentError("The message is refused.", code=FailureCode.REJECTED)
 
 
-def dead(**details: Any) -> InvalidRecipientError:
+def invalid_token(**details: Any) -> InvalidRecipientError:
     return InvalidRecipientError(
         "Device token invalid", **{"action": RecipientAction.DEACTIVATE} | details
     )
 
 
-def suspect() -> InvalidRecipientError:
-    return dead(action=RecipientAction.SUSPECT)
+def malformed_token() -> InvalidRecipientError:
+    return invalid_token(action=RecipientAction.SUSPECT)

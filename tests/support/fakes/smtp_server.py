@@ -122,7 +122,9 @@ def provider(port: int, **options: Any) -> SMTP:
 
 
 @contextlib.contextmanager
-def mail_server(server: MailServer, **options: Any) -> Iterator[tuple[SMTP, socket_server.Wire]]:
+def mail_server(
+    server: MailServer, **options: Any
+) -> Iterator[tuple[SMTP, socket_server.SocketServer]]:
     """Run a mail server and give the provider that sends by it."""
     with socket_server.serving(server) as running:
         yield provider(running.port, **options), running

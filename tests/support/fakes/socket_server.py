@@ -11,7 +11,7 @@ from tests.support.waiting import LIMIT, SILENT_FOR, lag, until
 Handler = Callable[[socket.socket], None]
 
 
-class Wire:
+class SocketServer:
     """A loopback server whose every connection is handled by one function in a thread."""
 
     def __init__(self, handler: Handler) -> None:
@@ -64,9 +64,9 @@ class Wire:
 
 
 @contextlib.contextmanager
-def serving(handler: Handler) -> Iterator[Wire]:
+def serving(handler: Handler) -> Iterator[SocketServer]:
     """Serve until the block ends."""
-    wire = Wire(handler)
+    wire = SocketServer(handler)
     try:
         yield wire
     finally:

@@ -24,7 +24,7 @@ BRIEF = 0.3
 
 
 @contextmanager
-def away() -> Iterator[None]:
+def unavailable() -> Iterator[None]:
     """Have nothing listen where Valkey should be."""
     with _at(servers.free_port()):
         yield
@@ -73,7 +73,7 @@ def _is_open(one: socket.socket) -> bool:
 
 
 @contextmanager
-def silent(*, brief: float = BRIEF) -> Iterator[Silent]:
+def unresponsive(*, brief: float = BRIEF) -> Iterator[Silent]:
     """Have something listen there that never answers, and somebody ask who waits briefly.
 
     A question that was not answered is not repeated while the test lasts.

@@ -7,7 +7,7 @@ Key = Sequence[tuple[str, int]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class RequiredIndex:
     """One index that was asked for, in our names."""
 
     collection: str
@@ -28,14 +28,16 @@ OPEN_WORK = (
 
 ASKED = (
     # Whose.
-    Asked(
+    RequiredIndex(
         collection=NTF,
         purpose="user history, newest first",
         keys=(("user_id", 1), ("created_at", -1)),
         served_by="ntf_user_feed",
     ),
-    Asked(collection=NTF, purpose="one user's", keys=(("user_id", 1),), served_by="ntf_user_feed"),
-    Asked(
+    RequiredIndex(
+        collection=NTF, purpose="one user's", keys=(("user_id", 1),), served_by="ntf_user_feed"
+    ),
+    RequiredIndex(
         collection=NTF,
         purpose="one user's by status",
         keys=(("user_id", 1), ("status", 1)),
@@ -46,7 +48,7 @@ ASKED = (
         ),
     ),
     # What about.
-    Asked(
+    RequiredIndex(
         collection=NTF,
         purpose="one user told once about one entity",
         keys=(("user_id", 1), ("entity_id", 1)),
@@ -59,31 +61,35 @@ ASKED = (
             "real one. Resends are not in it."
         ),
     ),
-    Asked(collection=NTF, purpose="one entity's", keys=(("entity_id", 1),), served_by="ntf_entity"),
-    Asked(
+    RequiredIndex(
+        collection=NTF, purpose="one entity's", keys=(("entity_id", 1),), served_by="ntf_entity"
+    ),
+    RequiredIndex(
         collection=NTF,
         purpose="entity history, newest first",
         keys=(("entity_id", 1), ("created_at", -1)),
         served_by="ntf_entity",
     ),
     # What kind.
-    Asked(
+    RequiredIndex(
         collection=NTF,
         purpose="one type, newest first",
         keys=(("type", 1), ("created_at", -1)),
         served_by="ntf_type_created",
     ),
-    Asked(collection=NTF, purpose="one type", keys=(("type", 1),), served_by="ntf_type_created"),
-    Asked(
+    RequiredIndex(
+        collection=NTF, purpose="one type", keys=(("type", 1),), served_by="ntf_type_created"
+    ),
+    RequiredIndex(
         collection=NTF,
         purpose="one channel",
         keys=(("delivery.channel", 1),),
         served_by="ntf_delivery_status",
     ),
-    Asked(
+    RequiredIndex(
         collection=NTF, purpose="newest first", keys=(("created_at", -1),), served_by="ntf_created"
     ),
-    Asked(
+    RequiredIndex(
         collection=NTF,
         purpose="oldest first",
         keys=(("created_at", 1),),
@@ -91,10 +97,10 @@ ASKED = (
         why="An index is read from either end.",
     ),
     # Where it stands.
-    Asked(
+    RequiredIndex(
         collection=NTF, purpose="one status", keys=(("status", 1),), served_by="ntf_status_created"
     ),
-    Asked(
+    RequiredIndex(
         collection=NTF,
         purpose="failed or pending deliveries of a channel, by last attempt",
         keys=(("delivery.status", 1), ("delivery.channel", 1), ("delivery.last_attempt_at", 1)),
@@ -105,42 +111,42 @@ ASKED = (
             "the index with every try."
         ),
     ),
-    Asked(
+    RequiredIndex(
         collection=NTF,
         purpose="sent or not, by scheduled time",
         keys=(("status", 1), ("scheduled_at", 1)),
         served_by="ntf_status_scheduled",
     ),
-    Asked(
+    RequiredIndex(
         collection=NTF,
         purpose="pending and scheduled",
         keys=(("status", 1), ("scheduled_at", 1)),
         served_by="ntf_status_scheduled",
     ),
-    Asked(
+    RequiredIndex(
         collection=NTF, purpose="scheduled", keys=(("scheduled_at", 1),), served_by="ntf_scheduled"
     ),
-    Asked(
+    RequiredIndex(
         collection=NTF,
         purpose="retry queue: status and next retry",
         keys=(("status", 1), ("next_retry_at", 1)),
         served_by="ntf_due",
         why=f"Each priority has a queue of its own. {OPEN_WORK}",
     ),
-    Asked(
+    RequiredIndex(
         collection=NTF,
         purpose="next retry",
         keys=(("next_retry_at", 1),),
         served_by="ntf_due",
         why=OPEN_WORK,
     ),
-    Asked(
+    RequiredIndex(
         collection=NTF,
         purpose="when it was sent",
         keys=(("sent_at", 1),),
         why="Nothing reads by it: histories are by creation, figures come from the attempts.",
     ),
-    Asked(
+    RequiredIndex(
         collection=NTF,
         purpose="active or deleted",
         keys=(("is_active", 1),),
@@ -151,26 +157,26 @@ ASKED = (
         ),
     ),
     # When it ends.
-    Asked(
+    RequiredIndex(
         collection=NTF,
         purpose="when it may no longer be sent",
         keys=(("expires_at", 1),),
         served_by="ntf_expires",
     ),
-    Asked(
+    RequiredIndex(
         collection=NTF,
         purpose="deleted by MongoDB after 90 days",
         keys=(("expires_at", 1),),
         served_by="ntf_purge",
         why="Not to be sent any more and to be deleted are two times: the TTL is on `purge_at`.",
     ),
-    Asked(
+    RequiredIndex(
         collection=NTF,
         purpose="one request by its idempotency key",
         keys=(("idempotency_key", 1),),
         served_by="ntf_idempotency_key",
     ),
-    Asked(
+    RequiredIndex(
         collection="idempotency_keys",
         purpose="an idempotency key used once",
         keys=(("idempotency_key", 1),),
@@ -182,20 +188,20 @@ ASKED = (
         ),
     ),
     # Devices.
-    Asked(
+    RequiredIndex(
         collection=DEV, purpose="one user's devices", keys=(("user_id", 1),), served_by="dev_user"
     ),
-    Asked(
+    RequiredIndex(
         collection=DEV,
         purpose="a device by its token",
         keys=(("device_token", 1),),
         served_by="dev_token",
         unique=True,
     ),
-    Asked(
+    RequiredIndex(
         collection=DEV, purpose="one platform", keys=(("platform", 1),), served_by="dev_platform"
     ),
-    Asked(
+    RequiredIndex(
         collection=DEV,
         purpose="last seen",
         keys=(("last_seen", 1),),
@@ -203,13 +209,13 @@ ASKED = (
         why="Most recently first; an index is read from either end.",
     ),
     # Attempts.
-    Asked(
+    RequiredIndex(
         collection=ATT,
         purpose="attempts of a notification, by device and number",
         keys=(("notification_id", 1), ("device_id", 1), ("attempt_number", 1)),
         served_by="att_notification",
     ),
-    Asked(
+    RequiredIndex(
         collection=ATT,
         purpose="attempts of a notification, by status",
         keys=(("notification_id", 1), ("status", 1)),
@@ -219,13 +225,13 @@ ASKED = (
             "with the status would move with each attempt that ends."
         ),
     ),
-    Asked(
+    RequiredIndex(
         collection=ATT,
         purpose="attempts at a device",
         keys=(("device_id", 1),),
         served_by="att_device",
     ),
-    Asked(
+    RequiredIndex(
         collection=ATT,
         purpose="attempts by time",
         keys=(("attempted_at", 1),),
@@ -233,37 +239,37 @@ ASKED = (
         why="Newest first; an index is read from either end.",
     ),
     # Events and figures.
-    Asked(
+    RequiredIndex(
         collection=EVENTS,
         purpose="events of a kind, by time",
         keys=(("event_type", 1), ("created_at", 1)),
         served_by="evt_type_created",
     ),
-    Asked(
+    RequiredIndex(
         collection=EVENTS,
         purpose="events of a user, by time",
         keys=(("user_id", 1), ("created_at", 1)),
         served_by="evt_user_created",
     ),
-    Asked(
+    RequiredIndex(
         collection=EVENTS,
         purpose="events of an entity, by kind",
         keys=(("entity_id", 1), ("event_type", 1)),
         served_by="evt_entity_type",
     ),
-    Asked(
+    RequiredIndex(
         collection=METRICS,
         purpose="a figure by time",
         keys=(("metric_name", 1), ("timestamp", 1)),
         served_by="met_name_time",
     ),
-    Asked(
+    RequiredIndex(
         collection=METRICS,
         purpose="a user's figure by time",
         keys=(("metric_name", 1), ("dimensions.user_id", 1), ("timestamp", 1)),
         served_by="met_user",
     ),
-    Asked(
+    RequiredIndex(
         collection=METRICS,
         purpose="a platform's figure by time",
         keys=(("metric_name", 1), ("dimensions.platform", 1), ("timestamp", 1)),

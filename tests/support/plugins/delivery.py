@@ -13,35 +13,35 @@ from notifications.broadcasts import runner
 from notifyproject.db.collections import collection
 from notifyproject.platform import process, valkey
 from tests.support.factories.alerts import NOW, swept
-from tests.support.fakes.provider import Scripted
+from tests.support.fakes.provider import ScriptedProvider
 
 
 @pytest.fixture
-def fcm(monkeypatch: pytest.MonkeyPatch) -> Scripted:
+def fcm(monkeypatch: pytest.MonkeyPatch) -> ScriptedProvider:
     """Give a test the only provider there is."""
-    provider = Scripted(name="fcm")
+    provider = ScriptedProvider(name="fcm")
     monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
     return provider
 
 
 @pytest.fixture
-def mail(monkeypatch: pytest.MonkeyPatch) -> tuple[Scripted, Scripted]:
+def mail(monkeypatch: pytest.MonkeyPatch) -> tuple[ScriptedProvider, ScriptedProvider]:
     """Give a test two providers, the first to be used first."""
-    providers = (Scripted(name="sendgrid"), Scripted(name="smtp"))
+    providers = (ScriptedProvider(name="sendgrid"), ScriptedProvider(name="smtp"))
     monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: providers)
     return providers
 
 
 @pytest.fixture
-def first() -> Scripted:
+def first() -> ScriptedProvider:
     """Give a test a provider to be used first."""
-    return Scripted(name="first")
+    return ScriptedProvider(name="first")
 
 
 @pytest.fixture
-def second() -> Scripted:
+def second() -> ScriptedProvider:
     """Give a test a provider to be used if the first takes nothing."""
-    return Scripted(name="second")
+    return ScriptedProvider(name="second")
 
 
 @pytest.fixture

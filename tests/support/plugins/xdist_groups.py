@@ -23,7 +23,7 @@ LONG = (
 """What takes long, the longest first; everything else follows in its order."""
 
 
-class ByFile(LoadScopeScheduling):
+class FileGroupScheduler(LoadScopeScheduling):
     """Hands out whole files, in the order in which they were collected."""
 
     def _split_scope(self, nodeid: str) -> str:
@@ -32,9 +32,9 @@ class ByFile(LoadScopeScheduling):
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileGroupScheduler:
     """Distribute the tests like this, whatever ``--dist`` says."""
-    return ByFile(config, log)
+    return FileGroupScheduler(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -18,7 +18,7 @@ GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pushes:
+class FCMClient:
     """A client with the sandbox's service account."""
 
     box: Box

@@ -34,7 +34,7 @@ ORDER = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chats:
+class WhatsAppClient:
     """A client of the sandbox's WhatsApp account."""
 
     box: Box

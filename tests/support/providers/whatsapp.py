@@ -28,7 +28,7 @@ from tests.support.waiting import LIMIT, until
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class WhatsAppNumber:
     """What a test does with the number."""
 
     sandbox: Sandbox
@@ -53,7 +53,7 @@ class Line:
         self, outcome: str = "", *, timeout: float = LIMIT, **fields: Any
     ) -> SendResult | ProviderError:
         """Send a message to whom the outcome happens; return what came of it."""
-        message = chat(reference=self.reference, **fields)
+        message = whatsapp_message(reference=self.reference, **fields)
         if outcome:
             message = replace(message, recipient=f"+447700{magic_suffix(outcome)}")
         try:
@@ -148,7 +148,7 @@ def number(**fields: Any) -> WhatsApp:
     return Checked(**(default | fields))
 
 
-def chat(text: str = "Your payment has arrived.", **fields: Any) -> SendRequest:
+def whatsapp_message(text: str = "Your payment has arrived.", **fields: Any) -> SendRequest:
     """Return a message to Ada; fields of the message are taken for those."""
     inner = {name: fields.pop(name) for name in list(fields) if name in Message.__slots__}
     default: dict[str, Any] = {

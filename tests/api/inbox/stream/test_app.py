@@ -23,16 +23,16 @@ from notifications.store import Inbox
 from tests.support.clients.api import App
 from tests.support.clients.inbox import (
     IN_APP,
-    Person,
+    InboxUser,
     claims_of,
     delivered,
     forged,
     token,
     unknown_id,
 )
-from tests.support.clients.sse import BY_HINT, NEVER, REFUSED, Event, Listener, Process, process
+from tests.support.clients.sse import BY_HINT, NEVER, REFUSED, Event, Process, SSEClient, process
 from tests.support.factories import notifications as factories
-from tests.support.fakes.mongo_failpoints import failing
+from tests.support.fakes.mongo_failpoints import fail_commands
 from tests.support.waiting import until
 
 
@@ -226,7 +226,7 @@ def test_while_mongodb_does_not_answer_it_stays_open(app: App) -> None:
     with process(pace=BY_HINT) as streams, streams.open(token(app)) as stream:
         streams.connected()
         stream.events(1)
-        with capture_logs() as logs, failing("find", "notifications", REFUSED):
+        with capture_logs() as logs, fail_commands("find", "notifications", REFUSED):
             new = arrives(app)
             until(lambda: "inbox_stream_waits" in [entry["event"] for entry in logs])
         inbox_wakeups.wake_inbox(own(app))
@@ -313,7 +313,7 @@ def streams(db: None, broker: Any, settings: Any) -> Iterator[Process]:
         yield one
 
 
-def refused(stream: Listener) -> tuple[int, str]:
+def refused(stream: SSEClient) -> tuple[int, str]:
     problem = stream.problem()
     assert stream.headers["content-type"] == "application/problem+json"
     assert stream.headers["x-request-id"] == problem["request_id"]
@@ -324,10 +324,10 @@ def refused(stream: Listener) -> tuple[int, str]:
 def test_the_web_says_where_streams_are(app: App, settings: Any) -> None:
     """A thread of the web that held a stream would answer nobody else."""
     settings.INBOX_STREAM_URL = "https://stream.example.com"
-    answer = Person(app=app).get("/stream")
+    answer = InboxUser(app=app).get("/stream")
     assert (answer.status_code, answer.json()["code"]) == (421, "not_here")
     assert "https://stream.example.com/api/v1/inbox/stream" in answer.json()["detail"]
-    assert Person(app=app, token="x").get("/stream").status_code == 401
+    assert InboxUser(app=app, token="x").get("/stream").status_code == 401
 
 
 def test_a_token_that_does_not_hold_opens_no_stream(app: App, streams: Process) -> None:
@@ -361,7 +361,7 @@ def test_a_request_that_makes_no_sense_is_refused(
 
 def test_without_mongodb_it_is_to_be_asked_for_later(app: App, streams: Process) -> None:
     text = token(app)
-    with failing("find", "api_clients", REFUSED), streams.open(text) as stream:
+    with fail_commands("find", "api_clients", REFUSED), streams.open(text) as stream:
         assert refused(stream) == (503, "store_unavailable")
         assert stream.headers["retry-after"]
 
