@@ -1,6 +1,7 @@
 """The figures, and the home page that shows them."""
 
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,10 +12,13 @@ from analytics import incidents
 from analytics.incidents import Finding
 from analytics.models import AlertKind
 from console import home
+from console.home import issues
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from monitoring import dashboard, failure_groups, rollup
+from monitoring.dashboard import WorkSummary
+from monitoring.failure_groups import FailureCount, FailureCounts
 from notifications import store
 from notifyproject.db.collections import collection
 from tests.support.clients.console import make_staff, signed_in
@@ -214,3 +218,68 @@ def test_home_shows_figures_to_those_who_may_see_notifications(db: None) -> None
     page = text_of(nobody)
     assert "Choose a page in the menu." in page
     assert "The last 24 hours" not in page
+
+
+AT_NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+F = FailureCode
+QUIET = WorkSummary(
+    due=0, oldest_due_at=None, scheduled=0, retrying=0, unknown=0, last_sweep=AT_NOON
+)
+NO_FAILURES = FailureCounts(groups=(), counted_since=None)
+
+
+def failed(code: FailureCode, count: int, *, ago: timedelta = timedelta()) -> FailureCounts:
+    """Return failures of one cause."""
+    group = FailureCount(
+        channel=Channel.EMAIL,
+        code=code.value,
+        count=count,
+        first_at=AT_NOON - timedelta(hours=20),
+        last_at=AT_NOON - ago,
+    )
+    return FailureCounts(groups=(group,), counted_since=None)
+
+
+def test_nobody_is_needed_when_all_is_well() -> None:
+    assert issues(backlog=QUIET, failures=NO_FAILURES, now=AT_NOON) == []
+    few = failed(F.PROVIDER_ERROR, 9)
+    assert issues(backlog=QUIET, failures=few, now=AT_NOON) == []
+
+
+def test_a_missing_sweep_is_told() -> None:
+    never = replace(QUIET, last_sweep=None)
+    late = replace(QUIET, last_sweep=AT_NOON - timedelta(minutes=4))
+    assert [c.text for c in issues(backlog=never, failures=NO_FAILURES, now=AT_NOON)] == [
+        "No sweep yet: what no hint reaches waits."
+    ]
+    assert [c.text for c in issues(backlog=late, failures=NO_FAILURES, now=AT_NOON)] == [
+        "No sweep for 4 minutes: what no hint reaches waits."
+    ]
+
+
+def test_work_that_nobody_takes_is_told() -> None:
+    waiting = replace(QUIET, due=3, oldest_due_at=AT_NOON - timedelta(minutes=6))
+    (concern,) = issues(backlog=waiting, failures=NO_FAILURES, now=AT_NOON)
+    assert (concern.color, concern.text) == ("danger", "Work has been due for 6 minutes.")
+
+
+def test_a_cause_that_is_ours_is_told_however_rare() -> None:
+    (concern,) = issues(backlog=QUIET, failures=failed(F.RENDER_FAILED, 1), now=AT_NOON)
+    assert concern.color == "danger"
+    assert concern.text == (
+        "Email failed 1 time in 24 hours: the message could not be made from its template "
+        "(render failed)."
+    )
+    assert concern.list_query == "channel=email&code=render_failed"
+    old = failed(F.RENDER_FAILED, 1, ago=timedelta(hours=2))
+    assert [c.color for c in issues(backlog=QUIET, failures=old, now=AT_NOON)] == ["warning"]
+
+
+def test_many_recent_failures_of_one_cause_are_told_after_a_standstill() -> None:
+    late = replace(QUIET, last_sweep=None)
+    many = failed(F.PROVIDER_ERROR, 1_234)
+    found = issues(backlog=late, failures=many, now=AT_NOON)
+    assert [c.color for c in found] == ["danger", "warning"]
+    assert "1,234 times" in found[1].text
+    long_ago = failed(F.PROVIDER_ERROR, 1_234, ago=timedelta(hours=2))
+    assert issues(backlog=QUIET, failures=long_ago, now=AT_NOON) == []

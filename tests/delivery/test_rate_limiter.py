@@ -242,7 +242,7 @@ def full(rate: float = 80.0, burst: int = 8) -> TokenBucket:
 
 
 def granted(bucket: TokenBucket, after: int = 0, count: int = 1000, rate: float = 80.0) -> int:
-    return bucket.take(count, rate=rate, burst=8, now=START + after)[0]
+    return bucket.take(wanted, rate=rate, burst=8, now=START + after)[0]
 
 
 def test_it_begins_full_and_gains_at_its_rate() -> None:

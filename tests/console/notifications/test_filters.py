@@ -1,0 +1,30 @@
+"""Filters by status: which states of deliveries a status admits."""
+
+from dataclasses import dataclass
+from itertools import product
+
+from console.notifications.filters import OVERALL_STATUSES
+from domain.states import DeliveryStatus, NotificationStatus, overall_status
+
+S = DeliveryStatus
+
+
+@dataclass(frozen=True)
+class _State:
+    status: DeliveryStatus
+    attempt_count: int
+    is_waiting: bool
+
+
+def test_a_delivery_status_limits_the_overall_status() -> None:
+    one = [_State(s, n, w) for s, n, w in product(S, (0, 1), (True, False))]
+    seen: dict[DeliveryStatus, set[NotificationStatus]] = {status: set() for status in S}
+    for states in [*product(one), *product(one, one), *product(one, one, one)]:
+        overall = overall_status(states)
+        for state in states:
+            seen[state.status].add(overall)
+    for status, possible in OVERALL_STATUSES.items():
+        assert seen[status] <= possible, status
+    # Nothing is in the table that does not help.
+    for status in set(S) - set(OVERALL_STATUSES):
+        assert len(seen[status]) > len(NotificationStatus) - 3
