@@ -13,7 +13,7 @@ from django.db import connection
 from notifyproject.db.collections import database
 from notifyproject.db.indexes import MongoIndex
 from tests.support.docs_pages.indexes import render
-from tests.support.mongo.indexes import ASKED, RequiredIndex
+from tests.support.mongo.indexes import REQUIRED, RequiredIndex
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -99,7 +99,9 @@ def test_every_model_has_its_migrations() -> None:
     assert "No changes detected" in output.getvalue()
 
 
-@pytest.mark.parametrize("asked", ASKED, ids=lambda asked: f"{asked.collection}: {asked.purpose}")
+@pytest.mark.parametrize(
+    "asked", REQUIRED, ids=lambda asked: f"{asked.collection}: {asked.purpose}"
+)
 def test_every_index_that_was_asked_for_is_served(asked: RequiredIndex) -> None:
     assert asked.served_by or asked.why, "served, or a reason why not"
     if asked.collection == "idempotency_keys" or not asked.served_by:
@@ -113,7 +115,7 @@ def test_every_index_that_was_asked_for_is_served(asked: RequiredIndex) -> None:
 
 
 def test_every_asked_for_field_that_is_not_served_as_asked_has_a_reason() -> None:
-    for asked in ASKED:
+    for asked in REQUIRED:
         assert not asked.why or asked.why.endswith(".")
 
 

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.support.mongo.indexes import ASKED, Key, RequiredIndex
-from tests.support.mongo.unrequested_indexes import OTHERS
+from tests.support.mongo.indexes import OTHER_INDEXES, REQUIRED, Key, RequiredIndex
 
 HEAD = """\
 # Indexes
@@ -35,9 +34,9 @@ def render(existing: Callable[[str], Mapping[str, Mapping[str, Any]]]) -> str:
     """Return the page; ``existing`` gives the indexes of a collection as they are."""
     lines = [
         f"| `{asked.collection}` | {asked.purpose} | {_keys(asked.keys)} | {_served(asked)} |"
-        for asked in ASKED
+        for asked in REQUIRED
     ]
-    collections = dict.fromkeys(asked.collection for asked in ASKED) | dict.fromkeys(
+    collections = dict.fromkeys(asked.collection for asked in REQUIRED) | dict.fromkeys(
         (
             "metrics_due",
             "incidents",
@@ -60,7 +59,10 @@ def render(existing: Callable[[str], Mapping[str, Mapping[str, Any]]]) -> str:
         )
     )
     found = {name: index for c in collections for name, index in existing(c).items()}
-    others = [f"| `{name}` | {OTHERS[name]} | {_keys(found[name]['key'])} |" for name in OTHERS]
+    others = [
+        f"| `{name}` | {OTHER_INDEXES[name]} | {_keys(found[name]['key'])} |"
+        for name in OTHER_INDEXES
+    ]
     return HEAD + "\n".join(lines) + "\n" + MIDDLE + "\n".join(others) + "\n" + TAIL
 
 

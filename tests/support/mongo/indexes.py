@@ -1,6 +1,6 @@
-"""The indexes that were asked for, and what serves each."""
+"""The indexes that the requirements name, what serves each, and those that our own reads need."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 Key = Sequence[tuple[str, int]]
@@ -26,7 +26,7 @@ OPEN_WORK = (
     "when none is open: the index holds open work only."
 )
 
-ASKED = (
+REQUIRED = (
     # Whose.
     RequiredIndex(
         collection=NTF,
@@ -276,3 +276,64 @@ ASKED = (
         served_by="met_platform",
     ),
 )
+
+OTHER_INDEXES: Mapping[str, str] = {
+    "ntf_client_created": "a client's list, newest first",
+    "ntf_category_created": "one category, newest first",
+    "ntf_email": "search by mail address",
+    "ntf_phone": "search by phone number",
+    "ntf_external": "a caller's own id",
+    "ntf_provider_message": "a provider's id of a message",
+    "ntf_failed": "failures, newest first",
+    "ntf_lane": "what is due of a client, channel and priority, the oldest first",
+    "ntf_inbox": "an inbox, newest first, and how much of it is unread, from the index alone",
+    "ntf_own_clock": "what waits for a time on a person's own clock",
+    "ntf_sealed": "secrets whose time in an inbox is over",
+    "ntf_broadcast": "a broadcast's notifications by status, counted from the index alone",
+    "brc_created": "broadcasts, newest first",
+    "brc_client_created": "a client's broadcasts, newest first",
+    "brc_due": "broadcasts with something to do, the oldest first",
+    "brc_purge": "broadcasts are deleted 90 days after they have ended",
+    "vis_seen": "when somebody last looked at their inbox is forgotten after 400 days",
+    "rev_expires": "revoked inbox tokens are forgotten once they have run out",
+    "log_expires": "tries to sign in that failed are forgotten after a quarter of an hour",
+    "ntf_updated": "what has changed, for the figures over time; what is old, for retention",
+    "dev_inactive": "devices that were switched off for one reason, most recently seen first",
+    "att_purge": "attempts are deleted with their notification",
+    "evt_purge": "events for analysis are deleted after 30 days",
+    "met_span": "all figures of a span",
+    "met_purge": "figures of minutes are deleted after 4 days, those of hours after 100",
+    "mdu_due": "minutes to be counted again, when it is time",
+    "inc_open": "one open incident of a kind, unique",
+    "inc_state": "incidents that go on or are over, newest first",
+    "inc_opened": "incidents, newest first",
+    "idm_expires": "idempotency keys are forgotten",
+    "evt_expires": "providers' events are forgotten",
+    "sus_expires": "addresses in doubt are forgotten",
+    "ear_expires": "events about messages that never came to be known are forgotten",
+    "whk_received": "the webhook log, newest first",
+    "whk_purge": "the webhook log is deleted after 30 days",
+    "opn_created": "bulk operations, newest first",
+    "opn_next": "bulk operations that a worker is to go on with",
+    "opn_purge": "bulk operations are forgotten: 400 days after their start, 30 if never started",
+    "opr_outcome": "what is left to do of a bulk operation, and samples of its preview",
+    "opr_purge": "the results of bulk operations are deleted after 30 days",
+    "rcp_email": "a person by mail address",
+    "rcp_phone": "a person by phone number",
+    "sup_created": "suppressions, newest first",
+    "sup_key": "why an address is held back",
+    "sup_kind": "suppressions of a channel or for a reason, newest first",
+    "sup_expires": "suppressions that were for a time end",
+    "tpm_topic": "the members of a topic, in the order of their ids",
+    "tpm_user": "the topics of a person",
+    "cnv_expires": "when somebody last wrote on WhatsApp is forgotten after 30 days",
+    "ntf_callback": "what an app is still to be told of, the oldest first",
+    "cbm_client": "what an app was told, newest first",
+    "cbm_client_status": "the same by status",
+    "cbm_status": "messages to apps by status, newest first",
+    "cbm_created": "messages to apps, newest first",
+    "cbm_notification": "what was told of one notification",
+    "cbm_due": "what an app is to be told next",
+    "cbm_purge": "messages to apps are deleted after 30 days",
+    "cli_key_prefix": "an API key by its prefix, unique",
+}
