@@ -72,7 +72,10 @@ def test_what_each_device_was_answered_is_on_record(fcm: ScriptedProvider) -> No
     phone, tablet = device("phone"), device("tablet")
     invalid = ProviderResponse(status=404, code="UNREGISTERED")
     fcm.behave = by_recipient(
-        {"phone": lambda: taken(provider_id="m-1"), "tablet": lambda: invalid_token(response=invalid)}
+        {
+            "phone": lambda: taken(provider_id="m-1"),
+            "tablet": lambda: invalid_token(response=invalid),
+        }
     )
     one = push()
     deliver(one)

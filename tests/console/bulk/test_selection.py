@@ -78,7 +78,9 @@ def test_a_provider_is_part_of_a_group_of_failures(operator: Client) -> None:
 def test_a_channels_status_says_which_channels_are_meant(console: Client) -> None:
     failed(channels=(Channel.EMAIL, Channel.IN_APP))
     query = "delivery_status=failed"
-    assert open_form(console, query, list="notification", action="resend").preview_counts == {"safe": 1}
+    assert open_form(console, query, list="notification", action="resend").preview_counts == {
+        "safe": 1
+    }
     both = open_form(console, list="notification", action="resend").preview_counts
     assert both == {"safe": 1, "may_duplicate": 1}
 

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from notifications.content import inlining
-from notifications.content.engine import HTML_ENVIRONMENT
-from notifications.content.engine import Template, TemplateError
+from notifications.content.engine import HTML_ENVIRONMENT, Template, TemplateError
 from notifications.content.linting import TemplateFault, lint_template
 from tests.support import hostile_templates as hostile
 

@@ -155,7 +155,9 @@ def test_half_a_character_is_refused_before_anybody_is_called() -> None:
 
 
 def test_who_has_not_written_gets_the_approved_template() -> None:
-    message = sent(whatsapp_message(whatsapp_template=ORDER, is_service_window_open=False, image_url=PICTURE))
+    message = sent(
+        whatsapp_message(whatsapp_template=ORDER, is_service_window_open=False, image_url=PICTURE)
+    )
     assert message["type"] == "template"
     assert message["biz_opaque_callback_data"] == REFERENCE
     assert message["template"] == {
@@ -190,7 +192,9 @@ def test_what_stands_in_a_place_is_one_line_as_whatsapp_wants_it(
     value: str, passed_on: str
 ) -> None:
     template = WhatsAppTemplateMessage(name="order_shipped", language="pt_PT", parameters=(value,))
-    content = sent(whatsapp_message(whatsapp_template=template, is_service_window_open=False))["template"]
+    content = sent(whatsapp_message(whatsapp_template=template, is_service_window_open=False))[
+        "template"
+    ]
     assert content["language"] == {"code": "pt_PT"}
     assert content["components"][0]["parameters"] == [{"type": "text", "text": passed_on}]
 
@@ -231,7 +235,9 @@ def test_without_a_template_it_is_not_tried_again() -> None:
 
 
 def test_a_template_that_is_refused_is_not_tried_again() -> None:
-    error, got = attempt(whatsapp_message(whatsapp_template=ORDER), refused(131047), refused(131047))
+    error, got = attempt(
+        whatsapp_message(whatsapp_template=ORDER), refused(131047), refused(131047)
+    )
     assert isinstance(error, PermanentError)
     assert (error.code, len(got)) == (FailureCode.WINDOW_CLOSED, 2)
 
