@@ -242,7 +242,7 @@ def full(rate: float = 80.0, burst: int = 8) -> TokenBucket:
 
 
 def granted(bucket: TokenBucket, after: int = 0, count: int = 1000, rate: float = 80.0) -> int:
-    return bucket.take(wanted, rate=rate, burst=8, now=START + after)[0]
+    return bucket.take(count, rate=rate, burst=8, now=START + after)[0]
 
 
 def test_it_begins_full_and_gains_at_its_rate() -> None:
@@ -364,7 +364,7 @@ def test_a_bucket_has_no_window_with_more_than_its_rate_and_one_burst(
         if pause >= 0:
             bucket.throttle(pause=pause, now=now)
         else:
-            grants.append((now, bucket.take(count, rate=rate, burst=burst, now=now)[0]))
+            grants.append((now, bucket.take(wanted, rate=rate, burst=burst, now=now)[0]))
     for first, (begin, _) in enumerate(grants):
         total = 0
         for end, number in grants[first:]:
