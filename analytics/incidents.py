@@ -19,8 +19,8 @@ NEWEST_FIRST = (("opened_at", -1), ("_id", -1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
     """A current violation of an alert rule."""
-    """Something that is wrong now."""
 
     rule_id: ObjectId
     kind: AlertKind
