@@ -1,6 +1,6 @@
-"""What WhatsApp's Cloud API means by each of its codes: one table, for answers and for reports.
+"""Classification of the Cloud API's error codes in responses and receipts.
 
-The code decides, not the HTTP status: the same error comes as a 400 one day and as a 429 the next.
+The code decides, not the HTTP status, because the same error comes with status 400 or 429.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,36 +26,32 @@ from ..contract import ReceiptKind
 from ..response_rules import ResponseKind, ResponseRule, classify
 
 MAX_ID_LENGTH = 200
-"""An id of WhatsApp's is kept up to this length; they are shorter."""
-
-
+"""Longer ids are cut; genuine ones are shorter."""
 MAX_CODE = 10**7
-
-
 TEMPLATE_CODES = range(132_000, 133_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeRule:
-    """One row of the table: these codes mean this."""
+    """One row of the table: the class of these codes."""
 
     codes: Sequence[int]
     kind: ResponseKind
     reason: str
-    """For people."""
+    """Human-readable."""
     code: FailureCode = FailureCode.REJECTED
-    """Ours, for those kinds that do not say it already."""
+    """The failure code, where ``kind`` doesn't imply it."""
     subcode: int | None = None
-    """Only with this subcode."""
+    """If set, only this subcode matches."""
     action: RecipientAction = RecipientAction.SUSPECT
-    """What becomes of an invalid recipient."""
+    """The consequence for an invalid recipient."""
     receipt_kind: ReceiptKind = ReceiptKind.FAILED
-    """What it is when it is reported after the message was accepted."""
+    """The kind of a receipt with this code."""
 
     def build_error(
         self, response: ProviderResponse, *, retry_after: float | None
     ) -> ProviderError:
-        """Return the error that an answer with one of these codes is."""
+        """Return the error of a response with one of these codes."""
         reason = append_code(self.reason, response.code)
         match self.kind:
             case ResponseKind.UNAVAILABLE:
@@ -74,193 +70,189 @@ class CodeRule:
 
 
 CODE_RULES: Sequence[CodeRule] = (
-    # It may take it later.
+    # Retryable.
     CodeRule(
         codes=(4, 80007, 130429),
         kind=ResponseKind.TRANSIENT,
         code=FailureCode.RATE_LIMITED,
-        reason="WhatsApp wants fewer messages from this account.",
+        reason="Rate limited by WhatsApp.",
     ),
     CodeRule(
         codes=(131056,),
         kind=ResponseKind.TRANSIENT,
         code=FailureCode.RECIPIENT_RATE_LIMITED,
-        reason="WhatsApp wants fewer messages to this one person.",
+        reason="WhatsApp's limit for this recipient is reached.",
     ),
     CodeRule(
         codes=(1, 2, 131000, 131016),
         kind=ResponseKind.TRANSIENT,
         code=FailureCode.PROVIDER_ERROR,
-        reason="WhatsApp had a problem of its own.",
+        reason="WhatsApp error.",
     ),
     CodeRule(
         codes=(131057,),
         kind=ResponseKind.TRANSIENT,
         code=FailureCode.PROVIDER_ERROR,
-        reason="WhatsApp is maintaining this account.",
+        reason="WhatsApp account under maintenance.",
     ),
-    # It takes nothing from us, whoever the recipient is.
+    # The account or its configuration.
     CodeRule(
         codes=(0, 190),
         kind=ResponseKind.UNAVAILABLE,
-        reason="WhatsApp does not take the access token: it is wrong, expired or revoked.",
+        reason="The access token is invalid, expired, or revoked.",
     ),
     CodeRule(
         codes=(3, 10, 131005),
         kind=ResponseKind.UNAVAILABLE,
-        reason="The access token lacks a permission for WhatsApp.",
+        reason="The access token lacks a WhatsApp permission.",
     ),
     CodeRule(
         codes=range(200, 300),
         kind=ResponseKind.UNAVAILABLE,
-        reason="The access token lacks a permission for WhatsApp.",
+        reason="The access token lacks a WhatsApp permission.",
     ),
     CodeRule(
         codes=(33,),
         kind=ResponseKind.UNAVAILABLE,
-        reason="The sending phone number was deleted at WhatsApp.",
+        reason="The sending phone number was deleted.",
     ),
     CodeRule(
         codes=(100,),
         subcode=33,
         kind=ResponseKind.UNAVAILABLE,
-        reason="WhatsApp knows no such sending phone number, or the token may not use it.",
+        reason="The sending phone number is unknown, or the token can't use it.",
     ),
     CodeRule(
         codes=(2500,),
         kind=ResponseKind.UNAVAILABLE,
-        reason="The Cloud API has no such address: its version or the number's id is wrong.",
+        reason="Invalid Cloud API version or phone number ID.",
     ),
     CodeRule(
         codes=(368, 131031),
         kind=ResponseKind.UNAVAILABLE,
-        reason="WhatsApp has restricted or locked the account for a breach of its policies.",
+        reason="WhatsApp restricted or locked the account for a policy violation.",
     ),
     CodeRule(
         codes=(131037,),
         kind=ResponseKind.UNAVAILABLE,
-        reason="WhatsApp has not approved the sending number's display name yet.",
+        reason="WhatsApp hasn't approved the display name of the sending number.",
     ),
     CodeRule(
         codes=(131042,),
         kind=ResponseKind.UNAVAILABLE,
-        reason="WhatsApp cannot bill the account: something is wrong with the payment method.",
+        reason="WhatsApp can't bill the account: invalid payment method.",
     ),
     CodeRule(
         codes=(131045, 133010),
         kind=ResponseKind.UNAVAILABLE,
-        reason="The sending phone number is not registered with WhatsApp.",
+        reason="The sending phone number isn't registered with WhatsApp.",
     ),
     CodeRule(
         codes=(131048,),
         kind=ResponseKind.UNAVAILABLE,
-        reason="WhatsApp limits the sending number: too many people blocked or reported it.",
+        reason="WhatsApp limits the sending number after too many blocks or reports.",
     ),
-    # It will not reach this person.
+    # The recipient.
     CodeRule(
         codes=(131026,),
         kind=ResponseKind.INVALID_RECIPIENT,
-        reason="WhatsApp cannot deliver to this number: it has no WhatsApp, or too old an app.",
+        reason="Undeliverable: no WhatsApp on this number, or an outdated app.",
     ),
     CodeRule(
         codes=(131050,),
         kind=ResponseKind.INVALID_RECIPIENT,
         action=RecipientAction.SUPPRESS_MARKETING,
         receipt_kind=ReceiptKind.REJECTED,
-        reason="The person has told WhatsApp to stop our marketing messages.",
+        reason="The recipient opted out of marketing in WhatsApp.",
     ),
     CodeRule(
         codes=(131021,),
         kind=ResponseKind.INVALID_RECIPIENT,
-        reason="The recipient's number is the sending number itself.",
+        reason="The recipient's number is the sending number.",
     ),
     CodeRule(
         codes=(131030,),
         kind=ResponseKind.INVALID_RECIPIENT,
-        reason="The number is not on the list of those a test number may write to.",
+        reason="The number isn't on the allowlist of the test number.",
     ),
-    # This message will not go.
+    # The message.
     CodeRule(
         codes=(131047,),
         kind=ResponseKind.PERMANENT,
         code=FailureCode.WINDOW_CLOSED,
-        reason="The person has not written for 24 hours: only an approved template may be sent.",
+        reason="Outside the 24-hour window: a template is required.",
     ),
     CodeRule(
         codes=(131049,),
         kind=ResponseKind.PERMANENT,
         receipt_kind=ReceiptKind.REJECTED,
-        reason="WhatsApp chose not to deliver it: the person gets enough marketing already.",
+        reason="Not delivered: WhatsApp's limit of marketing per recipient is reached.",
     ),
     CodeRule(
         codes=(130472,),
         kind=ResponseKind.PERMANENT,
         receipt_kind=ReceiptKind.REJECTED,
-        reason="WhatsApp did not deliver it: the person's number is part of an experiment.",
+        reason="Not delivered: the number is part of an experiment of WhatsApp.",
     ),
     CodeRule(
         codes=(100, 131008, 131009),
         kind=ResponseKind.PERMANENT,
-        reason="WhatsApp does not understand the message: a value is missing or wrong.",
+        reason="A parameter of the message is missing or invalid.",
     ),
     CodeRule(
         codes=(131051, 131052, 131053),
         kind=ResponseKind.PERMANENT,
-        reason="WhatsApp cannot use this kind of message, or cannot load its picture.",
+        reason="Unsupported message type, or the image can't be downloaded.",
     ),
     CodeRule(
         codes=(132001,),
         kind=ResponseKind.PERMANENT,
-        reason="WhatsApp has no approved template of this name in this language.",
+        reason="WhatsApp has no approved template of this name and language.",
     ),
     CodeRule(
         codes=(132015, 132016),
         kind=ResponseKind.PERMANENT,
-        reason="WhatsApp has paused or disabled the template for its low quality.",
+        reason="WhatsApp paused or disabled the template for low quality.",
     ),
     CodeRule(
         codes=TEMPLATE_CODES,
         kind=ResponseKind.PERMANENT,
-        reason="The values do not fit the approved template.",
+        reason="The parameters don't match the template.",
     ),
 )
-"""The first row that matches counts."""
-
-
+"""The first match applies."""
 STATUS_RULES: Sequence[ResponseRule] = (
     ResponseRule(
         statuses=(429,),
         kind=ResponseKind.TRANSIENT,
         code=FailureCode.RATE_LIMITED,
-        reason="WhatsApp wants fewer requests.",
+        reason="Rate limited by WhatsApp.",
     ),
     ResponseRule(
         statuses=(408,),
         kind=ResponseKind.TRANSIENT,
         code=FailureCode.PROVIDER_ERROR,
-        reason="WhatsApp did not get the whole request in time.",
+        reason="WhatsApp did not receive the whole request in time.",
     ),
     ResponseRule(
         statuses=(*range(300, 400), 401, 403),
         kind=ResponseKind.UNAVAILABLE,
-        reason="WhatsApp does not serve this account or address as configured.",
+        reason="WhatsApp rejected the configured account or URL.",
     ),
 )
-"""For an answer without a code, or with one that nobody knows."""
-
-
+"""For a response without a known code."""
 NO_CODE_RULES: Sequence[ResponseRule] = (
     ResponseRule(
         statuses=(404, 405),
         kind=ResponseKind.UNAVAILABLE,
-        reason="There is no Cloud API at the address that is configured.",
+        reason="No Cloud API at the configured URL.",
     ),
 )
-"""For an answer without a code: the Graph API itself always gives one."""
+"""For a response without a code, which isn't from the Graph API."""
 
 
 def rule_for(code: int, subcode: int | None = None) -> CodeRule | None:
-    """Return the row for a code; None for a code that nobody knows."""
+    """Return the rule for a code; None for an unknown code."""
     for rule in CODE_RULES:
         if code in rule.codes and rule.subcode in (None, subcode):
             return rule
@@ -268,7 +260,7 @@ def rule_for(code: int, subcode: int | None = None) -> CodeRule | None:
 
 
 def classify_response(response: http.Response, *, now: datetime) -> ProviderError:
-    """Return the error that an answer other than the documented acceptance is."""
+    """Return the error of a response other than the documented acceptance."""
     error = _mapping(decode_object(response.body).get("error"))
     code, subcode = _parse_code(error.get("code")), _parse_code(error.get("error_subcode"))
     provider_response = ProviderResponse(
@@ -285,12 +277,12 @@ def classify_response(response: http.Response, *, now: datetime) -> ProviderErro
 
 
 def append_code(reason: str, code: str | int | None) -> str:
-    """Return a reason with the provider's code, which people look up."""
+    """Return a reason followed by the provider's code."""
     return reason if code is None else f"{reason} ({code})"
 
 
 def decode_object(body: bytes) -> Mapping[str, Any]:
-    """Return a JSON object; an empty one for what is none."""
+    """Return a JSON object; an empty one for any other body."""
     try:
         return _mapping(msgspec.json.decode(body))
     except (ValueError, RecursionError):

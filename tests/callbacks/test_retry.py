@@ -113,9 +113,7 @@ def test_a_receiver_fails_since_the_first_of_its_failures_in_a_row() -> None:
 
 def test_one_success_makes_all_well() -> None:
     standing = (
-        ReceiverHealth()
-        .after_failure(at=NOW, error="HTTP 500.")
-        .after_success(at=NOW + HOUR)
+        ReceiverHealth().after_failure(at=NOW, error="HTTP 500.").after_success(at=NOW + HOUR)
     )
     assert standing == ReceiverHealth(last_failure_at=NOW, last_success_at=NOW + HOUR)
 

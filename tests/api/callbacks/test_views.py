@@ -175,7 +175,10 @@ def test_removed_it_is_gone_and_what_waited_has_failed(shop: App) -> None:
     for path in ("/callbacks/secret", "/callbacks/test"):
         assert shop.post(path).status_code == 404
     (delivery,) = told(shop)
-    assert (delivery["status"], delivery["error"]) == ("failed", "The callback endpoint was removed.")
+    assert (delivery["status"], delivery["error"]) == (
+        "failed",
+        "The callback endpoint was removed.",
+    )
 
 
 def test_what_it_is_told_names_what_it_is_about(shop: App) -> None:
