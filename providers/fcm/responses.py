@@ -214,7 +214,7 @@ RULES: tuple[FcmRule, ...] = (
         reason="Device token invalid",
     ),
     FcmRule(
-        description="SENDER_ID_MISMATCH, with a 403, if the project accepted a push within the hour",
+        description="SENDER_ID_MISMATCH, with a 403, if the project accepted one within the hour",
         statuses=CLIENT_ERROR,
         code=MISMATCH,
         cause=MismatchCause.DEVICE,
