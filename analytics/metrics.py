@@ -125,11 +125,7 @@ def sum_up(interval: Interval, span: datetime, *, now: datetime) -> None:
 
 
 def read(
-    interval: Interval,
-    *,
-    since: datetime,
-    until: datetime,
-    metrics: Sequence[str] | None = None,
+    interval: Interval, *, since: datetime, until: datetime, metrics: Sequence[str] | None = None
 ) -> list[MetricValue]:
     """Return the values of the intervals that start in [since, until), by time."""
     wanted = _match(interval, since, until)

@@ -93,11 +93,7 @@ def store_messages(events: Sequence[Event], *, now: datetime) -> list[ObjectId]:
 def claim(*, client_id: ObjectId, limit: int, now: datetime) -> list[ClaimedMessage]:
     """Claim due messages of a client, oldest first; concurrent callers get disjoint ones."""
     token = secrets.token_hex(16)
-    due = {
-        "client_id": client_id,
-        "next_try_at": {"$lte": now},
-        **unclaimed(now=now),
-    }
+    due = {"client_id": client_id, "next_try_at": {"$lte": now}, **unclaimed(now=now)}
     found = collection("callback_messages").find(due, {"_id": 1}).hint("cbm_due")
     ids = [document["_id"] for document in found.sort("next_try_at", 1).limit(limit)]
     if not ids:
@@ -196,12 +192,7 @@ def reopen(*, message_id: str, client_id: ObjectId | None, now: datetime) -> Doc
     reopened = collection("callback_messages").find_one_and_update(
         {**match, "status": {"$ne": S.PENDING.value}},
         {
-            "$set": {
-                "status": S.PENDING.value,
-                "tries": 0,
-                "next_try_at": now,
-                "replayed_at": now,
-            },
+            "$set": {"status": S.PENDING.value, "tries": 0, "next_try_at": now, "replayed_at": now},
             "$unset": {"delivered_at": "", "error": ""},
         },
         return_document=ReturnDocument.AFTER,

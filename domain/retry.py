@@ -110,11 +110,7 @@ def decide_retry(
     if error.is_ambiguous:
         return AwaitReceipt(now + UNKNOWN_WAIT[state.priority])
     return retry_or_give_up(
-        code=error.code,
-        retry_after=error.retry_after,
-        state=state,
-        now=now,
-        jitter=jitter,
+        code=error.code, retry_after=error.retry_after, state=state, now=now, jitter=jitter
     )
 
 
@@ -133,12 +129,7 @@ def delay(*, priority: Priority, counted_attempts: int, jitter: float) -> timede
 
 
 def retry_or_give_up(
-    *,
-    code: FailureCode,
-    retry_after: float | None,
-    state: RetryState,
-    now: datetime,
-    jitter: float,
+    *, code: FailureCode, retry_after: float | None, state: RetryState, now: datetime, jitter: float
 ) -> RetryAt | GiveUp:
     """Return the next retry, at least ``retry_after`` seconds from now, or GiveUp."""
     if state.counted_attempts >= state.max_attempts:

@@ -66,8 +66,7 @@ def parse_timestamp(text: str) -> datetime:
     if match is None:
         if _WITHOUT_OFFSET.fullmatch(text):
             raise InvalidTimeError(
-                "naive_datetime",
-                "A time zone is missing: write 2026-12-01T09:00:00Z or +01:00.",
+                "naive_datetime", "A time zone is missing: write 2026-12-01T09:00:00Z or +01:00."
             )
         raise InvalidTimeError("invalid_datetime", "Expected a time such as 2026-12-01T09:00:00Z.")
     day, clock, fraction, offset = match.groups()

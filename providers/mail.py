@@ -52,10 +52,7 @@ def unsubscribe_headers(message: Message) -> Mapping[str, str]:
         return {}
     if not (url.isascii() and url.isprintable()) or " " in url:
         raise ValueError("the URL must be ASCII without spaces")
-    return {
-        "List-Unsubscribe": f"<{url}>",
-        "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
-    }
+    return {"List-Unsubscribe": f"<{url}>", "List-Unsubscribe-Post": "List-Unsubscribe=One-Click"}
 
 
 def reply_to(message: Message, *, default: str | None) -> tuple[str, str] | None:

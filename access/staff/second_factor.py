@@ -146,10 +146,7 @@ def _consume_try(user_id: ObjectId, now: datetime) -> bool:
     changed = collection("second_factors").find_one_and_update(
         {
             "_id": user_id,
-            "$or": [
-                {"tries": {"$not": {"$gte": MAX_TRIES}}},
-                {"tries_until": {"$lte": now}},
-            ],
+            "$or": [{"tries": {"$not": {"$gte": MAX_TRIES}}}, {"tries_until": {"$lte": now}}],
         },
         [
             {

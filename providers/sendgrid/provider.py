@@ -406,17 +406,14 @@ class SendGrid:
         error = classify(
             RESPONSE_RULES,
             response=ProviderResponse(
-                status=response.status,
-                code=next(iter(fields), None),
-                excerpt=response.excerpt,
+                status=response.status, code=next(iter(fields), None), excerpt=response.excerpt
             ),
             fields=fields,
             retry_after=self._parse_pause(response.headers),
         )
         is_message_level = fields and not any(f.startswith("personalizations") for f in fields)
         return RequestResult(
-            outcome=error,
-            can_bisect=response.status == BAD_REQUEST and not is_message_level,
+            outcome=error, can_bisect=response.status == BAD_REQUEST and not is_message_level
         )
 
     def _shared_body(

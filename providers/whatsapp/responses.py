@@ -112,9 +112,7 @@ CODE_RULES: Sequence[CodeRule] = (
         reason="The access token lacks a WhatsApp permission.",
     ),
     CodeRule(
-        codes=(33,),
-        kind=ResponseKind.UNAVAILABLE,
-        reason="The sending phone number was deleted.",
+        codes=(33,), kind=ResponseKind.UNAVAILABLE, reason="The sending phone number was deleted."
     ),
     CodeRule(
         codes=(100,),

@@ -81,10 +81,7 @@ class Command(BaseCommand):
             return client_id
         try:
             return registry.create_client(
-                name=name,
-                scopes=_scopes(options["scopes"]),
-                is_test=options["test"],
-                now=now,
+                name=name, scopes=_scopes(options["scopes"]), is_test=options["test"], now=now
             )
         except DuplicateKeyError:
             raise CommandError(
