@@ -8,7 +8,9 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import msgspec
 
 CONNECT_TIMEOUT = 3.0
 TOTAL_TIMEOUT = 15.0
@@ -111,3 +113,16 @@ def parse_retry_after(headers: Mapping[str, str], *, now: datetime) -> float | N
 def clamp_pause(seconds: float) -> float | None:
     """Return a pause of at most a day; None if it's over."""
     return min(seconds, MAX_RETRY_AFTER) if seconds > 0 else None
+
+
+def as_object(value: Any) -> Mapping[str, Any]:
+    """Return a JSON object; an empty one for any other value."""
+    return value if isinstance(value, dict) else {}
+
+
+def decode_object(body: bytes) -> Mapping[str, Any]:
+    """Decode a body that is a JSON object; an empty one for any other body."""
+    try:
+        return as_object(msgspec.json.decode(body))
+    except (ValueError, RecursionError):
+        return {}

@@ -1,7 +1,7 @@
 """Classification of provider responses by tables."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -60,7 +60,14 @@ def classify(
     """
     for rule in (*table, *FALLBACK_RULES):
         if rule.matches(status=response.status, fields=fields):
-            return _build_error(rule, response, retry_after)
+            return build_error(
+                rule.kind,
+                f"{rule.reason} ({response.status})",
+                code=rule.code,
+                action=rule.action,
+                response=response,
+                retry_after=retry_after,
+            )
     raise AssertionError("the last rule matches everything")
 
 
@@ -85,23 +92,30 @@ FALLBACK_RULES = (
 )
 
 
-def _build_error(
-    rule: ResponseRule, response: ProviderResponse, retry_after: float | None
+def build_error(
+    kind: ResponseKind,
+    reason: str,
+    *,
+    code: FailureCode,
+    action: RecipientAction,
+    response: ProviderResponse,
+    retry_after: float | None,
+    scope: str | None = None,
 ) -> ProviderError:
-    reason = f"{rule.reason} ({response.status})"
-    errors: Mapping[ResponseKind, ProviderError] = {
-        ResponseKind.TRANSIENT: TransientError(
-            reason, code=rule.code, response=response, retry_after=retry_after
-        ),
-        ResponseKind.AMBIGUOUS: TransientError(
-            reason, code=rule.code, response=response, is_ambiguous=True
-        ),
-        ResponseKind.UNAVAILABLE: ProviderUnavailableError(
-            reason, response=response, retry_after=retry_after
-        ),
-        ResponseKind.INVALID_RECIPIENT: InvalidRecipientError(
-            reason, action=rule.action, response=response
-        ),
-        ResponseKind.PERMANENT: PermanentError(reason, code=rule.code, response=response),
-    }
-    return errors[rule.kind]
+    """Return the error of a response of this class; ``code`` is for transient and permanent ones.
+
+    ``scope`` limits an unavailable provider, see :class:`domain.errors.ProviderUnavailableError`.
+    """
+    match kind:
+        case ResponseKind.UNAVAILABLE:
+            return ProviderUnavailableError(
+                reason, response=response, retry_after=retry_after, scope=scope
+            )
+        case ResponseKind.INVALID_RECIPIENT:
+            return InvalidRecipientError(reason, action=action, response=response)
+        case ResponseKind.PERMANENT:
+            return PermanentError(reason, code=code, response=response)
+        case ResponseKind.AMBIGUOUS:
+            return TransientError(reason, code=code, response=response, is_ambiguous=True)
+        case ResponseKind.TRANSIENT:
+            return TransientError(reason, code=code, response=response, retry_after=retry_after)

@@ -18,21 +18,10 @@ from enum import StrEnum
 from threading import Lock
 from typing import Any
 
-import msgspec
-
-from domain.errors import (
-    FailureCode,
-    InvalidRecipientError,
-    PermanentError,
-    ProviderError,
-    ProviderResponse,
-    ProviderUnavailableError,
-    RecipientAction,
-    TransientError,
-)
+from domain.errors import FailureCode, ProviderError, ProviderResponse, RecipientAction
 
 from .. import http
-from ..response_rules import ResponseKind
+from ..response_rules import ResponseKind, build_error
 
 _FCM_ERROR = "google.firebase.fcm.v1.FcmError"
 _BAD_REQUEST = "google.rpc.BadRequest"
@@ -54,7 +43,7 @@ class Refusal:
 
 def read_refusal(response: http.Response) -> Refusal:
     """Parse an error response, as far as it's readable."""
-    error = _mapping(_decode(response.body).get("error"))
+    error = http.as_object(http.decode_object(response.body).get("error"))
     details = list(_details(error))
     code = next(
         (d["errorCode"] for d in details if _has_type(d, _FCM_ERROR) and "errorCode" in d), None
@@ -70,19 +59,8 @@ def read_refusal(response: http.Response) -> Refusal:
 
 def accepted_name(response: http.Response) -> str | None:
     """Return FCM's message name; None for anything but the documented acceptance."""
-    name = _decode(response.body).get("name")
+    name = http.decode_object(response.body).get("name")
     return name if isinstance(name, str) and name else None
-
-
-def _decode(body: bytes) -> Mapping[str, Any]:
-    try:
-        return _mapping(msgspec.json.decode(body))
-    except (ValueError, RecursionError):
-        return {}
-
-
-def _mapping(found: Any) -> Mapping[str, Any]:
-    return found if isinstance(found, dict) else {}
 
 
 def _text(found: Any) -> str | None:
@@ -103,7 +81,7 @@ def _fields(details: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for detail in details:
         violations = detail.get("fieldViolations") if _has_type(detail, _BAD_REQUEST) else None
         for one in violations if isinstance(violations, list) else ():
-            name = _mapping(one).get("field")
+            name = http.as_object(one).get("field")
             if isinstance(name, str):
                 yield name
 
@@ -178,6 +156,7 @@ class FcmRule:
     text: str | None = None
     """Pattern of the error text, for responses that don't name the field elsewhere."""
     failure_code: FailureCode = FailureCode.REJECTED
+    """Of transient, ambiguous, and permanent errors; the other classes have their own."""
     action: RecipientAction | None = None
     """The consequence for the device."""
     pause: float | None = None
@@ -210,7 +189,6 @@ RULES: tuple[FcmRule, ...] = (
         code="UNREGISTERED",
         kind=ResponseKind.INVALID_RECIPIENT,
         action=RecipientAction.DEACTIVATE,
-        failure_code=FailureCode.INVALID_RECIPIENT,
         reason="Device token invalid",
     ),
     FcmRule(
@@ -220,7 +198,6 @@ RULES: tuple[FcmRule, ...] = (
         cause=MismatchCause.DEVICE,
         kind=ResponseKind.INVALID_RECIPIENT,
         action=RecipientAction.SUSPECT,
-        failure_code=FailureCode.INVALID_RECIPIENT,
         reason="Device token belongs to another Firebase project",
     ),
     FcmRule(
@@ -229,7 +206,6 @@ RULES: tuple[FcmRule, ...] = (
         code=MISMATCH,
         cause=MismatchCause.PROJECT,
         kind=ResponseKind.UNAVAILABLE,
-        failure_code=FailureCode.CHANNEL_UNAVAILABLE,
         reason="The devices belong to another Firebase project than the service account.",
     ),
     FcmRule(
@@ -237,7 +213,6 @@ RULES: tuple[FcmRule, ...] = (
         statuses=CLIENT_ERROR,
         code=MISMATCH,
         kind=ResponseKind.UNAVAILABLE,
-        failure_code=FailureCode.CHANNEL_UNAVAILABLE,
         is_sender_only=True,
         reason="The device and the service account belong to different Firebase projects.",
     ),
@@ -246,7 +221,6 @@ RULES: tuple[FcmRule, ...] = (
         statuses=CLIENT_ERROR,
         code="THIRD_PARTY_AUTH_ERROR",
         kind=ResponseKind.UNAVAILABLE,
-        failure_code=FailureCode.CHANNEL_UNAVAILABLE,
         is_platform_only=True,
         reason="Apple's or the browser's push service rejected the key configured in Firebase.",
     ),
@@ -282,7 +256,6 @@ RULES: tuple[FcmRule, ...] = (
         field="message.token",
         kind=ResponseKind.INVALID_RECIPIENT,
         action=RecipientAction.SUSPECT,
-        failure_code=FailureCode.INVALID_RECIPIENT,
         reason="Device token malformed",
     ),
     FcmRule(
@@ -292,7 +265,6 @@ RULES: tuple[FcmRule, ...] = (
         text=r"not a valid FCM registration token",
         kind=ResponseKind.INVALID_RECIPIENT,
         action=RecipientAction.SUSPECT,
-        failure_code=FailureCode.INVALID_RECIPIENT,
         reason="Device token malformed",
     ),
     FcmRule(
@@ -314,7 +286,6 @@ RULES: tuple[FcmRule, ...] = (
         statuses=(401,),
         name="UNAUTHENTICATED",
         kind=ResponseKind.UNAVAILABLE,
-        failure_code=FailureCode.CHANNEL_UNAVAILABLE,
         needs_new_token=True,
         reason="Firebase rejected the service account's access token.",
     ),
@@ -322,28 +293,24 @@ RULES: tuple[FcmRule, ...] = (
         description="any other 401",
         statuses=(401,),
         kind=ResponseKind.UNAVAILABLE,
-        failure_code=FailureCode.CHANNEL_UNAVAILABLE,
         reason="A proxy before Firebase requires credentials.",
     ),
     FcmRule(
         description="any other 403",
         statuses=(403,),
         kind=ResponseKind.UNAVAILABLE,
-        failure_code=FailureCode.CHANNEL_UNAVAILABLE,
         reason="The service account lacks permission for this Firebase project.",
     ),
     FcmRule(
         description="any other 404",
         statuses=(404,),
         kind=ResponseKind.UNAVAILABLE,
-        failure_code=FailureCode.CHANNEL_UNAVAILABLE,
         reason="Unknown Firebase project.",
     ),
     FcmRule(
         description="a redirect",
         statuses=range(300, 400),
         kind=ResponseKind.UNAVAILABLE,
-        failure_code=FailureCode.CHANNEL_UNAVAILABLE,
         reason="A proxy before Firebase redirects requests.",
     ),
     FcmRule(
@@ -410,26 +377,12 @@ def classify_response(
     )
     pause = http.parse_retry_after(response.headers, now=now)
     scope = SENDER_SCOPE if rule.is_sender_only else None
-    if rule.is_platform_only:
-        scope = platform
-    if rule.action is not None:
-        return InvalidRecipientError(rule.reason, action=rule.action, response=provider_response)
-    reason = f"{rule.reason} ({response.status})"
-    errors: Mapping[ResponseKind, ProviderError] = {
-        ResponseKind.TRANSIENT: TransientError(
-            reason,
-            code=rule.failure_code,
-            response=provider_response,
-            retry_after=rule.pause if pause is None else pause,
-        ),
-        ResponseKind.AMBIGUOUS: TransientError(
-            reason, code=rule.failure_code, response=provider_response, is_ambiguous=True
-        ),
-        ResponseKind.UNAVAILABLE: ProviderUnavailableError(
-            reason, response=provider_response, retry_after=pause, scope=scope
-        ),
-        ResponseKind.PERMANENT: PermanentError(
-            reason, code=rule.failure_code, response=provider_response
-        ),
-    }
-    return errors[rule.kind]
+    return build_error(
+        rule.kind,
+        rule.reason if rule.action is not None else f"{rule.reason} ({response.status})",
+        code=rule.failure_code,
+        action=rule.action or RecipientAction.SUSPECT,
+        response=provider_response,
+        retry_after=rule.pause if pause is None else pause,
+        scope=platform if rule.is_platform_only else scope,
+    )

@@ -30,7 +30,7 @@ from ..contract import (
 )
 from ..http import Exchange, Request
 from . import webhooks
-from .responses import MAX_ID_LENGTH, classify_response, decode_object
+from .responses import MAX_ID_LENGTH, classify_response
 from .webhooks import InboundMessage, MarketingPreference
 
 MAX_TEXT_LENGTH = 4096
@@ -210,7 +210,7 @@ def _parse_acceptance(response: http.Response) -> SendResult | None:
     """Return the documented acceptance; None for any other response."""
     if response.status != HTTPStatus.OK:
         return None
-    messages = decode_object(response.body).get("messages")
+    messages = http.decode_object(response.body).get("messages")
     first = messages[0] if isinstance(messages, list) and messages else None
     if not isinstance(first, dict):
         return None

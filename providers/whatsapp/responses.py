@@ -8,22 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import msgspec
-
-from domain.errors import (
-    FailureCode,
-    InvalidRecipientError,
-    PermanentError,
-    ProviderError,
-    ProviderResponse,
-    ProviderUnavailableError,
-    RecipientAction,
-    TransientError,
-)
+from domain.errors import FailureCode, ProviderError, ProviderResponse, RecipientAction
 
 from .. import http
 from ..contract import ReceiptKind
-from ..response_rules import ResponseKind, ResponseRule, classify
+from ..response_rules import ResponseKind, ResponseRule, build_error, classify
 
 MAX_ID_LENGTH = 200
 """Longer ids are cut; genuine ones are shorter."""
@@ -48,29 +37,29 @@ class CodeRule:
     receipt_kind: ReceiptKind = ReceiptKind.FAILED
     """The kind of a receipt with this code."""
 
-    def build_error(
-        self, response: ProviderResponse, *, retry_after: float | None
-    ) -> ProviderError:
-        """Return the error of a response with one of these codes."""
-        reason = append_code(self.reason, response.code)
-        match self.kind:
-            case ResponseKind.UNAVAILABLE:
-                return ProviderUnavailableError(reason, response=response, retry_after=retry_after)
-            case ResponseKind.INVALID_RECIPIENT:
-                return InvalidRecipientError(reason, action=self.action, response=response)
-            case ResponseKind.PERMANENT:
-                return PermanentError(reason, code=self.code, response=response)
-        return TransientError(
-            reason,
-            code=self.code,
-            response=response,
-            retry_after=retry_after,
-            is_ambiguous=self.kind is ResponseKind.AMBIGUOUS,
-        )
 
-
+_UNAVAILABLE: Mapping[Sequence[int], str] = {
+    (0, 190): "The access token is invalid, expired, or revoked.",
+    (3, 10, 131005): "The access token lacks a WhatsApp permission.",
+    range(200, 300): "The access token lacks a WhatsApp permission.",
+    (33,): "The sending phone number was deleted.",
+    (2500,): "Invalid Cloud API version or phone number ID.",
+    (368, 131031): "WhatsApp restricted or locked the account for a policy violation.",
+    (131037,): "WhatsApp hasn't approved the display name of the sending number.",
+    (131042,): "WhatsApp can't bill the account: invalid payment method.",
+    (131045, 133010): "The sending phone number isn't registered with WhatsApp.",
+    (131048,): "WhatsApp limits the sending number after too many blocks or reports.",
+}
+"""Errors of the account or its configuration."""
+_PERMANENT: Mapping[Sequence[int], str] = {
+    (100, 131008, 131009): "A parameter of the message is missing or invalid.",
+    (131051, 131052, 131053): "Unsupported message type, or the image can't be downloaded.",
+    (132001,): "WhatsApp has no approved template of this name and language.",
+    (132015, 132016): "WhatsApp paused or disabled the template for low quality.",
+    TEMPLATE_CODES: "The parameters don't match the template.",
+}
+"""Errors of the message."""
 CODE_RULES: Sequence[CodeRule] = (
-    # Retryable.
     CodeRule(
         codes=(4, 80007, 130429),
         kind=ResponseKind.TRANSIENT,
@@ -95,62 +84,16 @@ CODE_RULES: Sequence[CodeRule] = (
         code=FailureCode.PROVIDER_ERROR,
         reason="WhatsApp account under maintenance.",
     ),
-    # The account or its configuration.
-    CodeRule(
-        codes=(0, 190),
-        kind=ResponseKind.UNAVAILABLE,
-        reason="The access token is invalid, expired, or revoked.",
-    ),
-    CodeRule(
-        codes=(3, 10, 131005),
-        kind=ResponseKind.UNAVAILABLE,
-        reason="The access token lacks a WhatsApp permission.",
-    ),
-    CodeRule(
-        codes=range(200, 300),
-        kind=ResponseKind.UNAVAILABLE,
-        reason="The access token lacks a WhatsApp permission.",
-    ),
-    CodeRule(
-        codes=(33,), kind=ResponseKind.UNAVAILABLE, reason="The sending phone number was deleted."
-    ),
     CodeRule(
         codes=(100,),
         subcode=33,
         kind=ResponseKind.UNAVAILABLE,
         reason="The sending phone number is unknown, or the token can't use it.",
     ),
-    CodeRule(
-        codes=(2500,),
-        kind=ResponseKind.UNAVAILABLE,
-        reason="Invalid Cloud API version or phone number ID.",
+    *(
+        CodeRule(codes=codes, kind=ResponseKind.UNAVAILABLE, reason=reason)
+        for codes, reason in _UNAVAILABLE.items()
     ),
-    CodeRule(
-        codes=(368, 131031),
-        kind=ResponseKind.UNAVAILABLE,
-        reason="WhatsApp restricted or locked the account for a policy violation.",
-    ),
-    CodeRule(
-        codes=(131037,),
-        kind=ResponseKind.UNAVAILABLE,
-        reason="WhatsApp hasn't approved the display name of the sending number.",
-    ),
-    CodeRule(
-        codes=(131042,),
-        kind=ResponseKind.UNAVAILABLE,
-        reason="WhatsApp can't bill the account: invalid payment method.",
-    ),
-    CodeRule(
-        codes=(131045, 133010),
-        kind=ResponseKind.UNAVAILABLE,
-        reason="The sending phone number isn't registered with WhatsApp.",
-    ),
-    CodeRule(
-        codes=(131048,),
-        kind=ResponseKind.UNAVAILABLE,
-        reason="WhatsApp limits the sending number after too many blocks or reports.",
-    ),
-    # The recipient.
     CodeRule(
         codes=(131026,),
         kind=ResponseKind.INVALID_RECIPIENT,
@@ -173,7 +116,6 @@ CODE_RULES: Sequence[CodeRule] = (
         kind=ResponseKind.INVALID_RECIPIENT,
         reason="The number isn't on the allowlist of the test number.",
     ),
-    # The message.
     CodeRule(
         codes=(131047,),
         kind=ResponseKind.PERMANENT,
@@ -192,30 +134,9 @@ CODE_RULES: Sequence[CodeRule] = (
         receipt_kind=ReceiptKind.REJECTED,
         reason="Not delivered: the number is part of an experiment of WhatsApp.",
     ),
-    CodeRule(
-        codes=(100, 131008, 131009),
-        kind=ResponseKind.PERMANENT,
-        reason="A parameter of the message is missing or invalid.",
-    ),
-    CodeRule(
-        codes=(131051, 131052, 131053),
-        kind=ResponseKind.PERMANENT,
-        reason="Unsupported message type, or the image can't be downloaded.",
-    ),
-    CodeRule(
-        codes=(132001,),
-        kind=ResponseKind.PERMANENT,
-        reason="WhatsApp has no approved template of this name and language.",
-    ),
-    CodeRule(
-        codes=(132015, 132016),
-        kind=ResponseKind.PERMANENT,
-        reason="WhatsApp paused or disabled the template for low quality.",
-    ),
-    CodeRule(
-        codes=TEMPLATE_CODES,
-        kind=ResponseKind.PERMANENT,
-        reason="The parameters don't match the template.",
+    *(
+        CodeRule(codes=codes, kind=ResponseKind.PERMANENT, reason=reason)
+        for codes, reason in _PERMANENT.items()
     ),
 )
 """The first match applies."""
@@ -259,7 +180,7 @@ def rule_for(code: int, subcode: int | None = None) -> CodeRule | None:
 
 def classify_response(response: http.Response, *, now: datetime) -> ProviderError:
     """Return the error of a response other than the documented acceptance."""
-    error = _mapping(decode_object(response.body).get("error"))
+    error = http.as_object(http.decode_object(response.body).get("error"))
     code, subcode = _parse_code(error.get("code")), _parse_code(error.get("error_subcode"))
     provider_response = ProviderResponse(
         status=response.status,
@@ -269,7 +190,14 @@ def classify_response(response: http.Response, *, now: datetime) -> ProviderErro
     pause = http.parse_retry_after(response.headers, now=now)
     rule = rule_for(code, subcode) if code is not None else None
     if rule is not None:
-        return rule.build_error(provider_response, retry_after=pause)
+        return build_error(
+            rule.kind,
+            append_code(rule.reason, code),
+            code=rule.code,
+            action=rule.action,
+            response=provider_response,
+            retry_after=pause,
+        )
     rules = STATUS_RULES if code is not None else (*STATUS_RULES, *NO_CODE_RULES)
     return classify(rules, response=provider_response, fields=(), retry_after=pause)
 
@@ -277,18 +205,6 @@ def classify_response(response: http.Response, *, now: datetime) -> ProviderErro
 def append_code(reason: str, code: str | int | None) -> str:
     """Return a reason followed by the provider's code."""
     return reason if code is None else f"{reason} ({code})"
-
-
-def decode_object(body: bytes) -> Mapping[str, Any]:
-    """Return a JSON object; an empty one for any other body."""
-    try:
-        return _mapping(msgspec.json.decode(body))
-    except (ValueError, RecursionError):
-        return {}
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _parse_code(value: Any) -> int | None:
