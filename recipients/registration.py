@@ -23,7 +23,7 @@ UNCHANGED = _Unchanged()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Person:
+class RecipientProfile:
     """A recipient's registration by a client. None means unknown."""
 
     user_id: str
@@ -44,18 +44,18 @@ class Registration:
     is_new: bool
 
 
-def register(person: Person, *, now: datetime) -> Registration:
+def register(profile: RecipientProfile, *, now: datetime) -> Registration:
     """Store a recipient; contact details that aren't given are removed.
 
     Preferences stay, and so do quiet hours that aren't given. Idempotent. Raises PyMongoError.
     """
-    fields = {name: getattr(person, name) for name in PROFILE_FIELDS}
-    if not isinstance(person.quiet_hours, _Unchanged):
-        fields["quiet_hours"] = person.quiet_hours
+    fields = {name: getattr(profile, name) for name in PROFILE_FIELDS}
+    if not isinstance(profile.quiet_hours, _Unchanged):
+        fields["quiet_hours"] = profile.quiet_hours
     change: dict[str, Any] = {
         "$set": {
             **{name: value for name, value in fields.items() if value is not None},
-            "attributes": dict(person.attributes),
+            "attributes": dict(profile.attributes),
             "is_active": True,
             "updated_at": now,
         },
@@ -64,10 +64,10 @@ def register(person: Person, *, now: datetime) -> Registration:
     if removed := [name for name, value in fields.items() if value is None]:
         change["$unset"] = dict.fromkeys(removed, "")
     try:
-        stored = _upsert(person.user_id, change)
+        stored = _upsert(profile.user_id, change)
     except DuplicateKeyError:
         # Two concurrent first registrations.
-        stored = _upsert(person.user_id, change)
+        stored = _upsert(profile.user_id, change)
     return Registration(stored, is_new=stored["created_at"] == stored["updated_at"] == now)
 
 
