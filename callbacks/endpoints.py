@@ -9,7 +9,7 @@ import ssl
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from notifyproject.platform.egress import (
     Connection,
@@ -17,6 +17,7 @@ from notifyproject.platform.egress import (
     NotPublicError,
     PlainConnection,
     is_public,
+    request_target,
 )
 
 from .models import EXCERPT_LENGTH
@@ -30,7 +31,6 @@ _NAME = re.compile(
     r"(?=.{1,253}\Z)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
     re.ASCII,
 )
-_PATH_SAFE = "/%:@!$&'()*+,;=~-._"
 
 
 class InvalidUrlError(ValueError):
@@ -89,7 +89,7 @@ def parse_url(url: str, *, allow_loopback: bool) -> Endpoint:
     ):
         raise InvalidUrlError("port_not_allowed", "Expected port 443, or one above 1024.")
     return Endpoint(
-        host=host, port=port, path=_request_target(parts.path, parts.query), is_plain=is_plain
+        host=host, port=port, path=request_target(parts.path, parts.query), is_plain=is_plain
     )
 
 
@@ -114,11 +114,6 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _request_target(path: str, query: str) -> str:
-    quoted = quote(path or "/", safe=_PATH_SAFE)
-    return f"{quoted}?{quote(query, safe=_PATH_SAFE + '?')}" if query else quoted
 
 
 CONNECT_TIMEOUT = 5.0

@@ -1,11 +1,11 @@
 """Retry policy and receiver health for callbacks. Pure."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from http import HTTPStatus
+
+from domain.time import truncate_to_milliseconds
 
 from .events import DisabledReason
 
@@ -48,7 +48,7 @@ class ReceiverHealth:
         """Return why to disable the endpoint; None if it stays enabled."""
         if self.is_gone:
             return DisabledReason.GONE
-        if self.failing_since and has_failed_too_long(failing_since=self.failing_since, now=now):
+        if self.failing_since and now - self.failing_since >= DISABLED_AFTER:
             return DisabledReason.FAILING
         return None
 
@@ -113,23 +113,7 @@ def decide_retry(
         return Decision(TryOutcome.GIVE_UP)
     wait = DELAYS[tries - 1] * (1 + JITTER * (2 * jitter - 1))
     requested = min(pause or timedelta(0), MAX_RETRY_AFTER)
-    return Decision(TryOutcome.RETRY, at=_truncate_to_milliseconds(now + max(wait, requested)))
-
-
-def parse_retry_after(headers: Mapping[str, str], *, now: datetime) -> timedelta | None:
-    """Return the Retry-After pause, given in seconds or as a date; None if absent or invalid.
-
-    The names of ``headers`` are in lower case.
-    """
-    text = headers.get("retry-after", "").strip()
-    if text.isascii() and text.isdigit():
-        return timedelta(seconds=min(int(text[:9]), MAX_RETRY_AFTER.total_seconds()))
-    try:
-        retry_at = parsedate_to_datetime(text)
-    except (ValueError, OverflowError):
-        return None
-    pause = (retry_at if retry_at.tzinfo else retry_at.replace(tzinfo=UTC)) - now
-    return pause if pause > timedelta(0) else None
+    return Decision(TryOutcome.RETRY, at=truncate_to_milliseconds(now + max(wait, requested)))
 
 
 def circuit_open_until(*, failures: int, now: datetime) -> datetime | None:
@@ -138,12 +122,3 @@ def circuit_open_until(*, failures: int, now: datetime) -> datetime | None:
         return None
     doublings = min(failures - FAILURES_TO_OPEN, MAX_DOUBLINGS)
     return now + min(MIN_CIRCUIT_OPEN * 2**doublings, MAX_CIRCUIT_OPEN)
-
-
-def has_failed_too_long(*, failing_since: datetime, now: datetime) -> bool:
-    """Return whether an endpoint failing since then is to be disabled."""
-    return now - failing_since >= DISABLED_AFTER
-
-
-def _truncate_to_milliseconds(at: datetime) -> datetime:
-    return at.replace(microsecond=at.microsecond // 1000 * 1000)

@@ -15,6 +15,7 @@ import structlog
 from bson import ObjectId
 from django.conf import settings
 
+from domain.retry import parse_retry_after
 from notifyproject.db.collections import collection
 from notifyproject.db.leases import unclaimed
 from notifyproject.platform import broker
@@ -270,7 +271,7 @@ def _settle(
     decision = retry.decide_retry(
         status=response.status,
         tries=message.tries + 1,
-        pause=retry.parse_retry_after(response.headers, now=now),
+        pause=parse_retry_after(response.headers, now=now, limit=retry.MAX_RETRY_AFTER),
         now=now,
         jitter=_random.random(),
     )

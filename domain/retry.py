@@ -1,7 +1,9 @@
 """Retry decisions after a failed attempt. Pure: time and jitter are arguments."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from enum import StrEnum
 
 from .errors import FailureCode, ProviderError, ProviderUnavailableError, TransientError
@@ -162,3 +164,23 @@ def defer_or_give_up(*, until: datetime, state: RetryState, now: datetime) -> Re
 
 def _is_expired_at(at: datetime, state: RetryState) -> bool:
     return state.expires_at is not None and at >= state.expires_at
+
+
+def parse_retry_after(
+    headers: Mapping[str, str], *, now: datetime, limit: timedelta
+) -> timedelta | None:
+    """Return the Retry-After pause, given in seconds or as a date, at most ``limit``.
+
+    None if it's absent, invalid, or a date in the past. The names of ``headers`` are in lower case.
+    """
+    text = headers.get("retry-after", "").strip()
+    if not text:
+        return None
+    if text.isascii() and text.isdigit():
+        return min(timedelta(seconds=int(text[:9])), limit)
+    try:
+        retry_at = parsedate_to_datetime(text)
+    except (ValueError, OverflowError):
+        return None
+    pause = (retry_at if retry_at.tzinfo else retry_at.replace(tzinfo=UTC)) - now
+    return min(pause, limit) if pause > timedelta(0) else None

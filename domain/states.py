@@ -153,17 +153,14 @@ class HasDeliveryState(Protocol):
     @property
     def status(self) -> DeliveryStatus:
         """Its status."""
-        ...
 
     @property
     def attempt_count(self) -> int:
         """The number of attempts."""
-        ...
 
     @property
     def is_waiting(self) -> bool:
         """Pending, unclaimed, and scheduled for the future."""
-        ...
 
 
 def overall_status(deliveries: Sequence[HasDeliveryState]) -> NotificationStatus:

@@ -134,12 +134,10 @@ class Provider(Protocol):
     @property
     def name(self) -> str:
         """The provider's name, as stored in attempts."""
-        ...
 
     @property
     def account(self) -> str:
         """The scope of circuit breaker and rate limit: name and credentials' fingerprint."""
-        ...
 
     def send(self, request: SendRequest, *, timeout: float) -> SendResult:
         """Send one message within ``timeout`` seconds.
@@ -147,11 +145,9 @@ class Provider(Protocol):
         Raises an error of :mod:`domain.errors`, and no other, for anything but the provider's
         documented acceptance; :class:`NotAttemptedError` if the message expired before its request.
         """
-        ...
 
     def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
         """Return a webhook's receipts. Raises InvalidSignatureError or ValueError."""
-        ...
 
 
 class NotAttemptedError(TransientError):
@@ -174,11 +170,9 @@ class NonBlockingProvider(Provider, Protocol):
 
     def is_non_blocking(self, request: SendRequest) -> bool:
         """Return whether a message needs nothing that would block others, such as a download."""
-        ...
 
     def exchange(self, request: SendRequest, *, timeout: float) -> Exchange[SendResult]:
         """Yield requests, receive their responses; return and raise as :meth:`send`."""
-        ...
 
 
 def as_non_blocking(provider: Provider) -> NonBlockingProvider | None:
@@ -198,7 +192,6 @@ class BatchProvider(Provider, Protocol):
 
     def batch_key(self, message: Message) -> Hashable:
         """Return a key that is equal for messages that may share a request."""
-        ...
 
     def send_many(
         self, requests: Sequence[SendRequest], *, timeout: float
@@ -207,4 +200,3 @@ class BatchProvider(Provider, Protocol):
 
         :class:`NotAttemptedError` marks the rest when time runs out. Raises nothing.
         """
-        ...

@@ -6,11 +6,12 @@
 import re
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import msgspec
+
+from domain import retry
 
 CONNECT_TIMEOUT = 3.0
 TOTAL_TIMEOUT = 15.0
@@ -92,22 +93,9 @@ def excerpt(text: str) -> str:
 
 
 def parse_retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
-    """Return the Retry-After pause in seconds, given in seconds or as a date.
-
-    None if it's absent, invalid, or over.
-    """
-    value = headers.get("retry-after", "").strip()
-    if not value:
-        return None
-    if value.isascii() and value.isdigit():
-        return min(float(value[:9]), MAX_RETRY_AFTER)
-    try:
-        retry_at = parsedate_to_datetime(value)
-    except (ValueError, OverflowError):
-        return None
-    if retry_at.tzinfo is None:
-        retry_at = retry_at.replace(tzinfo=UTC)
-    return clamp_pause((retry_at - now).total_seconds())
+    """Return the Retry-After pause in seconds; None if it's absent, invalid, or over."""
+    pause = retry.parse_retry_after(headers, now=now, limit=timedelta(seconds=MAX_RETRY_AFTER))
+    return None if pause is None else pause.total_seconds()
 
 
 def clamp_pause(seconds: float) -> float | None:

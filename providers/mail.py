@@ -17,13 +17,13 @@ from dataclasses import dataclass, field
 from email.utils import parseaddr
 from functools import cache
 from http import HTTPStatus
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from email_validator import validate_email
 
 from domain.content import HTTPS_PORT, MAX_ATTACHMENT_BYTES, Attachment, attachment_host
 from domain.errors import FailureCode, PermanentError, TransientError
-from notifyproject.platform.egress import Connection, Deadline, NotPublicError
+from notifyproject.platform.egress import Connection, Deadline, NotPublicError, request_target
 
 from .contract import Message
 from .http import CONNECT_TIMEOUT
@@ -148,7 +148,6 @@ RETRYABLE_STATUSES = frozenset({408, 425, 429})
 """Retryable statuses from 400 to 499."""
 FIRST_SERVER_ERROR = 500
 REQUEST_HEADERS = {"User-Agent": "notifyproject", "Accept": "*/*", "Connection": "close"}
-_PATH_SAFE = "/%:@!$&'()*+,;=~-._"
 
 
 class DownloadError(TransientError):
@@ -173,9 +172,10 @@ def download(url: str, *, limit: int, deadline: Deadline) -> bytes:
     host = attachment_host(url)
     if host is None:
         raise PermanentError("its address is not one", code=ATTACHMENT_UNAVAILABLE)
+    parts = urlsplit(url)
     connection = Connection(host, HTTPS_PORT, deadline=deadline, connect_timeout=CONNECT_TIMEOUT)
     try:
-        connection.request("GET", _request_target(url), headers=REQUEST_HEADERS)
+        connection.request("GET", request_target(parts.path, parts.query), headers=REQUEST_HEADERS)
         # The response holds the connection open, too.
         with connection.getresponse() as response:
             _check_response(response, limit)
@@ -189,12 +189,6 @@ def download(url: str, *, limit: int, deadline: Deadline) -> bytes:
         raise PermanentError("its address is not one", code=ATTACHMENT_UNAVAILABLE) from error
     finally:
         connection.close()
-
-
-def _request_target(url: str) -> str:
-    parts = urlsplit(url)
-    path = quote(parts.path or "/", safe=_PATH_SAFE)
-    return f"{path}?{quote(parts.query, safe=_PATH_SAFE + '?')}" if parts.query else path
 
 
 def _check_response(response: http.client.HTTPResponse, limit: int) -> None:

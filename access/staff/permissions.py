@@ -1,6 +1,6 @@
 """Staff roles, and the backend that reads staff permissions."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,12 +98,9 @@ class StaffBackend(ModelBackend):
 
     def _get_group_permissions(self, user_obj: Any) -> QuerySet:
         groups = StaffUser.groups.through.objects.filter(staffuser_id=user_obj.pk)
-        return _permissions(_group_permission_ids(list(groups.values_list("group_id", flat=True))))
-
-
-def _group_permission_ids(groups: Sequence[Any]) -> Iterable[Any]:
-    found = Group.permissions.through.objects.filter(group_id__in=groups)
-    return found.values_list("permission_id", flat=True)
+        ids = list(groups.values_list("group_id", flat=True))
+        found = Group.permissions.through.objects.filter(group_id__in=ids)
+        return _permissions(found.values_list("permission_id", flat=True))
 
 
 def _permissions(keys: Iterable[Any]) -> QuerySet:

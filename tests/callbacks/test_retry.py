@@ -8,6 +8,7 @@ import pytest
 from callbacks import retry
 from callbacks.events import DisabledReason
 from callbacks.retry import Decision, ReceiverHealth, TryOutcome
+from domain.retry import parse_retry_after
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
@@ -79,8 +80,9 @@ def test_a_pause_that_is_asked_for_is_kept_and_no_shorter_than_the_wait() -> Non
     ],
 )
 def test_how_a_pause_is_asked_for(text: str, pause: timedelta | None) -> None:
-    assert retry.parse_retry_after({"retry-after": text}, now=NOW) == pause
-    assert retry.parse_retry_after({}, now=NOW) is None
+    limit = retry.MAX_RETRY_AFTER
+    assert parse_retry_after({"retry-after": text}, now=NOW, limit=limit) == pause
+    assert parse_retry_after({}, now=NOW, limit=limit) is None
 
 
 @pytest.mark.parametrize(

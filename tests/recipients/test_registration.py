@@ -67,7 +67,9 @@ def test_preferences_of_nobody_are_not_stored() -> None:
 
 
 def test_an_address_is_in_no_record_that_may_be_logged() -> None:
-    person = RecipientProfile(user_id="ada", email="ada@example.com", phone="+351912345678", name="Ada L")
+    person = RecipientProfile(
+        user_id="ada", email="ada@example.com", phone="+351912345678", name="Ada L"
+    )
     assert not any(secret in repr(person) for secret in ("example.com", "351", "Ada L"))
 
 
