@@ -104,7 +104,6 @@ class RollupState(models.Model):
     changes_until = optional_datetime()
     """Changes up to this time are marked."""
     counted_at = optional_datetime()
-    """When the last roll-up finished."""
     lease_until = optional_datetime()
 
     objects = MongoManager()
@@ -117,17 +116,11 @@ class AlertKind(StrEnum):
     """The condition of an alert rule."""
 
     FAILURES = "failures"
-    """Final failures in the window."""
     BREAKER_OPEN = "breaker_open"
-    """An open circuit of a provider."""
     WORK_OVERDUE = "work_overdue"
-    """An overdue, unclaimed delivery."""
     SWEEP_OVERDUE = "sweep_overdue"
-    """An overdue sweep."""
     PROVIDER_PAUSED = "provider_paused"
-    """A provider paused by an operator."""
     CALLBACK_DISABLED = "callback_disabled"
-    """A callback endpoint disabled after repeated failures."""
 
 
 class AlertRule(models.Model):

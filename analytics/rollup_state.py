@@ -16,7 +16,6 @@ RECOUNT_AGE_DIVISOR = 12
 MAX_RECOUNT_AGE = timedelta(days=3)
 """Older minutes aren't recounted: receipts hardly ever arrive later."""
 MAX_MINUTES = 600
-"""Minutes per roll-up."""
 LEASE = timedelta(minutes=5)
 STATE = "rollup"
 

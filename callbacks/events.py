@@ -21,7 +21,6 @@ class DisabledReason(StrEnum):
     """Why an endpoint was disabled."""
 
     GONE = "gone"
-    """The receiver responded 410."""
     FAILING = "failing"
     """No request succeeded for five days."""
     BY_OPERATOR = "by_operator"
@@ -38,24 +37,17 @@ class CallbackStatus(StrEnum):
 
 
 class EventType(StrEnum):
-    """The type of an event."""
+    """The type of an event; ``delivery.*`` as in :class:`domain.states.DeliveryStatus`."""
 
     DELIVERY_SENT = "delivery.sent"
-    """The provider accepted the message."""
     DELIVERY_DELIVERED = "delivery.delivered"
-    """The provider reported delivery, or the message is in the recipient's inbox."""
     DELIVERY_READ = "delivery.read"
-    """The recipient opened it."""
     DELIVERY_FAILED = "delivery.failed"
-    """Failed on this channel; not retried unless requested."""
     DELIVERY_UNKNOWN = "delivery.unknown"
     """The outcome is unknown: a receipt or the type's policy will decide."""
     DELIVERY_SUPPRESSED = "delivery.suppressed"
-    """The recipient opted out, or the address is suppressed."""
     DELIVERY_EXPIRED = "delivery.expired"
-    """It expired before it could be sent."""
     DELIVERY_CANCELLED = "delivery.cancelled"
-    """It was cancelled before it was sent."""
     NOTIFICATION_COMPLETED = "notification.completed"
     """Every channel has ended."""
     TEST = "test"

@@ -49,7 +49,6 @@ class Callback(models.Model):
     claim = EmbeddedModelField(WorkLease, null=True, blank=True)
     """One worker at a time calls a receiver."""
     failures = models.IntegerField(default=0)
-    """Failures in a row."""
     failing_since = optional_datetime()
     open_until = optional_datetime()
     """The circuit is open until then."""
@@ -88,7 +87,6 @@ class CallbackMessage(models.Model):
     client_id = ObjectIdField()
     type = choice_field(EventType)
     notification_id = ObjectIdField(null=True, blank=True)
-    """Missing in a test."""
     body = models.TextField()
     status = choice_field(CallbackStatus)
     tries = models.IntegerField(default=0)
@@ -97,9 +95,7 @@ class CallbackMessage(models.Model):
     """Missing once it has ended."""
     claim = EmbeddedModelField(WorkLease, null=True, blank=True)
     history = EmbeddedModelArrayField(CallbackTry, default=list, blank=True)
-    """The last ten attempts."""
     error = optional_text(200)
-    """The error of the last attempt."""
     replayed_at = optional_datetime()
     delivered_at = optional_datetime()
     created_at = models.DateTimeField()

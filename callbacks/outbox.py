@@ -55,7 +55,6 @@ class ClaimedMessage:
     token: str
     body: bytes
     tries: int
-    """Attempts before the coming one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,6 @@ class ReceiverHealth:
     """A receiver's health by its previous attempts."""
 
     failures: int = 0
-    """Failures in a row."""
     failing_since: datetime | None = None
     last_success_at: datetime | None = None
     last_failure_at: datetime | None = None

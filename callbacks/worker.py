@@ -103,9 +103,7 @@ def is_available(callback: Document, *, now: datetime) -> bool:
 
 log = structlog.get_logger(__name__)
 BATCH_SIZE = 20
-"""Messages per round."""
 MAX_CONCURRENT_REQUESTS = 4
-"""Concurrent requests to one receiver."""
 MAX_ROUND_SECONDS = 20.0
 """Seconds after which a round starts no request; with the last one a round takes 35 s."""
 MAX_WAKEUP_DELAY = timedelta(seconds=broker.MAX_COUNTDOWN)

@@ -27,16 +27,12 @@ _BY_PROVIDER = [reason.value for reason in BY_PROVIDER]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The evidence against a device."""
+    """The evidence against a device; see :class:`devices.models.DeactivationEvidence`."""
 
     at: datetime
-    """When the rejected send began, or when a person decided."""
     source: str
-    """A provider's name, ``api``, or a member of staff."""
     code: str | None = None
-    """The provider's own error code."""
     notification_id: str | None = None
-    """The notification that was sent."""
 
 
 def deactivate(

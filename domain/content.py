@@ -19,7 +19,6 @@ class Attachment:
 
     url: str
     filename: str
-    """The name that the recipient sees."""
     content_type: str
     """``type/subtype``, without parameters."""
 
@@ -71,7 +70,6 @@ class Content:
     deep_link: str | None = None
     payload: Mapping[str, Any] | None = None
     reply_to: str | None = None
-    """The Reply-To address; None for the configured default."""
     attachments: tuple[Attachment, ...] = ()
 
 
@@ -84,9 +82,7 @@ class SensitiveContent:
     """The unmasked originals of the values that the notification stores masked."""
 
     data: Mapping[str, Any] = field(repr=False)
-    """All variables."""
     content: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """Content fields by name."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
     """Sensitive variable values, which must not appear in logs or stored responses."""
     has_inline_content: bool = False

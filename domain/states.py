@@ -65,7 +65,6 @@ class NotificationStatus(StrEnum):
     CREATED = "created"
     """Every open delivery is scheduled for the future."""
     QUEUED = "queued"
-    """Due and waiting for a worker."""
     PROCESSING = "processing"
     """Being sent, or the outcome is unknown."""
     RETRYING = "retrying"
@@ -73,7 +72,6 @@ class NotificationStatus(StrEnum):
     SENT = "sent"
     """Every channel's provider accepted it."""
     DELIVERED = "delivered"
-    """Every channel delivered it."""
     PARTIALLY_DELIVERED = "partially_delivered"
     """Some channels succeeded, others did not."""
     FAILED = "failed"
@@ -97,11 +95,8 @@ class AudienceKind(StrEnum):
     """The kind of a broadcast's audience."""
 
     TOPIC = "topic"
-    """The members of a topic."""
     USER_IDS = "user_ids"
-    """A list of recipients."""
     ALL = "all"
-    """Every registered recipient."""
 
 
 class BroadcastStatus(StrEnum):
@@ -197,15 +192,10 @@ class BulkAction(StrEnum):
     """The action of a bulk operation on each selected notification."""
 
     RETRY = "retry"
-    """Reopen the failed deliveries."""
     RESEND = "resend"
-    """Send the same content in a new, linked notification."""
     CANCEL = "cancel"
-    """Cancel the unsent deliveries."""
     RESCHEDULE = "reschedule"
-    """Move the unattempted deliveries to another time."""
     RUN_NOW = "run_now"
-    """Send the scheduled deliveries now."""
 
 
 class BulkStage(StrEnum):

@@ -46,9 +46,7 @@ class Message:
     unsubscribe_url: str | None = None
     """Email: the one-click unsubscribe URL."""
     reply_to: str | None = None
-    """Email: the Reply-To address; None for the configured default."""
     attachments: tuple[Attachment, ...] = ()
-    """Email: attachments, downloaded at send time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

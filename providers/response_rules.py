@@ -34,7 +34,6 @@ class ResponseRule:
     statuses: Sequence[int] | range
     kind: ResponseKind
     reason: str
-    """Human-readable."""
     code: FailureCode = FailureCode.REJECTED
     field: str | None = None
     """Pattern of the request field that the provider rejects."""

@@ -37,7 +37,6 @@ class Refusal:
     code: str | None = None
     """FCM's error code, such as ``UNREGISTERED``."""
     fields: Sequence[str] = ()
-    """The rejected fields."""
     text: str = ""
 
 
@@ -158,11 +157,9 @@ class FcmRule:
     failure_code: FailureCode = FailureCode.REJECTED
     """Of transient, ambiguous, and permanent errors; the other classes have their own."""
     action: RecipientAction | None = None
-    """The consequence for the device."""
     pause: float | None = None
     """Seconds to wait without Retry-After."""
     cause: MismatchCause | None = None
-    """The cause of a sender mismatch."""
     is_platform_only: bool = False
     """Only the device's platform is unavailable."""
     is_sender_only: bool = False

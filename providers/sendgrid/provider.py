@@ -263,7 +263,6 @@ class SendGrid:
     reply_to: str | None = None
     """The default Reply-To, ``Name <address>``."""
     attachment_hosts: AbstractSet[str] = frozenset()
-    """Hosts permitted for attachments."""
     name: str = "sendgrid"
 
     @cached_property

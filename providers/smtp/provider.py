@@ -159,7 +159,6 @@ class SMTP:
     reply_to: str | None = None
     """The default Reply-To, ``Name <address>``."""
     attachment_hosts: AbstractSet[str] = frozenset()
-    """Hosts permitted for attachments."""
     clock: Callable[[], datetime]
     name: str = "smtp"
 

@@ -27,15 +27,12 @@ class CodeRule:
     codes: Sequence[int]
     kind: ResponseKind
     reason: str
-    """Human-readable."""
     code: FailureCode = FailureCode.REJECTED
     """The failure code, where ``kind`` doesn't imply it."""
     subcode: int | None = None
     """If set, only this subcode matches."""
     action: RecipientAction = RecipientAction.SUSPECT
-    """The consequence for an invalid recipient."""
     receipt_kind: ReceiptKind = ReceiptKind.FAILED
-    """The kind of a receipt with this code."""
 
 
 _UNAVAILABLE: Mapping[Sequence[int], str] = {
