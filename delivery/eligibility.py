@@ -17,9 +17,10 @@ from recipients.queries import ActiveSuppression, RegisteredRecipient
 
 log = structlog.get_logger(__name__)
 MAX_CLAIMS = 3
-"""A delivery that was claimed this often and never came to sending has killed its workers."""
+"""After this many claims without a send, a delivery counts as a poison message."""
 ADDRESSED = frozenset({Channel.EMAIL, Channel.WHATSAPP})
-_NO_SANDBOX = "A test goes to the sandbox only, and there is none set up for {}."
+MUTED = "muted by the recipient"
+_NO_SANDBOX = "Test notification, but no sandbox is configured for {}."
 S = DeliveryStatus
 REACHED = frozenset({S.DELIVERED, S.READ})
 
@@ -32,9 +33,9 @@ def check_eligibility(
     suppression: str | None,
     has_provider: bool,
 ) -> Deferred | None:
-    """Return why this delivery is not to be sent now, or None if it is.
+    """Return why a delivery can't be sent now, or None if it can.
 
-    ``suppression`` is the reason why its address gets nothing of this category.
+    ``suppression`` is the reason for which its address receives nothing of this category.
     """
     return (
         _check_obsolete(claimed, now)
@@ -44,17 +45,17 @@ def check_eligibility(
 
 
 def _check_obsolete(claimed: ClaimedDelivery, now: datetime) -> Deferred | None:
-    """Return the end of what it is too late for, or nobody needs, or no worker survives."""
+    """Return the end of a delivery that is expired, not needed, or a poison message."""
     if claimed.expires_at is not None and now >= claimed.expires_at:
-        return _ended(claimed, S.EXPIRED, FailureCode.EXPIRED, "Its time was over.")
+        return _ended(claimed, S.EXPIRED, FailureCode.EXPIRED, "Expired before sending.")
     if (
         claimed.fallback_for is not None
         and claimed.channel_statuses.get(claimed.fallback_for) in REACHED
     ):
-        reason = f"Not needed: {claimed.fallback_for} delivered it in time."
+        reason = f"Not needed: delivered by {claimed.fallback_for}."
         return _ended(claimed, S.CANCELLED, FailureCode.NOT_NEEDED, reason)
     if claimed.claim_count > MAX_CLAIMS:
-        reason = "Three workers took it and none came back."
+        reason = "Isolated after three worker crashes."
         return _ended(claimed, S.FAILED, FailureCode.QUARANTINED, reason)
     return None
 
@@ -62,13 +63,13 @@ def _check_obsolete(claimed: ClaimedDelivery, now: datetime) -> Deferred | None:
 def _check_reachable(
     claimed: ClaimedDelivery, *, suppression: str | None, has_provider: bool
 ) -> Deferred | None:
-    """Return the end of what has nowhere to go, or may not go there."""
+    """Return the end of a delivery without a provider or an address, or with a suppressed one."""
     if not has_provider:
-        reason = _NO_SANDBOX if claimed.is_test else "No provider is set up for {}."
+        reason = _NO_SANDBOX if claimed.is_test else "No provider is configured for {}."
         reason = reason.format(claimed.channel)
         return _ended(claimed, S.FAILED, FailureCode.CHANNEL_UNAVAILABLE, reason)
     if claimed.channel in ADDRESSED and not claimed.recipient.address(claimed.channel):
-        return _ended(claimed, S.FAILED, FailureCode.NO_ADDRESS, "There is no address for it.")
+        return _ended(claimed, S.FAILED, FailureCode.NO_ADDRESS, "No address.")
     if suppression is not None:
         reason = f"The address is suppressed: {suppression}."
         return _ended(claimed, S.SUPPRESSED, FailureCode.SUPPRESSED, reason)
@@ -76,7 +77,7 @@ def _check_reachable(
 
 
 def suppression_applies(claimed: ClaimedDelivery, *, marketing_only: bool) -> bool:
-    """Return whether a suppression holds this delivery back."""
+    """Return whether a suppression applies to a delivery."""
     return not marketing_only or claimed.category is Category.MARKETING
 
 
@@ -87,25 +88,24 @@ def parse_quiet_hours(
     notification_zone: str | None,
     user_id: str | None = None,
 ) -> QuietHours | None:
-    """Return a person's quiet hours, in their own zone if none is stored with them; None if off.
+    """Return a recipient's or device's quiet hours, or None if disabled or invalid.
 
-    Their zone is the first that there is: the one stored with the hours, their own, the one the
-    notification came with, UTC. A name that means nothing to us does not cost them their night's
-    rest; it is told in the log, once for each person (``whose``) and process.
+    The time zone is the first valid one of: the zone stored with the hours, the owner's zone, the
+    notification's zone, UTC. Invalid data is logged once per ``user_id`` and process.
     """
     if not stored or not stored.get("enabled"):
         return None
-    # Checked when stored; what an older release stored must not stop a whole batch.
+    # Validated when stored; data of an older release must not stop a whole batch.
     given = [zone for zone in (stored.get("timezone"), own_zone, notification_zone) if zone]
     zone = next((name for name in given if _is_zone(name)), "UTC")
     start, end = stored.get("start"), stored.get("end")
     try:
         hours = QuietHours.parse(start=str(start), end=str(end), zone=zone)
     except InvalidTimeError as problem:
-        _warn_once(user_id, problem.code, "none are kept")
+        _warn_once(user_id, problem.code, "none")
         return None
     if given and zone != given[0]:
-        _warn_once(user_id, "unknown_timezone", f"kept in {zone}")
+        _warn_once(user_id, "unknown_timezone", zone)
     return hours
 
 
@@ -115,7 +115,7 @@ def _is_zone(name: Any) -> bool:
 
 @lru_cache(maxsize=10_000)
 def _warn_once(user_id: str | None, problem: str, instead: str) -> None:
-    log.warning("quiet_hours_unreadable", user_id=user_id, problem=problem, instead=instead)
+    log.warning("quiet_hours_rejected", user_id=user_id, problem=problem, used=instead)
 
 
 def _check_quiet_hours(
@@ -127,15 +127,15 @@ def _check_quiet_hours(
 
 
 def defer_until_quiet_hours_end(claimed: ClaimedDelivery, *, until: datetime) -> Deferred:
-    """Return the wait for the end of quiet hours, or the end of what expires before it."""
+    """Return a deferral until quiet hours end, or an expiry if the delivery expires before."""
     if claimed.expires_at is not None and until >= claimed.expires_at:
-        reason = "It would have expired before the quiet hours end."
+        reason = "Expires before quiet hours end."
         return _ended(claimed, S.EXPIRED, FailureCode.QUIET_HOURS, reason)
     return Deferred(
         claimed=claimed,
         status=S.PENDING,
         code=FailureCode.QUIET_HOURS,
-        reason="The person's quiet hours.",
+        reason="Quiet hours.",
         next_attempt_at=until,
     )
 
@@ -146,13 +146,10 @@ def _ended(
     return Deferred(claimed=claimed, status=status, code=code, reason=reason)
 
 
-MUTED = "the person has muted it since"
-
-
 def filter_eligible(
     claims: Sequence[ClaimedDelivery], *, now: datetime, has_provider: bool
 ) -> tuple[list[ClaimedDelivery], list[Deferred]]:
-    """Return what is to be sent now, and what is not with the reason."""
+    """Return the deliveries that can be sent now, and the others with their reason."""
     people = recipients.find_registered(c.user_id for c in claims if c.user_id)
     addresses = {
         (c.channel.value, address) for c in claims if (address := c.recipient.address(c.channel))
@@ -192,7 +189,7 @@ def _suppression_reason(
 
 
 def _muted_reason(claimed: ClaimedDelivery, person: RegisteredRecipient | None) -> str | None:
-    """Return why a person's wish holds this back; a critical type nobody mutes."""
+    """Return MUTED if a preference mutes this delivery; critical types can't be muted."""
     type_config = types.find_type(claimed.type)
     if person is None or (type_config is not None and type_config.priority is Priority.CRITICAL):
         return None

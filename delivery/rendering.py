@@ -21,12 +21,12 @@ from providers.contract import Message
 
 log = structlog.get_logger(__name__)
 KEY_RETRY_DELAY = timedelta(seconds=30)
-"""When to look again at what this process has no key for: another one may, or a newer release."""
+"""Delay before another attempt to decrypt: another process or a newer release may have the key."""
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedMessage:
-    """What a delivery says, and what of that nobody else may read."""
+    """A message, and the sensitive values in it."""
 
     message: Message
     secret: SensitiveContent | None = None
@@ -35,7 +35,7 @@ class RenderedMessage:
 def render_batch(
     claims: Sequence[ClaimedDelivery], *, now: datetime
 ) -> tuple[Mapping[ObjectId, RenderedMessage], list[Deferred]]:
-    """Return the messages by notification, and what cannot be made into one, or not here."""
+    """Return the messages by notification, and the deliveries that can't be rendered now."""
     messages: dict[ObjectId, RenderedMessage] = {}
     deferred: list[Deferred] = []
     for claimed in claims:
@@ -54,7 +54,7 @@ def render_batch(
 
 
 def _decrypt(claimed: ClaimedDelivery) -> SensitiveContent | None:
-    """Return what a delivery hides; raises SecretExpiredError, DecryptionError."""
+    """Return the sensitive content of a delivery; raises SecretExpiredError, DecryptionError."""
     return decrypt(
         notification_id=claimed.notification_id,
         content=claimed.content,
@@ -63,7 +63,7 @@ def _decrypt(claimed: ClaimedDelivery) -> SensitiveContent | None:
 
 
 def _message(claimed: ClaimedDelivery, secret: SensitiveContent | None) -> Message:
-    """Return what a delivery says; raises TemplateProblem."""
+    """Render the message of a delivery; raises TemplateError."""
     content, data = claimed.content, claimed.data
     if secret is not None:
         content, data = secret.unmask(content), secret.data
@@ -88,9 +88,9 @@ def _message(claimed: ClaimedDelivery, secret: SensitiveContent | None) -> Messa
 def _defer_undecryptable(
     claimed: ClaimedDelivery, problem: DecryptionError, now: datetime
 ) -> Deferred:
-    """Return what becomes of a delivery whose secret this process does not open: it waits."""
-    log.error("secret_not_opened", delivery_id=claimed.reference, reason=str(problem))
-    reason = f"Its secret cannot be opened here: {problem}."
+    """Return the deferral of a delivery that this process has no key for."""
+    log.error("decryption_failed", delivery_id=claimed.reference, reason=str(problem))
+    reason = f"Sensitive data can't be decrypted: {problem}."
     decision = retry.defer_or_give_up(
         until=now + KEY_RETRY_DELAY, state=claimed.retry_state, now=now
     )
