@@ -13,7 +13,13 @@ from datetime import datetime
 from domain import retry
 from domain.errors import FailureCode, ProviderError, ProviderResponse, TransientError
 from domain.states import AttemptStatus, DeliveryStatus
-from notifications.store import ClaimedDelivery, ProviderAnswer, Settlement, TargetAttempt
+from notifications.store import (
+    NOT_ATTEMPTED,
+    ClaimedDelivery,
+    ProviderAnswer,
+    Settlement,
+    TargetAttempt,
+)
 from providers.contract import SendResult
 
 S = DeliveryStatus
@@ -22,7 +28,6 @@ NOT_ACCEPTED = frozenset({FailureCode.CHANNEL_UNAVAILABLE, FailureCode.CONNECTIO
 NO_TIME = "The lease ended before all devices were sent to; the rest follow."
 PLATFORM_BLOCKED = "Circuit open for a device's platform."
 IN_QUIET_HOURS = "Quiet hours of the remaining devices."
-NOT_ATTEMPTED = "Not sent: the lease or lifetime ended first."
 AMBIGUOUS = "Outcome unknown for one device; the others can't receive it."
 
 

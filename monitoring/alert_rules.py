@@ -177,7 +177,7 @@ def _detect_open_circuits(rule: Rule, now: datetime) -> Iterator[Finding]:
 
 
 def _detect_overdue_work(rule: Rule, now: datetime) -> Iterator[Finding]:
-    oldest = backlog.measure_backlog(now=now, cap=1).oldest_due_at
+    oldest = backlog.oldest_due(now=now)
     if oldest is None or now - oldest <= timedelta(minutes=rule.threshold):
         return
     yield _finding(

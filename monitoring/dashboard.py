@@ -15,8 +15,9 @@ from analytics import metrics, rollup_state
 from analytics.metrics import Metric
 from analytics.models import Interval
 from delivery.heartbeats import last_sweep
-from domain.states import Channel, DeliveryStatus, NotificationStatus, Priority
+from domain.states import Channel, DeliveryStatus, NotificationStatus
 from notifications import queries
+from notifications.queueing import backlog
 from notifyproject.db.collections import collection
 
 M = Metric
@@ -140,14 +141,11 @@ def summarize_work(*, now: datetime, cap: int | None = None) -> WorkSummary:
     Each count ends at ``cap``, or at ``queries.COUNT_CAP``: it reads what it counts.
     """
     limit = cap or queries.COUNT_CAP
-    oldest = [at for priority in Priority if (at := _oldest_due(priority, now)) is not None]
-    priorities = {"$in": [priority.value for priority in Priority]}
+    oldest = backlog.oldest_due(now=now, match=NOT_TEST)
     unknown_delivery = {"channel": {"$in": [c.value for c in Channel]}, "status": S.UNKNOWN.value}
     return WorkSummary(
-        due=_count({"priority": priorities, "due_at": {"$lte": now}}, "ntf_due", limit)
-        if oldest
-        else 0,
-        oldest_due_at=min(oldest, default=None),
+        due=backlog.count_due(now=now, cap=limit, match=NOT_TEST) if oldest else 0,
+        oldest_due_at=oldest,
         scheduled=_count({"status": NotificationStatus.CREATED.value}, "ntf_status_created", limit),
         retrying=_count({"status": NotificationStatus.RETRYING.value}, "ntf_status_created", limit),
         unknown=_count(
@@ -155,16 +153,6 @@ def summarize_work(*, now: datetime, cap: int | None = None) -> WorkSummary:
         ),
         last_sweep=last_sweep(),
     )
-
-
-def _oldest_due(priority: Priority, now: datetime) -> datetime | None:
-    found = collection("notifications").find_one(
-        {"priority": priority.value, "due_at": {"$lte": now}, **NOT_TEST},
-        {"due_at": 1, "_id": 0},
-        sort=[("due_at", 1)],
-        hint="ntf_due",
-    )
-    return found["due_at"] if found else None
 
 
 def _count(wanted: dict[str, Any], index: str, limit: int) -> int:

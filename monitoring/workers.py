@@ -13,6 +13,8 @@ from analytics import rollup_state
 from delivery.heartbeats import last_sweep, last_worker_heartbeat
 from domain import queues
 from domain.states import Channel, Priority
+from notifications.queries import COUNT_CAP
+from notifications.queueing import backlog
 from notifyproject.db.collections import collection
 from notifyproject.platform import valkey
 
@@ -20,8 +22,6 @@ ACTIVE_WITHIN = timedelta(minutes=5)
 """Whoever made an attempt within this long is listed."""
 ATTEMPTS_READ = 5_000
 """Attempts that workers are looked for in, the newest."""
-COUNT_CAP = 10_000
-"""What is due is counted up to this."""
 PING_SECONDS = 0.5
 """How long workers have to answer, if somebody asks them."""
 
@@ -63,8 +63,8 @@ def queue_status(*, now: datetime) -> list[QueueStatus]:
     return [
         QueueStatus(
             priority=priority,
-            due=_due(priority, now),
-            oldest_due_at=_oldest(priority, now),
+            due=backlog.count_due(now=now, cap=COUNT_CAP, priority=priority),
+            oldest_due_at=backlog.oldest_due(now=now, priority=priority),
             depths={
                 channel: None if depths is None else depths[queues.queue_name(channel, priority)]
                 for channel in Channel
@@ -132,19 +132,3 @@ def _depths() -> dict[str, int] | None:
             return dict(zip(names, pipe.execute(), strict=True))
     except valkey.Unavailable:
         return None
-
-
-def _due(priority: Priority, now: datetime) -> int:
-    return collection("notifications").count_documents(
-        {"priority": priority.value, "due_at": {"$lte": now}}, limit=COUNT_CAP, hint="ntf_due"
-    )
-
-
-def _oldest(priority: Priority, now: datetime) -> datetime | None:
-    found = collection("notifications").find_one(
-        {"priority": priority.value, "due_at": {"$lte": now}},
-        {"due_at": 1, "_id": 0},
-        sort=[("due_at", 1)],
-        hint="ntf_due",
-    )
-    return found["due_at"] if found else None

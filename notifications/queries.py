@@ -1,13 +1,13 @@
 """Every hot read. A test explains each: an index scan, no sort stage, little read in vain."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from bson import ObjectId
 
-from domain.states import Channel, DeliveryStatus, Priority
+from domain.states import Channel, DeliveryStatus
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Page
@@ -157,28 +157,6 @@ def attempts_of(notification_id: ObjectId) -> list[Document]:
     """Return every attempt of a notification, the oldest first."""
     found = collection("delivery_attempts").find({"notification_id": notification_id})
     return sorted(found, key=lambda attempt: (attempt["attempted_at"], attempt["_id"]))
-
-
-def count_due(*, priorities: Sequence[Priority], until: datetime) -> int:
-    """Return how many notifications have something to do by ``until``; 10,000 is the most."""
-    wanted = {"priority": {"$in": [p.value for p in priorities]}, "due_at": {"$lte": until}}
-    return int(_notifications().count_documents(wanted, limit=COUNT_CAP))
-
-
-def open_work(*, now: datetime) -> Mapping[str, Any]:
-    """Return how much is due and how long the oldest has been: ``{"due", "oldest_due_at"}``."""
-    oldest = [
-        document["due_at"]
-        for p in Priority
-        for document in _notifications()
-        .find({"priority": p.value, "due_at": {"$lte": now}}, {"due_at": 1, "_id": 0})
-        .sort("due_at", 1)
-        .limit(1)
-    ]
-    return {
-        "due": count_due(priorities=list(Priority), until=now),
-        "oldest_due_at": min(oldest, default=None),
-    }
 
 
 def _notifications() -> Any:

@@ -1,7 +1,7 @@
 """The only writer of delivery state.
 
-Every change is a named transition, compare-and-set on the delivery's status and, for a worker's, on
-the claim's token. The states: :mod:`domain.states`; the diagram: docs/state_machine.md.
+Every change is a named transition: a compare-and-set on the delivery's status and, for a worker,
+on the token of its claim. States: :mod:`domain.states`; diagram: docs/state_machine.md.
 """
 
 from .acceptance import Accepted, DuplicateEntity, accept
@@ -46,8 +46,18 @@ from .inbox import (
     mark_unread,
     unarchive,
 )
-from .leases import LEASE, claim, defer, poison_candidates, release, return_unsent, settle, start
-from .receipts import DeliveryReceipt, apply_receipt, is_known
+from .leases import (
+    LEASE,
+    NOT_ATTEMPTED,
+    claim,
+    defer,
+    poison_candidates,
+    release,
+    return_unsent,
+    settle,
+    start,
+)
+from .receipts import DeliveryReceipt, apply_receipt
 from .recovery import UnknownOutcome, expire_leases, resolve_unknown, unknown_outcomes
 from .removal import (
     Erasable,
@@ -66,6 +76,7 @@ from .removal import (
 
 __all__ = [
     "LEASE",
+    "NOT_ATTEMPTED",
     "Accepted",
     "AttemptReference",
     "ClaimedDelivery",
@@ -103,7 +114,6 @@ __all__ = [
     "erase",
     "expire_leases",
     "is_content_removed",
-    "is_known",
     "is_secret_expired",
     "is_shown_in_inbox",
     "link_resend",

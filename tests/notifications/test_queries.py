@@ -261,15 +261,3 @@ def test_each_channel_is_found_when_it_is_due() -> None:
     later = NOON + 5 * MINUTE
     found = [d for channel in (EMAIL, WHATSAPP) for d in due(later, now=later, channel=channel)]
     assert {d.channel: d.at for d in found} == {EMAIL: later, WHATSAPP: NOON}
-
-
-# How much.
-
-
-def test_open_work_is_what_is_due_and_how_long() -> None:
-    assert queries.open_work(now=NOON) == {"due": 0, "oldest_due_at": None}
-    accepted(send_at=NOON - MINUTE, created_at=NOON, priority=Priority.LOW)
-    accepted(send_at=NOON, priority=Priority.CRITICAL)
-    accepted(send_at=NOON + SECOND)
-    factories.settled(S.SENT)
-    assert queries.open_work(now=NOON) == {"due": 2, "oldest_due_at": NOON - MINUTE}

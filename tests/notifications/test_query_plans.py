@@ -201,13 +201,6 @@ def test_what_is_due_is_read_from_open_work_only_oldest_first(priority: Priority
     assert [one.at for one in found] == sorted(one.at for one in found)
 
 
-def test_how_much_is_due_is_counted_without_reading_a_document() -> None:
-    found, read = asked(lambda: queries.open_work(now=NOW))
-    assert found["due"] > COUNT // 2
-    assert all(plan.examined == 0 for plan in read)
-    assert all(plan.is_indexed and not plan.sorts for plan in read)
-
-
 def test_a_claim_of_a_batch_reads_the_batch() -> None:
     ids = [position(number).id for number in range(1, 50)]
     with plans("notifications") as read:
