@@ -20,7 +20,7 @@ from providers.registry import providers_for
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What is watched, and how much of it is too much."""
+    """An alert rule: a condition and its threshold."""
 
     id: ObjectId
     name: str
@@ -37,24 +37,22 @@ class _ShippedRule:
     name: str
     kind: AlertKind
     threshold: int
-    """Failures: more than this many in an hour. Otherwise: for more than this many minutes."""
+    """Failures: count in the window. Other kinds: minutes. The alert is raised above it."""
 
 
 SHIPPED_RULES = (
     _ShippedRule("failures", "Many final failures", AlertKind.FAILURES, 10),
     _ShippedRule("breaker-open", "A provider's circuit is open", AlertKind.BREAKER_OPEN, 0),
-    _ShippedRule("work-overdue", "Due work waits", AlertKind.WORK_OVERDUE, 5),
-    _ShippedRule("sweep-overdue", "No sweep", AlertKind.SWEEP_OVERDUE, 3),
+    _ShippedRule("work-overdue", "Overdue deliveries", AlertKind.WORK_OVERDUE, 5),
+    _ShippedRule("sweep-overdue", "Sweep overdue", AlertKind.SWEEP_OVERDUE, 3),
     _ShippedRule("provider-paused", "A provider stays paused", AlertKind.PROVIDER_PAUSED, 60),
-    _ShippedRule(
-        "callback-disabled", "A callback was switched off", AlertKind.CALLBACK_DISABLED, 0
-    ),
+    _ShippedRule("callback-disabled", "Callback disabled", AlertKind.CALLBACK_DISABLED, 0),
 )
 DEFAULT_WINDOW_MINUTES = 60
 
 
 def add_missing_rules() -> None:
-    """Add the shipped rules that were never added; what operators changed stays."""
+    """Add shipped rules that were never added; rules that exist stay as operators set them."""
     for rule in SHIPPED_RULES:
         collection("alert_rules").update_one(
             {"slug": rule.slug},
@@ -72,7 +70,7 @@ def add_missing_rules() -> None:
 
 
 def enabled_rules() -> list[Rule]:
-    """Return the rules that are switched on."""
+    """Return the enabled rules."""
     return [_rule(document) for document in collection("alert_rules").find({"is_enabled": True})]
 
 
@@ -89,16 +87,16 @@ def _rule(document: Document) -> Rule:
 
 
 ALERT_TYPE = "system_alert"
-"""What operators are told with. Its own failures raise no alert: that would go round for ever."""
+"""Type of the notifications to operators. Its own failures raise no alert, to prevent a loop."""
 COUNT_CAP = 1_000
-"""Notifications that failures are counted from; a threshold is below that."""
+"""Notifications that failures are counted from; thresholds are lower."""
 MAX_CALLBACKS = 20
 SANDBOX_PREFIX = "sandbox-"
-"""What an API client in test mode sends goes to providers of such names: nobody is woken for it."""
+"""Prefix of the providers of test notifications, which raise no alert."""
 
 
 def detect(rule: Rule, *, now: datetime) -> list[Finding]:
-    """Return what breaks a rule now."""
+    """Return what violates a rule now."""
     return list(_DETECTORS[rule.kind](rule, now))
 
 
@@ -112,8 +110,7 @@ def _detect_failures(rule: Rule, now: datetime) -> Iterator[Finding]:
         rule,
         "all",
         title=f"{count} final failures{f' of {scope}' if scope else ''}",
-        detail=f"In the last {rule.window_minutes} minutes {count} deliveries failed for good. "
-        f"More than {rule.threshold} raise this alert.",
+        detail=f"{count} final failures in {rule.window_minutes} min (threshold {rule.threshold}).",
         broken_channel=rule.channel or _dominant_channel(rule, now),
     )
 
@@ -123,7 +120,7 @@ def _count_failed(rule: Rule, *, since: datetime) -> int:
 
 
 def _count_failed_by_channel(rule: Rule, *, since: datetime) -> Mapping[str, int]:
-    """Return how many deliveries failed for good since then, by channel; never those of tests."""
+    """Return the number of final failures since then, by channel, without tests."""
     match: dict[str, Any] = {
         "failed_at": {"$gte": since},
         "is_test": {"$ne": True},
@@ -151,7 +148,7 @@ def _count_failed_by_channel(rule: Rule, *, since: datetime) -> Mapping[str, int
 
 
 def _dominant_channel(rule: Rule, now: datetime) -> str | None:
-    """Return the channel that most failures are of, if it is nearly all of them."""
+    """Return the channel with at least 80 % of the failures, if there is one."""
     counts = _count_failed_by_channel(rule, since=now - timedelta(minutes=rule.window_minutes))
     channel = max(counts, key=lambda name: counts[name], default=None)
     is_dominant = channel is not None and counts[channel] * 5 >= sum(counts.values()) * 4
@@ -169,8 +166,8 @@ def _detect_open_circuits(rule: Rule, now: datetime) -> Iterator[Finding]:
         yield _finding(
             rule,
             circuit.account,
-            title=f"{provider} takes nothing: its circuit is open",
-            detail=f"It has been open since {circuit.opened_at:%H:%M:%S} UTC"
+            title=f"{provider}: circuit open",
+            detail=f"Open since {circuit.opened_at:%H:%M:%S} UTC"
             f"{f': {circuit.reason}' if circuit.reason else ''}.",
             broken_channel=channels.get(provider),
         )
@@ -183,9 +180,9 @@ def _detect_overdue_work(rule: Rule, now: datetime) -> Iterator[Finding]:
     yield _finding(
         rule,
         "all",
-        title=f"Work has been due for over {rule.threshold} minutes",
-        detail=f"The oldest has been due since {oldest:%Y-%m-%d %H:%M} UTC. Are the workers "
-        "alive, and do they keep up?",
+        title=f"Deliveries overdue by more than {rule.threshold} min",
+        detail=f"The oldest has been due since {oldest:%Y-%m-%d %H:%M} UTC. Check that workers "
+        "run and keep up.",
     )
 
 
@@ -193,13 +190,12 @@ def _detect_overdue_sweep(rule: Rule, now: datetime) -> Iterator[Finding]:
     last = last_sweep()
     if last is not None and now - last <= timedelta(minutes=rule.threshold):
         return
-    since = f"since {last:%Y-%m-%d %H:%M} UTC" if last else "ever"
+    since = f"Last sweep: {last:%Y-%m-%d %H:%M} UTC." if last else "There was no sweep yet."
     yield _finding(
         rule,
         "all",
-        title=f"No sweep for over {rule.threshold} minutes",
-        detail=f"There was none {since}: what no hint reaches waits. Is beat running, and a "
-        "worker?",
+        title=f"No sweep for over {rule.threshold} min",
+        detail=f"{since} Missed wake-ups aren't picked up. Check Celery beat and the workers.",
     )
 
 
@@ -211,9 +207,9 @@ def _detect_long_pauses(rule: Rule, now: datetime) -> Iterator[Finding]:
         yield _finding(
             rule,
             pause.provider,
-            title=f"{pause.provider} is still paused",
-            detail=f"Paused since {pause.since:%Y-%m-%d %H:%M} UTC by {pause.by}. What would go "
-            "there waits, and fails after three days.",
+            title=f"{pause.provider}: still paused",
+            detail=f"Paused since {pause.since:%Y-%m-%d %H:%M} UTC by {pause.by}. Its deliveries "
+            "are held (no attempt used), and fail after 3 days.",
             broken_channel=channels.get(pause.provider),
         )
 
@@ -225,9 +221,9 @@ def _detect_disabled_callbacks(rule: Rule, now: datetime) -> Iterator[Finding]:
         yield _finding(
             rule,
             str(one["_id"]),
-            title="An app's callback was switched off",
-            detail=f"{one.get('host', 'Its receiver')} has been switched off since "
-            f"{one['disabled_at']:%Y-%m-%d %H:%M} UTC: it kept failing.",
+            title="Callback endpoint disabled",
+            detail=f"{one.get('host', 'The endpoint')} has been disabled since "
+            f"{one['disabled_at']:%Y-%m-%d %H:%M} UTC, after repeated failures.",
         )
 
 

@@ -1,6 +1,6 @@
 """Evaluates alert rules, keeps incidents, and notifies operators.
 
-An incident is opened once and its operators are notified once. It resolves when its cause is gone.
+An incident is opened once and its operators are notified once. It resolves with its cause.
 """
 
 from collections.abc import Iterator
@@ -33,21 +33,21 @@ from .alert_rules import ALERT_TYPE
 
 log = structlog.get_logger(__name__)
 STALL_KINDS = frozenset({AlertKind.SWEEP_OVERDUE, AlertKind.WORK_OVERDUE})
-"""What beat and workers cannot raise, as it is they that stand still."""
+"""Alerts that beat and workers can't raise, because they are what has stopped."""
 NOTIFY_WITHIN = timedelta(days=1)
-"""Nobody is told of an older incident."""
+"""Operators aren't notified of older incidents."""
 
 
 def evaluate(*, now: datetime) -> int:
-    """Look at every rule that is switched on; return how many incidents are open.
+    """Evaluate all enabled rules; return the number of open incidents.
 
-    Any number may do so at once: an incident is opened, ended and told of once.
+    Concurrent evaluations are safe: an incident is opened, resolved, and notified of once.
     """
     return _evaluate(alert_rules.enabled_rules(), now)
 
 
 def evaluate_stalled(*, now: datetime) -> int:
-    """Look at the rules that others than beat must look at: sweeps, and work that waits."""
+    """Evaluate the rules for missing sweeps and overdue work, in processes other than beat's."""
     return _evaluate(
         [rule for rule in alert_rules.enabled_rules() if rule.kind in STALL_KINDS],
         now,
@@ -81,30 +81,30 @@ def _record(finding: Finding, now: datetime) -> None:
 
 MAX_OPERATORS = 50
 NOTIFIED_ROLES = ("operator", "admin")
-"""The roles whose members are told, if the settings name nobody."""
+"""Roles whose members are notified if ALERT_RECIPIENTS is empty."""
 STAFF_PREFIX = "staff:"
-"""The user ids of staff: ``staff:maria``."""
+"""Prefix of the user IDs of staff: ``staff:maria``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
-    """Somebody who is told of incidents."""
+    """A person who is notified of incidents."""
 
     user_id: str | None = None
-    """Staff's own, or a recipient's: whoever has one is also told in-app and by push."""
+    """User ID of staff or of a recipient; it adds in-app and push."""
     email: str | None = None
 
     @property
     def name(self) -> str:
-        """What tells operators apart."""
+        """Key that identifies the operator."""
         return self.user_id or self.email or ""
 
 
 def notify_operators(incident: Document, *, now: datetime) -> None:
-    """Tell everybody that an incident began or, if it is over, that it is.
+    """Notify every operator that an incident opened or resolved.
 
-    Each is told once, however often this is called: the idempotency key says of what. What is over
-    before anybody was told of it is told of once, as over.
+    Each is notified once, by idempotency key. An incident that resolves before its first
+    notification is notified of once, as resolved.
     """
     is_resolved = not incident["is_open"]
     all_operators = operators()
@@ -120,7 +120,7 @@ def notify_operators(incident: Document, *, now: datetime) -> None:
 
 
 def operators() -> list[Operator]:
-    """Return whom ALERT_RECIPIENTS names or, if it names nobody, the staff who operate."""
+    """Return the operators of ALERT_RECIPIENTS or, if it is empty, of the notified roles."""
     named = settings.ALERT_RECIPIENTS[:MAX_OPERATORS]
     if not named:
         return list(_staff())
@@ -134,7 +134,7 @@ def operators() -> list[Operator]:
 
 
 def _staff() -> Iterator[Operator]:
-    """Yield the active staff whose roles are told of incidents, and superusers."""
+    """Yield the active staff with a notified role, and superusers."""
     active = StaffUser.objects.filter(is_active=True)
     found = {user.pk: user for user in active.filter(groups__name__in=NOTIFIED_ROLES)}
     found |= {user.pk: user for user in active.filter(is_superuser=True)}
@@ -145,7 +145,7 @@ def _staff() -> Iterator[Operator]:
 def _notify_operator(
     operator: Operator, incident: Document, is_resolved: bool, now: datetime
 ) -> bool:
-    """Tell one operator; return whether it was accepted."""
+    """Notify one operator; return whether the notification was accepted."""
     channels = _channels(operator, incident)
     if not channels:
         return False
@@ -166,7 +166,7 @@ def _notify_operator(
     try:
         acceptance.accept(request, caller=caller, now=now)
     except requests.KeyReusedError:
-        # Told before, when the incident's details were others.
+        # Notified before, with other details of the incident.
         return True
     except (validation.InvalidRequestError, requests.AlreadyNotifiedError) as error:
         reason = type(error).__name__
@@ -176,9 +176,9 @@ def _notify_operator(
 
 
 def _channels(operator: Operator, incident: Document) -> list[Channel]:
-    """Return how somebody can be told, without the channel that is broken.
+    """Return the channels that reach an operator, without the broken one.
 
-    If nothing else is left, that one all the same: it goes when it works again.
+    If only that one is left, it is used anyway, and sends when it works again.
     """
     possible: list[Channel] = []
     if operator.email:
@@ -192,12 +192,12 @@ def _channels(operator: Operator, incident: Document) -> list[Channel]:
 
 
 def _subject(incident: Document, is_resolved: bool) -> str:
-    return f"{'Over' if is_resolved else 'Alert'}: {incident['title']}"[:255]
+    return f"{'Resolved' if is_resolved else 'Alert'}: {incident['title']}"[:255]
 
 
 def _body(incident: Document, is_resolved: bool) -> str:
-    lines = [incident["detail"], f"It began at {incident['opened_at']:%Y-%m-%d %H:%M} UTC."]
+    lines = [incident["detail"], f"Opened: {incident['opened_at']:%Y-%m-%d %H:%M} UTC."]
     if is_resolved:
-        lines.append(f"It was over at {incident['resolved_at']:%Y-%m-%d %H:%M} UTC.")
+        lines.append(f"Resolved: {incident['resolved_at']:%Y-%m-%d %H:%M} UTC.")
     lines.append(f"{settings.PUBLIC_URL}/admin/analytics/incident/")
     return "\n\n".join(lines)

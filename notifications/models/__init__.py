@@ -1,4 +1,4 @@
-"""The documents of the heart, as Django models over MongoDB collections."""
+"""Documents of notifications, as Django models over MongoDB collections."""
 
 from .broadcasts import Broadcast
 from .bulk import BulkOperation, OperationResult

@@ -22,9 +22,9 @@ LOG_RETENTION = timedelta(days=30)
 def process_webhook(
     receipts: Sequence[Receipt], *, provider: str, body: str, now: datetime
 ) -> Applied:
-    """Log a verified webhook, apply its events, and remember them.
+    """Log a verified webhook, apply its receipts, and record the result.
 
-    Applying twice ends as applying once: should this fail half-way, the provider sends it again.
+    Idempotent: after a failure, the provider sends it again.
     """
     entry = collection("webhook_log").insert_one(
         {
@@ -58,33 +58,33 @@ PARSERS: Mapping[str, Callable[[bytes], Sequence[Receipt]]] = {
     "whatsapp": whatsapp_webhooks.parse_receipts,
     "sandbox-whatsapp": whatsapp_webhooks.parse_receipts,
 }
-"""What reads the stored bodies, by the provider that sent them."""
+"""Parser of stored bodies, by provider."""
 
 
 class UnreadableWebhookError(ValueError):
-    """What is stored is not what this provider sends, or nobody here reads it any more."""
+    """A stored webhook that can't be parsed, or whose provider has no parser."""
 
 
 def replay(log_id: ObjectId, *, now: datetime) -> Applied:
-    """Apply the events of a logged call again; what was applied before is passed over.
+    """Apply the receipts of a logged webhook again; those already applied are skipped.
 
-    It helps where a call was logged and not finished, or came before its message was known. The
-    signature was verified when it came. Raises LookupError if there is no such entry, Unreadable,
-    PyMongoError; may be repeated.
+    For webhooks that were logged and not finished, or that preceded their message. The signature
+    was verified on arrival. Raises LookupError without such an entry, UnreadableWebhookError,
+    PyMongoError; idempotent.
     """
     entry = collection("webhook_log").find_one({"_id": log_id})
     if entry is None:
-        raise LookupError("no such call")
+        raise LookupError("no such webhook")
     parse = PARSERS.get(entry["provider"])
     if parse is None:
-        raise UnreadableWebhookError(f"Nobody reads what {entry['provider']} sent.")
+        raise UnreadableWebhookError(f"No parser for webhooks of {entry['provider']}.")
     raw = entry["body"].encode()
     try:
         events = parse(raw)
         if parse is whatsapp_webhooks.parse_receipts:
             apply_inbound(raw, provider=entry["provider"], now=now)
     except ValueError as error:
-        raise UnreadableWebhookError("What is stored cannot be read.") from error
+        raise UnreadableWebhookError("The stored webhook can't be parsed.") from error
     applied = processor.apply_receipts(events, provider=entry["provider"], now=now)
     collection("webhook_log").update_one(
         {"_id": log_id},
