@@ -193,7 +193,6 @@ def _permission(answer: int, token: str) -> Permission:
 
 
 def _state(account: str, fields: Mapping[bytes, bytes], *, now: datetime) -> CircuitState:
-    """Return the state of a stored circuit at ``now``."""
     opened = b"until" in fields
     until = valkey.from_milliseconds(int(fields[b"until"])) if opened else None
     counted_at = valkey.from_milliseconds(int(fields[b"opened_at"])) if opened else now
@@ -219,7 +218,6 @@ def _state(account: str, fields: Mapping[bytes, bytes], *, now: datetime) -> Cir
 
 
 def _change(account: str, now: datetime, reason: str, command: Sequence[str | int]) -> None:
-    """Apply a change to a circuit, and log if it opened or closed."""
     reason = reason[:REASON_LENGTH]
     args: list[str | int] = [account, valkey.to_milliseconds(now), _RULES, reason, *command]
     try:

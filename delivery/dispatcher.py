@@ -203,7 +203,6 @@ def _send_round(
 
 
 def _for_route(route: Route, delivery: PreparedDelivery) -> PreparedDelivery:
-    """Return a delivery without the devices whose platform is blocked."""
     if (
         not route.blocked_platforms
         and len(delivery.targets) == 1
@@ -318,7 +317,6 @@ def _return_unsent(
 
 
 def _release(claims: Sequence[ClaimedDelivery], now: datetime, report: BatchReport) -> None:
-    """Release leases of deliveries that were not started."""
     if not claims:
         return
     store.release(claims, now=now)
@@ -358,7 +356,6 @@ def _as_sent_if_accepted(deferred: Deferred) -> Deferred:
 def _activate_fallbacks(
     failed: Sequence[ClaimedDelivery], now: datetime, report: BatchReport
 ) -> None:
-    """Make the fallback channels of failed deliveries due now."""
     for claimed in failed:
         if claimed.fallback_channels:
             ids = [claimed.notification_id]

@@ -271,7 +271,6 @@ def _span_attributes(claimed: ClaimedDelivery) -> dict[str, str | int | bool]:
 
 
 def _attempt_error(settlement: Settlement) -> str | None:
-    """Return the error of a failed attempt, also if a retry follows."""
     if settlement.status in (S.SENT, S.DELIVERED):
         return None
     return settlement.code.value if settlement.code else settlement.status.value

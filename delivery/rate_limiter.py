@@ -163,7 +163,6 @@ class TokenBucket:
             self._tokens, self._at = 0.0, self._blocked_until
 
     def _refill(self, *, rate: float, burst: int, now: int) -> float:
-        """Return the current tokens, and record the time."""
         at = now if self._tokens is None or self._at - now > _MAX_SKEW else self._at
         capacity = max(burst * self._share_at(now), 1.0)
         gained = max(now - at, 0) / 1000 * rate * self._share_at(at)
@@ -179,7 +178,6 @@ _buckets: dict[str, TokenBucket] = {}
 
 
 def _local_bucket(account: str) -> TokenBucket:
-    """Return this process's bucket of an account."""
     return _buckets.setdefault(account, TokenBucket())
 
 

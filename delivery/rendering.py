@@ -54,7 +54,6 @@ def render_batch(
 
 
 def _decrypt(claimed: ClaimedDelivery) -> SensitiveContent | None:
-    """Return the sensitive content of a delivery; raises SecretExpiredError, DecryptionError."""
     return decrypt(
         notification_id=claimed.notification_id,
         content=claimed.content,
@@ -63,7 +62,6 @@ def _decrypt(claimed: ClaimedDelivery) -> SensitiveContent | None:
 
 
 def _message(claimed: ClaimedDelivery, secret: SensitiveContent | None) -> Message:
-    """Render the message of a delivery; raises TemplateError."""
     content, data = claimed.content, claimed.data
     if secret is not None:
         content, data = secret.unmask(content), secret.data

@@ -247,7 +247,6 @@ def _is_delivered(results: Sequence[TargetResult]) -> bool:
 
 
 def _reason(failures: Sequence[_Failure]) -> str:
-    """Return the reason of the failures; for several devices, each reason with its count."""
     reasons = Counter(failure.error.reason for failure in failures)
     if len(reasons) == 1:
         return failures[0].error.reason

@@ -102,8 +102,6 @@ class Route:
 
 @dataclass(kw_only=True)
 class _ProviderShare:
-    """The part of a batch that is assigned to one provider."""
-
     circuit_gate: CircuitGate
     probe_deliveries: list[tuple[ClaimedDelivery, dict[str, Probe], dict[str, datetime]]] = field(
         default_factory=list

@@ -225,7 +225,6 @@ def _send_group(
 def _send_many(
     provider: BatchProvider, group: Sequence[TargetedRequest], clock: Clock
 ) -> list[TargetResult | None]:
-    """Send one send batch; None for requests that were too late or not attempted."""
     started_at, monotonic_start = clock(), time.monotonic()
     in_time = [targeted for targeted in group if not _is_too_late(targeted, started_at)]
     crash_points.reach(Boundary.GROUP_BEGINS)
@@ -250,7 +249,6 @@ def _send_many(
 def _send_one(
     provider: Provider, targeted: TargetedRequest, clock: Clock
 ) -> Exchange[TargetResult | None]:
-    """Send to one target and return the result; None if it is too late."""
     started_at, monotonic_start = clock(), time.monotonic()
     if _is_too_late(targeted, started_at):
         return None
@@ -316,7 +314,6 @@ def _is_too_late(targeted: TargetedRequest, now: datetime) -> bool:
 def _call_provider(
     provider: Provider, request: SendRequest
 ) -> Exchange[SendResult | ProviderError]:
-    """Send a request and return the response or the error."""
     try:
         if non_blocking := as_non_blocking(provider):
             return (yield from non_blocking.exchange(request, timeout=TOTAL_TIMEOUT))
@@ -339,7 +336,6 @@ def _internal_error(error: Exception, request: SendRequest) -> TransientError:
 
 
 def _format_stack(error: BaseException) -> str:
-    """Return the stack of an error and of its causes, without messages."""
     chain: list[str] = []
     current: BaseException | None = error
     while current is not None and len(chain) < LOGGED_ERRORS:

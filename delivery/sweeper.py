@@ -128,8 +128,6 @@ def _policy(type_name: str) -> retry.UnknownPolicy:
 
 @dataclass(slots=True)
 class _Counts:
-    """Counts of a sweep so far."""
-
     woken: int = 0
     pulled: int = 0
     unpublished: int = 0
@@ -143,14 +141,7 @@ def _enqueue_due(priority: Priority, counts: _Counts, now: datetime) -> None:
         has_capacity = waiting is not None and waiting < MAX_QUEUE_DEPTH
         for client_id in clients:
             queue = FairQueue(client_id, channel, priority)
-            due = fair_queue.due(
-                client_id=client_id,
-                channel=channel,
-                priority=priority,
-                until=now + HORIZON,
-                now=now,
-                limit=MAX_DUE_PER_QUEUE,
-            )
+            due = fair_queue.due(queue, until=now + HORIZON, now=now, limit=MAX_DUE_PER_QUEUE)
             if has_capacity:
                 _enqueue_client(queue, due, counts, now)
             else:

@@ -64,7 +64,6 @@ def address_of(claimed: ClaimedDelivery) -> SendTarget:
 
 
 def _resolve_phones(claims: Sequence[ClaimedDelivery], now: datetime) -> TargetsByReference:
-    """Return the phone numbers, and whether each has an open service window."""
     open_windows = service_windows.open_windows([c.recipient.phone or "" for c in claims], now=now)
     return {
         c.reference: (replace(address_of(c), window_open=c.recipient.phone in open_windows),)
@@ -164,7 +163,6 @@ def _defer_without_target(
     *,
     quiet_hours_end: datetime | None,
 ) -> Deferred:
-    """Return the deferral or the end of a push without an available device."""
     if history.delivered:
         reason = "The remaining devices already have it or can't receive it."
         return _deferred(claimed, S.SENT, FailureCode.NO_ADDRESS, reason)

@@ -165,9 +165,7 @@ def _due(
 ) -> list[ObjectId]:
     """Return due deliveries; pulls leave poison candidates to the wake-ups of the sweeper."""
     found = fair_queue.due(
-        client_id=queue.client_id,
-        channel=queue.channel,
-        priority=queue.priority,
+        queue,
         until=now,
         now=now,
         limit=limit,
@@ -191,16 +189,10 @@ def _next_pull_at(report: BatchReport, queue: FairQueue) -> datetime | None:
 
 def _schedule_next_pull(queue: FairQueue, now: datetime) -> None:
     """Schedule a pull for the next delivery that falls due in a fair queue within the horizon."""
-    found = fair_queue.due(
-        client_id=queue.client_id,
-        channel=queue.channel,
-        priority=queue.priority,
-        until=now + wakeups.HORIZON,
-        now=now,
-        limit=1,
-        include_poison_candidates=False,
-    )
-    for one in found:
+    horizon = now + wakeups.HORIZON
+    for one in fair_queue.due(
+        queue, until=horizon, now=now, limit=1, include_poison_candidates=False
+    ):
         if one.at <= now:
             # Probably just accepted: its own pull is usually on its way.
             fair_queue.enqueue_pulls(queue, count=1, now=now)

@@ -31,36 +31,28 @@ class Rule:
     type: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _ShippedRule:
-    slug: str
-    name: str
-    kind: AlertKind
-    threshold: int
-    """Failures: count in the window. Other kinds: minutes. The alert is raised above it."""
-
-
 SHIPPED_RULES = (
-    _ShippedRule("failures", "Many final failures", AlertKind.FAILURES, 10),
-    _ShippedRule("breaker-open", "A provider's circuit is open", AlertKind.BREAKER_OPEN, 0),
-    _ShippedRule("work-overdue", "Overdue deliveries", AlertKind.WORK_OVERDUE, 5),
-    _ShippedRule("sweep-overdue", "Sweep overdue", AlertKind.SWEEP_OVERDUE, 3),
-    _ShippedRule("provider-paused", "A provider stays paused", AlertKind.PROVIDER_PAUSED, 60),
-    _ShippedRule("callback-disabled", "Callback disabled", AlertKind.CALLBACK_DISABLED, 0),
+    ("failures", "Many final failures", AlertKind.FAILURES, 10),
+    ("breaker-open", "A provider's circuit is open", AlertKind.BREAKER_OPEN, 0),
+    ("work-overdue", "Overdue deliveries", AlertKind.WORK_OVERDUE, 5),
+    ("sweep-overdue", "Sweep overdue", AlertKind.SWEEP_OVERDUE, 3),
+    ("provider-paused", "A provider stays paused", AlertKind.PROVIDER_PAUSED, 60),
+    ("callback-disabled", "Callback disabled", AlertKind.CALLBACK_DISABLED, 0),
 )
+"""Slug, name, kind, and threshold: failures in the window or, for other kinds, minutes."""
 DEFAULT_WINDOW_MINUTES = 60
 
 
 def add_missing_rules() -> None:
     """Add shipped rules that were never added; rules that exist stay as operators set them."""
-    for rule in SHIPPED_RULES:
+    for slug, name, kind, threshold in SHIPPED_RULES:
         collection("alert_rules").update_one(
-            {"slug": rule.slug},
+            {"slug": slug},
             {
                 "$setOnInsert": {
-                    "name": rule.name,
-                    "kind": rule.kind.value,
-                    "threshold": rule.threshold,
+                    "name": name,
+                    "kind": kind.value,
+                    "threshold": threshold,
                     "window_minutes": DEFAULT_WINDOW_MINUTES,
                     "is_enabled": True,
                 }
@@ -101,7 +93,8 @@ def detect(rule: Rule, *, now: datetime) -> list[Finding]:
 
 
 def _detect_failures(rule: Rule, now: datetime) -> Iterator[Finding]:
-    found = _count_failed(rule, since=now - timedelta(minutes=rule.window_minutes))
+    counts = _count_failed_by_channel(rule, since=now - timedelta(minutes=rule.window_minutes))
+    found = sum(counts.values())
     if found <= rule.threshold:
         return
     scope = " ".join(part for part in (rule.channel, rule.type) if part)
@@ -111,12 +104,8 @@ def _detect_failures(rule: Rule, now: datetime) -> Iterator[Finding]:
         "all",
         title=f"{count} final failures{f' of {scope}' if scope else ''}",
         detail=f"{count} final failures in {rule.window_minutes} min (threshold {rule.threshold}).",
-        broken_channel=rule.channel or _dominant_channel(rule, now),
+        broken_channel=rule.channel or _dominant_channel(counts),
     )
-
-
-def _count_failed(rule: Rule, *, since: datetime) -> int:
-    return sum(_count_failed_by_channel(rule, since=since).values())
 
 
 def _count_failed_by_channel(rule: Rule, *, since: datetime) -> Mapping[str, int]:
@@ -147,12 +136,10 @@ def _count_failed_by_channel(rule: Rule, *, since: datetime) -> Mapping[str, int
     return {row["_id"]: row["count"] for row in found}
 
 
-def _dominant_channel(rule: Rule, now: datetime) -> str | None:
+def _dominant_channel(counts: Mapping[str, int]) -> str | None:
     """Return the channel with at least 80 % of the failures, if there is one."""
-    counts = _count_failed_by_channel(rule, since=now - timedelta(minutes=rule.window_minutes))
-    channel = max(counts, key=lambda name: counts[name], default=None)
-    is_dominant = channel is not None and counts[channel] * 5 >= sum(counts.values()) * 4
-    return channel if is_dominant else None
+    channel = max(counts, key=lambda name: counts[name])
+    return channel if counts[channel] * 5 >= sum(counts.values()) * 4 else None
 
 
 def _detect_open_circuits(rule: Rule, now: datetime) -> Iterator[Finding]:
@@ -228,7 +215,6 @@ def _detect_disabled_callbacks(rule: Rule, now: datetime) -> Iterator[Finding]:
 
 
 def _channels_of_providers() -> dict[str, str]:
-    """Return the channel of each provider."""
     return {
         provider.name: channel.value for channel in Channel for provider in providers_for(channel)
     }

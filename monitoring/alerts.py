@@ -134,7 +134,6 @@ def operators() -> list[Operator]:
 
 
 def _staff() -> Iterator[Operator]:
-    """Yield the active staff with a notified role, and superusers."""
     active = StaffUser.objects.filter(is_active=True)
     found = {user.pk: user for user in active.filter(groups__name__in=NOTIFIED_ROLES)}
     found |= {user.pk: user for user in active.filter(is_superuser=True)}
@@ -145,7 +144,6 @@ def _staff() -> Iterator[Operator]:
 def _notify_operator(
     operator: Operator, incident: Document, is_resolved: bool, now: datetime
 ) -> bool:
-    """Notify one operator; return whether the notification was accepted."""
     channels = _channels(operator, incident)
     if not channels:
         return False

@@ -12,7 +12,6 @@ CAP = 10_000
 """Failed notifications that the groups are made from, the newest."""
 TREND_BUCKETS = 24
 """Number of intervals in a trend."""
-S = DeliveryStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,30 +71,10 @@ def group_failures(
     both_spans = {"$gte": oldest or since - length, "$lt": until}
     part = max(int(length.total_seconds() * 1000) // TREND_BUCKETS, 1)
     bucket = {"$floor": {"$divide": [{"$subtract": ["$delivery.failed_at", since]}, part]}}
-    rows = list(
-        collection("notifications").aggregate(
-            [
-                # failed_at of the notification is that of its last failure.
-                {"$match": {"$and": [{"failed_at": both_spans}, *match]}},
-                {"$project": {"failed_at": 1, "delivery": 1}},
-                {"$unwind": "$delivery"},
-                {"$match": {"delivery.status": S.FAILED.value, "delivery.failed_at": both_spans}},
-                {
-                    "$group": {
-                        "_id": {
-                            "channel": "$delivery.channel",
-                            "code": {"$ifNull": ["$delivery.failure_code", ""]},
-                            "provider": {"$ifNull": ["$delivery.provider", None]},
-                            "place": bucket,
-                        },
-                        "count": {"$sum": 1},
-                        "first_at": {"$min": "$delivery.failed_at"},
-                        "last_at": {"$max": "$delivery.failed_at"},
-                    }
-                },
-            ],
-            hint="ntf_failed",
-        )
+    rows = _aggregate(
+        {"$and": [{"failed_at": both_spans}, *match]},
+        both_spans,
+        key={"provider": {"$ifNull": ["$delivery.provider", None]}, "place": bucket},
     )
     causes: dict[FailureCause, list[Mapping[str, Any]]] = {}
     for row in rows:
@@ -184,32 +163,11 @@ def count_failures(
     A notification counts once for each channel that failed in the period.
     """
     span = {"$gte": since} | ({"$lt": until} if until is not None else {})
-    found = list(
-        collection("notifications").aggregate(
-            [
-                # failed_at of the notification is that of its last failure.
-                {"$match": {"failed_at": span, **(match or {})}},
-                {"$sort": {"failed_at": -1, "_id": -1}},
-                {"$limit": FAILURE_CAP},
-                {"$project": {"failed_at": 1, "delivery": 1}},
-                {"$unwind": "$delivery"},
-                {"$match": {"delivery.status": S.FAILED.value, "delivery.failed_at": span}},
-                {
-                    "$group": {
-                        "_id": {
-                            "channel": "$delivery.channel",
-                            "code": "$delivery.failure_code",
-                        },
-                        "count": {"$sum": 1},
-                        "first_at": {"$min": "$delivery.failed_at"},
-                        "last_at": {"$max": "$delivery.failed_at"},
-                    }
-                },
-                {"$sort": {"count": -1, "last_at": -1}},
-            ],
-            hint="ntf_failed",
-        )
-    )
+    newest: list[Mapping[str, Any]] = [
+        {"$sort": {"failed_at": -1, "_id": -1}},
+        {"$limit": FAILURE_CAP},
+    ]
+    found = _aggregate({"failed_at": span, **(match or {})}, span, select=newest)
     groups = [
         FailureCount(
             channel=Channel(row["_id"]["channel"]),
@@ -218,8 +176,41 @@ def count_failures(
             first_at=row["first_at"],
             last_at=row["last_at"],
         )
-        for row in found
+        for row in sorted(found, key=lambda row: (-row["count"], -row["last_at"].timestamp()))
     ]
     reached_cap = sum(group.count for group in groups) >= FAILURE_CAP
     oldest = min((group.first_at for group in groups), default=None)
     return FailureCounts(groups=groups, counted_since=oldest if reached_cap else None)
+
+
+def _aggregate(
+    match: Mapping[str, Any],
+    span: Mapping[str, Any],
+    *,
+    key: Mapping[str, Any] | None = None,
+    select: Sequence[Mapping[str, Any]] = (),
+) -> list[Mapping[str, Any]]:
+    """Return the failed deliveries within ``span``, grouped by channel, code, and ``key``."""
+    group = {
+        "channel": "$delivery.channel",
+        "code": {"$ifNull": ["$delivery.failure_code", ""]},
+        **(key or {}),
+    }
+    failed = {"delivery.status": DeliveryStatus.FAILED.value, "delivery.failed_at": span}
+    stages: list[Mapping[str, Any]] = [
+        # failed_at of the notification is that of its last failure.
+        {"$match": match},
+        *select,
+        {"$project": {"failed_at": 1, "delivery": 1}},
+        {"$unwind": "$delivery"},
+        {"$match": failed},
+        {
+            "$group": {
+                "_id": group,
+                "count": {"$sum": 1},
+                "first_at": {"$min": "$delivery.failed_at"},
+                "last_at": {"$max": "$delivery.failed_at"},
+            }
+        },
+    ]
+    return list(collection("notifications").aggregate(stages, hint="ntf_failed"))

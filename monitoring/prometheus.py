@@ -66,8 +66,6 @@ def clear() -> None:
 
 
 class _ServiceCollector(Collector):
-    """Collector of all metrics."""
-
     def __init__(self, now: datetime) -> None:
         self._now = now
 

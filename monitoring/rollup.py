@@ -111,7 +111,6 @@ def write_events(since: datetime, until: datetime, *, now: datetime) -> None:
 def _match_changed(
     since: datetime, until: datetime, *, extra: dict[str, Any] | None = None
 ) -> Stages:
-    """Return the stage that matches changed notifications, without tests."""
     changed = {"updated_at": {"$gte": since, "$lt": until}, "is_test": {"$ne": True}}
     return [{"$match": changed | (extra or {})}]
 
@@ -238,13 +237,11 @@ def _find_changes(now: datetime, deadline: float) -> None:
 
 
 def _recount(minutes: Sequence[datetime], now: datetime) -> None:
-    """Count consecutive minutes."""
     values = count_minutes(min(minutes), max(minutes) + MINUTE)
     metrics.replace(Interval.MINUTE, minutes, values, now=now)
 
 
 def _sum_up(minutes: Iterable[datetime], now: datetime) -> None:
-    """Sum up the hours and then the days of these minutes."""
     hours = {metrics.interval_start(Interval.HOUR, minute) for minute in minutes}
     for hour in sorted(hours):
         metrics.sum_up(Interval.HOUR, hour, now=now)

@@ -35,8 +35,6 @@ Key = tuple[datetime, Metric, tuple[tuple[str, str], ...]]
 
 @dataclass(slots=True)
 class _Counts:
-    """Counts by minute, metric, and dimensions."""
-
     counts: Counter[Key] = field(default_factory=Counter)
     latencies: dict[Key, list[int]] = field(
         default_factory=lambda: defaultdict(metrics.empty_histogram)
@@ -93,7 +91,6 @@ def _count_attempt(counts: _Counts, row: Row) -> None:
 
 
 def _count_outcome(counts: _Counts, row: Row, *, provider: str) -> None:
-    """Count the results of deliveries."""
     group_key = row["_id"]
     status = group_key["status"]
     if status in SUCCEEDED:
@@ -114,7 +111,6 @@ def _count_outcome(counts: _Counts, row: Row, *, provider: str) -> None:
 
 
 def _accepted(since: datetime, until: datetime) -> Iterable[Row]:
-    """Return the deliveries of accepted notifications, counted by their dimensions."""
     untried = {"$eq": ["$delivery.attempt_count", 0]}
     return collection("notifications").aggregate(
         [
@@ -222,7 +218,6 @@ def _classify_attempt(attempt: Row, kind: str, delivery: Row) -> tuple[tuple[Any
 
 
 def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    """Yield rows in batches, read lazily."""
     rest = iter(rows)
     while batch := list(islice(rest, BATCH)):
         yield batch

@@ -123,7 +123,6 @@ def ping_workers() -> Sequence[str] | None:
 
 
 def _depths() -> dict[str, int] | None:
-    """Return the depth of each queue, in one call."""
     names = [queue.name for queue in settings.CELERY_TASK_QUEUES]
     try:
         with valkey.connection() as broker, broker.pipeline(transaction=False) as pipe:

@@ -25,8 +25,6 @@ PUBLISH_DELAY = timedelta(seconds=0.5)
 
 
 class _LastWakeup:
-    """Until when the last wake-up of this process covers new changes."""
-
     def __init__(self) -> None:
         self.until = float("-inf")
 

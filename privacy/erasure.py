@@ -99,7 +99,6 @@ def _erase_batch(batch: Sequence[Erasable], user_id: str, now: datetime) -> int:
 
 
 def _delete_devices(user_id: str) -> int:
-    """Delete a user's devices; return how many."""
     count = 0
     while found := devices.page(user_id=user_id, limit=devices.MAX_PAGE).documents:
         count += sum(devices_registration.remove(device_id=device["_id"]) for device in found)

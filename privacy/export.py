@@ -70,7 +70,6 @@ def export(
 
 
 def _attempts(ids: Sequence[ObjectId]) -> list[Document]:
-    """Return all attempts of these notifications, by notification and time."""
     found = collection("delivery_attempts").find({"notification_id": {"$in": list(ids)}})
     position = {one: number for number, one in enumerate(ids)}
     return sorted(

@@ -70,7 +70,6 @@ def count_purgeable(
 def _batches(
     client_id: ObjectId | None, before: datetime, at_most: int | None
 ) -> Iterator[list[ObjectId]]:
-    """Yield the IDs to delete, oldest first."""
     last: store.Document | None = None
     remaining = at_most
     while remaining is None or remaining > 0:

@@ -181,7 +181,6 @@ def _decrypt(encrypted: bytes) -> bytes:
 
 
 def _ciphers() -> Iterator[AESSIV]:
-    """Yield the ciphers of the current secret key and of its predecessors."""
     for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
         yield _cipher(secret)
 

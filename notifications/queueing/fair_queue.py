@@ -156,7 +156,6 @@ def release_token(queue: FairQueue, token: PullToken | None) -> None:
 def _acquire_and_send(
     queue: FairQueue, slots: Sequence[int], *, at: datetime, now: datetime
 ) -> bool:
-    """Publish a pull for each free slot; return False if Valkey or the broker failed."""
     tokens = [PullToken(slot, secrets.token_hex(8)) for slot in slots]
     ttl_seconds = math.ceil((at - now).total_seconds()) + TOKEN_LIFETIME
     try:
@@ -209,17 +208,15 @@ class Due:
 
 
 def due(
+    queue: FairQueue,
     *,
-    client_id: ObjectId,
-    channel: Channel,
-    priority: Priority,
     until: datetime,
     now: datetime,
     limit: int,
     skip: int = 0,
     include_poison_candidates: bool = True,
 ) -> list[Due]:
-    """Return a client's unclaimed deliveries due by ``until``, oldest first.
+    """Return a queue's unclaimed deliveries due by ``until``, oldest first.
 
     The index is read in its order; ``skip`` skips entries of it. Poison candidates are deliveries
     that were claimed before and never sent.
@@ -229,12 +226,12 @@ def due(
         collection("notifications")
         .find(
             {
-                "priority": priority.value,
-                "client_id": client_id,
+                "priority": queue.priority.value,
+                "client_id": queue.client_id,
                 "due_at": {"$lte": until},
                 "delivery": {
                     "$elemMatch": {
-                        "channel": channel.value,
+                        "channel": queue.channel.value,
                         "status": DeliveryStatus.PENDING.value,
                         "next_attempt_at": {"$lte": until},
                         **unclaimed(now=now),
@@ -249,10 +246,15 @@ def due(
         .limit(limit)
     )
     return [
-        Due(document["_id"], channel, delivery["next_attempt_at"], delivery["claim_count"] > 0)
+        Due(
+            document["_id"],
+            queue.channel,
+            delivery["next_attempt_at"],
+            is_poison_candidate=delivery["claim_count"] > 0,
+        )
         for document in found
         for delivery in document["delivery"]
-        if delivery["channel"] == channel
+        if delivery["channel"] == queue.channel
     ]
 
 

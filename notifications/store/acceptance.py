@@ -91,7 +91,6 @@ def _stored(ids: Sequence[ObjectId]) -> dict[ObjectId, Document]:
 
 
 def _existing_by_entity(documents: Sequence[Document]) -> dict[_Entity, DuplicateEntity]:
-    """Return the existing notifications about these entities, in one read."""
     if not documents:
         return {}
     found = notifications().find(
@@ -111,8 +110,6 @@ def _entity_of(document: Document) -> _Entity:
 
 
 class _NewState(NamedTuple):
-    """Input of the overall status of a new notification."""
-
     status: DeliveryStatus
     attempt_count: int
     is_waiting: bool

@@ -265,7 +265,6 @@ def reschedule(
 
 
 def _dependent_times(send_at: datetime) -> dict[str, Expression]:
-    """Return the fields of a document that depend on its send time."""
     until = {"$add": [send_at, {"$multiply": ["$ttl_seconds", 1000]}]}
     moved = {"$subtract": [send_at, {"$ifNull": ["$scheduled_at", "$created_at"]}]}
     return {

@@ -79,7 +79,6 @@ def device_histories(claims: Sequence[ClaimedDelivery]) -> Mapping[ObjectId, Dev
 
 
 def _history_of(claimed: ClaimedDelivery, records: Sequence[Document]) -> DeviceHistory:
-    """Return the device history of a push from its records, oldest first."""
     sent = {r["device_id"] for r in records if r["status"] == AttemptStatus.SENT}
     last = {
         r["device_id"]: r

@@ -34,10 +34,9 @@ LEASE = timedelta(seconds=90)
 NOT_ATTEMPTED = "Not sent: the lease or lifetime ended first."
 
 
-def log_started(
+def _log_started(
     started: Sequence[ClaimedDelivery], *, provider: str, worker: str, now: datetime
 ) -> None:
-    """Record the start of attempts; idempotent."""
     documents = [
         {
             "_id": c.reference_to(device_id),
@@ -64,8 +63,7 @@ def log_started(
             raise
 
 
-def log_outcomes(settlements: Sequence[Settlement]) -> None:
-    """Record the results of attempts, in one command."""
+def _log_outcomes(settlements: Sequence[Settlement]) -> None:
     outcomes = dict(outcome for s in settlements for outcome in _outcomes(s))
     ids, rows = list(outcomes), list(outcomes.values())
     retry_transient(
@@ -75,8 +73,7 @@ def log_outcomes(settlements: Sequence[Settlement]) -> None:
     )
 
 
-def log_unsent(started: Sequence[ClaimedDelivery], *, now: datetime) -> None:
-    """Record that these attempts were not made: their time ended before the request."""
+def _log_unsent(started: Sequence[ClaimedDelivery], *, now: datetime) -> None:
     fields = {
         "status": AttemptStatus.EXPIRED.value,
         "error_message": NOT_ATTEMPTED,
@@ -207,7 +204,7 @@ def start(
         if c.notification_id in owned_ids
     ]
     crash_points.reach(Boundary.START_WRITTEN)
-    log_started(started, provider=provider, worker=worker, now=now)
+    _log_started(started, provider=provider, worker=worker, now=now)
     return started
 
 
@@ -218,7 +215,7 @@ def settle(settlements: Sequence[Settlement], *, now: datetime) -> int:
     """
     if not settlements:
         return 0
-    log_outcomes(settlements)
+    _log_outcomes(settlements)
     crash_points.reach(Boundary.SETTLE_LOGGED)
     changes = {s.claimed.reference: _outcome(s, now) for s in settlements}
     errors = {
@@ -236,7 +233,7 @@ def return_unsent(started: Sequence[ClaimedDelivery], *, now: datetime) -> int:
     """
     if not started:
         return 0
-    log_unsent(started, now=now)
+    _log_unsent(started, now=now)
     crash_points.reach(Boundary.RETURN_LOGGED)
     changes = {
         one.reference: {
@@ -275,7 +272,6 @@ def release(claims: Sequence[ClaimedDelivery], *, now: datetime) -> int:
 
 
 def _claimable(channel: Channel, now: datetime) -> dict[str, Any]:
-    """Return a filter for deliveries of a channel that are due and unclaimed."""
     return {
         "channel": channel.value,
         "status": S.PENDING.value,
@@ -331,7 +327,6 @@ def _deferral(one: Deferred, now: datetime) -> dict[str, Any]:
 def _failure(
     status: DeliveryStatus, code: FailureCode | None, reason: str | None, now: datetime
 ) -> dict[str, Any]:
-    """Return the fields that explain why a delivery was not sent."""
     changes: dict[str, Any] = {
         "failure_code": (code or FailureCode.PROVIDER_ERROR).value,
         "failure_reason": (reason or "")[:ERROR_LENGTH],
@@ -342,7 +337,6 @@ def _failure(
 def _error(
     claimed: ClaimedDelivery, code: FailureCode | None, reason: str | None, now: datetime
 ) -> dict[str, Any]:
-    """Return an entry of the error history."""
     return {
         "timestamp": now,
         "channel": claimed.channel.value,

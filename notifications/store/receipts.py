@@ -78,7 +78,6 @@ def apply_receipt(receipt: DeliveryReceipt, *, now: datetime) -> bool:
 
 
 def _statuses_below(reported: DeliveryStatus, *, without: Collection[DeliveryStatus]) -> list[str]:
-    """Return the states that a receipt of this status replaces."""
     return [
         status.value
         for status in DeliveryStatus

@@ -167,7 +167,6 @@ def _accepted_records(records: Sequence[Document]) -> Sequence[Document]:
 
 
 def _accepted_targets(records: Sequence[Document]) -> Computed:
-    """Return the accepted devices of a delivery, extended by those of these records."""
     devices = [
         record["device_id"]
         for record in records

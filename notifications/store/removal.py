@@ -213,7 +213,6 @@ def _attempts_removal_pipeline() -> Pipeline:
 
 
 def _fields(path: str, names: Sequence[str]) -> Expression:
-    """Return an object with these fields of another, as far as they exist."""
     fields: dict[str, Any] = {name: {"$ifNull": [f"{path}.{name}", "$$REMOVE"]} for name in names}
     return {"$mergeObjects": [fields]}
 

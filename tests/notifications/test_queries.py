@@ -10,7 +10,7 @@ from domain.states import Category, Channel, DeliveryStatus, Priority
 from notifications import queries, store
 from notifications.queries import Filter, Position
 from notifications.queueing import fair_queue
-from notifications.queueing.fair_queue import Due
+from notifications.queueing.fair_queue import Due, FairQueue
 from notifications.store import LEASE, Document
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Page
@@ -195,7 +195,7 @@ def test_attempts_are_listed_oldest_first() -> None:
 
 def due(until: Any = NOON, *, now: Any = NOON, limit: int = 100, **fields: Any) -> list[Due]:
     lane = {"client_id": CLIENT, "channel": EMAIL, "priority": Priority.NORMAL}
-    return fair_queue.due(**(lane | fields), until=until, now=now, limit=limit)
+    return fair_queue.due(FairQueue(**(lane | fields)), until=until, now=now, limit=limit)
 
 
 def test_what_is_pending_and_due_is_found() -> None:

@@ -194,8 +194,8 @@ def test_what_is_due_is_read_from_open_work_only_oldest_first(priority: Priority
     clients, read = asked(lambda: fair_queue.waiting_clients(priority=priority))
     assert CLIENT in clients
     assert all(plan.is_indexed and not plan.sorts and plan.examined <= 1 for plan in read)
-    lane = {"client_id": CLIENT, "channel": EMAIL, "priority": priority}
-    found, read = asked(lambda: fair_queue.due(**lane, until=NOW, now=NOW, limit=50))
+    queue = fair_queue.FairQueue(CLIENT, EMAIL, priority)
+    found, read = asked(lambda: fair_queue.due(queue, until=NOW, now=NOW, limit=50))
     assert found
     assert_thrifty(read)
     assert [one.at for one in found] == sorted(one.at for one in found)

@@ -440,6 +440,6 @@ def test_the_command_counts_removes_and_looks_again() -> None:
     assert told().startswith("Removed the content of 0 ")
     restored = {"$unset": {"content_removed_at": ""}}
     collection("notifications").update_one({"_id": document["_id"]}, restored)
-    assert told("--dry-run").startswith("Removed the content of 0 ")
+    assert told("--dry-run").startswith("The content of 0 ")
     assert told("--dry-run", "--from-beginning").startswith("The content of 1 ")
     assert told("--from-beginning").startswith("Removed the content of 1 ")

@@ -68,7 +68,6 @@ class Command(BaseCommand):
             self._wait(DELIVERY_SECONDS if has_no_broker else options["every"])
 
     def _run_periodic_tasks(self) -> None:
-        """Run once a minute the tasks that beat starts beside the sweep."""
         if time.monotonic() < self._next_at:
             return
         self._next_at = time.monotonic() + MINUTE
