@@ -47,16 +47,16 @@ def check_eligibility(
 def _check_obsolete(claimed: ClaimedDelivery, now: datetime) -> Deferred | None:
     """Return the end of a delivery that is expired, not needed, or a poison message."""
     if claimed.expires_at is not None and now >= claimed.expires_at:
-        return _ended(claimed, S.EXPIRED, FailureCode.EXPIRED, "Expired before sending.")
+        return Deferred(claimed, S.EXPIRED, FailureCode.EXPIRED, "Expired before sending.")
     if (
         claimed.fallback_for is not None
         and claimed.channel_statuses.get(claimed.fallback_for) in REACHED
     ):
         reason = f"Not needed: delivered by {claimed.fallback_for}."
-        return _ended(claimed, S.CANCELLED, FailureCode.NOT_NEEDED, reason)
+        return Deferred(claimed, S.CANCELLED, FailureCode.NOT_NEEDED, reason)
     if claimed.claim_count > MAX_CLAIMS:
         reason = "Isolated after three worker crashes."
-        return _ended(claimed, S.FAILED, FailureCode.QUARANTINED, reason)
+        return Deferred(claimed, S.FAILED, FailureCode.QUARANTINED, reason)
     return None
 
 
@@ -67,12 +67,12 @@ def _check_reachable(
     if not has_provider:
         reason = _NO_SANDBOX if claimed.is_test else "No provider is configured for {}."
         reason = reason.format(claimed.channel)
-        return _ended(claimed, S.FAILED, FailureCode.CHANNEL_UNAVAILABLE, reason)
+        return Deferred(claimed, S.FAILED, FailureCode.CHANNEL_UNAVAILABLE, reason)
     if claimed.channel in ADDRESSED and not claimed.recipient.address(claimed.channel):
-        return _ended(claimed, S.FAILED, FailureCode.NO_ADDRESS, "No address.")
+        return Deferred(claimed, S.FAILED, FailureCode.NO_ADDRESS, "No address.")
     if suppression is not None:
         reason = f"The address is suppressed: {suppression}."
-        return _ended(claimed, S.SUPPRESSED, FailureCode.SUPPRESSED, reason)
+        return Deferred(claimed, S.SUPPRESSED, FailureCode.SUPPRESSED, reason)
     return None
 
 
@@ -97,7 +97,7 @@ def parse_quiet_hours(
         return None
     # Validated when stored; data of an older release must not stop a whole batch.
     given = [zone for zone in (stored.get("timezone"), own_zone, notification_zone) if zone]
-    zone = next((name for name in given if _is_zone(name)), "UTC")
+    zone = next((z for z in given if isinstance(z, str) and z in zone_names()), "UTC")
     start, end = stored.get("start"), stored.get("end")
     try:
         hours = QuietHours.parse(start=str(start), end=str(end), zone=zone)
@@ -107,10 +107,6 @@ def parse_quiet_hours(
     if given and zone != given[0]:
         _warn_once(user_id, "unknown_timezone", zone)
     return hours
-
-
-def _is_zone(name: Any) -> bool:
-    return isinstance(name, str) and name in zone_names()
 
 
 @lru_cache(maxsize=10_000)
@@ -130,20 +126,8 @@ def defer_until_quiet_hours_end(claimed: ClaimedDelivery, *, until: datetime) ->
     """Return a deferral until quiet hours end, or an expiry if the delivery expires before."""
     if claimed.expires_at is not None and until >= claimed.expires_at:
         reason = "Expires before quiet hours end."
-        return _ended(claimed, S.EXPIRED, FailureCode.QUIET_HOURS, reason)
-    return Deferred(
-        claimed=claimed,
-        status=S.PENDING,
-        code=FailureCode.QUIET_HOURS,
-        reason="Quiet hours.",
-        next_attempt_at=until,
-    )
-
-
-def _ended(
-    claimed: ClaimedDelivery, status: DeliveryStatus, code: FailureCode, reason: str
-) -> Deferred:
-    return Deferred(claimed=claimed, status=status, code=code, reason=reason)
+        return Deferred(claimed, S.EXPIRED, FailureCode.QUIET_HOURS, reason)
+    return Deferred(claimed, S.PENDING, FailureCode.QUIET_HOURS, "Quiet hours.", until)
 
 
 def filter_eligible(

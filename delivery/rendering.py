@@ -20,6 +20,7 @@ from privacy import unsubscribe
 from providers.contract import Message
 
 log = structlog.get_logger(__name__)
+S = DeliveryStatus
 KEY_RETRY_DELAY = timedelta(seconds=30)
 """Delay before another attempt to decrypt: another process or a newer release may have the key."""
 
@@ -41,24 +42,21 @@ def render_batch(
     for claimed in claims:
         secret = None
         try:
-            secret = _decrypt(claimed)
+            secret = decrypt(
+                notification_id=claimed.notification_id,
+                content=claimed.content,
+                encrypted=claimed.encrypted_content,
+            )
             messages[claimed.notification_id] = RenderedMessage(_message(claimed, secret), secret)
         except engine.TemplateError as problem:
             reason = redaction.remove_secrets(str(problem), secret.secrets if secret else ())
-            deferred.append(_failed(claimed, FailureCode.RENDER_FAILED, reason))
+            deferred.append(Deferred(claimed, S.FAILED, FailureCode.RENDER_FAILED, reason))
         except SecretExpiredError as problem:
-            deferred.append(_failed(claimed, FailureCode.RENDER_FAILED, str(problem)))
+            reason = str(problem)
+            deferred.append(Deferred(claimed, S.FAILED, FailureCode.RENDER_FAILED, reason))
         except DecryptionError as problem:
             deferred.append(_defer_undecryptable(claimed, problem, now))
     return messages, deferred
-
-
-def _decrypt(claimed: ClaimedDelivery) -> SensitiveContent | None:
-    return decrypt(
-        notification_id=claimed.notification_id,
-        content=claimed.content,
-        encrypted=claimed.encrypted_content,
-    )
 
 
 def _message(claimed: ClaimedDelivery, secret: SensitiveContent | None) -> Message:
@@ -93,15 +91,5 @@ def _defer_undecryptable(
         until=now + KEY_RETRY_DELAY, state=claimed.retry_state, now=now
     )
     if not isinstance(decision, RetryAt):
-        return _failed(claimed, decision.code, reason)
-    return Deferred(
-        claimed=claimed,
-        status=DeliveryStatus.PENDING,
-        code=FailureCode.CHANNEL_UNAVAILABLE,
-        reason=reason,
-        next_attempt_at=decision.at,
-    )
-
-
-def _failed(claimed: ClaimedDelivery, code: FailureCode, reason: str) -> Deferred:
-    return Deferred(claimed=claimed, status=DeliveryStatus.FAILED, code=code, reason=reason)
+        return Deferred(claimed, S.FAILED, decision.code, reason)
+    return Deferred(claimed, S.PENDING, FailureCode.CHANNEL_UNAVAILABLE, reason, decision.at)

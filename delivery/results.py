@@ -107,13 +107,14 @@ def combine_results(
         failures, waits, is_reached=is_reached, is_ambiguous=bool(ambiguous), now=now
     )
     is_sent = next_state.status is S.SENT
+    is_delivered = any(r.outcome.is_delivered for r in results if isinstance(r.outcome, SendResult))
     main_failure = None if is_sent else _main_failure(failures)
     main_result = main_failure.result if main_failure else (accepted or results)[0]
     main_reason = (main_failure.error.code, _reason(failures)) if main_failure else (None, None)
     code, reason = (next_state.code, next_state.reason) if next_state.code else main_reason
     return Settlement(
         claimed=claimed,
-        status=S.DELIVERED if is_sent and _is_delivered(results) else next_state.status,
+        status=S.DELIVERED if is_sent and is_delivered else next_state.status,
         finished_at=now,
         duration_ms=max(r.duration_ms for r in results),
         answer=_provider_answer(provider, main_result.outcome),
@@ -128,7 +129,17 @@ def combine_results(
         and any(f.error.code in NOT_ACCEPTED for f in failures),
         target_attempts=(
             *(_target_attempt(r, provider, failures) for r in results if r.device_id is not None),
-            *(_not_attempted(device, provider, now) for device in not_attempted),
+            *(
+                TargetAttempt(
+                    device_id=device,
+                    status=AttemptStatus.EXPIRED,
+                    finished_at=now,
+                    duration_ms=0,
+                    answer=ProviderAnswer(provider=provider),
+                    reason=NOT_ATTEMPTED,
+                )
+                for device in not_attempted
+            ),
         ),
     )
 
@@ -242,10 +253,6 @@ def _main_failure(failures: Sequence[_Failure]) -> _Failure | None:
     )
 
 
-def _is_delivered(results: Sequence[TargetResult]) -> bool:
-    return any(isinstance(r.outcome, SendResult) and r.outcome.is_delivered for r in results)
-
-
 def _reason(failures: Sequence[_Failure]) -> str:
     reasons = Counter(failure.error.reason for failure in failures)
     if len(reasons) == 1:
@@ -272,17 +279,6 @@ def _target_attempt(
         answer=_provider_answer(provider, result.outcome),
         code=failure.error.code if failure else None,
         reason=failure.error.reason if failure else None,
-    )
-
-
-def _not_attempted(device_id: str, provider: str, now: datetime) -> TargetAttempt:
-    return TargetAttempt(
-        device_id=device_id,
-        status=AttemptStatus.EXPIRED,
-        finished_at=now,
-        duration_ms=0,
-        answer=ProviderAnswer(provider=provider),
-        reason=NOT_ATTEMPTED,
     )
 
 

@@ -241,7 +241,13 @@ def _apply_rate_limit(
     count = max(bisect(cumulative_targets, grant.granted), min(grant.granted, 1))
     step = timedelta(seconds=1 / rate if rate else 0)
     rate_limited = [
-        _defer_for_rate_limit(claimed, now + grant.wait + index * step)
+        Deferred(
+            claimed,
+            S.PENDING,
+            FailureCode.RATE_LIMITED,
+            "Rate limited.",
+            now + grant.wait + index * step,
+        )
         for index, claimed in enumerate(claims[count:])
     ]
     return list(claims[:count]), rate_limited
@@ -252,19 +258,9 @@ def _defer_until_available(claimed: ClaimedDelivery, until: datetime, now: datet
     decision = retry.defer_or_give_up(until=until, state=claimed.retry_state, now=now)
     failed = isinstance(decision, retry.GiveUp)
     return Deferred(
-        claimed=claimed,
-        status=S.FAILED if failed else S.PENDING,
-        code=FailureCode.CHANNEL_UNAVAILABLE,
-        reason="Circuit open or provider paused.",
-        next_attempt_at=None if failed else until,
-    )
-
-
-def _defer_for_rate_limit(claimed: ClaimedDelivery, until: datetime) -> Deferred:
-    return Deferred(
-        claimed=claimed,
-        status=S.PENDING,
-        code=FailureCode.RATE_LIMITED,
-        reason="Rate limited.",
-        next_attempt_at=until,
+        claimed,
+        S.FAILED if failed else S.PENDING,
+        FailureCode.CHANNEL_UNAVAILABLE,
+        "Circuit open or provider paused.",
+        None if failed else until,
     )

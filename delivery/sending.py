@@ -7,12 +7,12 @@ gets a few requests first, as probes.
 import os
 import time
 import traceback
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache, partial
-from typing import Self
+from typing import Self, TypeVar
 
 import structlog
 from django.conf import settings
@@ -104,7 +104,7 @@ def split_rounds(
     """
     rounds: list[list[PreparedDelivery]] = []
     capacity = 0
-    for group in _group_by_mail(provider, deliveries):
+    for group in _group_by_mail(provider, deliveries, lambda one: one.message):
         requests = max(len(delivery.targets) for delivery in group)
         if not rounds or requests > capacity:
             capacity = settings.WORKER_THREADS
@@ -116,27 +116,18 @@ def split_rounds(
     return rounds
 
 
+T = TypeVar("T")
+
+
 def _group_by_mail(
-    provider: Provider, deliveries: Sequence[PreparedDelivery]
-) -> list[list[PreparedDelivery]]:
-    """Return deliveries grouped by send batch; one per group for other providers."""
-    if not isinstance(provider, BatchProvider):
-        return [[delivery] for delivery in deliveries]
-    groups: dict[Hashable, list[PreparedDelivery]] = {}
-    for delivery in deliveries:
-        groups.setdefault(provider.batch_key(delivery.message), []).append(delivery)
-    return list(groups.values())
-
-
-def group_requests(
-    provider: Provider, targeted_requests: Sequence[TargetedRequest]
-) -> list[list[TargetedRequest]]:
-    """Return requests grouped by send batch; one per group for other providers."""
-    if len(targeted_requests) == 1 or not isinstance(provider, BatchProvider):
-        return [[targeted] for targeted in targeted_requests]
-    groups: dict[Hashable, list[TargetedRequest]] = {}
-    for targeted in targeted_requests:
-        groups.setdefault(provider.batch_key(targeted.request.message), []).append(targeted)
+    provider: Provider, items: Sequence[T], message_of: Callable[[T], Message]
+) -> list[list[T]]:
+    """Return items grouped by send batch; one per group for providers that don't batch."""
+    if len(items) == 1 or not isinstance(provider, BatchProvider):
+        return [[item] for item in items]
+    groups: dict[Hashable, list[T]] = {}
+    for item in items:
+        groups.setdefault(provider.batch_key(message_of(item)), []).append(item)
     return list(groups.values())
 
 
@@ -153,7 +144,7 @@ def send_batch(
         for delivery in deliveries
         for target in delivery.targets
     ]
-    groups = group_requests(provider, targeted_requests)
+    groups = _group_by_mail(provider, targeted_requests, lambda one: one.request.message)
     by_reference: dict[str, list[TargetResult]] = {}
     for group, group_results in zip(groups, _send_groups(provider, groups, clock), strict=True):
         for targeted, result in zip(group, group_results, strict=True):

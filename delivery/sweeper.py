@@ -6,7 +6,7 @@ sweepers is safe: they enqueue wake-ups, and change state by compare-and-set.
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
 import structlog
@@ -39,19 +39,19 @@ MIN_SWEEP_INTERVAL = timedelta(seconds=SWEEP_SECONDS / 3)
 """A sweep this soon after another is skipped."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SweepReport:
     """Counts of one sweep."""
 
-    woken: int
+    woken: int = 0
     """Deliveries with an enqueued wake-up."""
-    pulled: int
+    pulled: int = 0
     """Bursts, of a client in a queue, with an enqueued pull."""
-    unpublished: int
+    unpublished: int = 0
     """Due deliveries and broadcasts that the broker did not accept; of a burst, some."""
-    recovered: int
+    recovered: int = 0
     """Sends of lost workers, now with an unknown outcome."""
-    resolved: int
+    resolved: int = 0
     """Unknown outcomes that the type's policy decided."""
 
 
@@ -59,27 +59,21 @@ def sweep(*, now: datetime) -> SweepReport:
     """Recover leases, resolve unknown outcomes, and enqueue due work; safe to run at any time."""
     crash_points.reach(Boundary.SWEEP_BEGINS)
     processor.apply_early_receipts(now=now)
-    recovered = recover_expired_leases(now=now)
+    report = SweepReport(recovered=recover_expired_leases(now=now))
     crash_points.reach(Boundary.LEASES_EXPIRED)
-    resolved = resolve_unknown(now=now)
+    report.resolved = resolve_unknown(now=now)
     crash_points.reach(Boundary.RESOLVED)
     purged_secrets = store.purge_secrets(now=now)
-    counts = _Counts()
     for priority in Priority:
-        _enqueue_due(priority, counts, now)
+        _enqueue_due(priority, report, now)
     bulk_operations = runner.enqueue_due(now=now)
-    counts.unpublished += control.enqueue_due(now=now)
+    report.unpublished += control.enqueue_due(now=now)
     crash_points.reach(Boundary.SWEEP_ENQUEUED)
     wakeups.request_heartbeat(now=now)
     record(SWEEP, now)
-    report = SweepReport(counts.woken, counts.pulled, counts.unpublished, recovered, resolved)
     log.info(
         "swept",
-        woken=report.woken,
-        pulled=report.pulled,
-        unpublished=report.unpublished,
-        recovered=recovered,
-        resolved=resolved,
+        **asdict(report),
         purged_secrets=purged_secrets,
         bulk_operations=bulk_operations,
     )
@@ -126,14 +120,7 @@ def _policy(type_name: str) -> retry.UnknownPolicy:
         return retry.UnknownPolicy.FAIL
 
 
-@dataclass(slots=True)
-class _Counts:
-    woken: int = 0
-    pulled: int = 0
-    unpublished: int = 0
-
-
-def _enqueue_due(priority: Priority, counts: _Counts, now: datetime) -> None:
+def _enqueue_due(priority: Priority, report: SweepReport, now: datetime) -> None:
     """Enqueue the due work of one priority, for each client and channel."""
     clients = fair_queue.waiting_clients(priority=priority)
     for channel in Channel if clients else ():
@@ -143,30 +130,30 @@ def _enqueue_due(priority: Priority, counts: _Counts, now: datetime) -> None:
             queue = FairQueue(client_id, channel, priority)
             due = fair_queue.due(queue, until=now + HORIZON, now=now, limit=MAX_DUE_PER_QUEUE)
             if has_capacity:
-                _enqueue_client(queue, due, counts, now)
+                _enqueue_client(queue, due, report, now)
             else:
-                counts.unpublished += sum(1 for one in due if one.at <= now)
+                report.unpublished += sum(1 for one in due if one.at <= now)
 
 
 def _enqueue_client(
-    queue: FairQueue, due: Sequence[fair_queue.Due], counts: _Counts, now: datetime
+    queue: FairQueue, due: Sequence[fair_queue.Due], report: SweepReport, now: datetime
 ) -> None:
     """Enqueue poison candidates by ID, few per message; the rest by ID or, for a burst, by pull."""
     _enqueue_by_id(
         queue,
         [one for one in due if one.is_poison_candidate],
-        counts,
+        report,
         now,
         size=ISOLATED_PER_WAKEUP,
     )
     if len(due) > BURST:
-        _enqueue_burst(queue, due, counts, now)
+        _enqueue_burst(queue, due, report, now)
     else:
-        _enqueue_by_id(queue, [one for one in due if not one.is_poison_candidate], counts, now)
+        _enqueue_by_id(queue, [one for one in due if not one.is_poison_candidate], report, now)
 
 
 def _enqueue_burst(
-    queue: FairQueue, due: Sequence[fair_queue.Due], counts: _Counts, now: datetime
+    queue: FairQueue, due: Sequence[fair_queue.Due], report: SweepReport, now: datetime
 ) -> None:
     """Enqueue pulls for a burst when its first delivery is due; pulls continue by themselves."""
     first = min(one.at for one in due)
@@ -176,14 +163,14 @@ def _enqueue_burst(
         is_enqueued = fair_queue.schedule_pull(
             queue, at=wakeups.wakeup_time(first, now=now), now=now
         )
-    counts.pulled += is_enqueued
-    counts.unpublished += 0 if is_enqueued else len(due)
+    report.pulled += is_enqueued
+    report.unpublished += 0 if is_enqueued else len(due)
 
 
 def _enqueue_by_id(
     queue: FairQueue,
     due: Sequence[fair_queue.Due],
-    counts: _Counts,
+    report: SweepReport,
     now: datetime,
     size: int = wakeups.WAKEUP_SIZE,
 ) -> None:
@@ -197,5 +184,5 @@ def _enqueue_by_id(
         done = wakeups.send_wakeups(
             ids, channel=queue.channel, priority=queue.priority, at=at, now=now, size=size
         )
-        counts.woken += done
-        counts.unpublished += len(ids) - done
+        report.woken += done
+        report.unpublished += len(ids) - done

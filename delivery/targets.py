@@ -149,11 +149,10 @@ def _defer_ambiguous(
     """Return the deferral of a push with an unknown outcome on one device and no other target."""
     if receipt_deadline > now:
         at = min(receipt_deadline, quiet_hours_end or receipt_deadline)
-        waiting = _deferred(claimed, S.PENDING, FailureCode.OUTCOME_UNKNOWN, AWAITING_DEVICE)
-        return replace(waiting, next_attempt_at=at)
+        return Deferred(claimed, S.PENDING, FailureCode.OUTCOME_UNKNOWN, AWAITING_DEVICE, at)
     if quiet_hours_end is not None:
         return eligibility.defer_until_quiet_hours_end(claimed, until=quiet_hours_end)
-    return _deferred(claimed, S.FAILED, FailureCode.OUTCOME_UNKNOWN, UNREPORTED)
+    return Deferred(claimed, S.FAILED, FailureCode.OUTCOME_UNKNOWN, UNREPORTED)
 
 
 def _defer_without_target(
@@ -165,16 +164,16 @@ def _defer_without_target(
 ) -> Deferred:
     if history.delivered:
         reason = "The remaining devices already have it or can't receive it."
-        return _deferred(claimed, S.SENT, FailureCode.NO_ADDRESS, reason)
+        return Deferred(claimed, S.SENT, FailureCode.NO_ADDRESS, reason)
     if quiet_hours_end is not None:
         return eligibility.defer_until_quiet_hours_end(claimed, until=quiet_hours_end)
     if any(device.device_id not in history.excluded for device in found):
         reason = "Muted by device preferences."
-        return _deferred(claimed, S.SUPPRESSED, FailureCode.OPTED_OUT, reason)
+        return Deferred(claimed, S.SUPPRESSED, FailureCode.OPTED_OUT, reason)
     refusals = [history.refused[d.device_id] for d in found if d.device_id in history.refused]
     if refusals:
-        return _deferred(claimed, S.FAILED, refusals[0].code, refusals[0].reason)
-    return _deferred(claimed, S.FAILED, FailureCode.NO_ADDRESS, "No active device.")
+        return Deferred(claimed, S.FAILED, refusals[0].code, refusals[0].reason)
+    return Deferred(claimed, S.FAILED, FailureCode.NO_ADDRESS, "No active device.")
 
 
 def _accepts(device: devices.PushTarget, claimed: ClaimedDelivery) -> bool:
@@ -198,9 +197,3 @@ def _quiet_until(
         user_id=claimed.user_id,
     )
     return quiet.until(now) if quiet else None
-
-
-def _deferred(
-    claimed: ClaimedDelivery, status: DeliveryStatus, code: FailureCode, reason: str
-) -> Deferred:
-    return Deferred(claimed=claimed, status=status, code=code, reason=reason)

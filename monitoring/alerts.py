@@ -13,7 +13,6 @@ from django.conf import settings
 from access.clients import registry
 from access.models import StaffUser
 from analytics import incidents
-from analytics.incidents import Finding
 from analytics.models import AlertKind
 from devices import queries as devices
 from domain.states import Channel
@@ -58,7 +57,13 @@ def evaluate_stalled(*, now: datetime) -> int:
 def _evaluate(rules: list[alert_rules.Rule], now: datetime, *, resolve: bool = True) -> int:
     findings = [finding for rule in rules for finding in alert_rules.detect(rule, now=now)]
     for finding in findings:
-        _record(finding, now)
+        if (opened := incidents.record(finding, now=now)) is not None:
+            log.critical(
+                "alert_opened",
+                incident=str(opened["_id"]),
+                kind=finding.kind.value,
+                title=finding.title,
+            )
     active_keys = {finding.key for finding in findings}
     if resolve:
         for resolved in incidents.resolve_others(active_keys, now=now):
@@ -66,17 +71,6 @@ def _evaluate(rules: list[alert_rules.Rule], now: datetime, *, resolve: bool = T
     for incident in incidents.unnotified(since=now - NOTIFY_WITHIN):
         notify_operators(incident, now=now)
     return len(active_keys)
-
-
-def _record(finding: Finding, now: datetime) -> None:
-    opened = incidents.record(finding, now=now)
-    if opened is not None:
-        log.critical(
-            "alert_opened",
-            incident=str(opened["_id"]),
-            kind=finding.kind.value,
-            title=finding.title,
-        )
 
 
 MAX_OPERATORS = 50
@@ -154,7 +148,8 @@ def _notify_operator(
         recipient=NotificationRecipientRequest(email=operator.email),
         channels=[channel.value for channel in channels],
         content=ContentRequest(
-            subject=_subject(incident, is_resolved), body=_body(incident, is_resolved)
+            subject=f"{'Resolved' if is_resolved else 'Alert'}: {incident['title']}"[:255],
+            body=_body(incident, is_resolved),
         ),
     )
     caller = Caller(
@@ -187,10 +182,6 @@ def _channels(operator: Operator, incident: Document) -> list[Channel]:
             possible.append(Channel.PUSH)
     usable = [channel for channel in possible if channel != incident.get("broken_channel")]
     return usable or possible
-
-
-def _subject(incident: Document, is_resolved: bool) -> str:
-    return f"{'Resolved' if is_resolved else 'Alert'}: {incident['title']}"[:255]
 
 
 def _body(incident: Document, is_resolved: bool) -> str:

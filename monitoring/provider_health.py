@@ -79,7 +79,13 @@ def provider_health(*, now: datetime) -> list[ProviderHealth]:
     ]
     circuits, pauses = circuit_breaker.circuit_states(now=now), circuit_breaker.pauses()
     rate_statuses = rate_limiter.rate_statuses([provider.account for _, provider in known], now=now)
-    values = _read_metrics(now)
+    values = metrics.read_summed(
+        Interval.HOUR,
+        since=now - DAY,
+        until=now,
+        metrics=(Metric.TRIED.value, Metric.LATENCY.value),
+        by=("provider", "status"),
+    )
     return [
         _health(
             name=provider.name,
@@ -161,13 +167,6 @@ def _classify(
         Health.RATE_LIMITED: is_rate_limited,
     }
     return next((health for health, is_met in conditions.items() if is_met), Health.HEALTHY)
-
-
-def _read_metrics(now: datetime) -> list[MetricValue]:
-    wanted = (Metric.TRIED.value, Metric.LATENCY.value)
-    return metrics.read_summed(
-        Interval.HOUR, since=now - DAY, until=now, metrics=wanted, by=("provider", "status")
-    )
 
 
 def _sum(values: Iterable[MetricValue]) -> int:

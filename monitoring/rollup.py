@@ -85,7 +85,7 @@ def write_events(since: datetime, until: datetime, *, now: datetime) -> None:
     if not days:
         return
     retention = timedelta(days=days)
-    events = [_event(name) for name in EVENTS]
+    events = [{"name": name, "at": f"$delivery.{name}_at"} for name in EVENTS]
     collection("notifications").aggregate(
         [
             *_match_changed(since, until),
@@ -113,10 +113,6 @@ def _match_changed(
 ) -> Stages:
     changed = {"updated_at": {"$gte": since, "$lt": until}, "is_test": {"$ne": True}}
     return [{"$match": changed | (extra or {})}]
-
-
-def _event(name: str) -> dict[str, Any]:
-    return {"name": name, "at": f"$delivery.{name}_at"}
 
 
 def _event_document(retention: timedelta) -> dict[str, Any]:

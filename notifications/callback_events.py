@@ -51,11 +51,6 @@ def enqueue_publisher(*, now: datetime) -> None:
     broker.publish(PUBLISH, args=[], queue=CALLBACKS, at=now + PUBLISH_DELAY, now=now)
 
 
-def continue_publishing(*, now: datetime) -> None:
-    """Wake the publisher at once, because there is more than it could publish."""
-    broker.publish(PUBLISH, args=[], queue=CALLBACKS, at=None, now=now)
-
-
 def clear() -> None:
     """Forget the last wake-up, so that the next change sends one."""
     _last_wakeup.until = float("-inf")
@@ -108,7 +103,7 @@ def publish_events(*, now: datetime) -> int:
         if len(documents) < BATCH:
             break
     else:
-        continue_publishing(now=now)
+        broker.publish(PUBLISH, args=[], queue=CALLBACKS, at=None, now=now)
     if total:
         log.info("callbacks_enqueued", notifications=total)
     return total

@@ -29,41 +29,35 @@ _WORD = re.compile(r"[!-~]+", re.ASCII)
 @checks.register(checks.Tags.security, deploy=True)
 def provider_settings(**_: Any) -> list[checks.CheckMessage]:
     """Return warnings about settings that live sending and receipts require."""
-    problems: list[checks.CheckMessage] = []
-    if "sendgrid" in settings.EMAIL_PROVIDERS and settings.SENDGRID_API_KEY == "SG.sandbox":
-        where = "to the sandbox" if settings.SENDGRID_URL else "nowhere"
-        problems.append(
-            checks.Warning(
-                f"Mail goes {where}: SENDGRID_API_KEY is not set.",
-                hint="Set it, or EMAIL_PROVIDER=smtp and SMTP_HOST.",
-                id="notifications.W001",
-            )
-        )
-    if "sendgrid" in settings.EMAIL_PROVIDERS and not settings.SENDGRID_WEBHOOK_PUBLIC_KEY:
-        problems.append(
-            checks.Warning(
-                "SendGrid's webhooks are refused: SENDGRID_WEBHOOK_PUBLIC_KEY is not set.",
-                hint="Without them, bounces are not noticed. Copy the key from SendGrid.",
-                id="notifications.W002",
-            )
-        )
-    if not settings.PUBLIC_URL.startswith("https://"):
-        problems.append(
-            checks.Warning(
-                "PUBLIC_URL is not https: mail programs show no unsubscribe button.",
-                hint="One-click unsubscribe requires an https link (RFC 8058).",
-                id="notifications.W003",
-            )
-        )
-    if settings.WHATSAPP_TOKEN and not settings.WHATSAPP_APP_SECRET:
-        problems.append(
-            checks.Warning(
-                "WhatsApp's webhooks are refused: WHATSAPP_APP_SECRET is not set.",
-                hint="Without them, no service window opens and no receipt arrives.",
-                id="notifications.W004",
-            )
-        )
-    return problems
+    uses_sendgrid = "sendgrid" in settings.EMAIL_PROVIDERS
+    where = "to the sandbox" if settings.SENDGRID_URL else "nowhere"
+    findings = (
+        (
+            uses_sendgrid and settings.SENDGRID_API_KEY == "SG.sandbox",
+            f"Mail goes {where}: SENDGRID_API_KEY is not set.",
+            "Set it, or EMAIL_PROVIDER=smtp and SMTP_HOST.",
+        ),
+        (
+            uses_sendgrid and not settings.SENDGRID_WEBHOOK_PUBLIC_KEY,
+            "SendGrid's webhooks are refused: SENDGRID_WEBHOOK_PUBLIC_KEY is not set.",
+            "Without them, bounces are not noticed. Copy the key from SendGrid.",
+        ),
+        (
+            not settings.PUBLIC_URL.startswith("https://"),
+            "PUBLIC_URL is not https: mail programs show no unsubscribe button.",
+            "One-click unsubscribe requires an https link (RFC 8058).",
+        ),
+        (
+            settings.WHATSAPP_TOKEN and not settings.WHATSAPP_APP_SECRET,
+            "WhatsApp's webhooks are refused: WHATSAPP_APP_SECRET is not set.",
+            "Without them, no service window opens and no receipt arrives.",
+        ),
+    )
+    return [
+        checks.Warning(message, hint=hint, id=f"notifications.W{number:03}")
+        for number, (is_found, message, hint) in enumerate(findings, start=1)
+        if is_found
+    ]
 
 
 @checks.register(checks.Tags.security)
@@ -71,16 +65,10 @@ def celery_settings(**_: Any) -> list[checks.CheckMessage]:
     """Return errors for settings that would lose the messages of a killed worker."""
     problems: list[checks.CheckMessage] = []
     if not settings.CELERY_TASK_ACKS_LATE:
-        problems.append(
-            checks.Error("CELERY_TASK_ACKS_LATE must be enabled.", id="notifications.E001")
-        )
+        problems.append(_error("CELERY_TASK_ACKS_LATE must be enabled.", None, 1))
     if settings.CELERY_TASK_CREATE_MISSING_QUEUES:
-        problems.append(
-            checks.Error(
-                "CELERY_TASK_CREATE_MISSING_QUEUES must be disabled: no worker consumes them.",
-                id="notifications.E002",
-            )
-        )
+        message = "CELERY_TASK_CREATE_MISSING_QUEUES must be disabled: no worker consumes them."
+        problems.append(_error(message, None, 2))
     return problems
 
 
@@ -174,7 +162,7 @@ def whatsapp_settings(**_: Any) -> list[checks.CheckMessage]:
     return problems
 
 
-def _error(message: str, hint: str, number: int) -> checks.Error:
+def _error(message: str, hint: str | None, number: int) -> checks.Error:
     return checks.Error(message, hint=hint, id=f"notifications.E{number:03}")
 
 

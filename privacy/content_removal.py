@@ -86,7 +86,8 @@ def remove_expired_content(
             attempts += removed.attempts
         is_complete = until is None or timer() < until
         if batch.ids or batch.is_last or not is_complete:
-            _record_progress(batch)
+            for policy in batch.source.policies:
+                retention.record_progress(policy.category, until=batch.until)
         if not is_complete:
             break
     log.info(
@@ -168,8 +169,3 @@ def _match(pending: _Range, since: datetime, until: datetime) -> dict[str, Any]:
         "category": {"$in": [policy.category.value for policy in pending.policies]},
         "erased_at": None,
     }
-
-
-def _record_progress(batch: _Batch) -> None:
-    for policy in batch.source.policies:
-        retention.record_progress(policy.category, until=batch.until)

@@ -4,7 +4,7 @@ What stays, and why: docs/decisions/0013-people-belong-to-the-company.md.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -64,7 +64,9 @@ def erase(
     device_count, topic_count = _delete_devices(user_id), topics.leave_all(user_id)
     count, is_complete = 0, False
     for batch in _batches(user_id, addresses):
-        count += _erase_batch(batch, user_id, now)
+        # First the addresses: after the notifications, nothing refers to them.
+        _erase_addresses({pair for one in batch for pair in _addresses(one.email, one.phone)})
+        count += store.erase(batch, user_id=user_id, now=now)
         if timer() >= until:
             break
     else:
@@ -90,12 +92,6 @@ def _batches(user_id: str, addresses: Iterable[tuple[Channel, str]]) -> Iterator
     for channel, address in addresses:
         while batch := store.erasable_at(channel, address, limit=BATCH):
             yield batch
-
-
-def _erase_batch(batch: Sequence[Erasable], user_id: str, now: datetime) -> int:
-    """Erase notifications, and before them the addresses that only they know."""
-    _erase_addresses({pair for one in batch for pair in _addresses(one.email, one.phone)})
-    return store.erase(batch, user_id=user_id, now=now)
 
 
 def _delete_devices(user_id: str) -> int:

@@ -6,7 +6,6 @@ docs/decisions/0009-links-files-and-batches-of-mail.md.
 
 import base64
 import binascii
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
@@ -172,17 +171,12 @@ def _log_test(subscriber: Subscriber) -> None:
 
 def _decrypt(encrypted: bytes) -> bytes:
     """Return the decrypted token; raises ValueError if no key of this service decrypts it."""
-    for cipher in _ciphers():
+    for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
         try:
-            return cipher.decrypt(encrypted, None)
+            return _cipher(secret).decrypt(encrypted, None)
         except InvalidTag:
             continue
     raise ValueError("not encrypted by this service")
-
-
-def _ciphers() -> Iterator[AESSIV]:
-    for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
-        yield _cipher(secret)
 
 
 @lru_cache(maxsize=8)

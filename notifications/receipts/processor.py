@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 import structlog
 from pymongo.errors import BulkWriteError, PyMongoError
@@ -91,7 +90,11 @@ def apply_early_receipts(*, now: datetime, limit: int = 500) -> int:
     stored = list(collection("early_receipts").find().limit(limit))
     found = 0
     for provider in {document["provider"] for document in stored}:
-        early = [_from_document(d["receipt"]) for d in stored if d["provider"] == provider]
+        early = [
+            Receipt(**{**one["receipt"], "kind": ReceiptKind(one["receipt"]["kind"])})
+            for one in stored
+            if one["provider"] == provider
+        ]
         applied = apply_receipts(early, provider=provider, now=now)
         found += len(early) - applied.unmatched
     return found
@@ -122,20 +125,12 @@ def _store_early(receipts: Sequence[Receipt], provider: str, now: datetime) -> N
             {
                 "$setOnInsert": {
                     "provider": provider,
-                    "receipt": _to_document(receipt),
+                    "receipt": {**asdict(receipt), "kind": receipt.kind.value},
                     "expires_at": now + 2 * EARLY_RECEIPT_WINDOW,
                 }
             },
             upsert=True,
         )
-
-
-def _to_document(receipt: Receipt) -> dict[str, Any]:
-    return {**asdict(receipt), "kind": receipt.kind.value}
-
-
-def _from_document(stored: Mapping[str, Any]) -> Receipt:
-    return Receipt(**{**stored, "kind": ReceiptKind(stored["kind"])})
 
 
 def _apply_one(receipt: Receipt, reference: AttemptReference, provider: str, now: datetime) -> bool:

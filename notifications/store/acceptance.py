@@ -71,7 +71,8 @@ def _resolve_conflicts(
         raise error
     results: list[Accepted | DuplicateEntity] = [Accepted(document) for document in documents]
     refused = [documents[problem["index"]] for problem in problems]
-    stored = _stored([document["_id"] for document in refused])
+    found = notifications().find({"_id": {"$in": [document["_id"] for document in refused]}})
+    stored = {document["_id"]: document for document in found}
     existing = _existing_by_entity(
         [d for d in refused if d["_id"] not in stored and d.keys() >= set(_ENTITY_FIELDS)]
     )
@@ -84,10 +85,6 @@ def _resolve_conflicts(
         else:
             raise error
     return results
-
-
-def _stored(ids: Sequence[ObjectId]) -> dict[ObjectId, Document]:
-    return {document["_id"]: document for document in notifications().find({"_id": {"$in": ids}})}
 
 
 def _existing_by_entity(documents: Sequence[Document]) -> dict[_Entity, DuplicateEntity]:
@@ -118,7 +115,8 @@ class _NewState(NamedTuple):
 def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
     """Return the document to store, without fields that are None: indexes rely on it."""
     deliveries = [_delivery(new, one, now) for one in new.deliveries]
-    states = tuple([(d["status"], _is_after(d, now)) for d in deliveries])
+    states = tuple([(d["status"], d.get("next_attempt_at", now) > now) for d in deliveries])
+    has_event = any(d["status"] != DeliveryStatus.PENDING for d in deliveries)
     inbox_at = _earliest("delivered_at", deliveries)
     fields: dict[str, Any] = {
         "_id": new.id,
@@ -162,7 +160,7 @@ def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
         "resent_as": [],
         "sent_at": _earliest("sent_at", deliveries),
         "callback_revision": 1 if new.has_callback else None,
-        "callback_due_at": now if new.has_callback and _has_event(deliveries) else None,
+        "callback_due_at": now if new.has_callback and has_event else None,
         "created_at": new.created_at,
         "updated_at": now,
     }
@@ -196,10 +194,6 @@ def _delivery(new: NewNotification, one: NewDelivery, now: datetime) -> dict[str
     if status in SUCCEEDED:
         fields |= {"provider": "inbox", "sent_at": now, "delivered_at": now}
     return fields
-
-
-def _has_event(deliveries: Sequence[Document]) -> bool:
-    return any(d["status"] != DeliveryStatus.PENDING for d in deliveries)
 
 
 def _recipient(recipient: Recipient) -> dict[str, Any]:
@@ -243,10 +237,6 @@ def _status(deliveries: tuple[tuple[str, bool], ...]) -> str:
 def _earliest(name: str, deliveries: Sequence[Document]) -> datetime | None:
     found = [d[name] for d in deliveries if name in d]
     return min(found) if found else None
-
-
-def _is_after(delivery: Mapping[str, Any], now: datetime) -> bool:
-    return delivery.get("next_attempt_at", now) > now
 
 
 def _present(fields: Mapping[str, Any]) -> dict[str, Any]:

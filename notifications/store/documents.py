@@ -223,7 +223,7 @@ class Settlement:
     """Results by device; empty on a channel without devices."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Deferred:
     """A claimed delivery that is not sent now, and why. It uses no attempt.
 

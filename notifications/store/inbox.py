@@ -71,7 +71,11 @@ def mark_read(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Mark
     """Mark a notification as read by its owner; None if it is not in the inbox."""
     unread = {
         "$or": [
-            {"delivery": {"$elemMatch": _in_app(S.DELIVERED)}},
+            {
+                "delivery": {
+                    "$elemMatch": {"channel": Channel.IN_APP.value, "status": S.DELIVERED.value}
+                }
+            },
             {"unread_at": {"$exists": True}},
         ]
     }
@@ -108,10 +112,6 @@ def unarchive(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Mark
 def mark_seen(*, inbox: Inbox, until: datetime) -> None:
     """Record that the owner has seen everything delivered until ``until``; it never goes back."""
     visits().update_one({"_id": inbox.key}, {"$max": {"seen_until": until}}, upsert=True)
-
-
-def _in_app(status: DeliveryStatus) -> dict[str, str]:
-    return {"channel": Channel.IN_APP.value, "status": status.value}
 
 
 def _mark_read_pipeline(now: datetime) -> Pipeline:

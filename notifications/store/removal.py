@@ -153,7 +153,7 @@ SAFE_RESPONSE_FIELDS = ("status", "code")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removed:
-    """Counts of a content removal."""
+    """Counts of a content removal, or of a purge."""
 
     notifications: int
     attempts: int
@@ -217,20 +217,12 @@ def _fields(path: str, names: Sequence[str]) -> Expression:
     return {"$mergeObjects": [fields]}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Purged:
-    """Counts of a purge."""
-
-    notifications: int
-    attempts: int
-
-
 def match_ended_before(before: datetime) -> Document:
     """Return a filter for notifications without open deliveries, unchanged since ``before``."""
     return {"updated_at": {"$lt": before}, "due_at": None}
 
 
-def purge(*, ids: Sequence[ObjectId], before: datetime) -> Purged:
+def purge(*, ids: Sequence[ObjectId], before: datetime) -> Removed:
     """Delete these notifications if they ended before ``before``, and their attempts.
 
     A notification that is reopened meanwhile stays, with its attempts. Attempts that a crash
@@ -243,7 +235,7 @@ def purge(*, ids: Sequence[ObjectId], before: datetime) -> Purged:
     left = {document["_id"] for document in notifications().find(wanted, {"_id": 1})}
     gone = [one for one in ids if one not in left]
     found = attempts().delete_many({"notification_id": {"$in": gone}}).deleted_count
-    return Purged(notifications=deleted, attempts=found)
+    return Removed(notifications=deleted, attempts=found)
 
 
 def purged_at(metadata: timedelta) -> Expression:
