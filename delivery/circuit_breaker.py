@@ -41,7 +41,7 @@ REASON_LENGTH = 200
 _INDEX = "circuits"
 _MILLISECOND = timedelta(milliseconds=1)
 _SCRIPTS = Path(__file__).with_name("lua")
-_PERMISSION_SCRIPT = (_SCRIPTS / "circuit_ask.lua").read_text()
+_PERMISSION_SCRIPT = (_SCRIPTS / "circuit_permission.lua").read_text()
 _CHANGE_SCRIPT = (_SCRIPTS / "circuit_change.lua").read_text()
 _RULES = json.dumps(
     {
@@ -50,9 +50,9 @@ _RULES = json.dumps(
         "min_failures": MIN_FAILURES,
         "min_percent": MIN_PERCENT,
         "first_wait": FIRST_WAIT // _MILLISECOND,
-        "longest_wait": MAX_WAIT // _MILLISECOND,
-        "remembered": CIRCUIT_TTL // _MILLISECOND,
-        "listed": LISTING_WINDOW // _MILLISECOND,
+        "max_wait": MAX_WAIT // _MILLISECOND,
+        "circuit_ttl": CIRCUIT_TTL // _MILLISECOND,
+        "listing_window": LISTING_WINDOW // _MILLISECOND,
     }
 )
 

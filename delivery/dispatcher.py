@@ -85,10 +85,7 @@ def dispatch(ids: Sequence[ObjectId], *, channel: Channel, clock: Clock = utc_no
 def _dispatch_isolated(
     ids: Sequence[ObjectId], channel: Channel, clock: Clock, report: BatchReport
 ) -> None:
-    """Send a few poison candidates one by one; report the rest, which other workers may isolate.
-
-    Isolation may take half of the channel's threads; the other half keeps sending the rest.
-    """
+    """Send a few poison candidates one by one, on at most half of the channel's threads."""
     remaining = list(ids)
     limit = max(channel_threads() // 2, 1)
     with _isolating_threads.try_acquire(channel, limit=limit) as has_thread:

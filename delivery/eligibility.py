@@ -33,10 +33,7 @@ def check_eligibility(
     suppression: str | None,
     has_provider: bool,
 ) -> Deferred | None:
-    """Return why a delivery can't be sent now, or None if it can.
-
-    ``suppression`` is the reason for which its address receives nothing of this category.
-    """
+    """Return why a delivery can't be sent; ``suppression`` is the reason of its address."""
     return (
         _check_obsolete(claimed, now)
         or _check_reachable(claimed, suppression=suppression, has_provider=has_provider)
@@ -134,7 +131,7 @@ def filter_eligible(
     claims: Sequence[ClaimedDelivery], *, now: datetime, has_provider: bool
 ) -> tuple[list[ClaimedDelivery], list[Deferred]]:
     """Return the deliveries that can be sent now, and the others with their reason."""
-    people = recipients.find_registered(c.user_id for c in claims if c.user_id)
+    registered = recipients.find_registered(c.user_id for c in claims if c.user_id)
     addresses = {
         (c.channel.value, address) for c in claims if (address := c.recipient.address(c.channel))
     }
@@ -142,17 +139,18 @@ def filter_eligible(
     ready: list[ClaimedDelivery] = []
     deferred: list[Deferred] = []
     for claimed in claims:
-        person = people.get(claimed.user_id or "")
+        recipient = registered.get(claimed.user_id or "")
         reason = check_eligibility(
             claimed,
             now=now,
             quiet=parse_quiet_hours(
-                person.quiet_hours if person else None,
-                own_zone=person.timezone if person else None,
+                recipient.quiet_hours if recipient else None,
+                own_zone=recipient.timezone if recipient else None,
                 notification_zone=claimed.recipient.timezone,
                 user_id=claimed.user_id,
             ),
-            suppression=_suppression_reason(claimed, suppressed) or _muted_reason(claimed, person),
+            suppression=_suppression_reason(claimed, suppressed)
+            or _muted_reason(claimed, recipient),
             has_provider=has_provider,
         )
         if reason is None:
@@ -172,11 +170,11 @@ def _suppression_reason(
     return found.reason
 
 
-def _muted_reason(claimed: ClaimedDelivery, person: RegisteredRecipient | None) -> str | None:
+def _muted_reason(claimed: ClaimedDelivery, recipient: RegisteredRecipient | None) -> str | None:
     """Return MUTED if a preference mutes this delivery; critical types can't be muted."""
     type_config = types.find_type(claimed.type)
-    if person is None or (type_config is not None and type_config.priority is Priority.CRITICAL):
+    if recipient is None or (type_config is not None and type_config.priority is Priority.CRITICAL):
         return None
-    preference = person.preference(type_slug=claimed.type, category=claimed.category.value)
+    preference = recipient.preference(type_slug=claimed.type, category=claimed.category.value)
     is_muted = preference.muted or claimed.channel.value in preference.muted_channels
     return MUTED if is_muted else None

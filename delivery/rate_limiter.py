@@ -37,16 +37,16 @@ _RESTORE_INTERVAL, _THROTTLE_DEBOUNCE, _MAX_SKEW, _MAX_WAIT, _IDLE_TTL = (
 )
 _SCRIPTS = Path(__file__).with_name("lua")
 _TAKE_SCRIPT = (_SCRIPTS / "rate_take.lua").read_text()
-_THROTTLE_SCRIPT = (_SCRIPTS / "rate_slow_down.lua").read_text()
+_THROTTLE_SCRIPT = (_SCRIPTS / "rate_throttle.lua").read_text()
 _RULES = json.dumps(
     {
-        "least_share": MIN_SHARE,
-        "step": _RESTORE_INTERVAL,
-        "step_share": RESTORE_SHARE,
-        "one_event": _THROTTLE_DEBOUNCE,
+        "min_share": MIN_SHARE,
+        "restore_interval": _RESTORE_INTERVAL,
+        "restore_share": RESTORE_SHARE,
+        "throttle_debounce": _THROTTLE_DEBOUNCE,
         "max_skew": _MAX_SKEW,
-        "longest_wait": _MAX_WAIT,
-        "remembered": _IDLE_TTL,
+        "max_wait": _MAX_WAIT,
+        "idle_ttl": _IDLE_TTL,
     }
 )
 
@@ -126,7 +126,7 @@ def _status(share: bytes | None, until: bytes | None, now: datetime) -> RateStat
 class TokenBucket:
     """Token bucket of an account in this process; times and waits are in milliseconds.
 
-    The scripts rate_take.lua and rate_slow_down.lua compute the same.
+    The scripts rate_take.lua and rate_throttle.lua compute the same.
     """
 
     def __init__(self) -> None:

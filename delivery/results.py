@@ -160,10 +160,7 @@ def _waits_for_skipped_devices(
     blocked_until: datetime | None,
     quiet_hours_end: datetime | None,
 ) -> list[_NextState]:
-    """Return the waits for devices that were left out, by urgency.
-
-    A wait beyond the maximum deferral or the notification's expiry is left out.
-    """
+    """Return the waits for devices left out, by urgency, within the maximum deferral."""
     waits = (
         (now if is_short_of_time else None, FailureCode.PROVIDER_ERROR, NO_TIME),
         (blocked_until, FailureCode.CHANNEL_UNAVAILABLE, PLATFORM_BLOCKED),
@@ -238,10 +235,7 @@ def _cap_wait(wait: _NextState, ambiguous_until: Sequence[datetime]) -> _NextSta
 
 
 def _main_failure(failures: Sequence[_Failure]) -> _Failure | None:
-    """Return the most informative failure: unknown or retried ones before final ones.
-
-    An invalid device comes last: the other devices were still to be reached.
-    """
+    """Return the most informative failure: unknown or retried first, invalid devices last."""
     order = (retry.AwaitReceipt, retry.RetryAt, retry.RetryUncounted, retry.GiveUp)
     return min(
         failures,

@@ -23,10 +23,7 @@ from .targets import SendTarget
 
 
 class CircuitGate:
-    """Circuits of one provider for one batch.
-
-    If a circuit needs a probe, the first matching delivery becomes the probe, in its own request.
-    """
+    """Circuits of one provider for a batch; the first delivery that matches a probe becomes it."""
 
     def __init__(
         self, provider: Provider, permissions: Mapping[str, Permission], *, now: datetime
@@ -225,10 +222,7 @@ def _apply_rate_limit(
     targets: Mapping[str, Sequence[SendTarget]],
     now: datetime,
 ) -> tuple[list[ClaimedDelivery], list[Deferred]]:
-    """Return the deliveries within the provider's rate, and the deferred rest.
-
-    A push to more devices than the rate allows at once is sent anyway, or it would never be.
-    """
+    """Split deliveries by the rate; one with more devices than the rate allows is sent anyway."""
     if not claims:
         return [], []
     rate, burst = settings.PROVIDER_RATES.get(provider.name, (None, 1))

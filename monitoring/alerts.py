@@ -38,10 +38,7 @@ NOTIFY_WITHIN = timedelta(days=1)
 
 
 def evaluate(*, now: datetime) -> int:
-    """Evaluate all enabled rules; return the number of open incidents.
-
-    Concurrent evaluations are safe: an incident is opened, resolved, and notified of once.
-    """
+    """Evaluate all enabled rules; return the number of open incidents. Safe to run concurrently."""
     return _evaluate(alert_rules.enabled_rules(), now)
 
 
@@ -118,11 +115,11 @@ def operators() -> list[Operator]:
     named = settings.ALERT_RECIPIENTS[:MAX_OPERATORS]
     if not named:
         return list(_staff())
-    people = recipients.find_registered(one for one in named if "@" not in one)
+    registered = recipients.find_registered(one for one in named if "@" not in one)
     return [
         Operator(email=one)
         if "@" in one
-        else Operator(user_id=one, email=people[one].email if one in people else None)
+        else Operator(user_id=one, email=registered[one].email if one in registered else None)
         for one in named
     ]
 
@@ -169,10 +166,7 @@ def _notify_operator(
 
 
 def _channels(operator: Operator, incident: Document) -> list[Channel]:
-    """Return the channels that reach an operator, without the broken one.
-
-    If only that one is left, it is used anyway, and sends when it works again.
-    """
+    """Return the channels that reach an operator; the broken one only if no other is left."""
     possible: list[Channel] = []
     if operator.email:
         possible.append(Channel.EMAIL)

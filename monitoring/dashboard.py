@@ -135,10 +135,7 @@ def traffic(*, now: datetime) -> Traffic:
 
 
 def summarize_work(*, now: datetime, cap: int | None = None) -> WorkSummary:
-    """Return the pending work, without test notifications.
-
-    Each count stops at ``cap``, by default ``queries.COUNT_CAP``.
-    """
+    """Return the pending work without tests; counts stop at ``cap`` or at queries.COUNT_CAP."""
     limit = cap or queries.COUNT_CAP
     oldest = backlog.oldest_due(now=now, match=NOT_TEST)
     unknown_delivery = {"channel": {"$in": [c.value for c in Channel]}, "status": S.UNKNOWN.value}

@@ -158,10 +158,7 @@ class FailureCounts:
 def count_failures(
     *, since: datetime, until: datetime | None = None, match: Mapping[str, Any] | None = None
 ) -> FailureCounts:
-    """Return the failures of a period by channel and code; ``match`` is a further condition.
-
-    A notification counts once for each channel that failed in the period.
-    """
+    """Return the failures of a period by channel and code; each failed channel counts once."""
     span = {"$gte": since} | ({"$lt": until} if until is not None else {})
     newest: list[Mapping[str, Any]] = [
         {"$sort": {"failed_at": -1, "_id": -1}},

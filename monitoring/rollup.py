@@ -29,10 +29,7 @@ Stages = list[dict[str, Any]]
 
 
 def changed_minutes(since: datetime, until: datetime) -> set[datetime]:
-    """Return the minutes whose metrics changed between two times.
-
-    A notification belongs to the minute of its acceptance and to those of its attempts.
-    """
+    """Return the minutes of acceptance and of attempts that changed between two times."""
     minutes = {
         "$setUnion": [
             [minute_of("$created_at")],
@@ -52,10 +49,7 @@ def changed_minutes(since: datetime, until: datetime) -> set[datetime]:
 
 
 def _minutes_of_retries(since: datetime, until: datetime) -> Iterable[dict[str, Any]]:
-    """Return the minutes of all attempts of retried notifications.
-
-    An earlier attempt may have stopped being the last one, which changes its minute.
-    """
+    """Return the minutes of all attempts of retries: an earlier one is no longer the last."""
     return collection("notifications").aggregate(
         [
             *_match_changed(since, until, extra={"delivery.attempt_count": {"$gt": 1}}),
@@ -77,10 +71,7 @@ def _minutes_of_retries(since: datetime, until: datetime) -> Iterable[dict[str, 
 
 
 def write_events(since: datetime, until: datetime, *, now: datetime) -> None:
-    """Write the events of changes between two times into ``analytics_events``, in one command.
-
-    The aggregation runs on the server. Events that exist stay unchanged.
-    """
+    """Write events of changed deliveries, by one aggregation on the server; existing ones stay."""
     days = settings.ANALYTICS_EVENTS_DAYS
     if not days:
         return
@@ -168,10 +159,7 @@ class RollupReport:
 
 
 def run(*, now: datetime, budget: float = BUDGET_SECONDS) -> RollupReport | None:
-    """Roll up the changed minutes; return None if another process is doing so.
-
-    Idempotent; the next roll-up completes an interrupted one.
-    """
+    """Roll up the changed minutes; return None if another process is doing so. Idempotent."""
     if not rollup_state.acquire_lease(now=now):
         return None
     try:
@@ -184,10 +172,7 @@ def run(*, now: datetime, budget: float = BUDGET_SECONDS) -> RollupReport | None
 
 
 def rebuild(*, since: datetime, until: datetime, now: datetime) -> int | None:
-    """Count all minutes of a period again; return how many, None if a roll-up is running.
-
-    Counts whole hours, so that hours and days stay the sums of their parts.
-    """
+    """Count all hours of a period again; return the minutes, None if a roll-up is running."""
     start = metrics.interval_start(Interval.HOUR, since)
     minutes: list[datetime] = []
     while start + len(minutes) * MINUTE < until or len(minutes) % 60:

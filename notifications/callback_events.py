@@ -33,10 +33,7 @@ _last_wakeup = _LastWakeup()
 
 
 def mark_for_callbacks(new: Sequence[NewNotification]) -> list[NewNotification]:
-    """Return new notifications, marked for callbacks if their client subscribes.
-
-    Raises PyMongoError.
-    """
+    """Mark new notifications of clients that subscribe to callbacks. Raises PyMongoError."""
     return [
         replace(one, has_callback=True) if subscriptions.is_subscribed(one.client_id) else one
         for one in new

@@ -207,10 +207,7 @@ _MAX_INT, _MIN_INT = 2**63 - 1, -(2**63)
 
 
 def check_storable(value: Any, pointer: str, problems: ProblemCollector, *, in_data: bool) -> int:
-    """Add a problem for each part of ``value`` that can't be stored; return the property count.
-
-    ``in_data``: the client chooses the keys.
-    """
+    """Collect what can't be stored in ``value``; return its property count."""
     if isinstance(value, str):
         _check_text(value, pointer, problems)
     elif isinstance(value, int) and not _MIN_INT <= value <= _MAX_INT:
@@ -263,10 +260,7 @@ ALL = "all"
 def parse_channels(
     names: Sequence[str], *, problems: ProblemCollector, pointer: str = "/channels"
 ) -> list[Channel]:
-    """Return the channels of these names; adds problems for unknown, duplicate, or no names.
-
-    ``pointer`` is the position of the names in the request.
-    """
+    """Return the channels of these names, and collect problems at ``pointer``."""
     channels: list[Channel] = []
     for index, name in enumerate(names):
         channel = _channel(name)

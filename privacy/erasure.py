@@ -57,10 +57,10 @@ def erase(
     PyMongoError.
     """
     until = timer() + (MAX_SECONDS if seconds is None else seconds)
-    person = registration.begin_erasure(user_id, now=now)
-    if person is not None or store.erasable(user_id=user_id, limit=1):
+    registered = registration.begin_erasure(user_id, now=now)
+    if registered is not None or store.erasable(user_id=user_id, limit=1):
         inbox_tokens.revoke_everywhere(user_id=user_id)
-    addresses = _addresses((person or {}).get("email"), (person or {}).get("phone"))
+    addresses = _addresses((registered or {}).get("email"), (registered or {}).get("phone"))
     device_count, topic_count = _delete_devices(user_id), topics.leave_all(user_id)
     count, is_complete = 0, False
     for batch in _batches(user_id, addresses):
@@ -73,12 +73,12 @@ def erase(
         _erase_addresses(addresses)
         registration.finish_erasure(user_id)
         is_complete = True
-    log.info("person_erased", user_id=user_id, notifications=count, is_complete=is_complete)
+    log.info("recipient_erased", user_id=user_id, notifications=count, is_complete=is_complete)
     return Erasure(
         notifications=count,
         devices=device_count,
         topics=topic_count,
-        was_registered=person is not None,
+        was_registered=registered is not None,
         is_complete=is_complete,
     )
 

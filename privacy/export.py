@@ -22,7 +22,7 @@ NEWEST_FIRST = (("created_at", -1), ("_id", -1))
 class Export:
     """Data about a recipient, with one page of notifications."""
 
-    person: Document | None
+    recipient: Document | None
     devices: Sequence[Document]
     topics: Sequence[str]
     suppressions: Sequence[Document]
@@ -34,7 +34,7 @@ class Export:
     @property
     def is_empty(self) -> bool:
         """Whether nothing is stored."""
-        found = (self.person, self.devices, self.topics, self.notifications)
+        found = (self.recipient, self.devices, self.topics, self.notifications)
         return not any(found)
 
 
@@ -46,14 +46,15 @@ def export(
     The page of notifications starts after ``cursor``, newest first, and includes deleted ones.
     Raises PyMongoError.
     """
-    person = registration.get(user_id)
-    email, phone = (person.get("email"), person.get("phone")) if person else (None, None)
+    recipient = registration.get(user_id)
+    email = recipient.get("email") if recipient else None
+    phone = recipient.get("phone") if recipient else None
     match: dict[str, Any] = {"user_id": user_id}
     if client_id is not None:
         match["client_id"] = client_id
     page = paging.page("notifications", match, order=NEWEST_FIRST, limit=limit, cursor=cursor)
     return Export(
-        person=person,
+        recipient=recipient,
         devices=devices.page(user_id=user_id, limit=devices.MAX_PAGE).documents,
         topics=[one["topic"] for one in topics.memberships_of(user_id)],
         suppressions=[

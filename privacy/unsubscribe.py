@@ -110,10 +110,7 @@ def parse_link(token: str) -> Subscriber:
 
 
 def is_subscribed(subscriber: Subscriber, *, now: datetime) -> bool:
-    """Return whether the address still gets marketing; raises PyMongoError.
-
-    True for the link of a test, which reveals nothing about the address.
-    """
+    """Return whether the address gets marketing; always True for a test. Raises PyMongoError."""
     if subscriber.is_test:
         return True
     pair = (subscriber.channel.value, subscriber.address)
@@ -121,10 +118,7 @@ def is_subscribed(subscriber: Subscriber, *, now: datetime) -> bool:
 
 
 def unsubscribe(subscriber: Subscriber, *, now: datetime) -> None:
-    """Suppress marketing to the address; idempotent. Raises PyMongoError.
-
-    The link of a test changes nothing.
-    """
+    """Suppress marketing to the address, unless a test; idempotent. Raises PyMongoError."""
     if subscriber.is_test:
         _log_test(subscriber)
         return

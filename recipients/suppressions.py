@@ -37,6 +37,35 @@ def record_soft_bounce(*, channel: str, address: str, event: str, now: datetime)
     return len(stored["events"]) if stored is not None else 1
 
 
+def record_bounce(
+    *,
+    channel: str,
+    address: str,
+    reason: SuppressionReason,
+    marketing_only: bool,
+    source: str,
+    soft_bounce: str | None,
+    now: datetime,
+) -> None:
+    """Suppress an address or, for a soft bounce, count it and suppress at MAX_SOFT_BOUNCES.
+
+    ``soft_bounce`` is the event ID of a soft bounce, None for any other reason. Raises
+    PyMongoError.
+    """
+    if soft_bounce is not None:
+        count = record_soft_bounce(channel=channel, address=address, event=soft_bounce, now=now)
+        if count < MAX_SOFT_BOUNCES:
+            return
+    suppress(
+        channel=channel,
+        address=address,
+        reason=reason,
+        source=source,
+        marketing_only=marketing_only,
+        now=now,
+    )
+
+
 def clear_soft_bounces(*, channel: str, address: str) -> None:
     """Forget what was counted: something has reached the person. Raises PyMongoError."""
     collection("suspicions").delete_one({"_id": address_key(channel, address)})

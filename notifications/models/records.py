@@ -125,10 +125,7 @@ class EarlyReceipt(models.Model):
 
 
 class InboxVisit(models.Model):
-    """Until when the owner of an inbox has seen it.
-
-    Deleted long after everything that was in the inbox at that time.
-    """
+    """Until when the owner of an inbox has seen it. Expires long after what was in it."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=64)
     """SHA-256 of client and user: unique on any shard, and reveals no one's identity."""

@@ -78,10 +78,7 @@ def measure_backlog(*, now: datetime, cap: int) -> Backlog:
 def oldest_due(
     *, now: datetime, priority: Priority | None = None, match: Mapping[str, Any] | None = None
 ) -> datetime | None:
-    """Return when the oldest due notification fell due, of one priority or of all.
-
-    ``match`` is a further condition. One read of the index for each priority.
-    """
+    """Return when the oldest due notification fell due; by one index read for each priority."""
     found = (
         collection("notifications").find_one(
             {"priority": one.value, "due_at": {"$lte": now}, **(match or {})},

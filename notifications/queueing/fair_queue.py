@@ -136,18 +136,12 @@ def retry_pull(queue: FairQueue, *, at: datetime, now: datetime) -> bool:
 
 
 def schedule_pull(queue: FairQueue, *, at: datetime, now: datetime) -> bool:
-    """Enqueue one pull at ``at``, within the horizon; return whether it was published.
-
-    One scheduled pull is enough, even for another time: it looks ahead itself.
-    """
+    """Enqueue one pull at ``at``; one is enough for any time, as it looks ahead itself."""
     return _acquire_and_send(queue, [AHEAD_SLOT], at=at, now=now)
 
 
 def release_token(queue: FairQueue, token: PullToken | None) -> None:
-    """Release a pull's slot, so that newly accepted deliveries can take it.
-
-    No effect if the token has expired and another pull holds the slot now.
-    """
+    """Release a pull's slot for newly accepted deliveries, unless a later pull holds it."""
     if token is not None:
         with suppress(valkey.Unavailable):
             valkey.run(_RELEASE_SCRIPT, keys=[queue.key(token.slot)], args=[token.nonce])

@@ -29,10 +29,7 @@ def send_wakeup(
     at: datetime | None = None,
     now: datetime,
 ) -> bool:
-    """Wake a worker for these deliveries, now or at ``at`` within the horizon.
-
-    Returns whether the broker accepted the message.
-    """
+    """Wake a worker for these deliveries, now or at ``at``; return whether the broker accepted."""
     if not ids:
         return False
     args = [[str(one) for one in ids], channel.value, priority.value]
@@ -49,10 +46,7 @@ def send_pull(
     at: datetime | None = None,
     now: datetime,
 ) -> bool:
-    """Send a pull for a fair queue; return whether the broker accepted it.
-
-    ``token``: see :mod:`notifications.queueing.fair_queue`.
-    """
+    """Send a pull for a fair queue; return whether the broker accepted it."""
     args = [str(client_id), channel.value, priority.value, token]
     return broker.publish(PULL, args=args, queue=queue_name(channel, priority), at=at, now=now)
 

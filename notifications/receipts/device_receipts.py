@@ -90,10 +90,7 @@ def _push(document: Document) -> Document | None:
 
 
 def _was_pushed(notification_id: ObjectId, delivery: Document, device_id: str) -> bool:
-    """Return whether the provider accepted it for this device, or may have by now.
-
-    A device may be faster than the record of the send: then only a started attempt exists.
-    """
+    """Return whether the device may have it: a device may be faster than the send's record."""
     if device_id in delivery["accepted_targets"]:
         return True
     return any(

@@ -16,7 +16,6 @@ from notifyproject.platform.tracing import Kind, Span
 from providers.contract import Receipt, ReceiptKind
 from recipients import suppressions
 from recipients.models import SuppressionReason
-from recipients.suppressions import suppress
 
 from .. import callback_events, queries, store
 from ..store import AttemptReference, DeliveryReceipt
@@ -101,10 +100,7 @@ def apply_early_receipts(*, now: datetime, limit: int = 500) -> int:
 
 
 def _references(receipts: Sequence[Receipt]) -> dict[str, AttemptReference]:
-    """Return the attempt of each event, by event ID; unknown ones are left out.
-
-    A provider that does not return the reference is matched by its own message ID.
-    """
+    """Return the attempt of each known event, by reference or by the provider's message ID."""
     known = {r.event_id: AttemptReference.parse(r.reference or "") for r in receipts}
     provider_ids = {r.provider_id for r in receipts if known[r.event_id] is None and r.provider_id}
     by_message = queries.by_provider_message(sorted(provider_ids))
@@ -175,28 +171,20 @@ def _apply_reputation(
     if not is_negative:
         suppressions.clear_soft_bounces(channel=channel, address=address)
         return
-    if receipt.is_undeliverable:
-        soft_bounces = suppressions.record_soft_bounce(
-            channel=channel, address=address, event=receipt.event_id, now=now
-        )
-        if soft_bounces < suppressions.MAX_SOFT_BOUNCES:
-            return
     reason, marketing_only = SUPPRESSIONS.get(receipt.kind, (SuppressionReason.HARD_BOUNCE, False))
-    suppress(
+    suppressions.record_bounce(
         channel=channel,
         address=address,
         reason=reason,
-        source=provider,
         marketing_only=marketing_only,
+        source=provider,
+        soft_bounce=receipt.event_id if receipt.is_undeliverable else None,
         now=now,
     )
 
 
 def _address(receipt: Receipt, reference: AttemptReference) -> str | None:
-    """Return the address as it was sent to: WhatsApp reports some numbers in another form.
-
-    None for a test, which says nothing about an address.
-    """
+    """Return the address that was sent to, which WhatsApp may report otherwise; None for a test."""
     document = queries.get(notification_id=reference.notification_id)
     if document is not None and document.get("is_test", False):
         return None

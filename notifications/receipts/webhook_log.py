@@ -22,10 +22,7 @@ LOG_RETENTION = timedelta(days=30)
 def process_webhook(
     receipts: Sequence[Receipt], *, provider: str, body: str, now: datetime
 ) -> Applied:
-    """Log a verified webhook, apply its receipts, and record the result.
-
-    Idempotent: after a failure, the provider sends it again.
-    """
+    """Log a verified webhook and apply its receipts. Idempotent: the provider may repeat it."""
     entry = collection("webhook_log").insert_one(
         {
             "provider": provider,

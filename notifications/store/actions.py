@@ -38,10 +38,7 @@ def cancel(
 
 
 def cancel_pending(*, ids: Sequence[ObjectId], reason: str, now: datetime) -> int:
-    """Cancel what is pending of these notifications on all channels; return how many changed.
-
-    As :func:`cancel`, for many; idempotent.
-    """
+    """Cancel what is pending of many notifications, as :func:`cancel`; return how many changed."""
     pending = {"delivery": {"$elemMatch": {"status": S.PENDING.value}}}
     pipeline = update(
         condition={"$eq": ["$$d.status", S.PENDING.value]},
@@ -53,10 +50,7 @@ def cancel_pending(*, ids: Sequence[ObjectId], reason: str, now: datetime) -> in
 
 
 def cancelled_changes(reason: str, *, now: datetime) -> dict[str, Any]:
-    """Return the changes of a pending delivery that is cancelled.
-
-    A push that reached a device becomes sent, and its other devices get nothing.
-    """
+    """Return the changes of a cancelled delivery: a push that reached a device becomes sent."""
     reached = sent_changes(Channel.PUSH, now)
     return {
         "status": _if_reached(reached["status"].expression, S.CANCELLED.value),
@@ -126,10 +120,7 @@ def reopen(
 
 
 def activate_fallback(*, ids: Sequence[ObjectId], fallback_for: Channel, now: datetime) -> int:
-    """Make due now the deliveries that wait as a fallback for a channel that failed.
-
-    Returns how many notifications had one waiting; idempotent.
-    """
+    """Make fallbacks of a failed channel due now; return how many notifications. Idempotent."""
     waiting = {
         "instead_of": fallback_for.value,
         "status": S.PENDING.value,

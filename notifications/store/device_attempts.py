@@ -67,15 +67,15 @@ def device_histories(claims: Sequence[ClaimedDelivery]) -> Mapping[ObjectId, Dev
     Failures before an operator reopened a delivery do not count. One read for all; none without
     earlier attempts. Raises PyMongoError.
     """
-    tried = {c.notification_id: c for c in claims if c.attempt_count > 0}
-    if not tried:
+    attempted = {c.notification_id: c for c in claims if c.attempt_count > 0}
+    if not attempted:
         return {}
-    found = attempts().find({"notification_id": {"$in": list(tried)}}, ATTEMPT_FIELDS)
-    records: dict[ObjectId, list[Document]] = {one: [] for one in tried}
+    found = attempts().find({"notification_id": {"$in": list(attempted)}}, ATTEMPT_FIELDS)
+    records: dict[ObjectId, list[Document]] = {one: [] for one in attempted}
     for record in sorted(found, key=lambda r: r["attempt_number"]):
         if "device_id" in record:
             records[record["notification_id"]].append(record)
-    return {one: _history_of(tried[one], some) for one, some in records.items()}
+    return {one: _history_of(attempted[one], some) for one, some in records.items()}
 
 
 def _history_of(claimed: ClaimedDelivery, records: Sequence[Document]) -> DeviceHistory:

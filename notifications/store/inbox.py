@@ -83,10 +83,7 @@ def mark_read(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Mark
 
 
 def mark_unread(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Marked | None:
-    """Mark a notification as unread; None if it is not in the inbox.
-
-    Its delivery keeps the time at which it was read.
-    """
+    """Mark as unread; the delivery keeps its read time. None if it is not in the inbox."""
     changes = [{"$set": {"unread_at": now, "updated_at": now}}, {"$set": derived_fields(now)}]
     return _mark(inbox, notification_id, {"is_read": True}, changes)
 

@@ -227,10 +227,7 @@ def settle(settlements: Sequence[Settlement], *, now: datetime) -> int:
 
 
 def return_unsent(started: Sequence[ClaimedDelivery], *, now: datetime) -> int:
-    """Return started deliveries without a request; return how many leases were still held.
-
-    They use no attempt, and are due at once.
-    """
+    """Return started deliveries, due at once and without an attempt; return how many were held."""
     if not started:
         return 0
     _log_unsent(started, now=now)
@@ -352,10 +349,7 @@ def _write(
     errors: Mapping[str, Mapping[str, Any]],
     now: datetime,
 ) -> int:
-    """Change each delivery that is still held by its claim; return how many were.
-
-    ``changes`` and ``errors`` are by the claim's reference.
-    """
+    """Change each delivery still held by its claim, by reference; return how many were."""
     for change in changes.values():
         if DeliveryStatus(change["status"]) not in TRANSITIONS[status]:
             raise ValueError(f"no transition from {status} to {change['status']}")

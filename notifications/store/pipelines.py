@@ -116,10 +116,7 @@ def _each_delivery(condition: Expression, changes: Expression) -> Expression:
 
 
 def derived_fields(now: datetime) -> dict[str, Expression]:
-    """Return the top-level fields that derive from the deliveries.
-
-    A notification that its owner marked as unread is not read, whatever its delivery says.
-    """
+    """Return the top-level fields that derive from the deliveries and from ``unread_at``."""
     stays_read = {"$eq": [{"$ifNull": ["$unread_at", None]}, None]}
     first_read = {"$cond": [stays_read, {"$min": "$delivery.read_at"}, None]}
     return {
@@ -138,10 +135,7 @@ def derived_fields(now: datetime) -> dict[str, Expression]:
 
 
 def _callback_marks(now: datetime) -> dict[str, Expression]:
-    """Return the marks for the callback publisher, if the notification's client has callbacks.
-
-    Pending and sending deliveries are not reported.
-    """
+    """Return the callback marks; pending and sending deliveries are not reported."""
     is_reportable = {
         "$not": [{"$setIsSubset": ["$delivery.status", [S.PENDING.value, S.SENDING.value]]}]
     }

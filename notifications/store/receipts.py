@@ -216,10 +216,7 @@ def _changes(receipt: DeliveryReceipt) -> dict[str, Any]:
 
 
 def _earlier(name: str, at: datetime) -> Expression:
-    """Return the earlier of a delivery's time and ``at``; ``at`` if there is none.
-
-    A provider's clock may put the delivery a moment before this service's own send time.
-    """
+    """Return the earlier time: a provider's clock may be a moment behind this service's."""
     return {"$min": [f"$$d.{name}", at]}
 
 

@@ -96,20 +96,14 @@ def resolve_unknown(
 
 
 def _find_in_status(status: DeliveryStatus, due: Document, limit: int) -> list[Document]:
-    """Return notifications with a delivery in ``status`` that also matches ``due``.
-
-    Read by status: few are sending or unknown, however many others are due.
-    """
+    """Return notifications by status, which reads little: few deliveries are sending or unknown."""
     wanted = {"channel": {"$in": [c.value for c in Channel]}, "status": status.value, **due}
     found = notifications().find({"delivery": {"$elemMatch": wanted}}, FIELDS)
     return list(found.hint("ntf_delivery_status").limit(limit))
 
 
 def _records(ids: Sequence[ObjectId]) -> dict[str, list[Document]]:
-    """Return the attempt records of these notifications by the attempt's reference.
-
-    A push has a record for each device.
-    """
+    """Return the records of these notifications by the attempt's reference; of a push, several."""
     found: dict[str, list[Document]] = {}
     for record in attempts().find({"notification_id": {"$in": list(ids)}}):
         channel, number = Channel(record["channel"]), record["attempt_number"]

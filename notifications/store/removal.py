@@ -37,10 +37,7 @@ class Erasable:
 
 
 def erasable(*, user_id: str, limit: int, after: Erasable | None = None) -> list[Erasable]:
-    """Return a user's notifications that are not erased yet, newest first, after ``after``.
-
-    Raises PyMongoError.
-    """
+    """Return unerased notifications of a user after ``after``, newest first. Raises PyMongoError."""
     wanted: dict[str, Any] = {"user_id": user_id, "erased_at": None}
     if after is not None:
         wanted["created_at"] = {"$lte": after.created_at}
@@ -53,10 +50,7 @@ def erasable(*, user_id: str, limit: int, after: Erasable | None = None) -> list
 
 
 def erasable_at(channel: Channel, address: str, *, limit: int) -> list[Erasable]:
-    """Return notifications to an address that name no user. Raises PyMongoError.
-
-    Erasure removes the address, so erased ones are not returned again.
-    """
+    """Return unerased notifications to an address that name no user. Raises PyMongoError."""
     path = "recipient.email" if channel is Channel.EMAIL else "recipient.phone"
     found = notifications().find({path: address, "user_id": None}, ERASABLE_FIELDS).limit(limit)
     return [_erasable(document) for document in found]
@@ -105,10 +99,7 @@ def _erasure_pipeline(now: datetime) -> Pipeline:
 
 
 def without_reasons() -> dict[str, Expression]:
-    """Return deliveries and error history without provider messages; codes and times stay.
-
-    A provider message may quote the address or the content.
-    """
+    """Return deliveries and errors without provider messages, which may quote personal data."""
     line = {"timestamp": "$$e.timestamp", "channel": "$$e.channel", "code": "$$e.code", "error": ""}
     history = {"$map": {"input": "$error_history", "as": "e", "in": line}}
     return {
@@ -245,10 +236,7 @@ def purged_at(metadata: timedelta) -> Expression:
 
 
 def set_purge_dates(*, ids: Sequence[ObjectId], metadata: timedelta) -> int:
-    """Set the purge dates of those notifications that have ended, and of their attempts.
-
-    Returns how many notifications changed; idempotent.
-    """
+    """Set the purge dates of ended notifications and their attempts; return how many changed."""
     wanted: dict[str, Any] = {"_id": {"$in": list(ids)}, "due_at": None}
     pipeline = [{"$set": {"purge_at": purged_at(metadata)}}]
     changed = notifications().update_many(wanted, pipeline, hint="_id_").modified_count
