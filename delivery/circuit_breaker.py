@@ -55,6 +55,8 @@ _RULES = json.dumps(
         "listing_window": LISTING_WINDOW // _MILLISECOND,
     }
 )
+PAUSE_CHECK_INTERVAL = timedelta(seconds=30)
+"""Deliveries for a paused provider are deferred by this much."""
 
 
 class State(StrEnum):
@@ -229,10 +231,6 @@ def _change(account: str, now: datetime, reason: str, command: Sequence[str | in
     elif until > 0:
         at = valkey.from_milliseconds(until).isoformat()
         log.warning("circuit_opened", account=account, until=at, reason=reason)
-
-
-PAUSE_CHECK_INTERVAL = timedelta(seconds=30)
-"""Deliveries for a paused provider are deferred by this much."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

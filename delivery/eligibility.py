@@ -42,7 +42,7 @@ def check_eligibility(
 
 
 def _check_obsolete(claimed: ClaimedDelivery, now: datetime) -> Deferred | None:
-    """Return the end of a delivery that is expired, not needed, or a poison message."""
+    """Return why a delivery ends: expired, not needed, or a poison message."""
     if claimed.expires_at is not None and now >= claimed.expires_at:
         return Deferred(claimed, S.EXPIRED, FailureCode.EXPIRED, "Expired before sending.")
     if (
@@ -60,7 +60,7 @@ def _check_obsolete(claimed: ClaimedDelivery, now: datetime) -> Deferred | None:
 def _check_reachable(
     claimed: ClaimedDelivery, *, suppression: str | None, has_provider: bool
 ) -> Deferred | None:
-    """Return the end of a delivery without a provider or an address, or with a suppressed one."""
+    """Return why a delivery ends: no provider, no address, or a suppressed one."""
     if not has_provider:
         reason = _NO_SANDBOX if claimed.is_test else "No provider is configured for {}."
         reason = reason.format(claimed.channel)

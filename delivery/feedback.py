@@ -33,6 +33,28 @@ log = structlog.get_logger(__name__)
 SENDER_ID_MISMATCH = "SENDER_ID_MISMATCH"
 MIN_MISMATCHES = 5
 """Devices in a batch that must all mismatch before the service's own credentials are blamed."""
+HEALTH_FAILURES = frozenset(
+    {
+        FailureCode.PROVIDER_ERROR,
+        FailureCode.CONNECTION_FAILED,
+        FailureCode.CONNECTION_LOST,
+        FailureCode.TIMEOUT,
+    }
+)
+"""Errors that count against a provider's circuit; rate limiting does not."""
+NEUTRAL_CODES = frozenset(
+    {
+        FailureCode.CHANNEL_UNAVAILABLE,
+        FailureCode.INTERNAL_ERROR,
+        FailureCode.ATTACHMENT_UNAVAILABLE,
+    }
+)
+"""Errors that say nothing about the provider: a reported outage trips its circuit separately."""
+RECENT_SUCCESS = timedelta(minutes=1)
+"""After a success, a provider gets full rounds for this long."""
+_accepted_at: dict[str, datetime] = {}
+"""Time of the last success of each account in this process."""
+S = DeliveryStatus
 
 
 def apply_reputation(
@@ -131,29 +153,6 @@ def _apply_invalid_device(
         status.deactivate(device_ids=ids, reason=reason, evidence=evidence, now=now)
 
 
-HEALTH_FAILURES = frozenset(
-    {
-        FailureCode.PROVIDER_ERROR,
-        FailureCode.CONNECTION_FAILED,
-        FailureCode.CONNECTION_LOST,
-        FailureCode.TIMEOUT,
-    }
-)
-"""Errors that count against a provider's circuit; rate limiting does not."""
-NEUTRAL_CODES = frozenset(
-    {
-        FailureCode.CHANNEL_UNAVAILABLE,
-        FailureCode.INTERNAL_ERROR,
-        FailureCode.ATTACHMENT_UNAVAILABLE,
-    }
-)
-"""Errors that say nothing about the provider: a reported outage trips its circuit separately."""
-RECENT_SUCCESS = timedelta(minutes=1)
-"""After a success, a provider gets full rounds for this long."""
-_accepted_at: dict[str, datetime] = {}
-"""Time of the last success of each account in this process."""
-
-
 def report_provider_health(
     provider: Provider,
     results: Sequence[TargetResult],
@@ -203,9 +202,6 @@ def _record_outcomes(
         now=now,
         reason=failures[0].reason if failures else "",
     )
-
-
-S = DeliveryStatus
 
 
 def record_attempts(

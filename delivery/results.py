@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from domain import retry
-from domain.errors import FailureCode, ProviderError, ProviderResponse, TransientError
+from domain.errors import FailureCode, ProviderError, TransientError
 from domain.states import AttemptStatus, DeliveryStatus
 from notifications.store import (
     NOT_ATTEMPTED,
@@ -29,6 +29,7 @@ NO_TIME = "The lease ended before all devices were sent to; the rest follow."
 PLATFORM_BLOCKED = "Circuit open for a device's platform."
 IN_QUIET_HOURS = "Quiet hours of the remaining devices."
 AMBIGUOUS = "Outcome unknown for one device; the others can't receive it."
+_random = random.SystemRandom()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,19 +279,11 @@ def _target_attempt(
 
 def _provider_answer(provider: str, outcome: SendResult | ProviderError) -> ProviderAnswer:
     message_id = outcome.provider_id if isinstance(outcome, SendResult) else None
-    return ProviderAnswer(
-        provider=provider, message_id=message_id, response=_response(outcome.response)
-    )
-
-
-def _response(answer: ProviderResponse | None) -> dict[str, object] | None:
-    if answer is None:
-        return None
-    fields = {"status": answer.status, "code": answer.code, "body": answer.excerpt or None}
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-_random = random.SystemRandom()
+    response = None
+    if (answer := outcome.response) is not None:
+        fields = {"status": answer.status, "code": answer.code, "body": answer.excerpt or None}
+        response = {name: value for name, value in fields.items() if value is not None}
+    return ProviderAnswer(provider=provider, message_id=message_id, response=response)
 
 
 def random_jitter() -> float:

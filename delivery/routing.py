@@ -21,6 +21,10 @@ from . import circuit_breaker, rate_limiter
 from .circuit_breaker import Blocked, Permission, Probe, circuit_name
 from .targets import SendTarget
 
+S = DeliveryStatus
+Platforms = Collection[str]
+"""Of a push: android, ios, web; of a channel without devices: the empty string."""
+
 
 class CircuitGate:
     """Circuits of one provider for a batch; the first delivery that matches a probe becomes it."""
@@ -76,11 +80,6 @@ class CircuitGate:
         for name, permission in (own | platforms).items():
             if isinstance(permission, Probe):
                 circuit_breaker.return_probe(name, probe=permission, now=self._now)
-
-
-S = DeliveryStatus
-Platforms = Collection[str]
-"""Of a push: android, ios, web; of a channel without devices: the empty string."""
 
 
 @dataclass(frozen=True, kw_only=True)

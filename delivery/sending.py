@@ -47,6 +47,7 @@ LEASE_MARGIN = timedelta(seconds=2)
 """A send starts only if its lease outlives the longest request by this much."""
 LOGGED_ERRORS, LOGGED_FRAMES = 5, 20
 """Limits of a logged stack: errors in the chain, and frames of each."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +105,7 @@ def split_rounds(
     """
     rounds: list[list[PreparedDelivery]] = []
     capacity = 0
-    for group in _group_by_mail(provider, deliveries, lambda one: one.message):
+    for group in _group_by_batch_key(provider, deliveries, lambda one: one.message):
         requests = max(len(delivery.targets) for delivery in group)
         if not rounds or requests > capacity:
             capacity = settings.WORKER_THREADS
@@ -116,10 +117,7 @@ def split_rounds(
     return rounds
 
 
-T = TypeVar("T")
-
-
-def _group_by_mail(
+def _group_by_batch_key(
     provider: Provider, items: Sequence[T], message_of: Callable[[T], Message]
 ) -> list[list[T]]:
     """Return items grouped by send batch; one per group for providers that don't batch."""
@@ -144,7 +142,7 @@ def send_batch(
         for delivery in deliveries
         for target in delivery.targets
     ]
-    groups = _group_by_mail(provider, targeted_requests, lambda one: one.request.message)
+    groups = _group_by_batch_key(provider, targeted_requests, lambda one: one.request.message)
     by_reference: dict[str, list[TargetResult]] = {}
     for group, group_results in zip(groups, _send_groups(provider, groups, clock), strict=True):
         for targeted, result in zip(group, group_results, strict=True):

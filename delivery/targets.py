@@ -16,6 +16,8 @@ from recipients import service_windows
 from . import eligibility
 
 S = DeliveryStatus
+AWAITING_DEVICE = "Outcome unknown for one device; awaiting its receipt."
+UNREPORTED = "Outcome unknown for one device; no other device is reachable."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +32,6 @@ class SendTarget:
     """WhatsApp: the service window is open, so free text is allowed."""
 
 
-AWAITING_DEVICE = "Outcome unknown for one device; awaiting its receipt."
-UNREPORTED = "Outcome unknown for one device; no other device is reachable."
 TargetsByReference = Mapping[str, tuple[SendTarget, ...]]
 """At least one target for each claim, by its reference."""
 

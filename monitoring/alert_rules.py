@@ -17,6 +17,24 @@ from notifications.store import Document
 from notifyproject.db.collections import collection
 from providers.registry import providers_for
 
+SHIPPED_RULES = (
+    ("failures", "Many final failures", AlertKind.FAILURES, 10),
+    ("breaker-open", "A provider's circuit is open", AlertKind.BREAKER_OPEN, 0),
+    ("work-overdue", "Overdue deliveries", AlertKind.WORK_OVERDUE, 5),
+    ("sweep-overdue", "Sweep overdue", AlertKind.SWEEP_OVERDUE, 3),
+    ("provider-paused", "A provider stays paused", AlertKind.PROVIDER_PAUSED, 60),
+    ("callback-disabled", "Callback disabled", AlertKind.CALLBACK_DISABLED, 0),
+)
+"""Slug, name, kind, and threshold: failures in the window or, for other kinds, minutes."""
+DEFAULT_WINDOW_MINUTES = 60
+ALERT_TYPE = "system_alert"
+"""Type of the notifications to operators. Its own failures raise no alert, to prevent a loop."""
+COUNT_CAP = 1_000
+"""Notifications that failures are counted from; thresholds are lower."""
+MAX_CALLBACKS = 20
+SANDBOX_PREFIX = "sandbox-"
+"""Prefix of the providers of test notifications, which raise no alert."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
@@ -29,18 +47,6 @@ class Rule:
     window_minutes: int
     channel: str | None = None
     type: str | None = None
-
-
-SHIPPED_RULES = (
-    ("failures", "Many final failures", AlertKind.FAILURES, 10),
-    ("breaker-open", "A provider's circuit is open", AlertKind.BREAKER_OPEN, 0),
-    ("work-overdue", "Overdue deliveries", AlertKind.WORK_OVERDUE, 5),
-    ("sweep-overdue", "Sweep overdue", AlertKind.SWEEP_OVERDUE, 3),
-    ("provider-paused", "A provider stays paused", AlertKind.PROVIDER_PAUSED, 60),
-    ("callback-disabled", "Callback disabled", AlertKind.CALLBACK_DISABLED, 0),
-)
-"""Slug, name, kind, and threshold: failures in the window or, for other kinds, minutes."""
-DEFAULT_WINDOW_MINUTES = 60
 
 
 def add_missing_rules() -> None:
@@ -76,15 +82,6 @@ def _rule(document: Document) -> Rule:
         channel=document.get("channel"),
         type=document.get("type"),
     )
-
-
-ALERT_TYPE = "system_alert"
-"""Type of the notifications to operators. Its own failures raise no alert, to prevent a loop."""
-COUNT_CAP = 1_000
-"""Notifications that failures are counted from; thresholds are lower."""
-MAX_CALLBACKS = 20
-SANDBOX_PREFIX = "sandbox-"
-"""Prefix of the providers of test notifications, which raise no alert."""
 
 
 def detect(rule: Rule, *, now: datetime) -> list[Finding]:

@@ -35,6 +35,11 @@ STALL_KINDS = frozenset({AlertKind.SWEEP_OVERDUE, AlertKind.WORK_OVERDUE})
 """Alerts that beat and workers can't raise, because they are what has stopped."""
 NOTIFY_WITHIN = timedelta(days=1)
 """Operators aren't notified of older incidents."""
+MAX_OPERATORS = 50
+NOTIFIED_ROLES = ("operator", "admin")
+"""Roles whose members are notified if ALERT_RECIPIENTS is empty."""
+STAFF_PREFIX = "staff:"
+"""Prefix of the user IDs of staff: ``staff:maria``."""
 
 
 def evaluate(*, now: datetime) -> int:
@@ -68,13 +73,6 @@ def _evaluate(rules: list[alert_rules.Rule], now: datetime, *, resolve: bool = T
     for incident in incidents.unnotified(since=now - NOTIFY_WITHIN):
         notify_operators(incident, now=now)
     return len(active_keys)
-
-
-MAX_OPERATORS = 50
-NOTIFIED_ROLES = ("operator", "admin")
-"""Roles whose members are notified if ALERT_RECIPIENTS is empty."""
-STAFF_PREFIX = "staff:"
-"""Prefix of the user IDs of staff: ``staff:maria``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

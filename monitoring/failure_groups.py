@@ -12,6 +12,8 @@ CAP = 10_000
 """Failed notifications that the groups are made from, the newest."""
 TREND_BUCKETS = 24
 """Number of intervals in a trend."""
+FAILURE_CAP = 5_000
+"""Failed notifications that counts are made from, the newest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,10 +126,6 @@ def _group(cause: FailureCause, rows: Sequence[Mapping[str, Any]]) -> FailureGro
         trend=tuple(trend),
         previous_count=sum(row["count"] for row in rows) - sum(trend),
     )
-
-
-FAILURE_CAP = 5_000
-"""Failed notifications that counts are made from, the newest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

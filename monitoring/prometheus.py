@@ -32,37 +32,27 @@ MAX_TYPES = 200
 OTHER_TYPES = "other"
 
 
+_latest: dict[str, tuple[bytes, float]] = {}
+_lock = Lock()
+_CIRCUIT_VALUES = {State.OPEN: 1.0, State.HALF_OPEN: 0.5, State.CLOSED: 0.0}
+
+
 def render_metrics(*, now: datetime) -> bytes:
     """Return the metrics in Prometheus format, at most ten seconds old."""
-    return _cache.get(now)
-
-
-class _Cache:
-    """The last exposition; one thread renders it while the others wait."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._text: bytes = b""
-        self._made_at = float("-inf")
-
-    def get(self, now: datetime) -> bytes:
-        with self._lock:
-            if time.monotonic() - self._made_at > FRESH_SECONDS:
-                registry = CollectorRegistry(auto_describe=False)
-                registry.register(_ServiceCollector(now))
-                self._text, self._made_at = generate_latest(registry), time.monotonic()
-            return self._text
-
-    def clear(self) -> None:
-        self._made_at = float("-inf")
-
-
-_cache = _Cache()
+    # One thread renders while the others wait.
+    with _lock:
+        text, rendered_at = _latest.get("all", (b"", float("-inf")))
+        if time.monotonic() - rendered_at > FRESH_SECONDS:
+            registry = CollectorRegistry(auto_describe=False)
+            registry.register(_ServiceCollector(now))
+            text = generate_latest(registry)
+            _latest["all"] = text, time.monotonic()
+        return text
 
 
 def clear() -> None:
-    """Clear the cache."""
-    _cache.clear()
+    """Clear the cached metrics."""
+    _latest.clear()
 
 
 class _ServiceCollector(Collector):
@@ -191,6 +181,3 @@ def _incidents() -> Metric:
 
 def _gauge(name: str, documentation: str, *labels: str) -> GaugeMetricFamily:
     return GaugeMetricFamily(f"{PREFIX}_{name}", documentation, labels=labels)
-
-
-_CIRCUIT_VALUES = {State.OPEN: 1.0, State.HALF_OPEN: 0.5, State.CLOSED: 0.0}

@@ -26,6 +26,19 @@ INDEX = "ntf_updated"
 EVENTS = ("sent", "delivered", "read", "failed")
 """Events ``delivery.<name>``, at the delivery's ``<name>_at``."""
 Stages = list[dict[str, Any]]
+log = structlog.get_logger(__name__)
+OVERLAP = timedelta(seconds=45)
+"""Changes are read again this far back: clocks differ by a second at most, and a write without a
+primary is retried for half a minute."""
+FIRST_LOOKBACK = timedelta(days=1)
+"""Lookback of the first roll-up."""
+CHANGES_PER_READ = timedelta(minutes=10)
+"""Period of changes per read."""
+MINUTES_PER_READ = 10
+"""Consecutive minutes that one read counts."""
+BUDGET_SECONDS = 40.0
+"""Time budget; the rest is left to the next roll-up, a minute later."""
+MINUTE = metrics.INTERVAL_LENGTH[Interval.MINUTE]
 
 
 def changed_minutes(since: datetime, until: datetime) -> set[datetime]:
@@ -131,21 +144,6 @@ def _event_document(retention: timedelta) -> dict[str, Any]:
         "created_at": "$event.at",
         "purge_at": {"$add": ["$event.at", milliseconds]},
     }
-
-
-log = structlog.get_logger(__name__)
-OVERLAP = timedelta(seconds=45)
-"""Changes are read again this far back: clocks differ by a second at most, and a write without a
-primary is retried for half a minute."""
-FIRST_LOOKBACK = timedelta(days=1)
-"""Lookback of the first roll-up."""
-CHANGES_PER_READ = timedelta(minutes=10)
-"""Period of changes per read."""
-MINUTES_PER_READ = 10
-"""Consecutive minutes that one read counts."""
-BUDGET_SECONDS = 40.0
-"""Time budget; the rest is left to the next roll-up, a minute later."""
-MINUTE = metrics.INTERVAL_LENGTH[Interval.MINUTE]
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,10 @@ PRECEDENCE = (A.UNKNOWN, A.SENT, A.FAILED, A.STARTED, A.EXPIRED)
 BATCH = 1_000
 Row = Mapping[str, Any]
 Key = tuple[datetime, Metric, tuple[tuple[str, str], ...]]
+_GROUP_FIELDS = (
+    *("minute", "channel", "type", "provider", "outcome"),
+    *("is_last", "status", "code", "bucket"),
+)
 
 
 @dataclass(slots=True)
@@ -156,12 +160,6 @@ def _attempted(since: datetime, until: datetime) -> Iterable[Row]:
     for key, count in counts.items():
         own = dict(zip(_GROUP_FIELDS, key, strict=True))
         yield {"_id": own, "count": count, "seconds": seconds[key]}
-
-
-_GROUP_FIELDS = (
-    *("minute", "channel", "type", "provider", "outcome"),
-    *("is_last", "status", "code", "bucket"),
-)
 
 
 def _attempts(since: datetime, until: datetime) -> Iterable[Row]:

@@ -22,6 +22,29 @@ log = structlog.get_logger(__name__)
 PUBLISH = "notifications.tell"
 PUBLISH_DELAY = timedelta(seconds=0.5)
 """Delay of the publisher's wake-up, so that one covers all changes meanwhile."""
+BATCH = 200
+"""Notifications per read."""
+MAX_BATCHES = 50
+"""Batches per run, so that other tasks get their turn."""
+BACKFILL_WINDOW = timedelta(seconds=30)
+"""Time after which every process knows a new subscription and has stored earlier requests."""
+S, E = DeliveryStatus, EventType
+EVENT_TYPES: Mapping[DeliveryStatus, EventType] = {
+    S.SENT: E.DELIVERY_SENT,
+    S.DELIVERED: E.DELIVERY_DELIVERED,
+    S.READ: E.DELIVERY_READ,
+    S.FAILED: E.DELIVERY_FAILED,
+    S.UNKNOWN: E.DELIVERY_UNKNOWN,
+    S.SUPPRESSED: E.DELIVERY_SUPPRESSED,
+    S.EXPIRED: E.DELIVERY_EXPIRED,
+    S.CANCELLED: E.DELIVERY_CANCELLED,
+}
+"""Statuses that produce an event."""
+IMPLIED_STATUSES: Mapping[DeliveryStatus, tuple[DeliveryStatus, ...]] = {
+    S.DELIVERED: (S.SENT, S.DELIVERED),
+    S.READ: (S.SENT, S.DELIVERED, S.READ),
+}
+"""Statuses reported for a status, including those that it may have skipped."""
 
 
 class _LastWakeup:
@@ -60,31 +83,6 @@ def _has_subscribers() -> bool:
         # The change is marked in the database: the sweep finds it.
         log.warning("callbacks_unknown", reason=type(error).__name__)
         return False
-
-
-BATCH = 200
-"""Notifications per read."""
-MAX_BATCHES = 50
-"""Batches per run, so that other tasks get their turn."""
-BACKFILL_WINDOW = timedelta(seconds=30)
-"""Time after which every process knows a new subscription and has stored earlier requests."""
-S, E = DeliveryStatus, EventType
-EVENT_TYPES: Mapping[DeliveryStatus, EventType] = {
-    S.SENT: E.DELIVERY_SENT,
-    S.DELIVERED: E.DELIVERY_DELIVERED,
-    S.READ: E.DELIVERY_READ,
-    S.FAILED: E.DELIVERY_FAILED,
-    S.UNKNOWN: E.DELIVERY_UNKNOWN,
-    S.SUPPRESSED: E.DELIVERY_SUPPRESSED,
-    S.EXPIRED: E.DELIVERY_EXPIRED,
-    S.CANCELLED: E.DELIVERY_CANCELLED,
-}
-"""Statuses that produce an event."""
-IMPLIED_STATUSES: Mapping[DeliveryStatus, tuple[DeliveryStatus, ...]] = {
-    S.DELIVERED: (S.SENT, S.DELIVERED),
-    S.READ: (S.SENT, S.DELIVERED, S.READ),
-}
-"""Statuses reported for a status, including those that it may have skipped."""
 
 
 def publish_events(*, now: datetime) -> int:

@@ -20,6 +20,22 @@ _SIMPLE_EMAIL = re.compile(r"([a-z0-9_+-]+(?:\.[a-z0-9_+-]+)*)@([A-Za-z0-9.-]+)"
 _SIMPLE_LENGTH = 200
 _LOCAL_PART_LENGTH = 64
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+FORBIDDEN_SCHEMES = frozenset({"javascript", "data", "vbscript", "file", "ftp", "about", "blob"})
+"""Schemes that run code or access local data."""
+PRIVATE_SUFFIXES = (".internal", ".local", ".localhost", ".lan", ".home.arpa")
+MAX_PORT = 65_535
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,30}", re.ASCII)
+_NUMBER = re.compile(r"0x[0-9a-f]*|\d+", re.ASCII)
+MAX_PROBLEMS = 100
+"""Maximum number of problems that are reported for one request."""
+MAX_KEY_LENGTH = 128
+FREE_FORM = frozenset({"attributes", "data", "payload", "example_data"})
+"""Fields whose keys the client chooses: they become field names in MongoDB."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_MAX_INT, _MIN_INT = 2**63 - 1, -(2**63)
+ALIASES = {"in-app": Channel.IN_APP}
+ALL = "all"
+"""Every channel that can reach the recipient."""
 
 
 class InvalidAddressError(ValueError):
@@ -80,14 +96,6 @@ def _is_possible(number: str) -> bool:
 def has_control_characters(text: str) -> bool:
     """Return whether ``text`` contains a line break or another control character."""
     return _CONTROL.search(text) is not None
-
-
-FORBIDDEN_SCHEMES = frozenset({"javascript", "data", "vbscript", "file", "ftp", "about", "blob"})
-"""Schemes that run code or access local data."""
-PRIVATE_SUFFIXES = (".internal", ".local", ".localhost", ".lan", ".home.arpa")
-MAX_PORT = 65_535
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,30}", re.ASCII)
-_NUMBER = re.compile(r"0x[0-9a-f]*|\d+", re.ASCII)
 
 
 class InvalidLinkError(ValueError):
@@ -160,10 +168,6 @@ def _is_address(name: str) -> bool:
     return ":" in name or _NUMBER.fullmatch(name.rpartition(".")[2]) is not None
 
 
-MAX_PROBLEMS = 100
-"""Maximum number of problems that are reported for one request."""
-
-
 @dataclass(frozen=True, slots=True)
 class FieldProblem:
     """A problem of one field."""
@@ -197,13 +201,6 @@ class ProblemCollector:
         """Raise InvalidRequestError if there are problems."""
         if self.problems:
             raise InvalidRequestError(self.problems)
-
-
-MAX_KEY_LENGTH = 128
-FREE_FORM = frozenset({"attributes", "data", "payload", "example_data"})
-"""Fields whose keys the client chooses: they become field names in MongoDB."""
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_MAX_INT, _MIN_INT = 2**63 - 1, -(2**63)
 
 
 def check_storable(value: Any, pointer: str, problems: ProblemCollector, *, in_data: bool) -> int:
@@ -250,11 +247,6 @@ def _check_key(key: str, pointer: str, problems: ProblemCollector, *, in_data: b
         problems.add(pointer, "key_too_long", f"A key has over {MAX_KEY_LENGTH} characters.")
     if in_data and (key.startswith("$") or "." in key or key == "__proto__" or not key):
         problems.add(pointer, "forbidden_key", "A key is empty, begins with $, or holds a dot.")
-
-
-ALIASES = {"in-app": Channel.IN_APP}
-ALL = "all"
-"""Every channel that can reach the recipient."""
 
 
 def parse_channels(

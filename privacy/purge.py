@@ -17,6 +17,9 @@ log = structlog.get_logger(__name__)
 BATCH = 1_000
 MIN_DAYS, MAX_DAYS = 1, 3_650
 """An idempotency key lives for a day, so its notification must as well."""
+BACKFILL_BATCH = 500
+INDEX = "ntf_category_created"
+OLDEST_FIRST = [("created_at", 1), ("_id", 1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,12 +101,7 @@ def _oldest(
         ]
     found = collection("notifications").find(match, {"created_at": 1})
     index = "ntf_created" if client_id is None else "ntf_client_created"
-    return list(found.sort([("created_at", 1), ("_id", 1)]).hint(index).limit(limit))
-
-
-BACKFILL_BATCH = 500
-INDEX = "ntf_category_created"
-OLDEST_FIRST = [("created_at", 1), ("_id", 1)]
+    return list(found.sort(OLDEST_FIRST).hint(index).limit(limit))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,9 @@ FRESH_SECONDS = 5.0
 RETRY_AFTER = timedelta(seconds=30)
 """Wait for rejected clients: a backlog at its limit takes minutes to shrink."""
 INDEX = "ntf_due"
+_latest: dict[str, tuple[bool, float]] = {}
+"""The last result and its time, on the steady clock."""
+_lock = Lock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,29 +43,19 @@ class Backlog:
         return oldest is not None and now - oldest > settings.BULK_OLDEST_DUE
 
 
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    is_overloaded: bool
-    at: float
-
-
-_latest: dict[str, _Measured] = {}
-_lock = Lock()
-
-
 def is_overloaded(*, now: datetime) -> bool:
     """Return whether bulk requests must wait; measured a few seconds ago at most."""
-    latest = _latest.get("all")
-    is_fresh = latest is not None and time.monotonic() - latest.at <= FRESH_SECONDS
+    was_overloaded, measured_at = _latest.get("all", (False, float("-inf")))
+    is_fresh = time.monotonic() - measured_at <= FRESH_SECONDS
     # One thread measures; the others use the previous result meanwhile.
-    if is_fresh or not _lock.acquire(blocking=latest is None):
-        return latest is not None and latest.is_overloaded
+    if is_fresh or not _lock.acquire(blocking="all" not in _latest):
+        return was_overloaded
     try:
         found = measure_backlog(now=now, cap=settings.BULK_PENDING_LIMIT + 1)
         overloaded = found.is_overloaded(now=now)
-        if overloaded and not (latest and latest.is_overloaded):
+        if overloaded and not was_overloaded:
             log.warning("backlog_limit_exceeded", due=found.due, oldest_due_at=found.oldest_due_at)
-        _latest["all"] = _Measured(overloaded, time.monotonic())
+        _latest["all"] = overloaded, time.monotonic()
     finally:
         _lock.release()
     return overloaded

@@ -19,6 +19,12 @@ BROADCAST = "notifications.broadcast"
 BULK_OPERATION = "notifications.operate"
 MAX_DELAY_SECONDS = broker.MAX_COUNTDOWN
 """Maximum delay of a message, in seconds; later work is left to the sweeper."""
+ISOLATED_PER_WAKEUP = 4
+"""Poison candidates in one wake-up, sent one by one: a minute at 15 s each. The broker redelivers
+a message after two minutes."""
+WAKEUP_SIZE = 100
+"""Deliveries in one wake-up, and in one claim."""
+HORIZON = timedelta(seconds=MAX_DELAY_SECONDS)
 
 
 def send_wakeup(
@@ -69,14 +75,6 @@ def publish_operation(operation_id: ObjectId, *, at: datetime | None, now: datet
 def depth(queue: str) -> int | None:
     """Return the number of messages in a queue; None if the broker is unavailable."""
     return broker.queue_depth(queue)
-
-
-ISOLATED_PER_WAKEUP = 4
-"""Poison candidates in one wake-up, sent one by one: a minute at 15 s each. The broker redelivers
-a message after two minutes."""
-WAKEUP_SIZE = 100
-"""Deliveries in one wake-up, and in one claim."""
-HORIZON = timedelta(seconds=MAX_DELAY_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)

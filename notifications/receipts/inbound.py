@@ -15,6 +15,8 @@ from recipients.models import SuppressionReason
 from recipients.suppressions import lift, suppress
 
 log = structlog.get_logger(__name__)
+EVENT_RETENTION = timedelta(days=30)
+"""Time for which applied opt-outs are remembered: providers repeat events for days."""
 
 
 def apply_inbound(raw: bytes, *, provider: str, now: datetime) -> None:
@@ -23,10 +25,6 @@ def apply_inbound(raw: bytes, *, provider: str, now: datetime) -> None:
     messages, preferences = number.parse_inbound(raw), number.parse_opt_outs(raw)
     service_windows.record_inbound([(one.phone, one.at) for one in messages], now=now)
     apply_opt_outs(preferences, provider=provider, now=now)
-
-
-EVENT_RETENTION = timedelta(days=30)
-"""Time for which applied opt-outs are remembered: providers repeat events for days."""
 
 
 def apply_opt_outs(

@@ -17,6 +17,13 @@ from .inbound import apply_inbound
 from .processor import Applied, apply_receipts
 
 LOG_RETENTION = timedelta(days=30)
+PARSERS: Mapping[str, Callable[[bytes], Sequence[Receipt]]] = {
+    "sendgrid": webhooks.parse_receipts,
+    "sandbox-sendgrid": webhooks.parse_receipts,
+    "whatsapp": whatsapp_webhooks.parse_receipts,
+    "sandbox-whatsapp": whatsapp_webhooks.parse_receipts,
+}
+"""Parser of stored bodies, by provider."""
 
 
 def process_webhook(
@@ -47,15 +54,6 @@ def process_webhook(
         },
     )
     return applied
-
-
-PARSERS: Mapping[str, Callable[[bytes], Sequence[Receipt]]] = {
-    "sendgrid": webhooks.parse_receipts,
-    "sandbox-sendgrid": webhooks.parse_receipts,
-    "whatsapp": whatsapp_webhooks.parse_receipts,
-    "sandbox-whatsapp": whatsapp_webhooks.parse_receipts,
-}
-"""Parser of stored bodies, by provider."""
 
 
 class UnreadableWebhookError(ValueError):

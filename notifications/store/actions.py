@@ -18,6 +18,9 @@ from .receipts import sent_changes
 S = DeliveryStatus
 MIN_RETENTION_AFTER_REOPEN = timedelta(days=14)
 """Minimum retention of a reopened notification: longer than its retries can take."""
+UNSENT_STATUSES = [S.PENDING.value, S.SUPPRESSED.value, S.CANCELLED.value]
+"""Statuses of a delivery of which nothing was sent."""
+_WITHOUT_LOCAL_TIME: dict[str, Expression] = {"scheduled_local": "$$REMOVE"}
 
 
 def cancel(
@@ -204,11 +207,6 @@ def _change(
         pipeline,
         return_document=ReturnDocument.AFTER,
     )
-
-
-UNSENT_STATUSES = [S.PENDING.value, S.SUPPRESSED.value, S.CANCELLED.value]
-"""Statuses of a delivery of which nothing was sent."""
-_WITHOUT_LOCAL_TIME: dict[str, Expression] = {"scheduled_local": "$$REMOVE"}
 
 
 def reschedule(

@@ -14,6 +14,11 @@ from pymongo import UpdateOne
 from .collections import notifications
 from .documents import Document
 
+_FIELDS = (
+    *("client_id", "external_id", "entity_id", "type", "is_test", "status"),
+    *("delivery", "created_at", "updated_at", "callback_revision"),
+)
+
 
 def pending_callbacks(*, limit: int) -> list[Document]:
     """Return marked notifications, the oldest mark first."""
@@ -50,9 +55,3 @@ def backfill_marks(*, client_id: ObjectId, since: datetime, until: datetime, now
         {"$set": {"callback_revision": 1, "callback_due_at": now}},
     )
     return result.modified_count
-
-
-_FIELDS = (
-    *("client_id", "external_id", "entity_id", "type", "is_test", "status"),
-    *("delivery", "created_at", "updated_at", "callback_revision"),
-)

@@ -23,6 +23,20 @@ TEMPLATE_FIELDS = ("template_id", "template_version")
 """Content fields that stay after an erasure: they contain no personal data."""
 ERASED_RECIPIENT: dict[str, Any] = {"device_ids": []}
 ERASABLE_FIELDS = ("created_at", "client_id", "recipient.email", "recipient.phone")
+INBOX_CONTENT_FIELDS = (
+    *TEMPLATE_FIELDS,
+    "subject",
+    "body",
+    "is_masked",
+    "image_url",
+    "deep_link",
+    "payload",
+)
+"""Content fields that stay while the inbox still shows the notification."""
+ANONYMOUS_FIELDS = ("locale", "timezone")
+"""Recipient fields that stay, beside the devices: they explain the language and the time."""
+SAFE_RESPONSE_FIELDS = ("status", "code")
+"""Fields of a provider response that stay: they contain no text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +51,7 @@ class Erasable:
 
 
 def erasable(*, user_id: str, limit: int, after: Erasable | None = None) -> list[Erasable]:
-    """Return unerased notifications of a user after ``after``, newest first. Raises PyMongoError."""
+    """Return a user's unerased notifications, newest first, after ``after``."""
     wanted: dict[str, Any] = {"user_id": user_id, "erased_at": None}
     if after is not None:
         wanted["created_at"] = {"$lte": after.created_at}
@@ -124,22 +138,6 @@ def _erasable(document: Any) -> Erasable:
         email=recipient.get("email"),
         phone=recipient.get("phone"),
     )
-
-
-INBOX_CONTENT_FIELDS = (
-    *TEMPLATE_FIELDS,
-    "subject",
-    "body",
-    "is_masked",
-    "image_url",
-    "deep_link",
-    "payload",
-)
-"""Content fields that stay while the inbox still shows the notification."""
-ANONYMOUS_FIELDS = ("locale", "timezone")
-"""Recipient fields that stay, beside the devices: they explain the language and the time."""
-SAFE_RESPONSE_FIELDS = ("status", "code")
-"""Fields of a provider response that stay: they contain no text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
