@@ -48,7 +48,7 @@ def is_overloaded(*, now: datetime) -> bool:
     was_overloaded, measured_at = _latest.get("all", (False, float("-inf")))
     is_fresh = time.monotonic() - measured_at <= FRESH_SECONDS
     # One thread measures; the others use the previous result meanwhile.
-    if is_fresh or not _lock.acquire(blocking="all" not in _latest):
+    if is_fresh or not _lock.acquire(blocking=measured_at == float("-inf")):
         return was_overloaded
     try:
         found = measure_backlog(now=now, cap=settings.BULK_PENDING_LIMIT + 1)
