@@ -16,7 +16,7 @@ import structlog
 
 from . import inliner, markup
 from .engine import MAX_OUTPUT, TemplateError, line_at
-from .source import find_fault
+from .limits import find_fault
 
 _LIQUID = re.compile(r"\{%-?\s*comment\b.*?\bendcomment\s*-?%\}|\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 _STYLE = re.compile(r"<style>(.*?)</style>", re.DOTALL)

@@ -13,8 +13,7 @@ from ..catalog.types import MASK
 from ..models.notification import SUBJECT_LENGTH
 from . import inlining, templates
 from .engine import HTML_ENVIRONMENT, TEXT_ENVIRONMENT, Template, TemplateError, line_at, line_of
-from .limits import MAX_WORK, Budget
-from .source import MAX_MARKUP, count_markup, find_fault
+from .limits import MAX_MARKUP, MAX_WORK, Budget, count_markup, find_fault
 from .templates import DEFAULT_LANGUAGE, STORED_LANGUAGE, Part, Parts
 from .text import clean_line
 

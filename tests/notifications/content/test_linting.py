@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from notifications.content.limits import MAX_SOURCE
 from notifications.content.linting import MAX_LANGUAGES, TemplateFault, lint_template
-from notifications.content.source import MAX_SOURCE
 from notifications.content.templates import Part
 
 EXAMPLE = {"order": "12345", "items": [{"name": "Tea"}], "shop": {"city": "Porto"}, "code": "1"}
