@@ -269,7 +269,7 @@ def parse_channels(
     """
     channels: list[Channel] = []
     for index, name in enumerate(names):
-        channel = _channel(name)
+        channel = parse_channel(name)
         if channel is None:
             expected = f"Expected one of {', '.join(Channel)}, or all alone."
             problems.add(f"{pointer}/{index}", "unknown_channel", expected)
@@ -282,7 +282,8 @@ def parse_channels(
     return channels
 
 
-def _channel(name: str) -> Channel | None:
+def parse_channel(name: str) -> Channel | None:
+    """Return the channel of this name or alias; None if there is none."""
     try:
         return ALIASES.get(name) or Channel(name)
     except ValueError:

@@ -1,6 +1,5 @@
 """Beginning a broadcast: what is wrong for everybody is told at once, and nothing is stored."""
 
-import hashlib
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -14,8 +13,8 @@ from notifyproject.db.collections import collection
 from recipients.topics import TOPIC
 
 from ..catalog import types
-from ..intake.idempotency import KEY_LIFETIME, record_id
-from ..intake.requests import Caller, KeyReusedError, NotificationRequest
+from ..intake import idempotency
+from ..intake.requests import Caller, NotificationRequest
 from ..store import NewNotification
 from ..validation import InvalidRequestError, ProblemCollector
 from . import control, fan_out, repository
@@ -40,12 +39,19 @@ def create(request: BroadcastRequest, *, caller: Caller, now: datetime) -> Creat
     """
     if caller.idempotency_key is None:
         return _store(_validate(request, caller, now), now)
-    fingerprint = _fingerprint(request)
-    previous = _find_previous(caller, fingerprint)
-    if previous is not None:
-        return previous
+    fingerprint = idempotency.fingerprint_of(request, kind=b"broadcast")
+    existing = idempotency.find(caller=caller, fingerprint=fingerprint)
+    document = repository.get(existing["broadcast_id"]) if existing is not None else None
+    if document is not None:
+        return CreatedBroadcast(document=document, is_replayed=True)
     new = _validate(request, caller, now)
-    return _store(replace(new, id=_reserve(new.id, fingerprint, caller, now)), now)
+    existing = idempotency.reserve(
+        {"broadcast_id": new.id, "notification_ids": []},
+        caller=caller,
+        fingerprint=fingerprint,
+        now=now,
+    )
+    return _store(new if existing is None else replace(new, id=existing["broadcast_id"]), now)
 
 
 def _store(new: NewBroadcast, now: datetime) -> CreatedBroadcast:
@@ -57,45 +63,6 @@ def _store(new: NewBroadcast, now: datetime) -> CreatedBroadcast:
         return CreatedBroadcast(document=repository.get(new.id) or document, is_replayed=True)
     control.enqueue(new.id, at=document["due_at"], now=now)
     return CreatedBroadcast(document=document, is_replayed=False)
-
-
-def _find_previous(caller: Caller, fingerprint: str) -> CreatedBroadcast | None:
-    """Return what the same call has begun before; raises KeyReusedError if the key was for another."""
-    existing = collection("idempotency_keys").find_one({"_id": record_id(caller)})
-    if existing is None:
-        return None
-    if existing["fingerprint"] != fingerprint:
-        raise KeyReusedError
-    document = repository.get(existing["broadcast_id"])
-    return CreatedBroadcast(document=document, is_replayed=True) if document is not None else None
-
-
-def _reserve(broadcast_id: ObjectId, fingerprint: str, caller: Caller, now: datetime) -> ObjectId:
-    """Take the idempotency key for a broadcast with this id; return the id it stands for.
-
-    The key is stored first: whoever comes again after a crash between the two writes, or comes
-    second, stores the same broadcast. Raises KeyReusedError.
-    """
-    try:
-        collection("idempotency_keys").insert_one(
-            {
-                "_id": record_id(caller),
-                "fingerprint": fingerprint,
-                "broadcast_id": broadcast_id,
-                "notification_ids": [],
-                "created_at": now,
-                "expires_at": now + KEY_LIFETIME,
-            }
-        )
-    except DuplicateKeyError:
-        existing = collection("idempotency_keys").find_one({"_id": record_id(caller)})
-        if existing is None:
-            # It ran out between the two calls.
-            return _reserve(broadcast_id, fingerprint, caller, now)
-        if existing["fingerprint"] != fingerprint:
-            raise KeyReusedError from None
-        return ObjectId(existing["broadcast_id"])
-    return broadcast_id
 
 
 def _validate(request: BroadcastRequest, caller: Caller, now: datetime) -> NewBroadcast:
@@ -173,8 +140,3 @@ def _parse_audience(request: AudienceRequest, problems: ProblemCollector) -> Aud
     if request.user_ids is not None:
         return Audience(kind=AudienceKind.USER_IDS, user_ids=sorted(set(request.user_ids)))
     return Audience(kind=AudienceKind.ALL)
-
-
-def _fingerprint(request: BroadcastRequest) -> str:
-    encoded = msgspec.json.encode(request, order="sorted")
-    return hashlib.sha256(b"broadcast" + encoded).hexdigest()

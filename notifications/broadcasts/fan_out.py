@@ -20,10 +20,9 @@ from recipients.queries import RegisteredRecipient
 
 from .. import callback_events, queries, store
 from ..content.engine import RenderCache
-from ..inbox import wakeups as inbox_wakeups
+from ..intake.acceptance import enqueue_accepted
 from ..intake.preparation import RecipientSnapshot, load_recipients, prepare
 from ..intake.requests import Caller, NotificationRequest
-from ..queueing import fair_queue
 from ..store import NewDelivery, NewNotification
 from ..validation import ALL, InvalidRequestError, ProblemCollector, parse_channels
 
@@ -77,9 +76,7 @@ def fan_out(
     results = store.accept(marked, now=now)
     crash_points.reach(Boundary.BROADCAST_STORED)
     accepted = [result.document for result in results if isinstance(result, store.Accepted)]
-    fair_queue.enqueue_wakeups(accepted, now=now)
-    inbox_wakeups.wake_accepted(accepted)
-    callback_events.enqueue_publisher(now=now)
+    enqueue_accepted(accepted, now=now)
     return FanOutResult(
         accepted=len(stored) + len(accepted), skipped=page.skipped, rejected=page.rejected
     )

@@ -11,11 +11,12 @@ from notifyproject.platform import audit
 from ..models import BulkOperation
 from ..models.bulk import REASON_LENGTH
 from ..queueing import wakeups
+from ..resend.actions import InvalidStateError, Staff
 from ..resend.risk import RiskKind
 from . import operation as bulk_operation
 from . import repository
 from .executor import ASSESSED_ACTIONS
-from .operation import BulkStateError, Operation, Selection, Staff
+from .operation import Operation, Selection
 
 ALWAYS_SKIPPED = frozenset({RiskKind.SUPPRESSED})
 """Nothing is sent to somebody who does not want it, whoever asks."""
@@ -43,12 +44,12 @@ def preview(
 ) -> Operation:
     """Have a cohort counted and judged in the background; nothing is done to it.
 
-    Raises BulkStateError if no channel is chosen, or the time to send at is missing or past.
+    Raises InvalidStateError if no channel is chosen, or the time to send at is missing or past.
     """
     if not selection.channels:
-        raise BulkStateError("Choose at least one channel.")
+        raise InvalidStateError("Choose at least one channel.")
     if action is BulkAction.RESCHEDULE and (send_at is None or send_at <= now):
-        raise BulkStateError("Give a time in the future to send them at.")
+        raise InvalidStateError("Give a time in the future to send them at.")
     operation = repository.create(
         action=action, selection=selection, send_at=send_at, by=by, now=now
     )
@@ -64,7 +65,7 @@ def discard(operation_id: ObjectId) -> None:
 def start(operation_id: ObjectId, *, options: StartOptions, by: Staff, now: datetime) -> Operation:
     """Let a previewed operation run.
 
-    Raises BulkStateError if a decision is missing, or it is not ready to run.
+    Raises InvalidStateError if a decision is missing, or it is not ready to run.
     """
     found = repository.get(operation_id)
     _check_options(options, found)
@@ -87,14 +88,14 @@ def start(operation_id: ObjectId, *, options: StartOptions, by: Staff, now: date
 
 
 def pause(operation_id: ObjectId, *, by: Staff, now: datetime) -> Operation:
-    """Stop a running operation for a while; raises BulkStateError."""
+    """Stop a running operation for a while; raises InvalidStateError."""
     operation = repository.pause(operation_id, now=now)
     _audit(operation, by, "Paused.")
     return operation
 
 
 def resume(operation_id: ObjectId, *, by: Staff, now: datetime) -> Operation:
-    """Go on with a paused operation; raises BulkStateError."""
+    """Go on with a paused operation; raises InvalidStateError."""
     operation = repository.resume(operation_id, now=now)
     _audit(operation, by, "Resumed.")
     wakeups.publish_operation(operation_id, at=None, now=now)
@@ -102,34 +103,34 @@ def resume(operation_id: ObjectId, *, by: Staff, now: datetime) -> Operation:
 
 
 def cancel(operation_id: ObjectId, *, by: Staff, now: datetime) -> Operation:
-    """Stop an operation for good, or throw a preview away; raises BulkStateError."""
+    """Stop an operation for good, or throw a preview away; raises InvalidStateError."""
     operation = repository.cancel(operation_id, now=now)
     _audit(operation, by, "Cancelled.")
     return operation
 
 
 def _check_options(options: StartOptions, operation: Operation | None) -> None:
-    """Raise BulkStateError if a decision is missing or cannot be."""
+    """Raise InvalidStateError if a decision is missing or cannot be."""
     if operation is None:
-        raise BulkStateError("It is not there any more.")
+        raise InvalidStateError("Not found.")
     if not options.reason.strip():
-        raise BulkStateError("Say why: a reason is kept with it.")
+        raise InvalidStateError("Say why: a reason is kept with it.")
     reasons = (options.reason, options.duplicate_reason or "")
     if any(len(reason) > REASON_LENGTH for reason in reasons):
-        raise BulkStateError(f"A reason has at most {REASON_LENGTH} characters.")
+        raise InvalidStateError(f"A reason has at most {REASON_LENGTH} characters.")
     if not bulk_operation.MIN_PER_SECOND <= options.per_second <= bulk_operation.MAX_PER_SECOND:
-        raise BulkStateError(
+        raise InvalidStateError(
             f"Choose a pace from {bulk_operation.MIN_PER_SECOND} to {bulk_operation.MAX_PER_SECOND} a second."
         )
     if not options.included_risks:
-        raise BulkStateError("Everything is left out: there is nothing to do.")
+        raise InvalidStateError("Everything is left out: there is nothing to do.")
     if options.included_risks & ALWAYS_SKIPPED:
-        raise BulkStateError("What is suppressed is always left out.")
+        raise InvalidStateError("What is suppressed is always left out.")
     is_risky = (
         operation.action in ASSESSED_ACTIONS and RiskKind.MAY_DUPLICATE in options.included_risks
     )
     if is_risky and not (options.duplicate_reason or "").strip():
-        raise BulkStateError("Say why a second copy is acceptable.")
+        raise InvalidStateError("Say why a second copy is acceptable.")
 
 
 def _audit(operation: Operation, by: Staff, message: str) -> None:

@@ -9,11 +9,9 @@ from bson import ObjectId
 from domain import time
 from domain.states import FINAL_BULK_OUTCOMES, OPEN, SUCCEEDED, BulkAction, BulkOutcome, Channel
 from notifyproject.db.collections import collection
-from notifyproject.platform import audit
 from notifyproject.platform.clock import Clock
 
 from .. import queries
-from ..models import Notification
 from ..resend import actions
 from ..resend.assessment import assess_risks
 from ..resend.risk import ResendRisk, RiskKind
@@ -54,19 +52,11 @@ def find_duplicates(operation: Operation, documents: Sequence[Document]) -> set[
 
 CHANGED, GONE, REFUSED = "changed", "gone", "refused"
 """Why not, beside the verdicts."""
-NOT_FOUND_DETAIL = "It is not there any more."
 NOTHING_SENT = ResendRisk(kind=RiskKind.SAFE, reason="Nothing of it has been sent.")
 ASSESSED_ACTIONS = frozenset({BulkAction.RETRY, BulkAction.RESEND})
 """What sends something again; of what is withdrawn or put off nobody gets a second copy."""
 OVERRIDDEN_BY_RESEND = frozenset({RiskKind.SAFE, RiskKind.EXPIRED})
 """Verdicts after which something would arrive that a resend may have brought already."""
-_ACTION_VERBS: Mapping[BulkAction, str] = {
-    BulkAction.RETRY: "Retried",
-    BulkAction.RESEND: "Resent",
-    BulkAction.CANCEL: "Cancelled",
-    BulkAction.RESCHEDULE: "Rescheduled",
-    BulkAction.RUN_NOW: "Brought forward",
-}
 
 
 class LeaseExpiredError(Exception):
@@ -158,7 +148,7 @@ def execute(
     to_do = {key: risk for key, risk in to_do.items() if key not in settled_before}
     results.settle(operation.id, outcomes, now=now)
     results.begin(operation.id, to_do, now=now)
-    batch = _Batch(operation=operation, documents=documents, to_do=to_do, interrupted=interrupted)
+    batch = _Batch(operation=operation, to_do=to_do, interrupted=interrupted)
     done = _execute_batch(batch, clock=clock, until=until)
     return BatchResult(
         acted_count=len({key.notification_id for key in done}),
@@ -181,7 +171,7 @@ def skip_outcome(
         )
     if document is None:
         return DeliveryOutcome(
-            outcome=BulkOutcome.SKIPPED, risk=row.risk, reason=GONE, detail=NOT_FOUND_DETAIL
+            outcome=BulkOutcome.SKIPPED, risk=row.risk, reason=GONE, detail=actions.NOT_FOUND
         )
     status = next(d["status"] for d in document["delivery"] if d["channel"] == key.channel)
     return DeliveryOutcome(
@@ -197,7 +187,6 @@ class _Batch:
     """What is to be done, and what a lost worker may have done of it."""
 
     operation: Operation
-    documents: Mapping[ObjectId, Document]
     to_do: Mapping[DeliveryKey, ResendRisk]
     interrupted: Mapping[DeliveryKey, DeliveryOutcome]
 
@@ -221,8 +210,6 @@ def _execute_batch(
                 found = _make_outcome(batch.to_do[key], problem)
                 # What cannot be done any more has been done, where somebody had begun with it.
                 done[key] = batch.interrupted.get(key, found) if problem else found
-            if problem is None:
-                _audit(batch.operation, batch.documents[notification_id], channels)
     finally:
         results.settle(batch.operation.id, done, now=clock())
     return done
@@ -231,43 +218,23 @@ def _execute_batch(
 def _execute_one(
     operation: Operation, notification_id: ObjectId, channels: Sequence[Channel], *, now: datetime
 ) -> tuple[str, str] | None:
-    """Do it to one notification; return why it cannot be done, as a word and a sentence."""
+    """Act on one notification; return why that is impossible, as a code and a sentence."""
     try:
-        if operation.action is BulkAction.RETRY:
-            actions.retry(
-                notification_id=notification_id,
-                channels=channels,
-                failed_until=operation.frozen_at,
-                now=now,
-            )
-        elif operation.action is BulkAction.RESEND:
-            new_id = resend_id(operation, notification_id)
-            actions.resend(
-                notification_id=notification_id, channels=channels, new_id=new_id, now=now
-            )
-        elif operation.action is BulkAction.CANCEL:
-            by = operation.started_by.username if operation.started_by else "an operator"
-            actions.cancel(
-                notification_id=notification_id,
-                channels=channels,
-                reason=f"Cancelled by {by}.",
-                now=now,
-            )
-        elif operation.action is BulkAction.RESCHEDULE:
-            requested_time = operation.send_at or now
-            actions.reschedule(
-                notification_id=notification_id, requested_time=requested_time, now=now
-            )
-        else:
-            actions.run_now(notification_id=notification_id, now=now)
-    except (
-        actions.InvalidStateError,
-        actions.NothingScheduledError,
-        time.InvalidTimeError,
-    ) as problem:
+        actions.act_as_staff(
+            operation.action,
+            notification_id=notification_id,
+            channels=channels,
+            by=operation.started_by or operation.created_by,
+            now=now,
+            send_at=operation.send_at,
+            failed_until=operation.frozen_at,
+            new_id=resend_id(operation, notification_id),
+            source=f" by bulk operation {operation.id}",
+        )
+    except (actions.InvalidStateError, time.InvalidTimeError) as problem:
         return REFUSED, str(problem)
     except LookupError:
-        return GONE, NOT_FOUND_DETAIL
+        return GONE, actions.NOT_FOUND
     return None
 
 
@@ -280,17 +247,3 @@ def _make_outcome(risk: ResendRisk, problem: tuple[str, str] | None) -> Delivery
 
 def _matching_channels(operation: Operation, document: Document) -> list[Channel]:
     return [Channel(d["channel"]) for d in selection.matching_deliveries(operation, document)]
-
-
-def _audit(operation: Operation, document: Document, channels: Sequence[Channel]) -> None:
-    """Write into the notification's own audit who did what to it."""
-    if operation.started_by is None:
-        return
-    verb, channel_names = _ACTION_VERBS[operation.action], ", ".join(channels)
-    audit.record(
-        by=operation.started_by.id,
-        model=Notification,
-        object_id=str(document["_id"]),
-        name=f"{document['type']} {document['_id']}",
-        message=f"{verb} on {channel_names} by bulk operation {operation.id}.",
-    )

@@ -11,23 +11,12 @@ from bson.json_util import JSONMode, JSONOptions
 
 from domain.states import FINAL_BULK_OUTCOMES, BulkAction, BulkOutcome, BulkStage, Channel
 
+from ..resend.actions import Staff
 from ..resend.risk import RiskKind
 from ..store import Document
 
 FAILED_AT, CREATED_AT = "failed_at", "created_at"
 _JSON = JSONOptions(json_mode=JSONMode.CANONICAL, tz_aware=True, tzinfo=UTC)
-
-
-class BulkStateError(Exception):
-    """The operation does not stand so that it can be done; the message says why."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Staff:
-    """Who does it, as it is kept."""
-
-    id: ObjectId
-    username: str
 
 
 UNKNOWN_STAFF = Staff(id=ObjectId("0" * 24), username="the command line")

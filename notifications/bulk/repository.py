@@ -17,17 +17,10 @@ from domain.states import ACTIVE_BULK_STAGES, BULK_TRANSITIONS, BulkAction, Bulk
 from notifyproject.db.collections import collection
 from notifyproject.db.leases import unclaimed
 
+from ..resend.actions import InvalidStateError, Staff
 from ..store import Document
 from . import operation as bulk_operation
-from .operation import (
-    BulkStateError,
-    Operation,
-    Position,
-    Selection,
-    Staff,
-    dump_filter,
-    operation_of,
-)
+from .operation import Operation, Position, Selection, dump_filter, operation_of
 
 LEASE = timedelta(seconds=60)
 MAX_CLAIMS = 3
@@ -123,7 +116,7 @@ def start(
 ) -> Operation:
     """Let a previewed operation run; ``plan`` are the fields a person has chosen.
 
-    Raises BulkStateError if it is not ready, or its preview too old.
+    Raises InvalidStateError if it is not ready, or its preview too old.
     """
     found = get(operation_id)
     if (
@@ -131,14 +124,14 @@ def start(
         and found.stage is BulkStage.READY
         and now - found.frozen_at > PREVIEW_LIFETIME
     ):
-        raise BulkStateError("The preview is over a day old: make a new one.")
+        raise InvalidStateError("The preview is over a day old: make a new one.")
     started = {"started_by": by.id, "started_by_name": by.username, "started_at": now}
     changes = {**fields, **started, "next_at": now, "purge_at": now + RETENTION}
     return _transition(operation_id, BulkStage.READY, BulkStage.RUNNING, changes, now)
 
 
 def pause(operation_id: ObjectId, *, now: datetime) -> Operation:
-    """Stop a running operation for a while; raises BulkStateError if it is not running.
+    """Stop a running operation for a while; raises InvalidStateError if it is not running.
 
     A worker that is at it ends with the few notifications that it has in hand.
     """
@@ -146,7 +139,7 @@ def pause(operation_id: ObjectId, *, now: datetime) -> Operation:
 
 
 def resume(operation_id: ObjectId, *, now: datetime) -> Operation:
-    """Go on with a paused operation; raises BulkStateError if it is not paused."""
+    """Go on with a paused operation; raises InvalidStateError if it is not paused."""
     changes = {"next_at": now, "claim_count": 0, "problem": None}
     resumed = _transition(operation_id, BulkStage.PAUSED, BulkStage.RUNNING, changes, now)
     # Nobody waits for the lease of a worker that lost it by the pause.
@@ -158,10 +151,10 @@ def resume(operation_id: ObjectId, *, now: datetime) -> Operation:
 
 
 def cancel(operation_id: ObjectId, *, now: datetime) -> Operation:
-    """Stop an operation for good; raises BulkStateError if it has ended."""
+    """Stop an operation for good; raises InvalidStateError if it has ended."""
     found = get(operation_id)
     if found is None or BulkStage.CANCELLED not in BULK_TRANSITIONS[found.stage]:
-        raise BulkStateError("It has ended already.")
+        raise InvalidStateError("It has ended already.")
     return _transition(operation_id, found.stage, BulkStage.CANCELLED, {"finished_at": now}, now)
 
 
@@ -296,7 +289,7 @@ def _transition(
     changes: Mapping[str, Any],
     now: datetime,
 ) -> Operation:
-    """Take an operation from one stage to another; raises BulkStateError if it is not in the first."""
+    """Take an operation from one stage to another; raises InvalidStateError if it is not in the first."""
     update: dict[str, Any] = {"$set": {**changes, "stage": after.value, "updated_at": now}}
     if after not in ACTIVE_BULK_STAGES:
         update["$unset"] = {"next_at": ""}
@@ -306,5 +299,5 @@ def _transition(
         return_document=ReturnDocument.AFTER,
     )
     if document is None:
-        raise BulkStateError(f"It is not {before.value}: somebody else was faster.")
+        raise InvalidStateError(f"It is not {before.value}: somebody else was faster.")
     return operation_of(document)

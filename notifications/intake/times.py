@@ -15,7 +15,6 @@ from recipients.queries import RegisteredRecipient
 
 from ..catalog.types import TypeConfig
 from ..validation import ProblemCollector
-from .channels import preference_of
 from .requests import NotificationRequest
 
 HOUR = timedelta(hours=1)
@@ -65,7 +64,11 @@ def _resolve_event(
             "not_a_reminder", "This type is no reminder: give scheduled_at."
         )
     event_at = time.parse_timestamp(event)
-    lead_time = preference_of(person, type_config).notify_before or type_config.notify_before
+    lead_time = type_config.notify_before
+    if person is not None:
+        category = type_config.category.value
+        preference = person.preference(type_slug=type_config.slug, category=category)
+        lead_time = preference.notify_before or lead_time
     return event_at, time.resolve_reminder(
         event_at=event_at, lead_time=_clamp_reminder(lead_time), now=now
     )

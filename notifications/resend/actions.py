@@ -1,7 +1,7 @@
 """Retry, resend, cancel, reschedule, and run now."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from bson import ObjectId
@@ -9,14 +9,23 @@ from bson import ObjectId
 from domain import content, time
 from domain.content import SensitiveContent
 from domain.retry import DEFAULT_MAX_RETRIES
-from domain.states import Category, Channel, DeliveryStatus, NotificationStatus, Priority
-from notifyproject.platform import crash_points, tracing
+from domain.states import (
+    BulkAction,
+    Category,
+    Channel,
+    DeliveryStatus,
+    NotificationStatus,
+    Priority,
+)
+from domain.time import InvalidTimeError
+from notifyproject.platform import audit, crash_points, tracing
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.encryption import DecryptionError
 
 from .. import callback_events, queries, store
 from ..catalog import retention, types
 from ..inbox import wakeups as inbox_wakeups
+from ..models import Notification
 from ..queueing import fair_queue
 from ..store import Document, NewDelivery, NewNotification
 
@@ -260,15 +269,11 @@ def _resend_expiry(type_name: str, now: datetime) -> datetime | None:
     return time.resolve_expiry(send_at=now, ttl_seconds=ttl, expires_at=None)
 
 
-class NothingScheduledError(Exception):
-    """Nothing of the notification waits for another time; the message says so."""
-
-
 def run_now(*, notification_id: ObjectId, now: datetime) -> Document:
     """Make due now what waits: a scheduled notification whole, of another the channels that wait.
 
     Quiet hours, suppressions and an expiry hold all the same. Raises LookupError if there is none,
-    NothingScheduledError, PyMongoError.
+    InvalidStateError, PyMongoError.
     """
     document = queries.get(notification_id=notification_id)
     if document is None:
@@ -284,6 +289,138 @@ def run_now(*, notification_id: ObjectId, now: datetime) -> Document:
         changed = store.reschedule(notification_id=notification_id, send_at=now, now=now)
     changed = changed or store.make_due_now(notification_id=notification_id, now=now)
     if changed is None:
-        raise NothingScheduledError("Nothing of it waits for another time.")
+        raise InvalidStateError("Nothing of it waits for another time.")
     fair_queue.enqueue_wakeups([changed], now=now)
     return changed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staff:
+    """A member of staff, as the audit log and bulk operations store one."""
+
+    id: ObjectId
+    username: str
+
+
+ChannelSelection = Mapping[ObjectId, Sequence[Channel] | None]
+"""Notifications, each with the channels to act on; None for all of its channels."""
+NOT_FOUND = "Not found."
+
+
+@dataclass(slots=True)
+class ActionResult:
+    """The result of one action on several notifications."""
+
+    done: list[ObjectId] = field(default_factory=list)
+    """The notifications acted on; for a resend, the new notifications."""
+    refused: dict[ObjectId, str] = field(default_factory=dict)
+    """The reason for each notification that was left as it was."""
+
+    @property
+    def reasons(self) -> list[str]:
+        """Each refusal reason once, with its count if there are several refusals."""
+        counts: dict[str, int] = {}
+        for reason in self.refused.values():
+            counts[reason] = counts.get(reason, 0) + 1
+        if len(self.refused) == 1:
+            return list(counts)
+        return [f"{reason} ({count})" for reason, count in counts.items()]
+
+
+def act_on_each(
+    action: BulkAction,
+    selection: ChannelSelection,
+    *,
+    by: Staff,
+    now: datetime,
+    send_at: datetime | None = None,
+) -> ActionResult:
+    """Apply a staff action to several notifications; a refusal doesn't stop the others."""
+    result = ActionResult()
+    for notification_id, channels in selection.items():
+        if channels is not None and not channels:
+            result.refused[notification_id] = "It has none of these channels."
+            continue
+        try:
+            sent_id = act_as_staff(
+                action,
+                notification_id=notification_id,
+                channels=channels,
+                by=by,
+                now=now,
+                send_at=send_at,
+            )
+        except (InvalidStateError, InvalidTimeError) as problem:
+            result.refused[notification_id] = str(problem)
+        except LookupError:
+            result.refused[notification_id] = NOT_FOUND
+        else:
+            result.done.append(sent_id)
+    return result
+
+
+def act_as_staff(
+    action: BulkAction,
+    *,
+    notification_id: ObjectId,
+    channels: Sequence[Channel] | None,
+    by: Staff,
+    now: datetime,
+    send_at: datetime | None = None,
+    failed_until: datetime | None = None,
+    new_id: ObjectId | None = None,
+    source: str = "",
+) -> ObjectId:
+    """Apply a staff action to one notification and record it in the audit log.
+
+    ``send_at`` is for a reschedule, ``failed_until`` for a retry, ``new_id`` for a resend.
+    ``source`` follows the action in the audit message. Returns the id of the notification that is
+    sent: the new one for a resend.
+
+    Raises LookupError, InvalidStateError, InvalidTimeError, and PyMongoError.
+    """
+    on_channels = f"on {', '.join(channels) if channels else 'all channels'}"
+    sent_id = notification_id
+    match action:
+        case BulkAction.RETRY:
+            document = retry(
+                notification_id=notification_id,
+                channels=channels,
+                failed_until=failed_until,
+                now=now,
+            )
+            done = f"Retried {on_channels}"
+        case BulkAction.RESEND:
+            new = resend(
+                notification_id=notification_id, channels=channels, new_id=new_id, now=now
+            ).document
+            sent_id = ObjectId(new["_id"])
+            _audit(new, f"Resent from {notification_id}{source}.", by)
+            document = {**new, "_id": notification_id}
+            done = f"Resent {on_channels} as {sent_id}"
+        case BulkAction.CANCEL:
+            reason = f"Cancelled by {by.username}."
+            document = cancel(
+                notification_id=notification_id, channels=channels, reason=reason, now=now
+            )
+            done = f"Cancelled {on_channels}"
+        case BulkAction.RESCHEDULE:
+            document = reschedule(
+                notification_id=notification_id, requested_time=send_at or now, now=now
+            )
+            done = f"Rescheduled to {send_at or now:%Y-%m-%d %H:%M} UTC"
+        case BulkAction.RUN_NOW:
+            document = run_now(notification_id=notification_id, now=now)
+            done = "Made due now"
+    _audit(document, f"{done}{source}.", by)
+    return sent_id
+
+
+def _audit(document: Document, message: str, by: Staff) -> None:
+    audit.record(
+        by=by.id,
+        model=Notification,
+        object_id=str(document["_id"]),
+        name=f"{document['type']} {document['_id']}",
+        message=message,
+    )

@@ -13,7 +13,8 @@ from domain.time import InvalidTimeError, parse_timestamp, utc_now
 from ...bulk import decisions, repository, runner, selection
 from ...bulk import operation as bulk_operation
 from ...bulk.decisions import StartOptions
-from ...bulk.operation import BulkStateError, Operation, Staff
+from ...bulk.operation import Operation
+from ...resend.actions import InvalidStateError, Staff
 from ...resend.risk import RiskKind
 
 PERMISSIONS = ("notifications.run_bulkoperation", "notifications.retry_notification")
@@ -61,7 +62,7 @@ class Command(BaseCommand):
         )
         try:
             decisions.start(operation.id, options=start_options, by=by, now=utc_now())
-        except BulkStateError as problem:
+        except InvalidStateError as problem:
             decisions.discard(operation.id)
             raise CommandError(str(problem)) from problem
         self.stdout.write(f"Bulk operation {operation.id} is running: follow it in the console.")

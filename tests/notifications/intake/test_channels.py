@@ -10,7 +10,7 @@ from domain.content import Recipient
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from notifications.catalog.types import Fallback
-from notifications.intake.channels import choose_channels
+from notifications.intake.preparation import choose_channels
 from notifications.store import NewDelivery
 from notifications.validation import ProblemCollector
 from recipients.queries import RegisteredRecipient
