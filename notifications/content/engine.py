@@ -1,4 +1,4 @@
-"""Liquid with limits, own filters, and the cache of rendered texts."""
+"""Liquid with limits, custom filters, a fast path for simple templates, and a render cache."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -29,9 +29,9 @@ from .limits import (
 
 
 def pluralize(value: Any, one: str, many: str) -> str:
-    """Return the word for a number of things: ``{{ hours | pluralize: 'hour', 'hours' }}``.
+    """Return the singular or plural word: ``{{ hours | pluralize: 'hour', 'hours' }}``.
 
-    A number that came as a text counts as the number it is.
+    A number given as text counts as that number.
     """
     try:
         is_one = not isinstance(value, bool) and float(value) == 1
@@ -41,10 +41,10 @@ def pluralize(value: Any, one: str, many: str) -> str:
 
 
 def in_zone(value: Any, zone: str = "UTC") -> datetime:
-    """Return what the wall clock of a time zone shows at an instant, for the filter ``date``.
+    """Convert an instant to the local time of a zone, for the filter ``date``.
 
-    ``{{ start_time | in_zone: recipient.timezone | date: '%H:%M' }}``. An instant is RFC 3339 text,
-    or seconds since 1970; without an offset it is UTC.
+    ``{{ start_time | in_zone: recipient.timezone | date: '%H:%M' }}``. An instant is RFC 3339 text or seconds since 1970; without an offset it is
+    UTC.
     """
     try:
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -52,46 +52,43 @@ def in_zone(value: Any, zone: str = "UTC") -> datetime:
         else:
             given = datetime.fromisoformat(str(value))
             instant = given if given.tzinfo else given.replace(tzinfo=UTC)
-        # Without its zone: Liquid remembers dates by what they equal, and the same instant on two
-        # clocks is equal.
+        # Naive: Liquid caches dates by equality, and aware datetimes of one instant are equal.
         return instant.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
     except (ValueError, OverflowError, OSError, ZoneInfoNotFoundError):
-        raise FilterArgumentError(
-            "in_zone wants a time and the name of a zone", token=None
-        ) from None
+        raise FilterArgumentError("in_zone takes a time and a time zone", token=None) from None
 
 
 CUSTOM_FILTERS: dict[str, Callable[..., Any]] = {"pluralize": pluralize, "in_zone": in_zone}
 MAX_OUTPUT = MAX_VALUE
-"""No part renders to more bytes than this."""
+"""Maximum size of a rendered part, in bytes."""
 FORBIDDEN_TAGS = ("include", "render")
-"""Tags that read other templates: there are none to read."""
+"""Tags that load other templates; there are none to load."""
 _FILTER_ERRORS = (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError)
-"""What a filter of Liquid's may raise for a value it was not made for: a date in the year 0."""
+"""What a Liquid filter may raise for an unsupported value, such as a date in the year 0."""
 _VARIABLE = re.compile(r"'?([^' ]+)'? is undefined")
 
 
-# The fast path: templates that only insert values into text. Most parts of most templates are such:
-# text, ``{{ name }}``, and ``{% if name %}``. They take a tenth of the time that Liquid does. Anything
+# The fast path: templates that only insert values into text, as most parts of most templates do:
+# text, ``{{ name }}``, and ``{% if name %}``. It takes a tenth of the time that Liquid does. Anything
 # else, in the template or in its data, is left to Liquid. Both produce the same text.
 _RESERVED_NAMES = frozenset({"first", "last", "size", "now", "today", "partial"})
-"""Names that Liquid understands although no variable is called so."""
+"""Names that Liquid resolves even if there is no such variable."""
 RAW_HTML_FILTER = "safe"
-"""Puts a text into HTML as it is: for the layout only, which is given HTML made here."""
+"""Inserts text into HTML unescaped. Only for the layout, which receives HTML made here."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A variable, to be put out."""
+    """A variable to insert."""
 
     path: tuple[str, ...]
     is_safe: bool = False
-    """It is marked as escaped already."""
+    """The value is already escaped."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Conditional:
-    """What stands between ``if`` and ``endif``."""
+    """The text between ``if`` and ``endif``."""
 
     path: tuple[str, ...]
     then: "Pieces"
@@ -102,11 +99,11 @@ Pieces = Sequence[str | _Value | _Conditional]
 
 
 class _NeedsLiquidError(Exception):
-    """It takes Liquid to render this."""
+    """The fast path can't render this; Liquid must."""
 
 
 def compile_fast_path(bound: BoundTemplate) -> Pieces | None:
-    """Return what a parsed template is made of; None if it is not a plain one."""
+    """Compile a parsed template for the fast path; return None if it needs Liquid."""
     try:
         return _compile_nodes(bound.nodes)
     except _NeedsLiquidError:
@@ -116,18 +113,18 @@ def compile_fast_path(bound: BoundTemplate) -> Pieces | None:
 def fill_fast_path(
     pieces: Pieces, variables: Mapping[str, Any], *, autoescape: bool, limit: int
 ) -> str | None:
-    """Return the text with its variables; None if Liquid has to find out what becomes of it.
+    """Return the text with its variables inserted; None if the data needs Liquid.
 
-    ``limit`` is in bytes: a text that might have more is Liquid's to measure.
+    ``limit`` is in bytes. A text that might exceed it is left to Liquid, which measures exactly.
     """
     found: list[str] = []
     try:
-        # A character has up to four bytes.
+        # A character takes up to 4 bytes.
         _fill(pieces, variables, found, autoescape, limit // 4)
     except _NeedsLiquidError:
         return None
     text = "".join(found)
-    # Liquid's output makes every end of a line a plain one.
+    # Liquid normalizes line ends.
     return None if "\r" in text else text
 
 
@@ -160,7 +157,7 @@ def _compile_output(expression: object) -> _Value:
 
 def _compile_block(block: BlockNode) -> Pieces:
     if block.blank:
-        # Liquid leaves out a block that holds nothing but blanks.
+        # Liquid omits a block that holds only whitespace.
         raise _NeedsLiquidError
     return _compile_nodes(block.nodes)
 
@@ -181,7 +178,7 @@ def _fill(
     autoescape: bool,
     characters_left: int,
 ) -> int:
-    """Add the texts of pieces, and return how many more characters there is room for."""
+    """Append the texts of pieces; return how many characters are left."""
     for piece in pieces:
         if isinstance(piece, str):
             text = piece
@@ -221,7 +218,7 @@ def _format_value(value: Any, autoescape: bool) -> str:
 
 
 class TemplateError(ValueError):
-    """A message cannot be made from a template. ``variable`` names the one that is missing."""
+    """A template can't be parsed or rendered. ``variable`` names a missing variable."""
 
     def __init__(
         self, code: str, message: str, *, variable: str | None = None, line: int | None = None
@@ -259,12 +256,12 @@ LAYOUT_ENVIRONMENT = _environment(autoescape=True, is_layout=True)
 
 
 class Template:
-    """A parsed text."""
+    """A parsed template part."""
 
     __slots__ = ("_fast_path", "bound")
 
     def __init__(self, source: str, *, environment: Environment = TEXT_ENVIRONMENT) -> None:
-        """Parse; raises TemplateError."""
+        """Parse a source; raises TemplateError."""
         if fault := find_fault(source):
             line = None if fault.index is None else line_at(source, fault.index)
             raise TemplateError(fault.code, fault.reason, line=line)
@@ -275,7 +272,7 @@ class Template:
 
     @classmethod
     def from_bound(cls, bound: BoundTemplate) -> Self:
-        """Return the template of a text that has been parsed; raises TemplateError."""
+        """Return the template of an already parsed source; raises TemplateError."""
         template = cls.__new__(cls)
         template._bind(bound)
         return template
@@ -290,13 +287,13 @@ class Template:
 
     @property
     def has_fast_path(self) -> bool:
-        """Whether it only puts values into a text: that costs less than to remember it."""
+        """Whether rendering is cheaper than a cache lookup."""
         return self._fast_path is not None
 
     def render(self, variables: Mapping[str, Any], *, budget: Budget | None = None) -> str:
-        """Return the text with its variables filled in; raises TemplateError.
+        """Return the text with its variables inserted; raises TemplateError.
 
-        It takes at most MAX_WORK units, or what is left of a budget that is given.
+        Costs at most MAX_WORK units, or what is left of ``budget``.
         """
         if self._fast_path is not None:
             autoescape = self.bound.env.autoescape
@@ -325,14 +322,14 @@ class Template:
 
 
 def line_of(error: Exception) -> int | None:
-    """Return the line of the template that an error of Liquid's is about; None if it is unknown."""
+    """Return the template line of a Liquid error; None if unknown."""
     if not isinstance(error, LiquidError) or error.token is None or error.token.start_index < 0:
         return None
     return line_at(error.token.source, error.token.start_index)
 
 
 def line_at(source: str, index: int) -> int:
-    """Return the number of the line a character stands on, from 1."""
+    """Return the line number of a character, from 1."""
     return source.count("\n", 0, index) + 1
 
 
@@ -345,18 +342,18 @@ def _to_template_error(error: Exception) -> TemplateError:
 
 
 MAX_CACHED_TEXTS = 512
-"""Texts that are remembered for a call."""
+"""Texts cached per call."""
 MAX_CACHED_CHARACTERS = 4 * 1024 * 1024
-"""Characters that they have together at most."""
+"""Total characters of the cached texts."""
 _CLOCK_VARIABLES = frozenset({"now", "today"})
 _LIQUID_PROPERTIES = frozenset({"first", "last", "size"})
 _MISSING = ""
-"""No value is written so."""
+"""Cache key of a missing variable; no value has this representation."""
 Paths = Sequence[tuple[str, ...]]
 
 
 class RenderCache:
-    """Texts by their template and by what of the variables stands in them."""
+    """Rendered texts, by template and by the values that the template uses."""
 
     def __init__(self) -> None:
         self._paths: dict[Template, Paths | None] = {}
@@ -364,7 +361,7 @@ class RenderCache:
         self._characters_left = MAX_CACHED_CHARACTERS
 
     def render(self, template: Template, variables: Mapping[str, Any]) -> str:
-        """Return a template's text with its variables filled in; raises TemplateError."""
+        """Return a template's text with its variables inserted; raises TemplateError."""
         if template.has_fast_path:
             return template.render(variables)
         if template not in self._paths:
@@ -383,7 +380,7 @@ class RenderCache:
 
 
 def variable_paths(bound: BoundTemplate) -> Paths | None:
-    """Return the variables that a template's text depends on; None if it depends on the clock."""
+    """Return the variables that a template depends on; None if it depends on the clock."""
     used = bound.analyze(include_partials=False).globals
     if not _CLOCK_VARIABLES.isdisjoint(used):
         return None
@@ -392,7 +389,7 @@ def variable_paths(bound: BoundTemplate) -> Paths | None:
 
 
 def _name_prefix(segments: Sequence[object]) -> tuple[str, ...]:
-    """Return a path as far as it is one of names: what lies behind is part of that value."""
+    """Return the leading names of a path; the rest is part of that value."""
     names: list[str] = []
     for segment in segments:
         if not isinstance(segment, str) or (names and segment in _LIQUID_PROPERTIES):
@@ -402,11 +399,11 @@ def _name_prefix(segments: Sequence[object]) -> tuple[str, ...]:
 
 
 def _cache_key(path: tuple[str, ...], variables: Mapping[str, Any]) -> str:
-    """Return a variable so that what is written alike is alike: 1 is neither "1" nor True."""
+    """Return a key that differs where rendered output can differ: 1 is neither "1" nor True."""
     value: Any = variables
     for depth, name in enumerate(path):
         if not isinstance(value, Mapping):
-            # What stands here is no value of the path, though it may look like one.
+            # Not a mapping, so the path has no value. The depth tells this apart from a value.
             return f"{depth}:{value!r}"
         if name not in value:
             return _MISSING

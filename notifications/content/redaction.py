@@ -17,7 +17,7 @@ from ..catalog.types import MASK, TypeConfig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redacted:
-    """Content and data as they may be stored and shown, and what they hide."""
+    """Content and data with sensitive values masked, and the sensitive values."""
 
     content: Content
     data: Mapping[str, Any]
@@ -32,9 +32,9 @@ def redact(
     data: Mapping[str, Any],
     type_config: TypeConfig,
 ) -> Redacted:
-    """Return a composed content and its data without secrets, and those; None if there are none.
+    """Mask the sensitive values of composed content and its data.
 
-    ``has_own_subject`` and ``has_own_body`` say which of them the request gave itself.
+    ``has_own_subject`` and ``has_own_body``: the request contained the subject or body itself.
     """
     names = type_config.sensitive_variables | types.sensitive_variables(content.template_id)
     if not names:
@@ -64,7 +64,7 @@ def redact(
 def _mask_fields(
     content: Content, names: Collection[str], values: Collection[str]
 ) -> dict[str, Any]:
-    """Return the fields that go along with the words, without what repeats a secret."""
+    """Return the fields besides subject and body, with sensitive values masked."""
     return {
         "image_url": _remove_secrets_if_any(content.image_url, values),
         "deep_link": _remove_secrets_if_any(content.deep_link, values),
@@ -75,10 +75,10 @@ def _mask_fields(
 
 
 def _mask_own_words(content: Content, has_own_subject: bool, has_own_body: bool) -> dict[str, Any]:
-    """Return the fields that the app's own words stand in, with nothing of them left."""
+    """Return the fields that contain the client's own texts, masked completely."""
     fields: dict[str, Any] = {}
     if has_own_subject or (has_own_body and content.subject is not None):
-        # Without a subject of its own it is the first line of the body.
+        # A derived subject is the first line of the body.
         fields["subject"] = MASK
     if has_own_body:
         fields |= {"body": MASK, "deep_link": None}
@@ -99,20 +99,21 @@ def _remove_secrets_if_any(text: str | None, values: Collection[str]) -> str | N
 
 
 def _to_builtins(value: Any) -> Any:
-    """Return a value as it is sealed."""
+    """Return a value in the form in which it is encrypted."""
     return [asdict(one) for one in value] if isinstance(value, tuple) else value
 
 
 MIN_SECRET_LENGTH = 4
-"""A shorter value is hidden by its name alone: it stands in every other text by chance."""
+"""Shorter values are masked by name only: they occur in other texts by chance."""
 MIN_PARTIAL_LENGTH = 3
-"""So much of a value at the end of a text that was cut is hidden as well."""
+"""Characters of a value at the end of a truncated text that are masked too."""
 WITHHELD = "[not kept: it may repeat a secret]"
+"""Stored instead of a provider's response that may repeat sensitive content."""
 SendOutcome = SendResult | ProviderError
 
 
 def find_secrets(data: Mapping[str, Any], names: Collection[str]) -> tuple[str, ...]:
-    """Return the secrets that stand under these names, at any depth, the longest first."""
+    """Return the sensitive values under these names, at any depth, longest first."""
     found = {
         text
         for text in _values_under(data, names, is_secret=False)
@@ -124,13 +125,13 @@ def find_secrets(data: Mapping[str, Any], names: Collection[str]) -> tuple[str, 
 def mask(
     data: Mapping[str, Any], names: Collection[str], secrets: Collection[str] | None = None
 ) -> dict[str, Any]:
-    """Return data without what stands under these names, or repeats it; ``secrets`` if known."""
+    """Mask the values under these names and their repetitions; ``secrets`` if already known."""
     known = find_secrets(data, names) if secrets is None else secrets
     return {name: _mask_value(value, name, names, known) for name, value in data.items()}
 
 
 def mask_all(value: Any) -> Any:
-    """Return a value of the same shape in which every text and number is hidden."""
+    """Return a value of the same shape with every text and number masked."""
     if isinstance(value, Mapping):
         return {name: mask_all(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
@@ -139,7 +140,7 @@ def mask_all(value: Any) -> Any:
 
 
 def remove_secrets(text: str, secrets: Collection[str]) -> str:
-    """Return a text without these secrets, as they are or as JSON, HTML and links write them."""
+    """Mask these values in a text, as they are and as JSON, HTML, and URLs encode them."""
     for secret in secrets:
         for form in _encodings_of(secret):
             text = text.replace(form, MASK)
@@ -147,7 +148,7 @@ def remove_secrets(text: str, secrets: Collection[str]) -> str:
 
 
 def mask_response(outcome: SendOutcome, secret: SensitiveContent | None) -> SendOutcome:
-    """Return what a provider answered to a message without what it repeats of its secret."""
+    """Mask the sensitive values that a provider's response repeats."""
     if secret is None:
         return outcome
     if isinstance(outcome, SendResult):
@@ -161,7 +162,7 @@ def mask_response(outcome: SendOutcome, secret: SensitiveContent | None) -> Send
 
 def _mask_excerpt(answer: ProviderResponse, secret: SensitiveContent) -> ProviderResponse:
     if secret.has_inline_content:
-        # Which part of the words is the secret, nobody but the app knows.
+        # Only the client knows which part of its own text is sensitive.
         return replace(answer, excerpt=WITHHELD if answer.excerpt else "")
     excerpt = remove_secrets(answer.excerpt, secret.secrets)
     partial_length = max(
@@ -171,14 +172,14 @@ def _mask_excerpt(answer: ProviderResponse, secret: SensitiveContent) -> Provide
 
 
 def _partial_secret_length(text: str, secret: str) -> int:
-    """Return how much of a secret stands at the end of a text that was cut in the middle of it."""
+    """Return the length of a value's prefix at the end of a truncated text."""
     sizes = range(len(secret) - 1, MIN_PARTIAL_LENGTH - 1, -1)
     return next((size for size in sizes if text.endswith(secret[:size])), 0)
 
 
 def _encodings_of(secret: str) -> Iterator[str]:
     in_json = json.dumps(secret, ensure_ascii=False)[1:-1]
-    # The widest first: what is left of a form after another was hidden in it would stay.
+    # Widest first: masking a shorter form inside a wider one would leave the rest.
     yield from dict.fromkeys(
         (
             json.dumps(secret)[1:-1],
