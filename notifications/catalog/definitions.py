@@ -38,7 +38,7 @@ class WhatsAppTemplateRequest(
     """A WhatsApp template that Meta has approved, for one language."""
 
     locale: Annotated[
-        str, Meta(max_length=35, description="Language of the recipients: ``pt``, ``pt-BR``.")
+        str, Meta(max_length=35, description="Recipients' language: ``pt``, ``pt-BR``.")
     ]
     name: Annotated[str, Meta(max_length=512, description="Template name at Meta.")]
     language: Annotated[str, Meta(max_length=8, description="Meta's language code: ``pt_PT``.")]
@@ -57,7 +57,7 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     priority: Annotated[str, Meta(description=", ".join(Priority))] = Priority.NORMAL.value
     channels: Annotated[
         list[str],
-        Meta(description="Used if neither the request nor the recipient selects channels."),
+        Meta(description="Used if neither the request nor the recipient selects any."),
     ]
     max_retries: Annotated[int, Meta(ge=0, le=MAX_RETRIES)] = DEFAULT_MAX_RETRIES
     ttl_seconds: (
@@ -95,7 +95,7 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     ] = None
     fallback_after_seconds: Annotated[
         int,
-        Meta(ge=1, le=MAX_TTL_SECONDS, description="Time that the other channel has to deliver."),
+        Meta(ge=1, le=MAX_TTL_SECONDS, description="Time for the other channel to deliver."),
     ] = types.DEFAULT_FALLBACK_AFTER_SECONDS
     approved_templates: Annotated[
         list[WhatsAppTemplateRequest],
@@ -106,7 +106,7 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     ] = []
     example_data: Annotated[
         dict[str, Any],
-        Meta(description="Every variable that templates may use, with an example value."),
+        Meta(description="Every variable that templates may use, with an example."),
     ] = {}
     sensitive_variables: Annotated[
         list[Annotated[str, Meta(max_length=VARIABLE_LENGTH)]],

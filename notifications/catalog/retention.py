@@ -36,6 +36,7 @@ class Retention:
 
 
 def retention_of(category: Category) -> Retention:
+    """Return a category's policy. Raises PyMongoError."""
     return _policies.get()[category]
 
 

@@ -43,8 +43,8 @@ def pluralize(value: Any, one: str, many: str) -> str:
 def in_zone(value: Any, zone: str = "UTC") -> datetime:
     """Convert an instant to the local time of a zone, for the filter ``date``.
 
-    ``{{ start_time | in_zone: recipient.timezone | date: '%H:%M' }}``. An instant is RFC 3339 text or seconds since 1970; without an offset it is
-    UTC.
+    ``{{ start_time | in_zone: recipient.timezone | date: '%H:%M' }}``.
+    An instant is RFC 3339 text or seconds since 1970; without an offset it is UTC.
     """
     try:
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -69,8 +69,8 @@ _VARIABLE = re.compile(r"'?([^' ]+)'? is undefined")
 
 
 # The fast path: templates that only insert values into text, as most parts of most templates do:
-# text, ``{{ name }}``, and ``{% if name %}``. It takes a tenth of the time that Liquid does. Anything
-# else, in the template or in its data, is left to Liquid. Both produce the same text.
+# text, ``{{ name }}``, and ``{% if name %}``. It takes a tenth of Liquid's time. Anything else, in
+# the template or in its data, is left to Liquid. Both produce the same text.
 _RESERVED_NAMES = frozenset({"first", "last", "size", "now", "today", "partial"})
 """Names that Liquid resolves even if there is no such variable."""
 RAW_HTML_FILTER = "safe"

@@ -149,9 +149,8 @@ def _check_source(
     try:
         return bound, _check_names(bound, source, variables)
     except RecursionError:
-        return None, [
-            TemplateFault(code="too_complex", reason="An expression is nested too deeply.")
-        ]
+        reason = "An expression is nested too deeply."
+        return None, [TemplateFault(code="too_complex", reason=reason)]
 
 
 def _check_names(

@@ -1,4 +1,4 @@
-"""Accepts one notification: validates it, reserves its idempotency key, stores it, and enqueues it."""
+"""Accepts one notification: validates, reserves the idempotency key, stores, and enqueues."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Accepting many at once: one look at the database, one insert, an outcome for each of them."""
+"""Accepts up to 1,000 notifications in one call: one read, one insert, an outcome for each item."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -63,22 +63,23 @@ class _Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkAcceptance:
-    """What became of each item of a call, in their order: an id, or a refusal."""
+    """The outcome of each item of a call, in order: an id or a refusal."""
 
     outcomes: Sequence[ItemOutcome]
     is_replayed: bool
-    """The call is a repeated one: this is what became of it the first time."""
+    """The call repeats an earlier one, whose outcomes these are."""
 
 
 def accept_bulk(
     requests: Sequence[BulkItem], *, contents: Sequence[bytes], caller: Caller, now: datetime
 ) -> BulkAcceptance:
-    """Check, store and hint at many notifications; a bad one does not stop the others.
+    """Validate, store, and enqueue many notifications; an invalid item doesn't stop the others.
 
-    ``contents`` are the items as bytes: those of equal items are equal. Of equal ones the first is
-    accepted. While too much waits to be sent, only critical ones are.
+    ``contents`` are the items as bytes, equal for equal items; of equal items only the first is
+    accepted. During overload only critical items are accepted.
 
-    Raises KeyReusedError, OverloadedError if that leaves none; PyMongoError when nothing can be promised.
+    Raises KeyReusedError, OverloadedError if no item can be accepted, and PyMongoError if nothing
+    was accepted.
     """
     fingerprint = _fingerprint(contents)
     existing = idempotency.find(caller=caller, fingerprint=fingerprint)
@@ -97,7 +98,7 @@ def accept_bulk(
 def _replay(
     record: _Record, requests: Sequence[BulkItem], *, caller: Caller, now: datetime
 ) -> BulkAcceptance:
-    """Return what became of a call that was made before; do what is left to do of it."""
+    """Return the outcome of an earlier call, after storing what is still missing."""
     if not record.is_complete:
         prepared, invalid = _prepare_missing(record, requests, caller=caller)
         record = _store_accepted(record, prepared, invalid, caller=caller, now=now)
@@ -107,7 +108,7 @@ def _replay(
 def _make_record(
     requests: Sequence[BulkItem], contents: Sequence[bytes], *, caller: Caller, now: datetime
 ) -> tuple[_Record, dict[int, NewNotification]]:
-    """Return what can be promised, and the notifications for it by their places."""
+    """Return a new record, and the notifications to store by their index."""
     refusals = _find_duplicates(contents)
     to_prepare = {n: one for n, one in enumerate(requests) if n not in refusals}
     if backlog.is_overloaded(now=now):
@@ -127,7 +128,7 @@ def _fingerprint(contents: Sequence[bytes]) -> str:
 
 
 def _find_duplicates(contents: Sequence[bytes]) -> dict[int, Refusal]:
-    """Return the items that stand in the call before, each with the place of the first."""
+    """Return the items that repeat an earlier one, each with the index of the first."""
     first: dict[bytes, int] = {}
     duplicates: dict[int, Refusal] = {}
     for index, content in enumerate(contents):
@@ -137,7 +138,7 @@ def _find_duplicates(contents: Sequence[bytes]) -> dict[int, Refusal]:
 
 
 def _refuse_overload(requests: Mapping[int, BulkItem]) -> dict[int, Refusal]:
-    """Return the items that have to wait; raises OverloadedError if all of them have to."""
+    """Return the items to refuse during overload; raises OverloadedError if all are refused."""
     deferred = [n for n, one in requests.items() if not _is_critical(one)]
     if len(deferred) == len(requests):
         raise OverloadedError(backlog.RETRY_AFTER)
@@ -157,7 +158,7 @@ def _is_critical(request: BulkItem) -> bool:
 def _prepare(
     items: Mapping[int, BulkItem], *, caller: Caller, now: datetime
 ) -> tuple[dict[int, NewNotification], dict[int, Refusal]]:
-    """Return the notifications asked for, and what is wrong with the others, by their places."""
+    """Return the prepared notifications and the refusals of invalid items, by index."""
     requests = {n: one for n, one in items.items() if isinstance(one, NotificationRequest)}
     invalid: dict[int, Refusal] = {
         n: _truncate_problems(one)
@@ -181,10 +182,10 @@ def _prepare(
 def _prepare_missing(
     record: _Record, requests: Sequence[BulkItem], *, caller: Caller
 ) -> tuple[dict[int, NewNotification], dict[int, Refusal]]:
-    """Return what was promised and is not stored yet, as it was then: with the ids it was given.
+    """Prepare the reserved notifications that aren't stored yet, with their reserved ids.
 
-    Whoever promised it may be about to store it: both store the same. What cannot be accepted any
-    more, because its type is gone, was promised to nobody yet.
+    The first call may be about to store them: both store the same. An item that became invalid,
+    such as one whose type was deleted, was never acknowledged.
     """
     stored = queries.existing_ids(list(record.ids.values()))
     missing = {index: one for index, one in record.ids.items() if one not in stored}
@@ -194,7 +195,7 @@ def _prepare_missing(
 
 
 def _truncate_problems(refusal: InvalidRequestError) -> InvalidRequestError:
-    """Return what is wrong with an item, as much of it as is told."""
+    """Return an item's problems within the limits on reported problems."""
     reported: list[FieldProblem] = []
     length = 0
     for problem in refusal.problems[:MAX_PROBLEMS]:
@@ -213,7 +214,7 @@ def _store_accepted(
     caller: Caller,
     now: datetime,
 ) -> _Record:
-    """Store what was promised and is not stored yet; return what became of the whole promise."""
+    """Store the notifications that are missing; return the completed record."""
     results = store.accept(callback_events.mark_for_callbacks(list(prepared.values())), now=now)
     crash_points.reach(Boundary.BULK_STORED)
     refusals = dict(invalid)
@@ -232,10 +233,10 @@ def _store_accepted(
 
 
 def _complete(record: _Record, *, caller: Caller, now: datetime) -> _Record:
-    """Note that all of a promise is stored: a repeated call is answered from it alone.
+    """Mark a record as complete: a repeated call is then answered from it alone.
 
-    Return what was noted first, by this call or by the same one at the same time. Should it not be
-    written, whoever repeats the call finds out again.
+    Return the record that was completed first, by this call or a concurrent one. If the write
+    fails, a repeated call completes the record.
     """
     completed = replace(record, is_complete=True)
     try:
@@ -274,7 +275,6 @@ def _load_record(document: Mapping[str, Any]) -> _Record:
 
 
 def _dump_refusal(refusal: Refusal) -> dict[str, Any]:
-    """Return a refusal as it is stored."""
     match refusal:
         case InvalidRequestError():
             problems = [[p.pointer, p.code, p.detail] for p in refusal.problems]

@@ -1,4 +1,4 @@
-"""Builds a notification from a request: recipient, priority, content, channels, and times."""
+"""Builds a notification from a request: recipient, priority, channels, content, and times."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,20 +35,20 @@ from .requests import Caller, NotificationRecipientRequest, NotificationRequest
 from .times import resolve_times
 
 PRIORITY_ALIASES = {"medium": Priority.NORMAL}
-MUTED = "The person does not want notifications of this type."
-MUTED_ON_CHANNEL = "The person does not want notifications of this type on this channel."
+MUTED = "The recipient muted this type."
+MUTED_ON_CHANNEL = "The recipient muted this type on this channel."
 UNREACHABLE = {
-    Channel.EMAIL: ("/recipient/email", "There is no email address."),
-    Channel.WHATSAPP: ("/recipient/phone", "There is no phone number."),
-    Channel.PUSH: ("/user_id", "Push needs a user_id, or recipient.device_ids."),
-    Channel.IN_APP: ("/user_id", "In-app needs a user_id."),
+    Channel.EMAIL: ("/recipient/email", "No email address."),
+    Channel.WHATSAPP: ("/recipient/phone", "No phone number."),
+    Channel.PUSH: ("/user_id", "Push requires `user_id` or `recipient.device_ids`."),
+    Channel.IN_APP: ("/user_id", "In-app requires `user_id`."),
 }
 
 
 def resolve_priority(
     request: NotificationRequest, type_config: TypeConfig | None, problems: ProblemCollector
 ) -> Priority:
-    """Return a request's priority, or its type's if it names none; notes one there is not."""
+    """Return the request's priority, or its type's; add a problem for an unknown one."""
     if request.priority is None:
         return type_config.priority if type_config else Priority.NORMAL
     alias = PRIORITY_ALIASES.get(request.priority)
@@ -66,7 +66,7 @@ def resolve_recipient(
     person: RegisteredRecipient | None,
     problems: ProblemCollector,
 ) -> Recipient:
-    """Return the recipient; a problem of a given field is noted, and the field left out."""
+    """Return the recipient; add a problem for each invalid field and omit it."""
     return Recipient(
         device_ids=tuple(dict.fromkeys(given.device_ids)),
         email=_resolve_email(given, problems) or (person.email if person else None),
@@ -102,7 +102,7 @@ def _resolve_name(given: NotificationRecipientRequest, problems: ProblemCollecto
         problems.add(
             "/recipient/name",
             "control_characters",
-            "A name is one line without control characters.",
+            "Must be one line without control characters.",
         )
         return None
     return given.name
@@ -122,17 +122,17 @@ def _resolve_timezone(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecipientSnapshot:
-    """What the database knows about the people and addresses of a batch."""
+    """The registered recipients and suppressions of a batch."""
 
     people: Mapping[str, RegisteredRecipient]
     suppressed: Mapping[tuple[str, str], ActiveSuppression]
     render_cache: RenderCache | None = None
-    """What was rendered for others of the batch."""
+    """Texts rendered for other recipients of the batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A notification ready to be stored. ``adjusted``: its local time did not exist."""
+    """A notification to store. ``is_time_adjusted``: its local time doesn't exist."""
 
     notification: NewNotification
     is_time_adjusted: bool = False
@@ -146,13 +146,13 @@ def prepare(
     snapshot: RecipientSnapshot,
     now: datetime,
 ) -> Prepared:
-    """Return the notification a request asks for; raises InvalidRequestError with all its problems."""
+    """Return the notification to store; raises InvalidRequestError with every problem."""
     problems = ProblemCollector()
     type_config = _find_type(request, problems)
     person = snapshot.people.get(request.user_id or "")
     recipient = resolve_recipient(request.recipient, person, problems)
     if request.user_id is not None and ("\x00" in request.user_id or not request.user_id.strip()):
-        problems.add("/user_id", "invalid", "Expected a user id of yours.")
+        problems.add("/user_id", "invalid", "Must not be blank.")
     request = intake_times.apply_reminder(
         request, type_config=type_config, person=person, now=now, problems=problems
     )
@@ -227,7 +227,7 @@ def _find_type(request: NotificationRequest, problems: ProblemCollector) -> Type
         return types.get_type(request.type)
     except types.UnknownTypeError as error:
         suggestion = f" Did you mean {', '.join(error.suggestions)}?" if error.suggestions else ""
-        problems.add("/type", "unknown_type", f"There is no such type.{suggestion}")
+        problems.add("/type", "unknown_type", f"Unknown type.{suggestion}")
         return None
 
 
@@ -239,7 +239,10 @@ def choose_channels(
     person: RegisteredRecipient | None,
     problems: ProblemCollector,
 ) -> list[NewDelivery]:
-    """Return a delivery for each channel; one that nobody named and nothing reaches is skipped."""
+    """Return a delivery for each channel; an unreachable channel is skipped unless explicit.
+
+    The channels are the request's, the recipient's, or the type's, in this order.
+    """
     preference = preference_of(person, type_config)
     is_explicit, channels = _requested_channels(request, type_config, preference, problems)
     deliveries = [
@@ -261,17 +264,15 @@ def choose_channels(
     if not is_explicit and type_config.fallback is not None:
         deliveries = _apply_fallback(deliveries, type_config.fallback)
     if deliveries and not problems.problems and all(_is_skipped(d) for d in deliveries):
-        problems.add(
-            "/recipient", "no_address", "There is no way to reach this person on any channel."
-        )
+        problems.add("/recipient", "no_address", "No channel can reach this recipient.")
     return deliveries
 
 
 def preference_of(person: RegisteredRecipient | None, type_config: TypeConfig) -> Preference:
-    """Return what a person wants of a type.
+    """Return a recipient's preference for a type.
 
-    Nobody mutes what is critical, such as a login code: not with its category, and not because
-    they muted it before an operator made it critical.
+    A critical notification, such as a login code, can't be muted: not with its category, and not by
+    a preference that is older than its priority.
     """
     if person is None:
         return NO_PREFERENCE
@@ -287,7 +288,7 @@ def _requested_channels(
     preference: Preference,
     problems: ProblemCollector,
 ) -> tuple[bool, Sequence[Channel]]:
-    """Return whether the caller named the channels, and the channels."""
+    """Return whether the request names the channels, and the channels."""
     if request.channels is None:
         return False, _preferred_channels(preference) or type_config.channels
     if request.channels == [ALL]:
@@ -296,7 +297,7 @@ def _requested_channels(
 
 
 def _preferred_channels(preference: Preference) -> Sequence[Channel]:
-    """Return the channels a person chose, each once; one that is no more is passed over."""
+    """Return the recipient's preferred channels, without duplicates and unknown names."""
     channels = (parse_channel(name) for name in preference.channels)
     return list(dict.fromkeys(c for c in channels if c is not None))
 
@@ -323,9 +324,9 @@ def _make_delivery(
 
 
 def _apply_fallback(deliveries: list[NewDelivery], fallback: Fallback) -> list[NewDelivery]:
-    """Return the deliveries, one of them waiting for the first other that reaches the person.
+    """Return the deliveries, with the fallback channel waiting for the first other open channel.
 
-    In-app is no other: it is delivered when it is stored, whether anybody looks or not.
+    In-app is never the primary channel: it always delivers.
     """
     primary = next(
         (
@@ -376,7 +377,7 @@ def _mark_suppressed(
     type_config: TypeConfig,
     snapshot: RecipientSnapshot,
 ) -> list[NewDelivery]:
-    """Return the deliveries, those to suppressed addresses as suppressed."""
+    """Return the deliveries, with those to suppressed addresses marked as suppressed."""
 
     def check(delivery: NewDelivery) -> NewDelivery:
         address = recipient.address(delivery.channel)
@@ -398,7 +399,7 @@ def _mark_suppressed(
 def addresses_of(
     request: NotificationRequest, person: RegisteredRecipient | None
 ) -> list[tuple[str, str]]:
-    """Return the (channel, address) pairs to look up suppressions for, as they will be stored."""
+    """Return the (channel, address) pairs to check for suppressions, normalized."""
     email = _normalized_email(request) or (person.email if person else None)
     phone = request.recipient.phone or (person.phone if person else None)
     found = ((Channel.EMAIL, email), (Channel.WHATSAPP, phone))
@@ -406,7 +407,7 @@ def addresses_of(
 
 
 def _normalized_email(request: NotificationRequest) -> str | None:
-    """Return the given address in its normal form; None if it is none: resolve() tells of that."""
+    """Return the normalized address; None if it is invalid, which prepare() reports."""
     if request.recipient.email is None:
         return None
     try:
@@ -416,7 +417,7 @@ def _normalized_email(request: NotificationRequest) -> str | None:
 
 
 def load_recipients(requests: Sequence[NotificationRequest], *, now: datetime) -> RecipientSnapshot:
-    """Read what a batch of requests needs, in two queries."""
+    """Read the registered recipients and suppressions of a batch, in two queries."""
     people = recipients.find_registered(r.user_id for r in requests if r.user_id)
     addresses = [pair for r in requests for pair in addresses_of(r, people.get(r.user_id or ""))]
     return RecipientSnapshot(
