@@ -1,4 +1,4 @@
-"""Acts on notifications, once each, and skips those that were resent already."""
+"""Executes a bulk operation on notifications, once each, and skips those already resent."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,15 +21,15 @@ from .operation import Operation, Position, resend_id
 from .results import DeliveryKey, DeliveryOutcome
 
 ALREADY_RESENT = ResendRisk(
-    kind=RiskKind.MAY_DUPLICATE, reason="It was sent again already, as another notification."
+    kind=RiskKind.MAY_DUPLICATE, reason="It was already resent as another notification."
 )
 _OPEN_OR_SUCCEEDED = frozenset(status.value for status in OPEN | SUCCEEDED)
 
 
 def find_duplicates(operation: Operation, documents: Sequence[Document]) -> set[DeliveryKey]:
-    """Return the deliveries whose resend is under way or has arrived, this operation's own aside.
+    """Return the deliveries with a pending or successful resend by anything but this operation.
 
-    One read by id for all of them.
+    Reads all resends by id in one query.
     """
     originals = {
         resend: document["_id"]
@@ -51,35 +51,35 @@ def find_duplicates(operation: Operation, documents: Sequence[Document]) -> set[
 
 
 CHANGED, GONE, REFUSED = "changed", "gone", "refused"
-"""Why not, beside the verdicts."""
-NOTHING_SENT = ResendRisk(kind=RiskKind.SAFE, reason="Nothing of it has been sent.")
+"""Reasons for skipped or failed deliveries, besides the resend risks."""
+NOTHING_SENT = ResendRisk(kind=RiskKind.SAFE, reason="Nothing was sent.")
 ASSESSED_ACTIONS = frozenset({BulkAction.RETRY, BulkAction.RESEND})
-"""What sends something again; of what is withdrawn or put off nobody gets a second copy."""
+"""Actions that send again. Cancelling or rescheduling can't duplicate a message."""
 OVERRIDDEN_BY_RESEND = frozenset({RiskKind.SAFE, RiskKind.EXPIRED})
-"""Verdicts after which something would arrive that a resend may have brought already."""
+"""Risks after which a message would arrive that an earlier resend may have delivered."""
 
 
 class LeaseExpiredError(Exception):
-    """The lease is over: another worker may be at it."""
+    """The lease expired: another worker may have the operation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchResult:
-    """What became of some notifications."""
+    """The result of executing an operation on some notifications."""
 
     acted_count: int = 0
-    """Notifications that something was done to, or tried."""
+    """Notifications acted on, or attempted."""
     outcomes: dict[DeliveryKey, DeliveryOutcome] = field(default_factory=dict)
 
     def counts(self) -> dict[BulkOutcome, int]:
-        """Return the deliveries by what became of them."""
+        """Return the number of deliveries by outcome."""
         found: dict[BulkOutcome, int] = {}
         for one in self.outcomes.values():
             found[one.outcome] = found.get(one.outcome, 0) + 1
         return found
 
     def reasons(self) -> dict[str, int]:
-        """Return the others by why they were not done."""
+        """Return the number of skipped or failed deliveries by reason."""
         found: dict[str, int] = {}
         for one in self.outcomes.values():
             if one.reason is not None:
@@ -90,7 +90,7 @@ class BatchResult:
 def assess(
     operation: Operation, documents: Sequence[Document], *, now: datetime
 ) -> dict[DeliveryKey, ResendRisk]:
-    """Return what acting on each delivery that is meant would be."""
+    """Return the resend risk of each delivery that the operation selects."""
     assessed = {
         DeliveryKey(document["_id"], channel): NOTHING_SENT
         for document in documents
@@ -110,9 +110,9 @@ def assess(
 def execute(
     operation: Operation, positions: Sequence[Position], *, clock: Clock, until: datetime
 ) -> BatchResult:
-    """Act on these notifications, and write down what became of each delivery.
+    """Execute the operation on these notifications and store the outcome of each delivery.
 
-    Raises LeaseExpiredError when the lease is over before the last; what was done is written down.
+    Raises LeaseExpiredError if the lease expires before the last; outcomes so far are stored.
     """
     now = clock()
     documents = {
@@ -159,15 +159,15 @@ def execute(
 def skip_outcome(
     document: Document | None, key: DeliveryKey, row: DeliveryOutcome
 ) -> DeliveryOutcome:
-    """Return what became of a delivery of the preview that there is nothing to be done to now.
+    """Return the outcome of a previewed delivery that can't be acted on any more.
 
-    One that a lost worker had begun with is as it is because of that.
+    If a lost worker had begun with it, its current state is that worker's doing.
     """
     if row.outcome is BulkOutcome.BEGUN:
         return DeliveryOutcome(
             outcome=BulkOutcome.DONE,
             risk=row.risk,
-            detail="The worker stopped before it could say so.",
+            detail="The worker stopped before it recorded the outcome.",
         )
     if document is None:
         return DeliveryOutcome(
@@ -178,13 +178,13 @@ def skip_outcome(
         outcome=BulkOutcome.SKIPPED,
         risk=row.risk,
         reason=CHANGED,
-        detail=f"It has changed since the preview: it is {status} now.",
+        detail=f"Changed since the preview: now {status}.",
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Batch:
-    """What is to be done, and what a lost worker may have done of it."""
+    """The deliveries to act on, and those that a lost worker may have acted on."""
 
     operation: Operation
     to_do: Mapping[DeliveryKey, ResendRisk]
@@ -194,7 +194,7 @@ class _Batch:
 def _execute_batch(
     batch: _Batch, *, clock: Clock, until: datetime
 ) -> dict[DeliveryKey, DeliveryOutcome]:
-    """Act on one notification after the other; what is done is written down even if one fails."""
+    """Act on each notification in turn; outcomes are stored even if one raises."""
     by_notification: dict[ObjectId, list[DeliveryKey]] = {}
     for key in batch.to_do:
         by_notification.setdefault(key.notification_id, []).append(key)
@@ -208,7 +208,7 @@ def _execute_batch(
             problem = _execute_one(batch.operation, notification_id, channels, now=now)
             for key in keys:
                 found = _make_outcome(batch.to_do[key], problem)
-                # What cannot be done any more has been done, where somebody had begun with it.
+                # A refusal after a lost worker had begun means that the worker had acted.
                 done[key] = batch.interrupted.get(key, found) if problem else found
     finally:
         results.settle(batch.operation.id, done, now=clock())
