@@ -67,7 +67,7 @@ BAD = [
     ("example_data", "{", "Enter a valid JSON."),
     ("sensitive_variables", "a b", "Not a variable&#x27;s name: a b."),
     ("description", "x" * 2_001, "at most 2000 characters"),
-    ("example_data", '{"recipient": 1}', "At recipient: Templates call the person so."),
+    ("example_data", '{"recipient": 1}', "At recipient: Reserved for the recipient."),
     ("example_data", '{"$where": 1}', "At $where: A key is empty, begins with $"),
     ("example_data", '{"n": NaN}', "At n: NaN and Infinity are not JSON."),
     ("example_data", '{"n": 9223372036854775808}', "At n: An integer has at most 64 bits."),

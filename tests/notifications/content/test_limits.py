@@ -41,7 +41,7 @@ def test_html_that_nests_too_deep_is_refused_with_its_line() -> None:
     source = "<p>x</p>\n{% if\norder %}\n" + "<div>\n" * 250 + "{% endif %}"
     (fault,) = faults("email_html", source)
     assert fault.line == 4 + 200
-    assert fault.reason == "HTML nests at most 200 levels deep; every element needs its end tag."
+    assert fault.reason == "HTML nesting exceeds 200 levels; every element needs its end tag."
 
 
 @pytest.mark.parametrize("name", hostile.HARMLESS)

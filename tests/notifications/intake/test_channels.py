@@ -151,7 +151,7 @@ def test_a_channel_nobody_named_is_skipped_with_the_reason() -> None:
     (email,) = [d for d in deliveries if d.channel is EMAIL]
     assert problems == []
     assert (email.status, email.failure_code) == (S.SUPPRESSED, FailureCode.NO_ADDRESS)
-    assert email.failure_reason == "Skipped: There is no email address."
+    assert email.failure_reason == "Skipped: No email address."
     assert names(deliveries) == [PUSH, IN_APP]
 
 
