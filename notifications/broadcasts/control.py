@@ -45,11 +45,7 @@ def enqueue_due(*, now: datetime) -> int:
 
 def find_due(*, until: datetime, now: datetime) -> list[tuple[ObjectId, datetime]]:
     """Return the unleased broadcasts that are due by ``until``, oldest first."""
-    query = {
-        "status": {"$in": ACTIVE},
-        "due_at": {"$lte": until},
-        **unclaimed(now=now),
-    }
+    query = {"status": {"$in": ACTIVE}, "due_at": {"$lte": until}, **unclaimed(now=now)}
     found = collection("broadcasts").find(query, {"due_at": 1}).sort("due_at", 1)
     return [(one["_id"], one["due_at"]) for one in found.hint("brc_due").limit(MAX_DUE_BROADCASTS)]
 

@@ -208,11 +208,7 @@ def _with_release(change: Mapping[str, Any], *, at: datetime) -> dict[str, Any]:
 
 def _with_end(status: BroadcastStatus, change: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     ended = {"status": status.value, "finished_at": now, "purge_at": now + RETENTION}
-    return {
-        **change,
-        "$set": {**change["$set"], **ended},
-        "$unset": {"claim": "", "due_at": ""},
-    }
+    return {**change, "$set": {**change["$set"], **ended}, "$unset": {"claim": "", "due_at": ""}}
 
 
 def _update_leased(

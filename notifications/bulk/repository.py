@@ -58,12 +58,7 @@ class Progress:
 
 
 def create(
-    *,
-    action: BulkAction,
-    selection: Selection,
-    send_at: datetime | None,
-    by: Staff,
-    now: datetime,
+    *, action: BulkAction, selection: Selection, send_at: datetime | None, by: Staff, now: datetime
 ) -> Operation:
     """Store an operation to be previewed; nothing else happens before it is started."""
     document = {
@@ -259,11 +254,7 @@ def recount(
 def due_operations(*, now: datetime) -> list[ObjectId]:
     """Return the due operations without a lease, oldest first."""
     found = collection("operations").find(
-        {
-            "next_at": {"$lte": now},
-            **unclaimed(now=now),
-        },
-        {"_id": 1},
+        {"next_at": {"$lte": now}, **unclaimed(now=now)}, {"_id": 1}
     )
     due = found.sort("next_at", 1).hint("opn_next").limit(MAX_DUE_OPERATIONS)
     return [document["_id"] for document in due]
@@ -294,9 +285,7 @@ def _transition(
     if after not in ACTIVE_BULK_STAGES:
         update["$unset"] = {"next_at": ""}
     document = collection("operations").find_one_and_update(
-        {"_id": operation_id, "stage": before.value},
-        update,
-        return_document=ReturnDocument.AFTER,
+        {"_id": operation_id, "stage": before.value}, update, return_document=ReturnDocument.AFTER
     )
     if document is None:
         raise InvalidStateError(f"The operation isn't {before.value}: it was changed meanwhile.")

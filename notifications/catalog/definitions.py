@@ -56,8 +56,7 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     category: Annotated[str, Meta(description=", ".join(Category))]
     priority: Annotated[str, Meta(description=", ".join(Priority))] = Priority.NORMAL.value
     channels: Annotated[
-        list[str],
-        Meta(description="Used if neither the request nor the recipient selects any."),
+        list[str], Meta(description="Used if neither the request nor the recipient selects any.")
     ]
     max_retries: Annotated[int, Meta(ge=0, le=MAX_RETRIES)] = DEFAULT_MAX_RETRIES
     ttl_seconds: (
@@ -94,8 +93,7 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         ),
     ] = None
     fallback_after_seconds: Annotated[
-        int,
-        Meta(ge=1, le=MAX_TTL_SECONDS, description="Time for the other channel to deliver."),
+        int, Meta(ge=1, le=MAX_TTL_SECONDS, description="Time for the other channel to deliver.")
     ] = types.DEFAULT_FALLBACK_AFTER_SECONDS
     approved_templates: Annotated[
         list[WhatsAppTemplateRequest],
@@ -105,8 +103,7 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         ),
     ] = []
     example_data: Annotated[
-        dict[str, Any],
-        Meta(description="Every variable that templates may use, with an example."),
+        dict[str, Any], Meta(description="Every variable that templates may use, with an example.")
     ] = {}
     sensitive_variables: Annotated[
         list[Annotated[str, Meta(max_length=VARIABLE_LENGTH)]],

@@ -234,9 +234,7 @@ def _check_subject(subject: str | None, problems: ProblemCollector) -> str | Non
         return None
     if has_control_characters(subject):
         problems.add(
-            "/content/subject",
-            "control_characters",
-            "Must be one line without control characters.",
+            "/content/subject", "control_characters", "Must be one line without control characters."
         )
         return None
     subject = text.without_invisible(subject)

@@ -100,9 +100,7 @@ def _resolve_phone(given: NotificationRecipientRequest, problems: ProblemCollect
 def _resolve_name(given: NotificationRecipientRequest, problems: ProblemCollector) -> str | None:
     if given.name is not None and has_control_characters(given.name):
         problems.add(
-            "/recipient/name",
-            "control_characters",
-            "Must be one line without control characters.",
+            "/recipient/name", "control_characters", "Must be one line without control characters."
         )
         return None
     return given.name

@@ -91,10 +91,7 @@ def _render(channel: Channel, notification: NewNotification) -> Message:
             recipient=notification.recipient,
         )
     return rendering.render_message(
-        channel=channel,
-        content=content,
-        data=data,
-        recipient=notification.recipient,
+        channel=channel, content=content, data=data, recipient=notification.recipient
     )
 
 

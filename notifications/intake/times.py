@@ -73,11 +73,7 @@ def _resolve_event(
 
 
 def _apply_times(
-    request: NotificationRequest,
-    *,
-    event_at: datetime,
-    send_at: datetime,
-    ttl_seconds: int | None,
+    request: NotificationRequest, *, event_at: datetime, send_at: datetime, ttl_seconds: int | None
 ) -> NotificationRequest:
     expires_at = event_at
     if ttl_seconds is not None:
@@ -198,9 +194,7 @@ def _resolve_zone(
     name = request.scheduled_local.timezone if request.scheduled_local else None
     if name is None and recipient.timezone is None:
         problems.add(
-            "/scheduled_local/timezone",
-            "required",
-            "Required: the recipient has no time zone.",
+            "/scheduled_local/timezone", "required", "Required: the recipient has no time zone."
         )
         return None
     try:

@@ -64,10 +64,7 @@ _RISK_BY_FAILURE: Mapping[FailureCode, tuple[RiskKind, str]] = {
     F.PROVIDER_ERROR: (RiskKind.SAFE, "Provider error; nothing was sent."),
     F.CONNECTION_FAILED: (RiskKind.SAFE, "Couldn't connect to the provider; nothing was sent."),
     F.CHANNEL_UNAVAILABLE: (RiskKind.SAFE, "A provider is configured for this channel now."),
-    F.BLOCKED: (
-        RiskKind.SAFE,
-        "The receiving server blocked it once; the address may be valid.",
-    ),
+    F.BLOCKED: (RiskKind.SAFE, "The receiving server blocked it once; the address may be valid."),
     F.REPORTED_FAILED: (RiskKind.SAFE, "The provider reported a failure."),
     F.BOUNCED: (RiskKind.SAFE, "It bounced, but the suppression was lifted."),
     F.SUPPRESSED: (RiskKind.SAFE, "The suppression was lifted."),
@@ -83,24 +80,12 @@ _RISK_BY_FAILURE: Mapping[FailureCode, tuple[RiskKind, str]] = {
     F.CONNECTION_LOST: (RiskKind.MAY_DUPLICATE, _MAY_DUPLICATE_REASON),
     F.WORKER_LOST: (RiskKind.MAY_DUPLICATE, _MAY_DUPLICATE_REASON),
     F.OUTCOME_UNKNOWN: (RiskKind.MAY_DUPLICATE, _MAY_DUPLICATE_REASON),
-    F.INTERNAL_ERROR: (
-        RiskKind.MAY_DUPLICATE,
-        "Internal error; the outcome is unknown.",
-    ),
+    F.INTERNAL_ERROR: (RiskKind.MAY_DUPLICATE, "Internal error; the outcome is unknown."),
     F.NOT_NEEDED: (RiskKind.MAY_DUPLICATE, "Another channel delivered it in time."),
     F.REJECTED: (RiskKind.WILL_FAIL_AGAIN, "The provider rejects this message for any recipient."),
-    F.TOO_LARGE: (
-        RiskKind.WILL_FAIL_AGAIN,
-        "It is too large for the provider.",
-    ),
-    F.RENDER_FAILED: (
-        RiskKind.WILL_FAIL_AGAIN,
-        "The template can't be rendered with its data.",
-    ),
-    F.ATTACHMENT_UNAVAILABLE: (
-        RiskKind.WILL_FAIL_AGAIN,
-        "An attachment couldn't be downloaded.",
-    ),
+    F.TOO_LARGE: (RiskKind.WILL_FAIL_AGAIN, "It is too large for the provider."),
+    F.RENDER_FAILED: (RiskKind.WILL_FAIL_AGAIN, "The template can't be rendered with its data."),
+    F.ATTACHMENT_UNAVAILABLE: (RiskKind.WILL_FAIL_AGAIN, "An attachment couldn't be downloaded."),
     F.QUARANTINED: (
         RiskKind.WILL_FAIL_AGAIN,
         "Isolated after three worker crashes. See their logs.",
@@ -134,8 +119,7 @@ def assess_risk(facts: DeliveryFacts) -> ResendRisk:
 def _find_obstacles(facts: DeliveryFacts) -> Iterator[ResendRisk]:
     if facts.is_erased:
         yield ResendRisk(
-            kind=RiskKind.WILL_FAIL_AGAIN,
-            reason="The recipient was erased, with the content.",
+            kind=RiskKind.WILL_FAIL_AGAIN, reason="The recipient was erased, with the content."
         )
     if facts.is_content_removed:
         reason = "Content was removed by retention. Send a new notification."

@@ -165,13 +165,13 @@ def test_a_list_is_asked_for_properly(app: App, query: dict[str, Any], status: i
 @pytest.mark.parametrize(
     ("parts", "pointer", "code", "detail"),
     [
-        ({}, "/parts", "required", "at least one part"),
+        ({}, "/parts", "required", "At least one part"),
         ([], "/parts", "wrong_type", "Expected `object`"),
-        ({"default": {}}, "/parts", "required", "at least one part"),
+        ({"default": {}}, "/parts", "required", "At least one part"),
         ({"default": "x"}, "/parts/default", "wrong_type", "Expected `object`"),
         ({"default": {"body": 5}}, "/parts/default/body", "wrong_type", "Expected `str"),
         ({"default": {"sms": "x"}}, "/parts/default/sms", "unknown_field", "no such field"),
-        ({"default": {"body": ""}}, "/parts/default/body", "blank", "says something"),
+        ({"default": {"body": ""}}, "/parts/default/body", "blank", "not be blank"),
         ({"a/b~": {"body": "x"}}, "/parts/a~1b~0", "invalid_locale", "such as pt"),
         ({"PT": {"body": "x"}}, "/parts/PT", "invalid_locale", "such as pt"),
         ({"default": {"body": "a\n{% if %}"}}, "/parts/default/body", "syntax", "Line 2: "),

@@ -111,13 +111,16 @@ def test_a_preview_that_was_broken_off_counts_each_once(clock: Time) -> None:
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"reason": "  "}, "Say why"),
+        ({"reason": "  "}, "A reason is required"),
         ({"reason": "x" * 501}, "at most 500"),
-        ({"per_second": 0}, "from 1 to 500"),
-        ({"per_second": 501}, "from 1 to 500"),
-        ({"included_risks": frozenset()}, "nothing to do"),
-        ({"included_risks": frozenset({RiskKind.SUPPRESSED})}, "always left out"),
-        ({"included_risks": frozenset({RiskKind.SAFE, RiskKind.MAY_DUPLICATE})}, "second copy"),
+        ({"per_second": 0}, "must be 1 to 500"),
+        ({"per_second": 501}, "must be 1 to 500"),
+        ({"included_risks": frozenset()}, "Nothing selected"),
+        ({"included_risks": frozenset({RiskKind.SUPPRESSED})}, "always skipped"),
+        (
+            {"included_risks": frozenset({RiskKind.SAFE, RiskKind.MAY_DUPLICATE})},
+            "reason for duplicates",
+        ),
     ],
 )
 def test_it_is_not_started_without_a_decision_on_everything(
