@@ -50,7 +50,6 @@ def find_due(*, until: datetime, now: datetime) -> list[tuple[ObjectId, datetime
     return [(one["_id"], one["due_at"]) for one in found.hint("brc_due").limit(MAX_DUE_BROADCASTS)]
 
 
-__all__ = ["InvalidStateError", "cancel", "pause", "resume"]
 B = BroadcastStatus
 
 
@@ -122,7 +121,6 @@ def cancel(broadcast_id: ObjectId, *, now: datetime) -> Document:
 def _require_status(
     broadcast_id: ObjectId, statuses: tuple[BroadcastStatus, ...], message: str
 ) -> Document:
-    """Return a broadcast in one of these statuses; raises InvalidStateError for any other."""
     document = repository.get(broadcast_id)
     if document is None:
         raise LookupError("no such broadcast")

@@ -68,10 +68,7 @@ MAX_EXAMPLES = 20
 
 
 def acquire_lease(broadcast_id: ObjectId, *, worker: str, now: datetime) -> BroadcastLease | None:
-    """Lease a due broadcast; return None if it isn't due or is leased.
-
-    Raises PyMongoError.
-    """
+    """Lease a due broadcast; return None if it isn't due or is leased. Raises PyMongoError."""
     claim = {"token": secrets.token_hex(8), "lease_until": now + LEASE, "worker": worker}
     is_scheduled = {"$eq": ["$status", B.SCHEDULED.value]}
     is_cancelling = {"$eq": ["$status", B.CANCELLING.value]}

@@ -110,7 +110,6 @@ def cancel(operation_id: ObjectId, *, by: Staff, now: datetime) -> Operation:
 
 
 def _check_options(options: StartOptions, operation: Operation | None) -> None:
-    """Raise InvalidStateError if a decision is missing or invalid."""
     if operation is None:
         raise InvalidStateError("Not found.")
     if not options.reason.strip():

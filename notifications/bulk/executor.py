@@ -92,9 +92,9 @@ def assess(
 ) -> dict[DeliveryKey, ResendRisk]:
     """Return the resend risk of each delivery that the operation selects."""
     assessed = {
-        DeliveryKey(document["_id"], channel): NOTHING_SENT
+        DeliveryKey(document["_id"], Channel(delivery["channel"])): NOTHING_SENT
         for document in documents
-        for channel in _matching_channels(operation, document)
+        for delivery in selection.matching_deliveries(operation, document)
     }
     if operation.action not in ASSESSED_ACTIONS:
         return assessed
@@ -207,7 +207,11 @@ def _execute_batch(
             channels = [key.channel for key in keys]
             problem = _execute_one(batch.operation, notification_id, channels, now=now)
             for key in keys:
-                found = _make_outcome(batch.to_do[key], problem)
+                outcome = BulkOutcome.FAILED if problem else BulkOutcome.DONE
+                reason, detail = problem or (None, None)
+                found = DeliveryOutcome(
+                    outcome=outcome, risk=batch.to_do[key], reason=reason, detail=detail
+                )
                 # A refusal after a lost worker had begun means that the worker had acted.
                 done[key] = batch.interrupted.get(key, found) if problem else found
     finally:
@@ -236,14 +240,3 @@ def _execute_one(
     except LookupError:
         return GONE, actions.NOT_FOUND
     return None
-
-
-def _make_outcome(risk: ResendRisk, problem: tuple[str, str] | None) -> DeliveryOutcome:
-    if problem is None:
-        return DeliveryOutcome(outcome=BulkOutcome.DONE, risk=risk)
-    reason, detail = problem
-    return DeliveryOutcome(outcome=BulkOutcome.FAILED, risk=risk, reason=reason, detail=detail)
-
-
-def _matching_channels(operation: Operation, document: Document) -> list[Channel]:
-    return [Channel(d["channel"]) for d in selection.matching_deliveries(operation, document)]

@@ -280,7 +280,6 @@ def _transition(
     changes: Mapping[str, Any],
     now: datetime,
 ) -> Operation:
-    """Move an operation from one stage to another; raises InvalidStateError from any other."""
     update: dict[str, Any] = {"$set": {**changes, "stage": after.value, "updated_at": now}}
     if after not in ACTIVE_BULK_STAGES:
         update["$unset"] = {"next_at": ""}

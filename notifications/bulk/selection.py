@@ -93,7 +93,6 @@ def _is_selected(operation: Operation, delivery: Mapping[str, Any]) -> bool:
 
 
 def _is_actionable(operation: Operation, delivery: Mapping[str, Any]) -> bool:
-    """Return whether a delivery is in a state that the operation can act on."""
     status = delivery["status"]
     if operation.action is BulkAction.RETRY or (
         operation.action is BulkAction.RESEND and operation.selection.order == FAILED_AT

@@ -113,10 +113,7 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 def validate_type(slug: str, request: TypeRequest) -> dict[str, Any]:
-    """Return a type's fields as they are stored.
-
-    Raises InvalidRequestError with every problem.
-    """
+    """Return a type's fields as they are stored. Raises InvalidRequestError with every problem."""
     problems = ProblemCollector()
     _check_scalar_fields(slug, request, problems)
     is_all = request.channels == [ALL]

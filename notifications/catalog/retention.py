@@ -15,7 +15,6 @@ from domain.states import Category
 from notifyproject.db.collections import collection
 from notifyproject.platform.cache import SharedCache
 
-COLLECTION = "retention_policies"
 MIN_CONTENT_DAYS, MIN_METADATA_DAYS, MAX_DAYS = 1, 14, 3_650
 """Bounds in days. Sensitive content stays in the inbox for up to 1 day. A delivery can stay open
 for 10 days, if its provider requests a day before each of 10 attempts, and must not be deleted
@@ -80,10 +79,6 @@ def effective_days(content_days: int | None, metadata_days: int | None) -> tuple
     return min(content, metadata), metadata
 
 
-def _read_by_category() -> Mapping[Category, Retention]:
-    return {one.category: one for one in read_all()}
-
-
 def _parse_policy(category: Category, stored: Mapping[str, Any]) -> Retention:
     content, metadata = effective_days(stored.get("content_days"), stored.get("metadata_days"))
     return Retention(
@@ -94,4 +89,4 @@ def _parse_policy(category: Category, stored: Mapping[str, Any]) -> Retention:
     )
 
 
-_policies = SharedCache("retention", _read_by_category)
+_policies = SharedCache("retention", lambda: {one.category: one for one in read_all()})

@@ -201,6 +201,7 @@ def _read_snapshot() -> _Snapshot:
 
 
 def _parse_type(document: Mapping[str, Any]) -> TypeConfig:
+    lead_time, fallback = document.get("notify_before_seconds"), document.get("fallback_channel")
     return TypeConfig(
         slug=document["_id"],
         category=Category(document["category"]),
@@ -208,36 +209,19 @@ def _parse_type(document: Mapping[str, Any]) -> TypeConfig:
         channels=tuple(Channel(c) for c in document["channels"]),
         max_retries=document["max_retries"],
         ttl_seconds=document.get("ttl_seconds"),
-        notify_before=_to_timedelta(document.get("notify_before_seconds")),
+        notify_before=None if lead_time is None else timedelta(seconds=lead_time),
         on_unknown=UnknownPolicy(document["on_unknown"]),
         sensitive_variables=frozenset(document["sensitive_variables"]),
-        fallback=_parse_fallback(document),
+        fallback=Fallback(
+            channel=Channel(fallback), after=timedelta(seconds=document["fallback_after_seconds"])
+        )
+        if fallback
+        else None,
         whatsapp_templates=tuple(
-            _parse_whatsapp_template(one) for one in document.get("approved_templates") or ()
+            WhatsAppTemplate(**{**stored, "parameters": tuple(stored["parameters"])})
+            for stored in document.get("approved_templates") or ()
         ),
         template_version=document.get("template_version") or 0,
-    )
-
-
-def _to_timedelta(stored: int | None) -> timedelta | None:
-    return timedelta(seconds=stored) if stored is not None else None
-
-
-def _parse_fallback(document: Mapping[str, Any]) -> Fallback | None:
-    channel = document.get("fallback_channel")
-    if not channel:
-        return None
-    return Fallback(
-        channel=Channel(channel), after=timedelta(seconds=document["fallback_after_seconds"])
-    )
-
-
-def _parse_whatsapp_template(stored: Mapping[str, Any]) -> WhatsAppTemplate:
-    return WhatsAppTemplate(
-        locale=stored["locale"],
-        name=stored["name"],
-        language=stored["language"],
-        parameters=tuple(stored["parameters"]),
     )
 
 

@@ -79,8 +79,6 @@ RAW_HTML_FILTER = "safe"
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A variable to insert."""
-
     path: tuple[str, ...]
     is_safe: bool = False
     """The value is already escaped."""
@@ -178,7 +176,6 @@ def _fill(
     autoescape: bool,
     characters_left: int,
 ) -> int:
-    """Append the texts of pieces; return how many characters are left."""
     for piece in pieces:
         if isinstance(piece, str):
             text = piece
@@ -198,7 +195,6 @@ def _fill(
 
 
 def _look_up(path: tuple[str, ...], variables: Mapping[str, Any]) -> Any:
-    """Return a variable; None if it is missing."""
     value: Any = variables
     for name in path:
         if type(value) is not dict:

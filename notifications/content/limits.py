@@ -114,7 +114,6 @@ def _lines(inner: str) -> list[str]:
 
 
 def _exceeded_limit(lines: Sequence[str], count: int, blanks: int) -> str | None:
-    """Return the reason if an output or tag exceeds a limit."""
     if count > MAX_MARKUP:
         return f"A part has at most {MAX_MARKUP:,} outputs and tags."
     if max(map(len, lines)) > MAX_MARKUP_LENGTH:
@@ -539,7 +538,6 @@ def _make_loop_body(block: BlockNode, static: RenderContext) -> _LoopBody:
 
 
 def _charge(context: RenderContext, *operands: object) -> None:
-    """Charge the comparison of values, with everything in them."""
     if isinstance(context, Context):
         weight = sum(weight_of(operand) for operand in operands)
         context.budget.spend(1 + weight // CHARACTERS_PER_UNIT)

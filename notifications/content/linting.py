@@ -156,7 +156,6 @@ def _check_source(
 def _check_names(
     bound: BoundTemplate, source: str, variables: Mapping[str, Any]
 ) -> list[TemplateFault]:
-    """Return faults for unknown filters and variables."""
     analysis = bound.analyze(include_partials=False)
     faults = [
         TemplateFault(
@@ -236,7 +235,6 @@ def _is_known(used: Variable, variables: Mapping[str, Any]) -> bool:
 def _check_output(
     part: Part, bound: BoundTemplate, examples: tuple[Mapping[str, Any], ...], budget: Budget
 ) -> list[TemplateFault]:
-    """Return the faults of a part rendered with the example data."""
     try:
         template = Template.from_bound(bound)
         outputs = [template.render(variables, budget=budget) for variables in examples]

@@ -64,7 +64,6 @@ def redact(
 def _mask_fields(
     content: Content, names: Collection[str], values: Collection[str]
 ) -> dict[str, Any]:
-    """Return the fields besides subject and body, with sensitive values masked."""
     return {
         "image_url": _remove_secrets_if_any(content.image_url, values),
         "deep_link": _remove_secrets_if_any(content.deep_link, values),
@@ -194,7 +193,6 @@ def _encodings_of(secret: str) -> Iterator[str]:
 
 
 def _values_under(value: Any, names: Collection[str], *, is_secret: bool) -> Iterator[str]:
-    """Yield every text and number under one of these names."""
     if isinstance(value, Mapping):
         for name, one in value.items():
             yield from _values_under(one, names, is_secret=is_secret or name in names)

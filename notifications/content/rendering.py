@@ -56,14 +56,6 @@ def _to_one_line(value: Any) -> str:
     return " ".join(str(value).split())[:MAX_PARAMETER_LENGTH]
 
 
-__all__ = [
-    "RenderCache",
-    "TemplateError",
-    "check_channels",
-    "exists",
-    "render_message",
-    "render_text",
-]
 log = structlog.get_logger(__name__)
 PUSH_TITLE_LENGTH = 100
 PUSH_BODY_LENGTH = 500
@@ -279,7 +271,6 @@ def _web_link(link: str | None) -> str | None:
 
 
 def _to_html(text: str) -> str:
-    """Return a text's paragraphs as HTML in the layout's style."""
     opening = templates.opening_tag("p")
     return "\n".join(
         f"{opening}{'<br>'.join(escape(line) for line in lines)}</p>" for lines in paragraphs(text)
@@ -301,7 +292,6 @@ def _render_part(
     *,
     render_cache: RenderCache | None = None,
 ) -> str | None:
-    """Return a rendered part; None if the template has no such part."""
     template = templates.find_template(name, version, part, recipient.locale)
     if template is None:
         return None

@@ -316,7 +316,6 @@ def clear() -> None:
 # Clients choose the locale, so it isn't a key of the caches that are costly to fill.
 @lru_cache(maxsize=8_192)
 def _locate(name: str, version: int, part: Part, locale: str | None) -> tuple[str, str] | None:
-    """Return a part's source and its language."""
     if not TEMPLATE_NAME.fullmatch(name):
         return None
     source_part = DERIVED_FROM.get(part)

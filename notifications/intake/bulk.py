@@ -158,7 +158,6 @@ def _is_critical(request: BulkItem) -> bool:
 def _prepare(
     items: Mapping[int, BulkItem], *, caller: Caller, now: datetime
 ) -> tuple[dict[int, NewNotification], dict[int, Refusal]]:
-    """Return the prepared notifications and the refusals of invalid items, by index."""
     requests = {n: one for n, one in items.items() if isinstance(one, NotificationRequest)}
     invalid: dict[int, Refusal] = {
         n: _truncate_problems(one)

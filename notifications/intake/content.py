@@ -70,9 +70,15 @@ def _check_attachment(
 ) -> Attachment:
     filename = text.without_invisible(request.filename).strip()
     _check_url(request.url, f"{pointer}/url", problems)
-    _check_filename(filename, f"{pointer}/filename", problems)
+    if not filename:
+        problems.add(f"{pointer}/filename", "blank", "`filename` is required.")
+    elif has_control_characters(filename) or _INVALID_FILENAME.search(filename):
+        reason = "Expected a file name such as invoice.pdf."
+        problems.add(f"{pointer}/filename", "invalid_filename", reason)
     content_type = (request.content_type or _guess_content_type(filename)).lower()
-    _check_content_type(content_type, f"{pointer}/content_type", problems)
+    if not _MEDIA_TYPE.fullmatch(content_type) or content_type.startswith(_COMPOSITE_TYPES):
+        reason = "Expected a media type such as text/csv."
+        problems.add(f"{pointer}/content_type", "invalid_content_type", reason)
     return Attachment(url=request.url, filename=filename, content_type=content_type)
 
 
@@ -87,18 +93,6 @@ def _check_url(url: str, pointer: str, problems: ProblemCollector) -> None:
         problems.add(pointer, "invalid_url", "Expected a URL in ASCII, without a port.")
     elif host not in settings.ATTACHMENT_HOSTS:
         problems.add(pointer, "host_not_allowed", "Host not allowed.")
-
-
-def _check_filename(name: str, pointer: str, problems: ProblemCollector) -> None:
-    if not name:
-        problems.add(pointer, "blank", "`filename` is required.")
-    elif has_control_characters(name) or _INVALID_FILENAME.search(name):
-        problems.add(pointer, "invalid_filename", "Expected a file name such as invoice.pdf.")
-
-
-def _check_content_type(content_type: str, pointer: str, problems: ProblemCollector) -> None:
-    if not _MEDIA_TYPE.fullmatch(content_type) or content_type.startswith(_COMPOSITE_TYPES):
-        problems.add(pointer, "invalid_content_type", "Expected a media type such as text/csv.")
 
 
 def _guess_content_type(filename: str) -> str:
@@ -192,9 +186,17 @@ def compose_content(
     """
     given = request.content
     subject = _check_subject(given.subject, problems)
-    _check_body(given.body, problems)
-    image_url = _check_link(given.image_url, "/content/image_url", check_image_url, problems)
-    deep_link = _check_link(given.deep_link, "/content/deep_link", check_deep_link, problems)
+    if given.body is not None:
+        if not _first_line(given.body):
+            problems.add("/content/body", "blank", "Must not be blank.")
+        elif len(given.body.encode(errors="surrogatepass")) > MAX_BODY_BYTES:
+            problems.add("/content/body", "too_long", "The body exceeds 100 KB.")
+    image_url = _check(
+        _clean(given.image_url), "image_url", "invalid_url", check_image_url, problems
+    )
+    deep_link = _check(
+        _clean(given.deep_link), "deep_link", "invalid_url", check_deep_link, problems
+    )
     body, template_id, version = given.body, None, None
     data: Mapping[str, Any] = request.data
     if body is None:
@@ -224,7 +226,7 @@ def compose_content(
         image_url=image_url,
         deep_link=deep_link,
         payload=given.payload,
-        reply_to=_check_reply_to(given.reply_to, problems),
+        reply_to=_check(given.reply_to, "reply_to", "invalid_email", normalize_email, problems),
         attachments=check_attachments(given.attachments, problems),
     )
 
@@ -242,15 +244,6 @@ def _check_subject(subject: str | None, problems: ProblemCollector) -> str | Non
         problems.add("/content/subject", "blank", "Must not be blank.")
         return None
     return subject
-
-
-def _check_body(body: str | None, problems: ProblemCollector) -> None:
-    if body is None:
-        return
-    if not _first_line(body):
-        problems.add("/content/body", "blank", "Must not be blank.")
-    elif len(body.encode(errors="surrogatepass")) > MAX_BODY_BYTES:
-        problems.add("/content/body", "too_long", "The body exceeds 100 KB.")
 
 
 def _resolve_template(
@@ -316,32 +309,27 @@ def _render(
 
 
 def _variable_pointer(variable: str | None) -> str:
-    """Return the JSON pointer of a template variable."""
     if variable is None:
         return "/data"
     path = variable.replace(".", "/")
     return f"/{path}" if variable.startswith("recipient.") else f"/data/{path}"
 
 
-def _check_link(
-    link: str | None, pointer: str, check: Callable[[str], str], problems: ProblemCollector
+def _clean(link: str | None) -> str | None:
+    return link and text.without_invisible(link)
+
+
+def _check(
+    value: str | None,
+    field: str,
+    code: str,
+    normalize: Callable[[str], str],
+    problems: ProblemCollector,
 ) -> str | None:
-    if link is None:
-        return None
     try:
-        return check(text.without_invisible(link))
-    except InvalidLinkError as problem:
-        problems.add(pointer, "invalid_url", str(problem))
-        return None
-
-
-def _check_reply_to(address: str | None, problems: ProblemCollector) -> str | None:
-    if address is None:
-        return None
-    try:
-        return normalize_email(address)
-    except InvalidAddressError as problem:
-        problems.add("/content/reply_to", "invalid_email", str(problem))
+        return None if value is None else normalize(value)
+    except (InvalidLinkError, InvalidAddressError) as problem:
+        problems.add(f"/content/{field}", code, str(problem))
         return None
 
 

@@ -1,6 +1,6 @@
 """Builds a notification from a request: recipient, priority, channels, content, and times."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -67,55 +67,31 @@ def resolve_recipient(
     problems: ProblemCollector,
 ) -> Recipient:
     """Return the recipient; add a problem for each invalid field and omit it."""
+
+    def check(field: str, normalize: Callable[[str], str]) -> str | None:
+        value = getattr(given, field)
+        try:
+            return None if value is None else normalize(value)
+        except InvalidAddressError as problem:
+            problems.add(f"/recipient/{field}", f"invalid_{field}", str(problem))
+        except time.InvalidTimeError as problem:
+            problems.add(f"/recipient/{field}", problem.code, str(problem))
+        return None
+
+    name = given.name
+    if name is not None and has_control_characters(name):
+        reason = "Must be one line without control characters."
+        problems.add("/recipient/name", "control_characters", reason)
+        name = None
     return Recipient(
         device_ids=tuple(dict.fromkeys(given.device_ids)),
-        email=_resolve_email(given, problems) or (person.email if person else None),
-        phone=_resolve_phone(given, problems) or (person.phone if person else None),
-        name=_resolve_name(given, problems) or (person.name if person else None),
+        email=check("email", normalize_email) or (person.email if person else None),
+        phone=check("phone", normalize_phone) or (person.phone if person else None),
+        name=name or (person.name if person else None),
         locale=given.locale or (person.locale if person else None),
-        timezone=_resolve_timezone(given, problems) or (person.timezone if person else None),
+        timezone=check("timezone", lambda zone: time.parse_zone(zone).key)
+        or (person.timezone if person else None),
     )
-
-
-def _resolve_email(given: NotificationRecipientRequest, problems: ProblemCollector) -> str | None:
-    if given.email is None:
-        return None
-    try:
-        return normalize_email(given.email)
-    except InvalidAddressError as problem:
-        problems.add("/recipient/email", "invalid_email", str(problem))
-        return None
-
-
-def _resolve_phone(given: NotificationRecipientRequest, problems: ProblemCollector) -> str | None:
-    if given.phone is None:
-        return None
-    try:
-        return normalize_phone(given.phone)
-    except InvalidAddressError as problem:
-        problems.add("/recipient/phone", "invalid_phone", str(problem))
-        return None
-
-
-def _resolve_name(given: NotificationRecipientRequest, problems: ProblemCollector) -> str | None:
-    if given.name is not None and has_control_characters(given.name):
-        problems.add(
-            "/recipient/name", "control_characters", "Must be one line without control characters."
-        )
-        return None
-    return given.name
-
-
-def _resolve_timezone(
-    given: NotificationRecipientRequest, problems: ProblemCollector
-) -> str | None:
-    if given.timezone is None:
-        return None
-    try:
-        return time.parse_zone(given.timezone).key
-    except time.InvalidTimeError as problem:
-        problems.add("/recipient/timezone", problem.code, str(problem))
-        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -375,8 +351,6 @@ def _mark_suppressed(
     type_config: TypeConfig,
     snapshot: RecipientSnapshot,
 ) -> list[NewDelivery]:
-    """Return the deliveries, with those to suppressed addresses marked as suppressed."""
-
     def check(delivery: NewDelivery) -> NewDelivery:
         address = recipient.address(delivery.channel)
         suppression = snapshot.suppressed.get((delivery.channel.value, address or ""))

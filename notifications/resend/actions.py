@@ -189,7 +189,6 @@ def follow_time_zone(*, user_id: str, zone: str, now: datetime) -> int:
 
 
 def _load_document(notification_id: ObjectId) -> Document:
-    """Return a notification that isn't erased; raises LookupError, InvalidStateError."""
     document = queries.get(notification_id=notification_id)
     if document is None:
         raise LookupError("no such notification")
@@ -201,20 +200,18 @@ def _load_document(notification_id: ObjectId) -> Document:
 def _reopen_error(
     document: Document, channels: Sequence[Channel], now: datetime
 ) -> InvalidStateError:
-    """Return why no delivery of these channels was reopened."""
     if store.is_content_removed(document):
         return ContentRemovedError(document["content_removed_at"])
-    if store.is_secret_expired(document) and _has_failed(document, channels):
+    has_failed = any(
+        d["channel"] in channels and d["status"] == DeliveryStatus.FAILED
+        for d in document["delivery"]
+    )
+    if has_failed and store.is_secret_expired(document):
         return SensitiveDataDestroyedError()
     expires_at = document.get("expires_at")
     if expires_at is not None and expires_at <= now:
         return InvalidStateError("The notification has expired.")
     return InvalidStateError("No failed channel to retry.")
-
-
-def _has_failed(document: Document, channels: Sequence[Channel]) -> bool:
-    failed = DeliveryStatus.FAILED
-    return any(d["channel"] in channels and d["status"] == failed for d in document["delivery"])
 
 
 def _load_sensitive_content(document: Document) -> SensitiveContent | None:
