@@ -57,11 +57,6 @@ def preview(
     return operation
 
 
-def discard(operation_id: ObjectId) -> None:
-    """Delete an operation that was never started."""
-    repository.discard(operation_id)
-
-
 def start(operation_id: ObjectId, *, options: StartOptions, by: Staff, now: datetime) -> Operation:
     """Start a previewed operation.
 
@@ -77,12 +72,9 @@ def start(operation_id: ObjectId, *, options: StartOptions, by: Staff, now: date
     if RiskKind.MAY_DUPLICATE in options.included_risks and options.duplicate_reason:
         fields["duplicate_reason"] = options.duplicate_reason.strip()
     operation = repository.start(operation_id, fields=fields, by=by, now=now)
-    duplicate_note = f" Duplicates accepted: {operation.duplicate_reason}"
-    _audit(
-        operation,
-        by,
-        f"Started: {operation.reason}{duplicate_note if operation.duplicate_reason else ''}",
-    )
+    duplicate_reason = operation.duplicate_reason
+    duplicate_note = f" Duplicates accepted: {duplicate_reason}" if duplicate_reason else ""
+    _audit(operation, by, f"Started: {operation.reason}{duplicate_note}")
     wakeups.publish_operation(operation_id, at=None, now=now)
     return operation
 

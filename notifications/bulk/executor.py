@@ -1,5 +1,6 @@
 """Executes a bulk operation on notifications, once each, and skips those already resent."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -73,18 +74,11 @@ class BatchResult:
 
     def counts(self) -> dict[BulkOutcome, int]:
         """Return the number of deliveries by outcome."""
-        found: dict[BulkOutcome, int] = {}
-        for one in self.outcomes.values():
-            found[one.outcome] = found.get(one.outcome, 0) + 1
-        return found
+        return Counter(one.outcome for one in self.outcomes.values())
 
     def reasons(self) -> dict[str, int]:
         """Return the number of skipped or failed deliveries by reason."""
-        found: dict[str, int] = {}
-        for one in self.outcomes.values():
-            if one.reason is not None:
-                found[one.reason] = found.get(one.reason, 0) + 1
-        return found
+        return Counter(one.reason for one in self.outcomes.values() if one.reason is not None)
 
 
 def assess(
@@ -148,8 +142,7 @@ def execute(
     to_do = {key: risk for key, risk in to_do.items() if key not in settled_before}
     results.settle(operation.id, outcomes, now=now)
     results.begin(operation.id, to_do, now=now)
-    batch = _Batch(operation=operation, to_do=to_do, interrupted=interrupted)
-    done = _execute_batch(batch, clock=clock, until=until)
+    done = _execute_batch(operation, to_do, interrupted, clock=clock, until=until)
     return BatchResult(
         acted_count=len({key.notification_id for key in done}),
         outcomes=settled_before | outcomes | done,
@@ -182,21 +175,20 @@ def skip_outcome(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Batch:
-    """The deliveries to act on, and those that a lost worker may have acted on."""
-
-    operation: Operation
-    to_do: Mapping[DeliveryKey, ResendRisk]
-    interrupted: Mapping[DeliveryKey, DeliveryOutcome]
-
-
 def _execute_batch(
-    batch: _Batch, *, clock: Clock, until: datetime
+    operation: Operation,
+    to_do: Mapping[DeliveryKey, ResendRisk],
+    interrupted: Mapping[DeliveryKey, DeliveryOutcome],
+    *,
+    clock: Clock,
+    until: datetime,
 ) -> dict[DeliveryKey, DeliveryOutcome]:
-    """Act on each notification in turn; outcomes are stored even if one raises."""
+    """Act on each notification in turn; outcomes are stored even if one raises.
+
+    ``interrupted`` are deliveries that a lost worker may have acted on.
+    """
     by_notification: dict[ObjectId, list[DeliveryKey]] = {}
-    for key in batch.to_do:
+    for key in to_do:
         by_notification.setdefault(key.notification_id, []).append(key)
     done: dict[DeliveryKey, DeliveryOutcome] = {}
     try:
@@ -205,17 +197,18 @@ def _execute_batch(
             if now >= until:
                 raise LeaseExpiredError
             channels = [key.channel for key in keys]
-            problem = _execute_one(batch.operation, notification_id, channels, now=now)
+            problem = _execute_one(operation, notification_id, channels, now=now)
+            outcome = BulkOutcome.FAILED if problem else BulkOutcome.DONE
+            reason, detail = problem or (None, None)
             for key in keys:
-                outcome = BulkOutcome.FAILED if problem else BulkOutcome.DONE
-                reason, detail = problem or (None, None)
-                found = DeliveryOutcome(
-                    outcome=outcome, risk=batch.to_do[key], reason=reason, detail=detail
+                done[key] = DeliveryOutcome(
+                    outcome=outcome, risk=to_do[key], reason=reason, detail=detail
                 )
-                # A refusal after a lost worker had begun means that the worker had acted.
-                done[key] = batch.interrupted.get(key, found) if problem else found
+                if problem and key in interrupted:
+                    # A refusal after a lost worker had begun means that the worker had acted.
+                    done[key] = interrupted[key]
     finally:
-        results.settle(batch.operation.id, done, now=clock())
+        results.settle(operation.id, done, now=clock())
     return done
 
 

@@ -4,6 +4,7 @@ A row's id contains operation, notification, and channel. It is written before t
 worker that repeats a lost worker's actions recognizes them, and nothing settled is begun again.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -146,14 +147,13 @@ def counts(operation_id: ObjectId) -> tuple[dict[BulkOutcome, int], dict[str, in
             {"$group": {"_id": {"o": "$outcome", "r": "$reason"}, "count": {"$sum": 1}}},
         ]
     )
-    by_outcome: dict[BulkOutcome, int] = {}
-    by_reason: dict[str, int] = {}
+    by_outcome, by_reason = Counter[BulkOutcome](), Counter[str]()
     for row in rows:
         outcome, reason = BulkOutcome(row["_id"]["o"]), row["_id"].get("r")
         if outcome in FINAL_BULK_OUTCOMES:
-            by_outcome[outcome] = by_outcome.get(outcome, 0) + row["count"]
+            by_outcome[outcome] += row["count"]
             if reason is not None:
-                by_reason[reason] = by_reason.get(reason, 0) + row["count"]
+                by_reason[reason] += row["count"]
     return by_outcome, by_reason
 
 

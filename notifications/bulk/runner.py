@@ -7,6 +7,7 @@ on once.
 
 import os
 import socket
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
@@ -98,9 +99,7 @@ def _preview_page(
     documents = queries.get_many([position.id for position in positions])
     risks = executor.assess(lease.operation, documents, now=clock())
     results.add(lease.operation.id, risks, outcome=BulkOutcome.WAITING, now=clock())
-    preview_counts: dict[str, int] = {}
-    for risk in risks.values():
-        preview_counts[risk.kind.value] = preview_counts.get(risk.kind.value, 0) + 1
+    preview_counts = Counter(risk.kind.value for risk in risks.values())
     matched_ids = {key.notification_id for key in risks}
     if unmatched_count := sum(position.id not in matched_ids for position in positions):
         preview_counts[NO_DELIVERY] = unmatched_count

@@ -7,12 +7,20 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
-from domain.content import Attachment, Content, SensitiveContent
+from domain.content import Content, SensitiveContent
 from domain.errors import ProviderError, ProviderResponse
 from providers.contract import SendResult
 
 from ..catalog import types
 from ..catalog.types import MASK, TypeConfig
+
+MIN_SECRET_LENGTH = 4
+"""Shorter values are masked by name only: they occur in other texts by chance."""
+MIN_PARTIAL_LENGTH = 3
+"""Characters of a value at the end of a truncated text that are masked too."""
+WITHHELD = "[not kept: it may repeat a secret]"
+"""Stored instead of a provider's response that may repeat sensitive content."""
+SendOutcome = SendResult | ProviderError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +58,13 @@ def redact(
     masked = mask(data, names, values)
     if not redacted_fields and masked == data:
         return Redacted(content=content, data=data)
+    originals = {name: getattr(content, name) for name in redacted_fields}
     secret = SensitiveContent(
         data=data,
-        content={name: _to_builtins(getattr(content, name)) for name in redacted_fields},
+        content={
+            name: [asdict(one) for one in value] if isinstance(value, tuple) else value
+            for name, value in originals.items()
+        },
         secrets=values,
         has_inline_content=has_own_body or has_own_subject,
     )
@@ -65,11 +77,18 @@ def _mask_fields(
     content: Content, names: Collection[str], values: Collection[str]
 ) -> dict[str, Any]:
     return {
-        "image_url": _remove_secrets_if_any(content.image_url, values),
-        "deep_link": _remove_secrets_if_any(content.deep_link, values),
-        "reply_to": _remove_secrets_if_any(content.reply_to, values),
+        "image_url": content.image_url and remove_secrets(content.image_url, values),
+        "deep_link": content.deep_link and remove_secrets(content.deep_link, values),
+        "reply_to": content.reply_to and remove_secrets(content.reply_to, values),
         "payload": content.payload and mask(content.payload, names, values),
-        "attachments": tuple(_mask_attachment(one, values) for one in content.attachments),
+        "attachments": tuple(
+            replace(
+                one,
+                url=remove_secrets(one.url, values),
+                filename=remove_secrets(one.filename, values),
+            )
+            for one in content.attachments
+        ),
     }
 
 
@@ -83,32 +102,6 @@ def _mask_own_words(content: Content, has_own_subject: bool, has_own_body: bool)
         fields |= {"body": MASK, "deep_link": None}
         fields["payload"] = content.payload and mask_all(content.payload)
     return fields
-
-
-def _mask_attachment(attachment: Attachment, values: Collection[str]) -> Attachment:
-    url, filename = (
-        remove_secrets(attachment.url, values),
-        remove_secrets(attachment.filename, values),
-    )
-    return replace(attachment, url=url, filename=filename)
-
-
-def _remove_secrets_if_any(text: str | None, values: Collection[str]) -> str | None:
-    return text if text is None else remove_secrets(text, values)
-
-
-def _to_builtins(value: Any) -> Any:
-    """Return a value in the form in which it is encrypted."""
-    return [asdict(one) for one in value] if isinstance(value, tuple) else value
-
-
-MIN_SECRET_LENGTH = 4
-"""Shorter values are masked by name only: they occur in other texts by chance."""
-MIN_PARTIAL_LENGTH = 3
-"""Characters of a value at the end of a truncated text that are masked too."""
-WITHHELD = "[not kept: it may repeat a secret]"
-"""Stored instead of a provider's response that may repeat sensitive content."""
-SendOutcome = SendResult | ProviderError
 
 
 def find_secrets(data: Mapping[str, Any], names: Collection[str]) -> tuple[str, ...]:

@@ -78,6 +78,7 @@ def resolve_recipient(
             problems.add(f"/recipient/{field}", problem.code, str(problem))
         return None
 
+    email, phone = check("email", normalize_email), check("phone", normalize_phone)
     name = given.name
     if name is not None and has_control_characters(name):
         reason = "Must be one line without control characters."
@@ -85,8 +86,8 @@ def resolve_recipient(
         name = None
     return Recipient(
         device_ids=tuple(dict.fromkeys(given.device_ids)),
-        email=check("email", normalize_email) or (person.email if person else None),
-        phone=check("phone", normalize_phone) or (person.phone if person else None),
+        email=email or (person.email if person else None),
+        phone=phone or (person.phone if person else None),
         name=name or (person.name if person else None),
         locale=given.locale or (person.locale if person else None),
         timezone=check("timezone", lambda zone: time.parse_zone(zone).key)

@@ -112,9 +112,7 @@ def send_test(*, channel: Channel, address: str, now: datetime) -> ObjectId:
         channels=[channel.value],
         content=ContentRequest(subject=TEST_SUBJECT, body=TEST_BODY),
     )
-    caller = Caller(client_id=registry.system_client_id(now=now))
-    acceptance = intake_acceptance.accept(request, caller=caller, now=now)
-    return ObjectId(acceptance.document["_id"])
+    return _send(request, now=now)
 
 
 def send_template_test(
@@ -137,9 +135,15 @@ def send_template_test(
         channels=[channel.value],
         data=dict(example),
     )
-    caller = Caller(client_id=registry.system_client_id(now=now), template_version=version)
-    acceptance = intake_acceptance.accept(request, caller=caller, now=now)
-    return ObjectId(acceptance.document["_id"])
+    return _send(request, now=now, template_version=version)
+
+
+def _send(
+    request: NotificationRequest, *, now: datetime, template_version: int | None = None
+) -> ObjectId:
+    client_id = registry.system_client_id(now=now)
+    caller = Caller(client_id=client_id, template_version=template_version)
+    return ObjectId(intake_acceptance.accept(request, caller=caller, now=now).document["_id"])
 
 
 def _recipient(

@@ -1,5 +1,6 @@
 """Retry, resend, cancel, reschedule, and run now; for staff, with an audit log."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -315,9 +316,7 @@ class ActionResult:
     @property
     def reasons(self) -> list[str]:
         """Each refusal reason once, with its count if there are several refusals."""
-        counts: dict[str, int] = {}
-        for reason in self.refused.values():
-            counts[reason] = counts.get(reason, 0) + 1
+        counts = Counter(self.refused.values())
         if len(self.refused) == 1:
             return list(counts)
         return [f"{reason} ({count})" for reason, count in counts.items()]

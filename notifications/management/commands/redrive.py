@@ -53,7 +53,7 @@ class Command(BaseCommand):
         operation = self._preview(options, by)
         self._print_preview(operation)
         if not options["yes"]:
-            decisions.discard(operation.id)
+            repository.discard(operation.id)
             self.stdout.write("Nothing was changed. Start it with --yes, --by and --reason.")
             return
         start_options = StartOptions(
@@ -64,7 +64,7 @@ class Command(BaseCommand):
         try:
             decisions.start(operation.id, options=start_options, by=by, now=utc_now())
         except InvalidStateError as problem:
-            decisions.discard(operation.id)
+            repository.discard(operation.id)
             raise CommandError(str(problem)) from problem
         self.stdout.write(f"Bulk operation {operation.id} is running: follow it in the console.")
 

@@ -163,7 +163,7 @@ def test_a_preview_needs_a_channel_and_a_new_time_that_lies_ahead(clock: Time) -
 def test_a_preview_that_is_thrown_away_leaves_nothing(clock: Time) -> None:
     failed()
     operation = previewed(clock)
-    decisions.discard(operation.id)
+    repository.discard(operation.id)
     assert repository.get(operation.id) is None
     assert rows(operation) == {}
 
@@ -171,6 +171,6 @@ def test_a_preview_that_is_thrown_away_leaves_nothing(clock: Time) -> None:
 def test_what_was_started_is_not_thrown_away(clock: Time) -> None:
     failed()
     operation = started(clock)
-    decisions.discard(operation.id)
+    repository.discard(operation.id)
     assert stored(operation).stage is BulkStage.RUNNING
     assert BulkOutcome.DONE not in stored(operation).counts
