@@ -96,7 +96,7 @@ def validate_for_everyone(
             request.recipient, email="ada@example.com", phone="+351912345678", name="Ada"
         ),
     )
-    snapshot = RecipientSnapshot(people={}, suppressed={})
+    snapshot = RecipientSnapshot(registered={}, suppressed={})
     prepared = prepare(
         reachable, notification_id=ObjectId(), caller=caller, snapshot=snapshot, now=now
     )
@@ -139,7 +139,7 @@ def _prepare(
     named_channels = _named_channels(request)
     found: list[NewNotification] = []
     for user_id, own_request in requests.items():
-        reachable = _reachable_channels(named_channels, snapshot.people.get(user_id))
+        reachable = _reachable_channels(named_channels, snapshot.registered.get(user_id))
         if reachable == []:
             page.skip(user_id, NO_ADDRESS)
             continue
@@ -171,15 +171,15 @@ def _named_channels(request: NotificationRequest) -> list[Channel] | None:
 
 
 def _reachable_channels(
-    named_channels: Sequence[Channel] | None, person: RegisteredRecipient | None
+    named_channels: Sequence[Channel] | None, registered: RegisteredRecipient | None
 ) -> list[str] | None:
     """Return the named channels that reach a recipient, by their registered addresses."""
     if named_channels is None:
         return None
     missing = set()
-    if person is None or person.email is None:
+    if registered is None or registered.email is None:
         missing.add(Channel.EMAIL)
-    if person is None or person.phone is None:
+    if registered is None or registered.phone is None:
         missing.add(Channel.WHATSAPP)
     return [channel.value for channel in named_channels if channel not in missing]
 

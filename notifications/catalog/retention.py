@@ -15,7 +15,6 @@ from domain.states import Category
 from notifyproject.db.collections import collection
 from notifyproject.platform.cache import SharedCache
 
-COLLECTION = "retention_policies"
 MIN_CONTENT_DAYS, MIN_METADATA_DAYS, MAX_DAYS = 1, 14, 3_650
 """Bounds in days. Sensitive content stays in the inbox for up to 1 day. A delivery can stay open
 for 10 days, if its provider requests a day before each of 10 attempts, and must not be deleted
@@ -47,13 +46,13 @@ def purge_at(category: Category, *, send_at: datetime) -> datetime:
 
 def read_all() -> list[Retention]:
     """Return the current policies of all categories, uncached. Raises PyMongoError."""
-    stored = {document["_id"]: document for document in collection(COLLECTION).find()}
+    stored = {document["_id"]: document for document in collection("retention_policies").find()}
     return [_parse_policy(category, stored.get(category.value, {})) for category in Category]
 
 
 def record_progress(category: Category, *, until: datetime) -> None:
     """Record how far a category's content is removed; never moves back."""
-    collection(COLLECTION).update_one(
+    collection("retention_policies").update_one(
         {"_id": category.value}, {"$max": {"removed_until": until}}, upsert=True
     )
 
@@ -61,7 +60,7 @@ def record_progress(category: Category, *, until: datetime) -> None:
 def add_missing_policies() -> None:
     """Add a row for each category without one, for operators to change."""
     for category in Category:
-        collection(COLLECTION).update_one(
+        collection("retention_policies").update_one(
             {"_id": category.value},
             {"$setOnInsert": {"content_days": None, "metadata_days": None}},
             upsert=True,

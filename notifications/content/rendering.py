@@ -279,8 +279,8 @@ def _to_html(text: str) -> str:
 
 def _template_variables(data: Mapping[str, Any], recipient: Recipient) -> dict[str, Any]:
     known = {"name": recipient.name, "locale": recipient.locale}
-    person = {name: value for name, value in known.items() if value is not None}
-    return {**data, "recipient": {**person, "timezone": recipient.timezone or "UTC"}}
+    known_fields = {name: value for name, value in known.items() if value is not None}
+    return {**data, "recipient": {**known_fields, "timezone": recipient.timezone or "UTC"}}
 
 
 def _render_part(

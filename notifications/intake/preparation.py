@@ -63,7 +63,7 @@ def resolve_priority(
 
 def resolve_recipient(
     given: NotificationRecipientRequest,
-    person: RegisteredRecipient | None,
+    registered: RegisteredRecipient | None,
     problems: ProblemCollector,
 ) -> Recipient:
     """Return the recipient; add a problem for each invalid field and omit it."""
@@ -86,12 +86,12 @@ def resolve_recipient(
         name = None
     return Recipient(
         device_ids=tuple(dict.fromkeys(given.device_ids)),
-        email=email or (person.email if person else None),
-        phone=phone or (person.phone if person else None),
-        name=name or (person.name if person else None),
-        locale=given.locale or (person.locale if person else None),
+        email=email or (registered.email if registered else None),
+        phone=phone or (registered.phone if registered else None),
+        name=name or (registered.name if registered else None),
+        locale=given.locale or (registered.locale if registered else None),
         timezone=check("timezone", lambda zone: time.parse_zone(zone).key)
-        or (person.timezone if person else None),
+        or (registered.timezone if registered else None),
     )
 
 
@@ -99,7 +99,7 @@ def resolve_recipient(
 class RecipientSnapshot:
     """The registered recipients and suppressions of a batch."""
 
-    people: Mapping[str, RegisteredRecipient]
+    registered: Mapping[str, RegisteredRecipient]
     suppressed: Mapping[tuple[str, str], ActiveSuppression]
     render_cache: RenderCache | None = None
     """Texts rendered for other recipients of the batch."""
@@ -124,12 +124,12 @@ def prepare(
     """Return the notification to store; raises InvalidRequestError with every problem."""
     problems = ProblemCollector()
     type_config = _find_type(request, problems)
-    person = snapshot.people.get(request.user_id or "")
-    recipient = resolve_recipient(request.recipient, person, problems)
+    registered = snapshot.registered.get(request.user_id or "")
+    recipient = resolve_recipient(request.recipient, registered, problems)
     if request.user_id is not None and ("\x00" in request.user_id or not request.user_id.strip()):
         problems.add("/user_id", "invalid", "Must not be blank.")
     request = intake_times.apply_reminder(
-        request, type_config=type_config, person=person, now=now, problems=problems
+        request, type_config=type_config, registered=registered, now=now, problems=problems
     )
     times = resolve_times(request, recipient, type_config, now, problems)
     priority = resolve_priority(request, type_config, problems)
@@ -139,7 +139,11 @@ def prepare(
     if caller.template_version is not None:
         type_config = replace(type_config, template_version=caller.template_version)
     deliveries = choose_channels(
-        request, type_config=type_config, recipient=recipient, person=person, problems=problems
+        request,
+        type_config=type_config,
+        recipient=recipient,
+        registered=registered,
+        problems=problems,
     )
     content = compose_content(
         request,
@@ -211,14 +215,14 @@ def choose_channels(
     *,
     type_config: TypeConfig,
     recipient: Recipient,
-    person: RegisteredRecipient | None,
+    registered: RegisteredRecipient | None,
     problems: ProblemCollector,
 ) -> list[NewDelivery]:
     """Return a delivery for each channel; an unreachable channel is skipped unless explicit.
 
     The channels are the request's, the recipient's, or the type's, in this order.
     """
-    preference = preference_of(person, type_config)
+    preference = preference_of(registered, type_config)
     is_explicit, channels = _requested_channels(request, type_config, preference, problems)
     deliveries = [
         _make_delivery(
@@ -243,15 +247,17 @@ def choose_channels(
     return deliveries
 
 
-def preference_of(person: RegisteredRecipient | None, type_config: TypeConfig) -> Preference:
+def preference_of(registered: RegisteredRecipient | None, type_config: TypeConfig) -> Preference:
     """Return a recipient's preference for a type.
 
     A critical notification, such as a login code, can't be muted: not with its category, and not by
     a preference that is older than its priority.
     """
-    if person is None:
+    if registered is None:
         return NO_PREFERENCE
-    preference = person.preference(type_slug=type_config.slug, category=type_config.category.value)
+    preference = registered.preference(
+        type_slug=type_config.slug, category=type_config.category.value
+    )
     if type_config.priority is Priority.CRITICAL:
         return replace(preference, muted=False, muted_channels=frozenset())
     return preference
@@ -370,11 +376,11 @@ def _mark_suppressed(
 
 
 def addresses_of(
-    request: NotificationRequest, person: RegisteredRecipient | None
+    request: NotificationRequest, registered: RegisteredRecipient | None
 ) -> list[tuple[str, str]]:
     """Return the (channel, address) pairs to check for suppressions, normalized."""
-    email = _normalized_email(request) or (person.email if person else None)
-    phone = request.recipient.phone or (person.phone if person else None)
+    email = _normalized_email(request) or (registered.email if registered else None)
+    phone = request.recipient.phone or (registered.phone if registered else None)
     found = ((Channel.EMAIL, email), (Channel.WHATSAPP, phone))
     return [(channel.value, address) for channel, address in found if address]
 
@@ -391,8 +397,10 @@ def _normalized_email(request: NotificationRequest) -> str | None:
 
 def load_recipients(requests: Sequence[NotificationRequest], *, now: datetime) -> RecipientSnapshot:
     """Read the registered recipients and suppressions of a batch, in two queries."""
-    people = recipients.find_registered(r.user_id for r in requests if r.user_id)
-    addresses = [pair for r in requests for pair in addresses_of(r, people.get(r.user_id or ""))]
+    registered = recipients.find_registered(r.user_id for r in requests if r.user_id)
+    addresses = [
+        pair for r in requests for pair in addresses_of(r, registered.get(r.user_id or ""))
+    ]
     return RecipientSnapshot(
-        people=people, suppressed=recipients.find_suppressed(addresses, now=now)
+        registered=registered, suppressed=recipients.find_suppressed(addresses, now=now)
     )

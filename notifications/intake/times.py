@@ -25,7 +25,7 @@ def apply_reminder(
     request: NotificationRequest,
     *,
     type_config: TypeConfig | None,
-    person: RegisteredRecipient | None,
+    registered: RegisteredRecipient | None,
     now: datetime,
     problems: ProblemCollector,
 ) -> NotificationRequest:
@@ -37,7 +37,7 @@ def apply_reminder(
     if request.event_at is None or type_config is None:
         return request
     try:
-        event_at, send_at = _resolve_event(request.event_at, request, type_config, person, now)
+        event_at, send_at = _resolve_event(request.event_at, request, type_config, registered, now)
     except time.InvalidTimeError as problem:
         problems.add(EVENT_POINTER, problem.code, str(problem))
         # Avoids a second problem: missing event variables.
@@ -51,7 +51,7 @@ def _resolve_event(
     event: str,
     request: NotificationRequest,
     type_config: TypeConfig,
-    person: RegisteredRecipient | None,
+    registered: RegisteredRecipient | None,
     now: datetime,
 ) -> tuple[datetime, datetime]:
     """Return the event's start and the reminder's send time; raises InvalidTimeError."""
@@ -63,9 +63,9 @@ def _resolve_event(
         raise time.InvalidTimeError("not_a_reminder", "Not a reminder type.")
     event_at = time.parse_timestamp(event)
     lead_time = type_config.notify_before
-    if person is not None:
+    if registered is not None:
         category = type_config.category.value
-        preference = person.preference(type_slug=type_config.slug, category=category)
+        preference = registered.preference(type_slug=type_config.slug, category=category)
         lead_time = preference.notify_before or lead_time
     return event_at, time.resolve_reminder(
         event_at=event_at, lead_time=_clamp_reminder(lead_time), now=now

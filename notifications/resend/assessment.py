@@ -32,7 +32,7 @@ F = FailureCode
 class _Context:
     """The current recipients, suppressions, and devices of a batch."""
 
-    people: Mapping[str, RegisteredRecipient]
+    registered: Mapping[str, RegisteredRecipient]
     suppressed: Mapping[tuple[str, str], ActiveSuppression]
     targets: devices.PushTargets
     open_windows: frozenset[str]
@@ -73,7 +73,7 @@ def _read_context(documents: Sequence[Document], *, now: datetime) -> _Context:
     phones = [one.phone for one in addressees if one.phone] if Channel.WHATSAPP in channels else []
     ambiguous, refused_devices = _read_attempts([document["_id"] for document in documents])
     return _Context(
-        people=recipients.find_registered(d["user_id"] for d in documents if d.get("user_id")),
+        registered=recipients.find_registered(d["user_id"] for d in documents if d.get("user_id")),
         suppressed=recipients.find_suppressed(pairs, now=now),
         targets=devices.find_push_targets(user_ids=users, device_ids=device_ids),
         open_windows=service_windows.open_windows(phones, now=now),
@@ -133,11 +133,13 @@ def _suppression_reason(
     found = context.suppressed.get((channel.value, recipient.address(channel) or ""))
     if found is not None and (is_marketing or not found.marketing_only):
         return f"The address is suppressed: {found.reason.replace('_', ' ')}."
-    person = context.people.get(document.get("user_id") or "")
+    registered = context.registered.get(document.get("user_id") or "")
     type_config = types.find_type(document["type"])
-    if person is None or (type_config is not None and type_config.priority is Priority.CRITICAL):
+    if registered is None or (
+        type_config is not None and type_config.priority is Priority.CRITICAL
+    ):
         return None
-    preference = person.preference(type_slug=document["type"], category=document["category"])
+    preference = registered.preference(type_slug=document["type"], category=document["category"])
     if preference.muted or channel.value in preference.muted_channels:
         return "The recipient muted this type."
     return None

@@ -38,7 +38,7 @@ def chosen(
         request(type=kind, channels=channels, user_id=user_id),
         type_config=SHIPPED[kind],
         recipient=recipient,
-        person=known,
+        registered=known,
         problems=problems,
     )
     return deliveries, [(p.pointer, p.code) for p in problems.problems]

@@ -457,7 +457,7 @@ LONG = "https://example.com/" + "p" * 2_000
 def problems(**fields: Any) -> list[tuple[str, str]]:
     """Return what is wrong with a push to Ada."""
     asked = request(**{"channels": ["push"], **fields})
-    known = RecipientSnapshot(people={"ada": ADA}, suppressed={})
+    known = RecipientSnapshot(registered={"ada": ADA}, suppressed={})
     try:
         new = prepare(
             asked, notification_id=ID, caller=CALLER, snapshot=known, now=NOON

@@ -37,7 +37,7 @@ def prepared(
         notification_id=ID,
         caller=CALLER,
         snapshot=RecipientSnapshot(
-            people={"ada": person} if person else {}, suppressed=suppressed or {}
+            registered={"ada": person} if person else {}, suppressed=suppressed or {}
         ),
         now=now,
     )
