@@ -244,7 +244,7 @@ def test_a_stand_in_does_not_wait_for_a_channel_that_is_muted() -> None:
             request(type="order_shipped"),
             type_config=kind,
             recipient=EVERYTHING,
-            person=person(order_shipped={"muted_channels": muted}),
+            registered=person(order_shipped={"muted_channels": muted}),
             problems=ProblemCollector(),
         )
         (push,) = [one for one in deliveries if one.channel is PUSH]
