@@ -3,6 +3,7 @@
 import mimetypes
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -212,7 +213,7 @@ def compose_content(
                 recipient=recipient,
                 channels=channels,
                 problems=problems,
-                render_cache=render_cache,
+                cache=render_cache,
             )
             subject, body = subject or rendered[0], rendered[1]
     elif subject is None:
@@ -251,25 +252,16 @@ def _resolve_template(
 ) -> tuple[str | None, int]:
     """Return a template's name and published version; None for a missing template."""
     name = requested or type_config.slug
-    version = (
-        type_config.template_version
-        if name == type_config.slug
-        else types.get_template_version(name)
-    )
-    if _template_exists(name, version):
-        return name, version
+    is_own = name == type_config.slug
+    version = type_config.template_version if is_own else types.get_template_version(name)
+    with suppress(TemplateError):
+        if rendering.exists(name, version=version):
+            return name, version
     if requested is not None:
         problems.add("/content/template_id", "unknown_template", "Unknown template.")
     else:
         problems.add("/content/body", "required", "This type has no template; provide `content`.")
     return None, version
-
-
-def _template_exists(name: str, version: int) -> bool:
-    try:
-        return rendering.exists(name, version=version)
-    except TemplateError:
-        return False
 
 
 def _render(
@@ -280,15 +272,11 @@ def _render(
     recipient: Recipient,
     channels: Sequence[Channel],
     problems: ProblemCollector,
-    render_cache: RenderCache | None,
+    cache: RenderCache | None,
 ) -> tuple[str | None, str | None]:
     try:
         subject, body = rendering.render_text(
-            name=template_id,
-            version=version,
-            data=data,
-            recipient=recipient,
-            render_cache=render_cache,
+            name=template_id, version=version, data=data, recipient=recipient, render_cache=cache
         )
         rendering.check_channels(
             channels,
@@ -296,7 +284,7 @@ def _render(
             version=version,
             data=data,
             recipient=recipient,
-            render_cache=render_cache,
+            render_cache=cache,
         )
     except TemplateError as problem:
         problems.add(_variable_pointer(problem.variable), problem.code, str(problem))

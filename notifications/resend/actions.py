@@ -57,14 +57,6 @@ class ContentRemovedError(InvalidStateError):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resent:
-    """A new notification with the content of another."""
-
-    original_id: ObjectId
-    document: Document
-
-
 def retry(
     *,
     notification_id: ObjectId,
@@ -102,7 +94,7 @@ def resend(
     channels: Sequence[Channel] | None,
     new_id: ObjectId | None = None,
     now: datetime,
-) -> Resent:
+) -> Document:
     """Send the content again, on these channels or on all, as a new, linked notification.
 
     Repeated calls with the same ``new_id`` send it once.
@@ -127,7 +119,7 @@ def resend(
     fair_queue.enqueue_wakeups([result.document], now=now)
     inbox_wakeups.wake_accepted([result.document])
     callback_events.enqueue_publisher(now=now)
-    return Resent(original_id=notification_id, document=result.document)
+    return result.document
 
 
 def cancel(
@@ -386,9 +378,7 @@ def act_as_staff(
             )
             done = f"Retried {on_channels}"
         case BulkAction.RESEND:
-            new = resend(
-                notification_id=notification_id, channels=channels, new_id=new_id, now=now
-            ).document
+            new = resend(notification_id=notification_id, channels=channels, new_id=new_id, now=now)
             sent_id = ObjectId(new["_id"])
             _audit(new, f"Resent from {notification_id}{source}.", by)
             document = {**new, "_id": notification_id}

@@ -80,7 +80,7 @@ def test_a_resend_is_kept_as_its_category_says_today(broker: Any) -> None:
     document = factories.settled(S.FAILED)
     given(C.TRANSACTIONAL, metadata_days=14)
     resent = actions.resend(notification_id=document["_id"], channels=None, now=NOON + DAY)
-    assert resent.document["purge_at"] == NOON + 15 * DAY
+    assert resent["purge_at"] == NOON + 15 * DAY
 
 
 def test_what_is_accepted_is_kept_as_its_category_says(broker: Any) -> None:
