@@ -85,8 +85,8 @@ def render_text(
 ) -> tuple[str, str]:
     """Return subject and body in the recipient's language; raises TemplateError."""
     variables = _template_variables(data, recipient)
-    subject = _render_part(name, version, Part.SUBJECT, recipient, variables, render_cache)
-    body = _render_part(name, version, Part.BODY, recipient, variables, render_cache)
+    subject = _render_part(name, version, Part.SUBJECT, recipient, variables, cache=render_cache)
+    body = _render_part(name, version, Part.BODY, recipient, variables, cache=render_cache)
     if subject is None or body is None:
         raise TemplateError("unknown_template", "Unknown template.")
     return clean_line(subject), body.strip()
@@ -108,7 +108,7 @@ def check_channels(
     variables = _template_variables(data, recipient)
     for channel in channels:
         for part in CHANNEL_PARTS[channel]:
-            _render_part(name, version, part, recipient, variables, render_cache)
+            _render_part(name, version, part, recipient, variables, cache=render_cache)
 
 
 def render_message(
@@ -287,9 +287,10 @@ def _render_part(
     part: Part,
     recipient: Recipient,
     variables: Mapping[str, Any],
-    render_cache: RenderCache | None = None,
+    *,
+    cache: RenderCache | None = None,
 ) -> str | None:
     template = templates.find_template(name, version, part, recipient.locale)
     if template is None:
         return None
-    return render_cache.render(template, variables) if render_cache else template.render(variables)
+    return cache.render(template, variables) if cache else template.render(variables)
