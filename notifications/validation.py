@@ -274,7 +274,7 @@ def parse_channels(
             expected = f"Expected one of {', '.join(Channel)}, or all alone."
             problems.add(f"{pointer}/{index}", "unknown_channel", expected)
         elif channel in channels:
-            problems.add(f"{pointer}/{index}", "duplicate_channel", "A channel is named once.")
+            problems.add(f"{pointer}/{index}", "duplicate_channel", "Duplicate channel.")
         else:
             channels.append(channel)
     if not names:
