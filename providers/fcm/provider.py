@@ -113,7 +113,7 @@ class Client(FCMNotification):
         try:
             time_left = deadline.remaining()
         except TimeoutError as error:
-            raise ProviderUnavailableError(fcm_credentials.TOKEN_TIMEOUT_REASON) from error
+            raise ProviderUnavailableError(fcm_credentials.GOOGLE_TIMEOUT_REASON) from error
         return Request(
             url=self.fcm_end_point,
             body=payload,
