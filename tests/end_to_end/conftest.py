@@ -65,11 +65,7 @@ def provider(
 def worker(app: App, provider: Sandbox, broker: redis.Redis) -> Iterator[None]:
     """Give a test a worker that takes hints."""
     with start_worker(
-        celery_app,
-        pool="threads",
-        concurrency=8,
-        perform_ping_check=False,
-        shutdown_timeout=LIMIT,
+        celery_app, pool="threads", concurrency=8, perform_ping_check=False, shutdown_timeout=LIMIT
     ):
         yield
         worker_state.should_terminate = 0

@@ -14,7 +14,6 @@ from tests.support.fakes.callback_receiver import Receiver, Request, receiving
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.usefixtures("worker")
-
 PAGE = Path(django_settings.BASE_DIR, "docs", "callbacks.md")
 EVERYTHING = sorted(event.value for event in SUBSCRIBABLE)
 

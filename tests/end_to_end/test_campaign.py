@@ -16,7 +16,6 @@ from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON
 
 pytestmark = pytest.mark.usefixtures("app")
-
 Received = Callable[[str], list[dict[str, Any]]]
 
 

@@ -92,8 +92,7 @@ def test_a_passing_failure_is_retried_and_forgotten(app: App, received: Received
 
 @pytest.mark.usefixtures("quick_retries")
 @pytest.mark.parametrize(
-    ("outcome", "code"),
-    [("too-large", "too_large"), ("invalid", "invalid_recipient")],
+    ("outcome", "code"), [("too-large", "too_large"), ("invalid", "invalid_recipient")]
 )
 def test_a_permanent_error_is_asked_for_exactly_once(
     app: App, received: Received, script: Script, outcome: str, code: str

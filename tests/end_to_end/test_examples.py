@@ -51,8 +51,7 @@ def notify(*arguments: str) -> str:
 
 def test_the_command_line_sends_and_shows_the_timeline() -> None:
     text = notify(
-        *("--type", "mfa_code", "--email", "ada@example.com"),
-        *("--data", "code=123456", "--wait"),
+        *("--type", "mfa_code", "--email", "ada@example.com"), *("--data", "code=123456", "--wait")
     )
     assert "accepted" in text
     assert "email attempt 1  sent" in text

@@ -32,10 +32,7 @@ def stream(app: App) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
         "REDIS_URL": django_settings.REDIS_URL,
     }
     process = subprocess.Popen(
-        program.command,
-        cwd=BASE_DIR,
-        env={**os.environ, **environment},
-        preexec_fn=die_with_parent,
+        program.command, cwd=BASE_DIR, env={**os.environ, **environment}, preexec_fn=die_with_parent
     )
     try:
         yield addresses.stream, process

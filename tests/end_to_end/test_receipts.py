@@ -20,7 +20,6 @@ from tests.support.providers.webhooks import ADA, PHONE, Webhook
 from tests.support.waiting import LIMIT, until
 
 pytestmark = pytest.mark.usefixtures("worker")
-
 TIMES = 10
 Script = Callable[..., None]
 

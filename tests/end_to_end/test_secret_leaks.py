@@ -113,11 +113,7 @@ def answers(app: App, ids: list[str]) -> Iterator[str]:
 
 
 def test_a_code_is_nowhere_but_in_the_request_and_in_its_owners_inbox(
-    app: App,
-    received: Received,
-    script: Script,
-    broker: redis.Redis,
-    logged: Callable[[], str],
+    app: App, received: Received, script: Script, broker: redis.Redis, logged: Callable[[], str]
 ) -> None:
     script(REFUSED, "invalid")
     ids, waiting = send_all(app), later(app)

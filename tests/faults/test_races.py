@@ -26,7 +26,6 @@ from tests.support.factories import notifications as factories
 from tests.support.waiting import LIMIT
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
-
 TIMES, AT_ONCE = 10, 5
 COUNT = 20
 S = DeliveryStatus
@@ -93,10 +92,7 @@ def test_two_people_who_reopen_at_once_while_a_sweep_runs_send_once(taker: Sandb
             deliver(ids)
 
     at_once(
-        retry_all,
-        retry_all,
-        *(deliver_again_and_again,) * 2,
-        lambda: sweeper.sweep(now=utc_now()),
+        retry_all, retry_all, *(deliver_again_and_again,) * 2, lambda: sweeper.sweep(now=utc_now())
     )
     deliver(ids)
     assert Counter(reopened) == dict.fromkeys(ids, 1)

@@ -79,10 +79,7 @@ def _accepted(number: int) -> Any:
 def _hint(ids: list[Any]) -> None:
     for start in range(0, len(ids), 50):
         published = wakeups.send_wakeup(
-            ids[start : start + 50],
-            channel=Channel.EMAIL,
-            priority=Priority.NORMAL,
-            now=utc_now(),
+            ids[start : start + 50], channel=Channel.EMAIL, priority=Priority.NORMAL, now=utc_now()
         )
         assert published
 

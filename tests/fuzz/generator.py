@@ -47,10 +47,7 @@ CHECKS = [
 CONFIG = SchemathesisConfig.from_dict({"generation": {"with-security-parameters": False}})
 """Who asks is known: what becomes of strangers is asked in tests/api/test_isolation.py."""
 QUIET = settings(
-    phases=[Phase.generate],
-    deadline=None,
-    database=None,
-    suppress_health_check=list(HealthCheck),
+    phases=[Phase.generate], deadline=None, database=None, suppress_health_check=list(HealthCheck)
 )
 
 

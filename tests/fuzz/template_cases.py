@@ -65,10 +65,7 @@ _expressions = st.one_of(
 )
 _conditions = st.lists(
     st.builds(
-        "{} {} {}".format,
-        _values,
-        st.sampled_from(["==", "!=", "<", ">=", "contains"]),
-        _values,
+        "{} {} {}".format, _values, st.sampled_from(["==", "!=", "<", ">=", "contains"]), _values
     ),
     min_size=1,
     max_size=4,

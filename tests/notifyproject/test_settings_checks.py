@@ -233,9 +233,6 @@ def test_a_worker_ends_with_the_reason(settings: Any) -> None:
         _refuse_unsafe_settings()
 
 
-# Before messages leave for real.
-
-
 def warnings(settings: Any, **changes: Any) -> list[str]:
     for name, value in changes.items():
         setattr(settings, name, value)

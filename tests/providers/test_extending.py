@@ -27,17 +27,9 @@ from tests.support.fakes import socket_server
 from tests.support.providers.fcm import Project
 
 ROOT = Path(django_settings.BASE_DIR)
-
-
 PAGE = (ROOT / "docs" / "adding_a_channel.md").read_text(encoding="utf-8")
-
-
 MODULE, MAKER = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-
-
 NAME = "providers.paperboy"
-
-
 TAKEN = socket_server.response(201, b"", "X-Letter-Id: letter-1")
 
 

@@ -31,14 +31,8 @@ from tests.support.fakes.smtp_server import MailServer, provider
 from tests.support.waiting import LIMIT, ending
 
 pytestmark = pytest.mark.usefixtures("opened")
-
-
 Serve = Callable[[socket_server.Handler], AbstractContextManager[socket_server.SocketServer]]
-
-
 HOSTS = frozenset({HOST})
-
-
 CSV = b"a;b\r\n1;\xff\n\n"
 """Line ends of both kinds, and what is no text in UTF-8."""
 
@@ -89,9 +83,6 @@ def smtp(port: int, **fields: Any) -> SMTP:
     return replace(provider(port), **({"attachment_hosts": HOSTS} | fields))
 
 
-# What is sent.
-
-
 def test_sendgrid_gets_the_files_themselves(serve: Serve) -> None:
     handler = socket_server.KeepAlive(socket_server.response(202))
     with serve(Files(socket_server.response(200, CSV))), socket_server.serving(handler) as server:
@@ -136,9 +127,6 @@ def test_mails_with_different_files_are_different() -> None:
         sendgrid().batch_key(mail.message) for mail in (outbound(), attached("/1"), attached("/2"))
     }
     assert len(keys) == 3
-
-
-# When they cannot be had.
 
 
 def assert_nothing_left(
@@ -223,9 +211,6 @@ def test_no_reason_tells_where_a_file_is(serve: Serve) -> None:
     ):
         reason = assert_nothing_left(serve, Files(answer), mail).reason
         assert not any(word in reason for word in ("ada", "secret", "signature", HOST, "orders"))
-
-
-# How long, and how many.
 
 
 def test_time_is_left_to_send_what_was_fetched(

@@ -105,8 +105,7 @@ def test_an_address_that_is_not_public(address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "address",
-    ["1.1.1.1", "93.184.215.14", "2606:4700::1111", "::ffff:1.1.1.1", "64:ff9b::1.1.1.1"],
+    "address", ["1.1.1.1", "93.184.215.14", "2606:4700::1111", "::ffff:1.1.1.1", "64:ff9b::1.1.1.1"]
 )
 def test_an_address_that_is_public(address: str) -> None:
     assert is_public(ipaddress.ip_address(address))

@@ -16,8 +16,6 @@ from tests.support.fakes.file_server import HOST, Files, certificate, files_at, 
 from tests.support.waiting import ending, lag
 
 Serve = Callable[[socket_server.Handler], AbstractContextManager[socket_server.SocketServer]]
-
-
 SHORT = 0.4
 
 
@@ -39,12 +37,7 @@ def failure(serve: Serve, handler: socket_server.Handler, **options: Any) -> Pro
 
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-
-
 UNTIL_THE_END = b"HTTP/1.1 200 OK\r\n\r\n"
-
-
-# What is fetched.
 
 
 @pytest.mark.parametrize(
@@ -83,9 +76,6 @@ def test_a_proxy_of_the_environment_is_not_asked(
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
     with serve(Files(socket_server.response(200, b"a file"))):
         assert get() == b"a file"
-
-
-# What is not there, or not now.
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 599, 408, 425, 429])
@@ -128,9 +118,6 @@ def test_an_empty_file_is_none(serve: Serve, parts: list[bytes]) -> None:
     assert "empty" in error.reason
 
 
-# How much of it.
-
-
 @pytest.mark.parametrize(
     "parts",
     [
@@ -165,9 +152,6 @@ def test_what_never_ends_is_not_read_to_the_end(serve: Serve) -> None:
 
     assert failure(serve, endless).code is FailureCode.TOO_LARGE
     assert written < 8 * 1024 * 1024
-
-
-# What breaks.
 
 
 @pytest.mark.parametrize(

@@ -17,15 +17,9 @@ from tests.support.fakes.smtp_server import MailServer, provider
 from tests.support.waiting import LIMIT
 
 pytestmark = pytest.mark.usefixtures("opened")
-
-
 URL = "https://notify.example.com/u/" + "A-_b" * 60
 """Longer than a line of mail."""
-
-
 LEAVING = Message(subject="News", text="There is news.", unsubscribe_url=URL)
-
-
 UNSUBSCRIBING = {
     "List-Unsubscribe": f"<{URL}>",
     "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
@@ -52,9 +46,6 @@ def by_smtp(message: Message, *, reply_to: str | None = None) -> tuple[EmailMess
         smtp.send(outbound(message=message), timeout=LIMIT)
     (raw,) = server.mails
     return email.message_from_bytes(raw, policy=email.policy.default), raw
-
-
-# Unsubscribing.
 
 
 def test_sendgrid_is_told_where_to_unsubscribe_by_one_click() -> None:
@@ -88,8 +79,6 @@ def test_a_link_that_is_more_than_one_line_is_refused_before_anybody_is_called()
         by_smtp(message)
     assert error.value.code is FailureCode.RENDER_FAILED
 
-
-# Answers.
 
 DEFAULT = "The Shop's friends <friends@example.com>"
 

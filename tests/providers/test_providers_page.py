@@ -17,8 +17,6 @@ from tests.providers.contract.everybody import SUBJECTS
 from tests.support.docs_pages.providers import spans, tables
 
 PAGE = Path(settings.BASE_DIR, "docs", "providers.md").read_text(encoding="utf-8")
-
-
 OURS = re.compile(r"(EMAIL|ATTACHMENT|SENDGRID|SMTP|FCM|WHATSAPP|RATE(?!_LIMIT)|SANDBOX)_[A-Z_]+")
 """Variables that are about providers; how much an app may ask for is not."""
 

@@ -15,8 +15,6 @@ from sandbox.providers.sendgrid.provider import KEY_PREFIX, REFUSED_KEYS
 from sandbox.providers.whatsapp import refusals
 
 SANDBOX = "http://sandbox.test:8001"
-
-
 SENT = [channel for channel in Channel if channel is not Channel.IN_APP]
 
 

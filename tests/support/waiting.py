@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 T = TypeVar("T")
-
 LIMIT = 60.0
 """Seconds. What takes longer has failed, on any machine."""
 SHORT = 1.0

@@ -20,8 +20,6 @@ from tests.support.mongo.query_plans import Plan, emptied, plans
 
 THOUSANDS = 3_000
 LOG = "webhook_log"
-
-
 pytestmark = pytest.mark.usefixtures("db")
 
 
@@ -102,9 +100,6 @@ LOGS = WebhookLog.objects.all()
 NEWEST = {"$sort": {"received_at": -1, "_id": -1}}
 
 
-# Order.
-
-
 @pytest.mark.parametrize(
     ("queryset", "expected"),
     [
@@ -167,9 +162,6 @@ def test_the_first_and_the_last_are_found_without_a_scan() -> None:
         assert plan.examined == 1
 
 
-# Look-ups by what is unique.
-
-
 @pytest.mark.parametrize(
     ("name", "read"),
     [
@@ -194,9 +186,6 @@ def test_an_id_is_found_by_its_index() -> None:
     assert plan.is_by_id or plan.summary == "EXPRESS"
     _, plan = asked("staff_users", lambda: StaffUser.objects.in_bulk([user.pk]))
     assert plan.is_by_id or plan.summary == "EXPRESS"
-
-
-# Text that is not a pattern.
 
 
 @pytest.mark.parametrize(
@@ -237,9 +226,6 @@ def test_other_matches_are_no_patterns_either(lookup: str, text: Any, count: int
     assert StaffUser.objects.filter(**{f"username__{lookup}": text}).count() == count
 
 
-# What belongs together.
-
-
 def test_what_belongs_together_is_read_without_an_expression() -> None:
     users = StaffUser.objects.filter(username__in=["user.7", "user.8"])
     _, plan = asked("django_admin_log", lambda: list(users.prefetch_related("logentry_set")))
@@ -263,9 +249,6 @@ def test_prefetched_rows_are_the_right_ones() -> None:
     for kind in kinds:
         for permission in kind.permission_set.all():
             assert permission.content_type_id == kind.pk
-
-
-# A raw match.
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from notifyproject.db.collections import database
 from notifyproject.db.index_drift import Drift, Problem
 
 pytestmark = pytest.mark.usefixtures("db")
-
 COLLECTION, NAME = "notifications", "ntf_due"
 
 

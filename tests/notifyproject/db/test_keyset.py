@@ -35,12 +35,7 @@ def test_behind_a_place_the_bound_comes_first() -> None:
     assert keyset.match_beyond(Cursor((AT, KEY)), ORDER) == {
         "$and": [
             {"created_at": {"$lte": AT}},
-            {
-                "$or": [
-                    {"created_at": {"$lt": AT}},
-                    {"created_at": AT, "_id": {"$lt": KEY}},
-                ]
-            },
+            {"$or": [{"created_at": {"$lt": AT}}, {"created_at": AT, "_id": {"$lt": KEY}}]},
         ]
     }
 

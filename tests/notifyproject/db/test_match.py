@@ -13,7 +13,6 @@ from tests.support.factories import notifications as factories
 from tests.support.mongo.query_plans import plans
 
 pytestmark = pytest.mark.usefixtures("db")
-
 FAILED_EMAIL = {"delivery": {"$elemMatch": {"channel": "email", "status": "failed"}}}
 
 

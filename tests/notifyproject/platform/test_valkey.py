@@ -17,7 +17,6 @@ from notifyproject.platform.valkey import (
 )
 
 pytestmark = pytest.mark.usefixtures("valkey_anew")
-
 instants = st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC))
 
 

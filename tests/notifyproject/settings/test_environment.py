@@ -205,9 +205,7 @@ def test_a_killed_worker_does_not_take_its_hints_along() -> None:
 
 
 TEXT = (BASE_DIR / ".env.example").read_text(encoding="utf-8")
-
 LINES = re.findall(r"^(#?)([A-Z][A-Z0-9_]*)=(.*)$", TEXT, re.MULTILINE)
-
 FIELDS = {field.name: field.default for field in msgspec.structs.fields(Environment)}
 
 

@@ -16,8 +16,6 @@ from tests.support.waiting import LIMIT
 
 GRACE = LIMIT
 """Seconds that a send may take longer than its short time limit, on any machine."""
-
-
 LONG = LIMIT
 
 
@@ -56,29 +54,16 @@ class Expected:
 
 
 F = FailureCode
-
-
 NOT_SENT = Expected(error=TransientError, codes=frozenset({F.CONNECTION_FAILED}))
-
-
 IN_DOUBT = Expected(
     error=TransientError,
     codes=frozenset({F.TIMEOUT, F.CONNECTION_LOST, F.PROVIDER_ERROR}),
     ambiguous=True,
 )
-
-
 LATER = Expected(error=TransientError, codes=frozenset({F.PROVIDER_ERROR, F.RATE_LIMITED}))
-
-
 NOBODYS_FAULT = Expected(error=ProviderUnavailableError, codes=frozenset({F.CHANNEL_UNAVAILABLE}))
-
-
 NEVER = Expected(error=PermanentError, codes=frozenset({F.REJECTED, F.TOO_LARGE}))
-
-
 NEVER_THERE = Expected(error=InvalidRecipientError, codes=frozenset({F.INVALID_RECIPIENT}))
-
 
 EXPECTED: Mapping[Case, Expected] = {
     Case.NOBODY_LISTENS: NOT_SENT,
@@ -99,10 +84,7 @@ EXPECTED: Mapping[Case, Expected] = {
 }
 """All but the acceptance."""
 
-
 UNREACHED = frozenset({Case.NOBODY_LISTENS, Case.NO_SUCH_HOST, Case.NOT_TAKEN})
 """Nobody is there to be asked."""
-
-
 SLOW = frozenset({Case.NOT_TAKEN, Case.SILENT, Case.DRIPPING})
 """Only the time limit ends these."""

@@ -25,12 +25,7 @@ from tests.providers.contract.subjects import (
 from tests.support.fakes import socket_server
 
 KEY = ec.generate_private_key(ec.SECP256R1())
-
-
 ANOTHER_KEY = ec.generate_private_key(ec.SECP256R1())
-
-
-# SendGrid.
 
 
 def _sendgrid(place: Place, account: str) -> SendGrid:
@@ -79,9 +74,6 @@ SENDGRID = Subject(
     secrets=lambda _place: ["key-of-first"],
     reports=Reports(body=_sendgrid_event, sign=_signed_by_sendgrid),
 )
-
-
-# A mail server.
 
 
 def _smtp(place: Place, account: str) -> SMTP:

@@ -23,8 +23,6 @@ from tests.providers.contract.subjects import (
 from tests.support.fakes import socket_server
 from tests.support.providers import whatsapp
 
-# Firebase.
-
 
 def _fcm(place: Place, account: str) -> FCM:
     credentials = json.dumps(place.project.key)
@@ -77,9 +75,6 @@ FIREBASE = Subject(
 )
 
 
-# WhatsApp.
-
-
 def _whatsapp(place: Place, account: str) -> WhatsApp:
     return WhatsApp(
         token=f"EAA-token-of-{account}",
@@ -123,10 +118,7 @@ CLOUD_API = Subject(
 )
 
 
-# The inbox.
-
 NOBODY = "It asks nobody: the message is where it is read."
-
 
 INBOX = Subject(
     provider=InAppProvider,

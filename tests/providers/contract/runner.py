@@ -16,8 +16,6 @@ from tests.support.providers.fcm import Project
 from tests.support.waiting import SHORT, ticks
 
 FIRST, SECOND = "first", "second"
-
-
 FULL_QUEUE = 4
 """Connections that nobody takes; behind them the next has to wait."""
 

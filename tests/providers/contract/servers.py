@@ -10,14 +10,8 @@ from tests.support.fakes.smtp_server import HANG_UP, RESET, SILENCE, MailServer
 from tests.support.waiting import lag
 
 DRIP_PAUSE = 0.02
-
-
 DRIP = b"X-More: to come\r\n"
-
-
 CUT = "cut"
-
-
 DRIPS = "drips"
 
 
@@ -41,8 +35,6 @@ class FakeServer(Protocol):
 
 Make = Callable[[str], FakeServer]
 """Makes a desk; it is given the URL of the place elsewhere that a redirect leads to."""
-
-
 Act = Callable[[socket.socket], None]
 
 

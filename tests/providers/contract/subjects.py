@@ -11,21 +11,11 @@ from tests.support.factories.records import outbound
 from tests.support.providers.fcm import Project
 
 NAME, SUBJECT, TEXT = "Ada Lovelace", "The 49 crowns", "Your 49 crowns from Babbage are here."
-
-
 EMAIL, PHONE, TOKEN = "ada.lovelace@example.com", "+447700900999", "APA91b-adas-own-phone"
-
-
 PRIVATE = (NAME, SUBJECT, TEXT, EMAIL, PHONE, PHONE[1:], TOKEN)
 """What is nobody's business but the recipient's."""
-
-
 PAUSE = 7.0
-
-
 ASKS_FOR_A_PAUSE = f"Retry-After: {PAUSE:.0f}"
-
-
 THREAD = "5f" * 12
 
 

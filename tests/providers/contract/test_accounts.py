@@ -17,27 +17,16 @@ from tests.support.fakes import socket_server
 from tests.support.providers.fcm import Project
 
 THREADS, MESSAGES = 8, 40
-
-
 REFERENCE = f"{THREAD}.email.1"
-
-
 WITH_WEBHOOKS = [(subject, subject.reports) for subject in SUBJECTS if subject.reports]
-
-
 WEBHOOKS = pytest.mark.parametrize(
-    ("subject", "reports"),
-    WITH_WEBHOOKS,
-    ids=[subject.name for subject, _ in WITH_WEBHOOKS],
+    ("subject", "reports"), WITH_WEBHOOKS, ids=[subject.name for subject, _ in WITH_WEBHOOKS]
 )
 
 
 @pytest.fixture
 def nowhere(project: Project) -> Place:
     return Place(host="127.0.0.1", port=1, project=project)
-
-
-# Accounts.
 
 
 @EVERY
@@ -61,9 +50,6 @@ def test_an_accounts_name_holds_no_secret(subject: Subject, nowhere: Place) -> N
     assert leaks(said, [*PRIVATE, *subject.secrets(nowhere)]) == []
 
 
-# Many at once.
-
-
 @EVERY
 def test_many_threads_share_a_provider(subject: Subject, project: Project) -> None:
     desk = subject.desks[Case.ACCEPTED]("")
@@ -79,9 +65,6 @@ def test_many_threads_share_a_provider(subject: Subject, project: Project) -> No
     found = [o for o in outbounds if any(o.reference.encode() in r for r in desk.received)]
     assert len(found) == handed_over
     assert stand.connections <= THREADS
-
-
-# Webhooks.
 
 
 def forged(reports: Reports) -> Iterator[tuple[str, dict[str, str], bytes]]:

@@ -27,8 +27,6 @@ from tests.support.waiting import SILENT_FOR, ticks
 
 # Not one of its own: whatever configures logging anew switches those off that it does not know.
 log = logging.getLogger()
-
-
 Send = Callable[[SendGrid, SendRequest, float], SendResult]
 
 

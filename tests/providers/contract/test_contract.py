@@ -24,8 +24,6 @@ EVERY_CASE = pytest.mark.parametrize(
     [(subject, case) for subject in SUBJECTS for case in Case if case not in subject.never],
     ids=lambda value: value.name if isinstance(value, Subject) else value.value,
 )
-
-
 _SEEN: dict[tuple[str, Case], Observation] = {}
 
 

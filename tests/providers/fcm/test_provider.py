@@ -20,8 +20,6 @@ from tests.support.providers.fcm import TOKENS, Project, push
 from tests.support.waiting import LIMIT, SHORT, ending, lag
 
 GOOGLE = "type.googleapis.com"
-
-
 NAME = b'{"name": "projects/shop/messages/1"}'
 
 

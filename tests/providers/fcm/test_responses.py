@@ -26,9 +26,6 @@ def refusal(
     return error.value
 
 
-# The device.
-
-
 @pytest.mark.parametrize(
     ("token", "code", "reason", "action"),
     [
@@ -49,9 +46,6 @@ def test_what_is_said_of_the_device_is_about_the_device(
     assert error.response is not None
     assert error.response.code == code
     assert len(project.requests()) == 1
-
-
-# The configuration.
 
 
 @pytest.mark.parametrize(
@@ -84,9 +78,6 @@ def test_a_key_that_apple_refuses_is_a_matter_of_that_platform_alone(project: Pr
     assert len(project.requests(TOKENS)) == 1, "our own access token is good"
 
 
-# The access token.
-
-
 def test_an_access_token_that_ended_is_replaced_and_the_push_sent_once_more(
     project: Project,
 ) -> None:
@@ -104,9 +95,6 @@ def test_an_access_token_refused_for_ever_is_replaced_once(project: Project) -> 
     assert len(project.requests(TOKENS)) == 2
 
 
-# The message.
-
-
 @pytest.mark.parametrize(
     ("token", "code"),
     [("bad-field-1", FailureCode.REJECTED), ("too-large-1", FailureCode.TOO_LARGE)],
@@ -118,9 +106,6 @@ def test_a_message_that_is_refused_never_goes(
     assert type(error) is PermanentError
     assert error.code is code
     assert len(project.requests()) == 1
-
-
-# The time.
 
 
 @pytest.mark.parametrize(
@@ -159,9 +144,6 @@ def test_an_overload_that_lasts_gets_one_post_for_each_send(project: Project) ->
     assert len(project.requests(TOKENS)) == 1
 
 
-# What nobody can tell.
-
-
 @pytest.mark.parametrize(
     ("token", "timeout", "code"),
     [
@@ -183,9 +165,6 @@ def test_a_push_without_an_answer_that_says_so_may_have_gone(
     assert error.is_ambiguous
     assert error.code is code
     assert len(project.requests()) == 2, "one POST, and the one before"
-
-
-# What is accepted.
 
 
 @pytest.mark.parametrize("token", ["device-1", "slow-1", "dripping-1", "retry-after-1"])

@@ -16,8 +16,6 @@ from tests.support.providers.fcm import Project, push
 from tests.support.waiting import LIMIT
 
 BAD = {"android_config": {"urgency": "high"}}
-
-
 NOTED = "request.message.android: there is no field urgency"
 
 

@@ -31,9 +31,6 @@ def refusal(fcm: FCM, token: str = "wrong-sender-1") -> ProviderError:
     return error.value
 
 
-# What FCM is told, and what a send becomes.
-
-
 def test_a_project_that_has_taken_nothing_may_be_the_wrong_one(project: Project) -> None:
     error = refusal(project.fcm())
     assert type(error) is ProviderUnavailableError
@@ -70,9 +67,6 @@ def test_another_refusal_proves_nothing(project: Project, token: str) -> None:
     fcm = project.fcm()
     refusal(fcm, token)
     assert isinstance(refusal(fcm), ProviderUnavailableError)
-
-
-# What is known of a project.
 
 
 def test_a_proof_is_good_for_an_hour() -> None:

@@ -25,9 +25,7 @@ from tests.support.waiting import LIMIT
 
 def another_kind_of_key() -> str:
     pem = ec.generate_private_key(ec.SECP256R1()).private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     return pem.decode()
 
@@ -44,9 +42,6 @@ def test_it_is_a_channel_that_nobody_reports_to(project: Project) -> None:
     assert fcm.name == "fcm"
     with pytest.raises(ValueError, match="no webhooks"):
         fcm.parse_receipts({}, b"{}")
-
-
-# Whose it is.
 
 
 def test_the_account_is_a_file_or_its_content(project: Project) -> None:
@@ -94,9 +89,6 @@ def test_a_new_key_in_the_file_is_used_from_the_next_fetch_on(
     assert error.response.code == "invalid_grant"
     file.write_text(json.dumps(project.key))
     assert fcm.send(push(), timeout=LIMIT).provider_id
-
-
-# What is done without one.
 
 
 @pytest.mark.parametrize(
@@ -161,9 +153,6 @@ def test_an_address_of_firebase_that_is_none_makes_the_channel_unavailable(
     project: Project,
 ) -> None:
     unavailable(project.fcm(base_url="fcm.googleapis.com"))
-
-
-# What is shown, and what is used.
 
 
 def test_no_secret_is_shown_or_logged(project: Project, caplog: pytest.LogCaptureFixture) -> None:

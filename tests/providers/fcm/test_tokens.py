@@ -21,11 +21,7 @@ from tests.support.providers.fcm import TOKENS, Project, push
 from tests.support.waiting import LIMIT, ending, until
 
 NAME = socket_server.response(200, b'{"name": "projects/shop/messages/1"}')
-
-
 REFUSED = socket_server.response(401, b'{"error": {"code": 401, "status": "UNAUTHENTICATED"}}')
-
-
 COLD = 64
 
 
@@ -91,9 +87,6 @@ def endpoint(
         yield Endpoint(project, tokens, pushes)
 
 
-# One for all.
-
-
 def test_sixty_four_cold_threads_fetch_one_access_token(project: Project) -> None:
     results = at_once(project)
     assert all(isinstance(result, SendResult) for result in results)
@@ -131,9 +124,6 @@ def test_a_fetch_that_fails_fails_for_everybody_who_waits_for_it(
     assert len({id(result) for result in results}) == COLD, "each has an error of its own"
     assert len(project.requests(TOKENS)) == 1
     assert project.requests() == []
-
-
-# No device is blamed.
 
 
 @pytest.mark.parametrize(
@@ -210,9 +200,6 @@ def test_a_token_endpoint_may_say_when_to_come_again_and_redirects_nobody(projec
         with endpoint(project, socket_server.KeepAlive(moved)) as one:
             assert isinstance(attempt(one.fcm), ProviderUnavailableError)
         assert other.connections == 0
-
-
-# In time.
 
 
 def test_a_token_is_used_until_it_is_near_its_end(project: Project) -> None:

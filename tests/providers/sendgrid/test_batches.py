@@ -33,9 +33,6 @@ def kinds(outcomes: list[SendResult | ProviderError]) -> list[type]:
     return [type(outcome) for outcome in outcomes]
 
 
-# One request.
-
-
 def test_a_thousand_go_in_one_request(account: Account) -> None:
     everybody = people(1_000)
     outcomes = account.send(mails(*everybody))
@@ -104,9 +101,6 @@ def test_different_mails_are_never_sent_as_one(account: Account) -> None:
     assert account.requests() == []
 
 
-# A link of one's own.
-
-
 def test_each_unsubscribes_by_their_own_link_and_it_is_still_one_request(account: Account) -> None:
     tokens = ["first-token", "second-token", "third-token"]
     news = [leaving(f"p{n}@example.com", number=n, token=t) for n, t in enumerate(tokens)]
@@ -150,12 +144,7 @@ def test_a_mail_with_a_link_and_one_without_are_different(account: Account) -> N
     assert len(keys) == 3
 
 
-# Refused because of some.
-
-
-def test_one_whom_sendgrid_does_not_take_does_not_spoil_it_for_the_others(
-    account: Account,
-) -> None:
+def test_one_whom_sendgrid_does_not_take_does_not_spoil_it_for_the_others(account: Account) -> None:
     outcomes = account.send(mails(*people(9), "invalid@example.com", *people(0)))
     assert kinds(outcomes) == [SendResult] * 9 + [InvalidRecipientError]
     assert account.reached() == sorted(people(9))
@@ -190,9 +179,6 @@ def test_a_text_that_cannot_be_sent_is_refused_for_all_before_anybody_is_asked(
         FailureCode.RENDER_FAILED
     ] * 3
     assert account.requests() == []
-
-
-# The nasty cases.
 
 
 @pytest.mark.parametrize(

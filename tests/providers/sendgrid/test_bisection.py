@@ -21,23 +21,11 @@ from providers.contract import NotAttemptedError, SendResult
 from providers.sendgrid.provider import MAX_REQUESTS, Outcome, RequestResult, send_bisecting
 
 SENT = SendResult(provider_id="sg-1", response=ProviderResponse(status=202))
-
-
 BLAMED = InvalidRecipientError("no such address", action=RecipientAction.SUSPECT)
-
-
 LOST = TransientError("no answer", code=FailureCode.TIMEOUT, is_ambiguous=True)
-
-
 BUSY = TransientError("busy", code=FailureCode.RATE_LIMITED, retry_after=5)
-
-
 BROKEN = TransientError("broken", code=FailureCode.PROVIDER_ERROR)
-
-
 LOCKED = ProviderUnavailableError("wrong key")
-
-
 TOO_LARGE = PermanentError("too large", code=FailureCode.TOO_LARGE)
 
 
@@ -66,10 +54,7 @@ def asked(provider: Provider, *requests: Sequence[int], seconds: int = 10**6) ->
     return send_bisecting(requests, send=provider, has_time=lambda: next(left, None) is not None)
 
 
-@given(
-    count=st.integers(1, 200),
-    bad=st.sets(st.integers(0, 199), max_size=4),
-)
+@given(count=st.integers(1, 200), bad=st.sets(st.integers(0, 199), max_size=4))
 def test_those_who_are_refused_are_blamed_and_all_others_get_it_once(
     count: int, bad: set[int]
 ) -> None:

@@ -16,8 +16,6 @@ from tests.support.providers import sendgrid
 from tests.support.providers.sendgrid import account
 from tests.support.waiting import LIMIT
 
-# What is sent.
-
 
 def test_a_mail_has_one_recipient_two_bodies_and_a_reference() -> None:
     assert account().body(outbound()) == {
@@ -91,10 +89,7 @@ def test_a_domain_in_any_script_is_the_one_that_was_meant() -> None:
 
 @pytest.mark.parametrize(
     "fields",
-    [
-        {"message": Message(subject="Paid", text="\ud800")},
-        {"recipient": "ada@\u2602\u2602"},
-    ],
+    [{"message": Message(subject="Paid", text="\ud800")}, {"recipient": "ada@\u2602\u2602"}],
     ids=["half a character", "no domain"],
 )
 def test_what_cannot_be_made_into_a_mail_is_refused_before_anybody_is_called(
@@ -130,9 +125,6 @@ def test_a_body_is_what_sendgrids_own_builder_makes_of_the_mail(
     )
     person = provider.personalization(mail, tag=tag)
     assert {**body, "personalizations": [person]} == sendgrid.built(mail, file, tag)
-
-
-# What is accepted.
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,6 @@ def refusal(answer: bytes, *, timeout: float = LIMIT) -> ProviderError:
     return error.value
 
 
-# What is not.
-
-
 @pytest.mark.parametrize(
     ("status", "body", "kind", "code"),
     [

@@ -18,17 +18,9 @@ from providers.sendgrid.webhooks import REPLAY_WINDOW, SIGNATURE_HEADER, TIMESTA
 from tests.support.factories.records import NOON
 
 KEY = ec.generate_private_key(ec.SECP256R1())
-
-
 OTHER_KEY = ec.generate_private_key(ec.SECP256R1())
-
-
 REFERENCE = f"{'a' * 24}.email.1"
-
-
 EPOCH = str(int(NOON.timestamp()))
-
-
 K = ReceiptKind
 
 
@@ -54,10 +46,7 @@ def signed(
     raw: bytes, *, timestamp: str = EPOCH, key: ec.EllipticCurvePrivateKey = KEY
 ) -> dict[str, str]:
     signature = key.sign(timestamp.encode() + raw, ec.ECDSA(hashes.SHA256()))
-    return {
-        SIGNATURE_HEADER: base64.b64encode(signature).decode(),
-        TIMESTAMP_HEADER: timestamp,
-    }
+    return {SIGNATURE_HEADER: base64.b64encode(signature).decode(), TIMESTAMP_HEADER: timestamp}
 
 
 def event(**fields: Any) -> dict[str, Any]:
@@ -76,9 +65,6 @@ def event(**fields: Any) -> dict[str, Any]:
 def received(*events: Any) -> list[Receipt]:
     raw = json.dumps(events).encode()
     return account().parse_receipts(signed(raw), raw)
-
-
-# Who may call.
 
 
 def test_a_signed_webhook_is_read() -> None:
@@ -191,9 +177,6 @@ def test_a_body_that_is_not_text_is_refused() -> None:
     raw = b"\xff\xfe["
     with pytest.raises(InvalidSignatureError):
         account().parse_receipts(signed(raw), raw)
-
-
-# What its events say.
 
 
 @pytest.mark.parametrize(

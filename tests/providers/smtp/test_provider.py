@@ -140,8 +140,7 @@ def test_what_the_server_said_is_kept_without_the_address() -> None:
 
 
 @pytest.mark.parametrize(
-    "reply",
-    ["535 5.7.8 Wrong password", "534 5.7.9 Use an app password", "454 4.7.0 Not now"],
+    "reply", ["535 5.7.8 Wrong password", "534 5.7.9 Use an app password", "454 4.7.0 Not now"]
 )
 def test_a_login_that_is_refused_is_a_matter_of_the_account(reply: str) -> None:
     replies = {"EHLO": "250-mail.example.com\r\n250 AUTH PLAIN", "AUTH": reply}

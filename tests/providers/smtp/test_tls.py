@@ -15,8 +15,6 @@ from tests.support.fakes.smtp_server import NOTHING, MailServer, mail_server, pr
 from tests.support.waiting import LIMIT, SHORT, ending
 
 pytestmark = pytest.mark.usefixtures("opened")
-
-
 OFFERING = {"EHLO": "250-mail.example.com\r\n250 STARTTLS"}
 
 

@@ -64,9 +64,6 @@ def test_an_odd_shape_is_a_value_error(message: Any) -> None:
         who(message)
 
 
-# What is kept.
-
-
 def test_neither_words_nor_names_are_kept() -> None:
     raw = webhook(change(status(), messages=[written("My diagnosis")]))
     kept = redact_webhook(raw)

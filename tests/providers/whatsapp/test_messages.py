@@ -31,8 +31,6 @@ from tests.support.providers.whatsapp import (
 from tests.support.waiting import LIMIT
 
 LINK = "https://shop.example/orders/1001"
-
-
 PICTURE = "https://shop.example/1001.png"
 
 
@@ -42,9 +40,6 @@ def sent(message: SendRequest) -> dict[str, Any]:
     assert isinstance(result, SendResult)
     (one,) = got
     return one
-
-
-# Our own words.
 
 
 def test_who_has_written_gets_a_text_with_our_reference() -> None:
@@ -151,9 +146,6 @@ def test_half_a_character_is_refused_before_anybody_is_called() -> None:
     assert error.value.code is FailureCode.RENDER_FAILED
 
 
-# Approved words.
-
-
 def test_who_has_not_written_gets_the_approved_template() -> None:
     message = sent(
         whatsapp_message(whatsapp_template=ORDER, is_service_window_open=False, image_url=PICTURE)
@@ -215,9 +207,6 @@ def test_a_text_that_is_too_long_does_not_matter_to_the_template() -> None:
     assert sent(message)["type"] == "template"
 
 
-# The window was open, as far as we knew.
-
-
 def test_whatsapp_may_know_better_and_then_gets_the_template_once() -> None:
     result, got = attempt(whatsapp_message(whatsapp_template=ORDER), refused(131047), acceptance())
     assert [message["type"] for message in got] == ["text", "template"]
@@ -268,9 +257,6 @@ def test_a_template_without_time_for_it_waits_for_the_next_attempt(
     assert (error.is_ambiguous, len(got)) == (False, 1)
 
 
-# What is accepted.
-
-
 def test_an_acceptance_has_the_messages_id() -> None:
     result, _ = attempt(whatsapp_message(), acceptance())
     assert (result.provider_id, result.response.status, result.is_delivered) == (
@@ -293,9 +279,6 @@ def test_a_template_that_is_held_for_a_check_is_sent_and_says_so(state: str) -> 
 def test_an_id_is_kept_up_to_a_length() -> None:
     result, _ = attempt(whatsapp_message(), answer({"messages": [{"id": "w" * 5_000}]}))
     assert result.provider_id == "w" * MAX_ID_LENGTH
-
-
-# Who sends.
 
 
 def test_neither_token_nor_secrets_are_shown() -> None:

@@ -34,7 +34,6 @@ from tests.support.waiting import LIMIT, SHORT
 
 K, F, A = ResponseKind, FailureCode, RecipientAction
 
-
 TABLE = {
     K.TRANSIENT: (1, 2, 4, 80007, 130429, 131000, 131016, 131056, 131057),
     K.UNAVAILABLE: (
@@ -49,7 +48,6 @@ TABLE = {
 }
 """Which codes belong to which class."""
 
-
 ERRORS: dict[ResponseKind, type[ProviderError]] = {
     K.TRANSIENT: TransientError,
     K.UNAVAILABLE: ProviderUnavailableError,
@@ -63,9 +61,6 @@ def refusal(raw: bytes) -> ProviderError:
     assert isinstance(error, ProviderError)
     assert len(got) == 1
     return error
-
-
-# The table.
 
 
 @pytest.mark.parametrize(
@@ -129,12 +124,7 @@ def test_every_code_is_a_word_of_ours(code: int, ours: FailureCode) -> None:
 
 @pytest.mark.parametrize(
     ("code", "action"),
-    [
-        (131026, A.SUSPECT),
-        (131050, A.SUPPRESS_MARKETING),
-        (131021, A.SUSPECT),
-        (131030, A.SUSPECT),
-    ],
+    [(131026, A.SUSPECT), (131050, A.SUPPRESS_MARKETING), (131021, A.SUSPECT), (131030, A.SUSPECT)],
 )
 def test_a_recipient_is_suspected_and_not_given_up_at_once(
     code: int, action: RecipientAction
@@ -178,9 +168,6 @@ def test_a_pause_that_is_asked_for_is_passed_on(header: str, pause: float | None
         error = refusal(refused(code, headers=(header,)))
         assert isinstance(error, TransientError | ProviderUnavailableError)
         assert error.retry_after == pause
-
-
-# No code, or one that nobody knows: the status.
 
 
 @pytest.mark.parametrize(
@@ -251,9 +238,6 @@ def test_a_redirect_gets_neither_the_message_nor_the_token() -> None:
     assert isinstance(error, ProviderUnavailableError)
 
 
-# No whole answer.
-
-
 @pytest.mark.parametrize(
     "handler",
     [
@@ -296,9 +280,6 @@ def test_a_token_that_cannot_be_one_is_a_matter_of_the_configuration() -> None:
         )
     assert handler.requests == []
     assert "canary" not in str(error.value)
-
-
-# What is kept of an answer.
 
 
 def test_what_whatsapp_says_is_kept_without_the_number() -> None:

@@ -25,16 +25,11 @@ from tests.support.providers.whatsapp import HELLO, PHONE, WhatsAppNumber, whats
 from tests.support.waiting import LIMIT, SHORT
 
 K = ReceiptKind
-
-
 AMBIGUOUS = {"timeout", "timeout-lost", "reset", "truncated", "empty", "not-json"}
-
-
 ACCEPTED = {
     *("delivered", "read", "sent", "no-events", "disordered", "failed", "failed-at-once"),
     *("chosen-not", "held", "slow", "dripping"),
 }
-
 
 EXPECTED: dict[str, type[ProviderError]] = {
     **dict.fromkeys(AMBIGUOUS, TransientError),
@@ -85,9 +80,6 @@ def line(_one_line: WhatsAppNumber) -> WhatsAppNumber:
     _one_line.call("POST", "_sandbox/reset", {})
     _one_line.receiver.posts.clear()
     return replace(_one_line, reference=f"{uuid.uuid4().hex[:24]}.whatsapp.1")
-
-
-# Answers.
 
 
 def test_every_magic_number_is_here() -> None:
@@ -170,9 +162,6 @@ def test_a_wrong_configuration_is_no_fault_of_the_message(
 ) -> None:
     with pytest.raises(ProviderUnavailableError):
         line.number(**fields).send(whatsapp_message(), timeout=LIMIT)
-
-
-# Reports.
 
 
 @pytest.mark.parametrize(

@@ -38,9 +38,6 @@ def received(*statuses: Any) -> list[Receipt]:
     return number().parse_receipts(signed(raw), raw)
 
 
-# Who may call.
-
-
 def test_a_signed_webhook_is_read() -> None:
     assert len(received(status())) == 1
 
@@ -96,9 +93,6 @@ def test_a_signature_needs_to_say_what_it_was_made_by() -> None:
             number().parse_receipts({SIGNATURE_HEADER: signature}, raw)
 
 
-# The handshake.
-
-
 def handshake(**query: str) -> str:
     default = {"mode": "subscribe", "verify_token": "verify-token", "challenge": "1158201444"}
     return number().challenge({f"hub.{name}": value for name, value in (default | query).items()})
@@ -128,9 +122,6 @@ def test_a_handshake_of_nothing_is_refused() -> None:
             one.challenge({})
     with pytest.raises(InvalidSignatureError, match="no verify token"):
         number(verify_token="").challenge({"hub.mode": "subscribe", "hub.verify_token": ""})
-
-
-# What became of our messages.
 
 
 def test_a_report_says_what_when_and_to_whom() -> None:

@@ -54,7 +54,6 @@ def _words(path: str, body: Any = None) -> IsolationRequest:
 
 PEOPLE = "decision 13: one registry of people, devices and suppressions for all apps"
 WORDS = "decision 7: types and what they say are of the installation, under a scope of their own"
-
 ONE = "/notifications/{notification}"
 ADDRESS = "/suppressions/email/held@example.com"
 TYPE = "/types/{type}"
@@ -63,7 +62,6 @@ KIND = {"name": "Parcel lost", "category": "transactional", "channels": ["email"
 HOOK = {"url": "https://hooks.example.com/", "events": ["delivery.failed"]}
 DEVICE = {"user_id": "bob", "device_token": "a-token-of-bobs", "platform": "android"}
 AWAKE = {"online": True, "app_foreground": False, "notification_enabled": True}
-
 BROADCAST = {
     "type": "marketing",
     "audience": {"topic": "news"},

@@ -19,8 +19,6 @@ from recipients.models import SuppressionReason
 from tests.providers.contract.cases import EXPECTED, UNREACHED, Case
 
 ANY_STATUS = range(1000)
-
-
 FIELDS: Mapping[tuple[str, str | None], str] = {
     ("sendgrid", r"personalizations\.\d+\.to\b.*"): ", about `personalizations.*.to`",
     ("smtp", "connection.*"): " to the connection itself",
@@ -28,7 +26,6 @@ FIELDS: Mapping[tuple[str, str | None], str] = {
     ("smtp", r"recipient (?!5\.7\.).*"): " to the recipient, unless it says 5.7.x",
 }
 """What a rule's pattern means. One that is new needs words."""
-
 
 DEVICES: Mapping[RecipientAction | None, str] = {
     None: "",
@@ -38,17 +35,12 @@ DEVICES: Mapping[RecipientAction | None, str] = {
     RecipientAction.SUPPRESS_MARKETING: ": no more marketing is sent to it",
 }
 
-
 WHATEVER = (
     *(Case.NOBODY_LISTENS, Case.NO_SUCH_HOST, Case.NOT_TAKEN),
     *(Case.SILENT, Case.HUNG_UP, Case.RESET, Case.TRUNCATED, Case.DRIPPING),
 )
 """What happens to the connection, and is the same for all."""
-
-
 MEANING = ("class", "failure code", "what the record says")
-
-
 NOTHING = "\N{EN DASH}"
 
 

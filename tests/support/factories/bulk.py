@@ -38,11 +38,7 @@ def failed(count: int = 1, *, at: datetime = NOON, **fields: Any) -> list[Object
     """Store notifications whose email has failed; return their ids, the oldest first."""
     return [
         factories.settled(
-            S.FAILED,
-            at=at + timedelta(seconds=number),
-            created_at=at,
-            user_id=None,
-            **fields,
+            S.FAILED, at=at + timedelta(seconds=number), created_at=at, user_id=None, **fields
         )["_id"]
         for number in range(count)
     ]

@@ -97,13 +97,7 @@ def store_day(*, now: datetime, busy: int, waves: int = WAVES) -> Day:
 
 
 def new(
-    kind: Kind,
-    customer: shop.Customer,
-    app: ObjectId,
-    *,
-    at: datetime,
-    order: int,
-    **fields: Any,
+    kind: Kind, customer: shop.Customer, app: ObjectId, *, at: datetime, order: int, **fields: Any
 ) -> NewNotification:
     """Return a notification of the shop to one of its customers."""
     recipient = Recipient(email=customer.email, phone=customer.phone, name=customer.name)

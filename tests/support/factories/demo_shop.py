@@ -141,11 +141,7 @@ def _write_a_version(at: datetime) -> None:
 def _go_on_record(shop: ObjectId) -> None:
     maria = StaffUser.objects.get(username="maria").pk
     audit.record(
-        by=maria,
-        model=APIClient,
-        object_id=str(shop),
-        name="shop",
-        message="Issued a key.",
+        by=maria, model=APIClient, object_id=str(shop), name="shop", message="Issued a key."
     )
     audit.record(
         by=maria,

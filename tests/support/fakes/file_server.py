@@ -16,8 +16,6 @@ from tests.support.fakes.certificates import self_signed
 from tests.support.waiting import LIMIT
 
 HOST = "files.example.com"
-
-
 URL = f"https://{HOST}/invoices/7.pdf"
 
 

@@ -10,7 +10,6 @@ from typing import Any
 from notifyproject.db.collections import database
 
 Trouble = Mapping[str, Any]
-
 NOT_PRIMARY: Trouble = {"errorCode": 10107}
 CUT: Trouble = {"closeConnection": True}
 LOST_ANSWER: Trouble = {

@@ -27,7 +27,6 @@ OK = {
     "AUTH": "235 Welcome",
 }
 
-
 SILENCE, HANG_UP, RESET, NOTHING = "silence", "hang up", "reset", "nothing"
 
 

@@ -18,7 +18,6 @@ from notifyproject.stack import servers
 from tests.support.waiting import SILENT_FOR
 
 T = TypeVar("T")
-
 BRIEF = 0.3
 """Seconds for which a silent one is waited for."""
 
@@ -78,10 +77,7 @@ def unresponsive(*, brief: float = BRIEF) -> Iterator[Silent]:
 
     A question that was not answered is not repeated while the test lasts.
     """
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        socket.create_server(("127.0.0.1", 0)) as server,
-    ):
+    with pytest.MonkeyPatch.context() as patch, socket.create_server(("127.0.0.1", 0)) as server:
         patch.setattr(valkey, "TIMEOUT", brief)
         patch.setattr(valkey, "PAUSE_AFTER_FAILURE", SILENT_FOR)
         listener = Silent(server)

@@ -30,8 +30,6 @@ class _Reads(monitoring.CommandListener):
 
 
 reads = _Reads()
-
-
 monitoring.register(reads)
 
 

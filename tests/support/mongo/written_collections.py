@@ -28,6 +28,4 @@ class _WrittenCollections(monitoring.CommandListener):
 
 
 written = _WrittenCollections()
-
-
 monitoring.register(written)

@@ -29,8 +29,7 @@ def support(db: None) -> Client:
     others = ("notifications.view_webhooklog", "recipients.view_recipient")
     return signed_in(
         make_staff(
-            *("rui", *names, *others),
-            *("recipients.view_suppression", "admin.view_logentry"),
+            *("rui", *names, *others), *("recipients.view_suppression", "admin.view_logentry")
         )
     )
 

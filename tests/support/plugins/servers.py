@@ -21,7 +21,6 @@ MEMORY = Path("/dev/shm")  # Linux has it; a container may have too little of it
 ENOUGH_MEMORY = 4 << 30
 PREFIX = "notifyproject-tests-"
 LOCK = "lock"
-
 _running: list[servers.Server] = []
 _folders: list[Path] = []
 _locks: list[IO[str]] = []

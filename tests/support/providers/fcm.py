@@ -15,8 +15,6 @@ from sandbox.server import Sandbox
 from tests.support.factories.records import outbound
 
 THREAD = "a" * 24
-
-
 TOKENS = "google-oauth"
 
 

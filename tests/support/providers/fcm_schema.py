@@ -38,7 +38,6 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
     "any": object,
 }
 
-
 _BUILDER = FCMNotification(credentials=object())
 _noted: list[str] = []
 

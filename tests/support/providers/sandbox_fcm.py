@@ -59,11 +59,7 @@ class FCMClient:
     def ask(self, **fields: str) -> urllib3.BaseHTTPResponse:
         """Ask for an access token with these form fields."""
         return self.box.http.request(
-            "POST",
-            self.account["token_uri"],
-            fields=fields,
-            encode_multipart=False,
-            timeout=LIMIT,
+            "POST", self.account["token_uri"], fields=fields, encode_multipart=False, timeout=LIMIT
         )
 
     def sign_in(self, **claims: Any) -> str:

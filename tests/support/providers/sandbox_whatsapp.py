@@ -56,11 +56,7 @@ class WhatsAppClient:
     ) -> urllib3.BaseHTTPResponse:
         """Call the Graph API."""
         return self.box.call(
-            method,
-            f"/{version}/{path}",
-            body,
-            headers={**bearer(key), **headers},
-            timeout=timeout,
+            method, f"/{version}/{path}", body, headers={**bearer(key), **headers}, timeout=timeout
         )
 
     def post(self, body: Any, **options: Any) -> urllib3.BaseHTTPResponse:
@@ -133,9 +129,7 @@ def error(answer: urllib3.BaseHTTPResponse) -> dict[str, Any]:
     """Return the Graph API's error."""
     found = answer.json()["error"]
     assert found["fbtrace_id"]
-    assert set(found) <= {
-        *("message", "type", "code", "error_subcode", "error_data", "fbtrace_id"),
-    }
+    assert set(found) <= {*("message", "type", "code", "error_subcode", "error_data", "fbtrace_id")}
     return found
 
 

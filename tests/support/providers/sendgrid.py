@@ -34,8 +34,6 @@ from tests.support.factories.records import NOON, outbound
 from tests.support.waiting import LIMIT, until
 
 NEWS = Message(subject="News", text="There is news.", html="<p>There is news.</p>")
-
-
 LINK = "https://notify.example.com/u/"
 
 

@@ -106,21 +106,11 @@ class WhatsAppNumber:
 
 
 REFERENCE = f"{'a' * 24}.whatsapp.1"
-
-
 PHONE = "+447700900999"
 """Nobody's number, and not a magic one."""
-
-
 PHONE_NUMBER_ID = "100000000000001"
-
-
 API_VERSION = Environment().WHATSAPP_API_VERSION
-
-
 ORDER = WhatsAppTemplateMessage(name="order_shipped", language="en", parameters=("Ada", "1001"))
-
-
 HELLO = WhatsAppTemplateMessage(name="hello_world", language="en_US")
 """The one template that every account has."""
 
@@ -236,8 +226,6 @@ def _pywa() -> pywa.WhatsApp:
 
 
 SECRET = "app-secret"
-
-
 EPOCH = int(NOON.timestamp())
 
 
