@@ -12,7 +12,7 @@ from tests.support.source import ROOT, SERVICE
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
 
 
-def test_every_file_and_folder_it_names_exists() -> None:
+def test_every_named_path_exists() -> None:
     named = set(re.findall(r"`((?:[\w]+/)+(?:[\w]+\.(?:py|md))?)`", PAGE))
     assert len(named) > 40
     inside = {"db/", "platform/", "serving/", "stack/"}
@@ -21,12 +21,12 @@ def test_every_file_and_folder_it_names_exists() -> None:
     assert all(Path(ROOT, "notifyproject", name).is_dir() for name in inside)
 
 
-def test_each_package_of_the_service_has_a_line() -> None:
+def test_every_service_package_has_a_row() -> None:
     lines = re.findall(r"^\| `(\w+)/` \|", PAGE, re.MULTILINE)
     assert sorted(lines) == sorted((*SERVICE, "sandbox"))
 
 
-def test_its_figures_are_those_of_the_code() -> None:
+def test_numbers_match_the_code() -> None:
     assert f"finds due work in MongoDB every {SWEEP_SECONDS} seconds" in PAGE
     assert f"every {clock.CHECK_SECONDS:.0f} seconds and corrects" in PAGE
     assert f"a lease of {LEASE.total_seconds():.0f} seconds" in PAGE

@@ -47,7 +47,7 @@ def check(**changes: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_server_that_is_set_up_well_has_nothing_to_be_told() -> None:
+def test_production_settings_pass_the_deploy_check() -> None:
     done = check()
     assert (done.returncode, done.stderr) == (0, "")
     assert "no issues" in done.stdout
@@ -61,14 +61,14 @@ def test_a_server_that_is_set_up_well_has_nothing_to_be_told() -> None:
         ("ADMIN_REQUIRE_OTP", "false", "staff sign in with a password alone"),
     ],
 )
-def test_a_server_that_is_not_is_told_why(name: str, value: str, said: str) -> None:
+def test_unsafe_production_setting_fails_the_deploy_check(name: str, value: str, said: str) -> None:
     done = check(**{name: value})
     assert done.returncode != 0
     assert said in done.stderr
 
 
 @pytest.mark.parametrize("what", SECRETS)
-def test_no_real_secret_is_in_the_repository(what: str) -> None:
+def test_repository_contains_no_real_secret(what: str) -> None:
     listed = subprocess.run(
         ["git", "grep", "-lIP", "-e", SECRETS[what]],
         cwd=ROOT,

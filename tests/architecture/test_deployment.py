@@ -69,7 +69,7 @@ SCHEMA = {
 """The part of the Compose specification that the file uses."""
 
 
-def test_the_compose_file_is_in_the_words_of_its_specification() -> None:
+def test_compose_file_matches_the_schema() -> None:
     problems = [
         f"{'/'.join(map(str, error.path))}: {error.message}"
         for error in Draft202012Validator(SCHEMA).iter_errors(COMPOSE)
@@ -77,7 +77,7 @@ def test_the_compose_file_is_in_the_words_of_its_specification() -> None:
     assert problems == []
 
 
-def test_it_runs_the_parts_of_the_service_and_its_two_servers() -> None:
+def test_compose_file_defines_every_service() -> None:
     assert set(SERVICES) == {
         "mongo",
         "valkey",
@@ -92,7 +92,7 @@ def test_it_runs_the_parts_of_the_service_and_its_two_servers() -> None:
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_a_part_waits_for_parts_that_can_be_waited_for(name: str) -> None:
+def test_service_depends_only_on_services_with_a_health_check_or_an_end(name: str) -> None:
     for other, wait in SERVICES[name].get("depends_on", {}).items():
         if wait["condition"] == "service_healthy":
             assert "healthcheck" in SERVICES[other]
@@ -101,13 +101,13 @@ def test_a_part_waits_for_parts_that_can_be_waited_for(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_what_a_part_keeps_is_kept_in_a_volume_there_is(name: str) -> None:
+def test_every_mounted_volume_is_declared(name: str) -> None:
     for volume in SERVICES[name].get("volumes", []):
         assert volume.partition(":")[0] in COMPOSE["volumes"]
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_a_part_of_ours_finds_its_servers(name: str) -> None:
+def test_service_connects_to_mongodb_and_valkey(name: str) -> None:
     environment = OURS[name]["environment"]
     assert re.fullmatch(r"mongodb://mongo:27017/\w+\?replicaSet=rs0", environment["MONGODB_URI"])
     assert re.fullmatch(r"redis://valkey:6379/\d", environment["REDIS_URL"])
@@ -115,7 +115,7 @@ def test_a_part_of_ours_finds_its_servers(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(OURS) - {"web"}))
-def test_a_part_of_ours_starts_a_command_there_is(name: str) -> None:
+def test_service_command_exists(name: str) -> None:
     program, *words = OURS[name]["command"]
     if program == "python":
         assert words[0] == "manage.py"
@@ -131,7 +131,7 @@ def test_a_part_of_ours_starts_a_command_there_is(name: str) -> None:
         assert app.main == "notifyproject"
 
 
-def test_web_is_what_the_image_starts() -> None:
+def test_web_runs_the_command_of_the_image() -> None:
     (command,) = re.findall(r"^CMD \[(.+)\]$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     words = shlex.split(command.replace(",", " "))
     assert words[0] == "gunicorn"

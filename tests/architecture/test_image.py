@@ -68,32 +68,30 @@ def wanted() -> set[str]:
 
 
 @pytest.mark.parametrize("path", SECRETS)
-def test_git_ignores_what_is_secret(path: str) -> None:
+def test_git_ignores_secret_files(path: str) -> None:
     assert git("check-ignore", "--quiet", "--no-index", path).returncode == 0
 
 
-def test_git_ignores_no_file_of_the_repository() -> None:
+def test_git_ignores_no_tracked_file() -> None:
     ignored = git("ls-files", "--cached", "--ignored", "--exclude-standard")
     assert (ignored.returncode, ignored.stdout) == (0, "")
     assert git("check-ignore", "--quiet", "--no-index", ".env.example").returncode == 1
 
 
 @pytest.mark.parametrize("path", [*SECRETS, *LOCAL])
-def test_the_image_has_nothing_secret_or_local(path: str) -> None:
+def test_image_excludes_secret_and_local_files(path: str) -> None:
     assert is_excluded(PurePosixPath(path), PATTERNS)
 
 
 @pytest.mark.parametrize("every_folder", [True, False])
-def test_the_image_has_the_files_it_is_made_of_and_no_other(
-    tmp_path: Path, every_folder: bool
-) -> None:
+def test_image_contains_exactly_the_service_files(tmp_path: Path, every_folder: bool) -> None:
     for path in (*wanted(), *SECRETS, *LOCAL, *git("ls-files").stdout.splitlines()):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).touch()
     assert copied(tmp_path, PATTERNS, every_folder=every_folder) == wanted()
 
 
-def test_the_image_starts_with_those_files_alone(tmp_path: Path) -> None:
+def test_image_files_are_enough_to_start(tmp_path: Path) -> None:
     for path in copied(ROOT, PATTERNS, every_folder=False):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / path, tmp_path / path)

@@ -18,7 +18,7 @@ def contracts() -> list[str]:
     return [name.removeprefix(prefix) for name in parser.sections() if name.startswith(prefix)]
 
 
-def test_every_top_level_package_of_the_service_has_a_layer() -> None:
+def test_every_top_level_package_has_a_layer() -> None:
     parser = configparser.ConfigParser()
     parser.read(CONFIG)
     packages = {p.parent.name for p in ROOT.glob("*/__init__.py")} - {"bench", "tests"}
@@ -27,7 +27,7 @@ def test_every_top_level_package_of_the_service_has_a_layer() -> None:
 
 
 @pytest.mark.parametrize("contract", contracts())
-def test_a_contract_is_kept(contract: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_import_contract_is_kept(contract: str, capsys: pytest.CaptureFixture[str]) -> None:
     status = lint_imports(
         config_filename=str(CONFIG), limit_to_contracts=(contract,), no_cache=True
     )

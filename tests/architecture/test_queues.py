@@ -35,7 +35,7 @@ def our_tasks() -> dict[str, Task]:
     return {name: task for name, task in app.tasks.items() if name.startswith("notifications.")}
 
 
-def test_there_are_tasks() -> None:
+def test_all_tasks_are_registered() -> None:
     assert set(our_tasks()) == {
         wakeups.DELIVER,
         wakeups.PULL,
@@ -52,13 +52,13 @@ def test_there_are_tasks() -> None:
 
 @pytest.mark.parametrize("priority", list(Priority))
 @pytest.mark.parametrize("channel", list(Channel))
-def test_every_hint_goes_to_a_queue_that_is_consumed(channel: Channel, priority: Priority) -> None:
+def test_every_wakeup_queue_is_consumed(channel: Channel, priority: Priority) -> None:
     assert queues.queue_name(channel, priority) in {
         queue.name for queue in settings.CELERY_TASK_QUEUES
     }
 
 
-def test_a_page_of_a_broadcast_waits_behind_everything_that_is_to_be_sent() -> None:
+def test_broadcast_queue_comes_after_all_delivery_queues() -> None:
     order = queue_names()
     lanes = [queues.queue_name(channel, priority) for channel in Channel for priority in Priority]
     assert max(map(order.index, lanes)) < order.index(queues.BROADCASTS)
@@ -66,22 +66,22 @@ def test_a_page_of_a_broadcast_waits_behind_everything_that_is_to_be_sent() -> N
 
 
 @pytest.mark.parametrize("name", sorted(our_tasks()))
-def test_every_task_goes_to_a_queue_that_is_consumed(name: str) -> None:
+def test_every_task_queue_is_consumed(name: str) -> None:
     route = app.amqp.router.route({}, name)
     assert route["queue"].name in queue_names()
 
 
-def test_what_has_no_queue_of_its_own_goes_to_the_services() -> None:
+def test_default_queue_is_the_service_queue() -> None:
     assert settings.CELERY_TASK_DEFAULT_QUEUE == SERVICE_QUEUE
     assert SERVICE_QUEUE in queue_names()
 
 
-def test_no_queue_comes_into_being_by_a_slip_of_the_pen() -> None:
+def test_missing_queues_are_not_created() -> None:
     assert not settings.CELERY_TASK_CREATE_MISSING_QUEUES
     assert not app.conf.task_create_missing_queues
 
 
-def test_a_worker_consumes_every_queue_in_order() -> None:
+def test_worker_consumes_every_queue_in_order() -> None:
     assert [queue.name for queue in settings.CELERY_TASK_QUEUES] == queue_names()
     assert list(app.amqp.queues) == queue_names()
 
@@ -98,7 +98,7 @@ def workers_of_compose() -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("workers", [workers_of_the_stack, workers_of_compose])
-def test_one_worker_serves_every_queue_and_one_what_is_critical(
+def test_one_worker_serves_all_queues_and_one_the_urgent_queues(
     workers: Callable[[], dict[str, list[str]]],
 ) -> None:
     found = workers()
@@ -109,7 +109,7 @@ def test_one_worker_serves_every_queue_and_one_what_is_critical(
 
 
 @pytest.mark.usefixtures("db")
-def test_what_beat_starts_is_a_task_there_is() -> None:
+def test_periodic_tasks_exist() -> None:
     scheduled = list(PeriodicTask.objects.exclude(task="celery.backend_cleanup"))
     assert scheduled
     for row in scheduled:
@@ -132,7 +132,7 @@ def test_what_beat_starts_is_a_task_there_is() -> None:
     ],
     ids=lambda task: task.name,
 )
-def test_a_message_holds_ids_and_words_only(task: Any) -> None:
+def test_task_arguments_are_ids_and_words(task: Any) -> None:
     hinted = get_type_hints(inspect.unwrap(task.run))
     hinted.pop("return")
     assert set(hinted.values()) <= {str, list[str], tuple[int, str] | None}
@@ -146,14 +146,14 @@ def publishes(call: ast.Call) -> bool:
     )
 
 
-def test_only_hints_are_published() -> None:
+def test_messages_are_published_in_two_places_only() -> None:
     published = {
         str(path) for path in files(*SERVICE) for _, call in calls(path) if publishes(call)
     }
     assert published == set(PUBLISHERS)
 
 
-def test_a_task_holds_no_state_and_retries_nothing() -> None:
+def test_tasks_hold_no_state_and_have_no_celery_retries() -> None:
     """What is tried again, and when, stands in MongoDB."""
     for forbidden in ("bind=True", "autoretry_for", "self.retry", "max_retries", ".get("):
         assert forbidden not in text(Path("background", "tasks.py"))

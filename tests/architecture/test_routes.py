@@ -63,7 +63,7 @@ def test_there_are_routes_of_every_kind() -> None:
 
 
 @pytest.mark.parametrize("address", sorted(INBOX))
-def test_a_route_of_the_inbox_asks_for_its_owner(address: str) -> None:
+def test_inbox_route_requires_an_inbox_token(address: str) -> None:
     assert list(API[address].authentication_classes) == [InboxAuthentication]
     assert list(API[address].permission_classes) == [OwnsInbox]
 
@@ -71,7 +71,7 @@ def test_a_route_of_the_inbox_asks_for_its_owner(address: str) -> None:
 @pytest.mark.parametrize(
     "address", [address for address in API if address not in OPEN and address not in INBOX]
 )
-def test_an_api_route_asks_for_a_key_and_a_scope_for_each_method(address: str) -> None:
+def test_api_route_requires_a_key_and_a_scope_per_method(address: str) -> None:
     view = API[address]
     assert view.authentication_classes == [KeyAuthentication]
     assert view.permission_classes == [HasScope]
@@ -82,7 +82,7 @@ def test_an_api_route_asks_for_a_key_and_a_scope_for_each_method(address: str) -
 
 
 @pytest.mark.parametrize("address", [address for address in ADMIN if address not in OPEN])
-def test_an_admin_page_asks_for_a_login(address: str) -> None:
+def test_console_page_requires_a_login(address: str) -> None:
     pattern = ADMIN[address]
     words = dict.fromkeys(pattern.pattern.regex.groupindex, "x")
     for method in ("get", "post"):
@@ -98,15 +98,15 @@ def test_an_admin_page_asks_for_a_login(address: str) -> None:
 @pytest.mark.parametrize(
     "address", [address for address in ROUTES if address not in API and address not in ADMIN]
 )
-def test_any_other_address_is_open_for_a_reason(address: str) -> None:
+def test_open_route_has_a_reason(address: str) -> None:
     assert OPEN[address]
 
 
-def test_the_list_of_open_addresses_holds_no_more_than_there_are() -> None:
+def test_open_routes_exist() -> None:
     assert OPEN.keys() <= ROUTES.keys()
 
 
 @pytest.mark.parametrize("address", sorted(OPEN.keys() & API.keys()))
-def test_an_open_address_takes_no_key_for_granted(address: str) -> None:
+def test_open_api_route_has_no_authentication(address: str) -> None:
     """A key that is given is not looked at: nothing depends on it."""
     assert list(API[address].authentication_classes) == []

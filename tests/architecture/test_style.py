@@ -29,12 +29,12 @@ def offenders(paths: Iterable[Path], offends: Callable[[Path], object]) -> list[
     return [str(path) for path in paths if path != HERE and offends(path)]
 
 
-def test_there_are_files() -> None:
+def test_files_are_found() -> None:
     assert len(ALL) > 150
     assert len(PAGES) > 5
 
 
-def test_nothing_is_left_to_be_done() -> None:
+def test_no_unfinished_work_is_marked() -> None:
     assert offenders([*ALL, *PAGES], lambda path: MARKS.search(text(path))) == []
 
 
@@ -59,7 +59,7 @@ def catches_everything(path: Path) -> bool:
     return False
 
 
-def test_no_error_is_passed_over_in_silence() -> None:
+def test_no_error_is_swallowed() -> None:
     assert offenders(ALL, catches_everything) == []
 
 
@@ -71,7 +71,7 @@ def prints(path: Path) -> bool:
     return not is_program and not called.isdisjoint(SAYS)
 
 
-def test_what_is_to_be_said_is_logged() -> None:
+def test_service_code_does_not_print() -> None:
     assert offenders(files(*SERVICE, "sandbox"), prints) == []
 
 
@@ -81,13 +81,13 @@ def reads_environment(path: Path) -> bool:
     return "os.environ" in others or "getenv(" in others
 
 
-def test_only_the_settings_and_the_stack_read_the_environment() -> None:
+def test_only_settings_and_stack_read_the_environment() -> None:
     allowed = {("notifyproject", "settings"), ("notifyproject", "stack")}
     others = [path for path in files(*SERVICE) if path.parts[:2] not in allowed]
     assert offenders(others, reads_environment) == []
 
 
-def test_the_present_is_passed_in_and_looked_up_in_one_place() -> None:
+def test_notifications_read_the_clock_in_one_place() -> None:
     one_place = Path("notifications", "timing.py")
     others = [path for path in files("notifications") if path != one_place]
     assert offenders(others, lambda path: any(clock in text(path) for clock in CLOCKS)) == []

@@ -64,7 +64,7 @@ def _is_tight(node: ast.expr) -> bool:
         "fcm.send(push, timeout=2.5)",
     ],
 )
-def test_what_depends_on_the_machine_is_found(line: str) -> None:
+def test_timing_dependence_is_found(line: str) -> None:
     assert len(list(offences(ast.parse(line)))) == 1
 
 
@@ -80,11 +80,11 @@ def test_what_depends_on_the_machine_is_found(line: str) -> None:
         "smtp.send(mail, timeout=SHORT)",
     ],
 )
-def test_what_does_not_is_not(line: str) -> None:
+def test_harmless_code_is_not_reported(line: str) -> None:
     assert list(offences(ast.parse(line))) == []
 
 
-def test_no_test_depends_on_how_busy_the_machine_is() -> None:
+def test_no_test_depends_on_machine_speed() -> None:
     found = [
         f"{path}:{line}: {what}"
         for path in files("tests")

@@ -61,7 +61,7 @@ def method(call: ast.Call) -> ast.Attribute:
     return call.func
 
 
-def test_no_one_else_writes_to_the_collections_of_the_store() -> None:
+def test_only_the_store_writes_to_its_collections() -> None:
     for path in OUTSIDE:
         for place, call in calls(path):
             if method(call).attr in WRITES:
@@ -70,7 +70,7 @@ def test_no_one_else_writes_to_the_collections_of_the_store() -> None:
                 assert name not in OURS, f"{place}: only the store writes to {name}"
 
 
-def test_no_one_else_makes_writes_for_the_store() -> None:
+def test_only_the_store_creates_bulk_writes() -> None:
     for path in OUTSIDE:
         names = {node.id for node in ast.walk(tree(path)) if isinstance(node, ast.Name)}
         assert str(path) in MAKES or not names & WRITES, path
@@ -80,7 +80,7 @@ def test_no_one_else_makes_writes_for_the_store() -> None:
         assert '"$out"' not in text(path), path
 
 
-def test_the_orm_does_not_write_what_the_store_writes() -> None:
+def test_orm_does_not_write_delivery_state() -> None:
     for path in OUTSIDE:
         for place, call in calls(path):
             if method(call).attr in ORM_WRITES:
@@ -88,7 +88,7 @@ def test_the_orm_does_not_write_what_the_store_writes() -> None:
                 assert not written.startswith(MODELS), f"{place}: only the store writes this"
 
 
-def test_the_scan_sees_the_writes_there_are() -> None:
+def test_scan_finds_known_writes() -> None:
     found = [
         place
         for path in files(*SERVICE)
@@ -100,7 +100,7 @@ def test_the_scan_sees_the_writes_there_are() -> None:
 
 
 @pytest.mark.parametrize("model", [Notification, DeliveryAttempt], ids=lambda m: m.__name__)
-def test_the_admin_neither_adds_nor_changes_nor_deletes_what_the_store_writes(
+def test_console_cannot_write_delivery_state(
     model: type[Notification | DeliveryAttempt],
 ) -> None:
     request = RequestFactory().get("/")

@@ -12,7 +12,7 @@ from tests.support.source import ROOT
 
 
 @pytest.mark.parametrize("start", [*LONG, *TOGETHER])
-def test_what_is_named_is_there(start: str) -> None:
+def test_listed_paths_exist(start: str) -> None:
     assert (ROOT / start).exists()
 
 
@@ -24,14 +24,14 @@ def test_what_is_named_is_there(start: str) -> None:
         ("tests/browser/test_console.py::test_it", "tests/browser/"),
     ],
 )
-def test_a_file_or_a_folder_that_shares_much_goes_to_one_worker(
+def test_file_or_shared_folder_is_one_unit(
     pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch, test: str, unit: str
 ) -> None:
     monkeypatch.setattr(pytestconfig.option, "tx", ["popen"])
     assert FileGroupScheduler(pytestconfig)._split_scope(test) == unit
 
 
-def test_what_takes_long_comes_first_and_the_rest_stays_in_its_order() -> None:
+def test_long_running_files_come_first() -> None:
     items = [
         Item(path) for path in ("domain/b", "delivery/b", "domain/a", "delivery/a", "browser/a")
     ]

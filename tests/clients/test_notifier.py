@@ -86,7 +86,7 @@ def problem(status: int, code: str, **headers: str) -> httpx.Response:
     return httpx.Response(status, json=body, headers=headers)
 
 
-def test_it_is_sent_with_the_key_and_answered_with_types(accepted: Any) -> None:
+def test_request_has_the_key_and_the_answer_is_typed(accepted: Any) -> None:
     service = Service(accepted())
     with service.notifier() as notifier:
         sent = notifier.notify("payment_confirmed", email="ada@example.com", data={"order_id": 1})
@@ -102,7 +102,7 @@ def test_it_is_sent_with_the_key_and_answered_with_types(accepted: Any) -> None:
     }
 
 
-def test_every_field_of_a_request_may_be_given_by_its_name(accepted: Any) -> None:
+def test_every_request_field_is_a_keyword(accepted: Any) -> None:
     taken = set(inspect.signature(Notifier.notify).parameters)
     fields = {field.name for field in NotificationRequest.__attrs_attrs__}
     assert taken - {"self", "type_slug", "email", "phone", "idempotency_key"} == fields - {"type_"}
@@ -125,7 +125,7 @@ def test_every_field_of_a_request_may_be_given_by_its_name(accepted: Any) -> Non
     }
 
 
-def test_what_is_tried_again_has_the_same_key_and_body(accepted: Any) -> None:
+def test_retries_have_the_same_key_and_body(accepted: Any) -> None:
     service = Service(
         httpx.ConnectError("refused"),
         httpx.ReadTimeout("late"),
@@ -141,7 +141,7 @@ def test_what_is_tried_again_has_the_same_key_and_body(accepted: Any) -> None:
     assert 0.5 <= service.waits[0] <= 0.75
 
 
-def test_two_notifications_have_keys_of_their_own_unless_one_is_given(accepted: Any) -> None:
+def test_each_notification_has_its_own_idempotency_key(accepted: Any) -> None:
     service = Service(accepted(), accepted(), accepted())
     notifier = service.notifier()
     notifier.notify("mfa_code", user_id="ada")
@@ -151,20 +151,20 @@ def test_two_notifications_have_keys_of_their_own_unless_one_is_given(accepted: 
     assert service.keys[2] == "mine"
 
 
-def test_it_waits_as_long_as_it_is_asked_to(accepted: Any) -> None:
+def test_retry_after_is_respected(accepted: Any) -> None:
     service = Service(problem(429, "rate_limited", **{"Retry-After": "17"}), accepted())
     service.notifier().notify("mfa_code", user_id="ada")
     assert service.waits == [17.0]
 
 
-def test_it_does_not_wait_longer_than_there_is_time_for() -> None:
+def test_retry_after_beyond_the_time_limit_is_an_error() -> None:
     service = Service(problem(429, "rate_limited", **{"Retry-After": "3600"}))
     with pytest.raises(ServiceUnavailable) as caught:
         service.notifier().notify("mfa_code", user_id="ada")
     assert (caught.value.code, caught.value.status, service.waits) == ("rate_limited", 429, [])
 
 
-def test_after_the_last_try_the_error_has_the_key_to_go_on_with() -> None:
+def test_error_after_the_last_retry_has_the_idempotency_key() -> None:
     service = Service(*[httpx.ConnectError("refused")] * 3)
     with pytest.raises(ServiceUnavailable, match="not reached: ConnectError") as caught:
         service.notifier(tries=3).notify("mfa_code", user_id="ada", idempotency_key="mine")
@@ -174,7 +174,7 @@ def test_after_the_last_try_the_error_has_the_key_to_go_on_with() -> None:
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 422])
-def test_what_is_refused_is_not_tried_again_and_says_why(status: int) -> None:
+def test_refusal_is_not_retried_and_has_a_reason(status: int) -> None:
     service = Service(problem(status, "invalid_request"))
     with pytest.raises(NotificationRefused, match="invalid_request: It is not so") as caught:
         service.notifier().notify("mfa_code", email="nonsense")
@@ -193,7 +193,7 @@ def test_what_is_refused_is_not_tried_again_and_says_why(status: int) -> None:
         httpx.Response(403, json={"code": "half a problem"}),
     ],
 )
-def test_whatever_else_answers_is_no_success_and_gets_no_second_try(answer: Any) -> None:
+def test_foreign_answer_is_not_retried(answer: Any) -> None:
     service = Service(answer)
     with pytest.raises(NotificationRefused) as caught:
         service.notifier().notify("mfa_code", user_id="ada")
@@ -201,13 +201,13 @@ def test_whatever_else_answers_is_no_success_and_gets_no_second_try(answer: Any)
 
 
 @pytest.mark.parametrize("answer", [{"text": "<html>"}, {"json": {"id": "1"}}, {"json": [1]}])
-def test_an_acceptance_nobody_can_read_is_not_taken_for_one(answer: Any) -> None:
+def test_unreadable_acceptance_is_not_success(answer: Any) -> None:
     service = Service(httpx.Response(202, **answer))
     with pytest.raises(ServiceUnavailable, match="none of the service's"):
         service.notifier().notify("mfa_code", user_id="ada")
 
 
-def test_no_error_tells_the_key_or_what_was_to_be_said() -> None:
+def test_error_contains_neither_key_nor_content() -> None:
     service = Service(httpx.ConnectError("refused"), problem(422, "invalid_request"))
     notifier = service.notifier(tries=1)
     for _ in range(2):
@@ -217,7 +217,7 @@ def test_no_error_tells_the_key_or_what_was_to_be_said() -> None:
             assert secret not in f"{caught.value} {caught.value!r}"
 
 
-def test_a_wrong_address_of_the_service_is_the_programs_own_fault() -> None:
+def test_unsupported_service_url_raises() -> None:
     service = Service(httpx.UnsupportedProtocol("no http"))
     with pytest.raises(httpx.UnsupportedProtocol):
         service.notifier().notify("mfa_code", user_id="ada")

@@ -26,7 +26,7 @@ Received = Callable[[str], list[dict[str, Any]]]
 
 
 @pytest.mark.usefixtures("worker")
-def test_what_the_page_tells_to_do_sends_a_mail(app: App, received: Received) -> None:
+def test_requests_of_the_page_send_a_mail(app: App, received: Received) -> None:
     assert len(REQUESTS) == 4
     answers = [app.send(path, body.encode(), method=method) for method, path, body in REQUESTS]
     assert [answer.status_code for answer in answers] == [201, 201, 200, 200]
@@ -57,7 +57,7 @@ def test_what_the_page_tells_to_do_sends_a_mail(app: App, received: Received) ->
 
 
 @pytest.mark.usefixtures("worker")
-def test_a_person_who_reads_portuguese_gets_portuguese(app: App, received: Received) -> None:
+def test_locale_selects_the_translation(app: App, received: Received) -> None:
     for method, path, body in REQUESTS:
         app.send(path, body.encode(), method=method)
     data = {"parcel": "77", "days": 2, "shop": {"city": "Porto"}, "pin": "4321"}
@@ -70,7 +70,7 @@ def test_a_person_who_reads_portuguese_gets_portuguese(app: App, received: Recei
 
 
 @pytest.mark.usefixtures("worker")
-def test_a_type_is_added_with_two_files_and_a_document(
+def test_type_is_added_with_two_files_and_a_document(
     app: App, received: Received, templates: Path
 ) -> None:
     """As a release ships one: a folder, and a type of that name."""
@@ -93,5 +93,5 @@ def test_a_type_is_added_with_two_files_and_a_document(
 
 
 @pytest.mark.parametrize("part", FILES)
-def test_the_page_names_every_part_and_its_file(part: str) -> None:
+def test_page_names_every_part_and_its_file(part: str) -> None:
     assert f"| `{part}` | `{FILES[part]}` |" in PAGE

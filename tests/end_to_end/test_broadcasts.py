@@ -17,7 +17,7 @@ Received = Callable[[str], list[dict[str, Any]]]
 
 
 @pytest.mark.usefixtures("worker")
-def test_everybody_is_told_once_and_one_of_them_reads_it(app: App, received: Received) -> None:
+def test_broadcast_reaches_every_recipient_once(app: App, received: Received) -> None:
     backlog.clear()
     names = recipients(COUNT, email=None)
     for name in names[:WITH_MAIL]:

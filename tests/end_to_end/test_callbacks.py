@@ -34,7 +34,7 @@ def verifies(request: Request, secret: str) -> bool:
     return bool(known["is_genuine"](request.headers, request.raw, secret))
 
 
-def test_an_app_hears_what_became_of_a_mail_it_has_sent(app: App, receiver: Receiver) -> None:
+def test_client_receives_signed_callbacks_for_a_mail(app: App, receiver: Receiver) -> None:
     secret = app.put("/callbacks", {"url": receiver.url, "events": EVERYTHING}).json()["secret"]
     answer = app.notify(recipient={"email": "ada@example.com"}, external_id="order-7")
     until(lambda: len(receiver.requests) >= 3)

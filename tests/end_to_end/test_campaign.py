@@ -46,14 +46,14 @@ def statuses() -> dict[str, str]:
     }
 
 
-def test_a_batch_is_one_request(provider: Sandbox) -> None:
+def test_batch_is_one_request(provider: Sandbox) -> None:
     ids = campaign(*(f"person-{n}@example.com" for n in range(50)))
     report = dispatcher.dispatch(ids, channel=Channel.EMAIL)
     assert report.counts == {"sent": 50}
     assert len(requests(provider)) == 1
 
 
-def test_one_bad_address_does_not_keep_the_others_from_getting_it(provider: Sandbox) -> None:
+def test_bad_address_does_not_fail_the_batch(provider: Sandbox) -> None:
     ids = campaign(*(f"person-{n}@example.com" for n in range(8)), "invalid@example.com")
     report = dispatcher.dispatch(ids, channel=Channel.EMAIL)
     assert report.counts == {"sent": 8, "failed": 1}
@@ -62,7 +62,7 @@ def test_one_bad_address_does_not_keep_the_others_from_getting_it(provider: Sand
     assert set(found.values()) <= {"sent", "delivered"}, "the first reports may be there already"
 
 
-def test_each_has_a_link_of_their_own_to_unsubscribe(provider: Sandbox) -> None:
+def test_each_recipient_has_an_unsubscribe_link(provider: Sandbox) -> None:
     ids = campaign("ada@example.com", "grace@example.com")
     dispatcher.dispatch(ids, channel=Channel.EMAIL)
     (request,) = requests(provider)

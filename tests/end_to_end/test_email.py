@@ -26,7 +26,7 @@ def attempts(app: App, answer: Any) -> list[dict[str, Any]]:
     return app.get(f"/notifications/{answer.json()['id']}/attempts").json()["results"]
 
 
-def test_a_posted_mail_is_accepted_and_reported_delivered(app: App, received: Received) -> None:
+def test_mail_is_accepted_sent_and_delivered(app: App, received: Received) -> None:
     answer = app.notify(recipient={"email": "ada@example.com", "name": "Ada"})
     assert answer.json()["status"] == "queued"
     notification = when(app, answer, "delivered")
@@ -44,7 +44,7 @@ def test_a_posted_mail_is_accepted_and_reported_delivered(app: App, received: Re
     assert (attempt["status"], attempt["platform_response"]) == ("sent", {"status": 202})
 
 
-def test_a_secret_reaches_the_recipient_and_nobody_else(app: App, received: Received) -> None:
+def test_code_reaches_only_the_recipient(app: App, received: Received) -> None:
     answer = app.notify(type="mfa_code", data={"code": "481516", "expires_in": 5})
     notification = when(app, answer, "delivered")
     assert "481516" not in str(notification)
@@ -55,7 +55,7 @@ def test_a_secret_reaches_the_recipient_and_nobody_else(app: App, received: Rece
 
 
 @pytest.mark.usefixtures("quick_retries")
-def test_a_failing_provider_is_asked_once_and_max_retries_times(
+def test_failing_provider_gets_max_retries_and_a_resend(
     app: App, received: Received, script: Script
 ) -> None:
     script("ada@example.com", "server-error")
@@ -81,7 +81,7 @@ def test_a_failing_provider_is_asked_once_and_max_retries_times(
 
 
 @pytest.mark.usefixtures("quick_retries")
-def test_a_passing_failure_is_retried_and_forgotten(app: App, received: Received) -> None:
+def test_temporary_failure_is_retried(app: App, received: Received) -> None:
     answer = app.notify(recipient={"email": "flaky@example.com"})
     notification = when(app, answer, "delivered")
     (delivery,) = notification["delivery"]
@@ -94,7 +94,7 @@ def test_a_passing_failure_is_retried_and_forgotten(app: App, received: Received
 @pytest.mark.parametrize(
     ("outcome", "code"), [("too-large", "too_large"), ("invalid", "invalid_recipient")]
 )
-def test_a_permanent_error_is_asked_for_exactly_once(
+def test_permanent_error_is_not_retried(
     app: App, received: Received, script: Script, outcome: str, code: str
 ) -> None:
     script("ada@example.com", outcome)
@@ -104,7 +104,7 @@ def test_a_permanent_error_is_asked_for_exactly_once(
 
 
 @pytest.mark.usefixtures("quick_retries")
-def test_a_rate_limit_is_waited_out(app: App, received: Received, script: Script) -> None:
+def test_rate_limit_delays_the_retry(app: App, received: Received, script: Script) -> None:
     script("ada@example.com", "ratelimit-long", times=1)
     answer = app.notify()
     notification = when(app, answer, "retrying")
@@ -115,7 +115,7 @@ def test_a_rate_limit_is_waited_out(app: App, received: Received, script: Script
 
 
 @pytest.mark.usefixtures("quick_retries")
-def test_wrong_credentials_use_up_no_attempt(app: App, settings: Any) -> None:
+def test_wrong_credentials_count_no_attempt(app: App, settings: Any) -> None:
     settings.SENDGRID_API_KEY = "SG.revoked"
     notification = when(app, app.notify(max_retries=0), "retrying")
     (delivery,) = notification["delivery"]
@@ -126,7 +126,7 @@ def test_wrong_credentials_use_up_no_attempt(app: App, settings: Any) -> None:
 
 
 @pytest.mark.usefixtures("quick_silence")
-def test_no_answer_is_unknown_until_the_receipt_comes(
+def test_missing_answer_is_unknown_until_the_receipt(
     app: App, provider: Sandbox, received: Received, post: Callable[[Webhook], None]
 ) -> None:
     answer = app.notify(recipient={"email": "timeout-lost@example.com"})
@@ -141,7 +141,7 @@ def test_no_answer_is_unknown_until_the_receipt_comes(
 
 
 @pytest.mark.usefixtures("quick_retries", "quick_silence")
-def test_no_answer_and_no_receipt_is_decided_by_the_types_policy(
+def test_unknown_outcome_without_receipt_follows_the_types_policy(
     app: App, received: Received, script: Script
 ) -> None:
     silent = {"email": "timeout-once@example.com"}
@@ -167,7 +167,7 @@ def test_no_answer_and_no_receipt_is_decided_by_the_types_policy(
     assert len(received("timeout-lost@example.com")) == 1
 
 
-def test_a_bounce_fails_the_mail_and_the_next_is_not_sent(app: App, received: Received) -> None:
+def test_bounce_fails_the_mail_and_suppresses_the_next(app: App, received: Received) -> None:
     recipient = {"email": "bounce@example.com"}
     notification = when(app, app.notify(recipient=recipient), "failed")
     assert notification["delivery"][0]["failure_code"] == "bounced"
@@ -177,7 +177,7 @@ def test_a_bounce_fails_the_mail_and_the_next_is_not_sent(app: App, received: Re
     assert len(received("bounce@example.com")) == 1
 
 
-def test_a_channel_without_a_provider_does_not_hold_up_the_others(app: App, settings: Any) -> None:
+def test_channel_without_a_provider_does_not_block_the_others(app: App, settings: Any) -> None:
     settings.FCM_CREDENTIALS = ""
     answer = app.notify(channels=["email", "push", "in_app"], user_id="ada")
     notification = when(app, answer, "partially_delivered")
@@ -188,7 +188,7 @@ def test_a_channel_without_a_provider_does_not_hold_up_the_others(app: App, sett
     assert deliveries["in_app"]["status"] == "delivered"
 
 
-def test_a_scheduled_mail_leaves_at_its_time(app: App, received: Received) -> None:
+def test_scheduled_mail_is_sent_at_its_time(app: App, received: Received) -> None:
     at = utc_now() + timedelta(seconds=2)
     answer = app.notify(scheduled_at=at.isoformat().replace("+00:00", "Z"))
     assert answer.json()["status"] == "created"
@@ -197,7 +197,7 @@ def test_a_scheduled_mail_leaves_at_its_time(app: App, received: Received) -> No
     assert datetime.fromisoformat(attempt["attempted_at"]) >= at
 
 
-def test_a_cancelled_mail_does_not_leave(app: App, received: Received) -> None:
+def test_cancelled_mail_is_not_sent(app: App, received: Received) -> None:
     at = utc_now() + timedelta(days=1)
     when_due = {"scheduled_at": at.isoformat().replace("+00:00", "Z")}
     answer = app.notify(**when_due)
@@ -224,7 +224,7 @@ def sleeping(user_id: str) -> None:
     )
 
 
-def test_quiet_hours_hold_a_mail_back_and_not_a_code(app: App, received: Received) -> None:
+def test_quiet_hours_hold_a_mail_but_not_a_code(app: App, received: Received) -> None:
     sleeping("ada")
     mail = app.notify(user_id="ada", recipient=...)
     code = app.notify(type="mfa_code", user_id="ada", recipient=..., data={"code": "1"})
@@ -240,7 +240,7 @@ def test_quiet_hours_hold_a_mail_back_and_not_a_code(app: App, received: Receive
     assert len(received("ada@example.com")) == 1
 
 
-def test_what_would_expire_in_the_quiet_hours_expires(app: App) -> None:
+def test_mail_that_expires_in_quiet_hours_is_expired(app: App) -> None:
     sleeping("ada")
     notification = when(app, app.notify(user_id="ada", recipient=..., ttl=600), "expired")
     assert notification["delivery"][0]["failure_code"] == "quiet_hours"

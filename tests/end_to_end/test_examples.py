@@ -25,7 +25,7 @@ def api_of(app: App, live_server: Any, provider: Sandbox) -> examples.API:
     )
 
 
-def test_every_example_ends_as_it_says(app: App, live_server: Any, provider: Sandbox) -> None:
+def test_every_example_ends_as_expected(app: App, live_server: Any, provider: Sandbox) -> None:
     api = api_of(app, live_server, provider)
     outcomes = examples.send_all(api, examples.load(datetime.now(UTC)))
     for latest in examples.follow(api, outcomes, stop=lambda: False):
@@ -37,7 +37,9 @@ def test_every_example_ends_as_it_says(app: App, live_server: Any, provider: San
     assert "email delivered after 3 attempts" in table
 
 
-def test_an_example_the_api_refuses_says_why(app: App, live_server: Any, provider: Sandbox) -> None:
+def test_refused_example_raises_with_the_code(
+    app: App, live_server: Any, provider: Sandbox
+) -> None:
     api = api_of(app, live_server, provider)
     with pytest.raises(examples.ExampleRefusedError, match="unknown_type"):
         api.call("POST", "/notifications", {"type": "nope"})
@@ -49,7 +51,7 @@ def notify(*arguments: str) -> str:
     return output.getvalue()
 
 
-def test_the_command_line_sends_and_shows_the_timeline() -> None:
+def test_command_sends_and_shows_the_timeline() -> None:
     text = notify(
         *("--type", "mfa_code", "--email", "ada@example.com"), *("--data", "code=123456", "--wait")
     )
@@ -58,14 +60,14 @@ def test_the_command_line_sends_and_shows_the_timeline() -> None:
     assert "123456" not in text
 
 
-def test_the_command_line_says_what_is_wrong() -> None:
+def test_command_explains_invalid_arguments() -> None:
     with pytest.raises(CommandError, match=r"recipient/email: Expected one address"):
         notify("--type", "payment_confirmed", "--email", "nonsense")
     with pytest.raises(CommandError, match="NAME=VALUE"):
         notify("--type", "mfa_code", "--email", "a@b.example", "--data", "code")
 
 
-def test_the_command_line_says_when_it_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_reports_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
 
     def sleep(_seconds: float) -> None:

@@ -33,14 +33,14 @@ def deliveries(notification: dict[str, Any]) -> dict[str, tuple[str, int]]:
     return {d["channel"]: (d["status"], d["attempt_count"]) for d in notification["delivery"]}
 
 
-def test_mail_goes_at_once_if_the_push_fails(app: App) -> None:
+def test_fallback_is_sent_at_once_after_a_failed_push(app: App) -> None:
     answer = shipped(app, "unregistered-ada")
     found = deliveries(when(app, answer, "partially_delivered"))
     assert found["push"] == ("failed", 1)
     assert found["email"][0] in ("sent", "delivered")
 
 
-def test_mail_goes_when_nothing_has_told_that_the_push_arrived(app: App) -> None:
+def test_fallback_waits_for_the_first_channel(app: App) -> None:
     answer = shipped(app, "ada-phone")
     found = deliveries(when(app, answer, "sent", "delivered"))
     assert found["push"] == ("sent", 1)

@@ -33,7 +33,9 @@ print(json.dumps({"status": status, "loaded": sorted(set(sys.modules) - before)}
 """
 
 
-def test_all_that_is_large_is_loaded_before_the_first_call(app: App, broker: redis.Redis) -> None:
+def test_wsgi_process_imports_everything_before_the_first_request(
+    app: App, broker: redis.Redis
+) -> None:
     found = json.loads(python("-c", PROGRAM, app.key, json.dumps(request())))
     assert found["status"] == ["202 Accepted"]
     # What Django keeps a session's messages in, it loads by itself: a few milliseconds.

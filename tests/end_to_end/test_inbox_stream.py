@@ -60,7 +60,7 @@ def _lines(answer: Any) -> Iterator[bytes]:
         yield from whole
 
 
-def test_what_the_api_accepts_is_followed_until_the_process_ends(
+def test_stream_shows_new_notifications_until_the_process_ends(
     app: App, stream: tuple[str, subprocess.Popen[bytes]]
 ) -> None:
     url, process = stream

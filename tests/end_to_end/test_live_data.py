@@ -88,9 +88,7 @@ def links(provider: Sandbox) -> list[str]:
     return sorted(set(re.findall(r"/u/[A-Za-z0-9_-]{40,}", found.data.decode())))
 
 
-def test_sends_their_outcomes_and_their_receipts_leave_live_data_as_it_is(
-    live: App, provider: Sandbox
-) -> None:
+def test_test_sends_and_receipts_leave_live_data_unchanged(live: App, provider: Sandbox) -> None:
     tester = new_app("tester", is_test=True)
     untouched = Untouched(tester=tester, keys=KEYS)
     send_everything(tester)
@@ -125,9 +123,7 @@ def test_sends_their_outcomes_and_their_receipts_leave_live_data_as_it_is(
             untouched.check()
 
 
-def test_what_a_live_key_sends_does_tell_of_addresses_and_devices(
-    live: App, provider: Sandbox
-) -> None:
+def test_live_sends_change_suppressions_and_devices(live: App, provider: Sandbox) -> None:
     """The outcomes and receipts above would change live data if they were of live sends."""
     before = collection("suppressions").count_documents({})
     send_everything(live)
@@ -136,9 +132,7 @@ def test_what_a_live_key_sends_does_tell_of_addresses_and_devices(
     assert collection("devices").count_documents({"is_active": False}) > 0
 
 
-def test_an_entity_and_an_idempotency_key_of_a_test_are_free_for_live_sends(
-    live: App, provider: Sandbox
-) -> None:
+def test_test_does_not_reserve_entities_and_idempotency_keys(live: App, provider: Sandbox) -> None:
     tester = new_app("tester", is_test=True)
     asked = said("ada", "alert", entity_id="order-2")
     for app in (tester, live):

@@ -24,7 +24,7 @@ from tests.support.waiting import until
 Received = Callable[[str], list[dict[str, Any]]]
 
 
-def test_a_dropped_hint_is_made_good_by_the_sweep(
+def test_sweep_replaces_a_lost_wakeup(
     app: App, broker: redis.Redis, worker: None, received: Received, monkeypatch: Any
 ) -> None:
     monkeypatch.setattr(wakeups, "send_wakeup", lambda *args, **options: False)
@@ -37,7 +37,7 @@ def test_a_dropped_hint_is_made_good_by_the_sweep(
     when(app, answer, "delivered")
 
 
-def test_a_hint_repeated_many_times_sends_once(app: App, worker: None, received: Received) -> None:
+def test_repeated_wakeup_sends_once(app: App, worker: None, received: Received) -> None:
     answer = app.notify()
     notification_id = factories.ObjectId(answer.json()["id"])
     for _ in range(10):
@@ -53,7 +53,7 @@ def test_a_hint_repeated_many_times_sends_once(app: App, worker: None, received:
     assert len(received("ada@example.com")) == 1
 
 
-def test_without_a_broker_a_post_is_accepted_at_once(
+def test_post_is_accepted_without_a_broker(
     app: App, provider: Sandbox, received: Received, settings: Any, monkeypatch: Any
 ) -> None:
     tried = []
@@ -72,7 +72,7 @@ def test_without_a_broker_a_post_is_accepted_at_once(
     assert report.counts == {"sent": 5}
 
 
-def test_a_batch_is_sent_whole_and_settled_at_once(provider: Sandbox, received: Received) -> None:
+def test_batch_is_sent_and_settled_together(provider: Sandbox, received: Received) -> None:
     documents = [
         factories.accepted(recipient=content.Recipient(email=f"user-{n}@example.com"))
         for n in range(70)
@@ -86,7 +86,7 @@ def test_a_batch_is_sent_whole_and_settled_at_once(provider: Sandbox, received: 
     assert collection("notifications").count_documents({"due_at": {"$exists": True}}) == 0
 
 
-def test_one_bad_delivery_does_not_spoil_its_batch(
+def test_bad_delivery_does_not_fail_its_batch(
     provider: Sandbox, received: Received, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     good = factories.accepted()
@@ -108,7 +108,7 @@ def test_one_bad_delivery_does_not_spoil_its_batch(
     assert codes == {"render_failed", "no_address"}
 
 
-def test_a_defect_of_ours_leaves_the_rest_of_the_batch_alone(
+def test_provider_defect_does_not_fail_the_rest_of_the_batch(
     provider: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from providers.sendgrid.provider import SendGrid

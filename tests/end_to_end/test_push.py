@@ -54,9 +54,7 @@ def attempts(app: App, answer: Any) -> list[dict[str, Any]]:
     return sorted(found, key=lambda one: (one["attempt_number"], one["device_id"]))
 
 
-def test_a_push_is_sent_and_its_device_reports_it_delivered_and_opened(
-    app: App, received: Received
-) -> None:
+def test_push_is_sent_delivered_and_opened(app: App, received: Received) -> None:
     phone = register(app, "adas-phone")
     answer = notify(app, content={"deep_link": "app://orders/1001"})
     assert answer.status_code == 202
@@ -81,7 +79,7 @@ def test_a_push_is_sent_and_its_device_reports_it_delivered_and_opened(
     assert device(app, phone)["last_receipt_at"]
 
 
-def test_of_three_devices_the_dead_one_is_switched_off_and_two_get_it(
+def test_unregistered_device_is_deactivated_and_the_others_get_the_push(
     app: App, received: Received
 ) -> None:
     phone, tablet = register(app, "adas-phone"), register(app, "adas-tablet", platform="ios")
@@ -106,7 +104,7 @@ def test_of_three_devices_the_dead_one_is_switched_off_and_two_get_it(
 
 
 @pytest.mark.usefixtures("quick_retries")
-def test_a_retry_reaches_only_the_device_that_did_not_get_it(app: App, received: Received) -> None:
+def test_retry_reaches_only_the_failed_device(app: App, received: Received) -> None:
     phone, flaky = register(app, "adas-phone"), register(app, "flaky-adas-tablet")
     answer = notify(app)
     (delivery,) = when(app, answer, "sent")["delivery"]
@@ -117,7 +115,7 @@ def test_a_retry_reaches_only_the_device_that_did_not_get_it(app: App, received:
     assert tried == [*sorted([(1, phone), (1, flaky)]), (2, flaky), (3, flaky)]
 
 
-def test_a_push_whose_devices_are_all_gone_has_failed_and_says_of_what(app: App) -> None:
+def test_push_fails_with_a_reason_per_device(app: App) -> None:
     register(app, "adas-phone")
     when(app, notify(app), "sent")
     gone = register(app, "unregistered-adas-old-phone"), register(app, "wrong-sender-adas-tablet")
@@ -131,9 +129,7 @@ def test_a_push_whose_devices_are_all_gone_has_failed_and_says_of_what(app: App)
 
 
 @pytest.mark.usefixtures("quick_silence")
-def test_a_push_that_nobody_answered_for_is_unknown_until_the_device_has_it(
-    app: App, received: Received
-) -> None:
+def test_unanswered_push_is_unknown_until_the_devices_receipt(app: App, received: Received) -> None:
     tablet = register(app, "adas-tablet")
     when(app, notify(app, recipient={"device_ids": [tablet]}), "sent")  # with a token of its own
     phone = register(app, "timeout-adas-phone")
@@ -148,7 +144,7 @@ def test_a_push_that_nobody_answered_for_is_unknown_until_the_device_has_it(
 
 @pytest.mark.usefixtures("quick_retries")
 @pytest.mark.parametrize("outcome", ["wrong-project", "no-permission"])
-def test_a_wrong_configuration_opens_the_circuit_and_is_held_against_no_device(
+def test_wrong_configuration_opens_the_circuit_and_keeps_the_device(
     app: App, received: Received, script: Script, outcome: str
 ) -> None:
     phone = register(app, "adas-phone")
@@ -169,7 +165,7 @@ def test_a_wrong_configuration_opens_the_circuit_and_is_held_against_no_device(
     assert len(received("adas-phone")) == 1
 
 
-def test_a_service_account_that_may_be_of_another_project_is_held_against_no_device(
+def test_sender_mismatch_opens_the_circuit_and_keeps_the_device(
     app: App, received: Received
 ) -> None:
     stranger = register(app, "wrong-sender-adas-tablet")
@@ -185,9 +181,7 @@ def test_a_service_account_that_may_be_of_another_project_is_held_against_no_dev
     assert device(app, stranger)["is_active"]
 
 
-def test_a_push_to_a_named_device_reaches_no_other_of_the_user(
-    app: App, received: Received
-) -> None:
+def test_push_to_a_named_device_reaches_only_that_device(app: App, received: Received) -> None:
     phone, _ = register(app, "adas-phone"), register(app, "adas-tablet")
     when(app, notify(app, recipient={"device_ids": [phone]}), "sent")
     assert len(received("adas-phone")) == 1

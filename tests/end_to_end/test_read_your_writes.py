@@ -132,7 +132,7 @@ def status_after_batch(service: Service, number: int) -> str:
     return str(delivery(f"n{number}")["status"])
 
 
-def test_a_new_type_is_known_and_a_switched_off_one_is_not(service: Service) -> None:
+def test_type_change_applies_to_the_next_request(service: Service) -> None:
     for number, first, second in service.alternate():
         path = f"/types/switched_{number // 2}"
         is_on = number % 2 == 0
@@ -142,7 +142,7 @@ def test_a_new_type_is_known_and_a_switched_off_one_is_not(service: Service) -> 
         assert status == (202 if is_on else 422), (number, answer)
 
 
-def test_a_changed_type_is_what_a_workers_next_batch_goes_by(service: Service) -> None:
+def test_type_change_applies_to_the_next_batch(service: Service) -> None:
     path, ada = "/types/loud", "/recipients/ada"
     critical, normal = ({**SWITCHED, "priority": name} for name in ("critical", "normal"))
     setup = service.webs[0]
@@ -162,7 +162,7 @@ def test_a_changed_type_is_what_a_workers_next_batch_goes_by(service: Service) -
         assert delivery(f"n{number}")["status"] == expected, number
 
 
-def test_a_published_template_is_what_is_said_next(service: Service) -> None:
+def test_published_template_is_used_next(service: Service) -> None:
     path = "/types/payment_confirmed/templates"
     for number, first, second in service.alternate():
         parts = {"default": {"subject": f"Paid {number}", "body": "Paid."}}
@@ -176,7 +176,7 @@ def test_a_published_template_is_what_is_said_next(service: Service) -> None:
         assert delivery(f"n{number}")["status"] == "sent", number
 
 
-def test_a_revoked_key_opens_nothing(service: Service) -> None:
+def test_revoked_key_is_refused(service: Service) -> None:
     other = new_app("other")
     for number, first, second in service.alternate():
         key = registry.issue_key(client_id=other.id, now=utc_now())
@@ -187,7 +187,7 @@ def test_a_revoked_key_opens_nothing(service: Service) -> None:
             assert web.call("GET", "/notifications", key=key.text)[0] == 401, number
 
 
-def test_a_pause_holds_the_next_batch_and_its_end_lets_it_go(service: Service) -> None:
+def test_pause_and_resume_apply_to_the_next_batch(service: Service) -> None:
     for number, _, _ in service.alternate():
         is_paused = number % 2 == 0
         if is_paused:
@@ -197,7 +197,7 @@ def test_a_pause_holds_the_next_batch_and_its_end_lets_it_go(service: Service) -
         assert status_after_batch(service, number) == ("pending" if is_paused else "sent"), number
 
 
-def test_a_suppression_holds_back_the_next_notification_and_batch(service: Service) -> None:
+def test_suppression_applies_to_the_next_request_and_batch(service: Service) -> None:
     path = "/suppressions/email/ada@example.com"
     for number, first, second in service.alternate():
         assert second.notify(external_id=f"n{number}")[0] == 202
@@ -210,7 +210,7 @@ def test_a_suppression_holds_back_the_next_notification_and_batch(service: Servi
         assert status_after_batch(service, TIMES + number) == "sent", number
 
 
-def test_a_callback_is_told_of_the_next_notification(service: Service) -> None:
+def test_callback_change_applies_to_the_next_notification(service: Service) -> None:
     hook = {"url": "https://shop.example.com/hooks", "events": ["delivery.failed"]}
     for number, first, second in service.alternate():
         is_subscribed = number % 2 == 0
@@ -223,7 +223,7 @@ def test_a_callback_is_told_of_the_next_notification(service: Service) -> None:
         assert (found.get("callback_revision") is not None) is is_subscribed, number
 
 
-def test_a_retention_policy_holds_for_the_next_notification(service: Service) -> None:
+def test_retention_policy_applies_to_the_next_notification(service: Service) -> None:
     from django.contrib.auth import get_user_model
     from django.test import Client
 

@@ -109,7 +109,7 @@ def attempts(notification_id: ObjectId) -> list[str]:
 
 @pytest.mark.parametrize("early", [0, 1 / 2, 1], ids=["all late", "some early", "all early"])
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.name)
-def test_each_webhook_ten_times_in_any_order_ends_the_same(
+def test_repeated_receipts_in_any_order_end_the_same(
     *,
     app: App,
     provider: Sandbox,

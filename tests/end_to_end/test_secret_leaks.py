@@ -112,7 +112,7 @@ def answers(app: App, ids: list[str]) -> Iterator[str]:
         yield answer.content.decode()
 
 
-def test_a_code_is_nowhere_but_in_the_request_and_in_its_owners_inbox(
+def test_code_is_only_in_the_request_and_the_recipients_inbox(
     app: App, received: Received, script: Script, broker: redis.Redis, logged: Callable[[], str]
 ) -> None:
     script(REFUSED, "invalid")

@@ -84,7 +84,7 @@ def statuses(channel: Channel | None = None) -> list[str]:
     ]
 
 
-def test_the_api_answers_every_notification_and_its_attempts(dump: Mapping[str, Any]) -> None:
+def test_api_answers_every_notification_and_its_attempts(dump: Mapping[str, Any]) -> None:
     (client,) = collection("api_clients").find()
     key = registry.issue_key(client_id=client["_id"], now=utc_now())
     app = App(id=client["_id"], key=key.text)
@@ -97,7 +97,7 @@ def test_the_api_answers_every_notification_and_its_attempts(dump: Mapping[str, 
         assert (shown.status_code, attempts.status_code) == (200, 200)
 
 
-def test_the_console_shows_every_list_and_every_notification(
+def test_console_shows_every_list_and_every_notification(
     dump: Mapping[str, Any], console: Client
 ) -> None:
     for page in PAGES:
@@ -123,7 +123,7 @@ def test_due_deliveries_are_claimed_and_sent(
     assert len(left) <= scheduled
 
 
-def test_an_encrypted_code_is_decrypted_when_it_is_sent(
+def test_encrypted_code_is_decrypted_when_sent(
     dump: Mapping[str, Any], now: datetime, provider: ScriptedProvider
 ) -> None:
     pending = {"type": "mfa_code", "delivery.status": "pending"}
@@ -135,7 +135,7 @@ def test_an_encrypted_code_is_decrypted_when_it_is_sent(
     assert queries.get(notification_id=document["_id"])["delivery"][0]["status"] == S.SENT
 
 
-def test_the_attempt_of_a_lost_worker_becomes_unknown(
+def test_attempt_of_a_lost_worker_becomes_unknown(
     dump: Mapping[str, Any], now: datetime, provider: ScriptedProvider
 ) -> None:
     (document,) = collection("notifications").find({"delivery.status": "sending"})
@@ -145,7 +145,7 @@ def test_the_attempt_of_a_lost_worker_becomes_unknown(
     assert [one["status"] for one in attempts] == [AttemptStatus.UNKNOWN]
 
 
-def test_a_receipt_finds_its_delivery(dump: Mapping[str, Any], now: datetime) -> None:
+def test_receipt_finds_its_delivery(dump: Mapping[str, Any], now: datetime) -> None:
     document = collection("notifications").find({"delivery.status": "sent"})[0]
     (delivery, *_) = [d for d in document["delivery"] if d["status"] == S.SENT]
     channel = Channel(delivery["channel"])
@@ -158,9 +158,7 @@ def test_a_receipt_finds_its_delivery(dump: Mapping[str, Any], now: datetime) ->
     assert {d["channel"]: d["status"] for d in stored["delivery"]}[channel] == S.DELIVERED
 
 
-def test_a_bulk_operation_that_runs_is_brought_to_its_end(
-    dump: Mapping[str, Any], now: datetime
-) -> None:
+def test_running_bulk_operation_completes(dump: Mapping[str, Any], now: datetime) -> None:
     (operation,) = collection("operations").find({"stage": "running"})
     at = now
     for _ in range(10):

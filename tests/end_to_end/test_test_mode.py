@@ -47,7 +47,7 @@ def stored() -> Mapping[str, int]:
 @pytest.mark.parametrize(
     ("address", "status"), [("ada@example.com", "delivered"), ("bounce@example.com", "failed")]
 )
-def test_mail_goes_to_the_sandbox_which_reports_what_became_of_it(
+def test_mail_goes_to_the_sandbox_and_gets_its_receipt(
     rehearsal: App, received: Received, address: str, status: str
 ) -> None:
     answer = rehearsal.notify(recipient={"email": address})
@@ -59,7 +59,7 @@ def test_mail_goes_to_the_sandbox_which_reports_what_became_of_it(
 
 
 @pytest.mark.usefixtures("worker", "sandboxed")
-def test_so_do_pushes_and_whatsapp(rehearsal: App, received: Received) -> None:
+def test_push_and_whatsapp_go_to_the_sandbox(rehearsal: App, received: Received) -> None:
     new = Registration(user_id="ada", token="unregistered-1", platform=Platform.ANDROID)
     device = registration.register(new, now=utc_now())["_id"]
     answer = rehearsal.notify(
@@ -81,7 +81,7 @@ def test_so_do_pushes_and_whatsapp(rehearsal: App, received: Received) -> None:
 
 
 @pytest.mark.usefixtures("sandboxed")
-def test_a_batch_is_parted_and_each_half_goes_its_way(received: Received, settings: Any) -> None:
+def test_mixed_batch_is_split_by_mode(received: Received, settings: Any) -> None:
     desk = socket_server.KeepAlive(socket_server.response(202, b"", "X-Message-Id: real"))
     with socket_server.serving(desk) as real:
         settings.SENDGRID_URL = real.url
@@ -97,7 +97,7 @@ def test_a_batch_is_parted_and_each_half_goes_its_way(received: Received, settin
 
 
 @pytest.mark.usefixtures("sandboxed", "broker", "db")
-def test_a_sandbox_that_is_away_closes_no_real_circuit(settings: Any) -> None:
+def test_unavailable_sandbox_opens_no_live_circuit(settings: Any) -> None:
     settings.SANDBOX_URL = NOBODY
     now = utc_now()
     ids = [factories.accepted(created_at=now, is_test=True)["_id"] for _ in range(25)]
@@ -113,9 +113,7 @@ def test_a_sandbox_that_is_away_closes_no_real_circuit(settings: Any) -> None:
 
 @pytest.mark.usefixtures("broker", "db")
 @pytest.mark.parametrize("channel", [Channel.EMAIL, Channel.WHATSAPP])
-def test_without_a_sandbox_it_fails_for_good_and_nobody_is_asked(
-    settings: Any, channel: Channel
-) -> None:
+def test_delivery_fails_without_a_sandbox(settings: Any, channel: Channel) -> None:
     desk = socket_server.KeepAlive(socket_server.response(202))
     with socket_server.serving(desk) as real:
         settings.SANDBOX_URL = ""

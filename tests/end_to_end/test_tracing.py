@@ -47,7 +47,7 @@ def traced(collector: Collector) -> Iterator[Callable[[], None]]:
     tracer.shutdown()
 
 
-def test_one_trace_goes_from_the_caller_through_another_process_to_the_provider(
+def test_trace_runs_from_client_to_provider(
     app: App, provider: Sandbox, collector: Collector, traced: Callable[[], None]
 ) -> None:
     answer = app.post("/notifications", request(), headers={"traceparent": SAMPLED})
@@ -99,7 +99,7 @@ def test_one_trace_goes_from_the_caller_through_another_process_to_the_provider(
     assert "Sunrise" not in str(collector.spans)
 
 
-def test_a_caller_that_traces_nothing_begins_a_trace_of_ours(
+def test_request_without_trace_starts_one(
     app: App, stored: Stored, collector: Collector, traced: Callable[[], None]
 ) -> None:
     answer, refused = app.notify(), app.notify(type="no_such_type")
@@ -110,7 +110,7 @@ def test_a_caller_that_traces_nothing_begins_a_trace_of_ours(
     assert other.attributes["http.response.status_code"] == refused.status_code == 422
 
 
-def test_what_the_caller_leaves_out_is_left_out(
+def test_unsampled_trace_is_not_recorded(
     app: App, stored: Stored, collector: Collector, traced: Callable[[], None]
 ) -> None:
     answer = app.post("/notifications", request(), headers={"traceparent": NOT_SAMPLED})
@@ -119,7 +119,7 @@ def test_what_the_caller_leaves_out_is_left_out(
     assert collector.spans == []
 
 
-def test_each_of_many_in_one_call_belongs_to_its_trace(
+def test_bulk_items_belong_to_the_requests_trace(
     app: App, collector: Collector, traced: Callable[[], None]
 ) -> None:
     items = [request(external_id=str(number)) for number in range(3)]
@@ -131,9 +131,7 @@ def test_each_of_many_in_one_call_belongs_to_its_trace(
     assert found == [f"00-{TRACE}-{call.span_id}-01"]
 
 
-def test_off_the_libraries_need_not_be_there_and_nothing_is_stored(
-    app: App, stored: Stored
-) -> None:
+def test_tracing_off_imports_and_stores_nothing(app: App, stored: Stored) -> None:
     answer = app.post("/notifications", request(), headers={"traceparent": SAMPLED})
     assert "traceparent" not in stored(answer)
     found = python(
@@ -151,7 +149,7 @@ def test_off_the_libraries_need_not_be_there_and_nothing_is_stored(
     )
 
 
-def test_a_forked_process_sends_its_own(collector: Collector) -> None:
+def test_forked_process_exports_its_own_spans(collector: Collector) -> None:
     python(
         "-c",
         "import os, sys\n"
@@ -171,7 +169,7 @@ def test_a_forked_process_sends_its_own(collector: Collector) -> None:
     assert {span.trace_id for span in collector.spans} == {TRACE}
 
 
-def test_a_collector_that_is_away_costs_spans_and_nothing_else(
+def test_unavailable_collector_costs_only_spans(
     app: App, stored: Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(otel, "TIMEOUT", 0.2)
@@ -191,15 +189,13 @@ def test_a_collector_that_is_away_costs_spans_and_nothing_else(
             tracer.shutdown()
 
 
-def test_an_endpoint_that_is_no_url_is_warned_of(settings: Any) -> None:
+def test_invalid_endpoint_is_a_warning(settings: Any) -> None:
     settings.OTEL_EXPORTER_OTLP_ENDPOINT = "collector:4318"
     (warning,) = tracing.check_settings()
     assert warning.id == "notifyproject.W002"
 
 
-def test_an_endpoint_without_the_libraries_is_warned_of(
-    settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_libraries_are_a_warning(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.OTEL_EXPORTER_OTLP_ENDPOINT = "http://127.0.0.1:4318"
     assert tracing.check_settings() == []
     monkeypatch.setattr(tracing, "LIBRARIES", ("no_such_library.sdk",))

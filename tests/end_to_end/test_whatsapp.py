@@ -73,9 +73,7 @@ def notify(app: App, phone: str = ADA, **fields: Any) -> Any:
     return app.notify(**(default | fields))
 
 
-def test_nobody_who_has_not_written_for_a_day_is_sent_our_own_words(
-    app: App, received: Received
-) -> None:
+def test_text_outside_the_service_window_is_not_sent(app: App, received: Received) -> None:
     answer = notify(app)
     assert answer.status_code == 202
     (delivery,) = when(app, answer, "failed")["delivery"]
@@ -84,7 +82,7 @@ def test_nobody_who_has_not_written_for_a_day_is_sent_our_own_words(
     assert received(ADA) == []
 
 
-def test_whoever_has_written_is_answered_and_reads_it(
+def test_text_in_the_service_window_is_sent_and_read(
     app: App, received: Received, write: Write
 ) -> None:
     when(app, notify(app, READS), "failed")
@@ -103,9 +101,7 @@ def test_whoever_has_written_is_answered_and_reads_it(
 
 
 @pytest.mark.usefixtures("approved")
-def test_whoever_has_not_written_is_sent_what_whatsapp_has_approved(
-    app: App, received: Received
-) -> None:
+def test_approved_template_is_sent_outside_the_service_window(app: App, received: Received) -> None:
     when(app, notify(app), "delivered")
     (request,) = received(ADA)
     assert request["body"]["template"]["name"] == "shipped"
@@ -114,7 +110,7 @@ def test_whoever_has_not_written_is_sent_what_whatsapp_has_approved(
 
 
 @pytest.mark.usefixtures("approved")
-def test_where_whatsapp_knows_better_the_approved_wording_follows_at_once(
+def test_closed_window_answer_is_followed_by_the_template(
     app: App, received: Received, write: Write, script: Script
 ) -> None:
     write(ADA)
@@ -124,7 +120,7 @@ def test_where_whatsapp_knows_better_the_approved_wording_follows_at_once(
     assert [request["body"]["type"] for request in received(ADA)] == ["text", "template"]
 
 
-def test_a_number_without_whatsapp_is_found_out_by_a_webhook(app: App, write: Write) -> None:
+def test_receipt_reveals_a_number_without_whatsapp(app: App, write: Write) -> None:
     phone = "+447700900006"
     write(phone)
     (delivery,) = when(app, notify(app, phone), "failed")["delivery"]
@@ -135,7 +131,7 @@ def test_a_number_without_whatsapp_is_found_out_by_a_webhook(app: App, write: Wr
 
 
 @pytest.mark.usefixtures("quick_retries")
-def test_wrong_credentials_use_up_no_attempt_and_blame_nobody(
+def test_wrong_credentials_count_no_attempt_and_no_suspicion(
     app: App, write: Write, settings: Any
 ) -> None:
     write(ADA)
@@ -146,7 +142,7 @@ def test_wrong_credentials_use_up_no_attempt_and_blame_nobody(
 
 
 @pytest.mark.usefixtures("quick_silence")
-def test_no_answer_is_unknown_until_the_report_comes(
+def test_missing_answer_is_unknown_until_the_receipt(
     *,
     app: App,
     provider: Sandbox,
@@ -169,7 +165,7 @@ def test_no_answer_is_unknown_until_the_report_comes(
     assert len(received(phone)) == 1
 
 
-def test_what_people_write_is_not_kept(app: App, write: Write) -> None:
+def test_inbound_text_is_not_stored(app: App, write: Write) -> None:
     write(ADA)
     logged = collection("webhook_log").find_one({"provider": WhatsApp.name})
     assert logged is not None

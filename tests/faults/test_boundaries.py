@@ -34,12 +34,12 @@ def places() -> list[str]:
 
 
 @pytest.mark.parametrize("boundary", Boundary)
-def test_a_boundary_is_in_the_code_once(boundary: Boundary) -> None:
+def test_boundary_is_in_the_code_once(boundary: Boundary) -> None:
     assert places().count(boundary.name) == 1
 
 
 @pytest.mark.parametrize("boundary", Boundary)
-def test_a_boundary_is_come_to_in_the_scenario_of_crashes(boundary: Boundary) -> None:
+def test_boundary_is_in_the_crash_scenario(boundary: Boundary) -> None:
     assert boundary in BOUNDARY_CASES
 
 
@@ -50,7 +50,7 @@ def run(**environment: str) -> subprocess.Popen[bytes]:
     )
 
 
-def test_a_process_is_killed_at_its_boundary_and_goes_on_past_others() -> None:
+def test_process_is_killed_only_at_its_boundary() -> None:
     ends = {
         name: run(CRASH_AT=name) for name in ("claimed", "claimed:3", "claimed:4", "settled", "")
     }
@@ -59,7 +59,7 @@ def test_a_process_is_killed_at_its_boundary_and_goes_on_past_others() -> None:
     assert {one.returncode for name, one in ends.items() if name not in killed} == {0}
 
 
-def test_a_process_is_frozen_at_its_boundary_and_goes_on_when_it_is_told_to() -> None:
+def test_process_is_frozen_at_its_boundary_until_continued() -> None:
     process = run(FREEZE_AT="claimed:2")
     _, status = os.waitpid(process.pid, os.WUNTRACED)
     assert os.WIFSTOPPED(status)
@@ -68,6 +68,6 @@ def test_a_process_is_frozen_at_its_boundary_and_goes_on_when_it_is_told_to() ->
 
 
 @pytest.mark.parametrize("wanted", ["nowhere", "claimed:x", "claimed:-1", "CLAIMED"])
-def test_a_place_that_is_not_there_is_refused(wanted: str) -> None:
+def test_unknown_boundary_is_refused(wanted: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="is not a boundary"):
         make_reach(wanted)

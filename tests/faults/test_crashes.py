@@ -84,7 +84,7 @@ def accepted(name: str) -> Any:
     return document["_id"]
 
 
-def test_a_worker_that_dies_anywhere_loses_nothing_and_doubles_only_what_was_in_doubt(
+def test_crashed_worker_loses_nothing_and_repeats_only_unknown_sends(
     die: Die, taker: Sandbox
 ) -> None:
     ids = {boundary: accepted(boundary.value) for boundary in SENDING}
@@ -109,7 +109,7 @@ def test_a_worker_that_dies_anywhere_loses_nothing_and_doubles_only_what_was_in_
             assert record == ["sent"]
 
 
-def test_a_worker_that_dies_in_a_broadcast_tells_nobody_twice_and_passes_nobody_over(
+def test_crashed_broadcast_reaches_everyone_once(
     die: Die,
 ) -> None:
     names = crowds.recipients(5)
@@ -124,7 +124,7 @@ def test_a_worker_that_dies_in_a_broadcast_tells_nobody_twice_and_passes_nobody_
 
 
 @pytest.mark.parametrize("boundary", [boundary for boundary, _ in cases_of(Trigger.POST)])
-def test_an_api_that_dies_inside_a_post_makes_one_notification_of_it(
+def test_crashed_api_process_creates_one_notification(
     die: Die, boundary: Boundary, stored: Callable[[], list[Any]]
 ) -> None:
     app = new_app("app")

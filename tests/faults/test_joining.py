@@ -88,7 +88,7 @@ def verdict(**fields: Any) -> Analysis:
     return analyze(evidence(**fields))
 
 
-def test_a_run_in_which_all_went_well_is_clean() -> None:
+def test_complete_run_is_clean() -> None:
     found = verdict()
     assert found.is_clean
     assert found.acknowledged == 1
@@ -96,18 +96,18 @@ def test_a_run_in_which_all_went_well_is_clean() -> None:
 
 
 class TestLost:
-    def test_what_was_acknowledged_and_is_not_there(self) -> None:
+    def test_acknowledged_but_not_stored(self) -> None:
         found = verdict(stored=[], steps=[], requests=[])
         assert found.lost == ("n1: not stored",)
 
     @pytest.mark.parametrize("status", ["pending", "sending", "unknown"])
-    def test_what_was_acknowledged_and_is_not_final(self, status: str) -> None:
+    def test_acknowledged_but_not_final(self, status: str) -> None:
         ways = {"pending": (), "sending": ("sending",), "unknown": ("sending", "unknown")}
         found = verdict(stored=[stored(status)], steps=steps("pending", *ways[status]))
         assert found.lost == (f"n1.email: {status}",)
 
     @pytest.mark.parametrize("status", [409, 422, 503, None])
-    def test_what_was_never_acknowledged_is_not_lost(self, status: int | None) -> None:
+    def test_unacknowledged_is_not_lost(self, status: int | None) -> None:
         told = [answer(of=None, status=status)]
         found = verdict(answers=told, stored=[], steps=[], requests=[])
         assert found.lost == ()
@@ -115,7 +115,7 @@ class TestLost:
 
 
 class TestDouble:
-    def test_a_copy_after_a_try_that_was_on_record_as_anything_else(self) -> None:
+    def test_copy_after_a_known_outcome(self) -> None:
         found = verdict(
             requests=[request(1), request(2, at=9)],
             attempts=[attempt("failed"), attempt("sent", 2)],
@@ -123,7 +123,7 @@ class TestDouble:
         assert found.double == ("n1.email.2",)
         assert found.double_unknown == ()
 
-    def test_a_copy_after_a_try_whose_outcome_nobody_knew(self) -> None:
+    def test_copy_after_an_unknown_outcome(self) -> None:
         found = verdict(
             requests=[request(1), request(2, at=9)],
             attempts=[attempt("unknown"), attempt("sent", 2)],
@@ -131,7 +131,7 @@ class TestDouble:
         assert found.double == ()
         assert found.double_unknown == ("n1.email.2",)
 
-    def test_a_worker_that_came_back_late_may_have_put_the_record_right(self) -> None:
+    def test_copy_after_a_late_correction_of_an_unknown_outcome(self) -> None:
         found = verdict(
             requests=[request(1), request(2, at=9)],
             attempts=[attempt("sent"), attempt("sent", 2)],
@@ -139,11 +139,11 @@ class TestDouble:
         )
         assert found.double_unknown == ("n1.email.2",)
 
-    def test_the_same_try_twice_is_never_right(self) -> None:
+    def test_same_attempt_twice(self) -> None:
         found = verdict(requests=[request(1), request(1, at=9)], attempts=[attempt("unknown")])
         assert found.double == ("n1.email.1",)
 
-    def test_each_copy_needs_a_doubt_of_its_own(self) -> None:
+    def test_each_copy_needs_its_own_unknown_outcome(self) -> None:
         found = verdict(
             requests=[request(1), request(2, at=9), request(3, at=20)],
             attempts=[attempt("unknown"), attempt("sent", 2), attempt("sent", 3)],
@@ -151,11 +151,11 @@ class TestDouble:
         assert found.double == ("n1.email.3",)
         assert found.double_unknown == ("n1.email.2",)
 
-    def test_what_the_provider_refused_is_no_copy(self) -> None:
+    def test_refused_request_is_no_copy(self) -> None:
         found = verdict(requests=[request(1, accepted=False), request(2, at=9)])
         assert found.double == found.double_unknown == ()
 
-    def test_each_of_a_persons_devices_has_a_copy_of_its_own(self) -> None:
+    def test_each_device_gets_its_own_copy(self) -> None:
         phones = [request(1, device_id="phone"), request(1, device_id="tablet")]
         assert verdict(requests=phones).double == ()
 
@@ -170,18 +170,18 @@ class TestIllegal:
             (("pending", "gone"), "n1.email: pending to gone"),
         ],
     )
-    def test_a_step_that_is_not_in_the_table(self, way: tuple[str, ...], finding: str) -> None:
+    def test_transition_that_is_not_in_the_table(self, way: tuple[str, ...], finding: str) -> None:
         found = verdict(steps=steps(*way), stored=[stored(way[-1])])
         assert found.illegal == (finding,)
 
-    def test_a_write_that_leaves_the_status_is_no_step(self) -> None:
+    def test_unchanged_status_is_no_transition(self) -> None:
         assert verdict(steps=steps("pending", "pending", "sending", "sent", "sent")).is_clean
 
-    def test_a_state_that_no_step_led_to(self) -> None:
+    def test_status_without_a_transition(self) -> None:
         found = verdict(steps=steps("pending", "sending"))
         assert found.illegal == ("n1.email: nobody saw it become sent",)
 
-    def test_something_sent_that_is_not_stored(self) -> None:
+    def test_sent_but_not_stored(self) -> None:
         found = verdict(requests=[request(), request(of="n2")])
         assert found.illegal == ("n2.email: sent and not stored",)
 
@@ -191,51 +191,51 @@ class TestKeys:
         found = verdict(answers=[answer(), answer(of="n2")])
         assert found.split == ("a: n1, n2",)
 
-    def test_one_key_with_two_notifications_of_which_nobody_was_told(self) -> None:
+    def test_one_key_with_two_unanswered_notifications(self) -> None:
         two = [stored(), stored(of="n2")]
         way = [*steps("pending", "sending", "sent"), *steps("pending", "sending", "sent", of="n2")]
         assert verdict(stored=two, steps=way).split == ("a: n1, n2",)
 
-    def test_a_request_with_several_makes_as_many_notifications_as_it_has(self) -> None:
+    def test_bulk_request_creates_one_notification_per_item(self) -> None:
         told = [answer(), replace(answer(of="n2"), item=1)]
         way = [*steps("pending", "sending", "sent"), *steps("pending", "sending", "sent", of="n2")]
         assert verdict(answers=told, stored=[stored(), stored(of="n2")], steps=way).is_clean
 
 
 class TestBalance:
-    def test_accepted_is_open_and_final_together(self) -> None:
+    def test_accepted_equals_open_plus_final(self) -> None:
         assert verdict(stored=[stored("pending")], steps=steps("pending")).unbalanced == ()
 
-    def test_a_channel_that_was_accepted_and_is_not_there(self) -> None:
+    def test_accepted_channel_is_missing(self) -> None:
         told = Answer(
             key="a", at=NOON, status=202, notification_id="n1", channels=("email", "push")
         )
         assert verdict(answers=[told]).unbalanced == ("push: accepted 1, open and final 0",)
 
-    def test_what_is_stored_is_accepted_even_if_the_answer_was_lost(self) -> None:
+    def test_stored_counts_as_accepted_without_an_answer(self) -> None:
         assert verdict(answers=[answer(of=None, status=None)]).unbalanced == ()
 
 
 class TestKills:
-    def test_what_a_worker_was_sending_when_it_was_killed_was_in_flight(self) -> None:
+    def test_delivery_held_by_a_killed_worker_was_in_flight(self) -> None:
         found = verdict(kills=[Kill(worker=WORKER, at=later(1.5))])
         assert found.in_flight == 1
         assert found.slowest_takeover == 0.5
 
     @pytest.mark.parametrize(("worker", "at"), [("host:8", 1.5), (WORKER, 0.5), (WORKER, 2.5)])
-    def test_what_it_did_not_hold_then_was_not(self, worker: str, at: float) -> None:
+    def test_other_deliveries_were_not_in_flight(self, worker: str, at: float) -> None:
         found = verdict(kills=[Kill(worker=worker, at=later(at))])
         assert found.in_flight == 0
         assert found.slowest_takeover is None
 
 
-def test_waits_count_from_a_moment_to_the_first_request() -> None:
+def test_waits_count_from_acceptance_to_the_first_request() -> None:
     one = evidence(requests=[request(1, at=3), request(2, at=9), request(of="n2", at=5)])
     assert waits(one, acceptances(one)) == [3.0]
     assert waits(one, {"n2": later(1), "n3": NOON}) == [4.0]
 
 
-def test_the_waits_of_one_load_are_not_those_of_another() -> None:
+def test_waits_are_counted_per_load() -> None:
     one = evidence(
         answers=[answer("code-1"), answer("code-1"), answer("mails-1", of="n2")],
         requests=[request(at=3), request(of="n2", at=5)],
@@ -245,9 +245,7 @@ def test_the_waits_of_one_load_are_not_those_of_another() -> None:
 
 
 @pytest.mark.parametrize(("values", "middle"), [([], None), ([1.0], None), ([1.0, 3.0], 2.0)])
-def test_of_fewer_than_two_there_is_no_percentile(
-    values: list[float], middle: float | None
-) -> None:
+def test_percentile_needs_two_values(values: list[float], middle: float | None) -> None:
     assert percentile(values, 50) == middle
 
 
@@ -266,13 +264,11 @@ class TestFindings:
             (Bound(name="x", value=None, maximum=5), False),
         ],
     )
-    def test_a_figure_is_met_within_its_bounds_and_if_there_is_one(
-        self, bound: Bound, met: bool
-    ) -> None:
+    def test_bound_is_met_only_by_a_value_within_it(self, bound: Bound, met: bool) -> None:
         assert bound.is_met is met
         assert make_findings(evidence(), bound).is_met is met
 
-    def test_a_clean_figure_does_not_make_up_for_a_loss(self) -> None:
+    def test_met_bounds_do_not_outweigh_a_loss(self) -> None:
         findings = make_findings(evidence(stored=[], steps=[], requests=[]))
         assert not findings.is_met
         assert "lost: n1: not stored" in findings.problems()

@@ -15,7 +15,7 @@ from tests.support.waiting import until
 COUNT = 150
 
 
-def test_each_is_resent_once_and_counted_once(start_worker: Start) -> None:
+def test_killed_bulk_operation_resends_each_once(start_worker: Start) -> None:
     ids = failed(COUNT)
     failures = selection.select_failures(channel=None, code=None, since=None)
     worker = start_worker()

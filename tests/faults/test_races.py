@@ -62,7 +62,7 @@ def at_once(*calls: Callable[[], Any]) -> None:
         list(threads.map(run, calls))
 
 
-def test_a_hint_that_comes_ten_times_five_at_once_sends_once(taker: Sandbox) -> None:
+def test_repeated_concurrent_wakeups_send_once(taker: Sandbox) -> None:
     ids = due(COUNT)
     hints = [*([one] for one in ids), *(list(pair) for pair in pairwise(ids)), ids]
     with ThreadPoolExecutor(AT_ONCE) as workers:
@@ -71,7 +71,7 @@ def test_a_hint_that_comes_ten_times_five_at_once_sends_once(taker: Sandbox) -> 
     assert {status(one) for one in ids} == {S.SENT}
 
 
-def test_two_people_who_reopen_at_once_while_a_sweep_runs_send_once(taker: Sandbox) -> None:
+def test_concurrent_retries_during_a_sweep_send_once(taker: Sandbox) -> None:
     ids = due(COUNT)
     for one in ids:
         claimed = factories.start(factories.claim(one, at=utc_now()), at=utc_now())
@@ -100,7 +100,7 @@ def test_two_people_who_reopen_at_once_while_a_sweep_runs_send_once(taker: Sandb
     assert {status(one) for one in ids} == {S.SENT}
 
 
-def test_what_is_cancelled_while_it_is_claimed_is_cancelled_or_sent_and_never_both(
+def test_concurrent_cancel_and_send_never_do_both(
     taker: Sandbox,
 ) -> None:
     ids = due(COUNT)

@@ -21,12 +21,12 @@ FOUND = {
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=lambda one: str(one.number))
-def test_a_scenario_takes_the_sizes_it_is_given(scenario: Scenario) -> None:
+def test_scenario_has_sizes_for_every_parameter(scenario: Scenario) -> None:
     wanted = set(inspect.signature(scenario.run).parameters)
     assert set(scenario.full) == set(scenario.short) == wanted
 
 
-def test_a_row_is_put_in_its_place_and_replaced_when_it_is_run_again(tmp_path: Path) -> None:
+def test_result_row_is_inserted_in_order_and_replaced(tmp_path: Path) -> None:
     path = tmp_path / "results" / "chaos.md"
     page.update(path, {9: FOUND})
     page.update(path, {2: FOUND})
@@ -39,13 +39,13 @@ def test_a_row_is_put_in_its_place_and_replaced_when_it_is_run_again(tmp_path: P
     assert rows[1].endswith("| **no** |")
 
 
-def test_a_scenario_that_did_not_come_to_its_end_has_a_row_too(tmp_path: Path) -> None:
+def test_unfinished_scenario_has_a_row(tmp_path: Path) -> None:
     path = tmp_path / "chaos.md"
     page.update(path, {2: {"met": False, "problem": "the scenario did not come to its end"}})
     assert path.read_text().splitlines()[-1].endswith("| **no** |")
 
 
-def test_the_committed_table_is_of_scenarios_there_are_and_each_was_met() -> None:
+def test_committed_results_are_known_scenarios_and_met() -> None:
     committed = Path(page.__file__).parents[2] / "docs" / "results" / "chaos.md"
     text = committed.read_text()
     rows = page.numbers(text)

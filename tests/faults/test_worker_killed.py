@@ -26,7 +26,7 @@ RECEIPTS = 2
 """Of each message: it is processed, it is delivered."""
 
 
-def test_all_end_none_is_lost_and_a_second_copy_is_on_record(
+def test_killed_worker_loses_nothing_and_copies_are_on_record(
     provider: Sandbox, start_worker: Start
 ) -> None:
     worker = start_worker()
@@ -58,9 +58,7 @@ def test_all_end_none_is_lost_and_a_second_copy_is_on_record(
             assert "unknown" in [attempt["status"] for attempt in attempts]
 
 
-def test_what_was_claimed_and_not_started_is_claimed_again(
-    provider: Sandbox, start_worker: Start
-) -> None:
+def test_claim_of_a_dead_worker_is_claimed_again(provider: Sandbox, start_worker: Start) -> None:
     one = factories.claimed(at=utc_now())
     start_worker()
     assert dispatcher.dispatch([one.notification_id], channel=Channel.EMAIL).claimed == 0

@@ -23,7 +23,7 @@ MOST_MS = 250 if IS_LONG else 2_500
 MOST_MB = 50
 
 
-def test_no_template_ends_a_process_or_keeps_it_busy(
+def test_no_template_ends_or_occupies_a_process(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     done = subprocess.run(

@@ -37,7 +37,7 @@ def _a_right_clock() -> Iterator[None]:
     ],
     ids=["right", "almost right", "slow", "fast", "perhaps right", "a little slow"],
 )
-def test_what_is_plainly_wrong_is_corrected(
+def test_only_a_clearly_wrong_clock_is_corrected(
     off: timedelta, took: float, expected: timedelta
 ) -> None:
     told = NOON + off + timedelta(seconds=took / 2)
@@ -46,14 +46,12 @@ def test_what_is_plainly_wrong_is_corrected(
 
 @pytest.mark.usefixtures("db")
 class TestAsking:
-    def test_a_right_clock_is_left_alone(self) -> None:
+    def test_right_clock_is_unchanged(self) -> None:
         with capture_logs() as logs:
             ClockChecker().check_clock()
         assert (wall.correction, logs) == (timedelta(), [])
 
-    def test_a_wrong_one_goes_by_mongodb_from_then_on(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_wrong_clock_is_corrected(self, monkeypatch: pytest.MonkeyPatch) -> None:
         fast_by(monkeypatch, TEN_MINUTES)
         with capture_logs() as logs:
             ClockChecker().check_clock()
@@ -61,28 +59,26 @@ class TestAsking:
         assert abs(utc_now() - (datetime.now(UTC) - TEN_MINUTES)) < timedelta(seconds=2)
         assert [one["event"] for one in logs] == ["clock_corrected"]
 
-    def test_one_that_was_put_right_is_believed_again(self) -> None:
+    def test_correction_ends_with_the_error(self) -> None:
         wall.correction = -TEN_MINUTES
         ClockChecker().check_clock()
         assert wall.correction == timedelta()
 
-    def test_an_answer_that_took_long_says_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_slow_answer_is_ignored(self, monkeypatch: pytest.MonkeyPatch) -> None:
         fast_by(monkeypatch, TEN_MINUTES)
         ticks = count(step=TIMEOUT + 1)
         monkeypatch.setattr(clock, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
         ClockChecker().check_clock()
         assert wall.correction == timedelta()
 
-    def test_a_first_answer_that_took_long_is_asked_for_again(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_slow_first_answer_is_repeated(self, monkeypatch: pytest.MonkeyPatch) -> None:
         fast_by(monkeypatch, TEN_MINUTES)
         ticks = chain([0.0, 0.0, 0.0, TIMEOUT + 1], repeat(TIMEOUT + 1))
         monkeypatch.setattr(clock, "time", SimpleNamespace(monotonic=lambda: next(ticks)))
         ClockChecker().check_clock()
         assert abs(wall.correction + TEN_MINUTES) < timedelta(seconds=2)
 
-    def test_nobody_goes_on_before_the_first_answer(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_all_threads_wait_for_the_first_answer(self, monkeypatch: pytest.MonkeyPatch) -> None:
         fast_by(monkeypatch, TEN_MINUTES)
         ours = ClockChecker()
         seen: list[timedelta] = []
@@ -98,7 +94,7 @@ class TestAsking:
             thread.join()
         assert all(abs(one + TEN_MINUTES) < timedelta(seconds=2) for one in seen)
 
-    def test_mongodb_is_asked_once_in_a_while(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_clock_is_checked_at_intervals(self, monkeypatch: pytest.MonkeyPatch) -> None:
         ours = ClockChecker()
         ours.check_clock()
         fast_by(monkeypatch, TEN_MINUTES)

@@ -22,23 +22,23 @@ def _a_right_clock() -> Iterator[None]:
     wall.correction = timedelta()
 
 
-def test_a_right_clock_changes_nothing() -> None:
+def test_right_clock_changes_nothing() -> None:
     assert countdowns.to_local_clock(NOON.isoformat()) == NOON.isoformat()
 
 
 @pytest.mark.parametrize("correction", [TEN_MINUTES, -TEN_MINUTES], ids=["slow", "fast"])
-def test_a_wrong_clock_is_told_the_time_as_it_will_show_it(correction: timedelta) -> None:
+def test_eta_is_converted_to_the_wrong_clock(correction: timedelta) -> None:
     wall.correction = correction
     told = countdowns.to_local_clock(NOON.isoformat())
     assert told == (NOON - correction).isoformat()
 
 
-def test_what_is_for_now_is_for_now() -> None:
+def test_message_without_eta_is_unchanged() -> None:
     wall.correction = TEN_MINUTES
     assert countdowns.to_local_clock(None) is None
 
 
-def test_every_task_rights_the_clock_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_task_checks_the_clock_first(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr(clock, "check_clock", lambda: asked.append("now"))
     app.loader.import_default_modules()
@@ -48,7 +48,7 @@ def test_every_task_rights_the_clock_before_it_begins(monkeypatch: pytest.Monkey
     assert len(asked) == len(ours) > 5
 
 
-def test_every_task_goes_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_task_converts_its_eta(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
     monkeypatch.setattr(
         strategy, "default", lambda *_, **__: lambda message, *_: seen.append(message.headers)

@@ -20,7 +20,7 @@ def problems() -> list[str]:
     return [f"{one.id}: {one.msg}" for one in run_checks(tags=TAGS)]
 
 
-def test_the_tests_own_settings_are_good() -> None:
+def test_test_settings_pass() -> None:
     assert problems() == []
     refuse_unsafe_settings()
 
@@ -37,7 +37,7 @@ def test_the_tests_own_settings_are_good() -> None:
         "The (big) shop <ada@example.com>",
     ],
 )
-def test_a_sender_is_an_address_with_a_name_or_without(settings: Any, name: str, text: str) -> None:
+def test_sender_is_an_address_with_or_without_a_name(settings: Any, name: str, text: str) -> None:
     setattr(settings, name, text)
     assert problems() == []
 
@@ -63,17 +63,17 @@ def test_a_sender_is_an_address_with_a_name_or_without(settings: Any, name: str,
         "Ada <bob@example.com> <ada@example.com>",
     ],
 )
-def test_what_is_no_sender_stops_the_start(settings: Any, name: str, code: str, text: str) -> None:
+def test_invalid_sender_is_an_error(settings: Any, name: str, code: str, text: str) -> None:
     setattr(settings, name, text)
     assert problems() == [f"notifications.{code}: {name} is not an address: {text!r}."]
 
 
-def test_mail_without_a_sender_does_not_start(settings: Any) -> None:
+def test_missing_sender_is_an_error(settings: Any) -> None:
     settings.EMAIL_FROM = ""
     assert problems() == ["notifications.E003: EMAIL_FROM is not an address: ''."]
 
 
-def test_attachments_come_from_public_hosts(settings: Any) -> None:
+def test_public_attachment_hosts_pass(settings: Any) -> None:
     settings.ATTACHMENT_HOSTS = frozenset(["files.example.com", "cdn-1.example.co.uk"])
     assert problems() == []
 
@@ -92,7 +92,7 @@ def test_attachments_come_from_public_hosts(settings: Any) -> None:
         ),
     ],
 )
-def test_what_is_no_public_host_stops_the_start(settings: Any, host: str) -> None:
+def test_private_attachment_host_is_an_error(settings: Any, host: str) -> None:
     settings.ATTACHMENT_HOSTS = frozenset(["files.example.com", host])
     said = f"ATTACHMENT_HOSTS contains invalid public host names: {host}."
     assert problems() == [f"notifications.E005: {said}"]
@@ -102,7 +102,7 @@ URLS = ["PUBLIC_URL", "SENDGRID_URL", "FCM_URL", "WHATSAPP_URL", "SANDBOX_URL"]
 
 
 @pytest.mark.parametrize(("number", "name"), [*enumerate(URLS, start=6)])
-def test_what_leads_nowhere_stops_the_start(settings: Any, name: str, number: int) -> None:
+def test_invalid_base_url_is_an_error(settings: Any, name: str, number: int) -> None:
     for good in ("https://x.example.com", "http://127.0.0.1:8001", "https://example.com/below"):
         setattr(settings, name, good)
         assert problems() == []
@@ -117,7 +117,7 @@ def test_what_leads_nowhere_stops_the_start(settings: Any, name: str, number: in
 
 
 @pytest.mark.parametrize("name", URLS)
-def test_only_what_need_not_be_there_may_be_empty(settings: Any, name: str) -> None:
+def test_required_url_must_not_be_empty(settings: Any, name: str) -> None:
     setattr(settings, name, "")
     assert bool(problems()) is (name not in ("SENDGRID_URL", "SANDBOX_URL"))
 
@@ -135,7 +135,7 @@ NONE = "The configured Firebase service account is invalid."
 
 
 @pytest.mark.parametrize(("name", "code"), FCM)
-def test_a_service_account_is_a_file_or_what_is_in_it(
+def test_service_account_is_a_file_or_its_content(
     settings: Any, name: str, code: str, account: Path
 ) -> None:
     for source in (str(account), account.read_text()):
@@ -144,7 +144,7 @@ def test_a_service_account_is_a_file_or_what_is_in_it(
 
 
 @pytest.mark.parametrize(("name", "code"), FCM)
-def test_what_is_no_service_account_stops_the_start(
+def test_invalid_service_account_is_an_error(
     settings: Any, name: str, code: str, account: Path, tmp_path: Path
 ) -> None:
     whole = json.loads(account.read_text())
@@ -162,7 +162,7 @@ def test_what_is_no_service_account_stops_the_start(
         assert problems() == [f"notifications.{code}: {name}: {reason}"]
 
 
-def test_pushes_need_a_project(settings: Any, account: Path) -> None:
+def test_push_needs_a_project(settings: Any, account: Path) -> None:
     without = {**json.loads(account.read_text()), "project_id": ""}
     settings.FCM_CREDENTIALS = json.dumps(without)
     assert problems() == ["notifications.E012: FCM_CREDENTIALS names no project."]
@@ -180,7 +180,7 @@ def number(settings: Any) -> Any:
     return settings
 
 
-def test_whatsapp_that_is_set_up_starts(number: Any) -> None:
+def test_complete_whatsapp_settings_pass(number: Any) -> None:
     assert problems() == []
 
 
@@ -192,7 +192,7 @@ def test_whatsapp_that_is_set_up_starts(number: Any) -> None:
         ("WHATSAPP_VERIFY_TOKEN", "E016"),
     ],
 )
-def test_a_secret_that_was_copied_badly_stops_the_start_and_is_not_shown(
+def test_malformed_whatsapp_secret_is_an_error_and_not_shown(
     number: Any, name: str, code: str
 ) -> None:
     for bad in ("EAA secret", "EAAsecret\n", "EAA\u2026"):
@@ -201,18 +201,18 @@ def test_a_secret_that_was_copied_badly_stops_the_start_and_is_not_shown(
 
 
 @pytest.mark.parametrize("bad", ["+447700900999", "my number", "1", "1 2345678"])
-def test_the_numbers_id_is_not_the_number(number: Any, bad: str) -> None:
+def test_invalid_phone_number_id_is_an_error(number: Any, bad: str) -> None:
     number.WHATSAPP_PHONE_NUMBER_ID = bad
     assert problems() == [f"notifications.E017: WHATSAPP_PHONE_NUMBER_ID is not an ID: {bad!r}."]
 
 
-def test_a_token_needs_a_number_to_send_from(number: Any) -> None:
+def test_token_without_phone_number_id_is_an_error(number: Any) -> None:
     number.WHATSAPP_PHONE_NUMBER_ID = ""
     said = "WHATSAPP_PHONE_NUMBER_ID is required by WHATSAPP_TOKEN."
     assert problems() == [f"notifications.E017: {said}"]
 
 
-def test_a_process_tells_all_that_keeps_it_from_starting(settings: Any) -> None:
+def test_all_errors_are_reported_together(settings: Any) -> None:
     settings.EMAIL_FROM, settings.PUBLIC_URL = "Ada", "example.com"
     with pytest.raises(SystemCheckError) as error:
         refuse_unsafe_settings()
@@ -220,13 +220,13 @@ def test_a_process_tells_all_that_keeps_it_from_starting(settings: Any) -> None:
         assert name in str(error.value)
 
 
-def test_what_is_silenced_does_not_keep_it_from_starting(settings: Any) -> None:
+def test_silenced_check_does_not_stop_the_start(settings: Any) -> None:
     settings.EMAIL_FROM = "Ada"
     settings.SILENCED_SYSTEM_CHECKS = ["notifications.E003"]
     refuse_unsafe_settings()
 
 
-def test_a_worker_ends_with_the_reason(settings: Any) -> None:
+def test_worker_stops_with_the_reason(settings: Any) -> None:
     _refuse_unsafe_settings()
     settings.EMAIL_FROM = "Ada"
     with pytest.raises(SystemExit, match="EMAIL_FROM is not an address"):
@@ -258,7 +258,7 @@ GOOD = {
         ({"WHATSAPP_TOKEN": "EAAsecret", "WHATSAPP_PHONE_NUMBER_ID": "1" * 15}, ["W004"]),
     ],
 )
-def test_what_is_missing_on_a_server_is_told(
+def test_deploy_check_warns_of_missing_settings(
     settings: Any, changes: dict[str, Any], ids: list[str]
 ) -> None:
     assert warnings(settings, **(GOOD | changes)) == [f"notifications.{one}" for one in ids]

@@ -80,7 +80,9 @@ def subject(paperboy: type[Any]) -> Subject:
 
 
 @pytest.mark.parametrize("case", Case)
-def test_it_keeps_to_the_contract(paperboy: type[Any], project: Project, case: Case) -> None:
+def test_example_provider_keeps_the_contract(
+    paperboy: type[Any], project: Project, case: Case
+) -> None:
     one = subject(paperboy)
     seen = send(one, case, project)
     checks.check_outcome(one, case, seen)
@@ -100,7 +102,7 @@ def sent(settings: Any, answer: bytes) -> tuple[ObjectId, list[bytes]]:
 
 
 @pytest.mark.usefixtures("db", "broker", "registered")
-def test_mail_goes_by_it(settings: Any) -> None:
+def test_example_provider_sends_mail(settings: Any) -> None:
     notification_id, (request,) = sent(settings, TAKEN)
     delivery = factories.delivery(factories.read(notification_id))
     assert (delivery["status"], delivery["provider"]) == ("sent", "paperboy")
@@ -126,7 +128,7 @@ def test_mail_goes_by_it(settings: Any) -> None:
         (200, ("unknown", "provider_error", 0)),
     ],
 )
-def test_what_it_answers_is_what_its_table_says(
+def test_example_rules_decide_the_outcome(
     settings: Any, status: int, fate: tuple[str, str, int]
 ) -> None:
     notification_id, requests = sent(settings, socket_server.response(status))
@@ -135,7 +137,7 @@ def test_what_it_answers_is_what_its_table_says(
     assert len(requests) == 1
 
 
-def test_every_place_that_knows_a_single_channel_is_on_the_page() -> None:
+def test_page_lists_every_place_with_a_single_channel() -> None:
     folders = (
         "domain",
         "providers",
@@ -157,6 +159,6 @@ def test_every_place_that_knows_a_single_channel_is_on_the_page() -> None:
     assert {place for place in knowing if f"`{place}`" not in PAGE} == set()
 
 
-def test_every_place_on_the_page_is_there() -> None:
+def test_every_listed_place_exists() -> None:
     for place in re.findall(r"`([\w/]+\.py)`", PAGE):
         assert (ROOT / place).exists() or place == "providers/paperboy.py", place

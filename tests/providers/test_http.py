@@ -12,7 +12,7 @@ from tests.support.fakes.posting import failure, post
 from tests.support.waiting import LIMIT, SHORT, lag
 
 
-def test_an_answer_is_returned_whole_whatever_its_status() -> None:
+def test_answer_is_returned_with_any_status() -> None:
     for status in (200, 202, 204 + 1, 400, 404, 429, 500, 503):
         with socket_server.serving(
             socket_server.answering(socket_server.response(status, b"hello", "X-Id: 7"))
@@ -21,7 +21,7 @@ def test_an_answer_is_returned_whole_whatever_its_status() -> None:
         assert (answer.status, answer.body, answer.headers["x-id"]) == (status, b"hello", "7")
 
 
-def test_a_request_is_sent_once_with_its_headers_and_body() -> None:
+def test_request_is_sent_once_with_headers_and_body() -> None:
     handler = socket_server.KeepAlive(socket_server.response(202))
     with socket_server.serving(handler) as server:
         post(server.url, body=b'{"a": 1}')
@@ -31,7 +31,7 @@ def test_a_request_is_sent_once_with_its_headers_and_body() -> None:
     assert request.endswith(b'\r\n\r\n{"a": 1}')
 
 
-def test_a_connection_is_used_again() -> None:
+def test_connection_is_reused() -> None:
     handler = socket_server.KeepAlive(socket_server.response(202, b"{}"))
     with socket_server.serving(handler) as server:
         for _ in range(5):
@@ -40,7 +40,7 @@ def test_a_connection_is_used_again() -> None:
     assert len(handler.requests) == 5
 
 
-def test_a_connection_is_used_again_after_an_error_answer() -> None:
+def test_connection_is_reused_after_an_error_answer() -> None:
     handler = socket_server.KeepAlive(socket_server.response(503, b"busy"))
     with socket_server.serving(handler) as server:
         for _ in range(3):
@@ -48,7 +48,7 @@ def test_a_connection_is_used_again_after_an_error_answer() -> None:
         assert server.connections == 1
 
 
-def test_a_connection_the_server_has_closed_meanwhile_is_replaced() -> None:
+def test_closed_connection_is_replaced() -> None:
     with socket_server.serving(socket_server.answering(socket_server.response(202))) as server:
         assert post(server.url).status == 202
         server.until_idle()
@@ -71,13 +71,13 @@ def timers_of_connections_to(port: int) -> list[str]:
     return [row[5][:2] for row in rows if row[2].endswith(f":{port:04X}") and row[3] == ESTABLISHED]
 
 
-def test_an_idle_connection_is_kept_alive_so_that_no_firewall_forgets_it() -> None:
+def test_idle_connection_has_tcp_keepalive() -> None:
     with socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as server:
         post(server.url)
         assert timers_of_connections_to(server.port) == [KEEPALIVE]
 
 
-def test_threads_do_not_wait_for_each_other() -> None:
+def test_threads_send_concurrently() -> None:
     together = threading.Barrier(8, timeout=LIMIT)
 
     def handle(connection: socket.socket) -> None:
@@ -99,7 +99,7 @@ def test_threads_do_not_wait_for_each_other() -> None:
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_is_not_followed_and_the_key_goes_nowhere_else(status: int) -> None:
+def test_redirect_is_not_followed(status: int) -> None:
     elsewhere = socket_server.KeepAlive(socket_server.response(202))
     with socket_server.serving(elsewhere) as other:
         answer = socket_server.response(status, b"", f"Location: {other.url}/steal")
@@ -110,9 +110,7 @@ def test_a_redirect_is_not_followed_and_the_key_goes_nowhere_else(status: int) -
 
 
 @pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"])
-def test_a_proxy_from_the_environment_is_ignored(
-    monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_proxy_environment_is_ignored(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     spy = socket_server.KeepAlive(socket_server.response(202))
     with (
         socket_server.serving(spy) as proxy,
@@ -123,7 +121,7 @@ def test_a_proxy_from_the_environment_is_ignored(
         assert proxy.connections == 0
 
 
-def test_a_request_is_never_repeated() -> None:
+def test_request_is_never_repeated() -> None:
     requests: list[bytes] = []
 
     def handle(connection: socket.socket) -> None:
@@ -133,7 +131,7 @@ def test_a_request_is_never_repeated() -> None:
     assert len(requests) == 1
 
 
-def test_a_failure_leaves_nothing_behind_for_the_next_request() -> None:
+def test_failed_connection_is_not_reused() -> None:
     answers = iter([b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nrest of an old answer"])
 
     def handle(connection: socket.socket) -> None:
@@ -146,7 +144,7 @@ def test_a_failure_leaves_nothing_behind_for_the_next_request() -> None:
         assert post(server.url).body == b"new"
 
 
-def test_a_deadline_of_one_request_does_not_bind_the_next() -> None:
+def test_deadline_applies_to_one_request() -> None:
     def handle(connection: socket.socket) -> None:
         for pause in (0.0, SHORT + 0.2):
             socket_server.read_request(connection)
@@ -159,7 +157,7 @@ def test_a_deadline_of_one_request_does_not_bind_the_next() -> None:
         assert server.connections == 1
 
 
-def test_a_refused_connection_after_a_good_one_has_sent_nothing() -> None:
+def test_refused_connection_after_a_success_is_not_ambiguous() -> None:
     with socket_server.serving(
         socket_server.answering(socket_server.response(202, b"", "Connection: close"))
     ) as server:

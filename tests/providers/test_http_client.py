@@ -24,7 +24,7 @@ def statuses(outcomes: list[Response | Exception]) -> list[int]:
     return [one.status for one in outcomes if isinstance(one, Response)]
 
 
-def test_all_are_under_way_at_once_in_one_thread() -> None:
+def test_requests_of_one_thread_run_concurrently() -> None:
     together = threading.Barrier(16, timeout=LIMIT)
 
     def handle(connection: socket.socket) -> None:
@@ -38,7 +38,7 @@ def test_all_are_under_way_at_once_in_one_thread() -> None:
         )
 
 
-def test_each_gets_the_answer_to_its_own_request() -> None:
+def test_each_request_gets_its_answer() -> None:
     def echo(connection: socket.socket) -> None:
         body = socket_server.read_request(connection).partition(b"\r\n\r\n")[2]
         connection.sendall(socket_server.response(200, body, "Connection: close"))
@@ -49,14 +49,14 @@ def test_each_gets_the_answer_to_its_own_request() -> None:
     assert [one.body for one in outcomes if isinstance(one, Response)] == bodies
 
 
-def test_connections_serve_the_next_round_too() -> None:
+def test_connections_are_reused_by_the_next_round() -> None:
     with socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as server:
         for _ in range(3):
             http_client.run_exchanges(asking(server.url) for _ in range(8))
         assert server.connections <= 8
 
 
-def test_one_that_fails_keeps_none_of_the_others_from_its_answer() -> None:
+def test_failed_request_does_not_affect_the_others() -> None:
     with socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as server:
         url = server.url
         outcomes = http_client.run_exchanges(
@@ -66,14 +66,14 @@ def test_one_that_fails_keeps_none_of_the_others_from_its_answer() -> None:
     assert isinstance(outcomes[1], TransientError)
 
 
-def test_what_cannot_be_a_request_keeps_none_of_the_others_from_its_answer() -> None:
+def test_invalid_request_does_not_affect_the_others() -> None:
     with socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as server:
         outcomes = http_client.run_exchanges([asking("nowhere"), asking(server.url)])
     assert isinstance(outcomes[0], ProviderUnavailableError)
     assert statuses(outcomes) == [202]
 
 
-def test_a_slow_answer_holds_up_nobody_and_keeps_to_its_own_deadline() -> None:
+def test_slow_answer_delays_only_itself() -> None:
     done: list[str] = []
 
     def noted(url: str, timeout: float) -> Exchange[Response]:
@@ -92,7 +92,7 @@ def test_a_slow_answer_holds_up_nobody_and_keeps_to_its_own_deadline() -> None:
     assert done == [quick.url, silent.url]
 
 
-def test_an_exchange_may_ask_again_after_an_answer_and_after_a_failure() -> None:
+def test_exchange_may_send_several_requests() -> None:
     def stubborn(url: str) -> Exchange[list[int]]:
         seen = []
         try:
@@ -108,7 +108,7 @@ def test_an_exchange_may_ask_again_after_an_answer_and_after_a_failure() -> None
         assert http_client.run_exchange(stubborn(server.url)) == [0, 202, 202]
 
 
-def test_an_exchange_that_asks_nothing_needs_no_connection() -> None:
+def test_exchange_without_requests_needs_no_connection() -> None:
     def silent() -> Exchange[str]:
         return "nothing to ask"
         yield
@@ -117,7 +117,7 @@ def test_an_exchange_that_asks_nothing_needs_no_connection() -> None:
     assert not http_client._pools[os.getpid()]
 
 
-def test_a_defect_of_one_exchange_is_its_own_outcome() -> None:
+def test_defect_is_the_outcome_of_its_exchange() -> None:
     def broken(url: str) -> Exchange[Response]:
         yield from asking(url)
         raise KeyError("ours")
@@ -129,7 +129,7 @@ def test_a_defect_of_one_exchange_is_its_own_outcome() -> None:
 
 
 @pytest.mark.parametrize("pause", [0.0, 1.2])
-def test_a_request_on_a_connection_that_was_used_before_is_not_repeated(
+def test_request_on_a_reused_connection_is_not_repeated(
     pause: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Libcurl would: a server that hangs up without an answer may have taken the message.
@@ -153,7 +153,7 @@ def test_a_request_on_a_connection_that_was_used_before_is_not_repeated(
         assert (len(requests), server.connections) == (2, 1)
 
 
-def test_connections_are_lent_to_one_thread_at_a_time_the_warm_ones_first() -> None:
+def test_warm_connections_are_lent_first_and_to_one_thread() -> None:
     with socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as server:
         post(server.url)
         (warm,) = http_client._pools[os.getpid()]
@@ -175,7 +175,7 @@ def test_connections_are_lent_to_one_thread_at_a_time_the_warm_ones_first() -> N
         assert warm in http_client._pools[os.getpid()]
 
 
-def test_a_forked_process_has_connections_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forked_process_has_its_own_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as server:
         post(server.url)
         monkeypatch.setattr("os.getpid", lambda: 4711)
@@ -184,7 +184,7 @@ def test_a_forked_process_has_connections_of_its_own(monkeypatch: pytest.MonkeyP
         http_client.close_idle_connections()
 
 
-def test_what_was_said_is_forgotten_when_it_is_over() -> None:
+def test_request_body_is_released() -> None:
     """A connection lies idle for hours; a mail with its files, and the key, must not."""
     with socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as server:
         body = b"x" * 1_000
@@ -193,7 +193,7 @@ def test_what_was_said_is_forgotten_when_it_is_over() -> None:
         assert sys.getrefcount(body) == before
 
 
-def test_connections_that_a_rush_has_left_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as server:
         idle = http_client._pools[os.getpid()]
         post(server.url)

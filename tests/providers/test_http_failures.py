@@ -21,7 +21,7 @@ def at_its_deadline() -> AbstractContextManager[None]:
     return ending(after=SHORT - 0.05)
 
 
-def test_a_refused_connection_has_sent_nothing() -> None:
+def test_refused_connection_is_not_ambiguous() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(TransientError) as error:
@@ -30,7 +30,7 @@ def test_a_refused_connection_has_sent_nothing() -> None:
     assert error.value.code is FailureCode.CONNECTION_FAILED
 
 
-def test_a_host_without_an_address_has_been_sent_nothing() -> None:
+def test_unknown_host_is_not_ambiguous() -> None:
     with pytest.raises(TransientError) as error:
         post("http://no-such-host.invalid")
     assert not error.value.is_ambiguous
@@ -38,7 +38,7 @@ def test_a_host_without_an_address_has_been_sent_nothing() -> None:
     assert "DNS" in error.value.reason
 
 
-def test_a_connection_that_is_not_taken_in_time_has_sent_nothing() -> None:
+def test_connection_timeout_is_not_ambiguous() -> None:
     with socket.create_server(("127.0.0.1", 0), backlog=0) as listener:
         port = listener.getsockname()[1]
         waiting = []
@@ -55,7 +55,7 @@ def test_a_connection_that_is_not_taken_in_time_has_sent_nothing() -> None:
     assert error.value.code is FailureCode.CONNECTION_FAILED
 
 
-def test_a_server_that_does_not_speak_tls_has_been_sent_nothing() -> None:
+def test_failed_tls_handshake_is_not_ambiguous() -> None:
     with (
         socket_server.serving(
             lambda connection: connection.sendall(b"220 mail.example.com\r\n")
@@ -67,7 +67,7 @@ def test_a_server_that_does_not_speak_tls_has_been_sent_nothing() -> None:
     assert error.value.code is FailureCode.CONNECTION_FAILED
 
 
-def test_nothing_leaves_after_the_deadline() -> None:
+def test_nothing_is_sent_after_the_deadline() -> None:
     """A process may be held up for any time; by then somebody else may be sending the same."""
 
     def held_up() -> Exchange[None]:
@@ -88,7 +88,7 @@ def test_nothing_leaves_after_the_deadline() -> None:
 
 
 @pytest.mark.parametrize("key", ["secret\n", "secret\r\nX-Other: 1", "secret\u2028"])
-def test_a_key_that_cannot_be_one_is_a_matter_of_the_account(key: str) -> None:
+def test_invalid_key_is_about_the_account(key: str) -> None:
     """The classic: a secret that was mounted from a file with a line break at its end."""
     server = socket_server.KeepAlive(socket_server.response(202))
     with socket_server.serving(server) as running, pytest.raises(ProviderUnavailableError) as error:
@@ -98,7 +98,7 @@ def test_a_key_that_cannot_be_one_is_a_matter_of_the_account(key: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["", "api.example.com", "ftp://127.0.0.1", "http://", "http://[::"])
-def test_an_address_that_cannot_be_one_is_a_matter_of_the_account(url: str) -> None:
+def test_invalid_url_is_about_the_account(url: str) -> None:
     with pytest.raises(ProviderUnavailableError):
         http_client.post(url, body=b"{}", headers={}, timeout=LIMIT)
 
@@ -128,7 +128,7 @@ def drip(text: bytes) -> socket_server.Handler:
         "says wait again and again",
     ],
 )
-def test_a_deadline_is_kept_and_the_outcome_unknown(handler: socket_server.Handler) -> None:
+def test_deadline_is_kept_and_ambiguous(handler: socket_server.Handler) -> None:
     with (
         socket_server.serving(handler) as server,
         pytest.raises(TransientError) as error,
@@ -139,7 +139,7 @@ def test_a_deadline_is_kept_and_the_outcome_unknown(handler: socket_server.Handl
     assert error.value.code is FailureCode.TIMEOUT
 
 
-def test_a_server_that_does_not_read_is_not_waited_for_beyond_the_deadline() -> None:
+def test_unreading_server_is_bounded_by_the_deadline() -> None:
     with (
         socket_server.serving(socket_server.unreading) as server,
         pytest.raises(TransientError) as error,
@@ -179,7 +179,7 @@ def close_after_reading(connection: socket.socket) -> None:
         "broken encoding",
     ],
 )
-def test_after_the_bytes_have_left_a_broken_answer_may_mean_that_it_went(
+def test_broken_answer_is_ambiguous(
     handler: socket_server.Handler,
 ) -> None:
     error = failure(handler)
@@ -187,7 +187,7 @@ def test_after_the_bytes_have_left_a_broken_answer_may_mean_that_it_went(
     assert error.code is FailureCode.CONNECTION_LOST
 
 
-def test_an_answer_of_64_kb_is_read() -> None:
+def test_answer_of_64_kb_is_read() -> None:
     with socket_server.serving(
         socket_server.answering(socket_server.response(200, b"x" * http_client.MAX_BODY))
     ) as server:
@@ -195,7 +195,7 @@ def test_an_answer_of_64_kb_is_read() -> None:
 
 
 @pytest.mark.parametrize("status", [302, 400, 503])
-def test_a_refusal_of_over_64_kb_is_one_and_its_beginning_is_kept(status: int) -> None:
+def test_large_error_answer_is_truncated(status: int) -> None:
     """A proxy's error page may be of any length."""
     with socket_server.serving(
         socket_server.answering(socket_server.response(status, b"x" * 300_000))
@@ -204,7 +204,7 @@ def test_a_refusal_of_over_64_kb_is_one_and_its_beginning_is_kept(status: int) -
     assert (answer.status, len(answer.body)) == (status, http_client.MAX_BODY)
 
 
-def test_an_answer_that_unpacks_to_more_than_64_kb_is_not_read() -> None:
+def test_compressed_answer_above_64_kb_is_ambiguous() -> None:
     import gzip
 
     packed = gzip.compress(b"x" * 50_000_000)
@@ -224,6 +224,6 @@ def test_an_answer_that_unpacks_to_more_than_64_kb_is_not_read() -> None:
     ],
     ids=["truncated", "truncated chunk", "broken encoding"],
 )
-def test_a_refusal_is_one_however_its_body_ends(answer: bytes) -> None:
+def test_broken_error_answer_keeps_its_status(answer: bytes) -> None:
     with socket_server.serving(socket_server.answering(answer)) as server:
         assert post(server.url).status in (401, 429, 503)

@@ -41,11 +41,11 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
         ("21 Nov 99999999999999 12:02:00 GMT", None),
     ],
 )
-def test_a_pause_is_in_seconds_or_until_a_date(value: str, pause: float | None) -> None:
+def test_retry_after_is_seconds_or_a_date(value: str, pause: float | None) -> None:
     assert http.parse_retry_after({"retry-after": value}, now=NOW) == pause
 
 
-def test_without_the_header_no_pause_is_asked_for() -> None:
+def test_missing_retry_after_is_no_pause() -> None:
     assert http.parse_retry_after({}, now=NOW) is None
 
 
@@ -53,7 +53,7 @@ def test_without_the_header_no_pause_is_asked_for() -> None:
     ("seconds", "pause"),
     [(-1.0, None), (0.0, None), (0.5, 0.5), (86_400.0, 86_400.0), (1e12, 86_400.0)],
 )
-def test_a_pause_is_at_most_a_day(seconds: float, pause: float | None) -> None:
+def test_pause_is_at_most_a_day(seconds: float, pause: float | None) -> None:
     assert http.clamp_pause(seconds) == pause
 
 
@@ -76,11 +76,11 @@ def test_a_pause_is_at_most_a_day(seconds: float, pause: float | None) -> None:
         ("", ""),
     ],
 )
-def test_addresses_and_numbers_are_taken_out(text: str, redacted: str) -> None:
+def test_addresses_and_numbers_are_redacted(text: str, redacted: str) -> None:
     assert http.redact(text) == redacted
 
 
-def test_reply_codes_and_dates_are_no_phone_numbers() -> None:
+def test_reply_codes_and_dates_are_not_redacted() -> None:
     for text in ("550 5.1.1 no such user", "since 2026-11-21", "421 4.7.0 (try later)"):
         assert http.redact(text) == text
 
@@ -89,30 +89,30 @@ def test_reply_codes_and_dates_are_no_phone_numbers() -> None:
     "text",
     ["x", "1", '"', '"a', "1   ", "1    ", "@", "a@", "%40", "+1", "+", "550 5.", "a%4", "("],
 )
-def test_no_text_takes_long(text: str) -> None:
+def test_redaction_takes_linear_time(text: str) -> None:
     """A provider's answer is up to 64 KB of anything."""
     with computing(at_most=0.5):
         http.redact(text * (http_client.MAX_BODY // len(text)))
 
 
-def test_an_excerpt_is_short_and_holds_no_address() -> None:
+def test_excerpt_is_short_and_redacted() -> None:
     body = b"x" * 980 + b" ada@example.com is unknown"
     answer = http.Response(status=550, headers={}, body=body)
     assert len(answer.excerpt) <= http.EXCERPT_LENGTH + len("[address]")
     assert "ada" not in answer.excerpt
 
 
-def test_an_excerpt_holds_no_half_of_an_address() -> None:
+def test_excerpt_contains_no_partial_address() -> None:
     """An address that the cut goes through is still one."""
     for length in range(http.EXCERPT_LENGTH - 20, http.EXCERPT_LENGTH):
         body = b"x" * length + b" ada.lovelace@example.com"
         assert "ada" not in http.Response(status=550, headers={}, body=body).excerpt
 
 
-def test_a_body_in_another_encoding_is_shown_as_well_as_it_can_be() -> None:
+def test_undecodable_body_is_shown_with_replacements() -> None:
     assert http.Response(status=500, headers={}, body=b"caf\xe9").text == "caf\ufffd"
 
 
-def test_dates_are_compared_with_the_time_that_is_passed_in() -> None:
+def test_retry_after_date_is_relative_to_the_given_time() -> None:
     header = {"retry-after": "Sat, 21 Nov 2026 12:02:00 GMT"}
     assert http.parse_retry_after(header, now=NOW + timedelta(seconds=90)) == 30.0

@@ -83,7 +83,7 @@ def smtp(port: int, **fields: Any) -> SMTP:
     return replace(provider(port), **({"attachment_hosts": HOSTS} | fields))
 
 
-def test_sendgrid_gets_the_files_themselves(serve: Serve) -> None:
+def test_sendgrid_gets_the_files(serve: Serve) -> None:
     handler = socket_server.KeepAlive(socket_server.response(202))
     with serve(Files(socket_server.response(200, CSV))), socket_server.serving(handler) as server:
         sendgrid(server.url).send(attached("/1", "/2"), timeout=LIMIT)
@@ -100,7 +100,7 @@ def test_sendgrid_gets_the_files_themselves(serve: Serve) -> None:
 @pytest.mark.parametrize(
     "name", ["orders.csv", 'fatura "\u00f3" \u8acb\u6c42\u66f8.csv', "x" * 120]
 )
-def test_a_mail_server_gets_the_files_byte_for_byte(serve: Serve, name: str) -> None:
+def test_smtp_gets_the_files_byte_for_byte(serve: Serve, name: str) -> None:
     server = MailServer()
     with serve(Files(socket_server.response(200, CSV))), socket_server.serving(server) as running:
         smtp(running.port).send(attached(filename=name), timeout=LIMIT)
@@ -112,7 +112,7 @@ def test_a_mail_server_gets_the_files_byte_for_byte(serve: Serve, name: str) -> 
     assert mail.get_body().get_content().strip() == "Here they are."
 
 
-def test_a_batch_fetches_a_file_once(serve: Serve) -> None:
+def test_batch_fetches_a_file_once(serve: Serve) -> None:
     files, handler = (
         Files(socket_server.response(200, CSV)),
         socket_server.KeepAlive(socket_server.response(202)),
@@ -122,7 +122,7 @@ def test_a_batch_fetches_a_file_once(serve: Serve) -> None:
     assert len(files.asked) == 1
 
 
-def test_mails_with_different_files_are_different() -> None:
+def test_batch_key_differs_by_files() -> None:
     keys = {
         sendgrid().batch_key(mail.message) for mail in (outbound(), attached("/1"), attached("/2"))
     }
@@ -150,7 +150,7 @@ def assert_nothing_left(
     return said[0]
 
 
-def test_a_file_that_may_be_had_later_is_waited_for_and_nothing_has_left(serve: Serve) -> None:
+def test_temporarily_missing_file_is_retried_unsent(serve: Serve) -> None:
     error = assert_nothing_left(serve, Files(socket_server.response(503)), attached())
     assert type(error) is DownloadError
     assert not error.is_ambiguous
@@ -159,13 +159,13 @@ def test_a_file_that_may_be_had_later_is_waited_for_and_nothing_has_left(serve: 
     )
 
 
-def test_a_file_that_is_not_there_ends_it(serve: Serve) -> None:
+def test_missing_file_fails_permanently(serve: Serve) -> None:
     error = assert_nothing_left(serve, Files(socket_server.response(404)), attached())
     assert type(error) is PermanentError
     assert error.reason == "Attachment 1 cannot be sent: it is not there (404)."
 
 
-def test_files_that_are_too_large_together_end_it(
+def test_files_too_large_together_fail_permanently(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(providers_mail, "MAX_ATTACHMENT_BYTES", 2_500)
@@ -175,7 +175,7 @@ def test_files_that_are_too_large_together_end_it(
     assert error.reason.startswith("Attachment 3 ")
 
 
-def test_all_of_them_may_have_ten_megabytes(serve: Serve) -> None:
+def test_files_may_have_ten_megabytes_together(serve: Serve) -> None:
     assert content.MAX_ATTACHMENT_BYTES == 10 * 1024 * 1024
     half = socket_server.response(200, b"x" * (content.MAX_ATTACHMENT_BYTES // 2))
     with (
@@ -188,20 +188,18 @@ def test_all_of_them_may_have_ten_megabytes(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("hosts", [frozenset(), frozenset({"example.com", "x.files.example.com"})])
-def test_a_host_that_is_not_allowed_any_more_is_not_asked(
-    serve: Serve, hosts: frozenset[str]
-) -> None:
+def test_host_no_longer_allowed_is_not_contacted(serve: Serve, hosts: frozenset[str]) -> None:
     files = Files(socket_server.response(200, CSV))
     error = assert_nothing_left(serve, files, attached(), attachment_hosts=hosts)
     assert type(error) is PermanentError
     assert files.asked == []
 
 
-def test_without_a_word_about_hosts_none_is_allowed() -> None:
+def test_no_host_is_allowed_by_default() -> None:
     assert SendGrid.attachment_hosts == SMTP.attachment_hosts == frozenset()
 
 
-def test_no_reason_tells_where_a_file_is(serve: Serve) -> None:
+def test_reason_does_not_contain_the_url(serve: Serve) -> None:
     mail = attached("/ada@example.com/secret?signature=abc")
     for answer in (
         socket_server.response(404),
@@ -213,9 +211,7 @@ def test_no_reason_tells_where_a_file_is(serve: Serve) -> None:
         assert not any(word in reason for word in ("ada", "secret", "signature", HOST, "orders"))
 
 
-def test_time_is_left_to_send_what_was_fetched(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_download_leaves_time_for_sending(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     allowed: list[float] = []
 
     def after(seconds: float) -> Deadline:
@@ -233,7 +229,7 @@ def test_time_is_left_to_send_what_was_fetched(
     assert allowed == pytest.approx([0.6])
 
 
-def test_only_so_many_mails_with_files_are_in_hand_at_once(serve: Serve) -> None:
+def test_concurrent_mails_with_files_are_limited(serve: Serve) -> None:
     """Each may take 50 MB of memory; the others wait for their turn."""
     now, most, lock = 0, 0, threading.Lock()
     together = threading.Barrier(MAX_CONCURRENT_MAILS, timeout=LIMIT)
@@ -257,7 +253,7 @@ def test_only_so_many_mails_with_files_are_in_hand_at_once(serve: Serve) -> None
     assert most == MAX_CONCURRENT_MAILS
 
 
-def test_who_does_not_get_a_turn_in_time_comes_again(serve: Serve) -> None:
+def test_mail_without_a_slot_is_retried(serve: Serve) -> None:
     files = attached().message.attachments
     places = providers_mail._attachment_slots(providers_mail.os.getpid())
     for _ in range(MAX_CONCURRENT_MAILS):
@@ -275,7 +271,7 @@ def test_who_does_not_get_a_turn_in_time_comes_again(serve: Serve) -> None:
         assert [one.content for one in here] == [CSV]
 
 
-def test_a_failure_gives_its_place_back(serve: Serve) -> None:
+def test_failed_download_releases_its_slot(serve: Serve) -> None:
     files = attached().message.attachments
     with serve(Files(socket_server.response(404))):
         for _ in range(2 * MAX_CONCURRENT_MAILS):
@@ -283,7 +279,7 @@ def test_a_failure_gives_its_place_back(serve: Serve) -> None:
                 pytest.fail("it was not there")
 
 
-def test_a_mail_without_files_waits_for_nobody() -> None:
+def test_mail_without_files_needs_no_slot() -> None:
     for _ in range(MAX_CONCURRENT_MAILS):
         providers_mail._attachment_slots(providers_mail.os.getpid()).acquire()
     with fetch_attachments((), hosts=frozenset(), timeout=0) as files:

@@ -14,7 +14,7 @@ from tests.support.fakes import socket_server
 from tests.support.fakes.file_server import HOST, Files, certificate, files_at, get
 
 
-def test_a_server_that_cannot_prove_its_name_is_told_nothing(
+def test_untrusted_certificate_gets_no_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = Files(socket_server.response(200, b"a file"))
@@ -40,7 +40,7 @@ def resolving_to(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:
 
 @pytest.mark.parametrize("hidden", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "fd00:ec2::254"])
 @pytest.mark.parametrize("others", [[], ["93.184.215.14"]])
-def test_a_name_that_leads_inside_is_not_connected_to(
+def test_internal_address_is_not_connected_to(
     hidden: str, others: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resolving_to(monkeypatch, *others, hidden)
@@ -50,7 +50,7 @@ def test_a_name_that_leads_inside_is_not_connected_to(
     assert error.value.code is FailureCode.ATTACHMENT_UNAVAILABLE
 
 
-def test_the_address_that_was_looked_at_is_the_one_that_is_connected_to(
+def test_checked_address_is_the_one_connected_to(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A name that is resolved again may lead elsewhere by then."""
@@ -68,7 +68,7 @@ def test_the_address_that_was_looked_at_is_the_one_that_is_connected_to(
     assert asked == [HOST]
 
 
-def test_a_name_without_an_address_may_have_one_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unresolved_name_is_temporary(monkeypatch: pytest.MonkeyPatch) -> None:
     resolving_to(monkeypatch)
     with pytest.raises(DownloadError, match="no address"):
         get()
@@ -84,7 +84,7 @@ def test_a_name_without_an_address_may_have_one_later(monkeypatch: pytest.Monkey
         *("https://files..example.com/x", f"https://{'x' * 70}.example.com/x"),
     ],
 )
-def test_an_address_that_is_none_of_ours_is_not_looked_up(url: str) -> None:
+def test_invalid_url_is_not_looked_up(url: str) -> None:
     with pytest.raises(PermanentError):
         get(url)
 
@@ -100,12 +100,12 @@ def test_an_address_that_is_none_of_ours_is_not_looked_up(url: str) -> None:
         *("2001::a00:1", "2002:a00:1::1", "2002:7f00:1::", "5f00::1"),
     ],
 )
-def test_an_address_that_is_not_public(address: str) -> None:
+def test_address_is_not_public(address: str) -> None:
     assert not is_public(ipaddress.ip_address(address))
 
 
 @pytest.mark.parametrize(
     "address", ["1.1.1.1", "93.184.215.14", "2606:4700::1111", "::ffff:1.1.1.1", "64:ff9b::1.1.1.1"]
 )
-def test_an_address_that_is_public(address: str) -> None:
+def test_address_is_public(address: str) -> None:
     assert is_public(ipaddress.ip_address(address))

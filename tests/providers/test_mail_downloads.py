@@ -50,12 +50,12 @@ UNTIL_THE_END = b"HTTP/1.1 200 OK\r\n\r\n"
     ],
     ids=["with a length", "in chunks", "until the end", "after a hundred"],
 )
-def test_a_file_is_fetched_whole(serve: Serve, parts: list[bytes]) -> None:
+def test_file_is_fetched_completely(serve: Serve, parts: list[bytes]) -> None:
     with serve(Files(*parts)):
         assert get() == b"a file"
 
 
-def test_nothing_is_sent_along_but_what_is_wanted(serve: Serve) -> None:
+def test_request_contains_only_the_necessary(serve: Serve) -> None:
     files = Files(socket_server.response(200, b"a file"))
     with serve(files):
         get(f"https://{HOST}/a%20b/\u00e9?x=1&y=%2F#part")
@@ -70,16 +70,14 @@ def test_nothing_is_sent_along_but_what_is_wanted(serve: Serve) -> None:
     ]
 
 
-def test_a_proxy_of_the_environment_is_not_asked(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_proxy_environment_is_ignored(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
     with serve(Files(socket_server.response(200, b"a file"))):
         assert get() == b"a file"
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 599, 408, 425, 429])
-def test_a_server_in_trouble_may_have_it_later(serve: Serve, status: int) -> None:
+def test_server_error_is_temporary(serve: Serve, status: int) -> None:
     error = failure(serve, Files(socket_server.response(status, b"x")))
     assert isinstance(error, DownloadError)
     assert not error.is_ambiguous
@@ -87,7 +85,7 @@ def test_a_server_in_trouble_may_have_it_later(serve: Serve, status: int) -> Non
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 416, 204, 206, 203])
-def test_what_is_not_there_will_not_be(serve: Serve, status: int) -> None:
+def test_missing_file_is_permanent(serve: Serve, status: int) -> None:
     error = failure(serve, Files(socket_server.response(status, b"x")))
     assert type(error) is PermanentError
     assert error.code is FailureCode.ATTACHMENT_UNAVAILABLE
@@ -95,16 +93,14 @@ def test_what_is_not_there_will_not_be(serve: Serve, status: int) -> None:
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_is_not_followed(serve: Serve, status: int) -> None:
+def test_redirect_is_not_followed(serve: Serve, status: int) -> None:
     files = Files(socket_server.response(status, b"", "Location: https://169.254.169.254/latest"))
     assert type(failure(serve, files)) is PermanentError
     assert len(files.asked) == 1
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "br", "identity, gzip"])
-def test_what_comes_packed_is_not_unpacked_and_not_sent_as_it_is(
-    serve: Serve, encoding: str
-) -> None:
+def test_compressed_file_is_refused(serve: Serve, encoding: str) -> None:
     files = Files(socket_server.response(200, b"\x1f\x8b", f"Content-Encoding: {encoding}"))
     assert type(failure(serve, files)) is PermanentError
 
@@ -112,7 +108,7 @@ def test_what_comes_packed_is_not_unpacked_and_not_sent_as_it_is(
 @pytest.mark.parametrize(
     "parts", [[socket_server.response(200)], [CHUNKED, b"0\r\n\r\n"], [UNTIL_THE_END]]
 )
-def test_an_empty_file_is_none(serve: Serve, parts: list[bytes]) -> None:
+def test_empty_file_is_refused(serve: Serve, parts: list[bytes]) -> None:
     error = failure(serve, Files(*parts))
     assert type(error) is PermanentError
     assert "empty" in error.reason
@@ -128,18 +124,18 @@ def test_an_empty_file_is_none(serve: Serve, parts: list[bytes]) -> None:
     ],
     ids=["a length", "a length beyond all", "in chunks", "until the end"],
 )
-def test_more_than_is_allowed_is_too_large(serve: Serve, parts: list[bytes]) -> None:
+def test_file_above_the_limit_is_too_large(serve: Serve, parts: list[bytes]) -> None:
     error = failure(serve, Files(*parts))
     assert type(error) is PermanentError
     assert error.code is FailureCode.TOO_LARGE
 
 
-def test_as_much_as_is_allowed_is_not(serve: Serve) -> None:
+def test_file_at_the_limit_is_fetched(serve: Serve) -> None:
     with serve(Files(socket_server.response(200, b"x" * 1_000))):
         assert len(get()) == 1_000
 
 
-def test_what_never_ends_is_not_read_to_the_end(serve: Serve) -> None:
+def test_endless_file_is_cut_off(serve: Serve) -> None:
     written = 0
 
     def endless(connection: socket.socket) -> None:
@@ -168,13 +164,13 @@ def test_what_never_ends_is_not_read_to_the_end(serve: Serve) -> None:
     ],
     ids=lambda parts: parts[-1][-20:].decode() if parts else "nothing",
 )
-def test_half_an_answer_is_none(serve: Serve, parts: list[bytes]) -> None:
+def test_incomplete_answer_is_temporary(serve: Serve, parts: list[bytes]) -> None:
     error = failure(serve, Files(*parts))
     assert isinstance(error, DownloadError)
     assert not error.is_ambiguous
 
 
-def test_a_connection_that_is_cut_off_is_not_the_end_of_the_file(serve: Serve) -> None:
+def test_cut_connection_is_not_the_end_of_the_file(serve: Serve) -> None:
     """Somebody between may do that: without the end that TLS has, half a file is not a whole."""
 
     def cut(connection: socket.socket) -> None:
@@ -187,7 +183,7 @@ def test_a_connection_that_is_cut_off_is_not_the_end_of_the_file(serve: Serve) -
 
 
 @pytest.mark.parametrize("first", [b"", b"HTTP/1.1 200 OK\r\nContent-Le", UNTIL_THE_END + b"ha"])
-def test_a_server_that_falls_silent_is_not_waited_for(serve: Serve, first: bytes) -> None:
+def test_silent_server_times_out(serve: Serve, first: bytes) -> None:
     def stall(connection: socket.socket) -> None:
         read_head(connection)
         connection.sendall(first)
@@ -199,7 +195,7 @@ def test_a_server_that_falls_silent_is_not_waited_for(serve: Serve, first: bytes
     assert "in time" in error.reason
 
 
-def test_a_server_that_speaks_slowly_is_not_listened_to_for_longer(serve: Serve) -> None:
+def test_slow_server_times_out(serve: Serve) -> None:
     def drip(connection: socket.socket) -> None:
         read_head(connection)
         connection.sendall(UNTIL_THE_END)
@@ -211,13 +207,13 @@ def test_a_server_that_speaks_slowly_is_not_listened_to_for_longer(serve: Serve)
         assert isinstance(failure(serve, drip, seconds=SHORT), DownloadError)
 
 
-def test_a_server_that_is_not_there_may_be_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_connection_is_temporary(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(egress, "addresses_of", lambda host, port: [("127.0.0.1", 1)] * 2)
     with pytest.raises(DownloadError):
         get()
 
 
-def test_a_handshake_that_never_ends_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_handshake_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket_server.serving(
         lambda connection: connection.recv(9_999) and connection.recv(1)
     ) as server:

@@ -48,18 +48,18 @@ def by_smtp(message: Message, *, reply_to: str | None = None) -> tuple[EmailMess
     return email.message_from_bytes(raw, policy=email.policy.default), raw
 
 
-def test_sendgrid_is_told_where_to_unsubscribe_by_one_click() -> None:
+def test_sendgrid_mail_has_one_click_unsubscribe_headers() -> None:
     body = sendgrid().body(outbound(message=LEAVING))
     assert body["personalizations"][0]["headers"] == UNSUBSCRIBING
     assert "substitutions" not in body["personalizations"][0]
 
 
-def test_a_mail_server_is_told_where_to_unsubscribe_by_one_click() -> None:
+def test_smtp_mail_has_one_click_unsubscribe_headers() -> None:
     mail, _ = by_smtp(LEAVING)
     assert {name: mail[name] for name in UNSUBSCRIBING} == UNSUBSCRIBING
 
 
-def test_the_link_goes_over_the_wire_in_one_piece() -> None:
+def test_unsubscribe_header_is_not_folded() -> None:
     """Cut in two, or encoded as words are, it is none to a mail program."""
     _, raw = by_smtp(LEAVING)
     assert f"\r\nList-Unsubscribe: <{URL}>\r\n".encode() in raw
@@ -67,13 +67,13 @@ def test_the_link_goes_over_the_wire_in_one_piece() -> None:
     assert b"List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n" in raw
 
 
-def test_a_mail_that_nobody_subscribed_to_says_nothing_of_it() -> None:
+def test_mail_without_subscription_has_no_list_headers() -> None:
     assert "headers" not in sendgrid().body(outbound())["personalizations"][0]
     mail, _ = by_smtp(Message(subject="Paid", text="Your payment has arrived."))
     assert not any(name.startswith("List-") for name in mail)
 
 
-def test_a_link_that_is_more_than_one_line_is_refused_before_anybody_is_called() -> None:
+def test_unsubscribe_url_with_a_line_break_is_refused() -> None:
     message = Message(subject="News", text="x", unsubscribe_url="https://x/\r\nBcc: eve@x.example")
     with pytest.raises(PermanentError) as error:
         by_smtp(message)
@@ -95,7 +95,7 @@ DEFAULT = "The Shop's friends <friends@example.com>"
         ("agent@stra\u00dfe.example", None, {"email": "agent@xn--strae-oqa.example"}),
     ],
 )
-def test_answers_go_where_the_message_says_or_else_where_they_always_go(
+def test_reply_to_is_the_messages_or_the_default(
     own: str | None, default: str | None, expected: dict[str, str] | None
 ) -> None:
     message = Message(subject="Paid", text="Your payment has arrived.", reply_to=own)
@@ -110,14 +110,14 @@ def test_answers_go_where_the_message_says_or_else_where_they_always_go(
         assert address.display_name == expected.get("name", "")
 
 
-def test_a_name_in_any_script_arrives_as_it_is() -> None:
+def test_reply_to_name_may_be_in_any_script() -> None:
     name = "Atendimento caf\u00e9 \u0645\u0631\u062d\u0628\u0627"
     mail, _ = by_smtp(Message(subject="x", text="x"), reply_to=f"{name} <a@example.com>")
     assert mail["Reply-To"].addresses[0].display_name == name
 
 
 @pytest.mark.parametrize("reply_to", ["a@example.com\r\nBcc: eve@example.com", "a@\u2602\u2602"])
-def test_an_address_for_answers_that_is_none_is_refused_before_anybody_is_called(
+def test_invalid_reply_to_is_refused(
     reply_to: str,
 ) -> None:
     message = Message(subject="x", text="x", reply_to=reply_to)

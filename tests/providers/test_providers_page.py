@@ -29,7 +29,7 @@ def section(heading: str) -> str:
 
 
 @pytest.mark.parametrize("heading", tables())
-def test_a_table_is_the_codes_own(heading: str) -> None:
+def test_table_matches_the_code(heading: str) -> None:
     rows = [line for line in section(heading).splitlines(keepends=True) if line.startswith("|")]
     assert "".join(rows) == tables()[heading]
 
@@ -39,7 +39,7 @@ def test_every_class_is_explained() -> None:
     assert rows[:7] == ["class", "accepted", *ResponseKind]
 
 
-def test_every_variable_is_there_with_its_default() -> None:
+def test_every_variable_is_listed_with_its_default() -> None:
     rows = re.findall(r"^\| `([A-Z_]+)` \| (.*?) ?\| ", PAGE, re.MULTILINE)
     defaults = {one.name: str(one.default) for one in msgspec.structs.fields(Environment)}
     wanted = {name: value for name, value in defaults.items() if OURS.fullmatch(name)}
@@ -47,7 +47,7 @@ def test_every_variable_is_there_with_its_default() -> None:
     assert len(rows) == len(wanted)
 
 
-def test_no_variable_is_named_that_is_none() -> None:
+def test_every_named_variable_exists() -> None:
     named = set(re.findall(r"`([A-Z]+_[A-Z_]+)[`=]", PAGE))
     assert named <= set(Environment.__struct_fields__)
 
@@ -58,7 +58,7 @@ def test_every_provider_is_on_the_page() -> None:
     assert len(SUBJECTS) == 5
 
 
-def test_the_numbers_in_the_words_are_the_codes() -> None:
+def test_numbers_match_the_code() -> None:
     assert f"{MIN_FAILURES} such in a minute, if they are half of all" in PAGE
     assert MIN_PERCENT == 50
     waits = (OUTAGE_DELAY.seconds, OUTAGE_MAX_DELAY.seconds // 60, MAX_OUTAGE.days)
@@ -79,5 +79,5 @@ def test_the_numbers_in_the_words_are_the_codes() -> None:
         ((*range(300, 302), 401, 403, 404, 405), "300, 301, 401, 403 to 405"),
     ],
 )
-def test_numbers_are_written_as_people_do(numbers: range, said: str) -> None:
+def test_numbers_are_written_as_ranges(numbers: range, said: str) -> None:
     assert spans(numbers) == said

@@ -30,20 +30,20 @@ def everything_is_set_up(settings: Any) -> None:
 
 
 @pytest.mark.parametrize("channel", SENT)
-def test_a_test_goes_to_the_sandbox_and_to_nobody_else(channel: Channel) -> None:
+def test_test_send_goes_only_to_the_sandbox(channel: Channel) -> None:
     found: tuple[Any, ...] = providers_for(channel, test=True)
     assert [one.base_url for one in found] == [SANDBOX]
 
 
 @pytest.mark.parametrize("channel", SENT)
-def test_no_account_of_a_test_is_one_that_is_used_for_real(channel: Channel) -> None:
+def test_test_and_live_accounts_differ(channel: Channel) -> None:
     tests = providers_for(channel, test=True)
     real = providers_for(channel)
     assert not {one.account for one in tests} & {one.account for one in real}
     assert not {one.name for one in tests} & {one.name for one in real}
 
 
-def test_not_even_if_the_sandbox_stands_in_for_the_real_ones(settings: Any) -> None:
+def test_test_account_differs_even_if_live_is_the_sandbox(settings: Any) -> None:
     """As in the local stack: the same addresses, keys and numbers."""
     settings.EMAIL_PROVIDERS = ("sendgrid",)
     settings.SENDGRID_API_KEY, settings.SENDGRID_URL = registry.SANDBOX_SENDGRID_KEY, SANDBOX
@@ -55,37 +55,37 @@ def test_not_even_if_the_sandbox_stands_in_for_the_real_ones(settings: Any) -> N
         assert test.account != real.account
 
 
-def test_no_rate_of_a_real_provider_holds_up_a_test(settings: Any) -> None:
+def test_live_rate_limits_do_not_apply_to_tests(settings: Any) -> None:
     names = {one.name for channel in SENT for one in providers_for(channel, test=True)}
     assert not names & settings.PROVIDER_RATES.keys()
 
 
 @pytest.mark.parametrize("channel", SENT)
-def test_without_a_sandbox_a_test_goes_nowhere(settings: Any, channel: Channel) -> None:
+def test_test_send_has_no_provider_without_a_sandbox(settings: Any, channel: Channel) -> None:
     settings.SANDBOX_URL = ""
     assert providers_for(channel, test=True) == ()
     assert providers_for(channel) != ()
 
 
-def test_pushes_go_nowhere_without_the_sandboxs_account(settings: Any) -> None:
+def test_test_push_needs_the_sandbox_service_account(settings: Any) -> None:
     settings.SANDBOX_FCM_CREDENTIALS = ""
     assert providers_for(Channel.PUSH, test=True) == ()
     assert providers_for(Channel.EMAIL, test=True) != ()
 
 
-def test_the_inbox_needs_no_sandbox(settings: Any) -> None:
+def test_inbox_needs_no_sandbox(settings: Any) -> None:
     settings.SANDBOX_URL = ""
     assert [type(one) for one in providers_for(Channel.IN_APP, test=True)] == [InAppProvider]
 
 
-def test_the_version_of_whatsapps_api_is_the_configured_one() -> None:
+def test_whatsapp_api_version_is_configurable() -> None:
     number: Any
     for test in (True, False):
         (number,) = providers_for(Channel.WHATSAPP, test=test)
         assert number.version == "v25.0"
 
 
-def test_providers_are_made_once_and_anew_when_a_setting_changes(settings: Any) -> None:
+def test_providers_are_cached_until_a_setting_changes(settings: Any) -> None:
     first = providers_for(Channel.EMAIL, test=True)
     assert providers_for(Channel.EMAIL, test=True) is first
     settings.SANDBOX_URL = "http://elsewhere.test"
@@ -95,7 +95,7 @@ def test_providers_are_made_once_and_anew_when_a_setting_changes(settings: Any) 
     assert providers_for(Channel.EMAIL, test=True) is not changed
 
 
-def test_the_sandbox_takes_what_is_shown_to_it() -> None:
+def test_sandbox_accepts_the_test_credentials() -> None:
     assert registry.SANDBOX_WHATSAPP_KEY == meta_account.WHATSAPP_ACCESS_TOKEN
     assert registry.SANDBOX_WHATSAPP_KEY not in refusals.REFUSED_TOKENS
     assert registry.SANDBOX_WHATSAPP_NUMBER == meta_account.PHONE_NUMBER_ID
@@ -104,6 +104,6 @@ def test_the_sandbox_takes_what_is_shown_to_it() -> None:
     assert Environment().WHATSAPP_API_VERSION == WHATSAPP_API_VERSION
 
 
-def test_mail_has_no_provider_without_a_key_and_without_a_sandbox(settings: Any) -> None:
+def test_mail_has_no_provider_without_key_and_sandbox(settings: Any) -> None:
     settings.EMAIL_PROVIDERS, settings.SENDGRID_URL = ("sendgrid",), ""
     assert providers_for(Channel.EMAIL) == ()

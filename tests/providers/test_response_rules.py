@@ -63,7 +63,7 @@ def error(status: int, *fields: str, retry_after: float | None = None) -> Provid
         (999, [], TransientError, FailureCode.PROVIDER_ERROR),
     ],
 )
-def test_the_first_row_that_matches_says_what_an_answer_is(
+def test_first_matching_rule_decides(
     status: int, fields: list[str], kind: type[ProviderError], code: FailureCode
 ) -> None:
     found = error(status, *fields)
@@ -72,16 +72,14 @@ def test_the_first_row_that_matches_says_what_an_answer_is(
 
 
 @pytest.mark.parametrize("status", [200, 204, 100, 304 - 204, 600, 999])
-def test_an_answer_nobody_documents_may_mean_that_it_went(status: int) -> None:
+def test_undocumented_answer_is_ambiguous(status: int) -> None:
     found = error(status)
     assert isinstance(found, TransientError)
     assert found.is_ambiguous
 
 
 @given(status=st.integers(0, 999), fields=st.lists(st.text(max_size=20), max_size=3))
-def test_every_answer_is_some_error_with_its_status_in_the_reason(
-    status: int, fields: list[str]
-) -> None:
+def test_every_answer_has_its_status_in_the_reason(status: int, fields: list[str]) -> None:
     found = error(status, *fields)
     assert found.reason.endswith(f"({status})")
     assert found.response == ProviderResponse(status=status)
@@ -90,7 +88,7 @@ def test_every_answer_is_some_error_with_its_status_in_the_reason(
 @pytest.mark.parametrize(
     ("status", "kind"), [(429, TransientError), (302, ProviderUnavailableError)]
 )
-def test_the_pause_a_provider_asks_for_is_passed_on(
+def test_retry_after_is_passed_on(
     status: int, kind: type[TransientError | ProviderUnavailableError]
 ) -> None:
     found = error(status, retry_after=7.5)
@@ -98,13 +96,13 @@ def test_the_pause_a_provider_asks_for_is_passed_on(
     assert found.retry_after == 7.5
 
 
-def test_an_unknown_outcome_asks_for_no_pause() -> None:
+def test_ambiguous_outcome_has_no_pause() -> None:
     found = error(504, retry_after=7.5)
     assert isinstance(found, TransientError)
     assert found.retry_after is None
 
 
-def test_a_row_says_what_becomes_of_the_recipient() -> None:
+def test_rule_sets_the_recipient_action() -> None:
     for action in RecipientAction:
         rule = ResponseRule(
             statuses=(410,), kind=ResponseKind.INVALID_RECIPIENT, reason="Gone.", action=action

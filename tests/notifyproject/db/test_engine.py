@@ -127,7 +127,7 @@ NEWEST = {"$sort": {"received_at": -1, "_id": -1}}
         *("values_list", "an expression"),
     ],
 )
-def test_a_sort_by_columns_stands_where_an_index_serves_it(
+def test_sort_by_columns_uses_an_index(
     queryset: QuerySet[WebhookLog], expected: list[dict[str, Any]]
 ) -> None:
     rows, plan = asked(LOG, lambda: list(queryset))
@@ -139,7 +139,7 @@ def test_a_sort_by_columns_stands_where_an_index_serves_it(
         assert plan.keys <= 2 * len(rows)
 
 
-def test_rows_come_in_the_order_that_was_asked_for() -> None:
+def test_rows_are_in_the_requested_order() -> None:
     rows = list(LOGS.values_list("received_at", "id"))
     assert rows == sorted(rows, reverse=True)
     assert len(rows) == THOUSANDS
@@ -147,14 +147,14 @@ def test_rows_come_in_the_order_that_was_asked_for() -> None:
     assert times == sorted(times)
 
 
-def test_a_sort_by_what_is_computed_stays_behind_it() -> None:
+def test_sort_by_an_annotation_comes_after_it() -> None:
     computed = LOGS.annotate(twice=F("event_count") * 2).order_by("twice", "id")[:50]
     stages = [next(iter(stage)) for stage in pipeline(computed)]
     assert stages.index("$sort") > min(stages.index(s) for s in stages if s != "$sort")
     assert [row.twice for row in computed] == sorted(row.twice for row in computed)
 
 
-def test_the_first_and_the_last_are_found_without_a_scan() -> None:
+def test_first_and_last_read_one_document() -> None:
     for read in (LOGS.first, LOGS.last):
         row, plan = asked(LOG, read)
         assert row is not None
@@ -173,14 +173,14 @@ def test_the_first_and_the_last_are_found_without_a_scan() -> None:
     ],
     ids=["username", "natural key", "session key", "client's name", "key's prefix"],
 )
-def test_what_is_unique_is_found_by_its_index(name: str, read: Callable[[], Any]) -> None:
+def test_unique_field_is_found_by_its_index(name: str, read: Callable[[], Any]) -> None:
     row, plan = asked(name, read)
     assert row is not None
     assert plan.is_indexed
     assert (plan.examined, plan.keys) == (1, 1)
 
 
-def test_an_id_is_found_by_its_index() -> None:
+def test_id_is_found_by_its_index() -> None:
     user = StaffUser.objects.get(username="user.77")
     _, plan = asked("staff_users", lambda: StaffUser.objects.get(pk=user.pk))
     assert plan.is_by_id or plan.summary == "EXPRESS"
@@ -205,7 +205,7 @@ def test_an_id_is_found_by_its_index() -> None:
         ("\\w+.7", set()),
     ],
 )
-def test_an_exact_match_without_case_is_no_pattern(text: str, names: set[str]) -> None:
+def test_iexact_is_no_pattern(text: str, names: set[str]) -> None:
     found = StaffUser.objects.filter(username__iexact=text).values_list("username", flat=True)
     assert set(found) == names
 
@@ -222,11 +222,11 @@ def test_an_exact_match_without_case_is_no_pattern(text: str, names: set[str]) -
         ("in", ["user.7", "user.*"], 1),
     ],
 )
-def test_other_matches_are_no_patterns_either(lookup: str, text: Any, count: int) -> None:
+def test_text_lookups_are_no_patterns(lookup: str, text: Any, count: int) -> None:
     assert StaffUser.objects.filter(**{f"username__{lookup}": text}).count() == count
 
 
-def test_what_belongs_together_is_read_without_an_expression() -> None:
+def test_prefetch_needs_no_expression() -> None:
     users = StaffUser.objects.filter(username__in=["user.7", "user.8"])
     _, plan = asked("django_admin_log", lambda: list(users.prefetch_related("logentry_set")))
     assert "$expr" not in str(plan.command)
@@ -234,7 +234,7 @@ def test_what_belongs_together_is_read_without_an_expression() -> None:
     assert plan.examined == 2
 
 
-def test_a_foreign_key_is_found_by_its_index() -> None:
+def test_foreign_key_is_found_by_its_index() -> None:
     user = StaffUser.objects.get(username="user.7")
     rows, plan = asked("django_admin_log", lambda: list(LogEntry.objects.filter(user=user)))
     assert len(rows) == 1
@@ -243,7 +243,7 @@ def test_a_foreign_key_is_found_by_its_index() -> None:
     assert plan.examined == 1
 
 
-def test_prefetched_rows_are_the_right_ones() -> None:
+def test_prefetched_rows_belong_to_their_parent() -> None:
     kinds = list(ContentType.objects.prefetch_related("permission_set"))
     assert kinds
     for kind in kinds:
@@ -261,11 +261,11 @@ def test_prefetched_rows_are_the_right_ones() -> None:
     ],
     ids=["alone", "negated", "and", "or"],
 )
-def test_a_raw_match_is_a_condition_like_any_other(condition: Any, expected: int) -> None:
+def test_raw_match_combines_like_any_condition(condition: Any, expected: int) -> None:
     assert LOGS.filter(condition).count() == expected
 
 
-def test_a_raw_match_uses_an_index() -> None:
+def test_raw_match_uses_an_index() -> None:
     match = Match({"received_at": NOON + timedelta(seconds=5)})
     rows, plan = asked(LOG, lambda: list(LOGS.filter(match)[:5]))
     assert len(rows) == 2
@@ -274,6 +274,6 @@ def test_a_raw_match_uses_an_index() -> None:
     assert plan.examined == 2
 
 
-def test_a_raw_match_is_no_value() -> None:
+def test_raw_match_is_no_value() -> None:
     with pytest.raises(NotSupportedError):
         Match({}).as_mql(None, None, as_expr=True)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("db")
 @pytest.mark.parametrize(
     "text", ["U0012.", "U0012", "u.0012.", "$ne", '{"$gt": ""}', "a\\b", "a.b"]
 )
-def test_a_user_id_is_matched_literally(text: str) -> None:
+def test_user_id_is_matched_literally(text: str) -> None:
     for user_id in (text, "U00123", "u0012x", "anyone"):
         factories.accepted(user_id=user_id)
     for lookup in ("exact", "iexact"):
@@ -26,7 +26,7 @@ def test_a_user_id_is_matched_literally(text: str) -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(LEAST_VALUE))
-def test_the_comparison_admits_the_values_of_the_type_and_no_others(kind: str) -> None:
+def test_comparison_matches_exactly_the_values_of_the_type(kind: str) -> None:
     values: list[Any] = [
         *(None, "", "a", 0, -(2**31), 2**40, -1.5, float("inf"), float("-inf"), False, True),
         *(
@@ -55,7 +55,7 @@ def test_the_comparison_admits_the_values_of_the_type_and_no_others(kind: str) -
         scratch.drop()
 
 
-def test_two_documents_may_both_lack_what_is_unique() -> None:
+def test_unique_field_may_be_missing_twice() -> None:
     users = database()["staff_users"]
     for _ in range(2):
         users.insert_one({"password": "!"})

@@ -31,18 +31,18 @@ def run(**options: bool) -> str:
     return output.getvalue()
 
 
-def test_after_migrate_every_index_is_as_declared() -> None:
+def test_indexes_match_after_migrate() -> None:
     assert index_drift.find_drift() == []
     assert run() == "Every index is as declared.\n"
 
 
-def test_what_a_model_declares_includes_what_django_makes_of_its_fields() -> None:
+def test_declared_indexes_include_those_of_django() -> None:
     assert {index.name for index in Notification._meta.indexes} == set(
         index_drift.declared_indexes(Notification)
     )
 
 
-def test_a_missing_index_is_told_and_made() -> None:
+def test_missing_index_is_reported_and_created() -> None:
     database()[COLLECTION].drop_index(NAME)
     assert index_drift.find_drift() == [Drift(COLLECTION, NAME, Problem.MISSING)]
     with pytest.raises(CommandError, match="--create makes what is missing"):
@@ -50,7 +50,7 @@ def test_a_missing_index_is_told_and_made() -> None:
     assert run(create=True) == "notifications.ntf_due: created\nEvery index is as declared.\n"
 
 
-def test_an_index_that_nobody_declared_is_told_and_kept() -> None:
+def test_undeclared_index_is_reported_and_kept() -> None:
     database()[COLLECTION].create_indexes([IndexModel("content.subject", name="by_hand")])
     assert index_drift.find_drift() == [Drift(COLLECTION, "by_hand", Problem.UNDECLARED)]
     with pytest.raises(CommandError, match="is for you to drop"):
@@ -67,7 +67,7 @@ def test_an_index_that_nobody_declared_is_told_and_kept() -> None:
     ],
     ids=["the keys in another order", "not partial", "an expiry"],
 )
-def test_an_index_of_the_same_name_that_is_another_is_told(other: IndexModel) -> None:
+def test_different_index_of_the_same_name_is_reported(other: IndexModel) -> None:
     database()[COLLECTION].drop_index(NAME)
     database()[COLLECTION].create_indexes([other])
     assert index_drift.find_drift() == [Drift(COLLECTION, NAME, Problem.DIFFERENT)]

@@ -27,7 +27,7 @@ OURS = [
 
 
 @pytest.mark.parametrize("index", [*EXAMPLES, *OURS], ids=lambda index: index.name)
-def test_an_index_is_made_again_from_what_a_migration_writes(index: MongoIndex) -> None:
+def test_deconstructed_index_is_equal(index: MongoIndex) -> None:
     path, args, kwargs = index.deconstruct()
     assert path == "notifyproject.db.indexes.MongoIndex"
     assert MongoIndex(*args, **kwargs) == index
@@ -35,7 +35,7 @@ def test_an_index_is_made_again_from_what_a_migration_writes(index: MongoIndex) 
 
 
 @pytest.mark.parametrize("index", [*EXAMPLES, *OURS], ids=lambda index: index.name)
-def test_a_clone_is_equal_and_another(index: MongoIndex) -> None:
+def test_clone_is_equal_and_not_the_same(index: MongoIndex) -> None:
     clone = index.clone()
     assert clone == index
     assert clone is not index
@@ -43,7 +43,7 @@ def test_a_clone_is_equal_and_another(index: MongoIndex) -> None:
 
 
 @pytest.mark.parametrize("index", EXAMPLES, ids=lambda index: index.name)
-def test_a_migration_can_be_written(index: MongoIndex) -> None:
+def test_migration_can_be_written(index: MongoIndex) -> None:
     text, imports = MigrationWriter.serialize(index)
     assert imports == {"import notifyproject.db.indexes"}
     names: dict[str, Any] = {}
@@ -81,15 +81,13 @@ def test_a_migration_can_be_written(index: MongoIndex) -> None:
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
-def test_mongodb_gets_the_index_in_its_own_words(
-    index: MongoIndex, document: dict[str, Any]
-) -> None:
+def test_index_becomes_a_pymongo_model(index: MongoIndex, document: dict[str, Any]) -> None:
     model = index.get_pymongo_index_model(None, None).document
     assert {**model, "key": dict(model["key"])} == document
     assert list(model["key"]) == list(document["key"])
 
 
-def test_an_index_of_an_embedded_model_has_the_path_before_its_keys() -> None:
+def test_column_prefix_applies_to_every_key() -> None:
     model = EXAMPLES[1].get_pymongo_index_model(None, None, column_prefix="x.").document
     assert list(model["key"]) == ["x.a", "x.b.c", "x._id"]
 
@@ -106,27 +104,27 @@ def test_an_index_of_an_embedded_model_has_the_path_before_its_keys() -> None:
         None,
     ],
 )
-def test_another_index_is_not_equal(other: object) -> None:
+def test_different_index_is_not_equal(other: object) -> None:
     assert MongoIndex("a", name="one") != other
 
 
-def test_an_index_tells_what_it_is() -> None:
+def test_repr_shows_name_and_fields() -> None:
     assert repr(EXAMPLES[1]) == "<MongoIndex several: a, -b.c, -_id >"
 
 
-def test_a_filter_may_change_after_the_index_was_made_without_changing_it() -> None:
+def test_index_copies_its_filter() -> None:
     partial = {"a": {"$exists": True}}
     index = MongoIndex("a", name="i", partial=partial)
     partial["b"] = {"$exists": True}
     assert index.options["partial"] == {"a": {"$exists": True}}
 
 
-def test_no_two_indexes_of_a_collection_have_one_name() -> None:
+def test_index_names_are_unique_in_a_collection() -> None:
     for model in apps.get_models():
         names = [index.name for index in model._meta.indexes]
         assert len(names) == len(set(names))
 
 
-def test_every_index_of_ours_is_named_after_its_collection() -> None:
+def test_index_names_start_with_their_collection() -> None:
     assert len(OURS) > 30
     assert all(len(index.name) <= 30 and index.name[3] == "_" for index in OURS)

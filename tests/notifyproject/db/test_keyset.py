@@ -15,7 +15,7 @@ KEY = ObjectId("64b000000000000000000001")
 ORDER = ("-created_at", "-id")
 
 
-def test_a_place_is_read_as_it_was_written() -> None:
+def test_cursor_round_trips() -> None:
     row = SimpleNamespace(created_at=AT, pk=KEY)
     place = keyset.cursor_of_row(row, ORDER)
     assert place == Cursor((AT, KEY))
@@ -26,12 +26,12 @@ def test_a_place_is_read_as_it_was_written() -> None:
 @pytest.mark.parametrize(
     "text", ["", "nonsense", "!!!!", "W10", "W1sieCIsMV1d", "W1sibyIsImEiXV0", "MQ", "ü"]
 )
-def test_what_is_no_place_is_refused(text: str) -> None:
+def test_invalid_cursor_is_refused(text: str) -> None:
     with pytest.raises(InvalidCursorError):
         keyset.match_beyond(keyset.decode_cursor(text), ORDER)
 
 
-def test_behind_a_place_the_bound_comes_first() -> None:
+def test_forward_match_starts_with_the_bound() -> None:
     assert keyset.match_beyond(Cursor((AT, KEY)), ORDER) == {
         "$and": [
             {"created_at": {"$lte": AT}},
@@ -40,7 +40,7 @@ def test_behind_a_place_the_bound_comes_first() -> None:
     }
 
 
-def test_before_a_place_everything_is_turned() -> None:
+def test_backward_match_is_reversed() -> None:
     found = keyset.match_beyond(Cursor((AT, KEY), backwards=True), ("due_at", "id"))
     assert found["$and"][0] == {"due_at": {"$lte": AT}}
     assert keyset.match_beyond(Cursor((AT, KEY), backwards=True), ORDER)["$and"][0] == {
@@ -48,11 +48,11 @@ def test_before_a_place_everything_is_turned() -> None:
     }
 
 
-def test_an_order_by_the_key_alone_needs_no_more() -> None:
+def test_order_by_key_alone_is_one_comparison() -> None:
     assert keyset.match_beyond(Cursor((KEY,)), ("-id",)) == {"_id": {"$lt": KEY}}
 
 
-def test_each_further_field_is_one_more_step() -> None:
+def test_each_further_field_adds_one_alternative() -> None:
     found = keyset.match_beyond(Cursor(("ada", AT, KEY)), ("user_id", "-created_at", "id"))
     assert found == {
         "$and": [

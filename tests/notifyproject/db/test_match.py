@@ -23,13 +23,13 @@ def pipeline(queryset: Any) -> list[dict[str, Any]]:
     return compiler.build_query(compiler.columns).get_pipeline()
 
 
-def test_it_stands_in_the_pipeline_as_it_was_written() -> None:
+def test_match_is_the_pipelines_first_stage() -> None:
     asked = pipeline(Notification.objects.filter(Match(FAILED_EMAIL)).order_by("-id"))
     assert asked[0] == {"$match": FAILED_EMAIL}
     assert asked[1]["$sort"] == {"_id": -1}
 
 
-def test_it_combines_with_other_conditions() -> None:
+def test_match_combines_with_other_conditions() -> None:
     queryset = Notification.objects.filter(Match(FAILED_EMAIL) & Q(type="a")).exclude(
         Match({"type": "b"})
     )
@@ -38,7 +38,7 @@ def test_it_combines_with_other_conditions() -> None:
     }
 
 
-def test_it_finds_elements_that_meet_every_condition_at_once() -> None:
+def test_elem_match_needs_every_condition_in_one_element() -> None:
     failed = factories.settled(DeliveryStatus.FAILED)
     sent_and_failed = factories.accepted(channels=(Channel.EMAIL, Channel.IN_APP))
     found = Notification.objects.filter(Match(FAILED_EMAIL))
@@ -48,14 +48,14 @@ def test_it_finds_elements_that_meet_every_condition_at_once() -> None:
     assert Notification.objects.filter(Match(delivered)).count() == 1
 
 
-def test_the_index_on_the_elements_serves_it() -> None:
+def test_elem_match_uses_the_delivery_index() -> None:
     factories.settled(DeliveryStatus.FAILED)
     plan = Notification.objects.filter(Match(FAILED_EMAIL)).order_by().explain()
     assert "ntf_delivery_status" in plan
     assert "COLLSCAN" not in plan
 
 
-def test_it_may_name_the_index_to_read_by() -> None:
+def test_match_can_name_an_index() -> None:
     failed = factories.settled(DeliveryStatus.FAILED)
     with plans("notifications") as found:
         by_time = Match(FAILED_EMAIL, index="ntf_created")
@@ -67,13 +67,13 @@ def test_it_may_name_the_index_to_read_by() -> None:
     assert named != free
 
 
-def test_two_of_the_same_are_equal() -> None:
+def test_equal_matches_are_equal() -> None:
     assert Match(FAILED_EMAIL) == Match(FAILED_EMAIL)
     assert Match(FAILED_EMAIL) != Match({"type": "a"})
     assert Match(FAILED_EMAIL) != Match(FAILED_EMAIL, index="ntf_failed")
     assert hash(Match(FAILED_EMAIL)) == hash(Match(FAILED_EMAIL))
 
 
-def test_it_is_no_expression_to_compute_with() -> None:
+def test_match_is_no_expression() -> None:
     with pytest.raises(NotSupportedError, match=r"filter\(\) or exclude\(\)"):
         Match(FAILED_EMAIL).as_mql(None, None, as_expr=True)

@@ -12,7 +12,7 @@ from notifyproject.db.schema import LEAST_VALUE, _LookupFriendlyIndex, lookup_fr
 
 
 @pytest.mark.parametrize("kind", sorted(LEAST_VALUE))
-def test_a_type_becomes_a_comparison_that_every_equality_implies(kind: str) -> None:
+def test_type_filter_becomes_a_comparison(kind: str) -> None:
     assert lookup_friendly({"f": {"$type": kind}}) == {"f": {"$gte": LEAST_VALUE[kind]}}
 
 
@@ -30,7 +30,7 @@ def test_a_type_becomes_a_comparison_that_every_equality_implies(kind: str) -> N
         ("date", datetime(1, 1, 1, tzinfo=UTC)),
     ],
 )
-def test_every_value_of_a_type_is_at_least_its_least(kind: str, value: Any) -> None:
+def test_least_value_is_at_most_every_value(kind: str, value: Any) -> None:
     assert value >= LEAST_VALUE[kind]
 
 
@@ -45,11 +45,11 @@ def test_every_value_of_a_type_is_at_least_its_least(kind: str, value: Any) -> N
         {"f": None},
     ],
 )
-def test_what_is_not_known_stays_as_it_is(partial: dict[str, Any]) -> None:
+def test_other_filters_are_unchanged(partial: dict[str, Any]) -> None:
     assert lookup_friendly(partial) == partial
 
 
-def test_each_field_is_changed_on_its_own() -> None:
+def test_each_field_is_converted_separately() -> None:
     partial = {"a": {"$type": "string"}, "b": {"$exists": True}, "c": {"$type": "int"}}
     assert lookup_friendly(partial) == {
         "a": {"$gte": ""},
@@ -77,25 +77,25 @@ def made(**options: Any) -> dict[str, Any]:
     return dict(model.document)
 
 
-def test_a_unique_index_serves_look_ups() -> None:
+def test_unique_index_serves_lookups() -> None:
     document = made(unique=True, partialFilterExpression={"f": {"$type": "string"}})
     assert document["partialFilterExpression"] == {"f": {"$gte": ""}}
 
 
 @pytest.mark.parametrize("options", [{}, {"partialFilterExpression": {"f": {"$type": "string"}}}])
-def test_another_index_stays_as_it_is(options: dict[str, Any]) -> None:
+def test_other_index_is_unchanged(options: dict[str, Any]) -> None:
     assert made(**options) == dict(IndexModel([("f", 1)], **options).document)
 
 
-def test_a_unique_index_without_a_filter_has_none() -> None:
+def test_unique_index_without_filter_gets_none() -> None:
     assert "partialFilterExpression" not in made(unique=True)
 
 
-def test_an_index_that_is_none_stays_none() -> None:
+def test_missing_index_model_stays_none() -> None:
     assert _LookupFriendlyIndex(Index(None)).get_pymongo_index_model(None, None) is None
 
 
-def test_everything_else_is_the_indexs_own() -> None:
+def test_other_attributes_are_passed_through() -> None:
     assert _LookupFriendlyIndex(Index(None)).name == "an_index"
 
 
@@ -121,7 +121,7 @@ PROJECT, SORT, MATCH = {"$project": {"a": 1, "b": 1}}, {"$sort": {"a": 1}}, {"$m
         ([], []),
     ],
 )
-def test_a_sort_goes_before_a_project_that_it_commutes_with(
+def test_sort_moves_before_a_project_it_commutes_with(
     pipeline: list[dict[str, Any]], expected: list[dict[str, Any]]
 ) -> None:
     assert _sort_before_project(list(pipeline)) == expected

@@ -71,16 +71,14 @@ def finds() -> _Finds:
     return FINDS
 
 
-def test_a_value_is_loaded_once_for_many_requests(stored: Stored, cached: SharedCache[str]) -> None:
+def test_value_is_loaded_once_for_many_requests(stored: Stored, cached: SharedCache[str]) -> None:
     for _ in range(10):
         cache.compare_at_next_read()
         assert cached.get() == "old"
     assert stored.loaded == 1
 
 
-def test_the_next_request_sees_what_another_process_changed(
-    stored: Stored, cached: SharedCache[str]
-) -> None:
+def test_next_request_sees_another_process_change(stored: Stored, cached: SharedCache[str]) -> None:
     for number in range(20):
         cached.get()
         other_process_changes(stored, str(number))
@@ -88,16 +86,14 @@ def test_the_next_request_sees_what_another_process_changed(
         assert cached.get() == str(number)
 
 
-def test_a_request_goes_by_one_version_of_everything(
-    stored: Stored, cached: SharedCache[str]
-) -> None:
+def test_request_uses_one_version_throughout(stored: Stored, cached: SharedCache[str]) -> None:
     cache.compare_at_next_read()
     cached.get()
     other_process_changes(stored, "new")
     assert cached.get() == "old"
 
 
-def test_a_long_task_sees_a_change_within_a_second(
+def test_long_task_sees_a_change_within_a_second(
     stored: Stored, cached: SharedCache[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cached.get()
@@ -106,7 +102,7 @@ def test_a_long_task_sees_a_change_within_a_second(
     assert cached.get() == "new"
 
 
-def test_a_change_without_a_version_is_seen_in_the_end(
+def test_change_without_a_version_is_seen_eventually(
     stored: Stored, cached: SharedCache[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cached.get()
@@ -117,9 +113,7 @@ def test_a_change_without_a_version_is_seen_in_the_end(
     assert cached.get() == "from the shell"
 
 
-def test_versions_of_a_restored_backup_are_other_versions(
-    stored: Stored, cached: SharedCache[str]
-) -> None:
+def test_restored_backup_has_other_versions(stored: Stored, cached: SharedCache[str]) -> None:
     other_process_changes(stored, "new")
     cache.compare_at_next_read()
     cached.get()
@@ -129,7 +123,7 @@ def test_versions_of_a_restored_backup_are_other_versions(
     assert cached.get() == "restored"
 
 
-def test_a_change_here_is_seen_at_once_also_by_threads_amid_a_request(
+def test_own_change_is_seen_at_once_by_all_threads(
     stored: Stored, cached: SharedCache[str]
 ) -> None:
     cached.get()
@@ -152,7 +146,7 @@ def test_a_change_here_is_seen_at_once_also_by_threads_amid_a_request(
     assert found == ["new"]
 
 
-def test_all_caches_of_a_request_cost_one_question(stored: Stored, finds: _Finds) -> None:
+def test_all_caches_of_a_request_cost_one_query(stored: Stored, finds: _Finds) -> None:
     caches = [SharedCache(f"test_{number}", stored.load) for number in range(5)]
     cache.compare_at_next_read()
     for one in caches * 3:
@@ -160,7 +154,7 @@ def test_all_caches_of_a_request_cost_one_question(stored: Stored, finds: _Finds
     assert finds.count == 1
 
 
-def test_a_change_of_one_cache_leaves_the_others_loaded(stored: Stored) -> None:
+def test_change_of_one_cache_keeps_the_others(stored: Stored) -> None:
     one, other = Stored(), Stored()
     first, second = SharedCache("first", one.load), SharedCache("second", other.load)
     first.get(), second.get()
@@ -169,7 +163,7 @@ def test_a_change_of_one_cache_leaves_the_others_loaded(stored: Stored) -> None:
     assert (one.loaded, other.loaded) == (2, 1)
 
 
-def test_a_slow_read_of_old_versions_does_not_undo_a_later_one(
+def test_late_old_version_does_not_undo_a_newer_one(
     stored: Stored, cached: SharedCache[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A thread reads versions, stalls, and comes back after another thread has read newer ones."""
@@ -197,7 +191,7 @@ def test_a_slow_read_of_old_versions_does_not_undo_a_later_one(
     assert stored.loaded == 2
 
 
-def test_threads_that_ask_at_once_load_once(cached: SharedCache[str], stored: Stored) -> None:
+def test_concurrent_threads_load_once(cached: SharedCache[str], stored: Stored) -> None:
     barrier = threading.Barrier(8)
 
     def request() -> None:
@@ -213,7 +207,7 @@ def test_threads_that_ask_at_once_load_once(cached: SharedCache[str], stored: St
 
 
 @pytest.mark.parametrize("trouble", [NOT_PRIMARY, CUT], ids=["not_primary", "cut"])
-def test_the_election_of_a_primary_is_waited_for(
+def test_primary_election_is_waited_for(
     stored: Stored, cached: SharedCache[str], trouble: Trouble
 ) -> None:
     cached.get()

@@ -42,14 +42,14 @@ def b64(raw: bytes) -> str:
 
 
 @given(plain=st.binary(max_size=200), about=st.text(max_size=50))
-def test_what_is_sealed_opens(plain: bytes, about: str) -> None:
+def test_encrypted_value_is_decrypted(plain: bytes, about: str) -> None:
     sealed = encrypt(plain, associated_data=about)
     assert re.fullmatch(r"v1\.new\.[A-Za-z0-9_-]+", sealed)
     assert decrypt(sealed, associated_data=about) == plain
 
 
 @given(plain=st.binary(max_size=50), about=st.text(max_size=20), other=st.text(max_size=20))
-def test_it_does_not_open_about_something_else(plain: bytes, about: str, other: str) -> None:
+def test_other_associated_data_is_refused(plain: bytes, about: str, other: str) -> None:
     if about != other:
         with pytest.raises(DecryptionError, match="about something else"):
             decrypt(encrypt(plain, associated_data=about), associated_data=other)
@@ -62,7 +62,7 @@ def a_code() -> str:
 
 
 @given(data=st.data())
-def test_a_text_that_was_changed_anywhere_does_not_open(data: st.DataObject) -> None:
+def test_changed_ciphertext_is_refused(data: st.DataObject) -> None:
     sealed = a_code()
     place = data.draw(st.integers(0, len(sealed) - 1))
     letter = data.draw(st.sampled_from("abcXYZ019-_. =").filter(lambda x: x != sealed[place]))
@@ -72,18 +72,18 @@ def test_a_text_that_was_changed_anywhere_does_not_open(data: st.DataObject) -> 
 
 
 @given(text=st.text(max_size=80))
-def test_any_other_text_is_refused_with_the_one_error(text: str) -> None:
+def test_any_other_text_raises_the_same_error(text: str) -> None:
     whole = encrypt(b"x", associated_data=ABOUT)
     for tried in (text, f"v1.new.{text}", whole[: min(len(text), len(whole) - 1)]):
         with pytest.raises(DecryptionError):
             decrypt(tried, associated_data=ABOUT)
 
 
-def test_the_same_sealed_twice_are_two_texts() -> None:
+def test_encryption_is_randomized() -> None:
     assert encrypt(b"1", associated_data=ABOUT) != encrypt(b"1", associated_data=ABOUT)
 
 
-def test_an_old_key_opens_until_it_is_taken_away() -> None:
+def test_old_key_decrypts_until_it_is_removed() -> None:
     with override_settings(FIELD_ENCRYPTION_KEYS={"old": OLD}):
         sealed = encrypt(b"1", associated_data=ABOUT)
     assert sealed.startswith("v1.old.")
@@ -95,7 +95,7 @@ def test_an_old_key_opens_until_it_is_taken_away() -> None:
         decrypt(sealed, associated_data=ABOUT)
 
 
-def test_another_key_of_the_same_name_does_not_open() -> None:
+def test_changed_key_of_the_same_name_is_refused() -> None:
     sealed = encrypt(b"1", associated_data=ABOUT)
     with (
         override_settings(FIELD_ENCRYPTION_KEYS={"new": OLD}),
@@ -104,12 +104,12 @@ def test_another_key_of_the_same_name_does_not_open() -> None:
         decrypt(sealed, associated_data=ABOUT)
 
 
-def test_without_a_key_nothing_is_sealed() -> None:
+def test_encryption_needs_a_key() -> None:
     with override_settings(FIELD_ENCRYPTION_KEYS={}), pytest.raises(NoEncryptionKeyError):
         encrypt(b"1", associated_data=ABOUT)
 
 
-def test_keys_are_listed_the_newest_first() -> None:
+def test_keys_are_listed_newest_first() -> None:
     text = f" 2026-a:{b64(NEW)} , 2025:{b64(OLD)}"
     assert list(listed(text).items()) == [("2026-a", NEW), ("2025", OLD)]
     assert listed("") == {}
@@ -118,13 +118,13 @@ def test_keys_are_listed_the_newest_first() -> None:
 @pytest.mark.parametrize(
     "text", ["secret", "a:", ":c2VjcmV0", "A:c2VjcmV0", "a.b:c2VjcmV0", "a:se!cret", "a:secre"]
 )
-def test_what_is_no_key_is_refused_and_not_repeated(text: str) -> None:
+def test_invalid_key_is_refused_and_not_repeated(text: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="FIELD_ENCRYPTION_KEYS: key 2 is not") as caught:
         listed(f"b:{b64(OLD)},{text}")
     assert text not in str(caught.value)
 
 
-def test_two_keys_of_one_name_are_refused() -> None:
+def test_duplicate_key_name_is_refused() -> None:
     with pytest.raises(ImproperlyConfigured, match="key 2 is not"):
         listed(f"a:{b64(OLD)},a:{b64(NEW)}")
 
@@ -141,7 +141,7 @@ def test_two_keys_of_one_name_are_refused() -> None:
         ({"a": base64.b64decode("s" * 40 + "ssss")}, []),
     ],
 )
-def test_weak_and_shared_keys_stop_the_start(
+def test_weak_and_shared_keys_are_errors(
     settings: Any, keys: dict[str, bytes], found: list[str]
 ) -> None:
     settings.SECRET_KEY, settings.INBOX_SIGNING_KEY = "s" * 40, "i" * 40
@@ -149,6 +149,6 @@ def test_weak_and_shared_keys_stop_the_start(
     assert [problem.id for problem in check_keys()] == found
 
 
-def test_the_secret_key_read_as_base64_is_the_secret_key(settings: Any) -> None:
+def test_base64_of_the_secret_key_counts_as_shared(settings: Any) -> None:
     settings.SECRET_KEY = b64(NEW)
     assert [problem.id for problem in check_keys()] == ["notifyproject.E003"]

@@ -47,7 +47,7 @@ def fresh_log() -> Any:
     return structlog.get_logger("tests")
 
 
-def test_an_event_is_one_line_of_json() -> None:
+def test_event_is_one_line_of_json() -> None:
     with logged("json") as stream:
         fresh_log().info("delivery_attempted", delivery_id="a.email.1", attempt=1)
     (line,) = stream.getvalue().splitlines()
@@ -58,7 +58,7 @@ def test_an_event_is_one_line_of_json() -> None:
     assert event["logger"] == "tests"
 
 
-def test_a_request_id_is_in_every_line_of_its_request() -> None:
+def test_request_id_is_in_every_line() -> None:
     with logged("json") as stream, structlog.contextvars.bound_contextvars(request_id="r-1"):
         fresh_log().info("one")
         logging.getLogger("elsewhere").warning("two")
@@ -68,21 +68,21 @@ def test_a_request_id_is_in_every_line_of_its_request() -> None:
 
 
 @pytest.mark.parametrize("text", ["line one\nline two", '"quoted"', "\x1b[31mred", "\u2028"])
-def test_a_value_cannot_begin_a_line_of_its_own(text: str) -> None:
+def test_value_stays_on_its_line(text: str) -> None:
     with logged("json") as stream:
         fresh_log().info("event", value=text)
     (line,) = stream.getvalue().split("\n")[:-1]
     assert json.loads(line)["value"] == text
 
 
-def test_quiet_libraries_stay_quiet_even_when_we_are_not() -> None:
+def test_quiet_libraries_stay_quiet_at_debug_level() -> None:
     with logged("json", level="DEBUG") as stream:
         for name in ("python_http_client", "python_http_client.client", "pymongo.command"):
             logging.getLogger(name).debug("Authorization: Bearer %s", KEY)
     assert KEY not in stream.getvalue()
 
 
-def test_the_level_is_the_one_configured() -> None:
+def test_level_is_configurable() -> None:
     with logged("json", level="ERROR") as stream:
         fresh_log().info("hidden")
         fresh_log().error("shown")
@@ -117,9 +117,7 @@ def send_by_a_provider_with_a_defect() -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "console"])
-def test_a_defect_while_sending_is_logged_with_its_ids(
-    form: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_send_defect_is_logged_with_its_ids(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with logged(form) as stream:
         monkeypatch.setattr(sending, "log", structlog.get_logger("delivery.sending"))
         send_by_a_provider_with_a_defect()
@@ -127,7 +125,7 @@ def test_a_defect_while_sending_is_logged_with_its_ids(
     assert claimed().reference in stream.getvalue()
 
 
-def test_a_defect_while_sending_does_not_log_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_send_defect_log_has_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
     with logged("json") as stream:
         monkeypatch.setattr(sending, "log", structlog.get_logger("delivery.sending"))
         send_by_a_provider_with_a_defect()
@@ -135,7 +133,7 @@ def test_a_defect_while_sending_does_not_log_the_address(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("form", ["json", "console"])
-def test_a_defect_while_sending_is_logged_with_its_place_and_no_word_of_its_own(
+def test_send_defect_log_has_the_place_and_no_message(
     form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with logged(form) as stream:
@@ -151,7 +149,7 @@ def test_a_defect_while_sending_is_logged_with_its_place_and_no_word_of_its_own(
 
 @pytest.mark.parametrize("form", ["json", "console"])
 @pytest.mark.parametrize("address", ["ada@example.com", "ada%40example.com", "+351912345678"])
-def test_an_error_is_logged_without_the_address_it_names(form: str, address: str) -> None:
+def test_logged_error_hides_the_address(form: str, address: str) -> None:
     with logged(form) as stream:
         try:
             fail(LookupError(f"E11000 duplicate key: {{email: '{address}'}}"))
@@ -164,14 +162,14 @@ def test_an_error_is_logged_without_the_address_it_names(form: str, address: str
 
 
 @pytest.mark.parametrize("name", ["django.request", "django.server", "celery.app.trace"])
-def test_lines_that_quote_what_came_in_hold_no_address(name: str) -> None:
+def test_quoting_loggers_hide_addresses(name: str) -> None:
     with logged("json") as stream:
         logging.getLogger(name).error("Not Found: /admin/%s/?q=%s", ADDRESS, "ada%40example.com")
     assert "Not Found: /admin/" in stream.getvalue()
     assert "ada" not in stream.getvalue()
 
 
-def test_a_request_that_failed_is_logged_without_its_query() -> None:
+def test_failed_request_is_logged_without_its_query() -> None:
     """Support searches by address: /admin/?q=ada@example.com."""
     request = RequestFactory().get("/admin/", {"q": ADDRESS})
     with logged("json") as stream:
@@ -182,13 +180,13 @@ def test_a_request_that_failed_is_logged_without_its_query() -> None:
     assert "ada" not in line
 
 
-def test_a_workers_name_is_no_address() -> None:
+def test_worker_name_is_not_an_address() -> None:
     with logged("json") as stream:
         logging.getLogger("celery.apps.worker").warning("celery@worker-1.example.com ready.")
     assert "celery@worker-1.example.com" in stream.getvalue()
 
 
-def test_a_defect_while_sending_does_not_log_the_variables_around_it(
+def test_send_defect_log_has_no_local_variables(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with logged("console") as stream:
@@ -221,12 +219,12 @@ def log_calls() -> list[tuple[str, ast.Call]]:
 LOG_CALLS = dict(log_calls())
 
 
-def test_our_code_logs_something() -> None:
+def test_log_calls_are_found() -> None:
     assert len(LOG_CALLS) > 10
 
 
 @pytest.mark.parametrize("place", LOG_CALLS)
-def test_a_log_call_is_an_event_with_ids(place: str) -> None:
+def test_log_call_is_an_event_with_ids(place: str) -> None:
     (event,), keywords = LOG_CALLS[place].args, LOG_CALLS[place].keywords
     assert isinstance(event, ast.Constant), "the event is a fixed word"
     assert isinstance(event.value, str)

@@ -21,17 +21,17 @@ instants = st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1), timezones=st
 
 
 @given(instants)
-def test_an_instant_loses_less_than_a_millisecond_on_its_way(instant: datetime) -> None:
+def test_round_trip_loses_less_than_a_millisecond(instant: datetime) -> None:
     back = from_milliseconds(to_milliseconds(instant))
     assert timedelta() <= instant - back < timedelta(milliseconds=1)
     assert back.tzinfo is UTC
 
 
-def test_milliseconds_are_counted_from_1970() -> None:
+def test_milliseconds_count_from_1970() -> None:
     assert to_milliseconds(datetime(1970, 1, 2, tzinfo=UTC)) == 86_400_000
 
 
-def test_a_process_has_one_client_and_another_process_another(
+def test_each_process_has_one_client(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ours = valkey.client()
@@ -40,7 +40,7 @@ def test_a_process_has_one_client_and_another_process_another(
     assert valkey.client() is not ours
 
 
-def test_nothing_is_waited_for_long_or_tried_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_client_has_short_timeouts_and_no_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(valkey, "TIMEOUT", 0.3)
     options = valkey.client().connection_pool.connection_kwargs
     assert options["socket_timeout"] == options["socket_connect_timeout"] == 0.3
@@ -49,7 +49,7 @@ def test_nothing_is_waited_for_long_or_tried_twice(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("error", [ConnectionRefusedError, TimeoutError, BrokenPipeError])
-def test_a_failure_is_away_and_so_is_what_follows(error: type[OSError]) -> None:
+def test_failure_makes_following_calls_unavailable(error: type[OSError]) -> None:
     with pytest.raises(Unavailable), connection():
         raise error
     with pytest.raises(Unavailable), connection():
@@ -59,14 +59,14 @@ def test_a_failure_is_away_and_so_is_what_follows(error: type[OSError]) -> None:
         assert client is valkey.client()
 
 
-def test_a_defect_of_ours_is_not_taken_for_an_absence() -> None:
+def test_own_defect_is_not_unavailability() -> None:
     with pytest.raises(ZeroDivisionError), connection():
         raise ZeroDivisionError
     with connection():
         pass
 
 
-def test_another_address_has_another_client(settings: Any) -> None:
+def test_changed_url_has_another_client(settings: Any) -> None:
     ours = valkey.client()
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     assert valkey.client() is not ours

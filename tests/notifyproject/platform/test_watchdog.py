@@ -58,19 +58,19 @@ def end_after(seconds: float, seen: WorkerSample) -> str | None:
     return life.recycle_reason(seen)
 
 
-def test_it_hears_nothing_when_it_has_taken_nothing_for_too_long() -> None:
+def test_silent_worker_is_recycled() -> None:
     assert end_after(MAX_SILENCE, look()) == "receives_nothing"
 
 
-def test_it_is_given_some_time() -> None:
+def test_worker_is_not_recycled_before_the_limit() -> None:
     assert end_after(MAX_SILENCE - 1, look()) is None
 
 
-def test_an_empty_queue_is_no_sign() -> None:
+def test_empty_queue_is_no_silence() -> None:
     assert end_after(10 * MAX_SILENCE, look(waiting=0)) is None
 
 
-def test_a_process_that_was_frozen_has_not_gone_deaf() -> None:
+def test_frozen_process_is_not_recycled() -> None:
     watch = Watch()
     life = WorkerLimits(clock=watch)
     life.recycle_reason(look())
@@ -78,11 +78,11 @@ def test_a_process_that_was_frozen_has_not_gone_deaf() -> None:
     assert life.recycle_reason(look()) is None
 
 
-def test_a_worker_whose_threads_are_all_busy_is_not_deaf() -> None:
+def test_busy_worker_is_not_recycled() -> None:
     assert end_after(10 * MAX_SILENCE, look(has_room=False)) is None
 
 
-def test_each_message_that_comes_begins_the_time_anew() -> None:
+def test_message_restarts_the_silence() -> None:
     watch = Watch()
     life = WorkerLimits(clock=watch)
     for _ in range(10):
@@ -92,7 +92,7 @@ def test_each_message_that_comes_begins_the_time_anew() -> None:
         life.record_message()
 
 
-def test_a_queue_that_was_empty_in_between_begins_the_time_anew() -> None:
+def test_empty_queue_restarts_the_silence() -> None:
     watch = Watch()
     life = WorkerLimits(clock=watch)
     for waiting in (3, 0, 3):
@@ -101,13 +101,13 @@ def test_a_queue_that_was_empty_in_between_begins_the_time_anew() -> None:
             watch.now += SAMPLE_SECONDS
 
 
-def test_it_ends_when_it_has_grown_too_large() -> None:
+def test_large_worker_is_recycled() -> None:
     life = WorkerLimits(max_megabytes=600)
     assert life.recycle_reason(look(megabytes=600)) is None
     assert life.recycle_reason(look(megabytes=601)) == "too_large"
 
 
-def test_it_ends_when_it_has_done_enough() -> None:
+def test_worker_is_recycled_after_its_last_task() -> None:
     life = WorkerLimits(max_tasks=3)
     for _ in range(3):
         assert life.recycle_reason(look()) is None
@@ -115,18 +115,18 @@ def test_it_ends_when_it_has_done_enough() -> None:
     assert life.recycle_reason(look()) == "task_limit_reached"
 
 
-def test_it_knows_what_it_has_in_memory() -> None:
+def test_memory_is_measured() -> None:
     assert 10 < memory_megabytes() < 5_000
 
 
-def test_a_worker_that_is_to_end_asks_its_process_to() -> None:
+def test_recycled_worker_gets_sigterm() -> None:
     command = [sys.executable, "-c", ENDS_ITSELF]
     ended = subprocess.run(command, check=False, capture_output=True, timeout=LIMIT)
     assert ended.returncode == SIGTERM
     assert b"worker_recycled" in ended.stdout + ended.stderr
 
 
-def test_messages_are_counted_over_all_queues(broker: redis.Redis) -> None:
+def test_waiting_messages_are_counted_over_all_queues(broker: redis.Redis) -> None:
     broker.rpush("email.normal", "one", "two")
     broker.rpush("push.low", "three")
     broker.rpush("somebody.elses", "four")
@@ -134,6 +134,6 @@ def test_messages_are_counted_over_all_queues(broker: redis.Redis) -> None:
 
 
 @pytest.mark.usefixtures("valkey_anew")
-def test_without_the_broker_nothing_is_known_to_wait(settings: Any) -> None:
+def test_waiting_count_without_a_broker_is_zero(settings: Any) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     assert watchdog.count_waiting(["email.normal"]) == 0

@@ -29,7 +29,7 @@ def _chunked(body: bytes, *, size: int = 100, extension: str = "", trailer: str 
     return chunks + f"0\r\n{trailer}\r\n".encode()
 
 
-def test_requests_that_come_together_are_answered_in_their_order(web: Served, app: App) -> None:
+def test_pipelined_requests_are_answered_in_order(web: Served, app: App) -> None:
     key = f"Authorization: Bearer {app.key}"
     length = f"Content-Length: {len(_body())}"
     with web.connect() as client:
@@ -38,7 +38,7 @@ def test_requests_that_come_together_are_answered_in_their_order(web: Served, ap
         assert [answers.next().status for _ in range(4)] == [200, 202, 404, 200]
 
 
-def test_a_connection_serves_one_request_after_the_other(web: Served, app: App) -> None:
+def test_connection_is_kept_alive(web: Served, app: App) -> None:
     key = f"Authorization: Bearer {app.key}"
     with web.connect() as client:
         answers = Answers(client)
@@ -49,7 +49,7 @@ def test_a_connection_serves_one_request_after_the_other(web: Served, app: App) 
 
 
 @pytest.mark.parametrize("size", [1, 7, 100])
-def test_a_request_may_come_in_pieces(web: Served, app: App, size: int) -> None:
+def test_request_may_come_in_pieces(web: Served, app: App, size: int) -> None:
     headers = (f"Authorization: Bearer {app.key}", "Transfer-Encoding: chunked")
     raw = post(*headers, body=_chunked(_body(), size=50, extension=";a=1", trailer="X-A: 1\r\n"))
     with web.connect() as client:
@@ -62,7 +62,7 @@ def test_a_request_may_come_in_pieces(web: Served, app: App, size: int) -> None:
         assert answers.next().status == 200
 
 
-def test_who_asks_whether_to_send_a_body_is_told_so_once(web: Served, app: App) -> None:
+def test_expect_continue_is_answered_once(web: Served, app: App) -> None:
     headers = (f"Authorization: Bearer {app.key}", f"Content-Length: {len(_body())}")
     with web.connect() as client:
         client.sendall(post(*headers, "Expect: 100-continue"))
@@ -72,7 +72,7 @@ def test_who_asks_whether_to_send_a_body_is_told_so_once(web: Served, app: App) 
         assert answers.next().status == 202
 
 
-def test_who_sends_it_at_once_is_not(web: Served, app: App) -> None:
+def test_expect_continue_with_a_body_is_not_answered(web: Served, app: App) -> None:
     headers = (f"Authorization: Bearer {app.key}", f"Content-Length: {len(_body())}")
     with web.connect() as client:
         client.sendall(post(*headers, "Expect: 100-continue", body=_body()))
@@ -88,7 +88,7 @@ def test_head_is_answered_without_a_body(web: Served) -> None:
         assert head.headers["content-length"] == str(len(answer.body))
 
 
-def test_a_body_that_no_view_reads_is_no_request(web: Served) -> None:
+def test_unread_body_is_not_parsed_as_a_request(web: Served) -> None:
     hidden = get("/hidden")
     with web.connect() as client:
         client.sendall(post(f"Content-Length: {len(hidden)}", body=hidden, path="/healthz") + get())
@@ -99,7 +99,7 @@ def test_a_body_that_no_view_reads_is_no_request(web: Served) -> None:
         assert answers.next().status == 404
 
 
-def test_who_says_no_more_is_answered(web: Served) -> None:
+def test_half_closed_connection_is_answered(web: Served) -> None:
     with web.connect() as client:
         client.sendall(get())
         client.shutdown(socket.SHUT_WR)
@@ -149,7 +149,7 @@ BOTH = ("Content-Length: 4", "Transfer-Encoding: chunked")
         ),
     ],
 )
-def test_what_is_no_request_is_refused_as_a_problem(
+def test_invalid_request_is_refused_as_a_problem(
     web: Served, raw: bytes, status: int, code: str
 ) -> None:
     with web.connect() as client:
@@ -161,7 +161,7 @@ def test_what_is_no_request_is_refused_as_a_problem(
         assert answers.is_over()
 
 
-def test_a_refusal_is_one_line_of_the_log(impatient: Served) -> None:
+def test_refusal_is_logged_in_one_line(impatient: Served) -> None:
     with impatient.connect() as client:
         client.sendall(get("/healthz", "Bad Name: ada@example.com"))
         problem = Answers(client).next().problem()
@@ -172,7 +172,7 @@ def test_a_refusal_is_one_line_of_the_log(impatient: Served) -> None:
     assert "Logging error" not in log
 
 
-def test_a_request_begun_before_the_process_ends_is_answered(serve: Serve, app: App) -> None:
+def test_started_request_is_answered_before_shutdown(serve: Serve, app: App) -> None:
     web = serve()
     headers = (f"Authorization: Bearer {app.key}", f"Content-Length: {len(_body())}")
     with SlowClients(target=web.target, kinds=ENDLESS, count=20), web.connect() as client:

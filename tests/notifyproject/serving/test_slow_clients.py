@@ -35,7 +35,7 @@ def _is_accepted(served: Served, app: App) -> bool:
 
 
 @pytest.mark.parametrize("kind", Kind)
-def test_slow_clients_keep_nobody_waiting(web: Served, app: App, kind: Kind) -> None:
+def test_slow_clients_delay_nobody(web: Served, app: App, kind: Kind) -> None:
     with SlowClients(target=web.target, kinds=(kind,), count=HUNDREDS, pause=1.0):
         for _ in range(3):
             assert web.is_healthy()
@@ -43,7 +43,7 @@ def test_slow_clients_keep_nobody_waiting(web: Served, app: App, kind: Kind) -> 
             lag(0.2)
 
 
-def test_more_of_them_than_there_may_be_connections_go_in_turn(serve: Serve, app: App) -> None:
+def test_connection_limit_replaces_the_oldest(serve: Serve, app: App) -> None:
     web = serve(WEB_CONNECTIONS="100", WEB_CLIENT_SECONDS="600")
     with SlowClients(
         target=web.target, kinds=(Kind.SILENT, Kind.HEAD, Kind.BODY), count=HUNDREDS
@@ -65,9 +65,7 @@ def test_more_of_them_than_there_may_be_connections_go_in_turn(serve: Serve, app
     ],
     ids=["head", "body", "chunk", "trailer"],
 )
-def test_a_request_that_does_not_come_in_time_is_answered_408(
-    impatient: Served, begun: bytes
-) -> None:
+def test_slow_request_is_answered_408(impatient: Served, begun: bytes) -> None:
     with impatient.connect() as client:
         client.sendall(begun)
         answers = Answers(client)
@@ -77,7 +75,7 @@ def test_a_request_that_does_not_come_in_time_is_answered_408(
         assert answers.is_over()
 
 
-def test_who_sends_a_byte_now_and_then_has_no_more_time(impatient: Served) -> None:
+def test_trickling_bytes_do_not_extend_the_time(impatient: Served) -> None:
     is_over = threading.Event()
 
     def trickle(client: socket.socket) -> None:
@@ -93,9 +91,7 @@ def test_who_sends_a_byte_now_and_then_has_no_more_time(impatient: Served) -> No
         trickling.join()
 
 
-def test_a_large_body_that_comes_fast_enough_has_the_time_it_needs(
-    impatient: Served, app: App
-) -> None:
+def test_large_body_gets_more_time(impatient: Served, app: App) -> None:
     body = json.dumps(request()).encode().ljust(40_000)
     headers = (f"Authorization: Bearer {app.key}", f"Content-Length: {len(body)}")
     with impatient.connect() as client:
@@ -106,12 +102,12 @@ def test_a_large_body_that_comes_fast_enough_has_the_time_it_needs(
         assert Answers(client).next().status == 202
 
 
-def test_who_connects_and_says_nothing_is_hung_up_on(impatient: Served) -> None:
+def test_silent_connection_is_closed(impatient: Served) -> None:
     with impatient.connect() as client:
         assert Answers(client).is_over()
 
 
-def test_who_does_not_read_is_hung_up_on(impatient: Served) -> None:
+def test_unread_response_is_cut_off(impatient: Served) -> None:
     with impatient.connect() as client:
         client.sendall(get(LARGE) * 4)
         lag(6)
@@ -128,7 +124,7 @@ def _received(client: socket.socket) -> bytes:
         return b""
 
 
-def test_who_reads_slowly_and_steadily_gets_everything(impatient: Served) -> None:
+def test_slow_steady_reader_gets_everything(impatient: Served) -> None:
     with socket.socket() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 32_768)
         client.settimeout(LIMIT)

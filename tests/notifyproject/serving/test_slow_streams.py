@@ -16,7 +16,7 @@ def stream(serve: Serve) -> Served:
     return serve("stream", WEB_CONNECTIONS="500", WEB_CLIENT_SECONDS="3")
 
 
-def test_who_sends_half_a_head_is_answered_408(stream: Served) -> None:
+def test_half_a_head_is_answered_408(stream: Served) -> None:
     with stream.connect() as client:
         client.sendall(get()[:-3])
         answers = Answers(client)
@@ -25,25 +25,25 @@ def test_who_sends_half_a_head_is_answered_408(stream: Served) -> None:
         assert answers.is_over()
 
 
-def test_who_says_nothing_is_hung_up_on(stream: Served) -> None:
+def test_silent_stream_connection_is_closed(stream: Served) -> None:
     with stream.connect() as client:
         assert Answers(client).is_over()
 
 
-def test_a_head_may_come_in_pieces(stream: Served) -> None:
+def test_head_may_come_in_pieces(stream: Served) -> None:
     with stream.connect() as client:
         for byte in get():
             client.sendall(bytes([byte]))
         assert Answers(client).next().status == 200
 
 
-def test_a_head_too_large_is_refused(stream: Served) -> None:
+def test_large_head_is_refused(stream: Served) -> None:
     with stream.connect() as client:
         client.sendall(get("/healthz", f"A: {'x' * 100_000}"))
         assert Answers(client).next().status == 431
 
 
-def test_hundreds_keep_nobody_waiting(stream: Served) -> None:
+def test_slow_stream_clients_delay_nobody(stream: Served) -> None:
     kinds = (Kind.SILENT, Kind.HEAD)
     with SlowClients(target=stream.target, kinds=kinds, count=300) as crowd:
         for _ in range(5):

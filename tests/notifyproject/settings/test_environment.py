@@ -14,12 +14,12 @@ from notifyproject.settings.base import configure, queue_names
 from notifyproject.settings.environment import BASE_DIR, Environment, read
 
 
-def test_nothing_needs_to_be_set() -> None:
+def test_defaults_are_enough() -> None:
     assert read({}) == Environment()
 
 
 @pytest.mark.parametrize("name", Environment.__struct_fields__)
-def test_an_empty_variable_is_one_that_is_not_set(name: str) -> None:
+def test_empty_variable_counts_as_unset(name: str) -> None:
     assert read({name: ""}) == Environment()
 
 
@@ -44,7 +44,7 @@ def test_an_empty_variable_is_one_that_is_not_set(name: str) -> None:
         ("SENDGRID_API_KEY", "null", "null"),
     ],
 )
-def test_a_variable_is_read_as_its_type(name: str, text: str, value: Any) -> None:
+def test_variable_is_converted(name: str, text: str, value: Any) -> None:
     assert getattr(read({name: text}), name) == value
 
 
@@ -66,33 +66,31 @@ def test_a_variable_is_read_as_its_type(name: str, text: str, value: Any) -> Non
         ("LOG_FORMAT", "text"),
     ],
 )
-def test_a_wrong_value_stops_the_start_and_names_the_variable(name: str, text: str) -> None:
+def test_invalid_value_names_the_variable(name: str, text: str) -> None:
     with pytest.raises(ImproperlyConfigured, match=name):
         read({name: text})
 
 
-def test_what_is_not_ours_is_not_read() -> None:
+def test_unknown_variables_are_ignored() -> None:
     assert read({"HOME": "/root", "port": "1", "PORT_": "1"}) == Environment()
 
 
-def test_the_environment_goes_before_the_defaults() -> None:
+def test_environment_overrides_defaults() -> None:
     assert read({"PORT": "1"}, defaults={"PORT": "2", "SMTP_PORT": "3"}).PORT == 1
     assert read({"PORT": ""}, defaults={"PORT": "2"}).PORT == 2
 
 
-def test_this_process_has_an_environment_that_can_be_read() -> None:
+def test_current_environment_is_readable() -> None:
     current = environment.current(defaults={"SECRET_KEY": "x"})
     assert os.environ["MONGODB_URI"] == current.MONGODB_URI
 
 
-def test_a_stack_that_was_not_started_has_written_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stopped_stack_has_no_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environment, "STACK_FILE", tmp_path / "stack.json")
     assert environment.local_stack_environment() == {}
 
 
-def test_a_running_stack_tells_where_it_is_and_a_dead_one_does_not(
+def test_only_a_running_stack_has_an_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "stack.json"
@@ -119,7 +117,7 @@ def configured(**variables: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_mail_goes_to_the_sandbox_unless_there_is_a_key(
+def test_mail_goes_to_the_sandbox_without_a_key(
     variables: dict[str, str], url: str, key: str
 ) -> None:
     settings = configured(**variables)
@@ -130,7 +128,7 @@ def test_mail_goes_to_the_sandbox_unless_there_is_a_key(
     ("security", "tls", "ssl"),
     [("none", False, False), ("starttls", True, False), ("tls", False, True)],
 )
-def test_mail_is_encrypted_as_configured(security: str, tls: bool, ssl: bool) -> None:
+def test_mail_security_is_configurable(security: str, tls: bool, ssl: bool) -> None:
     settings = configured(SMTP_SECURITY=security)
     assert (settings["EMAIL_USE_TLS"], settings["EMAIL_USE_SSL"]) == (tls, ssl)
     assert settings["EMAIL_TIMEOUT"] == 15
@@ -145,23 +143,23 @@ def test_mail_is_encrypted_as_configured(security: str, tls: bool, ssl: bool) ->
         ("mongodb://127.0.0.1:27017/?replicaSet=rs0", "notifyproject"),
     ],
 )
-def test_the_uri_names_the_database(uri: str, name: str) -> None:
+def test_uri_names_the_database(uri: str, name: str) -> None:
     database = configured(MONGODB_URI=uri)["DATABASES"]["default"]
     assert (database["HOST"], database["NAME"]) == (uri, name)
 
 
-def test_what_is_acknowledged_outlives_any_one_server() -> None:
+def test_writes_need_a_journaled_majority() -> None:
     options = configured()["DATABASES"]["default"]["OPTIONS"]
     assert (options["w"], options["journal"], options["retryWrites"]) == ("majority", True, True)
     assert options["serverSelectionTimeoutMS"] <= 10_000
 
 
-def test_a_pool_has_a_connection_for_each_thread() -> None:
+def test_pool_has_a_connection_per_thread() -> None:
     options = configured(WORKER_THREADS="64")["DATABASES"]["default"]["OPTIONS"]
     assert options["maxPoolSize"] >= 64
 
 
-def test_providers_that_have_a_limit_are_kept_to_it() -> None:
+def test_default_provider_rates() -> None:
     rates = configured()["PROVIDER_RATES"]
     assert rates == {"fcm": (10_000.0, 1_000), "whatsapp": (80.0, 8)}
 
@@ -169,13 +167,11 @@ def test_providers_that_have_a_limit_are_kept_to_it() -> None:
 @pytest.mark.parametrize(
     ("text", "rate"), [("1000", (1_000.0, 100)), ("14", (14.0, 1)), ("0.5", (0.5, 1))]
 )
-def test_a_tenth_of_a_second_may_go_at_once_and_always_one(
-    text: str, rate: tuple[float, int]
-) -> None:
+def test_burst_is_a_tenth_of_a_second_and_at_least_one(text: str, rate: tuple[float, int]) -> None:
     assert configured(SMTP_MAX_PER_SECOND=text)["PROVIDER_RATES"]["smtp"] == rate
 
 
-def test_a_rate_of_nothing_is_no_limit() -> None:
+def test_zero_rate_is_unlimited() -> None:
     assert configured(FCM_MAX_PER_SECOND="0", WHATSAPP_MAX_PER_SECOND="0")["PROVIDER_RATES"] == {}
 
 
@@ -186,7 +182,7 @@ def test_hosts_are_separated_by_commas() -> None:
     ]
 
 
-def test_urgent_queues_come_first_and_the_service_before_all() -> None:
+def test_service_queue_comes_first_and_then_by_priority() -> None:
     names = queue_names()
     assert names[0] == "service"
     assert names[-2:] == ["callbacks", "broadcasts"]
@@ -195,7 +191,7 @@ def test_urgent_queues_come_first_and_the_service_before_all() -> None:
     assert len(names) == len(set(names)) == 1 + 4 * 4 + 2
 
 
-def test_a_killed_worker_does_not_take_its_hints_along() -> None:
+def test_killed_worker_leaves_its_wakeups() -> None:
     settings = configured()
     assert settings["CELERY_TASK_ACKS_LATE"]
     assert settings["CELERY_TASK_REJECT_ON_WORKER_LOST"]
@@ -209,24 +205,24 @@ LINES = re.findall(r"^(#?)([A-Z][A-Z0-9_]*)=(.*)$", TEXT, re.MULTILINE)
 FIELDS = {field.name: field.default for field in msgspec.structs.fields(Environment)}
 
 
-def test_every_variable_is_there_once_and_no_other() -> None:
+def test_example_file_lists_every_variable_once() -> None:
     assert sorted(name for _, name, _ in LINES) == sorted(FIELDS)
 
 
-def test_what_is_commented_out_is_the_default() -> None:
+def test_commented_values_are_the_defaults() -> None:
     for is_comment, name, value in LINES:
         if is_comment:
             assert value == str(FIELDS[name]), name
 
 
-def test_what_it_says_can_be_read() -> None:
+def test_example_file_is_valid() -> None:
     """With the two keys that everybody makes for themselves."""
     given = {name: value for _, name, value in LINES}
     found = read(given | {"SECRET_KEY": "x" * 64, "INBOX_SIGNING_KEY": "y" * 64})
     assert found.PUBLIC_URL == "https://notify.example.com"
 
 
-def test_every_other_line_is_a_remark() -> None:
+def test_other_lines_are_comments() -> None:
     for line in TEXT.splitlines():
         assert not line or line.startswith("# ") or re.match(r"#?[A-Z][A-Z0-9_]*=", line), line
 
@@ -240,14 +236,14 @@ def test_every_other_line_is_a_remark() -> None:
         (" Files.example.com,cdn.example.com , ", {"files.example.com", "cdn.example.com"}),
     ],
 )
-def test_attachments_come_from_the_hosts_that_are_listed(text: str, hosts: set[str]) -> None:
+def test_attachment_hosts_are_listed(text: str, hosts: set[str]) -> None:
     assert configured(ATTACHMENT_HOSTS=text)["ATTACHMENT_HOSTS"] == hosts
 
 
 @pytest.mark.parametrize("text", ["support@example.com", "The Shop <support@example.com>"])
-def test_answers_go_where_it_says(text: str) -> None:
+def test_reply_to_is_configurable(text: str) -> None:
     assert configured(EMAIL_REPLY_TO=text)["EMAIL_REPLY_TO"] == text
 
 
-def test_answers_go_to_the_sender_if_nothing_is_said() -> None:
+def test_reply_to_defaults_to_the_sender() -> None:
     assert configured()["EMAIL_REPLY_TO"] is None

@@ -28,7 +28,7 @@ def kept() -> tuple[bool, str | None, list[str | None]]:
 
 
 @pytest.mark.usefixtures("told_to_write_none")
-def test_it_is_kept_in_the_virtual_environment_by_this_process_and_those_it_starts() -> None:
+def test_bytecode_is_cached_in_the_virtual_environment() -> None:
     bytecode.enable_cache()
     place = str(bytecode.BYTECODE)
     assert kept() == (True, place, [None, place])
@@ -36,14 +36,16 @@ def test_it_is_kept_in_the_virtual_environment_by_this_process_and_those_it_star
 
 
 @pytest.mark.usefixtures("told_to_write_none")
-def test_outside_a_virtual_environment_nothing_is_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytecode_is_unchanged_outside_a_virtual_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
     bytecode.enable_cache()
     assert kept() == (False, None, ["1", None])
 
 
 @pytest.mark.usefixtures("told_to_write_none")
-def test_who_has_said_where_it_goes_is_obeyed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_configured_bytecode_folder_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "pycache_prefix", "/elsewhere")
     bytecode.enable_cache()
     assert kept() == (False, "/elsewhere", ["1", None])

@@ -48,7 +48,7 @@ def brought(binary: Path, names: Iterable[str]) -> set[str]:
 
 
 @pytest.mark.parametrize("program", ["mongod", "valkey-server", "node"])
-def test_the_libraries_of_an_installed_program_are_declared(program: str) -> None:
+def test_linked_libraries_are_declared(program: str) -> None:
     node = libraries.playwright_binary()
     assert node is not None
     binary, declared = {
@@ -61,11 +61,11 @@ def test_the_libraries_of_an_installed_program_are_declared(program: str) -> Non
     assert linked(binary).keys() <= brought(binary, names), "what is needed is declared"
 
 
-def test_this_machine_has_what_the_tests_need() -> None:
+def test_this_machine_meets_the_test_prerequisites() -> None:
     assert prerequisites.find_missing(prerequisites.prerequisites_for(Purpose.TEST)) == []
 
 
-def test_the_readme_names_what_a_bare_machine_lacks() -> None:
+def test_readme_names_the_missing_packages() -> None:
     first, second = re.findall(r"^    apt install (.+)$", (ROOT / "README.md").read_text(), re.M)
     up = {one.package for one in (*MONGOD, prerequisites.PIP)} - IN_EVERY_DEBIAN
     test = {one.package for one in (*NODE, prerequisites.BROWSER)} - IN_EVERY_DEBIAN
@@ -73,7 +73,7 @@ def test_the_readme_names_what_a_bare_machine_lacks() -> None:
     assert set(second.split()) == test
 
 
-def test_a_database_of_ones_own_needs_no_library(without: pytest.MonkeyPatch) -> None:
+def test_external_database_needs_no_library(without: pytest.MonkeyPatch) -> None:
     assert NOWHERE in prerequisites.prerequisites_for(Purpose.UP)
     without.setenv("MONGODB_URI", "mongodb://db.example.com/notify")
     assert NOWHERE not in prerequisites.prerequisites_for(Purpose.UP)
@@ -87,7 +87,7 @@ def test_a_database_of_ones_own_needs_no_library(without: pytest.MonkeyPatch) ->
         (set(), "install it with your system's package manager; Debian's packages: libnowhere4"),
     ],
 )
-def test_somebody_who_is_not_root_is_told_one_command(
+def test_other_users_get_one_command(
     without: pytest.MonkeyPatch, programs: set[str], command: str
 ) -> None:
     without.setattr(os, "geteuid", lambda: 1000)
@@ -100,7 +100,7 @@ def test_somebody_who_is_not_root_is_told_one_command(
     assert "\n" not in message
 
 
-def test_root_has_it_installed_by_apt(
+def test_root_installs_with_apt(
     without: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     installed: list[str] = []
@@ -117,7 +117,7 @@ def test_root_has_it_installed_by_apt(
     assert installed == ["libnowhere4"]
 
 
-def test_root_whose_apt_does_not_have_it_is_told_too(without: pytest.MonkeyPatch) -> None:
+def test_failed_installation_shows_the_command(without: pytest.MonkeyPatch) -> None:
     without.setattr(os, "geteuid", lambda: 0)
     without.setattr(shutil, "which", lambda name: name)
     without.setattr(prerequisites, "install", lambda packages: None)
@@ -156,17 +156,17 @@ def error_of(clone: Path, target: str, *, python: str) -> str:
 
 
 @pytest.mark.parametrize("target", ["up", "test"])
-def test_make_looks_before_it_installs_anything(clone: Path, target: str) -> None:
+def test_make_checks_before_it_installs(clone: Path, target: str) -> None:
     error = error_of(clone, target, python=sys.executable)
     assert "This machine lacks libnowhere.so.4 (for mongod)" in error
 
 
-def test_make_says_that_there_is_no_python(clone: Path) -> None:
+def test_make_reports_missing_python(clone: Path) -> None:
     error = error_of(clone, "up", python="python3")
     assert error.startswith("This machine lacks python3: run `apt install python3-venv`")
 
 
-def test_make_says_that_python_is_too_old(clone: Path) -> None:
+def test_make_reports_old_python(clone: Path) -> None:
     old = clone / "bin" / "old"
     start = "import sys; sys.version_info = (3, 10, 2); exec(sys.argv[1])"
     old.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{start}' \"$2\"\n")
@@ -185,7 +185,7 @@ def crippled(tmp_path: Path) -> Path:
     return binary
 
 
-def test_an_installed_program_whose_library_is_missing_is_not_started(crippled: Path) -> None:
+def test_program_with_a_missing_library_is_not_started(crippled: Path) -> None:
     with pytest.raises(libraries.MissingLibraryError) as caught:
         libraries.check_libraries(program="mongod", binary=crippled)
     assert str(caught.value) == (
@@ -193,7 +193,7 @@ def test_an_installed_program_whose_library_is_missing_is_not_started(crippled: 
     )
 
 
-def test_the_package_of_a_library_we_know_is_named(
+def test_package_of_a_known_library_is_named(
     crippled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(prerequisites.PACKAGES, "libqq.so.1", "libqq1")
@@ -201,5 +201,5 @@ def test_the_package_of_a_library_we_know_is_named(
         libraries.check_libraries(program="mongod", binary=crippled)
 
 
-def test_a_program_that_has_its_libraries_may_start() -> None:
+def test_program_with_its_libraries_may_start() -> None:
     libraries.check_libraries(program="valkey-server", binary=servers.valkey_binary())

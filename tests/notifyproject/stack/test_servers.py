@@ -39,14 +39,14 @@ def failure_of(start: Callable[[], None]) -> str:
     return str(caught.value)
 
 
-def test_a_mongod_that_cannot_listen_says_so(tmp_path: Path, taken: int) -> None:
+def test_mongod_reports_a_taken_port(tmp_path: Path, taken: int) -> None:
     mongod = servers.mongod(data_dir=tmp_path / "mongod", port=taken)
     message = failure_of(lambda: mongod.start(timeout=LIMIT))
     assert message.startswith("mongod ended as it started (exit code ")
     assert "Address already in use" in message
 
 
-def test_a_mongod_is_not_blamed_for_an_earlier_start(tmp_path: Path, taken: int) -> None:
+def test_mongod_ignores_the_log_of_an_earlier_start(tmp_path: Path, taken: int) -> None:
     data_dir = tmp_path / "mongod"
     data_dir.mkdir()
     (data_dir / "mongod.log").write_text('{"s":"F","msg":"of another day"}\n')
@@ -56,21 +56,21 @@ def test_a_mongod_is_not_blamed_for_an_earlier_start(tmp_path: Path, taken: int)
     assert "of another day" not in message
 
 
-def test_a_valkey_that_cannot_listen_says_so(tmp_path: Path, taken: int) -> None:
+def test_valkey_reports_a_taken_port(tmp_path: Path, taken: int) -> None:
     valkey = servers.valkey(data_dir=tmp_path / "valkey", port=taken)
     message = failure_of(lambda: valkey.start(timeout=LIMIT))
     assert message.startswith("valkey ended as it started (exit code 1)")
     assert "Address already in use" in message
 
 
-def test_what_a_server_says_on_its_error_stream_is_quoted(tmp_path: Path) -> None:
+def test_error_output_of_a_server_is_quoted(tmp_path: Path) -> None:
     server = dying(tmp_path)
     message = failure_of(lambda: server.start(timeout=LIMIT))
     assert message.startswith("one ended as it started (exit code 127)")
     assert "no such library" in message
 
 
-def test_a_server_under_a_supervisor_is_seen_to_end(tmp_path: Path) -> None:
+def test_supervised_server_is_seen_to_end(tmp_path: Path) -> None:
     server, supervisor = dying(tmp_path), Supervisor()
     process = supervisor.start(Program(name=server.name, command=server.command))
 
@@ -82,7 +82,7 @@ def test_a_server_under_a_supervisor_is_seen_to_end(tmp_path: Path) -> None:
     assert "no such library" in message
 
 
-def test_a_server_that_lives_and_is_silent_does_not_answer(tmp_path: Path) -> None:
+def test_silent_server_times_out(tmp_path: Path) -> None:
     server = dying(tmp_path)
     server.command = [sys.executable, "-c", "import time; time.sleep(60)"]
     with pytest.raises(ServerFailedError, match=r"^one does not answer"):

@@ -53,7 +53,7 @@ def until(holds: Callable[[], bool], supervisor: Supervisor) -> Callable[[], Non
     return tick
 
 
-def test_what_comes_before_the_end_finds_the_programs_alive(pids: Path) -> None:
+def test_before_stop_runs_while_programs_live(pids: Path) -> None:
     supervisor, alive = Supervisor(), []
     supervisor.start(program(pids, then="time.sleep(60)"))
     supervisor.run(
@@ -64,9 +64,7 @@ def test_what_comes_before_the_end_finds_the_programs_alive(pids: Path) -> None:
     assert [is_alive(pid) for pid in written(pids)] == [False]
 
 
-def test_a_program_that_ends_is_started_again(
-    pids: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ended_program_is_restarted(pids: Path, capsys: pytest.CaptureFixture[str]) -> None:
     supervisor = Supervisor()
     once = f"if len(open({str(pids)!r}).readlines()) == 1: raise SystemExit(3)\ntime.sleep(60)"
     supervisor.start(program(pids, then=once))
@@ -75,7 +73,7 @@ def test_a_program_that_ends_is_started_again(
     assert "one ended (3); it starts again in" in capsys.readouterr().out
 
 
-def test_what_a_program_says_has_its_name_before_it(
+def test_output_is_prefixed_with_the_program_name(
     pids: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     supervisor, said = Supervisor(), []
@@ -89,7 +87,7 @@ def test_what_a_program_says_has_its_name_before_it(
     assert has_said()
 
 
-def test_a_program_that_keeps_failing_as_it_starts_ends_the_stack(pids: Path) -> None:
+def test_program_that_keeps_failing_ends_the_stack(pids: Path) -> None:
     supervisor = Supervisor()
     supervisor.start(program(pids, then="raise SystemExit('no such module')"))
     with pytest.raises(ProgramFailedError) as caught:
@@ -99,7 +97,7 @@ def test_a_program_that_keeps_failing_as_it_starts_ends_the_stack(pids: Path) ->
     assert len(written(pids)) == 2
 
 
-def test_a_program_that_is_killed_comes_back_every_time(pids: Path) -> None:
+def test_killed_program_is_restarted_every_time(pids: Path) -> None:
     supervisor = Supervisor()
     supervisor.start(program(pids, then="os.kill(os.getpid(), 9)"))
     supervisor.run(on_tick=until(lambda: len(written(pids)) > 2, supervisor))

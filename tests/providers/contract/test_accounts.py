@@ -30,7 +30,7 @@ def nowhere(project: Project) -> Place:
 
 
 @EVERY
-def test_an_account_has_one_name(subject: Subject, nowhere: Place) -> None:
+def test_account_has_one_name(subject: Subject, nowhere: Place) -> None:
     first, again = (subject.make(nowhere, FIRST) for _ in range(2))
     assert first.account == again.account == first.account
     assert first.account.startswith(first.name)
@@ -38,20 +38,20 @@ def test_an_account_has_one_name(subject: Subject, nowhere: Place) -> None:
 
 
 @EVERY
-def test_another_account_has_another_name(subject: Subject, nowhere: Place) -> None:
+def test_other_account_has_another_name(subject: Subject, nowhere: Place) -> None:
     accounts = {subject.make(nowhere, name).account for name in (FIRST, SECOND)}
     assert len(accounts) == (2 if subject.has_accounts else 1)
 
 
 @EVERY
-def test_an_accounts_name_holds_no_secret(subject: Subject, nowhere: Place) -> None:
+def test_account_name_contains_no_secret(subject: Subject, nowhere: Place) -> None:
     provider = subject.make(nowhere, FIRST)
     said = [provider.account, provider.name, repr(provider), str(provider)]
     assert leaks(said, [*PRIVATE, *subject.secrets(nowhere)]) == []
 
 
 @EVERY
-def test_many_threads_share_a_provider(subject: Subject, project: Project) -> None:
+def test_threads_share_a_provider(subject: Subject, project: Project) -> None:
     desk = subject.desks[Case.ACCEPTED]("")
     outbounds = [
         replace(subject.outbound, reference=f"{number:024x}.email.1") for number in range(MESSAGES)
@@ -84,7 +84,7 @@ def forged(reports: Reports) -> Iterator[tuple[str, dict[str, str], bytes]]:
 
 
 @WEBHOOKS
-def test_a_webhook_that_is_signed_says_what_it_is_about(
+def test_signed_webhook_has_its_reference(
     subject: Subject, reports: Reports, nowhere: Place
 ) -> None:
     raw = reports.body(REFERENCE)
@@ -94,9 +94,7 @@ def test_a_webhook_that_is_signed_says_what_it_is_about(
 
 
 @WEBHOOKS
-def test_a_webhook_that_is_not_signed_says_nothing(
-    subject: Subject, reports: Reports, nowhere: Place
-) -> None:
+def test_unsigned_webhook_is_refused(subject: Subject, reports: Reports, nowhere: Place) -> None:
     provider, believed = subject.make(nowhere, FIRST), list[str]()
     for why, headers, raw in forged(reports):
         with suppress(InvalidSignatureError, ValueError):
@@ -107,7 +105,7 @@ def test_a_webhook_that_is_not_signed_says_nothing(
 
 @WEBHOOKS
 @pytest.mark.parametrize("raw", [b"", b"{", b"null", b"7", b'"x"', b"[" * 10_000, b"\xff", b"[{}]"])
-def test_signed_nonsense_is_no_defect_of_ours(
+def test_signed_nonsense_is_refused_without_a_crash(
     subject: Subject, reports: Reports, nowhere: Place, raw: bytes
 ) -> None:
     with pytest.raises((InvalidSignatureError, ValueError)):
@@ -119,7 +117,7 @@ def test_signed_nonsense_is_no_defect_of_ours(
     [subject for subject in SUBJECTS if subject.reports is None],
     ids=lambda subject: subject.name,
 )
-def test_who_sends_no_webhooks_believes_none(subject: Subject, nowhere: Place) -> None:
+def test_provider_without_webhooks_parses_none(subject: Subject, nowhere: Place) -> None:
     provider = subject.make(nowhere, FIRST)
     for _, reports in WITH_WEBHOOKS:
         raw = reports.body(REFERENCE)

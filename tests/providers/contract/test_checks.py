@@ -119,7 +119,7 @@ def check_all(subject: Subject, case: Case, seen: Observation) -> None:
     ],
     ids=lambda value: value.value if isinstance(value, Case) else value.__name__,
 )
-def test_who_breaks_it_is_found_out(how: Send, case: Case, project: Project) -> None:
+def test_contract_violation_is_found(how: Send, case: Case, project: Project) -> None:
     check_all(good := broken(as_it_should), case, send(good, case, project))
     bad = broken(how)
     watch.is_late = False

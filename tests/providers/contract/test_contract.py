@@ -40,12 +40,12 @@ def test_every_provider_is_under_contract() -> None:
     assert {subject.provider for subject in SUBJECTS} == set(provider_classes())
 
 
-def test_every_case_is_expected_to_be_something() -> None:
+def test_every_case_has_an_expectation() -> None:
     assert EXPECTED.keys() == set(Case) - {Case.ACCEPTED}
 
 
 @EVERY
-def test_a_case_that_a_provider_cannot_have_is_left_out_for_a_reason(subject: Subject) -> None:
+def test_impossible_case_has_a_reason(subject: Subject) -> None:
     had = set(Case) - subject.never.keys()
     assert subject.desks.keys() == had - UNREACHED
     assert all(reason.endswith(".") for reason in subject.never.values())
@@ -60,29 +60,31 @@ def seen(subject: Subject, case: Case, project: Project) -> Observation:
 
 
 @EVERY_CASE
-def test_what_comes_of_it(subject: Subject, case: Case, seen: Observation) -> None:
+def test_outcome_is_as_expected(subject: Subject, case: Case, seen: Observation) -> None:
     checks.check_outcome(subject, case, seen)
 
 
 @EVERY_CASE
-def test_it_is_handed_over_once_and_nowhere_else(
+def test_message_is_sent_once_and_nowhere_else(
     subject: Subject, case: Case, seen: Observation
 ) -> None:
     checks.check_once(subject, case, seen)
 
 
 @EVERY_CASE
-def test_the_time_limit_is_kept(subject: Subject, case: Case, seen: Observation) -> None:
+def test_time_limit_is_kept(subject: Subject, case: Case, seen: Observation) -> None:
     checks.check_time(case, seen)
 
 
 @EVERY_CASE
-def test_nothing_private_is_said_or_kept(subject: Subject, case: Case, seen: Observation) -> None:
+def test_nothing_private_is_logged_or_stored(
+    subject: Subject, case: Case, seen: Observation
+) -> None:
     checks.check_silence(seen)
 
 
 @EVERY
-def test_our_reference_goes_along(subject: Subject, project: Project) -> None:
+def test_request_contains_our_reference(subject: Subject, project: Project) -> None:
     seen = send(subject, Case.ACCEPTED, project)
     assert isinstance(seen.outcome, SendResult)
     assert [subject.outbound.reference.encode() in one for one in seen.received] == (
@@ -91,7 +93,7 @@ def test_our_reference_goes_along(subject: Subject, project: Project) -> None:
 
 
 @EVERY
-def test_no_request_begins_when_a_messages_time_is_over(subject: Subject, project: Project) -> None:
+def test_expired_message_is_not_sent(subject: Subject, project: Project) -> None:
     late = replace(subject.outbound, expires_at=utc_now())
     seen = send(replace(subject, outbound=late), Case.ACCEPTED, project)
     assert (seen.begun, list(seen.received)) == (0, [])
@@ -99,9 +101,7 @@ def test_no_request_begins_when_a_messages_time_is_over(subject: Subject, projec
 
 
 @EVERY
-def test_what_is_refused_is_on_record_with_the_providers_own_words(
-    subject: Subject, project: Project
-) -> None:
+def test_refusal_keeps_the_providers_response(subject: Subject, project: Project) -> None:
     for case in {Case.BUSY, Case.BAD_RECIPIENT, Case.REFUSED} - subject.never.keys():
         answer = send(subject, case, project).outcome.response
         assert answer is not None

@@ -36,7 +36,7 @@ def saying(text: str = "Paid", **fields: Any) -> Message:
     return Message(subject=None, text=text, **fields)
 
 
-def test_a_push_has_a_token_a_notification_and_our_references(project: Project) -> None:
+def test_push_has_token_notification_and_references(project: Project) -> None:
     assert sent(project, push()) == {
         "token": "device-1",
         "notification": {"title": "Paid", "body": "Your payment has arrived."},
@@ -50,14 +50,14 @@ def test_a_push_has_a_token_a_notification_and_our_references(project: Project) 
     }
 
 
-def test_a_push_is_one_post_to_the_projects_address(project: Project) -> None:
+def test_push_is_one_post_to_the_project(project: Project) -> None:
     project.fcm().send(push(), timeout=LIMIT)
     [request] = project.requests()
     assert request["path"] == "/v1/projects/notify-sandbox/messages:send"
     assert request["body"]["validate_only"] is False
 
 
-def test_an_image_is_for_every_platform(project: Project) -> None:
+def test_image_is_set_for_every_platform(project: Project) -> None:
     url = "https://cdn.example.com/sunrise.png"
     message = sent(project, push(message=saying(image_url=url)))
     assert message["notification"]["image"] == url
@@ -73,7 +73,7 @@ def test_an_image_is_for_every_platform(project: Project) -> None:
         ("shop://orders/1", False),
     ],
 )
-def test_a_deep_link_is_data_and_opens_a_page_if_it_is_one(
+def test_deep_link_is_data_and_opens_https_pages(
     project: Project, link: str, *, opens: bool
 ) -> None:
     message = sent(project, push(message=saying(deep_link=link)))
@@ -81,7 +81,7 @@ def test_a_deep_link_is_data_and_opens_a_page_if_it_is_one(
     assert message["webpush"].get("fcm_options") == ({"link": link} if opens else None)
 
 
-def test_data_are_texts_and_what_is_none_is_json(project: Project) -> None:
+def test_data_values_are_text_or_json(project: Project) -> None:
     payload = {
         "text": "1001",
         "number": 1001,
@@ -104,7 +104,7 @@ def test_data_are_texts_and_what_is_none_is_json(project: Project) -> None:
     }
 
 
-def test_our_own_data_come_before_the_callers(project: Project) -> None:
+def test_our_data_fields_override_the_payload(project: Project) -> None:
     payload = {"notification_id": "1", "reference": "2", "deep_link": "shop://3"}
     data = sent(project, push(message=saying(payload=payload)))["data"]
     assert data["notification_id"] == THREAD
@@ -115,14 +115,14 @@ def test_our_own_data_come_before_the_callers(project: Project) -> None:
 @pytest.mark.parametrize(
     "key", ["from", "message_type", "google.", "google.c.a.e", "gcm.notification.title", "gcm.n.e"]
 )
-def test_a_key_that_firebase_keeps_for_itself_is_refused_unsent(project: Project, key: str) -> None:
+def test_reserved_data_key_is_refused_unsent(project: Project, key: str) -> None:
     with pytest.raises(PermanentError) as error:
         project.fcm().send(push(message=saying(payload={key: "1"})), timeout=LIMIT)
     assert error.value.code is FailureCode.REJECTED
     assert project.requests() == []
 
 
-def test_a_key_that_only_looks_like_one_of_firebases_is_the_callers(project: Project) -> None:
+def test_similar_data_key_is_allowed(project: Project) -> None:
     data = sent(project, push(message=saying(payload={"sent_from": "1", "agcm.x": "2"})))["data"]
     assert (data["sent_from"], data["agcm.x"]) == ("1", "2")
 
@@ -136,7 +136,7 @@ def test_a_key_that_only_looks_like_one_of_firebases_is_the_callers(project: Pro
         (Priority.LOW, "NORMAL", "5", "low"),
     ],
 )
-def test_an_urgent_push_wakes_the_device(
+def test_urgent_push_wakes_the_device(
     project: Project, priority: Priority, android: str, apns: str, web: str
 ) -> None:
     message = sent(project, push(priority=priority))
@@ -145,7 +145,7 @@ def test_an_urgent_push_wakes_the_device(
     assert message["webpush"]["headers"]["Urgency"] == web
 
 
-def test_a_push_that_shows_nothing_is_data_and_never_urgent_for_apple(project: Project) -> None:
+def test_silent_push_is_data_only_and_never_urgent_for_apple(project: Project) -> None:
     silent = Message(subject=None, text="", payload={"sync": True})
     message = sent(project, push(message=silent, priority=Priority.CRITICAL))
     assert "notification" not in message
@@ -163,16 +163,14 @@ def test_a_push_that_shows_nothing_is_data_and_never_urgent_for_apple(project: P
         (timedelta(days=400), 2_419_200),
     ],
 )
-def test_a_push_is_kept_for_a_device_that_is_away_until_it_expires(
-    project: Project, left: timedelta, kept: int
-) -> None:
+def test_push_is_kept_until_it_expires(project: Project, left: timedelta, kept: int) -> None:
     message = sent(project, push(expires_at=NOON + left), clock=NOON)
     assert message["android"]["ttl"] == f"{kept}s"
     assert message["webpush"]["headers"]["TTL"] == str(kept)
     assert message["apns"]["headers"]["apns-expiration"] == str(int(NOON.timestamp()) + kept)
 
 
-def test_a_push_without_an_end_is_kept_as_long_as_firebase_likes(project: Project) -> None:
+def test_push_without_expiry_sets_no_ttl(project: Project) -> None:
     message = sent(project, push())
     assert "ttl" not in message["android"]
     assert "TTL" not in message["webpush"]["headers"]
@@ -180,9 +178,7 @@ def test_a_push_without_an_end_is_kept_as_long_as_firebase_likes(project: Projec
 
 
 @pytest.mark.parametrize("notification_id", ["x" * 200, "a/b", "é" * 40, "not.url.safe"])
-def test_a_later_copy_replaces_the_first_whatever_the_threads_name(
-    project: Project, notification_id: str
-) -> None:
+def test_copy_of_a_notification_replaces_the_first(project: Project, notification_id: str) -> None:
     first, second = (
         sent(
             project,
@@ -201,7 +197,7 @@ def test_a_later_copy_replaces_the_first_whatever_the_threads_name(
     assert first["data"]["reference"] != second["data"]["reference"]
 
 
-def test_a_push_of_no_thread_replaces_nothing(project: Project) -> None:
+def test_push_without_notification_id_replaces_nothing(project: Project) -> None:
     message = sent(project, push(notification_id=""))
     assert "notification_id" not in message["data"]
     assert "notification" not in message["android"]
@@ -216,7 +212,7 @@ def weight(message: Any) -> int:
     return sum(len(key.encode()) + len(text.encode()) for key, text in texts.items()) + len(own)
 
 
-def test_four_kilobytes_are_sent_and_a_byte_more_is_not(project: Project) -> None:
+def test_payload_limit_is_four_kilobytes(project: Project) -> None:
     def filled(size: int) -> SendRequest:
         return push(message=saying("é" * 100, payload={"fill": "x" * size}))
 
@@ -237,7 +233,7 @@ def test_four_kilobytes_are_sent_and_a_byte_more_is_not(project: Project) -> Non
         "line one\nline two\r\n\x00\u2028\\",
     ],
 )
-def test_texts_are_passed_on_as_they_are(project: Project, text: str) -> None:
+def test_texts_are_passed_on_unchanged(project: Project, text: str) -> None:
     message = Message(subject=text, text=text, payload={"text": text, "list": [text]})
     found = sent(project, push(message=message))
     assert found["notification"] == {"title": text, "body": text}
@@ -254,7 +250,7 @@ def test_texts_are_passed_on_as_they_are(project: Project, text: str) -> None:
         saying(payload={"no json": object()}),
     ],
 )
-def test_what_cannot_be_written_is_never_sent(project: Project, message: Message) -> None:
+def test_unencodable_message_is_not_sent(project: Project, message: Message) -> None:
     with pytest.raises(PermanentError) as error:
         project.fcm().send(push(message=message), timeout=LIMIT)
     assert error.value.code is FailureCode.RENDER_FAILED
@@ -274,7 +270,7 @@ def test_what_cannot_be_written_is_never_sent(project: Project, message: Message
         {"apns": {"fcm_options": {"link": "x"}}},
     ],
 )
-def test_the_schema_the_tests_hold_pushes_against_is_strict(message: dict[str, Any]) -> None:
+def test_schema_check_is_strict(message: dict[str, Any]) -> None:
     with pytest.raises(AssertionError):
         check(json.dumps({"message": message}).encode())
     assert "SendMessageRequest" in schemas()

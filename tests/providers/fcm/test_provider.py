@@ -97,7 +97,7 @@ INVALID, MISMATCH, UNKNOWN = "INVALID_ARGUMENT", "SENDER_ID_MISMATCH", "UNREGIST
         (503, said(code=MISMATCH), TransientError, FailureCode.PROVIDER_ERROR),
     ],
 )
-def test_fcms_own_code_comes_first_and_then_the_status(
+def test_error_code_is_used_before_the_status(
     project: Project, status: int, body: bytes, kind: type[ProviderError], code: FailureCode
 ) -> None:
     error = refusal(project, socket_server.response(status, body))
@@ -108,7 +108,7 @@ def test_fcms_own_code_comes_first_and_then_the_status(
     assert not getattr(error, "is_ambiguous", False)
 
 
-def test_a_token_that_only_the_text_complains_about_is_suspect(project: Project) -> None:
+def test_token_error_in_the_text_is_suspect(project: Project) -> None:
     text = "The registration token is not a valid FCM registration token"
     error = refusal(project, socket_server.response(400, said(INVALID, code=INVALID, text=text)))
     assert isinstance(error, InvalidRecipientError)
@@ -126,7 +126,7 @@ def test_a_token_that_only_the_text_complains_about_is_suspect(project: Project)
         ([], 60.0),
     ],
 )
-def test_a_quota_without_a_time_that_can_be_read_is_a_minute(
+def test_quota_without_readable_time_waits_a_minute(
     project: Project, headers: list[str], pause: float
 ) -> None:
     error = refusal(project, socket_server.response(429, said(code="QUOTA_EXCEEDED"), *headers))
@@ -134,7 +134,7 @@ def test_a_quota_without_a_time_that_can_be_read_is_a_minute(
     assert error.retry_after == pause
 
 
-def test_an_overload_without_a_time_leaves_the_time_to_us(project: Project) -> None:
+def test_overload_without_time_has_no_pause(project: Project) -> None:
     overloaded = said("UNAVAILABLE", code="UNAVAILABLE")
     for headers, pause in (([], None), (["Retry-After: 9"], 9.0)):
         error = refusal(project, socket_server.response(503, overloaded, *headers))
@@ -150,9 +150,7 @@ def test_an_overload_without_a_time_leaves_the_time_to_us(project: Project) -> N
         *((status, NAME) for status in (201, 202, 206, 299)),
     ],
 )
-def test_another_success_than_the_documented_one_may_mean_that_it_went(
-    project: Project, status: int, body: bytes
-) -> None:
+def test_undocumented_success_is_ambiguous(project: Project, status: int, body: bytes) -> None:
     error = refusal(project, socket_server.response(status, body))
     assert type(error) is TransientError
     assert error.is_ambiguous
@@ -173,21 +171,19 @@ def test_another_success_than_the_documented_one_may_mean_that_it_went(
         b"[" * 10_000,
     ],
 )
-def test_a_body_google_does_not_document_is_no_defect_of_ours(
-    project: Project, body: bytes
-) -> None:
+def test_undocumented_body_is_classified_by_status(project: Project, body: bytes) -> None:
     assert type(refusal(project, socket_server.response(400, body))) is PermanentError
     assert type(refusal(project, socket_server.response(404, body))) is ProviderUnavailableError
 
 
-def test_only_googles_own_401_is_about_our_access_token(project: Project) -> None:
+def test_only_googles_401_renews_the_access_token(project: Project) -> None:
     refusal(project, socket_server.response(401, b"<html>a proxy wants a password</html>"))
     assert len(project.requests(TOKENS)) == 1
     refusal(project, socket_server.response(401, said("UNAUTHENTICATED")), posts=2)
     assert len(project.requests(TOKENS)) == 2
 
 
-def test_what_follows_a_new_access_token_is_judged_like_any_answer(project: Project) -> None:
+def test_answer_after_a_new_access_token_is_classified(project: Project) -> None:
     answers = [
         socket_server.response(401, said("UNAUTHENTICATED")),
         socket_server.response(404, said(code=UNKNOWN)),
@@ -203,9 +199,7 @@ def test_what_follows_a_new_access_token_is_judged_like_any_answer(project: Proj
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_gets_neither_the_push_nor_the_access_token(
-    project: Project, status: int
-) -> None:
+def test_redirect_gets_neither_push_nor_access_token(project: Project, status: int) -> None:
     elsewhere = socket_server.KeepAlive(socket_server.response(200, NAME))
     with socket_server.serving(elsewhere) as other:
         error = refusal(project, socket_server.response(status, b"", f"Location: {other.url}/v1"))
@@ -213,14 +207,14 @@ def test_a_redirect_gets_neither_the_push_nor_the_access_token(
     assert type(error) is ProviderUnavailableError
 
 
-def test_a_firebase_that_is_not_there_got_nothing(project: Project) -> None:
+def test_refused_connection_is_not_ambiguous(project: Project) -> None:
     with pytest.raises(TransientError) as error:
         project.fcm(base_url="http://127.0.0.1:1").send(push(), timeout=LIMIT)
     assert not error.value.is_ambiguous
     assert error.value.code is FailureCode.CONNECTION_FAILED
 
 
-def test_one_time_limit_is_over_everything_a_send_does(project: Project) -> None:
+def test_time_limit_covers_the_whole_send(project: Project) -> None:
     slow_refusal = socket_server.response(401, said("UNAUTHENTICATED"))
 
     def firebase(connection: Any) -> None:
@@ -238,7 +232,7 @@ def test_one_time_limit_is_over_everything_a_send_does(project: Project) -> None
     assert error.value.code is FailureCode.TIMEOUT
 
 
-def test_the_devices_token_is_in_nothing_that_is_kept(project: Project) -> None:
+def test_device_token_is_redacted(project: Project) -> None:
     token = "dQw4w9WgXcQ:APA91bH"
     body = said(INVALID, text=f"{token} is not a valid FCM registration token")
     error = refusal(project, socket_server.response(400, body), token=token)
@@ -247,7 +241,7 @@ def test_the_devices_token_is_in_nothing_that_is_kept(project: Project) -> None:
     assert token not in f"{error!r} {error.response!r} {error.reason}"
 
 
-def test_the_table_is_fit_to_be_read_by_people() -> None:
+def test_rules_are_readable_and_only_unregistered_deactivates() -> None:
     assert len({row.description for row in RULES}) == len(RULES)
     assert all(row.reason[0].isupper() for row in RULES)
     condemning = [row for row in RULES if row.action is RecipientAction.DEACTIVATE]

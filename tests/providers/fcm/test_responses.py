@@ -36,7 +36,7 @@ def refusal(
         ("invalid-1", "INVALID_ARGUMENT", "Device token malformed", RecipientAction.SUSPECT),
     ],
 )
-def test_what_is_said_of_the_device_is_about_the_device(
+def test_device_error_is_about_the_device(
     project: Project, token: str, code: str, reason: str, action: RecipientAction
 ) -> None:
     error = refusal(project.fcm(), token)
@@ -51,7 +51,7 @@ def test_what_is_said_of_the_device_is_about_the_device(
 @pytest.mark.parametrize(
     ("token", "status"), [("wrong-project-1", 404), ("no-permission-1", 403), ("redirect-1", 302)]
 )
-def test_a_mistake_in_the_configuration_is_not_the_devices(
+def test_configuration_error_is_not_about_the_device(
     project: Project, token: str, status: int
 ) -> None:
     error = refusal(project.fcm(), token)
@@ -62,14 +62,14 @@ def test_a_mistake_in_the_configuration_is_not_the_devices(
     assert len(project.requests()) == 1
 
 
-def test_the_wrong_project_in_the_settings_condemns_no_device(project: Project) -> None:
+def test_wrong_project_is_not_about_the_device(project: Project) -> None:
     for token in ("device-1", "unregistered-1", "invalid-1"):
         error = refusal(project.fcm(project_id="another"), token)
         assert type(error) is ProviderUnavailableError
         assert error.reason == "Unknown Firebase project. (404)"
 
 
-def test_a_key_that_apple_refuses_is_a_matter_of_that_platform_alone(project: Project) -> None:
+def test_apple_key_error_is_scoped_to_the_platform(project: Project) -> None:
     for platform in ("ios", "web"):
         error = refusal(project.fcm(), "third-party-auth-1", platform=platform)
         assert isinstance(error, ProviderUnavailableError)
@@ -78,7 +78,7 @@ def test_a_key_that_apple_refuses_is_a_matter_of_that_platform_alone(project: Pr
     assert len(project.requests(TOKENS)) == 1, "our own access token is good"
 
 
-def test_an_access_token_that_ended_is_replaced_and_the_push_sent_once_more(
+def test_expired_access_token_is_renewed_and_the_push_repeated(
     project: Project,
 ) -> None:
     assert project.fcm().send(push("expired-token-1"), timeout=LIMIT).provider_id
@@ -86,7 +86,7 @@ def test_an_access_token_that_ended_is_replaced_and_the_push_sent_once_more(
     assert len(project.requests(TOKENS)) == 2
 
 
-def test_an_access_token_refused_for_ever_is_replaced_once(project: Project) -> None:
+def test_refused_access_token_is_renewed_once(project: Project) -> None:
     error = refusal(project.fcm(), "unauthenticated-1")
     assert type(error) is ProviderUnavailableError
     assert error.response is not None
@@ -99,9 +99,7 @@ def test_an_access_token_refused_for_ever_is_replaced_once(project: Project) -> 
     ("token", "code"),
     [("bad-field-1", FailureCode.REJECTED), ("too-large-1", FailureCode.TOO_LARGE)],
 )
-def test_a_message_that_is_refused_never_goes(
-    project: Project, token: str, code: FailureCode
-) -> None:
+def test_refused_message_fails_permanently(project: Project, token: str, code: FailureCode) -> None:
     error = refusal(project.fcm(), token)
     assert type(error) is PermanentError
     assert error.code is code
@@ -112,7 +110,7 @@ def test_a_message_that_is_refused_never_goes(
     ("token", "shortest", "longest"),
     [("ratelimit-1", 5, 5), ("ratelimit-date-1", 3, 6), ("ratelimit-bare-1", 60, 60)],
 )
-def test_a_quota_says_when_to_come_again(
+def test_quota_has_a_retry_time(
     project: Project, token: str, shortest: float, longest: float
 ) -> None:
     error = refusal(project.fcm(), token)
@@ -127,7 +125,7 @@ def test_a_quota_says_when_to_come_again(
 @pytest.mark.parametrize(
     ("token", "status"), [("server-error-1", 500), ("bad-gateway-1", 502), ("unavailable-1", 503)]
 )
-def test_a_problem_of_firebases_own_passes(project: Project, token: str, status: int) -> None:
+def test_server_error_is_temporary(project: Project, token: str, status: int) -> None:
     error = refusal(project.fcm(), token)
     assert type(error) is TransientError
     assert error.code is FailureCode.PROVIDER_ERROR
@@ -136,7 +134,7 @@ def test_a_problem_of_firebases_own_passes(project: Project, token: str, status:
     assert error.response.status == status
 
 
-def test_an_overload_that_lasts_gets_one_post_for_each_send(project: Project) -> None:
+def test_lasting_overload_gets_one_post_per_send(project: Project) -> None:
     fcm = project.fcm()
     for _ in range(5):
         assert isinstance(refusal(fcm, "unavailable-1"), TransientError)
@@ -155,7 +153,7 @@ def test_an_overload_that_lasts_gets_one_post_for_each_send(project: Project) ->
         ("no-name-1", LIMIT, FailureCode.PROVIDER_ERROR),
     ],
 )
-def test_a_push_without_an_answer_that_says_so_may_have_gone(
+def test_missing_answer_is_ambiguous(
     project: Project, token: str, timeout: float, code: FailureCode
 ) -> None:
     fcm = project.fcm()
@@ -168,7 +166,7 @@ def test_a_push_without_an_answer_that_says_so_may_have_gone(
 
 
 @pytest.mark.parametrize("token", ["device-1", "slow-1", "dripping-1", "retry-after-1"])
-def test_an_acceptance_has_a_name_and_is_not_slept_on(
+def test_acceptance_has_a_name_and_no_sleep(
     project: Project, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slept: list[float] = []
@@ -181,7 +179,7 @@ def test_an_acceptance_has_a_name_and_is_not_slept_on(
     assert slept == []
 
 
-def test_the_same_device_gets_it_once_firebase_has_recovered(project: Project) -> None:
+def test_send_succeeds_after_recovery(project: Project) -> None:
     fcm = project.fcm()
     assert [type(refusal(fcm, "flaky-1")) for _ in range(2)] == [TransientError] * 2
     assert fcm.send(push("flaky-1"), timeout=LIMIT).provider_id

@@ -32,20 +32,20 @@ def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("wrong")
-def test_it_sees_what_goes_to_fcm(project: Project) -> None:
+def test_schema_check_sees_pushes_to_fcm(project: Project) -> None:
     with pytest.raises(PermanentError):
         project.fcm().send(push(), timeout=LIMIT)
     assert fcm_schema.take_noted() == [NOTED]
 
 
 @pytest.mark.usefixtures("wrong")
-def test_it_sees_what_goes_to_a_provider_of_a_test() -> None:
+def test_schema_check_sees_scripted_providers() -> None:
     ScriptedProvider().send(push(), timeout=LIMIT)
     assert fcm_schema.take_noted() == [NOTED]
 
 
 @pytest.mark.usefixtures("wrong")
-def test_it_sees_what_another_process_sent(project: Project) -> None:
+def test_schema_check_sees_other_processes(project: Project) -> None:
     with pytest.raises(PermanentError):
         project.fcm().send(push(), timeout=LIMIT)
     fcm_schema.take_noted()
@@ -53,13 +53,13 @@ def test_it_sees_what_another_process_sent(project: Project) -> None:
     assert NOTED in fcm_schema.take_noted()
 
 
-def test_it_finds_nothing_wrong_with_a_push_as_it_is(project: Project) -> None:
+def test_valid_push_has_no_problem(project: Project) -> None:
     project.fcm().send(push(), timeout=LIMIT)
     ScriptedProvider().send(push(), timeout=LIMIT)
     assert fcm_schema.take_noted() == []
 
 
-def test_it_knows_a_field_in_either_spelling() -> None:
+def test_schema_knows_both_spellings() -> None:
     for name in ("collapse_key", "collapseKey"):
         body = {"message": {"token": "device-1", "android": {name: "x"}}}
         assert fcm_schema.problems(json.dumps(body).encode()) == []

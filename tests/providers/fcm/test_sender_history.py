@@ -31,7 +31,7 @@ def refusal(fcm: FCM, token: str = "wrong-sender-1") -> ProviderError:
     return error.value
 
 
-def test_a_project_that_has_taken_nothing_may_be_the_wrong_one(project: Project) -> None:
+def test_mismatch_at_an_unproven_project_is_about_the_project(project: Project) -> None:
     error = refusal(project.fcm())
     assert type(error) is ProviderUnavailableError
     assert error.scope == responses.SENDER_SCOPE, "one device holds up nobody else"
@@ -39,7 +39,7 @@ def test_a_project_that_has_taken_nothing_may_be_the_wrong_one(project: Project)
     assert (error.response.status, error.response.code) == (403, "SENDER_ID_MISMATCH")
 
 
-def test_a_token_is_suspect_at_a_project_that_takes_others(project: Project) -> None:
+def test_mismatch_at_a_proven_project_is_about_the_token(project: Project) -> None:
     fcm = project.fcm()
     fcm.send(push("device-1"), timeout=LIMIT)
     error = refusal(fcm)
@@ -48,7 +48,7 @@ def test_a_token_is_suspect_at_a_project_that_takes_others(project: Project) -> 
     assert error.reason == "Device token belongs to another Firebase project"
 
 
-def test_so_many_devices_in_a_row_are_no_coincidence(project: Project) -> None:
+def test_several_mismatches_in_a_row_are_about_the_project(project: Project) -> None:
     fcm = project.fcm()
     fcm.send(push("device-1"), timeout=LIMIT)
     errors = [refusal(fcm, f"wrong-sender-{n}") for n in range(MISMATCH_LIMIT)]
@@ -63,13 +63,13 @@ def test_so_many_devices_in_a_row_are_no_coincidence(project: Project) -> None:
 
 
 @pytest.mark.parametrize("token", ["unregistered-1", "invalid-1", "ratelimit-1", "bad-field-1"])
-def test_another_refusal_proves_nothing(project: Project, token: str) -> None:
+def test_other_refusal_proves_nothing(project: Project, token: str) -> None:
     fcm = project.fcm()
     refusal(fcm, token)
     assert isinstance(refusal(fcm), ProviderUnavailableError)
 
 
-def test_a_proof_is_good_for_an_hour() -> None:
+def test_proof_lasts_an_hour() -> None:
     assert timedelta(hours=1) == RECENT_SUCCESS_PERIOD
     sender = SenderHistory()
     sender.record_accepted(now=NOON)
@@ -89,14 +89,14 @@ def test_proofs_may_come_out_of_order() -> None:
     )
 
 
-def test_one_device_however_often_is_one() -> None:
+def test_one_device_counts_once() -> None:
     sender = SenderHistory()
     assert {sender.classify_mismatch("a", now=NOON) for _ in range(10 * MISMATCH_LIMIT)} == {
         MismatchCause.UNKNOWN
     }
 
 
-def test_without_any_proof_too_so_many_devices_are_no_coincidence() -> None:
+def test_several_devices_without_proof_are_about_the_project() -> None:
     sender = SenderHistory()
     assert MISMATCH_LIMIT == 5
     blames = [sender.classify_mismatch(str(n), now=NOON) for n in range(MISMATCH_LIMIT + 2)]
@@ -106,7 +106,7 @@ def test_without_any_proof_too_so_many_devices_are_no_coincidence() -> None:
     assert sender.classify_mismatch("0", now=NOON) is MismatchCause.DEVICE
 
 
-def test_nothing_of_a_token_is_kept() -> None:
+def test_token_is_not_kept() -> None:
     sender = SenderHistory()
     sender.classify_mismatch("secret-token", now=NOON)
     assert "secret-token" not in str(vars(sender))

@@ -37,19 +37,19 @@ def unavailable(fcm: FCM) -> ProviderUnavailableError:
     return error.value
 
 
-def test_it_is_a_channel_that_nobody_reports_to(project: Project) -> None:
+def test_fcm_has_no_webhooks(project: Project) -> None:
     fcm: Provider = project.fcm()
     assert fcm.name == "fcm"
     with pytest.raises(ValueError, match="no webhooks"):
         fcm.parse_receipts({}, b"{}")
 
 
-def test_the_account_is_a_file_or_its_content(project: Project) -> None:
+def test_service_account_is_a_file_or_its_content(project: Project) -> None:
     for credentials in (str(project.sandbox.service_account), f"\n {json.dumps(project.key)}"):
         assert project.fcm(credentials=credentials).send(push(), timeout=LIMIT).provider_id
 
 
-def test_a_fingerprint_tells_projects_and_service_accounts_apart(project: Project) -> None:
+def test_account_name_distinguishes_projects_and_service_accounts(project: Project) -> None:
     key = project.key
     accounts = [
         project.fcm(),
@@ -68,7 +68,7 @@ def test_a_fingerprint_tells_projects_and_service_accounts_apart(project: Projec
     assert same.account == names[0], "a new key of the same account is the same account"
 
 
-def test_pushes_go_to_the_accounts_project_or_to_the_one_that_is_named(project: Project) -> None:
+def test_pushes_go_to_the_configured_project(project: Project) -> None:
     project.fcm().send(push(), timeout=LIMIT)
     unavailable(project.fcm(project_id="a/b c"))
     assert [request["path"] for request in project.requests()] == [
@@ -77,7 +77,7 @@ def test_pushes_go_to_the_accounts_project_or_to_the_one_that_is_named(project: 
     ]
 
 
-def test_a_new_key_in_the_file_is_used_from_the_next_fetch_on(
+def test_new_key_in_the_file_is_used_at_the_next_fetch(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fcm_credentials, "FAILURE_TTL", fcm_credentials.FAILURE_TTL * 0)
@@ -101,7 +101,7 @@ def test_a_new_key_in_the_file_is_used_from_the_next_fetch_on(
         ({"project_id": ""}, "No Firebase project is configured."),
     ],
 )
-def test_an_account_that_is_none_makes_the_channel_unavailable(
+def test_invalid_service_account_makes_fcm_unavailable(
     project: Project, changes: dict[str, Any], reason: str
 ) -> None:
     fcm = project.fcm(credentials=json.dumps({**project.key, **changes}))
@@ -121,7 +121,7 @@ def test_an_account_that_is_none_makes_the_channel_unavailable(
         (b" " * 100_000, "The configured Firebase service account is invalid."),
     ],
 )
-def test_a_file_that_holds_no_account_makes_the_channel_unavailable(
+def test_invalid_file_makes_fcm_unavailable(
     project: Project, tmp_path: Path, content: bytes | None, reason: str
 ) -> None:
     file = tmp_path / "account.json"
@@ -131,25 +131,23 @@ def test_a_file_that_holds_no_account_makes_the_channel_unavailable(
 
 
 @pytest.mark.parametrize("source", ["", "  \n", "a\x00b", "/", "{", '{"client_email": "\ud800"}'])
-def test_what_is_no_account_is_said_to_be_none(source: str) -> None:
+def test_invalid_source_is_refused(source: str) -> None:
     with pytest.raises(InvalidCredentialsError):
         read_service_account(source)
 
 
-def test_a_key_of_another_kind_is_none(project: Project) -> None:
+def test_other_key_type_is_refused(project: Project) -> None:
     key = {**project.key, "private_key": another_kind_of_key()}
     with pytest.raises(InvalidCredentialsError):
         read_service_account(json.dumps(key)).assertion(now=NOON)
 
 
 @pytest.mark.parametrize("uri", ["", "ftp://127.0.0.1/token", "127.0.0.1", "http://[/token"])
-def test_a_token_endpoint_that_is_no_address_makes_the_channel_unavailable(
-    project: Project, uri: str
-) -> None:
+def test_invalid_token_uri_makes_fcm_unavailable(project: Project, uri: str) -> None:
     unavailable(project.fcm(credentials=json.dumps({**project.key, "token_uri": uri})))
 
 
-def test_an_address_of_firebase_that_is_none_makes_the_channel_unavailable(
+def test_invalid_base_url_makes_fcm_unavailable(
     project: Project,
 ) -> None:
     unavailable(project.fcm(base_url="fcm.googleapis.com"))
@@ -172,7 +170,7 @@ def test_no_secret_is_shown_or_logged(project: Project, caplog: pytest.LogCaptur
         assert secret not in said
 
 
-def test_none_of_the_librarys_own_transport_is_used(
+def test_transport_of_the_library_is_unused(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def used(*_: Any, **__: Any) -> None:
@@ -188,7 +186,7 @@ def test_none_of_the_librarys_own_transport_is_used(
     assert len(project.requests(TOKENS)) == 1
 
 
-def test_a_forked_child_has_access_tokens_of_its_own(
+def test_forked_child_has_its_own_token_cache(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine = fcm_credentials.shared_token_cache("source", clock=now)

@@ -87,14 +87,14 @@ def endpoint(
         yield Endpoint(project, tokens, pushes)
 
 
-def test_sixty_four_cold_threads_fetch_one_access_token(project: Project) -> None:
+def test_cold_threads_share_one_fetch(project: Project) -> None:
     results = at_once(project)
     assert all(isinstance(result, SendResult) for result in results)
     assert len(project.requests()) == COLD
     assert len(project.requests(TOKENS)) == 1
 
 
-def test_sixty_four_threads_whose_token_is_refused_share_the_next_one(project: Project) -> None:
+def test_threads_with_a_refused_token_share_the_next(project: Project) -> None:
     values = iter(["ya29.first", "ya29.second", "ya29.third"])
     authorized = re.compile(rb"Bearer (ya29\.\w+)")
 
@@ -115,9 +115,7 @@ def test_sixty_four_threads_whose_token_is_refused_share_the_next_one(project: P
 
 
 @pytest.mark.parametrize("outcome", ["server-error", "invalid-grant", "unavailable", "no-token"])
-def test_a_fetch_that_fails_fails_for_everybody_who_waits_for_it(
-    project: Project, outcome: str
-) -> None:
+def test_failed_fetch_fails_for_all_waiting_threads(project: Project, outcome: str) -> None:
     project.token_endpoint(outcome)
     results = at_once(project)
     assert {type(result) for result in results} == {ProviderUnavailableError}
@@ -137,7 +135,7 @@ def test_a_fetch_that_fails_fails_for_everybody_who_waits_for_it(
         ("no-token", 200, None),
     ],
 )
-def test_no_access_token_makes_the_channel_unavailable(
+def test_refused_fetch_makes_fcm_unavailable(
     project: Project, outcome: str, status: int, code: str | None
 ) -> None:
     project.token_endpoint(outcome)
@@ -150,7 +148,7 @@ def test_no_access_token_makes_the_channel_unavailable(
 
 
 @pytest.mark.parametrize("outcome", ["timeout", "reset", "truncated"])
-def test_a_token_endpoint_that_breaks_makes_the_channel_unavailable(
+def test_broken_token_endpoint_makes_fcm_unavailable(
     project: Project, outcome: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if outcome == "timeout":
@@ -162,7 +160,7 @@ def test_a_token_endpoint_that_breaks_makes_the_channel_unavailable(
     assert project.requests() == []
 
 
-def test_nobody_waits_for_a_slow_token_longer_than_the_send_may_take(project: Project) -> None:
+def test_slow_token_respects_the_send_timeout(project: Project) -> None:
     with endpoint(project, socket_server.stopping()) as one, ending():
         error = attempt(one.fcm, timeout=0.3)
     assert type(error) is ProviderUnavailableError
@@ -181,14 +179,14 @@ def test_nobody_waits_for_a_slow_token_longer_than_the_send_may_take(project: Pr
         b'{"access_token": "secret", "expires_in": 1e400}',
     ],
 )
-def test_an_answer_that_is_no_access_token_is_none(project: Project, body: bytes) -> None:
+def test_invalid_token_answer_makes_fcm_unavailable(project: Project, body: bytes) -> None:
     with endpoint(project, socket_server.KeepAlive(socket_server.response(200, body))) as one:
         error = attempt(one.fcm)
     assert type(error) is ProviderUnavailableError
     assert "secret" not in f"{error!r} {error.response!r}"
 
 
-def test_a_token_endpoint_may_say_when_to_come_again_and_redirects_nobody(project: Project) -> None:
+def test_token_endpoint_retry_after_is_kept_and_redirect_refused(project: Project) -> None:
     busy = socket_server.response(429, b'{"error": "rate_limited"}', "Retry-After: 30")
     with endpoint(project, socket_server.KeepAlive(busy)) as one:
         error = attempt(one.fcm)
@@ -202,7 +200,7 @@ def test_a_token_endpoint_may_say_when_to_come_again_and_redirects_nobody(projec
         assert other.connections == 0
 
 
-def test_a_token_is_used_until_it_is_near_its_end(project: Project) -> None:
+def test_token_is_reused_until_near_its_end(project: Project) -> None:
     google = socket_server.KeepAlive(granted())
     with endpoint(project, google) as one:
         for minutes in (0, 30, 54):
@@ -211,7 +209,7 @@ def test_a_token_is_used_until_it_is_near_its_end(project: Project) -> None:
         assert len(google.requests) == 1
 
 
-def test_a_token_near_its_end_is_renewed_while_it_is_used(project: Project) -> None:
+def test_token_near_its_end_is_renewed_in_the_background(project: Project) -> None:
     google = socket_server.KeepAlive(granted())
     with endpoint(project, google) as one:
         attempt(one.fcm)
@@ -223,7 +221,7 @@ def test_a_token_near_its_end_is_renewed_while_it_is_used(project: Project) -> N
         assert len(google.requests) == 2, "the second token has an hour of its own"
 
 
-def test_an_endpoint_that_is_away_is_not_noticed_while_a_token_is_good(project: Project) -> None:
+def test_failing_endpoint_is_unnoticed_while_the_token_is_valid(project: Project) -> None:
     answers = [granted()]
 
     def google(connection: Any) -> None:
@@ -240,7 +238,7 @@ def test_an_endpoint_that_is_away_is_not_noticed_while_a_token_is_good(project: 
         assert isinstance(attempt(one.fcm), SendResult)
 
 
-def test_a_token_is_not_used_in_the_last_minute_before_its_end(project: Project) -> None:
+def test_token_is_unused_in_its_last_minute(project: Project) -> None:
     answers = [granted()]
 
     def google(connection: Any) -> None:
@@ -256,7 +254,7 @@ def test_a_token_is_not_used_in_the_last_minute_before_its_end(project: Project)
             assert type(attempt(one.fcm, timeout=timeout)) is kind
 
 
-def test_a_short_token_serves_for_half_of_its_life(project: Project) -> None:
+def test_short_token_is_used_for_half_its_life(project: Project) -> None:
     google = socket_server.KeepAlive(granted(expires_in=10))
     with endpoint(project, google) as one:
         for seconds, fetches in ((0, 1), (4, 1), (5, 2), (9, 2), (10, 3)):
@@ -265,7 +263,7 @@ def test_a_short_token_serves_for_half_of_its_life(project: Project) -> None:
             assert len(google.requests) == fetches
 
 
-def test_a_failure_is_remembered_for_seconds_and_not_by_a_clock_set_back(project: Project) -> None:
+def test_failure_is_cached_for_seconds(project: Project) -> None:
     google = socket_server.KeepAlive(socket_server.response(500))
     with endpoint(project, google) as one:
         for seconds, fetches in ((0, 1), (4, 1), (5, 2), (9, 2), (3, 3)):

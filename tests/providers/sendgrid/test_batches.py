@@ -33,7 +33,7 @@ def kinds(outcomes: list[SendResult | ProviderError]) -> list[type]:
     return [type(outcome) for outcome in outcomes]
 
 
-def test_a_thousand_go_in_one_request(account: Account) -> None:
+def test_thousand_recipients_are_one_request(account: Account) -> None:
     everybody = people(1_000)
     outcomes = account.send(mails(*everybody))
     assert set(kinds(outcomes)) == {SendResult}
@@ -42,7 +42,7 @@ def test_a_thousand_go_in_one_request(account: Account) -> None:
     assert body["content"][0] == {"type": "text/plain", "value": "There is news."}
 
 
-def test_each_recipient_has_a_reference_of_their_own_and_sees_nobody_else(account: Account) -> None:
+def test_each_recipient_has_a_personalization(account: Account) -> None:
     account.send(mails(*people(3)))
     (body,) = account.bodies()
     assert [p["custom_args"] for p in body["personalizations"]] == [
@@ -57,14 +57,14 @@ def test_more_than_a_thousand_are_several_requests(account: Account) -> None:
     assert [len(body["personalizations"]) for body in account.bodies()] == [1_000, 1]
 
 
-def test_an_address_is_in_a_request_only_once(account: Account) -> None:
+def test_address_is_in_a_request_only_once(account: Account) -> None:
     """SendGrid refuses one that has it twice, however it is written."""
     outcomes = account.send(mails("ada@example.com", "bob@example.com", "Ada@example.com"))
     assert set(kinds(outcomes)) == {SendResult}
     assert [len(body["personalizations"]) for body in account.bodies()] == [2, 1]
 
 
-def test_one_alone_is_sent_as_ever(account: Account) -> None:
+def test_batch_of_one_equals_a_single_send(account: Account) -> None:
     (mail,) = mails("ada@example.com")
     account.send([mail])
     account.sendgrid().send(mail, timeout=LIMIT)
@@ -72,19 +72,19 @@ def test_one_alone_is_sent_as_ever(account: Account) -> None:
     assert first == second
 
 
-def test_nobody_is_nothing(account: Account) -> None:
+def test_empty_batch_sends_nothing(account: Account) -> None:
     assert account.send([]) == []
     assert account.requests() == []
 
 
-def test_all_have_the_requests_id_and_one_without_has_none(account: Account) -> None:
+def test_batch_shares_the_message_id(account: Account) -> None:
     outcomes = account.send(mails(*people(3)))
     assert len({one.provider_id for one in outcomes if isinstance(one, SendResult)}) == 1
     outcomes = account.send(mails(*people(3, "no-id@example.com")))
     assert [one.provider_id for one in outcomes if isinstance(one, SendResult)] == [None] * 4
 
 
-def test_different_mails_are_never_sent_as_one(account: Account) -> None:
+def test_different_mails_are_not_batched(account: Account) -> None:
     """Somebody would be told what is meant for somebody else."""
     (one,) = mails("ada@example.com")
     for message in (
@@ -101,7 +101,7 @@ def test_different_mails_are_never_sent_as_one(account: Account) -> None:
     assert account.requests() == []
 
 
-def test_each_unsubscribes_by_their_own_link_and_it_is_still_one_request(account: Account) -> None:
+def test_batch_has_an_unsubscribe_link_per_recipient(account: Account) -> None:
     tokens = ["first-token", "second-token", "third-token"]
     news = [leaving(f"p{n}@example.com", number=n, token=t) for n, t in enumerate(tokens)]
     account.send(news)
@@ -120,14 +120,14 @@ def test_each_unsubscribes_by_their_own_link_and_it_is_still_one_request(account
         ]
 
 
-def test_nobodys_link_is_in_what_all_get(account: Account) -> None:
+def test_shared_content_contains_no_unsubscribe_token(account: Account) -> None:
     account.send([leaving(f"p{n}@example.com", number=n, token=f"token-{n}") for n in range(3)])
     (body,) = account.bodies()
     assert "token-" not in str(body["content"])
     assert LINK in body["content"][0]["value"]
 
 
-def test_the_tag_is_another_each_time(account: Account) -> None:
+def test_substitution_tag_is_random(account: Account) -> None:
     """Nobody can write a text in which it stands."""
     for _ in range(2):
         account.send([leaving("ada@example.com", token="t")])
@@ -135,7 +135,7 @@ def test_the_tag_is_another_each_time(account: Account) -> None:
     assert tags[0] != tags[1]
 
 
-def test_a_mail_with_a_link_and_one_without_are_different(account: Account) -> None:
+def test_batch_key_differs_by_unsubscribe_link(account: Account) -> None:
     sendgrid = account.sendgrid()
     with_link = leaving("ada@example.com", token="t")
     elsewhere = leaving("ada@example.com", token="x/t")
@@ -144,19 +144,19 @@ def test_a_mail_with_a_link_and_one_without_are_different(account: Account) -> N
     assert len(keys) == 3
 
 
-def test_one_whom_sendgrid_does_not_take_does_not_spoil_it_for_the_others(account: Account) -> None:
+def test_refused_recipient_does_not_fail_the_others(account: Account) -> None:
     outcomes = account.send(mails(*people(9), "invalid@example.com", *people(0)))
     assert kinds(outcomes) == [SendResult] * 9 + [InvalidRecipientError]
     assert account.reached() == sorted(people(9))
 
 
-def test_an_address_that_is_none_to_sendgrid_is_blamed_alone(account: Account) -> None:
+def test_address_invalid_for_sendgrid_fails_alone(account: Account) -> None:
     outcomes = account.send(mails(*people(3), '"a b"@example.com', "last@example.com"))
     assert kinds(outcomes) == [SendResult] * 3 + [InvalidRecipientError, SendResult]
     assert account.reached() == sorted(people(3, "last@example.com"))
 
 
-def test_an_address_that_cannot_be_sent_to_is_left_out_before_anybody_is_asked(
+def test_unencodable_address_is_left_out_unsent(
     account: Account,
 ) -> None:
     outcomes = account.send(mails("ada@example.com", "bob@\u2602\u2602", "eve@example.com"))
@@ -164,14 +164,14 @@ def test_an_address_that_cannot_be_sent_to_is_left_out_before_anybody_is_asked(
     assert len(account.requests()) == 1
 
 
-def test_a_subject_that_is_refused_is_refused_for_all_at_once(account: Account) -> None:
+def test_refused_subject_fails_all_at_once(account: Account) -> None:
     message = Message(subject="", text="There is news.")
     outcomes = account.send(mails(*people(50), message=message))
     assert set(kinds(outcomes)) == {PermanentError}
     assert len(account.requests()) == 1
 
 
-def test_a_text_that_cannot_be_sent_is_refused_for_all_before_anybody_is_asked(
+def test_unencodable_text_fails_all_unsent(
     account: Account,
 ) -> None:
     outcomes = account.send(mails(*people(3), message=Message(subject="News", text="\ud800")))
@@ -192,7 +192,7 @@ def test_a_text_that_cannot_be_sent_is_refused_for_all_before_anybody_is_asked(
         ("too-large", PermanentError, FailureCode.TOO_LARGE),
     ],
 )
-def test_an_answer_for_the_whole_request_is_everybodys(
+def test_answer_applies_to_the_whole_request(
     account: Account, outcome: str, kind: type[ProviderError], code: FailureCode
 ) -> None:
     outcomes = account.send(mails(*people(9), f"{outcome}@example.com"))
@@ -203,22 +203,20 @@ def test_an_answer_for_the_whole_request_is_everybodys(
     assert account.reached() == []
 
 
-def test_a_rate_limit_tells_everybody_when_it_is_over(account: Account) -> None:
+def test_rate_limit_gives_every_recipient_a_retry_time(account: Account) -> None:
     outcomes = account.send(mails(*people(2), "ratelimit@example.com"))
     assert all(isinstance(o, TransientError) and o.retry_after for o in outcomes)
 
 
 @pytest.mark.parametrize("key", ["SG.revoked", "SG.exhausted", "SG.noscope"])
-def test_an_account_that_is_refused_blames_nobody(account: Account, key: str) -> None:
+def test_refused_account_fails_no_recipient(account: Account, key: str) -> None:
     outcomes = account.send(mails(*people(3)), api_key=key)
     assert set(kinds(outcomes)) == {ProviderUnavailableError}
     assert len(account.requests()) == 1
 
 
 @pytest.mark.parametrize("outcome", ["timeout", "timeout-lost", "reset", "truncated"])
-def test_no_whole_answer_is_an_unknown_outcome_for_all_of_the_request(
-    account: Account, outcome: str
-) -> None:
+def test_missing_answer_is_ambiguous_for_the_whole_request(account: Account, outcome: str) -> None:
     timeout = SHORT if outcome.startswith("timeout") else LIMIT
     outcomes = account.send(mails(*people(9), f"{outcome}@example.com"), timeout=timeout)
     assert set(kinds(outcomes)) == {TransientError}
@@ -226,7 +224,7 @@ def test_no_whole_answer_is_an_unknown_outcome_for_all_of_the_request(
     assert len(account.requests()) == 1
 
 
-def test_an_unknown_outcome_after_a_refusal_is_that_of_its_half(account: Account) -> None:
+def test_missing_answer_after_bisection_is_ambiguous_for_its_half(account: Account) -> None:
     outcomes = account.send(mails("invalid@example.com", *people(2), "reset@example.com"))
     assert kinds(outcomes)[:2] == [InvalidRecipientError, SendResult]
     rest = outcomes[2:]
@@ -235,7 +233,7 @@ def test_an_unknown_outcome_after_a_refusal_is_that_of_its_half(account: Account
     assert len(reached) == len(set(reached))
 
 
-def test_a_failure_after_a_refusal_ends_it(account: Account) -> None:
+def test_failure_after_bisection_ends_it(account: Account) -> None:
     outcomes = account.send(mails("invalid@example.com", *people(2), "server-error@example.com"))
     assert set(kinds(outcomes)) == {TransientError}
     assert {o.code for o in outcomes if isinstance(o, TransientError) and not o.is_ambiguous} == {
@@ -246,7 +244,7 @@ def test_a_failure_after_a_refusal_ends_it(account: Account) -> None:
     ]
 
 
-def test_what_there_is_no_time_for_is_given_back_and_has_not_left(
+def test_bisection_without_time_returns_unattempted(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(provider, "MIN_REQUEST_SECONDS", LIMIT)
@@ -255,13 +253,13 @@ def test_what_there_is_no_time_for_is_given_back_and_has_not_left(
     assert account.reached() == []
 
 
-def test_a_provider_that_is_not_there_got_nothing(account: Account) -> None:
+def test_refused_connection_is_not_ambiguous(account: Account) -> None:
     outcomes = account.send(mails(*people(3)), base_url="http://127.0.0.1:1")
     assert [o.code for o in outcomes if isinstance(o, TransientError) and not o.is_ambiguous] == [
         FailureCode.CONNECTION_FAILED
     ] * 3
 
 
-def test_no_reason_holds_an_address(account: Account) -> None:
+def test_reason_contains_no_address(account: Account) -> None:
     outcomes: list[Any] = account.send(mails("invalid@example.com", "server-error@example.com"))
     assert all("@" not in outcome.reason for outcome in outcomes)

@@ -55,9 +55,7 @@ def asked(provider: Provider, *requests: Sequence[int], seconds: int = 10**6) ->
 
 
 @given(count=st.integers(1, 200), bad=st.sets(st.integers(0, 199), max_size=4))
-def test_those_who_are_refused_are_blamed_and_all_others_get_it_once(
-    count: int, bad: set[int]
-) -> None:
+def test_only_refused_recipients_fail_and_others_get_one_mail(count: int, bad: set[int]) -> None:
     provider = Provider(sorted(bad))
     outcomes = asked(provider, range(count))
     blamed = bad & set(range(count))
@@ -66,34 +64,34 @@ def test_those_who_are_refused_are_blamed_and_all_others_get_it_once(
     assert provider.sent == Counter(set(range(count)) - blamed)
 
 
-def test_a_request_that_is_taken_is_the_only_one() -> None:
+def test_accepted_request_is_the_only_one() -> None:
     provider = Provider()
     assert asked(provider, range(1_000)) == dict.fromkeys(range(1_000), SENT)
     assert len(provider.asked) == 1
 
 
-def test_one_bad_address_among_a_thousand_takes_about_twenty_requests() -> None:
+def test_one_bad_address_in_a_thousand_takes_about_twenty_requests() -> None:
     provider = Provider([617])
     outcomes = asked(provider, range(1_000))
     assert outcomes[617] is BLAMED
     assert len(provider.asked) <= 21
 
 
-def test_the_larger_groups_go_first() -> None:
+def test_larger_groups_go_first() -> None:
     provider = Provider([0])
     asked(provider, range(16))
     sizes = [len(group) for group in provider.asked]
     assert sizes == sorted(sizes, reverse=True)
 
 
-def test_a_refusal_that_is_about_all_is_not_taken_apart() -> None:
+def test_refusal_of_all_is_not_bisected() -> None:
     provider = Provider(answers=[TOO_LARGE])
     assert asked(provider, range(100)) == dict.fromkeys(range(100), TOO_LARGE)
     assert len(provider.asked) == 1
 
 
 @pytest.mark.parametrize("outcome", [BUSY, BROKEN, LOCKED])
-def test_when_the_provider_takes_nothing_the_rest_is_not_asked_for(outcome: ProviderError) -> None:
+def test_unavailable_provider_ends_bisection(outcome: ProviderError) -> None:
     provider = Provider([0], [SENT, outcome])
     outcomes = asked(provider, range(16))
     taken = sorted(n for n, one in outcomes.items() if one is SENT)
@@ -102,7 +100,7 @@ def test_when_the_provider_takes_nothing_the_rest_is_not_asked_for(outcome: Prov
     assert provider.sent == Counter(taken)
 
 
-def test_an_unknown_outcome_is_that_of_its_request_and_the_others_go_on() -> None:
+def test_ambiguous_outcome_stays_in_its_request() -> None:
     provider = Provider([0], [LOST])
     outcomes = asked(provider, range(8))
     assert {n for n, one in outcomes.items() if one is LOST} == {4, 5, 6, 7}
@@ -111,7 +109,7 @@ def test_an_unknown_outcome_is_that_of_its_request_and_the_others_go_on() -> Non
     assert max(provider.sent.values()) == 1
 
 
-def test_without_time_what_is_left_is_given_back() -> None:
+def test_bisection_out_of_time_returns_unattempted() -> None:
     provider = Provider([0])
     outcomes = asked(provider, range(16), seconds=2)
     assert len(provider.asked) == 3
@@ -120,12 +118,12 @@ def test_without_time_what_is_left_is_given_back() -> None:
     assert all(isinstance(one, NotAttemptedError) and not one.is_ambiguous for one in left)
 
 
-def test_the_first_request_is_made_however_little_time_there_is() -> None:
+def test_first_request_needs_no_time() -> None:
     provider = Provider()
     assert asked(provider, [0, 1], seconds=0) == {0: SENT, 1: SENT}
 
 
-def test_a_batch_that_is_bad_all_over_ends() -> None:
+def test_entirely_bad_batch_ends() -> None:
     provider = Provider(range(1_000))
     outcomes = asked(provider, range(1_000))
     assert len(provider.asked) == MAX_REQUESTS
@@ -134,14 +132,14 @@ def test_a_batch_that_is_bad_all_over_ends() -> None:
     assert provider.sent == Counter()
 
 
-def test_several_requests_are_made_one_after_the_other() -> None:
+def test_several_requests_go_in_turn() -> None:
     provider = Provider([1])
     outcomes = asked(provider, [0, 1], [2, 3], [4])
     assert provider.asked[:3] == [[0, 1], [2, 3], [4]]
     assert [outcomes[n] for n in range(5)] == [SENT, BLAMED, SENT, SENT, SENT]
 
 
-def test_nobody_is_asked_for_nothing() -> None:
+def test_no_recipients_need_no_request() -> None:
     provider = Provider()
     assert asked(provider) == {}
     assert provider.asked == []

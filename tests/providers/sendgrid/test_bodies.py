@@ -17,7 +17,7 @@ from tests.support.providers.sendgrid import account
 from tests.support.waiting import LIMIT
 
 
-def test_a_mail_has_one_recipient_two_bodies_and_a_reference() -> None:
+def test_body_has_one_recipient_two_parts_and_a_reference() -> None:
     assert account().body(outbound()) == {
         "from": {"email": "notifications@example.com", "name": "Notifications"},
         "subject": "Paid",
@@ -34,7 +34,7 @@ def test_a_mail_has_one_recipient_two_bodies_and_a_reference() -> None:
     }
 
 
-def test_a_mail_without_html_or_name_has_none() -> None:
+def test_body_without_html_or_name() -> None:
     message = Message(subject="Paid", text="Your payment has arrived.")
     body = account(sender="notifications@example.com").body(
         outbound(message=message, recipient_name=None)
@@ -55,7 +55,7 @@ def test_a_mail_without_html_or_name_has_none() -> None:
         "SG.abc.def is what a key looks like",
     ],
 )
-def test_texts_are_passed_on_as_they_are(text: str) -> None:
+def test_texts_are_passed_on_unchanged(text: str) -> None:
     handler = socket_server.KeepAlive(socket_server.response(202))
     with socket_server.serving(handler) as server:
         mail = outbound(message=Message(subject=text, text=text, html=text), recipient_name=text)
@@ -66,7 +66,7 @@ def test_texts_are_passed_on_as_they_are(text: str) -> None:
     assert sent["personalizations"][0]["to"][0]["name"] == text
 
 
-def test_a_mail_is_one_post_with_the_key() -> None:
+def test_mail_is_one_post_with_the_key() -> None:
     handler = socket_server.KeepAlive(socket_server.response(202))
     with socket_server.serving(handler) as server:
         account(base_url=server.url).send(outbound(), timeout=LIMIT)
@@ -77,12 +77,12 @@ def test_a_mail_is_one_post_with_the_key() -> None:
     assert b"\r\nContent-Type: application/json" in head
 
 
-def test_no_address_is_in_what_comes_back_to_us() -> None:
+def test_reference_contains_no_address() -> None:
     body = account().body(outbound())
     assert "@" not in json.dumps(body["personalizations"][0]["custom_args"])
 
 
-def test_a_domain_in_any_script_is_the_one_that_was_meant() -> None:
+def test_international_domain_is_encoded() -> None:
     body = account().body(outbound(recipient="ada@stra\u00dfe.example"))
     assert body["personalizations"][0]["to"][0]["email"] == "ada@xn--strae-oqa.example"
 
@@ -92,7 +92,7 @@ def test_a_domain_in_any_script_is_the_one_that_was_meant() -> None:
     [{"message": Message(subject="Paid", text="\ud800")}, {"recipient": "ada@\u2602\u2602"}],
     ids=["half a character", "no domain"],
 )
-def test_what_cannot_be_made_into_a_mail_is_refused_before_anybody_is_called(
+def test_unencodable_mail_is_not_sent(
     fields: dict[str, Any],
 ) -> None:
     handler = socket_server.KeepAlive(socket_server.response(202))
@@ -106,7 +106,7 @@ def test_what_cannot_be_made_into_a_mail_is_refused_before_anybody_is_called(
 @pytest.mark.parametrize("html", [None, "<p>Paid</p>"])
 @pytest.mark.parametrize("tag", [None, SubstitutionTag("-tag-")])
 @pytest.mark.parametrize("url", [None, "https://n.example.com/u/abc"])
-def test_a_body_is_what_sendgrids_own_builder_makes_of_the_mail(
+def test_body_equals_that_of_sendgrids_library(
     name: str | None, html: str | None, tag: SubstitutionTag | None, url: str | None
 ) -> None:
     message = Message(
@@ -140,7 +140,7 @@ def test_202_is_accepted_with_or_without_an_id(headers: list[str], provider_id: 
     assert not result.is_delivered
 
 
-def test_an_id_is_kept_up_to_a_length() -> None:
+def test_message_id_is_truncated() -> None:
     answer = socket_server.response(202, b"", f"X-Message-Id: {'x' * 5_000}")
     with socket_server.serving(socket_server.answering(answer)) as server:
         result = account(base_url=server.url).send(outbound(), timeout=LIMIT)

@@ -80,7 +80,7 @@ def refusal(answer: bytes, *, timeout: float = LIMIT) -> ProviderError:
         ),
     ],
 )
-def test_an_answer_other_than_202_is_an_error_of_its_class(
+def test_other_answer_is_an_error_of_its_class(
     status: int, body: bytes, kind: type[ProviderError], code: FailureCode
 ) -> None:
     error = refusal(socket_server.response(status, body))
@@ -90,7 +90,7 @@ def test_an_answer_other_than_202_is_an_error_of_its_class(
     assert error.response.status == status
 
 
-def test_a_complaint_about_another_part_of_the_personalization_is_not_about_the_address() -> None:
+def test_other_personalization_error_is_not_about_the_address() -> None:
     for field in (
         "personalizations.0.custom_args",
         "personalizations",
@@ -100,13 +100,13 @@ def test_a_complaint_about_another_part_of_the_personalization_is_not_about_the_
 
 
 @pytest.mark.parametrize("status", [200, 201, 203, 204 + 1, 206, 299])
-def test_another_success_than_the_documented_one_may_mean_that_it_went(status: int) -> None:
+def test_undocumented_success_is_ambiguous(status: int) -> None:
     error = refusal(socket_server.response(status, b"{}"))
     assert isinstance(error, TransientError)
     assert error.is_ambiguous
 
 
-def test_no_credit_left_is_a_matter_of_the_account() -> None:
+def test_missing_credit_is_about_the_account() -> None:
     body = json.dumps({"errors": [{"message": "Maximum credits exceeded"}]}).encode()
     error = refusal(socket_server.response(401, body))
     assert isinstance(error, ProviderUnavailableError)
@@ -114,7 +114,7 @@ def test_no_credit_left_is_a_matter_of_the_account() -> None:
     assert "Maximum credits exceeded" in error.response.excerpt
 
 
-def test_a_bad_address_is_counted_and_not_given_up_at_once() -> None:
+def test_bad_address_is_suspect() -> None:
     error = refusal(socket_server.response(400, errors("personalizations.0.to.0.email")))
     assert isinstance(error, InvalidRecipientError)
     assert error.action is RecipientAction.SUSPECT
@@ -129,14 +129,14 @@ def test_a_bad_address_is_counted_and_not_given_up_at_once() -> None:
         *(b'{"errors": [{"message": "caf\xe9"}]}', b'{"\xff": 1}', b'{"errors": [{"field": "\\ud8'),
     ],
 )
-def test_a_body_sendgrid_does_not_document_is_no_defect_of_ours(body: bytes) -> None:
+def test_undocumented_body_is_a_permanent_error(body: bytes) -> None:
     error = refusal(socket_server.response(400, body))
     assert type(error) is PermanentError
     assert error.response is not None
     assert error.response.code is None
 
 
-def test_a_field_is_kept_up_to_a_length_and_without_an_address() -> None:
+def test_error_field_is_truncated_and_redacted() -> None:
     error = refusal(socket_server.response(400, errors(f"x ada@example.com {'x' * 5_000}")))
     assert error.response is not None
     assert error.response.code is not None
@@ -144,11 +144,11 @@ def test_a_field_is_kept_up_to_a_length_and_without_an_address() -> None:
     assert len(error.response.code) == MAX_ID_LENGTH
 
 
-def test_a_body_nested_without_end_is_no_defect_of_ours() -> None:
+def test_deeply_nested_body_is_a_permanent_error() -> None:
     assert type(refusal(socket_server.response(400, b"[" * 10_000))) is PermanentError
 
 
-def test_what_sendgrid_complains_about_is_kept_without_the_address() -> None:
+def test_response_excerpt_is_redacted() -> None:
     body = json.dumps(
         {"errors": [{"field": "subject", "message": "ada@example.com may not get this"}]}
     ).encode()
@@ -179,13 +179,13 @@ def test_what_sendgrid_complains_about_is_kept_without_the_address() -> None:
         ([], None),
     ],
 )
-def test_a_rate_limit_says_when_it_is_over(headers: list[str], pause: float | None) -> None:
+def test_rate_limit_has_a_retry_time(headers: list[str], pause: float | None) -> None:
     error = refusal(socket_server.response(429, b"", *headers))
     assert isinstance(error, TransientError)
     assert error.retry_after == pause
 
 
-def test_an_unavailable_account_may_say_when_to_come_again() -> None:
+def test_unavailable_account_may_have_a_retry_time() -> None:
     error = refusal(socket_server.response(403, b"", "Retry-After: 60"))
     assert isinstance(error, ProviderUnavailableError)
     assert error.retry_after == 60.0
@@ -200,7 +200,7 @@ def test_an_unavailable_account_may_say_when_to_come_again() -> None:
     ],
     ids=["accepts then resets", "truncated 202", "accepts then hangs up"],
 )
-def test_a_mail_that_left_and_got_no_whole_answer_may_have_gone(
+def test_incomplete_answer_is_ambiguous(
     handler: socket_server.Handler,
 ) -> None:
     with socket_server.serving(handler) as server, pytest.raises(TransientError) as error:
@@ -209,7 +209,7 @@ def test_a_mail_that_left_and_got_no_whole_answer_may_have_gone(
     assert error.value.code is FailureCode.CONNECTION_LOST
 
 
-def test_a_mail_that_was_taken_and_never_answered_may_have_gone() -> None:
+def test_timeout_is_ambiguous() -> None:
     with (
         socket_server.serving(socket_server.stopping()) as server,
         pytest.raises(TransientError) as error,
@@ -219,13 +219,13 @@ def test_a_mail_that_was_taken_and_never_answered_may_have_gone() -> None:
     assert error.value.code is FailureCode.TIMEOUT
 
 
-def test_a_provider_that_is_not_there_got_nothing() -> None:
+def test_refused_connection_is_not_ambiguous() -> None:
     with pytest.raises(TransientError) as error:
         account().send(outbound(), timeout=LIMIT)
     assert not error.value.is_ambiguous
 
 
-def test_a_redirect_gets_neither_the_mail_nor_the_key() -> None:
+def test_redirect_gets_neither_mail_nor_key() -> None:
     elsewhere = socket_server.KeepAlive(socket_server.response(202))
     with socket_server.serving(elsewhere) as other:
         error = refusal(socket_server.response(302, b"", f"Location: {other.url}/v3/mail/send"))
@@ -233,19 +233,19 @@ def test_a_redirect_gets_neither_the_mail_nor_the_key() -> None:
     assert isinstance(error, ProviderUnavailableError)
 
 
-def test_no_reason_holds_an_address_or_the_key() -> None:
+def test_reason_contains_neither_address_nor_key() -> None:
     for status in (400, 401, 413, 429, 500):
         error = refusal(socket_server.response(status, errors("personalizations.0.to.0.email")))
         assert "@" not in error.reason
         assert "SG." not in error.reason
 
 
-def test_the_accounts_key_is_not_shown_when_the_account_is() -> None:
+def test_repr_hides_the_key() -> None:
     one = account(webhook_public_key=base64.b64encode(b"key").decode())
     assert "SG.key" not in repr(one)
 
 
-def test_the_clock_of_the_account_is_the_one_it_was_given() -> None:
+def test_pause_uses_the_given_clock() -> None:
     moved = account(clock=lambda: NOON + timedelta(seconds=20))
     headers = {"x-ratelimit-reset": str(EPOCH + 30)}
     assert moved._parse_pause(headers) == 10.0

@@ -67,11 +67,11 @@ def received(*events: Any) -> list[Receipt]:
     return account().parse_receipts(signed(raw), raw)
 
 
-def test_a_signed_webhook_is_read() -> None:
+def test_signed_webhook_is_read() -> None:
     assert len(received(event())) == 1
 
 
-def test_an_empty_list_is_a_webhook_too() -> None:
+def test_empty_list_is_a_webhook() -> None:
     assert received() == []
 
 
@@ -79,7 +79,7 @@ def test_an_empty_list_is_a_webhook_too() -> None:
     "age",
     [timedelta(0), REPLAY_WINDOW, -REPLAY_WINDOW, timedelta(minutes=9), timedelta(minutes=-9)],
 )
-def test_a_webhook_of_the_last_ten_minutes_is_read(age: timedelta) -> None:
+def test_webhook_of_the_last_ten_minutes_is_read(age: timedelta) -> None:
     raw = b"[]"
     assert account(now=NOON + age).parse_receipts(signed(raw), raw) == []
 
@@ -87,35 +87,35 @@ def test_a_webhook_of_the_last_ten_minutes_is_read(age: timedelta) -> None:
 @pytest.mark.parametrize(
     "age", [REPLAY_WINDOW + timedelta(seconds=1), -REPLAY_WINDOW - timedelta(seconds=1)]
 )
-def test_an_old_webhook_is_refused_though_its_signature_is_good(age: timedelta) -> None:
+def test_old_webhook_is_refused(age: timedelta) -> None:
     with pytest.raises(InvalidSignatureError, match="10 minutes"):
         account(now=NOON + age).parse_receipts(signed(b"[]"), b"[]")
 
 
-def test_without_a_key_every_webhook_is_refused() -> None:
+def test_webhook_needs_a_public_key() -> None:
     with pytest.raises(InvalidSignatureError, match="no public key"):
         account(public_key="").parse_receipts(signed(b"[]"), b"[]")
 
 
-def test_a_webhook_signed_by_somebody_else_is_refused() -> None:
+def test_foreign_signature_is_refused() -> None:
     with pytest.raises(InvalidSignatureError):
         account().parse_receipts(signed(b"[]", key=OTHER_KEY), b"[]")
 
 
 @pytest.mark.parametrize("tampered", [b"[ ]", b"[]\n", b"", b"[{}]", "[\u00e9]".encode()])
-def test_a_body_that_was_changed_is_refused(tampered: bytes) -> None:
+def test_changed_body_is_refused(tampered: bytes) -> None:
     with pytest.raises(InvalidSignatureError):
         account().parse_receipts(signed(b"[]"), tampered)
 
 
-def test_a_timestamp_that_was_changed_is_refused() -> None:
+def test_changed_timestamp_is_refused() -> None:
     headers = signed(b"[]") | {TIMESTAMP_HEADER: str(int(EPOCH) + 1)}
     with pytest.raises(InvalidSignatureError):
         account().parse_receipts(headers, b"[]")
 
 
 @pytest.mark.parametrize("missing", [SIGNATURE_HEADER, TIMESTAMP_HEADER])
-def test_a_header_that_is_missing_is_a_refusal(missing: str) -> None:
+def test_missing_header_is_refused(missing: str) -> None:
     headers = signed(b"[]")
     del headers[missing]
     with pytest.raises(InvalidSignatureError):
@@ -133,13 +133,13 @@ def test_a_header_that_is_missing_is_a_refusal(missing: str) -> None:
         ),
     ],
 )
-def test_a_signature_that_cannot_be_one_is_refused(signature: str) -> None:
+def test_malformed_signature_is_refused(signature: str) -> None:
     with pytest.raises(InvalidSignatureError):
         account().parse_receipts(signed(b"[]") | {SIGNATURE_HEADER: signature}, b"[]")
 
 
 @given(st.text(max_size=100) | st.binary(max_size=80).map(lambda b: base64.b64encode(b).decode()))
-def test_no_signature_but_the_right_one_opens(signature: str) -> None:
+def test_random_signature_is_refused(signature: str) -> None:
     with pytest.raises(InvalidSignatureError):
         account().parse_receipts(
             {SIGNATURE_HEADER: signature, TIMESTAMP_HEADER: EPOCH}, b'[{"event": "delivered"}]'
@@ -153,7 +153,7 @@ def test_no_signature_but_the_right_one_opens(signature: str) -> None:
         *("1763726400 ", "\u0661" * 10, "0x69205700", "1763726400\n", "9999999999", "NaN"),
     ],
 )
-def test_a_timestamp_that_cannot_be_one_is_refused(timestamp: str) -> None:
+def test_malformed_timestamp_is_refused(timestamp: str) -> None:
     raw = b"[]"
     with pytest.raises(InvalidSignatureError):
         account().parse_receipts(signed(raw, timestamp=timestamp), raw)
@@ -163,17 +163,17 @@ def test_a_timestamp_that_cannot_be_one_is_refused(timestamp: str) -> None:
     "public_key",
     ["x", "AAAA", "not base64!", "\u00e9", base64.b64encode(b"x" * 91).decode(), public(OTHER_KEY)],
 )
-def test_a_wrong_key_refuses_everything(public_key: str) -> None:
+def test_wrong_public_key_refuses_everything(public_key: str) -> None:
     with pytest.raises(InvalidSignatureError):
         account(public_key).parse_receipts(signed(b"[]"), b"[]")
 
 
-def test_a_key_that_is_none_is_told_from_a_signature_that_is_none() -> None:
+def test_invalid_public_key_has_its_own_message() -> None:
     with pytest.raises(InvalidSignatureError, match="configured public key"):
         account("not a key").parse_receipts(signed(b"[]"), b"[]")
 
 
-def test_a_body_that_is_not_text_is_refused() -> None:
+def test_non_utf8_body_is_refused() -> None:
     raw = b"\xff\xfe["
     with pytest.raises(InvalidSignatureError):
         account().parse_receipts(signed(raw), raw)
@@ -197,17 +197,17 @@ def test_a_body_that_is_not_text_is_refused() -> None:
         ({"event": "group_unsubscribe"}, K.UNSUBSCRIBED),
     ],
 )
-def test_every_event_has_its_kind(fields: dict[str, str], kind: ReceiptKind) -> None:
+def test_event_has_its_kind(fields: dict[str, str], kind: ReceiptKind) -> None:
     (receipt,) = received(event(**fields))
     assert receipt.kind is kind
 
 
 @pytest.mark.parametrize("name", ["group_resubscribe", "account_status_change", "", "DELIVERED"])
-def test_an_event_that_says_nothing_to_us_is_left_out(name: str) -> None:
+def test_unknown_event_is_ignored(name: str) -> None:
     assert [r.event_id for r in received(event(event=name), event(sg_event_id="e-2"))] == ["e-2"]
 
 
-def test_an_event_says_what_when_to_whom_and_why() -> None:
+def test_event_becomes_a_receipt() -> None:
     (receipt,) = received(event(event="bounce", reason="550 no mailbox for ada@example.com"))
     assert receipt == Receipt(
         reference=REFERENCE,
@@ -229,21 +229,19 @@ def test_an_event_says_what_when_to_whom_and_why() -> None:
         (".filter", None),
     ],
 )
-def test_the_message_id_is_what_stands_before_the_first_dot(
-    sg_message_id: str, provider_id: str | None
-) -> None:
+def test_message_id_ends_at_the_first_dot(sg_message_id: str, provider_id: str | None) -> None:
     (receipt,) = received(event(sg_message_id=sg_message_id))
     assert receipt.provider_id == provider_id
 
 
-def test_an_event_may_know_nothing_of_us() -> None:
+def test_event_may_lack_our_fields() -> None:
     bare = {"event": "delivered", "timestamp": 1, "sg_event_id": "e-1"}
     (receipt,) = received(bare)
     assert (receipt.reference, receipt.provider_id, receipt.address) == (None, None, None)
     assert receipt.at == datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
 
 
-def test_events_keep_their_order_and_their_repetitions() -> None:
+def test_events_keep_order_and_duplicates() -> None:
     ids = ["e-3", "e-1", "e-1", "e-2"]
     assert [r.event_id for r in received(*[event(sg_event_id=i) for i in ids])] == ids
 
@@ -259,18 +257,18 @@ def test_events_keep_their_order_and_their_repetitions() -> None:
         json.dumps([event(email=["ada@example.com"])]).encode(),
     ],
 )
-def test_a_signed_body_that_is_no_list_of_events_is_a_value_error(raw: bytes) -> None:
+def test_signed_body_of_another_shape_is_a_value_error(raw: bytes) -> None:
     with pytest.raises(ValueError, match=r"JSON|nested|expected|Expected|truncated|missing|Object"):
         account().parse_receipts(signed(raw), raw)
 
 
-def test_a_time_that_is_none_is_a_value_error() -> None:
+def test_invalid_time_is_a_value_error() -> None:
     for timestamp in (10**12, 10**17, -(10**17)):
         raw = json.dumps([event(timestamp=timestamp)]).encode()
         with pytest.raises(ValueError, match=r"time|year"):
             account().parse_receipts(signed(raw), raw)
 
 
-def test_a_reason_is_kept_up_to_a_length() -> None:
+def test_reason_is_truncated() -> None:
     (receipt,) = received(event(event="bounce", reason="x" * 100_000))
     assert receipt.reason == "x" * EXCERPT_LENGTH

@@ -32,9 +32,7 @@ pytestmark = pytest.mark.usefixtures("opened")
 
 @pytest.mark.parametrize("reply", [HANG_UP, RESET])
 @pytest.mark.parametrize("command", ["greeting", "EHLO", "MAIL", "RCPT"])
-def test_a_connection_that_breaks_before_the_message_has_sent_nothing(
-    command: str, reply: str
-) -> None:
+def test_broken_connection_before_the_message_is_not_ambiguous(command: str, reply: str) -> None:
     replies = {command: reply} | ({"HELO": reply} if command == "EHLO" else {})
     error = refusal(replies)
     assert isinstance(error, TransientError)
@@ -43,14 +41,14 @@ def test_a_connection_that_breaks_before_the_message_has_sent_nothing(
 
 
 @pytest.mark.parametrize("reply", [HANG_UP, RESET, "hang up mid-mail"])
-def test_a_connection_that_breaks_in_the_message_may_have_sent_it(reply: str) -> None:
+def test_broken_connection_in_the_message_is_ambiguous(reply: str) -> None:
     error = refusal({"message": reply})
     assert isinstance(error, TransientError)
     assert error.is_ambiguous
     assert error.code is FailureCode.CONNECTION_LOST
 
 
-def test_a_server_that_falls_silent_after_the_message_may_have_taken_it() -> None:
+def test_silence_after_the_message_is_ambiguous() -> None:
     error = refusal({"message": SILENCE}, timeout=SHORT)
     assert isinstance(error, TransientError)
     assert error.is_ambiguous
@@ -58,20 +56,20 @@ def test_a_server_that_falls_silent_after_the_message_may_have_taken_it() -> Non
 
 
 @pytest.mark.parametrize("command", ["greeting", "MAIL", "RCPT"])
-def test_a_server_that_falls_silent_before_the_message_has_not_got_it(command: str) -> None:
+def test_silence_before_the_message_is_not_ambiguous(command: str) -> None:
     error = refusal({command: SILENCE}, timeout=SHORT)
     assert isinstance(error, TransientError)
     assert not error.is_ambiguous
 
 
 @pytest.mark.parametrize("reply", [HANG_UP, RESET, SILENCE])
-def test_a_server_that_does_not_ask_for_the_message_has_not_got_it(reply: str) -> None:
+def test_no_reply_to_data_is_not_ambiguous(reply: str) -> None:
     error = refusal({"DATA": reply}, timeout=SHORT)
     assert isinstance(error, TransientError)
     assert not error.is_ambiguous
 
 
-def test_a_server_that_is_not_there_has_not_got_it() -> None:
+def test_refused_connection_is_not_ambiguous() -> None:
     with socket_server.serving(MailServer()) as running:
         port = running.port
     with pytest.raises(TransientError) as error:
@@ -80,7 +78,7 @@ def test_a_server_that_is_not_there_has_not_got_it() -> None:
     assert error.value.code is FailureCode.CONNECTION_FAILED
 
 
-def test_a_server_that_talks_nonsense_has_not_got_it() -> None:
+def test_invalid_greeting_is_not_ambiguous() -> None:
     with (
         socket_server.serving(lambda connection: connection.sendall(b"\xff\xfe\r\n")) as running,
         pytest.raises(ProviderError) as error,
@@ -99,25 +97,25 @@ def connections_over_idleness(server: MailServer, *, afterwards: int = 1) -> int
         return running.connections
 
 
-def test_a_connection_that_lay_idle_too_long_is_replaced() -> None:
+def test_idle_connection_closed_by_the_server_is_replaced() -> None:
     server = MailServer(idle=0.1)
     assert connections_over_idleness(server) == 2
     assert len(server.mails) == 2
 
 
-def test_a_connection_that_the_server_has_said_goodbye_to_is_replaced() -> None:
+def test_connection_with_a_goodbye_is_replaced() -> None:
     server = MailServer(idle=0.1, farewell="421 4.4.2 Timeout exceeded")
     assert connections_over_idleness(server) == 2
     assert len(server.mails) == 2
 
 
-def test_a_connection_that_replaced_another_is_kept_too() -> None:
+def test_replacement_connection_is_kept() -> None:
     server = MailServer(idle=0.1)
     assert connections_over_idleness(server, afterwards=2) == 2
     assert len(server.mails) == 3
 
 
-def test_a_connection_that_nobody_has_used_for_long_is_not_trusted(
+def test_long_idle_connection_is_not_reused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A firewall forgets it without a word: whoever uses it waits in vain."""
@@ -128,7 +126,7 @@ def test_a_connection_that_nobody_has_used_for_long_is_not_trusted(
         assert running.connections == 2
 
 
-def test_a_forked_process_has_a_connection_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forked_process_has_its_own_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     with mail_server(MailServer()) as (smtp, running):
         smtp.send(outbound(), timeout=LIMIT)
         monkeypatch.setattr("os.getpid", lambda: 4711)
@@ -136,7 +134,7 @@ def test_a_forked_process_has_a_connection_of_its_own(monkeypatch: pytest.Monkey
         assert running.connections == 2
 
 
-def test_a_server_that_has_closed_the_connection_and_gone_has_not_got_it() -> None:
+def test_closed_connection_to_a_gone_server_is_not_ambiguous() -> None:
     server = MailServer(idle=0.1)
     with mail_server(server) as (smtp, running):
         smtp.send(outbound(), timeout=LIMIT)
@@ -147,7 +145,7 @@ def test_a_server_that_has_closed_the_connection_and_gone_has_not_got_it() -> No
     assert len(server.mails) == 1
 
 
-def test_a_mail_that_may_have_gone_is_not_sent_again_by_itself() -> None:
+def test_ambiguous_mail_is_not_repeated() -> None:
     server = MailServer()
     with mail_server(server) as (smtp, running):
         smtp.send(outbound(), timeout=LIMIT)
@@ -159,7 +157,7 @@ def test_a_mail_that_may_have_gone_is_not_sent_again_by_itself() -> None:
     assert len(server.mails) == 2
 
 
-def test_after_a_failure_the_next_mail_has_a_new_connection() -> None:
+def test_failure_is_followed_by_a_new_connection() -> None:
     server = MailServer({"RCPT": "550 No such user"})
     with mail_server(server) as (smtp, running):
         with pytest.raises(InvalidRecipientError):
@@ -170,7 +168,7 @@ def test_after_a_failure_the_next_mail_has_a_new_connection() -> None:
     assert len(server.mails) == 1
 
 
-def test_a_send_ends_in_time_however_slowly_the_server_speaks() -> None:
+def test_slow_server_is_bounded_by_the_time_limit() -> None:
     """The lease of a delivery outlives one time limit, not one for each command."""
     server = MailServer(pause=SHORT * 0.6)
     with mail_server(server) as (smtp, _), pytest.raises(ProviderError), ending(after=SHORT - 0.05):
@@ -178,7 +176,7 @@ def test_a_send_ends_in_time_however_slowly_the_server_speaks() -> None:
     assert server.mails == []
 
 
-def test_nothing_is_said_after_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_lookup_sends_nothing_after_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """To look up a host may take any time; by then somebody else may be sending the same."""
     look_up = socket.getaddrinfo
 
@@ -196,7 +194,7 @@ def test_nothing_is_said_after_the_time_limit(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("line", [b"220-more\r\n", b"220-\r\n"])
-def test_a_server_that_never_ends_its_reply_is_not_listened_to(line: bytes) -> None:
+def test_endless_reply_is_cut_off(line: bytes) -> None:
     said = 0
 
     def talk(connection: socket.socket) -> None:
@@ -212,7 +210,7 @@ def test_a_server_that_never_ends_its_reply_is_not_listened_to(line: bytes) -> N
     assert said < 32 * 1024 * 1024
 
 
-def test_a_login_that_fails_leaves_no_connection_open(opened: list[smtplib.SMTP]) -> None:
+def test_failed_login_closes_the_connection(opened: list[smtplib.SMTP]) -> None:
     replies = {"EHLO": "250-mail.example.com\r\n250 AUTH PLAIN", "AUTH": "535 No"}
     with mail_server(MailServer(replies), username="u", password="p") as (smtp, _):
         with pytest.raises(ProviderUnavailableError):

@@ -24,7 +24,7 @@ from tests.support.waiting import LIMIT
 pytestmark = pytest.mark.usefixtures("opened")
 
 
-def test_a_mail_is_handed_over_and_its_message_id_holds_the_reference() -> None:
+def test_message_id_contains_the_reference() -> None:
     server = MailServer()
     with mail_server(server) as (smtp, _):
         result = smtp.send(outbound(), timeout=LIMIT)
@@ -37,7 +37,7 @@ def test_a_mail_is_handed_over_and_its_message_id_holds_the_reference() -> None:
     ]
 
 
-def test_a_mail_has_both_bodies_and_the_headers_people_see() -> None:
+def test_mail_has_both_bodies_and_headers() -> None:
     server = MailServer()
     with mail_server(server) as (smtp, _):
         smtp.send(outbound(), timeout=LIMIT)
@@ -54,7 +54,7 @@ def test_a_mail_has_both_bodies_and_the_headers_people_see() -> None:
     assert bodies == {"text/plain": "Your payment has arrived.", "text/html": "<p>Paid</p>"}
 
 
-def test_a_mail_in_any_script_arrives_as_it_was_written() -> None:
+def test_any_script_arrives_unchanged() -> None:
     text = "caf\u00e9 \U0001f469\u200d\U0001f469\u200d\U0001f467 \u0645\u0631\u062d\u0628\u0627"
     server = MailServer()
     message = Message(subject=text, text=f"{text}\n.\n..dots", html=None)
@@ -66,7 +66,7 @@ def test_a_mail_in_any_script_arrives_as_it_was_written() -> None:
     assert mail.get_content().replace("\r\n", "\n").strip() == f"{text}\n.\n..dots"
 
 
-def test_a_connection_is_used_again_by_the_same_thread() -> None:
+def test_thread_reuses_its_connection() -> None:
     server = MailServer()
     with mail_server(server) as (smtp, running):
         for _ in range(3):
@@ -75,7 +75,7 @@ def test_a_connection_is_used_again_by_the_same_thread() -> None:
     assert len(server.mails) == 3
 
 
-def test_each_thread_has_a_connection_of_its_own() -> None:
+def test_each_thread_has_its_own_connection() -> None:
     server = MailServer()
     with mail_server(server) as (smtp, running):
         threads = [
@@ -114,7 +114,7 @@ def test_each_thread_has_a_connection_of_its_own() -> None:
         ("greeting", "421 4.3.2 Too busy", TransientError, FailureCode.PROVIDER_ERROR),
     ],
 )
-def test_a_reply_of_four_may_work_later_and_one_of_five_will_not(
+def test_4xx_is_temporary_and_5xx_permanent(
     command: str, reply: str, kind: type[ProviderError], code: FailureCode
 ) -> None:
     error = refusal({command: reply})
@@ -125,13 +125,13 @@ def test_a_reply_of_four_may_work_later_and_one_of_five_will_not(
     assert not getattr(error, "is_ambiguous", False)
 
 
-def test_a_mailbox_that_is_not_there_is_counted_and_not_given_up_at_once() -> None:
+def test_unknown_mailbox_is_suspect() -> None:
     error = refusal({"RCPT": "550 5.1.1 <ada@example.com>: no such user"})
     assert isinstance(error, InvalidRecipientError)
     assert error.action is RecipientAction.SUSPECT
 
 
-def test_what_the_server_said_is_kept_without_the_address() -> None:
+def test_reply_is_redacted() -> None:
     error = refusal({"RCPT": "550 5.1.1 <ada@example.com> is unknown here"})
     assert error.response is not None
     assert "is unknown here" in error.response.excerpt
@@ -142,7 +142,7 @@ def test_what_the_server_said_is_kept_without_the_address() -> None:
 @pytest.mark.parametrize(
     "reply", ["535 5.7.8 Wrong password", "534 5.7.9 Use an app password", "454 4.7.0 Not now"]
 )
-def test_a_login_that_is_refused_is_a_matter_of_the_account(reply: str) -> None:
+def test_refused_login_is_about_the_account(reply: str) -> None:
     replies = {"EHLO": "250-mail.example.com\r\n250 AUTH PLAIN", "AUTH": reply}
     options = {"username": "u", "password": "p"}
     with (
@@ -154,14 +154,14 @@ def test_a_login_that_is_refused_is_a_matter_of_the_account(reply: str) -> None:
     assert error.value.response.status == int(reply[:3])
 
 
-def test_a_server_without_the_encryption_that_is_configured_is_not_used() -> None:
+def test_server_without_starttls_is_not_used() -> None:
     server = MailServer()
     with mail_server(server, use_tls=True) as (smtp, _), pytest.raises(ProviderUnavailableError):
         smtp.send(outbound(), timeout=LIMIT)
     assert server.mails == []
 
 
-def test_a_server_without_the_login_that_is_configured_is_not_used() -> None:
+def test_server_without_login_is_not_used() -> None:
     server = MailServer()
     options = {"username": "u", "password": "p"}
     with mail_server(server, **options) as (smtp, _), pytest.raises(ProviderUnavailableError):
@@ -169,32 +169,32 @@ def test_a_server_without_the_login_that_is_configured_is_not_used() -> None:
     assert server.mails == []
 
 
-def test_a_server_that_turns_us_away_at_the_door_says_nothing_about_the_message() -> None:
+def test_refused_greeting_is_about_the_account() -> None:
     assert isinstance(
         refusal({"greeting": "554 5.7.1 Your network is blocked"}), ProviderUnavailableError
     )
 
 
-def test_a_server_that_wants_a_login_first_says_nothing_about_the_message() -> None:
+def test_required_login_is_about_the_account() -> None:
     assert isinstance(
         refusal({"MAIL": "530 5.7.0 Authentication required"}), ProviderUnavailableError
     )
 
 
 @pytest.mark.parametrize("reply", ["550 5.7.1 Not yours", "553 5.1.8 No such domain", "554 No"])
-def test_a_sender_that_is_not_taken_says_nothing_about_the_message(reply: str) -> None:
+def test_refused_sender_is_about_the_account(reply: str) -> None:
     error = refusal({"MAIL": reply})
     assert isinstance(error, ProviderUnavailableError)
     assert error.response is not None
     assert error.response.status == int(reply[:3])
 
 
-def test_a_mail_that_is_too_big_by_its_announcement_will_not_go() -> None:
+def test_mail_too_large_by_size_is_permanent() -> None:
     assert type(refusal({"MAIL": "552 5.3.4 Too big"})) is PermanentError
 
 
 @pytest.mark.parametrize("reply", ["550 5.7.1 Your server is on a blocklist", "553 5.7.1 Relay"])
-def test_a_policy_against_us_is_not_held_against_the_mailbox(reply: str) -> None:
+def test_policy_refusal_is_not_about_the_mailbox(reply: str) -> None:
     assert type(refusal({"RCPT": reply})) is PermanentError
 
 
@@ -202,18 +202,18 @@ def test_a_policy_against_us_is_not_held_against_the_mailbox(reply: str) -> None
     ("reply", "code"),
     [("550 5.1.1 No such user", "5.1.1"), ("550 No such user", None), ("550 5.1 No", None)],
 )
-def test_the_servers_own_code_is_kept(reply: str, code: str | None) -> None:
+def test_enhanced_status_code_is_kept(reply: str, code: str | None) -> None:
     error = refusal({"RCPT": reply})
     assert error.response is not None
     assert error.response.code == code
 
 
-def test_a_server_that_does_not_want_to_be_greeted_says_nothing_about_the_message() -> None:
+def test_refused_ehlo_is_about_the_account() -> None:
     error = refusal({"EHLO": "550 Who?", "HELO": "550 Who?"})
     assert isinstance(error, ProviderUnavailableError)
 
 
-def test_without_a_way_to_log_in_that_both_know_nothing_is_sent() -> None:
+def test_unknown_login_method_is_about_the_account() -> None:
     server = MailServer({"EHLO": "250-mail.example.com\r\n250 AUTH X-OWN"})
     with (
         mail_server(server, username="u", password="p") as (smtp, _),
@@ -224,14 +224,14 @@ def test_without_a_way_to_log_in_that_both_know_nothing_is_sent() -> None:
 
 @pytest.mark.parametrize("command", ["greeting", "MAIL", "RCPT", "DATA"])
 @pytest.mark.parametrize("nonsense", ["what?", "999 Hello", "-12 Hello", "600 Hello", ""])
-def test_nonsense_before_the_message_is_no_refusal_of_it(command: str, nonsense: str) -> None:
+def test_nonsense_before_the_message_is_not_ambiguous(command: str, nonsense: str) -> None:
     error = refusal({command: nonsense})
     assert isinstance(error, TransientError)
     assert not error.is_ambiguous
 
 
 @pytest.mark.parametrize("nonsense", ["what?", "354 Go on", "999 Hello", "-12 Hello", "x" * 9000])
-def test_nonsense_after_the_message_may_mean_that_it_went(nonsense: str) -> None:
+def test_nonsense_after_the_message_is_ambiguous(nonsense: str) -> None:
     error = refusal({"message": nonsense})
     assert isinstance(error, TransientError)
     assert error.is_ambiguous
@@ -247,7 +247,7 @@ def test_nonsense_after_the_message_may_mean_that_it_went(nonsense: str) -> None
     ],
     ids=["a line break in the subject", "half a character", "a line break", "no domain"],
 )
-def test_what_cannot_be_made_into_a_mail_is_refused_before_anybody_is_called(
+def test_unencodable_mail_is_not_sent(
     fields: dict[str, Any],
 ) -> None:
     with mail_server(MailServer()) as (smtp, running):
@@ -258,7 +258,7 @@ def test_what_cannot_be_made_into_a_mail_is_refused_before_anybody_is_called(
     assert "ada" not in error.value.reason
 
 
-def test_a_domain_in_any_script_is_the_one_that_was_meant() -> None:
+def test_international_domain_is_encoded() -> None:
     """By older rules a mail to this domain went to strasse.example, which is somebody else."""
     server = MailServer()
     with mail_server(server) as (smtp, _):
@@ -270,7 +270,7 @@ def test_a_domain_in_any_script_is_the_one_that_was_meant() -> None:
     assert mail["To"] == "Ada <ada@xn--strae-oqa.example>"
 
 
-def test_a_password_that_cannot_be_one_is_a_matter_of_the_account() -> None:
+def test_unencodable_password_is_about_the_account() -> None:
     server = MailServer({"EHLO": "250-mail.example.com\r\n250 AUTH PLAIN"})
     with (
         mail_server(server, username="u", password="p\u00e9") as (smtp, _),
@@ -280,14 +280,14 @@ def test_a_password_that_cannot_be_one_is_a_matter_of_the_account() -> None:
     assert server.mails == []
 
 
-def test_a_host_that_cannot_be_one_is_a_matter_of_the_account() -> None:
+def test_invalid_host_is_about_the_account() -> None:
     with pytest.raises(ProviderUnavailableError):
         provider(25, host="x" * 300).send(outbound(), timeout=LIMIT)
 
 
-def test_a_mail_server_sends_no_receipts() -> None:
+def test_smtp_has_no_receipts() -> None:
     assert provider(25).parse_receipts({}, b"[]") == []
 
 
-def test_the_password_is_not_shown_when_the_provider_is() -> None:
+def test_repr_hides_the_password() -> None:
     assert "hunter2" not in repr(provider(25, password="hunter2"))

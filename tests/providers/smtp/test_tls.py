@@ -56,7 +56,7 @@ def upgrading(server: MailServer, certificate: Path) -> socket_server.Handler:
 
 
 @pytest.mark.usefixtures("trusted")
-def test_a_mail_goes_over_a_connection_that_is_encrypted_from_the_start(certificate: Path) -> None:
+def test_mail_is_sent_over_implicit_tls(certificate: Path) -> None:
     server = MailServer(idle=0.2)
     with socket_server.serving(encrypted(server, certificate)) as running:
         smtp = provider(running.port, use_ssl=True)
@@ -67,7 +67,7 @@ def test_a_mail_goes_over_a_connection_that_is_encrypted_from_the_start(certific
 
 
 @pytest.mark.usefixtures("trusted")
-def test_a_mail_goes_over_a_connection_that_is_encrypted_on_the_way(certificate: Path) -> None:
+def test_mail_is_sent_over_starttls(certificate: Path) -> None:
     server = MailServer(idle=0.2)
     with socket_server.serving(upgrading(server, certificate)) as running:
         smtp = provider(running.port, use_tls=True)
@@ -78,7 +78,7 @@ def test_a_mail_goes_over_a_connection_that_is_encrypted_on_the_way(certificate:
 
 
 @pytest.mark.parametrize("option", ["use_ssl", "use_tls"])
-def test_a_server_that_nobody_vouches_for_gets_nothing(option: str, certificate: Path) -> None:
+def test_untrusted_certificate_gets_nothing(option: str, certificate: Path) -> None:
     server = MailServer()
     handler = {"use_ssl": encrypted, "use_tls": upgrading}[option](server, certificate)
     with socket_server.serving(handler) as running, pytest.raises(TransientError) as error:
@@ -92,9 +92,7 @@ def test_a_server_that_nobody_vouches_for_gets_nothing(option: str, certificate:
     ("reply", "kind"),
     [("454 4.7.0 Not now", TransientError), ("554 5.7.3 No", ProviderUnavailableError)],
 )
-def test_a_refusal_to_encrypt_says_nothing_about_the_message(
-    reply: str, kind: type[ProviderError]
-) -> None:
+def test_refused_starttls_is_not_about_the_message(reply: str, kind: type[ProviderError]) -> None:
     server = MailServer(OFFERING | {"STAR": reply})
     with mail_server(server, use_tls=True) as (smtp, _), pytest.raises(kind):
         smtp.send(outbound(), timeout=LIMIT)
@@ -102,7 +100,7 @@ def test_a_refusal_to_encrypt_says_nothing_about_the_message(
 
 
 @pytest.mark.parametrize("option", ["use_ssl", "use_tls"])
-def test_a_handshake_that_never_ends_is_not_waited_for(option: str) -> None:
+def test_endless_handshake_is_cut_off(option: str) -> None:
     def stall(connection: socket.socket) -> None:
         if option == "use_tls":
             MailServer(OFFERING | {"STAR": "220 Go on"}, until="STAR")(connection)

@@ -15,39 +15,39 @@ def who(*messages: Any, **fields: Any) -> list[InboundMessage]:
     return number().parse_inbound(webhook(change(messages=messages, **fields)))
 
 
-def test_who_writes_is_known_by_number_and_time() -> None:
+def test_inbound_message_has_number_and_time() -> None:
     assert who(written()) == [InboundMessage(phone=PHONE, at=NOON)]
 
 
-def test_a_number_is_not_shown() -> None:
+def test_repr_hides_the_number() -> None:
     assert PHONE not in repr(who(written()))
 
 
 @pytest.mark.parametrize("kind", ["text", "image", "button", "interactive", "reaction", "new-kind"])
-def test_whatever_somebody_sends_us_is_written(kind: str) -> None:
+def test_any_message_type_is_inbound(kind: str) -> None:
     assert len(who(written(type=kind))) == 1
 
 
 @pytest.mark.parametrize("kind", ["system", "request_welcome"])
-def test_what_whatsapp_itself_tells_us_is_not(kind: str) -> None:
+def test_system_messages_are_ignored(kind: str) -> None:
     assert who(written(type=kind)) == []
 
 
 @pytest.mark.parametrize("sender", [..., None, "", "GB.1349120865530274", "+447700900999", "12"])
-def test_who_hides_the_number_is_passed_over(sender: Any) -> None:
+def test_sender_without_number_is_skipped(sender: Any) -> None:
     assert who(written(**{"from": sender}), written()) == [InboundMessage(phone=PHONE, at=NOON)]
 
 
-def test_what_is_written_to_another_number_of_the_account_opens_no_window_to_ours() -> None:
+def test_message_to_another_number_is_ignored() -> None:
     assert who(written(), number="100000000000002") == []
 
 
-def test_without_a_number_it_is_taken_for_ours() -> None:
+def test_missing_number_id_counts_as_ours() -> None:
     raw = webhook({"field": "messages", "value": {"messages": [written()]}})
     assert len(number().parse_inbound(raw)) == 1
 
 
-def test_several_entries_with_reports_between_them() -> None:
+def test_several_entries_are_read() -> None:
     later = written(timestamp=str(EPOCH + 60), **{"from": "351912345678"})
     raw = webhook(change(status()), change(messages=[written()]), change(messages=[later]))
     assert number().parse_inbound(raw) == [
@@ -59,12 +59,12 @@ def test_several_entries_with_reports_between_them() -> None:
 @pytest.mark.parametrize(
     "message", ["x", None, 7, written(timestamp="soon"), written(timestamp=...), written(type=7)]
 )
-def test_an_odd_shape_is_a_value_error(message: Any) -> None:
+def test_unexpected_shape_is_a_value_error(message: Any) -> None:
     with pytest.raises(ValueError, match=r"Expected|missing"):
         who(message)
 
 
-def test_neither_words_nor_names_are_kept() -> None:
+def test_redacted_webhook_has_no_text_or_name() -> None:
     raw = webhook(change(status(), messages=[written("My diagnosis")]))
     kept = redact_webhook(raw)
     assert "diagnosis" not in kept
@@ -76,12 +76,12 @@ def test_neither_words_nor_names_are_kept() -> None:
     ]
 
 
-def test_of_other_subjects_the_name_is_kept() -> None:
+def test_redacted_webhook_keeps_the_field_of_other_changes() -> None:
     raw = webhook({"field": "history", "value": {"messages": [written("My diagnosis")]}})
     assert json.loads(redact_webhook(raw))["entry"] == [{"changes": [{"field": "history"}]}]
 
 
-def test_what_is_kept_says_the_same_as_what_came() -> None:
+def test_redacted_webhook_parses_the_same() -> None:
     raw = webhook(change(status("read"), status()), change(messages=[written("\ud83d")]))
     kept = redact_webhook(raw).encode()
     assert kept.isascii()
@@ -90,6 +90,6 @@ def test_what_is_kept_says_the_same_as_what_came() -> None:
 
 
 @pytest.mark.parametrize("raw", [b"", b"{}", b"\xff", webhook(change(messages=["x"]))])
-def test_what_is_no_webhook_is_not_kept(raw: bytes) -> None:
+def test_invalid_webhook_is_not_redacted(raw: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         redact_webhook(raw)

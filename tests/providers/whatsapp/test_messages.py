@@ -42,7 +42,7 @@ def sent(message: SendRequest) -> dict[str, Any]:
     return one
 
 
-def test_who_has_written_gets_a_text_with_our_reference() -> None:
+def test_text_has_our_reference() -> None:
     assert sent(whatsapp_message()) == {
         "messaging_product": "whatsapp",
         "recipient_type": "individual",
@@ -53,7 +53,7 @@ def test_who_has_written_gets_a_text_with_our_reference() -> None:
     }
 
 
-def test_a_message_is_one_post_to_the_number_with_the_token() -> None:
+def test_message_is_one_post_with_the_token() -> None:
     handler = socket_server.KeepAlive(acceptance())
     with socket_server.serving(handler) as server:
         number(base_url=server.url).send(whatsapp_message(), timeout=LIMIT)
@@ -64,7 +64,7 @@ def test_a_message_is_one_post_to_the_number_with_the_token() -> None:
     assert "\r\nContent-Type: application/json" in head
 
 
-def test_the_version_of_the_api_can_be_chosen() -> None:
+def test_api_version_is_configurable() -> None:
     handler = socket_server.KeepAlive(acceptance())
     with socket_server.serving(handler) as server:
         number(base_url=server.url, version="v27.0").send(whatsapp_message(), timeout=LIMIT)
@@ -81,7 +81,7 @@ def test_the_version_of_the_api_can_be_chosen() -> None:
         ("ftp://shop.example", False),
     ],
 )
-def test_a_text_with_a_link_shows_what_is_behind_it(text: str, has_preview: bool) -> None:
+def test_link_in_the_text_has_a_preview(text: str, has_preview: bool) -> None:
     assert sent(whatsapp_message(text))["text"] == {"body": text, "preview_url": has_preview}
 
 
@@ -96,28 +96,28 @@ def test_a_text_with_a_link_shows_what_is_behind_it(text: str, has_preview: bool
     ],
     ids=["below the text", "in it already", "for an app", "not secure", "alone"],
 )
-def test_the_link_of_a_notification_is_in_the_text_once(text: str, link: str, body: str) -> None:
+def test_deep_link_is_in_the_text_once(text: str, link: str, body: str) -> None:
     assert sent(whatsapp_message(text, deep_link=link))["text"]["body"] == body
 
 
-def test_a_picture_takes_the_text_as_its_caption() -> None:
+def test_image_has_the_text_as_caption() -> None:
     message = sent(whatsapp_message("Shipped.", image_url=PICTURE, deep_link=LINK))
     assert message["type"] == "image"
     assert message["image"] == {"link": PICTURE, "caption": f"Shipped.\n\n{LINK}"}
 
 
-def test_a_picture_without_a_text_has_no_caption() -> None:
+def test_image_without_text_has_no_caption() -> None:
     assert sent(whatsapp_message("", image_url=PICTURE))["image"] == {"link": PICTURE}
 
 
 @pytest.mark.parametrize(
     ("length", "kind"), [(MAX_CAPTION_LENGTH, "image"), (MAX_CAPTION_LENGTH + 1, "text")]
 )
-def test_words_that_do_not_fit_below_a_picture_go_without_it(length: int, kind: str) -> None:
+def test_text_too_long_for_a_caption_is_sent_without_image(length: int, kind: str) -> None:
     assert sent(whatsapp_message("x" * length, image_url=PICTURE))["type"] == kind
 
 
-def test_a_text_has_a_longest_length() -> None:
+def test_text_has_a_maximum_length() -> None:
     assert len(sent(whatsapp_message("x" * MAX_TEXT_LENGTH))["text"]["body"]) == MAX_TEXT_LENGTH
     for message in (
         whatsapp_message("x" * (MAX_TEXT_LENGTH + 1)),
@@ -132,11 +132,11 @@ def test_a_text_has_a_longest_length() -> None:
     "text",
     ["👩‍👩‍👧 café e\u0301 مرحبا", "*bold* _it_ `x`", "a\nb\r\n\r\nc\t", '"\\ \u2028', "{{1}} $x"],
 )
-def test_texts_are_passed_on_as_they_are(text: str) -> None:
+def test_texts_are_passed_on_unchanged(text: str) -> None:
     assert sent(whatsapp_message(text))["text"]["body"] == text
 
 
-def test_half_a_character_is_refused_before_anybody_is_called() -> None:
+def test_unencodable_text_is_not_sent() -> None:
     message = whatsapp_message("\ud800")
     handler = socket_server.KeepAlive(acceptance())
     plain = WhatsApp(**{name: getattr(number(), name) for name in WhatsApp.__dataclass_fields__})
@@ -146,7 +146,7 @@ def test_half_a_character_is_refused_before_anybody_is_called() -> None:
     assert error.value.code is FailureCode.RENDER_FAILED
 
 
-def test_who_has_not_written_gets_the_approved_template() -> None:
+def test_closed_window_uses_the_template() -> None:
     message = sent(
         whatsapp_message(whatsapp_template=ORDER, is_service_window_open=False, image_url=PICTURE)
     )
@@ -164,7 +164,7 @@ def test_who_has_not_written_gets_the_approved_template() -> None:
     }
 
 
-def test_a_template_without_places_has_no_components() -> None:
+def test_template_without_parameters_has_no_components() -> None:
     message = sent(whatsapp_message(whatsapp_template=HELLO, is_service_window_open=False))
     assert message["template"] == {"name": "hello_world", "language": {"code": "en_US"}}
 
@@ -180,9 +180,7 @@ def test_a_template_without_places_has_no_components() -> None:
         ("👩‍👩‍👧 {{1}}", "👩‍👩‍👧 {{1}}"),
     ],
 )
-def test_what_stands_in_a_place_is_one_line_as_whatsapp_wants_it(
-    value: str, passed_on: str
-) -> None:
+def test_template_parameter_is_one_line(value: str, passed_on: str) -> None:
     template = WhatsAppTemplateMessage(name="order_shipped", language="pt_PT", parameters=(value,))
     content = sent(whatsapp_message(whatsapp_template=template, is_service_window_open=False))[
         "template"
@@ -191,23 +189,23 @@ def test_what_stands_in_a_place_is_one_line_as_whatsapp_wants_it(
     assert content["components"][0]["parameters"] == [{"type": "text", "text": passed_on}]
 
 
-def test_who_may_be_sent_our_words_is_not_sent_the_template() -> None:
+def test_open_window_uses_the_text() -> None:
     assert sent(whatsapp_message(whatsapp_template=ORDER))["type"] == "text"
 
 
-def test_without_a_template_nobody_is_called() -> None:
+def test_closed_window_without_template_sends_nothing() -> None:
     error, got = attempt(whatsapp_message(is_service_window_open=False))
     assert isinstance(error, PermanentError)
     assert (error.code, got) == (FailureCode.WINDOW_CLOSED, [])
     assert "24-hour" in error.reason
 
 
-def test_a_text_that_is_too_long_does_not_matter_to_the_template() -> None:
+def test_template_ignores_the_length_of_the_text() -> None:
     message = whatsapp_message("x" * 5_000, whatsapp_template=ORDER, is_service_window_open=False)
     assert sent(message)["type"] == "template"
 
 
-def test_whatsapp_may_know_better_and_then_gets_the_template_once() -> None:
+def test_window_closed_answer_is_followed_by_the_template() -> None:
     result, got = attempt(whatsapp_message(whatsapp_template=ORDER), refused(131047), acceptance())
     assert [message["type"] for message in got] == ["text", "template"]
     assert {message["biz_opaque_callback_data"] for message in got} == {REFERENCE}
@@ -215,7 +213,7 @@ def test_whatsapp_may_know_better_and_then_gets_the_template_once() -> None:
     assert result.response.excerpt == "Sent as template order_shipped (en)."
 
 
-def test_without_a_template_it_is_not_tried_again() -> None:
+def test_window_closed_without_template_is_permanent() -> None:
     error, got = attempt(whatsapp_message(), refused(131047))
     assert isinstance(error, PermanentError)
     assert (error.code, len(got)) == (FailureCode.WINDOW_CLOSED, 1)
@@ -223,7 +221,7 @@ def test_without_a_template_it_is_not_tried_again() -> None:
     assert error.response.code == "131047"
 
 
-def test_a_template_that_is_refused_is_not_tried_again() -> None:
+def test_refused_template_is_not_repeated() -> None:
     error, got = attempt(
         whatsapp_message(whatsapp_template=ORDER), refused(131047), refused(131047)
     )
@@ -232,13 +230,13 @@ def test_a_template_that_is_refused_is_not_tried_again() -> None:
 
 
 @pytest.mark.parametrize("code", [131026, 131049, 100, 131000, 190])
-def test_no_other_refusal_is_answered_with_the_template(code: int) -> None:
+def test_other_refusal_is_not_followed_by_the_template(code: int) -> None:
     error, got = attempt(whatsapp_message(whatsapp_template=ORDER), refused(code))
     assert isinstance(error, ProviderError)
     assert len(got) == 1
 
 
-def test_no_doubt_is_answered_with_the_template() -> None:
+def test_ambiguous_outcome_is_not_followed_by_the_template() -> None:
     with (
         socket_server.serving(socket_server.resetting) as server,
         pytest.raises(TransientError) as error,
@@ -248,7 +246,7 @@ def test_no_doubt_is_answered_with_the_template() -> None:
     assert server.connections == 1
 
 
-def test_a_template_without_time_for_it_waits_for_the_next_attempt(
+def test_template_without_time_waits_for_the_next_attempt(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(provider, "MIN_SECOND_REQUEST_SECONDS", LIMIT)
@@ -257,7 +255,7 @@ def test_a_template_without_time_for_it_waits_for_the_next_attempt(
     assert (error.is_ambiguous, len(got)) == (False, 1)
 
 
-def test_an_acceptance_has_the_messages_id() -> None:
+def test_acceptance_has_the_message_id() -> None:
     result, _ = attempt(whatsapp_message(), acceptance())
     assert (result.provider_id, result.response.status, result.is_delivered) == (
         "wamid.1",
@@ -268,7 +266,7 @@ def test_an_acceptance_has_the_messages_id() -> None:
 
 
 @pytest.mark.parametrize("state", ["held_for_quality_assessment", "paused"])
-def test_a_template_that_is_held_for_a_check_is_sent_and_says_so(state: str) -> None:
+def test_template_held_for_review_counts_as_sent(state: str) -> None:
     message = whatsapp_message(whatsapp_template=ORDER, is_service_window_open=False)
     result, _ = attempt(message, acceptance(message_status=state))
     assert (result.provider_id, result.response.code) == ("wamid.1", state)
@@ -276,18 +274,18 @@ def test_a_template_that_is_held_for_a_check_is_sent_and_says_so(state: str) -> 
     assert result.response.code is None
 
 
-def test_an_id_is_kept_up_to_a_length() -> None:
+def test_message_id_is_truncated() -> None:
     result, _ = attempt(whatsapp_message(), answer({"messages": [{"id": "w" * 5_000}]}))
     assert result.provider_id == "w" * MAX_ID_LENGTH
 
 
-def test_neither_token_nor_secrets_are_shown() -> None:
+def test_repr_hides_token_and_secrets() -> None:
     shown = repr(number(token="EAAcanary", app_secret="canary", verify_token="canary"))
     assert "canary" not in shown
     assert PHONE_NUMBER_ID in shown
 
 
-def test_an_account_is_a_number_and_a_token() -> None:
+def test_account_is_number_and_token() -> None:
     accounts = {
         number(**fields).account
         for fields in ({}, {"token": "EAAother"}, {"phone_number_id": "2"}, {"base_url": "x"})

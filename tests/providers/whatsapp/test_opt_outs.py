@@ -53,14 +53,14 @@ def wishes(raw: bytes) -> list[MarketingPreference]:
 
 
 @pytest.mark.parametrize(("value", "is_wanted"), [("stop", False), ("resume", True)])
-def test_what_a_person_wants_is_read_with_number_and_time(value: str, is_wanted: bool) -> None:
+def test_marketing_preference_has_number_and_time(value: str, is_wanted: bool) -> None:
     expected = MarketingPreference(phone=PHONE, is_wanted=is_wanted, at=NOON)
     assert wishes(webhook(told(wish(value)))) == [expected]
     assert wishes(webhook(told(wish(value, timestamp=str(EPOCH))))) == [expected]
     assert PHONE not in repr(expected)
 
 
-def test_wishes_come_in_the_order_in_which_they_were_decided() -> None:
+def test_preferences_are_sorted_by_time() -> None:
     raw = webhook(told(wish("resume", timestamp=EPOCH + 60)), told(wish("stop")))
     found = wishes(raw)
     assert [one.is_wanted for one in found] == [False, True]
@@ -78,17 +78,17 @@ def test_wishes_come_in_the_order_in_which_they_were_decided() -> None:
         wish(category=...),
     ],
 )
-def test_what_says_nothing_of_marketing_or_of_nobody_is_passed_over(other: Any) -> None:
+def test_other_preferences_are_skipped(other: Any) -> None:
     assert wishes(webhook(told(other, wish()))) == [
         MarketingPreference(phone=PHONE, is_wanted=False, at=NOON)
     ]
 
 
-def test_a_wish_about_another_number_of_the_account_is_not_about_ours() -> None:
+def test_preference_for_another_number_is_ignored() -> None:
     assert wishes(webhook(told(wish(), number="100000000000002"))) == []
 
 
-def test_of_other_subjects_no_wish_is_read_and_of_wishes_nothing_else() -> None:
+def test_each_parser_reads_its_own_changes() -> None:
     raw = webhook(change(status(), messages=[written()]), told(wish()))
     assert len(wishes(raw)) == len(parse_receipts(raw)) == 1
     assert len(parse_inbound(raw, phone_number_id=PHONE_NUMBER_ID)) == 1
@@ -96,12 +96,12 @@ def test_of_other_subjects_no_wish_is_read_and_of_wishes_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("odd", ["x", 7, wish(timestamp="soon"), wish(timestamp=...), wish(7)])
-def test_an_odd_shape_is_a_value_error(odd: Any) -> None:
+def test_unexpected_shape_is_a_value_error(odd: Any) -> None:
     with pytest.raises(ValueError, match=r"Expected|missing"):
         wishes(webhook(told(odd)))
 
 
-def test_what_is_kept_of_a_wish_says_the_same_and_names_nobody() -> None:
+def test_redacted_preference_parses_the_same() -> None:
     raw = webhook(told(wish()), change(status()))
     kept = redact_webhook(raw)
     assert "Lovelace" not in kept

@@ -66,7 +66,7 @@ def refusal(raw: bytes) -> ProviderError:
 @pytest.mark.parametrize(
     ("code", "kind"), [(code, kind) for kind, codes in TABLE.items() for code in codes]
 )
-def test_every_code_has_its_class(code: int, kind: ResponseKind) -> None:
+def test_code_has_its_class(code: int, kind: ResponseKind) -> None:
     rule = rule_for(code)
     assert rule is not None
     assert rule.kind is kind
@@ -75,9 +75,7 @@ def test_every_code_has_its_class(code: int, kind: ResponseKind) -> None:
 @pytest.mark.parametrize(
     ("code", "kind"), [(code, kind) for kind, codes in TABLE.items() for code in codes[:6]]
 )
-def test_an_answer_is_the_error_of_its_code_with_whatever_status(
-    code: int, kind: ResponseKind
-) -> None:
+def test_code_decides_with_any_status(code: int, kind: ResponseKind) -> None:
     for status in (400, 429, 500, 200):
         error = refusal(refused(code, status=status))
         assert type(error) is ERRORS[kind]
@@ -87,19 +85,19 @@ def test_an_answer_is_the_error_of_its_code_with_whatever_status(
         assert not getattr(error, "is_ambiguous", False)
 
 
-def test_no_code_is_in_two_rows() -> None:
+def test_code_is_in_one_rule() -> None:
     special = [code for rule in CODE_RULES for code in rule.codes if len(rule.codes) < 100]
     twice = {code for code, count in Counter(special).items() if count > 1}
     assert twice == {100}, "one of them is for a subcode only"
 
 
-def test_every_row_has_words_for_people() -> None:
+def test_rule_reasons_are_sentences() -> None:
     assert all(rule.reason.endswith(".") and rule.reason[0].isupper() for rule in CODE_RULES)
     assert all("@" not in rule.reason and "{" not in rule.reason for rule in CODE_RULES)
 
 
 @pytest.mark.parametrize("code", [131051 + 3, 139999, 5, 300, 199, 131999, 133000])
-def test_a_code_nobody_knows_has_no_row(code: int) -> None:
+def test_unknown_code_has_no_rule(code: int) -> None:
     assert rule_for(code) is None
 
 
@@ -118,7 +116,7 @@ def test_a_code_nobody_knows_has_no_row(code: int) -> None:
         (132001, F.REJECTED),
     ],
 )
-def test_every_code_is_a_word_of_ours(code: int, ours: FailureCode) -> None:
+def test_code_has_our_failure_code(code: int, ours: FailureCode) -> None:
     assert refusal(refused(code)).code is ours
 
 
@@ -126,21 +124,19 @@ def test_every_code_is_a_word_of_ours(code: int, ours: FailureCode) -> None:
     ("code", "action"),
     [(131026, A.SUSPECT), (131050, A.SUPPRESS_MARKETING), (131021, A.SUSPECT), (131030, A.SUSPECT)],
 )
-def test_a_recipient_is_suspected_and_not_given_up_at_once(
-    code: int, action: RecipientAction
-) -> None:
+def test_recipient_error_has_its_action(code: int, action: RecipientAction) -> None:
     error = refusal(refused(code))
     assert isinstance(error, InvalidRecipientError)
     assert error.action is action
 
 
-def test_who_wants_no_marketing_is_not_a_dead_number() -> None:
+def test_opted_out_number_is_a_rejection() -> None:
     rule = rule_for(131050)
     assert rule is not None
     assert rule.receipt_kind is ReceiptKind.REJECTED
 
 
-def test_a_sending_number_that_is_wrong_is_nobodys_fault_but_ours() -> None:
+def test_wrong_sending_number_is_about_the_account() -> None:
     for subcode in (33, "33"):
         error = refusal(refused(100, error_subcode=subcode))
         expected = ProviderUnavailableError if subcode == 33 else PermanentError
@@ -149,7 +145,7 @@ def test_a_sending_number_that_is_wrong_is_nobodys_fault_but_ours() -> None:
 
 
 @pytest.mark.parametrize("status", [400, 429])
-def test_a_rate_limit_is_one_with_either_status(status: int) -> None:
+def test_rate_limit_is_one_with_either_status(status: int) -> None:
     error = refusal(refused(130429, status=status))
     assert isinstance(error, TransientError)
     assert (error.code, error.is_ambiguous, error.retry_after) == (F.RATE_LIMITED, False, None)
@@ -163,7 +159,7 @@ def test_a_rate_limit_is_one_with_either_status(status: int) -> None:
         ("Retry-After: soon", None),
     ],
 )
-def test_a_pause_that_is_asked_for_is_passed_on(header: str, pause: float | None) -> None:
+def test_retry_after_is_passed_on(header: str, pause: float | None) -> None:
     for code in (130429, 131048):
         error = refusal(refused(code, headers=(header,)))
         assert isinstance(error, TransientError | ProviderUnavailableError)
@@ -199,7 +195,7 @@ def test_a_pause_that_is_asked_for_is_passed_on(header: str, pause: float | None
         ),
     ],
 )
-def test_without_a_code_the_status_decides(raw: bytes, kind: type[ProviderError]) -> None:
+def test_status_decides_without_a_known_code(raw: bytes, kind: type[ProviderError]) -> None:
     error = refusal(raw)
     assert type(error) is kind
     assert not getattr(error, "is_ambiguous", False)
@@ -225,13 +221,13 @@ def test_without_a_code_the_status_decides(raw: bytes, kind: type[ProviderError]
         socket_server.response(299 - 95, b""),
     ],
 )
-def test_a_success_that_is_not_the_documented_one_may_mean_that_it_went(raw: bytes) -> None:
+def test_undocumented_success_is_ambiguous(raw: bytes) -> None:
     error = refusal(raw)
     assert isinstance(error, TransientError)
     assert error.is_ambiguous
 
 
-def test_a_redirect_gets_neither_the_message_nor_the_token() -> None:
+def test_redirect_gets_neither_message_nor_token() -> None:
     with socket_server.serving(socket_server.KeepAlive(acceptance())) as other:
         error = refusal(socket_server.response(302, b"", f"Location: {other.url}/messages"))
         assert other.connections == 0
@@ -247,7 +243,7 @@ def test_a_redirect_gets_neither_the_message_nor_the_token() -> None:
     ],
     ids=["accepts then resets", "truncated 200", "accepts then hangs up"],
 )
-def test_a_message_that_left_and_got_no_whole_answer_may_have_gone(
+def test_incomplete_answer_is_ambiguous(
     handler: socket_server.Handler,
 ) -> None:
     with socket_server.serving(handler) as server, pytest.raises(TransientError) as error:
@@ -257,7 +253,7 @@ def test_a_message_that_left_and_got_no_whole_answer_may_have_gone(
     assert server.connections == 1
 
 
-def test_a_message_that_was_taken_and_never_answered_may_have_gone() -> None:
+def test_timeout_is_ambiguous() -> None:
     with (
         socket_server.serving(socket_server.stopping()) as server,
         pytest.raises(TransientError) as error,
@@ -266,13 +262,13 @@ def test_a_message_that_was_taken_and_never_answered_may_have_gone() -> None:
     assert (error.value.is_ambiguous, error.value.code) == (True, F.TIMEOUT)
 
 
-def test_a_provider_that_is_not_there_got_nothing() -> None:
+def test_refused_connection_is_not_ambiguous() -> None:
     with pytest.raises(TransientError) as error:
         number().send(whatsapp_message(), timeout=LIMIT)
     assert not error.value.is_ambiguous
 
 
-def test_a_token_that_cannot_be_one_is_a_matter_of_the_configuration() -> None:
+def test_invalid_token_is_about_the_account() -> None:
     handler = socket_server.KeepAlive(acceptance())
     with socket_server.serving(handler) as server, pytest.raises(ProviderUnavailableError) as error:
         number(base_url=server.url, token="EAA\r\nX: canary").send(
@@ -282,7 +278,7 @@ def test_a_token_that_cannot_be_one_is_a_matter_of_the_configuration() -> None:
     assert "canary" not in str(error.value)
 
 
-def test_what_whatsapp_says_is_kept_without_the_number() -> None:
+def test_response_excerpt_is_redacted() -> None:
     details: Any = {"details": f"The number {PHONE} is not on WhatsApp."}
     error = refusal(refused(131026, error_data=details))
     assert error.response is not None
@@ -290,7 +286,7 @@ def test_what_whatsapp_says_is_kept_without_the_number() -> None:
     assert PHONE[1:] not in json.dumps([error.response.excerpt, error.reason])
 
 
-def test_no_reason_holds_a_number_or_the_token() -> None:
+def test_reason_contains_neither_number_nor_token() -> None:
     for code in (100, 131026, 131047, 190, 130429, 139999):
         error = refusal(refused(code, message=f"{PHONE} EAAsecret"))
         assert PHONE[1:] not in error.reason

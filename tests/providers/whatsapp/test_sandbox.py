@@ -82,12 +82,12 @@ def line(_one_line: WhatsAppNumber) -> WhatsAppNumber:
     return replace(_one_line, reference=f"{uuid.uuid4().hex[:24]}.whatsapp.1")
 
 
-def test_every_magic_number_is_here() -> None:
+def test_every_magic_number_is_covered() -> None:
     assert set(OUTCOME_BY_SUFFIX.values()) == ACCEPTED | EXPECTED.keys()
 
 
 @pytest.mark.parametrize("outcome", sorted(EXPECTED))
-def test_a_refusal_is_the_error_that_the_contract_says(line: WhatsAppNumber, outcome: str) -> None:
+def test_refusal_is_the_expected_error(line: WhatsAppNumber, outcome: str) -> None:
     error = line.send(outcome, timeout=SHORT if outcome.startswith("timeout") else LIMIT)
     assert type(error) is EXPECTED[outcome]
     assert getattr(error, "is_ambiguous", False) is (outcome in AMBIGUOUS)
@@ -99,7 +99,7 @@ def test_a_refusal_is_the_error_that_the_contract_says(line: WhatsAppNumber, out
 
 
 @pytest.mark.parametrize("outcome", sorted(ACCEPTED))
-def test_an_acceptance_has_the_id_of_the_message(line: WhatsAppNumber, outcome: str) -> None:
+def test_acceptance_has_the_message_id(line: WhatsAppNumber, outcome: str) -> None:
     result = line.send(outcome)
     assert isinstance(result, SendResult)
     (request,) = line.requests()
@@ -107,19 +107,19 @@ def test_an_acceptance_has_the_id_of_the_message(line: WhatsAppNumber, outcome: 
     assert request["references"] == [line.reference]
 
 
-def test_a_rate_limit_may_say_for_how_long(line: WhatsAppNumber) -> None:
+def test_rate_limit_may_have_a_retry_time(line: WhatsAppNumber) -> None:
     error = line.send("ratelimit")
     assert isinstance(error, TransientError)
     assert (error.code, error.retry_after) == (FailureCode.RATE_LIMITED, 5.0)
 
 
-def test_a_closed_window_opens_for_the_template(line: WhatsAppNumber) -> None:
+def test_closed_window_is_followed_by_the_template(line: WhatsAppNumber) -> None:
     result = line.send("window-closed", whatsapp_template=line.add_template("order_shipped"))
     assert isinstance(result, SendResult)
     assert [request["accepted"] for request in line.requests()] == [True, False]
 
 
-def test_a_template_may_be_held_for_a_check(line: WhatsAppNumber) -> None:
+def test_template_may_be_held_for_review(line: WhatsAppNumber) -> None:
     result = line.send("held", whatsapp_template=HELLO, is_service_window_open=False)
     assert isinstance(result, SendResult)
     assert result.response.code == "held_for_quality_assessment"
@@ -134,7 +134,7 @@ def test_a_template_may_be_held_for_a_check(line: WhatsAppNumber) -> None:
         ({"parameters": ("Ada", "x" * 2_000)}, "132005"),
     ],
 )
-def test_a_template_that_does_not_fit_is_refused(
+def test_mismatched_template_is_refused(
     line: WhatsAppNumber, change: dict[str, Any], code: str
 ) -> None:
     template = replace(line.add_template("order_shipped"), **change)
@@ -157,7 +157,7 @@ def test_a_template_that_does_not_fit_is_refused(
         {"version": "v26"},
     ],
 )
-def test_a_wrong_configuration_is_no_fault_of_the_message(
+def test_wrong_configuration_is_about_the_account(
     line: WhatsAppNumber, fields: dict[str, str]
 ) -> None:
     with pytest.raises(ProviderUnavailableError):
@@ -174,7 +174,7 @@ def test_a_wrong_configuration_is_no_fault_of_the_message(
         ("chosen-not", {K.REJECTED}),
     ],
 )
-def test_reports_are_about_the_message_that_was_sent(
+def test_receipts_are_about_the_sent_message(
     line: WhatsAppNumber, outcome: str, kinds: set[ReceiptKind]
 ) -> None:
     result = line.send(outcome)
@@ -184,7 +184,7 @@ def test_reports_are_about_the_message_that_was_sent(
     assert {receipt.provider_id for receipt in receipts} == {result.provider_id}
 
 
-def test_an_undeliverable_number_may_be_found_out_later(line: WhatsAppNumber) -> None:
+def test_undeliverable_number_is_reported_later(line: WhatsAppNumber) -> None:
     line.send("failed-at-once")
     (receipt,) = line.receipts(1)
     assert receipt.reason is not None
@@ -192,7 +192,7 @@ def test_an_undeliverable_number_may_be_found_out_later(line: WhatsAppNumber) ->
     assert receipt.reason.endswith("(131026)")
 
 
-def test_reports_may_come_twice_and_in_no_order(line: WhatsAppNumber) -> None:
+def test_receipts_may_be_repeated_and_out_of_order(line: WhatsAppNumber) -> None:
     line.send("disordered")
     receipts = line.receipts(6)
     assert receipts[0].kind is K.READ
@@ -201,14 +201,14 @@ def test_reports_may_come_twice_and_in_no_order(line: WhatsAppNumber) -> None:
     assert [receipt.kind for receipt in by_time[::2]] == [K.SENT, K.DELIVERED, K.READ]
 
 
-def test_a_webhook_of_another_account_is_refused(line: WhatsAppNumber) -> None:
+def test_webhook_of_another_account_is_refused(line: WhatsAppNumber) -> None:
     line.send()
     line.receipts(2)
     with pytest.raises(InvalidSignatureError):
         line.parsed(line.receiver.posts[0], app_secret="another")
 
 
-def test_what_somebody_writes_is_told_with_the_number_and_the_time(line: WhatsAppNumber) -> None:
+def test_inbound_message_has_number_and_time(line: WhatsAppNumber) -> None:
     words = {"from": PHONE, "text": "Danke \U0001f600", "name": "Ädä"}
     before = utc_now().replace(microsecond=0)
     line.call("POST", "_sandbox/whatsapp/written", words)
@@ -219,7 +219,7 @@ def test_what_somebody_writes_is_told_with_the_number_and_the_time(line: WhatsAp
     assert b"\\ud83d\\ude00" in raw
 
 
-def test_the_handshake_is_answered(line: WhatsAppNumber) -> None:
+def test_handshake_is_answered(line: WhatsAppNumber) -> None:
     line.send()
     line.receipts(2)
     asked = line.receiver.handshakes[0]

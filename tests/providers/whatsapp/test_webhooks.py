@@ -38,29 +38,29 @@ def received(*statuses: Any) -> list[Receipt]:
     return number().parse_receipts(signed(raw), raw)
 
 
-def test_a_signed_webhook_is_read() -> None:
+def test_signed_webhook_is_read() -> None:
     assert len(received(status())) == 1
 
 
 @given(st.binary(max_size=200))
-def test_a_signature_of_ours_is_one_by_pywa_too(raw: bytes) -> None:
+def test_our_signature_equals_pywas(raw: bytes) -> None:
     assert webhook_updates_validator(SECRET, raw, signed(raw)[SIGNATURE_HEADER])
 
 
-def test_without_a_secret_every_webhook_is_refused() -> None:
+def test_webhook_needs_an_app_secret() -> None:
     raw = webhook()
     with pytest.raises(InvalidSignatureError, match="no app secret"):
         number(app_secret="").parse_receipts(signed(raw, secret=""), raw)
 
 
-def test_a_webhook_signed_by_somebody_else_is_refused() -> None:
+def test_foreign_signature_is_refused() -> None:
     raw = webhook()
     with pytest.raises(InvalidSignatureError):
         number().parse_receipts(signed(raw, secret="another"), raw)
 
 
 @pytest.mark.parametrize("end", [b" ", b"\n", b"x"])
-def test_a_body_that_was_changed_is_refused(end: bytes) -> None:
+def test_changed_body_is_refused(end: bytes) -> None:
     raw = webhook()
     with pytest.raises(InvalidSignatureError):
         number().parse_receipts(signed(raw), raw + end)
@@ -74,17 +74,17 @@ def test_a_body_that_was_changed_is_refused(end: bytes) -> None:
         *("sha256=" + "A" * 100_000, "0" * 64, "sha256=" + "0" * 64),
     ],
 )
-def test_a_signature_that_is_none_or_wrong_is_refused(signature: str) -> None:
+def test_malformed_signature_is_refused(signature: str) -> None:
     with pytest.raises(InvalidSignatureError):
         number().parse_receipts({SIGNATURE_HEADER: signature}, webhook())
 
 
-def test_a_signature_that_is_missing_is_a_refusal() -> None:
+def test_missing_signature_is_refused() -> None:
     with pytest.raises(InvalidSignatureError):
         number().parse_receipts({}, webhook())
 
 
-def test_a_signature_needs_to_say_what_it_was_made_by() -> None:
+def test_signature_needs_its_algorithm() -> None:
     raw = webhook()
     bare = signed(raw)[SIGNATURE_HEADER].removeprefix("sha256=")
     old = "sha1=" + hmac.new(SECRET.encode(), raw, hashlib.sha1).hexdigest()
@@ -98,7 +98,7 @@ def handshake(**query: str) -> str:
     return number().challenge({f"hub.{name}": value for name, value in (default | query).items()})
 
 
-def test_who_knows_the_token_gets_the_challenge_back() -> None:
+def test_handshake_with_the_token_returns_the_challenge() -> None:
     assert handshake() == "1158201444"
 
 
@@ -111,12 +111,12 @@ def test_who_knows_the_token_gets_the_challenge_back() -> None:
         {"challenge": "1" * (MAX_CHALLENGE_LENGTH + 1)},
     ],
 )
-def test_anybody_else_is_refused(query: dict[str, str]) -> None:
+def test_invalid_handshake_is_refused(query: dict[str, str]) -> None:
     with pytest.raises(InvalidSignatureError):
         handshake(**query)
 
 
-def test_a_handshake_of_nothing_is_refused() -> None:
+def test_empty_handshake_is_refused() -> None:
     for one in (number(), number(verify_token="")):
         with pytest.raises(InvalidSignatureError):
             one.challenge({})
@@ -124,7 +124,7 @@ def test_a_handshake_of_nothing_is_refused() -> None:
         number(verify_token="").challenge({"hub.mode": "subscribe", "hub.verify_token": ""})
 
 
-def test_a_report_says_what_when_and_to_whom() -> None:
+def test_status_becomes_a_receipt() -> None:
     assert received(status("delivered")) == [
         Receipt(
             reference=REFERENCE,
@@ -141,29 +141,29 @@ def test_a_report_says_what_when_and_to_whom() -> None:
 @pytest.mark.parametrize(
     ("name", "kind"), [("sent", K.SENT), ("delivered", K.DELIVERED), ("read", K.READ)]
 )
-def test_every_status_has_its_kind(name: str, kind: ReceiptKind) -> None:
+def test_status_has_its_kind(name: str, kind: ReceiptKind) -> None:
     (receipt,) = received(status(name))
     assert receipt.kind is kind
 
 
 @pytest.mark.parametrize("name", ["deleted", "warning", "played", "pending", "", "DELIVERED"])
-def test_a_status_that_says_nothing_to_us_is_left_out(name: str) -> None:
+def test_unknown_status_is_ignored(name: str) -> None:
     assert [r.event_id for r in received(status(name), status("read"))] == ["wamid.1:read"]
 
 
-def test_a_report_without_our_reference_has_the_id_whatsapp_gave() -> None:
+def test_receipt_without_reference_has_the_message_id() -> None:
     for missing in (..., None, "", "\ud83d", "a b", "x" * 1_000):
         (receipt,) = received(status(biz_opaque_callback_data=missing))
         assert (receipt.reference, receipt.provider_id) == (None, "wamid.1")
 
 
-def test_a_report_about_somebody_whose_number_is_hidden_has_no_address() -> None:
+def test_receipt_with_hidden_number_has_no_address() -> None:
     for recipient in (..., None, "", "GB.13491208655302741918", "+44", "0123456789"):
         (receipt,) = received(status(recipient_id=recipient))
         assert receipt.address is None
 
 
-def test_the_same_report_is_the_same_event_and_another_time_of_failing_is_not() -> None:
+def test_event_id_repeats_with_the_event() -> None:
     later = str(EPOCH + 60)
     events = [
         *received(status("sent"), status("sent"), status("sent", timestamp=later)),
@@ -172,7 +172,7 @@ def test_the_same_report_is_the_same_event_and_another_time_of_failing_is_not() 
     assert len({receipt.event_id for receipt in events}) == 3
 
 
-def test_reports_keep_their_order_over_entries_and_changes() -> None:
+def test_receipts_keep_their_order() -> None:
     one, two = change(status("read"), status("sent")), change(status("delivered"))
     entries = [{"id": "1", "changes": [one, two]}, {"id": "2", "changes": [change(failed())]}]
     raw = json.dumps({"object": "whatsapp_business_account", "entry": entries}).encode()
@@ -181,26 +181,26 @@ def test_reports_keep_their_order_over_entries_and_changes() -> None:
 
 
 @pytest.mark.parametrize("code", [131026, 131047, 131000, 132001])
-def test_a_failure_has_the_reason_of_its_code(code: int) -> None:
+def test_failure_has_the_reason_of_its_code(code: int) -> None:
     (receipt,) = received(failed(code))
     rule = next(rule for rule in CODE_RULES if code in rule.codes)
     assert (receipt.kind, receipt.reason) == (K.FAILED, f"{rule.reason} ({code})")
 
 
 @pytest.mark.parametrize("code", [131049, 130472])
-def test_what_whatsapp_chose_not_to_deliver_was_rejected(code: int) -> None:
+def test_undelivered_by_choice_is_rejected(code: int) -> None:
     (receipt,) = received(failed(code))
     assert receipt.kind is K.REJECTED
 
 
-def test_who_stopped_our_marketing_has_unsubscribed_from_it() -> None:
+def test_opt_out_failure_is_also_an_unsubscribe() -> None:
     refusal, wish = received(failed(131050))
     assert (refusal.kind, wish.kind) == (K.REJECTED, K.UNSUBSCRIBED)
     assert (wish.address, wish.reference) == (PHONE, REFERENCE)
     assert refusal.event_id != wish.event_id
 
 
-def test_a_code_nobody_knows_has_whatsapps_own_words_without_the_number() -> None:
+def test_unknown_code_keeps_the_redacted_title() -> None:
     errors = [{"code": 139999, "title": f"{PHONE} is \ud83d odd"}]
     (receipt,) = received(failed(errors=errors))
     assert receipt.reason == "[address] is ? odd (139999)"
@@ -209,26 +209,26 @@ def test_a_code_nobody_knows_has_whatsapps_own_words_without_the_number() -> Non
 
 
 @pytest.mark.parametrize("errors", [..., None, []])
-def test_a_failure_without_an_error_has_no_reason(errors: Any) -> None:
+def test_failure_without_error_has_no_reason(errors: Any) -> None:
     (receipt,) = received(failed(errors=errors))
     assert (receipt.kind, receipt.reason) == (K.FAILED, None)
 
 
-def test_a_body_in_escaped_unicode_is_verified_as_it_came() -> None:
+def test_escaped_unicode_is_verified_as_received() -> None:
     raw = webhook(change(status(), messages=[written("\u2764\ufe0f \U0001f468\u200d")]))
     raw = raw.replace(b"/", b"\\/")
     assert b"\\u2764" in raw
     assert len(number().parse_receipts(signed(raw), raw)) == 1
 
 
-def test_an_emoji_that_was_cut_in_two_spoils_nothing() -> None:
+def test_half_an_emoji_is_read() -> None:
     raw = webhook(change(status(), messages=[written("\ud83d")]))
     assert len(number().parse_receipts(signed(raw), raw)) == 1
     assert len(number().parse_inbound(raw)) == 1
 
 
 @pytest.mark.parametrize("subject", ["account_update", "message_template_status_update", "calls"])
-def test_what_is_not_about_messages_is_passed_over(subject: str) -> None:
+def test_other_changes_are_ignored(subject: str) -> None:
     raw = webhook({"field": subject, "value": {"statuses": "odd"}}, {"field": subject})
     assert number().parse_receipts(signed(raw), raw) == []
 
@@ -261,11 +261,11 @@ def test_what_is_not_about_messages_is_passed_over(subject: str) -> None:
         b'{"object": ' + b"1" * 5_000,
     ],
 )
-def test_a_signed_body_that_is_no_webhook_of_whatsapps_is_a_value_error(raw: bytes) -> None:
+def test_signed_body_of_another_shape_is_a_value_error(raw: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         number().parse_receipts(signed(raw), raw)
 
 
-def test_a_time_may_be_a_number() -> None:
+def test_numeric_time_is_accepted() -> None:
     (receipt,) = received(status(timestamp=0))
     assert receipt.at == datetime(1970, 1, 1, tzinfo=UTC)
