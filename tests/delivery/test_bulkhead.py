@@ -10,7 +10,7 @@ from bson import ObjectId
 from delivery.dispatcher import MIN_LEASE_LEFT, Bulkhead
 from notifications.store import ClaimedDelivery
 from tests.support.factories.notifications import NOON
-from tests.support.factories.records import claimed
+from tests.support.factories.notifications import claimed_delivery as claimed
 
 LATE = timedelta(seconds=0.05)
 

@@ -21,8 +21,10 @@ from domain.retry import MAX_OUTAGE
 from domain.states import AttemptStatus, DeliveryStatus, Priority
 from notifications.store import Settlement
 from providers.contract import SendResult
-from tests.support.factories.push_results import concluded, delivery_status
-from tests.support.factories.records import NOON, claimed
+from tests.support.factories.notifications import FIXED_NOON as NOON
+from tests.support.factories.notifications import claimed_delivery as claimed
+from tests.support.factories.push import combined as concluded
+from tests.support.factories.push import settlement_summary as delivery_status
 from tests.support.fakes.provider import (
     Outcome,
     accepted,

@@ -13,7 +13,8 @@ from domain.errors import FailureCode, ProviderError, ProviderUnavailableError, 
 from domain.states import SUCCEEDED, AttemptStatus, DeliveryStatus, Priority
 from notifications.store import ClaimedDelivery, Settlement
 from providers.contract import SendResult
-from tests.support.factories.records import NOON, claimed
+from tests.support.factories.notifications import FIXED_NOON as NOON
+from tests.support.factories.notifications import claimed_delivery as claimed
 from tests.support.fakes.provider import (
     Outcome,
     accepted,

@@ -13,7 +13,8 @@ from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus, Priority
 from domain.time import QuietHours
 from notifications.store import Deferred
-from tests.support.factories.records import NOON, claimed
+from tests.support.factories.notifications import FIXED_NOON as NOON
+from tests.support.factories.notifications import claimed_delivery as claimed
 
 S = DeliveryStatus
 MIDNIGHT = datetime(2026, 11, 22, tzinfo=UTC)

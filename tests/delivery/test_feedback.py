@@ -27,7 +27,7 @@ from notifyproject.db.collections import collection
 from providers.contract import Message
 from recipients import queries
 from tests.support.factories.notifications import NOON, device, stored_device
-from tests.support.factories.records import claimed
+from tests.support.factories.notifications import claimed_delivery as claimed
 from tests.support.fakes.provider import (
     Outcome,
     ScriptedProvider,

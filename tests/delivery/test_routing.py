@@ -9,7 +9,7 @@ from delivery.circuit_breaker import PROBE_LEASE, Allowed, Probe
 from domain.errors import FailureCode
 from domain.retry import MAX_OUTAGE
 from domain.states import DeliveryStatus
-from tests.support.factories.records import NOON
+from tests.support.factories.notifications import FIXED_NOON as NOON
 from tests.support.factories.routes import (
     AFTER,
     choose,

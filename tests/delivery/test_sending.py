@@ -17,7 +17,8 @@ from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from notifications.store import ClaimedDelivery, Settlement
 from providers.contract import Message, SendRequest, SendResult
-from tests.support.factories.records import NOON, claimed
+from tests.support.factories.notifications import FIXED_NOON as NOON
+from tests.support.factories.notifications import claimed_delivery as claimed
 from tests.support.fakes.provider import ScriptedProvider, accepted
 from tests.support.waiting import LIMIT
 

@@ -18,7 +18,10 @@ from notifications.store import ClaimedDelivery, ProviderAnswer, TargetAttempt
 from recipients import service_windows
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON, device, settlement
-from tests.support.factories.push_targets import aimed_at, parked, push, resolve_targets
+from tests.support.factories.push import claimed_push as push
+from tests.support.factories.push import deferral as parked
+from tests.support.factories.push import resolve_targets
+from tests.support.factories.push import target_devices as aimed_at
 from tests.support.mongo.query_plans import plans
 
 pytestmark = pytest.mark.usefixtures("db")

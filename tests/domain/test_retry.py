@@ -31,7 +31,8 @@ from domain.retry import (
     retry_or_give_up,
 )
 from domain.states import Priority
-from tests.support.factories.records import NOON, retry_state
+from tests.support.factories.notifications import FIXED_NOON as NOON
+from tests.support.factories.notifications import retry_state
 
 BUSY = TransientError("busy", code=FailureCode.PROVIDER_ERROR)
 

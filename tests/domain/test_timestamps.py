@@ -19,7 +19,7 @@ from domain.time import (
     truncate_to_milliseconds,
     utc_now,
 )
-from tests.support.factories.records import NOON
+from tests.support.factories.notifications import FIXED_NOON as NOON
 
 SECOND = timedelta(seconds=1)
 

@@ -24,18 +24,15 @@ from notifyproject.db.collections import collection
 from privacy import content_removal
 from privacy.content_removal import ContentRemoval
 from tests.support.factories import notifications as factories
-from tests.support.factories.aged_notifications import (
-    DAY,
-    DUE,
-    FULL,
-    TICK,
-    ended,
-    is_removed,
-    policy,
-    remove,
-    report,
-)
-from tests.support.factories.notifications import NOON
+from tests.support.factories.notifications import DAY, NOON
+from tests.support.factories.notifications import FULL_FIELDS as FULL
+from tests.support.factories.notifications import MILLISECOND as TICK
+from tests.support.factories.notifications import REMOVAL_DUE as DUE
+from tests.support.factories.notifications import is_content_removed as is_removed
+from tests.support.factories.notifications import receipt as report
+from tests.support.factories.notifications import remove_content as remove
+from tests.support.factories.notifications import set_retention_days as policy
+from tests.support.factories.notifications import settled_with_content as ended
 from tests.support.mongo.query_plans import Plan, plans
 
 pytestmark = pytest.mark.usefixtures("db")

@@ -20,7 +20,7 @@ from privacy.unsubscribe import (
     unsubscribe_url,
     url_for,
 )
-from tests.support.factories.records import claimed
+from tests.support.factories.notifications import claimed_delivery as claimed
 
 ID = ObjectId("a" * 24)
 ADA = "ada@example.com"

@@ -24,7 +24,7 @@ from providers.contract import Message, SendRequest
 from providers.mail import MAX_CONCURRENT_MAILS, DownloadError, fetch_attachments
 from providers.sendgrid.provider import SendGrid
 from providers.smtp.provider import SMTP
-from tests.support.factories.records import NOON, outbound
+from tests.support.factories.notifications import FIXED_NOON, outbound
 from tests.support.fakes import socket_server
 from tests.support.fakes.file_server import HOST, Files, certificate, files_at, read_head
 from tests.support.fakes.smtp_server import MailServer, provider
@@ -73,7 +73,7 @@ def sendgrid(url: str = "http://127.0.0.1:1", **fields: Any) -> SendGrid:
         "base_url": url,
         "sender": "notifications@example.com",
         "webhook_public_key": "",
-        "clock": lambda: NOON,
+        "clock": lambda: FIXED_NOON,
         "attachment_hosts": HOSTS,
     }
     return SendGrid(**(default | fields))

@@ -11,7 +11,7 @@ import pytest
 from domain.errors import FailureCode, PermanentError
 from providers.contract import Message
 from providers.sendgrid.provider import SendGrid
-from tests.support.factories.records import NOON, outbound
+from tests.support.factories.notifications import FIXED_NOON, outbound
 from tests.support.fakes import socket_server
 from tests.support.fakes.smtp_server import MailServer, provider
 from tests.support.waiting import LIMIT
@@ -32,7 +32,7 @@ def sendgrid(**fields: Any) -> SendGrid:
         base_url="http://127.0.0.1:1",
         sender="Notifications <notifications@example.com>",
         webhook_public_key="",
-        clock=lambda: NOON,
+        clock=lambda: FIXED_NOON,
         **fields,
     )
 

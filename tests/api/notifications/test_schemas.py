@@ -16,7 +16,7 @@ from privacy import content_removal
 from tests.support.clients.api import App
 from tests.support.clients.inbox import InboxUser, delivered, token
 from tests.support.factories import notifications as factories
-from tests.support.factories.records import NOON
+from tests.support.factories.notifications import FIXED_NOON as NOON
 
 ID = ObjectId("a" * 24)
 

@@ -10,7 +10,7 @@ from liquid.exceptions import LiquidError
 
 from notifications.content import engine, templates
 from notifications.content.engine import HTML_ENVIRONMENT, MAX_OUTPUT, TEXT_ENVIRONMENT
-from tests.support.factories.records import SHIPPED
+from tests.support.factories.notifications import SHIPPED
 
 RECIPIENT = {"name": "Ada <3", "locale": "pt", "timezone": "Europe/Lisbon"}
 

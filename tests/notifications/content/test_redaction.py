@@ -27,8 +27,9 @@ from notifications.content.redaction import (
 )
 from notifications.intake.requests import AttachmentRequest, ContentRequest
 from providers.contract import SendResult
-from tests.support.factories.contents import ADA, composed
-from tests.support.factories.records import SHIPPED
+from tests.support.factories.notifications import SHIPPED
+from tests.support.factories.requests import ADA_RECIPIENT as ADA
+from tests.support.factories.requests import composed
 
 NAMES = frozenset({"code", "link"})
 

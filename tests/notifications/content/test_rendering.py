@@ -23,8 +23,8 @@ from notifications.content.rendering import (
     render_text,
 )
 from providers.contract import Message
-from tests.support.factories.records import MORE_THAN_TEXT
-from tests.support.factories.records import write_template as write
+from tests.support.factories.notifications import MORE_THAN_TEXT
+from tests.support.factories.notifications import write_template as write
 
 ADA = Recipient(email="ada@example.com", name="Ada")
 

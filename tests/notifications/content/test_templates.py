@@ -31,8 +31,7 @@ from notifications.content.templates import (
 from notifyproject.db.collections import collection
 from providers.contract import Message
 from tests.support.factories import notifications as factories
-from tests.support.factories.notifications import NOON
-from tests.support.factories.records import write_template
+from tests.support.factories.notifications import NOON, write_template
 
 pytestmark = pytest.mark.usefixtures("db")
 

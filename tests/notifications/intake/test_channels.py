@@ -14,7 +14,7 @@ from notifications.intake.preparation import choose_channels
 from notifications.store import NewDelivery
 from notifications.validation import ProblemCollector
 from recipients.queries import RegisteredRecipient
-from tests.support.factories.records import SHIPPED, request
+from tests.support.factories.notifications import SHIPPED, request
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus

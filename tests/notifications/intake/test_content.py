@@ -24,8 +24,9 @@ from notifications.store import AttemptReference
 from notifications.validation import InvalidRequestError
 from providers.fcm.messages import MAX_PAYLOAD, build_payload
 from recipients.queries import RecipientSnapshot, RegisteredRecipient
-from tests.support.factories.contents import PAID, composed
-from tests.support.factories.records import NOON, outbound, request, write_template
+from tests.support.factories.notifications import FIXED_NOON as NOON
+from tests.support.factories.notifications import outbound, request, write_template
+from tests.support.factories.requests import PAID, composed
 
 pytestmark = pytest.mark.usefixtures("shipped_types")
 

@@ -13,7 +13,8 @@ from notifications.intake.preparation import addresses_of, resolve_recipient
 from notifications.intake.requests import ContentRequest, NotificationRecipientRequest
 from notifications.validation import InvalidRequestError, ProblemCollector
 from recipients.queries import ActiveSuppression, RegisteredRecipient
-from tests.support.factories.records import NOON, SHIPPED, request
+from tests.support.factories.notifications import FIXED_NOON as NOON
+from tests.support.factories.notifications import SHIPPED, request
 from tests.support.factories.requests import ADA, CALLER, ID, prepared, problems
 
 pytestmark = pytest.mark.usefixtures("shipped_types")

@@ -8,7 +8,7 @@ import pytest
 from domain.time import MAX_REMINDER, MIN_REMINDER
 from notifications.intake.requests import LocalTime
 from recipients.queries import RegisteredRecipient
-from tests.support.factories.records import NOON
+from tests.support.factories.notifications import FIXED_NOON as NOON
 from tests.support.factories.requests import prepared, problems
 
 pytestmark = pytest.mark.usefixtures("shipped_types")

@@ -19,7 +19,7 @@ from delivery.sending import PreparedDelivery
 from delivery.targets import address_of
 from notifyproject.platform.logs import configure, logging_config
 from providers.contract import Message, SendRequest, SendResult
-from tests.support.factories.records import NOON, claimed
+from tests.support.factories.notifications import FIXED_NOON, claimed_delivery
 from tests.support.source import SERVICE
 
 ADDRESS, BODY, KEY = "ada@example.com", "Your code is 493817.", "SG.s3cret"
@@ -110,10 +110,10 @@ class Failing:
 
 
 def send_by_a_provider_with_a_defect() -> None:
-    one = claimed()
+    one = claimed_delivery()
     message = Message(subject="Code", text=BODY)
     job = PreparedDelivery(claimed=one, message=message, targets=(address_of(one),))
-    sending.send_batch(Failing(), [job], lambda: NOON)
+    sending.send_batch(Failing(), [job], lambda: FIXED_NOON)
 
 
 @pytest.mark.parametrize("form", ["json", "console"])
@@ -122,7 +122,7 @@ def test_send_defect_is_logged_with_its_ids(form: str, monkeypatch: pytest.Monke
         monkeypatch.setattr(sending, "log", structlog.get_logger("delivery.sending"))
         send_by_a_provider_with_a_defect()
     assert "provider_adapter_failed" in stream.getvalue()
-    assert claimed().reference in stream.getvalue()
+    assert claimed_delivery().reference in stream.getvalue()
 
 
 def test_send_defect_log_has_no_address(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from providers.contract import Message, Provider, SendRequest
 from tests.providers.contract.cases import Case
 from tests.providers.contract.servers import Make
-from tests.support.factories.records import outbound
+from tests.support.factories.notifications import outbound
 from tests.support.providers.fcm import Project
 
 NAME, SUBJECT, TEXT = "Ada Lovelace", "The 49 crowns", "Your 49 crowns from Babbage are here."

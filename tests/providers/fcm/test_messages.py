@@ -11,7 +11,7 @@ from domain.states import Priority
 from providers.contract import Message, SendRequest
 from providers.fcm.messages import MAX_PAYLOAD
 from providers.fcm.provider import FCM
-from tests.support.factories.records import NOON
+from tests.support.factories.notifications import FIXED_NOON
 from tests.support.providers.fcm import THREAD, Project, push
 from tests.support.providers.fcm_schema import check, schemas
 from tests.support.waiting import LIMIT
@@ -164,10 +164,10 @@ def test_silent_push_is_data_only_and_never_urgent_for_apple(project: Project) -
     ],
 )
 def test_push_is_kept_until_it_expires(project: Project, left: timedelta, kept: int) -> None:
-    message = sent(project, push(expires_at=NOON + left), clock=NOON)
+    message = sent(project, push(expires_at=FIXED_NOON + left), clock=FIXED_NOON)
     assert message["android"]["ttl"] == f"{kept}s"
     assert message["webpush"]["headers"]["TTL"] == str(kept)
-    assert message["apns"]["headers"]["apns-expiration"] == str(int(NOON.timestamp()) + kept)
+    assert message["apns"]["headers"]["apns-expiration"] == str(int(FIXED_NOON.timestamp()) + kept)
 
 
 def test_push_without_expiry_sets_no_ttl(project: Project) -> None:

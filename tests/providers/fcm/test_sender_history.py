@@ -18,7 +18,7 @@ from providers.fcm.responses import (
     MismatchCause,
     SenderHistory,
 )
-from tests.support.factories.records import NOON
+from tests.support.factories.notifications import FIXED_NOON
 from tests.support.providers.fcm import Project, push
 from tests.support.waiting import LIMIT
 
@@ -72,26 +72,30 @@ def test_other_refusal_proves_nothing(project: Project, token: str) -> None:
 def test_proof_lasts_an_hour() -> None:
     assert timedelta(hours=1) == RECENT_SUCCESS_PERIOD
     sender = SenderHistory()
-    sender.record_accepted(now=NOON)
-    assert sender.classify_mismatch("a", now=NOON + RECENT_SUCCESS_PERIOD) is MismatchCause.DEVICE
+    sender.record_accepted(now=FIXED_NOON)
     assert (
-        sender.classify_mismatch("a", now=NOON + RECENT_SUCCESS_PERIOD + SECOND)
+        sender.classify_mismatch("a", now=FIXED_NOON + RECENT_SUCCESS_PERIOD)
+        is MismatchCause.DEVICE
+    )
+    assert (
+        sender.classify_mismatch("a", now=FIXED_NOON + RECENT_SUCCESS_PERIOD + SECOND)
         is MismatchCause.UNKNOWN
     )
 
 
 def test_proofs_may_come_out_of_order() -> None:
     sender = SenderHistory()
-    sender.record_accepted(now=NOON + RECENT_SUCCESS_PERIOD)
-    sender.record_accepted(now=NOON)
+    sender.record_accepted(now=FIXED_NOON + RECENT_SUCCESS_PERIOD)
+    sender.record_accepted(now=FIXED_NOON)
     assert (
-        sender.classify_mismatch("a", now=NOON + 2 * RECENT_SUCCESS_PERIOD) is MismatchCause.DEVICE
+        sender.classify_mismatch("a", now=FIXED_NOON + 2 * RECENT_SUCCESS_PERIOD)
+        is MismatchCause.DEVICE
     )
 
 
 def test_one_device_counts_once() -> None:
     sender = SenderHistory()
-    assert {sender.classify_mismatch("a", now=NOON) for _ in range(10 * MISMATCH_LIMIT)} == {
+    assert {sender.classify_mismatch("a", now=FIXED_NOON) for _ in range(10 * MISMATCH_LIMIT)} == {
         MismatchCause.UNKNOWN
     }
 
@@ -99,14 +103,14 @@ def test_one_device_counts_once() -> None:
 def test_several_devices_without_proof_are_about_the_project() -> None:
     sender = SenderHistory()
     assert MISMATCH_LIMIT == 5
-    blames = [sender.classify_mismatch(str(n), now=NOON) for n in range(MISMATCH_LIMIT + 2)]
+    blames = [sender.classify_mismatch(str(n), now=FIXED_NOON) for n in range(MISMATCH_LIMIT + 2)]
     assert blames == [MismatchCause.UNKNOWN] * (MISMATCH_LIMIT - 1) + [MismatchCause.PROJECT] * 3
-    assert sender.classify_mismatch("0", now=NOON) is MismatchCause.PROJECT
-    sender.record_accepted(now=NOON)
-    assert sender.classify_mismatch("0", now=NOON) is MismatchCause.DEVICE
+    assert sender.classify_mismatch("0", now=FIXED_NOON) is MismatchCause.PROJECT
+    sender.record_accepted(now=FIXED_NOON)
+    assert sender.classify_mismatch("0", now=FIXED_NOON) is MismatchCause.DEVICE
 
 
 def test_token_is_not_kept() -> None:
     sender = SenderHistory()
-    sender.classify_mismatch("secret-token", now=NOON)
+    sender.classify_mismatch("secret-token", now=FIXED_NOON)
     assert "secret-token" not in str(vars(sender))

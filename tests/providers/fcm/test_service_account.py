@@ -18,7 +18,7 @@ from providers.contract import Provider
 from providers.fcm import credentials as fcm_credentials
 from providers.fcm.credentials import InvalidCredentialsError, ServiceAccount, read_service_account
 from providers.fcm.provider import FCM
-from tests.support.factories.records import NOON
+from tests.support.factories.notifications import FIXED_NOON
 from tests.support.providers.fcm import TOKENS, Project, now, push
 from tests.support.waiting import LIMIT
 
@@ -139,7 +139,7 @@ def test_invalid_source_is_refused(source: str) -> None:
 def test_other_key_type_is_refused(project: Project) -> None:
     key = {**project.key, "private_key": another_kind_of_key()}
     with pytest.raises(InvalidCredentialsError):
-        read_service_account(json.dumps(key)).assertion(now=NOON)
+        read_service_account(json.dumps(key)).assertion(now=FIXED_NOON)
 
 
 @pytest.mark.parametrize("uri", ["", "ftp://127.0.0.1/token", "127.0.0.1", "http://[/token"])

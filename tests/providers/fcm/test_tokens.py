@@ -15,7 +15,7 @@ from domain.errors import ProviderError, ProviderUnavailableError
 from providers.contract import SendResult
 from providers.fcm import credentials
 from providers.fcm.provider import FCM
-from tests.support.factories.records import NOON
+from tests.support.factories.notifications import FIXED_NOON
 from tests.support.fakes import socket_server
 from tests.support.providers.fcm import TOKENS, Project, push
 from tests.support.waiting import LIMIT, ending, until
@@ -55,7 +55,7 @@ class Clock:
     """A clock that goes on when it is told to."""
 
     def __init__(self) -> None:
-        self.now = NOON
+        self.now = FIXED_NOON
 
     def __call__(self) -> datetime:
         return self.now
@@ -204,7 +204,7 @@ def test_token_is_reused_until_near_its_end(project: Project) -> None:
     google = socket_server.KeepAlive(granted())
     with endpoint(project, google) as one:
         for minutes in (0, 30, 54):
-            one.clock.now = NOON + timedelta(minutes=minutes)
+            one.clock.now = FIXED_NOON + timedelta(minutes=minutes)
             assert isinstance(attempt(one.fcm), SendResult)
         assert len(google.requests) == 1
 
@@ -213,10 +213,10 @@ def test_token_near_its_end_is_renewed_in_the_background(project: Project) -> No
     google = socket_server.KeepAlive(granted())
     with endpoint(project, google) as one:
         attempt(one.fcm)
-        one.clock.now = NOON + timedelta(minutes=56)
+        one.clock.now = FIXED_NOON + timedelta(minutes=56)
         assert isinstance(attempt(one.fcm), SendResult)
         until(lambda: len(google.requests) == 2)
-        one.clock.now = NOON + timedelta(minutes=100)
+        one.clock.now = FIXED_NOON + timedelta(minutes=100)
         assert isinstance(attempt(one.fcm), SendResult)
         assert len(google.requests) == 2, "the second token has an hour of its own"
 
@@ -231,7 +231,7 @@ def test_failing_endpoint_is_unnoticed_while_the_token_is_valid(project: Project
     with endpoint(project, google) as one:
         attempt(one.fcm)
         for minutes, kind in ((56, SendResult), (58, SendResult), (59.1, ProviderUnavailableError)):
-            one.clock.now = NOON + timedelta(minutes=minutes)
+            one.clock.now = FIXED_NOON + timedelta(minutes=minutes)
             assert type(attempt(one.fcm)) is kind
         answers.append(granted())
         one.clock.now += credentials.FAILURE_TTL
@@ -249,7 +249,7 @@ def test_token_is_unused_in_its_last_minute(project: Project) -> None:
     with endpoint(project, google) as one:
         attempt(one.fcm)
         for seconds, kind in ((3539, SendResult), (3540, ProviderUnavailableError)):
-            one.clock.now = NOON + timedelta(seconds=seconds)
+            one.clock.now = FIXED_NOON + timedelta(seconds=seconds)
             timeout = LIMIT if kind is SendResult else 0.3
             assert type(attempt(one.fcm, timeout=timeout)) is kind
 
@@ -258,7 +258,7 @@ def test_short_token_is_used_for_half_its_life(project: Project) -> None:
     google = socket_server.KeepAlive(granted(expires_in=10))
     with endpoint(project, google) as one:
         for seconds, fetches in ((0, 1), (4, 1), (5, 2), (9, 2), (10, 3)):
-            one.clock.now = NOON + timedelta(seconds=seconds)
+            one.clock.now = FIXED_NOON + timedelta(seconds=seconds)
             assert isinstance(attempt(one.fcm), SendResult)
             assert len(google.requests) == fetches
 
@@ -267,6 +267,6 @@ def test_failure_is_cached_for_seconds(project: Project) -> None:
     google = socket_server.KeepAlive(socket_server.response(500))
     with endpoint(project, google) as one:
         for seconds, fetches in ((0, 1), (4, 1), (5, 2), (9, 2), (3, 3)):
-            one.clock.now = NOON + timedelta(seconds=seconds)
+            one.clock.now = FIXED_NOON + timedelta(seconds=seconds)
             assert isinstance(attempt(one.fcm), ProviderUnavailableError)
             assert len(google.requests) == fetches

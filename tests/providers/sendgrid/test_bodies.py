@@ -10,7 +10,7 @@ from providers.contract import Message
 from providers.mail import AttachmentFile
 from providers.sendgrid import provider
 from providers.sendgrid.provider import MAX_ID_LENGTH, SubstitutionTag
-from tests.support.factories.records import outbound
+from tests.support.factories.notifications import outbound
 from tests.support.fakes import socket_server
 from tests.support.providers import sendgrid
 from tests.support.providers.sendgrid import account

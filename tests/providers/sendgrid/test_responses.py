@@ -16,12 +16,12 @@ from domain.errors import (
     TransientError,
 )
 from providers.sendgrid.provider import MAX_ID_LENGTH
-from tests.support.factories.records import NOON, outbound
+from tests.support.factories.notifications import FIXED_NOON, outbound
 from tests.support.fakes import socket_server
 from tests.support.providers.sendgrid import account
 from tests.support.waiting import LIMIT
 
-EPOCH = int(NOON.timestamp())
+EPOCH = int(FIXED_NOON.timestamp())
 
 
 def errors(*fields: str | None) -> bytes:
@@ -246,7 +246,7 @@ def test_repr_hides_the_key() -> None:
 
 
 def test_pause_uses_the_given_clock() -> None:
-    moved = account(clock=lambda: NOON + timedelta(seconds=20))
+    moved = account(clock=lambda: FIXED_NOON + timedelta(seconds=20))
     headers = {"x-ratelimit-reset": str(EPOCH + 30)}
     assert moved._parse_pause(headers) == 10.0
-    assert datetime.fromtimestamp(EPOCH, UTC) == NOON
+    assert datetime.fromtimestamp(EPOCH, UTC) == FIXED_NOON

@@ -15,12 +15,12 @@ from providers.contract import InvalidSignatureError, Receipt, ReceiptKind
 from providers.http import EXCERPT_LENGTH
 from providers.sendgrid.provider import SendGrid
 from providers.sendgrid.webhooks import REPLAY_WINDOW, SIGNATURE_HEADER, TIMESTAMP_HEADER
-from tests.support.factories.records import NOON
+from tests.support.factories.notifications import FIXED_NOON
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 OTHER_KEY = ec.generate_private_key(ec.SECP256R1())
 REFERENCE = f"{'a' * 24}.email.1"
-EPOCH = str(int(NOON.timestamp()))
+EPOCH = str(int(FIXED_NOON.timestamp()))
 K = ReceiptKind
 
 
@@ -32,7 +32,7 @@ def public(key: ec.EllipticCurvePrivateKey) -> str:
     ).decode()
 
 
-def account(public_key: str | None = None, now: datetime = NOON) -> SendGrid:
+def account(public_key: str | None = None, now: datetime = FIXED_NOON) -> SendGrid:
     return SendGrid(
         api_key="SG.key",
         base_url="http://127.0.0.1:1",
@@ -52,7 +52,7 @@ def signed(
 def event(**fields: Any) -> dict[str, Any]:
     return {
         "event": "delivered",
-        "timestamp": int(NOON.timestamp()),
+        "timestamp": int(FIXED_NOON.timestamp()),
         "sg_event_id": "e-1",
         "sg_message_id": "sg-1.filter0001.123.ABC-0",
         "reference": REFERENCE,
@@ -81,7 +81,7 @@ def test_empty_list_is_a_webhook() -> None:
 )
 def test_webhook_of_the_last_ten_minutes_is_read(age: timedelta) -> None:
     raw = b"[]"
-    assert account(now=NOON + age).parse_receipts(signed(raw), raw) == []
+    assert account(now=FIXED_NOON + age).parse_receipts(signed(raw), raw) == []
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_webhook_of_the_last_ten_minutes_is_read(age: timedelta) -> None:
 )
 def test_old_webhook_is_refused(age: timedelta) -> None:
     with pytest.raises(InvalidSignatureError, match="10 minutes"):
-        account(now=NOON + age).parse_receipts(signed(b"[]"), b"[]")
+        account(now=FIXED_NOON + age).parse_receipts(signed(b"[]"), b"[]")
 
 
 def test_webhook_needs_a_public_key() -> None:
@@ -213,7 +213,7 @@ def test_event_becomes_a_receipt() -> None:
         reference=REFERENCE,
         provider_id="sg-1",
         kind=K.BOUNCED,
-        at=NOON,
+        at=FIXED_NOON,
         reason="550 no mailbox for [address]",
         event_id="e-1",
         address="ada@example.com",

@@ -14,7 +14,7 @@ from domain.errors import (
     TransientError,
 )
 from providers.smtp import connection as smtp_connection
-from tests.support.factories.records import outbound
+from tests.support.factories.notifications import outbound
 from tests.support.fakes import socket_server
 from tests.support.fakes.smtp_server import (
     HANG_UP,

@@ -17,7 +17,7 @@ from domain.errors import (
     TransientError,
 )
 from providers.contract import Message
-from tests.support.factories.records import outbound
+from tests.support.factories.notifications import outbound
 from tests.support.fakes.smtp_server import MailServer, mail_server, provider, refusal
 from tests.support.waiting import LIMIT
 

@@ -8,7 +8,7 @@ import pytest
 
 from domain.errors import ProviderError, ProviderUnavailableError, TransientError
 from providers.smtp.connection import Connection
-from tests.support.factories.records import outbound
+from tests.support.factories.notifications import outbound
 from tests.support.fakes import socket_server
 from tests.support.fakes.certificates import self_signed
 from tests.support.fakes.smtp_server import NOTHING, MailServer, mail_server, provider

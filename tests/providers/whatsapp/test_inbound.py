@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from providers.whatsapp.webhooks import InboundMessage, redact_webhook
-from tests.support.factories.records import NOON
+from tests.support.factories.notifications import FIXED_NOON
 from tests.support.providers.whatsapp import EPOCH, PHONE, change, number, status, webhook, written
 
 
@@ -16,7 +16,7 @@ def who(*messages: Any, **fields: Any) -> list[InboundMessage]:
 
 
 def test_inbound_message_has_number_and_time() -> None:
-    assert who(written()) == [InboundMessage(phone=PHONE, at=NOON)]
+    assert who(written()) == [InboundMessage(phone=PHONE, at=FIXED_NOON)]
 
 
 def test_repr_hides_the_number() -> None:
@@ -35,7 +35,9 @@ def test_system_messages_are_ignored(kind: str) -> None:
 
 @pytest.mark.parametrize("sender", [..., None, "", "GB.1349120865530274", "+447700900999", "12"])
 def test_sender_without_number_is_skipped(sender: Any) -> None:
-    assert who(written(**{"from": sender}), written()) == [InboundMessage(phone=PHONE, at=NOON)]
+    assert who(written(**{"from": sender}), written()) == [
+        InboundMessage(phone=PHONE, at=FIXED_NOON)
+    ]
 
 
 def test_message_to_another_number_is_ignored() -> None:
@@ -51,7 +53,7 @@ def test_several_entries_are_read() -> None:
     later = written(timestamp=str(EPOCH + 60), **{"from": "351912345678"})
     raw = webhook(change(status()), change(messages=[written()]), change(messages=[later]))
     assert number().parse_inbound(raw) == [
-        InboundMessage(phone=PHONE, at=NOON),
+        InboundMessage(phone=PHONE, at=FIXED_NOON),
         InboundMessage(phone="+351912345678", at=datetime.fromtimestamp(EPOCH + 60, UTC)),
     ]
 

@@ -13,7 +13,7 @@ from providers.whatsapp.webhooks import (
     parse_receipts,
     redact_webhook,
 )
-from tests.support.factories.records import NOON
+from tests.support.factories.notifications import FIXED_NOON
 from tests.support.providers.whatsapp import (
     EPOCH,
     PHONE,
@@ -54,7 +54,7 @@ def wishes(raw: bytes) -> list[MarketingPreference]:
 
 @pytest.mark.parametrize(("value", "is_wanted"), [("stop", False), ("resume", True)])
 def test_marketing_preference_has_number_and_time(value: str, is_wanted: bool) -> None:
-    expected = MarketingPreference(phone=PHONE, is_wanted=is_wanted, at=NOON)
+    expected = MarketingPreference(phone=PHONE, is_wanted=is_wanted, at=FIXED_NOON)
     assert wishes(webhook(told(wish(value)))) == [expected]
     assert wishes(webhook(told(wish(value, timestamp=str(EPOCH))))) == [expected]
     assert PHONE not in repr(expected)
@@ -64,7 +64,7 @@ def test_preferences_are_sorted_by_time() -> None:
     raw = webhook(told(wish("resume", timestamp=EPOCH + 60)), told(wish("stop")))
     found = wishes(raw)
     assert [one.is_wanted for one in found] == [False, True]
-    assert found[1].at == NOON + timedelta(minutes=1)
+    assert found[1].at == FIXED_NOON + timedelta(minutes=1)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_preferences_are_sorted_by_time() -> None:
 )
 def test_other_preferences_are_skipped(other: Any) -> None:
     assert wishes(webhook(told(other, wish()))) == [
-        MarketingPreference(phone=PHONE, is_wanted=False, at=NOON)
+        MarketingPreference(phone=PHONE, is_wanted=False, at=FIXED_NOON)
     ]
 
 

@@ -19,7 +19,7 @@ from domain.errors import (
 from providers.contract import ReceiptKind
 from providers.response_rules import ResponseKind
 from providers.whatsapp.responses import CODE_RULES, rule_for
-from tests.support.factories.records import NOON
+from tests.support.factories.notifications import FIXED_NOON
 from tests.support.fakes import socket_server
 from tests.support.providers.whatsapp import (
     PHONE,
@@ -155,7 +155,7 @@ def test_rate_limit_is_one_with_either_status(status: int) -> None:
     ("header", "pause"),
     [
         ("Retry-After: 7", 7.0),
-        (f"Retry-After: {NOON + timedelta(minutes=2):%a, %d %b %Y %H:%M:%S} GMT", 120.0),
+        (f"Retry-After: {FIXED_NOON + timedelta(minutes=2):%a, %d %b %Y %H:%M:%S} GMT", 120.0),
         ("Retry-After: soon", None),
     ],
 )

@@ -15,7 +15,7 @@ from providers.contract import InvalidSignatureError, Receipt, ReceiptKind
 from providers.http import EXCERPT_LENGTH
 from providers.whatsapp.responses import CODE_RULES
 from providers.whatsapp.webhooks import MAX_CHALLENGE_LENGTH, MAX_ITEMS, SIGNATURE_HEADER
-from tests.support.factories.records import NOON
+from tests.support.factories.notifications import FIXED_NOON
 from tests.support.providers.whatsapp import (
     EPOCH,
     PHONE,
@@ -130,7 +130,7 @@ def test_status_becomes_a_receipt() -> None:
             reference=REFERENCE,
             provider_id="wamid.1",
             kind=K.DELIVERED,
-            at=NOON,
+            at=FIXED_NOON,
             reason=None,
             event_id="wamid.1:delivered",
             address=PHONE,

@@ -1,8 +1,9 @@
-"""Notifications in any state, reached by the store's own transitions: times follow from states."""
+"""Notifications in any state, reached by the store's own transitions, and records built by hand."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from bson import ObjectId
@@ -11,10 +12,15 @@ from devices import registration
 from devices.models import Platform
 from devices.preferences import Preferences
 from devices.registration import Registration
-from domain.content import Content, Recipient
+from domain.content import Attachment, Content, Recipient
 from domain.errors import FailureCode
+from domain.retry import RetryState
 from domain.states import Category, Channel, DeliveryStatus, Priority
 from notifications import store
+from notifications.catalog import types
+from notifications.catalog.default_types import DEFAULT_TYPES
+from notifications.content.templates import FILES, Part
+from notifications.intake.requests import NotificationRequest
 from notifications.store import (
     AttemptReference,
     ClaimedDelivery,
@@ -26,6 +32,9 @@ from notifications.store import (
     Settlement,
 )
 from notifyproject.db.collections import collection
+from privacy import content_removal
+from privacy.content_removal import ContentRemoval
+from providers.contract import Message, SendRequest
 from recipients import suppressions
 from recipients.models import SuppressionReason
 
@@ -220,3 +229,150 @@ def stored_device(device_id: str) -> dict[str, Any]:
     found = collection("devices").find_one({"_id": device_id})
     assert found is not None
     return found
+
+
+FIXED_NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+"""For records that are built without a database."""
+SHIPPED = {
+    default.slug: types._parse_type({"_id": default.slug, **asdict(default)})
+    for default in DEFAULT_TYPES
+}
+
+MORE_THAN_TEXT = Content(
+    subject="s",
+    body="b",
+    image_url="https://cdn.example.com/i.png",
+    deep_link="app://orders/1",
+    payload={"orderId": "1"},
+)
+
+
+def retry_state(**fields: Any) -> RetryState:
+    """Return the past of a delivery whose first attempt has just failed."""
+    default: dict[str, Any] = {
+        "priority": Priority.NORMAL,
+        "attempt_count": 1,
+        "uncounted_attempts": 0,
+        "max_attempts": 4,
+        "first_due_at": FIXED_NOON,
+        "expires_at": None,
+    }
+    return RetryState(**(default | fields))
+
+
+def claimed_delivery(**fields: Any) -> ClaimedDelivery:
+    """Return a delivery that is being sent for the first time."""
+    default: dict[str, Any] = {
+        "notification_id": ObjectId("a" * 24),
+        "channel": Channel.EMAIL,
+        "token": "f" * 32,
+        "lease_until": FIXED_NOON + timedelta(seconds=90),
+        "claim_count": 1,
+        "attempt_count": 1,
+        "uncounted_attempts": 0,
+        "max_attempts": 4,
+        "first_due_at": FIXED_NOON,
+        "type": "payment_confirmed",
+        "category": Category.TRANSACTIONAL,
+        "priority": Priority.NORMAL,
+        "user_id": "ada",
+        "recipient": Recipient(email="ada@example.com", phone="+351912345678", name="Ada"),
+        "content": Content(subject="Paid", body="Your payment has arrived."),
+        "data": {},
+        "accepted_targets": (),
+        "expires_at": None,
+        "purge_at": None,
+        "request_id": None,
+    }
+    return ClaimedDelivery(**(default | fields))
+
+
+def outbound(**fields: Any) -> SendRequest:
+    """Return a mail to Ada."""
+    default: dict[str, Any] = {
+        "reference": f"{'a' * 24}.email.1",
+        "recipient": "ada@example.com",
+        "recipient_name": "Ada",
+        "message": Message(subject="Paid", text="Your payment has arrived.", html="<p>Paid</p>"),
+        "category": "transactional",
+    }
+    return SendRequest(**(default | fields))
+
+
+def request(**fields: Any) -> NotificationRequest:
+    """Return a request that can be accepted."""
+    default: dict[str, Any] = {"type": "alert", "user_id": "ada"}
+    return NotificationRequest(**(default | fields))
+
+
+def write_template(
+    folder: Path, name: str, *, language: str = "", subject: str = "S", body: str = "B", **more: str
+) -> None:
+    """Write the files of a template, or of one of its languages; ``more`` are further parts."""
+    path = folder / name / language
+    path.mkdir(parents=True)
+    for part, text in {"subject": subject, "body": body, **more}.items():
+        (path / FILES[Part(part)]).write_text(text)
+
+
+DAY, MILLISECOND = timedelta(days=1), timedelta(milliseconds=1)
+REMOVAL_DUE = NOON + 30 * DAY + MILLISECOND
+"""When what was last touched at noon is due."""
+FULL_CONTENT = Content(
+    subject="Paid",
+    body="Your payment has arrived.",
+    template_id="payment_confirmed",
+    template_version=3,
+    image_url="https://example.com/a.png",
+    deep_link="app://orders/1",
+    payload={"order": "1"},
+    reply_to="us@example.com",
+    attachments=(
+        Attachment(url="https://files.example.com/1", filename="1.pdf", content_type="a/b"),
+    ),
+)
+FULL_RECIPIENT = Recipient(
+    email="ada@example.com",
+    phone="+351912345678",
+    name="Ada",
+    locale="pt",
+    timezone="Europe/Lisbon",
+    device_ids=("d" * 64,),
+)
+FULL_FIELDS: dict[str, Any] = {
+    "content": FULL_CONTENT,
+    "recipient": FULL_RECIPIENT,
+    "data": {"amount": "49.90"},
+}
+
+
+def remove_content(*, at: datetime = REMOVAL_DUE, **options: Any) -> ContentRemoval:
+    """Let the removal run."""
+    return content_removal.remove_expired_content(now=at, **options)
+
+
+def settled_with_content(status: DeliveryStatus = S.FAILED, **fields: Any) -> Document:
+    """Return a notification that says much, and has settled_with_content at noon."""
+    return settled(status, **{**FULL_FIELDS, **fields})
+
+
+def is_content_removed(document: Document) -> bool:
+    """Return whether what a notification said was removed."""
+    return "content_removed_at" in read(document["_id"])
+
+
+def set_retention_days(category: Category, **days: int) -> None:
+    """Give a category days of its own, as the console does."""
+    collection("retention_policies").update_one(
+        {"_id": category.value}, {"$set": days}, upsert=True
+    )
+
+
+def receipt(
+    notification_id: ObjectId, status: DeliveryStatus, *, at: datetime = NOON
+) -> DeliveryReceipt:
+    """Return what a provider says of a mail, in words that name the person."""
+    reference = store.AttemptReference(notification_id, Channel.EMAIL, 1)
+    return DeliveryReceipt(
+        reference=reference, status=status, at=at, provider="sendgrid", reason="ada@ is gone"
+    )

@@ -1,4 +1,4 @@
-"""Pushes to devices, and what became of them."""
+"""Pushes to devices: their targets, attempts, and results."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -6,13 +6,16 @@ from typing import Any
 
 from bson import ObjectId
 
-from delivery import dispatcher
+from delivery import dispatcher, targets
 from delivery.dispatcher import BatchReport
+from delivery.results import TargetResult, combine_results
 from devices.preferences import Preferences
-from domain.states import Channel
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus
+from notifications.store import ClaimedDelivery, Deferred, Settlement
 from tests.support.factories import notifications as factories
-from tests.support.factories.notifications import NOON
-from tests.support.fakes.provider import ScriptedProvider
+from tests.support.factories.notifications import FIXED_NOON, NOON, claimed_delivery
+from tests.support.fakes.provider import Outcome, ScriptedProvider
 
 RETRY = NOON + timedelta(minutes=6, seconds=1)
 """After the longest first wait of a normal priority."""
@@ -52,3 +55,62 @@ def tokens(provider: ScriptedProvider) -> list[str]:
 def in_quiet_hours(until: str) -> Preferences:
     """Return the wishes of a device that sleeps from eleven."""
     return Preferences(quiet_hours={"enabled": True, "start": "11:00", "end": until})
+
+
+def claimed_push(**fields: Any) -> ClaimedDelivery:
+    """Return a claimed_push that a worker has just claimed."""
+    return factories.claimed(channel=Channel.PUSH, **fields)
+
+
+def resolve_targets(
+    *claims: ClaimedDelivery, channel: Channel = Channel.PUSH, now: datetime = NOON
+) -> targets.ResolvedTargets:
+    """Return where these go."""
+    return targets.resolve_targets(claims, channel=channel, now=now)
+
+
+def target_devices(one: ClaimedDelivery, *, now: datetime = NOON) -> list[str | None]:
+    """Return the devices it goes to; it goes somewhere."""
+    resolved = resolve_targets(one, now=now)
+    assert resolved.deferred == []
+    return [target.device_id for target in resolved.targets[one.reference]]
+
+
+def deferral(one: ClaimedDelivery, *, now: datetime = NOON) -> Deferred:
+    """Return deferred it goes nowhere."""
+    resolved = resolve_targets(one, now=now)
+    assert resolved.targets == {}
+    (deferred,) = resolved.deferred
+    assert deferred.claimed == one
+    return deferred
+
+
+CONTEXT = ("has_failover", "blocked_until", "quiet_hours_end")
+
+
+def result(device_id: str, outcome: Outcome) -> TargetResult:
+    return TargetResult(
+        device_id=device_id,
+        outcome=outcome,
+        started_at=FIXED_NOON,
+        finished_at=FIXED_NOON,
+        duration_ms=12,
+    )
+
+
+def combined(*outcomes: Outcome, **fields: Any) -> Settlement:
+    """Conclude an attempt at the devices d0, d1, ...: one for each outcome, unless said."""
+    ids = tuple(f"d{n}" for n in range(len(outcomes)))
+    context = {name: fields.pop(name) for name in CONTEXT if name in fields}
+    return combine_results(
+        claimed_delivery(**{"device_ids": ids, **fields}),
+        [result(*one) for one in zip(ids, outcomes, strict=True)],
+        provider="fcm",
+        now=FIXED_NOON,
+        jitter=0,
+        **context,
+    )
+
+
+def settlement_summary(settlement: Settlement) -> tuple[DeliveryStatus, Any, FailureCode | None]:
+    return settlement.status, settlement.next_attempt_at, settlement.code

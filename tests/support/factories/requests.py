@@ -1,16 +1,20 @@
-"""A request of an app's that knows Ada, and what is made of it."""
+"""A request about a registered recipient, and the notification prepared from it."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 import pytest
 from bson import ObjectId
 
+from domain.content import Content, Recipient
+from domain.states import Channel
+from notifications.intake.content import compose_content
 from notifications.intake.preparation import Prepared, prepare
 from notifications.intake.requests import Caller, ContentRequest
-from notifications.validation import InvalidRequestError
+from notifications.validation import InvalidRequestError, ProblemCollector
 from recipients.queries import ActiveSuppression, RecipientSnapshot, RegisteredRecipient
-from tests.support.factories.records import NOON, request
+from tests.support.factories.notifications import FIXED_NOON, SHIPPED, request
 
 ID = ObjectId("b" * 24)
 CALLER = Caller(client_id=ObjectId("c" * 24), request_id="request-1", idempotency_key="key-1")
@@ -28,7 +32,7 @@ def prepared(
     *,
     person: RegisteredRecipient | None = ADA,
     suppressed: dict[tuple[str, str], ActiveSuppression] | None = None,
-    now: datetime = NOON,
+    now: datetime = FIXED_NOON,
     **fields: Any,
 ) -> Prepared:
     """Return what is made of a request; ``fields`` replace its own."""
@@ -48,3 +52,27 @@ def problems(**fields: Any) -> list[tuple[str, str]]:
     with pytest.raises(InvalidRequestError) as invalid:
         prepared(**fields)
     return [(p.pointer, p.code) for p in invalid.value.problems]
+
+
+ADA_RECIPIENT = Recipient(email="ada@example.com", name="Ada")
+PAID = {"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"}
+
+
+def composed(
+    *,
+    kind: str = "payment_confirmed",
+    data: dict[str, Any] | None = None,
+    recipient: Recipient = ADA_RECIPIENT,
+    channels: Sequence[Channel] = (Channel.EMAIL,),
+    **content: Any,
+) -> tuple[Content, list[tuple[str, str]]]:
+    """Return the content of a request, and the pointers and codes of its problems."""
+    problems = ProblemCollector()
+    result = compose_content(
+        request(type=kind, data=PAID if data is None else data, content=ContentRequest(**content)),
+        type_config=SHIPPED[kind],
+        recipient=recipient,
+        channels=channels,
+        problems=problems,
+    )
+    return result, [(p.pointer, p.code) for p in problems.problems]

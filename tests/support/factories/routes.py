@@ -11,16 +11,16 @@ from delivery.circuit_breaker import FIRST_WAIT, Permission
 from delivery.routing import Route
 from delivery.targets import SendTarget
 from notifications.store import ClaimedDelivery, Deferred
-from tests.support.factories.records import NOON, claimed
+from tests.support.factories.notifications import FIXED_NOON, claimed_delivery
 from tests.support.fakes.provider import ScriptedProvider
 
-AFTER = NOON + FIRST_WAIT
+AFTER = FIXED_NOON + FIRST_WAIT
 """When a circuit that opened at noon wants a probe."""
 
 
 def one(**fields: Any) -> ClaimedDelivery:
     """Return a claimed delivery that was not tried yet."""
-    return claimed(**{"notification_id": ObjectId(), "attempt_count": 0, **fields})
+    return claimed_delivery(**{"notification_id": ObjectId(), "attempt_count": 0, **fields})
 
 
 def several(count: int, **fields: Any) -> list[ClaimedDelivery]:
@@ -31,7 +31,7 @@ def several(count: int, **fields: Any) -> list[ClaimedDelivery]:
 def choose(
     claims: Sequence[ClaimedDelivery],
     *providers: ScriptedProvider,
-    now: datetime = NOON,
+    now: datetime = FIXED_NOON,
     platforms: Sequence[Sequence[str]] = (),
     paused: Mapping[str, datetime] | None = None,
 ) -> tuple[list[Route], list[Deferred]]:
@@ -59,7 +59,7 @@ def trip(
 ) -> None:
     """Open the circuit of a provider, or of a platform there, at noon."""
     name = f"{provider.account}:{platform}" if platform else provider.account
-    circuit_breaker.trip(name, now=NOON, retry_after=retry_after)
+    circuit_breaker.trip(name, now=FIXED_NOON, retry_after=retry_after)
 
 
 def permission(account: str, now: datetime) -> Permission:

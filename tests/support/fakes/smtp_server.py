@@ -10,7 +10,7 @@ import pytest
 
 from domain.errors import ProviderError
 from providers.smtp.provider import SMTP
-from tests.support.factories.records import NOON, outbound
+from tests.support.factories.notifications import FIXED_NOON, outbound
 from tests.support.fakes import socket_server
 from tests.support.waiting import LIMIT, lag
 
@@ -116,7 +116,7 @@ def provider(port: int, **options: Any) -> SMTP:
     return SMTP(
         sender="Notifications <notifications@example.com>",
         options=default | options,
-        clock=lambda: NOON,
+        clock=lambda: FIXED_NOON,
     )
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from domain.states import Category
 from notifications.catalog import retention, types
-from tests.support.factories.records import SHIPPED
+from tests.support.factories.notifications import SHIPPED
 
 
 @pytest.fixture

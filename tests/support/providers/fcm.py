@@ -12,7 +12,7 @@ from providers.contract import Message, SendRequest
 from providers.fcm.provider import FCM
 from sandbox.google_account import SERVICE_ACCOUNT_EMAIL
 from sandbox.server import Sandbox
-from tests.support.factories.records import outbound
+from tests.support.factories.notifications import outbound
 
 THREAD = "a" * 24
 TOKENS = "google-oauth"

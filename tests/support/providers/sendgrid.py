@@ -30,7 +30,7 @@ from providers.contract import Message, SendRequest, SendResult
 from providers.mail import AttachmentFile
 from providers.sendgrid.provider import SendGrid, SubstitutionTag
 from sandbox.server import Sandbox
-from tests.support.factories.records import NOON, outbound
+from tests.support.factories.notifications import FIXED_NOON, outbound
 from tests.support.waiting import LIMIT, until
 
 NEWS = Message(subject="News", text="There is news.", html="<p>There is news.</p>")
@@ -133,7 +133,7 @@ def account(**fields: Any) -> SendGrid:
         "base_url": "http://127.0.0.1:1",
         "sender": "Notifications <notifications@example.com>",
         "webhook_public_key": "",
-        "clock": lambda: NOON,
+        "clock": lambda: FIXED_NOON,
     }
     return SendGrid(**(default | fields))
 

@@ -22,7 +22,7 @@ from providers.whatsapp.webhooks import SIGNATURE_HEADER, InboundMessage
 from sandbox.providers.whatsapp.outcomes import magic_suffix
 from sandbox.server import Sandbox
 from tests.support.clients.sandbox import Post, Receiver
-from tests.support.factories.records import NOON, outbound
+from tests.support.factories.notifications import FIXED_NOON, outbound
 from tests.support.fakes import socket_server
 from tests.support.waiting import LIMIT, until
 
@@ -133,7 +133,7 @@ def number(**fields: Any) -> WhatsApp:
         "app_secret": "app-secret",
         "verify_token": "verify-token",
         "version": API_VERSION,
-        "clock": lambda: NOON,
+        "clock": lambda: FIXED_NOON,
     }
     return Checked(**(default | fields))
 
@@ -226,7 +226,7 @@ def _pywa() -> pywa.WhatsApp:
 
 
 SECRET = "app-secret"
-EPOCH = int(NOON.timestamp())
+EPOCH = int(FIXED_NOON.timestamp())
 
 
 def status(kind: str = "delivered", **fields: Any) -> dict[str, Any]:
