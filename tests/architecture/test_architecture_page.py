@@ -1,4 +1,4 @@
-"""docs/architecture.md names files, packages, and figures that exist."""
+"""docs/architecture.md names existing files and packages, and its numbers match the code."""
 
 import re
 from pathlib import Path

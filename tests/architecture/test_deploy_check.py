@@ -1,4 +1,4 @@
-"""What a server would be told by ``check --deploy``, and what must never be in the repository."""
+"""``check --deploy`` with production settings, and secrets in the repository."""
 
 import os
 import re
@@ -34,7 +34,6 @@ def production() -> dict[str, str]:
 
 
 def check(**changes: str) -> subprocess.CompletedProcess[str]:
-    """Run Django's checks as on a server."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     return subprocess.run(
         [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"],

@@ -1,4 +1,4 @@
-"""The files a deployment is made of fit together; nothing is started."""
+"""The deployment files fit together. Nothing is started."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""What gets into the image, and what git keeps out of a commit: no secret, nothing local."""
+"""Files in the image, and files that git ignores: nothing secret, nothing local."""
 
 import os
 import shutil
@@ -13,7 +13,6 @@ from tests.support.source import ROOT, SERVICE
 
 PATTERNS = patterns((ROOT / ".dockerignore").read_text())
 NAMED = {"manage.py", "requirements.txt", "requirements-tracing.txt"}
-"""Files at the top that the image is made of."""
 FOLDERS = (*SERVICE, "static", "templates")
 SECRETS = (
     *(".env", ".env.local", ".env.production", "notifyproject/.env", "docs/.env"),
@@ -21,7 +20,7 @@ SECRETS = (
     *("fcm_service_account.json", "notifyproject/my-service-account.json", "apns.key"),
     *("my-app-firebase-adminsdk-x1-0a.json", "access/tls.pem", "static/tls.key"),
 )
-"""Files that people have in a checkout: made of .env.example, or handed out by a provider."""
+"""Secret files in a checkout: copies of .env.example, and credentials issued by providers."""
 LOCAL = (
     *(".venv/bin/python", ".git/config", ".pytest_cache/README.md", ".mypy_cache/3.11/a.json"),
     *("access/__pycache__/keys.cpython-311.pyc", "tests/conftest.py", "bench/__main__.py"),
@@ -38,7 +37,7 @@ ENVIRONMENT = {
     "INBOX_SIGNING_KEY": "only-for-starting-the-programs-once",
     "FIELD_ENCRYPTION_KEYS": "build:b25seS1mb3ItY29sbGVjdGluZy1zdGF0aWMtZmlsZXM=",
 }
-"""What the programs need to start; nothing is connected to."""
+"""Required to start. Nothing is connected to."""
 STARTS = """
 import manage, django
 django.setup()
@@ -47,7 +46,7 @@ call_command("collectstatic", interactive=False, verbosity=0)
 import notifyproject.wsgi, notifyproject.asgi, notifyproject.celery
 notifyproject.celery.app.loader.import_default_modules()
 """
-"""What the image does as it is built, and what web, stream, worker and beat import."""
+"""The build step of the image, and the imports of web, stream, worker, and beat."""
 
 
 def git(*words: str) -> subprocess.CompletedProcess[str]:
@@ -61,7 +60,7 @@ def git(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def wanted() -> set[str]:
-    """Return the files that the image is made of: those in the repository, of its folders."""
+    """Return the tracked files that the image is built from."""
     listed = git("ls-files", *FOLDERS)
     assert listed.returncode == 0, listed.stderr
     return {path for path in listed.stdout.splitlines() if (ROOT / path).exists()} | NAMED

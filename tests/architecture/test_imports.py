@@ -1,4 +1,4 @@
-"""Import direction: the contracts in .importlinter are kept."""
+"""The contracts in .importlinter are kept."""
 
 import configparser
 
@@ -11,7 +11,6 @@ CONFIG = ROOT / ".importlinter"
 
 
 def contracts() -> list[str]:
-    """Return the names of the contracts."""
     parser = configparser.ConfigParser()
     parser.read(CONFIG)
     prefix = "importlinter:contract:"

@@ -1,4 +1,4 @@
-"""Every queue is consumed, and a message holds ids and nothing else."""
+"""Every queue is consumed, and messages contain only ids."""
 
 import ast
 import inspect
@@ -27,7 +27,7 @@ PUBLISHERS = {
     "notifyproject/platform/broker.py": "hints, each to the queue that its publisher names",
     "console/schedule.py": "an operator starts a periodic task now",
 }
-"""Who publishes messages, and which."""
+"""Files that publish Celery messages, and what they publish."""
 
 
 def our_tasks() -> dict[str, Task]:
@@ -139,7 +139,6 @@ def test_task_arguments_are_ids_and_words(task: Any) -> None:
 
 
 def publishes(call: ast.Call) -> bool:
-    """Return whether a call sends a Celery message."""
     name = getattr(call.func, "attr", "")
     return name in ("send_task", "apply_async") or (
         name == "delay" and "task" in ast.unparse(call.func)
@@ -154,7 +153,6 @@ def test_messages_are_published_in_two_places_only() -> None:
 
 
 def test_tasks_hold_no_state_and_have_no_celery_retries() -> None:
-    """What is tried again, and when, stands in MongoDB."""
     for forbidden in ("bind=True", "autoretry_for", "self.retry", "max_retries", ".get("):
         assert forbidden not in text(Path("background", "tasks.py"))
     assert settings.CELERY_TASK_IGNORE_RESULT

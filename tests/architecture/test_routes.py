@@ -1,4 +1,4 @@
-"""Every address asks who calls, or stands on a short list with the reason why not."""
+"""Every route authenticates its caller, or is listed with a reason."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -35,7 +35,7 @@ METHODS = ("get", "post", "put", "patch", "delete")
 
 
 def routes(patterns: list[Any] | None = None, prefix: str = "") -> Iterator[tuple[str, URLPattern]]:
-    """Return every address and what serves it."""
+    """Yield every address with its URL pattern."""
     for pattern in patterns if patterns is not None else get_resolver().url_patterns:
         here = prefix + str(pattern.pattern)
         if isinstance(pattern, URLResolver):
@@ -52,7 +52,7 @@ API = {
 }
 INBOX = {address for address, view in API.items() if address.startswith(r"api/v1/^inbox")}
 INBOX -= {address for address in INBOX if address.startswith(r"api/v1/^inbox/tokens")}
-"""What people use with a token for their own inbox; apps ask for those tokens with a key."""
+"""Routes for recipients with an inbox token. Clients request these tokens with a key."""
 ADMIN = {address: p for address, p in ROUTES.items() if address.startswith("admin/")}
 
 
@@ -108,5 +108,4 @@ def test_open_routes_exist() -> None:
 
 @pytest.mark.parametrize("address", sorted(OPEN.keys() & API.keys()))
 def test_open_api_route_has_no_authentication(address: str) -> None:
-    """A key that is given is not looked at: nothing depends on it."""
     assert list(API[address].authentication_classes) == []

@@ -1,4 +1,4 @@
-"""What holds for every file."""
+"""Rules for every file."""
 
 import ast
 import re
@@ -18,14 +18,14 @@ SILENCED = {
     "notifyproject/settings/production.py": "settings build on the base",
     "notifyproject/settings/test.py": "settings build on the base",
 }
-"""Files in which a checker is told to be silent, and why."""
+"""Files that silence a checker, and why."""
 SKIPPING = re.compile(r"\b(pytest\.(mark\.)?(skip|skipif|xfail|importorskip)|unittest\.skip)\b")
 CLOCKS = ("datetime.now(", "datetime.utcnow(", "timezone.now(", "date.today(")
 SAYS = ("print", "pprint", "breakpoint")
 
 
 def offenders(paths: Iterable[Path], offends: Callable[[Path], object]) -> list[str]:
-    """Return the files that something holds for, without this one."""
+    """Return the files for which the predicate is true, without this one."""
     return [str(path) for path in paths if path != HERE and offends(path)]
 
 
@@ -47,7 +47,7 @@ def test_no_test_is_skipped() -> None:
 
 
 def catches_everything(path: Path) -> bool:
-    """Return whether a file has an ``except`` without a name, or one that hides any error."""
+    """Return whether a file has a bare ``except``, or swallows every error."""
     if "except" not in text(path):
         return False
     for node in ast.walk(tree(path)):
@@ -64,7 +64,7 @@ def test_no_error_is_swallowed() -> None:
 
 
 def prints(path: Path) -> bool:
-    """Return whether a file prints, and is no program of its own."""
+    """Return whether a file prints without being a program."""
     is_program = path.stem == "__main__" or "stack" in path.parts
     calls = (node.func for node in ast.walk(tree(path)) if isinstance(node, ast.Call))
     called = {function.id for function in calls if isinstance(function, ast.Name)}
@@ -76,7 +76,7 @@ def test_service_code_does_not_print() -> None:
 
 
 def reads_environment(path: Path) -> bool:
-    """Return whether a file reads the environment; to give it a default is not to read it."""
+    """Return whether a file reads the environment. Setting a default doesn't count."""
     others = text(path).replace("os.environ.setdefault(", "")
     return "os.environ" in others or "getenv(" in others
 

@@ -1,4 +1,4 @@
-"""No test is about how busy the machine is: tests/support/waiting.py alone keeps time."""
+"""No test depends on the machine's speed: only tests/support/waiting.py keeps time."""
 
 import ast
 from collections.abc import Iterator
@@ -11,13 +11,12 @@ from tests.support.source import files, tree
 
 HELPER = Path("tests", "support", "waiting.py")
 RUNNING = {"sleep", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "thread_time"}
-"""What of the module ``time`` waits, or measures how long something took."""
+"""Functions of the module ``time`` that wait or measure."""
 LIMITED = {"join", "result", "wait"}
-"""Methods whose first argument may be a time limit, in seconds."""
 
 
 def offences(module: ast.Module) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a module at which a test depends on the machine's speed, and how."""
+    """Yield the line and kind of each dependence on the machine's speed."""
     for node in ast.walk(module):
         match node:
             case ast.Attribute(value=ast.Name(id="time"), attr=name) if name in RUNNING:
@@ -42,7 +41,7 @@ def _is_the_time(node: ast.AST) -> bool:
 
 
 def _is_tight(node: ast.expr) -> bool:
-    """Return whether seconds are too few for a busy machine, and too many to let them pass."""
+    """Return whether a limit is too short for a busy machine and too long to wait for."""
     return (
         isinstance(node, ast.Constant)
         and isinstance(node.value, int | float)

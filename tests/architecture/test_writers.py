@@ -25,26 +25,25 @@ ORM_WRITES = frozenset(
     }
 )
 OURS = frozenset({"notifications", "delivery_attempts"})
-"""The collections that hold delivery state."""
 NAMED = {
     ("access/clients/registry.py", "clients"): "api_clients",
     ("notifications/intake/acceptance.py", "keys"): "idempotency_keys",
 }
-"""Variables that stand for a collection, and for which."""
+"""Variables that hold a collection, and its name."""
 MAKES = {
     "analytics/metrics.py": "whole spans of figures, replaced",
     "analytics/rollup_state.py": "minutes to be counted again",
 }
-"""Who else makes writes in bulk, and of what; the collection of each is looked at as of all."""
+"""Other files that create bulk writes. Their collections are checked like all others."""
 MERGES = {"monitoring/rollup.py": '"into": "analytics_events"'}
-"""Who has MongoDB write what it has read, and where to."""
+"""Files that write with ``$merge``, and the stage they may contain."""
 MODELS = ("Notification.", "Notification(", "DeliveryAttempt.", "DeliveryAttempt(")
 STORE = Path("notifications", "store")
 OUTSIDE = [path for path in files(*SERVICE) if STORE not in path.parents]
 
 
 def collection_of(path: Path, node: ast.expr) -> str | None:
-    """Return the name of the collection an expression stands for; None if nobody can tell."""
+    """Return the name of the collection that an expression denotes, or None if unknown."""
     if isinstance(node, ast.Name):
         return NAMED.get((str(path), node.id))
     key: ast.expr | None = None
@@ -56,7 +55,6 @@ def collection_of(path: Path, node: ast.expr) -> str | None:
 
 
 def method(call: ast.Call) -> ast.Attribute:
-    """Return the method that is called."""
     assert isinstance(call.func, ast.Attribute)
     return call.func
 

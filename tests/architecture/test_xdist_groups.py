@@ -1,4 +1,4 @@
-"""A run with several workers: files stay whole, and what takes long comes first."""
+"""Distribution over several workers: files stay together, long-running files come first."""
 
 import pytest
 
@@ -41,7 +41,5 @@ def test_long_running_files_come_first() -> None:
 
 
 class Item:
-    """A test, by its name alone."""
-
     def __init__(self, path: str) -> None:
         self.nodeid = f"tests/{path}"

@@ -1,4 +1,4 @@
-"""The Python client against a service and a network that fail in every way there is."""
+"""The Python client against a failing service and network."""
 
 import inspect
 import json
@@ -27,7 +27,7 @@ NOW = datetime(2026, 12, 1, 9, tzinfo=UTC)
 
 
 class Service:
-    """Answers as it is told, and remembers what it was asked and how long it was waited for."""
+    """Returns scripted answers, and records requests and waits."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers = iter(answers)
@@ -64,7 +64,6 @@ class Service:
 
 @pytest.fixture(scope="module")
 def accepted() -> Callable[[], httpx.Response]:
-    """Give the tests what the service answers with."""
     schema = SchemaGenerator().get_schema(request=None, public=True)
     content = schema["paths"]["/api/v1/notifications"]["post"]["responses"]["202"]["content"]
     example = content["application/json"]["examples"]["answer"]["value"]

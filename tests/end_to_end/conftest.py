@@ -1,4 +1,4 @@
-"""The whole way in one process: API, a Celery worker's threads, the sandbox, webhooks back."""
+"""API, Celery worker threads, the sandbox, and webhooks in one process."""
 
 import re
 import shutil
@@ -30,16 +30,16 @@ from tests.support.waiting import LIMIT
 
 QUICK = Timings(processed=0.01, delivered=0.05, slow=0.3, batch_window=0.02, retry_delay=0.1)
 SILENT = re.compile(r"timeout|.*0408$")
-"""Addresses and tokens whose messages the sandbox never answers."""
+"""Recipients whose messages the sandbox never answers."""
 SHORT = 2.0
-"""Seconds a message to one of them may take, instead of fifteen."""
+"""Time limit for these messages, instead of 15 s."""
 
 
 @pytest.fixture
 def provider(
     live_server: Any, settings: Any, tmp_path: Path, google_account_file: Path
 ) -> Iterator[Sandbox]:
-    """Give a test a provider that reports back to this service."""
+    """Run a sandbox that sends its webhooks to this service."""
     shutil.copy(google_account_file, tmp_path)
     config = Config(
         data=tmp_path,
@@ -63,7 +63,7 @@ def provider(
 
 @pytest.fixture
 def worker(app: App, provider: Sandbox, broker: redis.Redis) -> Iterator[None]:
-    """Give a test a worker that takes hints."""
+    """Run a worker that takes wake-ups."""
     with start_worker(
         celery_app, pool="threads", concurrency=8, perform_ping_check=False, shutdown_timeout=LIMIT
     ):
@@ -73,7 +73,7 @@ def worker(app: App, provider: Sandbox, broker: redis.Redis) -> Iterator[None]:
 
 
 def _wake(broker: redis.Redis) -> None:
-    """End the wait for a message, a second long, for a worker to see that it is to stop."""
+    """Interrupt the worker's blocking read, which lasts a second, so that it stops now."""
     database = str(broker.get_connection_kwargs()["db"])
     for client in broker.client_list():
         if (client["cmd"], client["db"]) == ("brpop", database):
@@ -82,7 +82,7 @@ def _wake(broker: redis.Redis) -> None:
 
 @pytest.fixture
 def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten every wait, in the same proportions."""
+    """Shorten every retry delay."""
     for priority in Priority:
         monkeypatch.setitem(retry.BASE_DELAY, priority, timedelta(milliseconds=100))
         monkeypatch.setitem(retry.UNKNOWN_WAIT, priority, timedelta(milliseconds=300))
@@ -90,7 +90,7 @@ def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def quick_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give up sooner on messages that are never answered; all others have their time."""
+    """Shorten the time limit of messages that are never answered."""
     for provider in (SendGrid, FCM, WhatsApp):
         exchange: Any = provider.exchange
 
@@ -105,7 +105,7 @@ def quick_silence(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def post(live_server: Any) -> Callable[[Webhook], None]:
-    """Give a test a way to post a webhook; it is taken, however often it comes."""
+    """Post a webhook, which must be accepted."""
     http = urllib3.PoolManager(retries=False)
 
     def send(webhook: Webhook) -> None:
@@ -118,7 +118,7 @@ def post(live_server: Any) -> Callable[[Webhook], None]:
 
 @pytest.fixture
 def script(provider: Sandbox) -> Callable[..., None]:
-    """Give a test a way to tell the provider what to do with an address."""
+    """Script the sandbox's outcome for an address."""
     http = urllib3.PoolManager()
 
     def tell(address: str, outcome: str | None, *, times: int | None = None) -> None:
@@ -134,7 +134,7 @@ def script(provider: Sandbox) -> Callable[..., None]:
 
 @pytest.fixture
 def received(provider: Sandbox) -> Callable[[str], list[dict[str, Any]]]:
-    """Give a test what the provider got for an address, the first request first."""
+    """Return the requests for an address, oldest first."""
     http = urllib3.PoolManager()
 
     def requests(address: str) -> list[dict[str, Any]]:

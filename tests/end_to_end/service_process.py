@@ -1,8 +1,7 @@
-"""``python -m tests.end_to_end.service_process COUNT``: the service in that many processes.
+"""``python -m tests.end_to_end.service_process COUNT``: the service in several processes.
 
-Each serves the web application, and sends what is due in this process on ``POST /batch``: it is a
-web process or a worker, with caches that no other process shares. The program loads once and
-forks, as a load takes seconds. Each process writes its port to standard output when it is ready.
+Each process serves the web application, and delivers due work on ``POST /batch``. The program forks
+after its imports, which take seconds. Each process writes its port to standard output.
 """
 
 import os
@@ -19,20 +18,16 @@ HOST = "127.0.0.1"
 
 
 class Server(ThreadingMixIn, WSGIServer):
-    """Answers each connection in a thread of its own."""
-
     daemon_threads = True
 
 
 class QuietHandler(WSGIRequestHandler):
-    """Writes no line for each request."""
-
     def log_message(self, *args: Any) -> None:
-        """Write nothing."""
+        pass
 
 
 def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    """Send what is due, or answer as the web does."""
+    """Deliver due work, or call the web application."""
     if environ["PATH_INFO"] != "/batch":
         return application(environ, start_response)
     from delivery import worker
@@ -43,7 +38,7 @@ def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterab
 
 
 def main(count: int) -> None:
-    """Serve in this process and in ``count - 1`` children, which die with it."""
+    """Serve in this process and in ``count - 1`` children, which end with it."""
     for _ in range(count - 1):
         if os.fork() == 0:
             die_with_parent()

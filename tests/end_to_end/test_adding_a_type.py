@@ -1,4 +1,4 @@
-"""docs/adding_a_type.md, carried out: a type and what it says, from nothing to the provider."""
+"""The requests of docs/adding_a_type.md, sent."""
 
 import re
 from collections.abc import Callable
@@ -73,7 +73,6 @@ def test_locale_selects_the_translation(app: App, received: Received) -> None:
 def test_type_is_added_with_two_files_and_a_document(
     app: App, received: Received, templates: Path
 ) -> None:
-    """As a release ships one: a folder, and a type of that name."""
     folder = templates / "parcel_found"
     folder.mkdir()
     (folder / "subject.txt").write_text("Parcel {{ parcel }} is found\n")

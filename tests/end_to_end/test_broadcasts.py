@@ -1,4 +1,4 @@
-"""One message to 2,500 people, from the app's request to the inbox of one who reads it."""
+"""A broadcast to 2,500 recipients, up to the inbox."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""From a POST to the app that is told what became of it."""
+"""Callbacks for a sent mail."""
 
 import re
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def receiver(settings: Any) -> Iterator[Receiver]:
 
 
 def verifies(request: Request, secret: str) -> bool:
-    """Return what the code of docs/callbacks.md makes of a request."""
+    """Run the verification code of docs/callbacks.md."""
     code = re.search(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert code is not None
     known: dict[str, Any] = {}

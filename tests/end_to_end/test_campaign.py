@@ -1,4 +1,4 @@
-"""The same mail to many people: few requests, each with a way out of more such mail."""
+"""One mail to many recipients: few requests, an unsubscribe link each."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,7 @@ Received = Callable[[str], list[dict[str, Any]]]
 
 
 def campaign(*addresses: str) -> list[Any]:
-    """Store one mail for each of these people; return their ids."""
+    """Accept one mail per address. Return the ids."""
     news = [
         factories.new(
             type="marketing",

@@ -1,4 +1,4 @@
-"""From a POST to the receipt, by email."""
+"""Email from the request to the receipt."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -211,7 +211,7 @@ def test_cancelled_mail_is_not_sent(app: App, received: Received) -> None:
 
 
 def sleeping(user_id: str) -> None:
-    """Store somebody who is in the middle of their quiet hours."""
+    """Store a recipient whose quiet hours are now."""
     now = utc_now()
     quiet = {
         "enabled": True,

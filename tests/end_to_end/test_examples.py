@@ -1,4 +1,4 @@
-"""The examples a new stack shows itself with, and the command line."""
+"""The examples of a new local stack, and the ``notify`` command."""
 
 from datetime import UTC, datetime
 from io import StringIO
@@ -71,7 +71,7 @@ def test_command_reports_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
 
     def sleep(_seconds: float) -> None:
-        """Let the time be over when the message is on its way."""
+        """Advance past the time limit when the message is being sent."""
         nonlocal now
         until(lambda: collection("notifications").find_one({"status": "processing"}))
         now += 61

@@ -1,4 +1,4 @@
-"""Push first, and mail only if it has not arrived."""
+"""Push first, email as the fallback channel."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Who calls a process of the web first waits no longer than anybody else."""
+"""The first request to a web process is not slowed by imports."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""An inbox followed over the network: the stream process as the local stack starts it."""
+"""The stream process as the local stack starts it."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ from tests.support.waiting import LIMIT, until
 
 @pytest.fixture
 def stream(app: App) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """Give a test the stream process on its own database and broker, and where it is."""
+    """Run the stream process on the test's database and broker. Return its URL and the process."""
     addresses = Addresses(port=free_port() - 2)
     (program,) = [one for one in programs(addresses, {}) if one.name == "stream"]
     default = django_settings.DATABASES["default"]
@@ -49,7 +49,6 @@ def _answers(url: str) -> bool:
 
 
 def _line(lines: Iterator[bytes], beginning: bytes) -> bytes:
-    """Return the next line that begins so."""
     return next(line for line in lines if line.startswith(beginning))
 
 

@@ -1,6 +1,6 @@
-"""Test keys send to live people: what the sandbox answers and reports leaves live data as it is.
+"""Sends with a test key leave live data unchanged.
 
-The sandbox reports with keys that are believed here, as in the local stack: the worst case.
+The sandbox signs its webhooks with live keys here, as in the local stack, which is the worst case.
 """
 
 import re
@@ -30,14 +30,14 @@ EVERYWHERE = ["email", "push", "whatsapp", "in_app"]
 
 
 def said(user_id: str, type_: str, **fields: Any) -> dict[str, Any]:
-    """Return a request to tell somebody something on every channel."""
+    """Return a request on every channel."""
     asked = {"user_id": user_id, "type": type_, "channels": EVERYWHERE, "content": WORDS}
     return {**asked, **fields}
 
 
 @pytest.fixture
 def live(db: None, broker: Any, provider: Sandbox, settings: Any) -> App:
-    """Give a live app with people, devices and all the rest."""
+    """Return a live client with recipients, devices, and other data."""
     backlog.clear()
     settings.SANDBOX_URL = provider.url
     settings.SANDBOX_FCM_CREDENTIALS = str(provider.service_account)
@@ -48,7 +48,7 @@ def live(db: None, broker: Any, provider: Sandbox, settings: Any) -> App:
 
 
 def send_everything(app: App) -> None:
-    """Send by every door that there is, and deliver all of it."""
+    """Send through every endpoint and deliver all of it."""
     for user_id in PEOPLE:
         for type_ in ("marketing", "transactional"):
             asked = said(user_id, type_, entity_id="order-1")
@@ -67,7 +67,7 @@ def send_everything(app: App) -> None:
 
 
 def hear_everything(provider: Sandbox) -> None:
-    """Wait until the sandbox has reported all there is, and apply what came early."""
+    """Wait for all webhooks of the sandbox, and apply the early receipts."""
     http = urllib3.PoolManager()
 
     def is_quiet() -> bool:
@@ -82,7 +82,7 @@ def hear_everything(provider: Sandbox) -> None:
 
 
 def links(provider: Sandbox) -> list[str]:
-    """Return the paths of the unsubscribe links of all mails."""
+    """Return the paths of all unsubscribe links."""
     http = urllib3.PoolManager()
     found = http.request("GET", f"{provider.url}/_sandbox/requests", fields={"limit": "1000"})
     return sorted(set(re.findall(r"/u/[A-Za-z0-9_-]{40,}", found.data.decode())))
@@ -124,7 +124,7 @@ def test_test_sends_and_receipts_leave_live_data_unchanged(live: App, provider: 
 
 
 def test_live_sends_change_suppressions_and_devices(live: App, provider: Sandbox) -> None:
-    """The outcomes and receipts above would change live data if they were of live sends."""
+    """The same sends with a live key do change live data."""
     before = collection("suppressions").count_documents({})
     send_everything(live)
     hear_everything(provider)

@@ -1,4 +1,4 @@
-"""What happens when hints are lost, repeated, or cannot be published."""
+"""Lost and repeated wake-ups, an unavailable broker, and failures in a batch."""
 
 from collections.abc import Callable
 from datetime import timedelta

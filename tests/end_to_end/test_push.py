@@ -1,4 +1,4 @@
-"""From a POST to the tap on a phone, by push."""
+"""Push from the request to the device's receipts."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ USER = "ada"
 
 
 def register(app: App, token: str, *, platform: str = "android") -> str:
-    """Register one of Ada's devices as its app does; return its id."""
+    """Register a device for Ada. Return its id."""
     body = {"user_id": USER, "device_token": token, "platform": platform}
     answer = app.put("/devices", body)
     assert answer.status_code == 200
@@ -26,7 +26,6 @@ def register(app: App, token: str, *, platform: str = "android") -> str:
 
 
 def notify(app: App, **fields: Any) -> Any:
-    """Tell Ada by push that her order has shipped."""
     default: dict[str, Any] = {
         "type": "order_shipped",
         "user_id": USER,
@@ -38,7 +37,7 @@ def notify(app: App, **fields: Any) -> Any:
 
 
 def tell(app: App, device_id: str, message: dict[str, Any], event: str) -> None:
-    """Report a push as its app does, with what it finds in the push itself."""
+    """Send a device's receipt, as its app does."""
     body = {"notification_id": message["data"]["notification_id"], "event": event}
     assert app.post(f"/devices/{device_id}/receipts", body).status_code == 204
 
@@ -49,7 +48,7 @@ def device(app: App, device_id: str) -> dict[str, Any]:
 
 
 def attempts(app: App, answer: Any) -> list[dict[str, Any]]:
-    """Return the attempts of a push, each number's in the order of its devices."""
+    """Return the attempts by number and device."""
     found = app.get(f"/notifications/{answer.json()['id']}/attempts").json()["results"]
     return sorted(found, key=lambda one: (one["attempt_number"], one["device_id"]))
 

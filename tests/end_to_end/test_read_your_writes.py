@@ -1,6 +1,6 @@
-"""A change that was answered holds for the next request to any process and for a worker's batch.
+"""An acknowledged change applies to the next request in any process and to the next batch.
 
-``ALTERNATIONS`` sets how often each change is made; 1,000 shows it for a release.
+``ALTERNATIONS`` is how often each change is made: 1,000 before a release.
 """
 
 import os
@@ -35,13 +35,13 @@ NOBODY_LISTENS = "redis://127.0.0.1:1/0"
 
 @dataclass(frozen=True, kw_only=True)
 class Process:
-    """A process of the service and the app that calls it."""
+    """A process of the service, and the client that calls it."""
 
     url: str
     key: str
 
     def call(self, method: str, path: str, body: Any = None, *, key: str = "") -> tuple[int, Any]:
-        """Call the API; return the status and the JSON of the answer."""
+        """Call the API. Return the status and the JSON."""
         answer = HTTP.request(
             method,
             f"{self.url}/api/v1{path}",
@@ -51,11 +51,9 @@ class Process:
         return answer.status, answer.json() if answer.data else None
 
     def notify(self, **fields: Any) -> tuple[int, Any]:
-        """Send a notification."""
         return self.call("POST", "/notifications", request(**fields))
 
     def send_batch(self) -> None:
-        """Have the process send what is due."""
         answer = HTTP.request("POST", f"{self.url}/batch")
         assert answer.status == 200, answer.data
 
@@ -72,9 +70,9 @@ class Service:
     worker: Process
 
     def alternate(self) -> Iterator[tuple[int, Process, Process]]:
-        """Yield a number, the process that makes a change, and the one that is asked next.
+        """Yield a number, the process to change with, and the process to ask next.
 
-        Both have just accepted a notification: whatever they cache is in their caches.
+        Both have just accepted a notification, so their caches are filled.
         """
         for number in range(TIMES):
             for web in self.webs:
@@ -87,7 +85,7 @@ class Service:
 def processes(
     request: pytest.FixtureRequest, _database: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[list[str]]:
-    """Start three processes, with Valkey and without it; give their addresses."""
+    """Start three processes, with and without Valkey. Return their URLs."""
     data = tmp_path_factory.mktemp("sandbox")
     variables = {**os.environ, **environment()}
     if request.param == "valkey_unavailable":
@@ -110,7 +108,6 @@ def processes(
 
 @pytest.fixture
 def service(processes: list[str], db: None, broker: Any) -> Service:
-    """Give a test an app and the processes."""
     written.by_others = True
     app = new_app("app")
     one, two, worker = (Process(url=url, key=app.key) for url in processes)
@@ -118,14 +115,14 @@ def service(processes: list[str], db: None, broker: Any) -> Service:
 
 
 def delivery(notification_id: str) -> dict[str, Any]:
-    """Return the email delivery of a notification as MongoDB has it."""
+    """Return the stored email delivery."""
     (found,) = collection("notifications").find({"external_id": notification_id}, {"delivery": 1})
     (one,) = (d for d in found["delivery"] if d["channel"] == Channel.EMAIL)
     return dict(one)
 
 
 def status_after_batch(service: Service, number: int) -> str:
-    """Return the status of a notification that one web accepts and the worker's batch takes up."""
+    """Return the status of a new notification after the worker's next batch."""
     accepted, body = service.webs[number % 2].notify(external_id=f"n{number}")
     assert accepted == 202, body
     service.worker.send_batch()

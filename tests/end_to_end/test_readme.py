@@ -1,4 +1,4 @@
-"""The README's ten lines of Python, as they stand there, against the service as it is."""
+"""The README's ten lines of Python, executed."""
 
 import json
 import re

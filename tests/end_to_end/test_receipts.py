@@ -1,4 +1,4 @@
-"""What providers report, each webhook ten times, in no order, early and late: one end."""
+"""Receipts ten times each, in random order, early and late, lead to one result."""
 
 import random
 import threading
@@ -26,14 +26,14 @@ Script = Callable[..., None]
 
 @dataclass(frozen=True, kw_only=True)
 class Story:
-    """What a provider reports about one message, and what becomes of it."""
+    """The receipts for one message, and the expected result."""
 
     name: str
     channel: str
     kinds: Sequence[str]
-    """In the order in which it happens."""
+    """In order of occurrence."""
     end: tuple[str, str | None]
-    """The delivery's status, and what it failed of."""
+    """The delivery's status and failure code."""
     suppressions: int = 0
     suspicions: int = 0
 
@@ -81,7 +81,7 @@ STORIES = [
 
 @pytest.fixture
 def record(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
-    """Give a test a worker that writes down what came of a send only once this is set."""
+    """Delay the worker's settlement until the returned event is set."""
     go, settle = threading.Event(), store.settle
 
     def later(*args: Any, **options: Any) -> int:
@@ -94,7 +94,7 @@ def record(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
 
 def notify(app: App, story: Story) -> ObjectId:
-    """Have the message of a story sent."""
+    """Send the message. Return its notification's id."""
     if story.channel == "whatsapp":
         service_windows.record_inbound([(PHONE, utc_now())], now=utc_now())
     recipient = {"email" if story.channel == "email" else "phone": story.address}

@@ -1,4 +1,4 @@
-"""A code is found nowhere but in the request to the provider and in its owner's inbox."""
+"""A code exists only in the request to the provider and in the recipient's inbox."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -32,7 +32,7 @@ CODE = {"code": CANARY, "expires_in": 5, "nested": [{"code": CANARY}], "text": f
 
 @pytest.fixture
 def logged(caplog: pytest.LogCaptureFixture) -> Callable[[], str]:
-    """Give a test all that is logged, at the most talkative."""
+    """Collect all logs at debug level."""
     caplog.set_level(logging.DEBUG)
     return lambda: " ".join(str(vars(record)) for record in caplog.records)
 
@@ -44,7 +44,7 @@ def code(**fields: Any) -> dict[str, Any]:
 
 
 def send_all(app: App) -> list[str]:
-    """Send the code on every channel and in every way there is; return the ids."""
+    """Send the code on every channel and in every form. Return the ids."""
     assert app.put("/devices", {"user_id": "ada", "device_token": TOKEN, "platform": "android"})
     service_windows.record_inbound([(PHONE, utc_now())], now=utc_now())
     everywhere = ["email", "push", "whatsapp", "in_app"]
@@ -84,7 +84,7 @@ def send_all(app: App) -> list[str]:
 
 
 def later(app: App) -> str:
-    """Accept a code that is to be sent tomorrow."""
+    """Accept a code for tomorrow. Return the id."""
     at = (utc_now() + timedelta(days=1)).isoformat()
     notification_id: str = app.post("/notifications", code(scheduled_at=at)).json()["id"]
     return notification_id
@@ -95,14 +95,14 @@ def stored() -> list[Document]:
 
 
 def finished() -> bool:
-    """Return whether every channel has ended, but for what waits until tomorrow."""
+    """Return whether every delivery that is not scheduled is final."""
     sweeper.sweep(now=utc_now())
     due = [one for one in stored() if "scheduled_at" not in one]
     return not any(d["status"] in OPEN for one in due for d in one["delivery"])
 
 
 def answers(app: App, ids: list[str]) -> Iterator[str]:
-    """Yield all that the API answers to who reads."""
+    """Yield the API's answers to all reads."""
     paths = [f"/notifications/{one}{part}" for one in ids for part in ("", "/attempts")]
     paths += ["/notifications", "/notifications/stats", "/recipients/ada/notifications"]
     paths += ["/recipients/ada/export", "/types/mfa_code", "/types/mfa_code/templates"]

@@ -1,8 +1,7 @@
-"""A database that an earlier version wrote: its documents are read, claimed, sent, and shown.
+"""Documents written by version 0.1 are read, claimed, sent, and shown.
 
-``data/stored_documents.jsonl`` is a dump of a local stack of version 0.1: what the examples left,
-further notifications in every state, and due work that no worker has claimed. Its first line has
-the time of the dump and the keys of that stack, which open nothing else.
+``data/stored_documents.jsonl`` is a dump of a local stack: examples, notifications in every state,
+and due work without a claim. Its first line has the time of the dump and the keys of that stack.
 """
 
 import base64
@@ -38,13 +37,12 @@ PAGES = (
 
 
 def parsed(line: str) -> Any:
-    """Return a line of the dump."""
     return json_util.loads(line, json_options=json_util.JSONOptions(tz_aware=True))
 
 
 @pytest.fixture
 def dump(db: None, broker: Any, settings: Any) -> Iterator[Mapping[str, Any]]:
-    """Give a test the stored documents; return the first line of the dump."""
+    """Store the dumped documents. Return the first line of the dump."""
     head, *lines = DUMP.read_text().splitlines()
     found: dict[str, list[Any]] = {}
     for line in map(parsed, lines):
@@ -61,21 +59,19 @@ def dump(db: None, broker: Any, settings: Any) -> Iterator[Mapping[str, Any]]:
 
 @pytest.fixture
 def now(dump: Mapping[str, Any]) -> datetime:
-    """Give a test the time of the dump."""
+    """Return the time of the dump."""
     at: datetime = dump["at"]
     return at
 
 
 @pytest.fixture
 def provider(monkeypatch: pytest.MonkeyPatch) -> ScriptedProvider:
-    """Give a test the only provider of every channel."""
     scripted = ScriptedProvider(name="sendgrid")
     monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (scripted,))
     return scripted
 
 
 def statuses(channel: Channel | None = None) -> list[str]:
-    """Return the status of each stored delivery."""
     return [
         delivery["status"]
         for document in collection("notifications").find()

@@ -1,4 +1,4 @@
-"""What an API client in test mode sends: to the sandbox, and no trace of it on what is real."""
+"""Sends of a client in test mode go to the sandbox and leave no trace on live data."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -24,13 +24,13 @@ Received = Callable[[str], list[dict[str, Any]]]
 
 @pytest.fixture
 def rehearsal(db: None, broker: Any) -> App:
-    """Give an app in test mode."""
+    """Return a client in test mode."""
     return new_app("rehearsal", is_test=True)
 
 
 @pytest.fixture
 def sandboxed(provider: Sandbox, settings: Any) -> Any:
-    """Have tests go to the sandbox, and all else to addresses where nobody listens."""
+    """Use the sandbox for tests, and unreachable addresses for everything else."""
     settings.SANDBOX_URL = provider.url
     settings.SANDBOX_FCM_CREDENTIALS = str(provider.service_account)
     settings.SENDGRID_URL = settings.FCM_URL = settings.WHATSAPP_URL = NOBODY
@@ -38,7 +38,7 @@ def sandboxed(provider: Sandbox, settings: Any) -> Any:
 
 
 def stored() -> Mapping[str, int]:
-    """Return how much is known against anybody."""
+    """Return the counts of suppressions and soft bounces."""
     names = ("suppressions", "suspicions")
     return {name: collection(name).count_documents({}) for name in names}
 

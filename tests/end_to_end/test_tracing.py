@@ -1,4 +1,4 @@
-"""One trace from the caller's request to the provider, whichever processes are in between."""
+"""One trace from the client's request to the provider, across processes."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,20 +26,18 @@ Stored = Callable[[Any], dict[str, Any]]
 
 @pytest.fixture
 def stored(db: None) -> Stored:
-    """Give a test a look at what is stored."""
     return lambda answer: queries.get(notification_id=ObjectId(answer.json()["id"]))
 
 
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    """Give a test a collector."""
     with collecting() as collector:
         yield collector
 
 
 @pytest.fixture
 def traced(collector: Collector) -> Iterator[Callable[[], None]]:
-    """Turn traces on in this process; what is given ends them, and the collector has it all."""
+    """Turn tracing on. The returned function flushes the spans."""
     tracer = OpenTelemetry(collector.url)
     tracing.set_tracer(tracer)
     yield tracer.shutdown

@@ -1,4 +1,4 @@
-"""From a POST to the two blue ticks, by WhatsApp."""
+"""WhatsApp from the request to the read receipt."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,13 +22,13 @@ Script = Callable[..., None]
 Write = Callable[..., None]
 ADA = "+447700900999"
 READS = "+447700900002"
-"""Somebody who reads what comes."""
+"""The sandbox reports messages to this number as read."""
 WORDING = "Hello {{1}}, your order {{2}} has shipped."
 
 
 @pytest.fixture
 def write(provider: Sandbox) -> Write:
-    """Give a test a way to let a person write to us; returns when we know of it."""
+    """Send an inbound message from a number. Return when it is recorded."""
     http = urllib3.PoolManager()
 
     def wrote(phone: str) -> None:
@@ -43,7 +43,7 @@ def write(provider: Sandbox) -> Write:
 
 @pytest.fixture
 def approved(db: None, provider: Sandbox) -> None:
-    """Have a wording approved, and a type that uses it for those who have not written."""
+    """Approve a template and assign it to the type."""
     account, http = provider.whatsapp, urllib3.PoolManager()
     component = {"type": "BODY", "text": WORDING}
     answer = http.request(
@@ -63,7 +63,6 @@ def approved(db: None, provider: Sandbox) -> None:
 
 
 def notify(app: App, phone: str = ADA, **fields: Any) -> Any:
-    """Tell somebody by WhatsApp that the order has shipped."""
     default: dict[str, Any] = {
         "type": "order_shipped",
         "recipient": {"phone": phone},

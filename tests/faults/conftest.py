@@ -1,4 +1,4 @@
-"""Real processes to kill, on the test's own database and broker."""
+"""Real processes to kill, on the test's database and broker."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ Start = Callable[..., subprocess.Popen[bytes]]
 
 @pytest.fixture(autouse=True)
 def _every_push_is_looked_at(tmp_path: Path) -> Iterator[None]:
-    """Look at what other processes pushed, too: what this one did is looked at anyway."""
+    """Check the pushes of other processes against FCM's schema."""
     yield
     for requests in tmp_path.rglob(REQUESTS_FILE):
         fcm_schema.look_into(requests)
@@ -36,7 +36,7 @@ def _every_push_is_looked_at(tmp_path: Path) -> Iterator[None]:
 def provider(
     live_server: Any, settings: Any, tmp_path: Path, google_account_file: Path
 ) -> Iterator[Sandbox]:
-    """Give a test a provider whose receipts take a while."""
+    """Run a sandbox with slow receipts."""
     shutil.copy(google_account_file, tmp_path)
     timings = Timings(processed=0.2, delivered=0.5, late=5.0, batch_window=0.1)
     config = Config(
@@ -53,7 +53,7 @@ def provider(
 
 @pytest.fixture
 def taker(settings: Any, tmp_path: Path, google_account_file: Path) -> Iterator[Sandbox]:
-    """Give a test a provider that takes everything and never reports."""
+    """Run a sandbox that accepts everything and sends no webhooks."""
     shutil.copy(google_account_file, tmp_path)
     with run_in_thread(Config(data=tmp_path)) as sandbox:
         settings.SENDGRID_URL = sandbox.url
@@ -62,7 +62,7 @@ def taker(settings: Any, tmp_path: Path, google_account_file: Path) -> Iterator[
 
 @pytest.fixture
 def start_worker(db: None, broker: Any, provider: Sandbox) -> Iterator[Start]:
-    """Give a test a way to start worker processes; they are gone after it."""
+    """Start worker processes, which end with the test."""
     workers: list[subprocess.Popen[bytes]] = []
 
     def start(**changes: str) -> subprocess.Popen[bytes]:

@@ -1,7 +1,7 @@
-"""``python -m tests.faults.crashing_process``: processes that die at a boundary, on demand.
+"""``python -m tests.faults.crashing_process``: processes that die at a boundary.
 
-Reads a JSON object a line and does each in a process of its own, forked from this one, which has
-everything imported and no connection open; writes the number of the signal that ended it, or 0.
+Reads one JSON object a line and runs each in a forked child. Writes the number of the signal that
+ended the child, or 0.
 """
 
 import json
@@ -29,7 +29,7 @@ def _serve() -> None:
 
 
 def _do(job: dict[str, Any]) -> None:
-    """Come to the job's boundary in the job's way."""
+    """Run the job until its boundary."""
     from bson import ObjectId
 
     from delivery import dispatcher, sweeper

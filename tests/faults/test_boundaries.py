@@ -1,4 +1,4 @@
-"""Every boundary is in the code once, is come to in a scenario, and stops a process there."""
+"""Every boundary is in the code once, belongs to a scenario, and stops a process."""
 
 import ast
 import os
@@ -24,7 +24,7 @@ PROGRAM = (
 
 @cache
 def places() -> list[str]:
-    """Return the boundaries that the service's code comes to, each as often as it does."""
+    """Return the name of the boundary at each call of ``crash_points.reach``."""
     return [
         ast.unparse(call.args[0]).rpartition(".")[2]
         for path in files(*SERVICE)
@@ -44,7 +44,7 @@ def test_boundary_is_in_the_crash_scenario(boundary: Boundary) -> None:
 
 
 def run(**environment: str) -> subprocess.Popen[bytes]:
-    """Start a process that comes to a boundary three times."""
+    """Start a process that reaches a boundary three times."""
     return subprocess.Popen(
         [sys.executable, "-c", PROGRAM], cwd=BASE_DIR, env={**os.environ, **environment}
     )

@@ -1,6 +1,6 @@
-"""A process dies at each boundary between two steps; the others find everything and end it.
+"""A process dies at each boundary, and others complete its work.
 
-The same with every channel and with waits as long as they are: ``make chaos SCENARIO=1``.
+``make chaos SCENARIO=1`` runs this with every channel and real waits.
 """
 
 import json
@@ -37,14 +37,14 @@ Die = Callable[..., int]
 SECOND = timedelta(seconds=1)
 SENDING = [boundary for boundary, _ in cases_of(Trigger.SENDING)]
 UNHEARD = {Boundary.SEND_ANSWERED, Boundary.BATCH_SENT}
-"""The provider has taken it, and the only process that knew is gone."""
+"""The provider accepted the message, and only the dead process had the answer."""
 SETTLED = {Boundary.SETTLE_LOGGED, Boundary.SETTLED, Boundary.REPORTED, Boundary.TASK_DONE}
 KEY = {"Idempotency-Key": "order-1001"}
 
 
 @pytest.fixture(scope="module")
 def nursery(_database: None) -> Iterator[subprocess.Popen[str]]:
-    """Run a process whose children die at a boundary, on the test's own database and broker."""
+    """Run a process whose children die at a boundary."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.faults.crashing_process"],
         cwd=BASE_DIR,
@@ -61,7 +61,7 @@ def nursery(_database: None) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.fixture
 def die(db: None, broker: Any, taker: Sandbox, nursery: subprocess.Popen[str]) -> Iterator[Die]:
-    """Give a test a way to let a process die at a boundary; returns the signal that ended it."""
+    """Run a job until it dies at a boundary. Return the signal."""
     into, out_of = nursery.stdin, nursery.stdout
     assert into is not None
     assert out_of is not None
@@ -77,7 +77,7 @@ def die(db: None, broker: Any, taker: Sandbox, nursery: subprocess.Popen[str]) -
 
 
 def accepted(name: str) -> Any:
-    """Return the id of a mail of its own that is due."""
+    """Return the id of a due mail with its own address."""
     document = factories.accepted(
         created_at=utc_now(), recipient=Recipient(email=f"{name}@example.com")
     )
@@ -144,7 +144,6 @@ def again(app: App) -> Any:
 
 @pytest.fixture
 def stored() -> Callable[[], list[Any]]:
-    """Give a test a look at everything that is stored."""
     from notifyproject.db.collections import collection
 
     return lambda: list(collection("notifications").find())

@@ -1,4 +1,4 @@
-"""Three records are joined: what the client was told, what the provider got, what is stored."""
+"""Joining the client's answers, the provider's requests, and the stored state."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -27,13 +27,13 @@ def later(seconds: float) -> datetime:
 
 
 def answer(key: str = "a", *, of: str | None = "n1", status: int | None = 202) -> Answer:
-    """What a client was told, by default that its mail was accepted."""
+    """A client's answer: by default, an accepted mail."""
     channels = ("email",) if of else ()
     return Answer(key=key, at=NOON, status=status, notification_id=of, channels=channels)
 
 
 def request(attempt: int = 1, *, at: float = 1, of: str = "n1", **fields: Any) -> Request:
-    """What the provider got, by default a mail that it took."""
+    """A request to the provider: by default, an accepted mail."""
     return Request(
         notification_id=of,
         channel=fields.get("channel", "email"),
@@ -45,7 +45,7 @@ def request(attempt: int = 1, *, at: float = 1, of: str = "n1", **fields: Any) -
 
 
 def steps(*statuses: str, of: str = "n1", **fields: Any) -> list[Step]:
-    """The way of a mail, a second a step; held by a worker while it is being sent."""
+    """The transitions of a mail, one a second. A worker holds it while it is sending."""
     attempt, found = 0, []
     for number, status in enumerate(statuses):
         attempt += status == "sending"
@@ -67,7 +67,7 @@ def stored(status: str = "sent", *, of: str = "n1", key: str = "a") -> StoredNot
 
 
 def evidence(**fields: Any) -> Evidence:
-    """A run in which one mail was accepted and sent, but for what a test says."""
+    """A run with one accepted and sent mail, except for ``fields``."""
     default: dict[str, Any] = {
         "answers": [answer()],
         "requests": [request()],

@@ -1,4 +1,4 @@
-"""A worker is killed outright in the middle of a bulk operation."""
+"""A worker is killed in the middle of a bulk operation."""
 
 from datetime import datetime, timedelta
 
@@ -44,5 +44,5 @@ def _resent() -> int:
 
 
 def _later() -> datetime:
-    """Return a time at which the lost worker's lease is over."""
+    """Return a time after the end of the lost lease."""
     return utc_now() + LEASE + timedelta(seconds=1)

@@ -1,6 +1,6 @@
-"""Hints that come again and again, and people who act while a worker does.
+"""Repeated wake-ups, and staff actions during a send.
 
-The same with many more, and with real workers: ``make chaos SCENARIO=9`` and ``SCENARIO=18``.
+``make chaos SCENARIO=9`` and ``SCENARIO=18`` do this with more load and real workers.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ S = DeliveryStatus
 
 
 def due(count: int) -> list[ObjectId]:
-    """Return mails to people of their own, all due."""
+    """Return due mails to different recipients."""
     return [
         factories.accepted(
             created_at=utc_now(), recipient=Recipient(email=f"user-{number}@example.com")
@@ -51,7 +51,7 @@ def status(one: ObjectId) -> str:
 
 
 def at_once(*calls: Callable[[], Any]) -> None:
-    """Make calls in threads that begin together."""
+    """Call the functions in threads that start together."""
     together = Barrier(len(calls), timeout=LIMIT)
 
     def run(call: Callable[[], Any]) -> None:

@@ -1,4 +1,4 @@
-"""The list of scenarios, and the table of what they found."""
+"""The list of scenarios, and the table of their results."""
 
 import inspect
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A worker is killed outright in the middle of its work."""
+"""A worker is killed in the middle of its work."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ from tests.support.waiting import until
 
 COUNT = 1_000
 RECEIPTS = 2
-"""Of each message: it is processed, it is delivered."""
+"""Webhook events per message: processed, delivered."""
 
 
 def test_killed_worker_loses_nothing_and_copies_are_on_record(
@@ -83,7 +83,7 @@ def _hint(ids: list[Any]) -> None:
 
 
 def _acceptances(provider: Sandbox) -> Counter[str]:
-    """Return how often the provider took each notification, by its own durable log."""
+    """Return how often the provider accepted each notification, by its durable log."""
     references: Iterable[str] = (
         reference.partition(".")[0]
         for record in read_records(provider.data / "requests.jsonl")

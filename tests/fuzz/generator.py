@@ -1,7 +1,7 @@
-"""Requests nobody thought of: made of the API's own description, asked of the app in process.
+"""Random requests from the API's description, sent in process.
 
-Half of them are as the description says, half are wrong in some way. Now and then they are about
-something that is there: what the examples of the description make.
+Half of them are valid, half are not. Some name existing objects, which the description's examples
+create.
 """
 
 from collections import Counter
@@ -32,11 +32,11 @@ from api.http.problems import MEDIA_TYPE
 from tests.fuzz.seed_data import NAMED, Seeder
 
 EACH = 15
-"""Cases of an operation before the next one has its turn, at most."""
+"""Maximum cases of an operation before the next operation's turn."""
 TAKES_WRONG = frozenset({"createNotifications", "streamInbox"})
-"""Operations that do not refuse a wrong request: one answers for each item, one is elsewhere."""
+"""Operations that don't refuse an invalid request: bulk create, and another process's stream."""
 KNOWN = (True, True, False)
-"""How often a request is about something that is there."""
+"""How often a request names an existing object."""
 CHECKS = [
     not_a_server_error,
     status_code_conformance,
@@ -45,7 +45,7 @@ CHECKS = [
     response_schema_conformance,
 ]
 CONFIG = SchemathesisConfig.from_dict({"generation": {"with-security-parameters": False}})
-"""Who asks is known: what becomes of strangers is asked in tests/api/test_isolation.py."""
+"""Authentication is tested in tests/api/test_isolation.py."""
 QUIET = settings(
     phases=[Phase.generate], deadline=None, database=None, suppress_health_check=list(HealthCheck)
 )
@@ -53,32 +53,30 @@ QUIET = settings(
 
 @dataclass(kw_only=True)
 class Found:
-    """What came of it."""
+    """Statuses, answers, and faults so far."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     answers: Counter[str] = field(default_factory=Counter)
     """By operation and status."""
     faults: dict[str, str] = field(default_factory=dict)
-    """Requests that were answered wrongly, by what is wrong."""
+    """Requests with a wrong answer, by fault."""
 
     @property
     def operations(self) -> set[str]:
-        """What was asked."""
         return {answer.partition(" ")[0] for answer in self.answers}
 
     @property
     def cases(self) -> int:
-        """How many requests were sent."""
         return self.statuses.total()
 
 
 @dataclass(kw_only=True)
 class Fuzzer:
-    """Asks every operation as an app with every scope, and the inbox as a person."""
+    """Calls every operation as a client with every scope, and the inbox as a recipient."""
 
     key: str = field(repr=False)
     token: Callable[[], str] = field(repr=False)
-    """Returns a new token: what is asked revokes them, too."""
+    """Returns a new token, because requests may revoke the previous one."""
     maker: Seeder
     found: Found = field(default_factory=Found)
 
@@ -90,7 +88,7 @@ class Fuzzer:
         self.described = [one.definition.raw for one in self.operations]
 
     def ask(self, *, cases: int, first_seed: int) -> Iterator[Found]:
-        """Ask this many questions, and yield what was found after each round."""
+        """Send this many requests. Yield the results after each round."""
         turns = [*product(GenerationMode, self.operations)]
         each = max(1, min(EACH, cases // len(turns)))
         for number in count(first_seed):
@@ -130,14 +128,14 @@ class Fuzzer:
                 self.found.faults.setdefault(fault, case.as_curl_command())
 
     def _named(self, parameter: str, case: Case) -> str:
-        """Return what is there; a new one for what may change it, or use it up."""
+        """Return an existing id, or a new one if the request may change it."""
         if case.method != "GET" and parameter in NAMED:
             return self.maker.another(parameter)
         return self.known[parameter]
 
 
 def _graft(case: Case, described: Mapping[str, Any], which: int) -> None:
-    """Put one field of a made-up body into the example: the rest of it is as it should be."""
+    """Put one field of the random body into the example's body."""
     if isinstance(case.body, dict) and case.body:
         content = described["requestBody"]["content"]["application/json"]
         name = sorted(case.body)[which % len(case.body)]
@@ -145,7 +143,7 @@ def _graft(case: Case, described: Mapping[str, Any], which: int) -> None:
 
 
 def _a_proper_problem(_context: Any, response: Any, _case: Case) -> None:
-    """Fail for an error that is no problem document."""
+    """Fail for an error that is not a problem document."""
     if response.status_code >= 400:
         assert response.headers["content-type"] == [MEDIA_TYPE]
         assert response.json()["status"] == response.status_code

@@ -1,4 +1,4 @@
-"""Something of everything, made by the requests that the API's description has as examples."""
+"""One object of each kind, created by the description's examples."""
 
 import json
 import uuid
@@ -13,25 +13,25 @@ ORDER = (
     *("putType", "createTemplateVersion", "putCallback", "createNotification", "createBroadcast"),
     *("createNotifications", "issueInboxToken", "previewNotification", "cleanUpNotifications"),
 )
-"""Operations whose examples are sent; each is to be taken."""
+"""Operations whose examples are sent. All must succeed."""
 NAMED = {
     "notification_id": ("createNotification", "id"),
     "broadcast_id": ("createBroadcast", "id"),
     "device_id": ("registerDevice", "id"),
     "jti": ("issueInboxToken", "jti"),
 }
-"""Parameters, and the field of which answer they are."""
+"""Parameters, and the operation and field that provide them."""
 
 
 @dataclass(kw_only=True)
 class Seeder:
-    """An app that makes what is asked about."""
+    """A client that creates objects."""
 
     app: App
     described: Any
 
     def everything(self) -> dict[str, str]:
-        """Send the examples, and return what is there now by the names of parameters."""
+        """Send the examples. Return the created ids by parameter name."""
         answers = {name: self._send(name) for name in ORDER}
         return {
             **{name: EXAMPLE_IDS[name] for name in ("user_id", "topic", "slug", "number")},
@@ -43,7 +43,7 @@ class Seeder:
         }
 
     def another(self, parameter: str) -> str:
-        """Make another one of what a parameter names."""
+        """Create another object for a parameter. Return its id."""
         operation, field = NAMED[parameter]
         made: str = self._send(operation)[field]
         return made

@@ -1,4 +1,4 @@
-"""Templates nobody thought of: Liquid, HTML and style sheets, nested, repeated and broken."""
+"""Random templates: Liquid, HTML, and CSS; nested, repeated, and broken."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,10 +26,10 @@ HOSTILE_DATA: Sequence[Mapping[str, Any]] = (
     dict.fromkeys(DATA, 10**300),
     {name: [[[["z"] * 20] * 20] * 20] for name in DATA},
 )
-"""What an accepted template is rendered with: the example, and what it was not made for."""
+"""Data for accepted templates: the example's, and data of other shapes."""
 PATHS = [*DATA, "items[0].name", "shop.city", "items.size", "shop['streets'][1]", "recipient.name"]
 LONGEST = 66_000
-"""Characters of a source: more than a part may have."""
+"""Maximum characters of a source, above the limit of a part."""
 COUNTS = st.one_of(st.integers(1, 5), st.sampled_from([30, 200, 450, 1_000, 5_000, 13_000]))
 ELEMENTS = [
     *("p", "div", "span", "a", "b", "i", "strong", "em", "font", "code", "pre", "center", "x-y"),
@@ -40,7 +40,7 @@ SELECTORS = ["a", ".b", "#c", "*", "a b", "a>b", "a~b", ":not(a)", ":is(a,b)", "
 
 
 def _times(one: str, count: int) -> str:
-    """Return a text so many times, but no longer than shows anything."""
+    """Repeat a text, up to LONGEST."""
     return one * min(count, LONGEST // max(1, len(one)) + 1)
 
 
@@ -145,7 +145,7 @@ def _blocks(inside: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 _sources = st.recursive(st.one_of(_texts, _outputs, _statements, _markup), _blocks, max_leaves=12)
-"""Cut where a part would be too long by far: that is refused at once, and shows nothing."""
+"""Truncated, because a part far above the limit is refused at once."""
 cases = st.tuples(
     st.sampled_from(["body", "email_html", "email_html", "subject", "push", "whatsapp"]),
     _sources.map(lambda source: f"x{source}"[:LONGEST]),

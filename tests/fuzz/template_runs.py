@@ -1,6 +1,6 @@
-"""A program that stores and sends templates nobody thought of, and tells what they cost.
+"""A program that stores and sends random templates, and measures their cost.
 
-It is a process of its own, so that whatever ends it is seen. The case it is at is in a file.
+It is a process of its own so that a crash is visible. The current case is in a file.
 """
 
 import gc
@@ -19,24 +19,23 @@ import django
 
 @dataclass(kw_only=True)
 class Report:
-    """What came of all cases."""
+    """Results of all cases."""
 
     accepted: int = 0
     refused: dict[str, int] = field(default_factory=dict)
-    """How many by code."""
+    """Counts by code."""
     storing_ms: list[float] = field(default_factory=list)
-    """Processor time of each case, with the process that tries its HTML."""
+    """CPU time of each case, including the process that tries its HTML."""
     sending_ms: list[float] = field(default_factory=list)
-    """Of accepted ones: the costliest rendering on one channel with one set of data."""
+    """Maximum CPU time of rendering for one channel with one set of data."""
     most_mb: float = 0.0
-    """The most memory that one case took on top of what there was before it."""
+    """Maximum memory of one case beyond that before it."""
     largest: tuple[str, str] = ("", "")
-    """The case that took it."""
+    """The case with ``most_mb``."""
     costliest: tuple[str, str] = ("", "")
 
 
 def main(folder: Path, *, count: int, first_seed: int) -> Report:
-    """Check ``count`` templates, and send the accepted ones on every channel."""
     from hypothesis import HealthCheck, Phase, given, seed, settings
 
     from tests.fuzz.template_cases import cases
@@ -89,7 +88,7 @@ def _check(parts: Mapping[str, Mapping[str, str]]) -> list[Any]:
 
 
 def _send(texts: Mapping[str, str], folder: Path) -> float:
-    """Render a template for every channel with every set of data; return the most that one took."""
+    """Render for every channel and set of data. Return the maximum CPU time."""
     from domain.content import Content, Recipient
     from domain.states import Channel
     from notifications.content import engine, rendering, templates
@@ -127,7 +126,7 @@ def _send(texts: Mapping[str, str], folder: Path) -> float:
 
 
 def _warm_up(folder: Path) -> None:
-    """Load what a process loads once, before its memory is looked at."""
+    """Load what a process loads once, before memory is measured."""
     home = folder / "templates" / "notifications"
     home.mkdir(parents=True)
     from django.conf import settings
@@ -142,7 +141,7 @@ def _warm_up(folder: Path) -> None:
 
 
 def _forget_peak() -> float:
-    """Let the kernel measure the peak of memory anew; return what there is now, in MB."""
+    """Reset the kernel's peak of memory. Return the current size in MB."""
     Path("/proc/self/clear_refs").write_text("5")
     return _memory_mb("VmRSS")
 
@@ -153,7 +152,7 @@ def _memory_mb(name: str) -> float:
 
 
 def _cpu() -> float:
-    """Return the milliseconds of processor time of this process, and of those it waited for."""
+    """Return the CPU milliseconds of this process and its finished children."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return 1_000 * (time.process_time() + children.ru_utime + children.ru_stime)
 

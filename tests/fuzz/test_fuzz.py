@@ -1,6 +1,6 @@
-"""Whatever the API is asked, it answers as its description says, and never with 500.
+"""Every answer matches the API's description, and none is a 500.
 
-Some hundred questions, the same at every run; ``make fuzz`` asks 10,000.
+A few hundred requests, the same in every run. ``make fuzz`` sends 10,000.
 """
 
 import os

@@ -1,8 +1,8 @@
-"""Whatever a template is, it is refused or harmless: no process dies of it or is kept busy.
+"""Every template is refused or harmless: none ends a process or occupies it for long.
 
-Some hundred templates, the same at every run; ``make fuzz-templates`` makes 20,000. What a template
-may cost is counted in the service, so it is the same on every machine. The processor time is only
-looked at from far off here: the bound is 250 ms, on a machine that does nothing else.
+About a hundred templates, the same in every run; ``make fuzz-templates`` makes 20,000. The service
+counts a template's cost, which is the same on every machine. The bound of 250 ms CPU time holds on
+an idle machine, so this run allows more.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""A process whose clock is wrong goes by MongoDB's."""
+"""A wrong clock is corrected by MongoDB's."""
 
 import threading
 from collections.abc import Iterator
@@ -103,7 +103,7 @@ class TestAsking:
 
 
 def fast_by(monkeypatch: pytest.MonkeyPatch, off: timedelta) -> None:
-    """Make the clock that is compared with MongoDB's a wrong one."""
+    """Let this process's clock be wrong."""
 
     class Fast(datetime):
         @classmethod

@@ -1,4 +1,4 @@
-"""A message for later waits by the right clock."""
+"""The eta of a Celery message follows the corrected clock."""
 
 from collections.abc import Iterator
 from datetime import timedelta

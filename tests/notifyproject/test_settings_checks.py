@@ -1,4 +1,4 @@
-"""Settings that would lose or misdirect notifications stop the start, and name the variable."""
+"""Unsafe settings stop the start and are named."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,6 @@ TAGS = ["security"]
 
 
 def problems() -> list[str]:
-    """Return what the checks say."""
     return [f"{one.id}: {one.msg}" for one in run_checks(tags=TAGS)]
 
 
@@ -124,7 +123,6 @@ def test_required_url_must_not_be_empty(settings: Any, name: str) -> None:
 
 @pytest.fixture(scope="module")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a service account's file."""
     return google_account.ensure_service_account(
         tmp_path_factory.mktemp("google"), url="http://127.0.0.1:1"
     )
@@ -174,7 +172,7 @@ def test_push_needs_a_project(settings: Any, account: Path) -> None:
 
 @pytest.fixture
 def number(settings: Any) -> Any:
-    """Set WhatsApp up."""
+    """Configure WhatsApp."""
     settings.WHATSAPP_TOKEN, settings.WHATSAPP_PHONE_NUMBER_ID = "EAAsecret", "100000000000001"
     settings.WHATSAPP_APP_SECRET, settings.WHATSAPP_VERIFY_TOKEN = "a" * 32, "a-verify-token"
     return settings

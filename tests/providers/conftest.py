@@ -1,4 +1,4 @@
-"""Providers to send to. Every test has connections and access tokens of its own."""
+"""Separate connections and access tokens per test."""
 
 import smtplib
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def _sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 
 @pytest.fixture
 def project(_sandbox: Sandbox) -> Iterator[Project]:
-    """Give a test a Firebase project of its own, in a sandbox that has forgotten the others."""
+    """Return a Firebase project in a reset sandbox."""
     project = Project(sandbox=_sandbox)
     project.control("POST", "/reset")
     yield project
@@ -39,7 +39,7 @@ def project(_sandbox: Sandbox) -> Iterator[Project]:
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[smtplib.SMTP]]:
-    """Keep every connection a test opens to a mail server, and close what is left of them."""
+    """Record a test's SMTP connections, and close them at its end."""
     connections: list[smtplib.SMTP] = []
     make = smtplib.SMTP.__init__
 

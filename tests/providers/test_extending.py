@@ -1,4 +1,4 @@
-"""docs/adding_a_channel.md, carried out: a provider of a few lines, from its table to a mail."""
+"""The provider of docs/adding_a_channel.md, executed."""
 
 import json
 import re
@@ -35,7 +35,7 @@ TAKEN = socket_server.response(201, b"", "X-Letter-Id: letter-1")
 
 @pytest.fixture
 def paperboy(monkeypatch: pytest.MonkeyPatch) -> type[Any]:
-    """Give a test the page's module."""
+    """Return the class of the page's module."""
     module = ModuleType(NAME)
     module.__package__ = NAME.rpartition(".")[0]
     monkeypatch.setitem(sys.modules, NAME, module)
@@ -46,7 +46,7 @@ def paperboy(monkeypatch: pytest.MonkeyPatch) -> type[Any]:
 
 @pytest.fixture
 def registered(paperboy: type[Any], monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Have mail go by it, as the registry says."""
+    """Register it as the page says."""
     own = {**vars(registry), "Paperboy": paperboy}
     exec(compile(MAKER, "registry", "exec"), own)
     monkeypatch.setattr(registry, "_factories", lambda _channel, test: [own["paperboy"]])
@@ -56,7 +56,7 @@ def registered(paperboy: type[Any], monkeypatch: pytest.MonkeyPatch) -> Iterator
 
 
 def subject(paperboy: type[Any]) -> Subject:
-    """Return what the page asks for: how it is made, and what it would answer."""
+    """Return its description for the contract."""
 
     def make(place: Place, account: str) -> Provider:
         provider: Provider = paperboy(key=f"key-of-{account}", base_url=place.url, clock=utc_now)
@@ -92,7 +92,7 @@ def test_example_provider_keeps_the_contract(
 
 
 def sent(settings: Any, answer: bytes) -> tuple[ObjectId, list[bytes]]:
-    """Send a mail by it to a server that answers so; return the notification and what came."""
+    """Send a mail to a server with this answer. Return the notification's id and the requests."""
     desk = socket_server.KeepAlive(answer)
     with socket_server.serving(desk) as server:
         settings.PAPERBOY_URL, settings.PAPERBOY_KEY = server.url, "key"

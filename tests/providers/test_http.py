@@ -1,5 +1,3 @@
-"""The pooled HTTP client: one request, one answer, one connection for many."""
-
 import socket
 import threading
 from pathlib import Path
@@ -57,16 +55,13 @@ def test_closed_connection_is_replaced() -> None:
 
 
 ESTABLISHED = "01"
-"""A connection's state in Linux's table. One that was closed stays in the table for a minute."""
+"""A connection's state in /proc/net/tcp."""
 KEEPALIVE = "02"
-"""A socket's timer in Linux's table: it asks whether the other side is there."""
+"""A socket's timer in /proc/net/tcp."""
 
 
 def timers_of_connections_to(port: int) -> list[str]:
-    """Return the timer of each open connection of this machine to a port of its own.
-
-    The port may be one that an earlier server had: its closed connections are left out.
-    """
+    """Return the timers of the open connections to a local port."""
     rows = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
     return [row[5][:2] for row in rows if row[2].endswith(f":{port:04X}") and row[3] == ESTABLISHED]
 

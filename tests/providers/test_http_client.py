@@ -1,4 +1,4 @@
-"""Many requests by one thread: all at once, none twice, each with its own end."""
+"""The pooled HTTP client: connection reuse, concurrency, failures, and limits."""
 
 import os
 import socket
@@ -132,9 +132,9 @@ def test_defect_is_the_outcome_of_its_exchange() -> None:
 def test_request_on_a_reused_connection_is_not_repeated(
     pause: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Libcurl would: a server that hangs up without an answer may have taken the message.
+    """Libcurl would repeat it, but the server may have accepted the message before it hung up.
 
-    After a second it also looks whether the connection is still there.
+    After a second of idleness the client also checks that the connection is open.
     """
     monkeypatch.setattr(http_client, "UNCHECKED_SECONDS", LIMIT)
     requests: list[bytes] = []
@@ -185,7 +185,7 @@ def test_forked_process_has_its_own_connections(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_request_body_is_released() -> None:
-    """A connection lies idle for hours; a mail with its files, and the key, must not."""
+    """An idle connection must not keep attachments or the key in memory."""
     with socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as server:
         body = b"x" * 1_000
         before = sys.getrefcount(body)

@@ -1,5 +1,3 @@
-"""The pooled HTTP client, against servers that behave badly in every way there is."""
-
 import socket
 from contextlib import AbstractContextManager
 
@@ -13,11 +11,11 @@ from tests.support.fakes.posting import failure, post
 from tests.support.waiting import LIMIT, SHORT, ending, lag
 
 PAUSE = 0.05
-"""Seconds between two bytes of a dripping answer: it takes longer than the short deadline."""
+"""Seconds between two bytes. A dripping answer takes longer than SHORT."""
 
 
 def at_its_deadline() -> AbstractContextManager[None]:
-    """Expect a request with the short deadline to end there, while the other side goes on."""
+    """Expect a request to end at its deadline."""
     return ending(after=SHORT - 0.05)
 
 
@@ -68,7 +66,7 @@ def test_failed_tls_handshake_is_not_ambiguous() -> None:
 
 
 def test_nothing_is_sent_after_the_deadline() -> None:
-    """A process may be held up for any time; by then somebody else may be sending the same."""
+    """A process may be suspended. Another worker may be sending by then."""
 
     def held_up() -> Exchange[None]:
         lag(SHORT * 1.2)
@@ -89,7 +87,7 @@ def test_nothing_is_sent_after_the_deadline() -> None:
 
 @pytest.mark.parametrize("key", ["secret\n", "secret\r\nX-Other: 1", "secret\u2028"])
 def test_invalid_key_is_about_the_account(key: str) -> None:
-    """The classic: a secret that was mounted from a file with a line break at its end."""
+    """A typical mistake is a mounted secret that ends with a line break."""
     server = socket_server.KeepAlive(socket_server.response(202))
     with socket_server.serving(server) as running, pytest.raises(ProviderUnavailableError) as error:
         http_client.post(running.url, body=b"{}", headers={"Authorization": key}, timeout=LIMIT)
@@ -104,7 +102,6 @@ def test_invalid_url_is_about_the_account(url: str) -> None:
 
 
 def drip(text: bytes) -> socket_server.Handler:
-    """Return a handler that says ``text`` one byte at a time."""
     return socket_server.answering(*[text[i : i + 1] for i in range(len(text))], pause=PAUSE)
 
 
@@ -196,7 +193,6 @@ def test_answer_of_64_kb_is_read() -> None:
 
 @pytest.mark.parametrize("status", [302, 400, 503])
 def test_large_error_answer_is_truncated(status: int) -> None:
-    """A proxy's error page may be of any length."""
     with socket_server.serving(
         socket_server.answering(socket_server.response(status, b"x" * 300_000))
     ) as server:

@@ -1,4 +1,4 @@
-"""Pauses and excerpts: what is read from a provider's answer."""
+"""Retry-After and excerpts of a provider's answer."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -90,7 +90,7 @@ def test_reply_codes_and_dates_are_not_redacted() -> None:
     ["x", "1", '"', '"a', "1   ", "1    ", "@", "a@", "%40", "+1", "+", "550 5.", "a%4", "("],
 )
 def test_redaction_takes_linear_time(text: str) -> None:
-    """A provider's answer is up to 64 KB of anything."""
+    """An answer may have 64 KB of any text."""
     with computing(at_most=0.5):
         http.redact(text * (http_client.MAX_BODY // len(text)))
 
@@ -103,7 +103,6 @@ def test_excerpt_is_short_and_redacted() -> None:
 
 
 def test_excerpt_contains_no_partial_address() -> None:
-    """An address that the cut goes through is still one."""
     for length in range(http.EXCERPT_LENGTH - 20, http.EXCERPT_LENGTH):
         body = b"x" * length + b" ada.lovelace@example.com"
         assert "ada" not in http.Response(status=550, headers={}, body=body).excerpt

@@ -1,4 +1,4 @@
-"""Attachments: fetched before the mail leaves, sent as they are by both providers, and bounded."""
+"""Attachments: downloaded before sending, and bounded in size and number."""
 
 import base64
 import email
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("opened")
 Serve = Callable[[socket_server.Handler], AbstractContextManager[socket_server.SocketServer]]
 HOSTS = frozenset({HOST})
 CSV = b"a;b\r\n1;\xff\n\n"
-"""Line ends of both kinds, and what is no text in UTF-8."""
+"""Both kinds of line ends, and invalid UTF-8."""
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def serve(file: Path, monkeypatch: pytest.MonkeyPatch) -> Serve:
-    """Give a test a way to serve files at any name."""
+    """Serve files for any host name."""
     return lambda handler: files_at(handler, file, monkeypatch)
 
 
@@ -59,7 +59,7 @@ def _own_places(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def attached(
     *paths: str, filename: str = "orders.csv", content_type: str = "text/csv"
 ) -> SendRequest:
-    """Return a mail with the files at these paths."""
+    """Return a mail with attachments at these paths."""
     files = tuple(
         Attachment(url=f"https://{HOST}{path}", filename=filename, content_type=content_type)
         for path in paths or ["/orders.csv"]
@@ -132,7 +132,7 @@ def test_batch_key_differs_by_files() -> None:
 def assert_nothing_left(
     serve: Serve, files: socket_server.Handler, mail: SendRequest, **fields: Any
 ) -> Any:
-    """Send by both providers; both say the same and hear nothing. Return what they say."""
+    """Send by both providers, which must raise the same error and send nothing. Return it."""
     handler, server = socket_server.KeepAlive(socket_server.response(202)), MailServer()
     said: list[ProviderError] = []
     with (
@@ -230,7 +230,7 @@ def test_download_leaves_time_for_sending(serve: Serve, monkeypatch: pytest.Monk
 
 
 def test_concurrent_mails_with_files_are_limited(serve: Serve) -> None:
-    """Each may take 50 MB of memory; the others wait for their turn."""
+    """Each may take 50 MB of memory."""
     now, most, lock = 0, 0, threading.Lock()
     together = threading.Barrier(MAX_CONCURRENT_MAILS, timeout=LIMIT)
 

@@ -1,5 +1,3 @@
-"""Whom a file is fetched from: whoever proves to be the host, and is nowhere inside."""
-
 import ipaddress
 import socket
 from pathlib import Path
@@ -25,7 +23,7 @@ def test_untrusted_certificate_gets_no_request(
 
 
 def resolving_to(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:
-    """Let every name have these addresses, and return a list of the names that are asked for."""
+    """Resolve every name to these addresses. Return the list of resolved names."""
     asked: list[str] = []
 
     def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
@@ -53,7 +51,7 @@ def test_internal_address_is_not_connected_to(
 def test_checked_address_is_the_one_connected_to(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A name that is resolved again may lead elsewhere by then."""
+    """A second lookup might return another address."""
     asked = resolving_to(monkeypatch, "93.184.215.14", "2606:2800:21f::1", "93.184.215.14")
     tried: list[Any] = []
 

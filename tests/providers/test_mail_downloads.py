@@ -1,4 +1,4 @@
-"""Fetching a file whose address somebody else chose: whole, in time, and from nowhere private."""
+"""Downloads of attachments: size, time, TLS, and public addresses only."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def serve(file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
-    """Give a test a way to serve files at any name."""
+    """Serve files for any host name."""
     return lambda handler: files_at(handler, file, monkeypatch)
 
 
@@ -171,7 +171,7 @@ def test_incomplete_answer_is_temporary(serve: Serve, parts: list[bytes]) -> Non
 
 
 def test_cut_connection_is_not_the_end_of_the_file(serve: Serve) -> None:
-    """Somebody between may do that: without the end that TLS has, half a file is not a whole."""
+    """Only TLS's close_notify proves that the file is complete."""
 
     def cut(connection: socket.socket) -> None:
         read_head(connection)

@@ -1,4 +1,4 @@
-"""What a mail says about itself: where to unsubscribe, and where answers go; by both providers."""
+"""Unsubscribe and Reply-To headers of both email providers."""
 
 import email
 import email.policy
@@ -38,7 +38,7 @@ def sendgrid(**fields: Any) -> SendGrid:
 
 
 def by_smtp(message: Message, *, reply_to: str | None = None) -> tuple[EmailMessage, bytes]:
-    """Return a mail as a server gets it, read and raw."""
+    """Return a mail as the server gets it, parsed and raw."""
     server = MailServer()
     with socket_server.serving(server) as running:
         plain = provider(running.port)
@@ -60,7 +60,7 @@ def test_smtp_mail_has_one_click_unsubscribe_headers() -> None:
 
 
 def test_unsubscribe_header_is_not_folded() -> None:
-    """Cut in two, or encoded as words are, it is none to a mail program."""
+    """Mail programs ignore a folded or encoded link."""
     _, raw = by_smtp(LEAVING)
     assert f"\r\nList-Unsubscribe: <{URL}>\r\n".encode() in raw
     assert b"=?utf-8?" not in raw

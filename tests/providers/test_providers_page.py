@@ -1,4 +1,4 @@
-"""docs/providers.md says what the code does."""
+"""docs/providers.md matches the code."""
 
 import re
 from pathlib import Path
@@ -18,11 +18,10 @@ from tests.support.docs_pages.providers import spans, tables
 
 PAGE = Path(settings.BASE_DIR, "docs", "providers.md").read_text(encoding="utf-8")
 OURS = re.compile(r"(EMAIL|ATTACHMENT|SENDGRID|SMTP|FCM|WHATSAPP|RATE(?!_LIMIT)|SANDBOX)_[A-Z_]+")
-"""Variables that are about providers; how much an app may ask for is not."""
+"""Variables about providers."""
 
 
 def section(heading: str) -> str:
-    """Return what stands under a heading."""
     found = re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^#|\Z)", PAGE, re.MULTILINE | re.DOTALL)
     assert found, heading
     return found[1]

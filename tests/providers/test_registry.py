@@ -1,4 +1,4 @@
-"""The providers of what API clients in test mode send: the sandbox, and nobody else."""
+"""Providers for sends in test mode: the sandbox only."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ SENT = [channel for channel in Channel if channel is not Channel.IN_APP]
 
 @pytest.fixture(autouse=True)
 def everything_is_set_up(settings: Any) -> None:
-    """Set every provider up, and a sandbox beside them."""
+    """Configure every provider, and a sandbox."""
     settings.EMAIL_PROVIDERS = ("smtp", "sendgrid")
     settings.SENDGRID_API_KEY, settings.SENDGRID_URL = "SG.real", "https://sendgrid.test"
     settings.FCM_CREDENTIALS = settings.SANDBOX_FCM_CREDENTIALS = '{"client_email": "a@b.test"}'
@@ -44,7 +44,7 @@ def test_test_and_live_accounts_differ(channel: Channel) -> None:
 
 
 def test_test_account_differs_even_if_live_is_the_sandbox(settings: Any) -> None:
-    """As in the local stack: the same addresses, keys and numbers."""
+    """The local stack uses the same URL, keys, and numbers for both."""
     settings.EMAIL_PROVIDERS = ("sendgrid",)
     settings.SENDGRID_API_KEY, settings.SENDGRID_URL = registry.SANDBOX_SENDGRID_KEY, SANDBOX
     settings.WHATSAPP_TOKEN = registry.SANDBOX_WHATSAPP_KEY

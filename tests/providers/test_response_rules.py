@@ -1,4 +1,4 @@
-"""Provider answers as data."""
+"""Response rules."""
 
 import pytest
 from hypothesis import given

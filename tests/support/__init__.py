@@ -1,1 +1,1 @@
-"""What tests share: factories, fakes and clients."""
+"""Factories, fakes, and clients for tests."""

@@ -1,4 +1,4 @@
-"""The messages that wait in the broker, as a worker would read them."""
+"""The messages in the broker, and a loop that processes them."""
 
 import base64
 import json
@@ -16,8 +16,6 @@ from notifyproject.platform.clock import Clock
 
 @dataclass(frozen=True)
 class Message:
-    """One message, and the queue it waits in."""
-
     queue: str
     task: str
     args: list[Any]
@@ -25,22 +23,19 @@ class Message:
 
     @property
     def ids(self) -> list[ObjectId]:
-        """The deliveries that a hint is about."""
+        """The deliveries of a wake-up."""
         return [ObjectId(one) for one in self.args[0]]
 
 
 def queued_messages(broker: redis.Redis, queue: str = "email.normal") -> list[Message]:
-    """Return the messages of a queue, the oldest first."""
+    """Return the messages of a queue, oldest first."""
     raw = broker.lrange(queue, 0, -1)
     assert isinstance(raw, list)
     return [_message(queue, one) for one in reversed(raw)]
 
 
 def work(broker: redis.Redis, queue: str = "email.normal", *, clock: Clock) -> list[Message]:
-    """Do what a worker does with a queue, one after the other, until it is empty.
-
-    A message that is for later is taken as well, though not before those that wait. Returns all.
-    """
+    """Process a queue until it is empty, delayed messages last. Return the messages."""
     done: list[Message] = []
     while (raw := broker.rpop(queue)) is not None:
         assert isinstance(raw, bytes)

@@ -1,4 +1,4 @@
-"""Every address of the console, and what each does: whoever adds one says it here."""
+"""Every address of the console and its effect. Add an entry for every new address."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from django.urls import URLPattern, URLResolver, get_resolver
 
 NOBODY = "0" * 24
-"""The id of nothing."""
+"""An id that doesn't exist."""
 READS = frozenset(
     {
         *("index", "search", "autocomplete", "jsi18n", "app_list", "view_on_site"),
@@ -15,7 +15,7 @@ READS = frozenset(
         *("notifications_bulkoperation_progress", "notifications_bulkoperation_results"),
     }
 )
-"""What shows something and changes nothing, or only the session of whoever asks."""
+"""Addresses that change at most the session."""
 CHANGES = {
     "logout": "",
     "access_apiclient_issue_key": "access.change_apiclient",
@@ -51,21 +51,18 @@ CHANGES = {
     "recipients_recipient_export": "recipients.export_recipient",
     "recipients_recipient_erase": "recipients.erase_recipient",
 }
-"""What changes something, or shows what is masked otherwise: a POST, and the permission it needs.
-
-Without one it is for everybody who has signed in.
-"""
+"""Addresses that accept POST only, and the required permission, if any."""
 FORMS = {
     "notifications_bulkoperation_new": "notifications.run_bulkoperation",
     "notifications_notificationtype_new_version": "notifications.change_notificationtype",
 }
-"""What shows a form, and changes something when that is sent; and the permission it needs."""
+"""Addresses with a form, and the permission it requires."""
 MODEL_PAGES = ("_changelist", "_history", "_add", "_change", "_delete")
-"""How the addresses end that every model has."""
+"""Endings of each model's addresses."""
 
 
 def named() -> set[str]:
-    """Return the names of the console's own addresses; those of each model's pages aside."""
+    """Return the names of the console's own addresses, without model pages."""
     names = {pattern.name for pattern in _patterns(get_resolver()) if pattern.name}
     return {name for name in names if not name.endswith(MODEL_PAGES)}
 
@@ -79,7 +76,7 @@ def _patterns(resolver: URLResolver, *, inside: bool = False) -> Iterator[URLPat
 
 
 def arguments(name: str) -> dict[str, Any]:
-    """Return something for each part of an address that varies."""
+    """Return a value for each variable of an address."""
     (pattern,) = [one for one in _patterns(get_resolver()) if one.name == name]
     values = {"object_id": NOBODY, "slug": "mfa_code", "number": 1}
     known = pattern.pattern.converters

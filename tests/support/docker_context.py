@@ -1,4 +1,4 @@
-"""What ``COPY . .`` copies: the patterns of ``.dockerignore``, read as Docker reads them.
+"""The files that ``COPY . .`` copies, by the rules of ``.dockerignore``.
 
 https://docs.docker.com/reference/dockerfile/#dockerignore-file
 """
@@ -13,21 +13,18 @@ from pathlib import Path, PurePosixPath
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pattern:
-    """A line of the file."""
-
     text: str
     lets_in: bool
-    """It begins with ``!``."""
+    """The line begins with ``!``."""
     regex: re.Pattern[str]
 
     def matches(self, path: PurePosixPath) -> bool:
-        """Return whether it matches a path, or a folder the path is in."""
+        """Return whether the pattern matches the path or one of its folders."""
         folders = [str(folder) for folder in path.parents if folder != PurePosixPath(".")]
         return any(self.regex.fullmatch(one) for one in (str(path), *folders))
 
 
 def patterns(text: str) -> list[Pattern]:
-    """Return the patterns of a ``.dockerignore``."""
     found = []
     for line in text.splitlines():
         if line.startswith("#") or not line.strip():
@@ -39,7 +36,7 @@ def patterns(text: str) -> list[Pattern]:
 
 
 def is_excluded(path: PurePosixPath, by: Sequence[Pattern]) -> bool:
-    """Return whether a path is left out: the last pattern that it matches decides."""
+    """Return whether a path is excluded. The last matching pattern decides."""
     last = next((one for one in reversed(by) if one.matches(path)), None)
     return last is not None and not last.lets_in
 
@@ -47,8 +44,8 @@ def is_excluded(path: PurePosixPath, by: Sequence[Pattern]) -> bool:
 def copied(root: Path, by: Sequence[Pattern], *, every_folder: bool) -> set[str]:
     """Return the files below a folder that are copied.
 
-    BuildKit looks into each folder where a pattern of ``!`` has wildcards. Podman and Docker's old
-    builder do not look into a folder that is left out, unless such a pattern begins with its name.
+    BuildKit enters every folder if a pattern of ``!`` has wildcards. Podman and Docker's old
+    builder enter an excluded folder only if such a pattern begins with its name.
     """
     return set(_copied(root, PurePosixPath("."), by, every_folder))
 
@@ -67,7 +64,7 @@ def _copied(
 
 
 def _regex(pattern: str) -> re.Pattern[str]:
-    """Return a pattern as a regular expression: Go's ``filepath.Match``, and ``**``."""
+    """Return the pattern as a regular expression: Go's ``filepath.Match``, and ``**``."""
     parts = re.findall(r"\*\*/?|\*|\?|\[[^\]]*\]|\\.|.", pattern)
     words = []
     for number, part in enumerate(parts):

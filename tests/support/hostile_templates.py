@@ -1,4 +1,4 @@
-"""Templates that would end a process, or keep it busy for long, by what they are."""
+"""Templates that would end or occupy a process without limits."""
 
 DATA = {
     "order": "12345",
@@ -46,7 +46,7 @@ LIQUID = {
     "nested paths": "{{ " + "order[" * 150 + "order" + "]" * 150 + " }}",
     "brackets": "{{ " + "('['" * 300 + " }}",
 }
-"""Bodies that are refused."""
+"""Refused bodies."""
 HTML = {
     "nested elements": "<p>x</p>\n" + "<div>" * 13_000,
     "nested elements of a loop's source": "{% if order %}" + "<div>" * 300 + "{% endif %}",
@@ -66,7 +66,7 @@ HTML = {
     + "<b>x</b>" * 3_000,
     "many tags": "<p></p>" * 3_000,
 }
-"""HTML parts that are refused."""
+"""Refused HTML parts."""
 HARMLESS = {
     "a loop of elements": "{% for i in (1..1000) %}<div>{% endfor %}x",
     "tags never closed": "x<a " * 16_000,
@@ -76,4 +76,4 @@ HARMLESS = {
     "selectors": "<style>" + ":not(" * 900 + "a" + ")" * 900 + "{color:red}</style><p>x</p>",
     "elements as deep as may be": "<div>" * 199 + "x",
 }
-"""HTML parts that need no refusal, but to be read in one pass."""
+"""Accepted HTML parts that must be parsed in linear time."""

@@ -1,4 +1,4 @@
-"""Looking for a text in everything that is kept or shown anywhere."""
+"""Search for a text in everything that is stored or shown."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +13,7 @@ from notifyproject.db.collections import database
 
 
 def documents_containing(text: str) -> list[str]:
-    """Return the collections with a document in which a text stands, whatever its field."""
+    """Return the collections with a document that contains a text."""
     return sorted(
         name
         for name in database().list_collection_names()
@@ -23,7 +23,7 @@ def documents_containing(text: str) -> list[str]:
 
 
 def keys_with(client: redis.Redis, text: str) -> list[bytes]:
-    """Return the keys of Valkey whose name or value has a text in it."""
+    """Return Valkey's keys whose name or value contains a text."""
     found = []
     for key in client.scan_iter():
         value = b" ".join(_values(client, key))
@@ -50,10 +50,7 @@ def _values(client: Any, key: bytes) -> Iterator[bytes]:
 
 
 def pages(client: Client, notification_ids: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield every list of the console, and the pages of these notifications, with their HTML.
-
-    What is asked before something is done is asked of two of them.
-    """
+    """Yield every console list, and the pages of these notifications, with their HTML."""
     urls = [reverse("admin:index")]
     urls += [
         reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")

@@ -1,4 +1,4 @@
-"""Requests that the live server of a test is still answering when the test is over."""
+"""Requests that the live server still answers when a test ends."""
 
 import threading
 from collections.abc import Iterator
@@ -13,10 +13,9 @@ from tests.support.waiting import until
 
 @contextmanager
 def answered() -> Iterator[None]:
-    """Wait at the end of the block until no request is being answered.
+    """Wait at the end until no request is being answered.
 
-    A webhook that a stopped provider has just posted would be stored after the test's database was
-    emptied, and be found there by the next test.
+    A late webhook would be stored after the test's database was emptied, and affect the next test.
     """
     lock, count = threading.Lock(), 0
     answer = WSGIHandler.get_response

@@ -1,4 +1,4 @@
-"""A program of the local stack that answers HTTP."""
+"""A program of the local stack that serves HTTP."""
 
 import socket
 import subprocess
@@ -13,13 +13,11 @@ from notifyproject.stack.servers import HOST
 from tests.support.waiting import LIMIT
 
 LARGE = "/static/drf_spectacular_sidecar/swagger-ui-dist/swagger-ui-bundle.js"
-"""1.6 MB, for which no key is needed."""
+"""1.6 MB, without authentication."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Served:
-    """A program that answers HTTP."""
-
     port: int
     process: subprocess.Popen[bytes]
     log: Path

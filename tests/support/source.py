@@ -1,4 +1,4 @@
-"""Our own source files, as text and as syntax trees."""
+"""Our source files as text and syntax trees."""
 
 import ast
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ EVERYTHING = (*SERVICE, "bench", "sandbox", "tests")
 
 
 def files(*folders: str) -> list[Path]:
-    """Return the Python files below these folders, relative to the project; no migrations."""
+    """Return the Python files below these folders, without migrations."""
     return sorted(
         path.relative_to(ROOT)
         for folder in folders
@@ -37,18 +37,16 @@ def files(*folders: str) -> list[Path]:
 
 @cache
 def text(path: Path) -> str:
-    """Return the text of one of our files."""
     return (ROOT / path).read_text(encoding="utf-8")
 
 
 @cache
 def tree(path: Path) -> ast.Module:
-    """Return the syntax tree of one of our files."""
     return ast.parse(text(path))
 
 
 def calls(path: Path) -> Iterator[tuple[str, ast.Call]]:
-    """Return the calls of methods in a file, each with its place."""
+    """Yield the method calls of a file with their places."""
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             yield f"{path}:{node.lineno}", node

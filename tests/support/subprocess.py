@@ -1,4 +1,4 @@
-"""Processes of their own, on the test's database and broker."""
+"""Processes on the test's database and broker."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from tests.support.waiting import LIMIT
 
 
 def python(*words: str, **variables: str) -> str:
-    """Run another process and return what it printed."""
+    """Run Python. Return its output."""
     done = subprocess.run(
         [sys.executable, *words],
         cwd=BASE_DIR,
@@ -28,7 +28,7 @@ def python(*words: str, **variables: str) -> str:
 
 
 def environment() -> dict[str, str]:
-    """Return what makes a process use the test's own database and broker; both are emptied."""
+    """Return the variables for the test's database and broker, and have both emptied."""
     written.by_others = True
     default = django_settings.DATABASES["default"]
     plain = parse_uri(default["HOST"], validate=False)["database"]

@@ -1,9 +1,9 @@
-"""Waiting for what other threads and processes do, on a machine of any speed.
+"""Waiting for other threads and processes, on a machine of any speed.
 
-A test waits for a condition and ends as soon as it holds. The time this takes on a busy machine
-says nothing about the product, so no test has a shorter limit than LIMIT. A time limit of the
-product is tested with a peer that is silent for far longer. No other module of the tests sleeps or
-reads a running clock: see tests/architecture/test_waiting.py.
+A test waits for a condition and ends as soon as it holds. The limit is LIMIT, because the time on a
+busy machine means nothing. A time limit of the product is tested with a peer that is silent for far
+longer. No other test module sleeps or reads a running clock: see
+tests/architecture/test_waiting.py.
 """
 
 import time
@@ -13,17 +13,17 @@ from typing import TypeVar
 
 T = TypeVar("T")
 LIMIT = 60.0
-"""Seconds. What takes longer has failed, on any machine."""
+"""Seconds until a wait has failed, on any machine."""
 SHORT = 1.0
-"""Seconds of a time limit that a test lets pass: enough for what comes before, on any machine."""
+"""Seconds of a time limit that a test lets pass."""
 SILENT_FOR = 2 * LIMIT
-"""Seconds a silent peer keeps a connection open: a client without a time limit fails the test."""
+"""Seconds a silent peer keeps a connection open."""
 _PAUSES = (0.005, 0.05)
-"""Seconds between two looks, at first and at last: a condition may be dear to look at."""
+"""First and last seconds between two checks."""
 
 
 def until(condition: Callable[[], T], *, otherwise: str = "it did not happen in time") -> T:
-    """Wait until a condition holds and return its value."""
+    """Wait until a condition holds. Return its value."""
     end = time.monotonic() + LIMIT
     pause, longest = _PAUSES
     while not (value := condition()):
@@ -35,7 +35,7 @@ def until(condition: Callable[[], T], *, otherwise: str = "it did not happen in 
 
 @contextmanager
 def ending(*, after: float = 0.0) -> Iterator[None]:
-    """Expect a block to end at all, and no sooner than so many seconds."""
+    """Expect a block to end, after at least this many seconds."""
     began = time.monotonic()
     try:
         yield
@@ -45,17 +45,17 @@ def ending(*, after: float = 0.0) -> Iterator[None]:
 
 @contextmanager
 def computing(*, at_most: float) -> Iterator[None]:
-    """Expect a block to cost at most so many seconds of processor time, of this thread alone."""
+    """Expect a block to cost at most this much CPU time of its thread."""
     began = time.thread_time()
     yield
     assert time.thread_time() - began < at_most
 
 
 def ticks() -> float:
-    """Return a clock's seconds, for a test kit that takes another clock in their place."""
+    """Return a monotonic clock's seconds."""
     return time.monotonic()
 
 
 def lag(seconds: float) -> None:
-    """Be slow, as a peer may be. A test that sleeps until something has happened uses until()."""
+    """Be slow, as a peer may be. To wait for a condition, use until()."""
     time.sleep(seconds)

@@ -1,4 +1,4 @@
-"""The database engine: what the ORM asks of MongoDB, and how MongoDB finds it."""
+"""The database engine: pipelines of the ORM, and the indexes that serve them."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("db")
 
 @pytest.fixture(scope="module")
 def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
-    """Store some thousand documents of each kind, once for all tests here: they only read."""
+    """Store thousands of documents, once for all tests of this module, which only read."""
     names = (LOG, "staff_users", "django_session", "api_clients", "django_admin_log")
     with django_db_blocker.unblock(), emptied(*names):
         _store()
@@ -85,7 +85,7 @@ def _store() -> None:
 
 
 def asked(name: str, read: Callable[[], Any]) -> tuple[Any, Plan]:
-    """Return what one read returns and its plan."""
+    """Return the result of one read, and its plan."""
     with plans(name) as found:
         result = read()
     (plan,) = found

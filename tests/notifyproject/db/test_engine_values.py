@@ -1,4 +1,4 @@
-"""The database engine: values that are no patterns, and what a unique index admits."""
+"""The database engine: literal values, and unique indexes."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""``check_indexes``: the indexes in MongoDB beside those that are declared."""
+"""``check_indexes``: declared and existing indexes."""
 
 import io
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""MongoIndex: a declaration that migrations understand and MongoDB gets in its own words."""
+"""MongoIndex in migrations and in MongoDB."""
 
 from typing import Any
 

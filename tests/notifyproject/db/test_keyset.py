@@ -1,4 +1,4 @@
-"""Places in an ordered list, as they stand in addresses and in MongoDB's words."""
+"""Cursors in addresses and as MongoDB filters."""
 
 from datetime import UTC, datetime
 from types import SimpleNamespace

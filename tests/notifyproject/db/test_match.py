@@ -1,4 +1,4 @@
-"""A raw match in a queryset: what MongoDB is asked, and which index answers."""
+"""A raw match in a queryset: its pipeline and index."""
 
 from typing import Any
 
@@ -17,7 +17,6 @@ FAILED_EMAIL = {"delivery": {"$elemMatch": {"channel": "email", "status": "faile
 
 
 def pipeline(queryset: Any) -> list[dict[str, Any]]:
-    """Return what a queryset asks MongoDB."""
     compiler = queryset.query.get_compiler("default")
     compiler.pre_sql_setup()
     return compiler.build_query(compiler.columns).get_pipeline()

@@ -1,4 +1,4 @@
-"""Unique indexes that the planner may also use for look-ups; the order of pipeline stages."""
+"""Unique indexes that also serve lookups, and the order of pipeline stages."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -59,8 +59,6 @@ def test_each_field_is_converted_separately() -> None:
 
 
 class Index:
-    """What the backend makes of a Django index."""
-
     name = "an_index"
 
     def __init__(self, model: Any) -> None:

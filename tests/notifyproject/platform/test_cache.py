@@ -1,4 +1,4 @@
-"""A cache of stored configuration: what is read, how often, and what a change makes of it."""
+"""The shared configuration cache: loads, comparisons, and invalidation."""
 
 import threading
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("db")
 
 @dataclass
 class Stored:
-    """A value in the database, so to speak, and how often it was loaded."""
+    """A stored value, and how often it was loaded."""
 
     value: str = "old"
     loaded: int = 0
@@ -40,7 +40,7 @@ def cached(stored: Stored) -> SharedCache[str]:
 
 
 def other_process_changes(stored: Stored, value: str) -> None:
-    """Write as another process does: the value, then its version."""
+    """Write the value and its version, as another process does."""
     stored.value = value
     collection("cache_versions").update_one(
         {"_id": "all"}, {"$set": {"test": ObjectId()}}, upsert=True
@@ -55,10 +55,10 @@ class _Finds(monitoring.CommandListener):
         self.count += event.command.get("find") == "cache_versions"
 
     def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
-        """Count nothing."""
+        pass
 
     def failed(self, event: monitoring.CommandFailedEvent) -> None:
-        """Count nothing."""
+        pass
 
 
 FINDS = _Finds()
@@ -166,7 +166,7 @@ def test_change_of_one_cache_keeps_the_others(stored: Stored) -> None:
 def test_late_old_version_does_not_undo_a_newer_one(
     stored: Stored, cached: SharedCache[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A thread reads versions, stalls, and comes back after another thread has read newer ones."""
+    """A thread reads versions and stalls until another thread has read newer ones."""
     cached.get()
     stalled, go_on = threading.Event(), threading.Event()
     real = cache._fetch

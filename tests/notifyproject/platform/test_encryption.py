@@ -1,4 +1,4 @@
-"""What is sealed opens with our keys only, unchanged, and for what it is about."""
+"""Encrypted values are decrypted with our keys and their associated data only."""
 
 import base64
 import re
@@ -33,7 +33,6 @@ def two_keys() -> Iterator[None]:
 
 
 def listed(text: str) -> Any:
-    """Return the setting that a variable makes."""
     return configure(read({"FIELD_ENCRYPTION_KEYS": text}))["FIELD_ENCRYPTION_KEYS"]
 
 
@@ -57,7 +56,7 @@ def test_other_associated_data_is_refused(plain: bytes, about: str, other: str) 
 
 @cache
 def a_code() -> str:
-    """Return a sealed code, the same each time: it begins with a random number."""
+    """Return one encrypted code, the same for all tests: its nonce is random."""
     return encrypt(b"493021", associated_data=ABOUT)
 
 

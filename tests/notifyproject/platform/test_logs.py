@@ -1,4 +1,4 @@
-"""Logs: one line an event, and never an address or a body."""
+"""One line per event, without addresses or content."""
 
 import ast
 import io
@@ -32,7 +32,7 @@ TELLTALE = {
 
 @contextmanager
 def logged(form: str, level: str = "INFO") -> Iterator[io.StringIO]:
-    """Log into a text, by the real configuration, while the block runs."""
+    """Log into a stream with the real configuration."""
     stream = io.StringIO()
     config = logging_config(level=level, form=form)
     config["handlers"]["stderr"]["stream"] = stream
@@ -94,7 +94,7 @@ def fail(error: Exception) -> None:
 
 
 class Failing:
-    """A provider with a defect whose error message holds the address."""
+    """A provider with a defect whose error message contains the address."""
 
     name = "failing"
 
@@ -170,7 +170,7 @@ def test_quoting_loggers_hide_addresses(name: str) -> None:
 
 
 def test_failed_request_is_logged_without_its_query() -> None:
-    """Support searches by address: /admin/?q=ada@example.com."""
+    """Staff search by address: /admin/?q=ada@example.com."""
     request = RequestFactory().get("/admin/", {"q": ADDRESS})
     with logged("json") as stream:
         extra = {"status_code": 404, "request": request, "data": {"args": [ADDRESS]}}
@@ -205,7 +205,7 @@ def is_log_call(node: ast.AST) -> TypeGuard[ast.Call]:
 
 
 def log_calls() -> list[tuple[str, ast.Call]]:
-    """Return every call of a logger in our code, with its place."""
+    """Return every logging call with its place."""
     root = Path(settings.BASE_DIR)
     return [
         (f"{path.relative_to(root)}:{node.lineno}", node)

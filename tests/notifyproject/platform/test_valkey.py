@@ -1,4 +1,4 @@
-"""The client of the shared memory, and times as scripts reckon with them."""
+"""The Valkey client, and times in its scripts."""
 
 import os
 from datetime import UTC, datetime, timedelta

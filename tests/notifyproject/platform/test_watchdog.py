@@ -1,4 +1,4 @@
-"""The worker watchdog: recycles a worker that is too large, done, or stuck."""
+"""The worker watchdog: recycles a worker that is too large, finished, or stuck."""
 
 import subprocess
 import sys
@@ -32,8 +32,6 @@ SIGTERM = -15
 
 
 class Watch:
-    """A clock that a test moves."""
-
     def __init__(self) -> None:
         self.now = 100.0
 
@@ -46,7 +44,7 @@ def look(*, waiting: int = 3, has_room: bool = True, megabytes: float = 150) -> 
 
 
 def end_after(seconds: float, seen: WorkerSample) -> str | None:
-    """Return what a worker is told that is looked at every few seconds."""
+    """Sample a worker until this time. Return the reason to recycle it, if any."""
     watch = Watch()
     life = WorkerLimits(clock=watch)
     life.recycle_reason(seen)

@@ -1,4 +1,4 @@
-"""The local stack's own programs, on the test's database and broker."""
+"""The local stack's programs, on the test's database and broker."""
 
 import os
 import signal
@@ -19,13 +19,13 @@ from tests.support.waiting import until
 
 @pytest.fixture(autouse=True)
 def _written_by_the_programs(db: None) -> None:
-    """Have everything emptied: the programs run for many tests."""
+    """Empty every collection: the programs run for many tests."""
     written.by_others = True
 
 
 @pytest.fixture(scope="package")
 def serve(_database: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
-    """Give tests a way to start a program of the stack with these variables."""
+    """Start a program of the stack with environment variables."""
     with ExitStack() as stack:
 
         def start(name: str = "web", **variables: str) -> Served:
@@ -57,18 +57,17 @@ def serve(_database: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture(scope="package")
 def web(serve: Serve) -> Served:
-    """Give tests the web as it is."""
     return serve()
 
 
 @pytest.fixture(scope="package")
 def impatient(serve: Serve) -> Served:
-    """Give tests a web that gives its clients three seconds, and logs what it refuses."""
+    """Run a web process with a client time limit of three seconds."""
     return serve(WEB_CLIENT_SECONDS="3", WEB_CLIENT_RATE="1000", LOG_LEVEL="INFO")
 
 
 def _with_one_worker(command: list[str]) -> list[str]:
-    """Return a command of gunicorn for one worker process: each takes seconds to start."""
+    """Return gunicorn's command with one worker, because each takes seconds to start."""
     at = command.index("--workers") + 1
     return [*command[:at], "1", *command[at + 1 :]]
 

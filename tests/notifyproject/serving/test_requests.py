@@ -1,4 +1,4 @@
-"""HTTP/1.1 as the web speaks it: what is answered, what is refused, and what may follow."""
+"""HTTP/1.1 in the web process: answers, refusals, and connection reuse."""
 
 import json
 import socket
@@ -13,7 +13,7 @@ from tests.support.served_program import Serve, Served
 from tests.support.waiting import LIMIT
 
 ENDLESS = (Kind.SILENT, Kind.HEAD, Kind.BODY, Kind.IDLE)
-"""Slow clients that would keep a process from ending if it waited for them."""
+"""Slow clients that never end."""
 
 # For the processes, whose database it is.
 pytestmark = pytest.mark.usefixtures("db")

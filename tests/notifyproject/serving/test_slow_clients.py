@@ -1,4 +1,4 @@
-"""Clients that are slow, by the hundred, do not keep anybody else waiting."""
+"""Hundreds of slow clients don't delay others."""
 
 import json
 import socket

@@ -1,5 +1,3 @@
-"""The stream process, and clients that do not get as far as a request."""
-
 import pytest
 
 from bench.slow_clients import Kind, SlowClients
@@ -12,7 +10,7 @@ pytestmark = pytest.mark.usefixtures("db")
 
 @pytest.fixture(scope="module")
 def stream(serve: Serve) -> Served:
-    """Give tests a stream process that holds few connections, and not for long."""
+    """Run a stream process with few connections and a short client time limit."""
     return serve("stream", WEB_CONNECTIONS="500", WEB_CLIENT_SECONDS="3")
 
 

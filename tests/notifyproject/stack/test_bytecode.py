@@ -1,4 +1,4 @@
-"""Where Python writes no bytecode, the processes of a stack or a test run still share it."""
+"""Processes share their bytecode even if Python is configured to write none."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ VARIABLES = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
 
 @pytest.fixture
 def told_to_write_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make this process one that was told to write no bytecode."""
+    """Configure this process to write no bytecode."""
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     monkeypatch.setattr(sys, "pycache_prefix", None)
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
@@ -22,7 +22,7 @@ def told_to_write_none(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def kept() -> tuple[bool, str | None, list[str | None]]:
-    """Return what this process does with bytecode, and what those that it starts will be told."""
+    """Return the bytecode settings of this process and of its children."""
     told = [os.environ.get(name) for name in VARIABLES]
     return not sys.dont_write_bytecode, sys.pycache_prefix, told
 

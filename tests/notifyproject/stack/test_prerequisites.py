@@ -1,4 +1,4 @@
-"""What a machine must have: the list is true, complete, in the README, and looked at first."""
+"""Machine prerequisites: complete, in the README, and checked first."""
 
 import os
 import re
@@ -17,7 +17,7 @@ from notifyproject.stack.prerequisites import MONGOD, NODE, Kind, Prerequisite, 
 ROOT = Path(settings.BASE_DIR)
 FOR_A_CLONE = {"git", "ca-certificates", "make"}
 IN_EVERY_DEBIAN = {"libssl3", "liblzma5", "libgcc-s1", "libstdc++6"}
-"""Packages that apt, dpkg and Python itself need: no README has to name them."""
+"""Every Debian has these packages."""
 GLIBC = ("libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libresolv.so.2")
 NOWHERE = Prerequisite(
     kind=Kind.LIBRARY, name="libnowhere.so.4", package="libnowhere4", needed_by="mongod"
@@ -26,7 +26,7 @@ NOWHERE = Prerequisite(
 
 @pytest.fixture
 def without(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Have mongod need a library that is nowhere, on a Linux its wheel is made for."""
+    """Let mongod require a library that doesn't exist."""
     monkeypatch.setattr(prerequisites, "MONGOD", (NOWHERE,))
     monkeypatch.setattr(prerequisites.platform, "machine", lambda: "x86_64")
     monkeypatch.delenv("MONGODB_URI", raising=False)
@@ -35,13 +35,13 @@ def without(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 def linked(binary: Path) -> dict[str, Path]:
-    """Return the libraries a binary is linked with, themselves or by another of them."""
+    """Return the libraries that a binary is linked with, directly or not."""
     said = subprocess.run(["ldd", str(binary)], capture_output=True, text=True, check=True).stdout
     return {name: Path(path) for name, path in re.findall(r"^\s*(\S+) => (/\S+)", said, re.M)}
 
 
 def brought(binary: Path, names: Iterable[str]) -> set[str]:
-    """Return those libraries, with all that they are linked with."""
+    """Return these libraries with all that they are linked with."""
     paths = linked(binary)
     found = {name for name in (*names, *GLIBC) if name in paths}
     return found | {other for name in found for other in linked(paths[name])}
@@ -127,7 +127,7 @@ def test_failed_installation_shows_the_command(without: pytest.MonkeyPatch) -> N
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """Give a clone's Makefile, with what it looks at first, where there is no apt."""
+    """Return a clone's Makefile and its checks, on a machine without apt."""
     script = Path("notifyproject", "stack", "prerequisites.py")
     (tmp_path / script).parent.mkdir(parents=True)
     source = (ROOT / script).read_text()
@@ -141,7 +141,7 @@ def clone(tmp_path: Path) -> Path:
 
 
 def error_of(clone: Path, target: str, *, python: str) -> str:
-    """Return what ``make`` says before it gives up, having installed nothing."""
+    """Return the error output of ``make``, which must install nothing."""
     said = subprocess.run(
         ["make", target],
         cwd=clone,
@@ -176,7 +176,7 @@ def test_make_reports_old_python(clone: Path) -> None:
 
 @pytest.fixture
 def crippled(tmp_path: Path) -> Path:
-    """Give a valkey-server that needs a library which is nowhere."""
+    """Return a valkey-server that requires a missing library."""
     binary = tmp_path / "crippled"
     code = servers.valkey_binary().read_bytes()
     assert b"\0librt.so.1\0" in code

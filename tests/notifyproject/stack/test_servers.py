@@ -1,4 +1,4 @@
-"""A server of the stack that ends as it starts: reported at once, with what it said itself."""
+"""A server that ends while starting is reported at once, with its output."""
 
 import socket
 import sys
@@ -17,7 +17,7 @@ DIES = "import sys; print('no such library', file=sys.stderr); sys.exit(127)"
 
 @pytest.fixture
 def taken() -> Iterator[int]:
-    """Give a port that another program listens on, and where nobody answers."""
+    """Return a port on which another program listens without answering."""
     with socket.create_server((servers.HOST, 0), backlog=64) as other:
         yield int(other.getsockname()[1])
 
@@ -33,7 +33,7 @@ def dying(tmp_path: Path) -> Server:
 
 
 def failure_of(start: Callable[[], None]) -> str:
-    """Return the message of a start that fails; one that was waited for has another message."""
+    """Return the message of a failed start."""
     with pytest.raises(ServerFailedError) as caught:
         start()
     return str(caught.value)

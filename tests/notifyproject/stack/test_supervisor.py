@@ -1,4 +1,4 @@
-"""The stack's supervisor: one log, restarts, an orderly end."""
+"""The stack's supervisor: one log, restarts, orderly shutdown."""
 
 import signal
 import sys
@@ -28,7 +28,7 @@ def pids(tmp_path: Path) -> Path:
 
 
 def program(pids: Path, *, then: str) -> Program:
-    """Return one that writes its pid down, says hello, and does something then."""
+    """Return a program that records its pid, prints hello, and runs ``then``."""
     code = (
         "import os, time, pathlib\n"
         f"open({str(pids)!r}, 'a').write(f'{{os.getpid()}}\\n')\n"
@@ -43,7 +43,7 @@ def written(pids: Path) -> list[int]:
 
 
 def until(holds: Callable[[], bool], supervisor: Supervisor) -> Callable[[], None]:
-    """Return what stops a supervisor as soon as something holds, or patience is at an end."""
+    """Stop the supervisor when a condition holds, or after LIMIT."""
     deadline = ticks() + LIMIT
 
     def tick() -> None:

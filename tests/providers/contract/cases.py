@@ -1,4 +1,4 @@
-"""What may happen to a message on its way to a provider, and what must come of it: one table."""
+"""Cases of a send, and the expected outcome of each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,13 +15,11 @@ from domain.errors import (
 from tests.support.waiting import LIMIT
 
 GRACE = LIMIT
-"""Seconds that a send may take longer than its short time limit, on any machine."""
+"""Seconds that a send may exceed its time limit."""
 LONG = LIMIT
 
 
 class Case(StrEnum):
-    """What happens."""
-
     ACCEPTED = "it takes the message"
     # Before a byte of the message has left.
     NOBODY_LISTENS = "nobody listens"
@@ -45,12 +43,12 @@ class Case(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """The error that a case is."""
+    """The expected error of a case."""
 
     error: type[ProviderError]
     codes: frozenset[FailureCode]
     ambiguous: bool = False
-    """The provider may have taken it."""
+    """The provider may have accepted the message."""
 
 
 F = FailureCode
@@ -82,9 +80,9 @@ EXPECTED: Mapping[Case, Expected] = {
     Case.BAD_RECIPIENT: NEVER_THERE,
     Case.REFUSED: NEVER,
 }
-"""All but the acceptance."""
+"""All cases except acceptance."""
 
 UNREACHED = frozenset({Case.NOBODY_LISTENS, Case.NO_SUCH_HOST, Case.NOT_TAKEN})
-"""Nobody is there to be asked."""
+"""No provider is contacted."""
 SLOW = frozenset({Case.NOT_TAKEN, Case.SILENT, Case.DRIPPING})
-"""Only the time limit ends these."""
+"""Cases that end only by the time limit."""

@@ -1,4 +1,4 @@
-"""What must be true of every send, whoever the provider is."""
+"""Conditions that every send must meet."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from tests.support.waiting import SHORT
 
 
 def check_outcome(subject: Subject, case: Case, seen: Observation) -> None:
-    """Check that a case is what the table says."""
+    """Check the outcome against the table."""
     if case is Case.ACCEPTED:
         assert isinstance(seen.outcome, SendResult), seen.outcome
         assert bool(seen.outcome.provider_id) == subject.gives_id
@@ -25,7 +25,7 @@ def check_outcome(subject: Subject, case: Case, seen: Observation) -> None:
 
 
 def check_once(subject: Subject, case: Case, seen: Observation) -> None:
-    """Check that it was handed over once, on one connection, and nowhere else."""
+    """Check that the message was sent once, on one connection, and nowhere else."""
     nobody = case in UNREACHED or not subject.begun.get(case, 1)
     assert seen.begun == (0 if nobody else subject.begun.get(case, 1))
     assert seen.connections <= 1
@@ -33,13 +33,12 @@ def check_once(subject: Subject, case: Case, seen: Observation) -> None:
 
 
 def check_time(case: Case, seen: Observation) -> None:
-    """Check that the time limit was kept."""
     if case in SLOW:
         assert seen.seconds < SHORT + GRACE
 
 
 def check_silence(seen: Observation) -> None:
-    """Check that neither a secret nor anything private is in what we log, show or keep."""
+    """Check that logs, representations, and errors contain nothing secret or private."""
     texts = [*seen.log, repr(seen.provider), repr(seen.outcome), repr(seen.outcome.response)]
     if isinstance(seen.outcome, ProviderError):
         texts += [str(seen.outcome), seen.outcome.reason]
@@ -47,5 +46,5 @@ def check_silence(seen: Observation) -> None:
 
 
 def leaks(texts: Sequence[str], hidden: Sequence[str]) -> list[tuple[str, str]]:
-    """Return what is said of what is not to be said, and where."""
+    """Return the hidden words that occur, with the text."""
     return [(word, text) for text in texts for word in hidden if word in text]

@@ -1,4 +1,4 @@
-"""Every test leaves no connection to a mail server open."""
+"""Every test closes its SMTP connections."""
 
 import pytest
 

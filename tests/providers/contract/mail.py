@@ -1,4 +1,4 @@
-"""Mail under contract: SendGrid, and a mail server."""
+"""Email providers under contract: SendGrid and SMTP."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Push, WhatsApp and the inbox under contract."""
+"""Push, WhatsApp, and the inbox under contract."""
 
 import json
 from collections.abc import Mapping, Sequence

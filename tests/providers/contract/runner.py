@@ -1,4 +1,4 @@
-"""One message to a provider in one case, and everything that can be seen of it."""
+"""One send in one case, and all that can be observed of it."""
 
 import logging
 import socket
@@ -17,23 +17,21 @@ from tests.support.waiting import SHORT, ticks
 
 FIRST, SECOND = "first", "second"
 FULL_QUEUE = 4
-"""Connections that nobody takes; behind them the next has to wait."""
+"""Connections that fill the listen queue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """What came of it."""
-
     outcome: SendResult | ProviderError
     seconds: float
     begun: int
-    """How often a message began to be handed over."""
+    """How often a message transfer began."""
     connections: int
     received: Sequence[bytes]
     elsewhere: int
-    """Connections to where a redirect leads."""
+    """Connections to the target of a redirect."""
     log: Sequence[str]
-    """All that was logged meanwhile, at whatever level."""
+    """All log lines during the send."""
     provider: Provider
     secrets: Sequence[str]
 
@@ -41,7 +39,6 @@ class Observation:
 def send(
     subject: Subject, case: Case, project: Project, *, clock: Callable[[], float] = ticks
 ) -> Observation:
-    """Send the subject's message in a case."""
     timeout = SHORT if case in SLOW else LONG
     with ExitStack() as stack:
         elsewhere = HTTPDesk(lambda connection: connection.sendall(socket_server.response(202)))
@@ -76,7 +73,7 @@ def send(
 def attempt(
     subject: Subject, provider: Provider, *, timeout: float = LONG
 ) -> SendResult | ProviderError:
-    """Return what came of one send; anything but a ProviderError is raised."""
+    """Return the result or the ProviderError of one send."""
     try:
         return provider.send(subject.outbound, timeout=timeout)
     except ProviderError as error:
@@ -84,8 +81,6 @@ def attempt(
 
 
 class _Into(logging.Handler):
-    """Appends every line to a list."""
-
     def __init__(self, lines: list[str]) -> None:
         super().__init__()
         self._lines = lines
@@ -96,7 +91,7 @@ class _Into(logging.Handler):
 
 @contextmanager
 def logged() -> Iterator[list[str]]:
-    """Collect what is logged in the block."""
+    """Collect the logs of the block."""
     lines: list[str] = []
     handler, root = _Into(lines), logging.getLogger()
     level = root.level
@@ -111,7 +106,7 @@ def logged() -> Iterator[list[str]]:
 
 @contextmanager
 def unreachable(case: Case, project: Project) -> Iterator[Place]:
-    """Give a place where nobody takes a connection."""
+    """Return an address that accepts no connection."""
     if case is Case.NO_SUCH_HOST:
         yield Place(host="no-such-host.invalid", port=80, project=project)
         return

@@ -1,4 +1,4 @@
-"""What stands in for a provider on the wire, and counts what comes: bare sockets."""
+"""Fake provider servers made of bare sockets."""
 
 import socket
 from collections.abc import Callable, Mapping, Sequence
@@ -16,30 +16,26 @@ DRIPS = "drips"
 
 
 class FakeServer(Protocol):
-    """Takes messages and answers them in one way."""
+    """Accepts messages and answers all of them the same way."""
 
     @property
-    def received(self) -> Sequence[bytes]:
-        """Every message as it came."""
-        ...
+    def received(self) -> Sequence[bytes]: ...
 
     @property
     def begun(self) -> int:
-        """How often somebody began to hand over a message."""
+        """How often a message transfer began."""
         ...
 
-    def __call__(self, connection: socket.socket) -> None:
-        """Serve a connection."""
-        ...
+    def __call__(self, connection: socket.socket) -> None: ...
 
 
 Make = Callable[[str], FakeServer]
-"""Makes a desk; it is given the URL of the place elsewhere that a redirect leads to."""
+"""Makes a server. The argument is the URL that a redirect leads to."""
 Act = Callable[[socket.socket], None]
 
 
 class HTTPDesk:
-    """Reads request after request and does one thing after each."""
+    """Answers each request with one action."""
 
     def __init__(self, act: Act) -> None:
         self._act = act
@@ -56,12 +52,10 @@ class HTTPDesk:
 
 
 def says(answer: bytes) -> Make:
-    """Return a desk that answers so."""
     return lambda _elsewhere: HTTPDesk(lambda connection: connection.sendall(answer))
 
 
 def leads_elsewhere(elsewhere: str) -> HTTPDesk:
-    """Return a desk that sends people elsewhere, with the request and all."""
     answer = socket_server.response(307, b"", f"Location: {elsewhere}/anywhere")
     return HTTPDesk(lambda connection: connection.sendall(answer))
 
@@ -69,7 +63,7 @@ def leads_elsewhere(elsewhere: str) -> HTTPDesk:
 def http_desks(
     status: int, body: bytes, *headers: str, refusals: Mapping[Case, bytes]
 ) -> Mapping[Case, Make]:
-    """Return the desks of a provider that takes a message with this answer."""
+    """Return the servers of an HTTP provider by case."""
     whole = socket_server.response(status, body, *headers)
     cut = socket_server.response(status, body + b" " * 10, *headers)[:-10]
     spoilt: Mapping[Case, Act] = {
@@ -90,7 +84,7 @@ def http_desks(
 
 
 class MailDesk(MailServer):
-    """A mail server that wants a login, and may cut its answers off or never end them."""
+    """An SMTP server that requires a login, and may truncate or never end its replies."""
 
     def __init__(self, replies: Mapping[str, str]) -> None:
         greeting = "250-mail.example.com\r\n250 AUTH PLAIN"
@@ -114,7 +108,7 @@ class MailDesk(MailServer):
 
 
 def mail_desks(refusals: Mapping[Case, Mapping[str, str]]) -> Mapping[Case, Make]:
-    """Return the desks of a mail server; ``refusals`` are its replies by command."""
+    """Return the servers of an SMTP provider by case. ``refusals`` has replies by command."""
     cases: Mapping[Case, Mapping[str, str]] = {
         Case.ACCEPTED: {},
         Case.SILENT: {"message": SILENCE},
@@ -151,7 +145,7 @@ def _say_and_hang_up(connection: socket.socket, some: bytes) -> None:
 
 
 def _drip(connection: socket.socket, beginning: bytes, again: bytes) -> None:
-    """Say a byte at a time for ever, or until the client has left."""
+    """Send a byte at a time until the client leaves."""
     connection.sendall(beginning)
     while True:
         for byte in again:

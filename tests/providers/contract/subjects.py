@@ -1,4 +1,4 @@
-"""What the contract has to know of a provider: how it is made, and what it would say."""
+"""Description of a provider for the contract."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from tests.support.providers.fcm import Project
 NAME, SUBJECT, TEXT = "Ada Lovelace", "The 49 crowns", "Your 49 crowns from Babbage are here."
 EMAIL, PHONE, TOKEN = "ada.lovelace@example.com", "+447700900999", "APA91b-adas-own-phone"
 PRIVATE = (NAME, SUBJECT, TEXT, EMAIL, PHONE, PHONE[1:], TOKEN)
-"""What is nobody's business but the recipient's."""
+"""The recipient's private data."""
 PAUSE = 7.0
 ASKS_FOR_A_PAUSE = f"Retry-After: {PAUSE:.0f}"
 THREAD = "5f" * 12
@@ -21,12 +21,12 @@ THREAD = "5f" * 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a provider is."""
+    """The address of a provider."""
 
     host: str
     port: int
     project: Project
-    """Who gives access tokens for pushes."""
+    """Issues access tokens for pushes."""
 
     @property
     def url(self) -> str:
@@ -34,38 +34,36 @@ class Place:
 
 
 Sign = Callable[[bytes, bool], Mapping[str, str]]
-"""Returns the headers of a webhook, signed by the provider or by somebody else."""
+"""Returns the headers of a webhook with a genuine or a forged signature."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reports:
-    """A provider's webhook."""
-
     body: Callable[[str], bytes]
-    """Makes one about a reference."""
+    """Returns a webhook about a reference."""
     sign: Sign
 
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """One provider. ``never`` says which cases it cannot have, and why."""
+    """One provider. ``never`` has the impossible cases, with reasons."""
 
     provider: type[Provider]
     make: Callable[[Place, str], Provider]
-    """Makes it with an account of this name."""
+    """Makes the provider with an account of this name."""
     outbound: SendRequest
     desks: Mapping[Case, Make]
     never: Mapping[Case, str] = field(default_factory=dict)
     begun: Mapping[Case, int] = field(default_factory=dict)
-    """How often it begins to hand over one message, where that is not once."""
+    """Number of transfers of one message, if not 1."""
     secrets: Callable[[Place], Sequence[str]]
     pause: float | None = PAUSE
-    """What it asks for where it wants fewer messages."""
+    """Expected pause after a rate limit."""
     gives_id: bool = True
     has_accounts: bool = True
-    """It has credentials: another account's are other ones."""
+    """Accounts differ by credentials."""
     reports: Reports | None = None
-    """None: it sends no webhooks."""
+    """None if the provider has no webhooks."""
 
     @property
     def name(self) -> str:
@@ -73,7 +71,7 @@ class Subject:
 
 
 def message(channel: str, recipient: str, **fields: Any) -> SendRequest:
-    """Return what is told to Ada."""
+    """Return a request with Ada's private data."""
     return outbound(
         reference=f"{THREAD}.{channel}.1",
         notification_id=THREAD,

@@ -1,4 +1,4 @@
-"""The contract beyond one send: accounts, many threads, and webhooks."""
+"""Accounts, threads, and webhooks of every provider."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -68,7 +68,7 @@ def test_threads_share_a_provider(subject: Subject, project: Project) -> None:
 
 
 def forged(reports: Reports) -> Iterator[tuple[str, dict[str, str], bytes]]:
-    """Yield webhooks that the provider has not signed."""
+    """Yield webhooks with invalid signatures."""
     raw = reports.body(REFERENCE)
     genuine = dict(reports.sign(raw, True))
     yield "somebody else's signature", dict(reports.sign(raw, False)), raw

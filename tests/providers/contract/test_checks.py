@@ -1,4 +1,4 @@
-"""A provider that does not keep to the contract is found out."""
+"""The checks find a provider that violates the contract."""
 
 import logging
 from collections.abc import Callable
@@ -31,7 +31,7 @@ Send = Callable[[SendGrid, SendRequest, float], SendResult]
 
 
 def broken(how: Send) -> Subject:
-    """Return SendGrid with a way of sending of its own."""
+    """Return SendGrid with another ``send``."""
 
     class Broken(SendGrid):
         def send(self, request: SendRequest, *, timeout: float) -> SendResult:
@@ -75,7 +75,7 @@ def patient(one: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:
 
 
 class Watch:
-    """A clock on which a provider has taken very long, if a test says so."""
+    """A clock that can show a long duration."""
 
     is_late = False
 

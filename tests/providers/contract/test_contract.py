@@ -28,7 +28,7 @@ _SEEN: dict[tuple[str, Case], Observation] = {}
 
 
 def provider_classes() -> Iterator[Any]:
-    """Return every class of the service that is a provider."""
+    """Yield every provider class of the service."""
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
         for _, found in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
             is_own = found.__module__ == module.name and not getattr(found, "_is_protocol", False)
@@ -53,7 +53,7 @@ def test_impossible_case_has_a_reason(subject: Subject) -> None:
 
 @pytest.fixture
 def seen(subject: Subject, case: Case, project: Project) -> Observation:
-    """Give a test what came of a case; all tests look at the same send."""
+    """Return the observation of a case, shared by all tests."""
     if (subject.name, case) not in _SEEN:
         _SEEN[subject.name, case] = send(subject, case, project)
     return _SEEN[subject.name, case]

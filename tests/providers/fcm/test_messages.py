@@ -1,4 +1,4 @@
-"""Push by FCM: what is sent for a message, on Android, on Apple's devices and in browsers."""
+"""FCM messages for Android, Apple, and browsers."""
 
 import json
 from datetime import datetime, timedelta
@@ -18,7 +18,7 @@ from tests.support.waiting import LIMIT
 
 
 def sent(project: Project, outbound: SendRequest, *, clock: datetime | None = None) -> Any:
-    """Return the message FCM gets for a push."""
+    """Return the message that FCM gets for a push."""
     fcm = project.fcm()
     if clock is not None:
         fcm = _ahead(fcm, project, clock)
@@ -206,7 +206,7 @@ def test_push_without_notification_id_replaces_nothing(project: Project) -> None
 
 
 def weight(message: Any) -> int:
-    """Return the bytes of a message that reach a device."""
+    """Return the payload bytes of a message."""
     texts = {**message["data"], **message["notification"]}
     own = json.dumps(message["webpush"]["notification"], separators=(",", ":"))
     return sum(len(key.encode()) + len(text.encode()) for key, text in texts.items()) + len(own)

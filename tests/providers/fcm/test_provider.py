@@ -1,4 +1,4 @@
-"""Push by FCM: answers that the sandbox does not give, said by a bare socket."""
+"""FCM answers that the sandbox doesn't give, from a bare socket."""
 
 import json
 from typing import Any
@@ -24,7 +24,7 @@ NAME = b'{"name": "projects/shop/messages/1"}'
 
 
 def said(name: str | None = None, *, code: Any = None, text: str = "", field: Any = None) -> bytes:
-    """Return an error in Google's form."""
+    """Return an error in Google's format."""
     details: list[dict[str, Any]] = []
     if code is not None:
         details.append({"@type": f"{GOOGLE}/google.firebase.fcm.v1.FcmError", "errorCode": code})
@@ -43,7 +43,7 @@ def refusal(
     timeout: float = LIMIT,
     posts: int = 1,
 ) -> ProviderError:
-    """Return the error an answer is, after so many POSTs."""
+    """Return the error of a send with this answer."""
     firebase = socket_server.KeepAlive(answer)
     with socket_server.serving(firebase) as server, pytest.raises(ProviderError) as error:
         project.fcm(base_url=server.url).send(push(token), timeout=timeout)

@@ -1,4 +1,4 @@
-"""Push by FCM: what each of its answers means for the message, the device and the channel."""
+"""FCM answers of the sandbox, and their meaning for message, device, and channel."""
 
 from types import SimpleNamespace
 

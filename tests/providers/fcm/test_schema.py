@@ -1,4 +1,4 @@
-"""The suite's own guard: a push that FCM's schema does not allow fails the test that sent it."""
+"""A push that FCM's schema doesn't allow fails the test that sent it."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ NOTED = "request.message.android: there is no field urgency"
 
 @pytest.fixture
 def wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have a field in every push that FCM does not know."""
+    """Add an unknown field to every push."""
     arguments = messages.build_payload
 
     def spoilt(outbound: SendRequest, **now: Any) -> dict[str, Any]:

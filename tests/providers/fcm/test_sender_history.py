@@ -1,4 +1,4 @@
-"""Push by FCM: a token of another sender, and whether the device or our project is wrong."""
+"""Sender mismatches: an error of the device or of the project."""
 
 from datetime import timedelta
 

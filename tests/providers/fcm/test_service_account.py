@@ -1,4 +1,4 @@
-"""Push by FCM: whose account it is, what of it is shown, and what is done without one."""
+"""FCM's service account: source, secrecy, and errors."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""Access tokens for FCM: one fetch for everybody, in time, and no device blamed for a failure."""
+"""FCM access tokens: shared, renewed in time, and errors."""
 
 import json
 import re
@@ -26,7 +26,6 @@ COLD = 64
 
 
 def granted(**fields: Any) -> bytes:
-    """Return the token endpoint's answer."""
     grant = {"access_token": "ya29.one", "expires_in": 3600, "token_type": "Bearer"}
     return socket_server.response(200, json.dumps(grant | fields).encode())
 
@@ -39,7 +38,7 @@ def attempt(fcm: FCM, *, timeout: float = LIMIT) -> SendResult | ProviderError:
 
 
 def at_once(project: Project, count: int = COLD) -> list[SendResult | ProviderError]:
-    """Send from many threads that have never sent before, each with an account of its own."""
+    """Send from many new threads at once."""
     start = threading.Barrier(count)
 
     def send(_number: int) -> SendResult | ProviderError:
@@ -52,8 +51,6 @@ def at_once(project: Project, count: int = COLD) -> list[SendResult | ProviderEr
 
 
 class Clock:
-    """A clock that goes on when it is told to."""
-
     def __init__(self) -> None:
         self.now = FIXED_NOON
 

@@ -1,4 +1,4 @@
-"""Mail by SendGrid to many at once: one request, and to each the outcome that is theirs."""
+"""SendGrid batches: one request, one outcome per recipient."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -22,7 +22,7 @@ from tests.support.waiting import LIMIT, SHORT
 
 @pytest.fixture
 def account(_sandbox: Sandbox) -> Iterator[Account]:
-    """Give a test a SendGrid account that nothing was sent by."""
+    """Return an account in a reset sandbox."""
     account = Account(sandbox=_sandbox)
     account.reset()
     yield account
@@ -58,7 +58,7 @@ def test_more_than_a_thousand_are_several_requests(account: Account) -> None:
 
 
 def test_address_is_in_a_request_only_once(account: Account) -> None:
-    """SendGrid refuses one that has it twice, however it is written."""
+    """SendGrid refuses duplicates in a request, regardless of case."""
     outcomes = account.send(mails("ada@example.com", "bob@example.com", "Ada@example.com"))
     assert set(kinds(outcomes)) == {SendResult}
     assert [len(body["personalizations"]) for body in account.bodies()] == [2, 1]
@@ -85,7 +85,6 @@ def test_batch_shares_the_message_id(account: Account) -> None:
 
 
 def test_different_mails_are_not_batched(account: Account) -> None:
-    """Somebody would be told what is meant for somebody else."""
     (one,) = mails("ada@example.com")
     for message in (
         Message(subject="Other news", text="There is news.", html="<p>There is news.</p>"),
@@ -128,7 +127,7 @@ def test_shared_content_contains_no_unsubscribe_token(account: Account) -> None:
 
 
 def test_substitution_tag_is_random(account: Account) -> None:
-    """Nobody can write a text in which it stands."""
+    """So that no content can contain the tag."""
     for _ in range(2):
         account.send([leaving("ada@example.com", token="t")])
     tags = [next(iter(b["personalizations"][0]["substitutions"])) for b in account.bodies()]

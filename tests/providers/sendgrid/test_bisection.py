@@ -1,4 +1,4 @@
-"""A request for many that is refused for the sake of a few: who is asked for, and how often."""
+"""Bisection of a refused batch: requests and their number."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ TOO_LARGE = PermanentError("too large", code=FailureCode.TOO_LARGE)
 
 
 class Provider:
-    """Refuses every request with one of the ``bad``; gives others its ``answers``, or sends."""
+    """Refuses requests that contain one of ``bad``. Otherwise returns ``answers`` or sends."""
 
     def __init__(self, bad: Sequence[int] = (), answers: Sequence[Outcome] = ()) -> None:
         self.bad = set(bad)
@@ -49,7 +49,7 @@ class Provider:
 
 
 def asked(provider: Provider, *requests: Sequence[int], seconds: int = 10**6) -> dict[int, Outcome]:
-    """Ask; there is time for so many requests after the first."""
+    """Send with time for ``seconds`` more requests after the first."""
     left = iter(range(seconds))
     return send_bisecting(requests, send=provider, has_time=lambda: next(left, None) is not None)
 

@@ -1,4 +1,4 @@
-"""Mail by SendGrid: what is sent, and what is accepted."""
+"""SendGrid requests and acceptances."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Mail by SendGrid: what each answer other than the documented one means."""
+"""SendGrid answers other than the documented acceptance."""
 
 import base64
 import json

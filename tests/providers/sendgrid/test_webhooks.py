@@ -1,4 +1,4 @@
-"""SendGrid's event webhook: who may call it, and what its events say."""
+"""SendGrid's event webhook: signatures and events."""
 
 import base64
 import json

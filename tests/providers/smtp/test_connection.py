@@ -1,4 +1,4 @@
-"""Mail by SMTP: connections that are kept, break, and are replaced."""
+"""SMTP connections: reuse, failures, and replacement."""
 
 import smtplib
 import socket
@@ -88,7 +88,7 @@ def test_invalid_greeting_is_not_ambiguous() -> None:
 
 
 def connections_over_idleness(server: MailServer, *, afterwards: int = 1) -> int:
-    """Send a mail, wait for the server to close, and send again; return how many it took."""
+    """Send, wait until the server closes, and send again. Return the number of connections."""
     with mail_server(server) as (smtp, running):
         smtp.send(outbound(), timeout=LIMIT)
         running.until_idle()
@@ -118,7 +118,7 @@ def test_replacement_connection_is_kept() -> None:
 def test_long_idle_connection_is_not_reused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A firewall forgets it without a word: whoever uses it waits in vain."""
+    """A firewall may drop an idle connection silently."""
     with mail_server(MailServer()) as (smtp, running):
         smtp.send(outbound(), timeout=LIMIT)
         monkeypatch.setattr(smtp_connection, "MAX_IDLE", -1.0)
@@ -169,7 +169,7 @@ def test_failure_is_followed_by_a_new_connection() -> None:
 
 
 def test_slow_server_is_bounded_by_the_time_limit() -> None:
-    """The lease of a delivery outlives one time limit, not one for each command."""
+    """A lease covers one time limit, not one per command."""
     server = MailServer(pause=SHORT * 0.6)
     with mail_server(server) as (smtp, _), pytest.raises(ProviderError), ending(after=SHORT - 0.05):
         smtp.send(outbound(), timeout=SHORT)
@@ -177,7 +177,7 @@ def test_slow_server_is_bounded_by_the_time_limit() -> None:
 
 
 def test_slow_lookup_sends_nothing_after_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To look up a host may take any time; by then somebody else may be sending the same."""
+    """A lookup may take any time. Another worker may be sending by then."""
     look_up = socket.getaddrinfo
 
     def slowly(*args: Any, **options: Any) -> Any:

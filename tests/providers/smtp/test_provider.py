@@ -1,4 +1,4 @@
-"""Mail by SMTP: what is sent, and what each reply means."""
+"""SMTP messages and replies."""
 
 import email
 import email.policy
@@ -259,7 +259,7 @@ def test_unencodable_mail_is_not_sent(
 
 
 def test_international_domain_is_encoded() -> None:
-    """By older rules a mail to this domain went to strasse.example, which is somebody else."""
+    """IDNA 2003 encoded this domain as strasse.example, which is another domain."""
     server = MailServer()
     with mail_server(server) as (smtp, _):
         smtp.send(outbound(recipient="ada@stra\u00dfe.example"), timeout=LIMIT)

@@ -1,4 +1,4 @@
-"""Mail by SMTP over encrypted connections."""
+"""SMTP over TLS."""
 
 import socket
 import ssl
@@ -20,19 +20,17 @@ OFFERING = {"EHLO": "250-mail.example.com\r\n250 STARTTLS"}
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a file with a certificate for this machine and its key."""
     return self_signed(tmp_path_factory.mktemp("tls"), host="127.0.0.1")
 
 
 @pytest.fixture
 def trusted(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the provider trust the server's certificate."""
     context = ssl.create_default_context(cafile=certificate)
     monkeypatch.setattr(Connection, "ssl_context", context)
 
 
 def encrypted(server: MailServer, certificate: Path) -> socket_server.Handler:
-    """Return a handler that encrypts a connection from its first byte."""
+    """Return a handler with implicit TLS."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
 
@@ -44,7 +42,7 @@ def encrypted(server: MailServer, certificate: Path) -> socket_server.Handler:
 
 
 def upgrading(server: MailServer, certificate: Path) -> socket_server.Handler:
-    """Return a handler that encrypts a connection when it is asked to."""
+    """Return a handler with STARTTLS."""
     secure = encrypted(server, certificate)
 
     def handle(connection: socket.socket) -> None:

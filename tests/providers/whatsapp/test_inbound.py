@@ -1,4 +1,4 @@
-"""WhatsApp's webhooks: who has written to us, and what of it is kept."""
+"""WhatsApp's webhooks: inbound messages and redaction."""
 
 import json
 from datetime import UTC, datetime

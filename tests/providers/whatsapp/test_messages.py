@@ -1,6 +1,6 @@
-"""WhatsApp: what is sent to whom, in whose words, and how often.
+"""WhatsApp messages and templates.
 
-Every message is compared with the one that pywa makes of the same words: see ``Checked``.
+``Checked`` compares every message with the one that pywa builds.
 """
 
 from dataclasses import replace
@@ -35,7 +35,6 @@ PICTURE = "https://shop.example/1001.png"
 
 
 def sent(message: SendRequest) -> dict[str, Any]:
-    """Send a message; return the one that went."""
     result, got = attempt(message, acceptance())
     assert isinstance(result, SendResult)
     (one,) = got

@@ -1,4 +1,4 @@
-"""WhatsApp's webhooks: who wants no marketing any more, or wants it again."""
+"""WhatsApp's webhooks: marketing preferences."""
 
 import json
 from datetime import timedelta
@@ -26,7 +26,7 @@ from tests.support.providers.whatsapp import (
 
 
 def wish(value: str = "stop", **fields: Any) -> dict[str, Any]:
-    """Return what Meta tells of Ada's wish; a field that is ... is left out."""
+    """Return Ada's preference. The value ... leaves a field out."""
     default = {
         "wa_id": PHONE[1:],
         "detail": "User requested to stop marketing messages",
@@ -38,7 +38,7 @@ def wish(value: str = "stop", **fields: Any) -> dict[str, Any]:
 
 
 def told(*wishes: Any, number: str = PHONE_NUMBER_ID) -> dict[str, Any]:
-    """Return the change of an account that tells of wishes."""
+    """Return a change with preferences."""
     value = {
         "messaging_product": "whatsapp",
         "metadata": {"display_phone_number": "15550100000", "phone_number_id": number},

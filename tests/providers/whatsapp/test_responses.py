@@ -1,4 +1,4 @@
-"""WhatsApp: what each answer other than the documented one means."""
+"""WhatsApp answers other than the documented acceptance."""
 
 import json
 from collections import Counter
@@ -46,7 +46,7 @@ TABLE = {
         *(132000, 132001, 132005, 132007, 132012, 132015, 132016, 132068, 132999),
     ),
 }
-"""Which codes belong to which class."""
+"""Codes by class."""
 
 ERRORS: dict[ResponseKind, type[ProviderError]] = {
     K.TRANSIENT: TransientError,

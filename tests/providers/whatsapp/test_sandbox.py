@@ -1,4 +1,4 @@
-"""WhatsApp against the sandbox, a real server: every magic number, and every report it sends."""
+"""WhatsApp against the sandbox: every magic number and webhook."""
 
 import uuid
 from collections.abc import Iterator
@@ -60,7 +60,7 @@ EXPECTED: dict[str, type[ProviderError]] = {
         PermanentError,
     ),
 }
-"""What becomes of a text to each magic number."""
+"""Expected error for each magic number."""
 
 
 @pytest.fixture(scope="module")

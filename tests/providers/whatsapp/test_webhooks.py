@@ -1,4 +1,4 @@
-"""WhatsApp's webhooks: who may call, and what they say."""
+"""WhatsApp's webhooks: signatures, handshake, and statuses."""
 
 import hashlib
 import hmac

@@ -1,4 +1,4 @@
-"""An app that calls the API."""
+"""A client of the API."""
 
 import json
 from collections.abc import Mapping
@@ -19,25 +19,22 @@ Answer = Any
 
 @dataclass(kw_only=True)
 class App:
-    """An API client with a key. Every problem it gets is checked to be a proper one."""
+    """An API client with a key. It checks the format of every problem."""
 
     id: ObjectId
     key: str
     http: DjangoClient = field(default_factory=lambda: DjangoClient(raise_request_exception=False))
 
     def get(self, path: str, **query: Any) -> Answer:
-        """GET below /api/v1."""
         return self._checked(self.http.get(f"/api/v1{path}", query, headers=self._headers({})))
 
     def post(
         self, path: str, body: Any = None, *, headers: Mapping[str, str] | None = None
     ) -> Answer:
-        """POST JSON below /api/v1."""
         raw = json.dumps(body, ensure_ascii=False).encode("utf-8") if body is not None else b""
         return self.send(path, raw, headers=headers)
 
     def put(self, path: str, body: Any) -> Answer:
-        """PUT JSON below /api/v1."""
         return self.send(path, json.dumps(body).encode(), method="PUT")
 
     def send(
@@ -50,7 +47,6 @@ class App:
         headers: Mapping[str, str] | None = None,
         **environ: Any,
     ) -> Answer:
-        """Send bytes below /api/v1."""
         return self._checked(
             self.http.generic(
                 method,
@@ -63,7 +59,7 @@ class App:
         )
 
     def notify(self, **fields: Any) -> Answer:
-        """POST a notification that is valid but for ``fields``; a field that is ... is left out."""
+        """POST a valid notification with these fields. The value ... leaves a field out."""
         return self.post("/notifications", request(**fields))
 
     def _headers(self, more: Mapping[str, str]) -> dict[str, str]:
@@ -81,7 +77,7 @@ class App:
 
 
 def request(**fields: Any) -> dict[str, Any]:
-    """Return a valid request; ``fields`` replace its own, ... leaves one out."""
+    """Return a valid request with these fields. The value ... leaves a field out."""
     body = {
         "type": "payment_confirmed",
         "recipient": {"email": "ada@example.com"},
@@ -92,12 +88,12 @@ def request(**fields: Any) -> dict[str, Any]:
 
 
 def pointers(answer: Answer) -> dict[str, str]:
-    """Return the problems of an answer: code by pointer."""
+    """Return the codes of an answer's problems by pointer."""
     return {error["pointer"]: error["code"] for error in answer.json()["errors"]}
 
 
 def new_app(name: str, *scopes: Scope, is_test: bool = False) -> App:
-    """Return a new API client with these scopes, or with all."""
+    """Return a new API client with these scopes, or all."""
     now = utc_now()
     client_id = registry.create_client(
         name=name, scopes=list(scopes or Scope), is_test=is_test, now=now
@@ -106,7 +102,7 @@ def new_app(name: str, *scopes: Scope, is_test: bool = False) -> App:
 
 
 def when(app: App, answer: Any, *statuses: str) -> dict[str, Any]:
-    """Wait until a notification has one of these statuses and return it."""
+    """Wait for a status. Return the notification."""
 
     def current() -> dict[str, Any] | None:
         notification = app.get(f"/notifications/{answer.json()['id']}").json()

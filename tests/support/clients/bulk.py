@@ -1,4 +1,4 @@
-"""Calls that bring many notifications."""
+"""Bulk requests."""
 
 import itertools
 from typing import Any
@@ -11,26 +11,26 @@ _keys = itertools.count()
 
 
 def post_bulk(app: App, *items: Any, key: str | None = None) -> Any:
-    """POST these items, under a key of their own unless one is given."""
+    """POST items with a new idempotency key unless one is given."""
     headers = {"Idempotency-Key": key or f"key-{next(_keys)}"}
     return app.post(PATH, {"notifications": list(items)}, headers=headers)
 
 
 def item(number: int, **fields: Any) -> dict[str, Any]:
-    """Return a valid item like no other."""
+    """Return a valid unique item."""
     return request(external_id=f"o-{number}", **fields)
 
 
 def ids(answer: Any) -> list[str | None]:
-    """Return the ids of what was accepted, None for what was not."""
+    """Return the ids by item, None for refused items."""
     return [one.get("id") for one in answer.json()["results"]]
 
 
 def problems(result: dict[str, Any]) -> dict[str, str]:
-    """Return what is wrong with an item: code by pointer."""
+    """Return the codes of an item's problems by pointer."""
     return {error["pointer"]: error["code"] for error in result["error"]["errors"]}
 
 
 def stored() -> list[dict[str, Any]]:
-    """Return every notification, as it was accepted."""
+    """Return every notification in the order of acceptance."""
     return list(collection("notifications").find().sort("_id", 1))

@@ -1,4 +1,4 @@
-"""What an operator does to many at once, step by step."""
+"""Bulk operations in the console."""
 
 from typing import Any
 
@@ -18,13 +18,13 @@ S = DeliveryStatus
 
 
 def failed(**fields: Any) -> Any:
-    """Return a notification that failed a moment ago."""
+    """Return a notification that has just failed."""
     now = utc_now()
     return factories.settled(S.FAILED, at=now, created_at=now, **fields)
 
 
 def open_form(client: Client, query: str = "", **fields: Any) -> Operation:
-    """Have the failures that a query narrows the list to previewed; return the operation."""
+    """Preview the failures of a list's query. Return the operation."""
     form = {"list": "failednotification", "query": query, "action": "retry"}
     channels = ["email", "push", "whatsapp", "in_app"]
     response = client.post(NEW, {**form, "channels": channels, **fields})
@@ -35,18 +35,16 @@ def open_form(client: Client, query: str = "", **fields: Any) -> Operation:
 
 
 def stored(operation_id: ObjectId) -> Operation:
-    """Return an operation as it is stored."""
     found = repository.get(operation_id)
     assert found is not None
     return found
 
 
 def start(client: Client, operation: Operation, **fields: Any) -> Any:
-    """Start a previewed operation; return the answer."""
+    """Start a previewed operation. Return the response."""
     form = {"include": "safe", "per_second": "500", "reason": "SendGrid is back"}
     return client.post(f"{BULK}{operation.id}/start/", {**form, **fields}, follow=True)
 
 
 def text(response: Any) -> str:
-    """Return the page that was answered."""
     return str(response.content.decode())

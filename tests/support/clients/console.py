@@ -1,4 +1,4 @@
-"""Staff who are signed in to the console."""
+"""Signed-in staff."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from notifyproject.db.collections import collection
 
 
 def make_staff(username: str, *permissions: str, superuser: bool = False) -> StaffUser:
-    """Store a member of staff with these permissions, ``app.codename``."""
+    """Store a member of staff with permissions as ``app.codename``."""
     user = StaffUser.objects.create_user(username, f"{username}@example.com", "s3cret-enough")
     user.is_staff, user.is_superuser = True, superuser
     user.first_name, user.last_name = username.capitalize(), "Santos"
@@ -24,7 +24,7 @@ def make_staff(username: str, *permissions: str, superuser: bool = False) -> Sta
 
 
 def register_ada(**fields: Any) -> None:
-    """Store a person; ``fields`` are what is known of her beside her addresses."""
+    """Store a recipient."""
     now = utc_now()
     collection("recipients").insert_one(
         {
@@ -41,12 +41,11 @@ def register_ada(**fields: Any) -> None:
 
 
 def signed_in(user: StaffUser, **options: Any) -> Client:
-    """Return a client on which a member of staff has signed in."""
     client = Client(**options)
     client.force_login(user)
     return client
 
 
 def listed(client: Client, url: str) -> list[Any]:
-    """Return the ids a list shows, in its order."""
+    """Return the ids of a list in its order."""
     return [row.pk for row in client.get(url).context["cl"].result_list]

@@ -1,4 +1,4 @@
-"""People who read their inbox with a token their app has given them."""
+"""Recipients who read their inbox with a token."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ IN_APP = Channel.IN_APP
 
 @dataclass(kw_only=True)
 class InboxUser:
-    """Somebody with an inbox token."""
+    """A recipient with an inbox token."""
 
     app: App
     user_id: str = "ada"
@@ -31,11 +31,9 @@ class InboxUser:
         self.token = self.token or token(self.app, self.user_id)
 
     def get(self, path: str = "", **query: Any) -> Answer:
-        """GET below /api/v1/inbox."""
         return self.send("GET", path, query)
 
     def post(self, path: str) -> Answer:
-        """POST below /api/v1/inbox, without a body."""
         return self.send("POST", path)
 
     def send(
@@ -45,7 +43,6 @@ class InboxUser:
         query: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
-        """Ask anything of an inbox."""
         answer = self.app.http.generic(
             method,
             f"/api/v1/inbox{path}",
@@ -55,44 +52,40 @@ class InboxUser:
         return self.app._checked(answer)
 
     def ids(self, **query: Any) -> list[str]:
-        """Return the ids of the feed."""
         return [item["id"] for item in self.get(**query).json()["results"]]
 
     def counts(self) -> tuple[int, int]:
-        """Return how much is unread, and unseen."""
+        """Return the unread and unseen counts."""
         counts = self.get("/counts").json()
         return counts["unread"], counts["unseen"]
 
 
 def token(app: App, user_id: str = "ada", *, now: datetime | None = None) -> str:
-    """Return a token for an inbox."""
     now = now or utc_now()
     return inbox_tokens.issue(client_id=app.id, user_id=user_id, now=now).text
 
 
 def claims_of(text: str) -> dict[str, Any]:
-    """Return what a token claims, unverified."""
+    """Return a token's claims, unverified."""
     claims: dict[str, Any] = jwt.decode(text, options={"verify_signature": False})
     return claims
 
 
 def forged(text: str, *, key: str | None = None, algorithm: str = "HS256", **claims: Any) -> str:
-    """Return a token with other claims; ... leaves one out."""
+    """Return a token with other claims. The value ... leaves a claim out."""
     kept = {name: v for name, v in {**claims_of(text), **claims}.items() if v is not ...}
     key = settings.INBOX_SIGNING_KEY if key is None else key
     return jwt.encode(kept, key, algorithm=algorithm)
 
 
 def delivered(app: App, **fields: Any) -> Document:
-    """Return a notification that is in somebody's inbox."""
+    """Return a notification in an inbox."""
     return factories.accepted(**{"client_id": app.id, "channels": [IN_APP], **fields})
 
 
 def at(seconds: int) -> datetime:
-    """Return an instant yesterday."""
     return datetime.fromtimestamp(factories.NOON.timestamp() + seconds, UTC)
 
 
 def unknown_id() -> str:
-    """Return the id of no notification."""
     return str(ObjectId())

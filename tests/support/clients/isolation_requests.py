@@ -1,7 +1,7 @@
-"""A request for every route and method of the API, and what an app gets that it is not for.
+"""A request for every route and method of the API, and its answer to another client.
 
-Braces stand for what the first app has: see tests/api/test_isolation.py. Whoever adds a route adds
-what is asked of it here.
+Braces stand for objects of the first client: see tests/api/test_isolation.py. Add an entry here for
+every new route.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from tests.support.clients.api import request
 
 
 class Others(StrEnum):
-    """What a request about the first app's things is to another app with every scope."""
+    """The effect of a request for the first client's objects by another client."""
 
     NOT_FOUND = "not found"
     NOTHING = "as if there were nothing: it sees nothing of the first app's, and changes nothing"
@@ -23,17 +23,17 @@ class Others(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class IsolationRequest:
-    """A request that is valid from the app it is for."""
+    """A valid request of the client that owns the objects."""
 
     path: str
     body: Any = None
     others: Others
     why: str = ""
-    """Of what is the company's: which decision says so."""
+    """For shared objects: the decision that shares them."""
     makes: bool = False
-    """It makes something that is whoever asks's own: a notification, a callback."""
+    """It creates an object of the requesting client."""
     empty: Mapping[str, Any] = field(default_factory=dict)
-    """What is in the answer to who has nothing."""
+    """Fields of the answer to a client without data."""
 
 
 def _own(path: str, body: Any = None) -> IsolationRequest:

@@ -1,4 +1,4 @@
-"""Live data in every collection, and whether it is byte for byte what it was."""
+"""Live data in every collection, and a check that it is unchanged."""
 
 import hashlib
 from collections.abc import Collection, Mapping
@@ -27,28 +27,28 @@ from tests.support.clients.isolation_requests import BROADCAST, KIND, PARTS
 from tests.support.factories import notifications as factories
 
 Key = tuple[str, str]
-"""A collection and the id of a document there."""
+"""A collection and a document's id."""
 RAW: CodecOptions[RawBSONDocument] = CodecOptions(document_class=RawBSONDocument)
 WEBHOOKS = frozenset({"webhook_log", "provider_events", "early_receipts"})
-"""What the sandbox has reported: a log of requests, and ids of events."""
+"""The log and ids of the sandbox's webhooks."""
 PEOPLE: Mapping[str, Mapping[str, str]] = {
     "ada": {"email": "ada@example.com", "phone": "+447700900001", "name": "Ada"},
     "bob": {"email": "bounce+bob@example.com", "phone": "+447700900006", "name": "Bob"},
     "eve": {"email": "spam+eve@example.com", "phone": "+447700900007", "name": "Eve"},
     "ian": {"email": "unsubscribed+ian@example.com", "phone": "+447700900026", "name": "Ian"},
 }
-"""Addresses that the sandbox has something to say about."""
+"""Addresses for which the sandbox has outcomes."""
 DEVICES = {
     "a-token-of-adas": "ada",
     "another-token-of-adas": "ada",
     "unregistered-bobs": "bob",
     "wrong-sender-eves": "eve",
 }
-"""Tokens, and whose devices they are of."""
+"""Device tokens and their owners."""
 
 
 def seed(live: App) -> dict[str, str]:
-    """Store something in every collection that a key can reach; return what samples name."""
+    """Store data in every collection that a key can reach. Return the ids by name."""
     for user_id, person in PEOPLE.items():
         assert live.put(f"/recipients/{user_id}", dict(person)).status_code == 201
         assert live.send(f"/topics/news/members/{user_id}", b"", method="PUT").status_code == 200
@@ -84,7 +84,7 @@ def seed(live: App) -> dict[str, str]:
 
 
 def belongings(app: App, *, is_test: bool = False) -> dict[str, str]:
-    """Store what an app has of its own, and return what samples name."""
+    """Store a client's own data. Return the ids by name."""
     hook = {"url": "https://hooks.example.com/", "events": ["delivery.failed"]}
     assert app.put("/callbacks", hook).status_code == 200
     device, token = device_id("a-token-of-adas"), inbox_token(app)
@@ -110,7 +110,7 @@ def belongings(app: App, *, is_test: bool = False) -> dict[str, str]:
 
 
 def _pushed(app: App, device: str, *, is_test: bool) -> ObjectId:
-    """Return a push that a device has."""
+    """Return the id of a push that a device got."""
     push = Channel.PUSH
     one = factories.claimed(channel=push, client_id=app.id, user_id="ada", is_test=is_test)
     begun = factories.start(replace(one, device_ids=(device,)), provider="fcm")
@@ -123,7 +123,7 @@ def _pushed(app: App, device: str, *, is_test: bool) -> ObjectId:
 
 
 def dump() -> dict[Key, RawBSONDocument]:
-    """Return every document of the database but the versions of caches, which are no data."""
+    """Return every document except cache versions."""
     database = connection.database.with_options(codec_options=RAW)
     return {
         (name, str(document["_id"])): document
@@ -135,21 +135,18 @@ def dump() -> dict[Key, RawBSONDocument]:
 
 @dataclass(kw_only=True)
 class Untouched:
-    """The database as it is when this is made, but for what is the test client's own."""
+    """A snapshot of the database without the test client's own documents."""
 
     tester: App
     keys: Collection[str] = ()
-    """Idempotency keys that the test client uses."""
+    """Idempotency keys of the test client."""
     before: dict[Key, bytes] = field(init=False)
 
     def __post_init__(self) -> None:
         self.before = self._live(dump())
 
     def check(self) -> None:
-        """Fail if a live document was changed or removed, or a new one is not marked as a test.
-
-        What is found is found once: the next check compares with what is there now.
-        """
+        """Fail if live data was changed, removed, or added since the last check."""
         before, now = self.before, self._live(dump())
         self.before = now
         changed = sorted(key for key, raw in before.items() if now.get(key) != raw)
@@ -161,7 +158,7 @@ class Untouched:
         return {key: one.raw for key, one in everything.items() if key not in own}
 
     def _own(self, everything: Mapping[Key, RawBSONDocument]) -> set[Key]:
-        """Return what is a test, or is of the test client alone."""
+        """Return the test documents and the test client's own."""
         own = self.tester.id
         tests = {
             document["_id"]
@@ -192,7 +189,7 @@ class Untouched:
         }
 
     def _is_own_revocation(self, name: str) -> bool:
-        """Return whether a revocation is of a token of the test client's."""
+        """Return whether a revocation is of the test client's token."""
         kind, _, of = name.partition(":")
         own = str(self.tester.id)
         if kind == "token":

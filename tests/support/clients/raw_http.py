@@ -1,4 +1,4 @@
-"""HTTP by hand: requests as they should not be, and what is answered."""
+"""Raw HTTP requests and responses."""
 
 import json
 import socket
@@ -8,14 +8,12 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Answered:
-    """What came back."""
-
     status: int
     headers: dict[str, str]
     body: bytes
 
     def problem(self) -> dict[str, Any]:
-        """Return the problem document, which it must be."""
+        """Return the problem document."""
         assert self.headers["content-type"] == "application/problem+json"
         problem = json.loads(self.body)
         assert problem["status"] == self.status
@@ -25,13 +23,12 @@ class Answered:
 
 
 def get(path: str = "/healthz", *headers: str, method: str = "GET") -> bytes:
-    """Return a request without a body."""
     lines = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", *headers, "", ""]
     return "\r\n".join(lines).encode()
 
 
 def post(*headers: str, body: bytes = b"", path: str = "/api/v1/notifications") -> bytes:
-    """Return a request with a body, whose length the headers say."""
+    """Return a request with a body. The headers must give its length."""
     lines = [
         *(f"POST {path} HTTP/1.1", "Host: 127.0.0.1", "Content-Type: application/json"),
         *(*headers, "", ""),
@@ -40,14 +37,13 @@ def post(*headers: str, body: bytes = b"", path: str = "/api/v1/notifications") 
 
 
 class Answers:
-    """Reads answers from a connection, one after the other."""
+    """Reads the answers of a connection."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._received = b""
 
     def next(self, *, has_body: bool = True) -> Answered:
-        """Return the next answer."""
         while b"\r\n\r\n" not in self._received:
             self._receive()
         head, _, self._received = self._received.partition(b"\r\n\r\n")
@@ -61,7 +57,7 @@ class Answers:
         return Answered(status=int(first.split()[1]), headers=headers, body=body)
 
     def is_over(self) -> bool:
-        """Return whether the server has closed the connection, and said nothing more."""
+        """Return whether the server has closed the connection."""
         try:
             return not self._received and self._connection.recv(1) == b""
         except ConnectionResetError:

@@ -1,4 +1,4 @@
-"""Ada, of whom an app has stored everything a person can have."""
+"""A registered recipient with all kinds of data."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ TOKEN = "a-device-token"
 
 
 def register(app: App) -> None:
-    """Store what an app can say of her, and that she has written to us."""
+    """Store Ada's data, and an inbound message."""
     app.put(ONE, {**ADA, "attributes": {"nickname": "Countess"}})
     app.put(f"{ONE}/preferences", {"preferences": {"alert": {"muted": True}}})
     app.put("/devices", {"user_id": "ada", "device_token": TOKEN, "platform": "ios"})
@@ -23,7 +23,7 @@ def register(app: App) -> None:
 
 
 def unsubscribe(channel: str, address: str) -> None:
-    """Let her have clicked on a link that ends our marketing."""
+    """Store an unsubscribe by link."""
     factories.suppress(
         address,
         channel=channel,
@@ -35,7 +35,7 @@ def unsubscribe(channel: str, address: str) -> None:
 
 
 def notify(app: App, **fields: Any) -> str:
-    """Send her something; return its id."""
+    """Send Ada a notification. Return its id."""
     answer = app.notify(**{"user_id": "ada", "recipient": ...} | fields)
     assert answer.status_code == 202
     identifier: str = answer.json()["id"]

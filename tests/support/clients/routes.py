@@ -1,4 +1,4 @@
-"""Every route and method of the API, and how a test sends the sample of one."""
+"""Every route and method of the API, and the request for each."""
 
 import json
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ def ask(
     method: str | None = None,
     idempotency_key: str | None = None,
 ) -> Any:
-    """Send a route's sample with a key or token, or with none; ``named`` fills its braces."""
+    """Send a route's request. ``named`` fills its braces."""
     sample = sample_of(route)
     raw = json.dumps(sample.body) if sample.body is not None else ""
     return http.generic(
@@ -46,18 +46,16 @@ def ask(
 
 
 def filled(text: str, named: Mapping[str, str]) -> str:
-    """Return a text with its braces filled."""
     for name, value in named.items():
         text = text.replace(f"{{{name}}}", value)
     return text
 
 
 def sample_of(route: Route) -> IsolationRequest:
-    """Return what is asked of a route; a route without a sample fails the test."""
+    """Return the request for a route. Every route must have one."""
     assert route in SAMPLES, f"{route[1]} {route[0]}: say in isolation_samples.py what to ask of it"
     return SAMPLES[route]
 
 
 def name_of(route: Route) -> str:
-    """Return a route as a test's name shows it."""
     return " ".join(reversed(route))

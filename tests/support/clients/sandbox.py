@@ -36,8 +36,6 @@ QUICK = Timings(
 
 @dataclass(frozen=True, kw_only=True)
 class Post:
-    """One webhook as it came."""
-
     headers: Mapping[str, str]
     raw: bytes
 
@@ -48,17 +46,17 @@ class Post:
 
 @dataclass(kw_only=True)
 class Receiver:
-    """Takes webhooks, or refuses them."""
+    """Receives webhooks."""
 
     url: str = ""
     posts: list[Post] = field(default_factory=list)
     answers: list[int] = field(default_factory=list)
-    """Statuses of the next answers; 200 after those."""
+    """Statuses of the next answers, then 200."""
     answering: threading.Event = field(default_factory=threading.Event)
-    """Cleared, a webhook is read and not answered until it is set again."""
+    """While cleared, webhooks are read but not answered."""
     handshakes: list[Mapping[str, str]] = field(default_factory=list)
     challenge: str | None = None
-    """What a handshake is answered with; None: as it should be."""
+    """The answer to a handshake, None for the correct one."""
 
     @property
     def events(self) -> list[dict[str, Any]]:
@@ -76,7 +74,7 @@ class Receiver:
 
 @dataclass(frozen=True, kw_only=True)
 class Box:
-    """A sandbox and what tests do with it."""
+    """A client of a sandbox."""
 
     sandbox: Sandbox
     http: urllib3.PoolManager
@@ -89,7 +87,7 @@ class Box:
         timeout: float = LIMIT,
         **headers: str | bytes,
     ) -> urllib3.BaseHTTPResponse:
-        """POST a mail, or what is meant to be one."""
+        """POST to SendGrid's API."""
         return self.call(
             "POST", "/v3/mail/send", body, headers={**bearer(key), **headers}, timeout=timeout
         )
@@ -103,7 +101,7 @@ class Box:
         headers: Mapping[str, str | bytes],
         timeout: float,
     ) -> urllib3.BaseHTTPResponse:
-        """Call a provider's API with JSON, or with bytes that are meant to be some."""
+        """Call a provider's API with JSON or bytes."""
         return self.http.request(
             method,
             self.sandbox.url + path,
@@ -117,7 +115,7 @@ class Box:
         return self.http.request("GET", self.sandbox.url + path, headers=headers)
 
     def control(self, method: str, path: str, body: Any = None) -> Any:
-        """Call the control API and return the JSON of a success."""
+        """Call the control API. Return the JSON of a success."""
         answer = self.refused(method, path, body)
         assert answer.status < 300, answer.data
         return answer.json() if answer.data else None
@@ -129,7 +127,7 @@ class Box:
         return self.control("GET", f"/requests{query}")["results"]
 
     def account(self) -> SendGrid:
-        """Return our own channel, with this sandbox as its provider."""
+        """Return our provider, connected to this sandbox."""
         return SendGrid(
             api_key="SG.test",
             base_url=self.sandbox.url,
@@ -139,18 +137,16 @@ class Box:
         )
 
     def receipts(self, post: Post) -> list[Receipt]:
-        """Return what our own channel reads in a webhook, its signature verified."""
+        """Return the verified receipts of a webhook."""
         headers = {name.lower(): value for name, value in post.headers.items()}
         return self.account().parse_receipts(headers, post.raw)
 
 
 def bearer(key: str | None) -> dict[str, str]:
-    """Return the header with a key, or none without one."""
     return {} if key is None else {"Authorization": f"Bearer {key}"}
 
 
 def mail(to: str = "ada@example.com", *, reference: str = "ref-1", **changes: Any) -> Any:
-    """Return the body of a mail."""
     return {
         "from": {"email": "shop@example.com", "name": "The Shop"},
         "subject": "Your order has shipped",
@@ -165,7 +161,6 @@ def mail(to: str = "ada@example.com", *, reference: str = "ref-1", **changes: An
 
 @contextmanager
 def receiving() -> Iterator[Receiver]:
-    """Take webhooks until the block is left."""
     state = Receiver()
     state.answering.set()
 
@@ -208,5 +203,5 @@ def receiving() -> Iterator[Receiver]:
 
 
 def copies(taker: Sandbox) -> Counter[str]:
-    """Return how often the provider took each notification."""
+    """Return how often the sandbox accepted each notification."""
     return Counter(one.notification_id for one in gathering.requests(taker.data) if one.accepted)

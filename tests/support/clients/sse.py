@@ -1,7 +1,4 @@
-"""A client of streams, in the process of the test: it speaks ASGI with the application.
-
-The application runs in a thread of its own, as it does in a process of its own.
-"""
+"""A client of inbox streams that speaks ASGI with the application in a thread."""
 
 import asyncio
 import json
@@ -19,18 +16,16 @@ from tests.support.waiting import LIMIT, until
 
 PATIENCE = LIMIT
 REFUSED = {"errorCode": 13}
-"""What MongoDB's driver does not try again."""
+"""MongoDB's driver doesn't retry this error."""
 NEVER = 3_600.0
-"""Of a pace: longer than any test."""
+"""Longer than any test."""
 QUICK = StreamTiming(heartbeat=0.05, poll=NEVER, write_timeout=0.1)
 BY_HINT = StreamTiming(heartbeat=NEVER, poll=NEVER)
-"""Nothing is looked at unless there is a hint."""
+"""Polls only after a wake-up."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """One event of a stream."""
-
     name: str
     data: Any
     id: str | None = None
@@ -38,7 +33,7 @@ class Event:
 
 @dataclass
 class SSEClient:
-    """A stream that is being read."""
+    """An open stream."""
 
     is_reading: bool = True
     status: int = 0
@@ -71,7 +66,7 @@ class SSEClient:
         self._gone.set()
 
     def event(self) -> Event | None:
-        """Return the next event; None at the end of the stream."""
+        """Return the next event, or None at the end of the stream."""
         while True:
             while b"\n\n" not in self._unread:
                 chunk = self._chunks.get(timeout=PATIENCE)
@@ -83,13 +78,12 @@ class SSEClient:
                 return _parsed(first.decode())
 
     def events(self, count: int) -> list[Event]:
-        """Return the next events; there are so many."""
         found = [self.event() for _ in range(count)]
         assert None not in found
         return [event for event in found if event is not None]
 
     def problem(self) -> dict[str, Any]:
-        """Return the answer of a stream that was refused."""
+        """Return the problem of a refused stream."""
         until(lambda: bool(self.body))
         problem: dict[str, Any] = json.loads(self.body)
         return problem
@@ -102,13 +96,11 @@ def _parsed(text: str) -> Event:
 
 @dataclass
 class Process:
-    """A stream process."""
-
     streams: InboxStreamApp
     loop: asyncio.AbstractEventLoop
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Return what something returns that runs there."""
+        """Run a coroutine in the process's loop. Return its result."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE)
 
     @contextmanager
@@ -122,7 +114,7 @@ class Process:
         is_reading: bool = True,
         **headers: str,
     ) -> Iterator[SSEClient]:
-        """Open a stream, and leave it at the end of the block."""
+        """Open a stream for the block."""
         listener = SSEClient(is_reading=is_reading)
         given = {"authorization": f"Bearer {token}", **headers} if token else headers
         scope = {
@@ -145,7 +137,7 @@ class Process:
             answer.result(PATIENCE)
 
     def connected(self) -> None:
-        """Wait until hints are heard."""
+        """Wait until the listener is subscribed."""
         until(lambda: self.streams.listener.is_connected)
 
 
@@ -153,8 +145,6 @@ class Process:
 def process(
     *, pace: StreamTiming = QUICK, clock: Callable[[], datetime] = utc_now
 ) -> Iterator[Process]:
-    """Run a stream process."""
-
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()

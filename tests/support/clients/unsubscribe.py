@@ -1,4 +1,4 @@
-"""Unsubscribe links, and how to read the pages behind them."""
+"""Unsubscribe links, and their pages."""
 
 import re
 from typing import Any
@@ -12,7 +12,6 @@ ADA = "ada@example.com"
 
 
 def link(address: str = ADA, *, locale: str | None = None, is_test: bool = False) -> str:
-    """Return the path of a link."""
     url = unsubscribe.url_for(
         channel=Channel.EMAIL,
         address=address,
@@ -24,11 +23,10 @@ def link(address: str = ADA, *, locale: str | None = None, is_test: bool = False
 
 
 def heading(page: Any) -> str:
-    """Return what a page says first."""
     (found,) = re.findall(r"<h1>(.*?)</h1>", page.text)
     return found
 
 
 def actions(page: Any) -> list[tuple[str, str]]:
-    """Return what its buttons do: method and address."""
+    """Return the method and address of each form."""
     return re.findall(r'<form method="(\w+)" action="([^"]*)">', page.text)

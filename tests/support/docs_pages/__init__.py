@@ -1,1 +1,1 @@
-"""Tables of the docs, made of the code."""
+"""Tables of the docs, generated from the code."""

@@ -1,4 +1,4 @@
-"""What docs/indexes.md is made of."""
+"""The content of docs/indexes.md."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -31,7 +31,7 @@ least value of the field's type: [0002](decisions/0002-our-own-database-engine.m
 
 
 def render(existing: Callable[[str], Mapping[str, Mapping[str, Any]]]) -> str:
-    """Return the page; ``existing`` gives the indexes of a collection as they are."""
+    """Return the page. ``existing`` returns a collection's indexes."""
     lines = [
         f"| `{asked.collection}` | {asked.purpose} | {_keys(asked.keys)} | {_served(asked)} |"
         for asked in REQUIRED

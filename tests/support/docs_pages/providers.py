@@ -1,4 +1,4 @@
-"""The tables of docs/providers.md, made of the code's own."""
+"""The tables of docs/providers.md, generated from the code."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -25,7 +25,7 @@ FIELDS: Mapping[tuple[str, str | None], str] = {
     ("smtp", "sender.*"): " to the sender",
     ("smtp", r"recipient (?!5\.7\.).*"): " to the recipient, unless it says 5.7.x",
 }
-"""What a rule's pattern means. One that is new needs words."""
+"""The meaning of each rule's pattern."""
 
 DEVICES: Mapping[RecipientAction | None, str] = {
     None: "",
@@ -39,13 +39,13 @@ WHATEVER = (
     *(Case.NOBODY_LISTENS, Case.NO_SUCH_HOST, Case.NOT_TAKEN),
     *(Case.SILENT, Case.HUNG_UP, Case.RESET, Case.TRUNCATED, Case.DRIPPING),
 )
-"""What happens to the connection, and is the same for all."""
+"""Connection failures, which are the same for all providers."""
 MEANING = ("class", "failure code", "what the record says")
 NOTHING = "\N{EN DASH}"
 
 
 def tables() -> Mapping[str, str]:
-    """Return every table that stands on the page, by the heading it belongs to."""
+    """Return every table by its heading."""
     return {
         "Whatever the provider": _whatever(),
         "What SendGrid answers": _rules("sendgrid", sendgrid_provider.RESPONSE_RULES),
@@ -85,7 +85,7 @@ def _rules(provider: str, rules: Sequence[ResponseRule]) -> str:
 
 
 def _reachable(rules: Iterable[ResponseRule]) -> Iterable[ResponseRule]:
-    """Leave out a rule whose every answer one above it has decided."""
+    """Yield the rules that can match."""
     decided: set[int] = set()
     for rule in rules:
         if set(rule.statuses) - decided:
@@ -154,7 +154,7 @@ def _class(kind: ResponseKind, action: RecipientAction | None) -> str:
 
 
 def _code(kind: ResponseKind, code: FailureCode) -> str:
-    """Return the failure code of a delivery's record; two classes have one of their own."""
+    """Return the failure code, which two classes override."""
     own = {
         ResponseKind.UNAVAILABLE: FailureCode.CHANNEL_UNAVAILABLE,
         ResponseKind.INVALID_RECIPIENT: FailureCode.INVALID_RECIPIENT,
@@ -163,7 +163,7 @@ def _code(kind: ResponseKind, code: FailureCode) -> str:
 
 
 def spans(numbers: Iterable[int]) -> str:
-    """Return numbers as people write them: 1, 2, 200 to 299."""
+    """Return numbers as ranges: 1, 2, 200 to 299."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:

@@ -1,1 +1,1 @@
-"""What tests store and build."""
+"""Stored and unstored test data."""

@@ -1,4 +1,4 @@
-"""Trouble on purpose, a look at the alert rules, and what came of it."""
+"""Failures, evaluations of the alert rules, and the resulting alerts."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -27,7 +27,7 @@ def fail(count: int, *, at: datetime = NOW, **fields: Any) -> None:
 
 
 def evaluate(at: datetime) -> int:
-    """Look at the rules, with a sweep a moment before."""
+    """Evaluate the rules after a recent sweep."""
     swept(at)
     return alerts.evaluate(now=at)
 

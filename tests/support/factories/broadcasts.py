@@ -18,12 +18,11 @@ NEWS = ContentRequest(subject="Spring", body="It is spring.")
 
 
 def name(number: int) -> str:
-    """Return the user id of one of many."""
     return f"user-{number:05d}"
 
 
 def recipients(count: int, *, first: int = 0, **fields: Any) -> list[str]:
-    """Register so many people, each with a mail address; return their user ids."""
+    """Register recipients with email addresses. Return their user ids."""
     names = [name(n) for n in range(first, first + count)]
     collection("recipients").insert_many(
         {
@@ -42,7 +41,7 @@ def recipients(count: int, *, first: int = 0, **fields: Any) -> list[str]:
 
 
 def topic(of: str, *names: str) -> AudienceRequest:
-    """Make these people members of a topic; return the audience that they are."""
+    """Return the audience of a new topic with these members."""
     for one in names:
         topics.join(topic=of, user_id=one, now=NOON)
     return AudienceRequest(topic=of)
@@ -55,7 +54,7 @@ def begun(
     caller: Caller = CALLER,
     **fields: Any,
 ) -> ObjectId:
-    """Begin a broadcast and return its id; a field that is ... is left out."""
+    """Create a broadcast. Return its id. The value ... leaves a field out."""
     given = {"type": "marketing", "content": NEWS, "audience": audience, **fields}
     request = BroadcastRequest(
         **{field: value for field, value in given.items() if value is not ...}
@@ -65,12 +64,11 @@ def begun(
 
 
 def run_page(broadcast_id: ObjectId, *, at: datetime = NOON) -> bool:
-    """Do what a worker does with a message about a broadcast."""
     return runner.run_page(broadcast_id, clock=lambda: at)
 
 
 def run_to_completion(broadcast_id: ObjectId, *, at: datetime = NOON) -> int:
-    """Go on with a broadcast while something is due of it; return how often."""
+    """Run all due pages. Return how many."""
     turns = 0
     while run_page(broadcast_id, at=at):
         turns += 1
@@ -78,13 +76,12 @@ def run_to_completion(broadcast_id: ObjectId, *, at: datetime = NOON) -> int:
 
 
 def read(broadcast_id: ObjectId) -> dict[str, Any]:
-    """Return a broadcast as it is stored."""
     document = collection("broadcasts").find_one({"_id": broadcast_id})
     assert document is not None
     return document
 
 
 def told(broadcast_id: ObjectId) -> list[str]:
-    """Return who has a notification of a broadcast, each as often as they have one."""
+    """Return the user ids of a broadcast's notifications, with duplicates."""
     found = collection("notifications").find({"broadcast_id": broadcast_id})
     return sorted(document["user_id"] for document in found)

@@ -1,4 +1,4 @@
-"""A selection of failures, bulk operations on it, and a clock that tests put forward."""
+"""Failed notifications, bulk operations on them, and a clock."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -23,19 +23,18 @@ S = DeliveryStatus
 
 
 class Time:
-    """A clock that goes a millisecond on at each look, and on where a test wants it to."""
+    """A clock that advances a millisecond per reading, and can be set."""
 
     def __init__(self, at: datetime = NOW) -> None:
         self.at = at
 
     def __call__(self) -> datetime:
-        """Return the time."""
         self.at += timedelta(milliseconds=1)
         return self.at
 
 
 def failed(count: int = 1, *, at: datetime = NOON, **fields: Any) -> list[ObjectId]:
-    """Store notifications whose email has failed; return their ids, the oldest first."""
+    """Store notifications with a failed email. Return their ids, oldest first."""
     return [
         factories.settled(
             S.FAILED, at=at + timedelta(seconds=number), created_at=at, user_id=None, **fields
@@ -45,7 +44,7 @@ def failed(count: int = 1, *, at: datetime = NOON, **fields: Any) -> list[Object
 
 
 def previewed(clock: Time, *, action: BulkAction = BulkAction.RETRY, **fields: Any) -> Operation:
-    """Return an operation on all failures of email, with its preview."""
+    """Return a previewed operation on all email failures."""
     cohort = fields.pop("cohort", None) or selection.select_failures(
         channel=EMAIL, code=None, since=None
     )
@@ -55,7 +54,7 @@ def previewed(clock: Time, *, action: BulkAction = BulkAction.RETRY, **fields: A
 
 
 def plan(**fields: Any) -> StartOptions:
-    """Return what a person has decided."""
+    """Return the options of a start."""
     usual: dict[str, Any] = {
         "included_risks": frozenset({RiskKind.SAFE}),
         "per_second": bulk_operation.MAX_PER_SECOND,
@@ -65,14 +64,14 @@ def plan(**fields: Any) -> StartOptions:
 
 
 def started(clock: Time, operation: Operation | None = None, **fields: Any) -> Operation:
-    """Return an operation that was started and that no worker has gone on with."""
+    """Return a started operation that no worker has run."""
     ready = operation or previewed(clock)
     assert ready.stage is BulkStage.READY
     return decisions.start(ready.id, options=plan(**fields), by=MARIA, now=clock())
 
 
 def finish(clock: Time, operation: Operation) -> Operation:
-    """Let workers go on with an operation until there is nothing left to do."""
+    """Run an operation to its end."""
     for _ in range(100):
         if stored(operation).stage is not BulkStage.RUNNING:
             break
@@ -82,18 +81,17 @@ def finish(clock: Time, operation: Operation) -> Operation:
 
 
 def stored(operation: Operation) -> Operation:
-    """Return an operation as it is stored."""
     found = repository.get(operation.id)
     assert found is not None
     return found
 
 
 def statuses(ids: list[ObjectId]) -> list[str]:
-    """Return where the emails of these stand."""
+    """Return the statuses of the emails."""
     return [factories.delivery(factories.read(one))["status"] for one in ids]
 
 
 def rows(operation: Operation) -> dict[ObjectId, dict[str, Any]]:
-    """Return what became of each, by notification."""
+    """Return the operation's results by notification."""
     found = collection("operation_results").find({"operation_id": operation.id})
     return {row["notification_id"]: row for row in found}

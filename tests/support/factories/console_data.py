@@ -1,4 +1,4 @@
-"""Enough of everything for a scan to show: a few documents, varied in what the indexes are on."""
+"""Enough varied documents for a collection scan to be visible."""
 
 import random
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ TYPES = ["payment_confirmed", "order_shipped", "mfa_code"]
 
 
 def insert_console_data(*, now: datetime) -> list[dict[str, Any]]:
-    """Store the crowd; return its notifications."""
+    """Store the documents. Return the notifications."""
     models = [
         *(factories.settled(status, at=now) for status in _SETTLED),
         factories.accepted(created_at=now),
@@ -36,7 +36,7 @@ def insert_console_data(*, now: datetime) -> list[dict[str, Any]]:
 
 
 def forget() -> None:
-    """Remove the crowd, and whatever else is in its collections."""
+    """Empty the collections."""
     for name in ("notifications", "delivery_attempts", *OTHERS):
         collection(name).delete_many({})
 
@@ -60,7 +60,7 @@ _CHANCE = random.Random(3)
 
 
 def _vary(models: list[Any], n: int, now: datetime) -> dict[str, Any]:
-    """Return another document in the state of one of the models, up to 20 days old."""
+    """Return a copy of a model in the same state, up to 20 days old."""
     at = now - timedelta(minutes=n * 20 * 24 * 60 / MANY)
     document = dict(_CHANCE.choice(models))
     document |= {

@@ -1,4 +1,4 @@
-"""A day of a shop that looks like real life: what its console is tested and photographed with."""
+"""A realistic day of a shop, for tests and screenshots of the console."""
 
 import random
 from collections.abc import Sequence
@@ -33,11 +33,11 @@ PAYMENT = {"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"}
 WAVE = timedelta(minutes=30)
 WAVES = 47
 OUTAGE = range(5, 9)
-"""The waves, counted back from now, in which the mail provider had a problem of its own."""
+"""Half-hours, counted back from now, of the email provider's outage."""
 SPOILED = 0.4
-"""How much of the mail was lost in it."""
+"""Share of mail that failed in the outage."""
 REFUSED = 0.03
-"""How much is refused at any time."""
+"""Share that is refused at any time."""
 DOWN = (F.PROVIDER_ERROR, "SendGrid had a problem of its own. (503)")
 REFUSALS = {
     EMAIL: (F.BLOCKED, "421 4.7.0 Too many messages for this mailbox at once."),
@@ -50,8 +50,6 @@ FAILED_ORDER = 86_412
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A type as the shop uses it."""
-
     slug: str
     channels: tuple[Channel, ...]
     share: int
@@ -68,15 +66,15 @@ KINDS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Day:
-    """What one looks for in it."""
+    """Objects that tests look for."""
 
     failed: ObjectId
-    """A mail that was tried four times in the outage; its in-app message arrived."""
+    """A mail that failed after four attempts. Its in-app message arrived."""
     customer: shop.Customer
 
 
 def store_day(*, now: datetime, busy: int, waves: int = WAVES) -> Day:
-    """Store a day that ends now, or its last half-hours; ``busy``: how many in the busiest."""
+    """Store a day that ends now. ``busy`` is the maximum per half-hour."""
     chance = random.Random(7)
     app = shop.open_up(now=now)
     for wave in range(waves, 0, -1):
@@ -99,7 +97,6 @@ def store_day(*, now: datetime, busy: int, waves: int = WAVES) -> Day:
 def new(
     kind: Kind, customer: shop.Customer, app: ObjectId, *, at: datetime, order: int, **fields: Any
 ) -> NewNotification:
-    """Return a notification of the shop to one of its customers."""
     recipient = Recipient(email=customer.email, phone=customer.phone, name=customer.name)
     data = {**kind.data, "order_id": order}
     subject, body = rendering.render_text(name=kind.slug, data=data, recipient=recipient)
@@ -124,7 +121,7 @@ def _any(chance: random.Random, app: ObjectId, at: datetime) -> NewNotification:
 
 
 def _send(some: Sequence[NewNotification], *, wave: int, chance: random.Random) -> None:
-    """Let a worker send all of it, and the providers report what arrived."""
+    """Send notifications, and apply their receipts."""
     at = some[0].created_at
     store.accept(some, now=at)
     for channel, provider in PROVIDERS.items():
@@ -184,7 +181,7 @@ def _arrive(end: Settlement, *, at: datetime) -> None:
 
 
 def _tried_four_times(customer: shop.Customer, app: ObjectId, *, at: datetime) -> ObjectId:
-    """Return a notification whose mail failed for good, at longer and longer intervals."""
+    """Return a notification whose mail failed after four attempts."""
     one = new(KINDS[0], customer, app, at=at, order=FAILED_ORDER)
     store.accept([one], now=at)
     begins = at
@@ -205,7 +202,7 @@ def _tried_four_times(customer: shop.Customer, app: ObjectId, *, at: datetime) -
 
 
 def _leave_open(chance: random.Random, app: ObjectId, now: datetime) -> None:
-    """Store what waits: for its time, for another try, for a report; and one that is due."""
+    """Store scheduled, retrying, unknown, and due notifications."""
     people = shop.CUSTOMERS
     later = [now + timedelta(hours=hours) for hours in (2, 5, 20)]
     scheduled = [
@@ -226,7 +223,7 @@ def _leave_open(chance: random.Random, app: ObjectId, now: datetime) -> None:
 
 
 def _log_a_call(now: datetime) -> None:
-    """Store calls of providers: two that were applied, and one that was not finished."""
+    """Store two processed webhooks and one unprocessed."""
     counts = {"event_count": 12, "applied_count": 12, "unmatched_count": 0, "processed_at": now}
     calls: list[dict[str, Any]] = [
         {"provider": "sendgrid", "received_at": now - timedelta(minutes=9), "body": "[]", **counts},

@@ -1,4 +1,4 @@
-"""A shop: its app, its customers, and what it has made of the service in the weeks before."""
+"""A shop: its client, customers, and earlier events."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -33,8 +33,6 @@ NAMES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Customer:
-    """Somebody who buys there."""
-
     user_id: str
     name: str
     timezone: str
@@ -43,7 +41,6 @@ class Customer:
 
     @property
     def email(self) -> str:
-        """Their mail address."""
         return f"{self.name.lower().replace(' ', '.')}@example.com"
 
 
@@ -60,7 +57,7 @@ CUSTOMERS = tuple(
 
 
 def open_up(*, now: datetime) -> ObjectId:
-    """Store the shop's app, its customers and what staff did lately; return the app's id."""
+    """Store the shop's client, customers, and audit entries. Return the client's id."""
     shop = _app(now)
     for customer in CUSTOMERS:
         _welcome(customer, now=now - timedelta(days=40))
@@ -79,7 +76,7 @@ def open_up(*, now: datetime) -> ObjectId:
 
 
 def _app(now: datetime) -> ObjectId:
-    """Return an app whose key is being exchanged: the old one holds for some days still."""
+    """Return a client whose key is being rotated."""
     begins = now - timedelta(days=40)
     shop = registry.create_client(name="shop", scopes=list(Scope)[:7], now=begins)
     registry.issue_key(client_id=shop, now=begins, expires_at=now + timedelta(days=5))

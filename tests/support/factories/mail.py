@@ -1,4 +1,4 @@
-"""Mails by two providers, and what became of them."""
+"""Mails by two providers, and their results."""
 
 from datetime import datetime
 from typing import Any
@@ -13,37 +13,34 @@ from tests.support.factories.notifications import NOON, accepted
 from tests.support.fakes.provider import ScriptedProvider
 
 Mail = tuple[ScriptedProvider, ScriptedProvider]
-"""The first to be used first."""
+"""The first has priority."""
 
 
 def mails(count: int, **fields: Any) -> list[ObjectId]:
-    """Return mails that have just been accepted."""
     return [accepted(**fields)["_id"] for _ in range(count)]
 
 
 def deliver(*ids: ObjectId, at: datetime = NOON) -> BatchReport:
-    """Deliver mails as one batch."""
     return dispatcher.dispatch(ids, channel=Channel.EMAIL, clock=lambda: at)
 
 
 def state(notification_id: ObjectId) -> dict[str, Any]:
-    """Return how a mail stands."""
     return factories.delivery(factories.read(notification_id))
 
 
 def delivery_status(notification_id: ObjectId) -> tuple[str, str | None]:
-    """Return a mail's status and what it failed of or waits for."""
+    """Return a mail's status and failure code."""
     delivery = state(notification_id)
     return delivery["status"], delivery.get("failure_code")
 
 
 def attempts_used(notification_id: ObjectId) -> int:
-    """Return the attempts that count."""
+    """Return the number of attempts that count."""
     delivery = state(notification_id)
     used: int = delivery["attempt_count"] - delivery["excused_count"]
     return used
 
 
 def history(notification_id: ObjectId) -> list[tuple[str, str]]:
-    """Return who was asked, and how it ended."""
+    """Return the provider and status of each attempt."""
     return [(a["provider"], a["status"]) for a in factories.attempts(notification_id)]

@@ -39,14 +39,14 @@ from recipients import suppressions
 from recipients.models import SuppressionReason
 
 NOON = (datetime.now(UTC) - timedelta(days=1)).replace(hour=12, minute=0, second=0, microsecond=0)
-"""When everything happens, unless a test says otherwise. Yesterday: MongoDB deletes what is old."""
+"""Yesterday, because MongoDB deletes what is old."""
 CLIENT = ObjectId("c" * 24)
 WORKER = "worker-1"
 S = DeliveryStatus
 
 
 def new(*, channels: Sequence[Channel] = (Channel.EMAIL,), **fields: Any) -> NewNotification:
-    """Return a notification to accept; ``fields`` replace those of the default one."""
+    """Return a notification to accept, with these fields."""
     at = fields.get("created_at", NOON)
     default = NewNotification(
         id=ObjectId(),
@@ -68,7 +68,7 @@ def new(*, channels: Sequence[Channel] = (Channel.EMAIL,), **fields: Any) -> New
 
 
 def accepted(**fields: Any) -> Document:
-    """Return the document of a notification that has just been accepted."""
+    """Return the document of a newly accepted notification."""
     notification = new(**fields)
     (result,) = store.accept([notification], now=notification.created_at)
     assert isinstance(result, store.Accepted)
@@ -78,7 +78,7 @@ def accepted(**fields: Any) -> Document:
 def claimed(
     *, at: datetime = NOON, channel: Channel = Channel.EMAIL, **fields: Any
 ) -> ClaimedDelivery:
-    """Return a delivery that a worker has just claimed."""
+    """Return a newly claimed delivery."""
     document = accepted(channels=fields.pop("channels", (channel,)), **fields)
     return claim(document["_id"], at=at, channel=channel)
 
@@ -86,7 +86,7 @@ def claimed(
 def claim(
     notification_id: ObjectId, *, at: datetime = NOON, channel: Channel = Channel.EMAIL
 ) -> ClaimedDelivery:
-    """Claim a delivery that is due and free."""
+    """Claim a due delivery."""
     (one,) = store.claim(
         ids=[notification_id],
         channel=channel,
@@ -107,7 +107,6 @@ def started(
 def start(
     one: ClaimedDelivery, *, at: datetime = NOON, provider: str = "sendgrid"
 ) -> ClaimedDelivery:
-    """Start to send a claimed delivery."""
     (begun,) = begin(one, at=at, provider=provider)
     return begun
 
@@ -115,12 +114,12 @@ def start(
 def begin(
     *claims: ClaimedDelivery, at: datetime = NOON, provider: str = "sendgrid"
 ) -> list[ClaimedDelivery]:
-    """Start to send claimed deliveries; return those that may be sent."""
+    """Start claimed deliveries. Return those that may be sent."""
     return store.start(claims, provider=provider, worker=WORKER, now=at)
 
 
 def batch(count: int) -> list[ClaimedDelivery]:
-    """Return so many mails that a worker has just claimed together."""
+    """Return mails claimed together."""
     ids = [accepted()["_id"] for _ in range(count)]
     return store.claim(ids=ids, channel=Channel.EMAIL, worker=WORKER, now=NOON)
 
@@ -149,15 +148,14 @@ def settlement(
 def settled(
     status: DeliveryStatus, *, at: datetime = NOON, channel: Channel = Channel.EMAIL, **fields: Any
 ) -> Document:
-    """Return the document after one attempt that ended in ``status``: sent, failed, unknown,
-    or pending again."""
+    """Return the document after one attempt with this result."""
     one = started(at=at, channel=channel, **fields)
     store.settle([settlement(one, status, at=at)], now=at)
     return read(one.notification_id)
 
 
 def arrive(notification_id: ObjectId, *, at: datetime = NOON) -> bool:
-    """Let the provider report that a mail was delivered; return whether that changed anything."""
+    """Apply a delivered receipt. Return whether it changed anything."""
     report = DeliveryReceipt(
         reference=AttemptReference(notification_id, Channel.EMAIL, 1),
         status=S.DELIVERED,
@@ -168,25 +166,24 @@ def arrive(notification_id: ObjectId, *, at: datetime = NOON) -> bool:
 
 
 def read(notification_id: ObjectId) -> Document:
-    """Return a document as it is stored."""
     document = collection("notifications").find_one({"_id": notification_id})
     assert document is not None
     return document
 
 
 def delivery(document: Document, channel: Channel = Channel.EMAIL) -> dict[str, Any]:
-    """Return one channel's delivery of a document."""
+    """Return a channel's delivery."""
     return next(d for d in document["delivery"] if d["channel"] == channel)
 
 
 def attempts(notification_id: ObjectId) -> list[dict[str, Any]]:
-    """Return the records of a notification's attempts, in order."""
+    """Return a notification's attempts in order."""
     found = collection("delivery_attempts").find({"notification_id": notification_id})
     return sorted(found, key=lambda a: a["attempt_number"])
 
 
 def tries(notification_id: ObjectId) -> dict[tuple[int, str], tuple[str, str | None]]:
-    """Return what became of a push, by attempt and device: the status and the error's code."""
+    """Return the status and error code by attempt and device."""
     return {
         (record["attempt_number"], record["device_id"]): (
             record["status"],
@@ -205,7 +202,7 @@ def device(
     at: datetime = NOON - timedelta(days=1),
     **fields: Any,
 ) -> str:
-    """Register a device and return its id."""
+    """Register a device. Return its id."""
     new = Registration(user_id=user_id, token=token, platform=platform, **fields)
     device_id: str = registration.register(new, now=at)["_id"]
     if preferences is not None:
@@ -214,7 +211,7 @@ def device(
 
 
 def suppress(address: str = "ada@example.com", *, at: datetime = NOON, **fields: Any) -> Document:
-    """Suppress an address: it has bounced, unless ``fields`` say otherwise."""
+    """Suppress an address, by default for a hard bounce."""
     bounced: dict[str, Any] = {
         "channel": Channel.EMAIL,
         "reason": SuppressionReason.HARD_BOUNCE,
@@ -225,7 +222,6 @@ def suppress(address: str = "ada@example.com", *, at: datetime = NOON, **fields:
 
 
 def stored_device(device_id: str) -> dict[str, Any]:
-    """Return a device as it is stored."""
     found = collection("devices").find_one({"_id": device_id})
     assert found is not None
     return found
@@ -248,7 +244,7 @@ MORE_THAN_TEXT = Content(
 
 
 def retry_state(**fields: Any) -> RetryState:
-    """Return the past of a delivery whose first attempt has just failed."""
+    """Return the state after a first failed attempt."""
     default: dict[str, Any] = {
         "priority": Priority.NORMAL,
         "attempt_count": 1,
@@ -261,7 +257,7 @@ def retry_state(**fields: Any) -> RetryState:
 
 
 def claimed_delivery(**fields: Any) -> ClaimedDelivery:
-    """Return a delivery that is being sent for the first time."""
+    """Return a delivery in its first attempt."""
     default: dict[str, Any] = {
         "notification_id": ObjectId("a" * 24),
         "channel": Channel.EMAIL,
@@ -300,7 +296,7 @@ def outbound(**fields: Any) -> SendRequest:
 
 
 def request(**fields: Any) -> NotificationRequest:
-    """Return a request that can be accepted."""
+    """Return a valid request."""
     default: dict[str, Any] = {"type": "alert", "user_id": "ada"}
     return NotificationRequest(**(default | fields))
 
@@ -308,7 +304,7 @@ def request(**fields: Any) -> NotificationRequest:
 def write_template(
     folder: Path, name: str, *, language: str = "", subject: str = "S", body: str = "B", **more: str
 ) -> None:
-    """Write the files of a template, or of one of its languages; ``more`` are further parts."""
+    """Write a template's files, in one language. ``more`` has further parts."""
     path = folder / name / language
     path.mkdir(parents=True)
     for part, text in {"subject": subject, "body": body, **more}.items():
@@ -317,7 +313,7 @@ def write_template(
 
 DAY, MILLISECOND = timedelta(days=1), timedelta(milliseconds=1)
 REMOVAL_DUE = NOON + 30 * DAY + MILLISECOND
-"""When what was last touched at noon is due."""
+"""When content last changed at noon is due."""
 FULL_CONTENT = Content(
     subject="Paid",
     body="Your payment has arrived.",
@@ -347,22 +343,20 @@ FULL_FIELDS: dict[str, Any] = {
 
 
 def remove_content(*, at: datetime = REMOVAL_DUE, **options: Any) -> ContentRemoval:
-    """Let the removal run."""
     return content_removal.remove_expired_content(now=at, **options)
 
 
 def settled_with_content(status: DeliveryStatus = S.FAILED, **fields: Any) -> Document:
-    """Return a notification that says much, and has settled_with_content at noon."""
+    """Return a notification with full content that ended at noon."""
     return settled(status, **{**FULL_FIELDS, **fields})
 
 
 def is_content_removed(document: Document) -> bool:
-    """Return whether what a notification said was removed."""
     return "content_removed_at" in read(document["_id"])
 
 
 def set_retention_days(category: Category, **days: int) -> None:
-    """Give a category days of its own, as the console does."""
+    """Set a category's retention days."""
     collection("retention_policies").update_one(
         {"_id": category.value}, {"$set": days}, upsert=True
     )
@@ -371,7 +365,7 @@ def set_retention_days(category: Category, **days: int) -> None:
 def receipt(
     notification_id: ObjectId, status: DeliveryStatus, *, at: datetime = NOON
 ) -> DeliveryReceipt:
-    """Return what a provider says of a mail, in words that name the person."""
+    """Return a receipt whose reason names the recipient."""
     reference = store.AttemptReference(notification_id, Channel.EMAIL, 1)
     return DeliveryReceipt(
         reference=reference, status=status, at=at, provider="sendgrid", reason="ada@ is gone"

@@ -18,11 +18,11 @@ from tests.support.factories.notifications import FIXED_NOON, NOON, claimed_deli
 from tests.support.fakes.provider import Outcome, ScriptedProvider
 
 RETRY = NOON + timedelta(minutes=6, seconds=1)
-"""After the longest first wait of a normal priority."""
+"""After the longest first delay of normal priority."""
 
 
 def push(**fields: Any) -> ObjectId:
-    """Return a push that has just been accepted."""
+    """Return the id of a newly accepted push."""
     notification_id: ObjectId = factories.accepted(channels=[Channel.PUSH], **fields)["_id"]
     return notification_id
 
@@ -30,54 +30,50 @@ def push(**fields: Any) -> ObjectId:
 def deliver(
     *ids: ObjectId, at: datetime = NOON, clock: Callable[[], datetime] | None = None
 ) -> BatchReport:
-    """Deliver pushes as one batch."""
     return dispatcher.dispatch(ids, channel=Channel.PUSH, clock=clock or (lambda: at))
 
 
 def state(notification_id: ObjectId) -> dict[str, Any]:
-    """Return how a push stands."""
     return factories.delivery(factories.read(notification_id), Channel.PUSH)
 
 
 def delivery_status(notification_id: ObjectId) -> tuple[str, str | None]:
-    """Return a push's status and what it failed of or waits for."""
+    """Return a push's status and failure code."""
     delivery = state(notification_id)
     return delivery["status"], delivery.get("failure_code")
 
 
 def tokens(provider: ScriptedProvider) -> list[str]:
-    """Return the tokens it was asked to push to since the last time."""
+    """Return the tokens of the sends since the last call."""
     seen = sorted(outbound.recipient for outbound in provider.seen)
     provider.seen.clear()
     return seen
 
 
 def in_quiet_hours(until: str) -> Preferences:
-    """Return the wishes of a device that sleeps from eleven."""
+    """Return preferences with quiet hours from 11:00."""
     return Preferences(quiet_hours={"enabled": True, "start": "11:00", "end": until})
 
 
 def claimed_push(**fields: Any) -> ClaimedDelivery:
-    """Return a claimed_push that a worker has just claimed."""
     return factories.claimed(channel=Channel.PUSH, **fields)
 
 
 def resolve_targets(
     *claims: ClaimedDelivery, channel: Channel = Channel.PUSH, now: datetime = NOON
 ) -> targets.ResolvedTargets:
-    """Return where these go."""
     return targets.resolve_targets(claims, channel=channel, now=now)
 
 
 def target_devices(one: ClaimedDelivery, *, now: datetime = NOON) -> list[str | None]:
-    """Return the devices it goes to; it goes somewhere."""
+    """Return the devices that a push is sent to."""
     resolved = resolve_targets(one, now=now)
     assert resolved.deferred == []
     return [target.device_id for target in resolved.targets[one.reference]]
 
 
 def deferral(one: ClaimedDelivery, *, now: datetime = NOON) -> Deferred:
-    """Return deferred it goes nowhere."""
+    """Return the deferral of a push without targets."""
     resolved = resolve_targets(one, now=now)
     assert resolved.targets == {}
     (deferred,) = resolved.deferred
@@ -99,7 +95,7 @@ def result(device_id: str, outcome: Outcome) -> TargetResult:
 
 
 def combined(*outcomes: Outcome, **fields: Any) -> Settlement:
-    """Conclude an attempt at the devices d0, d1, ...: one for each outcome, unless said."""
+    """Combine the results of the devices d0, d1, ..."""
     ids = tuple(f"d{n}" for n in range(len(outcomes)))
     context = {name: fields.pop(name) for name in CONTEXT if name in fields}
     return combine_results(

@@ -35,7 +35,7 @@ def prepared(
     now: datetime = FIXED_NOON,
     **fields: Any,
 ) -> Prepared:
-    """Return what is made of a request; ``fields`` replace its own."""
+    """Prepare a request with these fields."""
     return prepare(
         request(**({"content": HELLO} | fields)),
         notification_id=ID,
@@ -48,7 +48,7 @@ def prepared(
 
 
 def problems(**fields: Any) -> list[tuple[str, str]]:
-    """Return the pointers and codes of what is wrong with a request."""
+    """Return the pointers and codes of an invalid request."""
     with pytest.raises(InvalidRequestError) as invalid:
         prepared(**fields)
     return [(p.pointer, p.code) for p in invalid.value.problems]
@@ -66,7 +66,7 @@ def composed(
     channels: Sequence[Channel] = (Channel.EMAIL,),
     **content: Any,
 ) -> tuple[Content, list[tuple[str, str]]]:
-    """Return the content of a request, and the pointers and codes of its problems."""
+    """Return a request's content, and the pointers and codes of its problems."""
     problems = ProblemCollector()
     result = compose_content(
         request(type=kind, data=PAID if data is None else data, content=ContentRequest(**content)),

@@ -1,4 +1,4 @@
-"""Batches to choose routes for, and the circuits of providers."""
+"""Batches to route, and circuits."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -15,16 +15,15 @@ from tests.support.factories.notifications import FIXED_NOON, claimed_delivery
 from tests.support.fakes.provider import ScriptedProvider
 
 AFTER = FIXED_NOON + FIRST_WAIT
-"""When a circuit that opened at noon wants a probe."""
+"""When a circuit opened at noon allows a probe."""
 
 
 def one(**fields: Any) -> ClaimedDelivery:
-    """Return a claimed delivery that was not tried yet."""
+    """Return a claimed delivery without attempts."""
     return claimed_delivery(**{"notification_id": ObjectId(), "attempt_count": 0, **fields})
 
 
 def several(count: int, **fields: Any) -> list[ClaimedDelivery]:
-    """Return so many of them."""
     return [one(**fields) for _ in range(count)]
 
 
@@ -35,7 +34,7 @@ def choose(
     platforms: Sequence[Sequence[str]] = (),
     paused: Mapping[str, datetime] | None = None,
 ) -> tuple[list[Route], list[Deferred]]:
-    """Choose for these claims; each goes to devices of its ``platforms``, or to one address."""
+    """Choose routes. ``platforms`` has the device platforms of each claim."""
     some = platforms or [[""]] * len(claims)
     targets = {
         claim.reference: tuple(SendTarget(address="x", platform=platform) for platform in own)
@@ -47,7 +46,7 @@ def choose(
 
 
 def chosen_providers(routes: Sequence[Route]) -> dict[str, list[ClaimedDelivery]]:
-    """Return what goes to which provider."""
+    """Return the claims by provider name."""
     found: dict[str, list[ClaimedDelivery]] = {}
     for route in routes:
         found.setdefault(route.provider.name, []).extend(route.claims)
@@ -57,11 +56,10 @@ def chosen_providers(routes: Sequence[Route]) -> dict[str, list[ClaimedDelivery]
 def trip(
     provider: ScriptedProvider, platform: str = "", *, retry_after: float | None = None
 ) -> None:
-    """Open the circuit of a provider, or of a platform there, at noon."""
+    """Open the circuit of a provider or platform at noon."""
     name = f"{provider.account}:{platform}" if platform else provider.account
     circuit_breaker.trip(name, now=FIXED_NOON, retry_after=retry_after)
 
 
 def permission(account: str, now: datetime) -> Permission:
-    """Return what an account takes."""
     return circuit_breaker.request_permissions([account], now=now)[account]

@@ -1,1 +1,1 @@
-"""Servers and providers of the tests."""
+"""Fake servers and providers."""

@@ -1,4 +1,4 @@
-"""A receiver of callbacks on this machine, and a callback that leads to it."""
+"""A receiver of callbacks, and a subscription to it."""
 
 import contextlib
 import json
@@ -20,26 +20,22 @@ from tests.support.fakes import socket_server
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What came."""
-
     headers: Mapping[str, str]
     """Names in lower case."""
     raw: bytes
 
     @property
     def id(self) -> str:
-        """What names the event."""
         return self.headers["webhook-id"]
 
     @property
     def body(self) -> Any:
-        """What it says."""
         return json.loads(self.raw)
 
 
 @dataclass
 class Receiver:
-    """Answers each request with the next status, the last one for ever, and keeps what came."""
+    """Answers each request with the next status, the last one forever, and records requests."""
 
     answers: Sequence[bytes] = (socket_server.response(204),)
     requests: list[Request] = field(default_factory=list)
@@ -47,7 +43,6 @@ class Receiver:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, connection: socket.socket) -> None:
-        """Answer one request."""
         head, _, raw = socket_server.read_request(connection).partition(b"\r\n\r\n")
         lines = head.decode().split("\r\n")[1:]
         headers = {
@@ -60,13 +55,12 @@ class Receiver:
         connection.close()
 
     def ids(self) -> list[str]:
-        """Return the ids of what came, in the order it came in."""
         return [request.id for request in self.requests]
 
 
 @contextlib.contextmanager
 def receiving(*statuses: int) -> Iterator[Receiver]:
-    """Give a receiver that answers with these statuses, with 204 if there is none."""
+    """Run a receiver that answers with these statuses, by default 204."""
     receiver = Receiver(
         [socket_server.response(status, b"thank you") for status in statuses or (204,)]
     )
@@ -82,7 +76,7 @@ def called_back(
     events: Sequence[EventType] = SUBSCRIBABLE,
     now: datetime = NOON,
 ) -> SavedCallback:
-    """Make a callback of an app, and forget that its notifications have to be caught up with."""
+    """Subscribe a client, without a backfill."""
     made = subscriptions.put(
         client_id=client_id, url=url, events=events, allow_loopback=True, now=now
     )

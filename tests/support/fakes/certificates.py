@@ -1,4 +1,4 @@
-"""Certificates that nobody has to trust."""
+"""Self-signed certificates."""
 
 import ipaddress
 from datetime import UTC, datetime, timedelta
@@ -11,7 +11,7 @@ from cryptography.x509.oid import NameOID
 
 
 def self_signed(folder: Path, *, host: str) -> Path:
-    """Return a file with a certificate for a host, or for an address, and its key."""
+    """Return a file with a certificate for a host or address, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
     now = datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""A server of files at https://files.example.com, on this machine, and trust in its certificate."""
+"""An HTTPS server for files.example.com with a trusted certificate."""
 
 import contextlib
 import socket
@@ -20,12 +20,11 @@ URL = f"https://{HOST}/invoices/7.pdf"
 
 
 def certificate(folder: Path, *, host: str = HOST) -> Path:
-    """Return a file with a certificate for this server, or another's, and its key."""
     return self_signed(folder, host=host)
 
 
 def encrypted(handler: socket_server.Handler, file: Path) -> socket_server.Handler:
-    """Return a handler that does the same behind TLS and ends it properly."""
+    """Return a handler behind TLS that closes it properly."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(file)
 
@@ -41,7 +40,7 @@ def encrypted(handler: socket_server.Handler, file: Path) -> socket_server.Handl
 
 
 class Files:
-    """Says the same to each request, and keeps what was asked."""
+    """Returns the same to each request, and records requests."""
 
     def __init__(self, *parts: bytes) -> None:
         self.parts = parts
@@ -54,7 +53,6 @@ class Files:
 
 
 def read_head(connection: socket.socket) -> bytes:
-    """Return a request that has no body."""
     head = b""
     while b"\r\n\r\n" not in head:
         some = connection.recv(65536)
@@ -68,7 +66,7 @@ def read_head(connection: socket.socket) -> bytes:
 def files_at(
     handler: socket_server.Handler, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[socket_server.SocketServer]:
-    """Let every host be this handler's server, and trust its certificate."""
+    """Resolve every host to this server, and trust its certificate."""
     with socket_server.serving(encrypted(handler, file)) as server:
         here = [("127.0.0.1", server.port)]
         monkeypatch.setattr(egress, "addresses_of", lambda host, port: here)
@@ -82,5 +80,4 @@ def files_at(
 
 
 def get(url: str = URL, *, limit: int = 1_000, seconds: float = LIMIT) -> bytes:
-    """Fetch a file."""
     return mail.download(url, limit=limit, deadline=Deadline.after(seconds))

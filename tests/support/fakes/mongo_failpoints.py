@@ -1,4 +1,4 @@
-"""MongoDB's own way to make commands fail."""
+"""Failing MongoDB commands, by fail points."""
 
 import fcntl
 import tempfile
@@ -15,9 +15,9 @@ CUT: Trouble = {"closeConnection": True}
 LOST_ANSWER: Trouble = {
     "writeConcernError": {"code": 64, "errmsg": "timed out", "errInfo": {"wtimeout": True}}
 }
-"""The command is carried out, and the answer does not say that a majority has it."""
+"""The command succeeds, but without confirmation by a majority."""
 STEPS_DOWN: Trouble = {"writeConcernError": {"code": 189, "errmsg": "the primary steps down"}}
-"""As before, and not for want of time."""
+"""As before, for another reason than time."""
 NO_RESOURCES: Trouble = {"errorCode": 202, "errorLabels": ["RetryableWriteError"]}
 
 
@@ -25,7 +25,7 @@ NO_RESOURCES: Trouble = {"errorCode": 202, "errorLabels": ["RetryableWriteError"
 def fail_commands(
     command: str, collection: str, trouble: Trouble, *, times: int = 1
 ) -> Iterator[None]:
-    """Let the next commands on one collection of this test's own database fail."""
+    """Let the next commands on a collection of this test's database fail."""
     db = database()
     data = {"failCommands": [command], "namespace": f"{db.name}.{collection}", **trouble}
     admin = db.client.admin
@@ -39,7 +39,7 @@ def fail_commands(
 
 @contextmanager
 def _only_one() -> Iterator[None]:
-    """Wait for other processes' tests: one mongod serves all, and has one such switch."""
+    """Exclude other test processes: mongod has one such fail point for all."""
     with Path(tempfile.gettempdir(), "notifyproject-tests-failing.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

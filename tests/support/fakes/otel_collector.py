@@ -1,4 +1,4 @@
-"""A collector of traces: it takes what OpenTelemetry sends over HTTP and says what it was told."""
+"""An OpenTelemetry collector over HTTP."""
 
 import threading
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
-    """A span as it came."""
+    """A received span."""
 
     service: str
     name: str
@@ -25,7 +25,7 @@ class Export:
     attributes: dict[str, Any]
     is_error: bool
     links: list[str]
-    """The ids of the spans it is linked to."""
+    """Ids of linked spans."""
     began: int
     ended: int
     """Nanoseconds since the epoch."""
@@ -33,20 +33,17 @@ class Export:
 
 @dataclass
 class Collector:
-    """What has come, and where it is sent to."""
-
     url: str = ""
     requests: list[str] = field(default_factory=list)
-    """Their paths."""
+    """Paths."""
     spans: list[Export] = field(default_factory=list)
 
     def named(self, name: str) -> Export:
-        """Return the one span of a name."""
+        """Return the only span with a name."""
         (found,) = [span for span in self.spans if span.name == name]
         return found
 
     def take(self, path: str, body: bytes) -> None:
-        """Take a request."""
         self.requests.append(path)
         for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
             service = next(a for a in resource.resource.attributes if a.key == "service.name")
@@ -56,7 +53,6 @@ class Collector:
 
 @contextmanager
 def collecting() -> Iterator[Collector]:
-    """Run a collector."""
     collector = Collector()
 
     class Handler(BaseHTTPRequestHandler):
@@ -67,7 +63,7 @@ def collecting() -> Iterator[Collector]:
             self.end_headers()
 
         def log_message(self, *_: Any) -> None:
-            """Say nothing."""
+            pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         collector.url = f"http://127.0.0.1:{server.server_port}"

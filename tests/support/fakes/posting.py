@@ -1,4 +1,4 @@
-"""Requests by the pooled HTTP client, to servers that a test has made."""
+"""Requests of the pooled HTTP client to test servers."""
 
 import pytest
 
@@ -9,7 +9,6 @@ from tests.support.waiting import LIMIT
 
 
 def post(url: str, *, timeout: float = LIMIT, body: bytes = b"{}") -> http.Response:
-    """Post some JSON with a key."""
     return http_client.post(
         f"{url}/send",
         body=body,
@@ -19,7 +18,7 @@ def post(url: str, *, timeout: float = LIMIT, body: bytes = b"{}") -> http.Respo
 
 
 def failure(handler: socket_server.Handler, *, timeout: float = LIMIT) -> TransientError:
-    """Return how a request to such a server fails."""
+    """Return the error of a request to this server."""
     with socket_server.serving(handler) as server, pytest.raises(TransientError) as error:
         post(server.url, timeout=timeout)
     return error.value

@@ -1,4 +1,4 @@
-"""A provider that does what a test says, and what providers say."""
+"""A scripted provider, and provider outcomes."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
@@ -24,7 +24,7 @@ Behaviour = Callable[[SendRequest], Outcome]
 
 
 class ScriptedProvider:
-    """A provider that does what a test says and remembers what it was given."""
+    """A provider with scripted outcomes that records its requests."""
 
     def __init__(self, behave: Behaviour | None = None, *, name: str = "scripted") -> None:
         self.name = name
@@ -45,12 +45,12 @@ class ScriptedProvider:
         return []
 
     def always(self, make: Callable[[], Outcome]) -> None:
-        """Answer everything with this from now on."""
+        """Return this outcome from now on."""
         self.behave = lambda _outbound: make()
 
 
 class Slow:
-    """An acceptance that takes its time, and the clock that shows it."""
+    """A slow acceptance, and the clock that shows it."""
 
     def __init__(self, *, takes: timedelta, now: datetime) -> None:
         self.takes, self.now = takes, now
@@ -60,12 +60,11 @@ class Slow:
         return accepted()
 
     def clock(self) -> datetime:
-        """Return the time; it stands still between the sends."""
         return self.now
 
 
 def by_recipient(outcomes: Mapping[str, Callable[[], Outcome]]) -> Behaviour:
-    """Return a behaviour by the address or token; whoever is not named accepts."""
+    """Return a behaviour by recipient. Others are accepted."""
     return lambda outbound: outcomes.get(outbound.recipient, accepted)()
 
 

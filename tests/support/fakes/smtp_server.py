@@ -1,4 +1,4 @@
-"""A mail server that says what a test has written down for each command."""
+"""An SMTP server with scripted replies."""
 
 import contextlib
 import socket
@@ -32,22 +32,21 @@ SILENCE, HANG_UP, RESET, NOTHING = "silence", "hang up", "reset", "nothing"
 
 @dataclass
 class MailServer:
-    """A handler for :func:`wire.serving`.
+    """A handler for :func:`socket_server.serving`.
 
-    ``replies`` by command; ``greeting`` and ``message`` (the end of the mail) count as such. A
-    reply may be one of SILENCE, HANG_UP and RESET, or ``<reply>, hang up``; NOTHING goes on
-    without one.
+    ``replies`` has replies by command, including ``greeting`` and ``message`` (the end of the
+    mail). A reply may be SILENCE, HANG_UP, RESET, or ``<reply>, hang up``. NOTHING sends none.
     """
 
     replies: Mapping[str, str] = field(default_factory=dict)
     pause: float = 0.0
     """Seconds before each reply."""
     idle: float | None = None
-    """Seconds after the first mail after which a connection without a command is closed ..."""
+    """Seconds without a command, after the first mail, until the connection is closed."""
     farewell: str = ""
-    """... and what is said then."""
+    """Sent before that close."""
     until: str = "QUIT"
-    """Command after whose reply the connection is somebody else's."""
+    """The last command that this handler serves."""
     commands: list[str] = field(default_factory=list)
     mails: list[bytes] = field(default_factory=list)
 
@@ -104,7 +103,7 @@ class MailServer:
 
 
 def provider(port: int, **options: Any) -> SMTP:
-    """Return a provider that sends by a server on this port."""
+    """Return a provider for a server on this port."""
     default = {
         "host": "127.0.0.1",
         "port": port,
@@ -124,13 +123,13 @@ def provider(port: int, **options: Any) -> SMTP:
 def mail_server(
     server: MailServer, **options: Any
 ) -> Iterator[tuple[SMTP, socket_server.SocketServer]]:
-    """Run a mail server and give the provider that sends by it."""
+    """Run a mail server. Return its provider."""
     with socket_server.serving(server) as running:
         yield provider(running.port, **options), running
 
 
 def refusal(replies: dict[str, str], *, timeout: float = LIMIT) -> ProviderError:
-    """Return what becomes of a mail to a server that says this."""
+    """Return the error of a mail to a server with these replies."""
     with mail_server(MailServer(replies)) as (smtp, _), pytest.raises(ProviderError) as error:
         smtp.send(outbound(), timeout=timeout)
     return error.value

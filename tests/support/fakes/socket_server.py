@@ -1,4 +1,4 @@
-"""Servers made of bare sockets: they say and do on the wire exactly what a test writes down."""
+"""Servers made of bare sockets, for exact behaviour on the wire."""
 
 import contextlib
 import socket
@@ -12,7 +12,7 @@ Handler = Callable[[socket.socket], None]
 
 
 class SocketServer:
-    """A loopback server whose every connection is handled by one function in a thread."""
+    """A loopback server with one handler thread per connection."""
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
@@ -41,7 +41,7 @@ class SocketServer:
             thread.join(LIMIT)
 
     def until_idle(self) -> None:
-        """Wait until the server has closed all its connections."""
+        """Wait until the server has closed all connections."""
         until(lambda: all(one.fileno() < 0 for one in list(self._open)))
 
     def _accept(self) -> None:
@@ -65,7 +65,6 @@ class SocketServer:
 
 @contextlib.contextmanager
 def serving(handler: Handler) -> Iterator[SocketServer]:
-    """Serve until the block ends."""
     wire = SocketServer(handler)
     try:
         yield wire
@@ -74,7 +73,7 @@ def serving(handler: Handler) -> Iterator[SocketServer]:
 
 
 def read_request(connection: socket.socket) -> bytes:
-    """Return one whole HTTP request; empty when the client has hung up."""
+    """Return one complete HTTP request, or nothing when the client has hung up."""
     received = b""
     while b"\r\n\r\n" not in received:
         some = connection.recv(65536)
@@ -93,13 +92,12 @@ def read_request(connection: socket.socket) -> bytes:
 
 
 def response(status: int, body: bytes = b"", *headers: str) -> bytes:
-    """Return a whole HTTP response."""
     lines = [f"HTTP/1.1 {status} Status", f"Content-Length: {len(body)}", *headers, "", ""]
     return "\r\n".join(lines).encode() + body
 
 
 def answering(*parts: bytes, pause: float = 0.0) -> Handler:
-    """Return a handler that reads a request and says ``parts``, ``pause`` seconds apart."""
+    """Return a handler that reads a request and sends ``parts``, ``pause`` seconds apart."""
 
     def handle(connection: socket.socket) -> None:
         read_request(connection)
@@ -111,7 +109,7 @@ def answering(*parts: bytes, pause: float = 0.0) -> Handler:
 
 
 def stopping(*parts: bytes) -> Handler:
-    """Return a handler that reads a request, says ``parts`` and no more until the client leaves."""
+    """Return a handler that reads a request, sends ``parts``, and waits until the client leaves."""
 
     def handle(connection: socket.socket) -> None:
         read_request(connection)
@@ -129,19 +127,19 @@ def unreading(connection: socket.socket) -> None:
 
 
 def resetting(connection: socket.socket) -> None:
-    """Read a request and cut the connection with a reset."""
+    """Read a request and reset the connection."""
     read_request(connection)
     reset(connection)
 
 
 def reset(connection: socket.socket) -> None:
-    """Cut a connection so that the other side sees a reset and not an end."""
+    """Close a connection with a reset."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     connection.close()
 
 
 class KeepAlive:
-    """A handler that answers request after request on one connection and keeps what came."""
+    """A handler that answers every request of a connection and records it."""
 
     def __init__(self, answer: bytes) -> None:
         self._answer = answer

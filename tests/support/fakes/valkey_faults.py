@@ -1,4 +1,4 @@
-"""Valkey as the processes share it: there, gone, or silent."""
+"""An unavailable or unresponsive Valkey."""
 
 import contextlib
 import socket
@@ -19,24 +19,24 @@ from tests.support.waiting import SILENT_FOR
 
 T = TypeVar("T")
 BRIEF = 0.3
-"""Seconds for which a silent one is waited for."""
+"""Client time limit in seconds."""
 
 
 @contextmanager
 def unavailable() -> Iterator[None]:
-    """Have nothing listen where Valkey should be."""
+    """Let Valkey's address refuse connections."""
     with _at(servers.free_port()):
         yield
 
 
 class Silent:
-    """Something that listens, reads, and never answers."""
+    """A server that never answers."""
 
     def __init__(self, server: socket.socket) -> None:
         self._server = server
         self._open: list[socket.socket] = []
         self.asked = 0
-        """How many have connected, each with a question."""
+        """Number of connections."""
         self.most_at_once = 0
         self._acceptor = threading.Thread(target=self._accept)
         self._acceptor.start()
@@ -51,7 +51,6 @@ class Silent:
                 self.most_at_once = max(self.most_at_once, len(self._open))
 
     def close(self) -> None:
-        """Stop listening."""
         self._server.shutdown(socket.SHUT_RDWR)
         self._acceptor.join()
         for one in self._open:
@@ -59,7 +58,7 @@ class Silent:
 
 
 def _is_open(one: socket.socket) -> bool:
-    """Return whether the other side still waits."""
+    """Return whether the client is still connected."""
     try:
         while one.recv(4096):
             pass
@@ -73,9 +72,9 @@ def _is_open(one: socket.socket) -> bool:
 
 @contextmanager
 def unresponsive(*, brief: float = BRIEF) -> Iterator[Silent]:
-    """Have something listen there that never answers, and somebody ask who waits briefly.
+    """Let Valkey's address accept connections without answering.
 
-    A question that was not answered is not repeated while the test lasts.
+    The client's time limit is short, and it doesn't retry during the test.
     """
     with pytest.MonkeyPatch.context() as patch, socket.create_server(("127.0.0.1", 0)) as server:
         patch.setattr(valkey, "TIMEOUT", brief)
@@ -90,7 +89,7 @@ def unresponsive(*, brief: float = BRIEF) -> Iterator[Silent]:
 
 @contextmanager
 def of_our_own(data_dir: Path) -> Iterator[servers.Server]:
-    """Have a Valkey there that nobody else uses, to be killed and started again."""
+    """Run a Valkey of the test's own, which may be killed and restarted."""
     server = servers.valkey(data_dir=data_dir, port=servers.free_port())
     server.start()
     try:
@@ -109,7 +108,7 @@ def _at(port: int) -> Iterator[None]:
 
 
 def at_once(number: int, ask: Callable[[], T]) -> list[T]:
-    """Call ``ask`` in so many threads at the same moment."""
+    """Call ``ask`` in threads that start together."""
     barrier = Barrier(number)
 
     def call(_number: int) -> T:

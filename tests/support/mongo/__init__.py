@@ -1,1 +1,1 @@
-"""What MongoDB was asked and how it answered."""
+"""Queries to MongoDB, and their plans."""

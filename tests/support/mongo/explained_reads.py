@@ -1,4 +1,4 @@
-"""The reads that a page sends to MongoDB, and how MongoDB would carry each out."""
+"""The reads of a page, and their explained plans."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ NOT_EXPLAINED = frozenset({"lsid", "$db", "$clusterTime", "$readPreference", "ma
 
 
 class _Reads(monitoring.CommandListener):
-    """Remembers what was read, while somebody listens."""
+    """Records reads while it is on."""
 
     def __init__(self) -> None:
         self.commands: list[dict[str, Any]] = []
@@ -34,7 +34,7 @@ monitoring.register(reads)
 
 
 class Plan:
-    """How MongoDB carried a read out."""
+    """The plan of a read."""
 
     def __init__(self, command: dict[str, Any]) -> None:
         self.collection = str(next(iter(command.values())))
@@ -43,7 +43,6 @@ class Plan:
 
     @property
     def stages(self) -> set[str]:
-        """The names of the stages of the plan that was carried out."""
         found: set[str] = set()
         for plan in _values(self.told, "winningPlan"):
             found |= set(_values(plan, "stage"))
@@ -51,12 +50,11 @@ class Plan:
 
     @property
     def documents_examined(self) -> int:
-        """How many documents were read."""
         return max(_values(self.told, "totalDocsExamined"), default=0)
 
 
 def _values(node: Any, name: str) -> list[Any]:
-    """Return every value under ``name``, however deep."""
+    """Return every value under ``name``, at any depth."""
     found = []
     if isinstance(node, dict):
         found += [node[name]] if name in node else []
@@ -67,7 +65,7 @@ def _values(node: Any, name: str) -> list[Any]:
 
 
 def plans(client: Client, url: str, *, of: str) -> list[Plan]:
-    """Return the plans of all that a page reads of one collection."""
+    """Return the plans of a page's reads of one collection."""
     reads.commands.clear()
     reads.is_on = True
     try:

@@ -1,4 +1,4 @@
-"""The indexes that the requirements name, what serves each, and those that our own reads need."""
+"""Required indexes, the indexes that serve them, and the indexes for our own reads."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ Key = Sequence[tuple[str, int]]
 
 @dataclass(frozen=True, kw_only=True)
 class RequiredIndex:
-    """One index that was asked for, in our names."""
+    """A required index, in our field names."""
 
     collection: str
     purpose: str
@@ -16,7 +16,7 @@ class RequiredIndex:
     served_by: str | None = None
     unique: bool = False
     why: str | None = None
-    """Why it is served in another way than by an index that begins with these keys."""
+    """Why no index begins with these keys."""
 
 
 NTF, DEV, ATT = "notifications", "devices", "delivery_attempts"

@@ -1,4 +1,4 @@
-"""The figures of a time, counted one document at a time, in another way than the roll-up does."""
+"""Metrics counted document by document, independently of the roll-up."""
 
 from collections import Counter
 from datetime import datetime
@@ -9,12 +9,12 @@ from analytics.models import Interval
 from notifyproject.db.collections import collection
 
 Counts = Counter[tuple[str, str, str, str]]
-"""Deliveries by metric, channel, type and, where it is told apart, provider, code or status."""
+"""Deliveries by metric, channel, type, and provider, code, or status."""
 SUCCEEDED = {"sent", "delivered", "read"}
 
 
 def recounted(since: datetime, until: datetime) -> Counts:
-    """Return what the figures have to be."""
+    """Return the expected metrics."""
     counts: Counts = Counter()
     documents = {
         one["_id"]: one for one in collection("notifications").find() if not one.get("is_test")
@@ -73,7 +73,7 @@ def _outcome(counts: Counts, own: tuple[str, str], delivery: dict[str, Any], pro
 
 
 def stored(interval: Interval, since: datetime, until: datetime) -> Counts:
-    """Return what the figures are."""
+    """Return the stored metrics."""
     counts: Counts = Counter()
     for figure in metrics.read(interval, since=since, until=until):
         names = ("provider", "code", "status")

@@ -1,4 +1,4 @@
-"""How MongoDB answered: its own profile of the operations that really ran."""
+"""Query plans from MongoDB's profiler."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from notifyproject.db.collections import database
 
 @dataclass(frozen=True)
 class Plan:
-    """How one read or update found its documents."""
+    """How a read or update found its documents."""
 
     summary: str
     examined: int
@@ -21,18 +21,16 @@ class Plan:
 
     @property
     def is_indexed(self) -> bool:
-        """Whether every document was found by an index."""
         return "IXSCAN" in self.summary and "COLLSCAN" not in self.summary
 
     @property
     def is_by_id(self) -> bool:
-        """Whether the documents were found by their ids."""
         return self.summary == "IDHACK" or self.summary.startswith("IXSCAN { _id: 1 }")
 
 
 @contextmanager
 def emptied(*names: str) -> Iterator[None]:
-    """Empty collections before the block and after it."""
+    """Empty collections before and after the block."""
     for name in names:
         database()[name].delete_many({})
     try:
@@ -44,7 +42,7 @@ def emptied(*names: str) -> Iterator[None]:
 
 @contextmanager
 def plans(collection: str) -> Iterator[list[Plan]]:
-    """Collect the plans of what is asked of a collection in the block, once it has ended."""
+    """Collect the plans of the block's operations on a collection."""
     db = database()
     db.command("profile", 0)
     db.drop_collection("system.profile")

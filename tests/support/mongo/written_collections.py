@@ -1,17 +1,15 @@
-"""The collections that a test has written to."""
-
 from pymongo import monitoring
 
 WRITES = frozenset({"insert", "update", "delete", "findAndModify"})
 
 
 class _WrittenCollections(monitoring.CommandListener):
-    """Remembers which collections were written to, so that only those are emptied."""
+    """Records the collections that a test writes to, so that only those are emptied."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
         self.by_others = False
-        """Whether another process has written, too, unseen by this one."""
+        """Whether another process has written, too."""
 
     def started(self, event: monitoring.CommandStartedEvent) -> None:
         if event.command_name in WRITES:

@@ -1,4 +1,4 @@
-"""Staff of each kind, and the commands that a page sends to MongoDB."""
+"""Staff with different permissions, and a listener for reads."""
 
 from collections.abc import Iterator
 
@@ -12,19 +12,18 @@ from tests.support.mongo.explained_reads import _Reads, reads
 
 @pytest.fixture
 def admin_user(db: None) -> StaffUser:
-    """Give a superuser."""
     return make_staff("maria", superuser=True)
 
 
 @pytest.fixture
 def console(admin_user: StaffUser) -> Client:
-    """Give a client on which a superuser has signed in."""
+    """Return a client signed in as a superuser."""
     return signed_in(admin_user)
 
 
 @pytest.fixture
 def support(db: None) -> Client:
-    """Give a client of somebody who may look at notifications and people, and do nothing."""
+    """Return a client that may view notifications and recipients."""
     names = ("notifications.view_notification", "notifications.view_deliveryattempt")
     others = ("notifications.view_webhooklog", "recipients.view_recipient")
     return signed_in(
@@ -36,7 +35,7 @@ def support(db: None) -> Client:
 
 @pytest.fixture
 def operator(db: None) -> Client:
-    """Give a client of somebody who may retry in bulk, and do nothing else."""
+    """Return a client that may retry in bulk."""
     return signed_in(
         make_staff(
             *("olga", "notifications.view_notification", "notifications.view_bulkoperation"),
@@ -47,6 +46,5 @@ def operator(db: None) -> Client:
 
 @pytest.fixture
 def reading() -> Iterator[_Reads]:
-    """Give the listener, switched off after the test."""
     yield reads
     reads.is_on = False

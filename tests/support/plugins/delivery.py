@@ -1,4 +1,4 @@
-"""Fixtures of batches, broadcasts and alerts: who the providers are, and what went before."""
+"""Fixtures for batches, broadcasts, and alerts."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,7 +18,7 @@ from tests.support.fakes.provider import ScriptedProvider
 
 @pytest.fixture
 def fcm(monkeypatch: pytest.MonkeyPatch) -> ScriptedProvider:
-    """Give a test the only provider there is."""
+    """Return the only provider."""
     provider = ScriptedProvider(name="fcm")
     monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
     return provider
@@ -26,7 +26,7 @@ def fcm(monkeypatch: pytest.MonkeyPatch) -> ScriptedProvider:
 
 @pytest.fixture
 def mail(monkeypatch: pytest.MonkeyPatch) -> tuple[ScriptedProvider, ScriptedProvider]:
-    """Give a test two providers, the first to be used first."""
+    """Return two providers in order of priority."""
     providers = (ScriptedProvider(name="sendgrid"), ScriptedProvider(name="smtp"))
     monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: providers)
     return providers
@@ -34,19 +34,17 @@ def mail(monkeypatch: pytest.MonkeyPatch) -> tuple[ScriptedProvider, ScriptedPro
 
 @pytest.fixture
 def first() -> ScriptedProvider:
-    """Give a test a provider to be used first."""
     return ScriptedProvider(name="first")
 
 
 @pytest.fixture
 def second() -> ScriptedProvider:
-    """Give a test a provider to be used if the first takes nothing."""
     return ScriptedProvider(name="second")
 
 
 @pytest.fixture
 def calm(broker: redis.Redis, pauses_anew: None) -> None:
-    """Give a test of alerts the shipped rules, a sweep a moment ago, and nothing remembered."""
+    """Restore the default alert rules, with a recent sweep."""
     collection("alert_rules").delete_many({})
     alert_rules.add_missing_rules()
     swept(NOW)
@@ -54,7 +52,6 @@ def calm(broker: redis.Redis, pauses_anew: None) -> None:
 
 @pytest.fixture
 def maria() -> StaffUser:
-    """Give an operator."""
     return StaffUser.objects.create_user(
         "maria", "maria@example.com", "s3cret-enough", is_staff=True, is_superuser=True
     )
@@ -62,7 +59,7 @@ def maria() -> StaffUser:
 
 @pytest.fixture
 def pages_of_three(backlog_anew: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Make every page of a broadcast a small one, and measure what waits anew."""
+    """Use small pages for broadcasts, and measure the backlog anew."""
     monkeypatch.setattr(runner, "PAGE_SIZE", 3)
     yield
     process.clear_shutdown()
@@ -70,7 +67,7 @@ def pages_of_three(backlog_anew: None, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 @pytest.fixture
 def one_thread(settings: Any) -> Iterator[None]:
-    """Have everything sent one after the other."""
+    """Send with one thread."""
     settings.WORKER_THREADS = 1
     sending._thread_pool.cache_clear()
     yield
@@ -79,7 +76,7 @@ def one_thread(settings: Any) -> Iterator[None]:
 
 @pytest.fixture
 def own_process() -> Iterator[None]:
-    """Give a test a process that has not been asked to stop and remembers nothing of Valkey."""
+    """Reset the shutdown flag and the Valkey client."""
     valkey.clear()
     process.clear_shutdown()
     yield

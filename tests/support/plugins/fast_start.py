@@ -1,4 +1,4 @@
-"""Every process of a test run starts quickly: a pytest plugin."""
+"""A pytest plugin that starts test processes fast."""
 
 import gc
 from collections.abc import Generator
@@ -13,10 +13,7 @@ gc.disable()
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Look for garbage only from now on: thousands of tests and modules are none, and stay.
-
-    A test run has memory to spare, so it looks less often than a server does.
-    """
+    """Freeze what collection created, and collect garbage rarely from then on."""
     found = yield
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)

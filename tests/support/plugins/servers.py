@@ -1,8 +1,7 @@
-"""The suite's own mongod and Valkey: a pytest plugin that starts them before Django is set up.
+"""A pytest plugin that starts the suite's mongod and Valkey before Django is set up.
 
-One pair serves every xdist worker; each worker has databases of its own. ``MONGODB_URI`` and
-``REDIS_URL`` in the environment are used instead, if they are set. Their data is in memory where
-there is enough of it: a test waits for a journal on a disk at every write otherwise.
+All xdist workers share them, with separate databases. ``MONGODB_URI`` and ``REDIS_URL`` override
+them. Data is in shared memory if there is enough, because every write waits for the journal.
 """
 
 import fcntl
@@ -28,7 +27,7 @@ _locks: list[IO[str]] = []
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests() -> None:
-    """Start what the environment does not name, in the process that starts the workers."""
+    """Start the servers in the process that starts the workers."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         # Logical database 0 is for runs without xdist.
         number = int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw")) + 1
@@ -57,7 +56,7 @@ def _start_servers(folder: Path) -> None:
 
 
 def pytest_unconfigure() -> None:
-    """Stop the servers; their data is gone with them."""
+    """Stop the servers and remove their data."""
     while _running:
         _running.pop().kill()
     while _folders:
@@ -66,7 +65,7 @@ def pytest_unconfigure() -> None:
 
 
 def _new_folder() -> Path:
-    """Return a folder for the servers' data, in memory if it can be."""
+    """Return a data folder, in shared memory if possible."""
     has_memory = MEMORY.is_dir() and os.access(MEMORY, os.W_OK)
     if has_memory:
         _remove_what_was_left(MEMORY)
@@ -82,7 +81,7 @@ def _new_folder() -> Path:
 
 
 def _remove_what_was_left(parent: Path) -> None:
-    """Remove the folders of runs that were killed: nobody holds their locks any more."""
+    """Remove the folders of killed runs, whose locks are free."""
     for path in parent.glob(f"{PREFIX}*/{LOCK}"):
         with path.open() as lock:
             try:

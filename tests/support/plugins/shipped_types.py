@@ -1,4 +1,4 @@
-"""What the tests of pure modules share. None of them has a database."""
+"""Fixtures of tests without a database."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.support.factories.notifications import SHIPPED
 
 @pytest.fixture
 def shipped_types(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Register the shipped types, and no days of a category's own, as if they had been read."""
+    """Use the default types and retention policies without reading them."""
     policies = {category: retention._parse_policy(category, {}) for category in Category}
     monkeypatch.setattr(types._snapshot_cache, "get", lambda: types._Snapshot(SHIPPED))
     monkeypatch.setattr(retention._policies, "get", lambda: policies)

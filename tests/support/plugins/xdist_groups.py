@@ -1,10 +1,8 @@
-"""Which tests run together, and which first: a pytest plugin for runs with more than one worker.
+"""A pytest plugin that orders and distributes tests over several workers.
 
-Every file goes to one worker as a whole, so that what its tests share is made once; so do a few
-folders. What takes long comes first, for nobody is to wait at the end for one worker that has a
-long file left.
-
-The marks of pytest-xdist's own ``--dist loadgroup`` have no effect with pytest 9.2.
+Each file goes to one worker, so that shared fixtures are created once; so do some folders. Long-
+running files come first. The marks of pytest-xdist's ``--dist loadgroup`` have no effect with
+pytest 9.2.
 """
 
 from typing import Any
@@ -13,18 +11,18 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 TOGETHER = ("tests/browser/", "tests/architecture/", "tests/notifyproject/serving/")
-"""Folders that share what is dear to make: a Chromium, syntax trees of all files, a web."""
+"""Folders that share expensive fixtures: a Chromium, syntax trees, a web process."""
 LONG = (
     *("tests/browser/", "tests/notifyproject/serving/", "tests/faults/", "tests/end_to_end/"),
     *("tests/console/test_query_plans.py", "tests/api/test_live_data.py"),
     *("tests/sandbox/test_outbox_browser.py", "tests/notifications/test_query_plans.py"),
     *("tests/delivery/", "tests/notifications/store/", "tests/monitoring/"),
 )
-"""What takes long, the longest first; everything else follows in its order."""
+"""Long-running files, longest first."""
 
 
 class FileGroupScheduler(LoadScopeScheduling):
-    """Hands out whole files, in the order in which they were collected."""
+    """Assigns files in collection order."""
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
@@ -33,12 +31,12 @@ class FileGroupScheduler(LoadScopeScheduling):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileGroupScheduler:
-    """Distribute the tests like this, whatever ``--dist`` says."""
+    """Use this scheduler for any ``--dist``."""
     return FileGroupScheduler(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put what takes long first."""
+    """Put long-running tests first."""
     items.sort(key=lambda item: _rank(item.nodeid))
 
 

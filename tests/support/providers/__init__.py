@@ -1,1 +1,1 @@
-"""Accounts with providers in the sandbox."""
+"""Provider accounts in the sandbox."""

@@ -1,4 +1,4 @@
-"""What the tests of pushes share: a Firebase project in the sandbox, and a push to it."""
+"""A Firebase project in the sandbox, and a push to it."""
 
 import json
 from dataclasses import dataclass
@@ -19,12 +19,11 @@ TOKENS = "google-oauth"
 
 
 def now() -> datetime:
-    """Return the present: Google takes no assertion of another time."""
+    """Return the present: Google refuses assertions of another time."""
     return datetime.now(UTC)
 
 
 def push(token: str = "device-1", **fields: Any) -> SendRequest:
-    """Return a push to one of Ada's phones."""
     default: dict[str, Any] = {
         "reference": f"{THREAD}.push.1",
         "notification_id": THREAD,
@@ -37,8 +36,6 @@ def push(token: str = "device-1", **fields: Any) -> SendRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class Project:
-    """The sandbox's Firebase project."""
-
     sandbox: Sandbox
 
     @property
@@ -47,7 +44,7 @@ class Project:
         return json.loads(Path(self.sandbox.service_account).read_text())
 
     def fcm(self, **fields: Any) -> FCM:
-        """Return our own channel, with the sandbox as its provider."""
+        """Return our provider, connected to the sandbox."""
         default: dict[str, Any] = {
             "credentials": str(self.sandbox.service_account),
             "base_url": self.sandbox.url,
@@ -56,22 +53,21 @@ class Project:
         return FCM(**(default | fields))
 
     def requests(self, provider: str = "fcm") -> list[dict[str, Any]]:
-        """Return the requests that came, oldest first."""
+        """Return the requests, oldest first."""
         found = self.control("GET", f"/requests?provider={provider}&limit=1000")["results"]
         return found[::-1]
 
     def sent(self) -> list[dict[str, Any]]:
-        """Return the messages of those requests, as they were sent."""
+        """Return the messages, oldest first."""
         return [request["body"]["message"] for request in self.requests()]
 
     def token_endpoint(self, outcome: str, *, times: int | None = None) -> None:
-        """Script what becomes of the requests for an access token."""
+        """Script the outcome of access token requests."""
         self.control(
             "PUT", f"/behaviours/{SERVICE_ACCOUNT_EMAIL}", {"outcome": outcome, "times": times}
         )
 
     def control(self, method: str, path: str, body: Any = None) -> Any:
-        """Call the sandbox's control API."""
         with urllib3.PoolManager(retries=False) as pool:
             answer = pool.request(method, f"{self.sandbox.url}/_sandbox{path}", json=body)
             assert answer.status < 300, answer.data

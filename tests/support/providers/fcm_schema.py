@@ -1,10 +1,9 @@
-"""Google's own description of FCM's bodies, and whether a body keeps to it.
+"""FCM's schema from Google's discovery document, and checks against it.
 
-The discovery document writes names in camel case; Google's JSON takes both spellings, and so does
-this. Beyond the types it knows the few rules that the document has in its texts only.
+The document has names in camel case; Google's JSON accepts both spellings, and so does this check.
+It also has the few rules that the document states only in text.
 
-Every test of the suite is held to it: what is wrong with a body that it sent, in whatever thread,
-is noted, and fails the test at its end.
+Every test is checked: an invalid body that it sent from any thread fails it at its end.
 """
 
 import json
@@ -43,19 +42,19 @@ _noted: list[str] = []
 
 
 def problems(body: bytes) -> list[str]:
-    """Return what FCM's schema does not allow in a request's body."""
+    """Return the schema violations of a request's body."""
     return list(_problems(json.loads(body), {"$ref": "SendMessageRequest"}, "request"))
 
 
 def check(body: bytes) -> dict[str, Any]:
-    """Return a request's message; raises AssertionError unless FCM's schema allows the request."""
+    """Return a request's message. Raises AssertionError for a schema violation."""
     assert problems(body) == []
     return json.loads(body)["message"]
 
 
 @contextmanager
 def watching() -> Iterator[None]:
-    """Look at each body as this process sends it, whoever takes it."""
+    """Check every body that this process sends."""
     exchange = Client.exchange
 
     def watched(client: Client, payload: bytes, **others: Any) -> Exchange[Response]:
@@ -68,20 +67,20 @@ def watching() -> Iterator[None]:
 
 
 def look_at(outbound: SendRequest) -> None:
-    """Look at the body that a push to a provider of a test would have."""
+    """Check the body that a push to a scripted provider would have."""
     arguments = messages.build_payload(outbound, now=utc_now())
     _noted.extend(problems(_BUILDER.parse_payload(**arguments)))
 
 
 def look_into(requests: Path) -> None:
-    """Look at the bodies in a sandbox's log, whatever process sent them."""
+    """Check the bodies in a sandbox's log."""
     for record in log.read_records(requests):
         if record.provider == "fcm":
             _noted.extend(problems(bytes(record.body)))
 
 
 def take_noted() -> list[str]:
-    """Return what was wrong since the last time."""
+    """Return the violations since the last call."""
     found = _noted[:]
     _noted.clear()
     return found
@@ -89,7 +88,6 @@ def take_noted() -> list[str]:
 
 @cache
 def schemas() -> dict[str, Any]:
-    """Return the schemas of the discovery document."""
     return json.loads(DOCUMENT.read_text(encoding="utf-8"))["schemas"]
 
 

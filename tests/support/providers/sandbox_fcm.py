@@ -1,4 +1,4 @@
-"""What tests do with the sandbox's FCM: sign in, and send."""
+"""A client of the sandbox's FCM."""
 
 import base64
 import json
@@ -19,8 +19,6 @@ GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
 @dataclass(frozen=True, kw_only=True)
 class FCMClient:
-    """A client with the sandbox's service account."""
-
     box: Box
 
     @property
@@ -35,7 +33,7 @@ class FCMClient:
         header: dict[str, Any] | None = None,
         **changes: Any,
     ) -> str:
-        """Return a signed assertion; a claim that is None is left out."""
+        """Return a signed assertion. The value None leaves a claim out."""
         now = int(time.time())
         account = self.account
         claims = {
@@ -57,13 +55,12 @@ class FCMClient:
         return f"{signed}.{encoded(signature)}"
 
     def ask(self, **fields: str) -> urllib3.BaseHTTPResponse:
-        """Ask for an access token with these form fields."""
+        """Request an access token."""
         return self.box.http.request(
             "POST", self.account["token_uri"], fields=fields, encode_multipart=False, timeout=LIMIT
         )
 
     def sign_in(self, **claims: Any) -> str:
-        """Return an access token."""
         answer = self.ask(grant_type=GRANT, assertion=self.assertion(**claims))
         assert answer.status == 200, answer.data
         return answer.json()["access_token"]
@@ -77,7 +74,7 @@ class FCMClient:
         timeout: float = LIMIT,
         **headers: str,
     ) -> urllib3.BaseHTTPResponse:
-        """POST a body to FCM, with a new access token if none is given."""
+        """POST a body to FCM, by default with a new access token."""
         project = project or self.account["project_id"]
         return self.box.call(
             "POST",
@@ -88,12 +85,10 @@ class FCMClient:
         )
 
     def send(self, token: str = "device-1", **changes: Any) -> urllib3.BaseHTTPResponse:
-        """Send an ordinary push."""
         return self.post({"message": push(token, **changes)})
 
 
 def push(token: str = "device-1", *, reference: str = "ref-1", **changes: Any) -> dict[str, Any]:
-    """Return a message."""
     message = {
         "token": token,
         "notification": {"title": "Your order has shipped", "body": "Hello Ada"},
@@ -104,23 +99,23 @@ def push(token: str = "device-1", *, reference: str = "ref-1", **changes: Any) -
 
 
 def error(answer: urllib3.BaseHTTPResponse) -> dict[str, Any]:
-    """Return Google's error, which repeats the status."""
+    """Return Google's error."""
     found = answer.json()["error"]
     assert found["code"] == answer.status
     return found
 
 
 def details(answer: urllib3.BaseHTTPResponse) -> dict[str, dict[str, Any]]:
-    """Return the details of an error by the last part of their type."""
+    """Return an error's details by type."""
     return {one["@type"].rpartition(".")[2]: one for one in error(answer).get("details", [])}
 
 
 def violations(answer: urllib3.BaseHTTPResponse) -> list[str]:
-    """Return the fields an error names."""
+    """Return the fields of a BadRequest."""
     return [one.get("field", "") for one in details(answer)["BadRequest"]["fieldViolations"]]
 
 
 def encoded(part: str | bytes) -> str:
-    """Return base64 as a JWT has it."""
+    """Return unpadded base64url."""
     raw = part.encode() if isinstance(part, str) else part
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")

@@ -1,4 +1,4 @@
-"""What tests do with the sandbox's WhatsApp: send, and receive what it reports."""
+"""A client of the sandbox's WhatsApp, and its webhooks."""
 
 import hashlib
 import hmac
@@ -13,7 +13,7 @@ from tests.support.clients.sandbox import Box, Post, Receiver, bearer
 from tests.support.waiting import LIMIT, until
 
 ADA = "+447700900999"
-"""Nobody's number, and not a magic one."""
+"""No magic number."""
 ORDER = {
     "name": "order_shipped",
     "language": "en",
@@ -35,8 +35,6 @@ ORDER = {
 
 @dataclass(frozen=True, kw_only=True)
 class WhatsAppClient:
-    """A client of the sandbox's WhatsApp account."""
-
     box: Box
 
     @property
@@ -54,31 +52,26 @@ class WhatsAppClient:
         timeout: float = LIMIT,
         **headers: str,
     ) -> urllib3.BaseHTTPResponse:
-        """Call the Graph API."""
         return self.box.call(
             method, f"/{version}/{path}", body, headers={**bearer(key), **headers}, timeout=timeout
         )
 
     def post(self, body: Any, **options: Any) -> urllib3.BaseHTTPResponse:
-        """POST what is meant to be a message."""
         return self.graph("POST", f"{self.account.phone_number_id}/messages", body, **options)
 
     def send(self, to: str = ADA, **options: Any) -> urllib3.BaseHTTPResponse:
-        """Send an ordinary text."""
         return self.post(text(to), **options)
 
     def add_template(self, template: Any = ORDER) -> urllib3.BaseHTTPResponse:
-        """Have a template approved."""
+        """Create an approved template."""
         return self.graph("POST", f"{self.account.business_account_id}/message_templates", template)
 
 
 def text(to: str = ADA, *, reference: str = "ref-1", **changes: Any) -> dict[str, Any]:
-    """Return the body of a text."""
     return message("text", {"body": "Hello Ada"}, to=to, reference=reference, **changes)
 
 
 def template(to: str = ADA, *, reference: str = "ref-1", **changes: Any) -> dict[str, Any]:
-    """Return the body of a message from the template ``order_shipped``."""
     content = {
         "name": "order_shipped",
         "language": {"code": "en"},
@@ -93,7 +86,6 @@ def template(to: str = ADA, *, reference: str = "ref-1", **changes: Any) -> dict
 
 
 def buttons(*titles: str) -> dict[str, Any]:
-    """Return the content of a message with buttons."""
     replies = [{"id": f"b-{title}", "title": title} for title in titles]
     return {
         "type": "button",
@@ -107,7 +99,7 @@ def buttons(*titles: str) -> dict[str, Any]:
 def message(
     kind: str, content: Any, *, to: str = ADA, reference: str = "ref-1", **changes: Any
 ) -> dict[str, Any]:
-    """Return the body of a message; what is None is left out."""
+    """Return the body of a message. The value None leaves a field out."""
     body = {
         "messaging_product": "whatsapp",
         "recipient_type": "individual",
@@ -121,12 +113,10 @@ def message(
 
 
 def words(text: Any) -> dict[str, Any]:
-    """Return a parameter of a template."""
     return {"type": "text", "text": text}
 
 
 def error(answer: urllib3.BaseHTTPResponse) -> dict[str, Any]:
-    """Return the Graph API's error."""
     found = answer.json()["error"]
     assert found["fbtrace_id"]
     assert set(found) <= {*("message", "type", "code", "error_subcode", "error_data", "fbtrace_id")}
@@ -134,14 +124,13 @@ def error(answer: urllib3.BaseHTTPResponse) -> dict[str, Any]:
 
 
 def details(answer: urllib3.BaseHTTPResponse) -> str:
-    """Return what an error of WhatsApp says exactly."""
     data = error(answer)["error_data"]
     assert data["messaging_product"] == "whatsapp"
     return data["details"]
 
 
 def values(post: Post) -> list[dict[str, Any]]:
-    """Return what a webhook is about, its frame checked."""
+    """Return the values of a webhook's changes."""
     body = json.loads(post.raw)
     assert body["object"] == "whatsapp_business_account"
     changes = [change for entry in body["entry"] for change in entry["changes"]]
@@ -150,7 +139,7 @@ def values(post: Post) -> list[dict[str, Any]]:
 
 
 def reports(receiver: Receiver, reference: str = "ref-1") -> list[dict[str, Any]]:
-    """Return the reports about a message, in the order in which they came."""
+    """Return the statuses of a message in order."""
     return [
         status
         for post in receiver.posts
@@ -161,7 +150,7 @@ def reports(receiver: Receiver, reference: str = "ref-1") -> list[dict[str, Any]
 
 
 def wait_for(receiver: Receiver, *kinds: str, reference: str = "ref-1") -> list[dict[str, Any]]:
-    """Wait until the reports about a message are exactly these, in this order."""
+    """Wait until the statuses of a message are exactly these."""
     until(lambda: len(reports(receiver, reference)) >= len(kinds))
     found = reports(receiver, reference)
     assert [status["status"] for status in found] == list(kinds)
@@ -169,6 +158,6 @@ def wait_for(receiver: Receiver, *kinds: str, reference: str = "ref-1") -> list[
 
 
 def is_signed(post: Post, secret: str) -> bool:
-    """Return whether a webhook's signature fits, computed apart from the sandbox's code."""
+    """Return whether the signature is valid, computed independently."""
     expected = hmac.new(secret.encode(), post.raw, hashlib.sha256).hexdigest()
     return post.headers["X-Hub-Signature-256"] == f"sha256={expected}"

@@ -1,4 +1,4 @@
-"""SendGrid accounts, mails to many recipients, and mails as SendGrid's own library builds them."""
+"""SendGrid accounts, batches of mails, and bodies built by SendGrid's library."""
 
 import base64
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ LINK = "https://notify.example.com/u/"
 
 
 def mails(*recipients: str, **fields: Any) -> list[SendRequest]:
-    """Return the same mail for each of these, with references of their own."""
+    """Return the same mail to several recipients."""
     default = {"message": NEWS, "category": "marketing", "recipient_name": None}
     return [
         outbound(reference=f"{number:024x}.email.1", recipient=recipient, **(default | fields))
@@ -47,7 +47,7 @@ def mails(*recipients: str, **fields: Any) -> list[SendRequest]:
 
 
 def leaving(recipient: str, *, number: int = 0, token: str, **fields: Any) -> SendRequest:
-    """Return a mail by which its recipient may unsubscribe with a token of their own."""
+    """Return a mail with an unsubscribe link."""
     url = f"{LINK}{token}"
     message = Message(
         subject="News",
@@ -66,18 +66,18 @@ def leaving(recipient: str, *, number: int = 0, token: str, **fields: Any) -> Se
 
 
 def people(count: int, *others: str) -> list[str]:
-    """Return the addresses of so many whose mail arrives, and then these."""
+    """Return addresses that accept mail, and the others."""
     return [*(f"person-{number}@example.com" for number in range(count)), *others]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Account:
-    """A SendGrid account."""
+    """An account in the sandbox."""
 
     sandbox: Sandbox
 
     def sendgrid(self, **fields: Any) -> SendGrid:
-        """Return our own channel, with the sandbox as its provider."""
+        """Return our provider, connected to the sandbox."""
         default: dict[str, Any] = {
             "api_key": "SG.test",
             "base_url": self.sandbox.url,
@@ -90,33 +90,30 @@ class Account:
     def send(
         self, outbounds: Sequence[SendRequest], *, timeout: float = LIMIT, **fields: Any
     ) -> list[SendResult | ProviderError]:
-        """Send the same mail to many."""
         return self.sendgrid(**fields).send_many(outbounds, timeout=timeout)
 
     def requests(self) -> list[dict[str, Any]]:
-        """Return the requests that came, oldest first."""
+        """Return the requests, oldest first."""
         found = self._control("GET", "/requests?provider=sendgrid&limit=1000")["results"]
         return found[::-1]
 
     def bodies(self) -> list[dict[str, Any]]:
-        """Return the bodies of those that came, oldest first."""
         return [request["body"] for request in self.requests()]
 
     def reached(self) -> list[str]:
-        """Return whom SendGrid has taken a mail for, once for each time."""
+        """Return the recipients of accepted mails, sorted."""
         taken = (request for request in self.requests() if request["accepted"])
         return sorted(address for request in taken for address in request["recipients"])
 
     def until_reached(self, count: int) -> list[str]:
-        """Return the same, as soon as it is so many."""
+        """Wait until this many recipients were reached."""
         return until(lambda: len(found := self.reached()) >= count and found)
 
     def script(self, address: str, outcome: str, *, times: int | None = None) -> None:
-        """Say what becomes of the mails for an address."""
+        """Script the outcome of mails to an address."""
         self._control("PUT", f"/behaviours/{address}", {"outcome": outcome, "times": times})
 
     def reset(self) -> None:
-        """Forget what came and what was scripted."""
         self._control("POST", "/reset")
 
     def _control(self, method: str, path: str, body: Any = None) -> Any:
@@ -127,7 +124,6 @@ class Account:
 
 
 def account(**fields: Any) -> SendGrid:
-    """Return an account; ``fields`` replace its own."""
     default: dict[str, Any] = {
         "api_key": "SG.key",
         "base_url": "http://127.0.0.1:1",
@@ -141,7 +137,7 @@ def account(**fields: Any) -> SendGrid:
 def built(
     outbound: SendRequest, file: AttachmentFile, tag: SubstitutionTag | None
 ) -> dict[str, Any]:
-    """Return the body of a mail from Shop, with an address for answers and one file."""
+    """Return the body of a mail, built by SendGrid's library."""
     message, url = outbound.message, outbound.message.unsubscribe_url
     person = Personalization()
     person.add_to(To(outbound.recipient, outbound.recipient_name))

@@ -1,4 +1,4 @@
-"""What providers report about a message, as they would post it."""
+"""Signed webhooks of providers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ ADA, PHONE = "ada@example.com", "+447700900999"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:
-    """One POST as its provider makes it, signature and all."""
+    """A webhook's path, body, and headers."""
 
     path: str
     body: bytes
@@ -24,7 +24,7 @@ class Webhook:
 
     @classmethod
     def of(cls, kind: str, *, channel: str, reference: str, provider: Sandbox) -> Self:
-        """Return the report that a message has come so far."""
+        """Return the webhook of an event."""
         dialect: Any = whatsapp.SignedWebhooks(provider.whatsapp)
         now = utc_now()
         if channel == "email":

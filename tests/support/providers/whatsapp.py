@@ -1,4 +1,4 @@
-"""WhatsApp numbers in the sandbox, messages as another library builds them, and webhooks."""
+"""WhatsApp numbers in the sandbox, messages built by pywa, and webhooks."""
 
 import hashlib
 import hmac
@@ -29,15 +29,15 @@ from tests.support.waiting import LIMIT, until
 
 @dataclass(frozen=True, kw_only=True)
 class WhatsAppNumber:
-    """What a test does with the number."""
+    """A number in the sandbox, with a test's reference."""
 
     sandbox: Sandbox
     receiver: Receiver
     reference: str = ""
-    """Of this test's messages: the reports of others' may still be on their way."""
+    """Receipts of other tests may still arrive."""
 
     def number(self, **fields: Any) -> WhatsApp:
-        """Return our own channel, with the sandbox as its provider."""
+        """Return our provider, connected to the sandbox."""
         account = self.sandbox.whatsapp
         default: dict[str, Any] = {
             "token": account.access_token,
@@ -52,7 +52,7 @@ class WhatsAppNumber:
     def send(
         self, outcome: str = "", *, timeout: float = LIMIT, **fields: Any
     ) -> SendResult | ProviderError:
-        """Send a message to whom the outcome happens; return what came of it."""
+        """Send a message with this outcome. Return the result or error."""
         message = whatsapp_message(reference=self.reference, **fields)
         if outcome:
             message = replace(message, recipient=f"+447700{magic_suffix(outcome)}")
@@ -62,7 +62,7 @@ class WhatsAppNumber:
             return error
 
     def add_template(self, name: str) -> WhatsAppTemplateMessage:
-        """Have a template with two places approved."""
+        """Create an approved template with two parameters."""
         account = self.sandbox.whatsapp
         body = {"type": "BODY", "text": "Hello {{1}}, your order {{2}} has shipped."}
         wanted = {"name": name, "language": "en", "category": "UTILITY", "components": [body]}
@@ -71,27 +71,26 @@ class WhatsAppNumber:
         return replace(ORDER, name=name)
 
     def requests(self) -> list[dict[str, Any]]:
-        """Return what the sandbox got of this test's messages, newest first."""
+        """Return the requests of this test, newest first."""
         return self.call("GET", f"_sandbox/requests?reference={self.reference}")["results"]
 
     def receipts(self, count: int) -> list[Receipt]:
-        """Wait for so many reports; return them, each webhook's signature verified."""
+        """Wait for exactly this many verified receipts."""
         until(lambda: len(self._receipts()) >= count)
         assert len(self._receipts()) == count
         return self._receipts()
 
     def inbound(self) -> list[InboundMessage]:
-        """Wait until somebody has written; return who, and when."""
+        """Wait for an inbound message."""
         until(lambda: bool(self._inbound()))
         return self._inbound()
 
     def parsed(self, post: Post, **fields: Any) -> list[Receipt]:
-        """Return the reports of one webhook."""
         headers = {name.lower(): value for name, value in post.headers.items()}
         return self.number(**fields).parse_receipts(headers, post.raw)
 
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
-        """Call the sandbox; return the JSON of its answer."""
+        """Call the sandbox. Return the JSON."""
         with urllib3.PoolManager(retries=False) as pool:
             answer = pool.request(method, f"{self.sandbox.url}/{path}", json=body, headers=headers)
             return answer.json() if answer.data else None
@@ -107,17 +106,17 @@ class WhatsAppNumber:
 
 REFERENCE = f"{'a' * 24}.whatsapp.1"
 PHONE = "+447700900999"
-"""Nobody's number, and not a magic one."""
+"""No magic number."""
 PHONE_NUMBER_ID = "100000000000001"
 API_VERSION = Environment().WHATSAPP_API_VERSION
 ORDER = WhatsAppTemplateMessage(name="order_shipped", language="en", parameters=("Ada", "1001"))
 HELLO = WhatsAppTemplateMessage(name="hello_world", language="en_US")
-"""The one template that every account has."""
+"""Every account has this template."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checked(WhatsApp):
-    """Our channel, each of whose messages is built by pywa, too, before it leaves."""
+    """Our provider, with a check that pywa builds the same message."""
 
     def _post(self, body: Body, *, timeout: float) -> SendResult:
         assert by_pywa(body) == body
@@ -125,7 +124,7 @@ class Checked(WhatsApp):
 
 
 def number(**fields: Any) -> WhatsApp:
-    """Return a number at nobody's Cloud API."""
+    """Return a provider whose API is unreachable."""
     default: dict[str, Any] = {
         "token": "EAAsecret",
         "phone_number_id": PHONE_NUMBER_ID,
@@ -139,7 +138,7 @@ def number(**fields: Any) -> WhatsApp:
 
 
 def whatsapp_message(text: str = "Your payment has arrived.", **fields: Any) -> SendRequest:
-    """Return a message to Ada; fields of the message are taken for those."""
+    """Return a message to Ada. Fields of ``Message`` are accepted, too."""
     inner = {name: fields.pop(name) for name in list(fields) if name in Message.__slots__}
     default: dict[str, Any] = {
         "reference": REFERENCE,
@@ -150,7 +149,6 @@ def whatsapp_message(text: str = "Your payment has arrived.", **fields: Any) -> 
 
 
 def acceptance(**message: Any) -> bytes:
-    """Return the documented acceptance."""
     return answer(
         {
             "messaging_product": "whatsapp",
@@ -167,12 +165,11 @@ def refused(code: Any, *, status: int = 400, headers: tuple[str, ...] = (), **er
 
 
 def answer(body: Any, status: int = 200, *headers: str) -> bytes:
-    """Return a whole HTTP response."""
     return socket_server.response(status, json.dumps(body).encode(), *headers)
 
 
 def attempt(message: SendRequest, *answers: bytes) -> tuple[Any, list[dict[str, Any]]]:
-    """Send one message to a server that answers so; return what came of it, and what it got."""
+    """Send a message to a server with these answers. Return the outcome and the requests."""
     got: list[dict[str, Any]] = []
     left = iter(answers)
 
@@ -189,7 +186,7 @@ def attempt(message: SendRequest, *answers: bytes) -> tuple[Any, list[dict[str, 
 
 
 def by_pywa(body: Body) -> Mapping[str, Any]:
-    """Return the same message as pywa makes it."""
+    """Return the message as pywa builds it."""
     client, common = _pywa(), {"to": body["to"], "tracker": body["biz_opaque_callback_data"]}
     content = body[body["type"]]
     if body["type"] == "text":
@@ -230,7 +227,7 @@ EPOCH = int(FIXED_NOON.timestamp())
 
 
 def status(kind: str = "delivered", **fields: Any) -> dict[str, Any]:
-    """Return a report about Ada's message; a field that is ... is left out."""
+    """Return a status of Ada's message. The value ... leaves a field out."""
     default = {
         "id": "wamid.1",
         "status": kind,
@@ -244,13 +241,13 @@ def status(kind: str = "delivered", **fields: Any) -> dict[str, Any]:
 
 
 def failed(code: Any = 131026, **fields: Any) -> dict[str, Any]:
-    """Return the report that Ada's message did not reach her."""
+    """Return a failed status."""
     error = {"code": code, "title": "No", "href": "https://x"}
     return status("failed", **{"errors": [error], **fields})
 
 
 def written(text: str = "Hello", **fields: Any) -> dict[str, Any]:
-    """Return what Ada wrote; a field that is ... is left out."""
+    """Return an inbound message. The value ... leaves a field out."""
     default = {
         "from": PHONE[1:],
         "id": "wamid.in.1",
@@ -264,7 +261,6 @@ def written(text: str = "Hello", **fields: Any) -> dict[str, Any]:
 def change(
     *statuses: Any, messages: Any = (), number: str = PHONE_NUMBER_ID, **fields: Any
 ) -> dict[str, Any]:
-    """Return one change of an account."""
     value: dict[str, Any] = {
         "messaging_product": "whatsapp",
         "metadata": {"display_phone_number": "15550100000", "phone_number_id": number},
@@ -278,12 +274,11 @@ def change(
 
 
 def webhook(*changes: Any, **fields: Any) -> bytes:
-    """Return the body of a webhook."""
     entry = {"id": "200000000000002", "changes": list(changes)}
     return json.dumps({"object": "whatsapp_business_account", "entry": [entry], **fields}).encode()
 
 
 def signed(raw: bytes, *, secret: str = SECRET) -> dict[str, str]:
-    """Return the header that Meta signs a body with."""
+    """Return Meta's signature header."""
     signature = hmac.new(secret.encode(), raw, hashlib.sha256).hexdigest()
     return {SIGNATURE_HEADER: f"sha256={signature}"}
