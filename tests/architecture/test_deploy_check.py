@@ -53,17 +53,19 @@ def test_production_settings_pass_the_deploy_check() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "message"),
     [
         ("FIELD_ENCRYPTION_KEYS", "", "Set FIELD_ENCRYPTION_KEYS in the environment"),
         ("FIELD_ENCRYPTION_KEYS", "a:c2hvcnQ=", "has fewer than 32 bytes"),
         ("ADMIN_REQUIRE_OTP", "false", "staff sign in with a password alone"),
     ],
 )
-def test_unsafe_production_setting_fails_the_deploy_check(name: str, value: str, said: str) -> None:
+def test_unsafe_production_setting_fails_the_deploy_check(
+    name: str, value: str, message: str
+) -> None:
     done = check(**{name: value})
     assert done.returncode != 0
-    assert said in done.stderr
+    assert message in done.stderr
 
 
 @pytest.mark.parametrize("what", SECRETS)

@@ -95,7 +95,7 @@ def test_image_files_are_enough_to_start(tmp_path: Path) -> None:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / path, tmp_path / path)
     kept = {n: os.environ[n] for n in ("PATH", "PYTHONPYCACHEPREFIX") if n in os.environ}
-    said = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", STARTS],
         cwd=tmp_path,
         env={**kept, "PYTHONDONTWRITEBYTECODE": "1", **ENVIRONMENT},
@@ -103,5 +103,5 @@ def test_image_files_are_enough_to_start(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert said.returncode == 0, said.stdout + said.stderr
+    assert result.returncode == 0, result.stdout + result.stderr
     assert (tmp_path / ".data" / "static").is_dir()

@@ -24,7 +24,7 @@ from notifyproject.stack import running
 from tests.support.source import ROOT, SERVICE, calls, files, text
 
 PUBLISHERS = {
-    "notifyproject/platform/broker.py": "hints, each to the queue that its publisher names",
+    "notifyproject/platform/broker.py": "wake-ups, each to the queue that its publisher names",
     "console/schedule.py": "an operator starts a periodic task now",
 }
 """Files that publish Celery messages, and what they publish."""
@@ -60,8 +60,10 @@ def test_every_wakeup_queue_is_consumed(channel: Channel, priority: Priority) ->
 
 def test_broadcast_queue_comes_after_all_delivery_queues() -> None:
     order = queue_names()
-    lanes = [queues.queue_name(channel, priority) for channel in Channel for priority in Priority]
-    assert max(map(order.index, lanes)) < order.index(queues.BROADCASTS)
+    delivery_queues = [
+        queues.queue_name(channel, priority) for channel in Channel for priority in Priority
+    ]
+    assert max(map(order.index, delivery_queues)) < order.index(queues.BROADCASTS)
     assert queues.BROADCASTS not in urgent_queue_names()
 
 

@@ -18,15 +18,15 @@ from access.clients.authentication import (
 from access.models import Scope
 
 OPEN = {
-    "": "leads to the admin, which asks for a login",
-    "healthz": "for load balancers: says that the process is alive",
-    "readyz": "for load balancers: says what is missing",
-    "metrics": "for Prometheus: asks for a token of its own, or answers this machine alone",
+    "": "redirects to the console, which requires a login",
+    "healthz": "for load balancers: liveness",
+    "readyz": "for load balancers: readiness",
+    "metrics": "for Prometheus: a token of its own, or this machine only",
     "api/schema": "the description of the API holds no data",
     "api/docs": "a page that shows the description",
     "webhooks/sendgrid": "the signature is the authentication",
     "webhooks/whatsapp": "the signature is the authentication, and a token for the handshake",
-    "u/<str:token>": "the link itself says whose subscription it is about",
+    "u/<str:token>": "the token authenticates the recipient",
     "u/<str:token>/undo": "the same link",
     "admin/login/": "where one logs in",
     "admin/jsi18n/": "words for the admin's scripts",

@@ -21,7 +21,7 @@ SILENCED = {
 """Files that silence a checker, and why."""
 SKIPPING = re.compile(r"\b(pytest\.(mark\.)?(skip|skipif|xfail|importorskip)|unittest\.skip)\b")
 CLOCKS = ("datetime.now(", "datetime.utcnow(", "timezone.now(", "date.today(")
-SAYS = ("print", "pprint", "breakpoint")
+PRINTING = ("print", "pprint", "breakpoint")
 
 
 def offenders(paths: Iterable[Path], offends: Callable[[Path], object]) -> list[str]:
@@ -68,7 +68,7 @@ def prints(path: Path) -> bool:
     is_program = path.stem == "__main__" or "stack" in path.parts
     calls = (node.func for node in ast.walk(tree(path)) if isinstance(node, ast.Call))
     called = {function.id for function in calls if isinstance(function, ast.Name)}
-    return not is_program and not called.isdisjoint(SAYS)
+    return not is_program and not called.isdisjoint(PRINTING)
 
 
 def test_service_code_does_not_print() -> None:

@@ -39,7 +39,7 @@ MERGES = {"monitoring/rollup.py": '"into": "analytics_events"'}
 """Files that write with ``$merge``, and the stage they may contain."""
 MODELS = ("Notification.", "Notification(", "DeliveryAttempt.", "DeliveryAttempt(")
 STORE = Path("notifications", "store")
-OUTSIDE = [path for path in files(*SERVICE) if STORE not in path.parents]
+OTHER_FILES = [path for path in files(*SERVICE) if STORE not in path.parents]
 
 
 def collection_of(path: Path, node: ast.expr) -> str | None:
@@ -60,7 +60,7 @@ def method(call: ast.Call) -> ast.Attribute:
 
 
 def test_only_the_store_writes_to_its_collections() -> None:
-    for path in OUTSIDE:
+    for path in OTHER_FILES:
         for place, call in calls(path):
             if method(call).attr in WRITES:
                 name = collection_of(path, method(call).value)
@@ -69,7 +69,7 @@ def test_only_the_store_writes_to_its_collections() -> None:
 
 
 def test_only_the_store_creates_bulk_writes() -> None:
-    for path in OUTSIDE:
+    for path in OTHER_FILES:
         names = {node.id for node in ast.walk(tree(path)) if isinstance(node, ast.Name)}
         assert str(path) in MAKES or not names & WRITES, path
         merges = text(path).replace("$mergeObjects", "").count("$merge")
@@ -79,7 +79,7 @@ def test_only_the_store_creates_bulk_writes() -> None:
 
 
 def test_orm_does_not_write_delivery_state() -> None:
-    for path in OUTSIDE:
+    for path in OTHER_FILES:
         for place, call in calls(path):
             if method(call).attr in ORM_WRITES:
                 written = ast.unparse(method(call).value)

@@ -31,12 +31,12 @@ class Service:
 
     def __init__(self, *answers: Any) -> None:
         self.answers = iter(answers)
-        self.asked: list[httpx.Request] = []
+        self.requests: list[httpx.Request] = []
         self.waits: list[float] = []
         self.now = 0.0
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
-        self.asked.append(request)
+        self.requests.append(request)
         answer = next(self.answers)
         if isinstance(answer, Exception):
             raise answer
@@ -47,11 +47,11 @@ class Service:
         self.waits.append(seconds)
         self.now += seconds
 
-    def notifier(self, **pace: Any) -> Notifier:
+    def notifier(self, **options: Any) -> Notifier:
         return Notifier(
             "https://notify.example.com/",
             key=KEY,
-            pace=Pace(**pace),
+            pace=Pace(**options),
             transport=httpx.MockTransport(self),
             sleep=self.sleep,
             clock=lambda: self.now,
@@ -59,7 +59,7 @@ class Service:
 
     @property
     def keys(self) -> list[str]:
-        return [request.headers["Idempotency-Key"] for request in self.asked]
+        return [request.headers["Idempotency-Key"] for request in self.requests]
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def test_request_has_the_key_and_the_answer_is_typed(accepted: Any) -> None:
         sent = notifier.notify("payment_confirmed", email="ada@example.com", data={"order_id": 1})
     assert sent.recipient.email == "ada@example.com"
     assert sent.created_at == NOW
-    (request,) = service.asked
+    (request,) = service.requests
     assert request.headers["Authorization"] == f"Bearer {KEY}"
     assert str(request.url) == "https://notify.example.com/api/v1/notifications"
     assert json.loads(request.content) == {
@@ -114,7 +114,7 @@ def test_every_request_field_is_a_keyword(accepted: Any) -> None:
         channels=("email",),
         ttl=60,
     )
-    assert json.loads(service.asked[0].content) == {
+    assert json.loads(service.requests[0].content) == {
         "type": "payment_confirmed",
         "recipient": {"email": "ada@example.com", "locale": "pt"},
         "content": {"subject": "Paid"},
@@ -135,7 +135,7 @@ def test_retries_have_the_same_key_and_body(accepted: Any) -> None:
     assert service.notifier().notify("mfa_code", user_id="ada").id
     assert len(service.keys) == 5
     assert len(set(service.keys)) == 1
-    assert len({request.content for request in service.asked}) == 1
+    assert len({request.content for request in service.requests}) == 1
     assert service.waits == sorted(service.waits), "ever longer"
     assert 0.5 <= service.waits[0] <= 0.75
 
@@ -169,7 +169,7 @@ def test_error_after_the_last_retry_has_the_idempotency_key() -> None:
         service.notifier(tries=3).notify("mfa_code", user_id="ada", idempotency_key="mine")
     assert caught.value.idempotency_key == "mine"
     assert isinstance(caught.value.__cause__, httpx.ConnectError)
-    assert len(service.asked) == 3
+    assert len(service.requests) == 3
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 422])
@@ -178,7 +178,7 @@ def test_refusal_is_not_retried_and_has_a_reason(status: int) -> None:
     with pytest.raises(NotificationRefused, match="invalid_request: It is not so") as caught:
         service.notifier().notify("mfa_code", email="nonsense")
     error = caught.value
-    assert (error.status, error.code, len(service.asked)) == (status, "invalid_request", 1)
+    assert (error.status, error.code, len(service.requests)) == (status, "invalid_request", 1)
     assert error.problem is not None
     assert [one.pointer for one in error.problem.errors] == ["/recipient/email"]
 
@@ -196,7 +196,7 @@ def test_foreign_answer_is_not_retried(answer: Any) -> None:
     service = Service(answer)
     with pytest.raises(NotificationRefused) as caught:
         service.notifier().notify("mfa_code", user_id="ada")
-    assert (caught.value.problem, caught.value.code, len(service.asked)) == (None, None, 1)
+    assert (caught.value.problem, caught.value.code, len(service.requests)) == (None, None, 1)
 
 
 @pytest.mark.parametrize("answer", [{"text": "<html>"}, {"json": {"id": "1"}}, {"json": [1]}])

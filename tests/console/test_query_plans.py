@@ -34,7 +34,7 @@ def many(_database: None, django_db_blocker: Any) -> Iterator[dict[str, Any]]:
         documents = crowd.insert_console_data(now=utc_now())
         conftest.written.names.clear()
         yield documents[MANY // 2]
-        crowd.forget()
+        crowd.remove_console_data()
 
 
 def assert_quick(found: list[Plan], *, examined: int) -> None:

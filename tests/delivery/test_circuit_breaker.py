@@ -320,13 +320,13 @@ def test_a_silent_valkey_is_waited_for_once() -> None:
     with unresponsive() as valkey_there:
         for _ in range(10):
             use_everything()
-        assert valkey_there.asked == 1
+        assert valkey_there.connections == 1
 
 
 def test_a_silent_valkey_is_waited_for_by_all_threads_at_the_same_time() -> None:
     with unresponsive(brief=SHORT) as valkey_there:
         at_once(16, use_everything)
-        assert 1 < valkey_there.most_at_once <= valkey_there.asked <= 16
+        assert 1 < valkey_there.most_at_once <= valkey_there.connections <= 16
 
 
 def test_after_some_seconds_it_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:

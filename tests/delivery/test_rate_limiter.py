@@ -211,7 +211,7 @@ def test_a_silent_valkey_is_waited_for_once() -> None:
         for _ in range(20):
             take(1)
             slow_down()
-        assert valkey_there.asked == 1
+        assert valkey_there.connections == 1
 
 
 @pytest.mark.usefixtures("_full_buckets")

@@ -88,4 +88,4 @@ def test_without_valkey_nothing_is_known(gone: None) -> None:
 def test_a_silent_valkey_is_waited_for_once(hanging: Silent) -> None:
     assert not presence.store(ID, AWAKE)
     assert presence.read([ID]) == {}
-    assert hanging.asked == 1
+    assert hanging.connections == 1

@@ -69,10 +69,10 @@ def worker(app: App, provider: Sandbox, broker: redis.Redis) -> Iterator[None]:
     ):
         yield
         worker_state.should_terminate = 0
-        _wake(broker)
+        _interrupt_read(broker)
 
 
-def _wake(broker: redis.Redis) -> None:
+def _interrupt_read(broker: redis.Redis) -> None:
     """Interrupt the worker's blocking read, which lasts a second, so that it stops now."""
     database = str(broker.get_connection_kwargs()["db"])
     for client in broker.client_list():
@@ -121,7 +121,7 @@ def script(provider: Sandbox) -> Callable[..., None]:
     """Script the sandbox's outcome for an address."""
     http = urllib3.PoolManager()
 
-    def tell(address: str, outcome: str | None, *, times: int | None = None) -> None:
+    def set_outcome(address: str, outcome: str | None, *, times: int | None = None) -> None:
         url = f"{provider.url}/_sandbox/behaviours/{address}"
         if outcome is None:
             answer = http.request("DELETE", url)
@@ -129,7 +129,7 @@ def script(provider: Sandbox) -> Callable[..., None]:
             answer = http.request("PUT", url, json={"outcome": outcome, "times": times})
         assert answer.status < 300, answer.data
 
-    return tell
+    return set_outcome
 
 
 @pytest.fixture

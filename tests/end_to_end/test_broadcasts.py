@@ -40,8 +40,8 @@ def test_broadcast_reaches_every_recipient_once(app: App, received: Received) ->
         is_delivered = (now["notifications"] or {}).get("delivered") == COUNT
         return now if now["status"] == "completed" and is_delivered else None
 
-    told = until(ended)
-    assert (told["accepted"], told["skipped"], told["rejected"]) == (COUNT, [], [])
+    broadcast = until(ended)
+    assert (broadcast["accepted"], broadcast["skipped"], broadcast["rejected"]) == (COUNT, [], [])
     found = collection("notifications").distinct("user_id")
     assert found == names
     assert len(received(f"{names[0]}@example.com")) == 1
@@ -51,4 +51,4 @@ def test_broadcast_reaches_every_recipient_once(app: App, received: Received) ->
     assert item["subject"] == "Closed on Monday"
     reader.post(f"/{item['id']}/read")
     assert app.get(f"/notifications/{item['id']}").json()["is_read"] is True
-    assert app.get(f"/notifications/{item['id']}").json()["broadcast_id"] == told["id"]
+    assert app.get(f"/notifications/{item['id']}").json()["broadcast_id"] == broadcast["id"]

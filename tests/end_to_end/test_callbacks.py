@@ -38,10 +38,10 @@ def test_client_receives_signed_callbacks_for_a_mail(app: App, receiver: Receive
     secret = app.put("/callbacks", {"url": receiver.url, "events": EVERYTHING}).json()["secret"]
     answer = app.notify(recipient={"email": "ada@example.com"}, external_id="order-7")
     until(lambda: len(receiver.requests) >= 3)
-    told = {request.body["type"]: request.body["data"] for request in receiver.requests}
-    assert set(told) == {"delivery.sent", "delivery.delivered", "notification.completed"}
-    assert {data["notification_id"] for data in told.values()} == {answer.json()["id"]}
-    assert {data["external_id"] for data in told.values()} == {"order-7"}
+    events = {request.body["type"]: request.body["data"] for request in receiver.requests}
+    assert set(events) == {"delivery.sent", "delivery.delivered", "notification.completed"}
+    assert {data["notification_id"] for data in events.values()} == {answer.json()["id"]}
+    assert {data["external_id"] for data in events.values()} == {"order-7"}
     assert len(set(receiver.ids())) == 3
     for request in receiver.requests:
         assert b"ada@" not in request.raw

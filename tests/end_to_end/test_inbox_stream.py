@@ -55,8 +55,8 @@ def _line(lines: Iterator[bytes], beginning: bytes) -> bytes:
 def _lines(answer: Any) -> Iterator[bytes]:
     rest = b""
     for chunk in answer.stream(amt=None):
-        *whole, rest = (rest + chunk).split(b"\n")
-        yield from whole
+        *complete, rest = (rest + chunk).split(b"\n")
+        yield from complete
 
 
 def test_stream_shows_new_notifications_until_the_process_ends(
@@ -78,7 +78,7 @@ def test_stream_shows_new_notifications_until_the_process_ends(
         assert _line(lines, b"data: ") == b'data: {"unread":0,"unseen":0}'
         accepted = app.notify(user_id="ada", channels=["in_app"], recipient=...).json()
         assert _line(lines, b"id: ") == f"id: {accepted['id']}".encode()
-        # What is stored while the stream looks may be told first and counted at its next look.
+        # A notification stored during a poll may be shown before it is counted.
         while _line(lines, b'data: {"unread"') != b'data: {"unread":1,"unseen":1}':
             pass
         process.terminate()

@@ -29,7 +29,7 @@ WORDS = {"subject": "Spring", "body": "It is spring."}
 EVERYWHERE = ["email", "push", "whatsapp", "in_app"]
 
 
-def said(user_id: str, type_: str, **fields: Any) -> dict[str, Any]:
+def request_body(user_id: str, type_: str, **fields: Any) -> dict[str, Any]:
     """Return a request on every channel."""
     asked = {"user_id": user_id, "type": type_, "channels": EVERYWHERE, "content": WORDS}
     return {**asked, **fields}
@@ -51,13 +51,13 @@ def send_everything(app: App) -> None:
     """Send through every endpoint and deliver all of it."""
     for user_id in PEOPLE:
         for type_ in ("marketing", "transactional"):
-            asked = said(user_id, type_, entity_id="order-1")
+            asked = request_body(user_id, type_, entity_id="order-1")
             assert app.post("/notifications", asked).status_code == 202
-    many = {"notifications": [said(user_id, "alert") for user_id in PEOPLE]}
+    many = {"notifications": [request_body(user_id, "alert") for user_id in PEOPLE]}
     answer = app.post("/notifications/bulk", many, headers={"Idempotency-Key": KEYS[0]})
     assert answer.json()["rejected"] == 0
-    told = {"type": "marketing", "audience": {"topic": "news"}, "content": WORDS}
-    answer = app.post("/broadcasts", told, headers={"Idempotency-Key": KEYS[1]})
+    broadcast = {"type": "marketing", "audience": {"topic": "news"}, "content": WORDS}
+    answer = app.post("/broadcasts", broadcast, headers={"Idempotency-Key": KEYS[1]})
     runner.run_page(ObjectId(answer.json()["id"]))
     sent = collection("notifications").find({"client_id": app.id}, {"_id": 1})
     ids = [one["_id"] for one in sent]
@@ -66,7 +66,7 @@ def send_everything(app: App) -> None:
         dispatcher.dispatch(ids, channel=channel)
 
 
-def hear_everything(provider: Sandbox) -> None:
+def await_receipts(provider: Sandbox) -> None:
     """Wait for all webhooks of the sandbox, and apply the early receipts."""
     http = urllib3.PoolManager()
 
@@ -92,7 +92,7 @@ def test_test_sends_and_receipts_leave_live_data_unchanged(live: App, provider: 
     tester = new_app("tester", is_test=True)
     untouched = Untouched(tester=tester, keys=KEYS)
     send_everything(tester)
-    hear_everything(provider)
+    await_receipts(provider)
     untouched.check()
     outcomes = collection("notifications").distinct("delivery.status", {"client_id": tester.id})
     assert {"failed", "delivered", "read"} & set(outcomes) >= {"failed", "delivered"}
@@ -127,14 +127,14 @@ def test_live_sends_change_suppressions_and_devices(live: App, provider: Sandbox
     """The same sends with a live key do change live data."""
     before = collection("suppressions").count_documents({})
     send_everything(live)
-    hear_everything(provider)
+    await_receipts(provider)
     assert collection("suppressions").count_documents({}) > before
     assert collection("devices").count_documents({"is_active": False}) > 0
 
 
 def test_test_does_not_reserve_entities_and_idempotency_keys(live: App, provider: Sandbox) -> None:
     tester = new_app("tester", is_test=True)
-    asked = said("ada", "alert", entity_id="order-2")
+    asked = request_body("ada", "alert", entity_id="order-2")
     for app in (tester, live):
         answer = app.post("/notifications", asked, headers={"Idempotency-Key": "key"})
         assert answer.status_code == 202

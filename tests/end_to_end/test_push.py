@@ -36,7 +36,7 @@ def notify(app: App, **fields: Any) -> Any:
     return app.notify(**(default | fields))
 
 
-def tell(app: App, device_id: str, message: dict[str, Any], event: str) -> None:
+def report_receipt(app: App, device_id: str, message: dict[str, Any], event: str) -> None:
     """Send a device's receipt, as its app does."""
     body = {"notification_id": message["data"]["notification_id"], "event": event}
     assert app.post(f"/devices/{device_id}/receipts", body).status_code == 204
@@ -66,9 +66,9 @@ def test_push_is_sent_delivered_and_opened(app: App, received: Received) -> None
     assert message["data"]["deep_link"] == "app://orders/1001"
     assert message["data"]["reference"] == f"{answer.json()['id']}.push.1.{phone}"
 
-    tell(app, phone, message, "delivered")
+    report_receipt(app, phone, message, "delivered")
     assert when(app, answer, "delivered")["is_read"] is False
-    tell(app, phone, message, "opened")
+    report_receipt(app, phone, message, "opened")
     notification = app.get(f"/notifications/{answer.json()['id']}").json()
     (delivery,) = notification["delivery"]
     assert (delivery["status"], notification["is_read"]) == ("read", True)
@@ -86,8 +86,10 @@ def test_unregistered_device_is_deactivated_and_the_others_get_the_push(
     answer = notify(app)
     (delivery,) = when(app, answer, "sent")["delivery"]
     assert (delivery["attempt_count"], delivery["failure_code"]) == (1, None)
-    fates = {one["device_id"]: (one["status"], one["error_code"]) for one in attempts(app, answer)}
-    assert fates == {
+    results = {
+        one["device_id"]: (one["status"], one["error_code"]) for one in attempts(app, answer)
+    }
+    assert results == {
         phone: ("sent", None),
         tablet: ("sent", None),
         dead: ("failed", "invalid_recipient"),
@@ -135,7 +137,7 @@ def test_unanswered_push_is_unknown_until_the_devices_receipt(app: App, received
     answer = notify(app, priority="low", recipient={"device_ids": [phone]})
     until(lambda: [one["status"] for one in attempts(app, answer)] == ["unknown"])
     (request,) = received("timeout-adas-phone")
-    tell(app, phone, request["body"]["message"], "delivered")
+    report_receipt(app, phone, request["body"]["message"], "delivered")
     (delivery,) = when(app, answer, "delivered")["delivery"]
     assert delivery["attempt_count"] == 1
     assert len(received("timeout-adas-phone")) == 1

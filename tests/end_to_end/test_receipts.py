@@ -35,7 +35,7 @@ class Story:
     end: tuple[str, str | None]
     """The delivery's status and failure code."""
     suppressions: int = 0
-    suspicions: int = 0
+    soft_bounces: int = 0
 
     @property
     def address(self) -> str:
@@ -74,7 +74,7 @@ STORIES = [
         channel="whatsapp",
         kinds=("sent", "failed"),
         end=("failed", "reported_failed"),
-        suspicions=1,
+        soft_bounces=1,
     ),
 ]
 
@@ -152,5 +152,5 @@ def test_repeated_receipts_in_any_order_end_the_same(
         "suppressions": story.suppressions,
     }
     strikes = [len(one["events"]) for one in collection("suspicions").find()]
-    assert strikes == [1] * story.suspicions
+    assert strikes == [1] * story.soft_bounces
     assert len(received(story.address)) == 1

@@ -24,10 +24,10 @@ from tests.support.waiting import until
 pytestmark = pytest.mark.usefixtures("worker", "quick_retries", "quick_silence")
 Received = Callable[[str], list[dict[str, Any]]]
 Script = Callable[..., None]
-CANARY = "kn4rienvogel7"
+SECRET = "kn4rienvogel7"
 PHONE, TOKEN = "+447700900999", "adas-phone"
 OK, REFUSED, SILENT = "ada@example.com", "invalid@example.com", "timeout-lost@example.com"
-CODE = {"code": CANARY, "expires_in": 5, "nested": [{"code": CANARY}], "text": f"<{CANARY}>"}
+CODE = {"code": SECRET, "expires_in": 5, "nested": [{"code": SECRET}], "text": f"<{SECRET}>"}
 
 
 @pytest.fixture
@@ -48,38 +48,38 @@ def send_all(app: App) -> list[str]:
     assert app.put("/devices", {"user_id": "ada", "device_token": TOKEN, "platform": "android"})
     service_windows.record_inbound([(PHONE, utc_now())], now=utc_now())
     everywhere = ["email", "push", "whatsapp", "in_app"]
-    whom = {"email": OK, "phone": PHONE}
+    recipient = {"email": OK, "phone": PHONE}
     requests = [
-        code(user_id="ada", recipient=whom, channels=everywhere),
+        code(user_id="ada", recipient=recipient, channels=everywhere),
         code(recipient={"email": REFUSED}),
         code(recipient={"email": SILENT}, max_retries=1),
         code(type="transactional", content={"template_id": "mfa_code"}),
         code(
             data={},
             content={
-                "subject": f"Use {CANARY}",
-                "body": f"It is {CANARY}.",
-                "deep_link": f"https://example.com/{CANARY}",
-                "payload": {"any": CANARY},
+                "subject": f"Use {SECRET}",
+                "body": f"It is {SECRET}.",
+                "deep_link": f"https://example.com/{SECRET}",
+                "payload": {"any": SECRET},
             },
         ),
-        code(content={"image_url": f"https://example.com/{CANARY}.png", "payload": {"c": CANARY}}),
+        code(content={"image_url": f"https://example.com/{SECRET}.png", "payload": {"c": SECRET}}),
     ]
     ids = []
     for number, body in enumerate(requests):
         answer = app.post("/notifications", body, headers={"Idempotency-Key": f"key-{number}"})
         assert answer.status_code == 202, answer.content
-        assert CANARY not in answer.content.decode()
+        assert SECRET not in answer.content.decode()
         ids.append(answer.json()["id"])
     bulk = [code(recipient={"email": f"ada+{n}@example.com"}) for n in range(3)]
     # The last is refused: it has no address.
     body = {"notifications": [*bulk, code(recipient={})]}
     answer = app.post("/notifications/bulk", body, headers={"Idempotency-Key": "bulk"})
     assert answer.status_code == 200, answer.content
-    assert CANARY not in answer.content.decode()
-    wrong = app.post("/notifications", code(data={"code": CANARY, "expires_in": {}}, ttl=-1))
+    assert SECRET not in answer.content.decode()
+    wrong = app.post("/notifications", code(data={"code": SECRET, "expires_in": {}}, ttl=-1))
     assert wrong.status_code == 422
-    assert CANARY not in wrong.content.decode()
+    assert SECRET not in wrong.content.decode()
     return ids + [item["id"] for item in answer.json()["results"] if item.get("id")]
 
 
@@ -122,26 +122,26 @@ def test_code_is_only_in_the_request_and_the_recipients_inbox(
     # Where it is for.
     for address in (OK, REFUSED, SILENT, PHONE, TOKEN):
         (first, *_) = received(address)
-        assert CANARY in str(first["body"]), address
+        assert SECRET in str(first["body"]), address
     ada = InboxUser(app=app)
-    assert CANARY in str(ada.get().json()["results"])
+    assert SECRET in str(ada.get().json()["results"])
 
     # Where it is not.
-    assert documents_containing(CANARY) == []
-    sealed = {str(one["_id"]) for one in stored() if "sealed" in one}
-    assert sealed == {waiting, ids[0]}, "what is to be sent, and what is in an inbox"
-    assert keys_with(broker, CANARY) == []
-    assert not [answer for answer in answers(app, [*ids, waiting]) if CANARY in answer]
+    assert documents_containing(SECRET) == []
+    encrypted = {str(one["_id"]) for one in stored() if "sealed" in one}
+    assert encrypted == {waiting, ids[0]}, "what is to be sent, and what is in an inbox"
+    assert keys_with(broker, SECRET) == []
+    assert not [answer for answer in answers(app, [*ids, waiting]) if SECRET in answer]
     console = signed_in(make_staff("maria", superuser=True))
-    assert not [url for url, page in pages(console, [*ids, waiting]) if CANARY in page]
+    assert not [url for url, page in pages(console, [*ids, waiting]) if SECRET in page]
 
     # Once it has ended it is gone, sealed or not.
     app.post(f"/notifications/{waiting}/cancel")
     store.purge_secrets(now=utc_now() + timedelta(days=1))
     assert not [one for one in stored() if {"sealed", "sealed_until"} & one.keys()]
-    assert CANARY not in str(ada.get().json())
+    assert SECRET not in str(ada.get().json())
     for one in ids:
         again = app.post(f"/notifications/{one}/resend")
         assert (again.status_code, again.json()["code"]) == (409, "secret_gone")
-    assert documents_containing(CANARY) == []
-    assert CANARY not in logged()
+    assert documents_containing(SECRET) == []
+    assert SECRET not in logged()

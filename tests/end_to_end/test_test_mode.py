@@ -18,14 +18,14 @@ from tests.support.clients.api import App, new_app, when
 from tests.support.factories import notifications as factories
 from tests.support.fakes import socket_server
 
-NOBODY = "http://127.0.0.1:1"
+UNREACHABLE = "http://127.0.0.1:1"
 Received = Callable[[str], list[dict[str, Any]]]
 
 
 @pytest.fixture
-def rehearsal(db: None, broker: Any) -> App:
+def test_client(db: None, broker: Any) -> App:
     """Return a client in test mode."""
-    return new_app("rehearsal", is_test=True)
+    return new_app("test_client", is_test=True)
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def sandboxed(provider: Sandbox, settings: Any) -> Any:
     """Use the sandbox for tests, and unreachable addresses for everything else."""
     settings.SANDBOX_URL = provider.url
     settings.SANDBOX_FCM_CREDENTIALS = str(provider.service_account)
-    settings.SENDGRID_URL = settings.FCM_URL = settings.WHATSAPP_URL = NOBODY
+    settings.SENDGRID_URL = settings.FCM_URL = settings.WHATSAPP_URL = UNREACHABLE
     return settings
 
 
@@ -48,10 +48,10 @@ def stored() -> Mapping[str, int]:
     ("address", "status"), [("ada@example.com", "delivered"), ("bounce@example.com", "failed")]
 )
 def test_mail_goes_to_the_sandbox_and_gets_its_receipt(
-    rehearsal: App, received: Received, address: str, status: str
+    test_client: App, received: Received, address: str, status: str
 ) -> None:
-    answer = rehearsal.notify(recipient={"email": address})
-    notification = when(rehearsal, answer, "delivered", "failed")
+    answer = test_client.notify(recipient={"email": address})
+    notification = when(test_client, answer, "delivered", "failed")
     assert notification["status"] == status
     assert notification["delivery"][0]["provider"] == "sandbox-sendgrid"
     assert len(received(address)) == 1
@@ -59,10 +59,10 @@ def test_mail_goes_to_the_sandbox_and_gets_its_receipt(
 
 
 @pytest.mark.usefixtures("worker", "sandboxed")
-def test_push_and_whatsapp_go_to_the_sandbox(rehearsal: App, received: Received) -> None:
+def test_push_and_whatsapp_go_to_the_sandbox(test_client: App, received: Received) -> None:
     new = Registration(user_id="ada", token="unregistered-1", platform=Platform.ANDROID)
     device = registration.register(new, now=utc_now())["_id"]
-    answer = rehearsal.notify(
+    answer = test_client.notify(
         type="transactional",
         user_id="ada",
         recipient={"phone": "+447700900026"},
@@ -70,7 +70,7 @@ def test_push_and_whatsapp_go_to_the_sandbox(rehearsal: App, received: Received)
         content={"subject": "Hello", "body": "Hello Ada"},
         data={},
     )
-    notification = when(rehearsal, answer, "failed")
+    notification = when(test_client, answer, "failed")
     codes = {one["channel"]: one["failure_code"] for one in notification["delivery"]}
     assert codes == {"push": "invalid_recipient", "whatsapp": "window_closed"}
     assert len(received("unregistered-1")) == 1
@@ -98,7 +98,7 @@ def test_mixed_batch_is_split_by_mode(received: Received, settings: Any) -> None
 
 @pytest.mark.usefixtures("sandboxed", "broker", "db")
 def test_unavailable_sandbox_opens_no_live_circuit(settings: Any) -> None:
-    settings.SANDBOX_URL = NOBODY
+    settings.SANDBOX_URL = UNREACHABLE
     now = utc_now()
     ids = [factories.accepted(created_at=now, is_test=True)["_id"] for _ in range(25)]
     for one in ids:

@@ -154,12 +154,12 @@ def test_forked_process_exports_its_own_spans(collector: Collector) -> None:
         "from notifyproject.platform import tracing; tracing.start()\n"
         "from notifyproject.platform.tracing import Kind, Span\n"
         "from domain.time import utc_now\n"
-        "def tell(name):\n"
+        "def record(name):\n"
         "    span = Span(name=name, kind=Kind.CLIENT, began_at=utc_now(), ended_at=utc_now())\n"
         f"    tracing.record(span, parent='{SAMPLED}')\n"
-        "tell('before')\n"
+        "record('before')\n"
         "child = os.fork()\n"
-        "tell('parent' if child else 'child')\n"
+        "record('parent' if child else 'child')\n"
         "sys.exit(0 if not child else os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))",
         OTEL_EXPORTER_OTLP_ENDPOINT=collector.url,
     )

@@ -23,7 +23,7 @@ Write = Callable[..., None]
 ADA = "+447700900999"
 READS = "+447700900002"
 """The sandbox reports messages to this number as read."""
-WORDING = "Hello {{1}}, your order {{2}} has shipped."
+TEMPLATE_TEXT = "Hello {{1}}, your order {{2}} has shipped."
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def write(provider: Sandbox) -> Write:
 def approved(db: None, provider: Sandbox) -> None:
     """Approve a template and assign it to the type."""
     account, http = provider.whatsapp, urllib3.PoolManager()
-    component = {"type": "BODY", "text": WORDING}
+    component = {"type": "BODY", "text": TEMPLATE_TEXT}
     answer = http.request(
         "POST",
         f"{provider.url}/v26.0/{account.business_account_id}/message_templates",
@@ -72,7 +72,7 @@ def notify(app: App, phone: str = ADA, **fields: Any) -> Any:
     return app.notify(**(default | fields))
 
 
-def test_text_outside_the_service_window_is_not_sent(app: App, received: Received) -> None:
+def test_text_after_the_service_window_is_not_sent(app: App, received: Received) -> None:
     answer = notify(app)
     assert answer.status_code == 202
     (delivery,) = when(app, answer, "failed")["delivery"]
@@ -100,7 +100,7 @@ def test_text_in_the_service_window_is_sent_and_read(
 
 
 @pytest.mark.usefixtures("approved")
-def test_approved_template_is_sent_outside_the_service_window(app: App, received: Received) -> None:
+def test_approved_template_is_sent_after_the_service_window(app: App, received: Received) -> None:
     when(app, notify(app), "delivered")
     (request,) = received(ADA)
     assert request["body"]["template"]["name"] == "shipped"
@@ -130,7 +130,7 @@ def test_receipt_reveals_a_number_without_whatsapp(app: App, write: Write) -> No
 
 
 @pytest.mark.usefixtures("quick_retries")
-def test_wrong_credentials_count_no_attempt_and_no_suspicion(
+def test_wrong_credentials_count_neither_attempt_nor_soft_bounce(
     app: App, write: Write, settings: Any
 ) -> None:
     write(ADA)

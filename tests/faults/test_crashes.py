@@ -28,7 +28,7 @@ from notifyproject.stack.servers import die_with_parent
 from sandbox.server import Sandbox
 from tests.support.clients.api import App, new_app, request
 from tests.support.clients.sandbox import copies
-from tests.support.factories import broadcasts as crowds
+from tests.support.factories import broadcasts
 from tests.support.factories import notifications as factories
 from tests.support.mongo.written_collections import written
 from tests.support.subprocess import environment
@@ -36,14 +36,14 @@ from tests.support.subprocess import environment
 Die = Callable[..., int]
 SECOND = timedelta(seconds=1)
 SENDING = [boundary for boundary, _ in cases_of(Trigger.SENDING)]
-UNHEARD = {Boundary.SEND_ANSWERED, Boundary.BATCH_SENT}
+UNKNOWN_SENDS = {Boundary.SEND_ANSWERED, Boundary.BATCH_SENT}
 """The provider accepted the message, and only the dead process had the answer."""
 SETTLED = {Boundary.SETTLE_LOGGED, Boundary.SETTLED, Boundary.REPORTED, Boundary.TASK_DONE}
 KEY = {"Idempotency-Key": "order-1001"}
 
 
 @pytest.fixture(scope="module")
-def nursery(_database: None) -> Iterator[subprocess.Popen[str]]:
+def crashing_process(_database: None) -> Iterator[subprocess.Popen[str]]:
     """Run a process whose children die at a boundary."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.faults.crashing_process"],
@@ -60,9 +60,11 @@ def nursery(_database: None) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.fixture
-def die(db: None, broker: Any, taker: Sandbox, nursery: subprocess.Popen[str]) -> Iterator[Die]:
+def die(
+    db: None, broker: Any, taker: Sandbox, crashing_process: subprocess.Popen[str]
+) -> Iterator[Die]:
     """Run a job until it dies at a boundary. Return the signal."""
-    into, out_of = nursery.stdin, nursery.stdout
+    into, out_of = crashing_process.stdin, crashing_process.stdout
     assert into is not None
     assert out_of is not None
 
@@ -101,9 +103,9 @@ def test_crashed_worker_loses_nothing_and_repeats_only_unknown_sends(
     taken = copies(taker)
     for boundary, one in ids.items():
         assert factories.delivery(factories.read(one))["status"] not in OPEN, boundary
-        assert taken[str(one)] == (2 if boundary in UNHEARD else 1), boundary
+        assert taken[str(one)] == (2 if boundary in UNKNOWN_SENDS else 1), boundary
         record = [a["status"] for a in factories.attempts(one)]
-        if boundary in UNHEARD:
+        if boundary in UNKNOWN_SENDS:
             assert record == ["unknown", "sent"]
         if boundary in SETTLED:
             assert record == ["sent"]
@@ -112,15 +114,15 @@ def test_crashed_worker_loses_nothing_and_repeats_only_unknown_sends(
 def test_crashed_broadcast_reaches_everyone_once(
     die: Die,
 ) -> None:
-    names = crowds.recipients(5)
+    names = broadcasts.recipients(5)
     now = utc_now()
-    ones = {boundary: crowds.begun(at=now) for boundary, _ in cases_of(Trigger.BROADCAST)}
+    ones = {boundary: broadcasts.begun(at=now) for boundary, _ in cases_of(Trigger.BROADCAST)}
     for boundary, one in ones.items():
         assert die("broadcast", boundary, id=str(one)) == signal.SIGKILL, boundary
     for boundary, one in ones.items():
-        crowds.run_to_completion(one, at=now + LEASE)
-        assert crowds.told(one) == names, boundary
-        assert crowds.read(one)["accepted"] == len(names), boundary
+        broadcasts.run_to_completion(one, at=now + LEASE)
+        assert broadcasts.reached_user_ids(one) == names, boundary
+        assert broadcasts.read(one)["accepted"] == len(names), boundary
 
 
 @pytest.mark.parametrize("boundary", [boundary for boundary, _ in cases_of(Trigger.POST)])

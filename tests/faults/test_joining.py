@@ -84,12 +84,12 @@ def attempt(status: str, number: int = 1, device_id: str | None = None) -> Attem
     )
 
 
-def verdict(**fields: Any) -> Analysis:
+def analysis(**fields: Any) -> Analysis:
     return analyze(evidence(**fields))
 
 
 def test_complete_run_is_clean() -> None:
-    found = verdict()
+    found = analysis()
     assert found.is_clean
     assert found.acknowledged == 1
     assert (found.double_unknown, found.in_flight, found.slowest_takeover) == ((), 0, None)
@@ -97,26 +97,26 @@ def test_complete_run_is_clean() -> None:
 
 class TestLost:
     def test_acknowledged_but_not_stored(self) -> None:
-        found = verdict(stored=[], steps=[], requests=[])
+        found = analysis(stored=[], steps=[], requests=[])
         assert found.lost == ("n1: not stored",)
 
     @pytest.mark.parametrize("status", ["pending", "sending", "unknown"])
     def test_acknowledged_but_not_final(self, status: str) -> None:
         ways = {"pending": (), "sending": ("sending",), "unknown": ("sending", "unknown")}
-        found = verdict(stored=[stored(status)], steps=steps("pending", *ways[status]))
+        found = analysis(stored=[stored(status)], steps=steps("pending", *ways[status]))
         assert found.lost == (f"n1.email: {status}",)
 
     @pytest.mark.parametrize("status", [409, 422, 503, None])
     def test_unacknowledged_is_not_lost(self, status: int | None) -> None:
-        told = [answer(of=None, status=status)]
-        found = verdict(answers=told, stored=[], steps=[], requests=[])
+        client_answers = [answer(of=None, status=status)]
+        found = analysis(answers=client_answers, stored=[], steps=[], requests=[])
         assert found.lost == ()
         assert found.acknowledged == 0
 
 
 class TestDouble:
     def test_copy_after_a_known_outcome(self) -> None:
-        found = verdict(
+        found = analysis(
             requests=[request(1), request(2, at=9)],
             attempts=[attempt("failed"), attempt("sent", 2)],
         )
@@ -124,7 +124,7 @@ class TestDouble:
         assert found.double_unknown == ()
 
     def test_copy_after_an_unknown_outcome(self) -> None:
-        found = verdict(
+        found = analysis(
             requests=[request(1), request(2, at=9)],
             attempts=[attempt("unknown"), attempt("sent", 2)],
         )
@@ -132,7 +132,7 @@ class TestDouble:
         assert found.double_unknown == ("n1.email.2",)
 
     def test_copy_after_a_late_correction_of_an_unknown_outcome(self) -> None:
-        found = verdict(
+        found = analysis(
             requests=[request(1), request(2, at=9)],
             attempts=[attempt("sent"), attempt("sent", 2)],
             steps=steps("pending", "sending", "unknown", "pending", "sending", "sent"),
@@ -140,11 +140,11 @@ class TestDouble:
         assert found.double_unknown == ("n1.email.2",)
 
     def test_same_attempt_twice(self) -> None:
-        found = verdict(requests=[request(1), request(1, at=9)], attempts=[attempt("unknown")])
+        found = analysis(requests=[request(1), request(1, at=9)], attempts=[attempt("unknown")])
         assert found.double == ("n1.email.1",)
 
     def test_each_copy_needs_its_own_unknown_outcome(self) -> None:
-        found = verdict(
+        found = analysis(
             requests=[request(1), request(2, at=9), request(3, at=20)],
             attempts=[attempt("unknown"), attempt("sent", 2), attempt("sent", 3)],
         )
@@ -152,12 +152,12 @@ class TestDouble:
         assert found.double_unknown == ("n1.email.2",)
 
     def test_refused_request_is_no_copy(self) -> None:
-        found = verdict(requests=[request(1, accepted=False), request(2, at=9)])
+        found = analysis(requests=[request(1, accepted=False), request(2, at=9)])
         assert found.double == found.double_unknown == ()
 
     def test_each_device_gets_its_own_copy(self) -> None:
         phones = [request(1, device_id="phone"), request(1, device_id="tablet")]
-        assert verdict(requests=phones).double == ()
+        assert analysis(requests=phones).double == ()
 
 
 class TestIllegal:
@@ -171,60 +171,64 @@ class TestIllegal:
         ],
     )
     def test_transition_that_is_not_in_the_table(self, way: tuple[str, ...], finding: str) -> None:
-        found = verdict(steps=steps(*way), stored=[stored(way[-1])])
+        found = analysis(steps=steps(*way), stored=[stored(way[-1])])
         assert found.illegal == (finding,)
 
     def test_unchanged_status_is_no_transition(self) -> None:
-        assert verdict(steps=steps("pending", "pending", "sending", "sent", "sent")).is_clean
+        assert analysis(steps=steps("pending", "pending", "sending", "sent", "sent")).is_clean
 
     def test_status_without_a_transition(self) -> None:
-        found = verdict(steps=steps("pending", "sending"))
+        found = analysis(steps=steps("pending", "sending"))
         assert found.illegal == ("n1.email: nobody saw it become sent",)
 
     def test_sent_but_not_stored(self) -> None:
-        found = verdict(requests=[request(), request(of="n2")])
+        found = analysis(requests=[request(), request(of="n2")])
         assert found.illegal == ("n2.email: sent and not stored",)
 
 
 class TestKeys:
     def test_one_key_with_two_ids_in_answers(self) -> None:
-        found = verdict(answers=[answer(), answer(of="n2")])
+        found = analysis(answers=[answer(), answer(of="n2")])
         assert found.split == ("a: n1, n2",)
 
     def test_one_key_with_two_unanswered_notifications(self) -> None:
         two = [stored(), stored(of="n2")]
         way = [*steps("pending", "sending", "sent"), *steps("pending", "sending", "sent", of="n2")]
-        assert verdict(stored=two, steps=way).split == ("a: n1, n2",)
+        assert analysis(stored=two, steps=way).split == ("a: n1, n2",)
 
     def test_bulk_request_creates_one_notification_per_item(self) -> None:
-        told = [answer(), replace(answer(of="n2"), item=1)]
+        client_answers = [answer(), replace(answer(of="n2"), item=1)]
         way = [*steps("pending", "sending", "sent"), *steps("pending", "sending", "sent", of="n2")]
-        assert verdict(answers=told, stored=[stored(), stored(of="n2")], steps=way).is_clean
+        assert analysis(
+            answers=client_answers, stored=[stored(), stored(of="n2")], steps=way
+        ).is_clean
 
 
 class TestBalance:
     def test_accepted_equals_open_plus_final(self) -> None:
-        assert verdict(stored=[stored("pending")], steps=steps("pending")).unbalanced == ()
+        assert analysis(stored=[stored("pending")], steps=steps("pending")).unbalanced == ()
 
     def test_accepted_channel_is_missing(self) -> None:
-        told = Answer(
+        client_answers = Answer(
             key="a", at=NOON, status=202, notification_id="n1", channels=("email", "push")
         )
-        assert verdict(answers=[told]).unbalanced == ("push: accepted 1, open and final 0",)
+        assert analysis(answers=[client_answers]).unbalanced == (
+            "push: accepted 1, open and final 0",
+        )
 
     def test_stored_counts_as_accepted_without_an_answer(self) -> None:
-        assert verdict(answers=[answer(of=None, status=None)]).unbalanced == ()
+        assert analysis(answers=[answer(of=None, status=None)]).unbalanced == ()
 
 
 class TestKills:
     def test_delivery_held_by_a_killed_worker_was_in_flight(self) -> None:
-        found = verdict(kills=[Kill(worker=WORKER, at=later(1.5))])
+        found = analysis(kills=[Kill(worker=WORKER, at=later(1.5))])
         assert found.in_flight == 1
         assert found.slowest_takeover == 0.5
 
     @pytest.mark.parametrize(("worker", "at"), [("host:8", 1.5), (WORKER, 0.5), (WORKER, 2.5)])
     def test_other_deliveries_were_not_in_flight(self, worker: str, at: float) -> None:
-        found = verdict(kills=[Kill(worker=worker, at=later(at))])
+        found = analysis(kills=[Kill(worker=worker, at=later(at))])
         assert found.in_flight == 0
         assert found.slowest_takeover is None
 

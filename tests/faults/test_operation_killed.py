@@ -19,20 +19,20 @@ def test_killed_bulk_operation_resends_each_once(start_worker: Start) -> None:
     ids = failed(COUNT)
     failures = selection.select_failures(channel=None, code=None, since=None)
     worker = start_worker()
-    asked = decisions.preview(
+    requested = decisions.preview(
         action=BulkAction.RESEND, selection=failures, by=UNKNOWN_STAFF, now=utc_now()
     )
-    until(lambda: stored(asked).stage is BulkStage.READY)
-    decisions.start(asked.id, options=plan(), by=UNKNOWN_STAFF, now=utc_now())
+    until(lambda: stored(requested).stage is BulkStage.READY)
+    decisions.start(requested.id, options=plan(), by=UNKNOWN_STAFF, now=utc_now())
     until(lambda: _resent() > COUNT // 5)
     worker.kill()
     worker.wait()
     assert _resent() < COUNT
 
     assert runner.enqueue_due(now=_later()) == 1
-    while stored(asked).stage is BulkStage.RUNNING:
-        runner.run(asked.id, clock=_later)
-    done = stored(asked)
+    while stored(requested).stage is BulkStage.RUNNING:
+        runner.run(requested.id, clock=_later)
+    done = stored(requested)
     assert done.counts == {BulkOutcome.DONE: COUNT}
     made = list(collection("notifications").find({"resent_from": {"$ne": None}}))
     assert sorted(one["resent_from"] for one in made) == sorted(ids)

@@ -64,9 +64,9 @@ def at_once(*calls: Callable[[], Any]) -> None:
 
 def test_repeated_concurrent_wakeups_send_once(taker: Sandbox) -> None:
     ids = due(COUNT)
-    hints = [*([one] for one in ids), *(list(pair) for pair in pairwise(ids)), ids]
+    batches = [*([one] for one in ids), *(list(pair) for pair in pairwise(ids)), ids]
     with ThreadPoolExecutor(AT_ONCE) as workers:
-        list(workers.map(deliver, hints * TIMES))
+        list(workers.map(deliver, batches * TIMES))
     assert copies(taker) == dict.fromkeys(map(str, ids), 1)
     assert {status(one) for one in ids} == {S.SENT}
 

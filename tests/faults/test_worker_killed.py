@@ -31,7 +31,7 @@ def test_killed_worker_loses_nothing_and_copies_are_on_record(
 ) -> None:
     worker = start_worker()
     ids = [_accepted(n) for n in range(COUNT)]
-    _hint(ids)
+    _send_wakeups(ids)
     until(lambda: _accepted_by_provider(provider) >= COUNT // 4)
     worker.kill()
     worker.wait()
@@ -74,7 +74,7 @@ def _accepted(number: int) -> Any:
     return document["_id"]
 
 
-def _hint(ids: list[Any]) -> None:
+def _send_wakeups(ids: list[Any]) -> None:
     for start in range(0, len(ids), 50):
         published = wakeups.send_wakeup(
             ids[start : start + 50], channel=Channel.EMAIL, priority=Priority.NORMAL, now=utc_now()

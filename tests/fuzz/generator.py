@@ -102,10 +102,10 @@ class Fuzzer:
 
     def _ask_one(self, operation: Any, mode: GenerationMode, *, most: int, number: int) -> None:
         cases = operation.as_strategy(generation_mode=mode)
-        asked = given(cases, st.sampled_from(KNOWN), st.integers(0, 30))(self._send)
+        test = given(cases, st.sampled_from(KNOWN), st.integers(0, 30))(self._send)
         # Nothing can be wrong about a request that takes nothing.
         with suppress(Unsatisfiable):
-            settings(QUIET, max_examples=most)(seed(number)(asked))()
+            settings(QUIET, max_examples=most)(seed(number)(test))()
 
     def _send(self, case: Case, is_known: bool, which: int) -> None:
         described = case.operation.definition.raw

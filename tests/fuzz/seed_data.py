@@ -58,10 +58,10 @@ class Seeder:
         for parameter in operation.get("parameters", ()):
             path = path.replace(f"{{{parameter['name']}}}", str(parameter.get("example")))
         body = operation.get("requestBody", {}).get("content", {}).get("application/json")
-        said = body["examples"]["request"]["value"] if body else None
+        content = body["examples"]["request"]["value"] if body else None
         if name == "createNotification":
-            said = {**said, "channels": ["email", "in_app"]}
-        raw = b"" if said is None else json.dumps(said).encode()
+            content = {**content, "channels": ["email", "in_app"]}
+        raw = b"" if content is None else json.dumps(content).encode()
         answer = self.app.send(
             path.removeprefix("/api/v1"),
             raw,

@@ -45,12 +45,12 @@ def main(folder: Path, *, count: int, first_seed: int) -> Report:
 
     def one(case: tuple[str, str]) -> None:
         (folder / "case.json").write_text(json.dumps(case))
-        before = _forget_peak()
+        before = _reset_peak()
         # What the making of cases leaves behind is not the service's to collect.
         gc.freeze()
         _run(case, report, folder)
         gc.unfreeze()
-        if (taken := _memory_mb("VmHWM") - before) > report.most_mb:
+        if (taken := _process_mb("VmHWM") - before) > report.most_mb:
             report.most_mb, report.largest = taken, case
 
     quiet = settings(
@@ -140,13 +140,13 @@ def _warm_up(folder: Path) -> None:
     _send(texts, folder)
 
 
-def _forget_peak() -> float:
+def _reset_peak() -> float:
     """Reset the kernel's peak of memory. Return the current size in MB."""
     Path("/proc/self/clear_refs").write_text("5")
-    return _memory_mb("VmRSS")
+    return _process_mb("VmRSS")
 
 
-def _memory_mb(name: str) -> float:
+def _process_mb(name: str) -> float:
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
 

@@ -40,8 +40,8 @@ def _a_right_clock() -> Iterator[None]:
 def test_only_a_clearly_wrong_clock_is_corrected(
     off: timedelta, took: float, expected: timedelta
 ) -> None:
-    told = NOON + off + timedelta(seconds=took / 2)
-    assert correction(sent=NOON, server_time=told, round_trip=took) == expected
+    server_time = NOON + off + timedelta(seconds=took / 2)
+    assert correction(sent=NOON, server_time=server_time, round_trip=took) == expected
 
 
 @pytest.mark.usefixtures("db")

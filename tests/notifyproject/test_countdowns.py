@@ -29,8 +29,8 @@ def test_right_clock_changes_nothing() -> None:
 @pytest.mark.parametrize("correction", [TEN_MINUTES, -TEN_MINUTES], ids=["slow", "fast"])
 def test_eta_is_converted_to_the_wrong_clock(correction: timedelta) -> None:
     wall.correction = correction
-    told = countdowns.to_local_clock(NOON.isoformat())
-    assert told == (NOON - correction).isoformat()
+    eta = countdowns.to_local_clock(NOON.isoformat())
+    assert eta == (NOON - correction).isoformat()
 
 
 def test_message_without_eta_is_unchanged() -> None:

@@ -93,8 +93,8 @@ def test_public_attachment_hosts_pass(settings: Any) -> None:
 )
 def test_private_attachment_host_is_an_error(settings: Any, host: str) -> None:
     settings.ATTACHMENT_HOSTS = frozenset(["files.example.com", host])
-    said = f"ATTACHMENT_HOSTS contains invalid public host names: {host}."
-    assert problems() == [f"notifications.E005: {said}"]
+    message = f"ATTACHMENT_HOSTS contains invalid public host names: {host}."
+    assert problems() == [f"notifications.E005: {message}"]
 
 
 URLS = ["PUBLIC_URL", "SENDGRID_URL", "FCM_URL", "WHATSAPP_URL", "SANDBOX_URL"]
@@ -111,8 +111,8 @@ def test_invalid_base_url_is_an_error(settings: Any, name: str, number: int) -> 
         *("https://exa mple.com", "https://example.com\n", "https://b\u00fccher.example", "/u"),
     ):
         setattr(settings, name, bad)
-        said = f"{name} is not a base URL: {bad!r}."
-        assert problems() == [f"notifications.E{number:03}: {said}"]
+        message = f"{name} is not a base URL: {bad!r}."
+        assert problems() == [f"notifications.E{number:03}: {message}"]
 
 
 @pytest.mark.parametrize("name", URLS)
@@ -145,15 +145,15 @@ def test_service_account_is_a_file_or_its_content(
 def test_invalid_service_account_is_an_error(
     settings: Any, name: str, code: str, account: Path, tmp_path: Path
 ) -> None:
-    whole = json.loads(account.read_text())
+    content = json.loads(account.read_text())
     (tmp_path / "other.json").write_text("[]")
     cases = {
         str(tmp_path / "gone.json"): "The Firebase service account's file can't be read.",
         str(tmp_path): "The Firebase service account's file can't be read.",
         str(tmp_path / "other.json"): NONE,
         "{": NONE,
-        json.dumps({**whole, "private_key": "a secret that is no key"}): NONE,
-        json.dumps({**whole, "client_email": ""}): NONE,
+        json.dumps({**content, "private_key": "a secret that is no key"}): NONE,
+        json.dumps({**content, "client_email": ""}): NONE,
     }
     for source, reason in cases.items():
         setattr(settings, name, source)
@@ -206,8 +206,8 @@ def test_invalid_phone_number_id_is_an_error(number: Any, bad: str) -> None:
 
 def test_token_without_phone_number_id_is_an_error(number: Any) -> None:
     number.WHATSAPP_PHONE_NUMBER_ID = ""
-    said = "WHATSAPP_PHONE_NUMBER_ID is required by WHATSAPP_TOKEN."
-    assert problems() == [f"notifications.E017: {said}"]
+    message = "WHATSAPP_PHONE_NUMBER_ID is required by WHATSAPP_TOKEN."
+    assert problems() == [f"notifications.E017: {message}"]
 
 
 def test_all_errors_are_reported_together(settings: Any) -> None:

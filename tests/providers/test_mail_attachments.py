@@ -119,7 +119,7 @@ def test_batch_fetches_a_file_once(serve: Serve) -> None:
     )
     with serve(files), socket_server.serving(handler) as server:
         sendgrid(server.url).send_many([attached() for _ in range(5)], timeout=LIMIT)
-    assert len(files.asked) == 1
+    assert len(files.requests) == 1
 
 
 def test_batch_key_differs_by_files() -> None:
@@ -134,7 +134,7 @@ def assert_nothing_left(
 ) -> Any:
     """Send by both providers, which must raise the same error and send nothing. Return it."""
     handler, server = socket_server.KeepAlive(socket_server.response(202)), MailServer()
-    said: list[ProviderError] = []
+    errors: list[ProviderError] = []
     with (
         serve(files),
         socket_server.serving(handler) as http,
@@ -143,11 +143,11 @@ def assert_nothing_left(
         for one in (sendgrid(http.url, **fields), smtp(mails.port, **fields)):
             with pytest.raises(ProviderError) as error:
                 one.send(mail, timeout=LIMIT)
-            said.append(error.value)
-        said += sendgrid(http.url, **fields).send_many([mail, mail], timeout=LIMIT)
+            errors.append(error.value)
+        errors += sendgrid(http.url, **fields).send_many([mail, mail], timeout=LIMIT)
         assert (http.connections, mails.connections) == (0, 0)
-    assert len({(type(one), one.code, one.reason) for one in said}) == 1
-    return said[0]
+    assert len({(type(one), one.code, one.reason) for one in errors}) == 1
+    return errors[0]
 
 
 def test_temporarily_missing_file_is_retried_unsent(serve: Serve) -> None:
@@ -192,7 +192,7 @@ def test_host_no_longer_allowed_is_not_contacted(serve: Serve, hosts: frozenset[
     files = Files(socket_server.response(200, CSV))
     error = assert_nothing_left(serve, files, attached(), attachment_hosts=hosts)
     assert type(error) is PermanentError
-    assert files.asked == []
+    assert files.requests == []
 
 
 def test_no_host_is_allowed_by_default() -> None:

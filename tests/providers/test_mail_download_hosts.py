@@ -19,21 +19,21 @@ def test_untrusted_certificate_gets_no_request(
     other = certificate(tmp_path, host="other.example.com")
     with files_at(files, other, monkeypatch), pytest.raises(DownloadError, match="certificate"):
         get()
-    assert files.asked == []
+    assert files.requests == []
 
 
 def resolving_to(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> list[str]:
     """Resolve every name to these addresses. Return the list of resolved names."""
-    asked: list[str] = []
+    resolved: list[str] = []
 
     def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
-        asked.append(host)
+        resolved.append(host)
         if not addresses:
             raise socket.gaierror(-2, "Name or service not known")
         return [(0, 1, 6, "", (address, port)) for address in addresses]
 
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
-    return asked
+    return resolved
 
 
 @pytest.mark.parametrize("hidden", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "fd00:ec2::254"])
@@ -52,7 +52,7 @@ def test_checked_address_is_the_one_connected_to(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A second lookup might return another address."""
-    asked = resolving_to(monkeypatch, "93.184.215.14", "2606:2800:21f::1", "93.184.215.14")
+    resolved = resolving_to(monkeypatch, "93.184.215.14", "2606:2800:21f::1", "93.184.215.14")
     tried: list[Any] = []
 
     def refused(address: Any, **_: Any) -> None:
@@ -63,7 +63,7 @@ def test_checked_address_is_the_one_connected_to(
     with pytest.raises(DownloadError):
         get()
     assert tried == [("93.184.215.14", 443), ("2606:2800:21f::1", 443)]
-    assert asked == [HOST]
+    assert resolved == [HOST]
 
 
 def test_unresolved_name_is_temporary(monkeypatch: pytest.MonkeyPatch) -> None:

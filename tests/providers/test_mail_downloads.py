@@ -59,7 +59,7 @@ def test_request_contains_only_the_necessary(serve: Serve) -> None:
     files = Files(socket_server.response(200, b"a file"))
     with serve(files):
         get(f"https://{HOST}/a%20b/\u00e9?x=1&y=%2F#part")
-    assert sorted(files.asked[0].decode().split("\r\n")) == [
+    assert sorted(files.requests[0].decode().split("\r\n")) == [
         *("", ""),
         "Accept-Encoding: identity",
         "Accept: */*",
@@ -96,7 +96,7 @@ def test_missing_file_is_permanent(serve: Serve, status: int) -> None:
 def test_redirect_is_not_followed(serve: Serve, status: int) -> None:
     files = Files(socket_server.response(status, b"", "Location: https://169.254.169.254/latest"))
     assert type(failure(serve, files)) is PermanentError
-    assert len(files.asked) == 1
+    assert len(files.requests) == 1
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "br", "identity, gzip"])

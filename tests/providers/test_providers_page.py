@@ -69,7 +69,7 @@ def test_numbers_match_the_code() -> None:
 
 
 @pytest.mark.parametrize(
-    ("numbers", "said"),
+    ("numbers", "text"),
     [
         ((429,), "429"),
         (range(300, 400), "300 to 399"),
@@ -78,5 +78,5 @@ def test_numbers_match_the_code() -> None:
         ((*range(300, 302), 401, 403, 404, 405), "300, 301, 401, 403 to 405"),
     ],
 )
-def test_numbers_are_written_as_ranges(numbers: range, said: str) -> None:
-    assert spans(numbers) == said
+def test_numbers_are_written_as_ranges(numbers: range, text: str) -> None:
+    assert spans(numbers) == text

@@ -48,8 +48,8 @@ def work(broker: redis.Redis, queue: str = "email.normal", *, clock: Clock) -> l
 def _take(message: Message, clock: Clock) -> None:
     if message.task == "notifications.draw":
         client_id, channel, priority, ticket = message.args
-        lane = FairQueue(ObjectId(client_id), Channel(channel), Priority(priority))
-        worker.pull(lane, PullToken(*ticket) if ticket else None, clock=clock)
+        fair_queue = FairQueue(ObjectId(client_id), Channel(channel), Priority(priority))
+        worker.pull(fair_queue, PullToken(*ticket) if ticket else None, clock=clock)
     else:
         _, channel, priority = message.args
         worker.handle_wakeup(

@@ -11,14 +11,8 @@ from notifications.broadcasts import control, repository, runner
 from notifications.broadcasts.documents import BroadcastLease
 from notifications.queueing import backlog, fair_queue
 from notifyproject.db.collections import collection
-from tests.support.factories.broadcasts import (
-    begun,
-    read,
-    recipients,
-    run_page,
-    run_to_completion,
-    told,
-)
+from tests.support.factories.broadcasts import begun, read, recipients, run_page, run_to_completion
+from tests.support.factories.broadcasts import reached_user_ids as told
 from tests.support.factories.notifications import NOON
 
 pytestmark = pytest.mark.usefixtures("db", "broker", "pages_of_three")

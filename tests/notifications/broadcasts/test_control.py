@@ -16,14 +16,8 @@ from notifications.resend.actions import InvalidStateError
 from notifyproject.db.collections import collection
 from tests.support.broker_messages import queued_messages
 from tests.support.factories import notifications as factories
-from tests.support.factories.broadcasts import (
-    begun,
-    read,
-    recipients,
-    run_page,
-    run_to_completion,
-    told,
-)
+from tests.support.factories.broadcasts import begun, read, recipients, run_page, run_to_completion
+from tests.support.factories.broadcasts import reached_user_ids as told
 from tests.support.factories.notifications import NOON
 from tests.support.mongo.query_plans import plans
 

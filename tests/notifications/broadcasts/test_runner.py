@@ -28,9 +28,9 @@ from tests.support.factories.broadcasts import (
     recipients,
     run_page,
     run_to_completion,
-    told,
     topic,
 )
+from tests.support.factories.broadcasts import reached_user_ids as told
 from tests.support.factories.notifications import CLIENT, NOON, suppress
 from tests.support.mongo.query_plans import plans
 

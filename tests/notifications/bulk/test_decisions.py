@@ -76,15 +76,15 @@ def test_what_fails_after_the_preview_was_asked_for_is_not_in_it(clock: Time) ->
 def test_only_the_deliveries_that_the_filter_is_about_are_in_it(clock: Time) -> None:
     failed()
     cohort = selection.select_failures(channel=Channel.EMAIL, code="timeout", since=None)
-    assert previewed(clock, cohort=cohort).found_count == 0
+    assert previewed(clock, selected=cohort).found_count == 0
     cohort = selection.select_failures(channel=Channel.EMAIL, code="provider_error", since=None)
-    assert previewed(clock, cohort=cohort).preview_counts == {"safe": 1}
+    assert previewed(clock, selected=cohort).preview_counts == {"safe": 1}
 
 
 def test_what_has_nothing_to_be_done_is_counted_by_itself(clock: Time) -> None:
     failed(2)
     factories.accepted()
-    operation = previewed(clock, action=BulkAction.CANCEL, cohort=EVERYTHING)
+    operation = previewed(clock, action=BulkAction.CANCEL, selected=EVERYTHING)
     assert operation.preview_counts == {"safe": 1, runner.NO_DELIVERY: 2}
     assert (operation.found_count, operation.delivery_count) == (3, 1)
 
@@ -157,7 +157,7 @@ def test_a_preview_needs_a_channel_and_a_new_time_that_lies_ahead(clock: Time) -
         decisions.preview(action=BulkAction.RETRY, selection=nothing, by=MARIA, now=clock())
     for send_at in (None, clock.at - timedelta(seconds=1)):
         with pytest.raises(InvalidStateError, match="time"):
-            previewed(clock, action=BulkAction.RESCHEDULE, cohort=EVERYTHING, send_at=send_at)
+            previewed(clock, action=BulkAction.RESCHEDULE, selected=EVERYTHING, send_at=send_at)
 
 
 def test_a_preview_that_is_thrown_away_leaves_nothing(clock: Time) -> None:

@@ -61,7 +61,7 @@ def assert_thrifty(found: list[Plan]) -> None:
 )
 def test_the_pages_of_a_cohort(clock: Time, cohort: Selection) -> None:
     with plans("notifications") as found:
-        operation = previewed(clock, cohort=cohort)
+        operation = previewed(clock, selected=cohort)
     assert operation.found_count >= FAILED
     assert len(by_place(found)) > FAILED // PAGE_SIZE
     assert_thrifty(found)

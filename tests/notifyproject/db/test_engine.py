@@ -84,7 +84,7 @@ def _store() -> None:
     )
 
 
-def asked(name: str, read: Callable[[], Any]) -> tuple[Any, Plan]:
+def read_with_plan(name: str, read: Callable[[], Any]) -> tuple[Any, Plan]:
     """Return the result of one read, and its plan."""
     with plans(name) as found:
         result = read()
@@ -93,7 +93,7 @@ def asked(name: str, read: Callable[[], Any]) -> tuple[Any, Plan]:
 
 
 def pipeline(queryset: QuerySet[Any], name: str = LOG) -> list[dict[str, Any]]:
-    return list(asked(name, lambda: list(queryset))[1].command["pipeline"])
+    return list(read_with_plan(name, lambda: list(queryset))[1].command["pipeline"])
 
 
 LOGS = WebhookLog.objects.all()
@@ -130,7 +130,7 @@ NEWEST = {"$sort": {"received_at": -1, "_id": -1}}
 def test_sort_by_columns_uses_an_index(
     queryset: QuerySet[WebhookLog], expected: list[dict[str, Any]]
 ) -> None:
-    rows, plan = asked(LOG, lambda: list(queryset))
+    rows, plan = read_with_plan(LOG, lambda: list(queryset))
     assert plan.command["pipeline"] == expected
     assert len(rows) == 20
     if "$match" not in expected[0]:
@@ -156,7 +156,7 @@ def test_sort_by_an_annotation_comes_after_it() -> None:
 
 def test_first_and_last_read_one_document() -> None:
     for read in (LOGS.first, LOGS.last):
-        row, plan = asked(LOG, read)
+        row, plan = read_with_plan(LOG, read)
         assert row is not None
         assert plan.is_indexed
         assert plan.examined == 1
@@ -174,7 +174,7 @@ def test_first_and_last_read_one_document() -> None:
     ids=["username", "natural key", "session key", "client's name", "key's prefix"],
 )
 def test_unique_field_is_found_by_its_index(name: str, read: Callable[[], Any]) -> None:
-    row, plan = asked(name, read)
+    row, plan = read_with_plan(name, read)
     assert row is not None
     assert plan.is_indexed
     assert (plan.examined, plan.keys) == (1, 1)
@@ -182,9 +182,9 @@ def test_unique_field_is_found_by_its_index(name: str, read: Callable[[], Any]) 
 
 def test_id_is_found_by_its_index() -> None:
     user = StaffUser.objects.get(username="user.77")
-    _, plan = asked("staff_users", lambda: StaffUser.objects.get(pk=user.pk))
+    _, plan = read_with_plan("staff_users", lambda: StaffUser.objects.get(pk=user.pk))
     assert plan.is_by_id or plan.summary == "EXPRESS"
-    _, plan = asked("staff_users", lambda: StaffUser.objects.in_bulk([user.pk]))
+    _, plan = read_with_plan("staff_users", lambda: StaffUser.objects.in_bulk([user.pk]))
     assert plan.is_by_id or plan.summary == "EXPRESS"
 
 
@@ -228,7 +228,9 @@ def test_text_lookups_are_no_patterns(lookup: str, text: Any, count: int) -> Non
 
 def test_prefetch_needs_no_expression() -> None:
     users = StaffUser.objects.filter(username__in=["user.7", "user.8"])
-    _, plan = asked("django_admin_log", lambda: list(users.prefetch_related("logentry_set")))
+    _, plan = read_with_plan(
+        "django_admin_log", lambda: list(users.prefetch_related("logentry_set"))
+    )
     assert "$expr" not in str(plan.command)
     assert plan.is_indexed
     assert plan.examined == 2
@@ -236,7 +238,9 @@ def test_prefetch_needs_no_expression() -> None:
 
 def test_foreign_key_is_found_by_its_index() -> None:
     user = StaffUser.objects.get(username="user.7")
-    rows, plan = asked("django_admin_log", lambda: list(LogEntry.objects.filter(user=user)))
+    rows, plan = read_with_plan(
+        "django_admin_log", lambda: list(LogEntry.objects.filter(user=user))
+    )
     assert len(rows) == 1
     assert "$expr" not in str(plan.command)
     assert plan.is_indexed
@@ -267,7 +271,7 @@ def test_raw_match_combines_like_any_condition(condition: Any, expected: int) ->
 
 def test_raw_match_uses_an_index() -> None:
     match = Match({"received_at": NOON + timedelta(seconds=5)})
-    rows, plan = asked(LOG, lambda: list(LOGS.filter(match)[:5]))
+    rows, plan = read_with_plan(LOG, lambda: list(LOGS.filter(match)[:5]))
     assert len(rows) == 2
     assert plan.is_indexed
     assert not plan.sorts

@@ -23,9 +23,9 @@ def pipeline(queryset: Any) -> list[dict[str, Any]]:
 
 
 def test_match_is_the_pipelines_first_stage() -> None:
-    asked = pipeline(Notification.objects.filter(Match(FAILED_EMAIL)).order_by("-id"))
-    assert asked[0] == {"$match": FAILED_EMAIL}
-    assert asked[1]["$sort"] == {"_id": -1}
+    stages = pipeline(Notification.objects.filter(Match(FAILED_EMAIL)).order_by("-id"))
+    assert stages[0] == {"$match": FAILED_EMAIL}
+    assert stages[1]["$sort"] == {"_id": -1}
 
 
 def test_match_combines_with_other_conditions() -> None:

@@ -23,7 +23,7 @@ from notifyproject.settings.base import configure
 from notifyproject.settings.environment import read
 
 OLD, NEW = b"o" * 32, b"n" * 48
-ABOUT = "notification:5:code"
+ASSOCIATED_DATA = "notification:5:code"
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -42,9 +42,9 @@ def b64(raw: bytes) -> str:
 
 @given(plain=st.binary(max_size=200), about=st.text(max_size=50))
 def test_encrypted_value_is_decrypted(plain: bytes, about: str) -> None:
-    sealed = encrypt(plain, associated_data=about)
-    assert re.fullmatch(r"v1\.new\.[A-Za-z0-9_-]+", sealed)
-    assert decrypt(sealed, associated_data=about) == plain
+    encrypted = encrypt(plain, associated_data=about)
+    assert re.fullmatch(r"v1\.new\.[A-Za-z0-9_-]+", encrypted)
+    assert decrypt(encrypted, associated_data=about) == plain
 
 
 @given(plain=st.binary(max_size=50), about=st.text(max_size=20), other=st.text(max_size=20))
@@ -55,57 +55,61 @@ def test_other_associated_data_is_refused(plain: bytes, about: str, other: str) 
 
 
 @cache
-def a_code() -> str:
+def encrypted_code() -> str:
     """Return one encrypted code, the same for all tests: its nonce is random."""
-    return encrypt(b"493021", associated_data=ABOUT)
+    return encrypt(b"493021", associated_data=ASSOCIATED_DATA)
 
 
 @given(data=st.data())
 def test_changed_ciphertext_is_refused(data: st.DataObject) -> None:
-    sealed = a_code()
-    place = data.draw(st.integers(0, len(sealed) - 1))
-    letter = data.draw(st.sampled_from("abcXYZ019-_. =").filter(lambda x: x != sealed[place]))
+    encrypted = encrypted_code()
+    place = data.draw(st.integers(0, len(encrypted) - 1))
+    letter = data.draw(st.sampled_from("abcXYZ019-_. =").filter(lambda x: x != encrypted[place]))
     with pytest.raises(DecryptionError) as caught:
-        decrypt(sealed[:place] + letter + sealed[place + 1 :], associated_data=ABOUT)
+        decrypt(
+            encrypted[:place] + letter + encrypted[place + 1 :], associated_data=ASSOCIATED_DATA
+        )
     assert "493021" not in str(caught.value)
 
 
 @given(text=st.text(max_size=80))
 def test_any_other_text_raises_the_same_error(text: str) -> None:
-    whole = encrypt(b"x", associated_data=ABOUT)
-    for tried in (text, f"v1.new.{text}", whole[: min(len(text), len(whole) - 1)]):
+    encrypted = encrypt(b"x", associated_data=ASSOCIATED_DATA)
+    for tried in (text, f"v1.new.{text}", encrypted[: min(len(text), len(encrypted) - 1)]):
         with pytest.raises(DecryptionError):
-            decrypt(tried, associated_data=ABOUT)
+            decrypt(tried, associated_data=ASSOCIATED_DATA)
 
 
 def test_encryption_is_randomized() -> None:
-    assert encrypt(b"1", associated_data=ABOUT) != encrypt(b"1", associated_data=ABOUT)
+    assert encrypt(b"1", associated_data=ASSOCIATED_DATA) != encrypt(
+        b"1", associated_data=ASSOCIATED_DATA
+    )
 
 
 def test_old_key_decrypts_until_it_is_removed() -> None:
     with override_settings(FIELD_ENCRYPTION_KEYS={"old": OLD}):
-        sealed = encrypt(b"1", associated_data=ABOUT)
-    assert sealed.startswith("v1.old.")
-    assert decrypt(sealed, associated_data=ABOUT) == b"1"
+        encrypted = encrypt(b"1", associated_data=ASSOCIATED_DATA)
+    assert encrypted.startswith("v1.old.")
+    assert decrypt(encrypted, associated_data=ASSOCIATED_DATA) == b"1"
     with (
         override_settings(FIELD_ENCRYPTION_KEYS={"new": NEW}),
         pytest.raises(DecryptionError, match="does not list its key, old"),
     ):
-        decrypt(sealed, associated_data=ABOUT)
+        decrypt(encrypted, associated_data=ASSOCIATED_DATA)
 
 
 def test_changed_key_of_the_same_name_is_refused() -> None:
-    sealed = encrypt(b"1", associated_data=ABOUT)
+    encrypted = encrypt(b"1", associated_data=ASSOCIATED_DATA)
     with (
         override_settings(FIELD_ENCRYPTION_KEYS={"new": OLD}),
         pytest.raises(DecryptionError, match="changed"),
     ):
-        decrypt(sealed, associated_data=ABOUT)
+        decrypt(encrypted, associated_data=ASSOCIATED_DATA)
 
 
 def test_encryption_needs_a_key() -> None:
     with override_settings(FIELD_ENCRYPTION_KEYS={}), pytest.raises(NoEncryptionKeyError):
-        encrypt(b"1", associated_data=ABOUT)
+        encrypt(b"1", associated_data=ASSOCIATED_DATA)
 
 
 def test_keys_are_listed_newest_first() -> None:

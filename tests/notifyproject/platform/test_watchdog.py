@@ -31,7 +31,7 @@ time.sleep(60)
 SIGTERM = -15
 
 
-class Watch:
+class Clock:
     def __init__(self) -> None:
         self.now = 100.0
 
@@ -39,81 +39,83 @@ class Watch:
         return self.now
 
 
-def look(*, waiting: int = 3, has_room: bool = True, megabytes: float = 150) -> WorkerSample:
-    return WorkerSample(waiting=waiting, has_free_thread=has_room, megabytes=megabytes)
+def sample(
+    *, waiting: int = 3, has_free_thread: bool = True, megabytes: float = 150
+) -> WorkerSample:
+    return WorkerSample(waiting=waiting, has_free_thread=has_free_thread, megabytes=megabytes)
 
 
-def end_after(seconds: float, seen: WorkerSample) -> str | None:
+def reason_after(seconds: float, seen: WorkerSample) -> str | None:
     """Sample a worker until this time. Return the reason to recycle it, if any."""
-    watch = Watch()
-    life = WorkerLimits(clock=watch)
+    clock = Clock()
+    life = WorkerLimits(clock=clock)
     life.recycle_reason(seen)
-    ends = watch.now + seconds
-    while watch.now + SAMPLE_SECONDS < ends:
-        watch.now += SAMPLE_SECONDS
+    ends = clock.now + seconds
+    while clock.now + SAMPLE_SECONDS < ends:
+        clock.now += SAMPLE_SECONDS
         assert life.recycle_reason(seen) is None
-    watch.now = ends
+    clock.now = ends
     return life.recycle_reason(seen)
 
 
 def test_silent_worker_is_recycled() -> None:
-    assert end_after(MAX_SILENCE, look()) == "receives_nothing"
+    assert reason_after(MAX_SILENCE, sample()) == "receives_nothing"
 
 
 def test_worker_is_not_recycled_before_the_limit() -> None:
-    assert end_after(MAX_SILENCE - 1, look()) is None
+    assert reason_after(MAX_SILENCE - 1, sample()) is None
 
 
 def test_empty_queue_is_no_silence() -> None:
-    assert end_after(10 * MAX_SILENCE, look(waiting=0)) is None
+    assert reason_after(10 * MAX_SILENCE, sample(waiting=0)) is None
 
 
 def test_frozen_process_is_not_recycled() -> None:
-    watch = Watch()
-    life = WorkerLimits(clock=watch)
-    life.recycle_reason(look())
-    watch.now += 10 * MAX_SILENCE
-    assert life.recycle_reason(look()) is None
+    clock = Clock()
+    life = WorkerLimits(clock=clock)
+    life.recycle_reason(sample())
+    clock.now += 10 * MAX_SILENCE
+    assert life.recycle_reason(sample()) is None
 
 
 def test_busy_worker_is_not_recycled() -> None:
-    assert end_after(10 * MAX_SILENCE, look(has_room=False)) is None
+    assert reason_after(10 * MAX_SILENCE, sample(has_free_thread=False)) is None
 
 
 def test_message_restarts_the_silence() -> None:
-    watch = Watch()
-    life = WorkerLimits(clock=watch)
+    clock = Clock()
+    life = WorkerLimits(clock=clock)
     for _ in range(10):
         for _ in range(int(MAX_SILENCE / SAMPLE_SECONDS) - 1):
-            watch.now += SAMPLE_SECONDS
-            assert life.recycle_reason(look()) is None
+            clock.now += SAMPLE_SECONDS
+            assert life.recycle_reason(sample()) is None
         life.record_message()
 
 
 def test_empty_queue_restarts_the_silence() -> None:
-    watch = Watch()
-    life = WorkerLimits(clock=watch)
+    clock = Clock()
+    life = WorkerLimits(clock=clock)
     for waiting in (3, 0, 3):
         for _ in range(int(MAX_SILENCE / SAMPLE_SECONDS) - 1):
-            assert life.recycle_reason(look(waiting=waiting)) is None
-            watch.now += SAMPLE_SECONDS
+            assert life.recycle_reason(sample(waiting=waiting)) is None
+            clock.now += SAMPLE_SECONDS
 
 
 def test_large_worker_is_recycled() -> None:
     life = WorkerLimits(max_megabytes=600)
-    assert life.recycle_reason(look(megabytes=600)) is None
-    assert life.recycle_reason(look(megabytes=601)) == "too_large"
+    assert life.recycle_reason(sample(megabytes=600)) is None
+    assert life.recycle_reason(sample(megabytes=601)) == "too_large"
 
 
 def test_worker_is_recycled_after_its_last_task() -> None:
     life = WorkerLimits(max_tasks=3)
     for _ in range(3):
-        assert life.recycle_reason(look()) is None
+        assert life.recycle_reason(sample()) is None
         life.record_message()
-    assert life.recycle_reason(look()) == "task_limit_reached"
+    assert life.recycle_reason(sample()) == "task_limit_reached"
 
 
-def test_memory_is_measured() -> None:
+def test_process_size_is_measured() -> None:
     assert 10 < memory_megabytes() < 5_000
 
 

@@ -47,12 +47,12 @@ def test_connection_limit_replaces_the_oldest(serve: Serve, app: App) -> None:
     web = serve(WEB_CONNECTIONS="100", WEB_CLIENT_SECONDS="600")
     with SlowClients(
         target=web.target, kinds=(Kind.SILENT, Kind.HEAD, Kind.BODY), count=HUNDREDS
-    ) as crowd:
+    ) as clients:
         for _ in range(5):
-            # Beyond the limit a client may be the oldest before it has said a word.
+            # Beyond the limit a client may be the oldest before it has sent anything.
             assert any(web.is_healthy() for _ in range(5))
             assert any(_is_accepted(web, app) for _ in range(5))
-        assert crowd.opened > 3 * HUNDREDS
+        assert clients.opened > 3 * HUNDREDS
 
 
 @pytest.mark.parametrize(

@@ -43,8 +43,8 @@ def test_large_head_is_refused(stream: Served) -> None:
 
 def test_slow_stream_clients_delay_nobody(stream: Served) -> None:
     kinds = (Kind.SILENT, Kind.HEAD)
-    with SlowClients(target=stream.target, kinds=kinds, count=300) as crowd:
+    with SlowClients(target=stream.target, kinds=kinds, count=300) as clients:
         for _ in range(5):
-            # Beyond the limit a client may be the oldest before it has said a word.
+            # Beyond the limit a client may be the oldest before it has sent anything.
             assert any(stream.is_healthy() for _ in range(5))
-        assert crowd.opened > 600
+        assert clients.opened > 600

@@ -11,7 +11,7 @@ VARIABLES = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
 
 
 @pytest.fixture
-def told_to_write_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_bytecode(monkeypatch: pytest.MonkeyPatch) -> None:
     """Configure this process to write no bytecode."""
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     monkeypatch.setattr(sys, "pycache_prefix", None)
@@ -23,11 +23,11 @@ def told_to_write_none(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def kept() -> tuple[bool, str | None, list[str | None]]:
     """Return the bytecode settings of this process and of its children."""
-    told = [os.environ.get(name) for name in VARIABLES]
-    return not sys.dont_write_bytecode, sys.pycache_prefix, told
+    values = [os.environ.get(name) for name in VARIABLES]
+    return not sys.dont_write_bytecode, sys.pycache_prefix, values
 
 
-@pytest.mark.usefixtures("told_to_write_none")
+@pytest.mark.usefixtures("no_bytecode")
 def test_bytecode_is_cached_in_the_virtual_environment() -> None:
     bytecode.enable_cache()
     place = str(bytecode.BYTECODE)
@@ -35,8 +35,8 @@ def test_bytecode_is_cached_in_the_virtual_environment() -> None:
     assert place.startswith(sys.prefix)
 
 
-@pytest.mark.usefixtures("told_to_write_none")
-def test_bytecode_is_unchanged_outside_a_virtual_environment(
+@pytest.mark.usefixtures("no_bytecode")
+def test_bytecode_is_unchanged_without_a_virtual_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
@@ -44,7 +44,7 @@ def test_bytecode_is_unchanged_outside_a_virtual_environment(
     assert kept() == (False, None, ["1", None])
 
 
-@pytest.mark.usefixtures("told_to_write_none")
+@pytest.mark.usefixtures("no_bytecode")
 def test_configured_bytecode_folder_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "pycache_prefix", "/elsewhere")
     bytecode.enable_cache()

@@ -36,8 +36,8 @@ def without(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 def linked(binary: Path) -> dict[str, Path]:
     """Return the libraries that a binary is linked with, directly or not."""
-    said = subprocess.run(["ldd", str(binary)], capture_output=True, text=True, check=True).stdout
-    return {name: Path(path) for name, path in re.findall(r"^\s*(\S+) => (/\S+)", said, re.M)}
+    result = subprocess.run(["ldd", str(binary)], capture_output=True, text=True, check=True).stdout
+    return {name: Path(path) for name, path in re.findall(r"^\s*(\S+) => (/\S+)", result, re.M)}
 
 
 def brought(binary: Path, names: Iterable[str]) -> set[str]:
@@ -106,7 +106,7 @@ def test_root_installs_with_apt(
     installed: list[str] = []
 
     def install(packages: list[str]) -> None:
-        assert "apt installs libnowhere4" in capsys.readouterr().out, "said beforehand"
+        assert "apt installs libnowhere4" in capsys.readouterr().out, "announced before"
         installed.extend(packages)
         without.setattr(prerequisites, "find_missing", lambda some: [])
 
@@ -142,7 +142,7 @@ def clone(tmp_path: Path) -> Path:
 
 def error_of(clone: Path, target: str, *, python: str) -> str:
     """Return the error output of ``make``, which must install nothing."""
-    said = subprocess.run(
+    result = subprocess.run(
         ["make", target],
         cwd=clone,
         env={"PATH": str(clone / "bin"), "PYTHON": python},
@@ -150,9 +150,9 @@ def error_of(clone: Path, target: str, *, python: str) -> str:
         text=True,
         check=False,
     )
-    assert said.returncode != 0
+    assert result.returncode != 0
     assert not (clone / ".venv").exists()
-    return said.stderr
+    return result.stderr
 
 
 @pytest.mark.parametrize("target", ["up", "test"])
@@ -175,9 +175,9 @@ def test_make_reports_old_python(clone: Path) -> None:
 
 
 @pytest.fixture
-def crippled(tmp_path: Path) -> Path:
+def broken_program(tmp_path: Path) -> Path:
     """Return a valkey-server that requires a missing library."""
-    binary = tmp_path / "crippled"
+    binary = tmp_path / "broken_program"
     code = servers.valkey_binary().read_bytes()
     assert b"\0librt.so.1\0" in code
     binary.write_bytes(code.replace(b"\0librt.so.1\0", b"\0libqq.so.1\0"))
@@ -185,20 +185,20 @@ def crippled(tmp_path: Path) -> Path:
     return binary
 
 
-def test_program_with_a_missing_library_is_not_started(crippled: Path) -> None:
+def test_program_with_a_missing_library_is_not_started(broken_program: Path) -> None:
     with pytest.raises(libraries.MissingLibraryError) as caught:
-        libraries.check_libraries(program="mongod", binary=crippled)
+        libraries.check_libraries(program="mongod", binary=broken_program)
     assert str(caught.value) == (
         "This machine lacks libqq.so.1 (for mongod): install the package that has libqq.so.1."
     )
 
 
 def test_package_of_a_known_library_is_named(
-    crippled: Path, monkeypatch: pytest.MonkeyPatch
+    broken_program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(prerequisites.PACKAGES, "libqq.so.1", "libqq1")
     with pytest.raises(libraries.MissingLibraryError, match="apt install libqq1"):
-        libraries.check_libraries(program="mongod", binary=crippled)
+        libraries.check_libraries(program="mongod", binary=broken_program)
 
 
 def test_program_with_its_libraries_may_start() -> None:

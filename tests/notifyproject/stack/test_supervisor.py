@@ -76,15 +76,15 @@ def test_ended_program_is_restarted(pids: Path, capsys: pytest.CaptureFixture[st
 def test_output_is_prefixed_with_the_program_name(
     pids: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    supervisor, said = Supervisor(), []
+    supervisor, output = Supervisor(), []
 
-    def has_said() -> bool:
-        said.append(capsys.readouterr().out)
-        return "one      | hello" in "".join(said)
+    def has_printed() -> bool:
+        output.append(capsys.readouterr().out)
+        return "one      | hello" in "".join(output)
 
     supervisor.start(program(pids, then="time.sleep(60)"))
-    supervisor.run(on_tick=until(has_said, supervisor))
-    assert has_said()
+    supervisor.run(on_tick=until(has_printed, supervisor))
+    assert has_printed()
 
 
 def test_program_that_keeps_failing_ends_the_stack(pids: Path) -> None:

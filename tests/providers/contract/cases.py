@@ -53,32 +53,32 @@ class Expected:
 
 F = FailureCode
 NOT_SENT = Expected(error=TransientError, codes=frozenset({F.CONNECTION_FAILED}))
-IN_DOUBT = Expected(
+AMBIGUOUS = Expected(
     error=TransientError,
     codes=frozenset({F.TIMEOUT, F.CONNECTION_LOST, F.PROVIDER_ERROR}),
     ambiguous=True,
 )
 LATER = Expected(error=TransientError, codes=frozenset({F.PROVIDER_ERROR, F.RATE_LIMITED}))
-NOBODYS_FAULT = Expected(error=ProviderUnavailableError, codes=frozenset({F.CHANNEL_UNAVAILABLE}))
-NEVER = Expected(error=PermanentError, codes=frozenset({F.REJECTED, F.TOO_LARGE}))
-NEVER_THERE = Expected(error=InvalidRecipientError, codes=frozenset({F.INVALID_RECIPIENT}))
+UNAVAILABLE = Expected(error=ProviderUnavailableError, codes=frozenset({F.CHANNEL_UNAVAILABLE}))
+REJECTED = Expected(error=PermanentError, codes=frozenset({F.REJECTED, F.TOO_LARGE}))
+BAD_ADDRESS = Expected(error=InvalidRecipientError, codes=frozenset({F.INVALID_RECIPIENT}))
 
 EXPECTED: Mapping[Case, Expected] = {
     Case.NOBODY_LISTENS: NOT_SENT,
     Case.NO_SUCH_HOST: NOT_SENT,
     Case.NOT_TAKEN: NOT_SENT,
-    Case.SILENT: IN_DOUBT,
-    Case.HUNG_UP: IN_DOUBT,
-    Case.RESET: IN_DOUBT,
-    Case.TRUNCATED: IN_DOUBT,
-    Case.DRIPPING: IN_DOUBT,
-    Case.NONSENSE: IN_DOUBT,
+    Case.SILENT: AMBIGUOUS,
+    Case.HUNG_UP: AMBIGUOUS,
+    Case.RESET: AMBIGUOUS,
+    Case.TRUNCATED: AMBIGUOUS,
+    Case.DRIPPING: AMBIGUOUS,
+    Case.NONSENSE: AMBIGUOUS,
     Case.BUSY: LATER,
     Case.TOO_MANY: LATER,
-    Case.NO_CREDENTIALS: NOBODYS_FAULT,
-    Case.REDIRECTED: NOBODYS_FAULT,
-    Case.BAD_RECIPIENT: NEVER_THERE,
-    Case.REFUSED: NEVER,
+    Case.NO_CREDENTIALS: UNAVAILABLE,
+    Case.REDIRECTED: UNAVAILABLE,
+    Case.BAD_RECIPIENT: BAD_ADDRESS,
+    Case.REFUSED: REJECTED,
 }
 """All cases except acceptance."""
 

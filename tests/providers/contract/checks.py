@@ -26,8 +26,8 @@ def check_outcome(subject: Subject, case: Case, seen: Observation) -> None:
 
 def check_once(subject: Subject, case: Case, seen: Observation) -> None:
     """Check that the message was sent once, on one connection, and nowhere else."""
-    nobody = case in UNREACHED or not subject.begun.get(case, 1)
-    assert seen.begun == (0 if nobody else subject.begun.get(case, 1))
+    is_unreached = case in UNREACHED or not subject.begun.get(case, 1)
+    assert seen.begun == (0 if is_unreached else subject.begun.get(case, 1))
     assert seen.connections <= 1
     assert seen.elsewhere == 0
 

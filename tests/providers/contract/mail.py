@@ -42,8 +42,8 @@ def _sendgrid(place: Place, account: str) -> SendGrid:
 
 
 def _sendgrid_error(status: int, at: str, *headers: str) -> bytes:
-    said = {"errors": [{"message": f"{EMAIL} is none", "field": at, "help": None}]}
-    return socket_server.response(status, json.dumps(said).encode(), *headers)
+    body = {"errors": [{"message": f"{EMAIL} is none", "field": at, "help": None}]}
+    return socket_server.response(status, json.dumps(body).encode(), *headers)
 
 
 def _signed_by_sendgrid(raw: bytes, genuine: bool) -> Mapping[str, str]:

@@ -10,7 +10,7 @@ from providers.fcm.provider import FCM
 from providers.in_app import InAppProvider
 from providers.whatsapp.provider import WhatsApp
 from tests.providers.contract.cases import Case
-from tests.providers.contract.servers import http_desks, says
+from tests.providers.contract.servers import http_desks, replying
 from tests.providers.contract.subjects import (
     ASKS_FOR_A_PAUSE,
     PHONE,
@@ -42,8 +42,8 @@ def _fcm(place: Place, account: str) -> FCM:
 def _fcm_error(status: int, name: str, code: str | None = None, *headers: str) -> bytes:
     kind = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
     details = [{"@type": kind, "errorCode": code}] if code else []
-    said = {"error": {"status": name, "message": f"{TOKEN} is none", "details": details}}
-    return socket_server.response(status, json.dumps(said).encode(), *headers)
+    body = {"error": {"status": name, "message": f"{TOKEN} is none", "details": details}}
+    return socket_server.response(status, json.dumps(body).encode(), *headers)
 
 
 def _fcm_secrets(place: Place) -> Sequence[str]:
@@ -118,14 +118,14 @@ CLOUD_API = Subject(
 )
 
 
-NOBODY = "It asks nobody: the message is where it is read."
+NO_PROVIDER = "The inbox contacts no provider."
 
 INBOX = Subject(
     provider=InAppProvider,
     make=lambda _place, _account: InAppProvider(),
     outbound=message("in_app", "ada"),
-    desks={Case.ACCEPTED: says(b"")},
-    never={case: NOBODY for case in Case if case is not Case.ACCEPTED},
+    desks={Case.ACCEPTED: replying(b"")},
+    never={case: NO_PROVIDER for case in Case if case is not Case.ACCEPTED},
     begun={Case.ACCEPTED: 0},
     secrets=lambda _place: [],
     gives_id=False,

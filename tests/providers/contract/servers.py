@@ -51,11 +51,11 @@ class HTTPDesk:
             self._act(connection)
 
 
-def says(answer: bytes) -> Make:
+def replying(answer: bytes) -> Make:
     return lambda _elsewhere: HTTPDesk(lambda connection: connection.sendall(answer))
 
 
-def leads_elsewhere(elsewhere: str) -> HTTPDesk:
+def redirecting(elsewhere: str) -> HTTPDesk:
     answer = socket_server.response(307, b"", f"Location: {elsewhere}/anywhere")
     return HTTPDesk(lambda connection: connection.sendall(answer))
 
@@ -64,22 +64,24 @@ def http_desks(
     status: int, body: bytes, *headers: str, refusals: Mapping[Case, bytes]
 ) -> Mapping[Case, Make]:
     """Return the servers of an HTTP provider by case."""
-    whole = socket_server.response(status, body, *headers)
+    complete = socket_server.response(status, body, *headers)
     cut = socket_server.response(status, body + b" " * 10, *headers)[:-10]
-    spoilt: Mapping[Case, Act] = {
+    broken: Mapping[Case, Act] = {
         Case.SILENT: _wait,
         Case.HUNG_UP: _hang_up,
         Case.RESET: socket_server.reset,
-        Case.TRUNCATED: lambda connection: _say_and_hang_up(connection, cut),
-        Case.DRIPPING: lambda connection: _drip(connection, whole[: whole.index(b"\n") + 1], DRIP),
+        Case.TRUNCATED: lambda connection: _send_and_hang_up(connection, cut),
+        Case.DRIPPING: lambda connection: _drip(
+            connection, complete[: complete.index(b"\n") + 1], DRIP
+        ),
     }
     return {
-        Case.ACCEPTED: says(whole),
-        Case.NONSENSE: says(socket_server.response(299, b"<html>Welcome</html>")),
-        Case.BUSY: says(socket_server.response(502, b"<html>Bad gateway</html>")),
-        Case.REDIRECTED: leads_elsewhere,
-        **{case: _doing(act) for case, act in spoilt.items()},
-        **{case: says(answer) for case, answer in refusals.items()},
+        Case.ACCEPTED: replying(complete),
+        Case.NONSENSE: replying(socket_server.response(299, b"<html>Welcome</html>")),
+        Case.BUSY: replying(socket_server.response(502, b"<html>Bad gateway</html>")),
+        Case.REDIRECTED: redirecting,
+        **{case: _server(act) for case, act in broken.items()},
+        **{case: replying(answer) for case, answer in refusals.items()},
     }
 
 
@@ -99,9 +101,9 @@ class MailDesk(MailServer):
         return sum(command.upper().startswith("MAIL") for command in self.commands)
 
     def _reply(self, connection: socket.socket, command: str) -> None:
-        reply = self._says(command)
+        reply = self._reply_to(command)
         if reply == CUT:
-            _say_and_hang_up(connection, b"250-Queued\r\n250-as 12")
+            _send_and_hang_up(connection, b"250-Queued\r\n250-as 12")
         if reply == DRIPS:
             _drip(connection, b"", b"250-and\r\n")
         super()._reply(connection, command)
@@ -126,7 +128,7 @@ def _mail_desk(replies: Mapping[str, str]) -> Make:
     return lambda _elsewhere: MailDesk(replies)
 
 
-def _doing(act: Act) -> Make:
+def _server(act: Act) -> Make:
     return lambda _elsewhere: HTTPDesk(act)
 
 
@@ -139,7 +141,7 @@ def _hang_up(_connection: socket.socket) -> None:
     raise ConnectionAbortedError
 
 
-def _say_and_hang_up(connection: socket.socket, some: bytes) -> None:
+def _send_and_hang_up(connection: socket.socket, some: bytes) -> None:
     connection.sendall(some)
     raise ConnectionAbortedError
 

@@ -46,8 +46,8 @@ def test_other_account_has_another_name(subject: Subject, nowhere: Place) -> Non
 @EVERY
 def test_account_name_contains_no_secret(subject: Subject, nowhere: Place) -> None:
     provider = subject.make(nowhere, FIRST)
-    said = [provider.account, provider.name, repr(provider), str(provider)]
-    assert leaks(said, [*PRIVATE, *subject.secrets(nowhere)]) == []
+    shown = [provider.account, provider.name, repr(provider), str(provider)]
+    assert leaks(shown, [*PRIVATE, *subject.secrets(nowhere)]) == []
 
 
 @EVERY
@@ -95,12 +95,12 @@ def test_signed_webhook_has_its_reference(
 
 @WEBHOOKS
 def test_unsigned_webhook_is_refused(subject: Subject, reports: Reports, nowhere: Place) -> None:
-    provider, believed = subject.make(nowhere, FIRST), list[str]()
+    provider, accepted = subject.make(nowhere, FIRST), list[str]()
     for why, headers, raw in forged(reports):
         with suppress(InvalidSignatureError, ValueError):
             provider.parse_receipts(headers, raw)
-            believed.append(why)
-    assert believed == []
+            accepted.append(why)
+    assert accepted == []
 
 
 @WEBHOOKS

@@ -23,7 +23,9 @@ GOOGLE = "type.googleapis.com"
 NAME = b'{"name": "projects/shop/messages/1"}'
 
 
-def said(name: str | None = None, *, code: Any = None, text: str = "", field: Any = None) -> bytes:
+def google_error(
+    name: str | None = None, *, code: Any = None, text: str = "", field: Any = None
+) -> bytes:
     """Return an error in Google's format."""
     details: list[dict[str, Any]] = []
     if code is not None:
@@ -61,40 +63,55 @@ INVALID, MISMATCH, UNKNOWN = "INVALID_ARGUMENT", "SENDER_ID_MISMATCH", "UNREGIST
         (307, b"", ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
         (400, b"", PermanentError, FailureCode.REJECTED),
         (400, b"<html>", PermanentError, FailureCode.REJECTED),
-        (400, said(INVALID), PermanentError, FailureCode.REJECTED),
-        (400, said(INVALID, code=INVALID), PermanentError, FailureCode.REJECTED),
-        (400, said(INVALID, field="message.data"), PermanentError, FailureCode.REJECTED),
-        (400, said(INVALID, field="message.tokens"), PermanentError, FailureCode.REJECTED),
-        (400, said("FAILED", field="message.token"), PermanentError, FailureCode.REJECTED),
+        (400, google_error(INVALID), PermanentError, FailureCode.REJECTED),
+        (400, google_error(INVALID, code=INVALID), PermanentError, FailureCode.REJECTED),
+        (400, google_error(INVALID, field="message.data"), PermanentError, FailureCode.REJECTED),
+        (400, google_error(INVALID, field="message.tokens"), PermanentError, FailureCode.REJECTED),
+        (400, google_error("FAILED", field="message.token"), PermanentError, FailureCode.REJECTED),
         (
-            *(400, said(INVALID, text="Android message is too big")),
+            *(400, google_error(INVALID, text="Android message is too big")),
             *(PermanentError, FailureCode.TOO_LARGE),
         ),
         (401, b"", ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
         (401, b"<html>proxy</html>", ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
         (403, b"", ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
-        (403, said("PERMISSION_DENIED"), ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
-        (404, b"<html>", ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
-        (404, said("NOT_FOUND"), ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
         (
-            *(404, said("NOT_FOUND", text="UNREGISTERED")),
+            403,
+            google_error("PERMISSION_DENIED"),
+            ProviderUnavailableError,
+            FailureCode.CHANNEL_UNAVAILABLE,
+        ),
+        (404, b"<html>", ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
+        (404, google_error("NOT_FOUND"), ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
+        (
+            *(404, google_error("NOT_FOUND", text="UNREGISTERED")),
             *(ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
         ),
         (402, b"", PermanentError, FailureCode.REJECTED),
         (413, b"", PermanentError, FailureCode.TOO_LARGE),
-        (418, said("TEAPOT"), PermanentError, FailureCode.REJECTED),
+        (418, google_error("TEAPOT"), PermanentError, FailureCode.REJECTED),
         (429, b"", TransientError, FailureCode.RATE_LIMITED),
-        (429, said("RESOURCE_EXHAUSTED"), TransientError, FailureCode.RATE_LIMITED),
+        (429, google_error("RESOURCE_EXHAUSTED"), TransientError, FailureCode.RATE_LIMITED),
         (500, b"", TransientError, FailureCode.PROVIDER_ERROR),
         (502, b"<html>", TransientError, FailureCode.PROVIDER_ERROR),
         (599, b"", TransientError, FailureCode.PROVIDER_ERROR),
-        (400, said(code="UNAVAILABLE"), TransientError, FailureCode.PROVIDER_ERROR),
-        (500, said(code="QUOTA_EXCEEDED"), TransientError, FailureCode.RATE_LIMITED),
-        (404, said(code=UNKNOWN), InvalidRecipientError, FailureCode.INVALID_RECIPIENT),
-        (400, said(INVALID, code=UNKNOWN), InvalidRecipientError, FailureCode.INVALID_RECIPIENT),
-        (403, said(code=MISMATCH), ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
-        (500, said(code=UNKNOWN), TransientError, FailureCode.PROVIDER_ERROR),
-        (503, said(code=MISMATCH), TransientError, FailureCode.PROVIDER_ERROR),
+        (400, google_error(code="UNAVAILABLE"), TransientError, FailureCode.PROVIDER_ERROR),
+        (500, google_error(code="QUOTA_EXCEEDED"), TransientError, FailureCode.RATE_LIMITED),
+        (404, google_error(code=UNKNOWN), InvalidRecipientError, FailureCode.INVALID_RECIPIENT),
+        (
+            400,
+            google_error(INVALID, code=UNKNOWN),
+            InvalidRecipientError,
+            FailureCode.INVALID_RECIPIENT,
+        ),
+        (
+            403,
+            google_error(code=MISMATCH),
+            ProviderUnavailableError,
+            FailureCode.CHANNEL_UNAVAILABLE,
+        ),
+        (500, google_error(code=UNKNOWN), TransientError, FailureCode.PROVIDER_ERROR),
+        (503, google_error(code=MISMATCH), TransientError, FailureCode.PROVIDER_ERROR),
     ],
 )
 def test_error_code_is_used_before_the_status(
@@ -110,7 +127,9 @@ def test_error_code_is_used_before_the_status(
 
 def test_token_error_in_the_text_is_suspect(project: Project) -> None:
     text = "The registration token is not a valid FCM registration token"
-    error = refusal(project, socket_server.response(400, said(INVALID, code=INVALID, text=text)))
+    error = refusal(
+        project, socket_server.response(400, google_error(INVALID, code=INVALID, text=text))
+    )
     assert isinstance(error, InvalidRecipientError)
     assert error.action is RecipientAction.SUSPECT
 
@@ -129,13 +148,15 @@ def test_token_error_in_the_text_is_suspect(project: Project) -> None:
 def test_quota_without_readable_time_waits_a_minute(
     project: Project, headers: list[str], pause: float
 ) -> None:
-    error = refusal(project, socket_server.response(429, said(code="QUOTA_EXCEEDED"), *headers))
+    error = refusal(
+        project, socket_server.response(429, google_error(code="QUOTA_EXCEEDED"), *headers)
+    )
     assert isinstance(error, TransientError)
     assert error.retry_after == pause
 
 
 def test_overload_without_time_has_no_pause(project: Project) -> None:
-    overloaded = said("UNAVAILABLE", code="UNAVAILABLE")
+    overloaded = google_error("UNAVAILABLE", code="UNAVAILABLE")
     for headers, pause in (([], None), (["Retry-After: 9"], 9.0)):
         error = refusal(project, socket_server.response(503, overloaded, *headers))
         assert isinstance(error, TransientError)
@@ -162,10 +183,10 @@ def test_undocumented_success_is_ambiguous(project: Project, status: int, body: 
         *(b"[]", b'{"error": null}', b'{"error": []}', b'{"error": "no"}', b'{"error": {}}'),
         b'{"error": {"status": 7, "message": {}, "details": {}}}',
         b'{"error": {"details": [1, null, {}, {"@type": 7}]}}',
-        said(code=7),
-        said(code={"a": 1}),
-        said(INVALID, field=7),
-        said(INVALID, field={}),
+        google_error(code=7),
+        google_error(code={"a": 1}),
+        google_error(INVALID, field=7),
+        google_error(INVALID, field={}),
         b'{"error": {"details": [{"@type": "x/google.rpc.BadRequest", "fieldViolations": {}}]}}',
         b"\xff\xfe",
         b"[" * 10_000,
@@ -179,14 +200,14 @@ def test_undocumented_body_is_classified_by_status(project: Project, body: bytes
 def test_only_googles_401_renews_the_access_token(project: Project) -> None:
     refusal(project, socket_server.response(401, b"<html>a proxy wants a password</html>"))
     assert len(project.requests(TOKENS)) == 1
-    refusal(project, socket_server.response(401, said("UNAUTHENTICATED")), posts=2)
+    refusal(project, socket_server.response(401, google_error("UNAUTHENTICATED")), posts=2)
     assert len(project.requests(TOKENS)) == 2
 
 
 def test_answer_after_a_new_access_token_is_classified(project: Project) -> None:
     answers = [
-        socket_server.response(401, said("UNAUTHENTICATED")),
-        socket_server.response(404, said(code=UNKNOWN)),
+        socket_server.response(401, google_error("UNAUTHENTICATED")),
+        socket_server.response(404, google_error(code=UNKNOWN)),
     ]
 
     def firebase(connection: Any) -> None:
@@ -214,8 +235,8 @@ def test_refused_connection_is_not_ambiguous(project: Project) -> None:
     assert error.value.code is FailureCode.CONNECTION_FAILED
 
 
-def test_time_limit_covers_the_whole_send(project: Project) -> None:
-    slow_refusal = socket_server.response(401, said("UNAUTHENTICATED"))
+def test_time_limit_covers_both_requests(project: Project) -> None:
+    slow_refusal = socket_server.response(401, google_error("UNAUTHENTICATED"))
 
     def firebase(connection: Any) -> None:
         while socket_server.read_request(connection):
@@ -234,7 +255,7 @@ def test_time_limit_covers_the_whole_send(project: Project) -> None:
 
 def test_device_token_is_redacted(project: Project) -> None:
     token = "dQw4w9WgXcQ:APA91bH"
-    body = said(INVALID, text=f"{token} is not a valid FCM registration token")
+    body = google_error(INVALID, text=f"{token} is not a valid FCM registration token")
     error = refusal(project, socket_server.response(400, body), token=token)
     assert error.response is not None
     assert "[token] is not a valid" in error.response.excerpt

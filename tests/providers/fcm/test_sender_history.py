@@ -34,7 +34,7 @@ def refusal(fcm: FCM, token: str = "wrong-sender-1") -> ProviderError:
 def test_mismatch_at_an_unproven_project_is_about_the_project(project: Project) -> None:
     error = refusal(project.fcm())
     assert type(error) is ProviderUnavailableError
-    assert error.scope == responses.SENDER_SCOPE, "one device holds up nobody else"
+    assert error.scope == responses.SENDER_SCOPE, "other devices are unaffected"
     assert error.response is not None
     assert (error.response.status, error.response.code) == (403, "SENDER_ID_MISMATCH")
 
@@ -103,8 +103,8 @@ def test_one_device_counts_once() -> None:
 def test_several_devices_without_proof_are_about_the_project() -> None:
     sender = SenderHistory()
     assert MISMATCH_LIMIT == 5
-    blames = [sender.classify_mismatch(str(n), now=FIXED_NOON) for n in range(MISMATCH_LIMIT + 2)]
-    assert blames == [MismatchCause.UNKNOWN] * (MISMATCH_LIMIT - 1) + [MismatchCause.PROJECT] * 3
+    causes = [sender.classify_mismatch(str(n), now=FIXED_NOON) for n in range(MISMATCH_LIMIT + 2)]
+    assert causes == [MismatchCause.UNKNOWN] * (MISMATCH_LIMIT - 1) + [MismatchCause.PROJECT] * 3
     assert sender.classify_mismatch("0", now=FIXED_NOON) is MismatchCause.PROJECT
     sender.record_accepted(now=FIXED_NOON)
     assert sender.classify_mismatch("0", now=FIXED_NOON) is MismatchCause.DEVICE

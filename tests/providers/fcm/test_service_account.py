@@ -164,10 +164,10 @@ def test_no_secret_is_shown_or_logged(project: Project, caplog: pytest.LogCaptur
     access = fcm_credentials.shared_token_cache(fcm.credentials, clock=now)._token
     assert access is not None
     account: ServiceAccount = read_service_account(fcm.credentials)
-    said = f"{fcm!r} {vars(fcm)['_client']!r} {access!r} {account!r} {events} {caplog.text}"
+    shown = f"{fcm!r} {vars(fcm)['_client']!r} {access!r} {account!r} {events} {caplog.text}"
     assert [event["event"] for event in events] == ["fcm_token_fetched", "fcm_token_failed"]
     for secret in (token, access.value, project.key["private_key"][40:80], "assertion"):
-        assert secret not in said
+        assert secret not in shown
 
 
 def test_transport_of_the_library_is_unused(

@@ -191,7 +191,7 @@ def test_unencodable_text_fails_all_unsent(
         ("too-large", PermanentError, FailureCode.TOO_LARGE),
     ],
 )
-def test_answer_applies_to_the_whole_request(
+def test_answer_applies_to_every_recipient(
     account: Account, outcome: str, kind: type[ProviderError], code: FailureCode
 ) -> None:
     outcomes = account.send(mails(*people(9), f"{outcome}@example.com"))
@@ -215,7 +215,7 @@ def test_refused_account_fails_no_recipient(account: Account, key: str) -> None:
 
 
 @pytest.mark.parametrize("outcome", ["timeout", "timeout-lost", "reset", "truncated"])
-def test_missing_answer_is_ambiguous_for_the_whole_request(account: Account, outcome: str) -> None:
+def test_missing_answer_is_ambiguous_for_every_recipient(account: Account, outcome: str) -> None:
     timeout = SHORT if outcome.startswith("timeout") else LIMIT
     outcomes = account.send(mails(*people(9), f"{outcome}@example.com"), timeout=timeout)
     assert set(kinds(outcomes)) == {TransientError}

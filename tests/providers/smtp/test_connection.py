@@ -195,19 +195,19 @@ def test_slow_lookup_sends_nothing_after_the_time_limit(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("line", [b"220-more\r\n", b"220-\r\n"])
 def test_endless_reply_is_cut_off(line: bytes) -> None:
-    said = 0
+    sent_bytes = 0
 
-    def talk(connection: socket.socket) -> None:
-        nonlocal said
+    def reply_endlessly(connection: socket.socket) -> None:
+        nonlocal sent_bytes
         while True:
             connection.sendall(line * 1000)
-            said += 1000 * len(line)
+            sent_bytes += 1000 * len(line)
 
-    with socket_server.serving(talk) as running, pytest.raises(TransientError) as error:
+    with socket_server.serving(reply_endlessly) as running, pytest.raises(TransientError) as error:
         provider(running.port).send(outbound(), timeout=SILENT_FOR)
     assert not error.value.is_ambiguous
     # Most of it lies in the buffers of the connection.
-    assert said < 32 * 1024 * 1024
+    assert sent_bytes < 32 * 1024 * 1024
 
 
 def test_failed_login_closes_the_connection(opened: list[smtplib.SMTP]) -> None:

@@ -222,5 +222,5 @@ def test_inbound_message_has_number_and_time(line: WhatsAppNumber) -> None:
 def test_handshake_is_answered(line: WhatsAppNumber) -> None:
     line.send()
     line.receipts(2)
-    asked = line.receiver.handshakes[0]
-    assert line.number().challenge(asked) == asked["hub.challenge"]
+    query = line.receiver.handshakes[0]
+    assert line.number().challenge(query) == query["hub.challenge"]

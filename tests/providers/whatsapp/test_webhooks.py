@@ -194,10 +194,10 @@ def test_undelivered_by_choice_is_rejected(code: int) -> None:
 
 
 def test_opt_out_failure_is_also_an_unsubscribe() -> None:
-    refusal, wish = received(failed(131050))
-    assert (refusal.kind, wish.kind) == (K.REJECTED, K.UNSUBSCRIBED)
-    assert (wish.address, wish.reference) == (PHONE, REFERENCE)
-    assert refusal.event_id != wish.event_id
+    refusal, opt_out = received(failed(131050))
+    assert (refusal.kind, opt_out.kind) == (K.REJECTED, K.UNSUBSCRIBED)
+    assert (opt_out.address, opt_out.reference) == (PHONE, REFERENCE)
+    assert refusal.event_id != opt_out.event_id
 
 
 def test_unknown_code_keeps_the_redacted_title() -> None:

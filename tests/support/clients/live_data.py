@@ -58,8 +58,8 @@ def seed(live: App) -> dict[str, str]:
     }
     assert live.put("/recipients/ada/preferences", wanted).status_code == 200
     for token, user_id in DEVICES.items():
-        told = {"user_id": user_id, "device_token": token, "platform": "android"}
-        assert live.put("/devices", told).status_code == 200
+        registration = {"user_id": user_id, "device_token": token, "platform": "android"}
+        assert live.put("/devices", registration).status_code == 200
     assert live.put("/suppressions/email/held@example.com", {}).status_code == 200
     factories.suppress("gone@example.com", marketing_only=True)
     suppressions.record_soft_bounce(
@@ -168,7 +168,7 @@ class Untouched:
         }
         inboxes = [Inbox(own, user_id) for user_id in PEOPLE]
         callers = [Caller(client_id=own, idempotency_key=key) for key in self.keys]
-        # By collection: the field that says whose a document is, and what that is of a test.
+        # By collection: the field that identifies a test document, and its values.
         marks: Mapping[str, tuple[str, Collection[Any]]] = {
             "notifications": ("_id", tests),
             "broadcasts": ("_id", tests),

@@ -14,13 +14,12 @@ from api.inbox.stream.app import InboxStreamApp, StreamTiming
 from domain.time import utc_now
 from tests.support.waiting import LIMIT, until
 
-PATIENCE = LIMIT
 REFUSED = {"errorCode": 13}
 """MongoDB's driver doesn't retry this error."""
 NEVER = 3_600.0
 """Longer than any test."""
 QUICK = StreamTiming(heartbeat=0.05, poll=NEVER, write_timeout=0.1)
-BY_HINT = StreamTiming(heartbeat=NEVER, poll=NEVER)
+BY_WAKEUP = StreamTiming(heartbeat=NEVER, poll=NEVER)
 """Polls only after a wake-up."""
 
 
@@ -69,7 +68,7 @@ class SSEClient:
         """Return the next event, or None at the end of the stream."""
         while True:
             while b"\n\n" not in self._unread:
-                chunk = self._chunks.get(timeout=PATIENCE)
+                chunk = self._chunks.get(timeout=LIMIT)
                 if chunk is None:
                     return None
                 self._unread += chunk
@@ -101,7 +100,7 @@ class Process:
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Run a coroutine in the process's loop. Return its result."""
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE)
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(LIMIT)
 
     @contextmanager
     def open(
@@ -134,7 +133,7 @@ class Process:
             yield listener
         finally:
             self.loop.call_soon_threadsafe(listener.leave)
-            answer.result(PATIENCE)
+            answer.result(LIMIT)
 
     def connected(self) -> None:
         """Wait until the listener is subscribed."""
@@ -143,16 +142,16 @@ class Process:
 
 @contextmanager
 def process(
-    *, pace: StreamTiming = QUICK, clock: Callable[[], datetime] = utc_now
+    *, timing: StreamTiming = QUICK, clock: Callable[[], datetime] = utc_now
 ) -> Iterator[Process]:
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    one = Process(InboxStreamApp(clock=clock, timing=pace), loop)
+    one = Process(InboxStreamApp(clock=clock, timing=timing), loop)
     try:
         yield one
     finally:
         one.run(one.streams.stop())
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(PATIENCE)
+        thread.join(LIMIT)
         loop.close()

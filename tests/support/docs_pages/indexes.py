@@ -33,10 +33,10 @@ least value of the field's type: [0002](decisions/0002-our-own-database-engine.m
 def render(existing: Callable[[str], Mapping[str, Mapping[str, Any]]]) -> str:
     """Return the page. ``existing`` returns a collection's indexes."""
     lines = [
-        f"| `{asked.collection}` | {asked.purpose} | {_keys(asked.keys)} | {_served(asked)} |"
-        for asked in REQUIRED
+        f"| `{one.collection}` | {one.purpose} | {_keys(one.keys)} | {_served(one)} |"
+        for one in REQUIRED
     ]
-    collections = dict.fromkeys(asked.collection for asked in REQUIRED) | dict.fromkeys(
+    collections = dict.fromkeys(required.collection for required in REQUIRED) | dict.fromkeys(
         (
             "metrics_due",
             "incidents",
@@ -66,11 +66,13 @@ def render(existing: Callable[[str], Mapping[str, Mapping[str, Any]]]) -> str:
     return HEAD + "\n".join(lines) + "\n" + MIDDLE + "\n".join(others) + "\n" + TAIL
 
 
-def _served(asked: RequiredIndex) -> str:
+def _served(required: RequiredIndex) -> str:
     index = (
-        f"`{asked.served_by}`{', unique' if asked.unique else ''}" if asked.served_by else "none"
+        f"`{required.served_by}`{', unique' if required.unique else ''}"
+        if required.served_by
+        else "none"
     )
-    return f"{index}. {asked.why}" if asked.why else index
+    return f"{index}. {required.why}" if required.why else index
 
 
 def _keys(keys: Key) -> str:

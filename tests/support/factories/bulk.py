@@ -45,12 +45,14 @@ def failed(count: int = 1, *, at: datetime = NOON, **fields: Any) -> list[Object
 
 def previewed(clock: Time, *, action: BulkAction = BulkAction.RETRY, **fields: Any) -> Operation:
     """Return a previewed operation on all email failures."""
-    cohort = fields.pop("cohort", None) or selection.select_failures(
+    selected = fields.pop("selected", None) or selection.select_failures(
         channel=EMAIL, code=None, since=None
     )
-    asked = decisions.preview(action=action, selection=cohort, by=MARIA, now=clock(), **fields)
-    assert runner.run(asked.id, clock=clock)
-    return stored(asked)
+    operation = decisions.preview(
+        action=action, selection=selected, by=MARIA, now=clock(), **fields
+    )
+    assert runner.run(operation.id, clock=clock)
+    return stored(operation)
 
 
 def plan(**fields: Any) -> StartOptions:

@@ -35,7 +35,7 @@ def insert_console_data(*, now: datetime) -> list[dict[str, Any]]:
     return documents
 
 
-def forget() -> None:
+def remove_console_data() -> None:
     """Empty the collections."""
     for name in ("notifications", "delivery_attempts", *OTHERS):
         collection(name).delete_many({})

@@ -44,10 +44,10 @@ class Files:
 
     def __init__(self, *parts: bytes) -> None:
         self.parts = parts
-        self.asked: list[bytes] = []
+        self.requests: list[bytes] = []
 
     def __call__(self, connection: socket.socket) -> None:
-        self.asked.append(read_head(connection))
+        self.requests.append(read_head(connection))
         for part in self.parts:
             connection.sendall(part)
 

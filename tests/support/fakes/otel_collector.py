@@ -48,7 +48,7 @@ class Collector:
         for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
             service = next(a for a in resource.resource.attributes if a.key == "service.name")
             for scope in resource.scope_spans:
-                self.spans += [_told(span, service.value.string_value) for span in scope.spans]
+                self.spans += [_export(span, service.value.string_value) for span in scope.spans]
 
 
 @contextmanager
@@ -76,7 +76,7 @@ def collecting() -> Iterator[Collector]:
             thread.join()
 
 
-def _told(span: Span, service: str) -> Export:
+def _export(span: Span, service: str) -> Export:
     return Export(
         service=service,
         name=span.name,

@@ -64,13 +64,13 @@ class MailServer:
             command = line[:4].decode().strip().upper()
             self.commands.append(line.decode().strip())
             self._reply(connection, command)
-            if command == "DATA" and self._says("DATA").startswith("354"):
+            if command == "DATA" and self._reply_to("DATA").startswith("354"):
                 self._take(connection, lines)
             if command == self.until:
                 return
 
     def _take(self, connection: socket.socket, lines: BinaryIO) -> None:
-        if self._says("message") == "hang up mid-mail":
+        if self._reply_to("message") == "hang up mid-mail":
             lines.readline()
             raise ConnectionAbortedError
         mail = b""
@@ -81,11 +81,11 @@ class MailServer:
             connection.settimeout(self.idle)
         self._reply(connection, "message")
 
-    def _says(self, command: str) -> str:
+    def _reply_to(self, command: str) -> str:
         return self.replies.get(command, OK.get(command, "502 What?"))
 
     def _reply(self, connection: socket.socket, command: str) -> None:
-        reply = self._says(command)
+        reply = self._reply_to(command)
         lag(self.pause)
         if reply == SILENCE:
             while connection.recv(1024):

@@ -35,7 +35,7 @@ class Silent:
     def __init__(self, server: socket.socket) -> None:
         self._server = server
         self._open: list[socket.socket] = []
-        self.asked = 0
+        self.connections = 0
         """Number of connections."""
         self.most_at_once = 0
         self._acceptor = threading.Thread(target=self._accept)
@@ -47,7 +47,7 @@ class Silent:
                 one, _ = self._server.accept()
                 one.setblocking(False)
                 self._open = [*filter(_is_open, self._open), one]
-                self.asked += 1
+                self.connections += 1
                 self.most_at_once = max(self.most_at_once, len(self._open))
 
     def close(self) -> None:

@@ -38,19 +38,19 @@ class Plan:
 
     def __init__(self, command: dict[str, Any]) -> None:
         self.collection = str(next(iter(command.values())))
-        asked = {name: value for name, value in command.items() if name not in NOT_EXPLAINED}
-        self.told = database().command("explain", asked, verbosity="executionStats")
+        explainable = {name: value for name, value in command.items() if name not in NOT_EXPLAINED}
+        self.explained = database().command("explain", explainable, verbosity="executionStats")
 
     @property
     def stages(self) -> set[str]:
         found: set[str] = set()
-        for plan in _values(self.told, "winningPlan"):
+        for plan in _values(self.explained, "winningPlan"):
             found |= set(_values(plan, "stage"))
         return found
 
     @property
     def documents_examined(self) -> int:
-        return max(_values(self.told, "totalDocsExamined"), default=0)
+        return max(_values(self.explained, "totalDocsExamined"), default=0)
 
 
 def _values(node: Any, name: str) -> list[Any]:

@@ -16,8 +16,8 @@ import pytest
 from notifyproject.stack import servers
 from notifyproject.stack.libraries import MissingLibraryError
 
-MEMORY = Path("/dev/shm")  # Linux has it; a container may have too little of it
-ENOUGH_MEMORY = 4 << 30
+SHM = Path("/dev/shm")  # Linux has it; a container may have too little of it
+ENOUGH_SPACE = 4 << 30
 PREFIX = "notifyproject-tests-"
 LOCK = "lock"
 _running: list[servers.Server] = []
@@ -66,15 +66,15 @@ def pytest_unconfigure() -> None:
 
 def _new_folder() -> Path:
     """Return a data folder, in shared memory if possible."""
-    has_memory = MEMORY.is_dir() and os.access(MEMORY, os.W_OK)
-    if has_memory:
-        _remove_what_was_left(MEMORY)
-    in_memory = has_memory and shutil.disk_usage(MEMORY).free >= ENOUGH_MEMORY
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=MEMORY if in_memory else None))
+    has_shm = SHM.is_dir() and os.access(SHM, os.W_OK)
+    if has_shm:
+        _remove_what_was_left(SHM)
+    in_shm = has_shm and shutil.disk_usage(SHM).free >= ENOUGH_SPACE
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=SHM if in_shm else None))
     new = folder / "new"
     lock = new.open("w")
     fcntl.flock(lock, fcntl.LOCK_EX)
-    new.rename(folder / LOCK)  # nobody sees it before it is held
+    new.rename(folder / LOCK)  # no other run sees it before it is locked
     _folders.append(folder)
     _locks.append(lock)
     return folder

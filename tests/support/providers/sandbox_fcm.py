@@ -45,8 +45,8 @@ class FCMClient:
             **changes,
         }
         head = {"alg": "RS256", "typ": "JWT", "kid": account["private_key_id"], **(header or {})}
-        said = {name: value for name, value in claims.items() if value is not None}
-        signed = f"{encoded(json.dumps(head))}.{encoded(json.dumps(said))}"
+        payload = {name: value for name, value in claims.items() if value is not None}
+        signed = f"{encoded(json.dumps(head))}.{encoded(json.dumps(payload))}"
         private = key or serialization.load_pem_private_key(
             account["private_key"].encode(), password=None
         )

@@ -160,8 +160,13 @@ def acceptance(**message: Any) -> bytes:
 
 def refused(code: Any, *, status: int = 400, headers: tuple[str, ...] = (), **error: Any) -> bytes:
     """Return an error of the Graph API."""
-    told = {"message": f"(#{code}) No", "type": "OAuthException", "code": code, "fbtrace_id": "A1"}
-    return answer({"error": told | error}, status, *headers)
+    details = {
+        "message": f"(#{code}) No",
+        "type": "OAuthException",
+        "code": code,
+        "fbtrace_id": "A1",
+    }
+    return answer({"error": details | error}, status, *headers)
 
 
 def answer(body: Any, status: int = 200, *headers: str) -> bytes:

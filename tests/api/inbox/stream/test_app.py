@@ -30,7 +30,7 @@ from tests.support.clients.inbox import (
     token,
     unknown_id,
 )
-from tests.support.clients.sse import BY_HINT, NEVER, REFUSED, Event, Process, SSEClient, process
+from tests.support.clients.sse import BY_WAKEUP, NEVER, REFUSED, Event, Process, SSEClient, process
 from tests.support.factories import notifications as factories
 from tests.support.fakes.mongo_failpoints import fail_commands
 from tests.support.waiting import until
@@ -76,7 +76,7 @@ def test_it_begins_with_when_to_come_again_and_with_the_counts(app: App) -> None
 def test_what_happens_comes_by_a_hint(app: App) -> None:
     """New by the API; delivered when its time had come; read elsewhere: each is told at once."""
 
-    with process(pace=BY_HINT) as streams, streams.open(token(app)) as stream:
+    with process(timing=BY_WAKEUP) as streams, streams.open(token(app)) as stream:
         streams.connected()
         assert stream.event() == Event("counts", {"unread": 0, "unseen": 0})
 
@@ -106,7 +106,7 @@ def test_what_happens_comes_by_a_hint(app: App) -> None:
 
 def test_everyone_hears_of_their_own_inbox_only(app: App, other_app: App) -> None:
     with (
-        process(pace=BY_HINT) as streams,
+        process(timing=BY_WAKEUP) as streams,
         streams.open(token(app)) as ada,
         streams.open(token(app, "eve")) as eve,
         streams.open(token(other_app)) as elsewhere,
@@ -143,7 +143,7 @@ def test_it_comes_back_to_where_it_was(app: App) -> None:
     start = utc_now() - timedelta(minutes=5)
     moments = [start + timedelta(minutes=n) for n in range(4)]
     known, *missed = [arrives(app, created_at=moment) for moment in moments]
-    with process(pace=BY_HINT) as streams:
+    with process(timing=BY_WAKEUP) as streams:
         with streams.open(token(app), last_event_id=known) as stream:
             assert ids(stream.events(4)) == missed, "the oldest first"
         with streams.open(token(app), last_event_id=missed[-1]) as stream:
@@ -153,7 +153,7 @@ def test_it_comes_back_to_where_it_was(app: App) -> None:
 def test_what_came_to_be_seen_late_is_sent_although_a_newer_one_was(app: App) -> None:
     """Two processes store at nearly the same time, and the earlier one is the slower one."""
 
-    with process(pace=BY_HINT) as streams, streams.open(token(app)) as stream:
+    with process(timing=BY_WAKEUP) as streams, streams.open(token(app)) as stream:
         streams.connected()
         stream.events(1)
         now = utc_now()
@@ -178,7 +178,7 @@ def test_who_has_missed_more_than_is_sent_is_told_to_read_the_feed(app: App, cas
         ]
         store.accept(new, now=new[-1].created_at)
     with (
-        process(pace=BY_HINT) as streams,
+        process(timing=BY_WAKEUP) as streams,
         streams.open(token(app), last_event_id=last) as stream,
     ):
         events = stream.events(MAX_EVENTS_PER_POLL + 2 if case == "too much" else 2)
@@ -195,7 +195,7 @@ def test_a_sign_of_life_comes_while_nothing_happens(app: App) -> None:
 
 def test_without_a_hint_it_looks_once_in_a_while(app: App) -> None:
     pace = StreamTiming(heartbeat=0.02, poll=0.1)
-    with process(pace=pace) as streams, streams.open(token(app)) as stream:
+    with process(timing=pace) as streams, streams.open(token(app)) as stream:
         streams.connected()
         stream.events(1)
         unhinted = str(delivered(app, created_at=utc_now())["_id"])
@@ -213,7 +213,7 @@ def test_without_valkey_it_looks_at_each_heartbeat(app: App, settings: Any) -> N
 
 
 def test_when_valkey_comes_back_nothing_was_missed(app: App, broker: redis.Redis) -> None:
-    with process(pace=BY_HINT) as streams, streams.open(token(app)) as stream:
+    with process(timing=BY_WAKEUP) as streams, streams.open(token(app)) as stream:
         streams.connected()
         stream.events(1)
         new = str(delivered(app, created_at=utc_now())["_id"])
@@ -223,7 +223,7 @@ def test_when_valkey_comes_back_nothing_was_missed(app: App, broker: redis.Redis
 
 
 def test_while_mongodb_does_not_answer_it_stays_open(app: App) -> None:
-    with process(pace=BY_HINT) as streams, streams.open(token(app)) as stream:
+    with process(timing=BY_WAKEUP) as streams, streams.open(token(app)) as stream:
         streams.connected()
         stream.events(1)
         with capture_logs() as logs, fail_commands("find", "notifications", REFUSED):
@@ -242,25 +242,25 @@ def _last(streams: Process, text: str, *, do: Any) -> list[Event | None]:
         return [stream.event(), stream.event()]
 
 
-@pytest.mark.parametrize("pace", [BY_HINT, StreamTiming(heartbeat=0.02, poll=NEVER)])
+@pytest.mark.parametrize("pace", [BY_WAKEUP, StreamTiming(heartbeat=0.02, poll=NEVER)])
 def test_it_ends_when_its_token_is_revoked(app: App, pace: StreamTiming) -> None:
     """By a hint at once, without one at the next heartbeat."""
     text = token(app)
 
     def revoke() -> None:
         jti = claims_of(text)["jti"]
-        if pace is BY_HINT:
+        if pace is BY_WAKEUP:
             app.send(f"/inbox/tokens/{jti}", b"", method="DELETE")
         else:
             inbox_tokens.revoke(client_id=app.id, jti=jti, now=utc_now())
 
-    with process(pace=pace) as streams:
+    with process(timing=pace) as streams:
         found = _last(streams, text, do=revoke)
     assert found == [Event("end", {"reason": "token_revoked"}), None]
 
 
 def test_it_ends_when_all_tokens_of_a_person_are_revoked(app: App) -> None:
-    with process(pace=BY_HINT) as streams:
+    with process(timing=BY_WAKEUP) as streams:
         path = "/inbox/tokens?user_id=ada"
         found = _last(streams, token(app), do=lambda: app.send(path, b"", method="DELETE"))
     assert found == [Event("end", {"reason": "token_revoked"}), None]
@@ -279,7 +279,7 @@ def test_it_ends_when_its_token_runs_out(app: App) -> None:
 
 
 def test_it_ends_when_its_process_does(app: App) -> None:
-    with process(pace=BY_HINT) as streams:
+    with process(timing=BY_WAKEUP) as streams:
         found = _last(streams, token(app), do=lambda: streams.run(streams.streams.stop()))
         assert found == [Event("end", {"reason": "restart"}), None]
         with streams.open(token(app)) as late:
@@ -309,7 +309,7 @@ def streams(db: None, broker: Any, settings: Any) -> Iterator[Process]:
     """Give a test a stream process with room for a few."""
     settings.INBOX_STREAMS = MAX_PER_INBOX + 2
     settings.INBOX_ORIGINS = frozenset({PAGE})
-    with process(pace=BY_HINT) as one:
+    with process(timing=BY_WAKEUP) as one:
         yield one
 
 
@@ -395,7 +395,7 @@ def test_a_process_holds_so_many_and_no_more(app: App, streams: Process) -> None
 def test_to_who_does_not_read_nothing_more_is_written(app: App) -> None:
     """Its place stays taken: it could fill the memory with connections that nobody reads."""
     pace = StreamTiming(heartbeat=0.01, poll=0.01, write_timeout=0.05)
-    with process(pace=pace) as streams, streams.open(token(app), is_reading=False) as stream:
+    with process(timing=pace) as streams, streams.open(token(app), is_reading=False) as stream:
         until(lambda: stream.refused == 1)
         with streams.open(token(app)) as other:
             until(lambda: other.body.count(b":\n\n") > 20)

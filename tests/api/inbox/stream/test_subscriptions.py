@@ -11,7 +11,7 @@ from api.inbox.stream import subscriptions
 from api.inbox.stream.subscriptions import CLIENT_NAME, ConnectionLimiter, TooManyStreamsError
 from tests.support.clients.api import App
 from tests.support.clients.inbox import token
-from tests.support.clients.sse import BY_HINT, process, until
+from tests.support.clients.sse import BY_WAKEUP, process, until
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +52,7 @@ def test_while_nothing_is_said_valkey_is_asked_whether_it_is_there(
     def last_said() -> set[str]:
         return {client["cmd"] for client in broker.client_list() if client["name"] == CLIENT_NAME}
 
-    with process(pace=BY_HINT) as streams, streams.open(token(app)):
+    with process(timing=BY_WAKEUP) as streams, streams.open(token(app)):
         streams.connected()
         until(lambda: "ping" in last_said())
         streams.connected()
@@ -61,7 +61,7 @@ def test_while_nothing_is_said_valkey_is_asked_whether_it_is_there(
 def test_who_does_not_answer_is_left_and_asked_anew(app: App, settings: Any) -> None:
     mute = Mute()
     settings.REDIS_URL = mute.url
-    with process(pace=BY_HINT) as streams, streams.open(token(app)):
+    with process(timing=BY_WAKEUP) as streams, streams.open(token(app)):
         streams.connected()
         until(lambda: mute.connections >= 3)
 
