@@ -19,6 +19,27 @@ class RequiredIndex:
     """Why no index begins with these keys."""
 
 
+def _index(
+    collection: str,
+    purpose: str,
+    keys: str,
+    served_by: str | None = None,
+    *,
+    unique: bool = False,
+    why: str | None = None,
+) -> RequiredIndex:
+    """Return an index on keys such as ``user_id -created_at``."""
+    pairs = tuple((key.lstrip("-"), -1 if key.startswith("-") else 1) for key in keys.split())
+    return RequiredIndex(
+        collection=collection,
+        purpose=purpose,
+        keys=pairs,
+        served_by=served_by,
+        unique=unique,
+        why=why,
+    )
+
+
 NTF, DEV, ATT = "notifications", "devices", "delivery_attempts"
 EVENTS, METRICS = "analytics_events", "metrics_aggregates"
 OPEN_WORK = (
@@ -27,256 +48,151 @@ OPEN_WORK = (
 )
 
 REQUIRED = (
-    # Whose.
-    RequiredIndex(
-        collection=NTF,
-        purpose="user history, newest first",
-        keys=(("user_id", 1), ("created_at", -1)),
-        served_by="ntf_user_feed",
-    ),
-    RequiredIndex(
-        collection=NTF, purpose="one user's", keys=(("user_id", 1),), served_by="ntf_user_feed"
-    ),
-    RequiredIndex(
-        collection=NTF,
-        purpose="one user's by status",
-        keys=(("user_id", 1), ("status", 1)),
-        served_by="ntf_user_feed",
+    _index(NTF, "user history, newest first", "user_id -created_at", "ntf_user_feed"),
+    _index(NTF, "one user's", "user_id", "ntf_user_feed"),
+    _index(
+        NTF,
+        "one user's by status",
+        "user_id status",
+        "ntf_user_feed",
         why=(
             "The user's own notifications are few: the status is compared in what the feed's "
             "index finds, newest first."
         ),
     ),
-    # What about.
-    RequiredIndex(
-        collection=NTF,
-        purpose="one user told once about one entity",
-        keys=(("user_id", 1), ("entity_id", 1)),
-        served_by="ntf_once_per_entity",
+    _index(
+        NTF,
+        "one user told once about one entity",
+        "user_id entity_id",
+        "ntf_once_per_entity",
         unique=True,
         why=(
-            "A compound sparse index still holds documents that lack one of its fields: ours is "
-            "partial on `entity_id` and `user_id`. `type` is in it too: a reminder and a result "
-            "are two things to tell. So is `is_test`: a test does not stand in the way of the "
-            "real one. Resends are not in it."
+            "A compound sparse index still holds documents that lack one of its fields: ours is"
+            " partial on `entity_id` and `user_id`. `type` is in it too: a reminder and a "
+            "result are two things to tell. So is `is_test`: a test does not stand in the way "
+            "of the real one. Resends are not in it."
         ),
     ),
-    RequiredIndex(
-        collection=NTF, purpose="one entity's", keys=(("entity_id", 1),), served_by="ntf_entity"
-    ),
-    RequiredIndex(
-        collection=NTF,
-        purpose="entity history, newest first",
-        keys=(("entity_id", 1), ("created_at", -1)),
-        served_by="ntf_entity",
-    ),
-    # What kind.
-    RequiredIndex(
-        collection=NTF,
-        purpose="one type, newest first",
-        keys=(("type", 1), ("created_at", -1)),
-        served_by="ntf_type_created",
-    ),
-    RequiredIndex(
-        collection=NTF, purpose="one type", keys=(("type", 1),), served_by="ntf_type_created"
-    ),
-    RequiredIndex(
-        collection=NTF,
-        purpose="one channel",
-        keys=(("delivery.channel", 1),),
-        served_by="ntf_delivery_status",
-    ),
-    RequiredIndex(
-        collection=NTF, purpose="newest first", keys=(("created_at", -1),), served_by="ntf_created"
-    ),
-    RequiredIndex(
-        collection=NTF,
-        purpose="oldest first",
-        keys=(("created_at", 1),),
-        served_by="ntf_created",
+    _index(NTF, "one entity's", "entity_id", "ntf_entity"),
+    _index(NTF, "entity history, newest first", "entity_id -created_at", "ntf_entity"),
+    _index(NTF, "one type, newest first", "type -created_at", "ntf_type_created"),
+    _index(NTF, "one type", "type", "ntf_type_created"),
+    _index(NTF, "one channel", "delivery.channel", "ntf_delivery_status"),
+    _index(NTF, "newest first", "-created_at", "ntf_created"),
+    _index(
+        NTF,
+        "oldest first",
+        "created_at",
+        "ntf_created",
         why="An index is read from either end.",
     ),
-    # Where it stands.
-    RequiredIndex(
-        collection=NTF, purpose="one status", keys=(("status", 1),), served_by="ntf_status_created"
-    ),
-    RequiredIndex(
-        collection=NTF,
-        purpose="failed or pending deliveries of a channel, by last attempt",
-        keys=(("delivery.status", 1), ("delivery.channel", 1), ("delivery.last_attempt_at", 1)),
-        served_by="ntf_delivery_status",
+    _index(NTF, "one status", "status", "ntf_status_created"),
+    _index(
+        NTF,
+        "failed or pending deliveries of a channel, by last attempt",
+        "delivery.status delivery.channel delivery.last_attempt_at",
+        "ntf_delivery_status",
         why=(
-            "The channel stands first and so serves a channel alone too. Behind the status stands "
-            "the creation: lists are newest first, and the time of the last attempt would move in "
-            "the index with every try."
+            "The channel stands first and so serves a channel alone too. Behind the status "
+            "stands the creation: lists are newest first, and the time of the last attempt "
+            "would move in the index with every try."
         ),
     ),
-    RequiredIndex(
-        collection=NTF,
-        purpose="sent or not, by scheduled time",
-        keys=(("status", 1), ("scheduled_at", 1)),
-        served_by="ntf_status_scheduled",
-    ),
-    RequiredIndex(
-        collection=NTF,
-        purpose="pending and scheduled",
-        keys=(("status", 1), ("scheduled_at", 1)),
-        served_by="ntf_status_scheduled",
-    ),
-    RequiredIndex(
-        collection=NTF, purpose="scheduled", keys=(("scheduled_at", 1),), served_by="ntf_scheduled"
-    ),
-    RequiredIndex(
-        collection=NTF,
-        purpose="retry queue: status and next retry",
-        keys=(("status", 1), ("next_retry_at", 1)),
-        served_by="ntf_due",
+    _index(NTF, "sent or not, by scheduled time", "status scheduled_at", "ntf_status_scheduled"),
+    _index(NTF, "pending and scheduled", "status scheduled_at", "ntf_status_scheduled"),
+    _index(NTF, "scheduled", "scheduled_at", "ntf_scheduled"),
+    _index(
+        NTF,
+        "retry queue: status and next retry",
+        "status next_retry_at",
+        "ntf_due",
         why=f"Each priority has a queue of its own. {OPEN_WORK}",
     ),
-    RequiredIndex(
-        collection=NTF,
-        purpose="next retry",
-        keys=(("next_retry_at", 1),),
-        served_by="ntf_due",
-        why=OPEN_WORK,
-    ),
-    RequiredIndex(
-        collection=NTF,
-        purpose="when it was sent",
-        keys=(("sent_at", 1),),
+    _index(NTF, "next retry", "next_retry_at", "ntf_due", why=OPEN_WORK),
+    _index(
+        NTF,
+        "when it was sent",
+        "sent_at",
         why="Nothing reads by it: histories are by creation, figures come from the attempts.",
     ),
-    RequiredIndex(
-        collection=NTF,
-        purpose="active or deleted",
-        keys=(("is_active", 1),),
-        served_by="ntf_inactive",
+    _index(
+        NTF,
+        "active or deleted",
+        "is_active",
+        "ntf_inactive",
         why=(
-            "Nearly all are active, and no index helps to find nearly all: it holds the deleted "
-            "ones only."
+            "Nearly all are active, and no index helps to find nearly all: it holds the deleted"
+            " ones only."
         ),
     ),
-    # When it ends.
-    RequiredIndex(
-        collection=NTF,
-        purpose="when it may no longer be sent",
-        keys=(("expires_at", 1),),
-        served_by="ntf_expires",
-    ),
-    RequiredIndex(
-        collection=NTF,
-        purpose="deleted by MongoDB after 90 days",
-        keys=(("expires_at", 1),),
-        served_by="ntf_purge",
+    _index(NTF, "when it may no longer be sent", "expires_at", "ntf_expires"),
+    _index(
+        NTF,
+        "deleted by MongoDB after 90 days",
+        "expires_at",
+        "ntf_purge",
         why="Not to be sent any more and to be deleted are two times: the TTL is on `purge_at`.",
     ),
-    RequiredIndex(
-        collection=NTF,
-        purpose="one request by its idempotency key",
-        keys=(("idempotency_key", 1),),
-        served_by="ntf_idempotency_key",
-    ),
-    RequiredIndex(
-        collection="idempotency_keys",
-        purpose="an idempotency key used once",
-        keys=(("idempotency_key", 1),),
-        served_by="_id_",
+    _index(NTF, "one request by its idempotency key", "idempotency_key", "ntf_idempotency_key"),
+    _index(
+        "idempotency_keys",
+        "an idempotency key used once",
+        "idempotency_key",
+        "_id_",
         unique=True,
         why=(
-            "The id of a document in `idempotency_keys`: unique on every shard, and gone after a "
-            "day so that keys may be used again."
+            "The id of a document in `idempotency_keys`: unique on every shard, and gone after "
+            "a day so that keys may be used again."
         ),
     ),
-    # Devices.
-    RequiredIndex(
-        collection=DEV, purpose="one user's devices", keys=(("user_id", 1),), served_by="dev_user"
-    ),
-    RequiredIndex(
-        collection=DEV,
-        purpose="a device by its token",
-        keys=(("device_token", 1),),
-        served_by="dev_token",
-        unique=True,
-    ),
-    RequiredIndex(
-        collection=DEV, purpose="one platform", keys=(("platform", 1),), served_by="dev_platform"
-    ),
-    RequiredIndex(
-        collection=DEV,
-        purpose="last seen",
-        keys=(("last_seen", 1),),
-        served_by="dev_last_seen",
+    _index(DEV, "one user's devices", "user_id", "dev_user"),
+    _index(DEV, "a device by its token", "device_token", "dev_token", unique=True),
+    _index(DEV, "one platform", "platform", "dev_platform"),
+    _index(
+        DEV,
+        "last seen",
+        "last_seen",
+        "dev_last_seen",
         why="Most recently first; an index is read from either end.",
     ),
-    # Attempts.
-    RequiredIndex(
-        collection=ATT,
-        purpose="attempts of a notification, by device and number",
-        keys=(("notification_id", 1), ("device_id", 1), ("attempt_number", 1)),
-        served_by="att_notification",
+    _index(
+        ATT,
+        "attempts of a notification, by device and number",
+        "notification_id device_id attempt_number",
+        "att_notification",
     ),
-    RequiredIndex(
-        collection=ATT,
-        purpose="attempts of a notification, by status",
-        keys=(("notification_id", 1), ("status", 1)),
-        served_by="att_notification",
+    _index(
+        ATT,
+        "attempts of a notification, by status",
+        "notification_id status",
+        "att_notification",
         why=(
             "A notification has a handful: the status is compared in what the index finds. One "
             "with the status would move with each attempt that ends."
         ),
     ),
-    RequiredIndex(
-        collection=ATT,
-        purpose="attempts at a device",
-        keys=(("device_id", 1),),
-        served_by="att_device",
-    ),
-    RequiredIndex(
-        collection=ATT,
-        purpose="attempts by time",
-        keys=(("attempted_at", 1),),
-        served_by="att_attempted",
+    _index(ATT, "attempts at a device", "device_id", "att_device"),
+    _index(
+        ATT,
+        "attempts by time",
+        "attempted_at",
+        "att_attempted",
         why="Newest first; an index is read from either end.",
     ),
-    # Events and figures.
-    RequiredIndex(
-        collection=EVENTS,
-        purpose="events of a kind, by time",
-        keys=(("event_type", 1), ("created_at", 1)),
-        served_by="evt_type_created",
+    _index(EVENTS, "events of a kind, by time", "event_type created_at", "evt_type_created"),
+    _index(EVENTS, "events of a user, by time", "user_id created_at", "evt_user_created"),
+    _index(EVENTS, "events of an entity, by kind", "entity_id event_type", "evt_entity_type"),
+    _index(METRICS, "a figure by time", "metric_name timestamp", "met_name_time"),
+    _index(
+        METRICS, "a user's figure by time", "metric_name dimensions.user_id timestamp", "met_user"
     ),
-    RequiredIndex(
-        collection=EVENTS,
-        purpose="events of a user, by time",
-        keys=(("user_id", 1), ("created_at", 1)),
-        served_by="evt_user_created",
-    ),
-    RequiredIndex(
-        collection=EVENTS,
-        purpose="events of an entity, by kind",
-        keys=(("entity_id", 1), ("event_type", 1)),
-        served_by="evt_entity_type",
-    ),
-    RequiredIndex(
-        collection=METRICS,
-        purpose="a figure by time",
-        keys=(("metric_name", 1), ("timestamp", 1)),
-        served_by="met_name_time",
-    ),
-    RequiredIndex(
-        collection=METRICS,
-        purpose="a user's figure by time",
-        keys=(("metric_name", 1), ("dimensions.user_id", 1), ("timestamp", 1)),
-        served_by="met_user",
-    ),
-    RequiredIndex(
-        collection=METRICS,
-        purpose="a platform's figure by time",
-        keys=(("metric_name", 1), ("dimensions.platform", 1), ("timestamp", 1)),
-        served_by="met_platform",
+    _index(
+        METRICS,
+        "a platform's figure by time",
+        "metric_name dimensions.platform timestamp",
+        "met_platform",
     ),
 )
-
 OTHER_INDEXES: Mapping[str, str] = {
     "ntf_client_created": "a client's list, newest first",
     "ntf_category_created": "one category, newest first",
