@@ -1,8 +1,12 @@
-"""The deployment files fit together. Nothing is started."""
+"""Deployment files, the image, production settings, and secrets."""
 
+import os
 import re
 import shlex
-from pathlib import Path
+import shutil
+import subprocess
+import sys
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
@@ -14,13 +18,20 @@ from jsonschema import Draft202012Validator
 
 from notifyproject.celery import app
 from notifyproject.serving.worker import WebWorker
-from tests.support.source import ROOT
+from tests.support.docker_context import copied, is_excluded, patterns
+from tests.support.source import ROOT, SERVICE
+from tests.support.waiting import LIMIT
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+
 OURS = {name: service for name, service in SERVICES.items() if "build" in service}
+
 WORDS = {"type": "array", "items": {"type": "string"}, "minItems": 1}
+
 COMMAND = {"anyOf": [{"type": "string"}, WORDS]}
+
 SCHEMA = {
     "type": "object",
     "required": ["services"],
@@ -138,3 +149,178 @@ def test_web_runs_the_command_of_the_image() -> None:
     assert any(word.startswith("notifyproject.wsgi") for word in words)
     assert import_string(words[words.index("--worker-class") + 1]) is WebWorker
     assert SERVICES["web"]["ports"] == ["8000:8000"]
+
+
+PATTERNS = patterns((ROOT / ".dockerignore").read_text())
+
+NAMED = {"manage.py", "requirements.txt", "requirements-tracing.txt"}
+
+FOLDERS = (*SERVICE, "static", "templates")
+
+SECRET_FILES = (
+    *(".env", ".env.local", ".env.production", "notifyproject/.env", "docs/.env"),
+    *(".data/local-credentials.json", ".data/memory.json", ".data/sandbox/sendgrid.pem"),
+    *("fcm_service_account.json", "notifyproject/my-service-account.json", "apns.key"),
+    *("my-app-firebase-adminsdk-x1-0a.json", "access/tls.pem", "static/tls.key"),
+)
+"""Secret files in a checkout: copies of .env.example, and credentials issued by providers."""
+
+LOCAL = (
+    *(".venv/bin/python", ".git/config", ".pytest_cache/README.md", ".mypy_cache/3.11/a.json"),
+    *("access/__pycache__/keys.cpython-311.pyc", "tests/conftest.py", "bench/__main__.py"),
+    *("clients/python/README.md", "notes.txt", "dump.archive", "notifications/dump.json"),
+    *("templates/old.html.orig", "static/console/.DS_Store", "sandbox/__main__.py"),
+)
+
+BUILD_ENVIRONMENT = {
+    "DJANGO_SETTINGS_MODULE": "notifyproject.settings.production",
+    "SECRET_KEY": "build",
+    "ALLOWED_HOSTS": "build",
+    "MONGODB_URI": "mongodb://build/build",
+    "REDIS_URL": "redis://build",
+    "PUBLIC_URL": "https://build",
+    "INBOX_SIGNING_KEY": "only-for-starting-the-programs-once",
+    "FIELD_ENCRYPTION_KEYS": "build:b25seS1mb3ItY29sbGVjdGluZy1zdGF0aWMtZmlsZXM=",
+}
+"""Required to start. Nothing is connected to."""
+
+STARTS = """
+import manage, django
+django.setup()
+from django.core.management import call_command
+call_command("collectstatic", interactive=False, verbosity=0)
+import notifyproject.wsgi, notifyproject.asgi, notifyproject.celery
+notifyproject.celery.app.loader.import_default_modules()
+"""
+"""The build step of the image, and the imports of web, stream, worker, and beat."""
+
+
+def git(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["git", "-c", "safe.directory=*", *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def wanted() -> set[str]:
+    """Return the tracked files that the image is built from."""
+    listed = git("ls-files", *FOLDERS)
+    assert listed.returncode == 0, listed.stderr
+    return {path for path in listed.stdout.splitlines() if (ROOT / path).exists()} | NAMED
+
+
+@pytest.mark.parametrize("path", SECRET_FILES)
+def test_git_ignores_secret_files(path: str) -> None:
+    assert git("check-ignore", "--quiet", "--no-index", path).returncode == 0
+
+
+def test_git_ignores_no_tracked_file() -> None:
+    ignored = git("ls-files", "--cached", "--ignored", "--exclude-standard")
+    assert (ignored.returncode, ignored.stdout) == (0, "")
+    assert git("check-ignore", "--quiet", "--no-index", ".env.example").returncode == 1
+
+
+@pytest.mark.parametrize("path", [*SECRET_FILES, *LOCAL])
+def test_image_excludes_secret_and_local_files(path: str) -> None:
+    assert is_excluded(PurePosixPath(path), PATTERNS)
+
+
+@pytest.mark.parametrize("every_folder", [True, False])
+def test_image_contains_exactly_the_service_files(tmp_path: Path, every_folder: bool) -> None:
+    for path in (*wanted(), *SECRET_FILES, *LOCAL, *git("ls-files").stdout.splitlines()):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).touch()
+    assert copied(tmp_path, PATTERNS, every_folder=every_folder) == wanted()
+
+
+def test_image_files_are_enough_to_start(tmp_path: Path) -> None:
+    for path in copied(ROOT, PATTERNS, every_folder=False):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / path, tmp_path / path)
+    kept = {n: os.environ[n] for n in ("PATH", "PYTHONPYCACHEPREFIX") if n in os.environ}
+    result = subprocess.run(
+        [sys.executable, "-c", STARTS],
+        cwd=tmp_path,
+        env={**kept, "PYTHONDONTWRITEBYTECODE": "1", **BUILD_ENVIRONMENT},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert (tmp_path / ".data" / "static").is_dir()
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+PRODUCTION = re.search(
+    r"^PRODUCTION := ((?:.*\\\n)*.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE
+)
+
+SECRET_PATTERNS = {
+    "a private key": r"PRIVATE KEY-----(\\n)?[A-Za-z0-9+/=]{40}|^MI[IG][A-Za-z0-9+/]{60}",
+    "a key of AWS": r"\bAKIA[0-9A-Z]{16}\b",
+    "a key of Google": r"\bAIza[0-9A-Za-z_-]{35}\b",
+    "a key of SendGrid": r"\bSG\.[\w-]{22}\.[\w-]{43}\b",
+    "a token of GitHub": r"\bgh[pousr]_[A-Za-z0-9]{36}\b",
+    "a token of Slack": r"\bxox[abprs]-[0-9A-Za-z-]{20,}",
+    "a token of Meta": r"\bEAA[A-Za-z0-9]{60,}\b",
+    "a key of this service": r"\bntf_(?:test_)?[a-z0-9]{10}_[A-Za-z0-9_-]{32,}",
+}
+
+
+def production_environment() -> dict[str, str]:
+    """Return the environment that `make lint` checks settings with."""
+    assert PRODUCTION is not None
+    words = PRODUCTION[1].replace("\\\n", " ").split()
+    return dict(word.split("=", 1) for word in words)
+
+
+def check(**changes: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    return subprocess.run(
+        [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"],
+        cwd=ROOT,
+        env={**kept, **production_environment(), **changes},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+
+
+def test_production_settings_pass_the_deploy_check() -> None:
+    done = check()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "no issues" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("FIELD_ENCRYPTION_KEYS", "", "Set FIELD_ENCRYPTION_KEYS in the environment"),
+        ("FIELD_ENCRYPTION_KEYS", "a:c2hvcnQ=", "has fewer than 32 bytes"),
+        ("ADMIN_REQUIRE_OTP", "false", "staff sign in with a password alone"),
+    ],
+)
+def test_unsafe_production_setting_fails_the_deploy_check(
+    name: str, value: str, message: str
+) -> None:
+    done = check(**{name: value})
+    assert done.returncode != 0
+    assert message in done.stderr
+
+
+@pytest.mark.parametrize("what", SECRET_PATTERNS)
+def test_repository_contains_no_real_secret(what: str) -> None:
+    listed = subprocess.run(
+        ["git", "grep", "-lIP", "-e", SECRET_PATTERNS[what]],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    assert listed.stdout.split() == []

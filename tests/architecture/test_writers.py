@@ -98,9 +98,7 @@ def test_scan_finds_known_writes() -> None:
 
 
 @pytest.mark.parametrize("model", [Notification, DeliveryAttempt], ids=lambda m: m.__name__)
-def test_console_cannot_write_delivery_state(
-    model: type[Notification | DeliveryAttempt],
-) -> None:
+def test_console_cannot_write_delivery_state(model: type[Notification | DeliveryAttempt]) -> None:
     request = RequestFactory().get("/")
     request.user = StaffUser(is_staff=True, is_superuser=True, is_active=True)
     shown = [a for m, a in admin.site._registry.items() if issubclass(m, model)]

@@ -23,9 +23,9 @@ Received = Callable[[str], list[dict[str, Any]]]
 
 
 @pytest.fixture
-def test_client(db: None, broker: Any) -> App:
+def client_in_test_mode(db: None, broker: Any) -> App:
     """Return a client in test mode."""
-    return new_app("test_client", is_test=True)
+    return new_app("client_in_test_mode", is_test=True)
 
 
 @pytest.fixture
@@ -48,10 +48,10 @@ def stored() -> Mapping[str, int]:
     ("address", "status"), [("ada@example.com", "delivered"), ("bounce@example.com", "failed")]
 )
 def test_mail_goes_to_the_sandbox_and_gets_its_receipt(
-    test_client: App, received: Received, address: str, status: str
+    client_in_test_mode: App, received: Received, address: str, status: str
 ) -> None:
-    answer = test_client.notify(recipient={"email": address})
-    notification = when(test_client, answer, "delivered", "failed")
+    answer = client_in_test_mode.notify(recipient={"email": address})
+    notification = when(client_in_test_mode, answer, "delivered", "failed")
     assert notification["status"] == status
     assert notification["delivery"][0]["provider"] == "sandbox-sendgrid"
     assert len(received(address)) == 1
@@ -59,10 +59,10 @@ def test_mail_goes_to_the_sandbox_and_gets_its_receipt(
 
 
 @pytest.mark.usefixtures("worker", "sandboxed")
-def test_push_and_whatsapp_go_to_the_sandbox(test_client: App, received: Received) -> None:
+def test_push_and_whatsapp_go_to_the_sandbox(client_in_test_mode: App, received: Received) -> None:
     new = Registration(user_id="ada", token="unregistered-1", platform=Platform.ANDROID)
     device = registration.register(new, now=utc_now())["_id"]
-    answer = test_client.notify(
+    answer = client_in_test_mode.notify(
         type="transactional",
         user_id="ada",
         recipient={"phone": "+447700900026"},
@@ -70,7 +70,7 @@ def test_push_and_whatsapp_go_to_the_sandbox(test_client: App, received: Receive
         content={"subject": "Hello", "body": "Hello Ada"},
         data={},
     )
-    notification = when(test_client, answer, "failed")
+    notification = when(client_in_test_mode, answer, "failed")
     codes = {one["channel"]: one["failure_code"] for one in notification["delivery"]}
     assert codes == {"push": "invalid_recipient", "whatsapp": "window_closed"}
     assert len(received("unregistered-1")) == 1
@@ -82,8 +82,8 @@ def test_push_and_whatsapp_go_to_the_sandbox(test_client: App, received: Receive
 
 @pytest.mark.usefixtures("sandboxed")
 def test_mixed_batch_is_split_by_mode(received: Received, settings: Any) -> None:
-    desk = socket_server.KeepAlive(socket_server.response(202, b"", "X-Message-Id: real"))
-    with socket_server.serving(desk) as real:
+    handler = socket_server.KeepAlive(socket_server.response(202, b"", "X-Message-Id: real"))
+    with socket_server.serving(handler) as real:
         settings.SENDGRID_URL = real.url
         documents = [
             factories.accepted(created_at=utc_now(), is_test=is_test)
@@ -92,7 +92,7 @@ def test_mixed_batch_is_split_by_mode(received: Received, settings: Any) -> None
         dispatcher.dispatch([one["_id"] for one in documents], channel=Channel.EMAIL)
     providers = [factories.delivery(factories.read(one["_id"]))["provider"] for one in documents]
     assert providers == ["sandbox-sendgrid", "sendgrid", "sandbox-sendgrid"]
-    assert len(desk.requests) == 1
+    assert len(handler.requests) == 1
     assert len(received("ada@example.com")) == 2
 
 
@@ -114,8 +114,8 @@ def test_unavailable_sandbox_opens_no_live_circuit(settings: Any) -> None:
 @pytest.mark.usefixtures("broker", "db")
 @pytest.mark.parametrize("channel", [Channel.EMAIL, Channel.WHATSAPP])
 def test_delivery_fails_without_a_sandbox(settings: Any, channel: Channel) -> None:
-    desk = socket_server.KeepAlive(socket_server.response(202))
-    with socket_server.serving(desk) as real:
+    handler = socket_server.KeepAlive(socket_server.response(202))
+    with socket_server.serving(handler) as real:
         settings.SANDBOX_URL = ""
         settings.SENDGRID_URL = settings.WHATSAPP_URL = real.url
         settings.WHATSAPP_TOKEN, settings.WHATSAPP_PHONE_NUMBER_ID = "EAAreal", "1" * 15
@@ -125,5 +125,5 @@ def test_delivery_fails_without_a_sandbox(settings: Any, channel: Channel) -> No
     assert (delivery["status"], delivery["failure_code"]) == ("failed", "channel_unavailable")
     reason = f"Test notification, but no sandbox is configured for {channel}."
     assert delivery["failure_reason"] == reason
-    assert desk.requests == []
+    assert handler.requests == []
     assert factories.attempts(document["_id"]) == []

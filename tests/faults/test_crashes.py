@@ -111,9 +111,7 @@ def test_crashed_worker_loses_nothing_and_repeats_only_unknown_sends(
             assert record == ["sent"]
 
 
-def test_crashed_broadcast_reaches_everyone_once(
-    die: Die,
-) -> None:
+def test_crashed_broadcast_reaches_everyone_once(die: Die) -> None:
     names = broadcasts.recipients(5)
     now = utc_now()
     ones = {boundary: broadcasts.begun(at=now) for boundary, _ in cases_of(Trigger.BROADCAST)}

@@ -100,9 +100,7 @@ def test_concurrent_retries_during_a_sweep_send_once(taker: Sandbox) -> None:
     assert {status(one) for one in ids} == {S.SENT}
 
 
-def test_concurrent_cancel_and_send_never_do_both(
-    taker: Sandbox,
-) -> None:
+def test_concurrent_cancel_and_send_never_do_both(taker: Sandbox) -> None:
     ids = due(COUNT)
 
     def cancel_all() -> None:

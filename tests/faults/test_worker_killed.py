@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import urllib3
@@ -10,8 +10,11 @@ import urllib3
 from delivery import dispatcher, sweeper
 from domain.content import Recipient
 from domain.retry import UNKNOWN_WAIT
-from domain.states import OPEN, Channel, Priority
+from domain.states import OPEN, BulkAction, BulkOutcome, BulkStage, Channel, Priority
 from domain.time import utc_now
+from notifications.bulk import decisions, operation, runner, selection
+from notifications.bulk.operation import UNKNOWN_STAFF
+from notifications.bulk.repository import LEASE as BULK_LEASE
 from notifications.queueing import wakeups
 from notifications.store import LEASE
 from notifyproject.db.collections import collection
@@ -19,9 +22,11 @@ from sandbox.log import read_records
 from sandbox.server import Sandbox
 from tests.faults.conftest import Start
 from tests.support.factories import notifications as factories
+from tests.support.factories.bulk import failed, plan, stored
 from tests.support.waiting import until
 
 COUNT = 1_000
+
 RECEIPTS = 2
 """Webhook events per message: processed, delivered."""
 
@@ -104,3 +109,39 @@ def _reported(provider: Sandbox) -> int:
 
 def _every_one_was_accepted(provider: Sandbox, ids: list[Any]) -> bool:
     return {str(one) for one in ids} == set(_acceptances(provider))
+
+
+BULK_COUNT = 150
+
+
+def test_killed_bulk_operation_resends_each_once(start_worker: Start) -> None:
+    ids = failed(BULK_COUNT)
+    failures = selection.select_failures(channel=None, code=None, since=None)
+    worker = start_worker()
+    requested = decisions.preview(
+        action=BulkAction.RESEND, selection=failures, by=UNKNOWN_STAFF, now=utc_now()
+    )
+    until(lambda: stored(requested).stage is BulkStage.READY)
+    decisions.start(requested.id, options=plan(), by=UNKNOWN_STAFF, now=utc_now())
+    until(lambda: _resent() > BULK_COUNT // 5)
+    worker.kill()
+    worker.wait()
+    assert _resent() < BULK_COUNT
+
+    assert runner.enqueue_due(now=_later()) == 1
+    while stored(requested).stage is BulkStage.RUNNING:
+        runner.run(requested.id, clock=_later)
+    done = stored(requested)
+    assert done.counts == {BulkOutcome.DONE: BULK_COUNT}
+    made = list(collection("notifications").find({"resent_from": {"$ne": None}}))
+    assert sorted(one["resent_from"] for one in made) == sorted(ids)
+    assert {one["_id"] for one in made} == {operation.resend_id(done, one) for one in ids}
+
+
+def _resent() -> int:
+    return collection("notifications").count_documents({"resent_from": {"$ne": None}})
+
+
+def _later() -> datetime:
+    """Return a time after the end of the lost lease."""
+    return utc_now() + BULK_LEASE + timedelta(seconds=1)

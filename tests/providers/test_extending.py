@@ -20,7 +20,7 @@ from providers.contract import Provider
 from tests.providers.contract import checks
 from tests.providers.contract.cases import Case
 from tests.providers.contract.runner import send
-from tests.providers.contract.servers import http_desks
+from tests.providers.contract.servers import http_servers
 from tests.providers.contract.subjects import ASKS_FOR_A_PAUSE, EMAIL, Place, Subject, message
 from tests.support.factories import notifications as factories
 from tests.support.fakes import socket_server
@@ -66,7 +66,7 @@ def subject(paperboy: type[Any]) -> Subject:
         provider=paperboy,
         make=make,
         outbound=message("email", EMAIL),
-        desks=http_desks(
+        servers=http_servers(
             *(201, b"", "X-Letter-Id: letter-1"),
             refusals={
                 Case.TOO_MANY: socket_server.response(429, b"", ASKS_FOR_A_PAUSE),
@@ -84,21 +84,17 @@ def test_example_provider_keeps_the_contract(
     paperboy: type[Any], project: Project, case: Case
 ) -> None:
     one = subject(paperboy)
-    seen = send(one, case, project)
-    checks.check_outcome(one, case, seen)
-    checks.check_once(one, case, seen)
-    checks.check_time(case, seen)
-    checks.check_silence(seen)
+    checks.check_all(one, case, send(one, case, project))
 
 
 def sent(settings: Any, answer: bytes) -> tuple[ObjectId, list[bytes]]:
     """Send a mail to a server with this answer. Return the notification's id and the requests."""
-    desk = socket_server.KeepAlive(answer)
-    with socket_server.serving(desk) as server:
+    handler = socket_server.KeepAlive(answer)
+    with socket_server.serving(handler) as server:
         settings.PAPERBOY_URL, settings.PAPERBOY_KEY = server.url, "key"
         document = factories.accepted(created_at=utc_now())
         dispatcher.dispatch([document["_id"]], channel=Channel.EMAIL)
-    return document["_id"], desk.requests
+    return document["_id"], handler.requests
 
 
 @pytest.mark.usefixtures("db", "broker", "registered")

@@ -1,163 +1,117 @@
-import socket
-import threading
-from pathlib import Path
+"""Retry-After and excerpts of a provider's answer."""
+
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from domain.errors import TransientError
-from tests.support.fakes import socket_server
-from tests.support.fakes.posting import failure, post
-from tests.support.waiting import LIMIT, SHORT, lag
+from providers import http, http_client
+from tests.support.waiting import computing
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
-def test_answer_is_returned_with_any_status() -> None:
-    for status in (200, 202, 204 + 1, 400, 404, 429, 500, 503):
-        with socket_server.serving(
-            socket_server.answering(socket_server.response(status, b"hello", "X-Id: 7"))
-        ) as server:
-            answer = post(server.url)
-        assert (answer.status, answer.body, answer.headers["x-id"]) == (status, b"hello", "7")
+@pytest.mark.parametrize(
+    ("value", "pause"),
+    [
+        ("0", 0.0),
+        ("1", 1.0),
+        ("120", 120.0),
+        (" 120 ", 120.0),
+        ("86400", 86_400.0),
+        ("86401", 86_400.0),
+        ("9" * 400, 86_400.0),
+        ("Sat, 21 Nov 2026 12:02:00 GMT", 120.0),
+        ("Saturday, 21-Nov-26 12:02:00 GMT", 120.0),
+        ("Sat Nov 21 12:02:00 2026", 120.0),
+        ("Sun, 21 Nov 2027 12:00:00 GMT", 86_400.0),
+        ("Sat, 21 Nov 2026 12:00:00 GMT", None),
+        ("Fri, 20 Nov 2026 12:00:00 GMT", None),
+        ("", None),
+        ("   ", None),
+        ("-5", None),
+        ("1.5", None),
+        ("soon", None),
+        ("inf", None),
+        ("nan", None),
+        ("1e3", None),
+        ("Sat, 31 Feb 2026 12:00:00 GMT", None),
+        ("\u0661\u0662", None),
+        ("\x00", None),
+        ("Sat, 21 Nov 2026 12:02:00 +99999999999999", None),
+        ("21 Nov 99999999999999 12:02:00 GMT", None),
+    ],
+)
+def test_retry_after_is_seconds_or_a_date(value: str, pause: float | None) -> None:
+    assert http.parse_retry_after({"retry-after": value}, now=NOW) == pause
 
 
-def test_request_is_sent_once_with_headers_and_body() -> None:
-    handler = socket_server.KeepAlive(socket_server.response(202))
-    with socket_server.serving(handler) as server:
-        post(server.url, body=b'{"a": 1}')
-    (request,) = handler.requests
-    assert request.startswith(b"POST /send HTTP/1.1\r\n")
-    assert b"\r\nAuthorization: Bearer secret\r\n" in request
-    assert request.endswith(b'\r\n\r\n{"a": 1}')
+def test_missing_retry_after_is_no_pause() -> None:
+    assert http.parse_retry_after({}, now=NOW) is None
 
 
-def test_connection_is_reused() -> None:
-    handler = socket_server.KeepAlive(socket_server.response(202, b"{}"))
-    with socket_server.serving(handler) as server:
-        for _ in range(5):
-            post(server.url)
-        assert server.connections == 1
-    assert len(handler.requests) == 5
+@pytest.mark.parametrize(
+    ("seconds", "pause"),
+    [(-1.0, None), (0.0, None), (0.5, 0.5), (86_400.0, 86_400.0), (1e12, 86_400.0)],
+)
+def test_pause_is_at_most_a_day(seconds: float, pause: float | None) -> None:
+    assert http.clamp_pause(seconds) == pause
 
 
-def test_connection_is_reused_after_an_error_answer() -> None:
-    handler = socket_server.KeepAlive(socket_server.response(503, b"busy"))
-    with socket_server.serving(handler) as server:
-        for _ in range(3):
-            assert post(server.url).status == 503
-        assert server.connections == 1
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        ("mailbox ada@example.com is full", "mailbox [address] is full"),
+        ("<ada@example.com>: unknown", "<[address]>: unknown"),
+        ('{"to": "ada+tag@sub.example.com"}', '{"to": "[address]"}'),
+        ("call +351 912 345 678 now", "call [address] now"),
+        ("call +351912345678", "call [address]"),
+        ("(351) 912-345-678", "([address]"),
+        ("o'neill@example.com is unknown", "[address] is unknown"),
+        ('"ada lovelace"@example.com', "[address]"),
+        ("/unsubscribe?to=ada%40example.com", "[address]"),
+        ("550 5.1.1 +351912345678 on 2026-11-21.", "550 5.1.1 [address] on 2026-11-21."),
+        ("+6834002", "[address]"),
+        ("queued as 1234567", "queued as 1234567"),
+        ("nothing to hide", "nothing to hide"),
+        ("", ""),
+    ],
+)
+def test_addresses_and_numbers_are_redacted(text: str, redacted: str) -> None:
+    assert http.redact(text) == redacted
 
 
-def test_closed_connection_is_replaced() -> None:
-    with socket_server.serving(socket_server.answering(socket_server.response(202))) as server:
-        assert post(server.url).status == 202
-        server.until_idle()
-        assert post(server.url).status == 202
-        assert server.connections == 2
+def test_reply_codes_and_dates_are_not_redacted() -> None:
+    for text in ("550 5.1.1 no such user", "since 2026-11-21", "421 4.7.0 (try later)"):
+        assert http.redact(text) == text
 
 
-ESTABLISHED = "01"
-"""A connection's state in /proc/net/tcp."""
-KEEPALIVE = "02"
-"""A socket's timer in /proc/net/tcp."""
+@pytest.mark.parametrize(
+    "text",
+    ["x", "1", '"', '"a', "1   ", "1    ", "@", "a@", "%40", "+1", "+", "550 5.", "a%4", "("],
+)
+def test_redaction_takes_linear_time(text: str) -> None:
+    """An answer may have 64 KB of any text."""
+    with computing(at_most=0.5):
+        http.redact(text * (http_client.MAX_BODY // len(text)))
 
 
-def timers_of_connections_to(port: int) -> list[str]:
-    """Return the timers of the open connections to a local port."""
-    rows = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
-    return [row[5][:2] for row in rows if row[2].endswith(f":{port:04X}") and row[3] == ESTABLISHED]
+def test_excerpt_is_short_and_redacted() -> None:
+    body = b"x" * 980 + b" ada@example.com is unknown"
+    answer = http.Response(status=550, headers={}, body=body)
+    assert len(answer.excerpt) <= http.EXCERPT_LENGTH + len("[address]")
+    assert "ada" not in answer.excerpt
 
 
-def test_idle_connection_has_tcp_keepalive() -> None:
-    with socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as server:
-        post(server.url)
-        assert timers_of_connections_to(server.port) == [KEEPALIVE]
+def test_excerpt_contains_no_partial_address() -> None:
+    for length in range(http.EXCERPT_LENGTH - 20, http.EXCERPT_LENGTH):
+        body = b"x" * length + b" ada.lovelace@example.com"
+        assert "ada" not in http.Response(status=550, headers={}, body=body).excerpt
 
 
-def test_threads_send_concurrently() -> None:
-    together = threading.Barrier(8, timeout=LIMIT)
-
-    def handle(connection: socket.socket) -> None:
-        socket_server.read_request(connection)
-        together.wait()
-        connection.sendall(socket_server.response(202))
-
-    with socket_server.serving(handler=handle) as server:
-        answers: list[int] = []
-        threads = [
-            threading.Thread(target=lambda: answers.append(post(server.url).status))
-            for _ in range(8)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert answers == [202] * 8
+def test_undecodable_body_is_shown_with_replacements() -> None:
+    assert http.Response(status=500, headers={}, body=b"caf\xe9").text == "caf\ufffd"
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_redirect_is_not_followed(status: int) -> None:
-    elsewhere = socket_server.KeepAlive(socket_server.response(202))
-    with socket_server.serving(elsewhere) as other:
-        answer = socket_server.response(status, b"", f"Location: {other.url}/steal")
-        with socket_server.serving(socket_server.answering(answer)) as server:
-            assert post(server.url).status == status
-        assert other.connections == 0
-    assert elsewhere.requests == []
-
-
-@pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"])
-def test_proxy_environment_is_ignored(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    spy = socket_server.KeepAlive(socket_server.response(202))
-    with (
-        socket_server.serving(spy) as proxy,
-        socket_server.serving(socket_server.KeepAlive(socket_server.response(200))) as server,
-    ):
-        monkeypatch.setenv(name, proxy.url)
-        assert post(server.url).status == 200
-        assert proxy.connections == 0
-
-
-def test_request_is_never_repeated() -> None:
-    requests: list[bytes] = []
-
-    def handle(connection: socket.socket) -> None:
-        requests.append(socket_server.read_request(connection))
-
-    assert failure(handle).is_ambiguous
-    assert len(requests) == 1
-
-
-def test_failed_connection_is_not_reused() -> None:
-    answers = iter([b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nrest of an old answer"])
-
-    def handle(connection: socket.socket) -> None:
-        socket_server.read_request(connection)
-        connection.sendall(next(answers, socket_server.response(200, b"new")))
-
-    with socket_server.serving(handle) as server:
-        with pytest.raises(TransientError):
-            post(server.url)
-        assert post(server.url).body == b"new"
-
-
-def test_deadline_applies_to_one_request() -> None:
-    def handle(connection: socket.socket) -> None:
-        for pause in (0.0, SHORT + 0.2):
-            socket_server.read_request(connection)
-            lag(pause)
-            connection.sendall(socket_server.response(202))
-
-    with socket_server.serving(handle) as server:
-        post(server.url, timeout=SHORT)
-        assert post(server.url, timeout=LIMIT).status == 202
-        assert server.connections == 1
-
-
-def test_refused_connection_after_a_success_is_not_ambiguous() -> None:
-    with socket_server.serving(
-        socket_server.answering(socket_server.response(202, b"", "Connection: close"))
-    ) as server:
-        post(server.url)
-        url = server.url
-    with pytest.raises(TransientError) as error:
-        post(url)
-    assert not error.value.is_ambiguous
+def test_retry_after_date_is_relative_to_the_given_time() -> None:
+    header = {"retry-after": "Sat, 21 Nov 2026 12:02:00 GMT"}
+    assert http.parse_retry_after(header, now=NOW + timedelta(seconds=90)) == 30.0

@@ -5,15 +5,171 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pytest
 
-from domain.errors import ProviderUnavailableError, TransientError
+from domain.errors import FailureCode, ProviderUnavailableError, TransientError
 from providers import http_client
 from providers.http import Exchange, Request, Response
 from tests.support.fakes import socket_server
-from tests.support.fakes.posting import post
-from tests.support.waiting import LIMIT, SHORT, lag
+from tests.support.fakes.posting import failure, post
+from tests.support.waiting import LIMIT, SHORT, ending, lag
+
+
+def test_answer_is_returned_with_any_status() -> None:
+    for status in (200, 202, 204 + 1, 400, 404, 429, 500, 503):
+        with socket_server.serving(
+            socket_server.answering(socket_server.response(status, b"hello", "X-Id: 7"))
+        ) as server:
+            answer = post(server.url)
+        assert (answer.status, answer.body, answer.headers["x-id"]) == (status, b"hello", "7")
+
+
+def test_request_is_sent_once_with_headers_and_body() -> None:
+    handler = socket_server.KeepAlive(socket_server.response(202))
+    with socket_server.serving(handler) as server:
+        post(server.url, body=b'{"a": 1}')
+    (request,) = handler.requests
+    assert request.startswith(b"POST /send HTTP/1.1\r\n")
+    assert b"\r\nAuthorization: Bearer secret\r\n" in request
+    assert request.endswith(b'\r\n\r\n{"a": 1}')
+
+
+def test_connection_is_reused() -> None:
+    handler = socket_server.KeepAlive(socket_server.response(202, b"{}"))
+    with socket_server.serving(handler) as server:
+        for _ in range(5):
+            post(server.url)
+        assert server.connections == 1
+    assert len(handler.requests) == 5
+
+
+def test_connection_is_reused_after_an_error_answer() -> None:
+    handler = socket_server.KeepAlive(socket_server.response(503, b"busy"))
+    with socket_server.serving(handler) as server:
+        for _ in range(3):
+            assert post(server.url).status == 503
+        assert server.connections == 1
+
+
+def test_closed_connection_is_replaced() -> None:
+    with socket_server.serving(socket_server.answering(socket_server.response(202))) as server:
+        assert post(server.url).status == 202
+        server.until_idle()
+        assert post(server.url).status == 202
+        assert server.connections == 2
+
+
+ESTABLISHED = "01"
+"""A connection's state in /proc/net/tcp."""
+
+KEEPALIVE = "02"
+"""A socket's timer in /proc/net/tcp."""
+
+
+def timers_of_connections_to(port: int) -> list[str]:
+    """Return the timers of the open connections to a local port."""
+    rows = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
+    return [row[5][:2] for row in rows if row[2].endswith(f":{port:04X}") and row[3] == ESTABLISHED]
+
+
+def test_idle_connection_has_tcp_keepalive() -> None:
+    with socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as server:
+        post(server.url)
+        assert timers_of_connections_to(server.port) == [KEEPALIVE]
+
+
+def test_threads_send_concurrently() -> None:
+    together = threading.Barrier(8, timeout=LIMIT)
+
+    def handle(connection: socket.socket) -> None:
+        socket_server.read_request(connection)
+        together.wait()
+        connection.sendall(socket_server.response(202))
+
+    with socket_server.serving(handler=handle) as server:
+        answers: list[int] = []
+        threads = [
+            threading.Thread(target=lambda: answers.append(post(server.url).status))
+            for _ in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert answers == [202] * 8
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirect_is_not_followed(status: int) -> None:
+    elsewhere = socket_server.KeepAlive(socket_server.response(202))
+    with socket_server.serving(elsewhere) as other:
+        answer = socket_server.response(status, b"", f"Location: {other.url}/steal")
+        with socket_server.serving(socket_server.answering(answer)) as server:
+            assert post(server.url).status == status
+        assert other.connections == 0
+    assert elsewhere.requests == []
+
+
+@pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"])
+def test_proxy_environment_is_ignored(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    spy = socket_server.KeepAlive(socket_server.response(202))
+    with (
+        socket_server.serving(spy) as proxy,
+        socket_server.serving(socket_server.KeepAlive(socket_server.response(200))) as server,
+    ):
+        monkeypatch.setenv(name, proxy.url)
+        assert post(server.url).status == 200
+        assert proxy.connections == 0
+
+
+def test_request_is_never_repeated() -> None:
+    requests: list[bytes] = []
+
+    def handle(connection: socket.socket) -> None:
+        requests.append(socket_server.read_request(connection))
+
+    assert failure(handle).is_ambiguous
+    assert len(requests) == 1
+
+
+def test_failed_connection_is_not_reused() -> None:
+    answers = iter([b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nrest of an old answer"])
+
+    def handle(connection: socket.socket) -> None:
+        socket_server.read_request(connection)
+        connection.sendall(next(answers, socket_server.response(200, b"new")))
+
+    with socket_server.serving(handle) as server:
+        with pytest.raises(TransientError):
+            post(server.url)
+        assert post(server.url).body == b"new"
+
+
+def test_deadline_applies_to_one_request() -> None:
+    def handle(connection: socket.socket) -> None:
+        for pause in (0.0, SHORT + 0.2):
+            socket_server.read_request(connection)
+            lag(pause)
+            connection.sendall(socket_server.response(202))
+
+    with socket_server.serving(handle) as server:
+        post(server.url, timeout=SHORT)
+        assert post(server.url, timeout=LIMIT).status == 202
+        assert server.connections == 1
+
+
+def test_refused_connection_after_a_success_is_not_ambiguous() -> None:
+    with socket_server.serving(
+        socket_server.answering(socket_server.response(202, b"", "Connection: close"))
+    ) as server:
+        post(server.url)
+        url = server.url
+    with pytest.raises(TransientError) as error:
+        post(url)
+    assert not error.value.is_ambiguous
 
 
 def asking(url: str, *, body: bytes = b"{}", timeout: float = LIMIT) -> Exchange[Response]:
@@ -206,3 +362,216 @@ def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
         post(server.url)
         assert left not in idle
         assert len(idle) == 1
+
+
+PAUSE = 0.05
+"""Seconds between two bytes. A dripping answer takes longer than SHORT."""
+
+
+def at_its_deadline() -> AbstractContextManager[None]:
+    """Expect a request to end at its deadline."""
+    return ending(after=SHORT - 0.05)
+
+
+def test_refused_connection_is_not_ambiguous() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with pytest.raises(TransientError) as error:
+        post(f"http://127.0.0.1:{port}")
+    assert not error.value.is_ambiguous
+    assert error.value.code is FailureCode.CONNECTION_FAILED
+
+
+def test_unknown_host_is_not_ambiguous() -> None:
+    with pytest.raises(TransientError) as error:
+        post("http://no-such-host.invalid")
+    assert not error.value.is_ambiguous
+    assert error.value.code is FailureCode.CONNECTION_FAILED
+    assert "DNS" in error.value.reason
+
+
+def test_connection_timeout_is_not_ambiguous() -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener:
+        port = listener.getsockname()[1]
+        waiting = []
+        for _ in range(4):
+            one = socket.socket()
+            one.setblocking(False)
+            one.connect_ex(("127.0.0.1", port))
+            waiting.append(one)
+        with pytest.raises(TransientError) as error, at_its_deadline():
+            post(f"http://127.0.0.1:{port}", timeout=SHORT)
+        for one in waiting:
+            one.close()
+    assert not error.value.is_ambiguous
+    assert error.value.code is FailureCode.CONNECTION_FAILED
+
+
+def test_failed_tls_handshake_is_not_ambiguous() -> None:
+    with (
+        socket_server.serving(
+            lambda connection: connection.sendall(b"220 mail.example.com\r\n")
+        ) as server,
+        pytest.raises(TransientError) as error,
+    ):
+        post(f"https://127.0.0.1:{server.port}")
+    assert not error.value.is_ambiguous
+    assert error.value.code is FailureCode.CONNECTION_FAILED
+
+
+def test_nothing_is_sent_after_the_deadline() -> None:
+    """A process may be suspended. Another worker may be sending by then."""
+
+    def held_up() -> Exchange[None]:
+        lag(SHORT * 1.2)
+        return
+        yield
+
+    def asking(url: str) -> Exchange[Response]:
+        return (yield Request(url=f"{url}/send", headers={}, body=b"{}", timeout=SHORT))
+
+    server = socket_server.KeepAlive(socket_server.response(202))
+    with socket_server.serving(server) as running:
+        outcome, _ = http_client.run_exchanges([asking(running.url), held_up()])
+    assert isinstance(outcome, TransientError)
+    assert not outcome.is_ambiguous
+    assert outcome.code is FailureCode.CONNECTION_FAILED
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("key", ["secret\n", "secret\r\nX-Other: 1", "secret\u2028"])
+def test_invalid_key_is_about_the_account(key: str) -> None:
+    """A typical mistake is a mounted secret that ends with a line break."""
+    server = socket_server.KeepAlive(socket_server.response(202))
+    with socket_server.serving(server) as running, pytest.raises(ProviderUnavailableError) as error:
+        http_client.post(running.url, body=b"{}", headers={"Authorization": key}, timeout=LIMIT)
+    assert "secret" not in error.value.reason
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("url", ["", "api.example.com", "ftp://127.0.0.1", "http://", "http://[::"])
+def test_invalid_url_is_about_the_account(url: str) -> None:
+    with pytest.raises(ProviderUnavailableError):
+        http_client.post(url, body=b"{}", headers={}, timeout=LIMIT)
+
+
+def drip(text: bytes) -> socket_server.Handler:
+    return socket_server.answering(*[text[i : i + 1] for i in range(len(text))], pause=PAUSE)
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        socket_server.stopping(),
+        socket_server.stopping(b"HTTP/1.1 202 Accep"),
+        socket_server.stopping(b"HTTP/1.1 202 Accepted\r\n", b"X-A: 1\r\n"),
+        socket_server.stopping(b"HTTP/1.1 202 Accepted\r\nContent-Length: 5\r\n\r\nab"),
+        drip(b"HTTP/1.1 202 Accepted\r\nContent-Length: 500\r\n\r\n"),
+        drip(b"HTTP/1.1 202 Accepted\r\nContent-Length: 5\r\n\r\nabcde"),
+        socket_server.answering(
+            b"HTTP/1.1 202 OK\r\nContent-Length: 90\r\n\r\n", *[b"x"] * 90, pause=PAUSE
+        ),
+        socket_server.answering(*[b"HTTP/1.1 100 Continue\r\n\r\n"] * 40, pause=PAUSE),
+    ],
+    ids=[
+        *("never answers", "stops in the status line", "stops in the headers"),
+        *("stops in the body", "drips headers", "drips everything", "drips a body"),
+        "says wait again and again",
+    ],
+)
+def test_deadline_is_kept_and_ambiguous(handler: socket_server.Handler) -> None:
+    with (
+        socket_server.serving(handler) as server,
+        pytest.raises(TransientError) as error,
+        at_its_deadline(),
+    ):
+        post(server.url, timeout=SHORT)
+    assert error.value.is_ambiguous
+    assert error.value.code is FailureCode.TIMEOUT
+
+
+def test_unreading_server_is_bounded_by_the_deadline() -> None:
+    with (
+        socket_server.serving(socket_server.unreading) as server,
+        pytest.raises(TransientError) as error,
+        at_its_deadline(),
+    ):
+        post(server.url, timeout=SHORT, body=b"x" * 20_000_000)
+    assert error.value.is_ambiguous
+
+
+def close_after_reading(connection: socket.socket) -> None:
+    socket_server.read_request(connection)
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        socket_server.resetting,
+        close_after_reading,
+        socket_server.answering(b"HTTP/1.1 202 Accepted\r\nContent-Length: 500\r\n\r\nonly this"),
+        socket_server.answering(
+            b"HTTP/1.1 202 Accepted\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab"
+        ),
+        socket_server.answering(
+            b"HTTP/1.1 202 Accepted\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
+        ),
+        socket_server.answering(b"\x00\x01\x02 this is not HTTP at all\r\n\r\n"),
+        socket_server.answering(b"HTTP/1.1 abc Accepted\r\n\r\n"),
+        socket_server.answering(b"HTTP/1.1 202 OK\r\nX-Long: " + b"a" * 100_000 + b"\r\n\r\n"),
+        socket_server.answering(b"HTTP/1.1 202 OK\r\n" + b"X-A: b\r\n" * 1_000 + b"\r\n"),
+        socket_server.answering(socket_server.response(202, b"x" * (http_client.MAX_BODY + 1))),
+        socket_server.answering(b"HTTP/1.1 202 OK\r\n\r\n" + b"x" * 10_000_000),
+        socket_server.answering(socket_server.response(202, b"not gzip", "Content-Encoding: gzip")),
+    ],
+    ids=[
+        *("reset", "hung up", "truncated", "truncated chunk", "broken chunk", "not HTTP"),
+        *("no status", "endless header", "endless headers", "over 64 KB", "endless body"),
+        "broken encoding",
+    ],
+)
+def test_broken_answer_is_ambiguous(handler: socket_server.Handler) -> None:
+    error = failure(handler)
+    assert error.is_ambiguous
+    assert error.code is FailureCode.CONNECTION_LOST
+
+
+def test_answer_of_64_kb_is_read() -> None:
+    with socket_server.serving(
+        socket_server.answering(socket_server.response(200, b"x" * http_client.MAX_BODY))
+    ) as server:
+        assert len(post(server.url).body) == http_client.MAX_BODY
+
+
+@pytest.mark.parametrize("status", [302, 400, 503])
+def test_large_error_answer_is_truncated(status: int) -> None:
+    with socket_server.serving(
+        socket_server.answering(socket_server.response(status, b"x" * 300_000))
+    ) as server:
+        answer = post(server.url)
+    assert (answer.status, len(answer.body)) == (status, http_client.MAX_BODY)
+
+
+def test_compressed_answer_above_64_kb_is_ambiguous() -> None:
+    import gzip
+
+    packed = gzip.compress(b"x" * 50_000_000)
+    assert len(packed) < http_client.MAX_BODY
+    error = failure(
+        socket_server.answering(socket_server.response(200, packed, "Content-Encoding: gzip"))
+    )
+    assert error.is_ambiguous
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 401 No\r\nContent-Length: 500\r\n\r\nonly this",
+        b"HTTP/1.1 503 Busy\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
+        socket_server.response(429, b"not gzip", "Content-Encoding: gzip"),
+    ],
+    ids=["truncated", "truncated chunk", "broken encoding"],
+)
+def test_broken_error_answer_keeps_its_status(answer: bytes) -> None:
+    with socket_server.serving(socket_server.answering(answer)) as server:
+        assert post(server.url).status in (401, 429, 503)

@@ -117,9 +117,7 @@ def test_reply_to_name_may_be_in_any_script() -> None:
 
 
 @pytest.mark.parametrize("reply_to", ["a@example.com\r\nBcc: eve@example.com", "a@\u2602\u2602"])
-def test_invalid_reply_to_is_refused(
-    reply_to: str,
-) -> None:
+def test_invalid_reply_to_is_refused(reply_to: str) -> None:
     message = Message(subject="x", text="x", reply_to=reply_to)
     with pytest.raises(PermanentError) as error:
         by_smtp(message)

@@ -13,7 +13,7 @@ from notifyproject.settings.environment import Environment
 from providers import http
 from providers.response_rules import ResponseKind
 from recipients.suppressions import MAX_SOFT_BOUNCES
-from tests.providers.contract.everybody import SUBJECTS
+from tests.providers.contract.providers import SUBJECTS
 from tests.support.docs_pages.providers import spans, tables
 
 PAGE = Path(settings.BASE_DIR, "docs", "providers.md").read_text(encoding="utf-8")

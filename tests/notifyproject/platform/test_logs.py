@@ -186,9 +186,7 @@ def test_worker_name_is_not_an_address() -> None:
     assert "celery@worker-1.example.com" in stream.getvalue()
 
 
-def test_send_defect_log_has_no_local_variables(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_send_defect_log_has_no_local_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     with logged("console") as stream:
         monkeypatch.setattr(sending, "log", structlog.get_logger("delivery.sending"))
         send_by_a_provider_with_a_defect()

@@ -31,9 +31,7 @@ def test_milliseconds_count_from_1970() -> None:
     assert to_milliseconds(datetime(1970, 1, 2, tzinfo=UTC)) == 86_400_000
 
 
-def test_each_process_has_one_client(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_each_process_has_one_client(monkeypatch: pytest.MonkeyPatch) -> None:
     ours = valkey.client()
     assert valkey.client() is ours
     monkeypatch.setattr(os, "getpid", lambda: -1)

@@ -53,11 +53,12 @@ class Expected:
 
 F = FailureCode
 NOT_SENT = Expected(error=TransientError, codes=frozenset({F.CONNECTION_FAILED}))
-AMBIGUOUS = Expected(
-    error=TransientError,
-    codes=frozenset({F.TIMEOUT, F.CONNECTION_LOST, F.PROVIDER_ERROR}),
-    ambiguous=True,
-)
+
+
+def _ambiguous(code: FailureCode) -> Expected:
+    return Expected(error=TransientError, codes=frozenset({code}), ambiguous=True)
+
+
 LATER = Expected(error=TransientError, codes=frozenset({F.PROVIDER_ERROR, F.RATE_LIMITED}))
 UNAVAILABLE = Expected(error=ProviderUnavailableError, codes=frozenset({F.CHANNEL_UNAVAILABLE}))
 REJECTED = Expected(error=PermanentError, codes=frozenset({F.REJECTED, F.TOO_LARGE}))
@@ -67,12 +68,12 @@ EXPECTED: Mapping[Case, Expected] = {
     Case.NOBODY_LISTENS: NOT_SENT,
     Case.NO_SUCH_HOST: NOT_SENT,
     Case.NOT_TAKEN: NOT_SENT,
-    Case.SILENT: AMBIGUOUS,
-    Case.HUNG_UP: AMBIGUOUS,
-    Case.RESET: AMBIGUOUS,
-    Case.TRUNCATED: AMBIGUOUS,
-    Case.DRIPPING: AMBIGUOUS,
-    Case.NONSENSE: AMBIGUOUS,
+    Case.SILENT: _ambiguous(F.TIMEOUT),
+    Case.HUNG_UP: _ambiguous(F.CONNECTION_LOST),
+    Case.RESET: _ambiguous(F.CONNECTION_LOST),
+    Case.TRUNCATED: _ambiguous(F.CONNECTION_LOST),
+    Case.DRIPPING: _ambiguous(F.TIMEOUT),
+    Case.NONSENSE: _ambiguous(F.PROVIDER_ERROR),
     Case.BUSY: LATER,
     Case.TOO_MANY: LATER,
     Case.NO_CREDENTIALS: UNAVAILABLE,

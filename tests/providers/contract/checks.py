@@ -10,6 +10,15 @@ from tests.providers.contract.subjects import PRIVATE, Subject
 from tests.support.waiting import SHORT
 
 
+def check_all(subject: Subject, case: Case, seen: Observation) -> None:
+    """Check outcome, number of sends, time, and secrecy."""
+    check_outcome(subject, case, seen)
+    check_once(subject, case, seen)
+    if case in SLOW:
+        assert seen.seconds < SHORT + GRACE
+    check_secrecy(seen)
+
+
 def check_outcome(subject: Subject, case: Case, seen: Observation) -> None:
     """Check the outcome against the table."""
     if case is Case.ACCEPTED:
@@ -32,12 +41,7 @@ def check_once(subject: Subject, case: Case, seen: Observation) -> None:
     assert seen.elsewhere == 0
 
 
-def check_time(case: Case, seen: Observation) -> None:
-    if case in SLOW:
-        assert seen.seconds < SHORT + GRACE
-
-
-def check_silence(seen: Observation) -> None:
+def check_secrecy(seen: Observation) -> None:
     """Check that logs, representations, and errors contain nothing secret or private."""
     texts = [*seen.log, repr(seen.provider), repr(seen.outcome), repr(seen.outcome.response)]
     if isinstance(seen.outcome, ProviderError):

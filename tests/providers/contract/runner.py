@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from domain.errors import ProviderError
 from providers.contract import Provider, SendResult
 from tests.providers.contract.cases import LONG, SLOW, UNREACHED, Case
-from tests.providers.contract.servers import FakeServer, HTTPDesk
+from tests.providers.contract.servers import FakeServer, HTTPServer
 from tests.providers.contract.subjects import Place, Subject
 from tests.support.fakes import socket_server
 from tests.support.providers.fcm import Project
@@ -41,16 +41,16 @@ def send(
 ) -> Observation:
     timeout = SHORT if case in SLOW else LONG
     with ExitStack() as stack:
-        elsewhere = HTTPDesk(lambda connection: connection.sendall(socket_server.response(202)))
+        elsewhere = HTTPServer(lambda connection: connection.sendall(socket_server.response(202)))
         other = stack.enter_context(socket_server.serving(elsewhere))
-        desk: FakeServer | None = None
-        stand: socket_server.SocketServer | None = None
+        handler: FakeServer | None = None
+        running: socket_server.SocketServer | None = None
         if case in UNREACHED:
             place = stack.enter_context(unreachable(case, project))
         else:
-            desk = subject.desks[case](other.url)
-            stand = stack.enter_context(socket_server.serving(desk))
-            place = Place(host="127.0.0.1", port=stand.port, project=project)
+            handler = subject.servers[case](other.url)
+            running = stack.enter_context(socket_server.serving(handler))
+            place = Place(host="127.0.0.1", port=running.port, project=project)
         provider = subject.make(place, FIRST)
         with logged() as log:
             begun = clock()
@@ -60,9 +60,9 @@ def send(
     return Observation(
         outcome=outcome,
         seconds=seconds,
-        begun=desk.begun if desk else 0,
-        connections=stand.connections if stand else 0,
-        received=desk.received if desk else (),
+        begun=handler.begun if handler else 0,
+        connections=running.connections if running else 0,
+        received=handler.received if handler else (),
         elsewhere=other.connections,
         log=log,
         provider=provider,

@@ -34,7 +34,7 @@ Make = Callable[[str], FakeServer]
 Act = Callable[[socket.socket], None]
 
 
-class HTTPDesk:
+class HTTPServer:
     """Answers each request with one action."""
 
     def __init__(self, act: Act) -> None:
@@ -52,15 +52,15 @@ class HTTPDesk:
 
 
 def replying(answer: bytes) -> Make:
-    return lambda _elsewhere: HTTPDesk(lambda connection: connection.sendall(answer))
+    return lambda _elsewhere: HTTPServer(lambda connection: connection.sendall(answer))
 
 
-def redirecting(elsewhere: str) -> HTTPDesk:
+def redirecting(elsewhere: str) -> HTTPServer:
     answer = socket_server.response(307, b"", f"Location: {elsewhere}/anywhere")
-    return HTTPDesk(lambda connection: connection.sendall(answer))
+    return HTTPServer(lambda connection: connection.sendall(answer))
 
 
-def http_desks(
+def http_servers(
     status: int, body: bytes, *headers: str, refusals: Mapping[Case, bytes]
 ) -> Mapping[Case, Make]:
     """Return the servers of an HTTP provider by case."""
@@ -85,7 +85,7 @@ def http_desks(
     }
 
 
-class MailDesk(MailServer):
+class SMTPServer(MailServer):
     """An SMTP server that requires a login, and may truncate or never end its replies."""
 
     def __init__(self, replies: Mapping[str, str]) -> None:
@@ -109,7 +109,7 @@ class MailDesk(MailServer):
         super()._reply(connection, command)
 
 
-def mail_desks(refusals: Mapping[Case, Mapping[str, str]]) -> Mapping[Case, Make]:
+def smtp_servers(refusals: Mapping[Case, Mapping[str, str]]) -> Mapping[Case, Make]:
     """Return the servers of an SMTP provider by case. ``refusals`` has replies by command."""
     cases: Mapping[Case, Mapping[str, str]] = {
         Case.ACCEPTED: {},
@@ -121,15 +121,15 @@ def mail_desks(refusals: Mapping[Case, Mapping[str, str]]) -> Mapping[Case, Make
         Case.NONSENSE: {"message": "what?"},
         **refusals,
     }
-    return {case: _mail_desk(replies) for case, replies in cases.items()}
+    return {case: _smtp_server(replies) for case, replies in cases.items()}
 
 
-def _mail_desk(replies: Mapping[str, str]) -> Make:
-    return lambda _elsewhere: MailDesk(replies)
+def _smtp_server(replies: Mapping[str, str]) -> Make:
+    return lambda _elsewhere: SMTPServer(replies)
 
 
 def _server(act: Act) -> Make:
-    return lambda _elsewhere: HTTPDesk(act)
+    return lambda _elsewhere: HTTPServer(act)
 
 
 def _wait(connection: socket.socket) -> None:

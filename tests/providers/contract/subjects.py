@@ -52,7 +52,7 @@ class Subject:
     make: Callable[[Place, str], Provider]
     """Makes the provider with an account of this name."""
     outbound: SendRequest
-    desks: Mapping[Case, Make]
+    servers: Mapping[Case, Make]
     never: Mapping[Case, str] = field(default_factory=dict)
     begun: Mapping[Case, int] = field(default_factory=dict)
     """Number of transfers of one message, if not 1."""

@@ -2,29 +2,48 @@
 
 import importlib
 import inspect
+import logging
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import providers as package
+from domain.errors import (
+    InvalidRecipientError,
+    ProviderError,
+    ProviderUnavailableError,
+    RecipientAction,
+    TransientError,
+)
 from domain.time import utc_now
-from providers.contract import NotAttemptedError, SendResult
+from providers.contract import (
+    InvalidSignatureError,
+    NotAttemptedError,
+    Provider,
+    SendRequest,
+    SendResult,
+)
+from providers.sendgrid.provider import SendGrid
 from tests.providers.contract import checks
-from tests.providers.contract.cases import EXPECTED, UNREACHED, Case
-from tests.providers.contract.everybody import EVERY, SUBJECTS
-from tests.providers.contract.runner import Observation, send
-from tests.providers.contract.subjects import Subject
+from tests.providers.contract.cases import EXPECTED, LONG, UNREACHED, Case
+from tests.providers.contract.checks import leaks
+from tests.providers.contract.providers import EVERY, SENDGRID, SUBJECTS
+from tests.providers.contract.runner import FIRST, SECOND, send
+from tests.providers.contract.subjects import PRIVATE, THREAD, Place, Reports, Subject
+from tests.support.fakes import socket_server
 from tests.support.providers.fcm import Project
+from tests.support.waiting import SILENT_FOR, ticks
 
 EVERY_CASE = pytest.mark.parametrize(
     ("subject", "case"),
     [(subject, case) for subject in SUBJECTS for case in Case if case not in subject.never],
     ids=lambda value: value.name if isinstance(value, Subject) else value.value,
 )
-_SEEN: dict[tuple[str, Case], Observation] = {}
 
 
 def provider_classes() -> Iterator[Any]:
@@ -47,40 +66,13 @@ def test_every_case_has_an_expectation() -> None:
 @EVERY
 def test_impossible_case_has_a_reason(subject: Subject) -> None:
     had = set(Case) - subject.never.keys()
-    assert subject.desks.keys() == had - UNREACHED
+    assert subject.servers.keys() == had - UNREACHED
     assert all(reason.endswith(".") for reason in subject.never.values())
 
 
-@pytest.fixture
-def seen(subject: Subject, case: Case, project: Project) -> Observation:
-    """Return the observation of a case, shared by all tests."""
-    if (subject.name, case) not in _SEEN:
-        _SEEN[subject.name, case] = send(subject, case, project)
-    return _SEEN[subject.name, case]
-
-
 @EVERY_CASE
-def test_outcome_is_as_expected(subject: Subject, case: Case, seen: Observation) -> None:
-    checks.check_outcome(subject, case, seen)
-
-
-@EVERY_CASE
-def test_message_is_sent_once_and_nowhere_else(
-    subject: Subject, case: Case, seen: Observation
-) -> None:
-    checks.check_once(subject, case, seen)
-
-
-@EVERY_CASE
-def test_time_limit_is_kept(subject: Subject, case: Case, seen: Observation) -> None:
-    checks.check_time(case, seen)
-
-
-@EVERY_CASE
-def test_nothing_private_is_logged_or_stored(
-    subject: Subject, case: Case, seen: Observation
-) -> None:
-    checks.check_silence(seen)
+def test_contract_is_kept(subject: Subject, case: Case, project: Project) -> None:
+    checks.check_all(subject, case, send(subject, case, project))
 
 
 @EVERY
@@ -107,3 +99,212 @@ def test_refusal_keeps_the_providers_response(subject: Subject, project: Project
         assert answer is not None
         assert answer.status >= 400
         assert answer.excerpt
+
+
+THREADS, MESSAGES = 8, 40
+
+REFERENCE = f"{THREAD}.email.1"
+
+WITH_WEBHOOKS = [(subject, subject.reports) for subject in SUBJECTS if subject.reports]
+
+WEBHOOKS = pytest.mark.parametrize(
+    ("subject", "reports"), WITH_WEBHOOKS, ids=[subject.name for subject, _ in WITH_WEBHOOKS]
+)
+
+
+@pytest.fixture
+def nowhere(project: Project) -> Place:
+    return Place(host="127.0.0.1", port=1, project=project)
+
+
+@EVERY
+def test_account_has_one_name(subject: Subject, nowhere: Place) -> None:
+    first, again = (subject.make(nowhere, FIRST) for _ in range(2))
+    assert first.account == again.account == first.account
+    assert first.account.startswith(first.name)
+    assert first.name == first.name.lower()
+
+
+@EVERY
+def test_other_account_has_another_name(subject: Subject, nowhere: Place) -> None:
+    accounts = {subject.make(nowhere, name).account for name in (FIRST, SECOND)}
+    assert len(accounts) == (2 if subject.has_accounts else 1)
+
+
+@EVERY
+def test_account_name_contains_no_secret(subject: Subject, nowhere: Place) -> None:
+    provider = subject.make(nowhere, FIRST)
+    shown = [provider.account, provider.name, repr(provider), str(provider)]
+    assert leaks(shown, [*PRIVATE, *subject.secrets(nowhere)]) == []
+
+
+@EVERY
+def test_threads_share_a_provider(subject: Subject, project: Project) -> None:
+    handler = subject.servers[Case.ACCEPTED]("")
+    outbounds = [
+        replace(subject.outbound, reference=f"{number:024x}.email.1") for number in range(MESSAGES)
+    ]
+    with socket_server.serving(handler) as running, ThreadPoolExecutor(THREADS) as pool:
+        provider = subject.make(Place(host="127.0.0.1", port=running.port, project=project), FIRST)
+        results = list(pool.map(lambda one: provider.send(one, timeout=LONG), outbounds))
+    assert all(isinstance(result, SendResult) for result in results)
+    handed_over = MESSAGES * subject.begun.get(Case.ACCEPTED, 1)
+    assert handler.begun == handed_over
+    found = [o for o in outbounds if any(o.reference.encode() in r for r in handler.received)]
+    assert len(found) == handed_over
+    assert running.connections <= THREADS
+
+
+def forged(reports: Reports) -> Iterator[tuple[str, dict[str, str], bytes]]:
+    """Yield webhooks with invalid signatures."""
+    raw = reports.body(REFERENCE)
+    genuine = dict(reports.sign(raw, True))
+    yield "somebody else's signature", dict(reports.sign(raw, False)), raw
+    yield "no header", {}, raw
+    yield "another body", genuine, raw.replace(b"delivered", b"bounced")
+    yield "a body that is longer", genuine, raw + b" "
+    yield "no body", genuine, b""
+    yield "a body that is no text", genuine, b"\xff" + raw
+    for name in genuine:
+        yield f"no {name}", {k: v for k, v in genuine.items() if k != name}, raw
+        for value in ("", "0", "x" * 10_000, "\u00e9\u2028", genuine[name][:-1], "sha256="):
+            yield f"{name}: {value[:10]}", {**genuine, name: value}, raw
+
+
+@WEBHOOKS
+def test_signed_webhook_has_its_reference(
+    subject: Subject, reports: Reports, nowhere: Place
+) -> None:
+    raw = reports.body(REFERENCE)
+    (receipt,) = subject.make(nowhere, FIRST).parse_receipts(reports.sign(raw, True), raw)
+    assert receipt.reference == REFERENCE
+    assert receipt.event_id
+
+
+@WEBHOOKS
+def test_unsigned_webhook_is_refused(subject: Subject, reports: Reports, nowhere: Place) -> None:
+    provider, accepted = subject.make(nowhere, FIRST), list[str]()
+    for why, headers, raw in forged(reports):
+        with suppress(InvalidSignatureError, ValueError):
+            provider.parse_receipts(headers, raw)
+            accepted.append(why)
+    assert accepted == []
+
+
+@WEBHOOKS
+@pytest.mark.parametrize("raw", [b"", b"{", b"null", b"7", b'"x"', b"[" * 10_000, b"\xff", b"[{}]"])
+def test_signed_nonsense_is_refused_without_a_crash(
+    subject: Subject, reports: Reports, nowhere: Place, raw: bytes
+) -> None:
+    with pytest.raises((InvalidSignatureError, ValueError)):
+        subject.make(nowhere, FIRST).parse_receipts(reports.sign(raw, True), raw)
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [subject for subject in SUBJECTS if subject.reports is None],
+    ids=lambda subject: subject.name,
+)
+def test_provider_without_webhooks_parses_none(subject: Subject, nowhere: Place) -> None:
+    provider = subject.make(nowhere, FIRST)
+    for _, reports in WITH_WEBHOOKS:
+        raw = reports.body(REFERENCE)
+        with suppress(ValueError):
+            assert provider.parse_receipts(reports.sign(raw, True), raw) == []
+
+
+# Not one of its own: whatever configures logging anew switches those off that it does not know.
+log = logging.getLogger()
+
+Send = Callable[[SendGrid, SendRequest, float], SendResult]
+
+
+def broken(how: Send) -> Subject:
+    """Return SendGrid with another ``send``."""
+
+    class Broken(SendGrid):
+        def send(self, request: SendRequest, *, timeout: float) -> SendResult:
+            return how(self, request, timeout)
+
+    def make(place: Place, account: str) -> Provider:
+        good: Any = SENDGRID.make(place, account)
+        names = ("api_key", "base_url", "sender", "webhook_public_key", "clock")
+        return Broken(**{name: getattr(good, name) for name in names})
+
+    return replace(SENDGRID, provider=Broken, make=make)
+
+
+def as_it_should(one: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:
+    return SendGrid.send(one, outbound, timeout=timeout)
+
+
+def again(one: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:
+    with suppress(TransientError):
+        return as_it_should(one, outbound, timeout)
+    return as_it_should(one, outbound, timeout)
+
+
+def blaming(one: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:
+    try:
+        return as_it_should(one, outbound, timeout)
+    except ProviderUnavailableError as error:
+        raise InvalidRecipientError("No.", action=RecipientAction.SUPPRESS) from error
+
+
+def sure(one: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:
+    try:
+        return as_it_should(one, outbound, timeout)
+    except TransientError as error:
+        raise TransientError("It did not go.", code=error.code) from error
+
+
+def patient(one: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:
+    watch.is_late = True
+    return as_it_should(one, outbound, timeout)
+
+
+class Watch:
+    """A clock that can show a long duration."""
+
+    is_late = False
+
+    def __call__(self) -> float:
+        return ticks() + (SILENT_FOR if self.is_late else 0.0)
+
+
+watch = Watch()
+
+
+def chatty(one: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:
+    log.debug("mail to %s", outbound.recipient)
+    return as_it_should(one, outbound, timeout)
+
+
+def indiscreet(one: SendGrid, outbound: SendRequest, timeout: float) -> SendResult:
+    try:
+        return as_it_should(one, outbound, timeout)
+    except ProviderError as error:
+        error.reason += f" The key was {one.api_key}."
+        raise
+
+
+@pytest.mark.parametrize(
+    ("how", "case"),
+    [
+        (again, Case.BUSY),
+        (again, Case.RESET),
+        (blaming, Case.NO_CREDENTIALS),
+        (sure, Case.HUNG_UP),
+        (patient, Case.DRIPPING),
+        (chatty, Case.ACCEPTED),
+        (indiscreet, Case.REFUSED),
+    ],
+    ids=lambda value: value.value if isinstance(value, Case) else value.__name__,
+)
+def test_contract_violation_is_found(how: Send, case: Case, project: Project) -> None:
+    checks.check_all(good := broken(as_it_should), case, send(good, case, project))
+    bad = broken(how)
+    watch.is_late = False
+    seen = send(bad, case, project, clock=watch)
+    with pytest.raises(AssertionError):
+        checks.check_all(bad, case, seen)

@@ -1,6 +1,9 @@
-"""FCM answers of the sandbox, and their meaning for message, device, and channel."""
+"""FCM answers: of the sandbox, of a bare socket, and sender mismatches."""
 
+import json
+from datetime import timedelta
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -13,12 +16,22 @@ from domain.errors import (
     RecipientAction,
     TransientError,
 )
+from providers.fcm import responses
 from providers.fcm.provider import FCM
+from providers.fcm.responses import (
+    MISMATCH_LIMIT,
+    RECENT_SUCCESS_PERIOD,
+    RULES,
+    MismatchCause,
+    SenderHistory,
+)
+from tests.support.factories.notifications import FIXED_NOON
+from tests.support.fakes import socket_server
 from tests.support.providers.fcm import TOKENS, Project, push
-from tests.support.waiting import LIMIT, SHORT
+from tests.support.waiting import LIMIT, SHORT, ending, lag
 
 
-def refusal(
+def sandbox_error(
     fcm: FCM, token: str, *, timeout: float = LIMIT, platform: str = "ios"
 ) -> ProviderError:
     with pytest.raises(ProviderError) as error:
@@ -39,7 +52,7 @@ def refusal(
 def test_device_error_is_about_the_device(
     project: Project, token: str, code: str, reason: str, action: RecipientAction
 ) -> None:
-    error = refusal(project.fcm(), token)
+    error = sandbox_error(project.fcm(), token)
     assert isinstance(error, InvalidRecipientError)
     assert (error.reason, error.action) == (reason, action)
     assert error.code is FailureCode.INVALID_RECIPIENT
@@ -54,7 +67,7 @@ def test_device_error_is_about_the_device(
 def test_configuration_error_is_not_about_the_device(
     project: Project, token: str, status: int
 ) -> None:
-    error = refusal(project.fcm(), token)
+    error = sandbox_error(project.fcm(), token)
     assert type(error) is ProviderUnavailableError
     assert error.scope is None
     assert error.response is not None
@@ -64,30 +77,28 @@ def test_configuration_error_is_not_about_the_device(
 
 def test_wrong_project_is_not_about_the_device(project: Project) -> None:
     for token in ("device-1", "unregistered-1", "invalid-1"):
-        error = refusal(project.fcm(project_id="another"), token)
+        error = sandbox_error(project.fcm(project_id="another"), token)
         assert type(error) is ProviderUnavailableError
         assert error.reason == "Unknown Firebase project. (404)"
 
 
 def test_apple_key_error_is_scoped_to_the_platform(project: Project) -> None:
     for platform in ("ios", "web"):
-        error = refusal(project.fcm(), "third-party-auth-1", platform=platform)
+        error = sandbox_error(project.fcm(), "third-party-auth-1", platform=platform)
         assert isinstance(error, ProviderUnavailableError)
         assert error.scope == platform
     assert [request["status"] for request in project.requests()] == [401, 401]
     assert len(project.requests(TOKENS)) == 1, "our own access token is good"
 
 
-def test_expired_access_token_is_renewed_and_the_push_repeated(
-    project: Project,
-) -> None:
+def test_expired_access_token_is_renewed_and_the_push_repeated(project: Project) -> None:
     assert project.fcm().send(push("expired-token-1"), timeout=LIMIT).provider_id
     assert [request["status"] for request in project.requests()] == [401, 200]
     assert len(project.requests(TOKENS)) == 2
 
 
 def test_refused_access_token_is_renewed_once(project: Project) -> None:
-    error = refusal(project.fcm(), "unauthenticated-1")
+    error = sandbox_error(project.fcm(), "unauthenticated-1")
     assert type(error) is ProviderUnavailableError
     assert error.response is not None
     assert (error.response.status, error.response.code) == (401, "UNAUTHENTICATED")
@@ -100,7 +111,7 @@ def test_refused_access_token_is_renewed_once(project: Project) -> None:
     [("bad-field-1", FailureCode.REJECTED), ("too-large-1", FailureCode.TOO_LARGE)],
 )
 def test_refused_message_fails_permanently(project: Project, token: str, code: FailureCode) -> None:
-    error = refusal(project.fcm(), token)
+    error = sandbox_error(project.fcm(), token)
     assert type(error) is PermanentError
     assert error.code is code
     assert len(project.requests()) == 1
@@ -113,7 +124,7 @@ def test_refused_message_fails_permanently(project: Project, token: str, code: F
 def test_quota_has_a_retry_time(
     project: Project, token: str, shortest: float, longest: float
 ) -> None:
-    error = refusal(project.fcm(), token)
+    error = sandbox_error(project.fcm(), token)
     assert isinstance(error, TransientError)
     assert error.code is FailureCode.RATE_LIMITED
     assert not error.is_ambiguous
@@ -126,7 +137,7 @@ def test_quota_has_a_retry_time(
     ("token", "status"), [("server-error-1", 500), ("bad-gateway-1", 502), ("unavailable-1", 503)]
 )
 def test_server_error_is_temporary(project: Project, token: str, status: int) -> None:
-    error = refusal(project.fcm(), token)
+    error = sandbox_error(project.fcm(), token)
     assert type(error) is TransientError
     assert error.code is FailureCode.PROVIDER_ERROR
     assert not error.is_ambiguous
@@ -137,7 +148,7 @@ def test_server_error_is_temporary(project: Project, token: str, status: int) ->
 def test_lasting_overload_gets_one_post_per_send(project: Project) -> None:
     fcm = project.fcm()
     for _ in range(5):
-        assert isinstance(refusal(fcm, "unavailable-1"), TransientError)
+        assert isinstance(sandbox_error(fcm, "unavailable-1"), TransientError)
     assert [request["status"] for request in project.requests()] == [503] * 5
     assert len(project.requests(TOKENS)) == 1
 
@@ -158,7 +169,7 @@ def test_missing_answer_is_ambiguous(
 ) -> None:
     fcm = project.fcm()
     fcm.send(push(), timeout=LIMIT)
-    error = refusal(fcm, token, timeout=timeout)
+    error = sandbox_error(fcm, token, timeout=timeout)
     assert type(error) is TransientError
     assert error.is_ambiguous
     assert error.code is code
@@ -181,6 +192,351 @@ def test_acceptance_has_a_name_and_no_sleep(
 
 def test_send_succeeds_after_recovery(project: Project) -> None:
     fcm = project.fcm()
-    assert [type(refusal(fcm, "flaky-1")) for _ in range(2)] == [TransientError] * 2
+    assert [type(sandbox_error(fcm, "flaky-1")) for _ in range(2)] == [TransientError] * 2
     assert fcm.send(push("flaky-1"), timeout=LIMIT).provider_id
     assert [request["status"] for request in project.requests()] == [500, 500, 200]
+
+
+GOOGLE = "type.googleapis.com"
+
+NAME = b'{"name": "projects/shop/messages/1"}'
+
+
+def google_error(
+    name: str | None = None, *, code: Any = None, text: str = "", field: Any = None
+) -> bytes:
+    """Return an error in Google's format."""
+    details: list[dict[str, Any]] = []
+    if code is not None:
+        details.append({"@type": f"{GOOGLE}/google.firebase.fcm.v1.FcmError", "errorCode": code})
+    if field is not None:
+        details.append(
+            {"@type": f"{GOOGLE}/google.rpc.BadRequest", "fieldViolations": [{"field": field}]}
+        )
+    return json.dumps({"error": {"status": name, "message": text, "details": details}}).encode()
+
+
+def refusal(
+    project: Project,
+    answer: bytes,
+    *,
+    token: str = "device-1",
+    timeout: float = LIMIT,
+    posts: int = 1,
+) -> ProviderError:
+    """Return the error of a send with this answer."""
+    firebase = socket_server.KeepAlive(answer)
+    with socket_server.serving(firebase) as server, pytest.raises(ProviderError) as error:
+        project.fcm(base_url=server.url).send(push(token), timeout=timeout)
+    assert len(firebase.requests) == posts
+    return error.value
+
+
+INVALID, MISMATCH, UNKNOWN = "INVALID_ARGUMENT", "SENDER_ID_MISMATCH", "UNREGISTERED"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "code"),
+    [
+        (302, b"", ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
+        (307, b"", ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
+        (400, b"", PermanentError, FailureCode.REJECTED),
+        (400, b"<html>", PermanentError, FailureCode.REJECTED),
+        (400, google_error(INVALID), PermanentError, FailureCode.REJECTED),
+        (400, google_error(INVALID, code=INVALID), PermanentError, FailureCode.REJECTED),
+        (400, google_error(INVALID, field="message.data"), PermanentError, FailureCode.REJECTED),
+        (400, google_error(INVALID, field="message.tokens"), PermanentError, FailureCode.REJECTED),
+        (400, google_error("FAILED", field="message.token"), PermanentError, FailureCode.REJECTED),
+        (
+            *(400, google_error(INVALID, text="Android message is too big")),
+            *(PermanentError, FailureCode.TOO_LARGE),
+        ),
+        (401, b"", ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
+        (401, b"<html>proxy</html>", ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
+        (403, b"", ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
+        (
+            403,
+            google_error("PERMISSION_DENIED"),
+            ProviderUnavailableError,
+            FailureCode.CHANNEL_UNAVAILABLE,
+        ),
+        (404, b"<html>", ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
+        (404, google_error("NOT_FOUND"), ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
+        (
+            *(404, google_error("NOT_FOUND", text="UNREGISTERED")),
+            *(ProviderUnavailableError, FailureCode.CHANNEL_UNAVAILABLE),
+        ),
+        (402, b"", PermanentError, FailureCode.REJECTED),
+        (413, b"", PermanentError, FailureCode.TOO_LARGE),
+        (418, google_error("TEAPOT"), PermanentError, FailureCode.REJECTED),
+        (429, b"", TransientError, FailureCode.RATE_LIMITED),
+        (429, google_error("RESOURCE_EXHAUSTED"), TransientError, FailureCode.RATE_LIMITED),
+        (500, b"", TransientError, FailureCode.PROVIDER_ERROR),
+        (502, b"<html>", TransientError, FailureCode.PROVIDER_ERROR),
+        (599, b"", TransientError, FailureCode.PROVIDER_ERROR),
+        (400, google_error(code="UNAVAILABLE"), TransientError, FailureCode.PROVIDER_ERROR),
+        (500, google_error(code="QUOTA_EXCEEDED"), TransientError, FailureCode.RATE_LIMITED),
+        (404, google_error(code=UNKNOWN), InvalidRecipientError, FailureCode.INVALID_RECIPIENT),
+        (
+            400,
+            google_error(INVALID, code=UNKNOWN),
+            InvalidRecipientError,
+            FailureCode.INVALID_RECIPIENT,
+        ),
+        (
+            403,
+            google_error(code=MISMATCH),
+            ProviderUnavailableError,
+            FailureCode.CHANNEL_UNAVAILABLE,
+        ),
+        (500, google_error(code=UNKNOWN), TransientError, FailureCode.PROVIDER_ERROR),
+        (503, google_error(code=MISMATCH), TransientError, FailureCode.PROVIDER_ERROR),
+    ],
+)
+def test_error_code_is_used_before_the_status(
+    project: Project, status: int, body: bytes, kind: type[ProviderError], code: FailureCode
+) -> None:
+    error = refusal(project, socket_server.response(status, body))
+    assert type(error) is kind
+    assert error.code is code
+    assert error.response is not None
+    assert error.response.status == status
+    assert not getattr(error, "is_ambiguous", False)
+
+
+def test_token_error_in_the_text_is_suspect(project: Project) -> None:
+    text = "The registration token is not a valid FCM registration token"
+    error = refusal(
+        project, socket_server.response(400, google_error(INVALID, code=INVALID, text=text))
+    )
+    assert isinstance(error, InvalidRecipientError)
+    assert error.action is RecipientAction.SUSPECT
+
+
+@pytest.mark.parametrize(
+    ("headers", "pause"),
+    [
+        (["Retry-After: 7"], 7.0),
+        (["Retry-After: 0"], 0.0),
+        (["Retry-After: soon"], 60.0),
+        (["Retry-After: Thu, 01 Jan 2015 00:00:00 GMT"], 60.0),
+        (["Retry-After: 999999999"], 86_400.0),
+        ([], 60.0),
+    ],
+)
+def test_quota_without_readable_time_waits_a_minute(
+    project: Project, headers: list[str], pause: float
+) -> None:
+    error = refusal(
+        project, socket_server.response(429, google_error(code="QUOTA_EXCEEDED"), *headers)
+    )
+    assert isinstance(error, TransientError)
+    assert error.retry_after == pause
+
+
+def test_overload_without_time_has_no_pause(project: Project) -> None:
+    overloaded = google_error("UNAVAILABLE", code="UNAVAILABLE")
+    for headers, pause in (([], None), (["Retry-After: 9"], 9.0)):
+        error = refusal(project, socket_server.response(503, overloaded, *headers))
+        assert isinstance(error, TransientError)
+        assert error.retry_after == pause
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        *((200, body) for body in (b"", b"[]", b"null", b"{}", b"<html>", b'{"name": ""}')),
+        *((200, body) for body in (b'{"name": 7}', b'{"name": null}', b"\xff", b"[" * 10_000)),
+        *((status, NAME) for status in (201, 202, 206, 299)),
+    ],
+)
+def test_undocumented_success_is_ambiguous(project: Project, status: int, body: bytes) -> None:
+    error = refusal(project, socket_server.response(status, body))
+    assert type(error) is TransientError
+    assert error.is_ambiguous
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(b"[]", b'{"error": null}', b'{"error": []}', b'{"error": "no"}', b'{"error": {}}'),
+        b'{"error": {"status": 7, "message": {}, "details": {}}}',
+        b'{"error": {"details": [1, null, {}, {"@type": 7}]}}',
+        google_error(code=7),
+        google_error(code={"a": 1}),
+        google_error(INVALID, field=7),
+        google_error(INVALID, field={}),
+        b'{"error": {"details": [{"@type": "x/google.rpc.BadRequest", "fieldViolations": {}}]}}',
+        b"\xff\xfe",
+        b"[" * 10_000,
+    ],
+)
+def test_undocumented_body_is_classified_by_status(project: Project, body: bytes) -> None:
+    assert type(refusal(project, socket_server.response(400, body))) is PermanentError
+    assert type(refusal(project, socket_server.response(404, body))) is ProviderUnavailableError
+
+
+def test_only_googles_401_renews_the_access_token(project: Project) -> None:
+    refusal(project, socket_server.response(401, b"<html>a proxy wants a password</html>"))
+    assert len(project.requests(TOKENS)) == 1
+    refusal(project, socket_server.response(401, google_error("UNAUTHENTICATED")), posts=2)
+    assert len(project.requests(TOKENS)) == 2
+
+
+def test_answer_after_a_new_access_token_is_classified(project: Project) -> None:
+    answers = [
+        socket_server.response(401, google_error("UNAUTHENTICATED")),
+        socket_server.response(404, google_error(code=UNKNOWN)),
+    ]
+
+    def firebase(connection: Any) -> None:
+        while answers and socket_server.read_request(connection):
+            connection.sendall(answers.pop(0))
+
+    with socket_server.serving(firebase) as server, pytest.raises(InvalidRecipientError):
+        project.fcm(base_url=server.url).send(push(), timeout=LIMIT)
+    assert answers == []
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_redirect_gets_neither_push_nor_access_token(project: Project, status: int) -> None:
+    elsewhere = socket_server.KeepAlive(socket_server.response(200, NAME))
+    with socket_server.serving(elsewhere) as other:
+        error = refusal(project, socket_server.response(status, b"", f"Location: {other.url}/v1"))
+        assert other.connections == 0
+    assert type(error) is ProviderUnavailableError
+
+
+def test_refused_connection_is_not_ambiguous(project: Project) -> None:
+    with pytest.raises(TransientError) as error:
+        project.fcm(base_url="http://127.0.0.1:1").send(push(), timeout=LIMIT)
+    assert not error.value.is_ambiguous
+    assert error.value.code is FailureCode.CONNECTION_FAILED
+
+
+def test_time_limit_covers_both_requests(project: Project) -> None:
+    slow_refusal = socket_server.response(401, google_error("UNAUTHENTICATED"))
+
+    def firebase(connection: Any) -> None:
+        while socket_server.read_request(connection):
+            lag(0.6 * SHORT)
+            connection.sendall(slow_refusal)
+
+    with (
+        socket_server.serving(firebase) as server,
+        pytest.raises(TransientError) as error,
+        ending(),
+    ):
+        # Enough for the first answer, and not for the second.
+        project.fcm(base_url=server.url).send(push(), timeout=SHORT)
+    assert error.value.code is FailureCode.TIMEOUT
+
+
+def test_device_token_is_redacted(project: Project) -> None:
+    token = "dQw4w9WgXcQ:APA91bH"
+    body = google_error(INVALID, text=f"{token} is not a valid FCM registration token")
+    error = refusal(project, socket_server.response(400, body), token=token)
+    assert error.response is not None
+    assert "[token] is not a valid" in error.response.excerpt
+    assert token not in f"{error!r} {error.response!r} {error.reason}"
+
+
+def test_rules_are_readable_and_only_unregistered_deactivates() -> None:
+    assert len({row.description for row in RULES}) == len(RULES)
+    assert all(row.reason[0].isupper() for row in RULES)
+    condemning = [row for row in RULES if row.action is RecipientAction.DEACTIVATE]
+    assert [row.code for row in condemning] == ["UNREGISTERED"]
+
+
+SECOND = timedelta(seconds=1)
+
+
+def mismatch(fcm: FCM, token: str = "wrong-sender-1") -> ProviderError:
+    with pytest.raises(ProviderError) as error:
+        fcm.send(push(token), timeout=LIMIT)
+    return error.value
+
+
+def test_mismatch_at_an_unproven_project_is_about_the_project(project: Project) -> None:
+    error = mismatch(project.fcm())
+    assert type(error) is ProviderUnavailableError
+    assert error.scope == responses.SENDER_SCOPE, "other devices are unaffected"
+    assert error.response is not None
+    assert (error.response.status, error.response.code) == (403, "SENDER_ID_MISMATCH")
+
+
+def test_mismatch_at_a_proven_project_is_about_the_token(project: Project) -> None:
+    fcm = project.fcm()
+    fcm.send(push("device-1"), timeout=LIMIT)
+    error = mismatch(fcm)
+    assert isinstance(error, InvalidRecipientError)
+    assert error.action is RecipientAction.SUSPECT
+    assert error.reason == "Device token belongs to another Firebase project"
+
+
+def test_several_mismatches_in_a_row_are_about_the_project(project: Project) -> None:
+    fcm = project.fcm()
+    fcm.send(push("device-1"), timeout=LIMIT)
+    errors = [mismatch(fcm, f"wrong-sender-{n}") for n in range(MISMATCH_LIMIT)]
+    assert [type(e) for e in errors] == [InvalidRecipientError] * (MISMATCH_LIMIT - 1) + [
+        ProviderUnavailableError
+    ]
+    (*_, last) = errors
+    assert isinstance(last, ProviderUnavailableError)
+    assert last.scope is None
+    fcm.send(push("device-1"), timeout=LIMIT)
+    assert isinstance(mismatch(fcm), InvalidRecipientError)
+
+
+@pytest.mark.parametrize("token", ["unregistered-1", "invalid-1", "ratelimit-1", "bad-field-1"])
+def test_other_refusal_proves_nothing(project: Project, token: str) -> None:
+    fcm = project.fcm()
+    mismatch(fcm, token)
+    assert isinstance(mismatch(fcm), ProviderUnavailableError)
+
+
+def test_proof_lasts_an_hour() -> None:
+    assert timedelta(hours=1) == RECENT_SUCCESS_PERIOD
+    sender = SenderHistory()
+    sender.record_accepted(now=FIXED_NOON)
+    assert (
+        sender.classify_mismatch("a", now=FIXED_NOON + RECENT_SUCCESS_PERIOD)
+        is MismatchCause.DEVICE
+    )
+    assert (
+        sender.classify_mismatch("a", now=FIXED_NOON + RECENT_SUCCESS_PERIOD + SECOND)
+        is MismatchCause.UNKNOWN
+    )
+
+
+def test_proofs_may_come_out_of_order() -> None:
+    sender = SenderHistory()
+    sender.record_accepted(now=FIXED_NOON + RECENT_SUCCESS_PERIOD)
+    sender.record_accepted(now=FIXED_NOON)
+    assert (
+        sender.classify_mismatch("a", now=FIXED_NOON + 2 * RECENT_SUCCESS_PERIOD)
+        is MismatchCause.DEVICE
+    )
+
+
+def test_one_device_counts_once() -> None:
+    sender = SenderHistory()
+    assert {sender.classify_mismatch("a", now=FIXED_NOON) for _ in range(10 * MISMATCH_LIMIT)} == {
+        MismatchCause.UNKNOWN
+    }
+
+
+def test_several_devices_without_proof_are_about_the_project() -> None:
+    sender = SenderHistory()
+    assert MISMATCH_LIMIT == 5
+    causes = [sender.classify_mismatch(str(n), now=FIXED_NOON) for n in range(MISMATCH_LIMIT + 2)]
+    assert causes == [MismatchCause.UNKNOWN] * (MISMATCH_LIMIT - 1) + [MismatchCause.PROJECT] * 3
+    assert sender.classify_mismatch("0", now=FIXED_NOON) is MismatchCause.PROJECT
+    sender.record_accepted(now=FIXED_NOON)
+    assert sender.classify_mismatch("0", now=FIXED_NOON) is MismatchCause.DEVICE
+
+
+def test_token_is_not_kept() -> None:
+    sender = SenderHistory()
+    sender.classify_mismatch("secret-token", now=FIXED_NOON)
+    assert "secret-token" not in str(vars(sender))

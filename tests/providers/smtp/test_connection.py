@@ -1,7 +1,9 @@
-"""SMTP connections: reuse, failures, and replacement."""
+"""SMTP connections: reuse, failures, replacement, and TLS."""
 
 import smtplib
 import socket
+import ssl
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,10 +16,13 @@ from domain.errors import (
     TransientError,
 )
 from providers.smtp import connection as smtp_connection
+from providers.smtp.connection import Connection
 from tests.support.factories.notifications import outbound
 from tests.support.fakes import socket_server
+from tests.support.fakes.certificates import self_signed
 from tests.support.fakes.smtp_server import (
     HANG_UP,
+    NOTHING,
     RESET,
     SILENCE,
     MailServer,
@@ -115,9 +120,7 @@ def test_replacement_connection_is_kept() -> None:
     assert len(server.mails) == 3
 
 
-def test_long_idle_connection_is_not_reused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_long_idle_connection_is_not_reused(monkeypatch: pytest.MonkeyPatch) -> None:
     """A firewall may drop an idle connection silently."""
     with mail_server(MailServer()) as (smtp, running):
         smtp.send(outbound(), timeout=LIMIT)
@@ -216,3 +219,98 @@ def test_failed_login_closes_the_connection(opened: list[smtplib.SMTP]) -> None:
         with pytest.raises(ProviderUnavailableError):
             smtp.send(outbound(), timeout=LIMIT)
         assert [connection.sock for connection in opened] == [None]
+
+
+OFFERING = {"EHLO": "250-mail.example.com\r\n250 STARTTLS"}
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return self_signed(tmp_path_factory.mktemp("tls"), host="127.0.0.1")
+
+
+@pytest.fixture
+def trusted(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    context = ssl.create_default_context(cafile=certificate)
+    monkeypatch.setattr(Connection, "ssl_context", context)
+
+
+def encrypted(server: MailServer, certificate: Path) -> socket_server.Handler:
+    """Return a handler with implicit TLS."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+
+    def handle(connection: socket.socket) -> None:
+        with context.wrap_socket(connection, server_side=True) as secure:
+            server(secure)
+
+    return handle
+
+
+def upgrading(server: MailServer, certificate: Path) -> socket_server.Handler:
+    """Return a handler with STARTTLS."""
+    secure = encrypted(server, certificate)
+
+    def handle(connection: socket.socket) -> None:
+        MailServer(OFFERING | {"STAR": "220 Go on"}, until="STAR")(connection)
+        server.replies = {"greeting": NOTHING}
+        secure(connection)
+
+    return handle
+
+
+@pytest.mark.usefixtures("trusted")
+def test_mail_is_sent_over_implicit_tls(certificate: Path) -> None:
+    server = MailServer(idle=0.2)
+    with socket_server.serving(encrypted(server, certificate)) as running:
+        smtp = provider(running.port, use_ssl=True)
+        for _ in range(2):
+            smtp.send(outbound(), timeout=LIMIT)
+        assert running.connections == 1
+    assert len(server.mails) == 2
+
+
+@pytest.mark.usefixtures("trusted")
+def test_mail_is_sent_over_starttls(certificate: Path) -> None:
+    server = MailServer(idle=0.2)
+    with socket_server.serving(upgrading(server, certificate)) as running:
+        smtp = provider(running.port, use_tls=True)
+        for _ in range(2):
+            smtp.send(outbound(), timeout=LIMIT)
+        assert running.connections == 1
+    assert len(server.mails) == 2
+
+
+@pytest.mark.parametrize("option", ["use_ssl", "use_tls"])
+def test_untrusted_certificate_gets_nothing(option: str, certificate: Path) -> None:
+    server = MailServer()
+    handler = {"use_ssl": encrypted, "use_tls": upgrading}[option](server, certificate)
+    with socket_server.serving(handler) as running, pytest.raises(TransientError) as error:
+        provider(running.port, **{option: True}).send(outbound(), timeout=LIMIT)
+    assert not error.value.is_ambiguous
+    assert "TLS" in error.value.reason
+    assert server.mails == []
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [("454 4.7.0 Not now", TransientError), ("554 5.7.3 No", ProviderUnavailableError)],
+)
+def test_refused_starttls_is_not_about_the_message(reply: str, kind: type[ProviderError]) -> None:
+    server = MailServer(OFFERING | {"STAR": reply})
+    with mail_server(server, use_tls=True) as (smtp, _), pytest.raises(kind):
+        smtp.send(outbound(), timeout=LIMIT)
+    assert server.mails == []
+
+
+@pytest.mark.parametrize("option", ["use_ssl", "use_tls"])
+def test_endless_handshake_is_cut_off(option: str) -> None:
+    def stall(connection: socket.socket) -> None:
+        if option == "use_tls":
+            MailServer(OFFERING | {"STAR": "220 Go on"}, until="STAR")(connection)
+        while connection.recv(1024):
+            pass
+
+    with socket_server.serving(stall) as running, pytest.raises(TransientError) as error, ending():
+        provider(running.port, **{option: True}).send(outbound(), timeout=SHORT)
+    assert not error.value.is_ambiguous

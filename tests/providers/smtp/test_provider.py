@@ -247,9 +247,7 @@ def test_nonsense_after_the_message_is_ambiguous(nonsense: str) -> None:
     ],
     ids=["a line break in the subject", "half a character", "a line break", "no domain"],
 )
-def test_unencodable_mail_is_not_sent(
-    fields: dict[str, Any],
-) -> None:
+def test_unencodable_mail_is_not_sent(fields: dict[str, Any]) -> None:
     with mail_server(MailServer()) as (smtp, running):
         with pytest.raises(PermanentError) as error:
             smtp.send(outbound(**fields), timeout=LIMIT)

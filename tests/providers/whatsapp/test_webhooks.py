@@ -1,9 +1,9 @@
-"""WhatsApp's webhooks: signatures, handshake, and statuses."""
+"""WhatsApp's webhooks: signatures, statuses, inbound messages, preferences, and redaction."""
 
 import hashlib
 import hmac
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,11 +14,22 @@ from pywa.utils import webhook_updates_validator
 from providers.contract import InvalidSignatureError, Receipt, ReceiptKind
 from providers.http import EXCERPT_LENGTH
 from providers.whatsapp.responses import CODE_RULES
-from providers.whatsapp.webhooks import MAX_CHALLENGE_LENGTH, MAX_ITEMS, SIGNATURE_HEADER
+from providers.whatsapp.webhooks import (
+    MAX_CHALLENGE_LENGTH,
+    MAX_ITEMS,
+    SIGNATURE_HEADER,
+    InboundMessage,
+    MarketingPreference,
+    parse_inbound,
+    parse_opt_outs,
+    parse_receipts,
+    redact_webhook,
+)
 from tests.support.factories.notifications import FIXED_NOON
 from tests.support.providers.whatsapp import (
     EPOCH,
     PHONE,
+    PHONE_NUMBER_ID,
     REFERENCE,
     SECRET,
     change,
@@ -269,3 +280,185 @@ def test_signed_body_of_another_shape_is_a_value_error(raw: bytes) -> None:
 def test_numeric_time_is_accepted() -> None:
     (receipt,) = received(status(timestamp=0))
     assert receipt.at == datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def inbound(*messages: Any, **fields: Any) -> list[InboundMessage]:
+    return number().parse_inbound(webhook(change(messages=messages, **fields)))
+
+
+def test_inbound_message_has_number_and_time() -> None:
+    assert inbound(written()) == [InboundMessage(phone=PHONE, at=FIXED_NOON)]
+
+
+def test_repr_hides_the_number() -> None:
+    assert PHONE not in repr(inbound(written()))
+
+
+@pytest.mark.parametrize("kind", ["text", "image", "button", "interactive", "reaction", "new-kind"])
+def test_any_message_type_is_inbound(kind: str) -> None:
+    assert len(inbound(written(type=kind))) == 1
+
+
+@pytest.mark.parametrize("kind", ["system", "request_welcome"])
+def test_system_messages_are_ignored(kind: str) -> None:
+    assert inbound(written(type=kind)) == []
+
+
+@pytest.mark.parametrize("sender", [..., None, "", "GB.1349120865530274", "+447700900999", "12"])
+def test_sender_without_number_is_skipped(sender: Any) -> None:
+    assert inbound(written(**{"from": sender}), written()) == [
+        InboundMessage(phone=PHONE, at=FIXED_NOON)
+    ]
+
+
+def test_message_to_another_number_is_ignored() -> None:
+    assert inbound(written(), number="100000000000002") == []
+
+
+def test_missing_number_id_counts_as_ours() -> None:
+    raw = webhook({"field": "messages", "value": {"messages": [written()]}})
+    assert len(number().parse_inbound(raw)) == 1
+
+
+def test_several_entries_are_read() -> None:
+    later = written(timestamp=str(EPOCH + 60), **{"from": "351912345678"})
+    raw = webhook(change(status()), change(messages=[written()]), change(messages=[later]))
+    assert number().parse_inbound(raw) == [
+        InboundMessage(phone=PHONE, at=FIXED_NOON),
+        InboundMessage(phone="+351912345678", at=datetime.fromtimestamp(EPOCH + 60, UTC)),
+    ]
+
+
+@pytest.mark.parametrize(
+    "message", ["x", None, 7, written(timestamp="soon"), written(timestamp=...), written(type=7)]
+)
+def test_unexpected_message_is_a_value_error(message: Any) -> None:
+    with pytest.raises(ValueError, match=r"Expected|missing"):
+        inbound(message)
+
+
+def test_redacted_webhook_has_no_text_or_name() -> None:
+    raw = webhook(change(status(), messages=[written("My diagnosis")]))
+    kept = redact_webhook(raw)
+    assert "diagnosis" not in kept
+    assert "Lovelace" not in kept
+    (value,) = [c["value"] for c in json.loads(kept)["entry"][0]["changes"]]
+    assert value["statuses"] == [status()]
+    assert value["messages"] == [
+        {"id": "wamid.in.1", "from": PHONE[1:], "timestamp": str(EPOCH), "type": "text"}
+    ]
+
+
+def test_redacted_webhook_keeps_the_field_of_other_changes() -> None:
+    raw = webhook({"field": "history", "value": {"messages": [written("My diagnosis")]}})
+    assert json.loads(redact_webhook(raw))["entry"] == [{"changes": [{"field": "history"}]}]
+
+
+def test_redacted_webhook_parses_the_same() -> None:
+    raw = webhook(change(status("read"), status()), change(messages=[written("\ud83d")]))
+    kept = redact_webhook(raw).encode()
+    assert kept.isascii()
+    assert number().parse_inbound(kept) == number().parse_inbound(raw)
+    assert redact_webhook(kept) == kept.decode()
+
+
+@pytest.mark.parametrize("raw", [b"", b"{}", b"\xff", webhook(change(messages=["x"]))])
+def test_invalid_webhook_is_not_redacted(raw: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        redact_webhook(raw)
+
+
+def preference(value: str = "stop", **fields: Any) -> dict[str, Any]:
+    """Return Ada's preference. The value ... leaves a field out."""
+    default = {
+        "wa_id": PHONE[1:],
+        "detail": "User requested to stop marketing messages",
+        "category": "marketing_messages",
+        "value": value,
+        "timestamp": EPOCH,
+    }
+    return {name: one for name, one in (default | fields).items() if one is not ...}
+
+
+def preferences_change(*values: Any, number: str = PHONE_NUMBER_ID) -> dict[str, Any]:
+    """Return a change with preferences."""
+    value = {
+        "messaging_product": "whatsapp",
+        "metadata": {"display_phone_number": "15550100000", "phone_number_id": number},
+        "contacts": [{"wa_id": PHONE[1:], "profile": {"name": "Ada Lovelace"}}],
+        "user_preferences": list(values),
+    }
+    return {"field": "user_preferences", "value": value}
+
+
+def preferences(raw: bytes) -> list[MarketingPreference]:
+    return parse_opt_outs(raw, phone_number_id=PHONE_NUMBER_ID)
+
+
+@pytest.mark.parametrize(("value", "is_wanted"), [("stop", False), ("resume", True)])
+def test_marketing_preference_has_number_and_time(value: str, is_wanted: bool) -> None:
+    expected = MarketingPreference(phone=PHONE, is_wanted=is_wanted, at=FIXED_NOON)
+    assert preferences(webhook(preferences_change(preference(value)))) == [expected]
+    assert preferences(webhook(preferences_change(preference(value, timestamp=str(EPOCH))))) == [
+        expected
+    ]
+    assert PHONE not in repr(expected)
+
+
+def test_preferences_are_sorted_by_time() -> None:
+    raw = webhook(
+        preferences_change(preference("resume", timestamp=EPOCH + 60)),
+        preferences_change(preference("stop")),
+    )
+    found = preferences(raw)
+    assert [one.is_wanted for one in found] == [False, True]
+    assert found[1].at == FIXED_NOON + timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        preference("interested"),
+        preference(category="service_messages"),
+        preference(wa_id=...),
+        preference(wa_id=None),
+        preference(wa_id="GB.1349120865530274"),
+        preference(category=...),
+    ],
+)
+def test_other_preferences_are_skipped(other: Any) -> None:
+    assert preferences(webhook(preferences_change(other, preference()))) == [
+        MarketingPreference(phone=PHONE, is_wanted=False, at=FIXED_NOON)
+    ]
+
+
+def test_preference_for_another_number_is_ignored() -> None:
+    assert preferences(webhook(preferences_change(preference(), number="100000000000002"))) == []
+
+
+def test_each_parser_reads_its_own_changes() -> None:
+    raw = webhook(change(status(), messages=[written()]), preferences_change(preference()))
+    assert len(preferences(raw)) == len(parse_receipts(raw)) == 1
+    assert len(parse_inbound(raw, phone_number_id=PHONE_NUMBER_ID)) == 1
+    assert preferences(webhook(change(status()))) == []
+
+
+@pytest.mark.parametrize(
+    "odd", ["x", 7, preference(timestamp="soon"), preference(timestamp=...), preference(7)]
+)
+def test_unexpected_preference_is_a_value_error(odd: Any) -> None:
+    with pytest.raises(ValueError, match=r"Expected|missing"):
+        preferences(webhook(preferences_change(odd)))
+
+
+def test_redacted_preference_parses_the_same() -> None:
+    raw = webhook(preferences_change(preference()), change(status()))
+    kept = redact_webhook(raw)
+    assert "Lovelace" not in kept
+    assert "requested" not in kept
+    assert preferences(kept.encode()) == preferences(raw)
+    (value, _) = [c["value"] for c in json.loads(kept)["entry"][0]["changes"]]
+    assert value["user_preferences"] == [preference(detail=...)]
+    assert redact_webhook(webhook(preferences_change())) == redact_webhook(
+        redact_webhook(webhook(preferences_change())).encode()
+    )

@@ -80,11 +80,7 @@ REQUIRED = (
     _index(NTF, "one channel", "delivery.channel", "ntf_delivery_status"),
     _index(NTF, "newest first", "-created_at", "ntf_created"),
     _index(
-        NTF,
-        "oldest first",
-        "created_at",
-        "ntf_created",
-        why="An index is read from either end.",
+        NTF, "oldest first", "created_at", "ntf_created", why="An index is read from either end."
     ),
     _index(NTF, "one status", "status", "ntf_status_created"),
     _index(

@@ -1,18 +1,28 @@
-"""Push, WhatsApp, and the inbox under contract."""
+"""The providers under contract."""
 
+import base64
 import json
+import time
 from collections.abc import Mapping, Sequence
+
+import pytest
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from domain.time import utc_now
 from notifyproject.platform.egress import Deadline
 from providers.fcm import credentials as fcm_credentials
 from providers.fcm.provider import FCM
 from providers.in_app import InAppProvider
+from providers.sendgrid.provider import SendGrid
+from providers.sendgrid.webhooks import SIGNATURE_HEADER, TIMESTAMP_HEADER
+from providers.smtp.provider import SMTP
 from providers.whatsapp.provider import WhatsApp
 from tests.providers.contract.cases import Case
-from tests.providers.contract.servers import http_desks, replying
+from tests.providers.contract.servers import http_servers, replying, smtp_servers
 from tests.providers.contract.subjects import (
     ASKS_FOR_A_PAUSE,
+    EMAIL,
     PHONE,
     TOKEN,
     Place,
@@ -22,6 +32,93 @@ from tests.providers.contract.subjects import (
 )
 from tests.support.fakes import socket_server
 from tests.support.providers import whatsapp
+
+KEY = ec.generate_private_key(ec.SECP256R1())
+
+ANOTHER_KEY = ec.generate_private_key(ec.SECP256R1())
+
+
+def _sendgrid(place: Place, account: str) -> SendGrid:
+    public = KEY.public_key().public_bytes(
+        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    return SendGrid(
+        api_key=f"SG.key-of-{account}",
+        base_url=place.url,
+        sender="Notifications <notifications@example.com>",
+        webhook_public_key=base64.b64encode(public).decode(),
+        clock=utc_now,
+    )
+
+
+def _sendgrid_error(status: int, at: str, *headers: str) -> bytes:
+    body = {"errors": [{"message": f"{EMAIL} is none", "field": at, "help": None}]}
+    return socket_server.response(status, json.dumps(body).encode(), *headers)
+
+
+def _signed_by_sendgrid(raw: bytes, genuine: bool) -> Mapping[str, str]:
+    timestamp = str(int(time.time()))
+    key = KEY if genuine else ANOTHER_KEY
+    signature = key.sign(timestamp.encode() + raw, ec.ECDSA(hashes.SHA256()))
+    return {TIMESTAMP_HEADER: timestamp, SIGNATURE_HEADER: base64.b64encode(signature).decode()}
+
+
+def _sendgrid_event(reference: str) -> bytes:
+    event = {"event": "delivered", "timestamp": int(time.time()), "sg_event_id": "event-1"}
+    return json.dumps([event | {"reference": reference}]).encode()
+
+
+SENDGRID = Subject(
+    provider=SendGrid,
+    make=_sendgrid,
+    outbound=message("email", EMAIL),
+    servers=http_servers(
+        *(202, b"", "X-Message-Id: sg-1"),
+        refusals={
+            Case.TOO_MANY: _sendgrid_error(429, "", ASKS_FOR_A_PAUSE),
+            Case.NO_CREDENTIALS: _sendgrid_error(401, ""),
+            Case.BAD_RECIPIENT: _sendgrid_error(400, "personalizations.0.to.0.email"),
+            Case.REFUSED: _sendgrid_error(400, "subject"),
+        },
+    ),
+    secrets=lambda _place: ["key-of-first"],
+    reports=Reports(body=_sendgrid_event, sign=_signed_by_sendgrid),
+)
+
+
+def _smtp(place: Place, account: str) -> SMTP:
+    return SMTP(
+        sender="Notifications <notifications@example.com>",
+        options={
+            "host": place.host,
+            "port": place.port,
+            "username": f"user-of-{account}",
+            "password": f"password-of-{account}",
+            "use_tls": False,
+            "use_ssl": False,
+        },
+        clock=utc_now,
+    )
+
+
+MAIL_SERVER = Subject(
+    provider=SMTP,
+    make=_smtp,
+    outbound=message("email", EMAIL),
+    servers=smtp_servers(
+        {
+            Case.BUSY: {"message": f"451 4.3.0 Local error for {EMAIL}"},
+            Case.TOO_MANY: {"RCPT": f"450 4.7.1 <{EMAIL}> gets too much"},
+            Case.NO_CREDENTIALS: {"AUTH": "535 5.7.8 Wrong password"},
+            Case.BAD_RECIPIENT: {"RCPT": f"550 5.1.1 <{EMAIL}>: no such user"},
+            Case.REFUSED: {"message": f"554 5.7.1 Spam to {EMAIL}"},
+        }
+    ),
+    never={Case.REDIRECTED: "The protocol has no redirects."},
+    begun={Case.NO_CREDENTIALS: 0},
+    pause=None,
+    secrets=lambda _place: ["password-of-first"],
+)
 
 
 def _fcm(place: Place, account: str) -> FCM:
@@ -58,7 +155,7 @@ FIREBASE = Subject(
     provider=FCM,
     make=_fcm,
     outbound=message("push", TOKEN, platform="android"),
-    desks=http_desks(
+    servers=http_servers(
         *(200, b'{"name": "projects/shop/messages/1"}'),
         refusals={
             Case.TOO_MANY: _fcm_error(
@@ -104,7 +201,7 @@ CLOUD_API = Subject(
     provider=WhatsApp,
     make=_whatsapp,
     outbound=message("whatsapp", PHONE),
-    desks=http_desks(
+    servers=http_servers(
         *(200, b'{"messages": [{"id": "wamid.1"}]}'),
         refusals={
             Case.TOO_MANY: _whatsapp_error(130429, ASKS_FOR_A_PAUSE),
@@ -117,17 +214,20 @@ CLOUD_API = Subject(
     reports=Reports(body=_whatsapp_event, sign=_signed_by_meta),
 )
 
-
 NO_PROVIDER = "The inbox contacts no provider."
 
 INBOX = Subject(
     provider=InAppProvider,
     make=lambda _place, _account: InAppProvider(),
     outbound=message("in_app", "ada"),
-    desks={Case.ACCEPTED: replying(b"")},
+    servers={Case.ACCEPTED: replying(b"")},
     never={case: NO_PROVIDER for case in Case if case is not Case.ACCEPTED},
     begun={Case.ACCEPTED: 0},
     secrets=lambda _place: [],
     gives_id=False,
     has_accounts=False,
 )
+
+SUBJECTS = (SENDGRID, MAIL_SERVER, FIREBASE, CLOUD_API, INBOX)
+
+EVERY = pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)

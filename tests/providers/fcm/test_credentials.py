@@ -1,27 +1,209 @@
-"""FCM access tokens: shared, renewed in time, and errors."""
+"""FCM's service account and access tokens."""
 
 import json
+import logging
+import os
 import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import requests
+import structlog
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from domain.errors import ProviderError, ProviderUnavailableError
-from providers.contract import SendResult
-from providers.fcm import credentials
+from providers.contract import Provider, SendResult
+from providers.fcm import credentials as fcm_credentials
+from providers.fcm.credentials import InvalidCredentialsError, ServiceAccount, read_service_account
 from providers.fcm.provider import FCM
 from tests.support.factories.notifications import FIXED_NOON
 from tests.support.fakes import socket_server
-from tests.support.providers.fcm import TOKENS, Project, push
+from tests.support.providers.fcm import TOKENS, Project, now, push
 from tests.support.waiting import LIMIT, ending, until
 
+
+def another_kind_of_key() -> str:
+    pem = ec.generate_private_key(ec.SECP256R1()).private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return pem.decode()
+
+
+def unavailable(fcm: FCM) -> ProviderUnavailableError:
+    with pytest.raises(ProviderError) as error:
+        fcm.send(push(), timeout=LIMIT)
+    assert isinstance(error.value, ProviderUnavailableError)
+    return error.value
+
+
+def test_fcm_has_no_webhooks(project: Project) -> None:
+    fcm: Provider = project.fcm()
+    assert fcm.name == "fcm"
+    with pytest.raises(ValueError, match="no webhooks"):
+        fcm.parse_receipts({}, b"{}")
+
+
+def test_service_account_is_a_file_or_its_content(project: Project) -> None:
+    for credentials in (str(project.sandbox.service_account), f"\n {json.dumps(project.key)}"):
+        assert project.fcm(credentials=credentials).send(push(), timeout=LIMIT).provider_id
+
+
+def test_account_name_distinguishes_projects_and_service_accounts(project: Project) -> None:
+    key = project.key
+    accounts = [
+        project.fcm(),
+        project.fcm(project_id="another"),
+        project.fcm(credentials=json.dumps({**key, "client_email": "else@example.com"})),
+        project.fcm(credentials="/nowhere"),
+        project.fcm(credentials="/nowhere", project_id="another"),
+    ]
+    names = [one.account for one in accounts]
+    assert len(set(names)) == len(names)
+    for name in names:
+        provider, _, fingerprint = name.partition(":")
+        assert provider == "fcm"
+        assert len(bytes.fromhex(fingerprint)) == 4
+    same = project.fcm(credentials=json.dumps({**key, "private_key_id": "rotated"}))
+    assert same.account == names[0], "a new key of the same account is the same account"
+
+
+def test_pushes_go_to_the_configured_project(project: Project) -> None:
+    project.fcm().send(push(), timeout=LIMIT)
+    unavailable(project.fcm(project_id="a/b c"))
+    assert [request["path"] for request in project.requests()] == [
+        "/v1/projects/notify-sandbox/messages:send",
+        "/v1/projects/a/b c/messages:send",
+    ]
+
+
+def test_new_key_in_the_file_is_used_at_the_next_fetch(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fcm_credentials, "FAILURE_TTL", fcm_credentials.FAILURE_TTL * 0)
+    file = tmp_path / "account.json"
+    file.write_text(json.dumps({**project.key, "client_email": "gone@example.com"}))
+    fcm = project.fcm(credentials=str(file))
+    error = unavailable(fcm)
+    assert error.response is not None
+    assert error.response.code == "invalid_grant"
+    file.write_text(json.dumps(project.key))
+    assert fcm.send(push(), timeout=LIMIT).provider_id
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"private_key": "none"}, "The configured Firebase service account is invalid."),
+        ({"private_key": None}, "The configured Firebase service account is invalid."),
+        ({"client_email": ""}, "The configured Firebase service account is invalid."),
+        ({"client_email": 7}, "The configured Firebase service account is invalid."),
+        ({"project_id": ""}, "No Firebase project is configured."),
+    ],
+)
+def test_invalid_service_account_makes_fcm_unavailable(
+    project: Project, changes: dict[str, Any], reason: str
+) -> None:
+    fcm = project.fcm(credentials=json.dumps({**project.key, **changes}))
+    assert unavailable(fcm).reason == reason
+    assert fcm.account.startswith("fcm:")
+    assert project.requests() == project.requests(TOKENS) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (None, "The Firebase service account's file can't be read."),
+        (b"", "The configured Firebase service account is invalid."),
+        (b"[]", "The configured Firebase service account is invalid."),
+        (b"\xff\xfe", "The configured Firebase service account is invalid."),
+        (b'{"a":' * 10_000, "The configured Firebase service account is invalid."),
+        (b" " * 100_000, "The configured Firebase service account is invalid."),
+    ],
+)
+def test_invalid_file_makes_fcm_unavailable(
+    project: Project, tmp_path: Path, content: bytes | None, reason: str
+) -> None:
+    file = tmp_path / "account.json"
+    if content is not None:
+        file.write_bytes(content)
+    assert unavailable(project.fcm(credentials=str(file))).reason == reason
+
+
+@pytest.mark.parametrize("source", ["", "  \n", "a\x00b", "/", "{", '{"client_email": "\ud800"}'])
+def test_invalid_source_is_refused(source: str) -> None:
+    with pytest.raises(InvalidCredentialsError):
+        read_service_account(source)
+
+
+def test_other_key_type_is_refused(project: Project) -> None:
+    key = {**project.key, "private_key": another_kind_of_key()}
+    with pytest.raises(InvalidCredentialsError):
+        read_service_account(json.dumps(key)).assertion(now=FIXED_NOON)
+
+
+@pytest.mark.parametrize("uri", ["", "ftp://127.0.0.1/token", "127.0.0.1", "http://[/token"])
+def test_invalid_token_uri_makes_fcm_unavailable(project: Project, uri: str) -> None:
+    unavailable(project.fcm(credentials=json.dumps({**project.key, "token_uri": uri})))
+
+
+def test_invalid_base_url_makes_fcm_unavailable(project: Project) -> None:
+    unavailable(project.fcm(base_url="fcm.googleapis.com"))
+
+
+def test_no_secret_is_shown_or_logged(project: Project, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    token = "dQw4w9WgXcQ-APA91bH"
+    fcm = project.fcm(credentials=json.dumps(project.key))
+    with structlog.testing.capture_logs() as events:
+        fcm.send(push(token), timeout=LIMIT)
+        project.token_endpoint("invalid-grant")
+        unavailable(project.fcm(credentials=json.dumps(project.key) + " "))
+    access = fcm_credentials.shared_token_cache(fcm.credentials, clock=now)._token
+    assert access is not None
+    account: ServiceAccount = read_service_account(fcm.credentials)
+    shown = f"{fcm!r} {vars(fcm)['_client']!r} {access!r} {account!r} {events} {caplog.text}"
+    assert [event["event"] for event in events] == ["fcm_token_fetched", "fcm_token_failed"]
+    for secret in (token, access.value, project.key["private_key"][40:80], "assertion"):
+        assert secret not in shown
+
+
+def test_transport_of_the_library_is_unused(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def used(*_: Any, **__: Any) -> None:
+        raise AssertionError("pyfcm's own transport is used")
+
+    monkeypatch.setattr(requests.Session, "send", used)
+    # The name in that module alone: other threads of this process sleep, too.
+    monkeypatch.setattr("pyfcm.baseapi.time", SimpleNamespace(sleep=used))
+    fcm = project.fcm()
+    fcm.send(push("retry-after-1"), timeout=LIMIT)
+    headers = fcm._client.request_headers()
+    assert headers["Authorization"].startswith("Bearer ya29.")
+    assert len(project.requests(TOKENS)) == 1
+
+
+def test_forked_child_has_its_own_token_cache(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = fcm_credentials.shared_token_cache("source", clock=now)
+    assert fcm_credentials.shared_token_cache("source", clock=now) is mine
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    assert fcm_credentials.shared_token_cache("source", clock=now) is not mine
+
+
 NAME = socket_server.response(200, b'{"name": "projects/shop/messages/1"}')
+
 REFUSED = socket_server.response(401, b'{"error": {"code": 401, "status": "UNAUTHENTICATED"}}')
+
 COLD = 64
 
 
@@ -149,7 +331,7 @@ def test_broken_token_endpoint_makes_fcm_unavailable(
     project: Project, outcome: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if outcome == "timeout":
-        monkeypatch.setattr(credentials, "FETCH_TIMEOUT", 0.3)
+        monkeypatch.setattr(fcm_credentials, "FETCH_TIMEOUT", 0.3)
     project.token_endpoint(outcome)
     error = attempt(project.fcm())
     assert type(error) is ProviderUnavailableError
@@ -161,7 +343,7 @@ def test_slow_token_respects_the_send_timeout(project: Project) -> None:
     with endpoint(project, socket_server.stopping()) as one, ending():
         error = attempt(one.fcm, timeout=0.3)
     assert type(error) is ProviderUnavailableError
-    assert error.reason == credentials.GOOGLE_TIMEOUT_REASON
+    assert error.reason == fcm_credentials.GOOGLE_TIMEOUT_REASON
 
 
 @pytest.mark.parametrize(
@@ -231,7 +413,7 @@ def test_failing_endpoint_is_unnoticed_while_the_token_is_valid(project: Project
             one.clock.now = FIXED_NOON + timedelta(minutes=minutes)
             assert type(attempt(one.fcm)) is kind
         answers.append(granted())
-        one.clock.now += credentials.FAILURE_TTL
+        one.clock.now += fcm_credentials.FAILURE_TTL
         assert isinstance(attempt(one.fcm), SendResult)
 
 
