@@ -23,13 +23,9 @@ from tests.support.source import ROOT, SERVICE
 from tests.support.waiting import LIMIT
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
-
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
-
 OURS = {name: service for name, service in SERVICES.items() if "build" in service}
-
 WORDS = {"type": "array", "items": {"type": "string"}, "minItems": 1}
-
 COMMAND = {"anyOf": [{"type": "string"}, WORDS]}
 
 SCHEMA = {
@@ -152,11 +148,8 @@ def test_web_runs_the_command_of_the_image() -> None:
 
 
 PATTERNS = patterns((ROOT / ".dockerignore").read_text())
-
 NAMED = {"manage.py", "requirements.txt", "requirements-tracing.txt"}
-
 FOLDERS = (*SERVICE, "static", "templates")
-
 SECRET_FILES = (
     *(".env", ".env.local", ".env.production", "notifyproject/.env", "docs/.env"),
     *(".data/local-credentials.json", ".data/memory.json", ".data/sandbox/sendgrid.pem"),
@@ -164,7 +157,6 @@ SECRET_FILES = (
     *("my-app-firebase-adminsdk-x1-0a.json", "access/tls.pem", "static/tls.key"),
 )
 """Secret files in a checkout: copies of .env.example, and credentials issued by providers."""
-
 LOCAL = (
     *(".venv/bin/python", ".git/config", ".pytest_cache/README.md", ".mypy_cache/3.11/a.json"),
     *("access/__pycache__/keys.cpython-311.pyc", "tests/conftest.py", "bench/__main__.py"),
@@ -254,7 +246,6 @@ def test_image_files_are_enough_to_start(tmp_path: Path) -> None:
 
 
 ROOT = Path(__file__).resolve().parents[2]
-
 PRODUCTION = re.search(
     r"^PRODUCTION := ((?:.*\\\n)*.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE
 )

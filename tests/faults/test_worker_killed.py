@@ -26,7 +26,6 @@ from tests.support.factories.bulk import failed, plan, stored
 from tests.support.waiting import until
 
 COUNT = 1_000
-
 RECEIPTS = 2
 """Webhook events per message: processed, delivered."""
 

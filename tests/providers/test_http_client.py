@@ -64,7 +64,6 @@ def test_closed_connection_is_replaced() -> None:
 
 ESTABLISHED = "01"
 """A connection's state in /proc/net/tcp."""
-
 KEEPALIVE = "02"
 """A socket's timer in /proc/net/tcp."""
 

@@ -18,7 +18,6 @@ from tests.support.fakes.file_server import HOST, Files, certificate, files_at, 
 from tests.support.waiting import ending, lag
 
 Serve = Callable[[socket_server.Handler], AbstractContextManager[socket_server.SocketServer]]
-
 SHORT = 0.4
 
 
@@ -40,7 +39,6 @@ def failure(serve: Serve, handler: socket_server.Handler, **options: Any) -> Pro
 
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-
 UNTIL_THE_END = b"HTTP/1.1 200 OK\r\n\r\n"
 
 

@@ -8,7 +8,6 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.contrib.sessions.models import Session
-from django.db import NotSupportedError
 from django.db.models import F, Q, QuerySet
 
 from access.models import APIClient, StaffUser
@@ -276,8 +275,3 @@ def test_raw_match_uses_an_index() -> None:
     assert plan.is_indexed
     assert not plan.sorts
     assert plan.examined == 2
-
-
-def test_raw_match_is_no_value() -> None:
-    with pytest.raises(NotSupportedError):
-        Match({}).as_mql(None, None, as_expr=True)

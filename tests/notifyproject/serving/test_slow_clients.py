@@ -16,7 +16,6 @@ from tests.support.waiting import LIMIT, lag
 
 # For the processes, whose database it is.
 pytestmark = pytest.mark.usefixtures("db")
-
 HUNDREDS = 200
 
 

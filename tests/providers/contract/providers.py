@@ -34,7 +34,6 @@ from tests.support.fakes import socket_server
 from tests.support.providers import whatsapp
 
 KEY = ec.generate_private_key(ec.SECP256R1())
-
 ANOTHER_KEY = ec.generate_private_key(ec.SECP256R1())
 
 
@@ -229,5 +228,4 @@ INBOX = Subject(
 )
 
 SUBJECTS = (SENDGRID, MAIL_SERVER, FIREBASE, CLOUD_API, INBOX)
-
 EVERY = pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)

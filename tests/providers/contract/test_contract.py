@@ -102,11 +102,8 @@ def test_refusal_keeps_the_providers_response(subject: Subject, project: Project
 
 
 THREADS, MESSAGES = 8, 40
-
 REFERENCE = f"{THREAD}.email.1"
-
 WITH_WEBHOOKS = [(subject, subject.reports) for subject in SUBJECTS if subject.reports]
-
 WEBHOOKS = pytest.mark.parametrize(
     ("subject", "reports"), WITH_WEBHOOKS, ids=[subject.name for subject, _ in WITH_WEBHOOKS]
 )
@@ -215,7 +212,6 @@ def test_provider_without_webhooks_parses_none(subject: Subject, nowhere: Place)
 
 # Not one of its own: whatever configures logging anew switches those off that it does not know.
 log = logging.getLogger()
-
 Send = Callable[[SendGrid, SendRequest, float], SendResult]
 
 

@@ -201,9 +201,7 @@ def test_forked_child_has_its_own_token_cache(
 
 
 NAME = socket_server.response(200, b'{"name": "projects/shop/messages/1"}')
-
 REFUSED = socket_server.response(401, b'{"error": {"code": 401, "status": "UNAUTHENTICATED"}}')
-
 COLD = 64
 
 

@@ -198,7 +198,6 @@ def test_send_succeeds_after_recovery(project: Project) -> None:
 
 
 GOOGLE = "type.googleapis.com"
-
 NAME = b'{"name": "projects/shop/messages/1"}'
 
 
@@ -396,22 +395,6 @@ def test_answer_after_a_new_access_token_is_classified(project: Project) -> None
     with socket_server.serving(firebase) as server, pytest.raises(InvalidRecipientError):
         project.fcm(base_url=server.url).send(push(), timeout=LIMIT)
     assert answers == []
-
-
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_redirect_gets_neither_push_nor_access_token(project: Project, status: int) -> None:
-    elsewhere = socket_server.KeepAlive(socket_server.response(200, NAME))
-    with socket_server.serving(elsewhere) as other:
-        error = refusal(project, socket_server.response(status, b"", f"Location: {other.url}/v1"))
-        assert other.connections == 0
-    assert type(error) is ProviderUnavailableError
-
-
-def test_refused_connection_is_not_ambiguous(project: Project) -> None:
-    with pytest.raises(TransientError) as error:
-        project.fcm(base_url="http://127.0.0.1:1").send(push(), timeout=LIMIT)
-    assert not error.value.is_ambiguous
-    assert error.value.code is FailureCode.CONNECTION_FAILED
 
 
 def test_time_limit_covers_both_requests(project: Project) -> None:

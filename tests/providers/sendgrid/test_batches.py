@@ -267,17 +267,11 @@ def test_reason_contains_no_address(account: Account) -> None:
 
 
 SENT = SendResult(provider_id="sg-1", response=ProviderResponse(status=202))
-
 BLAMED = InvalidRecipientError("no such address", action=RecipientAction.SUSPECT)
-
 LOST = TransientError("no answer", code=FailureCode.TIMEOUT, is_ambiguous=True)
-
 BUSY = TransientError("busy", code=FailureCode.RATE_LIMITED, retry_after=5)
-
 BROKEN = TransientError("broken", code=FailureCode.PROVIDER_ERROR)
-
 LOCKED = ProviderUnavailableError("wrong key")
-
 TOO_LARGE = PermanentError("too large", code=FailureCode.TOO_LARGE)
 
 

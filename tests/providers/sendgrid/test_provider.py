@@ -1,6 +1,5 @@
 """SendGrid requests, acceptances, and errors."""
 
-import base64
 import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -325,56 +324,11 @@ def test_unavailable_account_may_have_a_retry_time() -> None:
     assert error.retry_after == 60.0
 
 
-@pytest.mark.parametrize(
-    "handler",
-    [
-        socket_server.resetting,
-        socket_server.answering(b"HTTP/1.1 202 Accepted\r\nContent-Length: 10\r\n\r\n{"),
-        socket_server.answering(b""),
-    ],
-    ids=["accepts then resets", "truncated 202", "accepts then hangs up"],
-)
-def test_incomplete_answer_is_ambiguous(handler: socket_server.Handler) -> None:
-    with socket_server.serving(handler) as server, pytest.raises(TransientError) as error:
-        account(base_url=server.url).send(outbound(), timeout=LIMIT)
-    assert error.value.is_ambiguous
-    assert error.value.code is FailureCode.CONNECTION_LOST
-
-
-def test_timeout_is_ambiguous() -> None:
-    with (
-        socket_server.serving(socket_server.stopping()) as server,
-        pytest.raises(TransientError) as error,
-    ):
-        account(base_url=server.url).send(outbound(), timeout=0.3)
-    assert error.value.is_ambiguous
-    assert error.value.code is FailureCode.TIMEOUT
-
-
-def test_refused_connection_is_not_ambiguous() -> None:
-    with pytest.raises(TransientError) as error:
-        account().send(outbound(), timeout=LIMIT)
-    assert not error.value.is_ambiguous
-
-
-def test_redirect_gets_neither_mail_nor_key() -> None:
-    elsewhere = socket_server.KeepAlive(socket_server.response(202))
-    with socket_server.serving(elsewhere) as other:
-        error = refusal(socket_server.response(302, b"", f"Location: {other.url}/v3/mail/send"))
-        assert other.connections == 0
-    assert isinstance(error, ProviderUnavailableError)
-
-
 def test_reason_contains_neither_address_nor_key() -> None:
     for status in (400, 401, 413, 429, 500):
         error = refusal(socket_server.response(status, errors("personalizations.0.to.0.email")))
         assert "@" not in error.reason
         assert "SG." not in error.reason
-
-
-def test_repr_hides_the_key() -> None:
-    one = account(webhook_public_key=base64.b64encode(b"key").decode())
-    assert "SG.key" not in repr(one)
 
 
 def test_pause_uses_the_given_clock() -> None:

@@ -53,13 +53,6 @@ def test_broken_connection_in_the_message_is_ambiguous(reply: str) -> None:
     assert error.code is FailureCode.CONNECTION_LOST
 
 
-def test_silence_after_the_message_is_ambiguous() -> None:
-    error = refusal({"message": SILENCE}, timeout=SHORT)
-    assert isinstance(error, TransientError)
-    assert error.is_ambiguous
-    assert error.code is FailureCode.TIMEOUT
-
-
 @pytest.mark.parametrize("command", ["greeting", "MAIL", "RCPT"])
 def test_silence_before_the_message_is_not_ambiguous(command: str) -> None:
     error = refusal({command: SILENCE}, timeout=SHORT)
@@ -72,15 +65,6 @@ def test_no_reply_to_data_is_not_ambiguous(reply: str) -> None:
     error = refusal({"DATA": reply}, timeout=SHORT)
     assert isinstance(error, TransientError)
     assert not error.is_ambiguous
-
-
-def test_refused_connection_is_not_ambiguous() -> None:
-    with socket_server.serving(MailServer()) as running:
-        port = running.port
-    with pytest.raises(TransientError) as error:
-        provider(port).send(outbound(), timeout=LIMIT)
-    assert not error.value.is_ambiguous
-    assert error.value.code is FailureCode.CONNECTION_FAILED
 
 
 def test_invalid_greeting_is_not_ambiguous() -> None:

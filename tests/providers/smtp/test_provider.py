@@ -285,7 +285,3 @@ def test_invalid_host_is_about_the_account() -> None:
 
 def test_smtp_has_no_receipts() -> None:
     assert provider(25).parse_receipts({}, b"[]") == []
-
-
-def test_repr_hides_the_password() -> None:
-    assert "hunter2" not in repr(provider(25, password="hunter2"))

@@ -38,10 +38,9 @@ from tests.support.providers.whatsapp import (
     refused,
     whatsapp_message,
 )
-from tests.support.waiting import LIMIT, SHORT
+from tests.support.waiting import LIMIT
 
 LINK = "https://shop.example/orders/1001"
-
 PICTURE = "https://shop.example/1001.png"
 
 
@@ -495,45 +494,6 @@ def test_undocumented_success_is_ambiguous(raw: bytes) -> None:
     error = refusal(raw)
     assert isinstance(error, TransientError)
     assert error.is_ambiguous
-
-
-def test_redirect_gets_neither_message_nor_token() -> None:
-    with socket_server.serving(socket_server.KeepAlive(acceptance())) as other:
-        error = refusal(socket_server.response(302, b"", f"Location: {other.url}/messages"))
-        assert other.connections == 0
-    assert isinstance(error, ProviderUnavailableError)
-
-
-@pytest.mark.parametrize(
-    "handler",
-    [
-        socket_server.resetting,
-        socket_server.answering(acceptance()[:-5]),
-        socket_server.answering(b""),
-    ],
-    ids=["accepts then resets", "truncated 200", "accepts then hangs up"],
-)
-def test_incomplete_answer_is_ambiguous(handler: socket_server.Handler) -> None:
-    with socket_server.serving(handler) as server, pytest.raises(TransientError) as error:
-        number(base_url=server.url).send(whatsapp_message(), timeout=LIMIT)
-    assert error.value.is_ambiguous
-    assert error.value.code is F.CONNECTION_LOST
-    assert server.connections == 1
-
-
-def test_timeout_is_ambiguous() -> None:
-    with (
-        socket_server.serving(socket_server.stopping()) as server,
-        pytest.raises(TransientError) as error,
-    ):
-        number(base_url=server.url).send(whatsapp_message(), timeout=SHORT)
-    assert (error.value.is_ambiguous, error.value.code) == (True, F.TIMEOUT)
-
-
-def test_refused_connection_is_not_ambiguous() -> None:
-    with pytest.raises(TransientError) as error:
-        number().send(whatsapp_message(), timeout=LIMIT)
-    assert not error.value.is_ambiguous
 
 
 def test_invalid_token_is_about_the_account() -> None:
