@@ -58,16 +58,20 @@ def reason_after(seconds: float, seen: WorkerSample) -> str | None:
     return life.recycle_reason(seen)
 
 
-def test_silent_worker_is_recycled() -> None:
-    assert reason_after(MAX_SILENCE, sample()) == "receives_nothing"
-
-
-def test_worker_is_not_recycled_before_the_limit() -> None:
-    assert reason_after(MAX_SILENCE - 1, sample()) is None
-
-
-def test_empty_queue_is_no_silence() -> None:
-    assert reason_after(10 * MAX_SILENCE, sample(waiting=0)) is None
+@pytest.mark.parametrize(
+    ("seconds", "seen", "reason"),
+    [
+        (MAX_SILENCE, sample(), "receives_nothing"),
+        (MAX_SILENCE - 1, sample(), None),
+        (10 * MAX_SILENCE, sample(waiting=0), None),
+        (10 * MAX_SILENCE, sample(has_free_thread=False), None),
+    ],
+    ids=["silent", "not yet", "empty queue", "busy"],
+)
+def test_only_a_worker_silent_for_long_is_recycled(
+    seconds: float, seen: WorkerSample, reason: str | None
+) -> None:
+    assert reason_after(seconds, seen) == reason
 
 
 def test_frozen_process_is_not_recycled() -> None:
@@ -76,10 +80,6 @@ def test_frozen_process_is_not_recycled() -> None:
     life.recycle_reason(sample())
     clock.now += 10 * MAX_SILENCE
     assert life.recycle_reason(sample()) is None
-
-
-def test_busy_worker_is_not_recycled() -> None:
-    assert reason_after(10 * MAX_SILENCE, sample(has_free_thread=False)) is None
 
 
 def test_message_restarts_the_silence() -> None:

@@ -97,45 +97,34 @@ def test_webhook_needs_a_public_key() -> None:
         account(public_key="").parse_receipts(signed(b"[]"), b"[]")
 
 
-def test_foreign_signature_is_refused() -> None:
+EMPTY_SIGNATURE = base64.b64encode(b"\x30\x06\x02\x01\x00\x02\x01\x00").decode()
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        signed(b"[]", key=OTHER_KEY),
+        signed(b"[]") | {TIMESTAMP_HEADER: str(int(EPOCH) + 1)},
+        {TIMESTAMP_HEADER: EPOCH},
+        {SIGNATURE_HEADER: signed(b"[]")[SIGNATURE_HEADER]},
+        *(
+            {TIMESTAMP_HEADER: EPOCH, SIGNATURE_HEADER: signature}
+            for signature in (
+                *("", " ", "x", "====", "not base64!", "AAAA", "\u00e9\u00e8", "\u0661\u0662"),
+                *("\ud800", "A" * 100_000, "MEUCIQ==", EMPTY_SIGNATURE),
+            )
+        ),
+    ],
+)
+def test_foreign_missing_or_malformed_signature_is_refused(headers: dict[str, str]) -> None:
     with pytest.raises(InvalidSignatureError):
-        account().parse_receipts(signed(b"[]", key=OTHER_KEY), b"[]")
+        account().parse_receipts(headers, b"[]")
 
 
 @pytest.mark.parametrize("tampered", [b"[ ]", b"[]\n", b"", b"[{}]", "[\u00e9]".encode()])
 def test_changed_body_is_refused(tampered: bytes) -> None:
     with pytest.raises(InvalidSignatureError):
         account().parse_receipts(signed(b"[]"), tampered)
-
-
-def test_changed_timestamp_is_refused() -> None:
-    headers = signed(b"[]") | {TIMESTAMP_HEADER: str(int(EPOCH) + 1)}
-    with pytest.raises(InvalidSignatureError):
-        account().parse_receipts(headers, b"[]")
-
-
-@pytest.mark.parametrize("missing", [SIGNATURE_HEADER, TIMESTAMP_HEADER])
-def test_missing_header_is_refused(missing: str) -> None:
-    headers = signed(b"[]")
-    del headers[missing]
-    with pytest.raises(InvalidSignatureError):
-        account().parse_receipts(headers, b"[]")
-
-
-@pytest.mark.parametrize(
-    "signature",
-    [
-        *("", " ", "x", "====", "not base64!", "AAAA", "\u00e9\u00e8", "\u0661\u0662", "\ud800"),
-        *(
-            "A" * 100_000,
-            "MEUCIQ==",
-            base64.b64encode(b"\x30\x06\x02\x01\x00\x02\x01\x00").decode(),
-        ),
-    ],
-)
-def test_malformed_signature_is_refused(signature: str) -> None:
-    with pytest.raises(InvalidSignatureError):
-        account().parse_receipts(signed(b"[]") | {SIGNATURE_HEADER: signature}, b"[]")
 
 
 @given(st.text(max_size=100) | st.binary(max_size=80).map(lambda b: base64.b64encode(b).decode()))
