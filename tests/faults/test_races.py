@@ -4,11 +4,9 @@
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from threading import Barrier
-from typing import Any
 
 import pytest
 from bson import ObjectId
@@ -23,7 +21,7 @@ from notifications.resend.actions import InvalidStateError
 from sandbox.server import Sandbox
 from tests.support.clients.sandbox import copies
 from tests.support.factories import notifications as factories
-from tests.support.waiting import LIMIT
+from tests.support.threads import at_once
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 TIMES, AT_ONCE = 10, 5
@@ -48,18 +46,6 @@ def deliver(ids: Sequence[ObjectId]) -> None:
 def status(one: ObjectId) -> str:
     found: str = factories.delivery(factories.read(one))["status"]
     return found
-
-
-def at_once(*calls: Callable[[], Any]) -> None:
-    """Call the functions in threads that start together."""
-    together = Barrier(len(calls), timeout=LIMIT)
-
-    def run(call: Callable[[], Any]) -> None:
-        together.wait()
-        call()
-
-    with ThreadPoolExecutor(len(calls)) as threads:
-        list(threads.map(run, calls))
 
 
 def test_repeated_concurrent_wakeups_send_once(taker: Sandbox) -> None:

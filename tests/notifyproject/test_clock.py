@@ -1,6 +1,5 @@
 """A wrong clock is corrected by MongoDB's."""
 
-import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import chain, count, repeat
@@ -14,6 +13,7 @@ from domain.time import utc_now, wall
 from notifyproject import clock
 from notifyproject.clock import TIMEOUT, ClockChecker, correction
 from tests.support.factories.notifications import NOON
+from tests.support.threads import at_once
 
 TEN_MINUTES = timedelta(minutes=10)
 SOON = 0.01
@@ -81,17 +81,12 @@ class TestAsking:
     def test_all_threads_wait_for_the_first_answer(self, monkeypatch: pytest.MonkeyPatch) -> None:
         fast_by(monkeypatch, TEN_MINUTES)
         ours = ClockChecker()
-        seen: list[timedelta] = []
 
-        def look() -> None:
+        def corrected() -> timedelta:
             ours.check_clock()
-            seen.append(wall.correction)
+            return wall.correction
 
-        threads = [threading.Thread(target=look) for _ in range(8)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        seen = at_once(*[corrected] * 8)
         assert all(abs(one + TEN_MINUTES) < timedelta(seconds=2) for one in seen)
 
     def test_clock_is_checked_at_intervals(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from providers import http_client
 from providers.http import Exchange, Request, Response
 from tests.support.fakes import socket_server
 from tests.support.fakes.posting import failure, post
+from tests.support.threads import at_once
 from tests.support.waiting import LIMIT, SHORT, ending, lag
 
 
@@ -89,15 +90,7 @@ def test_threads_send_concurrently() -> None:
         connection.sendall(socket_server.response(202))
 
     with socket_server.serving(handler=handle) as server:
-        answers: list[int] = []
-        threads = [
-            threading.Thread(target=lambda: answers.append(post(server.url).status))
-            for _ in range(8)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        answers = at_once(*[lambda: post(server.url).status] * 8)
     assert answers == [202] * 8
 
 

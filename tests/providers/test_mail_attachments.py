@@ -24,10 +24,12 @@ from providers.contract import Message, SendRequest
 from providers.mail import MAX_CONCURRENT_MAILS, DownloadError, fetch_attachments
 from providers.sendgrid.provider import SendGrid
 from providers.smtp.provider import SMTP
-from tests.support.factories.notifications import FIXED_NOON, outbound
+from tests.support.factories.notifications import outbound
 from tests.support.fakes import socket_server
 from tests.support.fakes.file_server import HOST, Files, certificate, files_at, read_head
 from tests.support.fakes.smtp_server import MailServer, provider
+from tests.support.providers.sendgrid import account
+from tests.support.threads import at_once
 from tests.support.waiting import LIMIT, ending
 
 pytestmark = pytest.mark.usefixtures("opened")
@@ -68,15 +70,7 @@ def attached(
 
 
 def sendgrid(url: str = "http://127.0.0.1:1", **fields: Any) -> SendGrid:
-    default: dict[str, Any] = {
-        "api_key": "SG.key",
-        "base_url": url,
-        "sender": "notifications@example.com",
-        "webhook_public_key": "",
-        "clock": lambda: FIXED_NOON,
-        "attachment_hosts": HOSTS,
-    }
-    return SendGrid(**(default | fields))
+    return account(**({"base_url": url, "attachment_hosts": HOSTS} | fields))
 
 
 def smtp(port: int, **fields: Any) -> SMTP:
@@ -245,11 +239,7 @@ def test_concurrent_mails_with_files_are_limited(serve: Serve) -> None:
                 now -= 1
 
     with serve(Files(socket_server.response(200, CSV))):
-        threads = [threading.Thread(target=send) for _ in range(3 * MAX_CONCURRENT_MAILS)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once(*[send] * 3 * MAX_CONCURRENT_MAILS)
     assert most == MAX_CONCURRENT_MAILS
 
 

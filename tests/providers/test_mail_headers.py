@@ -4,16 +4,15 @@ import email
 import email.policy
 from dataclasses import replace
 from email.message import EmailMessage
-from typing import Any
 
 import pytest
 
 from domain.errors import FailureCode, PermanentError
 from providers.contract import Message
-from providers.sendgrid.provider import SendGrid
-from tests.support.factories.notifications import FIXED_NOON, outbound
+from tests.support.factories.notifications import outbound
 from tests.support.fakes import socket_server
 from tests.support.fakes.smtp_server import MailServer, provider
+from tests.support.providers.sendgrid import account
 from tests.support.waiting import LIMIT
 
 pytestmark = pytest.mark.usefixtures("opened")
@@ -24,17 +23,6 @@ UNSUBSCRIBING = {
     "List-Unsubscribe": f"<{URL}>",
     "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
 }
-
-
-def sendgrid(**fields: Any) -> SendGrid:
-    return SendGrid(
-        api_key="SG.key",
-        base_url="http://127.0.0.1:1",
-        sender="Notifications <notifications@example.com>",
-        webhook_public_key="",
-        clock=lambda: FIXED_NOON,
-        **fields,
-    )
 
 
 def by_smtp(message: Message, *, reply_to: str | None = None) -> tuple[EmailMessage, bytes]:
@@ -49,7 +37,7 @@ def by_smtp(message: Message, *, reply_to: str | None = None) -> tuple[EmailMess
 
 
 def test_sendgrid_mail_has_one_click_unsubscribe_headers() -> None:
-    body = sendgrid().body(outbound(message=LEAVING))
+    body = account().body(outbound(message=LEAVING))
     assert body["personalizations"][0]["headers"] == UNSUBSCRIBING
     assert "substitutions" not in body["personalizations"][0]
 
@@ -68,7 +56,7 @@ def test_unsubscribe_header_is_not_folded() -> None:
 
 
 def test_mail_without_subscription_has_no_list_headers() -> None:
-    assert "headers" not in sendgrid().body(outbound())["personalizations"][0]
+    assert "headers" not in account().body(outbound())["personalizations"][0]
     mail, _ = by_smtp(Message(subject="Paid", text="Your payment has arrived."))
     assert not any(name.startswith("List-") for name in mail)
 
@@ -99,7 +87,7 @@ def test_reply_to_is_the_messages_or_the_default(
     own: str | None, default: str | None, expected: dict[str, str] | None
 ) -> None:
     message = Message(subject="Paid", text="Your payment has arrived.", reply_to=own)
-    body = sendgrid(reply_to=default).body(outbound(message=message))
+    body = account(reply_to=default).body(outbound(message=message))
     assert body.get("reply_to") == expected
     header = by_smtp(message, reply_to=default)[0]["Reply-To"]
     if expected is None:

@@ -13,6 +13,7 @@ from notifyproject.db.collections import collection
 from notifyproject.platform import cache
 from notifyproject.platform.cache import SharedCache
 from tests.support.fakes.mongo_failpoints import CUT, NOT_PRIMARY, Trouble, fail_commands
+from tests.support.threads import at_once
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -192,17 +193,7 @@ def test_late_old_version_does_not_undo_a_newer_one(
 
 
 def test_concurrent_threads_load_once(cached: SharedCache[str], stored: Stored) -> None:
-    barrier = threading.Barrier(8)
-
-    def request() -> None:
-        barrier.wait(60)
-        cached.get()
-
-    threads = [threading.Thread(target=request) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    at_once(*[cached.get] * 8)
     assert stored.loaded == 1
 
 

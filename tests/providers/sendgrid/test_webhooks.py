@@ -16,6 +16,7 @@ from providers.http import EXCERPT_LENGTH
 from providers.sendgrid.provider import SendGrid
 from providers.sendgrid.webhooks import REPLAY_WINDOW, SIGNATURE_HEADER, TIMESTAMP_HEADER
 from tests.support.factories.notifications import FIXED_NOON
+from tests.support.providers import sendgrid
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 OTHER_KEY = ec.generate_private_key(ec.SECP256R1())
@@ -33,13 +34,8 @@ def public(key: ec.EllipticCurvePrivateKey) -> str:
 
 
 def account(public_key: str | None = None, now: datetime = FIXED_NOON) -> SendGrid:
-    return SendGrid(
-        api_key="SG.key",
-        base_url="http://127.0.0.1:1",
-        sender="notifications@example.com",
-        webhook_public_key=public(KEY) if public_key is None else public_key,
-        clock=lambda: now,
-    )
+    key = public(KEY) if public_key is None else public_key
+    return sendgrid.account(webhook_public_key=key, clock=lambda: now)
 
 
 def signed(

@@ -93,7 +93,6 @@ def test_refusal_is_the_expected_error(line: WhatsAppNumber, outcome: str) -> No
     assert getattr(error, "is_ambiguous", False) is (outcome in AMBIGUOUS)
     assert len(line.requests()) == 1
     if outcome in ERRORS:
-        assert error.response is not None
         assert error.response.code == str(ERRORS[outcome])
     assert "447700" not in str(error)
 
@@ -140,7 +139,6 @@ def test_mismatched_template_is_refused(
     template = replace(line.add_template("order_shipped"), **change)
     error = line.send(whatsapp_template=template, is_service_window_open=False)
     assert type(error) is PermanentError
-    assert error.response is not None
     assert error.response.code == code
 
 
@@ -187,7 +185,6 @@ def test_receipts_are_about_the_sent_message(
 def test_undeliverable_number_is_reported_later(line: WhatsAppNumber) -> None:
     line.send("failed-at-once")
     (receipt,) = line.receipts(1)
-    assert receipt.reason is not None
     assert receipt.reason.startswith("Undeliverable")
     assert receipt.reason.endswith("(131026)")
 

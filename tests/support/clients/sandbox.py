@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -18,6 +17,7 @@ from providers.contract import Receipt
 from providers.sendgrid.provider import SendGrid
 from sandbox.config import Timings
 from sandbox.server import Sandbox
+from tests.support.providers.sendgrid import account, sandbox_account
 from tests.support.waiting import LIMIT, SILENT_FOR, until
 
 QUICK = Timings(
@@ -128,13 +128,7 @@ class Box:
 
     def account(self) -> SendGrid:
         """Return our provider, connected to this sandbox."""
-        return SendGrid(
-            api_key="SG.test",
-            base_url=self.sandbox.url,
-            sender="The Shop <shop@example.com>",
-            webhook_public_key=self.sandbox.public_key,
-            clock=lambda: datetime.now(UTC),
-        )
+        return account(**sandbox_account(self.sandbox))
 
     def receipts(self, post: Post) -> list[Receipt]:
         """Return the verified receipts of a webhook."""

@@ -3,18 +3,16 @@
 import contextlib
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Barrier
-from typing import TypeVar
 
 import pytest
 from django.test import override_settings
 
 from notifyproject.platform import valkey
 from notifyproject.stack import servers
+from tests.support import threads
 from tests.support.waiting import SILENT_FOR
 
 T = TypeVar("T")
@@ -109,11 +107,4 @@ def _at(port: int) -> Iterator[None]:
 
 def at_once(number: int, ask: Callable[[], T]) -> list[T]:
     """Call ``ask`` in threads that start together."""
-    barrier = Barrier(number)
-
-    def call(_number: int) -> T:
-        barrier.wait()
-        return ask()
-
-    with ThreadPoolExecutor(number) as pool:
-        return list(pool.map(call, range(number)))
+    return threads.at_once(*[ask] * number)

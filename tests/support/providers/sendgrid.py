@@ -3,7 +3,6 @@
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import urllib3
@@ -26,6 +25,7 @@ from sendgrid.helpers.mail import (
 )
 
 from domain.errors import ProviderError
+from domain.time import utc_now
 from providers.contract import Message, SendRequest, SendResult
 from providers.mail import AttachmentFile
 from providers.sendgrid.provider import SendGrid, SubstitutionTag
@@ -78,14 +78,7 @@ class Account:
 
     def sendgrid(self, **fields: Any) -> SendGrid:
         """Return our provider, connected to the sandbox."""
-        default: dict[str, Any] = {
-            "api_key": "SG.test",
-            "base_url": self.sandbox.url,
-            "sender": "The Shop <shop@example.com>",
-            "webhook_public_key": self.sandbox.public_key,
-            "clock": lambda: datetime.now(UTC),
-        }
-        return SendGrid(**(default | fields))
+        return account(**(sandbox_account(self.sandbox) | fields))
 
     def send(
         self, outbounds: Sequence[SendRequest], *, timeout: float = LIMIT, **fields: Any
@@ -121,6 +114,17 @@ class Account:
             answer = pool.request(method, f"{self.sandbox.url}/_sandbox{path}", json=body)
             assert answer.status < 300, answer.data
             return answer.json() if answer.data else None
+
+
+def sandbox_account(sandbox: Sandbox) -> dict[str, Any]:
+    """Return the fields of an account in a sandbox."""
+    return {
+        "api_key": "SG.test",
+        "base_url": sandbox.url,
+        "sender": "The Shop <shop@example.com>",
+        "webhook_public_key": sandbox.public_key,
+        "clock": utc_now,
+    }
 
 
 def account(**fields: Any) -> SendGrid:
