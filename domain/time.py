@@ -4,10 +4,13 @@ All instants are aware UTC with whole milliseconds, the resolution of MongoDB.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
+
+Clock = Callable[[], datetime]
 
 MIN_REMINDER = timedelta(minutes=1)
 
@@ -52,22 +55,9 @@ class InvalidTimeError(ValueError):
         self.code = code
 
 
-class Wall:
-    """A process's clock, and what is added to it where it was found to be wrong."""
-
-    correction = timedelta()
-
-    def now(self) -> datetime:
-        """Return the present, aware UTC, whole milliseconds."""
-        return truncate_to_milliseconds(datetime.now(UTC) + self.correction)
-
-
-wall = Wall()
-
-
 def utc_now() -> datetime:
     """Return the present, aware UTC, whole milliseconds."""
-    return wall.now()
+    return truncate_to_milliseconds(datetime.now(UTC))
 
 
 def truncate_to_milliseconds(instant: datetime) -> datetime:

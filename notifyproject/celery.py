@@ -21,7 +21,7 @@ M_ARENA_MAX = -8
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "notifyproject.settings.local")
 
-app = Celery("notifyproject", task_cls="notifyproject.countdowns:ClockCheckedTask")
+app = Celery("notifyproject", task_cls="notifyproject.platform.clock_check:ClockCheckedTask")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
@@ -47,11 +47,11 @@ def _refuse_unsafe_settings(**_: Any) -> None:
 
 
 @worker_init.connect
-def _check_clock(**_: Any) -> None:
-    """Compare clocks before the first message is taken: one for later waits by ours."""
-    from . import clock
+def _wait_for_right_clock(**_: Any) -> None:
+    """Take no message before the clock is right."""
+    from .platform import clock_check
 
-    clock.check_clock()
+    clock_check.wait_until_right()
 
 
 @worker_init.connect

@@ -12,6 +12,7 @@ from domain.states import Category
 from notifications import store
 from notifications.catalog import retention
 from notifyproject.db.collections import collection
+from notifyproject.platform import clock_check
 
 log = structlog.get_logger(__name__)
 BATCH = 1_000
@@ -35,8 +36,10 @@ def purge_notifications(
     """Delete notifications that are over and that nothing has happened to for ``older_than``.
 
     Those of one client, or of all if that is None; the oldest first, ``at_most`` so many. It may
-    be stopped at any time and done again.
+    be stopped at any time and done again. Nothing is deleted while this process's clock is wrong.
     """
+    if clock_check.is_wrong():
+        return PurgeReport(notifications=0, attempts=0, is_complete=False)
     before = now - older_than
     found = notifications = attempts = 0
     for ids in _batches(client_id, before, at_most):

@@ -9,8 +9,6 @@ import pymongo
 import structlog
 from django.http import HttpRequest, HttpResponse
 
-from .. import clock
-
 HEADER = "X-Request-Id"
 DATABASE_SECONDS = 12
 """A primary is elected within this time, or the caller is told to come again."""
@@ -50,19 +48,6 @@ class DeadlineMiddleware:
         """Answer the request."""
         with pymongo.timeout(DATABASE_SECONDS):
             return self.get_response(request)
-
-
-class ClockMiddleware:
-    """Right the clock before something is accepted: when it is due is told by ours."""
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer the request."""
-        if request.method == "POST":
-            clock.check_clock()
-        return self.get_response(request)
 
 
 API_CONTENT_POLICY = (

@@ -61,6 +61,11 @@ def clear_shutdown() -> None:
     _shutdown_requested.clear()
 
 
+def pause(seconds: float) -> None:
+    """Sleep. Unlike ``time.sleep``, this works under libfaketime, as in fault scenario 17."""
+    Event().wait(seconds)
+
+
 @cache
 def worker_name() -> str:
     """Return the name this process signs its claims with."""

@@ -20,7 +20,7 @@ import structlog
 from celery.worker import state
 from django.conf import settings
 
-from . import valkey
+from . import clock_check, process, valkey
 
 log = structlog.get_logger(__name__)
 MAX_SILENCE = 45.0
@@ -44,6 +44,7 @@ class WorkerSample:
     """It could take one."""
     megabytes: float
     """What it has in memory."""
+    is_clock_wrong: bool = False
 
 
 @dataclass(kw_only=True)
@@ -71,6 +72,8 @@ class WorkerLimits:
         elif self._deaf_since is None or was_suspended:
             # A process that was frozen had no chance to hear anything.
             self._deaf_since = now
+        if sample.is_clock_wrong:
+            return "clock_wrong"
         if self._deaf_since is not None and now - self._deaf_since >= MAX_SILENCE:
             return "receives_nothing"
         if sample.megabytes > self.max_megabytes:
@@ -101,16 +104,17 @@ def start(*, queues: Collection[str], threads: int) -> Callable[..., None]:
 
 def _watch(limits: WorkerLimits, queues: Collection[str], threads: int) -> None:
     while True:
-        time.sleep(SAMPLE_SECONDS)
+        process.pause(SAMPLE_SECONDS)
         sample = WorkerSample(
             waiting=count_waiting(queues),
             has_free_thread=len(state.active_requests) < threads,
             megabytes=memory_megabytes(),
+            is_clock_wrong=clock_check.is_wrong(),
         )
         if reason := limits.recycle_reason(sample):
             log.error("worker_recycled", reason=reason, waiting=sample.waiting)
             os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(SHUTDOWN_SECONDS)
+            process.pause(SHUTDOWN_SECONDS)
             # The first process of a container cannot kill itself by a signal.
             os._exit(1)
 

@@ -55,7 +55,6 @@ MIDDLEWARE = [
     "notifyproject.platform.middleware.RequestIdMiddleware",
     "notifyproject.platform.tracing.middleware.TracingMiddleware",
     "notifyproject.platform.middleware.DeadlineMiddleware",
-    "notifyproject.platform.middleware.ClockMiddleware",
     "api.inbox.cors.InboxCorsMiddleware",
     "api.http.rate_limits.RateLimitMiddleware",
     "django.middleware.security.SecurityMiddleware",
