@@ -4,10 +4,8 @@ No process counts anything for it, so it does not matter which one is asked, how
 whether they were restarted. What was read is used again for a few seconds.
 """
 
-import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from threading import Lock
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -19,6 +17,7 @@ from analytics.metrics import MetricValue
 from analytics.models import AlertKind, Interval
 from delivery import circuit_breaker
 from delivery.circuit_breaker import State
+from notifyproject.platform.cache import TimedCache
 
 from . import dashboard, provider_health, workers
 
@@ -34,35 +33,17 @@ OTHER_TYPES = "other"
 
 def render_metrics(*, now: datetime) -> bytes:
     """Return the exposition, at most ten seconds old."""
-    return _cache.get(now)
+    return _cache.get(lambda: _render(now))
 
 
-class _Cache:
-    """The last exposition; one thread makes it, the others wait for it."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._text: bytes = b""
-        self._made_at = float("-inf")
-
-    def get(self, now: datetime) -> bytes:
-        with self._lock:
-            if time.monotonic() - self._made_at > FRESH_SECONDS:
-                registry = CollectorRegistry(auto_describe=False)
-                registry.register(_ServiceCollector(now))
-                self._text, self._made_at = generate_latest(registry), time.monotonic()
-            return self._text
-
-    def clear(self) -> None:
-        self._made_at = float("-inf")
+_cache = TimedCache[bytes](seconds=FRESH_SECONDS)
+clear = _cache.clear
 
 
-_cache = _Cache()
-
-
-def clear() -> None:
-    """Read anew at the next question."""
-    _cache.clear()
+def _render(now: datetime) -> bytes:
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_ServiceCollector(now))
+    return generate_latest(registry)
 
 
 class _ServiceCollector(Collector):

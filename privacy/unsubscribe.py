@@ -4,23 +4,17 @@ The mail's link holds all that is needed, encrypted; why:
 docs/decisions/0009-links-files-and-batches-of-mail.md.
 """
 
-import base64
-import binascii
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
 
 import msgspec
 import structlog
 from bson import ObjectId
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 from django.conf import settings
-from django.utils.crypto import salted_hmac
 
 from domain.states import Category, Channel
 from notifications.store import ClaimedDelivery
+from notifyproject.platform.encryption import DecryptionError, decrypt_token, encrypt_token
 from recipients import queries as recipients
 from recipients.models import SuppressionReason
 from recipients.suppressions import lift, suppress
@@ -87,8 +81,7 @@ def url_for(
     It holds for ever, and nobody without the service's secret key reads the address in it.
     """
     token = _Token(channel.value, address, notification_id.binary, locale, is_test)
-    encrypted = _cipher(settings.SECRET_KEY).encrypt(msgspec.msgpack.encode(token), None)
-    text = base64.urlsafe_b64encode(encrypted).rstrip(b"=").decode("ascii")
+    text = encrypt_token(msgspec.msgpack.encode(token), purpose=PURPOSE)
     return f"{settings.PUBLIC_URL}/u/{text}"
 
 
@@ -97,8 +90,7 @@ def parse_link(token: str) -> Subscriber:
     if len(token) > MAX_TOKEN_LENGTH or not token.isascii():
         raise UnknownLinkError
     try:
-        encrypted = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
-        payload = msgspec.msgpack.decode(_decrypt(encrypted), type=_Token)
+        payload = msgspec.msgpack.decode(decrypt_token(token, purpose=PURPOSE), type=_Token)
         return Subscriber(
             channel=Channel(payload.channel),
             address=payload.address,
@@ -106,7 +98,7 @@ def parse_link(token: str) -> Subscriber:
             locale=payload.locale,
             is_test=payload.is_test,
         )
-    except (binascii.Error, ValueError) as error:
+    except (DecryptionError, ValueError) as error:
         raise UnknownLinkError from error
 
 
@@ -168,25 +160,3 @@ def resubscribe(subscriber: Subscriber) -> None:
 
 def _log_test(subscriber: Subscriber) -> None:
     log.info("test_link_used", notification_id=str(subscriber.notification_id))
-
-
-def _decrypt(encrypted: bytes) -> bytes:
-    """Return what a token holds; raises ValueError if no key of ours has sealed it."""
-    for cipher in _ciphers():
-        try:
-            return cipher.decrypt(encrypted, None)
-        except InvalidTag:
-            continue
-    raise ValueError("not sealed by us")
-
-
-def _ciphers() -> Iterator[AESSIV]:
-    """Yield the ciphers of the secret key of today and of those before it."""
-    for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
-        yield _cipher(secret)
-
-
-@lru_cache(maxsize=8)
-def _cipher(secret: str) -> AESSIV:
-    # 64 bytes: two keys of 256 bits, as this cipher wants them.
-    return AESSIV(salted_hmac(PURPOSE, "", secret=secret, algorithm="sha512").digest())

@@ -4,16 +4,15 @@ Asked with every call that brings many notifications, so it is measured once in 
 each process: from the index of open work alone, and no further than the limit.
 """
 
-import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from threading import Lock
 
 import structlog
 from django.conf import settings
 
 from domain.states import Priority
 from notifyproject.db.collections import collection
+from notifyproject.platform.cache import TimedCache
 
 log = structlog.get_logger(__name__)
 FRESH_SECONDS = 5.0
@@ -38,31 +37,20 @@ class Backlog:
         return oldest is not None and now - oldest > settings.BULK_OLDEST_DUE
 
 
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    is_overloaded: bool
-    at: float
-
-
-_latest: dict[str, _Measured] = {}
-_lock = Lock()
+_cache = TimedCache[bool](seconds=FRESH_SECONDS, serve_stale=True)
+clear = _cache.clear
 
 
 def is_overloaded(*, now: datetime) -> bool:
     """Return whether the workers are too far behind for more in bulk; a few seconds old at most."""
-    latest = _latest.get("all")
-    is_fresh = latest is not None and time.monotonic() - latest.at <= FRESH_SECONDS
-    # One thread measures; the others meanwhile go by what was measured last.
-    if is_fresh or not _lock.acquire(blocking=latest is None):
-        return latest is not None and latest.is_overloaded
-    try:
-        found = measure_backlog(now=now, cap=settings.BULK_PENDING_LIMIT + 1)
-        overloaded = found.is_overloaded(now=now)
-        if overloaded and not (latest and latest.is_overloaded):
-            log.warning("backlog_too_long", due=found.due, oldest_due_at=found.oldest_due_at)
-        _latest["all"] = _Measured(overloaded, time.monotonic())
-    finally:
-        _lock.release()
+    return _cache.get(lambda: _measure_overload(now))
+
+
+def _measure_overload(now: datetime) -> bool:
+    found = measure_backlog(now=now, cap=settings.BULK_PENDING_LIMIT + 1)
+    overloaded = found.is_overloaded(now=now)
+    if overloaded and not _cache.latest:
+        log.warning("backlog_too_long", due=found.due, oldest_due_at=found.oldest_due_at)
     return overloaded
 
 
@@ -74,11 +62,6 @@ def measure_backlog(*, now: datetime, cap: int) -> Backlog:
     wanted = {"priority": {"$in": [p.value for p in Priority]}, "due_at": {"$lte": now}}
     due = collection("notifications").count_documents(wanted, limit=cap, hint=INDEX)
     return Backlog(due=due, oldest_due_at=min(oldest))
-
-
-def clear() -> None:
-    """Measure anew at the next call."""
-    _latest.clear()
 
 
 def _oldest(priority: Priority, now: datetime) -> datetime | None:
