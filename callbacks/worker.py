@@ -15,8 +15,7 @@ import structlog
 from bson import ObjectId
 from django.conf import settings
 
-from notifyproject.db.collections import collection
-from notifyproject.db.leases import unclaimed
+from notifyproject.db.collections import collection, unclaimed
 from notifyproject.platform import broker
 from notifyproject.platform.egress import Deadline
 from notifyproject.platform.encryption import DecryptionError

@@ -1,4 +1,4 @@
-"""Third-party apps with MongoDB's primary keys. Their migrations are in ``mongo_migrations``."""
+"""Third-party apps with ObjectId primary keys. Their migrations are in ``mongo_migrations``."""
 
 from typing import Any
 
@@ -30,12 +30,12 @@ class MongoContentTypesConfig(ContentTypesConfig):
 
 
 class MongoAxesConfig(AxesConfig):
-    """django-axes without its models: access/staff/lockout.py keeps what it asks to be kept."""
+    """django-axes without its models: access/staff/lockout.py stores its state."""
 
     default_auto_field = OBJECT_ID
 
     def import_models(self) -> None:
-        """Let its modules import them, and nobody make collections or permissions of them."""
+        """Import the models, without collections or permissions for them."""
         super().import_models()
         self.models: dict[str, Any] = {}
 

@@ -1,6 +1,6 @@
 """pymongo's view of a model's collection, on the ORM's own connection pool."""
 
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any
 
 from bson.codec_options import CodecOptions
@@ -36,6 +36,11 @@ def database() -> Database[Document]:
 def collection(name: str) -> Collection[Document]:
     """Return one collection by name; see :func:`database`."""
     return database()[name]
+
+
+def unclaimed(*, now: datetime) -> dict[str, Any]:
+    """Return the filter of documents whose ``claim`` holds no lease, or an expired one."""
+    return {"$or": [{"claim": None}, {"claim.lease_until": {"$lte": now}}]}
 
 
 def is_duplicate(error: BulkWriteError) -> bool:

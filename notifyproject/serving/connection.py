@@ -6,6 +6,7 @@ alone: it is given the bytes as they came, and can take no more than there are.
 
 import io
 import re
+import resource
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,8 +29,19 @@ KERNEL_SEND_BUFFER = 128 * 1024
 reads, and occupy memory that nobody counts."""
 LINGER_SECONDS = 2.0
 """How long what a client still sends is read and thrown away, so that the answer reaches it."""
+OTHER_FILES = 256
+"""Open files that are not connections of clients: servers, libraries, logs."""
 HEAD_END = re.compile(rb"\n\r?\n")
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+def raise_file_limit() -> int:
+    """Raise the limit of open files to the hard limit; return how many may be connections."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard == resource.RLIM_INFINITY:
+        hard = max(soft, 65_536)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard - OTHER_FILES
 
 
 class BodyTooLargeError(Exception):

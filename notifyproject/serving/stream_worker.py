@@ -7,8 +7,8 @@ from typing import Any, cast
 from gunicorn.workers.gasgi import ASGIWorker
 
 from ..settings import environment
-from . import open_files, refusals
-from .connection import HEAD_END, MAX_HEAD
+from . import refusals
+from .connection import HEAD_END, MAX_HEAD, raise_file_limit
 
 ProtocolFactory = Callable[[], asyncio.Protocol]
 
@@ -22,7 +22,7 @@ class StreamWorker(ASGIWorker):
 
     def init_process(self) -> None:
         """Make room for as many clients as there may be, and run."""
-        self._max_files = open_files.raise_limit()
+        self._max_files = raise_file_limit()
         super().init_process()
 
     def handle_exit_signal(self) -> None:

@@ -18,8 +18,8 @@ import structlog
 from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, ThreadWorker
 
 from ..settings import environment
-from . import open_files, refusals
-from .connection import Connection, Limits, Phase
+from . import refusals
+from .connection import Connection, Limits, Phase, raise_file_limit
 
 log = structlog.get_logger(__name__)
 SWEEP_SECONDS = 0.5
@@ -55,7 +55,7 @@ class WebWorker(ThreadWorker):
     def init_process(self) -> None:
         """Make room for as many clients as there may be, and run."""
         # An answer from a file has the file open besides.
-        self.worker_connections = min(self._max_connections, open_files.raise_limit() // 2)
+        self.worker_connections = min(self._max_connections, raise_file_limit() // 2)
         super().init_process()
 
     def accept(self, listener: Any) -> None:

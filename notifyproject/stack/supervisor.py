@@ -18,8 +18,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 
 from ..settings.environment import BASE_DIR
-from . import log_tail
-from .servers import die_with_parent
+from .servers import LOG_LINES, MAX_LOG_LINE, describe_exit, die_with_parent, indent
 
 COLOURS = (36, 32, 33, 35, 34, 96, 92)
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -77,7 +76,7 @@ class Supervisor:
     def start(self, program: Program) -> subprocess.Popen[bytes]:
         """Start a program. Call it from the main thread: the kernel ends its children with it."""
         self._width = max(self._width, len(program.name))
-        colour, output = next(self._colours), deque[str](maxlen=log_tail.LINES)
+        colour, output = next(self._colours), deque[str](maxlen=LOG_LINES)
         process, relay = self._launch(program, colour, output)
         self._running.append(
             _RunningProgram(
@@ -168,7 +167,7 @@ class Supervisor:
         self, name: str, colour: int, process: subprocess.Popen[bytes], output: deque[str]
     ) -> None:
         for line in _lines(process):
-            output.append(_ANSI.sub("", line)[: log_tail.MAX_LINE])
+            output.append(_ANSI.sub("", line)[:MAX_LOG_LINE])
             self._print(name, colour, line)
 
     def _print(self, name: str, colour: int, line: str) -> None:
@@ -209,8 +208,8 @@ class Supervisor:
             name = running.program.name
             raise ProgramFailedError(
                 f"{name} failed {FAILED_STARTS} times as it started "
-                f"({log_tail.describe_exit(code)})."
-                f"{log_tail.indent(self.output_of(name))}"
+                f"({describe_exit(code)})."
+                f"{indent(self.output_of(name))}"
             )
 
     def _terminate(self, programs: Sequence[_RunningProgram], *, timeout: float) -> None:

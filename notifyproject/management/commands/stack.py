@@ -6,7 +6,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from ...settings.environment import current
 from ...stack import running
-from ...stack.libraries import MissingLibraryError
+from ...stack.prerequisites import MissingLibraryError
 from ...stack.servers import MissingServerError, ServerFailedError
 from ...stack.supervisor import ProgramFailedError
 
