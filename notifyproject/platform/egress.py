@@ -192,7 +192,7 @@ class Connection(http.client.HTTPConnection):
             timeout = min(self._connect_timeout, self._deadline.remaining())
             try:
                 sock = socket.create_connection(address, timeout=timeout)
-                # Head and body are separate writes: the second must not wait for the ACK of the first.
+                # Head and body are separate writes: the body must not wait for the head's ACK.
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             except OSError as error:
                 failure = error

@@ -1,4 +1,4 @@
-"""Settings every installation shares. Build on this through :func:`configure`."""
+"""Settings that all installations share. :func:`configure` adds those of the environment."""
 
 import base64
 import re
@@ -19,9 +19,9 @@ from .environment import BASE_DIR, DATA_DIR, Environment, split_list
 ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?", re.ASCII)
 ENCRYPTION_KEY_ID = re.compile(r"[a-z0-9_-]{1,32}", re.ASCII)
 SERVICE_QUEUE = "service"
-"""Short tasks that keep the others going: sweep, rescue."""
+"""Short tasks that other work depends on, such as the sweep."""
 BROADCAST_QUEUE = "broadcasts"
-"""Pages of broadcasts: more is accepted when nothing that was accepted waits."""
+"""Pages of broadcasts. Last in order, so accepted notifications go first."""
 
 INSTALLED_APPS = [
     "unfold",
@@ -66,14 +66,14 @@ MIDDLEWARE = [
     "access.staff.second_factor_gate.SecondFactorMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    # Innermost: it makes a page of a login that axes did not allow.
+    # Innermost: it renders the page of a login that axes refused.
     "axes.middleware.AxesMiddleware",
 ]
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
     "access.staff.permissions.StaffBackend",
 ]
-# Limits and windows are in access/staff/lockout.py. What is refused does not make the wait longer.
+# Limits are in access/staff/lockout.py. A refused login does not extend the lockout.
 AXES_HANDLER = "access.staff.lockout.LockoutHandler"
 AXES_LOCKOUT_CALLABLE = "access.staff.lockout.locked_out"
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
@@ -129,7 +129,7 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 
-# The API reads its bodies itself, with a cap for each route: api/http/body.py.
+# The API limits bodies by route: api/http/body.py.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
 
 REST_FRAMEWORK = {
@@ -165,7 +165,7 @@ SPECTACULAR_SETTINGS = {
 
 
 def configure(environment: Environment) -> dict[str, Any]:
-    """Return the settings that follow from the environment."""
+    """Return the settings that depend on the environment."""
     return {
         "SECRET_KEY": environment.SECRET_KEY,
         "ALLOWED_HOSTS": split_list(environment.ALLOWED_HOSTS),
@@ -209,13 +209,12 @@ def _databases(environment: Environment) -> dict[str, Any]:
             "HOST": environment.MONGODB_URI,
             "NAME": name,
             "OPTIONS": {
-                # A pool about as large as the threads that use it.
+                # One connection for each thread, and some for the process.
                 "maxPoolSize": environment.WORKER_THREADS + 8,
                 "retryWrites": True,
                 "w": "majority",
                 "journal": True,
-                # A request is answered with a problem rather than left hanging when no primary
-                # is there.
+                # Without a primary, a request gets a problem document in time.
                 "serverSelectionTimeoutMS": 5_000,
                 "connectTimeoutMS": 3_000,
                 "appname": "notifyproject",
@@ -225,7 +224,7 @@ def _databases(environment: Environment) -> dict[str, Any]:
 
 
 def _field_encryption_keys(text: str) -> dict[str, bytes]:
-    """Return the keys by their ids, the newest first. What is wrong is told without the text."""
+    """Return the keys by id, in order. The error message does not contain a key."""
     keys: dict[str, bytes] = {}
     for number, item in enumerate(split_list(text), start=1):
         key_id, _, encoded = item.partition(":")
@@ -247,7 +246,7 @@ def _inbox(environment: Environment) -> dict[str, Any]:
     if not all(ORIGIN.fullmatch(origin) for origin in origins):
         raise ImproperlyConfigured(
             "environment variable INBOX_ORIGINS: expected origins such as https://app.example.com, "
-            "with a port if it is not the usual one, and without a path."
+            "with a port if it is not the default one, and without a path."
         )
     return {
         "INBOX_SIGNING_KEY": environment.INBOX_SIGNING_KEY,
@@ -258,13 +257,13 @@ def _inbox(environment: Environment) -> dict[str, Any]:
 
 
 def queue_names() -> list[str]:
-    """Return every queue in the order a worker serves them: strictly from the first to the last."""
+    """Return all queues in the strict order in which a worker serves them."""
     delivery_queues = [f"{channel}.{p}" for p in Priority for channel in Channel]
     return [SERVICE_QUEUE, *delivery_queues, CALLBACK_QUEUE, BROADCAST_QUEUE]
 
 
 def urgent_queue_names() -> list[str]:
-    """Return the queues that a worker of their own serves: no campaign takes all of its threads."""
+    """Return the queues of the urgent worker, whose threads no campaign uses."""
     return [SERVICE_QUEUE] + [f"{channel}.{Priority.CRITICAL}" for channel in Channel]
 
 
@@ -274,7 +273,7 @@ def _celery(environment: Environment) -> dict[str, Any]:
         "CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP": True,
         "CELERY_BROKER_CONNECTION_MAX_RETRIES": None,
         "CELERY_BROKER_TRANSPORT_OPTIONS": {
-            # A hint that died with its worker comes back after this; the sweep is faster.
+            # Seconds after which a lost message is redelivered; the sweep is faster.
             "visibility_timeout": 120,
             "queue_order_strategy": "priority",
             "socket_connect_timeout": 1,
@@ -298,7 +297,7 @@ def _celery(environment: Environment) -> dict[str, Any]:
         "CELERY_WORKER_POOL": "threads",
         "CELERY_WORKER_HIJACK_ROOT_LOGGER": False,
         "CELERY_WORKER_SEND_TASK_EVENTS": False,
-        # A task that runs on while the broker is away is not lost: MongoDB has its state.
+        # A task may finish during an outage of the broker: MongoDB has its state.
         "CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS": False,
         "CELERY_BEAT_SCHEDULER": "django_celery_beat.schedulers:DatabaseScheduler",
         "CELERY_TIMEZONE": "UTC",

@@ -1,4 +1,4 @@
-"""Settings of what carries messages, and of the sandbox that stands in for it."""
+"""Settings of providers and of the sandbox."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from .environment import Environment, split_list
 
 
 def configure(environment: Environment) -> dict[str, Any]:
-    """Return the settings that follow from the environment."""
+    """Return the settings that depend on the environment."""
     return {
         **_email(environment),
         **_push_and_whatsapp(environment),
@@ -53,10 +53,10 @@ def _push_and_whatsapp(environment: Environment) -> dict[str, Any]:
 
 
 def _provider_rates(environment: Environment) -> dict[str, tuple[float, int]]:
-    """Return messages a second and the most at once, for each provider that has a limit.
+    """Return rate per second and burst of the token bucket, for each provider with a limit.
 
-    A tenth of a second's worth may go at once: a batch is not cut into single messages, and the
-    provider, who counts by the second, hardly sees more than the rate.
+    The burst is the rate of a tenth of a second: batches stay whole, and a provider that counts by
+    the second hardly sees more than the rate.
     """
     rates = {
         "sendgrid": environment.SENDGRID_MAX_PER_SECOND,
