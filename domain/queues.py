@@ -2,13 +2,13 @@
 
 from .states import Channel, Priority
 
+SERVICE = "service"
+"""Short tasks that other work depends on, such as the sweep."""
 CALLBACKS = "callbacks"
-
-
 BROADCASTS = "broadcasts"
-"""The queue of broadcasts' pages: served last, when nothing else waits."""
+"""Pages of broadcasts. Last in order, so accepted notifications go first."""
 
 
 def queue_name(channel: Channel, priority: Priority) -> str:
-    """Return the name of the queue that deliveries of this channel and priority wait in."""
+    """Return the queue of deliveries of a channel and priority."""
     return f"{channel.value}.{priority.value}"

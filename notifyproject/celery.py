@@ -46,9 +46,13 @@ def _refuse_unsafe_settings(**_: Any) -> None:
         raise SystemExit(str(error)) from error
 
 
+@beat_init.connect
 @worker_init.connect
 def _wait_for_right_clock(**_: Any) -> None:
-    """Take no message before the clock is right."""
+    """Take and schedule nothing before the clock is right.
+
+    After a fast clock is corrected, beat would wait for the times that it has stored.
+    """
     from .platform import clock_check
 
     clock_check.wait_until_right()

@@ -8,31 +8,25 @@ from django.contrib.auth.apps import AuthConfig
 from django.contrib.contenttypes.apps import ContentTypesConfig
 from django_celery_beat.apps import BeatConfig
 
-OBJECT_ID = "django_mongodb_backend.fields.ObjectIdAutoField"
+
+class _ObjectIds:
+    default_auto_field = "django_mongodb_backend.fields.ObjectIdAutoField"
 
 
-class MongoAdminConfig(AdminConfig):
+class MongoAdminConfig(_ObjectIds, AdminConfig):
     """django.contrib.admin."""
 
-    default_auto_field = OBJECT_ID
 
-
-class MongoAuthConfig(AuthConfig):
+class MongoAuthConfig(_ObjectIds, AuthConfig):
     """django.contrib.auth."""
 
-    default_auto_field = OBJECT_ID
 
-
-class MongoContentTypesConfig(ContentTypesConfig):
+class MongoContentTypesConfig(_ObjectIds, ContentTypesConfig):
     """django.contrib.contenttypes."""
 
-    default_auto_field = OBJECT_ID
 
-
-class MongoAxesConfig(AxesConfig):
+class MongoAxesConfig(_ObjectIds, AxesConfig):
     """django-axes without its models: access/staff/lockout.py stores its state."""
-
-    default_auto_field = OBJECT_ID
 
     def import_models(self) -> None:
         """Import the models, without collections or permissions for them."""
@@ -40,7 +34,5 @@ class MongoAxesConfig(AxesConfig):
         self.models: dict[str, Any] = {}
 
 
-class MongoBeatConfig(BeatConfig):
+class MongoBeatConfig(_ObjectIds, BeatConfig):
     """django_celery_beat."""
-
-    default_auto_field = OBJECT_ID

@@ -48,31 +48,25 @@ def _sort_before_project(pipeline: list[Stage]) -> list[Stage]:
     return pipeline
 
 
-class SQLCompiler(compiler.SQLCompiler):
-    """See :class:`IndexedQuery`."""
-
+class _Indexed:
     query_class = IndexedQuery
 
 
-class SQLInsertCompiler(compiler.SQLInsertCompiler):
+class SQLCompiler(_Indexed, compiler.SQLCompiler):
     """See :class:`IndexedQuery`."""
 
-    query_class = IndexedQuery
 
-
-class SQLDeleteCompiler(compiler.SQLDeleteCompiler):
+class SQLInsertCompiler(_Indexed, compiler.SQLInsertCompiler):
     """See :class:`IndexedQuery`."""
 
-    query_class = IndexedQuery
 
-
-class SQLUpdateCompiler(compiler.SQLUpdateCompiler):
+class SQLDeleteCompiler(_Indexed, compiler.SQLDeleteCompiler):
     """See :class:`IndexedQuery`."""
 
-    query_class = IndexedQuery
 
-
-class SQLAggregateCompiler(compiler.SQLAggregateCompiler):
+class SQLUpdateCompiler(_Indexed, compiler.SQLUpdateCompiler):
     """See :class:`IndexedQuery`."""
 
-    query_class = IndexedQuery
+
+class SQLAggregateCompiler(_Indexed, compiler.SQLAggregateCompiler):
+    """See :class:`IndexedQuery`."""

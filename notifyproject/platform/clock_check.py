@@ -25,7 +25,7 @@ CHECK_SECONDS = 60.0
 RECHECK_SECONDS = 3.0
 """Seconds between two comparisons while the clock is wrong or unknown."""
 TIMEOUT = 2.0
-"""Seconds for MongoDB's response. A slower one is ignored: it says too little about the time."""
+"""Seconds for MongoDB's response. A slower one is ignored, because it is too imprecise."""
 MAX_OFFSET = timedelta(seconds=2)
 
 

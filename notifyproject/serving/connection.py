@@ -17,7 +17,7 @@ from gunicorn.http.body import LengthReader
 from gunicorn.http.errors import LimitRequestHeaders, NoMoreData
 from gunicorn.http.parser import RequestParser
 
-from .answer import ResponseBuffer
+from .response_buffer import ResponseBuffer
 
 MAX_HEAD = 64 * 1024
 MAX_BODY = 5 * 1024 * 1024
@@ -58,7 +58,7 @@ class Phase(StrEnum):
     """The rest of its body."""
     PROCESSING = "processing"
     """A thread, and its response."""
-    RESPONSE = "answer"
+    RESPONSE = "response"
     """The client, to read the response."""
     LINGER = "linger"
     """The client, to close the connection."""

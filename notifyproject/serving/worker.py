@@ -37,9 +37,7 @@ class WebWorker(ThreadWorker):
         env = environment.current()
         self._max_connections = env.WEB_CONNECTIONS
         self._limits = Limits(
-            seconds=env.WEB_CLIENT_SECONDS,
-            rate=env.WEB_CLIENT_RATE,
-            idle=float(self.cfg.keepalive),
+            seconds=env.WEB_CLIENT_SECONDS, rate=env.WEB_CLIENT_RATE, idle=float(self.cfg.keepalive)
         )
         self._waiting: dict[Connection, None] = {}
         """Connections without a thread, longest wait first."""

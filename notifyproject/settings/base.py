@@ -9,7 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 from kombu.entity import Exchange, Queue
 from pymongo.uri_parser import parse_uri
 
-from domain.queues import CALLBACKS as CALLBACK_QUEUE
+from domain.queues import BROADCASTS, CALLBACKS, SERVICE, queue_name
 from domain.states import Channel, Priority
 
 from ..platform.logs import logging_config
@@ -18,10 +18,6 @@ from .environment import BASE_DIR, DATA_DIR, Environment, split_list
 
 ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?", re.ASCII)
 ENCRYPTION_KEY_ID = re.compile(r"[a-z0-9_-]{1,32}", re.ASCII)
-SERVICE_QUEUE = "service"
-"""Short tasks that other work depends on, such as the sweep."""
-BROADCAST_QUEUE = "broadcasts"
-"""Pages of broadcasts. Last in order, so accepted notifications go first."""
 
 INSTALLED_APPS = [
     "unfold",
@@ -90,9 +86,9 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-            ],
+            ]
         },
-    },
+    }
 ]
 
 ROOT_URLCONF = "notifyproject.urls"
@@ -164,40 +160,31 @@ SPECTACULAR_SETTINGS = {
 }
 
 
+UNCHANGED = (
+    *("SECRET_KEY", "REDIS_URL", "WORKER_THREADS", "WORKER_MAX_MEMORY_MB", "WORKER_MAX_TASKS"),
+    *("BULK_PENDING_LIMIT", "RATE_LIMIT_READ", "RATE_LIMIT_WRITE", "RATE_LIMIT_INBOX"),
+    *("RATE_LIMIT_FAILED", "TRUSTED_PROXIES", "CALLBACK_LOOPBACK", "ANALYTICS_EVENTS_DAYS"),
+    *("RETENTION_CONTENT_DAYS", "RETENTION_METADATA_DAYS", "ADMIN_REQUIRE_OTP"),
+    *("METRICS_TOKEN", "OTEL_EXPORTER_OTLP_ENDPOINT", "CRASH_AT", "FREEZE_AT"),
+)
+"""Settings that are environment variables without a change."""
+
+
 def configure(environment: Environment) -> dict[str, Any]:
     """Return the settings that depend on the environment."""
     return {
-        "SECRET_KEY": environment.SECRET_KEY,
+        **{name: getattr(environment, name) for name in UNCHANGED},
         "ALLOWED_HOSTS": split_list(environment.ALLOWED_HOSTS),
         "PUBLIC_URL": environment.PUBLIC_URL.rstrip("/"),
-        "REDIS_URL": environment.REDIS_URL,
-        "WORKER_THREADS": environment.WORKER_THREADS,
-        "WORKER_MAX_MEMORY_MB": environment.WORKER_MAX_MEMORY_MB,
-        "WORKER_MAX_TASKS": environment.WORKER_MAX_TASKS,
-        "BULK_PENDING_LIMIT": environment.BULK_PENDING_LIMIT,
         "BULK_OLDEST_DUE": timedelta(seconds=environment.BULK_OLDEST_DUE),
-        "RATE_LIMIT_READ": environment.RATE_LIMIT_READ,
-        "RATE_LIMIT_WRITE": environment.RATE_LIMIT_WRITE,
-        "RATE_LIMIT_INBOX": environment.RATE_LIMIT_INBOX,
-        "RATE_LIMIT_FAILED": environment.RATE_LIMIT_FAILED,
-        "TRUSTED_PROXIES": environment.TRUSTED_PROXIES,
-        "CALLBACK_LOOPBACK": environment.CALLBACK_LOOPBACK,
         "ALERT_RECIPIENTS": tuple(split_list(environment.ALERT_RECIPIENTS)),
-        "ANALYTICS_EVENTS_DAYS": environment.ANALYTICS_EVENTS_DAYS,
-        "RETENTION_CONTENT_DAYS": environment.RETENTION_CONTENT_DAYS,
-        "RETENTION_METADATA_DAYS": environment.RETENTION_METADATA_DAYS,
         "DATABASES": _databases(environment),
         "FIELD_ENCRYPTION_KEYS": _field_encryption_keys(environment.FIELD_ENCRYPTION_KEYS),
-        "ADMIN_REQUIRE_OTP": environment.ADMIN_REQUIRE_OTP,
         **_inbox(environment),
         **providers.configure(environment),
         **_celery(environment),
         "LOGGING": logging_config(level=environment.LOG_LEVEL, form=environment.LOG_FORMAT),
         "LOGGING_CONFIG": "notifyproject.platform.logs.configure",
-        "METRICS_TOKEN": environment.METRICS_TOKEN,
-        "OTEL_EXPORTER_OTLP_ENDPOINT": environment.OTEL_EXPORTER_OTLP_ENDPOINT,
-        "CRASH_AT": environment.CRASH_AT,
-        "FREEZE_AT": environment.FREEZE_AT,
     }
 
 
@@ -258,13 +245,13 @@ def _inbox(environment: Environment) -> dict[str, Any]:
 
 def queue_names() -> list[str]:
     """Return all queues in the strict order in which a worker serves them."""
-    delivery_queues = [f"{channel}.{p}" for p in Priority for channel in Channel]
-    return [SERVICE_QUEUE, *delivery_queues, CALLBACK_QUEUE, BROADCAST_QUEUE]
+    delivery_queues = [queue_name(channel, p) for p in Priority for channel in Channel]
+    return [SERVICE, *delivery_queues, CALLBACKS, BROADCASTS]
 
 
 def urgent_queue_names() -> list[str]:
     """Return the queues of the urgent worker, whose threads no campaign uses."""
-    return [SERVICE_QUEUE] + [f"{channel}.{Priority.CRITICAL}" for channel in Channel]
+    return [SERVICE] + [queue_name(channel, Priority.CRITICAL) for channel in Channel]
 
 
 def _celery(environment: Environment) -> dict[str, Any]:
@@ -285,7 +272,7 @@ def _celery(environment: Environment) -> dict[str, Any]:
         "CELERY_TASK_QUEUES": [
             Queue(name, Exchange(name), routing_key=name) for name in queue_names()
         ],
-        "CELERY_TASK_DEFAULT_QUEUE": SERVICE_QUEUE,
+        "CELERY_TASK_DEFAULT_QUEUE": SERVICE,
         "CELERY_TASK_CREATE_MISSING_QUEUES": False,
         "CELERY_TASK_ACKS_LATE": True,
         "CELERY_TASK_REJECT_ON_WORKER_LOST": True,

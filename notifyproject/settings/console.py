@@ -74,7 +74,7 @@ NAVIGATION = [
                 "permission": _has_permission("notifications.view_notification"),
             },
             _menu_item("Bulk operations", "dynamic_feed", "notifications_bulkoperation"),
-        ],
+        ]
     },
     {
         "title": "Recipients and devices",
@@ -176,6 +176,6 @@ UNFOLD: dict[str, Any] = {
             "800": "oklch(39.8% .195 277.366)",
             "900": "oklch(35.9% .144 278.697)",
             "950": "oklch(25.7% .09 281.288)",
-        },
+        }
     },
 }

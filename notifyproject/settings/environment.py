@@ -108,8 +108,8 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     """Open connections of a web process, within the limit of open files. At the limit, the one that
     has waited longest is closed."""
     WEB_CLIENT_SECONDS: Annotated[float, msgspec.Meta(ge=1, le=600)] = 10
-    """Time for a client to send the head of a request. For a body and a response, it is added to the
-    time from WEB_CLIENT_RATE."""
+    """Time for a client to send the head of a request. For a body and a response, it adds to
+    the time from WEB_CLIENT_RATE."""
     WEB_CLIENT_RATE: Annotated[float, msgspec.Meta(ge=1, le=1_000_000)] = 1_000
     """Minimum bytes per second at which a client sends a body and reads a response."""
 

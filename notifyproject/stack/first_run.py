@@ -152,7 +152,7 @@ def _wait_for(pool: urllib3.PoolManager, url: str) -> None:
         except urllib3.exceptions.HTTPError:
             pass
         if time.monotonic() > deadline:
-            raise SystemExit(f"{url} does not answer")
+            raise SystemExit(f"{url} does not respond")
         time.sleep(0.2)
 
 

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -30,26 +29,14 @@ class StackError(RuntimeError):
     """The stack cannot start or stop. The message has the reason."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Addresses:
-    """URLs of a stack."""
+    """Base URLs of a stack, on three consecutive ports."""
 
-    port: int
-
-    @property
-    def web(self) -> str:
-        """Base URL of the web."""
-        return f"http://{servers.HOST}:{self.port}"
-
-    @property
-    def sandbox(self) -> str:
-        """Base URL of the sandbox, on the next port."""
-        return f"http://{servers.HOST}:{self.port + 1}"
-
-    @property
-    def stream(self) -> str:
-        """Base URL of the stream process, on the port after it."""
-        return f"http://{servers.HOST}:{self.port + 2}"
+    def __init__(self, *, port: int) -> None:
+        self.port = port
+        self.web, self.sandbox, self.stream = (
+            f"http://{servers.HOST}:{port + offset}" for offset in range(3)
+        )
 
 
 def up(*, port: int, with_examples: bool) -> None:

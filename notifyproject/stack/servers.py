@@ -186,14 +186,7 @@ def mongod(*, data_dir: Path, port: int, parameters: tuple[str, ...] = ()) -> Se
     command = [
         str(mongod_binary()),
         *("--dbpath", str(data_dir), "--port", str(port), "--bind_ip", HOST),
-        *(
-            "--replSet",
-            REPLICA_SET,
-            "--oplogSize",
-            "256",
-            "--wiredTigerCacheSizeGB",
-            "1",
-        ),
+        *("--replSet", REPLICA_SET, "--oplogSize", "256", "--wiredTigerCacheSizeGB", "1"),
         *("--logpath", str(data_dir / "mongod.log"), "--logappend", "--nounixsocket"),
         *("--setParameter", "diagnosticDataCollectionEnabled=false"),
         *(word for parameter in parameters for word in ("--setParameter", parameter)),
@@ -249,14 +242,7 @@ def valkey(*, data_dir: Path, port: int) -> Server:
     command = [
         str(valkey_binary()),
         *("--port", str(port), "--bind", HOST, "--dir", str(data_dir)),
-        *(
-            "--save",
-            "",
-            "--appendonly",
-            "no",
-            "--logfile",
-            str(data_dir / "valkey.log"),
-        ),
+        *("--save", "", "--appendonly", "no", "--logfile", str(data_dir / "valkey.log")),
     ]
     return Server(
         name="valkey",

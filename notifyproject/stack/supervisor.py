@@ -126,11 +126,6 @@ class Supervisor:
         """Make :meth:`run` end."""
         self._stopping.set()
 
-    @property
-    def is_stopping(self) -> bool:
-        """Whether a stop was requested."""
-        return self._stopping.is_set()
-
     def stop(self) -> None:
         """Stop all programs within 10 seconds, servers last."""
         self._stopping.set()

@@ -51,20 +51,16 @@ class Tracer(Protocol):
 
     def record(self, span: Span, *, parent: str, link: str | None) -> None:
         """Record a span in the trace of ``parent``, a traceparent."""
-        ...
 
     @contextmanager
     def request_span(self, *, parent: str | None) -> Iterator[None]:
         """Trace a request; ``parent`` is its traceparent."""
-        ...
 
     def annotate(self, attributes: Attributes, *, name: str | None, error: str | None) -> None:
         """Add attributes to the span of the current request, if there is one."""
-        ...
 
     def traceparent(self) -> str | None:
         """Return the traceparent of the current request, or None if it is not sampled."""
-        ...
 
 
 @dataclass(slots=True)

@@ -273,7 +273,11 @@ def test_a_template_without_time_for_it_waits_for_the_next_attempt(
 
 def test_an_acceptance_has_the_messages_id() -> None:
     result, _ = attempt(whatsapp_message(), acceptance())
-    assert (result.provider_id, result.response.status, result.is_delivered) == ("wamid.1", 200, False)
+    assert (result.provider_id, result.response.status, result.is_delivered) == (
+        "wamid.1",
+        200,
+        False,
+    )
     assert result.response.code is None
 
 

@@ -74,17 +74,7 @@ class ResponseBuffer:
         """Return the end of input: the request is complete before a thread handles it."""
         return b""
 
-    def gettimeout(self) -> None:
+    def gettimeout(self, *_args: Any) -> None:
         """Do nothing: the connection controls timeouts, and the state of the socket."""
 
-    def settimeout(self, _seconds: float | None) -> None:
-        """Do nothing."""
-
-    def setblocking(self, _blocks: bool) -> None:
-        """Do nothing."""
-
-    def shutdown(self, _how: int) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""
+    settimeout = setblocking = shutdown = close = gettimeout
