@@ -10,12 +10,11 @@ from typing import Any
 import redis
 import structlog
 from celery import current_app
-from django.conf import settings
 from kombu.connection import Connection
 from kombu.exceptions import LimitExceeded, OperationalError
 from kombu.pools import producers
-from redis.backoff import NoBackoff
-from redis.retry import Retry
+
+from . import valkey
 
 log = structlog.get_logger(__name__)
 PAUSE_AFTER_FAILURE = 5.0
@@ -71,7 +70,7 @@ def load_driver() -> None:
 def queue_depth(queue: str) -> int | None:
     """Return the number of messages in a queue, or None if the broker is unreachable."""
     try:
-        return int(_client().llen(queue))
+        return int(valkey.client().llen(queue))
     except (redis.RedisError, OSError):
         return None
 
@@ -96,7 +95,7 @@ class _BrokerHealth:
         if now - self._answered_at < TRUSTED_SECONDS:
             return True
         try:
-            _client().ping()
+            valkey.client().ping()
         except (redis.RedisError, OSError):
             self.record_failure()
             log.warning("broker_unreachable")
@@ -121,13 +120,3 @@ def _connection(_process_id: int) -> Connection:
         "interval_step": 0,
     }
     return connection.clone(transport_options={**connection.transport_options, **transport_options})
-
-
-@cache
-def _client() -> redis.Redis:
-    return redis.Redis.from_url(
-        settings.REDIS_URL,
-        socket_connect_timeout=TIMEOUT,
-        socket_timeout=TIMEOUT,
-        retry=Retry(NoBackoff(), 0),
-    )

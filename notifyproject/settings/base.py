@@ -13,7 +13,7 @@ from domain.queues import BROADCASTS, CALLBACKS, SERVICE, queue_name
 from domain.states import Channel, Priority
 
 from ..platform.logs import logging_config
-from . import console, providers
+from . import console
 from .environment import BASE_DIR, DATA_DIR, Environment, split_list
 
 ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?", re.ASCII)
@@ -166,6 +166,9 @@ UNCHANGED = (
     *("RATE_LIMIT_FAILED", "TRUSTED_PROXIES", "CALLBACK_LOOPBACK", "ANALYTICS_EVENTS_DAYS"),
     *("RETENTION_CONTENT_DAYS", "RETENTION_METADATA_DAYS", "ADMIN_REQUIRE_OTP"),
     *("METRICS_TOKEN", "OTEL_EXPORTER_OTLP_ENDPOINT", "CRASH_AT", "FREEZE_AT"),
+    *("SENDGRID_WEBHOOK_PUBLIC_KEY", "FCM_CREDENTIALS", "FCM_PROJECT_ID", "WHATSAPP_TOKEN"),
+    *("WHATSAPP_PHONE_NUMBER_ID", "WHATSAPP_APP_SECRET", "WHATSAPP_VERIFY_TOKEN"),
+    *("WHATSAPP_API_VERSION", "SANDBOX_FCM_CREDENTIALS"),
 )
 """Settings that are environment variables without a change."""
 
@@ -181,7 +184,11 @@ def configure(environment: Environment) -> dict[str, Any]:
         "DATABASES": _databases(environment),
         "FIELD_ENCRYPTION_KEYS": _field_encryption_keys(environment.FIELD_ENCRYPTION_KEYS),
         **_inbox(environment),
-        **providers.configure(environment),
+        **_email(environment),
+        "FCM_URL": environment.FCM_URL.rstrip("/"),
+        "WHATSAPP_URL": environment.WHATSAPP_URL.rstrip("/"),
+        "SANDBOX_URL": environment.SANDBOX_URL.rstrip("/"),
+        "PROVIDER_RATES": _provider_rates(environment),
         **_celery(environment),
         "LOGGING": logging_config(level=environment.LOG_LEVEL, form=environment.LOG_FORMAT),
         "LOGGING_CONFIG": "notifyproject.platform.logs.configure",
@@ -241,6 +248,42 @@ def _inbox(environment: Environment) -> dict[str, Any]:
         "INBOX_STREAM_URL": (environment.INBOX_STREAM_URL or environment.PUBLIC_URL).rstrip("/"),
         "INBOX_STREAMS": environment.INBOX_STREAMS,
     }
+
+
+def _email(environment: Environment) -> dict[str, Any]:
+    has_key = bool(environment.SENDGRID_API_KEY)
+    default_url = "https://api.sendgrid.com" if has_key else environment.SANDBOX_URL
+    return {
+        "EMAIL_PROVIDERS": tuple(environment.EMAIL_PROVIDER.split(",")),
+        "EMAIL_FROM": environment.EMAIL_FROM,
+        "EMAIL_REPLY_TO": environment.EMAIL_REPLY_TO or None,
+        "ATTACHMENT_HOSTS": frozenset(split_list(environment.ATTACHMENT_HOSTS.lower())),
+        "SENDGRID_API_KEY": environment.SENDGRID_API_KEY or "SG.sandbox",
+        "SENDGRID_URL": (environment.SENDGRID_URL or default_url).rstrip("/"),
+        "EMAIL_BACKEND": "django.core.mail.backends.smtp.EmailBackend",
+        "EMAIL_HOST": environment.SMTP_HOST,
+        "EMAIL_PORT": environment.SMTP_PORT,
+        "EMAIL_HOST_USER": environment.SMTP_USER,
+        "EMAIL_HOST_PASSWORD": environment.SMTP_PASSWORD,
+        "EMAIL_USE_TLS": environment.SMTP_SECURITY == "starttls",
+        "EMAIL_USE_SSL": environment.SMTP_SECURITY == "tls",
+        "EMAIL_TIMEOUT": 15,
+    }
+
+
+def _provider_rates(environment: Environment) -> dict[str, tuple[float, int]]:
+    """Return rate per second and burst of the token bucket, for each provider with a limit.
+
+    The burst is the rate of a tenth of a second: batches stay whole, and a provider that counts by
+    the second hardly sees more than the rate.
+    """
+    rates = {
+        "sendgrid": environment.SENDGRID_MAX_PER_SECOND,
+        "smtp": environment.SMTP_MAX_PER_SECOND,
+        "fcm": environment.FCM_MAX_PER_SECOND,
+        "whatsapp": environment.WHATSAPP_MAX_PER_SECOND,
+    }
+    return {name: (rate, max(1, round(rate / 10))) for name, rate in rates.items() if rate > 0}
 
 
 def queue_names() -> list[str]:
