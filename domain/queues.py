@@ -6,9 +6,9 @@ SERVICE = "service"
 """Short tasks that other work depends on, such as the sweep."""
 CALLBACKS = "callbacks"
 BROADCASTS = "broadcasts"
-"""Pages of broadcasts. Last in order, so accepted notifications go first."""
+"""The queue of broadcast pages, with the lowest priority."""
 
 
 def queue_name(channel: Channel, priority: Priority) -> str:
-    """Return the queue of deliveries of a channel and priority."""
+    """Return the queue name of a channel and priority."""
     return f"{channel.value}.{priority.value}"
