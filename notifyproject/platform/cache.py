@@ -77,7 +77,7 @@ class TimedCache(Generic[T]):
 
     def __init__(self, *, seconds: float, serve_stale: bool = False) -> None:
         self.latest: T | None = None
-        self._seconds = seconds
+        self.seconds = seconds
         self._serve_stale = serve_stale
         self._lock = threading.Lock()
         self._computed_at = float("-inf")
@@ -99,7 +99,7 @@ class TimedCache(Generic[T]):
         self.latest, self._computed_at = None, float("-inf")
 
     def _is_fresh(self) -> bool:
-        return time.monotonic() - self._computed_at <= self._seconds
+        return time.monotonic() - self._computed_at <= self.seconds
 
 
 def compare_at_next_read(**_: Any) -> None:

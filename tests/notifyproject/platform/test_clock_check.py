@@ -188,7 +188,7 @@ class TestWrongClock:
         out, errors = StringIO(), StringIO()
         call_command("sweeper", once=True, stdout=out, stderr=errors)
         assert errors.getvalue().startswith("Waiting: the clock is wrong")
-        assert out.getvalue().startswith("hinted 0")
+        assert out.getvalue().startswith("woken 0")
 
 
 class Watch:
