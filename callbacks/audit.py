@@ -1,8 +1,8 @@
 """What becomes of callbacks, in the same log as what staff do."""
 
 from bson import ObjectId
-from django.contrib.admin.models import CHANGE, LogEntry
-from django.contrib.contenttypes.models import ContentType
+
+from notifyproject.platform import audit
 
 from .events import DisabledReason
 from .models import Callback, CallbackMessage
@@ -18,11 +18,6 @@ def record_disabled(client_id: ObjectId, reason: DisabledReason) -> None:
     record(client_id, DISABLED_MESSAGES[reason], by=client_id)
 
 
-def record_by_app(client_id: ObjectId, name: str, message: str) -> None:
-    """Write down what an app did to its own callback: the log names it by id, the text by name."""
-    record(client_id, f"By the app {name}: {message}", by=client_id)
-
-
 def record(client_id: ObjectId, message: str, *, by: ObjectId) -> None:
     """Write down what was done to a callback, by whom."""
     _add_entry(Callback, str(client_id), message, by)
@@ -36,11 +31,4 @@ def record_replay(message_id: str, *, by: ObjectId) -> None:
 def _add_entry(
     model: type[Callback | CallbackMessage], object_id: str, message: str, by: ObjectId
 ) -> None:
-    LogEntry.objects.create(
-        user_id=by,
-        content_type=ContentType.objects.get_for_model(model),
-        object_id=object_id,
-        object_repr=object_id[:200],
-        action_flag=CHANGE,
-        change_message=message,
-    )
+    audit.record(by=by, model=model, object_id=object_id, name=object_id, message=message)

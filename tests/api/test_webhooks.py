@@ -380,7 +380,7 @@ def test_no_log_holds_a_number_or_a_word(caplog: pytest.LogCaptureFixture) -> No
     for headers in (signed(raw), {}):
         post(raw, headers=headers)
     assert "receipt_applied" in caplog.text
-    assert "webhook_refused" in caplog.text
+    assert "webhook_rejected" in caplog.text
     assert PHONE[1:] not in caplog.text
     assert "diagnosis" not in caplog.text
 

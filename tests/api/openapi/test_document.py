@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from api.openapi.problems import CONFLICTS, CONTENT_REMOVED, SENSITIVE_DATA_DESTROYED
 from django.conf import settings
 from django.test import Client
 from drf_spectacular.generators import SchemaGenerator
@@ -15,7 +16,6 @@ from api.http.problems import MEDIA_TYPE
 from api.inbox import cors
 from api.openapi import document
 from api.openapi.document import RATE_LIMIT_HEADERS, structures_by_name
-from api.openapi.problems import CONFLICTS, CONTENT_REMOVED, SENSITIVE_DATA_DESTROYED
 
 SHOWN_ANYWAY = {"WWW-Authenticate"}
 """Of no use to a page: its request says what it was."""
