@@ -1,5 +1,6 @@
 """Reads request bodies: size, media type, strict JSON, and structure."""
 
+import difflib
 import json
 import math
 import re
@@ -157,7 +158,7 @@ def convert(value: Mapping[str, Any], structure: type[T], *, pointer: str = "") 
     try:
         return msgspec.convert(value, structure, strict=True)
     except msgspec.ValidationError as error:
-        raise validation_failed([_field_problem(str(error), pointer)]) from None
+        raise validation_failed([_field_problem(str(error), pointer, structure)]) from None
 
 
 def _is_chunked(request: HttpRequest) -> bool:
@@ -207,14 +208,18 @@ def _reject_constant(_name: str) -> NoReturn:
     raise MALFORMED_JSON.error("Invalid JSON: NaN or Infinity.")
 
 
-def _field_problem(message: str, prefix: str) -> FieldProblem:
+def _field_problem(message: str, prefix: str, structure: Any) -> FieldProblem:
     """Return msgspec's error message as a problem of one field."""
     match = _PATH.fullmatch(message)
     text, path = (match[1], match[2] or "") if match else (message, "")
     pointer = prefix + re.sub(r"\[(\d+)\]", r"/\1", path.replace(".", "/"))
     if unknown := _UNKNOWN_FIELD.fullmatch(text):
         name = f"{pointer}/{pointer_token(unknown[1])}"
-        return FieldProblem(name, "unknown_field", "Unknown field.")
+        # A message doesn't name the structure of an inner field.
+        known = [] if path else [one.encode_name for one in msgspec.structs.fields(structure)]
+        similar = difflib.get_close_matches(unknown[1], known, n=1)
+        hint = f" Did you mean `{similar[0]}`?" if similar else ""
+        return FieldProblem(name, "unknown_field", f"Unknown field.{hint}")
     if required := _REQUIRED.fullmatch(text):
         return FieldProblem(f"{pointer}/{required[1]}", "required", "The field is required.")
     code = "out_of_range" if "length" in text or "int` " in text else "wrong_type"

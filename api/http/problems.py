@@ -219,7 +219,9 @@ INSUFFICIENT_SCOPE = ProblemType(
     "The API key needs the scope `{scope}`.",
     {"scope": "recipients:write"},
 )
-TEST_KEY = ProblemType("test_key", 403, _PERMISSION_DENIED, "Test keys can't change live data.")
+TEST_KEY = ProblemType(
+    "test_key", 403, _PERMISSION_DENIED, "Test keys can't change live data. Use a live key."
+)
 _INVALID_SIGNATURE = "Invalid webhook signature"
 INVALID_SIGNATURE = ProblemType(
     "invalid_signature", 403, _INVALID_SIGNATURE, "The webhook signature is invalid."

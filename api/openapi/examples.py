@@ -38,8 +38,10 @@ def _type_example(schema: Schema, components: Mapping[str, Schema], *, name: str
             return EXAMPLE_TIME if schema.get("format") == "date-time" else name
         case "boolean":
             return False
-        case kind:
-            return None if kind is None else schema.get("minimum", 1)
+        case "integer" | "number":
+            return schema.get("minimum", 1)
+        case _:
+            return None
 
 
 def _object_example(schema: Schema, components: Mapping[str, Schema]) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def pause(broadcast_id: ObjectId, *, now: datetime) -> Document:
         stages={"status": B.PAUSED.value, "is_waiting": False},
         now=now,
     )
-    return paused or _require_status(broadcast_id, (B.PAUSED,), "It is not running any more.")
+    return paused or _require_status(broadcast_id, (B.PAUSED,), "The broadcast isn't running.")
 
 
 def resume(broadcast_id: ObjectId, *, now: datetime) -> Document:
@@ -90,7 +90,9 @@ def resume(broadcast_id: ObjectId, *, now: datetime) -> Document:
         now=now,
     )
     if resumed is None:
-        return _require_status(broadcast_id, (B.SCHEDULED, B.RUNNING), "It is not paused.")
+        return _require_status(
+            broadcast_id, (B.SCHEDULED, B.RUNNING), "The broadcast isn't paused."
+        )
     enqueue(broadcast_id, at=resumed["due_at"], now=now)
     return resumed
 
@@ -106,7 +108,7 @@ def cancel(broadcast_id: ObjectId, *, now: datetime) -> Document:
     if document is None:
         raise LookupError("no such broadcast")
     if document["status"] in ended and not repository.has_open(broadcast_id):
-        raise InvalidStateError("It has ended, and nothing of it is waiting to be sent.")
+        raise InvalidStateError("It has ended, and nothing is pending.")
     cancelled = repository.change_status(
         broadcast_id,
         from_statuses=(B.SCHEDULED, B.RUNNING, B.PAUSED, *ended),
@@ -116,7 +118,7 @@ def cancel(broadcast_id: ObjectId, *, now: datetime) -> Document:
     )
     if cancelled is None:
         return _require_status(
-            broadcast_id, (B.CANCELLING, B.CANCELLED), "It cannot be cancelled now."
+            broadcast_id, (B.CANCELLING, B.CANCELLED), "The broadcast can't be cancelled now."
         )
     enqueue(broadcast_id, at=now, now=now)
     return cancelled

@@ -95,13 +95,26 @@ class LocalTime(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class NotificationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A notification to accept. Only ``type`` and a way to reach someone are required."""
 
-    type: Annotated[str, Meta(min_length=1, max_length=64, description="A registered type's slug.")]
-    user_id: Annotated[str, Meta(min_length=1, max_length=USER_ID_LENGTH)] | None = None
-    recipient: NotificationRecipientRequest = NotificationRecipientRequest()
+    type: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=64,
+            description="A registered type's slug.",
+            examples=["payment_confirmed"],
+        ),
+    ]
+    user_id: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=USER_ID_LENGTH)] | None,
+        Meta(examples=["ada"]),
+    ] = None
+    recipient: Annotated[
+        NotificationRecipientRequest, Meta(examples=[{"email": "ada@example.com"}])
+    ] = NotificationRecipientRequest()
     channels: (
         Annotated[
             list[str],
-            Meta(description="email, push, whatsapp, in_app. Left out: the recipient's or type's."),
+            Meta(description="email, push, whatsapp, in_app. Omitted: the recipient's or type's."),
         ]
         | None
     ) = None
@@ -116,11 +129,17 @@ class NotificationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
         ]
         | None
     ) = None
-    external_id: Annotated[Id128, Meta(description="Your own id, for finding it again.")] | None = (
-        None
-    )
+    external_id: Annotated[
+        Id128 | None, Meta(description="Your own id, for finding it again.", examples=["o-1001"])
+    ] = None
     content: ContentRequest = ContentRequest()
-    data: Annotated[dict[str, Any], Meta(description="The template's variables.")] = {}
+    data: Annotated[
+        dict[str, Any],
+        Meta(
+            description="The template's variables.",
+            examples=[{"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"}],
+        ),
+    ] = {}
     scheduled_at: Timestamp | None = None
     scheduled_local: LocalTime | None = None
     event_at: (

@@ -24,19 +24,16 @@ from ..store import Document, NewDelivery, NewNotification
 class InvalidStateError(Exception):
     """The notification is not in a state in which this can be done; the message says why."""
 
-    code = "not_possible"
+    code = "invalid_state"
 
 
 class SensitiveDataDestroyedError(InvalidStateError):
     """It had a code or the like, which is destroyed once every channel has ended."""
 
-    code = "secret_gone"
+    code = "sensitive_data_destroyed"
 
     def __init__(self) -> None:
-        super().__init__(
-            "Its secret, such as a code, is not kept any more: only dots would be sent. "
-            "Let the app send a new one."
-        )
+        super().__init__("Its sensitive data was destroyed. Send a new notification.")
 
 
 class ContentRemovedError(InvalidStateError):
@@ -46,8 +43,7 @@ class ContentRemovedError(InvalidStateError):
 
     def __init__(self, at: datetime) -> None:
         super().__init__(
-            f"What it said was removed on {at:%Y-%m-%d}, as the retention of its category says. "
-            "Let the app send a new one."
+            f"Content was removed on {at:%Y-%m-%d} by retention. Send a new notification."
         )
 
 
@@ -108,13 +104,13 @@ def resend(
     original_channels = [Channel(d["channel"]) for d in document["delivery"]]
     chosen = list(channels or original_channels)
     if unknown := [c for c in chosen if c not in original_channels]:
-        raise InvalidStateError(f"The original was not for {', '.join(unknown)}.")
+        raise InvalidStateError(f"The original has no delivery on {', '.join(unknown)}.")
     new = replace(
         _copy(document, chosen, now, new_id or ObjectId()), secret=_load_sensitive_content(document)
     )
     (result,) = store.accept(callback_events.mark_for_callbacks([new]), now=now)
     if isinstance(result, store.DuplicateEntity):
-        raise InvalidStateError("A notification about this entity exists already.")
+        raise InvalidStateError("A notification for this entity already exists.")
     store.link_resend(original_id=notification_id, resend_id=new.id, now=now)
     fair_queue.enqueue_wakeups([result.document], now=now)
     inbox_wakeups.wake_accepted([result.document])
@@ -132,7 +128,7 @@ def cancel(
         notification_id=notification_id, channels=chosen, reason=reason, now=now
     )
     if cancelled is None:
-        raise InvalidStateError("Nothing of it is pending any more.")
+        raise InvalidStateError("Nothing is pending.")
     callback_events.enqueue_publisher(now=now)
     return cancelled
 
@@ -150,9 +146,7 @@ def reschedule(*, notification_id: ObjectId, requested_time: datetime, now: date
     time.resolve_expiry(send_at=send_at, ttl_seconds=None, expires_at=instant)
     rescheduled = store.reschedule(notification_id=notification_id, send_at=send_at, now=now)
     if rescheduled is None:
-        raise InvalidStateError(
-            "It is too late: something of it was sent or tried, or it has ended."
-        )
+        raise InvalidStateError("Already sent or attempted.")
     fair_queue.enqueue_wakeups([rescheduled], now=now)
     return rescheduled
 
@@ -186,7 +180,7 @@ def _load_document(notification_id: ObjectId) -> Document:
     if document is None:
         raise LookupError("no such notification")
     if document.get("erased_at") is not None:
-        raise InvalidStateError("The person was erased, and what it said with them.")
+        raise InvalidStateError("The recipient was erased.")
     return document
 
 
@@ -200,8 +194,8 @@ def _reopen_error(
         return SensitiveDataDestroyedError()
     expires_at = document.get("expires_at")
     if expires_at is not None and expires_at <= now:
-        return InvalidStateError("Its time is over: it has expired.")
-    return InvalidStateError("None of these channels has failed.")
+        return InvalidStateError("The notification has expired.")
+    return InvalidStateError("No failed channel to retry.")
 
 
 def _has_failed(document: Document, channels: Sequence[Channel]) -> bool:
@@ -219,7 +213,7 @@ def _load_sensitive_content(document: Document) -> SensitiveContent | None:
     except content.SecretExpiredError:
         raise SensitiveDataDestroyedError from None
     except DecryptionError as problem:
-        raise InvalidStateError(f"Its secret cannot be opened: {problem}.") from None
+        raise InvalidStateError(f"Its sensitive data can't be decrypted: {problem}.") from None
 
 
 def _copy(
@@ -284,6 +278,6 @@ def run_now(*, notification_id: ObjectId, now: datetime) -> Document:
         changed = store.reschedule(notification_id=notification_id, send_at=now, now=now)
     changed = changed or store.make_due_now(notification_id=notification_id, now=now)
     if changed is None:
-        raise NothingScheduledError("Nothing of it waits for another time.")
+        raise NothingScheduledError("Nothing is scheduled or held.")
     fair_queue.enqueue_wakeups([changed], now=now)
     return changed

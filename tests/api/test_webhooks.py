@@ -439,7 +439,7 @@ def test_without_a_secret_of_ours(settings: Any) -> None:
     "raw", [b"", b"{}", b"[1]", b"<xml>", b"\xff", webhook(change("x")), webhook(entry=7)]
 )
 def test_a_signed_body_that_is_no_webhook(raw: bytes) -> None:
-    refused(post(raw), 400, "malformed")
+    refused(post(raw), 400, "bad_request")
 
 
 def test_one_that_is_larger_than_any_is() -> None:

@@ -151,7 +151,7 @@ def test_retry_opens_what_failed_and_is_recorded(console: Client) -> None:
 def test_retry_of_what_has_not_failed_says_why_not(console: Client) -> None:
     document = factories.accepted(created_at=utc_now())
     text = do(console, document, "retry")
-    assert "One was left as before: None of these channels has failed." in text
+    assert "One was left as before: No failed channel to retry." in text
     assert audit(document) == []
 
 
@@ -161,7 +161,7 @@ def test_retry_of_what_has_expired_says_why_not(console: Client) -> None:
     collection("notifications").update_one(
         {"_id": document["_id"]}, {"$set": {"expires_at": now - timedelta(seconds=1)}}
     )
-    assert "Its time is over: it has expired." in do(console, document, "retry")
+    assert "The notification has expired." in do(console, document, "retry")
 
 
 def test_resend_makes_a_linked_copy_on_the_chosen_channels(console: Client) -> None:
@@ -202,7 +202,7 @@ def test_cancel_withdraws_what_is_pending_and_is_recorded(console: Client) -> No
 
 def test_cancel_after_it_was_sent_says_why_not(console: Client) -> None:
     document = failed()
-    assert "Nothing of it is pending any more." in do(console, document, "cancel")
+    assert "Nothing is pending." in do(console, document, "cancel")
 
 
 def test_the_page_offers_what_can_be_done(console: Client) -> None:
@@ -230,7 +230,7 @@ def test_retry_of_ticked_rows_says_how_many_and_why_others_not(console: Client, 
         )
     text = do_on(console, [*good, *bad], "retry", path)
     assert "3 notifications are tried again now." in text
-    assert "2 were left as before: None of these channels has failed. (2)" in text
+    assert "2 were left as before: No failed channel to retry. (2)" in text
     assert all(factories.read(d["_id"])["status"] == "retrying" for d in good)
     assert all(audit(document) == ["Retried on all channels."] for document in good)
 
@@ -267,7 +267,7 @@ def test_cancel_of_ticked_rows(console: Client) -> None:
     documents = [factories.accepted(created_at=now) for _ in range(2)]
     text = do_on(console, [*documents, failed()], "cancel")
     assert "2 notifications are withdrawn." in text
-    assert "One was left as before: Nothing of it is pending any more." in text
+    assert "One was left as before: Nothing is pending." in text
     assert {factories.read(d["_id"])["status"] for d in documents} == {"cancelled"}
 
 

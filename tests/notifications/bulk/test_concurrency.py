@@ -229,7 +229,7 @@ def test_somebody_else_retries_one_while_its_turn_comes(clock: Time) -> None:
     found = rows(done)
     assert found[first]["outcome"] == "done"
     assert found[second]["outcome"] == "failed"
-    assert found[second]["detail"] == "None of these channels has failed."
+    assert found[second]["detail"] == "No failed channel to retry."
 
 
 def test_one_that_stops_every_worker_is_stopped_itself(clock: Time) -> None:
