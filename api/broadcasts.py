@@ -238,7 +238,7 @@ class BroadcastDetail(APIView):
         parameters=(ID,),
     )
     def get(self, request: Any, broadcast_id: str) -> Response:
-        """Get a broadcast, its progress, and its notifications by status."""
+        """Get a broadcast. Includes its progress and its notifications by status."""
         document = _broadcast_or_404(request, broadcast_id)
         return Response(
             broadcast_view(document, counts=repository.count_by_status(document["_id"]))
@@ -281,7 +281,7 @@ class Resume(APIView):
         parameters=(ID,),
     )
     def post(self, request: Any, broadcast_id: str) -> Response:
-        """Resume a broadcast after the last recipient that was processed."""
+        """Resume a broadcast. It continues after the last recipient processed."""
         return _apply(request, broadcast_id, control.resume)
 
 

@@ -47,7 +47,7 @@ class CallbackEndpoint(APIView):
 
     @describe(operation="getCallback", scope=WRITE, response=CallbackView, problems=(NOT_FOUND,))
     def get(self, request: Any) -> Response:
-        """Get the callback endpoint and its state."""
+        """Get the callback endpoint. Includes its state."""
         return Response(callback_view(_callback_or_404(request)))
 
     @describe(
@@ -154,7 +154,7 @@ class Replay(APIView):
         parameters=(DELIVERY_ID,),
     )
     def post(self, request: Any, delivery_id: str) -> Response:
-        """Replay a callback delivery, with the same webhook-id."""
+        """Replay a callback delivery. The webhook-id stays the same."""
         try:
             _check_enabled(_callback_or_404(request))
             document = outbox.replay(
@@ -181,7 +181,7 @@ class Test(APIView):
         problems=(NOT_FOUND, CALLBACK_DISABLED),
     )
     def post(self, request: Any) -> Response:
-        """Send a test event to the callback endpoint, whatever events it subscribes to."""
+        """Send a test event to the callback endpoint. It needs no subscription."""
         _check_enabled(_callback_or_404(request))
         try:
             document = outbox.send_test(request.user.id, now=utc_now())

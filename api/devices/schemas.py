@@ -22,7 +22,6 @@ from notifications.validation import ProblemCollector, has_control_characters
 from ..http.fields import (
     DeviceId,
     Language,
-    LocalTime,
     NotificationId,
     QuietHours,
     TimeZoneName,
@@ -39,8 +38,8 @@ class DeviceQuietHoursView(msgspec.Struct, kw_only=True, frozen=True):
     """A device's quiet hours."""
 
     enabled: bool = False
-    start: LocalTime
-    end: LocalTime
+    start: Annotated[str, Meta(examples=["22:00"])]
+    end: Annotated[str, Meta(examples=["07:00"])]
     timezone: str | None = None
 
 

@@ -160,7 +160,7 @@ class DeviceDetail(APIView):
         parameters=(DEVICE_ID,),
     )
     def delete(self, request: Any, device_id: str) -> Response:
-        """Delete a device and its token."""
+        """Delete a device. Also deletes its token."""
         if not devices_registration.remove(device_id=_device_id_or_404(device_id)):
             raise NOT_FOUND.error()
         return Response(status=204)

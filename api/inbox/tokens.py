@@ -66,7 +66,7 @@ class Tokens(APIView):
         status=201,
     )
     def post(self, request: Any) -> Response:
-        """Issue an inbox token for a recipient, valid for 15 minutes."""
+        """Issue an inbox token. It opens one recipient's inbox for 15 minutes."""
         user_id = _check_user_id(read_request(request, InboxTokenRequest).user_id)
         issued = inbox_tokens.issue(client_id=request.user.id, user_id=user_id, now=utc_now())
         view = InboxTokenView(
@@ -86,7 +86,7 @@ class Tokens(APIView):
         parameters=(USER_ID,),
     )
     def delete(self, request: Any) -> Response:
-        """Revoke all inbox tokens of a recipient at once, such as when they sign out everywhere."""
+        """Revoke all inbox tokens of a recipient, such as when they sign out everywhere."""
         reject_unknown(request.query_params, allowed=("user_id",))
         user_id = _check_user_id(request.query_params.get("user_id", ""))
         inbox_tokens.revoke_all(client_id=request.user.id, user_id=user_id)
@@ -108,7 +108,7 @@ class InboxTokenDetail(APIView):
         parameters=(path_parameter("jti", "The token's id", example=EXAMPLE_JTI),),
     )
     def delete(self, request: Any, jti: str) -> Response:
-        """Revoke an inbox token at once; idempotent."""
+        """Revoke an inbox token; idempotent."""
         if not inbox_tokens.revoke(client_id=request.user.id, jti=jti, now=utc_now()):
             raise NOT_FOUND.error()
         inbox_wakeups.wake_revoked(jti)

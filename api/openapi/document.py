@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from inspect import cleandoc
+from itertools import chain, count
 from types import SimpleNamespace
 from typing import Any
 
@@ -57,7 +58,7 @@ STREAM_EXAMPLE = (
     f'data: {{"id":"{EXAMPLE_ID}","type":"payment_confirmed"}}\n\n'
 )
 EXAMPLE_PATH = "/api/v1/notifications"
-"""The ``instance`` of example problems that are the same for every operation."""
+"""The ``instance`` of the example problems."""
 EXAMPLE_REQUEST_ID = "5b0c7f6e2a914d38"
 RATE_LIMIT_HEADERS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
 UNCOUNTED_STATUSES = frozenset({401, 403})
@@ -107,7 +108,7 @@ def complete_document(result: dict[str, Any], **_context: Any) -> dict[str, Any]
             is_live_only = refuses_test_keys(resolve(example_path).func.view_class, method.upper())
             _describe_operation(description, is_live_only=is_live_only)
             _add_body_example(description, components["schemas"])
-            _complete_responses(description, example_path, components, is_live_only=is_live_only)
+            _complete_responses(description, components, is_live_only=is_live_only)
     return result
 
 
@@ -124,7 +125,7 @@ def _describe_operation(description: dict[str, Any], *, is_live_only: bool) -> N
 
 
 def _complete_responses(
-    description: dict[str, Any], path: str, components: dict[str, Any], *, is_live_only: bool
+    description: dict[str, Any], components: dict[str, Any], *, is_live_only: bool
 ) -> None:
     operation = operations[description["operationId"]]
     problems = [*operation.problems, *([TEST_KEY] if is_live_only else [])]
@@ -144,7 +145,6 @@ def _complete_responses(
                             else (),
                             **values,
                         ),
-                        path,
                         components["examples"],
                     )
                     for problem in problems
@@ -157,13 +157,16 @@ def _complete_responses(
                 content["examples"] = {"answer": {"value": value}}
 
 
-def _problem_example(problem: ApiError, path: str, shared: dict[str, Any]) -> dict[str, Any]:
-    """Return an example of a problem, shared if it's the same for several operations."""
+def _problem_example(problem: ApiError, shared: dict[str, Any]) -> dict[str, str]:
+    """Return a reference to an example of a problem; equal examples are shared."""
     request: Any = SimpleNamespace(path=EXAMPLE_PATH, request_id=EXAMPLE_REQUEST_ID)
-    view: dict[str, Any] = msgspec.to_builtins(problem.body(request))
-    if shared.setdefault(problem.code, {"value": view}) == {"value": view}:
-        return {"$ref": f"#/components/examples/{problem.code}"}
-    return {"value": {**view, "instance": path}}
+    example = {"value": msgspec.to_builtins(problem.body(request))}
+    name = next(
+        name
+        for name in chain([problem.code], (f"{problem.code}_{number}" for number in count(2)))
+        if shared.setdefault(name, example) == example
+    )
+    return {"$ref": f"#/components/examples/{name}"}
 
 
 def _field_error(description: Mapping[str, Any]) -> FieldProblem:

@@ -234,7 +234,7 @@ class Publish(APIView):
         parameters=(SLUG, NUMBER),
     )
     def post(self, request: Any, slug: str, number: str) -> Response:
-        """Publish a template version, for new notifications; 0 for the built-in one."""
+        """Publish a template version. New notifications use it; 0 is the built-in one."""
         _reject_fields(request)
         _type_or_404(slug)
         try:
