@@ -113,33 +113,22 @@ def broadcast_view(
 ) -> BroadcastView:
     """Return a stored broadcast as the API shows it."""
     request = request_of(document)
-    return BroadcastView(
-        id=str(document["_id"]),
-        status=BroadcastStatus(document["status"]),
-        type=document["type"],
-        priority=Priority(document["priority"]),
-        audience=_audience(document),
-        audience_size=document.get("audience_size"),
-        channels=request.channels,
-        content=request.content,
-        data=request.data,
-        ttl=request.ttl,
-        accepted=document["accepted"],
-        skipped=_reason_views(document["skipped"]),
-        rejected=_reason_views(document["rejected"]),
-        withdrawn=document["withdrawn"],
-        is_waiting=document["is_waiting"],
-        notifications=None if counts is None else {s.value: n for s, n in counts.items()},
-        failure_code=document.get("failure_code"),
-        failure_reason=document.get("failure_reason"),
-        scheduled_at=document.get("scheduled_at"),
-        expires_at=document.get("expires_at"),
-        created_at=document["created_at"],
-        started_at=document.get("started_at"),
-        finished_at=document.get("finished_at"),
-        updated_at=document["updated_at"],
-        request_id=document.get("request_id"),
-        is_test=document.get("is_test", False),
+    fields = {name: document[name] for name in BroadcastView.__struct_fields__ if name in document}
+    return msgspec.convert(
+        {
+            **fields,
+            "id": str(document["_id"]),
+            "audience": _audience(document),
+            "channels": request.channels,
+            "content": request.content,
+            "data": request.data,
+            "ttl": request.ttl,
+            "audience_size": document.get("audience_size"),
+            "skipped": _reason_views(document["skipped"]),
+            "rejected": _reason_views(document["rejected"]),
+            "notifications": None if counts is None else {s.value: n for s, n in counts.items()},
+        },
+        BroadcastView,
     )
 
 
@@ -206,10 +195,7 @@ class Broadcasts(APIView):
         return response
 
     @describe(
-        operation="listBroadcasts",
-        scope=READ,
-        response=BroadcastList,
-        parameters=paging.PARAMETERS,
+        operation="listBroadcasts", scope=READ, response=BroadcastList, parameters=paging.PARAMETERS
     )
     def get(self, request: Any) -> Response:
         """List broadcasts, newest first."""
@@ -231,12 +217,7 @@ class BroadcastDetail(APIView):
 
     scopes: ClassVar = {"GET": READ}
 
-    @describe(
-        operation="getBroadcast",
-        scope=READ,
-        response=BroadcastView,
-        parameters=(ID,),
-    )
+    @describe(operation="getBroadcast", scope=READ, response=BroadcastView, parameters=(ID,))
     def get(self, request: Any, broadcast_id: str) -> Response:
         """Get a broadcast. Includes its progress and its notifications by status."""
         document = _broadcast_or_404(request, broadcast_id)

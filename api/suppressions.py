@@ -1,13 +1,11 @@
 """Suppressed addresses: list, add, lift."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, ClassVar
 
 import msgspec
 from django.contrib.admin.models import DELETION
-from django.http import QueryDict
 from drf_spectacular.utils import OpenApiParameter
 from msgspec import Meta
 from rest_framework.response import Response
@@ -32,7 +30,6 @@ from recipients.suppressions import NEWEST_FIRST, RECIPIENT_REASONS
 
 from .http import paging
 from .http.body import read_request
-from .http.paging import PageRequest
 from .http.paths import path_parameter
 from .http.problems import NOT_FOUND, RECIPIENT_OPTED_OUT
 from .http.query import one_of, parse_choice, reject_unknown
@@ -92,68 +89,6 @@ class SuppressionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     expires_at: (
         Annotated[Timestamp, Meta(description="For manual ones only; null: until lifted.")] | None
     ) = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewSuppression:
-    """A suppression to add."""
-
-    channel: str
-    address: str
-    reason: SuppressionReason
-    marketing_only: bool
-    expires_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListRequest:
-    """The requested page and filters."""
-
-    page: PageRequest
-    channel: str | None
-    reason: SuppressionReason | None
-
-
-def new_suppression(
-    channel: str, address: str, body: SuppressionRequest, *, now: datetime
-) -> NewSuppression:
-    """Return the suppression in a body; raises InvalidRequestError."""
-    problems = ProblemCollector()
-    normalized = _parse_address(channel, address, problems)
-    if body.reason not in REASONS:
-        problems.add("/reason", "unknown_reason", one_of(REASONS))
-    expires_at = _parse_expiry(body, now, problems)
-    problems.raise_if_any()
-    return NewSuppression(
-        channel=channel,
-        address=normalized,
-        reason=SuppressionReason(body.reason),
-        marketing_only=body.marketing_only,
-        expires_at=expires_at,
-    )
-
-
-def parse_list_request(query: QueryDict) -> ListRequest:
-    """Return the checked list request; raises ApiError 400 or InvalidRequestError."""
-    problems = ProblemCollector()
-    page_request = paging.parse_page_request(
-        query, list_name=LIST, problems=problems, extra_parameters=("channel", "reason")
-    )
-    channel = parse_choice("channel", ADDRESS_CHANNELS, query, problems)
-    reason = parse_choice("reason", REASONS, query, problems)
-    problems.raise_if_any()
-    return ListRequest(
-        page=page_request, channel=channel, reason=SuppressionReason(reason) if reason else None
-    )
-
-
-def parse_reason(query: QueryDict) -> SuppressionReason | None:
-    """Return the reason to lift, if any; raises ApiError 400 or InvalidRequestError."""
-    problems = ProblemCollector()
-    reject_unknown(query, allowed={"reason"})
-    reason = parse_choice("reason", REASONS, query, problems)
-    problems.raise_if_any()
-    return SuppressionReason(reason) if reason else None
 
 
 def _parse_address(channel: str, address: str, problems: ProblemCollector) -> str:
@@ -216,12 +151,19 @@ class Suppressions(APIView):
     )
     def get(self, request: Any) -> Response:
         """List suppressions, newest first."""
-        list_request = parse_list_request(request.query_params)
+        problems = ProblemCollector()
+        query = request.query_params
+        page_request = paging.parse_page_request(
+            query, list_name=LIST, problems=problems, extra_parameters=("channel", "reason")
+        )
+        channel = parse_choice("channel", ADDRESS_CHANNELS, query, problems)
+        reason = parse_choice("reason", REASONS, query, problems)
+        problems.raise_if_any()
         page = suppressions.page(
-            channel=list_request.channel,
-            reason=list_request.reason,
-            limit=list_request.page.limit,
-            cursor=list_request.page.cursor,
+            channel=channel,
+            reason=SuppressionReason(reason) if reason else None,
+            limit=page_request.limit,
+            cursor=page_request.cursor,
         )
         results = [suppression_view(document) for document in page.documents]
         cursors = paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
@@ -257,14 +199,19 @@ class AddressSuppressions(APIView):
         """Suppress an address; returns the resulting suppression."""
         now = utc_now()
         body = read_request(request, SuppressionRequest)
-        new = new_suppression(channel, address, body, now=now)
+        problems = ProblemCollector()
+        normalized = _parse_address(channel, address, problems)
+        if body.reason not in REASONS:
+            problems.add("/reason", "unknown_reason", one_of(REASONS))
+        expires_at = _parse_expiry(body, now, problems)
+        problems.raise_if_any()
         stored = suppressions.suppress(
-            channel=new.channel,
-            address=new.address,
-            reason=new.reason,
+            channel=channel,
+            address=normalized,
+            reason=SuppressionReason(body.reason),
             source=SOURCE,
-            marketing_only=new.marketing_only,
-            expires_at=new.expires_at,
+            marketing_only=body.marketing_only,
+            expires_at=expires_at,
             now=now,
         )
         return Response(suppression_view(stored))
@@ -278,12 +225,13 @@ class AddressSuppressions(APIView):
     )
     def delete(self, request: Any, channel: str, address: str) -> Response:
         """Lift the suppressions of an address. Those set by the recipient need their `reason`."""
-        named_reason = parse_reason(request.query_params)
-        reasons = (
-            [named_reason]
-            if named_reason
-            else [r for r in SuppressionReason if r not in RECIPIENT_REASONS]
-        )
+        problems = ProblemCollector()
+        reject_unknown(request.query_params, allowed={"reason"})
+        reason = parse_choice("reason", REASONS, request.query_params, problems)
+        problems.raise_if_any()
+        named_reason = SuppressionReason(reason) if reason else None
+        by_others = [one for one in SuppressionReason if one not in RECIPIENT_REASONS]
+        reasons = [named_reason] if named_reason else by_others
         lifted = suppressions.lift(channel=channel, address=address, reasons=reasons)
         remaining = suppressions.list_for_address(channel=channel, address=address)
         if not lifted:

@@ -39,9 +39,7 @@ class MemberList(msgspec.Struct, kw_only=True, frozen=True):
 
 def member_view(document: Mapping[str, Any]) -> MemberView:
     """Return a stored membership as the API shows it."""
-    return MemberView(
-        user_id=document["user_id"], topic=document["topic"], created_at=document["created_at"]
-    )
+    return MemberView(**{name: document[name] for name in MemberView.__struct_fields__})
 
 
 WRITE = Scope.RECIPIENTS_WRITE
@@ -102,11 +100,7 @@ class TopicMember(APIView):
         )
 
     @describe(
-        operation="leaveTopic",
-        scope=WRITE,
-        response=None,
-        status=204,
-        parameters=(NAME, USER_ID),
+        operation="leaveTopic", scope=WRITE, response=None, status=204, parameters=(NAME, USER_ID)
     )
     def delete(self, request: Any, topic: str, user_id: str) -> Response:
         """Remove a recipient from a topic."""

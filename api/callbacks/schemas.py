@@ -2,15 +2,12 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
 from bson import ObjectId
 from django.conf import settings
-from django.http import QueryDict
-from drf_spectacular.utils import OpenApiParameter
 from msgspec import Meta
 
 from callbacks import endpoints
@@ -21,8 +18,7 @@ from notifications.validation import ProblemCollector
 
 from ..http import paging
 from ..http.fields import EXAMPLE_ID, EXAMPLE_TIME
-from ..http.paging import PageRequest
-from ..http.query import one_of, parse_choice
+from ..http.query import one_of
 from ..openapi.operations import register, webhooks
 
 _EXAMPLE_KEY = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwAAAAAAAAAAA="
@@ -125,10 +121,7 @@ def delivery_view(document: Mapping[str, Any]) -> CallbackDeliveryView:
     return msgspec.convert(fields, CallbackDeliveryView)
 
 
-LIST = "callback-deliveries"
 EVENTS = sorted(event.value for event in SUBSCRIBABLE)
-STATUSES = sorted(status.value for status in CallbackStatus)
-PARAMETERS = (OpenApiParameter("status", str, enum=STATUSES), *paging.PARAMETERS)
 
 
 class CallbackRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -148,14 +141,6 @@ class CallbackRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class ListRequest:
-    """The requested page and filter."""
-
-    page: PageRequest
-    status: CallbackStatus | None
-
-
 def validated_events(body: CallbackRequest) -> list[EventType]:
     """Return the requested events without duplicates; raises InvalidRequestError.
 
@@ -171,17 +156,6 @@ def validated_events(body: CallbackRequest) -> list[EventType]:
             problems.add(f"/events/{index}", "unknown_event", one_of(EVENTS))
     problems.raise_if_any()
     return [EventType(name) for name in dict.fromkeys(body.events)]
-
-
-def parse_list_request(query: QueryDict) -> ListRequest:
-    """Return the checked list request; raises ApiError 400 or InvalidRequestError."""
-    problems = ProblemCollector()
-    page_request = paging.parse_page_request(
-        query, list_name=LIST, problems=problems, extra_parameters=("status",)
-    )
-    status = parse_choice("status", STATUSES, query, problems, code="unknown_status")
-    problems.raise_if_any()
-    return ListRequest(page_request, CallbackStatus(status) if status else None)
 
 
 class CallbackOutcome(msgspec.Struct, kw_only=True, frozen=True):

@@ -3,23 +3,26 @@
 from typing import Any, ClassVar
 
 from django.conf import settings
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from access.clients.authentication import SafeWrite
 from access.models import Scope
 from callbacks import outbox, subscriptions
-from callbacks.events import CallbackState
+from callbacks.events import CallbackState, CallbackStatus
 from callbacks.models import Callback
 from callbacks.outbox import NEWEST_FIRST, REMOVED_REASON, StillPendingError
 from callbacks.subscriptions import SECRET_OVERLAP, NoCallbackError, TooManySecretsError
 from domain.time import utc_now
+from notifications.validation import ProblemCollector
 from notifyproject.platform import audit
 
 from ..http import paging
 from ..http.body import read_request
 from ..http.paths import path_parameter
 from ..http.problems import CALLBACK_DISABLED, DELIVERY_PENDING, NOT_FOUND, TOO_MANY_SECRETS
+from ..http.query import parse_choice
 from ..openapi.operations import describe
 from . import schemas
 from .schemas import (
@@ -36,6 +39,8 @@ WRITE = Scope.CALLBACKS_WRITE
 DELIVERY_ID = path_parameter(
     "delivery_id", "The delivery's id", example=schemas.EXAMPLE_DELIVERY_ID, max_length=120
 )
+LIST = "callback-deliveries"
+STATUSES = sorted(status.value for status in CallbackStatus)
 NO_STORE = {"Cache-Control": "no-store"}
 
 
@@ -50,12 +55,7 @@ class CallbackEndpoint(APIView):
         """Get the callback endpoint. Includes its state."""
         return Response(callback_view(_callback_or_404(request)))
 
-    @describe(
-        operation="putCallback",
-        scope=WRITE,
-        request=CallbackRequest,
-        response=CallbackView,
-    )
+    @describe(operation="putCallback", scope=WRITE, request=CallbackRequest, response=CallbackView)
     def put(self, request: Any) -> Response:
         """Create or replace the callback endpoint.
 
@@ -123,19 +123,24 @@ class Deliveries(APIView):
         operation="listCallbackDeliveries",
         scope=WRITE,
         response=CallbackDeliveryList,
-        parameters=schemas.PARAMETERS,
+        parameters=(OpenApiParameter("status", str, enum=STATUSES), *paging.PARAMETERS),
     )
     def get(self, request: Any) -> Response:
         """List the callback deliveries of the last 30 days, newest first."""
-        list_request = schemas.parse_list_request(request.query_params)
+        query, problems = request.query_params, ProblemCollector()
+        page_request = paging.parse_page_request(
+            query, list_name=LIST, problems=problems, extra_parameters=("status",)
+        )
+        status = parse_choice("status", STATUSES, query, problems, code="unknown_status")
+        problems.raise_if_any()
         page = outbox.page(
             client_id=request.user.id,
-            status=list_request.status,
-            limit=list_request.page.limit,
-            cursor=list_request.page.cursor,
+            status=CallbackStatus(status) if status else None,
+            limit=page_request.limit,
+            cursor=page_request.cursor,
         )
         results = [delivery_view(document) for document in page.documents]
-        cursors = paging.page_links(page, list_name=schemas.LIST, order=NEWEST_FIRST)
+        cursors = paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
         return Response(CallbackDeliveryList(results=results, **cursors))
 
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -194,14 +193,6 @@ class DeviceReceiptRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unk
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
-    """A checked device receipt."""
-
-    notification_id: ObjectId
-    event: DeviceEvent
-
-
 class QuietHoursRequest(QuietHours, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A device's daily quiet hours in local time: start included, end excluded."""
 
@@ -235,10 +226,7 @@ def registration(body: DeviceRequest) -> Registration:
     _check_device_fields(fields, problems)
     problems.raise_if_any()
     return Registration(
-        user_id=body.user_id,
-        token=body.device_token,
-        platform=PLATFORMS[body.platform],
-        **fields,
+        user_id=body.user_id, token=body.device_token, platform=PLATFORMS[body.platform], **fields
     )
 
 
@@ -272,15 +260,15 @@ def parse_preferences(body: DevicePreferencesRequest) -> Preferences:
     )
 
 
-def parse_receipt(body: DeviceReceiptRequest) -> Receipt:
-    """Return the receipt in a body; raises InvalidRequestError."""
+def parse_receipt(body: DeviceReceiptRequest) -> tuple[ObjectId, DeviceEvent]:
+    """Return the notification and the event of a receipt; raises InvalidRequestError."""
     problems = ProblemCollector()
     if not ObjectId.is_valid(body.notification_id):
         problems.add("/notification_id", "invalid_id", "Expected 24 hex digits.")
     if body.event not in set(DeviceEvent):
         problems.add("/event", "unknown_event", one_of(list(DeviceEvent)))
     problems.raise_if_any()
-    return Receipt(notification_id=ObjectId(body.notification_id), event=DeviceEvent(body.event))
+    return ObjectId(body.notification_id), DeviceEvent(body.event)
 
 
 def _check_token(token: str, problems: ProblemCollector) -> None:

@@ -1,9 +1,7 @@
 """Devices: register, change, heartbeat, preferences, receipts."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from django.http import QueryDict
 from drf_spectacular.utils import OpenApiParameter
 from msgspec import UNSET
 from rest_framework.response import Response
@@ -46,36 +44,10 @@ from .schemas import (
 )
 
 LIST = "device"
-PARAMETER_NAMES = ("user_id", *paging.PARAMETER_NAMES)
 PARAMETERS = (
     OpenApiParameter("user_id", str, required=True, description="The devices' user."),
     *paging.PARAMETERS,
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListRequest:
-    """The requested page of a user's devices."""
-
-    user_id: str
-    limit: int
-    after: Position | None = None
-    before: Position | None = None
-
-
-def parse_list_request(query: QueryDict) -> ListRequest:
-    """Return the checked list request; raises ApiError 400 or InvalidRequestError."""
-    reject_unknown(query, allowed=PARAMETER_NAMES)
-    problems = ProblemCollector()
-    user_id = query.get("user_id", "")
-    if not user_id:
-        problems.add("/user_id", "required", "`user_id` is required.")
-    elif "\x00" in user_id or len(user_id) > USER_ID_LENGTH:
-        problems.add("/user_id", "invalid", INVALID_VALUE)
-    limit = paging.parse_limit(query, problems)
-    problems.raise_if_any()
-    after, before = paging.parse_cursors(query, list_name=LIST, position_type=Position)
-    return ListRequest(user_id=user_id, limit=limit, after=after, before=before)
 
 
 DEVICES = Scope.DEVICES_WRITE
@@ -89,32 +61,26 @@ class Devices(APIView):
 
     scopes: ClassVar = {"PUT": DEVICES, "GET": DEVICES}
 
-    @describe(
-        operation="registerDevice",
-        scope=DEVICES,
-        request=DeviceRequest,
-        response=DeviceView,
-    )
+    @describe(operation="registerDevice", scope=DEVICES, request=DeviceRequest, response=DeviceView)
     def put(self, request: Any) -> Response:
         """Register a device by its token; a device of another user changes its user."""
         new = registration(read_request(request, DeviceRequest))
         return _device_response(devices_registration.register(new, now=utc_now()))
 
-    @describe(
-        operation="listDevices",
-        scope=DEVICES,
-        response=DeviceList,
-        parameters=PARAMETERS,
-    )
+    @describe(operation="listDevices", scope=DEVICES, response=DeviceList, parameters=PARAMETERS)
     def get(self, request: Any) -> Response:
         """List the devices of a user, newest first."""
-        list_request = parse_list_request(request.query_params)
-        page = queries.page(
-            user_id=list_request.user_id,
-            limit=list_request.limit,
-            after=list_request.after,
-            before=list_request.before,
-        )
+        query, problems = request.query_params, ProblemCollector()
+        reject_unknown(query, allowed=("user_id", *paging.PARAMETER_NAMES))
+        user_id = query.get("user_id", "")
+        if not user_id:
+            problems.add("/user_id", "required", "`user_id` is required.")
+        elif "\x00" in user_id or len(user_id) > USER_ID_LENGTH:
+            problems.add("/user_id", "invalid", INVALID_VALUE)
+        limit = paging.parse_limit(query, problems)
+        problems.raise_if_any()
+        after, before = paging.parse_cursors(query, list_name=LIST, position_type=Position)
+        page = queries.page(user_id=user_id, limit=limit, after=after, before=before)
         states = presence.read([document["_id"] for document in page.documents])
         results = [device_view(one, states.get(one["_id"])) for one in page.documents]
         return Response(
@@ -129,12 +95,7 @@ class DeviceDetail(APIView):
 
     scopes: ClassVar = {"GET": DEVICES, "PATCH": DEVICES, "DELETE": DEVICES}
 
-    @describe(
-        operation="getDevice",
-        scope=DEVICES,
-        response=DeviceView,
-        parameters=(DEVICE_ID,),
-    )
+    @describe(operation="getDevice", scope=DEVICES, response=DeviceView, parameters=(DEVICE_ID,))
     def get(self, request: Any, device_id: str) -> Response:
         """Get a device."""
         return _device_response(queries.get(_device_id_or_404(device_id)))
@@ -153,11 +114,7 @@ class DeviceDetail(APIView):
         )
 
     @describe(
-        operation="removeDevice",
-        scope=DEVICES,
-        response=None,
-        status=204,
-        parameters=(DEVICE_ID,),
+        operation="removeDevice", scope=DEVICES, response=None, status=204, parameters=(DEVICE_ID,)
     )
     def delete(self, request: Any, device_id: str) -> Response:
         """Delete a device. Also deletes its token."""
@@ -274,13 +231,13 @@ class DeviceReceipts(APIView):
     def post(self, request: Any, device_id: str) -> Response:
         """Report that a push was delivered or opened; idempotent."""
         device_id = _device_id_or_404(device_id)
-        receipt = parse_receipt(read_request(request, DeviceReceiptRequest))
+        notification_id, event = parse_receipt(read_request(request, DeviceReceiptRequest))
         try:
             device_receipts.apply_device_receipt(
                 device_id=device_id,
-                notification_id=receipt.notification_id,
+                notification_id=notification_id,
                 client_id=request.user.id,
-                event=receipt.event,
+                event=event,
                 now=utc_now(),
             )
         except device_receipts.NotPushedError:

@@ -310,10 +310,7 @@ WRONG_ENDPOINT = ProblemType(
     {"url": "https://stream.example.com/api/v1/inbox/stream"},
 )
 VALIDATION_FAILED = ProblemType(
-    "validation_failed",
-    422,
-    "Validation failed",
-    "One or more fields are invalid. See `errors`.",
+    "validation_failed", 422, "Validation failed", "One or more fields are invalid. See `errors`."
 )
 IDEMPOTENCY_KEY_REUSED = ProblemType(
     "idempotency_key_reused",

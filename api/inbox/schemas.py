@@ -101,10 +101,7 @@ def _subject_and_body(
         return content.subject, content.body
     try:
         message = rendering.render_message(
-            channel=Channel.IN_APP,
-            content=content,
-            data=data,
-            recipient=recipient_of(document),
+            channel=Channel.IN_APP, content=content, data=data, recipient=recipient_of(document)
         )
     except engine.TemplateError:
         return content.subject, content.body

@@ -79,11 +79,7 @@ class Tokens(APIView):
         return Response(view, status=201, headers={"Cache-Control": "no-store"})
 
     @describe(
-        operation="revokeInboxTokens",
-        scope=ISSUE,
-        response=None,
-        status=204,
-        parameters=(USER_ID,),
+        operation="revokeInboxTokens", scope=ISSUE, response=None, status=204, parameters=(USER_ID,)
     )
     def delete(self, request: Any) -> Response:
         """Revoke all inbox tokens of a recipient, such as when they sign out everywhere."""

@@ -1,11 +1,9 @@
 """The inbox API: list, counts, read, archive."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from django.conf import settings
-from django.http import QueryDict
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -36,32 +34,6 @@ PARAMETERS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListRequest:
-    """The requested page of an inbox."""
-
-    unread: bool
-    archived: bool
-    limit: int
-    after: FeedPosition | None = None
-    before: FeedPosition | None = None
-
-    @property
-    def is_first_page(self) -> bool:
-        """Whether this is the page that opens an inbox."""
-        return not self.archived and self.after is None and self.before is None
-
-
-def parse_list_request(query: QueryDict) -> ListRequest:
-    """Return the checked list request; raises ApiError 400 or InvalidRequestError."""
-    problems = ProblemCollector()
-    flags = {name: parse_bool(name, query, problems) for name in FLAGS}
-    limit = paging.parse_limit(query, problems)
-    problems.raise_if_any()
-    after, before = paging.parse_cursors(query, list_name=LIST, position_type=FeedPosition)
-    return ListRequest(**flags, limit=limit, after=after, before=before)
-
-
 STREAM_PATH = "/api/v1/inbox/stream"
 
 
@@ -90,33 +62,25 @@ class InboxItems(InboxView):
 
     allowed_parameters = PARAMETER_NAMES
 
-    @describe(
-        operation="listInbox",
-        scope=None,
-        response=InboxList,
-        parameters=PARAMETERS,
-    )
+    @describe(operation="listInbox", scope=None, response=InboxList, parameters=PARAMETERS)
     def get(self, request: Any) -> Response:
         """List the inbox, newest first.
 
         Reading the first page, without archived and without a cursor, marks the notifications
         delivered by then as seen.
         """
-        list_request = parse_list_request(request.query_params)
+        query, problems = request.query_params, ProblemCollector()
+        unread, archived = (parse_bool(name, query, problems) for name in FLAGS)
+        limit = paging.parse_limit(query, problems)
+        problems.raise_if_any()
+        after, before = paging.parse_cursors(query, list_name=LIST, position_type=FeedPosition)
         inbox = inbox_of(request.user)
-        if list_request.is_first_page:
-            page = actions.open_feed(
-                inbox=inbox, limit=list_request.limit, unread=list_request.unread
+        if archived or after is not None or before is not None:
+            page = feed.page(
+                inbox, limit=limit, unread=unread, archived=archived, after=after, before=before
             )
         else:
-            page = feed.page(
-                inbox,
-                limit=list_request.limit,
-                unread=list_request.unread,
-                archived=list_request.archived,
-                after=list_request.after,
-                before=list_request.before,
-            )
+            page = actions.open_feed(inbox=inbox, limit=limit, unread=unread)
         now = utc_now()
         results = [inbox_item(document, now=now) for document in page.documents]
         return Response(

@@ -16,13 +16,7 @@ from notifyproject.db.paging import Page
 
 from ..http import paging
 from ..http.problems import validation_failed
-from ..http.query import (
-    parse_bool,
-    parse_choice,
-    parse_time,
-    reject_invalid_text,
-    reject_unknown,
-)
+from ..http.query import parse_bool, parse_choice, parse_time, reject_invalid_text, reject_unknown
 
 LIST = "list"
 CHOICES: Mapping[str, type[StrEnum]] = {

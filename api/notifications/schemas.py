@@ -204,11 +204,7 @@ def attempt_view(document: Document) -> AttemptView:
     """Return a stored attempt as the API shows it."""
     return _pick(
         AttemptView,
-        {
-            **document,
-            "id": document["_id"],
-            "notification_id": str(document["notification_id"]),
-        },
+        {**document, "id": document["_id"], "notification_id": str(document["notification_id"])},
     )
 
 
@@ -296,16 +292,13 @@ def preview_view(preview: Preview) -> PreviewView:
 
 
 def _channel_view(one: ChannelPreview) -> ChannelPreviewView:
+    fields = ("subject", "text", "html", "image_url", "deep_link")
     message = one.message
     return ChannelPreviewView(
         channel=one.channel,
         would_send=one.not_sent_reason is None,
         reason=one.not_sent_reason,
-        subject=message.subject if message else None,
-        text=message.text if message else None,
-        html=message.html if message else None,
-        image_url=message.image_url if message else None,
-        deep_link=message.deep_link if message else None,
+        **{name: getattr(message, name) for name in fields if message},
         payload=dict(message.payload) if message and message.payload else None,
         problem=one.problem,
     )

@@ -11,7 +11,7 @@ from rest_framework.views import APIView
 
 from access.models import Scope
 from monitoring import statistics
-from monitoring.statistics import GroupBy, Statistics, StatisticsFilter
+from monitoring.statistics import GroupBy, StatisticsFilter
 from notifications.validation import ProblemCollector
 
 from ..http.fields import TypeSlug
@@ -49,18 +49,6 @@ class StatisticsView(msgspec.Struct, kw_only=True, frozen=True):
     ]
 
 
-def statistics_view(found: Statistics, *, by: GroupBy) -> StatisticsView:
-    """Return counts as the API shows them."""
-    return StatisticsView(
-        by=by,
-        results=[
-            msgspec.convert(g, StatisticsGroupView, from_attributes=True) for g in found.groups
-        ],
-        counted=found.counted,
-        complete=found.is_complete,
-    )
-
-
 READ = Scope.NOTIFICATIONS_READ
 PARAMETER_NAMES = ("by", "user_id", *filters.TIME_FILTERS)
 
@@ -91,7 +79,13 @@ class NotificationStatistics(APIView):
         Of more than 100,000, the newest are counted and complete is false: narrow the time range.
         """
         by, selection = _parse_request(request.query_params, request.user.id)
-        return Response(statistics_view(statistics.count_notifications(selection, by=by), by=by))
+        found = statistics.count_notifications(selection, by=by)
+        groups = [
+            msgspec.convert(one, StatisticsGroupView, from_attributes=True) for one in found.groups
+        ]
+        return Response(
+            StatisticsView(by=by, results=groups, counted=found.counted, complete=found.is_complete)
+        )
 
 
 def _parse_request(query: QueryDict, client_id: Any) -> tuple[GroupBy, StatisticsFilter]:

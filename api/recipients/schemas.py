@@ -56,8 +56,7 @@ class RecipientRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     attributes: Annotated[
         dict[str, Any],
         Meta(
-            max_length=MAX_ATTRIBUTES,
-            description="The client's own data: at most 16 KB of JSON.",
+            max_length=MAX_ATTRIBUTES, description="The client's own data: at most 16 KB of JSON."
         ),
     ] = {}
     quiet_hours: (

@@ -52,12 +52,7 @@ class RecipientDetail(APIView):
 
     scopes: ClassVar = {"GET": WRITE, "PUT": WRITE, "DELETE": WRITE}
 
-    @describe(
-        operation="getRecipient",
-        scope=WRITE,
-        response=RecipientView,
-        parameters=(USER_ID,),
-    )
+    @describe(operation="getRecipient", scope=WRITE, response=RecipientView, parameters=(USER_ID,))
     def get(self, request: Any, user_id: str) -> Response:
         """Get a recipient."""
         return Response(recipient_view(_recipient_or_404(user_id)))
@@ -143,10 +138,7 @@ class Preferences(APIView):
     scopes: ClassVar = {"GET": WRITE, "PUT": WRITE}
 
     @describe(
-        operation="getPreferences",
-        scope=WRITE,
-        response=PreferencesView,
-        parameters=(USER_ID,),
+        operation="getPreferences", scope=WRITE, response=PreferencesView, parameters=(USER_ID,)
     )
     def get(self, request: Any, user_id: str) -> Response:
         """Get a recipient's preferences."""

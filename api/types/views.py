@@ -1,9 +1,8 @@
 """Types and template versions: list, create, publish."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from django.http import QueryDict
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
@@ -20,10 +19,11 @@ from notifications.content.templates import (
 )
 from notifications.store import Document
 from notifications.validation import ProblemCollector
-from notifyproject.db.paging import Cursor, encode_cursor
+from notifyproject.db.paging import Page
 
 from ..http import paging
 from ..http.body import read_json, read_request
+from ..http.paging import PageRequest
 from ..http.paths import path_parameter
 from ..http.problems import (
     EMPTY_BODY,
@@ -35,7 +35,6 @@ from ..http.problems import (
     VERSION_CONFLICT,
     ApiError,
 )
-from ..http.query import reject_unknown
 from ..openapi.operations import describe
 from .schemas import (
     EmptyRequest,
@@ -52,66 +51,31 @@ from .schemas import (
 LIST = "template"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionPageRequest:
-    """The requested page: at most one bound is set."""
-
-    limit: int
-    below: int | None = None
-    above: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionPage:
-    """A page of versions, with the cursors to its neighbours."""
-
-    versions: list[Version]
-    next: str | None
-    previous: str | None
-
-
-def parse_page_request(query: QueryDict) -> VersionPageRequest:
-    """Return the checked list request; raises ApiError 400 or InvalidRequestError."""
-    reject_unknown(query, allowed=paging.PARAMETER_NAMES)
-    problems = ProblemCollector()
-    limit = paging.parse_limit(query, problems)
-    problems.raise_if_any()
-    below, above = paging.parse_cursors(query, list_name=LIST, position_type=int)
-    return VersionPageRequest(limit=limit, below=below, above=above)
-
-
-def version_page(type_slug: str, page_request: VersionPageRequest) -> VersionPage:
-    """Return a page of a type's versions; the built-in one follows the stored ones."""
-    found = templates.list_versions(
+def version_page(
+    type_slug: str, page_request: PageRequest
+) -> tuple[Sequence[Version], dict[str, str | None]]:
+    """Return a page of a type's versions and its links; the built-in one is the last."""
+    cursor, limit = page_request.cursor, page_request.limit
+    is_backwards = cursor is not None and cursor.backwards
+    number = cursor.values[0] if cursor is not None else None
+    versions = templates.list_versions(
         type_slug=type_slug,
-        limit=page_request.limit + 1,
-        below=page_request.below,
-        above=page_request.above,
+        limit=limit + 1,
+        below=None if is_backwards else number,
+        above=number if is_backwards else None,
     )
-    shipped = None
-    if page_request.above is None and page_request.below != SHIPPED_VERSION:
+    if not is_backwards and number != SHIPPED_VERSION and len(versions) <= limit:
         shipped = templates.get_version(type_slug=type_slug, number=SHIPPED_VERSION)
-    rows = [*found, shipped] if shipped and len(found) <= page_request.limit else found
-    has_more = len(rows) > page_request.limit
-    if page_request.above is not None:
-        # Read in ascending order, so the surplus row is the newest.
-        rows = rows[-page_request.limit :]
-        return _page(rows, has_next=bool(rows), has_previous=has_more)
-    return _page(
-        rows[: page_request.limit], has_next=has_more, has_previous=page_request.below is not None
+        versions = [*versions, *([shipped] if shipped else [])]
+    has_more = len(versions) > limit
+    # Backwards, the versions are read in ascending order, so the surplus one is the newest.
+    versions = versions[-limit:] if is_backwards else versions[:limit]
+    page = Page(
+        [{"number": version.number} for version in versions],
+        has_next=is_backwards or has_more,
+        has_previous=has_more if is_backwards else cursor is not None,
     )
-
-
-def _page(rows: list[Version], *, has_next: bool, has_previous: bool) -> VersionPage:
-    return VersionPage(
-        versions=rows,
-        next=_cursor(rows[-1]) if rows and has_next else None,
-        previous=_cursor(rows[0], backwards=True) if rows and has_previous else None,
-    )
-
-
-def _cursor(version: Version, *, backwards: bool = False) -> str:
-    return encode_cursor(Cursor((version.number,), backwards), list_name=LIST)
+    return versions, paging.page_links(page, list_name=LIST, order=[("number", -1)])
 
 
 TEMPLATES = Scope.TEMPLATES_WRITE
@@ -160,11 +124,14 @@ class TemplateVersions(APIView):
     def get(self, request: Any, slug: str) -> Response:
         """List the template versions of a type, newest first; the built-in one is the last."""
         published = type_view(_type_or_404(slug)).template_version
-        page = version_page(slug, parse_page_request(request.query_params))
-        results = [version_view(version, published_number=published) for version in page.versions]
-        return Response(
-            TemplateVersionList(results=results, next=page.next, previous=page.previous)
+        problems = ProblemCollector()
+        page_request = paging.parse_page_request(
+            request.query_params, list_name=LIST, problems=problems
         )
+        problems.raise_if_any()
+        versions, links = version_page(slug, page_request)
+        results = [version_view(version, published_number=published) for version in versions]
+        return Response(TemplateVersionList(results=results, **links))
 
     @describe(
         operation="createTemplateVersion",
