@@ -180,7 +180,7 @@ def _load_document(notification_id: ObjectId) -> Document:
     if document is None:
         raise LookupError("no such notification")
     if document.get("erased_at") is not None:
-        raise InvalidStateError("The recipient was erased.")
+        raise InvalidStateError("The recipient was erased, with the content.")
     return document
 
 
