@@ -1,4 +1,4 @@
-"""What becomes of callbacks, in the same log as what staff do."""
+"""Audit log entries of callback endpoints and messages."""
 
 from bson import ObjectId
 
@@ -8,27 +8,25 @@ from .events import DisabledReason
 from .models import Callback, CallbackMessage
 
 DISABLED_MESSAGES = {
-    DisabledReason.GONE: "Switched off: its receiver answered 410, that it is gone.",
-    DisabledReason.FAILING: "Switched off: nothing has come through for five days.",
+    DisabledReason.GONE: "Disabled: the receiver responded 410 (Gone).",
+    DisabledReason.FAILING: "Disabled: no request succeeded for five days.",
 }
 
 
 def record_disabled(client_id: ObjectId, reason: DisabledReason) -> None:
-    """Write down that the service has switched a callback off: it stands under the app's id."""
+    """Record that the service disabled an endpoint; the entry has the client's id as actor."""
     record(client_id, DISABLED_MESSAGES[reason], by=client_id)
 
 
 def record(client_id: ObjectId, message: str, *, by: ObjectId) -> None:
-    """Write down what was done to a callback, by whom."""
-    _add_entry(Callback, str(client_id), message, by)
+    """Record a change to an endpoint."""
+    key = str(client_id)
+    audit.record(by=by, model=Callback, object_id=key, name=key, message=message)
 
 
 def record_replay(message_id: str, *, by: ObjectId) -> None:
-    """Write down that a member of staff sent a message again."""
-    _add_entry(CallbackMessage, message_id, "Sent again.", by)
-
-
-def _add_entry(
-    model: type[Callback | CallbackMessage], object_id: str, message: str, by: ObjectId
-) -> None:
-    audit.record(by=by, model=model, object_id=object_id, name=object_id, message=message)
+    """Record a redelivery by staff."""
+    message = "Sent again."
+    audit.record(
+        by=by, model=CallbackMessage, object_id=message_id, name=message_id, message=message
+    )
