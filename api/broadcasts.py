@@ -18,7 +18,6 @@ from notifications.broadcasts.documents import Document, request_of
 from notifications.broadcasts.repository import NEWEST_FIRST
 from notifications.broadcasts.requests import BroadcastRequest
 from notifications.intake.requests import Caller, ContentRequest
-from notifications.validation import ProblemCollector
 
 from .http import idempotency, paging
 from .http.body import MAX_BYTES_BULK, read_request
@@ -199,11 +198,7 @@ class Broadcasts(APIView):
     )
     def get(self, request: Any) -> Response:
         """List broadcasts, newest first."""
-        problems = ProblemCollector()
-        page_request = paging.parse_page_request(
-            request.query_params, list_name=LIST, problems=problems
-        )
-        problems.raise_if_any()
+        page_request = paging.parse_page_request(request.query_params, list_name=LIST)
         page = repository.page(
             client_id=request.user.id, limit=page_request.limit, cursor=page_request.cursor
         )

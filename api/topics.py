@@ -10,7 +10,7 @@ from rest_framework.views import APIView
 
 from access.models import Scope
 from domain.time import utc_now
-from notifications.validation import FieldProblem, ProblemCollector
+from notifications.validation import FieldProblem
 from recipients import topics
 from recipients.topics import KEY_ORDER, TOPIC
 
@@ -65,11 +65,7 @@ class TopicMembers(APIView):
     )
     def get(self, request: Any, topic: str) -> Response:
         """List the members of a topic by user id; a topic exists while it has members."""
-        problems = ProblemCollector()
-        page_request = paging.parse_page_request(
-            request.query_params, list_name=LIST, problems=problems
-        )
-        problems.raise_if_any()
+        page_request = paging.parse_page_request(request.query_params, list_name=LIST)
         if not TOPIC.fullmatch(topic):
             raise NOT_FOUND.error()
         page = topics.members(topic=topic, limit=page_request.limit, cursor=page_request.cursor)

@@ -105,7 +105,7 @@ def device_view(document: Mapping[str, Any], state: Presence | None) -> DeviceVi
             "id": document["_id"],
             "device_token": mask_token(document["device_token"]),
             "notification_preferences": document.get("notification_preferences") or {},
-            "state": _state_view(state) if state is not None else None,
+            "state": state and msgspec.convert(state, DeviceStateView, from_attributes=True),
         },
         DeviceView,
     )
@@ -113,15 +113,6 @@ def device_view(document: Mapping[str, Any], state: Presence | None) -> DeviceVi
 
 _COMPUTED_FIELDS = {"id", "device_token", "notification_preferences", "state"}
 _COPIED_FIELDS = set(DeviceView.__struct_fields__) - _COMPUTED_FIELDS
-
-
-def _state_view(state: Presence) -> DeviceStateView:
-    return DeviceStateView(
-        online=state.online,
-        app_foreground=state.app_foreground,
-        notification_enabled=state.notification_enabled,
-        last_active=state.last_active,
-    )
 
 
 MAX_CATEGORIES = 100
@@ -193,10 +184,6 @@ class DeviceReceiptRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unk
     ]
 
 
-class QuietHoursRequest(QuietHours, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A device's daily quiet hours in local time: start included, end excluded."""
-
-
 class DevicePreferencesRequest(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
@@ -213,7 +200,7 @@ class DevicePreferencesRequest(
             extra_json_schema={"additionalProperties": {"type": "boolean"}},
         ),
     ] = {}
-    quiet_hours: QuietHoursRequest | None = None
+    quiet_hours: QuietHours | None = None
 
 
 def registration(body: DeviceRequest) -> Registration:

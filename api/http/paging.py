@@ -48,16 +48,22 @@ def parse_page_request(
     query: QueryDict,
     *,
     list_name: str,
-    problems: ProblemCollector,
+    problems: ProblemCollector | None = None,
     extra_parameters: Collection[str] = (),
 ) -> PageRequest:
-    """Return the requested page; reports an invalid limit.
+    """Return the requested page; reports an invalid limit, or raises InvalidRequestError.
 
     Raises ApiError 400 for a parameter that is unknown (neither one of these nor one of
     ``extra_parameters``) or repeated, and for a cursor of another list.
     """
     reject_unknown(query, allowed={*PARAMETER_NAMES, *extra_parameters})
-    return PageRequest(parse_limit(query, problems), parse_cursor(query, list_name=list_name))
+    collector = problems or ProblemCollector()
+    page_request = PageRequest(
+        parse_limit(query, collector), parse_cursor(query, list_name=list_name)
+    )
+    if problems is None:
+        collector.raise_if_any()
+    return page_request
 
 
 def parse_limit(query: QueryDict, problems: ProblemCollector) -> int:

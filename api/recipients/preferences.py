@@ -14,10 +14,10 @@ from notifications.catalog.types import TypeConfig
 from notifications.validation import ProblemCollector, parse_channels, pointer_token
 
 from ..http.body import convert
-from ..http.fields import check_quiet_hours
+from ..http.fields import QuietHours, check_quiet_hours
 from ..http.problems import ApiError
 from ..openapi.operations import register
-from .schemas import RecipientQuietHours, stored_quiet_hours
+from .schemas import stored_quiet_hours
 
 MAX_PREFERENCES = 200
 POINTER = "/preferences"
@@ -67,7 +67,7 @@ class PreferencesRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
             },
         ),
     ] = {}
-    quiet_hours: RecipientQuietHours | None = None
+    quiet_hours: QuietHours | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

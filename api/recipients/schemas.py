@@ -37,10 +37,6 @@ MAX_ATTRIBUTES = 100
 MAX_ATTRIBUTES_BYTES = 16 * 1024
 
 
-class RecipientQuietHours(QuietHours, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A recipient's daily quiet hours in local time: start included, end excluded."""
-
-
 class RecipientRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A recipient. Omitted fields are cleared, apart from quiet hours."""
 
@@ -61,7 +57,7 @@ class RecipientRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     ] = {}
     quiet_hours: (
         Annotated[
-            RecipientQuietHours | None,
+            QuietHours | None,
             Meta(description="Omitted: unchanged; null: none. Also part of the preferences."),
         ]
         | UnsetType
@@ -80,7 +76,7 @@ def parse_recipient(user_id: str, body: RecipientRequest) -> RecipientProfile:
     if len(msgspec.json.encode(body.attributes)) > MAX_ATTRIBUTES_BYTES:
         problems.add("/attributes", "too_long", "Exceeds 16 KB of JSON.")
     hours = body.quiet_hours
-    if isinstance(hours, RecipientQuietHours):
+    if isinstance(hours, QuietHours):
         check_quiet_hours(hours, problems)
     problems.raise_if_any()
     return RecipientProfile(
@@ -95,7 +91,7 @@ def parse_recipient(user_id: str, body: RecipientRequest) -> RecipientProfile:
     )
 
 
-def stored_quiet_hours(hours: RecipientQuietHours | None) -> dict[str, Any] | None:
+def stored_quiet_hours(hours: QuietHours | None) -> dict[str, Any] | None:
     """Return quiet hours in their stored form."""
     if hours is None:
         return None
@@ -126,7 +122,7 @@ class RecipientView(msgspec.Struct, kw_only=True, frozen=True):
     locale: str | None = None
     timezone: str | None = None
     attributes: Annotated[dict[str, Any], Meta(examples=[{}])]
-    quiet_hours: RecipientQuietHours | None = None
+    quiet_hours: QuietHours | None = None
     created_at: datetime
     updated_at: datetime
 
@@ -146,7 +142,7 @@ class PreferencesView(msgspec.Struct, kw_only=True, frozen=True):
 
     preferences: dict[str, PreferenceView]
     """By category or type; a type's overrides its category's."""
-    quiet_hours: RecipientQuietHours | None = None
+    quiet_hours: QuietHours | None = None
 
 
 class ErasureView(msgspec.Struct, kw_only=True, frozen=True):
@@ -213,9 +209,7 @@ def _preference_view(stored: Document) -> PreferenceView:
         return PreferenceView(muted=fields.get("muted") is True or None)
 
 
-def _quiet_hours(document: Document) -> RecipientQuietHours | None:
+def _quiet_hours(document: Document) -> QuietHours | None:
     stored = as_mapping(document.get("quiet_hours"))
-    fields = {
-        name: stored[name] for name in RecipientQuietHours.__struct_fields__ if name in stored
-    }
-    return msgspec.convert(fields, RecipientQuietHours) if fields else None
+    fields = {name: stored[name] for name in QuietHours.__struct_fields__ if name in stored}
+    return msgspec.convert(fields, QuietHours) if fields else None

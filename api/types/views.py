@@ -18,7 +18,6 @@ from notifications.content.templates import (
     VersionConflictError,
 )
 from notifications.store import Document
-from notifications.validation import ProblemCollector
 from notifyproject.db.paging import Page
 
 from ..http import paging
@@ -124,11 +123,7 @@ class TemplateVersions(APIView):
     def get(self, request: Any, slug: str) -> Response:
         """List the template versions of a type, newest first; the built-in one is the last."""
         published = type_view(_type_or_404(slug)).template_version
-        problems = ProblemCollector()
-        page_request = paging.parse_page_request(
-            request.query_params, list_name=LIST, problems=problems
-        )
-        problems.raise_if_any()
+        page_request = paging.parse_page_request(request.query_params, list_name=LIST)
         versions, links = version_page(slug, page_request)
         results = [version_view(version, published_number=published) for version in versions]
         return Response(TemplateVersionList(results=results, **links))
