@@ -302,7 +302,7 @@ def test_what_failed_after_it_was_sent_has_failed(order: tuple[str, ...]) -> Non
         call_whatsapp(about(document, kind))
     one = delivery(document)
     assert (one["status"], one["failure_code"]) == ("failed", "reported_failed")
-    assert one["failure_reason"].startswith("WhatsApp cannot deliver to this number")
+    assert one["failure_reason"].startswith("Undeliverable: no WhatsApp on this number")
     assert len(factories.read(document["_id"])["error_history"]) == 1
 
 
