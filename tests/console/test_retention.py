@@ -151,7 +151,7 @@ def test_its_page_says_that_and_when_it_was_removed(console: Client) -> None:
 def test_its_page_says_that_it_cannot_be_sent_again(console: Client) -> None:
     shown = page_of(console)
     assert "Resend: pointless" in shown.replace("Pointless", "pointless")
-    assert "What it said is not kept any more" in shown
+    assert "Content was removed by retention" in shown
     for words in ("What to do:", "Retry failed channels", "Resend…"):
         assert words not in shown, words
 

@@ -9,10 +9,10 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from access.models import StaffUser
-from console import staff_actions
-from domain.states import Channel, DeliveryStatus
+from domain.states import BulkAction, Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications import store
+from notifications.resend.actions import Staff, act_on_each
 from notifyproject.db.collections import collection
 from tests.support.clients.console import make_staff, signed_in
 from tests.support.factories import notifications as factories
@@ -172,8 +172,8 @@ def test_resend_makes_a_linked_copy_on_the_chosen_channels(console: Client) -> N
     assert factories.read(document["_id"])["resent_as"] == [new["_id"]]
     assert f'href="{LIST}{new["_id"]}/change/"' in text
     assert "It is sent again as a new notification" in text
-    assert audit(document) == [f"Resent on Email as {new['_id']}."]
-    assert audit(new) == [f"Made by resending {document['_id']}."]
+    assert audit(document) == [f"Resent on email as {new['_id']}."]
+    assert audit(new) == [f"Resent from {document['_id']}."]
     assert "This is a resend of" in console.get(f"{LIST}{new['_id']}/change/").content.decode()
 
 
@@ -188,7 +188,7 @@ def test_resend_needs_a_channel(console: Client, channels: list[str]) -> None:
 def test_resend_on_a_channel_it_never_had(console: Client) -> None:
     document = failed()
     text = do(console, document, "resend", channels="push")
-    assert "One was left as before: It has none of these channels to be done." in text
+    assert "One was left as before: It has none of these channels." in text
     assert resends_of(document) == []
 
 
@@ -259,7 +259,7 @@ def test_resend_of_ticked_rows_that_all_arrived(console: Client) -> None:
     now = utc_now()
     documents = [factories.settled(S.SENT, at=now, created_at=now) for _ in range(2)]
     text = do_on(console, documents, "resend", channels=["email"])
-    assert "2 were left as before: It has none of these channels to be done. (2)" in text
+    assert "2 were left as before: It has none of these channels. (2)" in text
 
 
 def test_cancel_of_ticked_rows(console: Client) -> None:
@@ -280,6 +280,6 @@ def test_ticking_nothing_does_nothing(console: Client) -> None:
 def test_an_operation_on_a_row_that_is_gone_meanwhile(console: Client) -> None:
     document = failed()
     collection("notifications").delete_one({"_id": document["_id"]})
-    by = staff_actions.Staff(id=ObjectId(), username="maria")
-    outcome = staff_actions.retry({document["_id"]: None}, by=by, now=utc_now())
-    assert outcome.reasons == ["It is not there any more."]
+    by = Staff(id=ObjectId(), username="maria")
+    outcome = act_on_each(BulkAction.RETRY, {document["_id"]: None}, by=by, now=utc_now())
+    assert outcome.reasons == ["Not found."]

@@ -12,9 +12,10 @@ from bson import ObjectId
 from domain.states import BulkAction, BulkOutcome, BulkStage, DeliveryStatus
 from notifications import store
 from notifications.bulk import decisions, executor, repository, results, runner, selection
-from notifications.bulk.operation import BulkStateError, Operation
+from notifications.bulk.operation import Operation
 from notifications.bulk.repository import LEASE
 from notifications.resend import actions
+from notifications.resend.actions import InvalidStateError
 from notifications.resend.risk import ResendRisk, RiskKind
 from notifyproject.db.collections import collection
 from tests.support.factories import notifications as factories
@@ -212,7 +213,7 @@ def test_cancelled_in_the_middle_of_a_page_the_rest_stays_as_it_is(clock: Time) 
     assert (cancelled.stage, cancelled.counts) == (BulkStage.CANCELLED, {BulkOutcome.DONE: done})
     assert 0 < done < 9
     for step in (decisions.cancel, decisions.resume, decisions.pause):
-        with pytest.raises(BulkStateError):
+        with pytest.raises(InvalidStateError):
             step(cancelled.id, by=MARIA, now=clock())
 
 
