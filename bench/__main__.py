@@ -18,13 +18,11 @@ from types import FrameType
 from notifyproject.stack import bytecode
 
 from . import (
-    admin,
+    console_pages,
     draining,
     due,
     environment,
     inbox,
-    latency,
-    memory,
     path,
     posting,
     slow_connections,
@@ -125,13 +123,13 @@ def _measure_goal(goal: str, bench: Bench, arguments: argparse.Namespace) -> Ite
         "S3": lambda: posting.measure_bulk(
             bench, rounds=arguments.rounds, count=arguments.count, log_progress=log_progress
         ),
-        "S6": lambda: admin.measure_pages(
+        "S6": lambda: console_pages.measure_pages(
             bench, stored=arguments.notifications, log_progress=log_progress
         ),
-        "S7": lambda: latency.measure_latency(
+        "S7": lambda: posting.measure_latency(
             bench, seconds=arguments.seconds, log_progress=log_progress
         ),
-        "S8": lambda: memory.measure_memory(
+        "S8": lambda: draining.measure_memory(
             bench, count=arguments.count, minutes=arguments.minutes, log_progress=log_progress
         ),
         "claims": lambda: draining.measure_claims(

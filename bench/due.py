@@ -1,24 +1,24 @@
-"""S4: what a sweep and a claim cost when a million are due, or millions are stored."""
+"""S4: the time of a sweep and of a claim with a million due, or millions stored."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import timedelta
 
 from . import volume
 from .environment import Bench
-from .figures import Figure, Measure, at_most, median, ratio
+from .figures import Figure, Measure, Progress, at_most, compare, median
 
 SMALL_COUNT = 10_000
 SMALL_NAME, DUE_NAME, STORED_NAME = "bench_small", "bench_due", "bench_stored"
 CLAIMS_PER_ROUND = 5
-"""In each round; their median counts."""
+"""The median of each round counts."""
 
 
 def measure_sweeps_and_claims(
-    bench: Bench, *, due: int, rounds: int, log_progress: Callable[[str], None]
+    bench: Bench, *, due: int, rounds: int, log_progress: Progress
 ) -> Iterator[Figure]:
-    """Measure S4 beside the database of what is stored, which is filled already."""
+    """Measure S4; the database of stored notifications is already filled."""
     stored = _count(bench, STORED_NAME)
     sizes = {SMALL_NAME: SMALL_COUNT, DUE_NAME: due}
     with ExitStack() as stack:
@@ -41,20 +41,18 @@ def measure_sweeps_and_claims(
 
 
 def _figure(what: str, size: str, big: Sequence[float], small: Sequence[float]) -> Figure:
-    return Figure(
+    return compare(
+        ours=big,
+        floor=small,
         key=f"S4 {what.split(maxsplit=1)[0]} {size.split()[1]}",
         label=f"a {what}, {size}",
         unit="ms",
-        ours=median(big),
-        floor=median(small),
-        ratio_floor=ratio(big, small),
         goals=(at_most(1.2, Measure.FLOOR),),
         note=f"floor: the same at {SMALL_COUNT:,} due",
     )
 
 
 def _time_sweep() -> float:
-    """Return the milliseconds of a sweep."""
     from delivery import sweeper
     from domain.time import utc_now
 
@@ -64,7 +62,7 @@ def _time_sweep() -> float:
 
 
 def _time_claim() -> float:
-    """Return the milliseconds it takes a worker to find a hundred due ones and to claim them."""
+    """Return the milliseconds in which a worker finds and claims a batch."""
     from delivery import worker
     from domain.states import Channel, Priority
     from domain.time import utc_now

@@ -25,7 +25,7 @@ from pymongo import MongoClient, UpdateOne
 from pymongo.write_concern import WriteConcern
 
 from . import mail
-from .environment import cpu_seconds
+from .processes import cpu_seconds
 
 BATCH, THREADS, WARM_UP = 100, 32, 200
 LEASE = timedelta(seconds=90)

@@ -1,24 +1,23 @@
-"""S5: one person's inbox of thousands, among a million notifications."""
+"""S5: an inbox of thousands, among a million notifications."""
 
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import volume
-from .figures import Figure, Measure, Run, at_most, median, ratio, run_rounds
+from .figures import Figure, Measure, Run, at_most, compare, run_rounds
 
 INBOX_SIZE = 5_000
 PAGE = 20
 REPEATS = 50
 DEEP_PAGE = 100
-"""Pages down, where a list by skipping would read what it skips."""
+"""A page so deep that skipping to it would read all pages before it."""
 
 
 def measure_inbox(*, rounds: int) -> Iterator[Figure]:
-    """Measure S5 in the database that is used at present, filled already.
+    """Measure S5 in the current, filled database.
 
-    Ours is what the API does between taking a request and handing an answer to Django: the query
-    and its JSON. The floor is pymongo's own call with the same filter and index.
+    "ours" is the query and its JSON, as in the API. The floor is the same query with pymongo.
     """
     from notifications.inbox import feed
     from notifications.store import Inbox
@@ -45,15 +44,13 @@ def measure_inbox(*, rounds: int) -> Iterator[Figure]:
             _timed_run(lambda: _count_with_pymongo(unread)),
         ),
     }
-    for key, (what, run_service, run_floor) in reads.items():
+    for key, (label, run_service, run_floor) in reads.items():
         found = run_rounds({"ours": run_service, "floor": run_floor}, rounds=rounds)
-        yield Figure(
+        yield compare(
+            **found,
             key=key,
-            label=what,
+            label=label,
             unit="ms",
-            ours=median(found["ours"]),
-            floor=median(found["floor"]),
-            ratio_floor=ratio(found["ours"], found["floor"]),
             goals=(at_most(2.0, Measure.FLOOR),),
             note="floor: pymongo's find, or count_documents, with the same filter and index",
         )
@@ -71,7 +68,7 @@ def _render_page(part: Any) -> bytes:
 
 
 def _timed_run(run: Callable[[], Any]) -> Run:
-    """Return what measures a read in milliseconds, as the mean of many."""
+    """Return a function that measures the mean milliseconds of many runs."""
 
     def measure() -> float:
         started = time.perf_counter()

@@ -22,7 +22,7 @@ from typing import Any
 
 from notifyproject.settings.environment import BASE_DIR
 
-from . import mail, shapes
+from . import mail, notification_histories
 from .environment import Bench
 from .figures import Figure, at_most
 
@@ -171,7 +171,7 @@ def _receipt(bench: Bench, *, now: datetime) -> Flow:
 
     from notifyproject.db.collections import collection
     from providers import registry
-    from sandbox import keys
+    from sandbox import credentials
     from sandbox.providers.sendgrid import events
 
     attempts = [
@@ -179,8 +179,8 @@ def _receipt(bench: Bench, *, now: datetime) -> Flow:
         for attempt in collection("delivery_attempts").find().sort("_id")
         if attempt["status"] == "sent"
     ]
-    private_key = keys.load_webhook_key(bench.folder)
-    settings.SENDGRID_WEBHOOK_PUBLIC_KEY = keys.public_key_text(private_key)
+    private_key = credentials.load_webhook_key(bench.folder)
+    settings.SENDGRID_WEBHOOK_PUBLIC_KEY = credentials.public_key_text(private_key)
     registry.clear()
     webhooks = events.SignedWebhooks(private_key=private_key)
     client = Client()
@@ -207,11 +207,11 @@ def _resend(*, now: datetime) -> Flow:
     from domain.errors import FailureCode
     from domain.states import Channel, DeliveryStatus
 
-    delivery = shapes.DeliveryHistory(
+    delivery = notification_histories.DeliveryHistory(
         channel=Channel.EMAIL, final_status=DeliveryStatus.FAILED, code=FailureCode.PROVIDER_ERROR
     )
-    history = shapes.NotificationHistory(share=1, deliveries=(delivery,))
-    failed = [str(shapes.seed(history, now=now)[0]["_id"]) for _ in range(2)]
+    history = notification_histories.NotificationHistory(share=1, deliveries=(delivery,))
+    failed = [str(notification_histories.seed(history, now=now)[0]["_id"]) for _ in range(2)]
     client = Client()
     client.force_login(get_user_model().objects.create_superuser("path", password="path"))
     url = reverse("admin:notifications_failednotification_changelist")

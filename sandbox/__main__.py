@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from .config import WHATSAPP_API_VERSION, Config, Timings
-from .keys import UnreadableKeyError
+from .credentials import UnreadableKeyError
 from .log import CorruptLogError, LogInUseError
 from .providers.whatsapp.templates import UnreadableTemplatesError
 from .server import serve

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import google_account, keys, meta_account
+from . import credentials
 from .behaviours import Behaviours
 from .config import Config
-from .meta_account import MetaAccount
+from .credentials import MetaAccount
 from .providers.base import Provider, WebhookFormat
 from .providers.fcm.provider import Fcm
 from .providers.google_oauth.provider import GoogleOAuth
@@ -46,17 +46,17 @@ class Assembly:
 def create_secrets(data: Path, *, url: str) -> Secrets:
     """Return the secrets of a sandbox at this URL, made if there are none; raises UnreadableKey."""
     return Secrets(
-        public_key=keys.ensure_webhook_key(data),
-        service_account=google_account.ensure_service_account(data, url=url),
-        whatsapp=meta_account.ensure_whatsapp_account(data),
+        public_key=credentials.ensure_webhook_key(data),
+        service_account=credentials.ensure_service_account(data, url=url),
+        whatsapp=credentials.ensure_whatsapp_account(data),
     )
 
 
 def assemble(config: Config, *, behaviours: Behaviours) -> Assembly:
     """Return the providers; raises UnreadableKey, UnreadableTemplates or OSError."""
-    account = google_account.load_service_account(config.data)
+    account = credentials.load_service_account(config.data)
     tokens = AccessTokens.from_account(account)
-    business = meta_account.ensure_whatsapp_account(config.data)
+    business = credentials.ensure_whatsapp_account(config.data)
     providers: list[Provider] = [
         SendGrid(behaviours=behaviours, timings=config.timings),
         Fcm(behaviours=behaviours, timings=config.timings, account=account, tokens=tokens),
@@ -74,7 +74,7 @@ def assemble(config: Config, *, behaviours: Behaviours) -> Assembly:
         providers={provider.name: provider for provider in providers},
         webhooks={
             "sendgrid": WebhookEndpoint(
-                format=SignedWebhooks(private_key=keys.load_webhook_key(config.data)),
+                format=SignedWebhooks(private_key=credentials.load_webhook_key(config.data)),
                 url=config.webhook_url,
             ),
             "whatsapp": WebhookEndpoint(

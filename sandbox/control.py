@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from . import wanted
+from . import control_requests
 from .behaviours import EVERYBODY, Behaviour, Behaviours, canonical, everybody_match
-from .copies import accepted_messages
+from .control_requests import ControlError, refuse_other_sites
+from .duplicates import accepted_messages
 from .log import Record
-from .memory import Event, Exchange, RecentRequests
 from .providers.base import EventRequest, InboundMessage, PlannedEvent, Provider
-from .wanted import ControlError, refuse_other_sites
+from .recent_requests import Event, Exchange, RecentRequests
 from .webhooks import WebhookSender
 
 PREFIX = "/_sandbox"
@@ -53,22 +53,22 @@ class Control:
 
     async def list_requests(self, request: web.Request) -> web.Response:
         """Requests newest first, each with its body as it was sent."""
-        parameters = wanted.read_query(request, *FILTERS, "limit", "accepted")
+        parameters = control_requests.read_query(request, *FILTERS, "limit", "accepted")
         return _list_response([_request_fields(one.record) for one in self._find(parameters)])
 
     async def list_messages(self, request: web.Request) -> web.Response:
         """Messages that were accepted, newest first, with their events."""
-        parameters = wanted.read_query(request, *FILTERS, "limit")
+        parameters = control_requests.read_query(request, *FILTERS, "limit")
         found = self._find({**parameters, "accepted": "true"})
         return _list_response([self._message(one, parameters.get("recipient")) for one in found])
 
     async def list_copies(self, request: web.Request) -> web.Response:
         """How often each reference was accepted for each recipient."""
-        parameters = wanted.read_query(request, *FILTERS, "limit", "at_least")
+        parameters = control_requests.read_query(request, *FILTERS, "limit", "at_least")
         found = self.recent_requests.acceptances.find(
-            wanted.message_filter(parameters, channels=self._channels()),
-            at_least=wanted.parse_number(
-                parameters, "at_least", default=1, maximum=wanted.MAX_LIMIT
+            control_requests.message_filter(parameters, channels=self._channels()),
+            at_least=control_requests.parse_number(
+                parameters, "at_least", default=1, maximum=control_requests.MAX_LIMIT
             ),
             limit=_limit(parameters),
         )
@@ -91,16 +91,16 @@ class Control:
 
     async def get_behaviour(self, request: web.Request) -> web.Response:
         """One script."""
-        match = wanted.read_match(request)
+        match = control_requests.read_match(request)
         behaviour = self.behaviours.get(match)
         if behaviour is None:
-            raise wanted.not_scripted_error(match)
+            raise control_requests.not_scripted_error(match)
         return _json_response(asdict(behaviour))
 
     async def put_behaviour(self, request: web.Request) -> web.Response:
         """Script an address, or everybody."""
-        body = await wanted.read_body(request, wanted.BehaviourBody)
-        match = wanted.read_match(request)
+        body = await control_requests.read_body(request, control_requests.BehaviourBody)
+        match = control_requests.read_match(request)
         known = [
             provider.outcomes
             for provider in self.providers.values()
@@ -124,14 +124,14 @@ class Control:
 
     async def delete_behaviour(self, request: web.Request) -> web.Response:
         """Forget one script."""
-        match = wanted.read_match(request)
+        match = control_requests.read_match(request)
         if not self.behaviours.remove(match):
-            raise wanted.not_scripted_error(match)
+            raise control_requests.not_scripted_error(match)
         return web.Response(status=HTTPStatus.NO_CONTENT)
 
     async def send_event(self, request: web.Request) -> web.Response:
         """Send an event about a message, as often as is wanted."""
-        body = await wanted.read_body(request, wanted.EventBody)
+        body = await control_requests.read_body(request, control_requests.EventBody)
         body.check()
         record = self._latest_accepted(body.reference)
         provider = self.providers[record.provider]
@@ -150,7 +150,7 @@ class Control:
 
     async def send_inbound_message(self, request: web.Request) -> web.Response:
         """Let a person write back, as often as is wanted."""
-        body = await wanted.read_body(request, wanted.InboundMessageBody)
+        body = await control_requests.read_body(request, control_requests.InboundMessageBody)
         body.check()
         name = request.match_info["provider"]
         if name not in self.providers:
@@ -177,7 +177,7 @@ class Control:
         *,
         provider: str,
         request: int,
-        body: wanted.EventBody | wanted.InboundMessageBody,
+        body: control_requests.EventBody | control_requests.InboundMessageBody,
     ) -> web.Response:
         """Send an event and its duplicates."""
         copies = body.duplicates + 1
@@ -189,7 +189,7 @@ class Control:
         return _json_response(answer, status=HTTPStatus.ACCEPTED)
 
     def _find(self, parameters: Mapping[str, str]) -> list[Exchange]:
-        predicate = wanted.record_filter(parameters, channels=self._channels())
+        predicate = control_requests.record_filter(parameters, channels=self._channels())
         return self.recent_requests.find(predicate, limit=_limit(parameters))
 
     def _channels(self) -> dict[str, str]:
@@ -267,8 +267,8 @@ def _make_event(make: Callable[[], PlannedEvent]) -> PlannedEvent:
 
 
 def _limit(parameters: Mapping[str, str]) -> int:
-    return wanted.parse_number(
-        parameters, "limit", default=wanted.DEFAULT_LIMIT, maximum=wanted.MAX_LIMIT
+    return control_requests.parse_number(
+        parameters, "limit", default=control_requests.DEFAULT_LIMIT, maximum=control_requests.MAX_LIMIT
     )
 
 

@@ -11,11 +11,11 @@ import structlog
 from aiohttp import web
 
 from .config import Timings
-from .copies import accepted_messages
+from .duplicates import accepted_messages
 from .log import Journal, Record
-from .memory import RecentRequests
 from .providers.base import IncomingRequest, Provider, RequestResult
-from .replies import send_response
+from .recent_requests import RecentRequests
+from .responses import send_response
 from .webhooks import WebhookSender
 
 log = structlog.get_logger(__name__)

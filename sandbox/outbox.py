@@ -17,12 +17,12 @@ from liquid import CachingFileSystemLoader, Environment
 
 from . import pages
 from .behaviours import Behaviour, Behaviours, canonical
-from .copies import accepted_messages
+from .control_requests import ControlError, refuse_other_sites
+from .duplicates import accepted_messages
 from .log import Record
-from .memory import Exchange, RecentRequests
 from .pages import EVERYTHING, View
 from .providers.base import Channel, Provider
-from .wanted import ControlError, refuse_other_sites
+from .recent_requests import Exchange, RecentRequests
 
 FOLDER = Path(__file__).parent
 PAGE_SIZE = 50

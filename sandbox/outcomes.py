@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from .config import Timings
-from .replies import ResponseMode
+from .responses import ResponseMode
 
 
 class DelayUnit(StrEnum):

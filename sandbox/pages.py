@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 import msgspec
 
 from .log import Record
-from .memory import Event, EventState, Exchange
 from .providers.base import Attachment, Channel, Provider
+from .recent_requests import Event, EventState, Exchange
 
 EVERYTHING = "all"
 SNIPPET = 160

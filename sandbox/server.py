@@ -17,12 +17,12 @@ from .assembly import Assembly, WebhookEndpoint, assemble, create_secrets
 from .behaviours import Behaviours
 from .config import Config
 from .control import Control
-from .copies import accepted_messages
+from .credentials import MetaAccount
+from .duplicates import accepted_messages
 from .exchange import ProviderRoute
 from .log import EVENTS_FILE, REQUESTS_FILE, CorruptLogError, Journal, Record, read_last_lines
-from .memory import MAX_REQUESTS, Event, RecentRequests
-from .meta_account import MetaAccount
 from .outbox import Outbox
+from .recent_requests import MAX_REQUESTS, Event, RecentRequests
 from .webhooks import WebhookSender
 
 MAX_EVENTS_LOADED = 4 * MAX_REQUESTS

@@ -10,8 +10,8 @@ import structlog
 
 from .config import Timings
 from .log import Journal
-from .memory import Event, EventState, RecentRequests
 from .providers.base import PlannedEvent, WebhookFormat
+from .recent_requests import Event, EventState, RecentRequests
 
 log = structlog.get_logger(__name__)
 

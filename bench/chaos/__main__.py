@@ -14,8 +14,7 @@ from notifyproject.settings.environment import BASE_DIR
 from notifyproject.stack import bytecode
 
 from . import page
-from .findings import Findings
-from .scenario import Scenario
+from .findings import Findings, Scenario
 from .scenarios import SCENARIOS
 
 

@@ -13,7 +13,7 @@ import aiohttp
 
 from ..log import Record
 from ..outcomes import Outcome, Outcomes
-from ..replies import ProviderResponse
+from ..responses import ProviderResponse
 
 
 class Channel(StrEnum):

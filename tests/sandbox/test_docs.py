@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import google_account, meta_account
-from sandbox.keys import WEBHOOK_PUBLIC_KEY_FILE
+from sandbox import credentials
+from sandbox.credentials import WEBHOOK_PUBLIC_KEY_FILE
 from sandbox.outcomes import Outcome, Outcomes
 from sandbox.providers.fcm.outcomes import OUTCOMES as FCM
 from sandbox.providers.google_oauth.outcomes import OUTCOMES as GOOGLE
@@ -76,15 +76,15 @@ def test_every_kind_of_event_is_in_the_document() -> None:
 def test_every_file_and_id_is_in_the_document() -> None:
     for name in (
         WEBHOOK_PUBLIC_KEY_FILE,
-        google_account.SERVICE_ACCOUNT_FILE,
-        meta_account.WHATSAPP_ACCOUNT_FILE,
+        credentials.SERVICE_ACCOUNT_FILE,
+        credentials.WHATSAPP_ACCOUNT_FILE,
         templates.FILE,
     ):
         assert f"| `{name}` |" in TEXT
     for text in (
-        google_account.FCM_PROJECT_ID,
-        google_account.SERVICE_ACCOUNT_EMAIL,
-        meta_account.BUSINESS_ACCOUNT_ID,
-        meta_account.WHATSAPP_ACCESS_TOKEN,
+        credentials.FCM_PROJECT_ID,
+        credentials.SERVICE_ACCOUNT_EMAIL,
+        credentials.BUSINESS_ACCOUNT_ID,
+        credentials.WHATSAPP_ACCESS_TOKEN,
     ):
         assert text in TEXT

@@ -1,19 +1,16 @@
 """Workers whose clocks are ten minutes fast and ten minutes slow."""
 
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from notifyproject.settings.environment import BASE_DIR
 
-from .. import bodies
-from ..crashing import sleep
-from ..expecting import accepted_id
-from ..findings import Bound, Findings, make_findings
-from ..gathering import collect_evidence
-from ..joining import waits
-from ..processes import ScenarioError
-from ..scenario import Scenario
-from ..stand import Installation, run_installation
+from ...processes import ScenarioError
+from ..analysis import waits
+from ..findings import Bound, Findings, Scenario, accepted_id, make_findings
+from ..installation import Installation, run_installation
+from ..load import mail_body
 
 FAKETIME = "usr/lib/*/faketime/libfaketime.so.1"
 """From Debian's package; `make bench-servers` unpacks it."""
@@ -49,7 +46,7 @@ def wrong_clocks(*, scheduled: int, expiring: int) -> Findings:
             one.wait_ready()
         installation.wait_final(timeout=FINAL_SECONDS)
         logs = [(installation.folder / f"{name}.log").read_text() for name in SKEWS]
-        evidence = collect_evidence(installation)
+        evidence = installation.collect_evidence()
         late = waits(evidence, later)
         requested = {one.notification_id for one in evidence.requests}
         return make_findings(
@@ -72,7 +69,7 @@ def wrong_clocks(*, scheduled: int, expiring: int) -> Findings:
 
 
 def _send(installation: Installation, key: str, number: int, **fields: object) -> str:
-    return accepted_id(installation.client.send(bodies.mail(number, **fields), key=key))
+    return accepted_id(installation.client.send(mail_body(number, **fields), key=key))
 
 
 def _wrong_clock(skew: str) -> dict[str, str]:
@@ -89,7 +86,7 @@ def _wrong_clock(skew: str) -> dict[str, str]:
 
 
 def _wait_until(moment: datetime) -> None:
-    sleep((moment - datetime.now(UTC)).total_seconds())
+    time.sleep(max((moment - datetime.now(UTC)).total_seconds(), 0))
 
 
 WRONG_CLOCKS = Scenario(

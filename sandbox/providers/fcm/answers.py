@@ -9,8 +9,8 @@ from email.utils import format_datetime
 from typing import Any
 
 from ...outcomes import Outcome
-from ...replies import ProviderResponse, ResponseMode
-from .. import spoiled
+from ...responses import ProviderResponse, ResponseMode
+from .. import network_faults
 
 JSON = {"Content-Type": "application/json; charset=UTF-8"}
 HTML = {"Content-Type": "text/html; charset=UTF-8"}
@@ -217,9 +217,9 @@ def retry_after(pause: int, *, at: datetime | None = None) -> dict[str, str]:
 
 def network_fault(outcome: Outcome, path: str) -> ProviderResponse | None:
     """Return the answer of what stands between FCM and the client, if the outcome is one."""
-    if outcome.name == spoiled.BAD_GATEWAY.name:
-        return spoiled.bad_gateway()
-    return spoiled.redirect(path) if outcome.name == spoiled.REDIRECT.name else None
+    if outcome.name == network_faults.BAD_GATEWAY.name:
+        return network_faults.bad_gateway()
+    return network_faults.redirect(path) if outcome.name == network_faults.REDIRECT.name else None
 
 
 def _json(body: Any) -> bytes:

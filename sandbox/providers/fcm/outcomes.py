@@ -1,7 +1,7 @@
 """FCM's magic tokens: the beginning of a token, or of a topic, chooses the outcome."""
 
 from ...outcomes import Outcome, Outcomes
-from .. import spoiled
+from .. import network_faults
 
 EXPIRED_TOKEN = "expired-token"
 NOT_JSON, NO_NAME, RETRY_AFTER = "not-json", "no-name", "retry-after"
@@ -54,7 +54,7 @@ OUTCOMES = Outcomes(
         _refused("unauthenticated", 401, "401 ACCESS_TOKEN_EXPIRED with any access token."),
         _refused("no-permission", 403, "403 that has nothing to do with the device: IAM denies."),
         _refused("wrong-project", 404, "404 that has nothing to do with the device: no project."),
-        *spoiled.fault_outcomes(200, steps=()),
+        *network_faults.fault_outcomes(200, steps=()),
         _accepted(NOT_JSON, "Accepted, but the 200 is a page of HTML."),
         _accepted(NO_NAME, "Accepted, but the 200 is an empty object."),
         _accepted(RETRY_AFTER, "Accepted with a 200 that has a Retry-After."),
@@ -73,8 +73,8 @@ OUTCOMES = Outcomes(
             "error",
         ),
         _refused("unavailable", 503, "503 UNAVAILABLE."),
-        spoiled.BAD_GATEWAY,
-        spoiled.REDIRECT,
+        network_faults.BAD_GATEWAY,
+        network_faults.REDIRECT,
     ),
     default="delivered",
 )

@@ -11,17 +11,17 @@ import msgspec
 
 from ...behaviours import Behaviours
 from ...config import Timings
-from ...google_account import ServiceAccount
+from ...credentials import ServiceAccount
 from ...log import Record
 from ...outcomes import Outcome, Outcomes
-from ...replies import ProviderResponse
+from ...responses import ProviderResponse
 from ..base import Channel, DisplayedMessage, IncomingRequest, RequestResult, WithoutWebhooks
 from ..google_oauth.tokens import AccessTokens, TokenStatus
 from . import answers, refusals
 from .answers import Refusal
 from .outcomes import EXPIRED_TOKEN, NO_NAME, NOT_JSON, OUTCOMES, RETRY_AFTER, magic
-from .reading import parse
-from .showing import deliveries, display, recipient, references, title
+from .presentation import deliveries, display, recipient, references, title
+from .strict_parsing import parse
 from .validation import problem
 
 SCOPES = frozenset(

@@ -12,7 +12,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding
 
-from ...google_account import ServiceAccount
+from ...credentials import ServiceAccount
 
 AUDIENCE = "https://oauth2.googleapis.com/token"
 MAX_LIFETIME = 3600

@@ -1,7 +1,7 @@
 """What the token endpoint may be told to do; the service account's address is the match."""
 
 from ...outcomes import Outcome, Outcomes
-from .. import spoiled
+from .. import network_faults
 
 SHORT_LIVED = "short-lived"
 NO_TOKEN = "no-token"
@@ -52,8 +52,8 @@ OUTCOMES = Outcomes(
             initial_failures=2,
         ),
         Outcome(name="unavailable", description="503.", status=503, accepted=False),
-        *spoiled.fault_outcomes(200, steps=()),
-        spoiled.BAD_GATEWAY,
+        *network_faults.fault_outcomes(200, steps=()),
+        network_faults.BAD_GATEWAY,
     ),
     default="granted",
 )

@@ -11,11 +11,11 @@ import msgspec
 
 from ...behaviours import Behaviours
 from ...config import Timings
-from ...google_account import TOKEN_PATH, ServiceAccount
+from ...credentials import TOKEN_PATH, ServiceAccount
 from ...log import Record
 from ...outcomes import Outcome, Outcomes
-from ...replies import ProviderResponse
-from .. import spoiled
+from ...responses import ProviderResponse
+from .. import network_faults
 from ..base import Channel, DisplayedMessage, IncomingRequest, RequestResult, WithoutWebhooks
 from .assertion import TokenRequestError, decode_unverified, verify
 from .outcomes import DENIED, NO_TOKEN, OUTCOMES, SHORT_LIVED
@@ -114,8 +114,8 @@ class GoogleOAuth(WithoutWebhooks):
     def _respond(
         self, outcome: Outcome, scopes: list[str], *, now: datetime, lifetime: timedelta
     ) -> ProviderResponse:
-        if outcome.name == spoiled.BAD_GATEWAY.name:
-            return spoiled.bad_gateway()
+        if outcome.name == network_faults.BAD_GATEWAY.name:
+            return network_faults.bad_gateway()
         if outcome.status != HTTPStatus.OK:
             return _error(outcome.status, "internal_failure", "Backend Error")
         answer = {

@@ -15,7 +15,7 @@ from enum import StrEnum
 import msgspec
 from cryptography.hazmat.primitives import serialization
 
-from ...google_account import ServiceAccount
+from ...credentials import ServiceAccount
 
 TOKEN_PREFIX = "ya29."
 LIFETIME = timedelta(seconds=3599)

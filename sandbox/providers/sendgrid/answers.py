@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from ...outcomes import Outcome
-from ...replies import ProviderResponse, ResponseMode
-from .. import spoiled
+from ...responses import ProviderResponse, ResponseMode
+from .. import network_faults
 
 JSON = "application/json"
 ERRORS_PAGE = "http://sendgrid.com/docs/API_Reference/Web_API_v3/Mail/errors.html"
@@ -94,9 +94,9 @@ def failure(outcome: Outcome, *, now: datetime, pause: int) -> ProviderResponse:
     """Return the answer of an outcome that is no acceptance."""
     headers = {"Content-Type": JSON}
     if outcome.status == HTTPStatus.BAD_GATEWAY:
-        return spoiled.bad_gateway()
+        return network_faults.bad_gateway()
     if outcome.status == HTTPStatus.FOUND:
-        return spoiled.redirect("/v3/mail/send")
+        return network_faults.redirect("/v3/mail/send")
     if outcome.status == HTTPStatus.TOO_MANY_REQUESTS:
         headers |= _rate_limit_headers(outcome, now=now, pause=pause)
     problem = PROBLEMS.get(outcome.status)

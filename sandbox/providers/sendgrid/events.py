@@ -10,7 +10,7 @@ import aiohttp
 import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from ... import keys
+from ... import credentials
 
 SIGNATURE = "X-Twilio-Email-Event-Webhook-Signature"
 TIMESTAMP = "X-Twilio-Email-Event-Webhook-Timestamp"
@@ -100,6 +100,6 @@ class SignedWebhooks:
         return {
             "Content-Type": "application/json; charset=utf-8",
             "User-Agent": "SendGrid Event API",
-            SIGNATURE: keys.sign_webhook(self.private_key, timestamp=timestamp, body=body),
+            SIGNATURE: credentials.sign_webhook(self.private_key, timestamp=timestamp, body=body),
             TIMESTAMP: timestamp,
         }

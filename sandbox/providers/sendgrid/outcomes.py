@@ -1,7 +1,7 @@
 """SendGrid's magic recipients: the local part of an address chooses the outcome."""
 
 from ...outcomes import DelayUnit, Outcome, Outcomes, Step
-from .. import spoiled
+from .. import network_faults
 
 NO_MESSAGE_ID = "no message id"
 PROCESSED = Step(kind="processed", unit=DelayUnit.PROCESSED)
@@ -94,7 +94,7 @@ OUTCOMES = Outcomes(
             status=429,
             accepted=False,
         ),
-        *spoiled.fault_outcomes(202, steps=DEFAULT_STEPS),
+        *network_faults.fault_outcomes(202, steps=DEFAULT_STEPS),
         Outcome(
             name="no-id",
             description="Accepted with a 202 that has no X-Message-Id.",
@@ -123,7 +123,7 @@ OUTCOMES = Outcomes(
             status=500,
             accepted=False,
         ),
-        spoiled.BAD_GATEWAY,
+        network_faults.BAD_GATEWAY,
         Outcome(
             name="invalid",
             description="400: the address is not a valid one, for personalizations.0.to.0.email.",
@@ -136,7 +136,7 @@ OUTCOMES = Outcomes(
             status=413,
             accepted=False,
         ),
-        spoiled.REDIRECT,
+        network_faults.REDIRECT,
     ),
     default="delivered",
 )

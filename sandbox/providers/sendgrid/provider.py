@@ -13,7 +13,7 @@ from ...behaviours import Behaviours
 from ...config import Timings
 from ...log import Record
 from ...outcomes import Outcome, Outcomes
-from ...replies import ProviderResponse
+from ...responses import ProviderResponse
 from ..base import (
     Channel,
     DisplayedMessage,
@@ -23,7 +23,7 @@ from ..base import (
     PlannedEvent,
     RequestResult,
 )
-from . import answers, events, showing
+from . import answers, events, presentation
 from .answers import Problem, Refusal
 from .outcomes import NO_MESSAGE_ID, OUTCOMES, magic
 from .validation import problems
@@ -119,7 +119,7 @@ class SendGrid:
 
     def display(self, record: Record, *, to: int = 0) -> DisplayedMessage:
         """Return a mail as one of its recipients sees it."""
-        return showing.display(record, to=to)
+        return presentation.display(record, to=to)
 
     def _handle_mail(self, body: Mapping[str, Any], *, now: datetime) -> RequestResult:
         if _is_sandbox_mode(body):
@@ -246,7 +246,7 @@ def _log_fields(body: Any) -> dict[str, Any]:
     """Return what the log says of a mail, which need not be a valid one."""
     recipients = list(_recipients(body))
     references = (args.get("reference") for _, args in recipients)
-    subjects = [body, *showing.dicts(body, "personalizations")] if isinstance(body, dict) else []
+    subjects = [body, *presentation.dicts(body, "personalizations")] if isinstance(body, dict) else []
     titles = (
         s["subject"][:MAX_TITLE_LENGTH] for s in subjects if isinstance(s.get("subject"), str)
     )
@@ -259,5 +259,5 @@ def _log_fields(body: Any) -> dict[str, Any]:
 
 def _recipients(body: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield every recipient's address with the custom arguments that hold for it."""
-    for address, personalization in showing.addressees(body):
-        yield address, showing.arguments(body, personalization)
+    for address, personalization in presentation.addressees(body):
+        yield address, presentation.arguments(body, personalization)

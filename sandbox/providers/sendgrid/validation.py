@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from . import optional
+from . import validation_optional
 from .answers import BAD_ADDRESS, Problem, help_url, wrong_type
 
 MAX_RECIPIENTS = 1000
@@ -27,10 +27,10 @@ def problems(body: Any) -> list[Problem]:
         *_reply_to(body),
         *_subject(body),
         *_content(body),
-        *optional.attachments(body.get("attachments")),
-        *optional.headers(body.get("headers"), "headers"),
-        *optional.categories(body.get("categories")),
-        *optional.custom_args(body.get("custom_args"), "custom_args", shared={}),
+        *validation_optional.attachments(body.get("attachments")),
+        *validation_optional.headers(body.get("headers"), "headers"),
+        *validation_optional.categories(body.get("categories")),
+        *validation_optional.custom_args(body.get("custom_args"), "custom_args", shared={}),
     ]
 
 
@@ -96,9 +96,9 @@ def _personalization(one: Any, field: str, *, shared: Mapping[str, Any]) -> Iter
         for number, person in enumerate(people):
             yield from _person(person, f"{field}.{name}.{number}", f"personalizations.{name}")
             yield from _duplicate(person, seen, f"{field}.{name}")
-    yield from optional.headers(one.get("headers"), f"{field}.headers")
-    yield from optional.substitutions(one.get("substitutions"), f"{field}.substitutions")
-    yield from optional.custom_args(one.get("custom_args"), f"{field}.custom_args", shared=shared)
+    yield from validation_optional.headers(one.get("headers"), f"{field}.headers")
+    yield from validation_optional.substitutions(one.get("substitutions"), f"{field}.substitutions")
+    yield from validation_optional.custom_args(one.get("custom_args"), f"{field}.custom_args", shared=shared)
 
 
 def _person(person: Any, field: str, anchor: str) -> Iterator[Problem]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ...replies import ProviderResponse, ResponseMode
+from ...responses import ProviderResponse, ResponseMode
 from .errors import Fault
 
 JSON = {"Content-Type": "application/json; charset=UTF-8"}

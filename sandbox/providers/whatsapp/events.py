@@ -12,7 +12,7 @@ from typing import Any
 
 import aiohttp
 
-from ...meta_account import MetaAccount
+from ...credentials import MetaAccount
 from .errors import HELP, Fault
 
 KINDS = frozenset({"sent", "delivered", "read", "failed"})

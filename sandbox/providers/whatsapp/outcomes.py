@@ -8,7 +8,7 @@ some of its own.
 from collections.abc import Mapping
 
 from ...outcomes import DelayUnit, Outcome, Outcomes, Step
-from .. import spoiled
+from .. import network_faults
 from .errors import KINDS
 
 SENT = Step(kind="sent", unit=DelayUnit.PROCESSED)
@@ -159,7 +159,7 @@ OUTCOMES = Outcomes(
             status=401,
             accepted=False,
         ),
-        *spoiled.fault_outcomes(200, steps=DEFAULT_STEPS),
+        *network_faults.fault_outcomes(200, steps=DEFAULT_STEPS),
         _accepted(EMPTY, "Accepted, but the 200 is an empty object.", *DEFAULT_STEPS),
         _accepted(NOT_JSON, "Accepted, but the 200 is a page of HTML.", *DEFAULT_STEPS),
         Outcome(
@@ -174,8 +174,8 @@ OUTCOMES = Outcomes(
             status=400,
             accepted=False,
         ),
-        spoiled.BAD_GATEWAY,
-        spoiled.REDIRECT,
+        network_faults.BAD_GATEWAY,
+        network_faults.REDIRECT,
     ),
     default="delivered",
 )

@@ -11,10 +11,10 @@ import msgspec
 
 from ...behaviours import Behaviours
 from ...config import Timings
+from ...credentials import MetaAccount
 from ...log import Record
-from ...meta_account import MetaAccount
 from ...outcomes import Outcome, Outcomes
-from ...replies import ProviderResponse
+from ...responses import ProviderResponse
 from ..base import (
     Channel,
     DisplayedMessage,
@@ -39,7 +39,7 @@ from .outcomes import (
     magic,
     magic_suffix,
 )
-from .showing import display, recipient, references, title
+from .presentation import display, recipient, references, title
 from .templates import Templates
 from .validation import number, problem
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from http import HTTPStatus
 
 from ...outcomes import Outcome
-from ...replies import ProviderResponse
-from .. import spoiled
+from ...responses import ProviderResponse
+from .. import network_faults
 from ..base import IncomingRequest
 from . import answers
 from .answers import GraphError
@@ -72,9 +72,9 @@ def for_outcome(outcome: Outcome, *, version: int, pause: int) -> ProviderRespon
             },
             status=400,
         ),
-        spoiled.BAD_GATEWAY.name: spoiled.bad_gateway(),
+        network_faults.BAD_GATEWAY.name: network_faults.bad_gateway(),
     }
-    return responses.get(outcome.name) or spoiled.redirect("/messages")
+    return responses.get(outcome.name) or network_faults.redirect("/messages")
 
 
 def _for_code(outcome: Outcome, code: int, *, version: int, pause: int) -> ProviderResponse:

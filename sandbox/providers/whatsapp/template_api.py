@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ...replies import ProviderResponse
+from ...responses import ProviderResponse
 from ..base import IncomingRequest
 from . import answers
 from .answers import GraphError

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ... import secret_files
+from ... import credentials
 
 FILE = "whatsapp_templates.json"
 MEDIA = ("IMAGE", "VIDEO", "DOCUMENT")
@@ -122,7 +122,7 @@ class Templates:
 
     def _write(self) -> None:
         text = msgspec.json.format(msgspec.json.encode(self.all()))
-        secret_files.replace_secret_file(self.path, text + b"\n")
+        credentials.replace_secret_file(self.path, text + b"\n")
 
 
 def parameters(message: Mapping[str, Any]) -> Iterator[tuple[str, int, Sequence[Any]]]:

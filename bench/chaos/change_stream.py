@@ -9,8 +9,8 @@ from bson.codec_options import CodecOptions
 from pymongo import MongoClient
 from pymongo.errors import PyMongoError
 
+from .analysis import REMOVED
 from .evidence import Step
-from .joining import REMOVED
 
 MARKER_COLLECTION = "chaos_marks"
 """A write to this collection says: what came before is all."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ..outcomes import Outcome, Step
-from ..replies import ProviderResponse, ResponseMode
+from ..responses import ProviderResponse, ResponseMode
 
 BAD_GATEWAY = Outcome(
     name="bad-gateway",

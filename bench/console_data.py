@@ -18,8 +18,8 @@ from access.models import Scope
 from monitoring import rollup
 from notifyproject.db.collections import collection
 
-from . import shapes
-from .shapes import Document
+from . import notification_histories
+from .notification_histories import Document
 
 MONTH = timedelta(days=30)
 NOTIFICATIONS_PER_RECIPIENT, CLIENT_COUNT = 5, 10
@@ -34,11 +34,16 @@ DAY = timedelta(hours=25)
 
 def fill(count: int, *, now: datetime) -> int:
     """Store so many notifications in the empty database; return how many attempts they took."""
-    templates = [(history, *shapes.seed(history, now=now)) for history in shapes.HISTORIES]
+    templates = [
+        (history, *notification_histories.seed(history, now=now))
+        for history in notification_histories.HISTORIES
+    ]
     collection("notifications").delete_many({})
     collection("delivery_attempts").delete_many({})
     rng = random.Random(6)
-    chosen = rng.choices(templates, [shape.share for shape in shapes.HISTORIES], k=count)
+    chosen = rng.choices(
+        templates, [shape.share for shape in notification_histories.HISTORIES], k=count
+    )
     clients = _clients(now)
     types = _registered_types()
     attempted = 0

@@ -14,9 +14,13 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from notifyproject.db.collections import database
+
 from . import environment
 from .environment import Bench
 from .figures import Figure, at_most, median, ratio
+
+# ======== bench/console_pages.py
 
 MAX_FIRST_BYTE_MS = 300.0
 """Milliseconds to the first byte."""
@@ -191,21 +195,21 @@ def fill_database(
     """Fill an empty database."""
     from domain.time import utc_now
 
-    from . import crowd
+    from . import console_data
 
     bench.use_database(name)
     began = time.monotonic()
-    attempts = crowd.fill(count, now=utc_now())
+    attempts = console_data.fill(count, now=utc_now())
     log_progress(
         f"{count:,} notifications, {attempts:,} attempts: {time.monotonic() - began:.0f} s"
     )
-    extra = {"busy": crowd.BUSY_USER_ID, "operation": _preview_bulk_retry(log_progress)}
+    extra = {"busy": console_data.BUSY_USER_ID, "operation": _preview_bulk_retry(log_progress)}
     return FilledDatabase(
         name=name,
         stored=count,
         attempts=attempts,
         cookie=_session_cookie(),
-        samples=[_url_fields(document) | extra for document in crowd.samples(REQUESTS)],
+        samples=[_url_fields(document) | extra for document in console_data.samples(REQUESTS)],
     )
 
 
@@ -280,8 +284,83 @@ def _session_cookie() -> str:
 
 
 def _reads(browser: Browser, page: Page) -> list[Any]:
-    from . import reads
+    from . import console_pages
 
-    with reads.profile_reads() as found:
+    with console_pages.profile_reads() as found:
         browser.time_first_byte(page, 0)
     return found
+
+
+# ======== bench/reads.py
+
+PROFILE = "system.profile"
+PROFILE_BYTES = 64 * 2**20
+SMALL_COLLECTION = 1_000
+"""So few are read whole without anybody noticing: types, roles, what is paused."""
+MAX_SORTED = 10_000
+"""No page looks at more than that at once, and what it may sort is bounded by it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Read:
+    """One command, and how its documents were found."""
+
+    collection: str
+    plan: str
+    examined: int
+    keys: int
+    has_sort: bool
+    milliseconds: int
+    command: Mapping[str, Any]
+
+    @property
+    def is_collection_scan(self) -> bool:
+        """Whether it went through more than a small collection without an index."""
+        return "COLLSCAN" in self.plan and self.examined > SMALL_COLLECTION
+
+    @property
+    def is_unbounded_sort(self) -> bool:
+        """Whether it sorted without a bound on how much."""
+        return self.has_sort and max(self.examined, self.keys) > MAX_SORTED
+
+    @property
+    def summary(self) -> str:
+        """The read in a line."""
+        sort = ", sorted" if self.has_sort else ""
+        return (
+            f"{self.collection} {self.plan}{sort}: {self.keys:,} keys, "
+            f"{self.examined:,} documents, {self.milliseconds} ms"
+        )
+
+
+@contextmanager
+def profile_reads() -> Iterator[list[Read]]:
+    """Collect what is asked of the database in the block, by whichever process."""
+    db = database()
+    db.command("profile", 0)
+    db.drop_collection(PROFILE)
+    db.create_collection(PROFILE, capped=True, size=PROFILE_BYTES)
+    found: list[Read] = []
+    db.command("profile", 2)
+    try:
+        yield found
+    finally:
+        db.command("profile", 0)
+    found += [
+        _read(entry)
+        for entry in db[PROFILE].find({"ns": {"$ne": f"{db.name}.{PROFILE}"}}).sort("ts", 1)
+        if "planSummary" in entry
+    ]
+    db.drop_collection(PROFILE)
+
+
+def _read(entry: Mapping[str, Any]) -> Read:
+    return Read(
+        collection=entry["ns"].partition(".")[2],
+        plan=entry["planSummary"],
+        examined=entry.get("docsExamined", 0),
+        keys=entry.get("keysExamined", 0),
+        has_sort=bool(entry.get("hasSortStage")),
+        milliseconds=entry.get("millis", 0),
+        command=entry.get("originatingCommand") or entry["command"],
+    )

@@ -9,7 +9,7 @@ import msgspec
 from aiohttp import web
 
 from .behaviours import EVERYBODY, canonical
-from .copies import Message
+from .duplicates import Message
 from .log import Record
 
 DEFAULT_LIMIT, MAX_LIMIT = 20, 1000

@@ -8,7 +8,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any
 
-from .copies import AcceptanceCounts, Message
+from .duplicates import AcceptanceCounts, Message
 from .log import Record
 
 MAX_REQUESTS = 5_000
