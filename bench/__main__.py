@@ -1,7 +1,6 @@
-"""``python -m bench all``: measure what the service promises of its speed, and print it.
+"""``python -m bench all``: measure the service's performance goals and print the figures.
 
-Every figure stands beside what it is compared to, measured in the same run. What was measured, and
-how, is in docs/performance.md.
+Each figure stands beside a baseline of the same run. docs/performance.md describes the methods.
 """
 
 import argparse
@@ -39,11 +38,11 @@ EXCLUDED_FROM_ALL = {
     "slow_connections": "slow_connections",
     "path": "path",
 }
-"""Benchmarks that `all` leaves out: they take long, or measure no speed."""
+"""Benchmarks that `all` excludes: they take long, or measure no speed."""
 
 
 def main() -> None:
-    """Run what is asked for."""
+    """Run the selected benchmarks and print their figures."""
     arguments = _arguments()
     bytecode.enable_cache()
     signal.signal(signal.SIGTERM, _interrupt)
@@ -108,7 +107,6 @@ def _measure(arguments: argparse.Namespace) -> list[Figure]:
 
 
 def _measure_goal(goal: str, bench: Bench, arguments: argparse.Namespace) -> Iterator[Figure]:
-    """Measure one goal in a database of its own."""
 
     def log_progress(text: str) -> None:
         print(f"{goal}: {text}", flush=True)
@@ -146,7 +144,7 @@ def _measure_goal(goal: str, bench: Bench, arguments: argparse.Namespace) -> Ite
 def _measure_at_volume(
     wanted: set[str], bench: Bench, arguments: argparse.Namespace
 ) -> Iterator[Figure]:
-    """Measure what needs a collection of millions: it is filled once for all of them."""
+    """Measure S4 and S5 on one collection of millions."""
 
     def log_progress(text: str) -> None:
         print(f"at volume: {text}", flush=True)
@@ -171,7 +169,7 @@ def _measure_at_volume(
 
 
 def describe_machine() -> str:
-    """Return what this runs on, for committed results."""
+    """Return the machine, its versions, and its load, for committed results."""
     cpu = "unknown processor"
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):

@@ -1,29 +1,31 @@
-"""S6: the first byte of the console's pages, when there are a million notifications.
+"""S6: the time to first byte of the console's pages with a million notifications.
 
-A real gunicorn answers an operator who is signed in; another one answers the same from a database
-with next to nothing in it, so that one sees what the volume costs and what the page itself.
+One gunicorn serves the filled database, another an almost empty one: the difference is the cost of
+the volume.
 """
 
 import http.client
 import io
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from notifyproject.db.collections import database
-
 from . import environment
 from .environment import Bench
-from .figures import Figure, at_most, median, ratio
+from .figures import Figure, Progress, at_most, compare, median
+from .processes import cpu_seconds
 
-# ======== bench/console_pages.py
-
+PROFILE = "system.profile"
+PROFILE_BYTES = 64 * 2**20
+SMALL_COLLECTION = 1_000
+"""A collection of this size (types, roles, pauses) may be scanned."""
+MAX_SORTED = 10_000
+"""The documents that a page may sort in memory."""
 MAX_FIRST_BYTE_MS = 300.0
-"""Milliseconds to the first byte."""
 REQUESTS = 10
 SMALL = 2_000
 NAME, SMALL_NAME = "bench_console", "bench_console_small"
@@ -34,66 +36,94 @@ WAITING = f"{LISTS}/waitingnotification/"
 
 
 @dataclass(frozen=True, kw_only=True)
+class Read:
+    """A profiled command and its query plan."""
+
+    collection: str
+    plan: str
+    examined: int
+    keys: int
+    has_sort: bool
+    milliseconds: int
+    command: Mapping[str, Any]
+
+    @property
+    def is_collection_scan(self) -> bool:
+        """Whether it scanned more than a small collection without an index."""
+        return "COLLSCAN" in self.plan and self.examined > SMALL_COLLECTION
+
+    @property
+    def is_unbounded_sort(self) -> bool:
+        """Whether it sorted an unbounded number of documents."""
+        return self.has_sort and max(self.examined, self.keys) > MAX_SORTED
+
+    @property
+    def summary(self) -> str:
+        """The command as one line."""
+        sort = ", sorted" if self.has_sort else ""
+        return (
+            f"{self.collection} {self.plan}{sort}: {self.keys:,} keys, "
+            f"{self.examined:,} documents, {self.milliseconds} ms"
+        )
+
+
+@dataclass(frozen=True)
 class Page:
-    """A page of the console. Its address is filled in from a notification: another each time."""
+    """A page of the console. A notification's fields fill its path."""
 
     name: str
     path: str
 
     def url(self, sample: Mapping[str, str]) -> str:
-        """Return the address for one notification."""
+        """Return the path for one notification."""
         return self.path.format(**sample)
 
 
-def _page(name: str, path: str) -> Page:
-    return Page(name=name, path=path)
-
-
 PAGES = (
-    _page("home", "/admin/"),
-    _page("failed", FAILED),
-    _page("failed by cause", f"{FAILED}?channel=email&code=provider_error"),
-    _page("failed at", f"{FAILED}?channel=push&code=connection_failed&provider=fcm"),
-    _page("failed by type", f"{FAILED}?type={{type}}&failed_within=7d"),
-    _page("failed by client", f"{FAILED}?client={{client}}&failed_within=30d"),
-    _page("failed in 30 days", f"{FAILED}?failed_within=30d"),
-    _page("failed, searched", f"{FAILED}?q={{user_id}}"),
-    _page("all", ALL),
-    _page("all by status", f"{ALL}?status=delivered"),
-    _page("all by channel", f"{ALL}?channel=whatsapp"),
-    _page("all by type", f"{ALL}?type={{type}}"),
-    _page("all by client", f"{ALL}?client={{client}}"),
-    _page("all by several", f"{ALL}?status=sent&type={{type}}&client={{client}}"),
-    _page("all, rare", f"{ALL}?delivery_status=unknown&channel=email"),
-    _page("search id", f"{ALL}?q={{id}}"),
-    _page("search user", f"{ALL}?q={{user_id}}"),
-    _page("search busy user", f"{ALL}?q={{busy}}"),
-    _page("search email", f"{ALL}?q={{email}}"),
-    _page("search phone", f"{ALL}?q={{phone}}"),
-    _page("search external", f"{ALL}?q={{external_id}}"),
-    _page("search entity", f"{ALL}?q={{entity_id}}"),
-    _page("search key", f"{ALL}?q={{idempotency_key}}"),
-    _page("search message", f"{ALL}?q={{message_id}}"),
-    _page("search nothing", f"{ALL}?q=nothing-{{id}}"),
-    _page("detail", f"{ALL}{{id}}/change/"),
-    _page("person", "/admin/recipients/recipient/{user_id}/change/"),
-    _page("busy person", "/admin/recipients/recipient/{busy}/change/"),
-    _page("people", "/admin/recipients/recipient/"),
-    _page("waiting", WAITING),
-    _page("waiting, report", f"{WAITING}?reason=report&channel=email"),
-    _page("waiting, none", f"{WAITING}?reason=rate"),
-    _page("attempts", f"{LISTS}/deliveryattempt/?status=failed"),
-    _page("calls", f"{LISTS}/webhooklog/"),
-    _page("audit", "/admin/admin/logentry/"),
-    _page("providers", f"{LISTS}/providerstate/"),
-    _page("workers", f"{LISTS}/heartbeat/"),
-    _page("bulk question", f"{LISTS}/bulkoperation/new/?list=failednotification&channel=email"),
-    _page("bulk preview", f"{LISTS}/bulkoperation/{{operation}}/change/"),
+    Page("home", "/admin/"),
+    Page("failed", FAILED),
+    Page("failed by cause", f"{FAILED}?channel=email&code=provider_error"),
+    Page("failed at", f"{FAILED}?channel=push&code=connection_failed&provider=fcm"),
+    Page("failed by type", f"{FAILED}?type={{type}}&failed_within=7d"),
+    Page("failed by client", f"{FAILED}?client={{client}}&failed_within=30d"),
+    Page("failed in 30 days", f"{FAILED}?failed_within=30d"),
+    Page("failed, searched", f"{FAILED}?q={{user_id}}"),
+    Page("all", ALL),
+    Page("all by status", f"{ALL}?status=delivered"),
+    Page("all by channel", f"{ALL}?channel=whatsapp"),
+    Page("all by type", f"{ALL}?type={{type}}"),
+    Page("all by client", f"{ALL}?client={{client}}"),
+    Page("all by several", f"{ALL}?status=sent&type={{type}}&client={{client}}"),
+    Page("all, rare", f"{ALL}?delivery_status=unknown&channel=email"),
+    Page("search id", f"{ALL}?q={{id}}"),
+    Page("search user", f"{ALL}?q={{user_id}}"),
+    Page("search busy user", f"{ALL}?q={{busy}}"),
+    Page("search email", f"{ALL}?q={{email}}"),
+    Page("search phone", f"{ALL}?q={{phone}}"),
+    Page("search external", f"{ALL}?q={{external_id}}"),
+    Page("search entity", f"{ALL}?q={{entity_id}}"),
+    Page("search key", f"{ALL}?q={{idempotency_key}}"),
+    Page("search message", f"{ALL}?q={{message_id}}"),
+    Page("search nothing", f"{ALL}?q=nothing-{{id}}"),
+    Page("detail", f"{ALL}{{id}}/change/"),
+    Page("person", "/admin/recipients/recipient/{user_id}/change/"),
+    Page("busy person", "/admin/recipients/recipient/{busy}/change/"),
+    Page("people", "/admin/recipients/recipient/"),
+    Page("waiting", WAITING),
+    Page("waiting, report", f"{WAITING}?reason=report&channel=email"),
+    Page("waiting, none", f"{WAITING}?reason=rate"),
+    Page("attempts", f"{LISTS}/deliveryattempt/?status=failed"),
+    Page("calls", f"{LISTS}/webhooklog/"),
+    Page("audit", "/admin/admin/logentry/"),
+    Page("providers", f"{LISTS}/providerstate/"),
+    Page("workers", f"{LISTS}/heartbeat/"),
+    Page("bulk question", f"{LISTS}/bulkoperation/new/?list=failednotification&channel=email"),
+    Page("bulk preview", f"{LISTS}/bulkoperation/{{operation}}/change/"),
 )
 
 
 class Browser:
-    """An operator's connection to one web, and the notifications that are looked at."""
+    """An operator's connection to a web, and sample notifications."""
 
     def __init__(
         self, url: str, pids: Sequence[int], cookie: str, samples: Sequence[Mapping[str, str]]
@@ -104,7 +134,7 @@ class Browser:
         self._samples = samples
 
     def time_first_byte(self, page: Page, number: int) -> float:
-        """Return how long the first byte of a page takes, for one of the notifications."""
+        """Return the milliseconds to the first byte, for one of the samples."""
         url = page.url(self._samples[number % len(self._samples)])
         started = time.perf_counter()
         self._connection.request("GET", url, headers=self._headers)
@@ -116,15 +146,15 @@ class Browser:
         return first_byte_ms
 
     def measure_page(self, page: Page) -> tuple[list[float], float]:
-        """Return what ten requests take, and what one takes of the web's own processor time."""
-        before = environment.cpu_seconds(*self._pids)
+        """Return the times of ten requests, and the mean CPU milliseconds of the web."""
+        before = cpu_seconds(*self._pids)
         found = [self.time_first_byte(page, number) for number in range(REQUESTS)]
-        return found, 1000 * (environment.cpu_seconds(*self._pids) - before) / REQUESTS
+        return found, 1000 * (cpu_seconds(*self._pids) - before) / REQUESTS
 
 
 @dataclass(frozen=True, kw_only=True)
 class FilledDatabase:
-    """A database that is filled, and how an operator looks at it."""
+    """A filled database, an operator's session, and sample notifications."""
 
     name: str
     stored: int
@@ -133,9 +163,7 @@ class FilledDatabase:
     samples: Sequence[Mapping[str, str]]
 
 
-def measure_pages(
-    bench: Bench, *, stored: int, log_progress: Callable[[str], None]
-) -> Iterator[Figure]:
+def measure_pages(bench: Bench, *, stored: int, log_progress: Progress) -> Iterator[Figure]:
     """Measure S6."""
     with bench.database(SMALL_NAME), bench.database(NAME):
         small, big = (
@@ -146,16 +174,17 @@ def measure_pages(
 
 
 def compare_pages(
-    bench: Bench, *, big: FilledDatabase, small: FilledDatabase, log_progress: Callable[[str], None]
+    bench: Bench, *, big: FilledDatabase, small: FilledDatabase, log_progress: Progress
 ) -> Iterator[Figure]:
-    """Measure the pages of one database beside those of another."""
+    """Measure the pages of two databases."""
     unindexed: list[str] = []
     scale = f"{big.stored:,} notifications, {big.attempts:,} attempts"
     with _run_browser(bench, small) as small_browser, _run_browser(bench, big) as big_browser:
         for page in PAGES:
             found, processor = big_browser.measure_page(page)
             floor, _ = small_browser.measure_page(page)
-            reads = _reads(big_browser, page)
+            with profile_reads() as reads:
+                big_browser.time_first_byte(page, 0)
             unindexed += [
                 f"{page.name}: {r.summary}"
                 for r in reads
@@ -167,13 +196,12 @@ def compare_pages(
                 f"{median(floor):.0f}, processor {processor:.0f}; {len(reads)} reads, "
                 f"the slowest {slowest.summary}"
             )
-            yield Figure(
+            yield compare(
+                ours=found,
+                floor=floor,
                 key=f"S6 {page.name}",
                 label=f"first byte, {scale}" if page is PAGES[0] else "",
                 unit="ms",
-                ours=median(found),
-                floor=median(floor),
-                ratio_floor=ratio(found, floor),
                 goals=(at_most(MAX_FIRST_BYTE_MS),),
                 note=f"worst {max(found):.0f} ms; the web's processor {processor:.0f} ms; "
                 f"{len(reads)} reads, the longest {slowest.milliseconds} ms; "
@@ -189,9 +217,7 @@ def compare_pages(
     )
 
 
-def fill_database(
-    bench: Bench, name: str, count: int, log_progress: Callable[[str], None]
-) -> FilledDatabase:
+def fill_database(bench: Bench, name: str, count: int, log_progress: Progress) -> FilledDatabase:
     """Fill an empty database."""
     from domain.time import utc_now
 
@@ -215,7 +241,7 @@ def fill_database(
 
 @contextmanager
 def _run_browser(bench: Bench, stored: FilledDatabase) -> Iterator[Browser]:
-    """Run a web on a database, with all it loads once loaded."""
+    """Run a web on a database, with its caches warm."""
     bench.use_database(stored.name)
     with environment.run_web(bench, "notifyproject.wsgi") as (pids, url):
         browser = Browser(url, pids, stored.cookie, stored.samples)
@@ -225,7 +251,7 @@ def _run_browser(bench: Bench, stored: FilledDatabase) -> Iterator[Browser]:
 
 
 def _url_fields(document: Mapping[str, Any]) -> dict[str, str]:
-    """Return what a page's address may be filled in with."""
+    """Return the fields for the pages' paths, quoted."""
     sent = (one.get("provider_message_id") for one in document["delivery"])
     fields = {
         "id": document["_id"],
@@ -240,8 +266,8 @@ def _url_fields(document: Mapping[str, Any]) -> dict[str, str]:
     return {name: quote(str(value), safe="") for name, value in fields.items()}
 
 
-def _preview_bulk_retry(log_progress: Callable[[str], None]) -> str:
-    """Have a retry of all failed mails of a week previewed; return the operation's id."""
+def _preview_bulk_retry(log_progress: Progress) -> str:
+    """Preview a retry of a week's failed mails; return the operation's ID."""
     from domain.states import BulkAction, BulkStage, Channel
     from domain.time import utc_now
     from notifications.bulk import decisions, repository, runner, selection
@@ -264,7 +290,7 @@ def _preview_bulk_retry(log_progress: Callable[[str], None]) -> str:
 
 
 def _session_cookie() -> str:
-    """Return the cookie of an operator: all that the role may do, and no more."""
+    """Return the session cookie of an operator."""
     from django.conf import settings
     from django.contrib.auth.models import Group
     from django.core.management import call_command
@@ -283,59 +309,11 @@ def _session_cookie() -> str:
     return f"{name}={client.cookies[name].value}"
 
 
-def _reads(browser: Browser, page: Page) -> list[Any]:
-    from . import console_pages
-
-    with console_pages.profile_reads() as found:
-        browser.time_first_byte(page, 0)
-    return found
-
-
-# ======== bench/reads.py
-
-PROFILE = "system.profile"
-PROFILE_BYTES = 64 * 2**20
-SMALL_COLLECTION = 1_000
-"""So few are read whole without anybody noticing: types, roles, what is paused."""
-MAX_SORTED = 10_000
-"""No page looks at more than that at once, and what it may sort is bounded by it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Read:
-    """One command, and how its documents were found."""
-
-    collection: str
-    plan: str
-    examined: int
-    keys: int
-    has_sort: bool
-    milliseconds: int
-    command: Mapping[str, Any]
-
-    @property
-    def is_collection_scan(self) -> bool:
-        """Whether it went through more than a small collection without an index."""
-        return "COLLSCAN" in self.plan and self.examined > SMALL_COLLECTION
-
-    @property
-    def is_unbounded_sort(self) -> bool:
-        """Whether it sorted without a bound on how much."""
-        return self.has_sort and max(self.examined, self.keys) > MAX_SORTED
-
-    @property
-    def summary(self) -> str:
-        """The read in a line."""
-        sort = ", sorted" if self.has_sort else ""
-        return (
-            f"{self.collection} {self.plan}{sort}: {self.keys:,} keys, "
-            f"{self.examined:,} documents, {self.milliseconds} ms"
-        )
-
-
 @contextmanager
 def profile_reads() -> Iterator[list[Read]]:
-    """Collect what is asked of the database in the block, by whichever process."""
+    """Collect all commands to the database in the block, of all processes, with its profiler."""
+    from notifyproject.db.collections import database
+
     db = database()
     db.command("profile", 0)
     db.drop_collection(PROFILE)

@@ -1,4 +1,4 @@
-"""The mail that is sent in every benchmark: a payment was confirmed."""
+"""The mail of every benchmark: a confirmed payment."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -17,7 +17,7 @@ BATCH = 1_000
 
 @dataclass(frozen=True, kw_only=True)
 class RenderedMail:
-    """The mail as it leaves. The floor and the peer are given it, and have nothing to render."""
+    """The rendered mail. The floor and the peer render nothing."""
 
     sender: str
     subject: str
@@ -25,18 +25,18 @@ class RenderedMail:
     html: str
 
     def save(self, path: Path) -> Path:
-        """Write it down for another process; return where."""
+        """Save the mail for another process; return the path."""
         path.write_bytes(msgspec.json.encode(asdict(self)))
         return path
 
     @classmethod
     def load(cls, path: str) -> "RenderedMail":
-        """Return what another process has saved."""
+        """Return a saved mail."""
         return cls(**msgspec.json.decode(Path(path).read_bytes()))
 
 
 def rendered_mail() -> RenderedMail:
-    """Return the mail of number 1,000, rendered."""
+    """Return mail number 1,000, rendered."""
     from django.conf import settings
 
     from domain.states import Channel
@@ -57,12 +57,12 @@ def rendered_mail() -> RenderedMail:
 
 
 def address(number: int) -> str:
-    """Return the address that a mail goes to."""
+    """Return a recipient's address."""
     return f"user-{number}@example.com"
 
 
 def request_body(number: int) -> dict[str, Any]:
-    """Return what an app posts to have the mail sent."""
+    """Return the API request for a mail."""
     return {
         "type": TYPE,
         "user_id": f"user-{number}",
@@ -75,9 +75,9 @@ def request_body(number: int) -> dict[str, Any]:
 def new_notification(
     number: int, *, at: datetime, user_id: str | None = None, in_app: bool = False
 ) -> Any:
-    """Return the mail as a notification that is due at once, as intake makes it.
+    """Return the mail as a due notification, as intake creates it.
 
-    ``in_app``: it is not a mail, but stands in the person's inbox.
+    ``in_app``: return an inbox item instead.
     """
     from domain import content
     from domain.states import Category, Channel, Priority
@@ -106,7 +106,7 @@ def new_notification(
 
 
 def store_due(count: int, *, at: datetime) -> Sequence[ObjectId]:
-    """Store mails that are due; return their ids."""
+    """Store due mails; return their IDs."""
     from notifications import store
 
     ids: list[ObjectId] = []

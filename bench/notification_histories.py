@@ -1,4 +1,4 @@
-"""What becomes of notifications: one of each kind, brought into its state by the store."""
+"""Histories of notifications: one of each kind, brought into its state by the store."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,18 +28,17 @@ Document = dict[str, Any]
 PROVIDERS = {C.EMAIL: "sendgrid", C.PUSH: "fcm", C.WHATSAPP: "whatsapp"}
 WORKER = "bench"
 CREATED_AGO = timedelta(hours=1)
-"""How long ago they are made, so that all their tries are over."""
+"""Long enough ago for all attempts to be over."""
 RETRY_DELAY = timedelta(minutes=10)
-"""From one try to the next."""
 DEVICES = tuple(f"{number:064x}" for number in range(1, 5))
 ATTEMPT = {S.SENT: A.SENT, S.UNKNOWN: A.UNKNOWN}
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeliveryHistory:
-    """One channel: so many tries, how the last one ends, and what the provider says later.
+    """One channel: its number of attempts, its final status, and a later receipt.
 
-    Without any try it is withheld, or still waits.
+    Without an attempt, it is withheld or still pending.
     """
 
     channel: Channel
@@ -52,14 +51,14 @@ class DeliveryHistory:
 
 @dataclass(frozen=True, kw_only=True)
 class NotificationHistory:
-    """Notifications to which the same has happened, and their share of a hundred."""
+    """Notifications with the same history, and their share in percent."""
 
     share: float
     deliveries: tuple[DeliveryHistory, ...]
     in_app: bool = False
     due_in: timedelta = timedelta(0)
     max_age: timedelta | None = None
-    """Accepted at most so long ago; all over the month without."""
+    """The maximum age; None spreads them over the month."""
 
 
 def _delivery(channel: Channel, **fields: Any) -> DeliveryHistory:
@@ -140,11 +139,11 @@ HISTORIES = (
     _open_history(1, _delivery(C.EMAIL, final_status=S.PENDING, code=F.PROVIDER_ERROR)),
     _open_history(0.5, _delivery(C.EMAIL, final_status=S.UNKNOWN, code=F.TIMEOUT)),
 )
-"""Three attempts each on average; one in seven has failed somewhere."""
+"""Three attempts each on average; one in seven has a failure."""
 
 
 def seed(history: NotificationHistory, *, now: datetime) -> tuple[Document, list[Document]]:
-    """Return a notification to which this has happened, and its attempts."""
+    """Return a notification with a history, and its attempts."""
     at = now - CREATED_AGO
     channels = (
         *(life.channel for life in history.deliveries),
@@ -164,7 +163,6 @@ def seed(history: NotificationHistory, *, now: datetime) -> tuple[Document, list
 
 
 def _apply_history(owner: ObjectId, delivery: DeliveryHistory, at: datetime) -> None:
-    """Let a channel go through all its tries."""
     if not delivery.attempt_count:
         _end_without_attempt(owner, delivery, at)
     for number in range(1, delivery.attempt_count + 1):

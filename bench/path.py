@@ -1,9 +1,8 @@
 """Path: the files of the service that one notification enters, in order.
 
-Four ways are run in this process: a POST to its stored document, a due email to its recorded
-attempt, a provider's webhook to its delivery, and the failed list to a resend. Each is run twice,
-with another notification; the second run is traced, when templates are compiled and types are
-cached, as they are for all but the first notification of a process.
+Four flows run in this process: a POST to its stored document, a due email to its recorded attempt,
+a provider's webhook to its delivery, and the failed list to a resend. Each runs twice with
+different notifications, and the second run is traced, as templates and types are then cached.
 """
 
 import ast
@@ -32,38 +31,38 @@ PACKAGES = (
     "recipients",
 )
 MIN_STATEMENTS = 3
-"""A file of which each function executes fewer statements is a one-line helper, or a guard."""
+"""Files whose functions all execute fewer statements do not count: helpers and guards."""
 VOCABULARY = (
     *("domain/", "notifyproject/", "providers/contract.py", "providers/http.py"),
     *("notifications/models/", "notifications/store/documents.py"),
 )
-"""Values, states, and infrastructure: a reader knows them, or does not need to."""
+"""Values, states, and infrastructure, which do not count."""
 ARCHITECTURE = BASE_DIR / "docs/architecture.md"
 CLIENT_NAME = "path"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Flow:
-    """One way through the service, and how many files it may enter.
+    """One flow through the service, and the limit of its files.
 
-    ``run`` is given 0 for the first run and 1 for the traced one.
+    ``run`` takes 0 for the first run and 1 for the traced one.
     """
 
     name: str
     run: Callable[[int], None]
     heading: str
-    """The section of docs/architecture.md that names its spine."""
+    """The section of docs/architecture.md that names the flow's main files."""
     max_files: int
 
 
 @dataclass(slots=True)
 class Trace:
-    """The lines that were executed, by file and function, in the order of the first call."""
+    """The executed lines, by file and function, in the order of the first call."""
 
     entered: dict[str, dict[CodeType, set[int]]] = field(default_factory=dict)
 
     def call(self, frame: FrameType, _event: str, _argument: object) -> Any:
-        """Record a call: a trace function of the interpreter."""
+        """Record a call; this is a trace function of the interpreter."""
         code = frame.f_code
         file = _relative(code.co_filename)
         if file is None or code.co_name == "<module>":
@@ -78,7 +77,7 @@ class Trace:
         return line
 
     def counted_files(self) -> list[str]:
-        """Return the files that decide or write something: no vocabulary, helper, or guard."""
+        """Return the files that count: no vocabulary, helpers, or guards."""
         return [
             file
             for file, functions in self.entered.items()
@@ -90,7 +89,7 @@ class Trace:
 
 
 def measure_paths(bench: Bench, *, log_progress: Callable[[str], None]) -> Iterator[Figure]:
-    """Run each way, print the files it enters, and yield how many."""
+    """Run each flow, print its files, and yield their number."""
     for number, flow in enumerate(_flows(bench), start=1):
         flow.run(0)
         with _traced() as trace:
@@ -113,7 +112,7 @@ def measure_paths(bench: Bench, *, log_progress: Callable[[str], None]) -> Itera
 
 
 def _flows(bench: Bench) -> Iterator[Flow]:
-    """Yield the four ways; what one needs is prepared just before it."""
+    """Yield the flows; each is prepared just before it runs."""
     from django.conf import settings
 
     from domain.time import utc_now
@@ -229,7 +228,7 @@ def _resend(*, now: datetime) -> Flow:
 
 
 def _check_statuses() -> None:
-    """Raise RuntimeError unless each way did what it says."""
+    """Raise RuntimeError unless each delivery has its expected status."""
     from domain.states import DeliveryStatus as Status
     from notifyproject.db.collections import collection
 
@@ -248,7 +247,7 @@ def _expect(answer: Any, *statuses: int) -> None:
 
 @contextmanager
 def _traced() -> Iterator[Trace]:
-    """Trace the calls of this thread, and of threads that start meanwhile."""
+    """Trace the calls of this thread and of threads that it starts."""
     trace = Trace()
     threading.settrace(trace.call)
     sys.settrace(trace.call)
@@ -261,7 +260,7 @@ def _traced() -> Iterator[Trace]:
 
 @cache
 def _relative(filename: str) -> str | None:
-    """Return a file's path in the repository if it belongs to the service."""
+    """Return the path of a file of the service in the repository; None for others."""
     path = Path(filename)
     if not path.is_relative_to(BASE_DIR):
         return None
@@ -271,7 +270,6 @@ def _relative(filename: str) -> str | None:
 
 @cache
 def _statements(file: str) -> frozenset[int]:
-    """Return the first line of each statement of a file."""
     tree = ast.parse((BASE_DIR / file).read_text())
     return frozenset(node.lineno for node in ast.walk(tree) if isinstance(node, ast.stmt))
 

@@ -1,4 +1,4 @@
-"""Collections of a size that takes months to grow: copies of real documents, made by MongoDB."""
+"""Collections of millions of documents: copies of real ones, made by MongoDB."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from bson import ObjectId
 from . import mail
 
 CLIENTS = tuple(ObjectId(f"{number:024x}") for number in range(1, 11))
-"""The apps whose notifications they are."""
+"""The clients of the copies."""
 READER = "reader"
-"""A person with a full inbox, at the first of the clients."""
+"""A recipient with a full inbox, at the first client."""
 FIRST_CLIENT = CLIENTS[0]
 HOUR_MS = 3_600_000
 Document = Mapping[str, Any]
@@ -20,7 +20,7 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class CopySpec:
-    """So many copies of a document, of one person or of ``people``, and of which clients."""
+    """A document and its number of copies; ``people`` is the number of recipients."""
 
     seed: Document
     count: int
@@ -29,14 +29,14 @@ class CopySpec:
 
 
 def due_mails(count: int) -> CopySpec:
-    """Return mails that wait to be sent."""
+    """Return due mails."""
     return CopySpec(
         seed=_accepted(mail.new_notification(1, at=_now())), count=count, people=200_000
     )
 
 
 def sent_mails(count: int) -> CopySpec:
-    """Return mails that were sent."""
+    """Return sent mails."""
     from delivery import dispatcher
     from domain.states import Channel
     from notifyproject.db.collections import collection
@@ -50,13 +50,13 @@ def sent_mails(count: int) -> CopySpec:
 
 
 def inbox_items(count: int) -> CopySpec:
-    """Return what one person has in the inbox, unread."""
+    """Return the unread items of one inbox."""
     item = mail.new_notification(1, at=_now(), user_id=READER, in_app=True)
     return CopySpec(seed=_accepted(item), count=count, clients=[FIRST_CLIENT])
 
 
 def fill(parts: Sequence[CopySpec]) -> None:
-    """Replace all notifications by copies; the indexes are built when all are there."""
+    """Replace all notifications by copies, and build the indexes afterwards."""
     from notifyproject.db.collections import collection, database
 
     notifications = collection("notifications")
@@ -71,7 +71,7 @@ def fill(parts: Sequence[CopySpec]) -> None:
 
 
 def _copies(parts: Sequence[CopySpec]) -> list[dict[str, Any]]:
-    """Return a pipeline that writes the copies: each has an id and a person, and its own time."""
+    """Return the pipeline: each copy gets an ID, a recipient, and a time of its own."""
     seeds = [
         {**part.seed, "_clients": list(part.clients), "_people": part.people, "_count": part.count}
         for part in parts
@@ -122,7 +122,7 @@ def _random(below: Any) -> dict[str, Any]:
 
 
 def _earlier(moment: str) -> dict[str, Any]:
-    """Return a moment of up to an hour before; where there is none, there is none."""
+    """Return a time up to an hour earlier; missing times stay missing."""
     is_there = {"$eq": [{"$type": moment}, "date"]}
     return {"$cond": [is_there, {"$subtract": [moment, "$_shift"]}, "$$REMOVE"]}
 

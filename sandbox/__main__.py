@@ -1,4 +1,4 @@
-"""``python -m sandbox``: run the sandbox until it is told to stop."""
+"""``python -m sandbox``: run the sandbox until it is stopped."""
 
 import argparse
 import asyncio
@@ -19,7 +19,7 @@ MAX_PORT = 65535
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run until SIGTERM or SIGINT; returns the exit status."""
+    """Run until SIGTERM or SIGINT; return the exit status."""
     config = _parse_config(arguments)
     try:
         asyncio.run(_run(config))

@@ -1,4 +1,4 @@
-"""Every provider, with what it needs."""
+"""The assembly of all providers."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ from .providers.whatsapp.templates import Templates
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookEndpoint:
-    """How a provider reports, and to whom."""
+    """The format and the URL of a provider's webhooks."""
 
     format: WebhookFormat
     url: str
@@ -28,7 +28,7 @@ class WebhookEndpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secrets:
-    """What a client needs to be believed."""
+    """The credentials of a client."""
 
     public_key: str
     service_account: Path
@@ -37,14 +37,14 @@ class Secrets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembly:
-    """The providers, and how those report that do."""
+    """The providers, and the endpoints of those with webhooks."""
 
     providers: dict[str, Provider]
     webhooks: dict[str, WebhookEndpoint]
 
 
 def create_secrets(data: Path, *, url: str) -> Secrets:
-    """Return the secrets of a sandbox at this URL, made if there are none; raises UnreadableKey."""
+    """Return the secrets of a sandbox at this URL; raises UnreadableKeyError."""
     return Secrets(
         public_key=credentials.ensure_webhook_key(data),
         service_account=credentials.ensure_service_account(data, url=url),
@@ -53,7 +53,7 @@ def create_secrets(data: Path, *, url: str) -> Secrets:
 
 
 def assemble(config: Config, *, behaviours: Behaviours) -> Assembly:
-    """Return the providers; raises UnreadableKey, UnreadableTemplates or OSError."""
+    """Return the providers; raises UnreadableKeyError, UnreadableTemplatesError, or OSError."""
     account = credentials.load_service_account(config.data)
     tokens = AccessTokens.from_account(account)
     business = credentials.ensure_whatsapp_account(config.data)

@@ -1,4 +1,4 @@
-"""The control API under ``/_sandbox/``: what was asked, and what shall happen."""
+"""The control API under ``/_sandbox/``: past requests, and scripted outcomes."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -33,7 +33,7 @@ class Control:
     webhook_senders: Mapping[str, WebhookSender]
 
     def routes(self) -> list[web.RouteDef]:
-        """Return the routes; those that change something refuse other sites' pages."""
+        """Return the routes."""
         one = PREFIX + "/behaviours/{match}"
         return [
             web.get(f"{PREFIX}/requests", _with_errors(self.list_requests)),
@@ -52,18 +52,18 @@ class Control:
         ]
 
     async def list_requests(self, request: web.Request) -> web.Response:
-        """Requests newest first, each with its body as it was sent."""
+        """List requests, newest first, with their original bodies."""
         parameters = control_requests.read_query(request, *FILTERS, "limit", "accepted")
         return _list_response([_request_fields(one.record) for one in self._find(parameters)])
 
     async def list_messages(self, request: web.Request) -> web.Response:
-        """Messages that were accepted, newest first, with their events."""
+        """List accepted messages, newest first, with their events."""
         parameters = control_requests.read_query(request, *FILTERS, "limit")
         found = self._find({**parameters, "accepted": "true"})
         return _list_response([self._message(one, parameters.get("recipient")) for one in found])
 
     async def list_copies(self, request: web.Request) -> web.Response:
-        """How often each reference was accepted for each recipient."""
+        """List how often each reference was accepted for each recipient."""
         parameters = control_requests.read_query(request, *FILTERS, "limit", "at_least")
         found = self.recent_requests.acceptances.find(
             control_requests.message_filter(parameters, channels=self._channels()),
@@ -77,20 +77,20 @@ class Control:
         )
 
     async def get_counters(self, _request: web.Request) -> web.Response:
-        """What happened since the start or the last reset."""
+        """Return the counters since the start or the last reset."""
         return _json_response(asdict(self.recent_requests.counts))
 
     async def list_behaviours(self, _request: web.Request) -> web.Response:
-        """Every script."""
+        """List all scripts."""
         return _list_response([asdict(behaviour) for behaviour in self.behaviours.all()])
 
     async def delete_behaviours(self, _request: web.Request) -> web.Response:
-        """Forget every script."""
+        """Remove all scripts."""
         self.behaviours.clear()
         return web.Response(status=HTTPStatus.NO_CONTENT)
 
     async def get_behaviour(self, request: web.Request) -> web.Response:
-        """One script."""
+        """Return one script."""
         match = control_requests.read_match(request)
         behaviour = self.behaviours.get(match)
         if behaviour is None:
@@ -98,7 +98,7 @@ class Control:
         return _json_response(asdict(behaviour))
 
     async def put_behaviour(self, request: web.Request) -> web.Response:
-        """Script an address, or everybody."""
+        """Script a recipient, or everybody."""
         body = await control_requests.read_body(request, control_requests.BehaviourBody)
         match = control_requests.read_match(request)
         known = [
@@ -123,14 +123,14 @@ class Control:
         return _json_response(asdict(behaviour))
 
     async def delete_behaviour(self, request: web.Request) -> web.Response:
-        """Forget one script."""
+        """Remove one script."""
         match = control_requests.read_match(request)
         if not self.behaviours.remove(match):
             raise control_requests.not_scripted_error(match)
         return web.Response(status=HTTPStatus.NO_CONTENT)
 
     async def send_event(self, request: web.Request) -> web.Response:
-        """Send an event about a message, as often as is wanted."""
+        """Send an event about a message, with duplicates."""
         body = await control_requests.read_body(request, control_requests.EventBody)
         body.check()
         record = self._latest_accepted(body.reference)
@@ -149,7 +149,7 @@ class Control:
         return self._schedule(planned, provider=record.provider, request=record.id, body=body)
 
     async def send_inbound_message(self, request: web.Request) -> web.Response:
-        """Let a person write back, as often as is wanted."""
+        """Send an inbound message, with duplicates."""
         body = await control_requests.read_body(request, control_requests.InboundMessageBody)
         body.check()
         name = request.match_info["provider"]
@@ -166,7 +166,7 @@ class Control:
         return self._schedule(planned, provider=name, request=0, body=body)
 
     async def reset(self, _request: web.Request) -> web.Response:
-        """Forget requests, counters, scripts and events that wait; the log stays."""
+        """Delete requests, counters, scripts, and pending events; the log stays."""
         self.recent_requests.clear()
         self.behaviours.clear()
         return web.Response(status=HTTPStatus.NO_CONTENT)
@@ -179,7 +179,6 @@ class Control:
         request: int,
         body: control_requests.EventBody | control_requests.InboundMessageBody,
     ) -> web.Response:
-        """Send an event and its duplicates."""
         copies = body.duplicates + 1
         for _ in range(copies):
             self.webhook_senders[provider].schedule(
@@ -196,7 +195,7 @@ class Control:
         return {name: provider.channel for name, provider in self.providers.items()}
 
     def _latest_accepted(self, reference: str) -> Record:
-        """Return the latest accepted request with this reference."""
+        """Return the latest accepted request with a reference."""
         found = self._find({"reference": reference, "accepted": "true", "limit": "1"})
         if not found:
             raise ControlError(
@@ -206,7 +205,7 @@ class Control:
         return found[0].record
 
     def _message(self, exchange: Exchange, recipient: str | None) -> dict[str, Any]:
-        """Return a message as a recipient sees it: the one that was asked for, or the first."""
+        """Return a message as the given recipient sees it, or the first."""
         record = exchange.record
         provider = self.providers[record.provider]
         everybody = [canonical(one) for one in record.recipients]
@@ -239,7 +238,7 @@ class Control:
 
 
 def _with_errors(handler: Handler) -> Handler:
-    """Turn what a handler refuses into a clear answer."""
+    """Turn a ControlError into a problem response, and refuse other sites."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         try:
@@ -268,7 +267,10 @@ def _make_event(make: Callable[[], PlannedEvent]) -> PlannedEvent:
 
 def _limit(parameters: Mapping[str, str]) -> int:
     return control_requests.parse_number(
-        parameters, "limit", default=control_requests.DEFAULT_LIMIT, maximum=control_requests.MAX_LIMIT
+        parameters,
+        "limit",
+        default=control_requests.DEFAULT_LIMIT,
+        maximum=control_requests.MAX_LIMIT,
     )
 
 

@@ -1,4 +1,4 @@
-"""What the control API is asked for, checked."""
+"""Validation of requests to the control API."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ Body = TypeVar("Body", bound=msgspec.Struct)
 
 
 class ControlError(Exception):
-    """A request of the control API that cannot be done."""
+    """A refused request to the control API."""
 
     def __init__(self, detail: str, *, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> None:
         super().__init__(detail)
@@ -29,7 +29,7 @@ class ControlError(Exception):
 
 
 class BehaviourBody(msgspec.Struct, forbid_unknown_fields=True):
-    """A script."""
+    """A scripted outcome."""
 
     outcome: str
     times: int | None = None
@@ -47,14 +47,14 @@ class EventBody(msgspec.Struct, forbid_unknown_fields=True):
     code: int | None = None
 
     def check(self) -> None:
-        """Refuse what cannot be done."""
+        """Validate the values; raises ControlError."""
         if not 0 <= self.delay <= MAX_DELAY:
             raise ControlError(f"delay must be between 0 and {MAX_DELAY:.0f} seconds.")
         check_duplicates(self.duplicates, self.timestamp)
 
 
 class InboundMessageBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Something a person writes back."""
+    """An inbound message."""
 
     sender: str = msgspec.field(name="from")
     text: str
@@ -64,21 +64,21 @@ class InboundMessageBody(msgspec.Struct, forbid_unknown_fields=True):
     timestamp: int | None = None
 
     def check(self) -> None:
-        """Refuse what cannot be done."""
+        """Validate the values; raises ControlError."""
         if not self.text.strip():
             raise ControlError("text must not be empty.")
         check_duplicates(self.duplicates, self.timestamp)
 
 
 def refuse_other_sites(request: web.Request) -> None:
-    """Let no page of another site change anything by way of somebody's browser."""
+    """Refuse changes by pages of other sites (CSRF); raises ControlError."""
     site = request.headers.get("Sec-Fetch-Site", "none")
     if request.method != "GET" and site not in ("none", "same-origin"):
         raise ControlError("Another site's page may not do this.", status=HTTPStatus.FORBIDDEN)
 
 
 async def read_body(request: web.Request, kind: type[Body]) -> Body:
-    """Return the body of a request; raises Refused."""
+    """Return the body of a request; raises ControlError."""
     try:
         return msgspec.json.decode(await request.read(), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -86,7 +86,7 @@ async def read_body(request: web.Request, kind: type[Body]) -> Body:
 
 
 def read_query(request: web.Request, *known: str) -> Mapping[str, str]:
-    """Return the query of a request, which may only name what is known."""
+    """Return the query of a request; raises ControlError for an unknown parameter."""
     unknown = sorted(set(request.query) - set(known))
     if unknown:
         raise ControlError(f"Unknown: {', '.join(unknown)}. Known: {', '.join(known)}.")
@@ -96,7 +96,7 @@ def read_query(request: web.Request, *known: str) -> Mapping[str, str]:
 def record_filter(
     parameters: Mapping[str, str], *, channels: Mapping[str, str]
 ) -> Callable[[Record], bool]:
-    """Return what tells the wanted requests; ``channels`` has each provider's channel."""
+    """Return a predicate for records; ``channels`` has each provider's channel."""
     reference, provider, channel = (parameters.get(n) for n in ("reference", "provider", "channel"))
     recipient = canonical(parameters["recipient"]) if parameters.get("recipient") else None
     accepted = parameters.get("accepted")
@@ -119,7 +119,7 @@ def record_filter(
 def message_filter(
     parameters: Mapping[str, str], *, channels: Mapping[str, str]
 ) -> Callable[[Message], bool]:
-    """Return what tells the wanted cases."""
+    """Return a predicate for messages."""
     reference, provider, channel = (parameters.get(n) for n in ("reference", "provider", "channel"))
     recipient = canonical(parameters["recipient"]) if parameters.get("recipient") else None
     _check_known(provider, channel, channels=channels)
@@ -136,7 +136,7 @@ def message_filter(
 
 
 def parse_number(parameters: Mapping[str, str], name: str, *, default: int, maximum: int) -> int:
-    """Return a number of the query; raises Refused."""
+    """Return a number of the query; raises ControlError."""
     text = parameters.get(name, str(default))
     found = int(text) if _NUMBER.fullmatch(text) else 0
     if not 1 <= found <= maximum:
@@ -145,7 +145,7 @@ def parse_number(parameters: Mapping[str, str], name: str, *, default: int, maxi
 
 
 def read_match(request: web.Request) -> str:
-    """Return what a script is for."""
+    """Return the match of a script; raises ControlError."""
     found = canonical(request.match_info["match"])
     if not found:
         raise ControlError(f"The match must be an address, or {EVERYBODY} for everybody.")
@@ -153,12 +153,12 @@ def read_match(request: web.Request) -> str:
 
 
 def not_scripted_error(found: str) -> ControlError:
-    """Return the refusal of a script there is not."""
+    """Return the error for a missing script."""
     return ControlError(f"Nothing is scripted for “{found}”.", status=HTTPStatus.NOT_FOUND)
 
 
 def check_duplicates(duplicates: int, timestamp: int | None) -> None:
-    """Refuse too many duplicates, and a time that is none."""
+    """Validate the number of duplicates and the timestamp; raises ControlError."""
     if not 0 <= duplicates <= MAX_DUPLICATES:
         raise ControlError(f"duplicates must be between 0 and {MAX_DUPLICATES}.")
     if timestamp is not None and not 0 < timestamp <= MAX_TIMESTAMP:

@@ -1,33 +1,67 @@
-"""The key pair that signs SendGrid's webhooks, made on first use and kept in the data folder."""
+"""Credentials of the sandbox, generated on first use and stored in the data folder."""
 
 import base64
 import hmac
 import os
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from . import credentials
-from .credentials import UnreadableKeyError
-
-# ======== sandbox/keys.py
-
 WEBHOOK_PRIVATE_KEY_FILE = "webhook_private_key.pem"
 WEBHOOK_PUBLIC_KEY_FILE = "webhook_public_key.txt"
+SERVICE_ACCOUNT_FILE = "fcm_service_account.json"
+FCM_PROJECT_ID = "notify-sandbox"
+SERVICE_ACCOUNT_EMAIL = f"sandbox@{FCM_PROJECT_ID}.iam.gserviceaccount.com"
+TOKEN_PATH = "/token"
+RSA_KEY_BITS = 2048
+WHATSAPP_ACCOUNT_FILE = "whatsapp_account.json"
+PHONE_NUMBER_ID = "100000000000001"
+BUSINESS_ACCOUNT_ID = "200000000000002"
+PHONE_NUMBER = "15550100000"
+WHATSAPP_ACCESS_TOKEN = "EAAsandbox"
+T = TypeVar("T")
 
 
 class UnreadableKeyError(ValueError):
-    """The stored private key is not one. The message says what to do."""
+    """A stored credential is invalid. The message says how to replace it."""
+
+
+def _load_or_create(
+    path: Path, create: Callable[[], bytes], parse: Callable[[bytes], T], *, what: str
+) -> T:
+    """Parse a file, created first if it is missing; raises UnreadableKeyError."""
+    if not path.exists():
+        create_secret_file(path, create())
+    try:
+        return parse(path.read_bytes())
+    except (ValueError, TypeError, msgspec.DecodeError) as error:
+        raise UnreadableKeyError(f"{path} is no {what}: delete it to get a new one.") from error
+
+
+def _pem(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+
+
+def _json(value: msgspec.Struct) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+
+
+# SendGrid: the key pair that signs its webhooks.
 
 
 def ensure_webhook_key(data: Path) -> str:
-    """Return the public key of this data folder, as SendGrid shows it; makes the pair if needed."""
-    private = load_webhook_key(data)
-    public = public_key_text(private)
+    """Return the public key as SendGrid shows it; creates the key pair if it is missing."""
+    public = public_key_text(load_webhook_key(data))
     stored = data / WEBHOOK_PUBLIC_KEY_FILE
     if not stored.exists() or stored.read_text().strip() != public:
         stored.write_text(public + "\n")
@@ -35,18 +69,19 @@ def ensure_webhook_key(data: Path) -> str:
 
 
 def load_webhook_key(data: Path) -> ec.EllipticCurvePrivateKey:
-    """Return the private key of this data folder; makes one if there is none."""
-    path = data / WEBHOOK_PRIVATE_KEY_FILE
-    if not path.exists():
-        _create_webhook_key(path)
-    try:
-        key = serialization.load_pem_private_key(path.read_bytes(), password=None)
-    except (ValueError, TypeError) as error:
-        raise UnreadableKeyError(
-            f"{path} is not a private key: delete it to get a new one."
-        ) from error
+    """Return the private key, created if it is missing; raises UnreadableKeyError."""
+    return _load_or_create(
+        data / WEBHOOK_PRIVATE_KEY_FILE,
+        lambda: _pem(ec.generate_private_key(ec.SECP256R1())),
+        _parse_webhook_key,
+        what="P-256 private key",
+    )
+
+
+def _parse_webhook_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
+    key = serialization.load_pem_private_key(pem, password=None)
     if not isinstance(key, ec.EllipticCurvePrivateKey) or key.curve.name != "secp256r1":
-        raise UnreadableKeyError(f"{path} is not a P-256 key: delete it to get a new one.")
+        raise ValueError("not a P-256 key")
     return key
 
 
@@ -60,32 +95,15 @@ def public_key_text(private: ec.EllipticCurvePrivateKey) -> str:
 
 def sign_webhook(private: ec.EllipticCurvePrivateKey, *, timestamp: str, body: bytes) -> str:
     """Return the base64 DER signature over a timestamp and a body."""
-    return base64.b64encode(
-        private.sign(timestamp.encode() + body, ec.ECDSA(hashes.SHA256()))
-    ).decode()
+    signature = private.sign(timestamp.encode() + body, ec.ECDSA(hashes.SHA256()))
+    return base64.b64encode(signature).decode()
 
 
-def _create_webhook_key(path: Path) -> None:
-    pem = ec.generate_private_key(ec.SECP256R1()).private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    credentials.create_secret_file(path, pem)
-
-
-# ======== sandbox/google_account.py
-
-SERVICE_ACCOUNT_FILE = "fcm_service_account.json"
-FCM_PROJECT_ID = "notify-sandbox"
-SERVICE_ACCOUNT_EMAIL = f"sandbox@{FCM_PROJECT_ID}.iam.gserviceaccount.com"
-TOKEN_PATH = "/token"
-"""The path of the token endpoint."""
-RSA_KEY_BITS = 2048
+# Google: the service account that may send pushes.
 
 
 class _ServiceAccountFile(msgspec.Struct, kw_only=True):
-    """The JSON that Google hands out for a service account."""
+    """The JSON key file of a service account."""
 
     type: str = "service_account"
     project_id: str
@@ -99,10 +117,10 @@ class _ServiceAccountFile(msgspec.Struct, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceAccount:
-    """Who may send pushes, and for which project."""
+    """A service account and its project."""
 
     path: Path
-    """Its JSON, for a client to sign in with."""
+    """The JSON key file for a client."""
     email: str
     project_id: str
     key_id: str
@@ -110,128 +128,99 @@ class ServiceAccount:
 
     @property
     def public_key(self) -> rsa.RSAPublicKey:
-        """What verifies its assertions."""
+        """The key that verifies its assertions."""
         return self.private_key.public_key()
 
 
 def ensure_service_account(data: Path, *, url: str) -> Path:
-    """Return the path of the JSON, whose ``token_uri`` is that of a sandbox at ``url``.
+    """Return the path of the key file, whose ``token_uri`` is that of a sandbox at ``url``.
 
-    Makes the account if there is none; raises UnreadableKey.
+    Creates the account if it is missing; raises UnreadableKeyError.
     """
-    account = load_service_account(data)
-    stored = _read_service_account(account.path)
+    stored, account = _load_service_account(data)
     token_uri = url.rstrip("/") + TOKEN_PATH
     if stored.token_uri != token_uri:
         stored.token_uri = token_uri
-        credentials.replace_secret_file(account.path, _encode_service_account(stored))
+        replace_secret_file(account.path, _json(stored))
     return account.path
 
 
 def load_service_account(data: Path) -> ServiceAccount:
-    """Return the account of this data folder, made if there is none; raises UnreadableKey."""
+    """Return the account, created if it is missing; raises UnreadableKeyError."""
+    return _load_service_account(data)[1]
+
+
+def _load_service_account(data: Path) -> tuple[_ServiceAccountFile, ServiceAccount]:
     path = data / SERVICE_ACCOUNT_FILE
-    if not path.exists():
-        credentials.create_secret_file(path, _encode_service_account(_new_service_account()))
-    found = _read_service_account(path)
-    try:
+
+    def parse(content: bytes) -> tuple[_ServiceAccountFile, ServiceAccount]:
+        found = msgspec.json.decode(content, type=_ServiceAccountFile)
         key = serialization.load_pem_private_key(found.private_key.encode(), password=None)
-    except (ValueError, TypeError) as error:
-        raise _unreadable_service_account(path) from error
-    if not isinstance(key, rsa.RSAPrivateKey):
-        raise _unreadable_service_account(path)
-    return ServiceAccount(
-        path=path,
-        email=found.client_email,
-        project_id=found.project_id,
-        key_id=found.private_key_id,
-        private_key=key,
-    )
+        if not isinstance(key, rsa.RSAPrivateKey):
+            raise TypeError("not an RSA key")
+        account = ServiceAccount(
+            path=path,
+            email=found.client_email,
+            project_id=found.project_id,
+            key_id=found.private_key_id,
+            private_key=key,
+        )
+        return found, account
+
+    return _load_or_create(path, _new_service_account, parse, what="service account")
 
 
-def _new_service_account() -> _ServiceAccountFile:
-    pem = rsa.generate_private_key(public_exponent=65537, key_size=RSA_KEY_BITS).private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    return _ServiceAccountFile(
+def _new_service_account() -> bytes:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=RSA_KEY_BITS)
+    account = _ServiceAccountFile(
         project_id=FCM_PROJECT_ID,
         private_key_id=secrets.token_hex(20),
-        private_key=pem.decode(),
+        private_key=_pem(key).decode(),
         client_email=SERVICE_ACCOUNT_EMAIL,
         client_id="100000000000000000001",
         token_uri="",
     )
+    return _json(account)
 
 
-def _read_service_account(path: Path) -> _ServiceAccountFile:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=_ServiceAccountFile)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _unreadable_service_account(path) from error
-
-
-def _encode_service_account(account: _ServiceAccountFile) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(account), indent=2) + b"\n"
-
-
-def _unreadable_service_account(path: Path) -> UnreadableKeyError:
-    return UnreadableKeyError(f"{path} is no service account: delete it to get a new one.")
-
-
-# ======== sandbox/meta_account.py
-
-WHATSAPP_ACCOUNT_FILE = "whatsapp_account.json"
-PHONE_NUMBER_ID = "100000000000001"
-BUSINESS_ACCOUNT_ID = "200000000000002"
-PHONE_NUMBER = "15550100000"
-WHATSAPP_ACCESS_TOKEN = "EAAsandbox"
+# Meta: the WhatsApp business account.
 
 
 class MetaAccount(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client of the Cloud API must know."""
+    """The IDs and secrets of a client of the Cloud API."""
 
     phone_number_id: str = PHONE_NUMBER_ID
-    """The sender, as it stands in the path of a request."""
     business_account_id: str = BUSINESS_ACCOUNT_ID
-    """The owner of the templates."""
     display_phone_number: str = PHONE_NUMBER
-    """The sender's number; nobody has it."""
+    """The sender's number, which belongs to nobody."""
     access_token: str = WHATSAPP_ACCESS_TOKEN
     app_secret: str
     """Signs the webhooks."""
     verify_token: str
-    """What the receiver of the webhooks is asked for before it gets any."""
+    """Verifies the receiver of the webhooks."""
 
     def sign(self, body: bytes, *, algorithm: str) -> str:
-        """Return the signature over a body, as its header has it."""
+        """Return the signature of a body, as its header has it."""
         return f"{algorithm}={hmac.digest(self.app_secret.encode(), body, algorithm).hex()}"
 
 
 def ensure_whatsapp_account(data: Path) -> MetaAccount:
-    """Return the account of this data folder, made if there is none; raises UnreadableKey."""
-    path = data / WHATSAPP_ACCOUNT_FILE
-    if not path.exists():
-        account = MetaAccount(
-            app_secret=secrets.token_hex(16), verify_token=secrets.token_urlsafe(16)
-        )
-        credentials.create_secret_file(
-            path, msgspec.json.format(msgspec.json.encode(account)) + b"\n"
-        )
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=MetaAccount)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UnreadableKeyError(
-            f"{path} is no WhatsApp account: delete it to get a new one."
-        ) from error
+    """Return the account, created if it is missing; raises UnreadableKeyError."""
+    return _load_or_create(
+        data / WHATSAPP_ACCOUNT_FILE,
+        lambda: _json(
+            MetaAccount(app_secret=secrets.token_hex(16), verify_token=secrets.token_urlsafe(16))
+        ),
+        lambda content: msgspec.json.decode(content, type=MetaAccount),
+        what="WhatsApp account",
+    )
 
 
-# ======== sandbox/secret_files.py
+# Files that only their owner may read.
 
 
 def create_secret_file(path: Path, content: bytes) -> None:
-    """Write a file unless there is one already: of two processes the quicker wins."""
+    """Create a file unless it exists: of two concurrent processes, the first wins."""
     draft = _write_draft(path, content)
     try:
         os.link(draft, path)
@@ -242,7 +231,7 @@ def create_secret_file(path: Path, content: bytes) -> None:
 
 
 def replace_secret_file(path: Path, content: bytes) -> None:
-    """Write a file in place of the one there is; nobody ever reads half of it."""
+    """Replace a file atomically."""
     _write_draft(path, content).replace(path)
 
 

@@ -1,4 +1,4 @@
-"""How often each message was accepted: a message that was sent twice shows here."""
+"""How often each message was accepted: duplicates show here."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
@@ -23,12 +23,12 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptanceCounts:
-    """The requests that were accepted for each case; the oldest cases are forgotten."""
+    """The accepted requests of each message; the oldest messages are evicted."""
 
     _requests: OrderedDict[Message, list[int]] = field(default_factory=OrderedDict)
 
     def add(self, request: int, messages: Iterable[Message]) -> bool:
-        """Remember an accepted request; return whether any of its cases had been accepted."""
+        """Record an accepted request; return whether one of its messages was accepted before."""
         is_duplicate = False
         for case in dict.fromkeys(messages):
             known = self._requests.setdefault(case, [])
@@ -39,17 +39,17 @@ class AcceptanceCounts:
         return is_duplicate
 
     def accepted_requests(self, messages: Iterable[Message]) -> list[int]:
-        """Return the requests that were accepted for the most frequent of these cases."""
+        """Return the accepted requests of the most frequent of these messages."""
         return max((self._requests.get(case, []) for case in messages), key=len, default=[])
 
     def find(
         self, predicate: Callable[[Message], bool], *, at_least: int, limit: int
     ) -> list[tuple[Message, list[int]]]:
-        """Return cases, the newest first, that were accepted at least so often."""
+        """Return messages that were accepted at least so often, newest first."""
         return list(islice(self._newest(predicate, at_least), limit))
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Delete all counts."""
         self._requests.clear()
 
     def _newest(
@@ -61,7 +61,7 @@ class AcceptanceCounts:
 
 
 def accepted_messages(provider: Provider, record: Record) -> list[Message]:
-    """Return what a request was accepted for; nothing if it was refused."""
+    """Return the messages of an accepted request; none if it was refused."""
     if not record.accepted:
         return []
     return [

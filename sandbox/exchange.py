@@ -1,4 +1,4 @@
-"""A request on a provider's route: judged, made durable, remembered, then answered."""
+"""A request to a provider: decide, make durable, remember, then answer."""
 
 import asyncio
 from collections.abc import Iterator
@@ -22,12 +22,12 @@ log = structlog.get_logger(__name__)
 
 SECRET_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
 MAX_TEXT_LENGTH = 2_000
-"""Characters kept of a body that is not JSON."""
+"""Characters that are kept of a body that is not JSON."""
 _NO_BODY = msgspec.Raw(b"null")
 
 
 class ProviderRoute:
-    """Everything under one provider's prefix."""
+    """The route of one provider."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class ProviderRoute:
             counts.of_provider(self._provider.name).connections += 1
 
     async def _read_body(self, request: web.Request) -> bytes | None:
-        """Return the body; None for one that is larger than the provider takes."""
+        """Return the body; None if it is larger than the provider accepts."""
         if (request.content_length or 0) > self._provider.max_body:
             return None
         try:
@@ -143,7 +143,7 @@ _NO_LINE_BREAKS = bytes.maketrans(b"\r\n", b"  ")
 
 
 def _header_text(value: str) -> str:
-    """Return a header's value with bytes that are no UTF-8 replaced, so that it can be logged."""
+    """Replace invalid UTF-8 in a header, so that it can be logged."""
     return (
         value
         if value.isascii()

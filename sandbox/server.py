@@ -28,30 +28,30 @@ from .webhooks import WebhookSender
 MAX_EVENTS_LOADED = 4 * MAX_REQUESTS
 BACKLOG = 1024
 SHUTDOWN_TIMEOUT = 0.2
-"""Seconds that answers under way are given when the sandbox stops."""
+"""Seconds for requests in progress at shutdown."""
 START_TIMEOUT = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """A sandbox that listens."""
+    """A running sandbox."""
 
     url: str
-    """Its base URL, without a slash at the end."""
+    """The base URL, without a trailing slash."""
     data: Path
     public_key: str
-    """What verifies SendGrid's webhooks, as SendGrid shows it."""
+    """The public key of SendGrid's webhooks."""
     service_account: Path
-    """The JSON with which a client signs in to send pushes."""
+    """The JSON key of the service account for pushes."""
     whatsapp: MetaAccount
-    """The ids and secrets of the WhatsApp account."""
+    """The IDs and secrets of the WhatsApp account."""
 
 
 @asynccontextmanager
 async def serve(config: Config) -> AsyncIterator[Sandbox]:
-    """Listen until the block is left.
+    """Serve until the block ends.
 
-    Raises OSError, LogInUse, LogBroken, UnreadableKey or UnreadableTemplates.
+    Raises OSError, LogInUseError, CorruptLogError, UnreadableKeyError, or UnreadableTemplatesError.
     """
     async with AsyncExitStack() as stack:
         requests = Journal(config.data / REQUESTS_FILE, durable=True)
@@ -130,7 +130,7 @@ def _create_sender(
 
 @contextmanager
 def run_in_thread(config: Config) -> Iterator[Sandbox]:
-    """Run a sandbox in a thread until the block is left; raises what :func:`listening` raises."""
+    """Run a sandbox in a thread until the block ends; raises as :func:`serve` does."""
     started: Future[tuple[Sandbox, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
     async def run() -> None:
@@ -158,7 +158,7 @@ def run_in_thread(config: Config) -> Iterator[Sandbox]:
 
 
 def _load_history(data: Path, recent_requests: RecentRequests, assembly: Assembly) -> int:
-    """Remember the end of the log, and return the last request's id."""
+    """Load the end of the log; return the ID of the last request."""
     decoder, last_id = msgspec.json.Decoder(Record), 0
     lines = read_last_lines(data / REQUESTS_FILE, MAX_REQUESTS)
     try:

@@ -1,4 +1,4 @@
-"""Events on their way to the receiver: gathered, signed, posted, and posted again."""
+"""Delivery of events: collect, sign, post, and retry."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -16,16 +16,15 @@ from .recent_requests import Event, EventState, RecentRequests
 log = structlog.get_logger(__name__)
 
 MAX_CONCURRENT_POSTS = 8
-"""POSTs at the same time."""
 MAX_PENDING_EVENTS = 100_000
-"""Events kept for a receiver that is down; those beyond are given up."""
+"""Events that are kept for a receiver that is down; more are abandoned."""
 TIMEOUT = aiohttp.ClientTimeout(total=10, connect=3)
 MAX_RETRY_DELAY = 30.0
 SUCCESS_STATUSES = range(200, 300)
 
 
 class WebhookSender:
-    """One provider's events to one receiver. Nothing here is ever waited for by a request."""
+    """Sends one provider's events to one receiver. No request waits for it."""
 
     def __init__(
         self,
@@ -52,7 +51,7 @@ class WebhookSender:
         self._batch_task = asyncio.get_running_loop().create_task(self._post_batches())
 
     def schedule(self, planned: PlannedEvent, *, request_id: int, now: datetime) -> None:
-        """Send an event when its delay is over."""
+        """Send an event after its delay."""
         event = Event(
             request_id=request_id, kind=planned.kind, payload=planned.payload, planned_at=now
         )
@@ -62,7 +61,7 @@ class WebhookSender:
         )
 
     async def close(self) -> None:
-        """Stop; what was not sent stays unsent."""
+        """Stop, and abandon pending events."""
         self._is_closed = True
         tasks = [self._batch_task, *self._posts]
         for task in tasks:
@@ -85,7 +84,7 @@ class WebhookSender:
         self._has_due_events.set()
 
     async def _post_batches(self) -> None:
-        """Post what came together within a short time, in the order in which it was due."""
+        """Post the events of a short window together, in the order of their due times."""
         while True:
             await self._has_due_events.wait()
             await asyncio.sleep(self._timings.batch_window)
@@ -102,7 +101,7 @@ class WebhookSender:
                 post.add_done_callback(self._posts.discard)
 
     async def _post(self, events: list[Event], *, generation: int) -> None:
-        """Post events until the receiver takes them or the time is up."""
+        """Post events until the receiver accepts them or the time is over."""
         loop = asyncio.get_running_loop()
         give_up, pause = loop.time() + self._timings.retry_timeout, self._timings.retry_delay
         body = self._webhook_format.encode([event.payload for event in events])
@@ -122,7 +121,7 @@ class WebhookSender:
             pause = min(pause * 2, MAX_RETRY_DELAY)
 
     async def _post_once(self, body: bytes) -> tuple[bool, str]:
-        """Return whether the receiver took it, and what it said."""
+        """Return whether the receiver accepted a POST, and its answer."""
         headers = self._webhook_format.headers(body, now=datetime.now(UTC))
         try:
             if problem := await self._webhook_format.prepare(self._session, self._url):
@@ -151,7 +150,7 @@ class WebhookSender:
                 log.warning("webhook_refused", answer=answer)
 
     def _finish(self, events: list[Event], state: EventState) -> None:
-        """Note the end of events, also in the log of events."""
+        """Record the final state of events, also in the log of events."""
         counts = self._recent_requests.counts.webhooks
         now = datetime.now(UTC)
         for event in events:
@@ -165,7 +164,7 @@ class WebhookSender:
 
 
 def _log_write_error(done: asyncio.Future[Any]) -> None:
-    """Say that an event is not in the log: the page lacks it after a restart, no more."""
+    """Log a failed write: the page only lacks the event after a restart."""
     if not done.cancelled() and (error := done.exception()):
         log.warning("event_not_logged", reason=str(error))
 

@@ -1,4 +1,4 @@
-"""``python -m bench.chaos``: run the fault scenarios, or one of them, and print what was found."""
+"""``python -m bench.chaos``: run the fault scenarios, or one of them, and print the findings."""
 
 import argparse
 import json
@@ -19,7 +19,7 @@ from .scenarios import SCENARIOS
 
 
 def main() -> int:
-    """Run what is asked for; return 1 if any promise was not kept."""
+    """Run the selected scenarios; return 1 if a guarantee was broken."""
     parser = argparse.ArgumentParser(prog="python -m bench.chaos", description=__doc__)
     parser.add_argument("--scenario", type=int, choices=SCENARIOS, help="one; all if not given")
     parser.add_argument("--short", action="store_true", help="small sizes, to try it out")
@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def _results(arguments: argparse.Namespace) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Run what is asked for; yield each scenario's number and figures when it is over."""
+    """Run the selected scenarios; yield each number and its figures."""
     if arguments.scenario is not None:
         yield arguments.scenario, _run(SCENARIOS[arguments.scenario], short=arguments.short)
         return
@@ -60,7 +60,6 @@ def _results(arguments: argparse.Namespace) -> Iterator[tuple[int, dict[str, Any
 
 
 def _run(scenario: Scenario, *, short: bool) -> dict[str, Any]:
-    """Run a scenario in this process."""
     sizes = scenario.short if short else scenario.full
     print(f"{scenario.number}: {scenario.injects} {dict(sizes)}", flush=True)
     started = time.monotonic()
@@ -74,7 +73,7 @@ def _run(scenario: Scenario, *, short: bool) -> dict[str, Any]:
 
 
 def _run_in_subprocess(number: int, *, short: bool) -> dict[str, Any]:
-    """Run a scenario in a process of its own: each has its own servers, and settings stand once."""
+    """Run a scenario in its own process: Django's settings can be set only once."""
     target = Path(BASE_DIR, ".data", f"chaos-{number}.json")
     target.parent.mkdir(exist_ok=True)
     target.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""How each boundary of :mod:`notifyproject.platform.crash_points` is come to. Data alone."""
+"""How a process reaches each boundary of :mod:`notifyproject.platform.crash_points`. Data only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from notifyproject.platform.crash_points import Boundary
 
 EMAIL, PUSH, WHATSAPP, IN_APP = EVERY_CHANNEL = ("email", "push", "whatsapp", "in_app")
 WITH_RECEIPTS = (EMAIL, WHATSAPP)
-"""Channels whose provider reports what became of a message."""
+"""Channels whose provider sends receipts."""
 
 
 class Trigger(StrEnum):
@@ -30,12 +30,12 @@ class Trigger(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BoundaryCase:
-    """How to come to a boundary, on which channels, and what the provider then gets twice."""
+    """How to reach a boundary, on which channels, and the duplicates that may result."""
 
     trigger: Trigger
     channels: tuple[str, ...] = EVERY_CHANNEL
     duplicated: tuple[str, ...] = ()
-    """Channels on which a second copy is right: it was taken, and nobody will ever say so."""
+    """Channels with a correct duplicate: the message was accepted, and no receipt will tell."""
 
 
 B = Boundary
@@ -82,5 +82,5 @@ BOUNDARY_CASES: Mapping[Boundary, BoundaryCase] = {
 
 
 def cases_of(trigger: Trigger) -> list[tuple[Boundary, BoundaryCase]]:
-    """Return the boundaries that are come to in this way, in the order of the table."""
+    """Return the boundaries of a trigger, in order."""
     return [(boundary, one) for boundary, one in BOUNDARY_CASES.items() if one.trigger is trigger]

@@ -1,4 +1,4 @@
-"""Outcomes that are the same for every provider: what a network does to a good answer."""
+"""Outcomes of every provider: network faults."""
 
 from collections.abc import Sequence
 
@@ -29,19 +29,19 @@ _REDIRECT_HOST = "http://elsewhere.invalid"
 
 
 def bad_gateway() -> ProviderResponse:
-    """Return the answer of a proxy that cannot reach the provider."""
+    """Return a reverse proxy's answer when the provider is down."""
     return ProviderResponse(
         status=BAD_GATEWAY.status, body=_PAGE, headers={"Content-Type": "text/html"}
     )
 
 
 def redirect(path: str) -> ProviderResponse:
-    """Return a redirect to a name that never has an address, so that no key gets anywhere."""
+    """Return a redirect to a name without an address, so that no key leaks."""
     return ProviderResponse(status=REDIRECT.status, headers={"Location": _REDIRECT_HOST + path})
 
 
 def fault_outcomes(status: int, *, steps: Sequence[Step]) -> tuple[Outcome, ...]:
-    """Return what may befall an acceptance with this status and these events."""
+    """Return the network faults of an acceptance with this status and these events."""
     events_text = "; the events come twenty seconds later" if steps else ""
 
     def outcome(

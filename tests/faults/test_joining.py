@@ -6,9 +6,16 @@ from typing import Any
 
 import pytest
 
+from bench.chaos.analysis import (
+    Analysis,
+    acceptances,
+    analyze,
+    final_statuses,
+    waits,
+    waits_since_accepted,
+)
 from bench.chaos.evidence import Answer, Attempt, Evidence, Kill, Request, Step, StoredNotification
 from bench.chaos.findings import Bound, make_findings
-from bench.chaos.analysis import Analysis, acceptances, analyze, final_statuses, waits, waits_since_accepted
 from bench.figures import percentile
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

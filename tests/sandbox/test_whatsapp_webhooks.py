@@ -10,8 +10,7 @@ import urllib3
 
 from sandbox import credentials
 from sandbox.config import Config
-from sandbox.credentials import UnreadableKeyError
-from sandbox.credentials import MetaAccount
+from sandbox.credentials import MetaAccount, UnreadableKeyError
 from sandbox.server import run_in_thread
 from tests.support.clients.sandbox import QUICK, Box, Receiver
 from tests.support.providers.sandbox_whatsapp import (

@@ -1,4 +1,4 @@
-"""What FCM answers, word for word where it is known."""
+"""FCM's answers, verbatim where they are known."""
 
 import json
 import secrets
@@ -27,7 +27,7 @@ _WRONG_CREDENTIALS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """A field, and what is wrong with it."""
+    """A field and its error."""
 
     field: str
     description: str
@@ -35,7 +35,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """An error as Google writes it."""
+    """An error in Google's format."""
 
     outcome: str
     code: int
@@ -46,13 +46,13 @@ class Refusal:
 
     @property
     def reason(self) -> str:
-        """What it says, FCM's own code first."""
+        """The message, after FCM's error code."""
         codes = [one["errorCode"] for one in self.details if "errorCode" in one]
         return ": ".join([*codes, self.message])
 
 
 def fcm_error(code: str) -> dict[str, Any]:
-    """Return FCM's own detail of an error."""
+    """Return FCM's error detail."""
     return {"@type": f"{_GOOGLE}/google.firebase.fcm.v1.FcmError", "errorCode": code}
 
 
@@ -71,7 +71,7 @@ def bad_request(violations: Sequence[Violation]) -> dict[str, Any]:
 
 
 def error_info(reason: str, domain: str, **metadata: str) -> dict[str, Any]:
-    """Return the detail that gives a reason."""
+    """Return the detail with a reason."""
     return {
         "@type": f"{_GOOGLE}/google.rpc.ErrorInfo",
         "reason": reason,
@@ -81,7 +81,7 @@ def error_info(reason: str, domain: str, **metadata: str) -> dict[str, Any]:
 
 
 def wrong_shape(violations: Sequence[Violation]) -> Refusal:
-    """Return the refusal of a request that is no message: FCM itself never sees it."""
+    """Return the refusal of an invalid structure."""
     return Refusal(
         outcome="invalid-request",
         code=400,
@@ -94,7 +94,7 @@ def wrong_shape(violations: Sequence[Violation]) -> Refusal:
 def invalid(
     violation: Violation, *, message: str | None = None, outcome: str = "invalid-request"
 ) -> Refusal:
-    """Return FCM's refusal of a message."""
+    """Return the refusal of an invalid message."""
     return Refusal(
         outcome=outcome,
         code=400,
@@ -130,7 +130,7 @@ def credentials_missing() -> Refusal:
 
 
 def out_of_scope() -> Refusal:
-    """Return the refusal of a token that is for another of Google's APIs."""
+    """Return the refusal of a token for another API."""
     return Refusal(
         outcome="access-token-scope-insufficient",
         code=403,
@@ -145,7 +145,7 @@ def out_of_scope() -> Refusal:
 
 
 def permission_denied(project: str, *, outcome: str) -> Refusal:
-    """Return the refusal of an account that may not send for a project."""
+    """Return the refusal of an account without the permission to send."""
     permission = "cloudmessaging.messages.create"
     resource = f"//cloudresourcemanager.googleapis.com/projects/{project}"
     return Refusal(
@@ -165,7 +165,7 @@ def permission_denied(project: str, *, outcome: str) -> Refusal:
 
 
 def project_not_found(*, outcome: str) -> Refusal:
-    """Return the 404 of a project there is not: it says nothing about the device."""
+    """Return the 404 of an unknown project, which says nothing about the device."""
     return Refusal(
         outcome=outcome,
         code=404,
@@ -186,14 +186,14 @@ def success(
     manner: ResponseMode = ResponseMode.COMPLETE,
     headers: Mapping[str, str] | None = None,
 ) -> ProviderResponse:
-    """Return the 200 of a message with this name."""
+    """Return the 200 of a message."""
     return ProviderResponse(
         status=200, body=_json({"name": name}), headers={**JSON, **(headers or {})}, mode=manner
     )
 
 
 def refusal(refused: Refusal) -> ProviderResponse:
-    """Return the answer to a request that is refused."""
+    """Return the answer of a refusal."""
     error = {"code": refused.code, "message": refused.message, "status": refused.status}
     if refused.details:
         error["details"] = list(refused.details)
@@ -203,12 +203,12 @@ def refusal(refused: Refusal) -> ProviderResponse:
 
 
 def path_not_found() -> ProviderResponse:
-    """Return Google's page for a path it does not know."""
+    """Return Google's page for an unknown path."""
     return ProviderResponse(status=404, body=_PAGE, headers=HTML)
 
 
 def retry_after(pause: int, *, at: datetime | None = None) -> dict[str, str]:
-    """Return when to try again: in seconds, or as a date if ``at`` is the present."""
+    """Return the retry header: seconds, or a date if ``at`` is the current time."""
     if at is None:
         return {"Retry-After": str(pause)}
     end = (at + timedelta(seconds=pause + 1)).replace(microsecond=0)
@@ -216,7 +216,7 @@ def retry_after(pause: int, *, at: datetime | None = None) -> dict[str, str]:
 
 
 def network_fault(outcome: Outcome, path: str) -> ProviderResponse | None:
-    """Return the answer of what stands between FCM and the client, if the outcome is one."""
+    """Return the answer of a network fault, if the outcome is one."""
     if outcome.name == network_faults.BAD_GATEWAY.name:
         return network_faults.bad_gateway()
     return network_faults.redirect(path) if outcome.name == network_faults.REDIRECT.name else None

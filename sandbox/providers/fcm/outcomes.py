@@ -1,4 +1,4 @@
-"""FCM's magic tokens: the beginning of a token, or of a topic, chooses the outcome."""
+"""FCM's magic tokens: the beginning of a token or a topic chooses the outcome."""
 
 from ...outcomes import Outcome, Outcomes
 from .. import network_faults
@@ -85,7 +85,7 @@ _LONGEST_FIRST = sorted(
 
 
 def magic(recipient: str) -> str:
-    """Return the outcome a token or a topic asks for: the longest name it begins with."""
+    """Return the outcome that a token or a topic chooses: the longest name it begins with."""
     text = recipient.removeprefix("/topics/")
     for name in _LONGEST_FIRST:
         if text == name or (text.startswith(name) and text[len(name)] in SEPARATORS):

@@ -1,4 +1,4 @@
-"""The refusals that magic tokens ask for, and those of a body that is no message."""
+"""The refusals of magic tokens, and of unreadable bodies."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -23,7 +23,7 @@ _SIMPLE: Mapping[str, tuple[int, str, str, str]] = {
     "server-error": (500, "INTERNAL", "INTERNAL", "Internal error encountered."),
     "unavailable": (503, "UNAVAILABLE", "UNAVAILABLE", "The service is currently unavailable."),
 }
-"""Refusals with FCM's own detail and nothing more: status, its name, FCM's code, message."""
+"""Refusals with FCM's error detail alone: HTTP status, its name, FCM's code, message."""
 _FIELDS: Mapping[str, Violation] = {
     "invalid": INVALID_TOKEN,
     "bad-field": BAD_TTL,
@@ -75,7 +75,7 @@ def too_large(limit: int) -> Refusal:
 
 
 def not_json(incoming: IncomingRequest) -> Refusal:
-    """Return the refusal of a body that cannot be read."""
+    """Return the refusal of an unreadable body."""
     beginning = (incoming.body or b"")[:40].decode(errors="replace")
     kind = incoming.headers.get("content-type", "").partition(";")[0].strip().lower()
     problem = (

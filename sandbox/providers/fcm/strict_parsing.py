@@ -1,4 +1,4 @@
-"""Reading a request as Google does: what is unknown or of another type is an error."""
+"""Strict parsing as at Google: unknown names and wrong types are errors."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ _TARGETS = ("token", "fid", "topic", "condition")
 
 
 def parse(body: Any) -> tuple[dict[str, Any], list[Violation]]:
-    """Return a request with its names in snake case, and what is wrong with its shape."""
+    """Return a request with snake-case names, and its violations."""
     reader = _Reader()
     if not isinstance(body, dict):
         return {}, [_payload_violation("Root element must be a message.", field="")]
@@ -35,12 +35,12 @@ def parse(body: Any) -> tuple[dict[str, Any], list[Violation]]:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads values by their types, and notes what does not fit."""
+    """Parses values by type and collects violations."""
 
     violations: list[Violation] = field(default_factory=list)
 
     def fields(self, given: Mapping[str, Any], owner: str, *, path: str) -> dict[str, Any]:
-        """Read an object; a field that is null is not there."""
+        """Parse an object; a null field is missing."""
         known = BY_EITHER_NAME[owner]
         found: dict[str, Any] = {}
         for name, value in given.items():
@@ -83,7 +83,6 @@ class _Reader:
         return {name: one for name, one in value.items() if isinstance(one, str)}
 
     def _add_violation(self, path: str, kind: str, value: Any, *, default: Any = None) -> Any:
-        """Note a value that does not fit; return what is read in its place."""
         text = msgspec.json.encode(value).decode()
         description = f"Invalid value at '{path}' ({kind}), {text}"
         self.violations.append(Violation(field=path, description=description))

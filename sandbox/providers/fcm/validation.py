@@ -1,4 +1,4 @@
-"""What FCM finds wrong with a message whose shape is right."""
+"""Validation of a message with a valid structure."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -27,7 +27,7 @@ _RESERVED = re.compile(r"from|message_type|(?:google|gcm).*", re.ASCII | re.DOTA
 
 
 def problem(message: Mapping[str, Any]) -> Violation | None:
-    """Return the first thing that is wrong with a message; None if it can be sent."""
+    """Return the first error of a message; None if it is valid."""
     return next(_problems(message), None)
 
 
@@ -60,7 +60,7 @@ def _target(message: Mapping[str, Any]) -> Iterator[Violation]:
 
 
 def _is_condition(text: str) -> bool:
-    """Return whether topics are joined by operators, with parentheses in pairs."""
+    """Return whether operators join the topics, with balanced parentheses."""
     depth = topics = place = 0
     wants_topic = True
     while place < len(text):
@@ -156,7 +156,7 @@ def _size(message: Mapping[str, Any]) -> Iterator[Violation]:
 
 
 def _payloads(message: Mapping[str, Any]) -> Iterator[int]:
-    """Return the bytes each platform gets: keys and values of the data and of the notification."""
+    """Yield the payload size on each platform: keys and values of data and notification."""
     android, apns, webpush = (message.get(name, {}) for name in ("android", "apns", "webpush"))
     data, notification = message.get("data", {}), message.get("notification", {})
     own = android.get("notification", {})

@@ -1,4 +1,4 @@
-"""What the token endpoint may be told to do; the service account's address is the match."""
+"""The token endpoint's outcomes; scripts match the service account's address."""
 
 from ...outcomes import Outcome, Outcomes
 from .. import network_faults
@@ -9,7 +9,7 @@ DENIED = {
     "invalid-grant": ("invalid_grant", "Invalid JWT Signature."),
     "account-deleted": ("invalid_grant", "Invalid grant: account not found"),
 }
-"""Refusals as of a key that was deleted, or an account: error, description."""
+"""Refusals for a deleted key or account: error, description."""
 
 OUTCOMES = Outcomes(
     (

@@ -1,4 +1,4 @@
-"""What SendGrid answers, word for word where it is known."""
+"""SendGrid's answers, verbatim where they are known."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -41,7 +41,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """A request that is not even looked at as a message, or not a valid one."""
+    """The refusal of an unauthorized or invalid request."""
 
     outcome: str
     status: int
@@ -49,7 +49,7 @@ class Refusal:
 
 
 def help_url(anchor: str) -> str:
-    """Return the address of the part of SendGrid's page of errors that explains one."""
+    """Return the URL of an error's explanation."""
     return f"{ERRORS_PAGE}#{anchor}"
 
 
@@ -58,7 +58,7 @@ TOO_LARGE = Problem(message="The JSON payload you have included in your request 
 UNAUTHORISED = Problem(message="The provided authorization grant is invalid, expired, or revoked")
 
 HUGE_BODY_BYTES = 10_000_000
-"""Bytes of a body that nobody should read to its end."""
+"""The size of a body that a client should not read completely."""
 RETRY_AFTER = {"ratelimit-long": "120", "ratelimit-odd": "soon"}
 
 PROBLEMS = {
@@ -72,18 +72,18 @@ PROBLEMS = {
     500: Problem(message="Internal Server Error"),
     503: Problem(message="Service Unavailable"),
 }
-"""What each status of the table of outcomes says."""
+"""The error of each status in the table of outcomes."""
 
 
 def refusal(refused: Refusal) -> ProviderResponse:
-    """Return the answer to a request that is refused."""
+    """Return the answer of a refusal."""
     return ProviderResponse(
         status=refused.status, body=errors(refused.problems), headers={"Content-Type": JSON}
     )
 
 
 def acceptance(message_id: str | None, *, manner: ResponseMode) -> ProviderResponse:
-    """Return the 202: no body, and the message's id in a header."""
+    """Return the 202: no body, and the message ID in a header."""
     headers = {"Content-Type": "text/plain; charset=utf-8"}
     if message_id is not None:
         headers["X-Message-Id"] = message_id
@@ -110,7 +110,6 @@ def failure(outcome: Outcome, *, now: datetime, pause: int) -> ProviderResponse:
 
 
 def _rate_limit_headers(outcome: Outcome, *, now: datetime, pause: int) -> dict[str, str]:
-    """Return how long a sender is to wait, as plainly as the outcome has it."""
     headers = {"X-RateLimit-Limit": "600", "X-RateLimit-Remaining": "0"}
     if outcome.name == "ratelimit-date":
         until = now + timedelta(seconds=pause)
@@ -122,11 +121,11 @@ def _rate_limit_headers(outcome: Outcome, *, now: datetime, pause: int) -> dict[
 
 
 def errors(problems: Sequence[Problem]) -> bytes:
-    """Return SendGrid's body of errors."""
+    """Return SendGrid's JSON of errors."""
     return msgspec.json.encode({"errors": [asdict(problem) for problem in problems]})
 
 
 def wrong_type(field: str, expected: str, given: Any) -> Problem:
-    """Return the error about a value of another type than is expected."""
+    """Return the error about a wrong type."""
     name = _JSON_TYPES.get(type(given), "object")
     return Problem(message=f"Invalid type. Expected: {expected}, given: {name}.", field=field)

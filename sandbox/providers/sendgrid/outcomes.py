@@ -143,5 +143,5 @@ OUTCOMES = Outcomes(
 
 
 def magic(address: str) -> str:
-    """Return the outcome an address asks for: its local part up to a plus sign."""
+    """Return the outcome that an address chooses: its local part up to a plus sign."""
     return address.partition("@")[0].partition("+")[0].lower()

@@ -1,4 +1,4 @@
-"""What SendGrid finds wrong with the body of a mail."""
+"""Validation of a mail's body."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ _ADDRESS = re.compile(
 
 
 def problems(body: Any) -> list[Problem]:
-    """Return everything that is wrong with a body; empty if it would be accepted."""
+    """Return all errors of a body; empty if it is valid."""
     if not isinstance(body, dict):
         return [wrong_type("(root)", "object", body)]
     return [
@@ -98,7 +98,9 @@ def _personalization(one: Any, field: str, *, shared: Mapping[str, Any]) -> Iter
             yield from _duplicate(person, seen, f"{field}.{name}")
     yield from validation_optional.headers(one.get("headers"), f"{field}.headers")
     yield from validation_optional.substitutions(one.get("substitutions"), f"{field}.substitutions")
-    yield from validation_optional.custom_args(one.get("custom_args"), f"{field}.custom_args", shared=shared)
+    yield from validation_optional.custom_args(
+        one.get("custom_args"), f"{field}.custom_args", shared=shared
+    )
 
 
 def _person(person: Any, field: str, anchor: str) -> Iterator[Problem]:
@@ -220,7 +222,7 @@ def _content_order(kinds: list[Any]) -> Iterator[Problem]:
 
 
 def is_address(value: Any) -> bool:
-    """Return whether SendGrid would take this as an email address."""
+    """Return whether SendGrid accepts a value as an email address."""
     return (
         isinstance(value, str)
         and len(value) <= MAX_ADDRESS

@@ -1,4 +1,4 @@
-"""What SendGrid finds wrong with the parts of a mail that may be left out."""
+"""Validation of the optional parts of a mail."""
 
 import base64
 import binascii
@@ -23,11 +23,11 @@ RESERVED_HEADERS = frozenset(
         *("to", "from", "subject", "reply-to", "cc", "bcc"),
     }
 )
-"""Whatever the case of their letters."""
+"""In any case of letters."""
 
 
 def attachments(listed: Any) -> Iterator[Problem]:
-    """Check the files of a mail."""
+    """Validate the attachments of a mail."""
     if listed is None:
         return
     if not isinstance(listed, list):
@@ -66,7 +66,7 @@ def _attachment(one: Mapping[str, Any], field: str) -> Iterator[Problem]:
 
 
 def _kind(one: Mapping[str, Any], field: str) -> Iterator[Problem]:
-    """Check how an attachment is to be shown."""
+    """Validate the type and the disposition of an attachment."""
     kind, disposition = one.get("type", "text/plain"), one.get("disposition", "attachment")
     if not isinstance(kind, str) or not kind:
         yield _attachment_problem(
@@ -95,7 +95,7 @@ def _kind(one: Mapping[str, Any], field: str) -> Iterator[Problem]:
 
 
 def headers(given: Any, field: str) -> Iterator[Problem]:
-    """Check the headers of a mail, or of a personalization."""
+    """Validate the headers of a mail or of a personalization."""
     if given is None:
         return
     anchor = help_url("message.headers")
@@ -119,7 +119,7 @@ def headers(given: Any, field: str) -> Iterator[Problem]:
 
 
 def substitutions(given: Any, field: str) -> Iterator[Problem]:
-    """Check what a personalization puts in the place of tags."""
+    """Validate the substitutions of a personalization."""
     if given is None:
         return
     anchor = help_url("message.personalizations.substitutions")
@@ -142,7 +142,7 @@ def substitutions(given: Any, field: str) -> Iterator[Problem]:
 
 
 def categories(listed: Any) -> Iterator[Problem]:
-    """Check what a mail is counted under."""
+    """Validate the categories of a mail."""
     if listed is None:
         return
     field, anchor = "categories", help_url("message.categories")
@@ -175,7 +175,7 @@ def _category_problem(one: str, *, before: list[str]) -> str:
 
 
 def custom_args(args: Any, field: str, *, shared: Mapping[str, Any]) -> Iterator[Problem]:
-    """Check the arguments of a mail, or of a personalization that ``shared`` ones add to."""
+    """Validate the arguments of a mail, or of a personalization with ``shared`` ones."""
     if args is None:
         return
     if not isinstance(args, dict):

@@ -1,8 +1,8 @@
-"""What the Graph API answers: acceptances, and its envelope of errors."""
+"""The Graph API's answers: acceptances, and its error envelope."""
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -12,13 +12,13 @@ from .errors import Fault
 
 JSON = {"Content-Type": "application/json; charset=UTF-8"}
 OLD_SUBCODE = 2494010
-"""What versions before 16 put into every error of WhatsApp."""
+"""The subcode in every WhatsApp error of versions before 16."""
 LAST_WITH_SUBCODE = 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphError:
-    """An error of the Graph API itself, which says nothing about a message."""
+    """An error of the Graph API itself, not of a message."""
 
     code: int
     status: int
@@ -28,7 +28,7 @@ class GraphError:
 
 
 def unknown_object(name: str) -> GraphError:
-    """Return the refusal of an id that is wrong, or that the token may not see."""
+    """Return the refusal of an ID that is unknown or not visible to the token."""
     return GraphError(
         code=100,
         subcode=33,
@@ -41,14 +41,14 @@ def unknown_object(name: str) -> GraphError:
 
 
 def unknown_path(path: str) -> GraphError:
-    """Return the refusal of a path that leads nowhere."""
+    """Return the refusal of an unknown path."""
     return GraphError(code=2500, status=400, message=f"Unknown path components: /{path.strip('/')}")
 
 
 def fault_response(found: Fault, *, version: int) -> ProviderResponse:
-    """Return the answer to a message that is refused."""
+    """Return the answer to a refused message."""
     kind = found.kind
-    return _error(
+    return error_response(
         {
             "message": f"(#{found.code}) {kind.title}",
             "type": "OAuthException",
@@ -64,8 +64,8 @@ def fault_response(found: Fault, *, version: int) -> ProviderResponse:
 
 
 def graph_error_response(found: GraphError) -> ProviderResponse:
-    """Return the answer to a request that is not even looked at as a message."""
-    return _error(
+    """Return the answer to a refused request."""
+    return error_response(
         {
             "message": found.message,
             "type": found.kind,
@@ -76,11 +76,6 @@ def graph_error_response(found: GraphError) -> ProviderResponse:
     )
 
 
-def malformed_error(error: Mapping[str, Any], *, status: int) -> ProviderResponse:
-    """Return an error that is not as it should be."""
-    return _error(error, status=status)
-
-
 def acceptance(
     *,
     given: str,
@@ -89,7 +84,7 @@ def acceptance(
     message_status: str | None,
     manner: ResponseMode = ResponseMode.COMPLETE,
 ) -> ProviderResponse:
-    """Return the 200 of a message; a template's says how far it has come."""
+    """Return the 200 of a message; a template's has a status."""
     message = {"id": message_id}
     if message_status is not None:
         message["message_status"] = message_status
@@ -107,21 +102,12 @@ def success(body: Any) -> ProviderResponse:
 
 
 def new_message_id() -> str:
-    """Return the id of a new message."""
+    """Return a new message ID."""
     return f"wamid.HBgL{secrets.token_urlsafe(30)}"
 
 
-def with_status(reply: ProviderResponse, status: int) -> ProviderResponse:
-    """Return the same answer with another status: the body says what it is."""
-    return replace(reply, status=status)
-
-
-def with_retry_after(reply: ProviderResponse, pause: int) -> ProviderResponse:
-    """Return the same answer with the time to wait."""
-    return replace(reply, headers={**reply.headers, "Retry-After": str(pause)})
-
-
-def _error(error: Mapping[str, Any], *, status: int) -> ProviderResponse:
+def error_response(error: Mapping[str, Any], *, status: int) -> ProviderResponse:
+    """Return an error in the Graph API's envelope."""
     trace = {"fbtrace_id": f"A{secrets.token_urlsafe(16)}"}
     headers = {**JSON, "WWW-Authenticate": f'OAuth "Facebook Platform" "{error.get("type")}"'}
     return ProviderResponse(

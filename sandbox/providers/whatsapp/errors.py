@@ -1,4 +1,4 @@
-"""The Cloud API's errors: what each code is called, and its usual HTTP status."""
+"""The Cloud API's errors: the title and the usual HTTP status of each code."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ HELP = "https://developers.facebook.com/docs/whatsapp/cloud-api/support/error-co
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a code means."""
+    """The meaning of an error code."""
 
     status: int
     title: str
@@ -140,5 +140,5 @@ class Fault:
 
     @property
     def kind(self) -> Kind:
-        """What its code means."""
+        """The meaning of its code."""
         return KINDS[self.code]

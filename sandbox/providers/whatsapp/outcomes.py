@@ -1,8 +1,7 @@
 """WhatsApp's magic numbers: the last six digits of a phone number choose the outcome.
 
-They are 900 and three more, as in the numbers that Ofcom keeps free for plays and films:
-+44 7700 900000 to 900999 belong to nobody. The three are those of the error's code where it has
-some of its own.
+They are 900 and three more, from a range that Ofcom reserves for fiction: +44 7700 900000 to 900999
+belong to nobody. The last three are those of the error's code where possible.
 """
 
 from collections.abc import Mapping
@@ -19,7 +18,7 @@ OUT_OF_ORDER_STEPS = tuple(
     Step(kind=kind, multiple=1 + number / 2)
     for number, kind in enumerate(("read", "sent", "read", "delivered", "sent", "delivered"))
 )
-"""Reports as they come on a bad day: each twice, the last one first."""
+"""Duplicate statuses out of order."""
 
 TEMPLATES_ACCEPTED, HELD_FOR_QUALITY = "templates pass", "held for quality"
 NO_CODE, UNKNOWN_CODE, EMPTY, NOT_JSON = "no-code", "unknown-code", "empty", "not-json"
@@ -62,10 +61,10 @@ ERRORS: Mapping[str, int] = {
     "missing": 131008,
     "unsupported": 131051,
 }
-"""The code of each outcome that is one of the Cloud API's errors."""
+"""The code of each outcome that is an error of the Cloud API."""
 
 FAILURES: Mapping[str, int] = {"failed": 131026, "failed-at-once": 131026, "chosen-not": 131049}
-"""The code that a message is reported with that was accepted and then failed."""
+"""The error code of outcomes that are accepted and fail later."""
 
 _SPECIAL = {
     "ratelimit": Outcome(
@@ -240,14 +239,14 @@ OUTCOME_BY_SUFFIX: Mapping[str, str] = {
     "502": "bad-gateway",
     "302": "redirect",
 }
-"""The last three digits, and the outcome they ask for."""
+"""The outcome of the last three digits."""
 
 
 def magic(number: str) -> str:
-    """Return the outcome a phone number asks for."""
+    """Return the outcome that a phone number chooses."""
     return OUTCOME_BY_SUFFIX.get(number[-3:], "") if number[-6:-3] == MAGIC_PREFIX else ""
 
 
 def magic_suffix(outcome: str) -> str:
-    """Return the last six digits that ask for an outcome."""
+    """Return the last six digits that choose an outcome."""
     return next(MAGIC_PREFIX + last for last, name in OUTCOME_BY_SUFFIX.items() if name == outcome)

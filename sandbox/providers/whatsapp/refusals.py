@@ -1,6 +1,7 @@
-"""The refusals that magic numbers and magic access tokens ask for."""
+"""The refusals of magic numbers and magic access tokens."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from http import HTTPStatus
 
 from ...outcomes import Outcome
@@ -13,7 +14,6 @@ from .errors import Fault
 from .outcomes import ERRORS, NO_CODE, UNKNOWN_CODE
 
 LOWEST_ERROR_STATUS = HTTPStatus.MULTIPLE_CHOICES
-"""The lowest status that is no acceptance."""
 TOKEN_PREFIX = "EAA"
 EXPIRED = GraphError(
     code=190,
@@ -37,7 +37,7 @@ REFUSED_TOKENS: Mapping[str, GraphError] = {
         message="(#10) Application does not have permission for this action",
     ),
 }
-"""Access tokens that are refused. Every other one that begins ``EAA`` will do."""
+"""Refused access tokens. All others that begin with ``EAA`` are accepted."""
 _UNREADABLE = GraphError(
     code=190, status=401, message="Invalid OAuth access token - Cannot parse access token"
 )
@@ -45,10 +45,9 @@ _MISSING = GraphError(code=0, status=401, message="AuthException")
 
 
 def check_token(incoming: IncomingRequest) -> GraphError | None:
-    """Return why the access token of a request will not do."""
-    scheme, _, key = incoming.headers.get("authorization", "").partition(" ")
-    key = key.strip()
-    if scheme.lower() != "bearer" or not key:
+    """Return the error of an access token; None if it is accepted."""
+    key = incoming.bearer_token()
+    if not key:
         return _MISSING
     return REFUSED_TOKENS.get(key) if key.startswith(TOKEN_PREFIX) else _UNREADABLE
 
@@ -60,10 +59,10 @@ def for_outcome(outcome: Outcome, *, version: int, pause: int) -> ProviderRespon
         return _for_code(outcome, code, version=version, pause=pause)
     responses = {
         "expired-token": answers.graph_error_response(EXPIRED),
-        NO_CODE: answers.malformed_error(
+        NO_CODE: answers.error_response(
             {"message": "An error", "type": "OAuthException"}, status=400
         ),
-        UNKNOWN_CODE: answers.malformed_error(
+        UNKNOWN_CODE: answers.error_response(
             {
                 "message": "(#139999) Something nobody has heard of",
                 "type": "OAuthException",
@@ -79,8 +78,6 @@ def for_outcome(outcome: Outcome, *, version: int, pause: int) -> ProviderRespon
 
 def _for_code(outcome: Outcome, code: int, *, version: int, pause: int) -> ProviderResponse:
     reply = answers.fault_response(Fault(code), version=version)
-    if outcome.status != reply.status:
-        return answers.with_status(reply, outcome.status)
-    if reply.status == HTTPStatus.TOO_MANY_REQUESTS:
-        return answers.with_retry_after(reply, pause)
-    return reply
+    if outcome.status == HTTPStatus.TOO_MANY_REQUESTS == reply.status:
+        return replace(reply, headers={**reply.headers, "Retry-After": str(pause)})
+    return replace(reply, status=outcome.status)

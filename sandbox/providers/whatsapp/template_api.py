@@ -1,4 +1,4 @@
-"""The part of the Graph API that keeps templates: every new one is approved at once."""
+"""The Graph API's message templates. New ones are approved at once."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What the Cloud API finds wrong with the body of a message."""
+"""Validation of a message's body."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +15,7 @@ MAX_CAPTION_LENGTH = 1024
 MAX_CALLBACK_LENGTH = 512
 MEDIA = ("image", "document", "video", "audio")
 UNSUPPORTED = ("contacts", "location", "reaction", "sticker")
-"""Types that WhatsApp knows and this sandbox does not take."""
+"""WhatsApp's types that this sandbox does not accept."""
 KEYS = {
     "messaging_product",
     "recipient_type",
@@ -29,13 +29,13 @@ _SEPARATORS = re.compile(r"[ ()-]")
 
 
 def number(to: Any) -> str | None:
-    """Return a phone number's digits; None if it is none."""
+    """Return the digits of a phone number; None if it is invalid."""
     text = _SEPARATORS.sub("", to) if isinstance(to, str) else ""
     return text.removeprefix("+") if _NUMBER.fullmatch(text) else None
 
 
 def problem(body: Any, *, templates: Templates, own_number: str) -> Fault | None:
-    """Return the first thing that is wrong with a message; None if it can be sent."""
+    """Return the first error of a message; None if it is valid."""
     if not isinstance(body, dict):
         return Fault(100, "The request body is not a JSON object.")
     return next(_problems(body, templates=templates, own_number=own_number), None)

@@ -28,7 +28,9 @@ class Webhook:
         dialect: Any = whatsapp.SignedWebhooks(provider.whatsapp)
         now = utc_now()
         if channel == "email":
-            dialect = sendgrid.SignedWebhooks(private_key=credentials.load_webhook_key(provider.data))
+            dialect = sendgrid.SignedWebhooks(
+                private_key=credentials.load_webhook_key(provider.data)
+            )
             args = {"reference": reference}
             payload = sendgrid.payload(kind, address=ADA, message_id="sg-1", args=args)
         else:
