@@ -216,6 +216,6 @@ class FailedNotificationAdmin(NotificationListAdmin):
     @admin.display(description="A resend is")
     def resend_risk(self, row: Any) -> SafeString:
         """What sending again would be, for each channel that failed."""
-        reasons = {one.kind: one.why for one in row.resend_risks}
+        reasons = {one.kind: one.reason for one in row.resend_risks}
         chips = ((columns.chip(*RESEND_RISKS[kind], title=why),) for kind, why in reasons.items())
         return format_html_join(" ", "{}", chips)

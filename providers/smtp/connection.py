@@ -77,14 +77,14 @@ class Connection(EmailBackend):
     @property
     def has_sent_data(self) -> bool:
         """Whether the mail last handed over may be with the server."""
-        return self.connection is not None and self.connection.message_left
+        return self.connection is not None and self.connection.has_sent_data
 
     def send_mail(self, mail: bytes, *, sender: str, recipient: str, deadline: Deadline) -> None:
         """Give the server one mail, over a new connection if there is none; raises OSError."""
         self.deadline = deadline
         self.timeout = min(CONNECT_TIMEOUT, deadline.remaining())
         self.open()
-        self.connection.deadline, self.connection.message_left = deadline, False
+        self.connection.deadline, self.connection.has_sent_data = deadline, False
         self.connection.sendmail(sender, [recipient], mail)
         self.last_used = time.monotonic()
 
