@@ -19,10 +19,7 @@ from pymongo.collection import Collection
 from pymongo.write_concern import WriteConcern
 
 settings.configure(
-    ROOT_URLCONF="bench.bare",
-    ALLOWED_HOSTS=["127.0.0.1"],
-    SECRET_KEY="of-a-benchmark",
-    USE_TZ=True,
+    ROOT_URLCONF="bench.bare", ALLOWED_HOSTS=["127.0.0.1"], SECRET_KEY="of-a-benchmark", USE_TZ=True
 )
 django.setup()
 

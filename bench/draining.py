@@ -112,12 +112,7 @@ def measure_rates(
 
 
 def drain_with_service(
-    bench: Bench,
-    *,
-    count: int,
-    provider: str,
-    processes: int = PROCESSES,
-    is_checked: bool = True,
+    bench: Bench, *, count: int, provider: str, processes: int = PROCESSES, is_checked: bool = True
 ) -> DrainResult:
     """Send due emails with worker processes of the service.
 

@@ -112,10 +112,7 @@ HEADING = (
 
 
 def run_rounds(
-    runs: Mapping[str, Callable[[], T]],
-    *,
-    rounds: int,
-    log_progress: Progress | None = None,
+    runs: Mapping[str, Callable[[], T]], *, rounds: int, log_progress: Progress | None = None
 ) -> dict[str, list[T]]:
     """Return the measurements of each run; each round executes all runs in turn."""
     found: dict[str, list[T]] = {name: [] for name in runs}

@@ -78,8 +78,7 @@ def assemble(config: Config, *, behaviours: Behaviours) -> Assembly:
                 url=config.webhook_url,
             ),
             "whatsapp": WebhookEndpoint(
-                format=whatsapp_events.SignedWebhooks(business),
-                url=config.whatsapp_webhook_url,
+                format=whatsapp_events.SignedWebhooks(business), url=config.whatsapp_webhook_url
             ),
         },
     )

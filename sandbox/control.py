@@ -199,8 +199,7 @@ class Control:
         found = self._find({"reference": reference, "accepted": "true", "limit": "1"})
         if not found:
             raise ControlError(
-                f"No accepted message has the reference “{reference}”.",
-                status=HTTPStatus.NOT_FOUND,
+                f"No accepted message has the reference “{reference}”.", status=HTTPStatus.NOT_FOUND
             )
         return found[0].record
 

@@ -50,6 +50,45 @@ class Outcome:
     """Handled by the provider's own module."""
 
 
+def accepted(
+    name: str,
+    status: int,
+    description: str,
+    *steps: Step,
+    aliases: tuple[str, ...] = (),
+    traits: frozenset[str] = frozenset(),
+) -> Outcome:
+    """Return the outcome of an accepted message with these events."""
+    return Outcome(
+        name=name,
+        status=status,
+        description=description,
+        steps=steps,
+        aliases=aliases,
+        traits=traits,
+    )
+
+
+def refused(
+    name: str,
+    status: int,
+    description: str,
+    *aliases: str,
+    initial_failures: int = 0,
+    traits: frozenset[str] = frozenset(),
+) -> Outcome:
+    """Return the outcome of a refused message."""
+    return Outcome(
+        name=name,
+        status=status,
+        description=description,
+        aliases=aliases,
+        accepted=False,
+        initial_failures=initial_failures,
+        traits=traits,
+    )
+
+
 class Outcomes:
     """A provider's outcomes, by name and alias."""
 

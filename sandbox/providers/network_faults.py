@@ -1,21 +1,13 @@
 """Outcomes of every provider: network faults."""
 
-from collections.abc import Sequence
+from dataclasses import replace
 
-from ..outcomes import Outcome, Step
+from ..outcomes import Outcome, Step, accepted, refused
 from ..responses import ProviderResponse, ResponseMode
 
-BAD_GATEWAY = Outcome(
-    name="bad-gateway",
-    description="502 with a page of HTML, as from a proxy in between.",
-    status=502,
-    accepted=False,
-)
-REDIRECT = Outcome(
-    name="redirect",
-    description="302 to another host. A client that follows it gives its key away.",
-    status=302,
-    accepted=False,
+BAD_GATEWAY = refused("bad-gateway", 502, "502 with a page of HTML, as from a proxy in between.")
+REDIRECT = refused(
+    "redirect", 302, "302 to another host. A client that follows it gives its key away."
 )
 _PAGE = b"""<html>
 <head><title>502 Bad Gateway</title></head>
@@ -25,7 +17,6 @@ _PAGE = b"""<html>
 </body>
 </html>
 """
-_REDIRECT_HOST = "http://elsewhere.invalid"
 
 
 def bad_gateway() -> ProviderResponse:
@@ -37,53 +28,35 @@ def bad_gateway() -> ProviderResponse:
 
 def redirect(path: str) -> ProviderResponse:
     """Return a redirect to a name without an address, so that no key leaks."""
-    return ProviderResponse(status=REDIRECT.status, headers={"Location": _REDIRECT_HOST + path})
+    location = {"Location": f"http://elsewhere.invalid{path}"}
+    return ProviderResponse(status=REDIRECT.status, headers=location)
 
 
-def fault_outcomes(status: int, *, steps: Sequence[Step]) -> tuple[Outcome, ...]:
+def fault_outcomes(status: int, *steps: Step) -> tuple[Outcome, ...]:
     """Return the network faults of an acceptance with this status and these events."""
-    events_text = "; the events come twenty seconds later" if steps else ""
+    late = "; the events come twenty seconds later" if steps else ""
 
-    def outcome(
-        name: str, description: str, mode: ResponseMode, *, has_late_events: bool = False
-    ) -> Outcome:
-        return Outcome(
-            name=name,
-            description=description,
-            status=status,
-            mode=mode,
-            steps=tuple(steps),
-            has_late_events=has_late_events,
-        )
+    def fault(name: str, description: str, mode: ResponseMode) -> Outcome:
+        return replace(accepted(name, status, description, *steps), mode=mode)
 
+    stalled = ResponseMode.STALLED
+    lost = refused("timeout-lost", status, "Never answered, and the message is lost.")
+    cut = f"Accepted, but the {status} is cut off before its end."
     return (
-        outcome(
-            "timeout",
-            f"Accepted but never answered{events_text}.",
-            ResponseMode.STALLED,
-            has_late_events=True,
+        replace(
+            fault("timeout", f"Accepted but never answered{late}.", stalled), has_late_events=True
         ),
-        Outcome(
-            name="timeout-lost",
-            description="Never answered, and the message is lost.",
-            status=status,
-            mode=ResponseMode.STALLED,
-            accepted=False,
-        ),
-        outcome(
+        replace(lost, mode=stalled),
+        fault(
             "reset",
             "Accepted, then the connection is reset instead of an answer.",
             ResponseMode.RESET,
         ),
-        outcome(
-            "truncated",
-            f"Accepted, but the {status} is cut off before its end.",
-            ResponseMode.TRUNCATED,
-        ),
-        outcome(
+        fault("truncated", cut, ResponseMode.TRUNCATED),
+        fault(
             "dripping",
             f"Accepted, but the {status} comes one byte a second.",
             ResponseMode.DRIPPING,
         ),
-        outcome("slow", "Accepted after two seconds.", ResponseMode.SLOW),
+        fault("slow", "Accepted after two seconds.", ResponseMode.SLOW),
     )

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import urllib3
 
+from sandbox import duplicates
 from sandbox.config import Config
 from sandbox.server import run_in_thread
 from tests.support.clients.sandbox import QUICK, Box, mail

@@ -15,6 +15,7 @@ import pytest
 import urllib3
 from urllib3.exceptions import HTTPError
 
+from sandbox import recent_requests
 from sandbox.config import Config
 from sandbox.log import EVENTS_FILE, REQUESTS_FILE, CorruptLogError, LogInUseError, read_records
 from sandbox.server import run_in_thread

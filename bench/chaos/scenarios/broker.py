@@ -7,14 +7,7 @@ from datetime import UTC, datetime, timedelta
 from ...processes import Program
 from ..analysis import acceptances, analyze, waits
 from ..evidence import Answer, Evidence
-from ..findings import (
-    Findings,
-    Scenario,
-    at_least,
-    at_most,
-    copies_after_unknown,
-    make_findings,
-)
+from ..findings import Findings, Scenario, at_least, at_most, copies_after_unknown, make_findings
 from ..installation import Installation, publish_wakeups, run_installation
 from ..load import mail_body
 

@@ -13,14 +13,7 @@ from sandbox import credentials
 from sandbox.providers.sendgrid.events import SignedWebhooks, payload
 
 from ..analysis import analyze
-from ..findings import (
-    Findings,
-    Scenario,
-    at_least,
-    at_most,
-    copies_after_unknown,
-    make_findings,
-)
+from ..findings import Findings, Scenario, at_least, at_most, copies_after_unknown, make_findings
 from ..installation import Installation, run_installation
 from ..load import mail_body
 

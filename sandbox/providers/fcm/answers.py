@@ -61,10 +61,7 @@ def bad_request(violations: Sequence[Violation]) -> dict[str, Any]:
     return {
         "@type": f"{_GOOGLE}/google.rpc.BadRequest",
         "fieldViolations": [
-            {
-                **({"field": one.field} if one.field else {}),
-                "description": one.description,
-            }
+            {**({"field": one.field} if one.field else {}), "description": one.description}
             for one in violations
         ],
     }
@@ -167,10 +164,7 @@ def permission_denied(project: str, *, outcome: str) -> Refusal:
 def project_not_found(*, outcome: str) -> Refusal:
     """Return the 404 of an unknown project, which says nothing about the device."""
     return Refusal(
-        outcome=outcome,
-        code=404,
-        status="NOT_FOUND",
-        message="Requested entity was not found.",
+        outcome=outcome, code=404, status="NOT_FOUND", message="Requested entity was not found."
     )
 
 

@@ -41,11 +41,7 @@ def for_outcome(outcome: Outcome, *, project: str, pause: int, now: datetime) ->
     if name in _SIMPLE:
         code, status, fcm_code, message = _SIMPLE[name]
         return Refusal(
-            outcome=name,
-            code=code,
-            status=status,
-            message=message,
-            details=[fcm_error(fcm_code)],
+            outcome=name, code=code, status=status, message=message, details=[fcm_error(fcm_code)]
         )
     if name in _FIELDS:
         return answers.invalid(_FIELDS[name], outcome=name)
@@ -95,10 +91,9 @@ def not_json(incoming: IncomingRequest) -> Refusal:
 
 
 def _quota(name: str, *, project: str, pause: int, now: datetime) -> Refusal:
-    headers = {
-        "ratelimit-date": answers.retry_after(pause, at=now),
-        "ratelimit-bare": {},
-    }.get(name, answers.retry_after(pause))
+    headers = {"ratelimit-date": answers.retry_after(pause, at=now), "ratelimit-bare": {}}.get(
+        name, answers.retry_after(pause)
+    )
     return Refusal(
         outcome=name,
         code=429,

@@ -69,8 +69,7 @@ _ANDROID_NOTIFICATION: dict[str, Type] = {
     "notificationPriority": _NOTIFICATION_PRIORITY,
     "vibrateTimings": ListType(D),
     "visibility": EnumType(
-        "AndroidNotification.Visibility",
-        ("VISIBILITY_UNSPECIFIED", "PRIVATE", "PUBLIC", "SECRET"),
+        "AndroidNotification.Visibility", ("VISIBILITY_UNSPECIFIED", "PRIVATE", "PUBLIC", "SECRET")
     ),
     "notificationCount": ScalarType.INT32,
     "lightSettings": MessageType("LightSettings"),

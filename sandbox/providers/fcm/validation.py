@@ -132,8 +132,7 @@ def _webpush(webpush: Mapping[str, Any]) -> Iterator[Violation]:
     link = webpush.get("fcm_options", {}).get("link")
     if link is not None and not link.startswith("https://"):
         yield Violation(
-            field="message.webpush.fcm_options.link",
-            description="The link must be an HTTPS URL.",
+            field="message.webpush.fcm_options.link", description="The link must be an HTTPS URL."
         )
 
 

@@ -65,8 +65,7 @@ def verify(assertion: str, *, account: ServiceAccount, endpoint: str, now: datet
     _check_signature(parts, header, account=account)
     if claims.get("aud") not in (AUDIENCE, endpoint):
         raise TokenRequestError(
-            "invalid_grant",
-            f"Invalid JWT: Failed audience check. The right audience is {endpoint}",
+            "invalid_grant", f"Invalid JWT: Failed audience check. The right audience is {endpoint}"
         )
     _check_times(claims, now=now)
     if claims.get("sub", account.email) != account.email:
@@ -85,10 +84,7 @@ def _check_signature(parts: list[str], header: Any, *, account: ServiceAccount) 
         raise refused
     try:
         account.public_key.verify(
-            _bytes(parts[2]),
-            f"{parts[0]}.{parts[1]}".encode(),
-            padding.PKCS1v15(),
-            hashes.SHA256(),
+            _bytes(parts[2]), f"{parts[0]}.{parts[1]}".encode(), padding.PKCS1v15(), hashes.SHA256()
         )
     except (InvalidSignature, ValueError):
         raise refused from None

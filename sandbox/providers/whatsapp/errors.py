@@ -47,9 +47,7 @@ KINDS: Mapping[int, Kind] = {
     131009: Kind(400, "Parameter value is not valid", "A parameter value is not valid."),
     131016: Kind(500, "Service unavailable", "A service is temporarily unavailable."),
     131021: Kind(
-        400,
-        "Recipient cannot be sender",
-        "Sender and recipient phone number is the same.",
+        400, "Recipient cannot be sender", "Sender and recipient phone number is the same."
     ),
     131026: Kind(400, "Message undeliverable", "Message Undeliverable."),
     131030: Kind(

@@ -45,10 +45,7 @@ def status(
         "recipient_user_id": user_id(wa_id),
     }
     if kind in ("sent", "delivered"):
-        found["conversation"] = {
-            "id": secrets.token_hex(16),
-            "origin": {"type": category},
-        }
+        found["conversation"] = {"id": secrets.token_hex(16), "origin": {"type": category}}
         found["pricing"] = {
             "billable": True,
             "pricing_model": "PMP",
@@ -59,10 +56,7 @@ def status(
         found["errors"] = [_error(fault)]
     if reference is not None:
         found["biz_opaque_callback_data"] = reference
-    return {
-        "contacts": [{"wa_id": wa_id, "user_id": user_id(wa_id)}],
-        "statuses": [found],
-    }
+    return {"contacts": [{"wa_id": wa_id, "user_id": user_id(wa_id)}], "statuses": [found]}
 
 
 def inbound_message(

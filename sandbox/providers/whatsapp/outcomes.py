@@ -6,7 +6,7 @@ belong to nobody. The last three are those of the error's code where possible.
 
 from collections.abc import Mapping
 
-from ...outcomes import DelayUnit, Outcome, Outcomes, Step
+from ...outcomes import DelayUnit, Outcome, Outcomes, Step, accepted, refused
 from .. import network_faults
 from .errors import KINDS
 
@@ -67,112 +67,80 @@ FAILURES: Mapping[str, int] = {"failed": 131026, "failed-at-once": 131026, "chos
 """The error code of outcomes that are accepted and fail later."""
 
 _SPECIAL = {
-    "ratelimit": Outcome(
-        name="ratelimit",
-        description="429 with 130429 and Retry-After.",
-        status=429,
-        accepted=False,
-    ),
-    "ratelimit-400": Outcome(
-        name="ratelimit-400",
-        description="The same error as a 400 without Retry-After.",
-        status=400,
-        accepted=False,
-    ),
-    "ratelimit-once": Outcome(
-        name="ratelimit-once",
-        description="The same 429 once for a number, then accepted; then it begins anew.",
-        status=429,
-        accepted=False,
-        initial_failures=1,
-    ),
-    "window-closed": Outcome(
-        name="window-closed",
-        description="400 with 131047 unless it is a template: 24 hours have "
-        "passed since they wrote.",
-        status=400,
-        accepted=False,
-        traits=frozenset({TEMPLATES_ACCEPTED}),
-    ),
-    "flaky": Outcome(
-        name="flaky",
-        description="500 with 131000 twice for a number, then accepted; then it begins anew.",
-        status=500,
-        accepted=False,
-        initial_failures=2,
-    ),
-    "server-error": Outcome(
-        name="server-error",
-        aliases=("servererror", "server_error", "error"),
-        description="500 with 131000, until the number is let through.",
-        status=500,
-        accepted=False,
-    ),
+    one.name: one
+    for one in (
+        refused("ratelimit", 429, "429 with 130429 and Retry-After."),
+        refused("ratelimit-400", 400, "The same error as a 400 without Retry-After."),
+        refused(
+            "ratelimit-once",
+            429,
+            "The same 429 once for a number, then accepted; then it begins anew.",
+            initial_failures=1,
+        ),
+        refused(
+            "window-closed",
+            400,
+            "400 with 131047 unless it is a template: 24 hours have passed since they wrote.",
+            traits=frozenset({TEMPLATES_ACCEPTED}),
+        ),
+        refused(
+            "flaky",
+            500,
+            "500 with 131000 twice for a number, then accepted; then it begins anew.",
+            initial_failures=2,
+        ),
+        refused(
+            "server-error",
+            500,
+            "500 with 131000, until the number is let through.",
+            *("servererror", "server_error", "error"),
+        ),
+    )
 }
 
 
 def _error(name: str, code: int) -> Outcome:
     kind = KINDS[code]
-    return _SPECIAL.get(name) or Outcome(
-        name=name,
-        description=f"{kind.status} with {code}: {kind.title}.",
-        status=kind.status,
-        accepted=False,
-    )
-
-
-def _accepted(
-    name: str, description: str, *steps: Step, traits: frozenset[str] = frozenset()
-) -> Outcome:
-    return Outcome(name=name, description=description, status=200, steps=steps, traits=traits)
+    description = f"{kind.status} with {code}: {kind.title}."
+    return _SPECIAL.get(name) or refused(name, kind.status, description)
 
 
 OUTCOMES = Outcomes(
     (
-        _accepted(
+        accepted(
             "delivered",
+            200,
             "Accepted, sent, delivered. So is every number that is not in this table.",
             *DEFAULT_STEPS,
         ),
-        _accepted("read", "Accepted, sent, delivered, read.", *DEFAULT_STEPS, READ),
-        _accepted("sent", "Accepted and sent, and never delivered: the phone is off.", SENT),
-        _accepted("no-events", "Accepted, and never a report: for tests that send them."),
-        _accepted(
+        accepted("read", 200, "Accepted, sent, delivered, read.", *DEFAULT_STEPS, READ),
+        accepted("sent", 200, "Accepted and sent, and never delivered: the phone is off.", SENT),
+        accepted("no-events", 200, "Accepted, and never a report: for tests that send them."),
+        accepted(
             "disordered",
+            200,
             "Accepted and read, but every report comes twice and in no order.",
             *OUT_OF_ORDER_STEPS,
         ),
-        _accepted("failed", "Accepted and sent, then failed with 131026.", SENT, FAILED),
-        _accepted("failed-at-once", "Accepted, then failed with 131026.", FAILED),
-        _accepted("chosen-not", "Accepted, then failed with 131049.", FAILED),
-        _accepted(
+        accepted("failed", 200, "Accepted and sent, then failed with 131026.", SENT, FAILED),
+        accepted("failed-at-once", 200, "Accepted, then failed with 131026.", FAILED),
+        accepted("chosen-not", 200, "Accepted, then failed with 131049.", FAILED),
+        accepted(
             "held",
+            200,
             "Accepted; a template is held for a quality check, then sent and delivered.",
             *DEFAULT_STEPS,
             traits=frozenset({HELD_FOR_QUALITY}),
         ),
         *(_error(name, code) for name, code in ERRORS.items()),
-        Outcome(
-            name="expired-token",
-            description="401 with 190 and subcode 463: the access token has expired.",
-            status=401,
-            accepted=False,
+        refused(
+            "expired-token", 401, "401 with 190 and subcode 463: the access token has expired."
         ),
-        *network_faults.fault_outcomes(200, steps=DEFAULT_STEPS),
-        _accepted(EMPTY, "Accepted, but the 200 is an empty object.", *DEFAULT_STEPS),
-        _accepted(NOT_JSON, "Accepted, but the 200 is a page of HTML.", *DEFAULT_STEPS),
-        Outcome(
-            name=NO_CODE,
-            description="400 with an error that has no code.",
-            status=400,
-            accepted=False,
-        ),
-        Outcome(
-            name=UNKNOWN_CODE,
-            description="400 with a code that nobody knows: 139999.",
-            status=400,
-            accepted=False,
-        ),
+        *network_faults.fault_outcomes(200, *DEFAULT_STEPS),
+        accepted(EMPTY, 200, "Accepted, but the 200 is an empty object.", *DEFAULT_STEPS),
+        accepted(NOT_JSON, 200, "Accepted, but the 200 is a page of HTML.", *DEFAULT_STEPS),
+        refused(NO_CODE, 400, "400 with an error that has no code."),
+        refused(UNKNOWN_CODE, 400, "400 with a code that nobody knows: 139999."),
         network_faults.BAD_GATEWAY,
         network_faults.REDIRECT,
     ),

@@ -42,11 +42,7 @@ def references(body: Any) -> tuple[str, ...]:
 def log_fields(body: Any) -> dict[str, Any]:
     """Return the log fields of a message, valid or not."""
     to = recipient(body)
-    return {
-        "title": title(body),
-        "recipients": (to,) if to else (),
-        "references": references(body),
-    }
+    return {"title": title(body), "recipients": (to,) if to else (), "references": references(body)}
 
 
 def display(body: Mapping[str, Any], *, templates: Templates, sender: str) -> DisplayedMessage:

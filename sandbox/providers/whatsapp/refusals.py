@@ -32,9 +32,7 @@ REFUSED_TOKENS: Mapping[str, GraphError] = {
         "changed their password or Facebook has changed the session for security reasons.",
     ),
     "EAAnoscope": GraphError(
-        code=10,
-        status=403,
-        message="(#10) Application does not have permission for this action",
+        code=10, status=403, message="(#10) Application does not have permission for this action"
     ),
 }
 """Refused access tokens. All others that begin with ``EAA`` are accepted."""

@@ -16,14 +16,7 @@ MAX_CALLBACK_LENGTH = 512
 MEDIA = ("image", "document", "video", "audio")
 UNSUPPORTED = ("contacts", "location", "reaction", "sticker")
 """WhatsApp's types that this sandbox does not accept."""
-KEYS = {
-    "messaging_product",
-    "recipient_type",
-    "to",
-    "type",
-    "context",
-    "biz_opaque_callback_data",
-}
+KEYS = {"messaging_product", "recipient_type", "to", "type", "context", "biz_opaque_callback_data"}
 _NUMBER = re.compile(r"\+?[1-9][0-9]{6,14}", re.ASCII)
 _SEPARATORS = re.compile(r"[ ()-]")
 
