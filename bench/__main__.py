@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from notifyproject.stack import bytecode
 
@@ -111,34 +112,23 @@ def _measure_goal(goal: str, bench: Bench, arguments: argparse.Namespace) -> Ite
     def log_progress(text: str) -> None:
         print(f"{goal}: {text}", flush=True)
 
-    measure: Mapping[str, Callable[[], Iterator[Figure]]] = {
-        "S1": lambda: draining.measure_rates(
-            bench, count=arguments.count, rounds=arguments.rounds, log_progress=log_progress
+    count, rounds, seconds = arguments.count, arguments.rounds, arguments.seconds
+    measures: Mapping[str, tuple[Callable[..., Iterator[Figure]], dict[str, Any]]] = {
+        "S1": (draining.measure_rates, {"count": count, "rounds": rounds}),
+        "S2": (posting.measure_single, {"rounds": rounds, "seconds": 5}),
+        "S3": (posting.measure_bulk, {"rounds": rounds, "count": count}),
+        "S6": (console_pages.measure_pages, {"stored": arguments.notifications}),
+        "S7": (posting.measure_latency, {"seconds": seconds}),
+        "S8": (draining.measure_memory, {"count": count, "minutes": arguments.minutes}),
+        "claims": (draining.measure_claims, {"count": arguments.mails}),
+        "slow_connections": (
+            slow_connections.measure_slow_connections,
+            {"count": arguments.slow, "seconds": seconds},
         ),
-        "S2": lambda: posting.measure_single(
-            bench, rounds=arguments.rounds, seconds=5, log_progress=log_progress
-        ),
-        "S3": lambda: posting.measure_bulk(
-            bench, rounds=arguments.rounds, count=arguments.count, log_progress=log_progress
-        ),
-        "S6": lambda: console_pages.measure_pages(
-            bench, stored=arguments.notifications, log_progress=log_progress
-        ),
-        "S7": lambda: posting.measure_latency(
-            bench, seconds=arguments.seconds, log_progress=log_progress
-        ),
-        "S8": lambda: draining.measure_memory(
-            bench, count=arguments.count, minutes=arguments.minutes, log_progress=log_progress
-        ),
-        "claims": lambda: draining.measure_claims(
-            bench, count=arguments.mails, log_progress=log_progress
-        ),
-        "slow_connections": lambda: slow_connections.measure_slow_connections(
-            bench, count=arguments.slow, seconds=arguments.seconds, log_progress=log_progress
-        ),
-        "path": lambda: path.measure_paths(bench, log_progress=log_progress),
+        "path": (path.measure_paths, {}),
     }
-    return measure[goal]()
+    measure, options = measures[goal]
+    return measure(bench, **options, log_progress=log_progress)
 
 
 def _measure_at_volume(

@@ -65,79 +65,35 @@ def _delivery(channel: Channel, **fields: Any) -> DeliveryHistory:
     return DeliveryHistory(channel=channel, **fields)
 
 
-def _open_history(share: float, delivery: DeliveryHistory, **fields: Any) -> NotificationHistory:
-    return NotificationHistory(
-        share=share, deliveries=(delivery,), **{"max_age": timedelta(hours=1), **fields}
-    )
+def _failed(channel: Channel, code: FailureCode, **fields: Any) -> DeliveryHistory:
+    return _delivery(channel, final_status=S.FAILED, code=code, **fields)
 
 
+def _history(share: float, *deliveries: DeliveryHistory, **fields: Any) -> NotificationHistory:
+    return NotificationHistory(share=share, deliveries=deliveries, **fields)
+
+
+HOUR = timedelta(hours=1)
+DELIVERED_EMAIL = _delivery(C.EMAIL, receipt_status=S.DELIVERED)
+PENDING_EMAIL = _delivery(C.EMAIL, attempt_count=0, final_status=S.PENDING)
 HISTORIES = (
-    NotificationHistory(
-        share=30,
-        deliveries=(
-            _delivery(C.EMAIL, receipt_status=S.DELIVERED),
-            _delivery(C.PUSH, devices=2, receipt_status=S.DELIVERED),
-        ),
-    ),
-    NotificationHistory(
-        share=17, deliveries=(_delivery(C.EMAIL, attempt_count=4, receipt_status=S.DELIVERED),)
-    ),
-    NotificationHistory(
-        share=12,
-        deliveries=(
-            _delivery(C.EMAIL, receipt_status=S.DELIVERED),
-            _delivery(C.WHATSAPP, receipt_status=S.READ),
-        ),
-    ),
-    NotificationHistory(share=15, deliveries=(_delivery(C.PUSH, devices=3),)),
-    NotificationHistory(share=3, deliveries=(_delivery(C.EMAIL),), in_app=True),
-    NotificationHistory(
-        share=4,
-        deliveries=(
-            _delivery(C.EMAIL, attempt_count=4, final_status=S.FAILED, code=F.PROVIDER_ERROR),
-        ),
-    ),
-    NotificationHistory(
-        share=2,
-        deliveries=(_delivery(C.PUSH, devices=2, final_status=S.FAILED, code=F.INVALID_RECIPIENT),),
-    ),
-    NotificationHistory(
-        share=2, deliveries=(_delivery(C.WHATSAPP, final_status=S.FAILED, code=F.REJECTED),)
-    ),
-    NotificationHistory(
-        share=2, deliveries=(_delivery(C.EMAIL, receipt_status=S.FAILED, code=F.BOUNCED),)
-    ),
-    NotificationHistory(
-        share=5,
-        deliveries=(
-            _delivery(C.EMAIL, receipt_status=S.DELIVERED),
-            _delivery(
-                C.PUSH, attempt_count=4, devices=2, final_status=S.FAILED, code=F.CONNECTION_FAILED
-            ),
-        ),
-    ),
-    NotificationHistory(
-        share=1, deliveries=(_delivery(C.EMAIL, attempt_count=0, final_status=S.CANCELLED),)
-    ),
-    NotificationHistory(
-        share=1,
-        deliveries=(_delivery(C.EMAIL, attempt_count=0, final_status=S.EXPIRED, code=F.EXPIRED),),
-    ),
-    NotificationHistory(
-        share=1,
-        deliveries=(
-            _delivery(C.EMAIL, attempt_count=0, final_status=S.SUPPRESSED, code=F.OPTED_OUT),
-        ),
-    ),
-    _open_history(
-        3,
-        _delivery(C.EMAIL, attempt_count=0, final_status=S.PENDING),
-        due_in=4 * CREATED_AGO * 24,
-        max_age=3 * CREATED_AGO * 24,
-    ),
-    _open_history(0.5, _delivery(C.EMAIL, attempt_count=0, final_status=S.PENDING)),
-    _open_history(1, _delivery(C.EMAIL, final_status=S.PENDING, code=F.PROVIDER_ERROR)),
-    _open_history(0.5, _delivery(C.EMAIL, final_status=S.UNKNOWN, code=F.TIMEOUT)),
+    _history(30, DELIVERED_EMAIL, _delivery(C.PUSH, devices=2, receipt_status=S.DELIVERED)),
+    _history(17, _delivery(C.EMAIL, attempt_count=4, receipt_status=S.DELIVERED)),
+    _history(12, DELIVERED_EMAIL, _delivery(C.WHATSAPP, receipt_status=S.READ)),
+    _history(15, _delivery(C.PUSH, devices=3)),
+    _history(3, _delivery(C.EMAIL), in_app=True),
+    _history(4, _failed(C.EMAIL, F.PROVIDER_ERROR, attempt_count=4)),
+    _history(2, _failed(C.PUSH, F.INVALID_RECIPIENT, devices=2)),
+    _history(2, _failed(C.WHATSAPP, F.REJECTED)),
+    _history(2, _delivery(C.EMAIL, receipt_status=S.FAILED, code=F.BOUNCED)),
+    _history(5, DELIVERED_EMAIL, _failed(C.PUSH, F.CONNECTION_FAILED, attempt_count=4, devices=2)),
+    _history(1, _delivery(C.EMAIL, attempt_count=0, final_status=S.CANCELLED)),
+    _history(1, _delivery(C.EMAIL, attempt_count=0, final_status=S.EXPIRED, code=F.EXPIRED)),
+    _history(1, _delivery(C.EMAIL, attempt_count=0, final_status=S.SUPPRESSED, code=F.OPTED_OUT)),
+    _history(3, PENDING_EMAIL, due_in=timedelta(days=4), max_age=timedelta(days=3)),
+    _history(0.5, PENDING_EMAIL, max_age=HOUR),
+    _history(1, _delivery(C.EMAIL, final_status=S.PENDING, code=F.PROVIDER_ERROR), max_age=HOUR),
+    _history(0.5, _delivery(C.EMAIL, final_status=S.UNKNOWN, code=F.TIMEOUT), max_age=HOUR),
 )
 """Three attempts each on average; one in seven has a failure."""
 

@@ -70,6 +70,7 @@ def _parse_config(arguments: Sequence[str] | None) -> Config:
     )
     parser.add_argument(
         "--disordered",
+        dest="out_of_order_share",
         type=_share,
         default=0.0,
         metavar="SHARE",
@@ -88,22 +89,9 @@ def _parse_config(arguments: Sequence[str] | None) -> Config:
             metavar="SECONDS",
             help=f"{description}; {default:g} if not given",
         )
-    options = parser.parse_args(arguments)
-    return Config(
-        data=options.data,
-        webhook_url=options.webhook_url,
-        whatsapp_webhook_url=options.whatsapp_webhook_url,
-        whatsapp_templates=options.whatsapp_templates,
-        whatsapp_api_version=options.whatsapp_api_version,
-        out_of_order_share=options.disordered,
-        host=options.host,
-        port=options.port,
-        timings=Timings(
-            processed=options.processed_after,
-            delivered=options.delivered_after,
-            late=options.late_after,
-        ),
-    )
+    options = vars(parser.parse_args(arguments))
+    timings = {name: options.pop(f"{name}_after") for name in ("processed", "delivered", "late")}
+    return Config(**options, timings=Timings(**timings))
 
 
 def _port(text: str) -> int:

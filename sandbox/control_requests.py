@@ -97,12 +97,10 @@ def record_filter(
     parameters: Mapping[str, str], *, channels: Mapping[str, str]
 ) -> Callable[[Record], bool]:
     """Return a predicate for records; ``channels`` has each provider's channel."""
-    reference, provider, channel = (parameters.get(n) for n in ("reference", "provider", "channel"))
-    recipient = canonical(parameters["recipient"]) if parameters.get("recipient") else None
     accepted = parameters.get("accepted")
     if accepted not in (None, "true", "false"):
         raise ControlError("accepted must be true or false.")
-    _check_known(provider, channel, channels=channels)
+    reference, provider, channel, recipient = _filters(parameters, channels=channels)
 
     def matches(record: Record) -> bool:
         return (
@@ -120,9 +118,7 @@ def message_filter(
     parameters: Mapping[str, str], *, channels: Mapping[str, str]
 ) -> Callable[[Message], bool]:
     """Return a predicate for messages."""
-    reference, provider, channel = (parameters.get(n) for n in ("reference", "provider", "channel"))
-    recipient = canonical(parameters["recipient"]) if parameters.get("recipient") else None
-    _check_known(provider, channel, channels=channels)
+    reference, provider, channel, recipient = _filters(parameters, channels=channels)
 
     def matches(message: Message) -> bool:
         return (
@@ -133,6 +129,18 @@ def message_filter(
         )
 
     return matches
+
+
+def _filters(parameters: Mapping[str, str], *, channels: Mapping[str, str]) -> list[str | None]:
+    """Return the reference, provider, channel, and canonical recipient; raises ControlError."""
+    found = [parameters.get(name) for name in ("reference", "provider", "channel")]
+    for name, known in (
+        ("provider", list(channels)),
+        ("channel", list(dict.fromkeys(channels.values()))),
+    ):
+        if parameters.get(name) not in (None, *known):
+            raise ControlError(f"{name} must be one of {', '.join(known)}.")
+    return [*found, canonical(parameters.get("recipient", "")) or None]
 
 
 def parse_number(parameters: Mapping[str, str], name: str, *, default: int, maximum: int) -> int:
@@ -163,12 +171,3 @@ def check_duplicates(duplicates: int, timestamp: int | None) -> None:
         raise ControlError(f"duplicates must be between 0 and {MAX_DUPLICATES}.")
     if timestamp is not None and not 0 < timestamp <= MAX_TIMESTAMP:
         raise ControlError("timestamp must be the seconds since 1970.")
-
-
-def _check_known(provider: str | None, channel: str | None, *, channels: Mapping[str, str]) -> None:
-    for name, given, known in (
-        ("provider", provider, list(channels)),
-        ("channel", channel, list(dict.fromkeys(channels.values()))),
-    ):
-        if given is not None and given not in known:
-            raise ControlError(f"{name} must be one of {', '.join(known)}.")

@@ -15,7 +15,7 @@ class DelayUnit(StrEnum):
     DELIVERED = "delivered"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Step:
     """One event of an accepted message."""
 

@@ -228,9 +228,7 @@ def _unbalanced(evidence: Evidence) -> Iterator[str]:
 def _leased_by(
     worker: str, at: datetime, steps: dict[Key, list[Step]]
 ) -> Iterator[tuple[str, float | None]]:
-    """Yield the status of each delivery that a worker had leased at its end, and the seconds until
-    its next step.
-    """
+    """Yield the status of each delivery leased by an ended worker, and the seconds until the next."""
     for some in steps.values():
         index = bisect_right(some, at, key=attrgetter("at")) - 1
         if index < 0 or some[index].worker != worker or some[index].status not in OPEN_NAMES:

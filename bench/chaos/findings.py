@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from .analysis import Analysis, analyze, final_statuses
 from .evidence import Answer, Evidence
 
+F = TypeVar("F", bound=Callable[..., "Findings"])
 MAX_SHOWN = 5
 """The number of findings of each kind that are printed."""
 
@@ -100,6 +101,20 @@ class Scenario:
     """The sizes of the committed results."""
     short: Mapping[str, Any]
     """Sizes for a run of a few minutes."""
+
+
+SCENARIOS: dict[int, Scenario] = {}
+"""All imported scenarios, by number."""
+
+
+def scenario(number: int, **data: Any) -> Callable[[F], F]:
+    """Register a function as a scenario; ``data`` has the other fields of :class:`Scenario`."""
+
+    def register(run: F) -> F:
+        SCENARIOS[number] = Scenario(number=number, run=run, **data)
+        return run
+
+    return register
 
 
 class NotAcceptedError(RuntimeError):

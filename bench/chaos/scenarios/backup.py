@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ...processes import wait_until
-from ..findings import Findings, Scenario, at_least, at_most, make_findings
+from ..findings import Findings, at_least, at_most, make_findings, scenario
 from ..installation import Installation, run_installation
 from ..load import mail_body
 
@@ -15,6 +15,13 @@ TIMES = ("created_at", "updated_at", "scheduled_at", "expires_at", "due_at")
 DELIVERY_TIMES = ("next_attempt_at", "first_due_at")
 
 
+@scenario(
+    20,
+    injects="a backup restored with schedules two days old and expired",
+    shows="none sent",
+    full={"scheduled": 1_000, "claimed": 200},
+    short={"scheduled": 50, "claimed": 20},
+)
 def restored_backup(*, scheduled: int, claimed: int) -> Findings:
     """Age all schedules and claims by two days, as in a restored backup: all have expired."""
     with run_installation(webhooks=False) as installation:
@@ -58,13 +65,3 @@ def _make_older(installation: Installation) -> None:
     installation.database["notifications"].update_many(
         {}, [{"$set": {**{name: shifted(name) for name in TIMES}, "delivery": deliveries}}]
     )
-
-
-RESTORED_BACKUP = Scenario(
-    number=20,
-    injects="a backup restored with schedules two days old and expired",
-    shows="none sent",
-    run=restored_backup,
-    full={"scheduled": 1_000, "claimed": 200},
-    short={"scheduled": 50, "claimed": 20},
-)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import urllib3
 
 from ..analysis import waits
-from ..findings import Findings, Scenario, at_least, at_most, make_findings
+from ..findings import Findings, at_least, at_most, make_findings, scenario
 from ..installation import SWEEP_TEXT, Installation, run_installation
 from ..load import Body, mail_body
 
@@ -17,6 +17,13 @@ SCHEDULE_AHEAD = timedelta(seconds=65)
 RECIPIENTS = ("user", "user", "user", "reset", "flaky", "timeout", "truncated", "ratelimit-once")
 
 
+@scenario(
+    4,
+    injects="kill -9 of beat for 10 min, a sweeper beside it from the fourth on",
+    shows="P5; readiness tells within 180 s",
+    full={"red": 180, "away": 420, "every": 20},
+    short={"red": 180, "away": 60, "every": 20},
+)
 def beat_killed(*, red: float, away: float, every: float) -> Findings:
     """Kill beat: readiness degrades; then a sweeper replaces it.
 
@@ -53,6 +60,13 @@ def beat_killed(*, red: float, away: float, every: float) -> Findings:
         )
 
 
+@scenario(
+    5,
+    injects="3 beats and 3 sweepers at once, over mail that meets all kinds of trouble",
+    shows="nothing doubled",
+    full={"count": 2_000, "rate": 10, "beats": 3, "sweepers": 3},
+    short={"count": 60, "rate": 5, "beats": 2, "sweepers": 2},
+)
 def many_sweepers(*, count: int, rate: float, beats: int, sweepers: int) -> Findings:
     """Run several beats and several sweepers over mail that meets all kinds of faults."""
     with run_installation() as installation:
@@ -99,21 +113,3 @@ def _wait_for_readiness(installation: Installation, status: str, *, timeout: flo
 
 def _body(number: int) -> Body:
     return mail_body(number, to=RECIPIENTS[number % len(RECIPIENTS)], priority="critical")
-
-
-BEAT_KILLED = Scenario(
-    number=4,
-    injects="kill -9 of beat for 10 min, a sweeper beside it from the fourth on",
-    shows="P5; readiness tells within 180 s",
-    run=beat_killed,
-    full={"red": 180, "away": 420, "every": 20},
-    short={"red": 180, "away": 60, "every": 20},
-)
-MANY_SWEEPERS = Scenario(
-    number=5,
-    injects="3 beats and 3 sweepers at once, over mail that meets all kinds of trouble",
-    shows="nothing doubled",
-    run=many_sweepers,
-    full={"count": 2_000, "rate": 10, "beats": 3, "sweepers": 3},
-    short={"count": 60, "rate": 5, "beats": 2, "sweepers": 2},
-)

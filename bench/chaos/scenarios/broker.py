@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from ...processes import Program
 from ..analysis import acceptances, analyze, waits
 from ..evidence import Answer, Evidence
-from ..findings import Findings, Scenario, at_least, at_most, copies_after_unknown, make_findings
+from ..findings import Findings, at_least, at_most, copies_after_unknown, make_findings, scenario
 from ..installation import Installation, publish_wakeups, run_installation
 from ..load import mail_body
 
@@ -17,6 +17,13 @@ MAX_DELAY_SECONDS = 90.0
 PRIORITY = "high"
 
 
+@scenario(
+    8,
+    injects="FLUSHALL under a backlog of 5,000; Valkey killed for 15 s; Valkey away for 5 min",
+    shows="P5; 202s go on",
+    full={"queued": 5_000, "rate": 10, "killed": 15, "away": 300},
+    short={"queued": 200, "rate": 5, "killed": 5, "away": 20},
+)
 def lost_broker(*, queued: int, rate: float, killed: float, away: float) -> Findings:
     """Empty the broker under a backlog, kill it briefly, and keep it away for minutes."""
     with run_installation(webhooks=False) as installation:
@@ -77,6 +84,13 @@ def _longest(evidence: Evidence, since: datetime, until: datetime) -> float | No
     return max(waits(evidence, waiting), default=None)
 
 
+@scenario(
+    9,
+    injects="every wake-up delivered 10 times more, 5 at once, to 3 workers",
+    shows="nothing doubled",
+    full={"count": 2_000, "rate": 20, "times": 10, "at_once": 5, "workers": 3},
+    short={"count": 100, "rate": 10, "times": 10, "at_once": 5, "workers": 2},
+)
 def repeated_wakeups(
     *, count: int, rate: float, times: int, at_once: int, workers: int
 ) -> Findings:
@@ -105,21 +119,3 @@ def repeated_wakeups(
             at_least("wake-ups published again", sum(published), count * times * 0.99),
             copies_after_unknown(analyze(evidence)),
         )
-
-
-LOST_BROKER = Scenario(
-    number=8,
-    injects="FLUSHALL under a backlog of 5,000; Valkey killed for 15 s; Valkey away for 5 min",
-    shows="P5; 202s go on",
-    run=lost_broker,
-    full={"queued": 5_000, "rate": 10, "killed": 15, "away": 300},
-    short={"queued": 200, "rate": 5, "killed": 5, "away": 20},
-)
-REPEATED_WAKEUPS = Scenario(
-    number=9,
-    injects="every wake-up delivered 10 times more, 5 at once, to 3 workers",
-    shows="nothing doubled",
-    run=repeated_wakeups,
-    full={"count": 2_000, "rate": 20, "times": 10, "at_once": 5, "workers": 3},
-    short={"count": 100, "rate": 10, "times": 10, "at_once": 5, "workers": 2},
-)

@@ -8,7 +8,7 @@ from notifyproject.settings.environment import BASE_DIR
 
 from ...processes import ScenarioError
 from ..analysis import waits
-from ..findings import Bound, Findings, Scenario, accepted_id, make_findings
+from ..findings import Bound, Findings, accepted_id, make_findings, scenario
 from ..installation import Installation, run_installation
 from ..load import mail_body
 
@@ -26,6 +26,13 @@ SCHEDULE_STEP = timedelta(milliseconds=100)
 """Between two that are scheduled."""
 
 
+@scenario(
+    17,
+    injects="one worker's clock ten minutes fast, another's ten minutes slow",
+    shows="P6, P7",
+    full={"scheduled": 500, "expiring": 100},
+    short={"scheduled": 30, "expiring": 10},
+)
 def wrong_clocks(*, scheduled: int, expiring: int) -> Findings:
     """Let a fast and a slow worker send what is scheduled, and find what has expired."""
     with run_installation(webhooks=False) as installation:
@@ -87,13 +94,3 @@ def _wrong_clock(skew: str) -> dict[str, str]:
 
 def _wait_until(moment: datetime) -> None:
     time.sleep(max((moment - datetime.now(UTC)).total_seconds(), 0))
-
-
-WRONG_CLOCKS = Scenario(
-    number=17,
-    injects="one worker's clock ten minutes fast, another's ten minutes slow",
-    shows="P6, P7",
-    run=wrong_clocks,
-    full={"scheduled": 500, "expiring": 100},
-    short={"scheduled": 30, "expiring": 10},
-)

@@ -12,10 +12,10 @@ from bson import ObjectId
 
 from notifyproject.platform.crash_points import Boundary
 
-from ...processes import Program, ScenarioError, wait_until
+from ...processes import Program, wait_until
 from ..boundaries import EMAIL, IN_APP, PUSH, WHATSAPP, BoundaryCase, Trigger, cases_of
 from ..evidence import ACCEPTED
-from ..findings import Expected, Findings, Scenario, at_least, make_findings
+from ..findings import Expected, Findings, at_least, make_findings, scenario
 from ..installation import Installation, publish_wakeups, run_installation
 from ..load import (
     Body,
@@ -145,6 +145,13 @@ class CrashRun:
         return 2 if channel in case.duplicated else 1
 
 
+@scenario(
+    1,
+    injects="a process dies at each boundary between two steps, on each channel",
+    shows="P1, P2 exactly",
+    full={"ways": tuple(Trigger)},
+    short={"ways": (Trigger.SAME_CONTENT, Trigger.POST, Trigger.SWEEP)},
+)
 def every_boundary(*, ways: tuple[Trigger, ...]) -> Findings:
     """Kill a process at each boundary; then let the others recover."""
     with run_installation() as installation:
@@ -349,12 +356,3 @@ _STEPS = {
     Trigger.POST: _post,
 }
 """The triggers that run boundary by boundary, without other workers."""
-
-EVERY_BOUNDARY = Scenario(
-    number=1,
-    injects="a process dies at each boundary between two steps, on each channel",
-    shows="P1, P2 exactly",
-    run=every_boundary,
-    full={"ways": tuple(Trigger)},
-    short={"ways": (Trigger.SAME_CONTENT, Trigger.POST, Trigger.SWEEP)},
-)

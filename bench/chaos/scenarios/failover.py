@@ -13,11 +13,11 @@ from ..evidence import Answer, Evidence
 from ..findings import (
     Bound,
     Findings,
-    Scenario,
     at_least,
     at_most,
     copies_after_unknown,
     make_findings,
+    scenario,
 )
 from ..installation import Installation, run_installation
 from ..load import Body, mail_body
@@ -39,6 +39,13 @@ COMMANDS = ("insert", "update", "findAndModify", "bulkWrite")
 FAILING_SHARE = 0.05
 
 
+@scenario(
+    10,
+    injects="the primary of three is killed ten times; then steps down each 20 s",
+    shows="P12",
+    full={"rate": 10, "kills": 10, "stepdowns": 6, "workers": 2},
+    short={"rate": 5, "kills": 2, "stepdowns": 1, "workers": 1},
+)
 def lost_primaries(*, rate: float, kills: int, stepdowns: int, workers: int) -> Findings:
     """Kill the primary repeatedly, and step it down, while notifications arrive."""
     with run_installation(members=3) as installation:
@@ -93,6 +100,13 @@ def _given_up(evidence: Evidence) -> Bound:
     return at_most("requests without an answer within two minutes", len(given_up), 0)
 
 
+@scenario(
+    11,
+    injects="5 % of writes fail: cut off, no primary, no resources, no majority in time",
+    shows="re-read, never assumed",
+    full={"count": 2_000, "rate": 20},
+    short={"count": 60, "rate": 10},
+)
 def failing_commands(*, count: int, rate: float) -> Findings:
     """Let a share of the writes fail in MongoDB, in each way, under load."""
     with run_installation() as installation:
@@ -135,21 +149,3 @@ def _set_fail_point(
                 raise
         else:
             return
-
-
-LOST_PRIMARIES = Scenario(
-    number=10,
-    injects="the primary of three is killed ten times; then steps down each 20 s",
-    shows="P12",
-    run=lost_primaries,
-    full={"rate": 10, "kills": 10, "stepdowns": 6, "workers": 2},
-    short={"rate": 5, "kills": 2, "stepdowns": 1, "workers": 1},
-)
-FAILING_COMMANDS = Scenario(
-    number=11,
-    injects="5 % of writes fail: cut off, no primary, no resources, no majority in time",
-    shows="re-read, never assumed",
-    run=failing_commands,
-    full={"count": 2_000, "rate": 20},
-    short={"count": 60, "rate": 10},
-)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from ...processes import wait_until
-from ..findings import Bound, Expected, Findings, Scenario, at_most, make_findings
+from ..findings import Bound, Expected, Findings, at_most, make_findings, scenario
 from ..installation import Installation, run_installation
 from ..load import mail_body
 
@@ -15,6 +15,13 @@ FINAL_SECONDS = 300.0
 PRIORITY = "critical"
 
 
+@scenario(
+    18,
+    injects="each failed one re-opened twice at once while sweeps run; cancelling races claiming",
+    shows="one send; cancelled or sent, never both",
+    full={"reopened": 300, "cancelled": 1_000, "sweepers": 2},
+    short={"reopened": 20, "cancelled": 60, "sweepers": 1},
+)
 def racing_people(*, reopened: int, cancelled: int, sweepers: int) -> Findings:
     """Retry each failed notification twice at once during sweeps; cancel claimed ones."""
     with run_installation() as installation:
@@ -97,13 +104,3 @@ def _cancel_while_claimed(installation: Installation, *, count: int) -> list[str
             ids.append(answer.notification_id or answer.key)
             threads.submit(cancel, ids[-1], rng.uniform(0, 0.06))
     return ids
-
-
-RACING_PEOPLE = Scenario(
-    number=18,
-    injects="each failed one re-opened twice at once while sweeps run; cancelling races claiming",
-    shows="one send; cancelled or sent, never both",
-    run=racing_people,
-    full={"reopened": 300, "cancelled": 1_000, "sweepers": 2},
-    short={"reopened": 20, "cancelled": 60, "sweepers": 1},
-)

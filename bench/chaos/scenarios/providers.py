@@ -12,11 +12,11 @@ from ..findings import (
     Bound,
     Expected,
     Findings,
-    Scenario,
     accepted_id,
     at_least,
     at_most,
     make_findings,
+    scenario,
 )
 from ..installation import Installation, run_installation
 from ..load import device_body, mail_body, push_body
@@ -51,6 +51,13 @@ MAX_SLOWDOWN, NOISE_SECONDS = 1.1, 0.25
 """How much slower the other channels may become; the second makes up for a busy machine."""
 
 
+@scenario(
+    13,
+    injects="30 % mixed provider errors; 429 with Retry-After 120, a date, garbage",
+    shows="P8",
+    full={"count": 2_000},
+    short={"count": 40},
+)
 def mixed_errors(*, count: int) -> Findings:
     """Let almost a third of the mail meet errors, and rate-limit a few of them."""
     with run_installation() as installation:
@@ -80,6 +87,14 @@ def mixed_errors(*, count: int) -> Findings:
         )
 
 
+@scenario(
+    15,
+    injects="answers a byte a second, of ten megabytes, and pointing elsewhere",
+    shows="15 s and 64 KB at most",
+    # Fewer failures than open the circuit breaker.
+    full={"count": 8},
+    short={"count": 3},
+)
 def spoiled_answers(*, count: int) -> Findings:
     """Let a provider answer a byte a second, send ten megabytes, and redirect."""
     with run_installation() as installation:
@@ -137,6 +152,14 @@ def _shortest_retry(evidence: Evidence, ids: Sequence[str]) -> float | None:
     return min(waits, default=None)
 
 
+@scenario(
+    12,
+    injects="the provider takes a message and never answers, with and without a later report",
+    shows="unknown, then settled by the report or the type's policy",
+    # Twenty failures would open the circuit breakers and hold the retries.
+    full={"count": 6},
+    short={"count": 2},
+)
 def silent_provider(*, count: int) -> Findings:
     """Send without an answer: with a receipt later, and without one under each policy."""
     with run_installation() as installation:
@@ -175,6 +198,13 @@ def silent_provider(*, count: int) -> Findings:
         )
 
 
+@scenario(
+    14,
+    injects="bad credentials with 10,000 mails pending, pushes beside them",
+    shows="P13: the circuit opens, no try is used up, all recover",
+    full={"pending": 10_000, "pushes": 600, "rate": 10, "seconds": 30},
+    short={"pending": 300, "pushes": 50, "rate": 5, "seconds": 10},
+)
 def bad_credentials(*, pending: int, pushes: int, rate: float, seconds: float) -> Findings:
     """Send mail with a revoked key, pushes beside it; then correct the worker's key."""
     with run_installation(webhooks=False) as installation:
@@ -225,39 +255,3 @@ def _count_used_attempts(installation: Installation) -> int:
         for document in documents
         for one in document["delivery"]
     )
-
-
-MIXED_ERRORS = Scenario(
-    number=13,
-    injects="30 % mixed provider errors; 429 with Retry-After 120, a date, garbage",
-    shows="P8",
-    run=mixed_errors,
-    full={"count": 2_000},
-    short={"count": 40},
-)
-SPOILED_ANSWERS = Scenario(
-    number=15,
-    injects="answers a byte a second, of ten megabytes, and pointing elsewhere",
-    shows="15 s and 64 KB at most",
-    run=spoiled_answers,
-    # Fewer failures than open the circuit breaker.
-    full={"count": 8},
-    short={"count": 3},
-)
-SILENT_PROVIDER = Scenario(
-    number=12,
-    injects="the provider takes a message and never answers, with and without a later report",
-    shows="unknown, then settled by the report or the type's policy",
-    run=silent_provider,
-    # Twenty failures would open the circuit breakers and hold the retries.
-    full={"count": 6},
-    short={"count": 2},
-)
-BAD_CREDENTIALS = Scenario(
-    number=14,
-    injects="bad credentials with 10,000 mails pending, pushes beside them",
-    shows="P13: the circuit opens, no try is used up, all recover",
-    run=bad_credentials,
-    full={"pending": 10_000, "pushes": 600, "rate": 10, "seconds": 30},
-    short={"pending": 300, "pushes": 50, "rate": 5, "seconds": 10},
-)

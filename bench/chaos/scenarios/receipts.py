@@ -13,7 +13,7 @@ from sandbox import credentials
 from sandbox.providers.sendgrid.events import SignedWebhooks, payload
 
 from ..analysis import analyze
-from ..findings import Findings, Scenario, at_least, at_most, copies_after_unknown, make_findings
+from ..findings import Findings, at_least, at_most, copies_after_unknown, make_findings, scenario
 from ..installation import Installation, run_installation
 from ..load import mail_body
 
@@ -29,6 +29,13 @@ HISTORIES = (
 """The final status of a mail, and its receipts. An open may be a machine's."""
 
 
+@scenario(
+    16,
+    injects="reports before the answer, ten times each, shuffled, 8 days late, unsigned",
+    shows="P14",
+    full={"count": 300, "early": 50},
+    short={"count": 30, "early": 5},
+)
 def disordered_receipts(*, count: int, early: int) -> Findings:
     """Send receipts in every order a provider may, and without a signature."""
     with run_installation() as installation:
@@ -122,13 +129,3 @@ def _post_batch(
         retries=False,
     )
     return answer.status
-
-
-DISORDERED_RECEIPTS = Scenario(
-    number=16,
-    injects="reports before the answer, ten times each, shuffled, 8 days late, unsigned",
-    shows="P14",
-    run=disordered_receipts,
-    full={"count": 300, "early": 50},
-    short={"count": 30, "early": 5},
-)

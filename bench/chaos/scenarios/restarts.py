@@ -11,11 +11,11 @@ from ..analysis import analyze
 from ..findings import (
     Bound,
     Findings,
-    Scenario,
     at_least,
     at_most,
     copies_after_unknown,
     make_findings,
+    scenario,
 )
 from ..installation import Installation, run_installation
 from ..load import Body, Load, mail_body
@@ -25,6 +25,13 @@ GRACE = 30.0
 """How long a graceful shutdown may take."""
 
 
+@scenario(
+    6,
+    injects="SIGTERM to each worker, beat and web in turn, under load",
+    shows="P11",
+    full={"count": 4_000, "rate": 15, "burst": 150, "rounds": 8},
+    short={"count": 200, "rate": 10, "burst": 50, "rounds": 1},
+)
 def rolling_restarts(*, count: int, rate: float, burst: int, rounds: int) -> Findings:
     """Restart each worker, the web, and beat, one after the other."""
     with run_installation() as installation:
@@ -52,6 +59,13 @@ def rolling_restarts(*, count: int, rate: float, burst: int, rounds: int) -> Fin
         )
 
 
+@scenario(
+    3,
+    injects="kill -9 of the API's processes inside a POST; 200 identical POSTs at once",
+    shows="P3",
+    full={"count": 3_000, "rate": 15, "kills": 60, "at_once": 200},
+    short={"count": 100, "rate": 10, "kills": 3, "at_once": 50},
+)
 def killed_api(*, count: int, rate: float, kills: int, at_once: int) -> Findings:
     """Kill the web's processes inside requests; the client retries with the same key."""
     with run_installation() as installation:
@@ -120,21 +134,3 @@ def _send_at_once(installation: Installation, times: int) -> set[str]:
 def _body(number: int) -> Body:
     """Return a mail; some are answered slowly, so that a send is always in progress."""
     return mail_body(number, to="slow" if number % 4 == 0 else "user")
-
-
-ROLLING_RESTARTS = Scenario(
-    number=6,
-    injects="SIGTERM to each worker, beat and web in turn, under load",
-    shows="P11",
-    run=rolling_restarts,
-    full={"count": 4_000, "rate": 15, "burst": 150, "rounds": 8},
-    short={"count": 200, "rate": 10, "burst": 50, "rounds": 1},
-)
-KILLED_API = Scenario(
-    number=3,
-    injects="kill -9 of the API's processes inside a POST; 200 identical POSTs at once",
-    shows="P3",
-    run=killed_api,
-    full={"count": 3_000, "rate": 15, "kills": 60, "at_once": 200},
-    short={"count": 100, "rate": 10, "kills": 3, "at_once": 50},
-)

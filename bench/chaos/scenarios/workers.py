@@ -11,11 +11,11 @@ from ..analysis import analyze, final_statuses
 from ..findings import (
     Expected,
     Findings,
-    Scenario,
     at_least,
     at_most,
     copies_after_unknown,
     make_findings,
+    scenario,
 )
 from ..installation import Installation, publish_wakeups, run_installation
 from ..load import Body, mail_body, uniform_mail_body
@@ -35,6 +35,13 @@ FREEZE_AT = {
 with a priority of its own, so that each worker freezes on its own notifications."""
 
 
+@scenario(
+    2,
+    injects="kill -9 of workers, at random instants",
+    shows="P1, P2, P10",
+    full={"count": 10_000, "kills": 200, "workers": 4},
+    short={"count": 300, "kills": 6, "workers": 2},
+)
 def killed_workers(*, count: int, kills: int, workers: int) -> Findings:
     """Kill workers at random instants while notifications arrive, some for each kill."""
     with run_installation() as installation:
@@ -84,6 +91,13 @@ def _body(number: int) -> Body:
     return mail_body(number, to=OUTCOMES[number % len(OUTCOMES)], priority=priority)
 
 
+@scenario(
+    7,
+    injects="SIGSTOP for 120 s after the claim, before the send, after it; then SIGCONT",
+    shows="fenced, aborted unsent",
+    full={"count": 20, "seconds": 125},
+    short={"count": 3, "seconds": 125},
+)
 def frozen_workers(*, count: int, seconds: float) -> Findings:
     """Freeze a worker at each boundary, let others take over, and resume it."""
     with run_installation() as installation:
@@ -124,21 +138,3 @@ def _freeze_worker(
     worker.start(FREEZE_AT=boundary)
     wait_until(lambda: worker.is_stopped, timeout=60, what=f"no freeze at {boundary}")
     return worker
-
-
-KILLED_WORKERS = Scenario(
-    number=2,
-    injects="kill -9 of workers, at random instants",
-    shows="P1, P2, P10",
-    run=killed_workers,
-    full={"count": 10_000, "kills": 200, "workers": 4},
-    short={"count": 300, "kills": 6, "workers": 2},
-)
-FROZEN_WORKERS = Scenario(
-    number=7,
-    injects="SIGSTOP for 120 s after the claim, before the send, after it; then SIGCONT",
-    shows="fenced, aborted unsent",
-    run=frozen_workers,
-    full={"count": 20, "seconds": 125},
-    short={"count": 3, "seconds": 125},
-)

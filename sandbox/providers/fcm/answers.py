@@ -25,7 +25,7 @@ _WRONG_CREDENTIALS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Violation:
     """A field and its error."""
 
@@ -33,7 +33,7 @@ class Violation:
     description: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Refusal:
     """An error in Google's format."""
 
@@ -80,11 +80,11 @@ def error_info(reason: str, domain: str, **metadata: str) -> dict[str, Any]:
 def wrong_shape(violations: Sequence[Violation]) -> Refusal:
     """Return the refusal of an invalid structure."""
     return Refusal(
-        outcome="invalid-request",
-        code=400,
-        status="INVALID_ARGUMENT",
-        message="\n".join(one.description for one in violations),
-        details=[bad_request(violations)],
+        "invalid-request",
+        400,
+        "INVALID_ARGUMENT",
+        "\n".join(one.description for one in violations),
+        [bad_request(violations)],
     )
 
 
@@ -93,11 +93,11 @@ def invalid(
 ) -> Refusal:
     """Return the refusal of an invalid message."""
     return Refusal(
-        outcome=outcome,
-        code=400,
-        status="INVALID_ARGUMENT",
-        message=message or violation.description,
-        details=[fcm_error("INVALID_ARGUMENT"), bad_request([violation])],
+        outcome,
+        400,
+        "INVALID_ARGUMENT",
+        message or violation.description,
+        [fcm_error("INVALID_ARGUMENT"), bad_request([violation])],
     )
 
 
@@ -106,11 +106,11 @@ def unauthenticated(
 ) -> Refusal:
     """Return the refusal of an access token."""
     return Refusal(
-        outcome=outcome or reason.lower().replace("_", "-"),
-        code=401,
-        status="UNAUTHENTICATED",
-        message=message,
-        details=[error_info(reason, "googleapis.com", method=SEND, service=SERVICE)],
+        outcome or reason.lower().replace("_", "-"),
+        401,
+        "UNAUTHENTICATED",
+        message,
+        [error_info(reason, "googleapis.com", method=SEND, service=SERVICE)],
         headers={"WWW-Authenticate": 'Bearer realm="https://accounts.google.com/"'},
     )
 
@@ -129,11 +129,11 @@ def credentials_missing() -> Refusal:
 def out_of_scope() -> Refusal:
     """Return the refusal of a token for another API."""
     return Refusal(
-        outcome="access-token-scope-insufficient",
-        code=403,
-        status="PERMISSION_DENIED",
-        message="Request had insufficient authentication scopes.",
-        details=[
+        "access-token-scope-insufficient",
+        403,
+        "PERMISSION_DENIED",
+        "Request had insufficient authentication scopes.",
+        [
             error_info(
                 "ACCESS_TOKEN_SCOPE_INSUFFICIENT", "googleapis.com", method=SEND, service=SERVICE
             )
@@ -146,11 +146,11 @@ def permission_denied(project: str, *, outcome: str) -> Refusal:
     permission = "cloudmessaging.messages.create"
     resource = f"//cloudresourcemanager.googleapis.com/projects/{project}"
     return Refusal(
-        outcome=outcome,
-        code=403,
-        status="PERMISSION_DENIED",
-        message=f"Permission '{permission}' denied on resource '{resource}' (or it may not exist).",
-        details=[
+        outcome,
+        403,
+        "PERMISSION_DENIED",
+        f"Permission '{permission}' denied on resource '{resource}' (or it may not exist).",
+        [
             error_info(
                 "IAM_PERMISSION_DENIED",
                 "iam.googleapis.com",
@@ -163,9 +163,7 @@ def permission_denied(project: str, *, outcome: str) -> Refusal:
 
 def project_not_found(*, outcome: str) -> Refusal:
     """Return the 404 of an unknown project, which says nothing about the device."""
-    return Refusal(
-        outcome=outcome, code=404, status="NOT_FOUND", message="Requested entity was not found."
-    )
+    return Refusal(outcome, 404, "NOT_FOUND", "Requested entity was not found.")
 
 
 def new_name(project: str) -> str:

@@ -40,9 +40,7 @@ def for_outcome(outcome: Outcome, *, project: str, pause: int, now: datetime) ->
     name = outcome.name
     if name in _SIMPLE:
         code, status, fcm_code, message = _SIMPLE[name]
-        return Refusal(
-            outcome=name, code=code, status=status, message=message, details=[fcm_error(fcm_code)]
-        )
+        return Refusal(name, code, status, message, [fcm_error(fcm_code)])
     if name in _FIELDS:
         return answers.invalid(_FIELDS[name], outcome=name)
     if name in _BY_PROJECT:
@@ -51,11 +49,11 @@ def for_outcome(outcome: Outcome, *, project: str, pause: int, now: datetime) ->
         return answers.unauthenticated("ACCESS_TOKEN_EXPIRED", outcome=name)
     if name == "third-party-auth":
         return Refusal(
-            outcome=name,
-            code=401,
-            status="UNAUTHENTICATED",
-            message="Auth error from APNS or Web Push Service",
-            details=[fcm_error("THIRD_PARTY_AUTH_ERROR"), _APNS],
+            name,
+            401,
+            "UNAUTHENTICATED",
+            "Auth error from APNS or Web Push Service",
+            [fcm_error("THIRD_PARTY_AUTH_ERROR"), _APNS],
         )
     return _quota(name, project=project, pause=pause, now=now)
 
@@ -63,10 +61,10 @@ def for_outcome(outcome: Outcome, *, project: str, pause: int, now: datetime) ->
 def too_large(limit: int) -> Refusal:
     """Return the refusal of a body over the limit."""
     return Refusal(
-        outcome="too-large",
-        code=400,
-        status="INVALID_ARGUMENT",
-        message=f"Request payload size exceeds the limit: {limit} bytes.",
+        "too-large",
+        400,
+        "INVALID_ARGUMENT",
+        f"Request payload size exceeds the limit: {limit} bytes.",
     )
 
 
@@ -81,13 +79,7 @@ def not_json(incoming: IncomingRequest) -> Refusal:
         else f"Unexpected token.\n{beginning}\n^"
     )
     text = f"Invalid JSON payload received. {problem}"
-    return Refusal(
-        outcome="not-json",
-        code=400,
-        status="INVALID_ARGUMENT",
-        message=text,
-        details=[bad_request([Violation(field="", description=text)])],
-    )
+    return Refusal("not-json", 400, "INVALID_ARGUMENT", text, [bad_request([Violation("", text)])])
 
 
 def _quota(name: str, *, project: str, pause: int, now: datetime) -> Refusal:
@@ -95,12 +87,12 @@ def _quota(name: str, *, project: str, pause: int, now: datetime) -> Refusal:
         name, answers.retry_after(pause)
     )
     return Refusal(
-        outcome=name,
-        code=429,
-        status="RESOURCE_EXHAUSTED",
-        message="Quota exceeded for quota metric 'Send requests' and limit 'Send requests per "
+        name,
+        429,
+        "RESOURCE_EXHAUSTED",
+        "Quota exceeded for quota metric 'Send requests' and limit 'Send requests per "
         f"minute' of service 'fcm.googleapis.com' for consumer 'projects/{project}'.",
-        details=[
+        [
             fcm_error("QUOTA_EXCEEDED"),
             {
                 "@type": "type.googleapis.com/google.rpc.QuotaFailure",

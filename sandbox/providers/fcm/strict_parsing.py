@@ -29,7 +29,7 @@ def parse(body: Any) -> tuple[dict[str, Any], list[Violation]]:
             "Invalid value at 'message' (oneof), oneof field 'target' is already set. "
             f"Cannot set '{extra}'"
         )
-        reader.violations.append(Violation(field="message", description=text))
+        reader.violations.append(Violation("message", text))
     return found, reader.violations
 
 
@@ -85,7 +85,7 @@ class _Reader:
     def _add_violation(self, path: str, kind: str, value: Any, *, default: Any = None) -> Any:
         text = msgspec.json.encode(value).decode()
         description = f"Invalid value at '{path}' ({kind}), {text}"
-        self.violations.append(Violation(field=path, description=description))
+        self.violations.append(Violation(path, description))
         return default
 
 
@@ -118,4 +118,4 @@ _TYPE_CHECKS: Mapping[ScalarType, Callable[[Any], bool]] = {
 
 
 def _payload_violation(problem: str, *, field: str) -> Violation:
-    return Violation(field=field, description=f"Invalid JSON payload received. {problem}")
+    return Violation(field, f"Invalid JSON payload received. {problem}")

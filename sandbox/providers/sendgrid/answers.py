@@ -27,7 +27,7 @@ _JSON_TYPES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Problem:
     """One of SendGrid's errors."""
 
@@ -39,7 +39,7 @@ class Problem:
         return f"{self.message} ({self.field})" if self.field else self.message
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Refusal:
     """The refusal of an unauthorized or invalid request."""
 
@@ -54,8 +54,8 @@ def help_url(anchor: str) -> str:
 
 
 BAD_ADDRESS = "Does not contain a valid address."
-TOO_LARGE = Problem(message="The JSON payload you have included in your request is too large.")
-UNAUTHORISED = Problem(message="The provided authorization grant is invalid, expired, or revoked")
+TOO_LARGE = Problem("The JSON payload you have included in your request is too large.")
+UNAUTHORISED = Problem("The provided authorization grant is invalid, expired, or revoked")
 
 HUGE_BODY_BYTES = 10_000_000
 """The size of a body that a client should not read completely."""
@@ -63,14 +63,12 @@ RETRY_AFTER = {"ratelimit-long": "120", "ratelimit-odd": "soon"}
 
 PROBLEMS = {
     400: Problem(
-        message=BAD_ADDRESS,
-        field="personalizations.0.to.0.email",
-        help=help_url("message.personalizations.to"),
+        BAD_ADDRESS, "personalizations.0.to.0.email", help_url("message.personalizations.to")
     ),
     413: TOO_LARGE,
-    429: Problem(message="too many requests"),
-    500: Problem(message="Internal Server Error"),
-    503: Problem(message="Service Unavailable"),
+    429: Problem("too many requests"),
+    500: Problem("Internal Server Error"),
+    503: Problem("Service Unavailable"),
 }
 """The error of each status in the table of outcomes."""
 
@@ -128,4 +126,4 @@ def errors(problems: Sequence[Problem]) -> bytes:
 def wrong_type(field: str, expected: str, given: Any) -> Problem:
     """Return the error about a wrong type."""
     name = _JSON_TYPES.get(type(given), "object")
-    return Problem(message=f"Invalid type. Expected: {expected}, given: {name}.", field=field)
+    return Problem(f"Invalid type. Expected: {expected}, given: {name}.", field)

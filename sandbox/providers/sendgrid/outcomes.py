@@ -4,8 +4,8 @@ from ...outcomes import DelayUnit, Outcomes, Step, accepted, refused
 from .. import network_faults
 
 NO_MESSAGE_ID = "no message id"
-PROCESSED = Step(kind="processed", unit=DelayUnit.PROCESSED)
-DELIVERED = Step(kind="delivered")
+PROCESSED = Step("processed", unit=DelayUnit.PROCESSED)
+DELIVERED = Step("delivered")
 DEFAULT_STEPS = (PROCESSED, DELIVERED)
 
 OUTCOMES = Outcomes(
@@ -20,39 +20,39 @@ OUTCOMES = Outcomes(
             "bounce",
             202,
             "Accepted, then a hard bounce: 550 5.1.1, the mailbox does not exist.",
-            *(PROCESSED, Step(kind="bounce")),
+            *(PROCESSED, Step("bounce")),
         ),
         accepted(
             "blocked",
             202,
             "Accepted, then a bounce of type blocked: the receiving server refused for now.",
-            *(PROCESSED, Step(kind="blocked")),
+            *(PROCESSED, Step("blocked")),
         ),
         accepted(
             "soft-bounce",
             202,
             "Accepted, deferred three times, then delivered.",
             PROCESSED,
-            *(Step(kind="deferred", multiple=attempt) for attempt in (1, 2, 3)),
-            Step(kind="delivered", multiple=4),
+            *(Step("deferred", multiple=attempt) for attempt in (1, 2, 3)),
+            Step("delivered", multiple=4),
         ),
         accepted(
             "dropped",
             202,
             "Accepted, then dropped: the address is on SendGrid's own bounce list.",
-            Step(kind="dropped", unit=DelayUnit.PROCESSED),
+            Step("dropped", unit=DelayUnit.PROCESSED),
         ),
         accepted(
             "spam",
             202,
             "Accepted and delivered, then reported as spam.",
-            *(*DEFAULT_STEPS, Step(kind="spamreport", multiple=2)),
+            *(*DEFAULT_STEPS, Step("spamreport", multiple=2)),
         ),
         accepted(
             "unsubscribed",
             202,
             "Accepted and delivered, then the recipient unsubscribes.",
-            *(*DEFAULT_STEPS, Step(kind="unsubscribe", multiple=2)),
+            *(*DEFAULT_STEPS, Step("unsubscribe", multiple=2)),
         ),
         accepted(
             "no-events",

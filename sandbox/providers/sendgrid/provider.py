@@ -30,12 +30,12 @@ SEND = "/v3/mail/send"
 KEY_PREFIX = "SG."
 REFUSED_KEYS: Mapping[str, tuple[str, int, Problem]] = {
     "SG.revoked": ("key-refused", 401, answers.UNAUTHORISED),
-    "SG.exhausted": ("credits-exhausted", 401, Problem(message="Maximum credits exceeded")),
-    "SG.noscope": ("key-without-scope", 403, Problem(message="access forbidden")),
+    "SG.exhausted": ("credits-exhausted", 401, Problem("Maximum credits exceeded")),
+    "SG.noscope": ("key-without-scope", 403, Problem("access forbidden")),
 }
 """Refused keys: outcome, status, error. All others that begin with ``SG.`` are accepted."""
-NOT_JSON = Refusal(outcome="not-json", status=400, problems=[Problem(message="Bad Request")])
-TOO_LARGE = Refusal(outcome="too-large", status=413, problems=[answers.TOO_LARGE])
+NOT_JSON = Refusal("not-json", 400, [Problem("Bad Request")])
+TOO_LARGE = Refusal("too-large", 413, [answers.TOO_LARGE])
 MAX_TITLE_LENGTH = 500
 
 
@@ -78,7 +78,7 @@ class SendGrid(Provider):
         except ValueError:
             return _refuse(NOT_JSON)
         if found := problems(body):
-            refused = Refusal(outcome="invalid-request", status=400, problems=found)
+            refused = Refusal("invalid-request", 400, found)
             return _refuse(refused, body=body)
         return self._handle_mail(body, now=now)
 
@@ -169,28 +169,28 @@ class SendGrid(Provider):
 
 def _check_route(incoming: IncomingRequest) -> Refusal | None:
     if incoming.path != SEND:
-        return Refusal(outcome="not-found", status=404, problems=[Problem(message="not found")])
+        return Refusal("not-found", 404, [Problem("not found")])
     if incoming.method != "POST":
-        problem = Problem(message="method not allowed")
-        return Refusal(outcome="method-not-allowed", status=405, problems=[problem])
+        problem = Problem("method not allowed")
+        return Refusal("method-not-allowed", 405, [problem])
     return None
 
 
 def _check_headers(incoming: IncomingRequest) -> Refusal | None:
     """Check the key, then the content type, in SendGrid's order."""
     if "authorization" not in incoming.headers:
-        problem = Problem(message="authorization required")
-        return Refusal(outcome="key-missing", status=401, problems=[problem])
+        problem = Problem("authorization required")
+        return Refusal("key-missing", 401, [problem])
     key = incoming.bearer_token() or ""
     if not key.startswith(KEY_PREFIX):
-        return Refusal(outcome="key-refused", status=401, problems=[answers.UNAUTHORISED])
+        return Refusal("key-refused", 401, [answers.UNAUTHORISED])
     if key in REFUSED_KEYS:
         outcome, status, problem = REFUSED_KEYS[key]
-        return Refusal(outcome=outcome, status=status, problems=[problem])
+        return Refusal(outcome, status, [problem])
     kind = incoming.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != answers.JSON:
-        problem = Problem(message="Content-Type should be application/json.")
-        return Refusal(outcome="wrong-content-type", status=415, problems=[problem])
+        problem = Problem("Content-Type should be application/json.")
+        return Refusal("wrong-content-type", 415, [problem])
     return None
 
 

@@ -115,7 +115,7 @@ def headers(given: Any, field: str) -> Iterator[Problem]:
         else:
             seen.add(name.lower())
             continue
-        yield Problem(message=message, field=f"{field}.{name}", help=anchor)
+        yield Problem(message, f"{field}.{name}", anchor)
 
 
 def substitutions(given: Any, field: str) -> Iterator[Problem]:
@@ -128,17 +128,17 @@ def substitutions(given: Any, field: str) -> Iterator[Problem]:
             "The substitution values must be an object of key/value pairs, where the values are "
             "all strings."
         )
-        yield Problem(message=message, field=field, help=anchor)
+        yield Problem(message, field, anchor)
         return
     if len(given) > MAX_SUBSTITUTIONS:
         message = (
             f"Substitutions are limited to {MAX_SUBSTITUTIONS} items per personalization block."
         )
-        yield Problem(message=message, field=field, help=anchor)
+        yield Problem(message, field, anchor)
     size = sum(len(name.encode()) + len(value.encode()) for name, value in given.items())
     if size > MAX_SUBSTITUTIONS_BYTES:
         message = f"Substitutions are limited to {MAX_SUBSTITUTIONS_BYTES:,} bytes."
-        yield Problem(message=message, field=field, help=anchor)
+        yield Problem(message, field, anchor)
 
 
 def categories(listed: Any) -> Iterator[Problem]:
@@ -148,17 +148,17 @@ def categories(listed: Any) -> Iterator[Problem]:
     field, anchor = "categories", help_url("message.categories")
     if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
         message = "Categories must be an array of strings."
-        yield Problem(message=message, field=field, help=anchor)
+        yield Problem(message, field, anchor)
         return
     if len(listed) > MAX_CATEGORIES:
         message = (
             f"There is a limit of {MAX_CATEGORIES} categories for each email that is sent. You "
             f"provided {len(listed)} categories."
         )
-        yield Problem(message=message, field=field, help=anchor)
+        yield Problem(message, field, anchor)
     for number, one in enumerate(listed):
         if message := _category_problem(one, before=listed[:number]):
-            yield Problem(message=message, field=f"{field}.{number}", help=anchor)
+            yield Problem(message, f"{field}.{number}", anchor)
 
 
 def _category_problem(one: str, *, before: list[str]) -> str:
@@ -187,9 +187,9 @@ def custom_args(args: Any, field: str, *, shared: Mapping[str, Any]) -> Iterator
     texts = {name: value for name, value in shared.items() if isinstance(value, str)} | args
     if not wrong and len(msgspec.json.encode(texts)) > MAX_ARGS_BYTES:
         yield Problem(
-            message="The combined size of custom arguments cannot exceed 10,000 bytes.",
-            field=field,
-            help=help_url("message.custom_args"),
+            "The combined size of custom arguments cannot exceed 10,000 bytes.",
+            field,
+            help_url("message.custom_args"),
         )
 
 
@@ -207,4 +207,4 @@ def _has_line_break(text: str) -> bool:
 
 def _attachment_problem(field: str, part: str, message: str) -> Problem:
     anchor = help_url(f"message.attachments.{part}")
-    return Problem(message=message, field=f"{field}.{part}", help=anchor)
+    return Problem(message, f"{field}.{part}", anchor)

@@ -16,7 +16,7 @@ OLD_SUBCODE = 2494010
 LAST_WITH_SUBCODE = 15
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class GraphError:
     """An error of the Graph API itself, not of a message."""
 
@@ -30,7 +30,7 @@ class GraphError:
 def unknown_object(name: str) -> GraphError:
     """Return the refusal of an ID that is unknown or not visible to the token."""
     return GraphError(
-        code=100,
+        100,
         subcode=33,
         status=400,
         kind="GraphMethodException",
@@ -42,7 +42,7 @@ def unknown_object(name: str) -> GraphError:
 
 def unknown_path(path: str) -> GraphError:
     """Return the refusal of an unknown path."""
-    return GraphError(code=2500, status=400, message=f"Unknown path components: /{path.strip('/')}")
+    return GraphError(2500, 400, f"Unknown path components: /{path.strip('/')}")
 
 
 def fault_response(found: Fault, *, version: int) -> ProviderResponse:

@@ -10,58 +10,59 @@ from ...outcomes import DelayUnit, Outcome, Outcomes, Step, accepted, refused
 from .. import network_faults
 from .errors import KINDS
 
-SENT = Step(kind="sent", unit=DelayUnit.PROCESSED)
-DELIVERED = Step(kind="delivered")
-READ = Step(kind="read", multiple=2)
+SENT = Step("sent", unit=DelayUnit.PROCESSED)
+DELIVERED = Step("delivered")
+READ = Step("read", multiple=2)
 DEFAULT_STEPS = (SENT, DELIVERED)
 OUT_OF_ORDER_STEPS = tuple(
-    Step(kind=kind, multiple=1 + number / 2)
+    Step(kind, multiple=1 + number / 2)
     for number, kind in enumerate(("read", "sent", "read", "delivered", "sent", "delivered"))
 )
 """Duplicate statuses out of order."""
 
 TEMPLATES_ACCEPTED, HELD_FOR_QUALITY = "templates pass", "held for quality"
 NO_CODE, UNKNOWN_CODE, EMPTY, NOT_JSON = "no-code", "unknown-code", "empty", "not-json"
-FAILED = Step(kind="failed")
+FAILED = Step("failed")
 
-ERRORS: Mapping[str, int] = {
-    "undeliverable": 131026,
-    "window-closed": 131047,
-    "ratelimit": 130429,
-    "ratelimit-400": 130429,
-    "ratelimit-once": 130429,
-    "pair-ratelimit": 131056,
-    "account-ratelimit": 80007,
-    "app-ratelimit": 4,
-    "spam-ratelimit": 131048,
-    "server-error": 131000,
-    "flaky": 131000,
-    "unavailable": 131016,
-    "api-unknown": 1,
-    "api-service": 2,
-    "maintenance": 131057,
-    "auth": 0,
-    "capability": 3,
-    "no-permission": 10,
-    "number-deleted": 33,
-    "missing-permission": 200,
-    "policy": 368,
-    "access-denied": 131005,
-    "locked": 131031,
-    "name-not-approved": 131037,
-    "payment": 131042,
-    "certificate": 131045,
-    "not-registered": 133010,
-    "same-number": 131021,
-    "not-allowed": 131030,
-    "opted-out": 131050,
-    "not-delivered": 131049,
-    "experiment": 130472,
-    "invalid": 131009,
-    "missing": 131008,
-    "unsupported": 131051,
+_ERRORS: Mapping[str, tuple[int, str]] = {
+    "undeliverable": (131026, "026"),
+    "window-closed": (131047, "047"),
+    "ratelimit": (130429, "429"),
+    "ratelimit-400": (130429, "428"),
+    "ratelimit-once": (130429, "427"),
+    "pair-ratelimit": (131056, "056"),
+    "account-ratelimit": (80007, "807"),
+    "app-ratelimit": (4, "104"),
+    "spam-ratelimit": (131048, "048"),
+    "server-error": (131000, "500"),
+    "flaky": (131000, "501"),
+    "unavailable": (131016, "016"),
+    "api-unknown": (1, "101"),
+    "api-service": (2, "102"),
+    "maintenance": (131057, "057"),
+    "auth": (0, "100"),
+    "capability": (3, "103"),
+    "no-permission": (10, "110"),
+    "number-deleted": (33, "033"),
+    "missing-permission": (200, "200"),
+    "policy": (368, "368"),
+    "access-denied": (131005, "105"),
+    "locked": (131031, "031"),
+    "name-not-approved": (131037, "037"),
+    "payment": (131042, "042"),
+    "certificate": (131045, "045"),
+    "not-registered": (133010, "310"),
+    "same-number": (131021, "021"),
+    "not-allowed": (131030, "030"),
+    "opted-out": (131050, "050"),
+    "not-delivered": (131049, "049"),
+    "experiment": (130472, "472"),
+    "invalid": (131009, "009"),
+    "missing": (131008, "008"),
+    "unsupported": (131051, "051"),
 }
-"""The code of each outcome that is an error of the Cloud API."""
+"""Outcomes that are errors of the Cloud API: the code, and the last digits of a number."""
+ERRORS: Mapping[str, int] = {name: code for name, (code, _) in _ERRORS.items()}
 
 FAILURES: Mapping[str, int] = {"failed": 131026, "failed-at-once": 131026, "chosen-not": 131049}
 """The error code of outcomes that are accepted and fail later."""
@@ -158,41 +159,6 @@ OUTCOME_BY_SUFFIX: Mapping[str, str] = {
     "007": "failed-at-once",
     "149": "chosen-not",
     "107": "held",
-    "026": "undeliverable",
-    "047": "window-closed",
-    "429": "ratelimit",
-    "428": "ratelimit-400",
-    "427": "ratelimit-once",
-    "056": "pair-ratelimit",
-    "807": "account-ratelimit",
-    "104": "app-ratelimit",
-    "048": "spam-ratelimit",
-    "500": "server-error",
-    "501": "flaky",
-    "016": "unavailable",
-    "101": "api-unknown",
-    "102": "api-service",
-    "057": "maintenance",
-    "100": "auth",
-    "103": "capability",
-    "110": "no-permission",
-    "033": "number-deleted",
-    "200": "missing-permission",
-    "368": "policy",
-    "105": "access-denied",
-    "031": "locked",
-    "037": "name-not-approved",
-    "042": "payment",
-    "045": "certificate",
-    "310": "not-registered",
-    "021": "same-number",
-    "030": "not-allowed",
-    "050": "opted-out",
-    "049": "not-delivered",
-    "472": "experiment",
-    "009": "invalid",
-    "008": "missing",
-    "051": "unsupported",
     "190": "expired-token",
     "408": "timeout",
     "409": "timeout-lost",
@@ -206,6 +172,7 @@ OUTCOME_BY_SUFFIX: Mapping[str, str] = {
     "417": "unknown-code",
     "502": "bad-gateway",
     "302": "redirect",
+    **{suffix: name for name, (_, suffix) in _ERRORS.items()},
 }
 """The outcome of the last three digits."""
 

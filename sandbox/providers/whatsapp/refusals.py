@@ -16,7 +16,7 @@ from .outcomes import ERRORS, NO_CODE, UNKNOWN_CODE
 LOWEST_ERROR_STATUS = HTTPStatus.MULTIPLE_CHOICES
 TOKEN_PREFIX = "EAA"
 EXPIRED = GraphError(
-    code=190,
+    190,
     subcode=463,
     status=401,
     message="Error validating access token: Session has expired on Thursday, 01-Jan-26 00:00:00 "
@@ -25,21 +25,17 @@ EXPIRED = GraphError(
 REFUSED_TOKENS: Mapping[str, GraphError] = {
     "EAAexpired": EXPIRED,
     "EAArevoked": GraphError(
-        code=190,
+        190,
         subcode=460,
         status=401,
         message="Error validating access token: The session has been invalidated because the user "
         "changed their password or Facebook has changed the session for security reasons.",
     ),
-    "EAAnoscope": GraphError(
-        code=10, status=403, message="(#10) Application does not have permission for this action"
-    ),
+    "EAAnoscope": GraphError(10, 403, "(#10) Application does not have permission for this action"),
 }
 """Refused access tokens. All others that begin with ``EAA`` are accepted."""
-_UNREADABLE = GraphError(
-    code=190, status=401, message="Invalid OAuth access token - Cannot parse access token"
-)
-_MISSING = GraphError(code=0, status=401, message="AuthException")
+_UNREADABLE = GraphError(190, 401, "Invalid OAuth access token - Cannot parse access token")
+_MISSING = GraphError(0, 401, "AuthException")
 
 
 def check_token(incoming: IncomingRequest) -> GraphError | None:

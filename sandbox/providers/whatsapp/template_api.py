@@ -66,4 +66,4 @@ def _problem(template: Template) -> str | None:
 
 def _invalid(details: str, *, subcode: int | None = None) -> GraphError:
     message = f"Invalid parameter: {details}"
-    return GraphError(code=100, status=400, message=message, subcode=subcode)
+    return GraphError(100, 400, message, subcode=subcode)
