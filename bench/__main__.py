@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from notifyproject.stack import bytecode
@@ -46,7 +45,7 @@ def main() -> None:
     """Run the selected benchmarks and print their figures."""
     arguments = _arguments()
     bytecode.enable_cache()
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         figures = _measure(arguments)
     except KeyboardInterrupt:
@@ -134,7 +133,6 @@ def _measure_goal(goal: str, bench: Bench, arguments: argparse.Namespace) -> Ite
 def _measure_at_volume(
     wanted: set[str], bench: Bench, arguments: argparse.Namespace
 ) -> Iterator[Figure]:
-    """Measure S4 and S5 on one collection of millions."""
 
     def log_progress(text: str) -> None:
         print(f"at volume: {text}", flush=True)
@@ -172,10 +170,6 @@ def describe_machine() -> str:
         f"{platform.release()}, Python {platform.python_version()}, load {load:.1f} over 15 min; "
         f"everything, the providers too, on these cores"
     )
-
-
-def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ state. Needs Django: import it where Django is set up.
 
 import random
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -20,6 +19,7 @@ from notifyproject.db.collections import collection
 
 from . import notification_histories
 from .notification_histories import Document
+from .volume import rebuild_indexes_after
 
 MONTH = timedelta(days=30)
 NOTIFICATIONS_PER_RECIPIENT, CLIENT_COUNT = 5, 10
@@ -46,7 +46,7 @@ def fill(count: int, *, now: datetime) -> int:
     clients = _clients(now)
     types = _registered_types()
     attempted = 0
-    with _rebuild_indexes_after("notifications", "delivery_attempts"):
+    with rebuild_indexes_after("notifications", "delivery_attempts"):
         for start in range(0, count, BATCH):
             documents, attempts = [], []
             for number in range(start, min(start + BATCH, count)):
@@ -82,7 +82,6 @@ def samples(count: int) -> list[Document]:
 
 
 def _unique_fields(number: int, count: int, at: datetime) -> dict[str, Any]:
-    """Return the fields that differ between copies."""
     recipient = _recipient(number % max(count // NOTIFICATIONS_PER_RECIPIENT, 1))
     if number % NOTIFICATIONS_PER_BUSY_ONE == 0:
         recipient["user_id"] = BUSY_USER_ID
@@ -142,13 +141,11 @@ def _clients(now: datetime) -> list[ObjectId]:
 
 
 def _registered_types() -> list[Document]:
-    """Return the fields that a notification takes from each registered type."""
     found = collection("notification_types").find({}, {"category": 1, "priority": 1})
     return [{"type": one.pop("_id"), **one} for one in found]
 
 
 def _fill_other_collections(count: int, now: datetime) -> None:
-    """Store recipients, webhook calls, and audit log entries."""
     recipient_count = max(count // NOTIFICATIONS_PER_RECIPIENT, 1)
     state = {"attributes": {}, "preferences": {}, "is_active": True}
     state |= {"created_at": now - MONTH, "updated_at": now - MONTH}
@@ -206,21 +203,3 @@ def _insert(name: str, documents: Sequence[Document]) -> None:
     if documents:
         unjournaled = collection(name).with_options(write_concern=WriteConcern(w=1, j=False))
         unjournaled.insert_many(documents, ordered=False)
-
-
-@contextmanager
-def _rebuild_indexes_after(*names: str) -> Iterator[None]:
-    """Build the indexes after the inserts, which takes a fraction of the time."""
-    indexes = {
-        name: [
-            {word: value for word, value in index.items() if word != "v"}
-            for index in collection(name).list_indexes()
-            if index["name"] != "_id_"
-        ]
-        for name in names
-    }
-    for name in names:
-        collection(name).drop_indexes()
-    yield
-    for name, found in indexes.items():
-        collection(name).database.command("createIndexes", name, indexes=found)

@@ -125,13 +125,11 @@ PAGES = (
 class Browser:
     """An operator's connection to a web, and sample notifications."""
 
-    def __init__(
-        self, url: str, pids: Sequence[int], cookie: str, samples: Sequence[Mapping[str, str]]
-    ) -> None:
+    def __init__(self, url: str, pids: Sequence[int], filled: "FilledDatabase") -> None:
         self._pids = pids
         self._connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=TIMEOUT)
-        self._headers = {"Cookie": cookie}
-        self._samples = samples
+        self._headers = {"Cookie": filled.cookie}
+        self._samples = filled.samples
 
     def time_first_byte(self, page: Page, number: int) -> float:
         """Return the milliseconds to the first byte, for one of the samples."""
@@ -244,14 +242,13 @@ def _run_browser(bench: Bench, stored: FilledDatabase) -> Iterator[Browser]:
     """Run a web on a database, with its caches warm."""
     bench.use_database(stored.name)
     with environment.run_web(bench, "notifyproject.wsgi") as (pids, url):
-        browser = Browser(url, pids, stored.cookie, stored.samples)
+        browser = Browser(url, pids, stored)
         for page in PAGES:
             browser.time_first_byte(page, 0)
         yield browser
 
 
 def _url_fields(document: Mapping[str, Any]) -> dict[str, str]:
-    """Return the fields for the pages' paths, quoted."""
     sent = (one.get("provider_message_id") for one in document["delivery"])
     fields = {
         "id": document["_id"],
@@ -290,7 +287,6 @@ def _preview_bulk_retry(log_progress: Progress) -> str:
 
 
 def _session_cookie() -> str:
-    """Return the session cookie of an operator."""
     from django.conf import settings
     from django.contrib.auth.models import Group
     from django.core.management import call_command

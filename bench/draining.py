@@ -189,7 +189,6 @@ def measure_claims(bench: Bench, *, count: int, log_progress: Progress) -> Itera
 
 
 def _count_not_sent_once() -> int:
-    """Count the stored mails that were not sent by exactly one attempt."""
     sent = {"delivery.status": "sent", "delivery.attempt_count": 1}
     stored = collection("notifications")
     unsent = stored.count_documents({"$nor": [sent]})

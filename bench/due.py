@@ -19,7 +19,10 @@ def measure_sweeps_and_claims(
     bench: Bench, *, due: int, rounds: int, log_progress: Progress
 ) -> Iterator[Figure]:
     """Measure S4; the database of stored notifications is already filled."""
-    stored = _count(bench, STORED_NAME)
+    from notifyproject.db.collections import collection
+
+    bench.use_database(STORED_NAME)
+    stored = int(collection("notifications").estimated_document_count())
     sizes = {SMALL_NAME: SMALL_COUNT, DUE_NAME: due}
     with ExitStack() as stack:
         for name, count in sizes.items():
@@ -87,10 +90,3 @@ def _time_claim() -> float:
         raise RuntimeError(f"{len(claims)} claims instead of {size}")
     store.release(claims, now=now + timedelta(milliseconds=1))
     return milliseconds
-
-
-def _count(bench: Bench, name: str) -> int:
-    from notifyproject.db.collections import collection
-
-    bench.use_database(name)
-    return int(collection("notifications").estimated_document_count())

@@ -88,7 +88,8 @@ class Figure:
     def as_json(self) -> dict[str, Any]:
         """Return the figure for the results file."""
         numbers = ("ours", "floor", "peer", "ratio_floor", "ratio_peer")
-        rounded = {name: _rounded(getattr(self, name)) for name in numbers}
+        values = {name: getattr(self, name) for name in numbers}
+        rounded = {k: None if v is None else float(f"{v:.4g}") for k, v in values.items()}
         texts = {"goal": self.goal, "what": self.label, "unit": self.unit, "note": self.note}
         return {**rounded, "met": self.is_met, **texts}
 
@@ -152,10 +153,6 @@ def ratio(ours: Sequence[float], other: Sequence[float]) -> float:
 def percentile(values: Sequence[float], percent: int) -> float | None:
     """Return a percentile; None for fewer than two values."""
     return statistics.quantiles(values, n=100)[percent - 1] if len(values) > 1 else None
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.4g}")
 
 
 def _number(value: float | None) -> str:

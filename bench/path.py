@@ -228,7 +228,6 @@ def _resend(*, now: datetime) -> Flow:
 
 
 def _check_statuses() -> None:
-    """Raise RuntimeError unless each delivery has its expected status."""
     from domain.states import DeliveryStatus as Status
     from notifyproject.db.collections import collection
 

@@ -102,7 +102,6 @@ def create_key() -> str:
 
 
 def _post_for(web: WebServer, *, seconds: float) -> int:
-    """Post with several callers; return the number of accepted requests."""
     http = urllib3.PoolManager(maxsize=CALLERS, block=True, retries=False)
     until = time.monotonic() + seconds
     problems: list[str] = []
@@ -158,7 +157,6 @@ def measure_bulk(
 
 
 def _post_in_bulk(web: WebServer, count: int) -> float:
-    """Return the accepted notifications per second."""
     from django.core.management import call_command
 
     from notifyproject.db.collections import collection

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 RECEIVE_BUFFER_BYTES = 4_096
-"""The receive buffer of a slow reader."""
 PIPELINED = 20
 """Requests that a slow reader sends at once: their answers exceed the system's buffers."""
 
@@ -66,7 +65,6 @@ class SlowClients:
     target: TargetServer
     kinds: tuple[Kind, ...]
     count: int
-    """Connections of each kind."""
     pause: float = 3.0
     """Seconds between two bytes."""
     opened: int = field(default=0, init=False)

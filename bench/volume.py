@@ -1,6 +1,7 @@
 """Collections of millions of documents: copies of real ones, made by MongoDB."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -57,17 +58,30 @@ def inbox_items(count: int) -> CopySpec:
 
 def fill(parts: Sequence[CopySpec]) -> None:
     """Replace all notifications by copies, and build the indexes afterwards."""
-    from notifyproject.db.collections import collection, database
+    from notifyproject.db.collections import database
 
-    notifications = collection("notifications")
-    indexes = [
-        {name: value for name, value in index.items() if name != "v"}
-        for index in notifications.list_indexes()
-        if index["name"] != "_id_"
-    ]
-    notifications.drop()
-    database().aggregate(_copies(parts))
-    database().command("createIndexes", "notifications", indexes=indexes)
+    with rebuild_indexes_after("notifications"):
+        database().aggregate(_copies(parts))
+
+
+@contextmanager
+def rebuild_indexes_after(*names: str) -> Iterator[None]:
+    """Build the indexes after the inserts, which takes a fraction of the time."""
+    from notifyproject.db.collections import collection
+
+    indexes = {
+        name: [
+            {word: value for word, value in index.items() if word != "v"}
+            for index in collection(name).list_indexes()
+            if index["name"] != "_id_"
+        ]
+        for name in names
+    }
+    for name in names:
+        collection(name).drop()
+    yield
+    for name, found in indexes.items():
+        collection(name).database.command("createIndexes", name, indexes=found)
 
 
 def _copies(parts: Sequence[CopySpec]) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ import re
 import signal
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -49,6 +50,7 @@ async def _run(config: Config) -> None:
 
 def _parse_config(arguments: Sequence[str] | None) -> Config:
     defaults = Timings()
+    seconds = partial(_number, maximum=24 * 3600, description="a number of seconds (up to a day)")
     parser = argparse.ArgumentParser(
         prog="python -m sandbox", description="A scriptable stand-in for the providers."
     )
@@ -71,7 +73,7 @@ def _parse_config(arguments: Sequence[str] | None) -> Config:
     parser.add_argument(
         "--disordered",
         dest="out_of_order_share",
-        type=_share,
+        type=partial(_number, maximum=1, description="a share from 0 to 1"),
         default=0.0,
         metavar="SHARE",
         help="share of WhatsApp messages whose reports come twice and in no order; 0 if not given",
@@ -84,7 +86,7 @@ def _parse_config(arguments: Sequence[str] | None) -> Config:
     ):
         parser.add_argument(
             f"--{name}-after",
-            type=_seconds,
+            type=seconds,
             default=default,
             metavar="SECONDS",
             help=f"{description}; {default:g} if not given",
@@ -112,14 +114,6 @@ def _version(text: str) -> str:
     if not re.fullmatch(r"v[1-9][0-9]?\.[0-9]", text, re.ASCII):
         raise argparse.ArgumentTypeError(f"{text!r} is not a version such as v26.0")
     return text
-
-
-def _seconds(text: str) -> float:
-    return _number(text, maximum=24 * 3600, description="a number of seconds (up to a day)")
-
-
-def _share(text: str) -> float:
-    return _number(text, maximum=1, description="a share from 0 to 1")
 
 
 def _number(text: str, *, maximum: float, description: str) -> float:

@@ -44,7 +44,6 @@ class Config:
     whatsapp_templates: Path | None = None
     """A file of approved templates, besides those in the data folder."""
     whatsapp_api_version: str = WHATSAPP_API_VERSION
-    """The newest API version: later ones are unknown."""
     out_of_order_share: float = 0.0
     """The share of ordinary WhatsApp messages with duplicate statuses out of order."""
     host: str = "127.0.0.1"

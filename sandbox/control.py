@@ -15,7 +15,7 @@ from .control_requests import ControlError, refuse_other_sites
 from .duplicates import accepted_messages
 from .log import Record
 from .providers.base import EventRequest, InboundMessage, PlannedEvent, Provider
-from .recent_requests import Event, Exchange, RecentRequests
+from .recent_requests import Exchange, RecentRequests
 from .webhooks import WebhookSender
 
 PREFIX = "/_sandbox"
@@ -54,7 +54,12 @@ class Control:
     async def list_requests(self, request: web.Request) -> web.Response:
         """List requests, newest first, with their original bodies."""
         parameters = control_requests.read_query(request, *FILTERS, "limit", "accepted")
-        return _list_response([_request_fields(one.record) for one in self._find(parameters)])
+        return _list_response(
+            [
+                {name: getattr(one.record, name) for name in Record.__dataclass_fields__}
+                for one in self._find(parameters)
+            ]
+        )
 
     async def list_messages(self, request: web.Request) -> web.Response:
         """List accepted messages, newest first, with their events."""
@@ -195,7 +200,6 @@ class Control:
         return {name: provider.channel for name, provider in self.providers.items()}
 
     def _latest_accepted(self, reference: str) -> Record:
-        """Return the latest accepted request with a reference."""
         found = self._find({"reference": reference, "accepted": "true", "limit": "1"})
         if not found:
             raise ControlError(
@@ -232,7 +236,10 @@ class Control:
                     accepted_messages(provider, record)
                 )
             ),
-            "events": [_event_fields(event) for event in exchange.events],
+            "events": [
+                {name: value for name, value in asdict(event).items() if name != "request_id"}
+                for event in exchange.events
+            ],
         }
 
 
@@ -271,16 +278,6 @@ def _limit(parameters: Mapping[str, str]) -> int:
         default=control_requests.DEFAULT_LIMIT,
         maximum=control_requests.MAX_LIMIT,
     )
-
-
-def _request_fields(record: Record) -> dict[str, Any]:
-    return {field: getattr(record, field) for field in Record.__dataclass_fields__}
-
-
-def _event_fields(event: Event) -> dict[str, Any]:
-    fields = asdict(event)
-    del fields["request_id"]
-    return fields
 
 
 def _list_response(results: Sequence[Mapping[str, Any]]) -> web.Response:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
 from weakref import WeakSet
@@ -26,30 +27,20 @@ MAX_TEXT_LENGTH = 2_000
 _NO_BODY = msgspec.Raw(b"null")
 
 
+@dataclass(frozen=True, kw_only=True)
 class ProviderRoute:
     """The route of one provider."""
 
-    def __init__(
-        self,
-        *,
-        provider: Provider,
-        webhook_sender: WebhookSender | None,
-        recent_requests: RecentRequests,
-        journal: Journal,
-        ids: Iterator[int],
-        timings: Timings,
-        shutdown: asyncio.Event,
-        connections: WeakSet[asyncio.Transport],
-    ) -> None:
-        self._provider = provider
-        self._webhook_sender = webhook_sender
-        self._recent_requests = recent_requests
-        self._journal = journal
-        self._ids = ids
-        self._timings = timings
-        self._shutdown = shutdown
-        self._all_connections = connections
-        self._connections: WeakSet[asyncio.Transport] = WeakSet()
+    provider: Provider
+    webhook_sender: WebhookSender | None
+    recent_requests: RecentRequests
+    journal: Journal
+    ids: Iterator[int]
+    timings: Timings
+    shutdown: asyncio.Event
+    connections: WeakSet[asyncio.Transport]
+    """The connections to all providers."""
+    _own_connections: WeakSet[asyncio.Transport] = field(default_factory=WeakSet, init=False)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answer as the provider does, once the request is on disk."""
@@ -67,20 +58,20 @@ class ProviderRoute:
             body=body,
         )
         now = datetime.now(UTC)
-        result = self._provider.handle(incoming, now=now)
+        result = self.provider.handle(incoming, now=now)
         record = self._record(incoming, result, now=now)
         try:
-            await self._journal.append(msgspec.json.encode(record))
+            await self.journal.append(msgspec.json.encode(record))
         except OSError as error:
             log.warning("request_not_logged", request=record.id, reason=str(error))
             text = f"The sandbox cannot write its log: {error}"
             return web.Response(status=HTTPStatus.INSUFFICIENT_STORAGE, text=text)
-        self._recent_requests.add(record, accepted_messages(self._provider, record))
-        if self._webhook_sender is not None:
+        self.recent_requests.add(record, accepted_messages(self.provider, record))
+        if self.webhook_sender is not None:
             for event in result.events:
-                self._webhook_sender.schedule(event, request_id=record.id, now=now)
+                self.webhook_sender.schedule(event, request_id=record.id, now=now)
         response = await send_response(
-            request, result.response, timings=self._timings, shutdown=self._shutdown
+            request, result.response, timings=self.timings, shutdown=self.shutdown
         )
         if incoming.body is None:
             response.force_close()
@@ -90,23 +81,23 @@ class ProviderRoute:
         transport = request.transport
         if transport is None:
             return
-        counts = self._recent_requests.counts
-        if transport not in self._all_connections:
-            self._all_connections.add(transport)
+        counts = self.recent_requests.counts
+        if transport not in self.connections:
+            self.connections.add(transport)
             counts.connections += 1
-        if transport not in self._connections:
-            self._connections.add(transport)
-            counts.of_provider(self._provider.name).connections += 1
+        if transport not in self._own_connections:
+            self._own_connections.add(transport)
+            counts.of_provider(self.provider.name).connections += 1
 
     async def _read_body(self, request: web.Request) -> bytes | None:
         """Return the body; None if it is larger than the provider accepts."""
-        if (request.content_length or 0) > self._provider.max_body:
+        if (request.content_length or 0) > self.provider.max_body:
             return None
         try:
             body = await request.read()
         except web.HTTPRequestEntityTooLarge:
             return None
-        return body if len(body) <= self._provider.max_body else None
+        return body if len(body) <= self.provider.max_body else None
 
     def _record(self, incoming: IncomingRequest, result: RequestResult, *, now: datetime) -> Record:
         raw = incoming.body or b""
@@ -114,9 +105,9 @@ class ProviderRoute:
         if result.logged_body is not None:
             raw, is_json = result.logged_body, True
         return Record(
-            id=next(self._ids),
+            id=next(self.ids),
             time=now,
-            provider=self._provider.name,
+            provider=self.provider.name,
             method=incoming.method,
             path=incoming.path,
             status=result.response.recorded_status,
@@ -134,7 +125,9 @@ class ProviderRoute:
             },
             # A line break can only stand between JSON's tokens: a space means the same.
             body=msgspec.Raw(raw.translate(_NO_LINE_BREAKS)) if is_json else _NO_BODY,
-            text=None if is_json or not raw else _truncated_text(raw),
+            text=None
+            if is_json or not raw
+            else raw[: MAX_TEXT_LENGTH * 4].decode(errors="replace")[:MAX_TEXT_LENGTH],
             is_message=result.is_message,
         )
 
@@ -149,7 +142,3 @@ def _header_text(value: str) -> str:
         if value.isascii()
         else value.encode(errors="surrogateescape").decode("utf-8", "replace")
     )
-
-
-def _truncated_text(raw: bytes) -> str:
-    return raw[: MAX_TEXT_LENGTH * 4].decode(errors="replace")[:MAX_TEXT_LENGTH]

@@ -37,11 +37,9 @@ class Record:
     accepted: bool
     """Whether the provider accepted the message, even without an answer."""
     reason: str | None
-    """Why it was refused."""
     title: str | None
     """The title in a list, such as the subject of a mail."""
     references: tuple[str, ...]
-    """The service's reference of each message."""
     recipients: tuple[str, ...]
     message_id: str | None
     headers: Mapping[str, str]

@@ -42,12 +42,6 @@ _NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
 STATIC = {"outbox.css": "text/css", "outbox.js": "text/javascript"}
 
 
-def _templates() -> Environment:
-    return Environment(
-        autoescape=True, loader=CachingFileSystemLoader(FOLDER / "templates", ext=".liquid")
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outbox:
     """The handlers of the pages."""
@@ -55,7 +49,11 @@ class Outbox:
     recent_requests: RecentRequests
     behaviours: Behaviours
     providers: Mapping[str, Provider]
-    templates: Environment = field(default_factory=_templates)
+    templates: Environment = field(
+        default_factory=lambda: Environment(
+            autoescape=True, loader=CachingFileSystemLoader(FOLDER / "templates", ext=".liquid")
+        )
+    )
     run_id: str = field(default_factory=lambda: secrets.token_hex(4))
     """Distinguishes this run from earlier ones in a browser's cache."""
 
@@ -258,7 +256,6 @@ def _frame_query(request: web.Request, to: int) -> str:
 
 
 def _recipient(request: web.Request, exchange: Exchange) -> int:
-    """Return the index of the displayed recipient; 0 by default."""
     number = _number(request.query.get("to", "")) or 0
     return number if number < len(exchange.record.recipients) else 0
 

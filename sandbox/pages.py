@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from .log import Record
-from .providers.base import Attachment, Channel, Provider
+from .providers.base import Channel, Provider
 from .recent_requests import Event, EventState, Exchange
 
 EVERYTHING = "all"
@@ -179,7 +179,12 @@ def message(
         "has_html": bool(displayed and displayed.html),
         "text": displayed.text if displayed else "",
         "heading": displayed.title if displayed else "",
-        "attachments": [_attachment(one) for one in displayed.attachments] if displayed else [],
+        "attachments": [
+            {"name": one.name, "kind": one.kind, "size": _size(one.size)}
+            for one in displayed.attachments
+        ]
+        if displayed
+        else [],
         "image": displayed.image if displayed else "",
         "link": displayed.link if displayed else "",
         "small_print": displayed.small_print if displayed else "",
@@ -205,10 +210,6 @@ def matches(record: Record, search: str) -> bool:
     texts = (*record.recipients, *record.references, record.title or "", record.message_id or "")
     haystack = "\n".join(texts).lower()
     return all(word in haystack for word in search.lower().split())
-
-
-def _attachment(one: Attachment) -> dict[str, str]:
-    return {"name": one.name, "kind": one.kind, "size": _size(one.size)}
 
 
 def _size(count: int) -> str:

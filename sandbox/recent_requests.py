@@ -38,7 +38,6 @@ class Event:
     sent_at: datetime | None = None
     tries: int = 0
     answer: str | None = None
-    """The receiver's last answer."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -56,13 +55,10 @@ class WebhookCounts:
     """Counters of webhooks."""
 
     requests: int = 0
-    """POSTs to the receiver."""
     refused: int = 0
     """Refused POSTs."""
     sent: int = 0
-    """Accepted events."""
     failed: int = 0
-    """Abandoned events."""
     waiting: int = 0
     """Due events that are not accepted yet."""
 

@@ -101,7 +101,6 @@ class WebhookSender:
                 post.add_done_callback(self._posts.discard)
 
     async def _post(self, events: list[Event], *, generation: int) -> None:
-        """Post events until the receiver accepts them or the time is over."""
         loop = asyncio.get_running_loop()
         give_up, pause = loop.time() + self._timings.retry_timeout, self._timings.retry_delay
         body = self._webhook_format.encode([event.payload for event in events])
@@ -121,7 +120,6 @@ class WebhookSender:
             pause = min(pause * 2, MAX_RETRY_DELAY)
 
     async def _post_once(self, body: bytes) -> tuple[bool, str]:
-        """Return whether the receiver accepted a POST, and its answer."""
         headers = self._webhook_format.headers(body, now=datetime.now(UTC))
         try:
             if problem := await self._webhook_format.prepare(self._session, self._url):

@@ -14,12 +14,10 @@ from .evidence import Evidence, Request, Step
 
 S = DeliveryStatus
 INITIAL_STATUSES = frozenset({S.PENDING, S.DELIVERED, S.SUPPRESSED})
-"""The statuses of a delivery when it is accepted."""
 REMOVED = "gone"
 """The status of a step that removed a notification or a delivery."""
 OPEN_NAMES = frozenset(status.value for status in OPEN)
 Key = tuple[str, str]
-"""A delivery: its notification and channel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,7 +226,7 @@ def _unbalanced(evidence: Evidence) -> Iterator[str]:
 def _leased_by(
     worker: str, at: datetime, steps: dict[Key, list[Step]]
 ) -> Iterator[tuple[str, float | None]]:
-    """Yield the status of each delivery leased by an ended worker, and the seconds until the next."""
+    """Yield the status of each delivery leased by an ended worker, and the seconds to the next."""
     for some in steps.values():
         index = bisect_right(some, at, key=attrgetter("at")) - 1
         if index < 0 or some[index].worker != worker or some[index].status not in OPEN_NAMES:

@@ -12,7 +12,6 @@ class Answer:
     """An answer to the client."""
 
     key: str
-    """The idempotency key."""
     item: int = 0
     """The index in a bulk request."""
     at: datetime
@@ -20,7 +19,6 @@ class Answer:
     """None: the connection ended without an answer."""
     notification_id: str | None = None
     channels: tuple[str, ...] = ()
-    """The accepted channels."""
 
     @property
     def is_accepted(self) -> bool:
@@ -61,7 +59,6 @@ class StoredNotification:
     notification_id: str
     key: str | None
     deliveries: Mapping[str, str]
-    """The status of each channel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from .analysis import Analysis, analyze, final_statuses
 from .evidence import Answer, Evidence
@@ -148,14 +148,17 @@ class Expected:
         return at_most("notifications taken more or less often than expected", wrong, 0)
 
 
-def make_findings(evidence: Evidence, *bounds: Bound) -> Findings:
-    """Return the findings of a run, with the scenario's own bounds."""
-    return Findings(
-        analysis=analyze(evidence), statuses=final_statuses(evidence), bounds=tuple(bounds)
-    )
+def make_findings(
+    evidence: Evidence, *bounds: Bound, copies: Literal["none", "in flight", "any"] | None = None
+) -> Findings:
+    """Return the findings of a run, with the scenario's own bounds.
 
-
-def copies_after_unknown(analysis: Analysis, *, maximum: float | None = 0) -> Bound:
-    """Bound the copies that the provider accepted after an unknown outcome."""
-    copies = len(analysis.double_unknown)
-    return Bound("copies after an unknown outcome", copies, maximum=maximum)
+    ``copies`` bounds the copies that the provider accepted after an unknown outcome: none, one for
+    each send in progress when a worker was killed, or no limit. None omits this figure.
+    """
+    analysis = analyze(evidence)
+    if copies is not None:
+        maximum = {"none": 0, "in flight": analysis.in_flight}.get(copies)
+        count = len(analysis.double_unknown)
+        bounds = (*bounds, Bound("copies after an unknown outcome", count, maximum=maximum))
+    return Findings(analysis=analysis, statuses=final_statuses(evidence), bounds=bounds)

@@ -123,7 +123,7 @@ class Installation:
 
     def start_load(self, **options: Any) -> Load:
         """Start sending notifications in the background; see :class:`Load` for the options."""
-        load = Load(self.client, **options)
+        load = Load(client=self.client, **options)
         load.start()
         return load
 
@@ -299,7 +299,6 @@ def _attempts(database: Database[dict[str, Any]]) -> list[Attempt]:
 def _variables(
     folder: Path, mongodb_uri: str, redis_url: str, web_url: str, sandbox_url: str
 ) -> dict[str, str]:
-    """Return the environment of every program."""
     secrets = assembly.create_secrets(folder / "sandbox", url=sandbox_url)
     return {
         "DJANGO_SETTINGS_MODULE": "notifyproject.settings.local",
@@ -349,7 +348,6 @@ def _is_healthy(url: str) -> bool:
 
 
 def _migrate_and_create_key(folder: Path, variables: Variables) -> str:
-    """Run the migrations, and return a new API key."""
     for name, arguments in {
         "migrate": ("migrate", "--no-input", "--verbosity", "0"),
         "client": ("create_api_client", "chaos", "--scopes", *SCOPES),

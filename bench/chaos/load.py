@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -120,27 +121,23 @@ class Client:
             return None, None
 
 
+@dataclass(kw_only=True)
 class Load:
     """Notifications that are sent in the background at a rate (per second), in bursts."""
 
-    def __init__(
-        self,
-        client: Client,
-        *,
-        count: int,
-        rate: float,
-        body: Callable[[int], Body],
-        burst: int = 1,
-        name: str = "n",
-    ) -> None:
-        self._client, self._body = client, body
-        self.name = name
-        self._count, self._rate, self._burst = count, rate, burst
+    client: Client
+    count: int
+    rate: float
+    body: Callable[[int], Body]
+    burst: int = 1
+    name: str = "n"
+    done: int = field(default=0, init=False)
+    """The number of answered or abandoned notifications."""
+
+    def __post_init__(self) -> None:
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._lock = threading.Lock()
-        self.done = 0
-        """The number of answered or abandoned notifications."""
 
     @property
     def is_over(self) -> bool:
@@ -163,19 +160,19 @@ class Load:
     def _run(self) -> None:
         began = time.monotonic()
         with ThreadPoolExecutor(THREADS, thread_name_prefix="load") as threads:
-            for start in range(0, self._count, self._burst):
-                pause = began + start / self._rate - time.monotonic()
+            for start in range(0, self.count, self.burst):
+                pause = began + start / self.rate - time.monotonic()
                 if self._stopped.wait(max(pause, 0)):
                     return
-                numbers = range(start, min(start + self._burst, self._count))
-                if self._burst > 1:
+                numbers = range(start, min(start + self.burst, self.count))
+                if self.burst > 1:
                     wait([threads.submit(self._send, number) for number in numbers])
                 else:
                     threads.submit(self._send, start)
 
     def _send(self, number: int) -> None:
         try:
-            self._client.send(self._body(number), key=f"{self.name}-{number}")
+            self.client.send(self.body(number), key=f"{self.name}-{number}")
         finally:
             with self._lock:
                 self.done += 1

@@ -61,15 +61,12 @@ def _sizes(sizes: Mapping[str, Any]) -> str:
 def _measured(result: Mapping[str, Any]) -> str:
     figures = result.get("figures", {})
     measured = [f"{name}: {_figure(value)}" for name, value in figures.items()]
-    return "; ".join([*measured, _machine()])
+    day = datetime.now(UTC).date().isoformat()
+    machine = f"{day}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    return "; ".join([*measured, machine])
 
 
 def _figure(value: float | None) -> str:
     if value is None:
         return "-"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
-
-
-def _machine() -> str:
-    day = datetime.now(UTC).date().isoformat()
-    return f"{day}, {os.cpu_count()} cores, Python {platform.python_version()}"

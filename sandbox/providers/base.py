@@ -88,9 +88,7 @@ class Attachment:
 
     name: str
     kind: str
-    """The media type."""
     size: int
-    """In bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +120,6 @@ class EventRequest:
     at: int | None
     """The event's own time; None: when it is sent."""
     address: str | None
-    """The recipient, if there are several."""
     code: int | None = None
     """The error code; None: the default of the kind."""
 

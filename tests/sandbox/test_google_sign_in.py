@@ -14,7 +14,7 @@ from google.oauth2.service_account import Credentials
 
 from sandbox import credentials
 from sandbox.config import Config
-from sandbox.credentials import UnreadableKeyError
+from sandbox.credentials import FCM_PROJECT_ID, UnreadableKeyError
 from sandbox.log import REQUESTS_FILE
 from sandbox.server import run_in_thread
 from tests.support.clients.sandbox import QUICK, Box
@@ -36,7 +36,7 @@ def test_googles_own_library_signs_in_with_the_service_account(box: Box) -> None
     )
     credentials.refresh(Request(box.http))
     assert credentials.token.startswith("ya29.")
-    assert credentials.project_id == credentials.FCM_PROJECT_ID
+    assert credentials.project_id == FCM_PROJECT_ID
     assert FCMClient(box=box).post({"message": push()}, access=credentials.token).status == 200
 
 

@@ -8,7 +8,7 @@ import urllib3
 from ..analysis import waits
 from ..findings import Findings, at_least, at_most, make_findings, scenario
 from ..installation import SWEEP_TEXT, Installation, run_installation
-from ..load import Body, mail_body
+from ..load import mail_body
 
 MAX_DELAY_SECONDS = 90.0
 FINAL_SECONDS = 900.0
@@ -79,7 +79,11 @@ def many_sweepers(*, count: int, rate: float, beats: int, sweepers: int) -> Find
                 for number in range(sweepers)
             ),
         )
-        installation.start_load(count=count, rate=rate, body=_body).finish()
+        installation.start_load(
+            count=count,
+            rate=rate,
+            body=lambda n: mail_body(n, to=RECIPIENTS[n % len(RECIPIENTS)], priority="critical"),
+        ).finish()
         evidence = installation.finish(timeout=FINAL_SECONDS)
         swept = sum(one.count_logged(SWEEP_TEXT) for one in installation.programs)
         return make_findings(evidence, at_least("sweeps", swept, sweepers * 5))
@@ -109,7 +113,3 @@ def _wait_for_readiness(installation: Installation, status: str, *, timeout: flo
             return time.monotonic() - started
         time.sleep(1)
     return None
-
-
-def _body(number: int) -> Body:
-    return mail_body(number, to=RECIPIENTS[number % len(RECIPIENTS)], priority="critical")

@@ -12,7 +12,7 @@ from bson import ObjectId
 
 from notifyproject.platform.crash_points import Boundary
 
-from ...processes import Program, wait_until
+from ...processes import Program, ScenarioError, wait_until
 from ..boundaries import EMAIL, IN_APP, PUSH, WHATSAPP, BoundaryCase, Trigger, cases_of
 from ..evidence import ACCEPTED
 from ..findings import Expected, Findings, at_least, make_findings, scenario
@@ -196,7 +196,6 @@ def every_boundary(*, ways: tuple[Trigger, ...]) -> Findings:
 
 
 def _send(run: CrashRun, boundary: Boundary, case: BoundaryCase) -> None:
-    """Kill one worker of each channel while it sends."""
     ids = {
         channel: run.post(run.body(channel), copies=run.expected_copies(case, channel))
         for channel in case.channels
@@ -254,7 +253,6 @@ def _shutdown(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> None:
 
 
 def _freeze(run: CrashRun) -> Program:
-    """Freeze a worker just before it sends; return it."""
     ((boundary, _),) = cases_of(Trigger.FROZEN)
     one = run.post(run.body(EMAIL, priority="high"), copies=1)
     run.send_wakeups({EMAIL: [one]}, priority="high")

@@ -35,7 +35,10 @@ def racing_people(*, reopened: int, cancelled: int, sweepers: int) -> Findings:
         )
         expected = Expected()
         failed = _failed(installation, expected, count=reopened)
-        twice = _run_in_pairs(lambda one: _retry(installation, one), failed)
+        client = installation.client
+        twice = _run_in_pairs(
+            lambda one: client.call("POST", f"/notifications/{one}/retry", {})[0] == 200, failed
+        )
         withdrawn = _cancel_while_claimed(installation, count=cancelled)
         evidence = installation.finish(timeout=FINAL_SECONDS)
         accepted = {one.notification_id for one in evidence.requests if one.accepted}
@@ -81,11 +84,6 @@ def _run_in_pairs(action: Callable[[str], bool], ids: Sequence[str]) -> int:
         for one in ids:
             both += sum(pair.map(at_once, (one, one))) == 2
     return both
-
-
-def _retry(installation: Installation, notification_id: str) -> bool:
-    status, _ = installation.client.call("POST", f"/notifications/{notification_id}/retry", {})
-    return status == 200
 
 
 def _cancel_while_claimed(installation: Installation, *, count: int) -> list[str]:

@@ -146,7 +146,6 @@ def _sent_to(sent: dict[str, str], outcomes: Sequence[str]) -> list[str]:
 
 
 def _shortest_retry(evidence: Evidence, ids: Sequence[str]) -> float | None:
-    """Return the shortest time between the first two requests for a notification."""
     times = [sorted(r.at for r in evidence.requests if r.notification_id == one) for one in ids]
     waits = [(some[1] - some[0]).total_seconds() for some in times if len(some) > 1]
     return min(waits, default=None)

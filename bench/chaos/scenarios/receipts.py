@@ -12,8 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from sandbox import credentials
 from sandbox.providers.sendgrid.events import SignedWebhooks, payload
 
-from ..analysis import analyze
-from ..findings import Findings, at_least, at_most, copies_after_unknown, make_findings, scenario
+from ..findings import Findings, at_least, at_most, make_findings, scenario
 from ..installation import Installation, run_installation
 from ..load import mail_body
 
@@ -72,14 +71,13 @@ def disordered_receipts(*, count: int, early: int) -> Findings:
                 sum(ends != {"delivered"} for one, ends in stored.items() if one not in histories),
                 0,
             ),
-            copies_after_unknown(analyze(evidence)),
+            copies="none",
         )
 
 
 def _events(
     installation: Installation, histories: Mapping[str | None, tuple[str, Sequence[str]]]
 ) -> list[dict[str, Any]]:
-    """Return the receipts of each mail, eight days late."""
     from domain.states import Channel
     from notifications.store import AttemptReference
 
@@ -106,7 +104,6 @@ def _events(
 def _post(
     installation: Installation, events: Sequence[dict[str, Any]], *, signed: bool = True
 ) -> list[int]:
-    """Post receipts as the provider does; return the statuses."""
     sendgrid_key = credentials.load_webhook_key(Path(installation.folder, "sandbox"))
     key = sendgrid_key if signed else ec.generate_private_key(ec.SECP256R1())
     return [

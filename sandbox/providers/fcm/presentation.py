@@ -67,7 +67,6 @@ def display(message: Mapping[str, Any], *, project: str) -> DisplayedMessage:
 
 
 def _first_text(message: Mapping[str, Any], name: str) -> str:
-    """Return a text from the notification, a platform's notification, or the data."""
     alert = _get(message, "apns", "payload", "aps", "alert")
     places = (
         message.get("notification"),

@@ -92,7 +92,6 @@ class Fcm(Provider):
         return deliveries(send_request["message"])
 
     def _token(self, incoming: IncomingRequest, *, now: datetime) -> str:
-        """Return the valid access token; raises RejectedRequestError."""
         token = incoming.bearer_token()
         if token is None:
             raise RejectedRequestError(answers.credentials_missing())
@@ -106,7 +105,6 @@ class Fcm(Provider):
         return token
 
     def _validated(self, incoming: IncomingRequest, *, project: str) -> dict[str, Any]:
-        """Return the valid request; raises RejectedRequestError."""
         if incoming.body is None:
             raise RejectedRequestError(refusals.too_large(self.max_body))
         try:

@@ -93,10 +93,6 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_int32(value: Any) -> bool:
-    return _is_number(value) and value == int(value) and SMALLEST <= value <= LARGEST
-
-
 def _is_time(value: Any) -> bool:
     if not isinstance(value, str) or "T" not in value:
         return False
@@ -109,7 +105,9 @@ def _is_time(value: Any) -> bool:
 _TYPE_CHECKS: Mapping[ScalarType, Callable[[Any], bool]] = {
     ScalarType.STRING: lambda value: isinstance(value, str),
     ScalarType.BOOL: lambda value: isinstance(value, bool),
-    ScalarType.INT32: _is_int32,
+    ScalarType.INT32: lambda value: (
+        _is_number(value) and value == int(value) and SMALLEST <= value <= LARGEST
+    ),
     ScalarType.FLOAT: _is_number,
     ScalarType.DURATION: lambda value: isinstance(value, str) and bool(_DURATION.fullmatch(value)),
     ScalarType.TIMESTAMP: _is_time,

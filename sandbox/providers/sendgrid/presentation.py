@@ -58,7 +58,6 @@ def display(record: Record, *, to: int) -> DisplayedMessage:
 def _headers(
     body: Mapping[str, Any], own: Mapping[str, Any], tags: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the headers that a mail program acts on."""
     if body.get("reply_to"):
         yield "Reply-To", _substitute(_person(body["reply_to"]), tags)
     yield from {**(body.get("headers") or {}), **(own.get("headers") or {})}.items()

@@ -148,7 +148,6 @@ class SendGrid(Provider):
     def _events(
         self, recipients: Sequence[Recipient], decisive: Outcome, message_id: str
     ) -> Iterator[PlannedEvent]:
-        """Plan the events of each recipient's own outcome."""
         start = self.timings.late if decisive.has_late_events else 0.0
         for person in recipients:
             attempt = 0
@@ -236,6 +235,5 @@ def _log_fields(body: Any) -> dict[str, Any]:
 
 
 def _recipients(body: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield every recipient's address with their custom arguments."""
     for address, personalization in presentation.addressees(body):
         yield address, presentation.arguments(body, personalization)

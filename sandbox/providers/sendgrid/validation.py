@@ -24,7 +24,11 @@ def problems(body: Any) -> list[Problem]:
     return [
         *_personalizations(body),
         *_sender(body),
-        *_reply_to(body),
+        *(
+            _person(body["reply_to"], "reply_to", "reply_to")
+            if body.get("reply_to") is not None
+            else ()
+        ),
         *_subject(body),
         *_content(body),
         *validation_optional.attachments(body.get("attachments")),
@@ -137,11 +141,6 @@ def _sender(body: Mapping[str, Any]) -> Iterator[Problem]:
         )
     else:
         yield from _person(sender, "from", "from")
-
-
-def _reply_to(body: Mapping[str, Any]) -> Iterator[Problem]:
-    if body.get("reply_to") is not None:
-        yield from _person(body["reply_to"], "reply_to", "reply_to")
 
 
 def _subject(body: Mapping[str, Any]) -> Iterator[Problem]:

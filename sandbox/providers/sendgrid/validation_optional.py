@@ -66,7 +66,6 @@ def _attachment(one: Mapping[str, Any], field: str) -> Iterator[Problem]:
 
 
 def _kind(one: Mapping[str, Any], field: str) -> Iterator[Problem]:
-    """Validate the type and the disposition of an attachment."""
     kind, disposition = one.get("type", "text/plain"), one.get("disposition", "attachment")
     if not isinstance(kind, str) or not kind:
         yield _attachment_problem(

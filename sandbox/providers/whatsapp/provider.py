@@ -54,7 +54,6 @@ class WhatsApp(Provider):
     account: MetaAccount
     templates: Templates
     newest_version: str
-    """The newest API version, such as ``v26.0``."""
     out_of_order_share: float
     """The share of ordinary messages with duplicate statuses in random order."""
     name = "whatsapp"

@@ -108,13 +108,9 @@ def _media(kind: str, content: Any) -> Iterator[Fault]:
         yield Fault(100, f"Param {kind}['caption'] must be at most 1024 characters long.")
 
 
-def _interactive(_kind: str, content: Any) -> Iterator[Fault]:
-    return interactive(content)
-
-
 _CONTENTS: Mapping[str, Callable[[str, Any], Iterator[Fault]]] = {
     "text": _text,
-    "interactive": _interactive,
+    "interactive": lambda _kind, content: interactive(content),
     **dict.fromkeys(MEDIA, _media),
 }
 
