@@ -16,17 +16,7 @@ from typing import Any
 
 from notifyproject.stack import bytecode
 
-from . import (
-    console_pages,
-    draining,
-    due,
-    environment,
-    inbox,
-    path,
-    posting,
-    slow_connections,
-    volume,
-)
+from . import console_pages, draining, environment, path, posting, slow_connections, volume
 from .environment import Bench
 from .figures import HEADING, Figure
 
@@ -137,21 +127,21 @@ def _measure_at_volume(
     def log_progress(text: str) -> None:
         print(f"at volume: {text}", flush=True)
 
-    with bench.database(due.STORED_NAME):
+    with bench.database(volume.STORED_NAME):
         began = time.monotonic()
-        final = arguments.stored - due.SMALL_COUNT - inbox.INBOX_SIZE
+        final = arguments.stored - volume.SMALL_COUNT - volume.INBOX_SIZE
         volume.fill(
             [
                 volume.sent_mails(final),
-                volume.due_mails(due.SMALL_COUNT),
-                volume.inbox_items(inbox.INBOX_SIZE),
+                volume.due_mails(volume.SMALL_COUNT),
+                volume.inbox_items(volume.INBOX_SIZE),
             ]
         )
         log_progress(f"{arguments.stored:,} stored: filled in {time.monotonic() - began:.0f} s")
         if "S5" in wanted:
-            yield from inbox.measure_inbox(rounds=10)
+            yield from volume.measure_inbox(rounds=10)
         if "S4" in wanted:
-            yield from due.measure_sweeps_and_claims(
+            yield from volume.measure_sweeps_and_claims(
                 bench, due=arguments.due, rounds=20, log_progress=log_progress
             )
 

@@ -142,23 +142,18 @@ class WebhookFormat(Protocol):
     @property
     def batch(self) -> int:
         """The maximum number of events in a POST."""
-        ...
 
     async def prepare(self, session: aiohttp.ClientSession, url: str) -> str | None:
         """Prepare the endpoint; return the reason why no POST is possible yet."""
-        ...
 
     def stamp(self, payload: dict[str, Any], *, now: datetime) -> None:
         """Set the time of an event."""
-        ...
 
     def encode(self, payloads: Sequence[Mapping[str, Any]]) -> bytes:
         """Return the body of one POST."""
-        ...
 
     def headers(self, body: bytes, *, now: datetime) -> dict[str, str]:
         """Return the headers of one POST, with its signature."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,10 @@ from typing import Any
 from ...outcomes import Outcome
 from ...responses import ProviderResponse, ResponseMode
 from .. import network_faults
+from ..base import IncomingRequest
+from .outcomes import EXPIRED_TOKEN
+from .schema import Violation
+from .validation import BAD_TTL, INVALID_TOKEN, TOO_LARGE
 
 JSON = {"Content-Type": "application/json; charset=UTF-8"}
 HTML = {"Content-Type": "text/html; charset=UTF-8"}
@@ -23,14 +27,6 @@ _WRONG_CREDENTIALS = (
     "or other valid authentication credential. See "
     "https://developers.google.com/identity/sign-in/web/devconsole-project."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """A field and its error."""
-
-    field: str
-    description: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +45,27 @@ class Refusal:
         """The message, after FCM's error code."""
         codes = [one["errorCode"] for one in self.details if "errorCode" in one]
         return ": ".join([*codes, self.message])
+
+
+FORM = "application/x-www-form-urlencoded"
+_APNS = {
+    "@type": "type.googleapis.com/google.firebase.fcm.v1.ApnsError",
+    "statusCode": 403,
+    "reason": "InvalidProviderToken",
+}
+_SIMPLE: Mapping[str, tuple[int, str, str, str]] = {
+    "unregistered": (404, "NOT_FOUND", "UNREGISTERED", "Requested entity was not found."),
+    "wrong-sender": (403, "PERMISSION_DENIED", "SENDER_ID_MISMATCH", "SenderId mismatch"),
+    "flaky": (500, "INTERNAL", "INTERNAL", "Internal error encountered."),
+    "server-error": (500, "INTERNAL", "INTERNAL", "Internal error encountered."),
+    "unavailable": (503, "UNAVAILABLE", "UNAVAILABLE", "The service is currently unavailable."),
+}
+"""Refusals with FCM's error detail alone: HTTP status, its name, FCM's code, message."""
+_FIELDS: Mapping[str, Violation] = {
+    "invalid": INVALID_TOKEN,
+    "bad-field": BAD_TTL,
+    "too-large": TOO_LARGE,
+}
 
 
 def fcm_error(code: str) -> dict[str, Any]:
@@ -141,12 +158,12 @@ def out_of_scope() -> Refusal:
     )
 
 
-def permission_denied(project: str, *, outcome: str) -> Refusal:
+def permission_denied(project: str) -> Refusal:
     """Return the refusal of an account without the permission to send."""
     permission = "cloudmessaging.messages.create"
     resource = f"//cloudresourcemanager.googleapis.com/projects/{project}"
     return Refusal(
-        outcome,
+        "no-permission",
         403,
         "PERMISSION_DENIED",
         f"Permission '{permission}' denied on resource '{resource}' (or it may not exist).",
@@ -161,9 +178,79 @@ def permission_denied(project: str, *, outcome: str) -> Refusal:
     )
 
 
-def project_not_found(*, outcome: str) -> Refusal:
+def project_not_found() -> Refusal:
     """Return the 404 of an unknown project, which says nothing about the device."""
-    return Refusal(outcome, 404, "NOT_FOUND", "Requested entity was not found.")
+    return Refusal("wrong-project", 404, "NOT_FOUND", "Requested entity was not found.")
+
+
+def for_outcome(outcome: Outcome, *, project: str, pause: int, now: datetime) -> Refusal:
+    """Return the refusal of an outcome."""
+    name = outcome.name
+    if name in _SIMPLE:
+        code, status, fcm_code, message = _SIMPLE[name]
+        return Refusal(name, code, status, message, [fcm_error(fcm_code)])
+    if name in _FIELDS:
+        return invalid(_FIELDS[name], outcome=name)
+    if name in ("no-permission", "wrong-project"):
+        return permission_denied(project) if name == "no-permission" else project_not_found()
+    if name in (EXPIRED_TOKEN, "unauthenticated"):
+        return unauthenticated("ACCESS_TOKEN_EXPIRED", outcome=name)
+    if name == "third-party-auth":
+        return Refusal(
+            name,
+            401,
+            "UNAUTHENTICATED",
+            "Auth error from APNS or Web Push Service",
+            [fcm_error("THIRD_PARTY_AUTH_ERROR"), _APNS],
+        )
+    return _quota(name, project=project, pause=pause, now=now)
+
+
+def too_large(limit: int) -> Refusal:
+    """Return the refusal of a body over the limit."""
+    return Refusal(
+        "too-large",
+        400,
+        "INVALID_ARGUMENT",
+        f"Request payload size exceeds the limit: {limit} bytes.",
+    )
+
+
+def not_json(incoming: IncomingRequest) -> Refusal:
+    """Return the refusal of an unreadable body."""
+    beginning = (incoming.body or b"")[:40].decode(errors="replace")
+    kind = incoming.headers.get("content-type", "").partition(";")[0].strip().lower()
+    problem = (
+        f'Unknown name "{beginning}": Cannot bind query parameter. Field could not be found in '
+        "request message."
+        if kind == FORM
+        else f"Unexpected token.\n{beginning}\n^"
+    )
+    text = f"Invalid JSON payload received. {problem}"
+    return Refusal("not-json", 400, "INVALID_ARGUMENT", text, [bad_request([Violation("", text)])])
+
+
+def _quota(name: str, *, project: str, pause: int, now: datetime) -> Refusal:
+    headers = {"ratelimit-date": retry_after(pause, at=now), "ratelimit-bare": {}}.get(
+        name, retry_after(pause)
+    )
+    return Refusal(
+        name,
+        429,
+        "RESOURCE_EXHAUSTED",
+        "Quota exceeded for quota metric 'Send requests' and limit 'Send requests per "
+        f"minute' of service 'fcm.googleapis.com' for consumer 'projects/{project}'.",
+        [
+            fcm_error("QUOTA_EXCEEDED"),
+            {
+                "@type": "type.googleapis.com/google.rpc.QuotaFailure",
+                "violations": [
+                    {"subject": f"project:{project}", "description": "Send requests per minute"}
+                ],
+            },
+        ],
+        headers=headers,
+    )
 
 
 def new_name(project: str) -> str:

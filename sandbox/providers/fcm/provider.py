@@ -20,7 +20,7 @@ from ..base import (
     outcome_fields,
 )
 from ..google_oauth.tokens import AccessTokens, TokenStatus
-from . import answers, refusals
+from . import answers
 from .answers import Refusal
 from .outcomes import EXPIRED_TOKEN, NO_NAME, NOT_JSON, OUTCOMES, RETRY_AFTER, magic
 from .presentation import deliveries, display, log_fields, recipient
@@ -106,19 +106,17 @@ class Fcm(Provider):
 
     def _validated(self, incoming: IncomingRequest, *, project: str) -> dict[str, Any]:
         if incoming.body is None:
-            raise RejectedRequestError(refusals.too_large(self.max_body))
+            raise RejectedRequestError(answers.too_large(self.max_body))
         try:
             body = incoming.json()
         except ValueError:
-            raise RejectedRequestError(refusals.not_json(incoming)) from None
+            raise RejectedRequestError(answers.not_json(incoming)) from None
         send_request, violations = parse(body)
         message = send_request.setdefault("message", {})
         if violations:
             raise RejectedRequestError(answers.wrong_shape(violations), message=message)
         if project != self.account.project_id:
-            raise RejectedRequestError(
-                answers.project_not_found(outcome="wrong-project"), message=message
-            )
+            raise RejectedRequestError(answers.project_not_found(), message=message)
         if found := problem(message):
             raise RejectedRequestError(answers.invalid(found), message=message)
         return send_request
@@ -149,7 +147,7 @@ class Fcm(Provider):
         path = f"/v1/projects/{self.account.project_id}/messages:send"
         if reply := answers.network_fault(outcome, path):
             return RequestResult(response=reply, **outcome_fields(outcome), **log_fields(message))
-        refused = refusals.for_outcome(
+        refused = answers.for_outcome(
             outcome, project=self.account.project_id, pause=self.timings.rate_limit, now=now
         )
         return _refused(refused, message=message)

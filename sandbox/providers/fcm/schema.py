@@ -24,6 +24,14 @@ class ScalarType(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Violation:
+    """A field and its error."""
+
+    field: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
 class EnumType:
     """An enumeration."""
 

@@ -8,8 +8,16 @@ from typing import Any
 
 import msgspec
 
-from .answers import Violation
-from .schema import BY_EITHER_NAME, PACKAGE, EnumType, ListType, MessageType, ScalarType, Type
+from .schema import (
+    BY_EITHER_NAME,
+    PACKAGE,
+    EnumType,
+    ListType,
+    MessageType,
+    ScalarType,
+    Type,
+    Violation,
+)
 
 SMALLEST, LARGEST = -(2**31), 2**31 - 1
 _DURATION = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,9})?s", re.ASCII)

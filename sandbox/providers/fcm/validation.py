@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from .answers import Violation
+from .schema import Violation
 
 MAX_PAYLOAD, MAX_TOPIC_PAYLOAD = 4096, 2048
 MAX_TTL = 28 * 24 * 3600
