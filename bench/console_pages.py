@@ -11,12 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from statistics import median
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 from . import environment
 from .environment import Bench
-from .figures import Figure, Progress, at_most, compare, median
+from .figures import Figure, Progress, at_most, compare
 from .processes import cpu_seconds
 
 PROFILE = "system.profile"

@@ -5,12 +5,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from statistics import median
 
 from notifyproject.db.collections import collection
 
 from . import environment, mail, post_office
 from .environment import Bench
-from .figures import Figure, Measure, Progress, at_least, at_most, compare, median, run_rounds
+from .figures import Figure, Measure, Progress, at_least, at_most, compare, run_rounds
 from .processes import cpu_seconds, resident_megabytes, wait_until
 
 WARM_UP = 200

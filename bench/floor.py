@@ -128,17 +128,9 @@ class Floor:
 
 def _body(document: Mapping[str, Any]) -> dict[str, Any]:
     name, sender = parseaddr(document["sender"])
-    content = document["content"]
-    return {
-        "from": {"email": sender, "name": name},
-        "subject": content["subject"],
-        "content": [
-            {"type": "text/plain", "value": content["text"]},
-            {"type": "text/html", "value": content["html"]},
-        ],
-        "personalizations": [{"to": [{"email": document["recipient"]}]}],
-        "custom_args": {"reference": str(document["_id"])},
-    }
+    body = mail.sendgrid_body(sender, **document["content"], to=document["recipient"])
+    body["from"]["name"] = name
+    return body | {"custom_args": {"reference": str(document["_id"])}}
 
 
 def main() -> None:

@@ -61,6 +61,16 @@ def address(number: int) -> str:
     return f"user-{number}@example.com"
 
 
+def sendgrid_body(sender: str, *, subject: str, text: str, html: str, to: str) -> dict[str, Any]:
+    """Return SendGrid's request for a mail."""
+    return {
+        "from": {"email": sender},
+        "subject": subject,
+        "content": [{"type": "text/plain", "value": text}, {"type": "text/html", "value": html}],
+        "personalizations": [{"to": [{"email": to}]}],
+    }
+
+
 def request_body(number: int) -> dict[str, Any]:
     """Return the API request for a mail."""
     return {

@@ -66,21 +66,17 @@ class SendGridBackend(BaseEmailBackend):
     def send_messages(self, email_messages: Any) -> int:
         """Post each mail; raises RuntimeError for a refused one."""
         for message in email_messages:
-            html = message.alternatives[0][0]
+            body = mail.sendgrid_body(
+                message.from_email,
+                subject=message.subject,
+                text=message.body,
+                html=message.alternatives[0][0],
+                to=message.to[0],
+            )
             answer = self._http.request(
                 "POST",
                 self._url,
-                body=msgspec.json.encode(
-                    {
-                        "from": {"email": message.from_email},
-                        "subject": message.subject,
-                        "content": [
-                            {"type": "text/plain", "value": message.body},
-                            {"type": "text/html", "value": html},
-                        ],
-                        "personalizations": [{"to": [{"email": to} for to in message.to]}],
-                    }
-                ),
+                body=msgspec.json.encode(body),
                 headers={"Authorization": "Bearer SG.peer", "Content-Type": "application/json"},
             )
             if answer.status != 202:

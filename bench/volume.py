@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from statistics import median
 from typing import Any
 
 from bson import ObjectId
 
 from . import mail
 from .environment import Bench
-from .figures import Figure, Measure, Progress, Run, at_most, compare, median, run_rounds
+from .figures import Figure, Measure, Progress, Run, at_most, compare, run_rounds
 
 CLIENTS = tuple(ObjectId(f"{number:024x}") for number in range(1, 11))
 """The clients of the copies."""

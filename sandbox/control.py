@@ -136,38 +136,24 @@ class Control:
 
     async def send_event(self, request: web.Request) -> web.Response:
         """Send an event about a message, with duplicates."""
-        body = await control_requests.read_body(request, control_requests.EventBody)
-        body.check()
+        body = await control_requests.read_body(request, EventRequest)
+        control_requests.check_event(body)
         record = self._latest_accepted(body.reference)
         provider = self.providers[record.provider]
         if body.kind not in provider.event_kinds:
             kinds = ", ".join(sorted(provider.event_kinds)) or "none"
             raise ControlError(f"There is no event “{body.kind}”. There are: {kinds}.")
-        event = EventRequest(
-            kind=body.kind,
-            delay=body.delay,
-            at=body.timestamp,
-            address=body.recipient,
-            code=body.code,
-        )
-        planned = _make_event(lambda: provider.make_event(event, record=record))
+        planned = _make_event(lambda: provider.make_event(body, record=record))
         return self._schedule(planned, provider=record.provider, request=record.id, body=body)
 
     async def send_inbound_message(self, request: web.Request) -> web.Response:
         """Send an inbound message, with duplicates."""
-        body = await control_requests.read_body(request, control_requests.InboundMessageBody)
-        body.check()
+        body = await control_requests.read_body(request, InboundMessage)
+        control_requests.check_inbound_message(body)
         name = request.match_info["provider"]
         if name not in self.providers:
             raise ControlError(f"There is no provider “{name}”.", status=HTTPStatus.NOT_FOUND)
-        message = InboundMessage(
-            sender=body.sender,
-            text=body.text,
-            name=body.name,
-            button=body.button,
-            at=body.timestamp,
-        )
-        planned = _make_event(lambda: self.providers[name].make_inbound_event(message))
+        planned = _make_event(lambda: self.providers[name].make_inbound_event(body))
         return self._schedule(planned, provider=name, request=0, body=body)
 
     async def reset(self, _request: web.Request) -> web.Response:
@@ -182,7 +168,7 @@ class Control:
         *,
         provider: str,
         request: int,
-        body: control_requests.EventBody | control_requests.InboundMessageBody,
+        body: EventRequest | InboundMessage,
     ) -> web.Response:
         copies = body.duplicates + 1
         for _ in range(copies):

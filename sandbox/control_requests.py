@@ -11,6 +11,7 @@ from aiohttp import web
 from .behaviours import EVERYBODY, canonical
 from .duplicates import Message
 from .log import Record
+from .providers.base import EventRequest, InboundMessage
 
 DEFAULT_LIMIT, MAX_LIMIT = 20, 1000
 MAX_DUPLICATES = 100
@@ -35,39 +36,18 @@ class BehaviourBody(msgspec.Struct, forbid_unknown_fields=True):
     times: int | None = None
 
 
-class EventBody(msgspec.Struct, forbid_unknown_fields=True):
-    """An event about a message."""
-
-    reference: str
-    kind: str
-    delay: float = 0.0
-    duplicates: int = 0
-    recipient: str | None = None
-    timestamp: int | None = None
-    code: int | None = None
-
-    def check(self) -> None:
-        """Validate the values; raises ControlError."""
-        if not 0 <= self.delay <= MAX_DELAY:
-            raise ControlError(f"delay must be between 0 and {MAX_DELAY:.0f} seconds.")
-        check_duplicates(self.duplicates, self.timestamp)
+def check_event(requested: EventRequest) -> None:
+    """Validate a request for an event; raises ControlError."""
+    if not 0 <= requested.delay <= MAX_DELAY:
+        raise ControlError(f"delay must be between 0 and {MAX_DELAY:.0f} seconds.")
+    _check_duplicates(requested)
 
 
-class InboundMessageBody(msgspec.Struct, forbid_unknown_fields=True):
-    """An inbound message."""
-
-    sender: str = msgspec.field(name="from")
-    text: str
-    name: str | None = None
-    button: str | None = None
-    duplicates: int = 0
-    timestamp: int | None = None
-
-    def check(self) -> None:
-        """Validate the values; raises ControlError."""
-        if not self.text.strip():
-            raise ControlError("text must not be empty.")
-        check_duplicates(self.duplicates, self.timestamp)
+def check_inbound_message(message: InboundMessage) -> None:
+    """Validate an inbound message; raises ControlError."""
+    if not message.text.strip():
+        raise ControlError("text must not be empty.")
+    _check_duplicates(message)
 
 
 def refuse_other_sites(request: web.Request) -> None:
@@ -165,9 +145,8 @@ def not_scripted_error(found: str) -> ControlError:
     return ControlError(f"Nothing is scripted for “{found}”.", status=HTTPStatus.NOT_FOUND)
 
 
-def check_duplicates(duplicates: int, timestamp: int | None) -> None:
-    """Validate the number of duplicates and the timestamp; raises ControlError."""
-    if not 0 <= duplicates <= MAX_DUPLICATES:
+def _check_duplicates(body: EventRequest | InboundMessage) -> None:
+    if not 0 <= body.duplicates <= MAX_DUPLICATES:
         raise ControlError(f"duplicates must be between 0 and {MAX_DUPLICATES}.")
-    if timestamp is not None and not 0 < timestamp <= MAX_TIMESTAMP:
+    if body.timestamp is not None and not 0 < body.timestamp <= MAX_TIMESTAMP:
         raise ControlError("timestamp must be the seconds since 1970.")

@@ -1,7 +1,7 @@
 """How often each message was accepted: duplicates show here."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -30,8 +30,8 @@ class AcceptanceCounts:
     def add(self, request: int, messages: Iterable[Message]) -> bool:
         """Record an accepted request; return whether one of its messages was accepted before."""
         is_duplicate = False
-        for case in dict.fromkeys(messages):
-            known = self._requests.setdefault(case, [])
+        for message in dict.fromkeys(messages):
+            known = self._requests.setdefault(message, [])
             is_duplicate = is_duplicate or bool(known)
             known.append(request)
             if len(self._requests) > MAX_REMEMBERED:
@@ -40,24 +40,22 @@ class AcceptanceCounts:
 
     def accepted_requests(self, messages: Iterable[Message]) -> list[int]:
         """Return the accepted requests of the most frequent of these messages."""
-        return max((self._requests.get(case, []) for case in messages), key=len, default=[])
+        return max((self._requests.get(message, []) for message in messages), key=len, default=[])
 
     def find(
         self, predicate: Callable[[Message], bool], *, at_least: int, limit: int
     ) -> list[tuple[Message, list[int]]]:
         """Return messages that were accepted at least so often, newest first."""
-        return list(islice(self._newest(predicate, at_least), limit))
+        newest = (
+            (message, requests)
+            for message, requests in reversed(self._requests.items())
+            if len(requests) >= at_least and predicate(message)
+        )
+        return list(islice(newest, limit))
 
     def clear(self) -> None:
         """Delete all counts."""
         self._requests.clear()
-
-    def _newest(
-        self, predicate: Callable[[Message], bool], at_least: int
-    ) -> Iterator[tuple[Message, list[int]]]:
-        for case, requests in reversed(self._requests.items()):
-            if len(requests) >= at_least and predicate(case):
-                yield case, requests
 
 
 def accepted_messages(provider: Provider, record: Record) -> list[Message]:

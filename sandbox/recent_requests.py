@@ -1,7 +1,7 @@
 """The latest requests and their events, for the control API and the outbox."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -144,7 +144,12 @@ class RecentRequests:
         self, predicate: Callable[[Record], bool], *, limit: int, before: int | None = None
     ) -> list[Exchange]:
         """Return exchanges older than ``before``, newest first."""
-        return list(islice(self._newest(predicate, before), limit))
+        newest = (
+            exchange
+            for number, exchange in reversed(self._exchanges.items())
+            if (before is None or number < before) and predicate(exchange.record)
+        )
+        return list(islice(newest, limit))
 
     @property
     def webhook_error(self) -> str | None:
@@ -170,10 +175,3 @@ class RecentRequests:
         self._webhook_errors.clear()
         self.revision += 1
         self.generation += 1
-
-    def _newest(
-        self, predicate: Callable[[Record], bool], before: int | None
-    ) -> Iterator[Exchange]:
-        for exchange in reversed(self._exchanges.values()):
-            if (before is None or exchange.record.id < before) and predicate(exchange.record):
-                yield exchange

@@ -13,7 +13,7 @@ from weakref import WeakSet
 import msgspec
 from aiohttp import web
 
-from .assembly import Assembly, WebhookEndpoint, assemble, create_secrets
+from .assembly import Assembly, assemble, create_secrets
 from .behaviours import Behaviours
 from .config import Config
 from .control import Control
@@ -63,10 +63,14 @@ async def serve(config: Config) -> AsyncIterator[Sandbox]:
         events = Journal(config.data / EVENTS_FILE, durable=False)
         stack.push_async_callback(events.close)
         webhook_senders = {
-            name: _create_sender(
-                reports, recent_requests=recent_requests, journal=events, config=config
+            name: WebhookSender(
+                url=endpoint.url,
+                webhook_format=endpoint.format,
+                recent_requests=recent_requests,
+                journal=events,
+                timings=config.timings,
             )
-            for name, reports in assembly.webhooks.items()
+            for name, endpoint in assembly.webhooks.items()
         }
         for one in webhook_senders.values():
             stack.push_async_callback(one.close)
@@ -114,18 +118,6 @@ async def serve(config: Config) -> AsyncIterator[Sandbox]:
             service_account=secrets.service_account,
             whatsapp=secrets.whatsapp,
         )
-
-
-def _create_sender(
-    endpoint: WebhookEndpoint, *, recent_requests: RecentRequests, journal: Journal, config: Config
-) -> WebhookSender:
-    return WebhookSender(
-        url=endpoint.url,
-        webhook_format=endpoint.format,
-        recent_requests=recent_requests,
-        journal=journal,
-        timings=config.timings,
-    )
 
 
 @contextmanager

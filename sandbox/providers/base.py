@@ -111,29 +111,30 @@ class DisplayedMessage:
     attachments: tuple[Attachment, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventRequest:
-    """A request for an event."""
+class EventRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """A request for an event about a message."""
 
+    reference: str
     kind: str
-    delay: float
-    at: int | None
+    delay: float = 0.0
+    duplicates: int = 0
+    recipient: str | None = None
+    timestamp: int | None = None
     """The event's own time; None: when it is sent."""
-    address: str | None
     code: int | None = None
     """The error code; None: the default of the kind."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InboundMessage:
+class InboundMessage(msgspec.Struct, forbid_unknown_fields=True):
     """A message from a person to the sender."""
 
-    sender: str
+    sender: str = msgspec.field(name="from")
     text: str
-    name: str | None
-    button: str | None
+    name: str | None = None
+    button: str | None = None
     """The ID of a tapped button, whose label is ``text``."""
-    at: int | None
+    duplicates: int = 0
+    timestamp: int | None = None
 
 
 class WebhookFormat(Protocol):

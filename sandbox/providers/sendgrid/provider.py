@@ -87,7 +87,7 @@ class SendGrid(Provider):
         if requested.code is not None:
             raise ValueError("SendGrid's events have no code.")
         recipients = list(_recipients(record.json()))
-        address = requested.address.lower() if requested.address else None
+        address = requested.recipient.lower() if requested.recipient else None
         chosen = [one for one in recipients if address in (None, one[0].lower())]
         if not chosen or record.message_id is None:
             raise ValueError("The message has no such recipient.")
@@ -95,7 +95,7 @@ class SendGrid(Provider):
         payload = events.payload(
             requested.kind, address=email, message_id=record.message_id, args=args
         )
-        payload["timestamp"] = requested.at or 0
+        payload["timestamp"] = requested.timestamp or 0
         return PlannedEvent(kind=requested.kind, delay=requested.delay, payload=payload)
 
     def make_inbound_event(self, message: InboundMessage) -> PlannedEvent:

@@ -44,22 +44,16 @@ def attachments(listed: Any) -> Iterator[Problem]:
 def _attachment(one: Mapping[str, Any], field: str) -> Iterator[Problem]:
     content = one.get("content")
     if not isinstance(content, str) or not content:
-        yield _attachment_problem(
-            field, "content", f"The attachment content must be a string {AT_LEAST_ONE}"
-        )
+        yield _wrong(field, "content", f"The attachment content must be a string {AT_LEAST_ONE}")
     elif not _is_base64(content):
-        yield _attachment_problem(
-            field, "content", "The attachment content must be base64 encoded."
-        )
+        yield _wrong(field, "content", "The attachment content must be base64 encoded.")
     filename = one.get("filename")
     if filename is None:
-        yield _attachment_problem(field, "filename", "filename is required.")
+        yield _wrong(field, "filename", "filename is required.")
     elif not isinstance(filename, str) or not filename:
-        yield _attachment_problem(
-            field, "filename", "The filename of your attachment must be a string."
-        )
+        yield _wrong(field, "filename", "The filename of your attachment must be a string.")
     elif _has_line_break(filename):
-        yield _attachment_problem(
+        yield _wrong(
             field, "filename", "The filename of your attachment can't contain CRLF characters."
         )
     yield from _kind(one, field)
@@ -68,13 +62,11 @@ def _attachment(one: Mapping[str, Any], field: str) -> Iterator[Problem]:
 def _kind(one: Mapping[str, Any], field: str) -> Iterator[Problem]:
     kind, disposition = one.get("type", "text/plain"), one.get("disposition", "attachment")
     if not isinstance(kind, str) or not kind:
-        yield _attachment_problem(
-            field, "type", f"The attachment type must be a string and {AT_LEAST_ONE}"
-        )
+        yield _wrong(field, "type", f"The attachment type must be a string and {AT_LEAST_ONE}")
     elif ";" in kind or _has_line_break(kind):
-        yield _attachment_problem(field, "type", "The type can't contain ';', or CRLF characters.")
+        yield _wrong(field, "type", "The type can't contain ';', or CRLF characters.")
     if disposition not in DISPOSITIONS:
-        yield _attachment_problem(
+        yield _wrong(
             field,
             "disposition",
             'The disposition of your attachment can be either "inline" or "attachment". You '
@@ -82,13 +74,13 @@ def _kind(one: Mapping[str, Any], field: str) -> Iterator[Problem]:
         )
     content_id = one.get("content_id", "")
     if not isinstance(content_id, str):
-        yield _attachment_problem(
+        yield _wrong(
             field,
             "content_id",
             f"The content ID of your attachment must be a string. You provided {content_id}.",
         )
     elif _has_line_break(content_id):
-        yield _attachment_problem(
+        yield _wrong(
             field, "content_id", "The content ID of your attachment can't contain CRLF characters."
         )
 
@@ -204,6 +196,6 @@ def _has_line_break(text: str) -> bool:
     return "\r" in text or "\n" in text
 
 
-def _attachment_problem(field: str, part: str, message: str) -> Problem:
+def _wrong(field: str, part: str, message: str) -> Problem:
     anchor = help_url(f"message.attachments.{part}")
     return Problem(message, f"{field}.{part}", anchor)

@@ -91,13 +91,13 @@ class WhatsApp(Provider):
     def make_event(self, requested: EventRequest, *, record: Record) -> PlannedEvent:
         """Return a status of an accepted message; raises ValueError."""
         body = record.json()
-        if requested.address and number(requested.address) != number(body.get("to")):
+        if requested.recipient and number(requested.recipient) != number(body.get("to")):
             raise ValueError("The message has no such recipient.")
         code = requested.code or (FAILURES["failed"] if requested.kind == "failed" else None)
         if code is not None and code not in KINDS:
             raise ValueError(f"There is no error {code}. There are: {', '.join(map(str, KINDS))}.")
         payload = self._status_event(
-            requested.kind, body, record.message_id or "", at=requested.at, code=code
+            requested.kind, body, record.message_id or "", at=requested.timestamp, code=code
         )
         return PlannedEvent(kind=requested.kind, delay=requested.delay, payload=payload)
 
@@ -107,7 +107,11 @@ class WhatsApp(Provider):
         if sender is None:
             raise ValueError("from must be a phone number with its country code.")
         payload = events.inbound_message(
-            message.text, wa_id=sender, name=message.name, button=message.button, at=message.at or 0
+            message.text,
+            wa_id=sender,
+            name=message.name,
+            button=message.button,
+            at=message.timestamp or 0,
         )
         return PlannedEvent(kind="written", delay=0.0, payload=payload)
 
