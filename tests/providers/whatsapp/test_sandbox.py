@@ -199,7 +199,7 @@ def test_an_undeliverable_number_may_be_found_out_later(line: WhatsAppNumber) ->
     line.send("failed-at-once")
     (receipt,) = line.receipts(1)
     assert receipt.reason is not None
-    assert receipt.reason.startswith("WhatsApp cannot deliver to this number")
+    assert receipt.reason.startswith("Undeliverable")
     assert receipt.reason.endswith("(131026)")
 
 
