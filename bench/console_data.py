@@ -199,7 +199,6 @@ def _insert_in_batches(name: str, documents: Iterator[Document]) -> None:
 
 
 def _insert(name: str, documents: Sequence[Document]) -> None:
-    """Store documents without waiting for the disk."""
     if documents:
         unjournaled = collection(name).with_options(write_concern=WriteConcern(w=1, j=False))
         unjournaled.insert_many(documents, ordered=False)

@@ -201,7 +201,6 @@ def _count_attempts() -> int:
 
 
 def _check_request_count(bench: Bench, run: Run, *, count: int) -> DrainResult:
-    """Return the result; raises RuntimeError if nginx got another number of requests."""
     result, posted = _count_requests(bench, run)
     if posted != count:
         raise RuntimeError(f"{posted} requests for {count} mails")

@@ -112,7 +112,6 @@ def measure_paths(bench: Bench, *, log_progress: Callable[[str], None]) -> Itera
 
 
 def _flows(bench: Bench) -> Iterator[Flow]:
-    """Yield the flows; each is prepared just before it runs."""
     from django.conf import settings
 
     from domain.time import utc_now
@@ -275,7 +274,6 @@ def _statements(file: str) -> frozenset[int]:
 
 @cache
 def _spine_files(heading: str) -> frozenset[str]:
-    """Return the files that a section of docs/architecture.md names."""
     page = ARCHITECTURE.read_text()
     section = re.search(rf"^## {re.escape(heading)}$(.*?)(?=^## |\Z)", page, re.M | re.S)
     return frozenset(re.findall(r"`([\w/]+\.py)`", section[1])) if section else frozenset()

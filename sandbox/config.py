@@ -17,13 +17,10 @@ class Timings:
     late: float = 20.0
     """The extra delay of events of a message that was accepted without an answer."""
     slow: float = 2.0
-    """The delay of a slow answer."""
     drip: float = 1.0
     """Between two bytes of a dripping answer."""
     rate_limit: int = 5
-    """The Retry-After of a rate limit."""
     short_lived: float = 5.0
-    """The lifetime of a short-lived access token."""
     batch_window: float = 0.1
     """How long events are collected for one POST."""
     retry_delay: float = 1.0

@@ -118,7 +118,6 @@ class ServiceAccount:
     """A service account and its project."""
 
     path: Path
-    """The JSON key file for a client."""
     email: str
     project_id: str
     key_id: str
@@ -193,7 +192,6 @@ class MetaAccount(msgspec.Struct, frozen=True, kw_only=True):
     """The sender's number, which belongs to nobody."""
     access_token: str = WHATSAPP_ACCESS_TOKEN
     app_secret: str
-    """Signs the webhooks."""
     verify_token: str
     """Verifies the receiver of the webhooks."""
 

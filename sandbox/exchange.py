@@ -23,7 +23,6 @@ log = structlog.get_logger(__name__)
 
 SECRET_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
 MAX_TEXT_LENGTH = 2_000
-"""Characters that are kept of a body that is not JSON."""
 _NO_BODY = msgspec.Raw(b"null")
 
 

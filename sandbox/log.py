@@ -26,7 +26,6 @@ class Record:
     """One request to a provider, and its outcome."""
 
     id: int
-    """Increases by one with each request."""
     time: datetime
     provider: str
     method: str
@@ -38,7 +37,6 @@ class Record:
     """Whether the provider accepted the message, even without an answer."""
     reason: str | None
     title: str | None
-    """The title in a list, such as the subject of a mail."""
     references: tuple[str, ...]
     recipients: tuple[str, ...]
     message_id: str | None

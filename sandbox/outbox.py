@@ -250,7 +250,6 @@ def _choice(request: web.Request, name: str, choices: Sequence[str]) -> str:
 
 
 def _frame_query(request: web.Request, to: int) -> str:
-    """Return the query for a frame that shows the mail as the page does."""
     parts = (f"to={to}" if to else "", "images" if "images" in request.query else "")
     return "&".join(filter(None, parts))
 

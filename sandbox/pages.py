@@ -16,7 +16,6 @@ EVERYTHING = "all"
 SNIPPET = 160
 KILO = 1024
 MAX_RAW_LENGTH = 200_000
-"""Characters of a request that its page shows."""
 GOOD, BAD, WAIT, WARN, PLAIN = "good", "bad", "wait", "warn", "plain"
 TONES: Mapping[str, str] = {
     "delivered": GOOD,

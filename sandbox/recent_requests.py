@@ -13,7 +13,6 @@ from .log import Record
 
 MAX_REQUESTS = 5_000
 MAX_BYTES = 256 * 1024 * 1024
-"""Bodies in memory, all together."""
 
 
 class EventState(StrEnum):
@@ -56,7 +55,6 @@ class WebhookCounts:
 
     requests: int = 0
     refused: int = 0
-    """Refused POSTs."""
     sent: int = 0
     failed: int = 0
     waiting: int = 0

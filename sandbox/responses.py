@@ -14,7 +14,6 @@ from aiohttp import web
 from .config import Timings
 
 MAX_STALL = 600.0
-"""Seconds until a stalled connection is closed."""
 POLL_INTERVAL = 0.2
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 

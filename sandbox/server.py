@@ -28,23 +28,18 @@ from .webhooks import WebhookSender
 MAX_EVENTS_LOADED = 4 * MAX_REQUESTS
 BACKLOG = 1024
 SHUTDOWN_TIMEOUT = 0.2
-"""Seconds for requests in progress at shutdown."""
 START_TIMEOUT = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """A running sandbox."""
+    """A running sandbox, and the credentials of its clients."""
 
     url: str
-    """The base URL, without a trailing slash."""
     data: Path
     public_key: str
-    """The public key of SendGrid's webhooks."""
     service_account: Path
-    """The JSON key of the service account for pushes."""
     whatsapp: MetaAccount
-    """The IDs and secrets of the WhatsApp account."""
 
 
 @asynccontextmanager

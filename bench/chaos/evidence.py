@@ -13,7 +13,6 @@ class Answer:
 
     key: str
     item: int = 0
-    """The index in a bulk request."""
     at: datetime
     status: int | None
     """None: the connection ended without an answer."""
@@ -48,7 +47,6 @@ class Step:
     status: str
     attempt: int
     worker: str | None
-    """The worker that holds the lease."""
     at: datetime
 
 

@@ -53,7 +53,6 @@ class Installation:
     broker: redis.Redis
     sandbox: Program
     url: str
-    """The URL of the web."""
     client: Client
     recorder: StepRecorder
     database: Database[dict[str, Any]]

@@ -103,7 +103,6 @@ class DisplayedMessage:
     image: str = ""
     """The URL of its picture, which a page never loads."""
     link: str = ""
-    """The target of a tap."""
     small_print: str = ""
     buttons: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
@@ -165,14 +164,11 @@ class Provider(ABC):
     timings: Timings
 
     name: ClassVar[str]
-    """The name in the log."""
     title: ClassVar[str]
-    """The name on the pages."""
     channel: ClassVar[Channel]
     route: ClassVar[str]
     """The pattern of its paths, in aiohttp's syntax."""
     max_body: ClassVar[int]
-    """In bytes."""
     outcomes: ClassVar[Outcomes]
     addressing: ClassVar[str]
     """How a recipient chooses an outcome by itself, for the page of recipients."""

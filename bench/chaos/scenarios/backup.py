@@ -51,7 +51,6 @@ def restored_backup(*, scheduled: int, claimed: int) -> Findings:
 
 
 def _make_older(installation: Installation) -> None:
-    """Move every stored time two days back."""
     age_ms = AGE // timedelta(milliseconds=1)
 
     def shifted(path: str) -> dict[str, Any]:

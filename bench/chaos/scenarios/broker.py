@@ -62,7 +62,6 @@ def lost_broker(*, queued: int, rate: float, killed: float, away: float) -> Find
 def _outage(
     installation: Installation, name: str, rate: float, seconds: float, worker: Program
 ) -> tuple[datetime, datetime]:
-    """Stop the broker while notifications arrive; return the start and the end of the outage."""
     load = installation.start_load(
         count=int(rate * (seconds + 20)), rate=rate, body=mail_body, name=name
     )

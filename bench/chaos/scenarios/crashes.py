@@ -53,7 +53,6 @@ class CrashRun:
     posted: int = 0
     expected: Expected = field(default_factory=Expected)
     reached: int = 0
-    """Processes that were killed at their boundary."""
 
     def register_recipient(self) -> None:
         """Register the recipient's device, and let them write on WhatsApp."""

@@ -30,7 +30,6 @@ TRANSIENT_OUTCOMES = ("flaky", "ratelimit-once")
 LASTING_OUTCOMES = ("server-error", "unavailable")
 RATE_LIMIT_OUTCOMES = ("ratelimit-date", "ratelimit-odd", "ratelimit-long")
 REFUSED_OUTCOMES = ("invalid", "too-large")
-"""Permanent errors: never retried."""
 MIXED_OUTCOMES = (*ACCEPTED_OUTCOMES, *TRANSIENT_OUTCOMES, *LASTING_OUTCOMES, *REFUSED_OUTCOMES)
 
 SLOW_OUTCOMES = ("dripping",)
@@ -245,7 +244,6 @@ def bad_credentials(*, pending: int, pushes: int, rate: float, seconds: float) -
 
 
 def _count_used_attempts(installation: Installation) -> int:
-    """Count the mail attempts that count against the limit."""
     documents = installation.database["notifications"].find(
         {"delivery.channel": "email"}, {"delivery": 1}
     )

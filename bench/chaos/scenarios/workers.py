@@ -15,7 +15,6 @@ from ..load import Body, mail_body, uniform_mail_body
 OUTCOMES = ("user", "user", "user", "user", "no-events", "slow")
 """Most mail gets a delivery receipt; some gets none, and some is answered slowly."""
 MAX_LIFE_SECONDS = 4.0
-"""The longest time until a chosen worker is killed."""
 TAKEOVER_SECONDS = 150
 FREEZE_AT = {
     Boundary.CLAIMED: "critical",

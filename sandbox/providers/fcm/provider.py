@@ -172,7 +172,6 @@ def _acceptance(outcome: Outcome, message_id: str) -> ProviderResponse:
 
 
 def _refused(refusal: Refusal, *, message: Mapping[str, Any] | None = None) -> RequestResult:
-    """Return a refusal, with the readable parts of an invalid message."""
     return RequestResult(
         outcome=refusal.outcome,
         response=answers.refusal(refusal),

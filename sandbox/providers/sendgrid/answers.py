@@ -70,7 +70,6 @@ PROBLEMS = {
     500: Problem("Internal Server Error"),
     503: Problem("Service Unavailable"),
 }
-"""The error of each status in the table of outcomes."""
 
 
 def refusal(refused: Refusal) -> ProviderResponse:

@@ -194,7 +194,6 @@ def _check_headers(incoming: IncomingRequest) -> Refusal | None:
 
 
 def _refuse(refusal: Refusal, *, body: Any = None) -> RequestResult:
-    """Return a refusal, with the readable parts of an invalid mail."""
     return RequestResult(
         outcome=refusal.outcome,
         response=answers.refusal(refusal),
@@ -221,7 +220,6 @@ def _is_sandbox_mode(body: Mapping[str, Any]) -> bool:
 
 
 def _log_fields(body: Any) -> dict[str, Any]:
-    """Return the log fields of a mail, valid or not."""
     recipients = list(_recipients(body))
     references = (args.get("reference") for _, args in recipients)
     parts = [body, *presentation.dicts(body, "personalizations")] if isinstance(body, dict) else []

@@ -65,7 +65,6 @@ _ERRORS: Mapping[str, tuple[int, str]] = {
 ERRORS: Mapping[str, int] = {name: code for name, (code, _) in _ERRORS.items()}
 
 FAILURES: Mapping[str, int] = {"failed": 131026, "failed-at-once": 131026, "chosen-not": 131049}
-"""The error code of outcomes that are accepted and fail later."""
 
 _SPECIAL = {
     one.name: one
@@ -174,7 +173,6 @@ OUTCOME_BY_SUFFIX: Mapping[str, str] = {
     "302": "redirect",
     **{suffix: name for name, (_, suffix) in _ERRORS.items()},
 }
-"""The outcome of the last three digits."""
 
 
 def magic(number: str) -> str:

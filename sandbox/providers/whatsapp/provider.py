@@ -256,7 +256,6 @@ def _graph_error(found: GraphError, *, outcome: str) -> RequestResult:
 
 
 def _refuse(fault: Fault, *, version: int, body: Any = None) -> RequestResult:
-    """Return a refusal, with the readable parts of an invalid message."""
     return RequestResult(
         outcome="invalid-request",
         response=answers.fault_response(fault, version=version),

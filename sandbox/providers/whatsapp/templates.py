@@ -192,4 +192,3 @@ HELLO_WORLD = Template(
         Component(type="FOOTER", text="WhatsApp Business Platform sample message"),
     ],
 )
-"""The template of every new account."""
