@@ -97,7 +97,6 @@ def _measure(arguments: argparse.Namespace) -> list[Figure]:
 
 
 def _measure_goal(goal: str, bench: Bench, arguments: argparse.Namespace) -> Iterator[Figure]:
-
     def log_progress(text: str) -> None:
         print(f"{goal}: {text}", flush=True)
 

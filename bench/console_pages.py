@@ -15,6 +15,10 @@ from statistics import median
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from domain.states import BulkAction, BulkStage, Channel
+from domain.time import utc_now
+from notifyproject.db.collections import database
+
 from . import environment
 from .environment import Bench
 from .figures import Figure, Progress, at_most, compare
@@ -218,8 +222,6 @@ def compare_pages(
 
 def fill_database(bench: Bench, name: str, count: int, log_progress: Progress) -> FilledDatabase:
     """Fill an empty database."""
-    from domain.time import utc_now
-
     from . import console_data
 
     bench.use_database(name)
@@ -266,8 +268,6 @@ def _url_fields(document: Mapping[str, Any]) -> dict[str, str]:
 
 def _preview_bulk_retry(log_progress: Progress) -> str:
     """Preview a retry of a week's failed mails; return the operation's ID."""
-    from domain.states import BulkAction, BulkStage, Channel
-    from domain.time import utc_now
     from notifications.bulk import decisions, repository, runner, selection
     from notifications.bulk import operation as bulk_operation
 
@@ -309,8 +309,6 @@ def _session_cookie() -> str:
 @contextmanager
 def profile_reads() -> Iterator[list[Read]]:
     """Collect all commands to the database in the block, of all processes, with its profiler."""
-    from notifyproject.db.collections import database
-
     db = database()
     db.command("profile", 0)
     db.drop_collection(PROFILE)

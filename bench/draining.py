@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from statistics import median
 
+from domain.time import utc_now
 from notifyproject.db.collections import collection
 
 from . import environment, mail, post_office
@@ -120,7 +121,6 @@ def drain_with_service(
     Raises RuntimeError if one was not sent by its first attempt, unless ``is_checked`` is false.
     """
     from delivery import sweeper
-    from domain.time import utc_now
 
     variables = {"EMAIL_PROVIDER": provider}
     with environment.run_workers(bench, processes=processes, environment=variables) as workers:
@@ -220,7 +220,6 @@ def measure_memory(
 ) -> Iterator[Figure]:
     """Measure S8: the memory of a worker after a drain, and under a steady load."""
     from delivery import sweeper
-    from domain.time import utc_now
 
     with environment.run_workers(bench, environment={"WORKER_THREADS": "32"}) as (worker,):
         mail.store_due(count, at=utc_now())

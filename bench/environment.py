@@ -13,6 +13,7 @@ from typing import Any
 
 import redis
 
+from notifyproject.db.collections import database
 from notifyproject.stack import servers
 
 from . import sinks
@@ -41,8 +42,6 @@ class Bench:
     def database(self, name: str) -> Iterator[None]:
         """Switch this process and its children to an empty database; drop it afterwards."""
         from django.core.management import call_command
-
-        from notifyproject.db.collections import database
 
         before = self.mongodb_uri
         self.use_database(name)

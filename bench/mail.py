@@ -9,6 +9,8 @@ from typing import Any
 import msgspec
 from bson import ObjectId
 
+from domain.states import Category, Channel, Priority
+
 CLIENT = ObjectId("c" * 24)
 TYPE = "payment_confirmed"
 DATA = {"video_title": "Sunrise", "amount": "49.90"}
@@ -39,7 +41,6 @@ def rendered_mail() -> RenderedMail:
     """Return mail number 1,000, rendered."""
     from django.conf import settings
 
-    from domain.states import Channel
     from notifications.content import rendering
 
     notification = new_notification(1_000, at=datetime.now().astimezone())
@@ -90,7 +91,6 @@ def new_notification(
     ``in_app``: return an inbox item instead.
     """
     from domain import content
-    from domain.states import Category, Channel, Priority
     from notifications import store
 
     return store.NewNotification(

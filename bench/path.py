@@ -19,6 +19,11 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus as Status
+from domain.time import utc_now
+from notifyproject.db.collections import collection
 from notifyproject.settings.environment import BASE_DIR
 
 from . import mail, notification_histories
@@ -114,7 +119,6 @@ def measure_paths(bench: Bench, *, log_progress: Callable[[str], None]) -> Itera
 def _flows(bench: Bench) -> Iterator[Flow]:
     from django.conf import settings
 
-    from domain.time import utc_now
     from notifyproject.platform import process
 
     process.preload()
@@ -131,7 +135,6 @@ def _post() -> Flow:
 
     from access.clients import registry
     from access.models import Scope
-    from domain.time import utc_now
 
     client_id = registry.create_client(name=CLIENT_NAME, scopes=list(Scope), now=utc_now())
     key = registry.issue_key(client_id=client_id, now=utc_now()).text
@@ -151,7 +154,6 @@ def _post() -> Flow:
 
 def _send() -> Flow:
     from background import tasks
-    from notifyproject.db.collections import collection
 
     ids = [str(one["_id"]) for one in collection("notifications").find().sort("_id")]
 
@@ -167,7 +169,6 @@ def _receipt(bench: Bench, *, now: datetime) -> Flow:
     from django.conf import settings
     from django.test import Client
 
-    from notifyproject.db.collections import collection
     from providers import registry
     from sandbox import credentials
     from sandbox.providers.sendgrid import events
@@ -202,9 +203,6 @@ def _resend(*, now: datetime) -> Flow:
     from django.test import Client
     from django.urls import reverse
 
-    from domain.errors import FailureCode
-    from domain.states import Channel, DeliveryStatus
-
     delivery = notification_histories.DeliveryHistory(
         channel=Channel.EMAIL, final_status=DeliveryStatus.FAILED, code=FailureCode.PROVIDER_ERROR
     )
@@ -227,9 +225,6 @@ def _resend(*, now: datetime) -> Flow:
 
 
 def _check_statuses() -> None:
-    from domain.states import DeliveryStatus as Status
-    from notifyproject.db.collections import collection
-
     documents = collection("notifications").find().sort("_id")
     statuses = [document["delivery"][0]["status"] for document in documents]
     delivered, failed = [Status.DELIVERED] * 2, [Status.FAILED] * 2

@@ -14,6 +14,9 @@ from uuid import uuid4
 import urllib3
 from bson import ObjectId
 
+from domain.time import utc_now
+from notifyproject.db.collections import collection
+
 from . import draining, environment, mail
 from .environment import Bench
 from .figures import Figure, Measure, Progress, at_least, at_most, compare, run_rounds
@@ -93,7 +96,6 @@ def create_key() -> str:
     """Return a key of a new API client that may create notifications."""
     from access.clients import registry
     from access.models import Scope
-    from domain.time import utc_now
 
     client_id = registry.create_client(
         name=f"bench {uuid4().hex[:8]}", scopes=[Scope.NOTIFICATIONS_WRITE], now=utc_now()
@@ -159,8 +161,6 @@ def measure_bulk(
 def _post_in_bulk(web: WebServer, count: int) -> float:
     from django.core.management import call_command
 
-    from notifyproject.db.collections import collection
-
     # The service would refuse to add to the backlog of the previous round, and MongoDB would
     # finish a deletion during the measurement.
     collection("notifications").drop()
@@ -188,7 +188,6 @@ def _post_in_bulk(web: WebServer, count: int) -> float:
 
 
 def _accept_with_store(count: int) -> float:
-    from domain.time import utc_now
     from notifications import store
 
     now = utc_now()
@@ -200,9 +199,7 @@ def _accept_with_store(count: int) -> float:
 
 
 def _insert_many(count: int) -> float:
-    from domain.time import utc_now
     from notifications import store
-    from notifyproject.db.collections import collection
 
     now = utc_now()
     documents: list[dict[str, Any]] = []
@@ -229,8 +226,6 @@ def measure_latency(bench: Bench, *, seconds: int, log_progress: Progress) -> It
 
     Everything but the provider is real, and runs on the same cores.
     """
-    from notifyproject.db.collections import collection
-
     timed = {"SENDGRID_URL": bench.http.timed_url}
     with environment.run_workers(bench, environment=timed), run_service(bench) as web:
         _post_at_rate(web, WARM_UP_COUNT)

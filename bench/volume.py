@@ -13,6 +13,10 @@ from typing import Any
 
 from bson import ObjectId
 
+from domain.states import Channel, Priority
+from domain.time import utc_now
+from notifyproject.db.collections import collection, database
+
 from . import mail
 from .environment import Bench
 from .figures import Figure, Measure, Progress, Run, at_most, compare, run_rounds
@@ -46,8 +50,6 @@ def due_mails(count: int) -> CopySpec:
 def sent_mails(count: int) -> CopySpec:
     """Return sent mails."""
     from delivery import dispatcher
-    from domain.states import Channel
-    from notifyproject.db.collections import collection
 
     document = _accepted(mail.new_notification(1, at=_now()))
     dispatcher.dispatch([document["_id"]], channel=Channel.EMAIL)
@@ -65,8 +67,6 @@ def inbox_items(count: int) -> CopySpec:
 
 def fill(parts: Sequence[CopySpec]) -> None:
     """Replace all notifications by copies, and build the indexes afterwards."""
-    from notifyproject.db.collections import database
-
     with rebuild_indexes_after("notifications"):
         database().aggregate(_copies(parts))
 
@@ -74,8 +74,6 @@ def fill(parts: Sequence[CopySpec]) -> None:
 @contextmanager
 def rebuild_indexes_after(*names: str) -> Iterator[None]:
     """Build the indexes after the inserts, which takes a fraction of the time."""
-    from notifyproject.db.collections import collection
-
     indexes = {
         name: [
             {word: value for word, value in index.items() if word != "v"}
@@ -158,8 +156,6 @@ def _accepted(new: Any) -> Document:
 
 
 def _now() -> Any:
-    from domain.time import utc_now
-
     return utc_now() - timedelta(seconds=1)
 
 
@@ -216,7 +212,6 @@ def _render_page(part: Any) -> bytes:
     from api.http.rendering import JSONRenderer
     from api.inbox.schemas import InboxList, inbox_item
     from api.inbox.views import cursors
-    from domain.time import utc_now
 
     now = utc_now()
     results = [inbox_item(document, now=now) for document in part.documents]
@@ -237,7 +232,6 @@ def _timed_run(run: Callable[[], Any]) -> Run:
 
 def _find_with_pymongo(query: dict[str, Any]) -> Any:
     from notifications.inbox.feed import INDEX, NEWEST_FIRST
-    from notifyproject.db.collections import collection
 
     found = collection("notifications").find(query).sort(NEWEST_FIRST)
     return found.hint(INDEX).limit(PAGE + 1)
@@ -245,7 +239,6 @@ def _find_with_pymongo(query: dict[str, Any]) -> Any:
 
 def _count_with_pymongo(query: dict[str, Any]) -> int:
     from notifications.inbox.feed import INDEX
-    from notifyproject.db.collections import collection
 
     return int(collection("notifications").count_documents(query, hint=INDEX))
 
@@ -267,8 +260,6 @@ def measure_sweeps_and_claims(
     bench: Bench, *, due: int, rounds: int, log_progress: Progress
 ) -> Iterator[Figure]:
     """Measure S4; the database of stored notifications is already filled."""
-    from notifyproject.db.collections import collection
-
     bench.use_database(STORED_NAME)
     stored = int(collection("notifications").estimated_document_count())
     sizes = {SMALL_NAME: SMALL_COUNT, DUE_NAME: due}
@@ -305,7 +296,6 @@ def _figure(what: str, size: str, big: Sequence[float], small: Sequence[float]) 
 
 def _time_sweep() -> float:
     from delivery import sweeper
-    from domain.time import utc_now
 
     started = time.perf_counter()
     sweeper.sweep(now=utc_now())
@@ -315,8 +305,6 @@ def _time_sweep() -> float:
 def _time_claim() -> float:
     """Return the milliseconds in which a worker finds and claims a batch."""
     from delivery import worker
-    from domain.states import Channel, Priority
-    from domain.time import utc_now
     from notifications import store
     from notifications.queueing import fair_queue
 

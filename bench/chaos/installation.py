@@ -19,6 +19,7 @@ from bson import ObjectId
 from pymongo import MongoClient
 from pymongo.database import Database
 
+from domain.states import Channel, Priority
 from notifyproject.stack import servers
 from notifyproject.stack.servers import HOST, Server
 from sandbox import assembly
@@ -236,7 +237,6 @@ def run_installation(
 def publish_wakeups(ids: Sequence[str], *, channel: str, priority: str) -> bool:
     """Publish a wake-up for deliveries; return whether the broker accepted it."""
     # The service's modules need its settings, which exist only after the servers started.
-    from domain.states import Channel, Priority
     from notifications.queueing import wakeups
 
     return wakeups.send_wakeup(

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from itertools import product
 from typing import Any, ClassVar, Protocol
 
 import aiohttp
@@ -186,9 +187,9 @@ class Provider(ABC):
     def display(self, record: Record, *, to: int = 0) -> DisplayedMessage:
         """Return an accepted message as the recipient of this index sees it."""
 
-    @abstractmethod
     def deliveries(self, record: Record) -> Iterator[tuple[str, str]]:
         """Yield each recipient of an accepted request with each of its references."""
+        return product(record.recipients, record.references)
 
     def make_event(self, requested: EventRequest, *, record: Record) -> PlannedEvent:
         """Return an event about an accepted message; raises ValueError."""

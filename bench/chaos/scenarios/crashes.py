@@ -10,6 +10,7 @@ from typing import Any
 import urllib3
 from bson import ObjectId
 
+from domain.states import Channel, Priority
 from notifyproject.platform.crash_points import Boundary
 
 from ...processes import Program, ScenarioError, wait_until
@@ -222,7 +223,6 @@ def _same_content(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> Non
 
 
 def _burst(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> None:
-    from domain.states import Channel, Priority
     from notifications.queueing import fair_queue
 
     run.post(run.body(EMAIL), copies=1)

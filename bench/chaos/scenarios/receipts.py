@@ -9,6 +9,7 @@ from typing import Any
 import urllib3
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from domain.states import Channel
 from sandbox import credentials
 from sandbox.providers.sendgrid.events import SignedWebhooks, payload
 
@@ -78,7 +79,6 @@ def disordered_receipts(*, count: int, early: int) -> Findings:
 def _events(
     installation: Installation, histories: Mapping[str | None, tuple[str, Sequence[str]]]
 ) -> list[dict[str, Any]]:
-    from domain.states import Channel
     from notifications.store import AttemptReference
 
     attempts = installation.database["delivery_attempts"].find({"channel": "email"})

@@ -31,12 +31,6 @@ def references(message: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one for one in found if isinstance(one, str) and one))
 
 
-def deliveries(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the recipient with each reference."""
-    to = recipient(message)
-    return ((to, reference) for reference in references(message))
-
-
 def title(message: Mapping[str, Any]) -> str | None:
     """Return the title of a push."""
     text = _first_text(message, "title")

@@ -1,7 +1,7 @@
 """FCM, as far as the service uses it."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
@@ -23,7 +23,7 @@ from ..google_oauth.tokens import AccessTokens, TokenStatus
 from . import answers
 from .answers import Refusal
 from .outcomes import EXPIRED_TOKEN, NO_NAME, NOT_JSON, OUTCOMES, RETRY_AFTER, magic
-from .presentation import deliveries, display, log_fields, recipient
+from .presentation import display, log_fields, recipient
 from .strict_parsing import parse
 from .validation import problem
 
@@ -85,11 +85,6 @@ class Fcm(Provider):
         """Return a push as its recipient sees it."""
         send_request, _ = parse(record.json())
         return display(send_request["message"], project=self.account.project_id)
-
-    def deliveries(self, record: Record) -> Iterator[tuple[str, str]]:
-        """Return the token with each reference of the message."""
-        send_request, _ = parse(record.json())
-        return deliveries(send_request["message"])
 
     def _token(self, incoming: IncomingRequest, *, now: datetime) -> str:
         token = incoming.bearer_token()

@@ -1,6 +1,6 @@
 """Google's token endpoint, as far as a service account uses it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from http import HTTPStatus
@@ -71,10 +71,6 @@ class GoogleOAuth(Provider):
         return DisplayedMessage(
             sender="", recipients=record.recipients, title=record.title or "", text=""
         )
-
-    def deliveries(self, record: Record) -> Iterator[tuple[str, str]]:
-        """Return no deliveries."""
-        return iter(())
 
     def _grant(
         self,

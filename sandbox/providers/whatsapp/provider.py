@@ -120,11 +120,6 @@ class WhatsApp(Provider):
         sender = self.account.display_phone_number
         return display(record.json(), templates=self.templates, sender=sender)
 
-    def deliveries(self, record: Record) -> Iterator[tuple[str, str]]:
-        """Yield the number with the message's reference."""
-        body = record.json()
-        return ((recipient(body), reference) for reference in references(body))
-
     def _handle_templates(self, request: IncomingRequest) -> RequestResult:
         response = template_api.handle(request, self.templates)
         if isinstance(response, GraphError):
