@@ -311,14 +311,8 @@ def _time_claim() -> float:
     size = worker.batch_size()
     now = utc_now()
     started = time.perf_counter()
-    found = fair_queue.due(
-        client_id=FIRST_CLIENT,
-        channel=Channel.EMAIL,
-        priority=Priority.NORMAL,
-        until=now,
-        now=now,
-        limit=size + 1,
-    )
+    queue = fair_queue.FairQueue(FIRST_CLIENT, Channel.EMAIL, Priority.NORMAL)
+    found = fair_queue.due(queue, until=now, now=now, limit=size + 1)
     ids = [one.notification_id for one in found[:size]]
     claims = store.claim(ids=ids, channel=Channel.EMAIL, worker="bench", now=now)
     milliseconds = 1000 * (time.perf_counter() - started)

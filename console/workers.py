@@ -13,6 +13,7 @@ from domain.states import Channel
 from domain.time import utc_now
 from monitoring import workers
 from notifications.models import Heartbeat
+from notifications.queries import COUNT_CAP
 
 from .home import SWEEP_OVERDUE, WORK_OVERDUE
 from .notifications.summary import duration
@@ -58,7 +59,7 @@ class HeartbeatAdmin(ReadOnlyAdmin):
 
 def _queue(queue: workers.QueueStatus, now: datetime) -> dict[str, Any]:
     oldest = queue.oldest_due_at
-    is_capped = queue.due >= workers.COUNT_CAP
+    is_capped = queue.due >= COUNT_CAP
     return {
         "priority": queue.priority.value.capitalize(),
         "due": f"{queue.due:,}{' or more' if is_capped else ''}",

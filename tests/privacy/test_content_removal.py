@@ -434,12 +434,12 @@ def told(*options: str) -> str:
 def test_the_command_counts_removes_and_looks_again() -> None:
     long_ago = utc_now() - 31 * DAY
     document = factories.settled(S.FAILED, at=long_ago, created_at=long_ago)
-    assert told("--dry-run") == "What 1 notifications say would be removed.\n"
+    assert told("--dry-run") == "The content of 1 notifications would be removed.\n"
     assert gone() == 0
-    assert told().startswith("What 1 notifications said was removed, with the words of 1 ")
-    assert told().startswith("What 0 ")
+    assert told().startswith("Removed the content of 1 notifications and of 1 ")
+    assert told().startswith("Removed the content of 0 ")
     restored = {"$unset": {"content_removed_at": ""}}
     collection("notifications").update_one({"_id": document["_id"]}, restored)
-    assert told("--dry-run").startswith("What 0 ")
-    assert told("--dry-run", "--from-beginning").startswith("What 1 ")
-    assert told("--from-beginning").startswith("What 1 ")
+    assert told("--dry-run").startswith("The content of 0 ")
+    assert told("--dry-run", "--from-beginning").startswith("The content of 1 ")
+    assert told("--from-beginning").startswith("Removed the content of 1 ")

@@ -149,7 +149,10 @@ def test_the_command_says_first_what_it_would_do() -> None:
     given(C.TRANSACTIONAL, metadata_days=8, content_days=8)
     said = io.StringIO()
     call_command("retain", "--existing", "--dry-run", stdout=said)
-    assert "1 would be deleted at another time, 1 of them at once." in said.getvalue()
+    assert (
+        "1 purge dates would change; 1 of these notifications would be deleted at once."
+        in said.getvalue()
+    )
     given(C.TRANSACTIONAL, metadata_days=60, content_days=8)
     call_command("retain", "--existing", stdout=said)
-    assert "1 are deleted at another time now" in said.getvalue()
+    assert "1 purge dates changed." in said.getvalue()

@@ -13,11 +13,11 @@ from ...purge import MAX_DAYS, MIN_DAYS
 
 
 class Command(BaseCommand):
-    """Delete what is over and old, of every API client."""
+    """Delete old notifications that have ended, of all API clients."""
 
     help = (
-        "Delete notifications that are over and that nothing has happened to for so long, and "
-        "their attempts. Figures stay. It may be stopped at any time."
+        "Delete notifications that have ended and not changed for the given time, with their "
+        "attempts. Metrics stay. Safe to interrupt."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -26,8 +26,8 @@ class Command(BaseCommand):
         parser.add_argument("--dry-run", action="store_true", help="count, and delete nothing")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Delete them, or count them."""
-        # What is old is told by our clock, and what is removed is gone.
+        """Delete notifications, or count them."""
+        # The age depends on this machine's clock, and deletion is final.
         clock.check_clock()
         days: int = options["older_than_days"]
         if not MIN_DAYS <= days <= MAX_DAYS:

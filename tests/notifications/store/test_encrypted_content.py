@@ -212,7 +212,7 @@ def test_without_its_key_a_delivery_waits_for_a_process_that_has_it(fcm: Scripte
     delivery = factories.delivery(factories.read(document["_id"]))
     assert (delivery["status"], delivery["attempt_count"]) == (S.PENDING, 0)
     assert delivery["failure_reason"] == (
-        "Its secret cannot be opened here: FIELD_ENCRYPTION_KEYS does not list its key, tests."
+        "Sensitive data can't be decrypted: FIELD_ENCRYPTION_KEYS does not list its key, tests."
     )
     deliver(document["_id"], at=delivery["next_attempt_at"])
     assert factories.read(document["_id"])["status"] == "sent"

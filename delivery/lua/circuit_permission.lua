@@ -1,7 +1,8 @@
--- May these accounts be sent to? For each: 0 yes, -1 one message, else until when not.
+-- Return the permission of each circuit: 0 allowed, -1 one probe, else the time until which it is
+-- blocked.
 --
--- KEYS: circuits. ARGV: now, a token for whatever probe is given, how long a probe is leased.
--- Times are milliseconds of the callers' clocks; keys expire by Valkey's own.
+-- KEYS: circuits. ARGV: now, the token of granted probes, the lease time of a probe.
+-- Times are in milliseconds by the clients' clocks; keys expire by Valkey's clock.
 
 local now, token, lease = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 local answers = {}
