@@ -242,7 +242,6 @@ def fill_database(bench: Bench, name: str, count: int, log_progress: Progress) -
 
 @contextmanager
 def _run_browser(bench: Bench, stored: FilledDatabase) -> Iterator[Browser]:
-    """Run a web on a database, with its caches warm."""
     bench.use_database(stored.name)
     with environment.run_web(bench, "notifyproject.wsgi") as (pids, url):
         browser = Browser(url, pids, stored)

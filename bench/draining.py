@@ -208,7 +208,6 @@ def _check_request_count(bench: Bench, run: Run, *, count: int) -> DrainResult:
 
 
 def _count_requests(bench: Bench, run: Run) -> tuple[DrainResult, int]:
-    """Return the result, and the number of requests that nginx got meanwhile."""
     before = bench.http.request_count()
     result = run()
     # One of the requests was the first count.

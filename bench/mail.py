@@ -86,10 +86,7 @@ def request_body(number: int) -> dict[str, Any]:
 def new_notification(
     number: int, *, at: datetime, user_id: str | None = None, in_app: bool = False
 ) -> Any:
-    """Return the mail as a due notification, as intake creates it.
-
-    ``in_app``: return an inbox item instead.
-    """
+    """Return the mail, or an inbox item, as a due notification."""
     from domain import content
     from notifications import store
 

@@ -36,10 +36,7 @@ ATTEMPT = {S.SENT: A.SENT, S.UNKNOWN: A.UNKNOWN}
 
 @dataclass(frozen=True, kw_only=True)
 class DeliveryHistory:
-    """One channel: its number of attempts, its final status, and a later receipt.
-
-    Without an attempt, it is withheld or still pending.
-    """
+    """One channel: its number of attempts, its final status, and a later receipt."""
 
     channel: Channel
     attempt_count: int = 1

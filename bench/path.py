@@ -48,10 +48,7 @@ CLIENT_NAME = "path"
 
 @dataclass(frozen=True, kw_only=True)
 class Flow:
-    """One flow through the service, and the limit of its files.
-
-    ``run`` takes 0 for the first run and 1 for the traced one.
-    """
+    """One flow through the service; ``run`` takes 0 for the first run and 1 for the traced one."""
 
     name: str
     run: Callable[[int], None]

@@ -222,10 +222,7 @@ def _send_many_with_post_office(bench: Bench, count: int) -> float:
 
 
 def measure_latency(bench: Bench, *, seconds: int, log_progress: Progress) -> Iterator[Figure]:
-    """Measure S7: from the client's POST to the provider, at a steady rate.
-
-    Everything but the provider is real, and runs on the same cores.
-    """
+    """Measure S7: from the client's POST to the provider at a steady rate, on the same cores."""
     timed = {"SENDGRID_URL": bench.http.timed_url}
     with environment.run_workers(bench, environment=timed), run_service(bench) as web:
         _post_at_rate(web, WARM_UP_COUNT)
@@ -254,7 +251,6 @@ def measure_latency(bench: Bench, *, seconds: int, log_progress: Progress) -> It
 
 
 def _post_at_rate(web: WebServer, count: int) -> dict[ObjectId, float]:
-    """Post at the rate, whatever an answer takes; return the start of each POST, by ID."""
     http = urllib3.PoolManager(maxsize=RATE_CALLERS, block=True, retries=False)
     started: dict[ObjectId, float] = {}
     lock = threading.Lock()

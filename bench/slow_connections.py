@@ -69,7 +69,6 @@ def _run_web(bench: Bench) -> Iterator[int]:
 
 
 def _measure(url: str, *, headers: dict[str, str], seconds: int) -> dict[str, list[float]]:
-    """Return the seconds of each request, sorted; raises RuntimeError for a failed one."""
     body = json.dumps(mail.request_body(1)).encode()
     requests: dict[str, tuple[str, str, dict[str, Any]]] = {
         "GET /healthz": ("GET", "/healthz", {}),

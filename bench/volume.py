@@ -167,10 +167,7 @@ DEEP_PAGE = 100
 
 
 def measure_inbox(*, rounds: int) -> Iterator[Figure]:
-    """Measure S5 in the current, filled database.
-
-    "ours" is the query and its JSON, as in the API. The floor is the same query with pymongo.
-    """
+    """Measure S5: the query and its JSON, as in the API; the floor is the query with pymongo."""
     from notifications.inbox import feed
     from notifications.store import Inbox
 
@@ -219,7 +216,6 @@ def _render_page(part: Any) -> bytes:
 
 
 def _timed_run(run: Callable[[], Any]) -> Run:
-    """Return a function that measures the mean milliseconds of many runs."""
 
     def measure() -> float:
         started = time.perf_counter()
@@ -303,7 +299,6 @@ def _time_sweep() -> float:
 
 
 def _time_claim() -> float:
-    """Return the milliseconds in which a worker finds and claims a batch."""
     from delivery import worker
     from notifications import store
     from notifications.queueing import fair_queue

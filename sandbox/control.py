@@ -9,9 +9,23 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from . import control_requests
 from .behaviours import EVERYBODY, Behaviour, Behaviours, canonical, everybody_match
-from .control_requests import ControlError, refuse_other_sites
+from .control_requests import (
+    DEFAULT_LIMIT,
+    MAX_LIMIT,
+    BehaviourBody,
+    ControlError,
+    check_event,
+    check_inbound_message,
+    message_filter,
+    not_scripted_error,
+    parse_number,
+    read_body,
+    read_match,
+    read_query,
+    record_filter,
+    refuse_other_sites,
+)
 from .duplicates import accepted_messages
 from .log import Record
 from .providers.base import EventRequest, InboundMessage, PlannedEvent, Provider
@@ -53,7 +67,7 @@ class Control:
 
     async def list_requests(self, request: web.Request) -> web.Response:
         """List requests, newest first, with their original bodies."""
-        parameters = control_requests.read_query(request, *FILTERS, "limit", "accepted")
+        parameters = read_query(request, *FILTERS, "limit", "accepted")
         return _list_response(
             [
                 {name: getattr(one.record, name) for name in Record.__dataclass_fields__}
@@ -63,18 +77,16 @@ class Control:
 
     async def list_messages(self, request: web.Request) -> web.Response:
         """List accepted messages, newest first, with their events."""
-        parameters = control_requests.read_query(request, *FILTERS, "limit")
+        parameters = read_query(request, *FILTERS, "limit")
         found = self._find({**parameters, "accepted": "true"})
         return _list_response([self._message(one, parameters.get("recipient")) for one in found])
 
     async def list_copies(self, request: web.Request) -> web.Response:
         """List how often each reference was accepted for each recipient."""
-        parameters = control_requests.read_query(request, *FILTERS, "limit", "at_least")
+        parameters = read_query(request, *FILTERS, "limit", "at_least")
         found = self.recent_requests.acceptances.find(
-            control_requests.message_filter(parameters, channels=self._channels()),
-            at_least=control_requests.parse_number(
-                parameters, "at_least", default=1, maximum=control_requests.MAX_LIMIT
-            ),
+            message_filter(parameters, channels=self._channels()),
+            at_least=parse_number(parameters, "at_least", default=1, maximum=MAX_LIMIT),
             limit=_limit(parameters),
         )
         return _list_response(
@@ -96,16 +108,16 @@ class Control:
 
     async def get_behaviour(self, request: web.Request) -> web.Response:
         """Return one script."""
-        match = control_requests.read_match(request)
+        match = read_match(request)
         behaviour = self.behaviours.get(match)
         if behaviour is None:
-            raise control_requests.not_scripted_error(match)
+            raise not_scripted_error(match)
         return _json_response(asdict(behaviour))
 
     async def put_behaviour(self, request: web.Request) -> web.Response:
         """Script a recipient, or everybody."""
-        body = await control_requests.read_body(request, control_requests.BehaviourBody)
-        match = control_requests.read_match(request)
+        body = await read_body(request, BehaviourBody)
+        match = read_match(request)
         known = [
             provider.outcomes
             for provider in self.providers.values()
@@ -129,15 +141,15 @@ class Control:
 
     async def delete_behaviour(self, request: web.Request) -> web.Response:
         """Remove one script."""
-        match = control_requests.read_match(request)
+        match = read_match(request)
         if not self.behaviours.remove(match):
-            raise control_requests.not_scripted_error(match)
+            raise not_scripted_error(match)
         return web.Response(status=HTTPStatus.NO_CONTENT)
 
     async def send_event(self, request: web.Request) -> web.Response:
         """Send an event about a message, with duplicates."""
-        body = await control_requests.read_body(request, EventRequest)
-        control_requests.check_event(body)
+        body = await read_body(request, EventRequest)
+        check_event(body)
         record = self._latest_accepted(body.reference)
         provider = self.providers[record.provider]
         if body.kind not in provider.event_kinds:
@@ -148,8 +160,8 @@ class Control:
 
     async def send_inbound_message(self, request: web.Request) -> web.Response:
         """Send an inbound message, with duplicates."""
-        body = await control_requests.read_body(request, InboundMessage)
-        control_requests.check_inbound_message(body)
+        body = await read_body(request, InboundMessage)
+        check_inbound_message(body)
         name = request.match_info["provider"]
         if name not in self.providers:
             raise ControlError(f"There is no provider “{name}”.", status=HTTPStatus.NOT_FOUND)
@@ -179,7 +191,7 @@ class Control:
         return _json_response(answer, status=HTTPStatus.ACCEPTED)
 
     def _find(self, parameters: Mapping[str, str]) -> list[Exchange]:
-        predicate = control_requests.record_filter(parameters, channels=self._channels())
+        predicate = record_filter(parameters, channels=self._channels())
         return self.recent_requests.find(predicate, limit=_limit(parameters))
 
     def _channels(self) -> dict[str, str]:
@@ -258,12 +270,7 @@ def _make_event(make: Callable[[], PlannedEvent]) -> PlannedEvent:
 
 
 def _limit(parameters: Mapping[str, str]) -> int:
-    return control_requests.parse_number(
-        parameters,
-        "limit",
-        default=control_requests.DEFAULT_LIMIT,
-        maximum=control_requests.MAX_LIMIT,
-    )
+    return parse_number(parameters, "limit", default=DEFAULT_LIMIT, maximum=MAX_LIMIT)
 
 
 def _list_response(results: Sequence[Mapping[str, Any]]) -> web.Response:

@@ -112,7 +112,6 @@ def message_filter(
 
 
 def _filters(parameters: Mapping[str, str], *, channels: Mapping[str, str]) -> list[str | None]:
-    """Return the reference, provider, channel, and canonical recipient; raises ControlError."""
     found = [parameters.get(name) for name in ("reference", "provider", "channel")]
     for name, known in (
         ("provider", list(channels)),

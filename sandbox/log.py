@@ -45,7 +45,6 @@ class Record:
     body: msgspec.Raw
     """The JSON body as sent; ``null`` for other bodies."""
     text: str | None
-    """The beginning of a body that is not JSON."""
     is_message: bool = True
     """False for requests such as authentication."""
 
@@ -146,7 +145,6 @@ class Journal:
 def _open_futures(
     batch: list[tuple[bytes, asyncio.Future[None]]],
 ) -> Iterator[asyncio.Future[None]]:
-    """Leave out the futures whose request was cancelled."""
     return (done for _, done in batch if not done.done())
 
 

@@ -225,7 +225,6 @@ class Outbox:
         )
 
     def _has_chosen_outcome(self, exchange: Exchange) -> bool:
-        """Return whether the recipient chose the outcome of a request."""
         record = exchange.record
         return record.is_message and (
             self._provider(exchange).outcomes.find(record.outcome) is not None
@@ -244,7 +243,6 @@ class Outbox:
 
 
 def _choice(request: web.Request, name: str, choices: Sequence[str]) -> str:
-    """Return the chosen value of a query parameter, or the first one."""
     chosen = request.query.get(name, "")
     return chosen if chosen in choices else choices[0]
 

@@ -70,21 +70,16 @@ class View:
 
     def filters(self, *, channels: Sequence[str], shown: Sequence[str]) -> list[dict[str, Any]]:
         """Return the two rows of filter links."""
+        rows = (("Which channel", "channel", channels), ("Which requests", "shown", shown))
         return [
             {
-                "label": "Which channel",
+                "label": label,
                 "links": [
-                    _filter_link(replace(self, channel=choice), choice, current=self.channel)
-                    for choice in channels
+                    _filter_link(replace(self, **{name: one}), one, current=getattr(self, name))
+                    for one in choices
                 ],
-            },
-            {
-                "label": "Which requests",
-                "links": [
-                    _filter_link(replace(self, shown=choice), choice, current=self.shown)
-                    for choice in shown
-                ],
-            },
+            }
+            for label, name, choices in rows
         ]
 
 

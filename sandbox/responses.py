@@ -49,10 +49,7 @@ class ProviderResponse:
 async def send_response(
     request: web.Request, response: ProviderResponse, *, timings: Timings, shutdown: asyncio.Event
 ) -> web.Response:
-    """Send a response in its mode.
-
-    If the mode closes the connection, the returned response is discarded.
-    """
+    """Send a response in its mode. If that closes the connection, the result is discarded."""
     http_response = web.Response(
         status=response.status, body=response.body, headers=response.headers
     )

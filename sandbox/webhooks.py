@@ -143,7 +143,6 @@ class WebhookSender:
                 log.warning("webhook_refused", answer=answer)
 
     def _finish(self, events: list[Event], state: EventState) -> None:
-        """Record the final state of events, also in the log of events."""
         counts = self.recent_requests.counts.webhooks
         now = datetime.now(UTC)
         for event in events:

@@ -42,7 +42,6 @@ def main() -> int:
 
 
 def _results(arguments: argparse.Namespace) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Run the selected scenarios; yield each number and its figures."""
     if arguments.scenario is not None:
         yield arguments.scenario, _run(SCENARIOS[arguments.scenario], short=arguments.short)
         return

@@ -69,10 +69,7 @@ def analyze(evidence: Evidence) -> Analysis:
 
 
 def waits(evidence: Evidence, since: Mapping[str, datetime]) -> list[float]:
-    """Return the sorted seconds from a time of each notification to its first request.
-
-    ``since`` has the times by ID. Notifications without a request are left out.
-    """
+    """Return the sorted seconds from each time in ``since`` (by ID) to the first request."""
     first: dict[str, datetime] = {}
     for request in evidence.requests:
         first.setdefault(request.notification_id, request.at)
@@ -124,7 +121,6 @@ def _lost(evidence: Evidence) -> Iterator[str]:
 
 
 def _split(evidence: Evidence) -> Iterator[str]:
-    """Yield the keys with more notifications than requests."""
     created: dict[str, set[str]] = defaultdict(set)
     requested: dict[str, set[int]] = defaultdict(set)
     for answer in evidence.answers:
@@ -185,7 +181,6 @@ def _is_allowed(before: str, after: str) -> bool:
 
 
 def _unrecorded(evidence: Evidence, steps: dict[Key, list[Step]]) -> Iterator[str]:
-    """Yield the deliveries whose last step is not the stored status."""
     for one in evidence.stored:
         for channel, status in one.deliveries.items():
             recorded = steps.get((one.notification_id, channel))
@@ -194,7 +189,6 @@ def _unrecorded(evidence: Evidence, steps: dict[Key, list[Step]]) -> Iterator[st
 
 
 def _unexpected_requests(evidence: Evidence) -> Iterator[str]:
-    """Yield the requests for deliveries that are not stored."""
     known = {(one.notification_id, c) for one in evidence.stored for c in one.deliveries}
     for request in evidence.requests:
         if (request.notification_id, request.channel) not in known:

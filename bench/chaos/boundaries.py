@@ -8,7 +8,6 @@ from notifyproject.platform.crash_points import Boundary
 
 EMAIL, PUSH, WHATSAPP, IN_APP = EVERY_CHANNEL = ("email", "push", "whatsapp", "in_app")
 WITH_RECEIPTS = (EMAIL, WHATSAPP)
-"""Channels whose provider sends receipts."""
 
 
 class Trigger(StrEnum):

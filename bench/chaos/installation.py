@@ -183,10 +183,7 @@ class Installation:
 def run_installation(
     *, members: int = 1, webhooks: bool = True, environment: Variables | None = None
 ) -> Iterator[Installation]:
-    """Start servers, sandbox, and database; the scenario starts the service's programs.
-
-    ``members``: of the replica set. ``webhooks``: whether the provider sends receipts.
-    """
+    """Start servers, sandbox, and database. ``webhooks``: whether the provider sends receipts."""
     folder = Path(tempfile.mkdtemp(prefix="notifyproject-chaos-"))
     with ExitStack() as stack:
         if not os.environ.get("CHAOS_KEEP"):

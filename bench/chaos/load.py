@@ -39,10 +39,7 @@ class Client:
         """Every answer about a notification, in order."""
 
     def send(self, body: Body, *, key: str, retry_timeout: float = RETRY_TIMEOUT) -> Answer:
-        """Send a notification, and retry with the same key; return the last answer.
-
-        A broken connection, a 429, or a 5xx is retried; another 4xx is not.
-        """
+        """Send a notification, and retry without an answer or after 429 or 5xx; return the last."""
         deadline, pause = time.monotonic() + retry_timeout, FIRST_PAUSE
         while True:
             answer = self.send_once(body, key=key)

@@ -13,8 +13,8 @@ from sandbox.providers.google_oauth.outcomes import OUTCOMES as GOOGLE
 from sandbox.providers.sendgrid.events import DETAILS
 from sandbox.providers.sendgrid.outcomes import OUTCOMES as SENDGRID
 from sandbox.providers.sendgrid.provider import REFUSED_KEYS
+from sandbox.providers.whatsapp import answers, templates
 from sandbox.providers.whatsapp import events as whatsapp
-from sandbox.providers.whatsapp import refusals, templates
 from sandbox.providers.whatsapp.outcomes import OUTCOMES as WHATSAPP
 from sandbox.providers.whatsapp.outcomes import magic_suffix
 
@@ -64,8 +64,8 @@ def test_every_special_key_is_in_the_document() -> None:
 
 def test_every_special_access_token_is_in_the_document() -> None:
     documented = {key.strip("`"): answer for key, answer in rows("access token")}
-    assert set(documented) == set(refusals.REFUSED_TOKENS)
-    for key, error in refusals.REFUSED_TOKENS.items():
+    assert set(documented) == set(answers.REFUSED_TOKENS)
+    for key, error in answers.REFUSED_TOKENS.items():
         assert documented[key].startswith(f"{error.status}: code {error.code}")
 
 

@@ -115,10 +115,7 @@ class CrashRun:
             self.reached += 1
 
     def start_crashing_web(self, boundary: Boundary, *, at_once: bool = False) -> None:
-        """Restart the web so that each of its processes is killed at a boundary.
-
-        ``at_once``: this may happen before the web is ready.
-        """
+        """Restart the web with a crash point; with ``at_once``, do not wait until it is ready."""
         self.web.kill()
         self.web.start(CRASH_AT=boundary)
         if not at_once:
@@ -306,7 +303,6 @@ def _broadcast(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> None:
 
 
 def _receipt(run: CrashRun, boundary: Boundary, case: BoundaryCase) -> None:
-    """Kill the web while it handles a receipt; the provider sends it again."""
     for channel in case.channels:
         soon = (datetime.now(UTC) + WEB_START_TIME).isoformat()
         run.post(run.body(channel, scheduled_at=soon), copies=1)
@@ -316,7 +312,6 @@ def _receipt(run: CrashRun, boundary: Boundary, case: BoundaryCase) -> None:
 
 
 def _reopen(run: CrashRun) -> None:
-    """Kill the web while it retries a failed notification."""
     one = run.post(run.body(EMAIL, to="invalid"), copies=0)
     notifications = run.installation.database["notifications"]
     for boundary, _ in cases_of(Trigger.RETRY):

@@ -87,7 +87,6 @@ def _run_in_pairs(action: Callable[[str], bool], ids: Sequence[str]) -> int:
 
 
 def _cancel_while_claimed(installation: Installation, *, count: int) -> list[str]:
-    """Create notifications and cancel each a moment later; return their IDs."""
     rng = random.Random()
     ids = []
 

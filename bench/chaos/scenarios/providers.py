@@ -26,7 +26,6 @@ USER_ID = "ada"
 RETRIES = 2
 ACCEPTED_OUTCOMES = ("user",) * 14
 TRANSIENT_OUTCOMES = ("flaky", "ratelimit-once")
-"""Outcomes that are followed by an acceptance."""
 LASTING_OUTCOMES = ("server-error", "unavailable")
 RATE_LIMIT_OUTCOMES = ("ratelimit-date", "ratelimit-odd", "ratelimit-long")
 REFUSED_OUTCOMES = ("invalid", "too-large")
@@ -132,7 +131,6 @@ def spoiled_answers(*, count: int) -> Findings:
 def _post(
     installation: Installation, outcomes: Iterable[str], *, name: str = "mail"
 ) -> dict[str, str]:
-    """Send a mail for each outcome; return the outcomes by notification ID."""
     found = {}
     for number, outcome in enumerate(outcomes):
         mail = mail_body(number, to=outcome, priority=PRIORITY, max_retries=RETRIES)

@@ -80,7 +80,6 @@ def killed_api(*, count: int, rate: float, kills: int, at_once: int) -> Findings
 
 
 def _kill_children(web: Program, load: Load, *, kills: int, count: int) -> int:
-    """Kill random processes of gunicorn, spread over the load; return how many."""
     rng = random.Random()
     killed = 0
     for moment in sorted(rng.uniform(0.02, 0.98) * count for _ in range(kills)):

@@ -116,7 +116,6 @@ def frozen_workers(*, count: int, seconds: float) -> Findings:
 def _freeze_worker(
     installation: Installation, boundary: Boundary, priority: str, expected: Expected, *, count: int
 ) -> Program:
-    """Start a worker of one priority that freezes at a boundary with notifications leased."""
     ids = []
     for number in range(count):
         body = mail_body(number, priority=priority)

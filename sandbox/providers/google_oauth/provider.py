@@ -118,7 +118,6 @@ class GoogleOAuth(Provider):
 
 
 def _parameters(request: IncomingRequest) -> dict[str, str] | None:
-    """Return the parameters of a form or of JSON; None for a body that is too large."""
     if request.body is None:
         return None
     if request.headers.get("content-type", "").startswith("application/json"):

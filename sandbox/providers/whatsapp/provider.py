@@ -22,7 +22,7 @@ from ..base import (
     RequestResult,
     outcome_fields,
 )
-from . import answers, events, refusals, template_api
+from . import answers, events, template_api
 from .answers import GraphError
 from .errors import KINDS, Fault
 from .outcomes import (
@@ -78,7 +78,7 @@ class WhatsApp(Provider):
         if path is None or _version_number(path[1]) > _version_number(self.newest_version):
             return _graph_error(answers.unknown_path(request.path), outcome="not-found")
         (version, _), owner, edge = _version_number(path[1]), path[2], path[3]
-        if refused := refusals.check_token(request):
+        if refused := answers.check_token(request):
             return _graph_error(refused, outcome="not-authenticated")
         if edge == "message_templates" and owner == self.account.business_account_id:
             return self._handle_templates(request)
@@ -139,10 +139,10 @@ class WhatsApp(Provider):
         if found := problem(body, templates=self.templates, own_number=own):
             return _refuse(found, version=version, body=body)
         outcome = self._choose_outcome(body)
-        if outcome.status >= refusals.LOWEST_ERROR_STATUS:
+        if outcome.status >= answers.LOWEST_ERROR_STATUS:
             pause = self.timings.rate_limit
             return RequestResult(
-                response=refusals.for_outcome(outcome, version=version, pause=pause),
+                response=answers.for_outcome(outcome, version=version, pause=pause),
                 **outcome_fields(outcome),
                 **log_fields(body),
             )
