@@ -72,59 +72,48 @@ class Read:
         )
 
 
-@dataclass(frozen=True)
-class Page:
-    """A page of the console. A notification's fields fill its path."""
-
-    name: str
-    path: str
-
-    def url(self, sample: Mapping[str, str]) -> str:
-        """Return the path for one notification."""
-        return self.path.format(**sample)
-
-
-PAGES = (
-    Page("home", "/admin/"),
-    Page("failed", FAILED),
-    Page("failed by cause", f"{FAILED}?channel=email&code=provider_error"),
-    Page("failed at", f"{FAILED}?channel=push&code=connection_failed&provider=fcm"),
-    Page("failed by type", f"{FAILED}?type={{type}}&failed_within=7d"),
-    Page("failed by client", f"{FAILED}?client={{client}}&failed_within=30d"),
-    Page("failed in 30 days", f"{FAILED}?failed_within=30d"),
-    Page("failed, searched", f"{FAILED}?q={{user_id}}"),
-    Page("all", ALL),
-    Page("all by status", f"{ALL}?status=delivered"),
-    Page("all by channel", f"{ALL}?channel=whatsapp"),
-    Page("all by type", f"{ALL}?type={{type}}"),
-    Page("all by client", f"{ALL}?client={{client}}"),
-    Page("all by several", f"{ALL}?status=sent&type={{type}}&client={{client}}"),
-    Page("all, rare", f"{ALL}?delivery_status=unknown&channel=email"),
-    Page("search id", f"{ALL}?q={{id}}"),
-    Page("search user", f"{ALL}?q={{user_id}}"),
-    Page("search busy user", f"{ALL}?q={{busy}}"),
-    Page("search email", f"{ALL}?q={{email}}"),
-    Page("search phone", f"{ALL}?q={{phone}}"),
-    Page("search external", f"{ALL}?q={{external_id}}"),
-    Page("search entity", f"{ALL}?q={{entity_id}}"),
-    Page("search key", f"{ALL}?q={{idempotency_key}}"),
-    Page("search message", f"{ALL}?q={{message_id}}"),
-    Page("search nothing", f"{ALL}?q=nothing-{{id}}"),
-    Page("detail", f"{ALL}{{id}}/change/"),
-    Page("person", "/admin/recipients/recipient/{user_id}/change/"),
-    Page("busy person", "/admin/recipients/recipient/{busy}/change/"),
-    Page("people", "/admin/recipients/recipient/"),
-    Page("waiting", WAITING),
-    Page("waiting, report", f"{WAITING}?reason=report&channel=email"),
-    Page("waiting, none", f"{WAITING}?reason=rate"),
-    Page("attempts", f"{LISTS}/deliveryattempt/?status=failed"),
-    Page("calls", f"{LISTS}/webhooklog/"),
-    Page("audit", "/admin/admin/logentry/"),
-    Page("providers", f"{LISTS}/providerstate/"),
-    Page("workers", f"{LISTS}/heartbeat/"),
-    Page("bulk question", f"{LISTS}/bulkoperation/new/?list=failednotification&channel=email"),
-    Page("bulk preview", f"{LISTS}/bulkoperation/{{operation}}/change/"),
-)
+PAGES = {
+    "home": "/admin/",
+    "failed": FAILED,
+    "failed by cause": f"{FAILED}?channel=email&code=provider_error",
+    "failed at": f"{FAILED}?channel=push&code=connection_failed&provider=fcm",
+    "failed by type": f"{FAILED}?type={{type}}&failed_within=7d",
+    "failed by client": f"{FAILED}?client={{client}}&failed_within=30d",
+    "failed in 30 days": f"{FAILED}?failed_within=30d",
+    "failed, searched": f"{FAILED}?q={{user_id}}",
+    "all": ALL,
+    "all by status": f"{ALL}?status=delivered",
+    "all by channel": f"{ALL}?channel=whatsapp",
+    "all by type": f"{ALL}?type={{type}}",
+    "all by client": f"{ALL}?client={{client}}",
+    "all by several": f"{ALL}?status=sent&type={{type}}&client={{client}}",
+    "all, rare": f"{ALL}?delivery_status=unknown&channel=email",
+    "search id": f"{ALL}?q={{id}}",
+    "search user": f"{ALL}?q={{user_id}}",
+    "search busy user": f"{ALL}?q={{busy}}",
+    "search email": f"{ALL}?q={{email}}",
+    "search phone": f"{ALL}?q={{phone}}",
+    "search external": f"{ALL}?q={{external_id}}",
+    "search entity": f"{ALL}?q={{entity_id}}",
+    "search key": f"{ALL}?q={{idempotency_key}}",
+    "search message": f"{ALL}?q={{message_id}}",
+    "search nothing": f"{ALL}?q=nothing-{{id}}",
+    "detail": f"{ALL}{{id}}/change/",
+    "person": "/admin/recipients/recipient/{user_id}/change/",
+    "busy person": "/admin/recipients/recipient/{busy}/change/",
+    "people": "/admin/recipients/recipient/",
+    "waiting": WAITING,
+    "waiting, report": f"{WAITING}?reason=report&channel=email",
+    "waiting, none": f"{WAITING}?reason=rate",
+    "attempts": f"{LISTS}/deliveryattempt/?status=failed",
+    "calls": f"{LISTS}/webhooklog/",
+    "audit": "/admin/admin/logentry/",
+    "providers": f"{LISTS}/providerstate/",
+    "workers": f"{LISTS}/heartbeat/",
+    "bulk question": f"{LISTS}/bulkoperation/new/?list=failednotification&channel=email",
+    "bulk preview": f"{LISTS}/bulkoperation/{{operation}}/change/",
+}
+"""Paths of the console's pages. A notification's fields fill them."""
 
 
 class Browser:
@@ -136,9 +125,9 @@ class Browser:
         self._headers = {"Cookie": filled.cookie}
         self._samples = filled.samples
 
-    def time_first_byte(self, page: Page, number: int) -> float:
+    def time_first_byte(self, path: str, number: int) -> float:
         """Return the milliseconds to the first byte, for one of the samples."""
-        url = page.url(self._samples[number % len(self._samples)])
+        url = path.format(**self._samples[number % len(self._samples)])
         started = time.perf_counter()
         self._connection.request("GET", url, headers=self._headers)
         answer = self._connection.getresponse()
@@ -148,10 +137,10 @@ class Browser:
             raise RuntimeError(f"{url}: {answer.status} {answer.headers.get('Location', '')}")
         return first_byte_ms
 
-    def measure_page(self, page: Page) -> tuple[list[float], float]:
+    def measure_page(self, path: str) -> tuple[list[float], float]:
         """Return the times of ten requests, and the mean CPU milliseconds of the web."""
         before = cpu_seconds(*self._pids)
-        found = [self.time_first_byte(page, number) for number in range(REQUESTS)]
+        found = [self.time_first_byte(path, number) for number in range(REQUESTS)]
         return found, 1000 * (cpu_seconds(*self._pids) - before) / REQUESTS
 
 
@@ -183,27 +172,25 @@ def compare_pages(
     unindexed: list[str] = []
     scale = f"{big.stored:,} notifications, {big.attempts:,} attempts"
     with _run_browser(bench, small) as small_browser, _run_browser(bench, big) as big_browser:
-        for page in PAGES:
-            found, processor = big_browser.measure_page(page)
-            floor, _ = small_browser.measure_page(page)
+        for page, path in PAGES.items():
+            found, processor = big_browser.measure_page(path)
+            floor, _ = small_browser.measure_page(path)
             with profile_reads() as reads:
-                big_browser.time_first_byte(page, 0)
+                big_browser.time_first_byte(path, 0)
             unindexed += [
-                f"{page.name}: {r.summary}"
-                for r in reads
-                if r.is_collection_scan or r.is_unbounded_sort
+                f"{page}: {r.summary}" for r in reads if r.is_collection_scan or r.is_unbounded_sort
             ]
             slowest = max(reads, key=lambda read: read.milliseconds)
             log_progress(
-                f"{page.name}: {median(found):.0f} ms, worst {max(found):.0f}, bare "
+                f"{page}: {median(found):.0f} ms, worst {max(found):.0f}, bare "
                 f"{median(floor):.0f}, processor {processor:.0f}; {len(reads)} reads, "
                 f"the slowest {slowest.summary}"
             )
             yield compare(
                 ours=found,
                 floor=floor,
-                key=f"S6 {page.name}",
-                label=f"first byte, {scale}" if page is PAGES[0] else "",
+                key=f"S6 {page}",
+                label=f"first byte, {scale}" if page == "home" else "",
                 unit="ms",
                 goals=(at_most(MAX_FIRST_BYTE_MS),),
                 note=f"worst {max(found):.0f} ms; the web's processor {processor:.0f} ms; "
@@ -245,8 +232,8 @@ def _run_browser(bench: Bench, stored: FilledDatabase) -> Iterator[Browser]:
     bench.use_database(stored.name)
     with environment.run_web(bench, "notifyproject.wsgi") as (pids, url):
         browser = Browser(url, pids, stored)
-        for page in PAGES:
-            browser.time_first_byte(page, 0)
+        for path in PAGES.values():
+            browser.time_first_byte(path, 0)
         yield browser
 
 

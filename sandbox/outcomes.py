@@ -1,8 +1,9 @@
 """Outcomes as data: a provider's answer to a message, and its later events."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 from .config import Timings
 from .responses import ResponseMode
@@ -50,43 +51,14 @@ class Outcome:
     """Handled by the provider's own module."""
 
 
-def accepted(
-    name: str,
-    status: int,
-    description: str,
-    *steps: Step,
-    aliases: tuple[str, ...] = (),
-    traits: frozenset[str] = frozenset(),
-) -> Outcome:
+def accepted(name: str, status: int, description: str, *steps: Step, **fields: Any) -> Outcome:
     """Return the outcome of an accepted message with these events."""
-    return Outcome(
-        name=name,
-        status=status,
-        description=description,
-        steps=steps,
-        aliases=aliases,
-        traits=traits,
-    )
+    return Outcome(name=name, status=status, description=description, steps=steps, **fields)
 
 
-def refused(
-    name: str,
-    status: int,
-    description: str,
-    *aliases: str,
-    initial_failures: int = 0,
-    traits: frozenset[str] = frozenset(),
-) -> Outcome:
+def refused(name: str, status: int, description: str, *aliases: str, **fields: Any) -> Outcome:
     """Return the outcome of a refused message."""
-    return Outcome(
-        name=name,
-        status=status,
-        description=description,
-        aliases=aliases,
-        accepted=False,
-        initial_failures=initial_failures,
-        traits=traits,
-    )
+    return replace(accepted(name, status, description, **fields), aliases=aliases, accepted=False)
 
 
 class Outcomes:
