@@ -65,18 +65,15 @@ def _arguments() -> argparse.Namespace:
         "--stored",
         type=int,
         default=1_000_000,
-        help="stored in S4 and S5; the goal says 5,000,000, which take some minutes to fill in",
+        help="stored in S4 and S5; the goal is 5,000,000, which take minutes to create",
     )
     parser.add_argument(
-        "--notifications",
-        type=int,
-        default=1_000_000,
-        help="in S6; there are three attempts for each",
+        "--notifications", type=int, default=1_000_000, help="in S6, with three attempts each"
     )
     parser.add_argument("--mails", type=int, default=200_000, help="of claims: four workers")
     parser.add_argument("--seconds", type=int, default=60, help="of S7 and slow_connections")
     parser.add_argument("--slow", type=int, default=500, help="clients of slow_connections")
-    parser.add_argument("--minutes", type=float, default=2, help="of load in S8; the goal says 60")
+    parser.add_argument("--minutes", type=float, default=2, help="of load in S8; the goal is 60")
     return parser.parse_args()
 
 

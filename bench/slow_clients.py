@@ -90,7 +90,7 @@ class SlowClients:
                 client = self._connect(kind)
                 if client is not None:
                     clients[client.fileno()] = (client, kind)
-                    # A slow reader learns of the end alone: what comes to it stays where it is.
+                    # A slow reader polls only for the end: it leaves the data unread.
                     only_end = kind is Kind.READER
                     poll.register(client, select.EPOLLRDHUP if only_end else select.EPOLLIN)
 

@@ -54,15 +54,15 @@ def _parse_config(arguments: Sequence[str] | None) -> Config:
     parser = argparse.ArgumentParser(
         prog="python -m sandbox", description="A scriptable stand-in for the providers."
     )
-    parser.add_argument("--port", type=_port, required=True, help="0: any free one")
-    parser.add_argument("--data", type=Path, required=True, help="folder of the log and the keys")
-    parser.add_argument("--webhook-url", type=_url, default="", help="where SendGrid's events go")
+    parser.add_argument("--port", type=_port, required=True, help="0: any free port")
+    parser.add_argument("--data", type=Path, required=True, help="folder for the log and the keys")
     parser.add_argument(
-        "--whatsapp-webhook-url", type=_url, default="", help="where WhatsApp's reports go"
+        "--webhook-url", type=_url, default="", help="the receiver of SendGrid's events"
     )
     parser.add_argument(
-        "--whatsapp-templates", type=Path, help="a file of templates that are approved"
+        "--whatsapp-webhook-url", type=_url, default="", help="the receiver of WhatsApp's statuses"
     )
+    parser.add_argument("--whatsapp-templates", type=Path, help="a file of approved templates")
     parser.add_argument(
         "--whatsapp-api-version",
         type=_version,

@@ -47,7 +47,7 @@ class ProviderRoute:
         try:
             body = await self._read_body(request)
         except ConnectionError:
-            # Half a request is none, and nobody is left to be answered.
+            # The client disconnected in the middle of the request.
             return web.Response(status=HTTPStatus.BAD_REQUEST)
         incoming = IncomingRequest(
             method=request.method,
@@ -122,7 +122,7 @@ class ProviderRoute:
                 for name, value in incoming.headers.items()
                 if name not in SECRET_HEADERS
             },
-            # A line break can only stand between JSON's tokens: a space means the same.
+            # In JSON, line breaks occur only between tokens, where a space is equivalent.
             body=msgspec.Raw(raw.translate(_NO_LINE_BREAKS)) if is_json else _NO_BODY,
             text=None
             if is_json or not raw

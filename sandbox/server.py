@@ -162,6 +162,6 @@ def _load_history(data: Path, recent_requests: RecentRequests, assembly: Assembl
             f"The log in {data} cannot be read ({error}): move the folder away."
         ) from error
     if not lines:
-        # Events of a log of requests that is gone would belong to other requests from now on.
+        # Without the log of requests, old events would belong to new requests with the same IDs.
         (data / EVENTS_FILE).unlink(missing_ok=True)
     return last_id

@@ -142,7 +142,7 @@ def _copies(evidence: Evidence, steps: dict[Key, list[Step]]) -> Iterator[tuple[
         for a in evidence.attempts
         if a.status == S.UNKNOWN
     }
-    # A worker that comes back late writes into its record what it has learned by then.
+    # A late worker updates its attempt with the outcome, so the steps count, too.
     unknown_attempts |= {
         (step.notification_id, step.channel, step.attempt, None)
         for some in steps.values()
@@ -185,7 +185,7 @@ def _unrecorded(evidence: Evidence, steps: dict[Key, list[Step]]) -> Iterator[st
         for channel, status in one.deliveries.items():
             recorded = steps.get((one.notification_id, channel))
             if recorded is None or recorded[-1].status != status:
-                yield f"{one.notification_id}.{channel}: nobody saw it become {status}"
+                yield f"{one.notification_id}.{channel}: no recorded step to {status}"
 
 
 def _unexpected_requests(evidence: Evidence) -> Iterator[str]:

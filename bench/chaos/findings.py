@@ -145,7 +145,7 @@ class Expected:
         accepted = Counter(one.notification_id for one in evidence.requests if one.accepted)
         names = self.copies.keys() | accepted.keys()
         wrong = sum(accepted[name] != self.copies[name] for name in names)
-        return at_most("notifications taken more or less often than expected", wrong, 0)
+        return at_most("notifications with an unexpected number of copies", wrong, 0)
 
 
 def make_findings(

@@ -179,7 +179,7 @@ class TestIllegal:
 
     def test_a_state_that_no_step_led_to(self) -> None:
         found = verdict(steps=steps("pending", "sending"))
-        assert found.illegal == ("n1.email: nobody saw it become sent",)
+        assert found.illegal == ("n1.email: no recorded step to sent",)
 
     def test_something_sent_that_is_not_stored(self) -> None:
         found = verdict(requests=[request(), request(of="n2")])

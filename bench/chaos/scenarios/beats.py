@@ -48,7 +48,7 @@ def beat_killed(*, red: float, away: float, every: float) -> Findings:
         late = waits(evidence, due)
         return make_findings(
             evidence,
-            at_most("seconds until readiness says that nobody sweeps", waited, red),
+            at_most("seconds until readiness reports missing sweeps", waited, red),
             at_most(
                 "seconds from the sweeper's start to what had fallen due",
                 max(waits(evidence, dict.fromkeys(overdue, swept_from)), default=None),

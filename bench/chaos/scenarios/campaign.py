@@ -39,7 +39,7 @@ def codes_behind_a_campaign(*, campaign: int, codes: int, rate: float) -> Findin
         return make_findings(
             evidence,
             at_least("mails of the campaign", accepted, campaign),
-            at_least("of them still waiting when the last code was sent", waiting, 1),
+            at_least("of them still open when the last code was sent", waiting, 1),
             at_least("codes that reached the provider", len(found), codes),
             Bound("seconds from accepted to the provider, p50", percentile(found, 50)),
             at_most("… p99", percentile(found, 99), 3),

@@ -187,7 +187,7 @@ def every_boundary(*, ways: tuple[Trigger, ...]) -> Findings:
         )
         return make_findings(
             evidence,
-            at_least("processes that died at a boundary", run.reached, expected),
+            at_least("processes killed at a boundary", run.reached, expected),
             run.expected.bound(evidence),
         )
 

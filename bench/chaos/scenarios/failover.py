@@ -59,7 +59,7 @@ def lost_primaries(*, rate: float, kills: int, stepdowns: int, workers: int) -> 
         return make_findings(
             evidence,
             at_most(
-                "most seconds in which nothing was accepted",
+                "longest time without an acceptance in seconds",
                 _longest_gap(evidence.answers),
                 OUTAGE_SECONDS,
             ),

@@ -48,7 +48,7 @@ def racing_people(*, reopened: int, cancelled: int, sweepers: int) -> Findings:
             expected.copies[one] = 0 if one in cancelled_ids else 1
         return make_findings(
             evidence,
-            at_most("re-opened by both at once", twice, 0),
+            at_most("retried twice at once", twice, 0),
             at_most("cancelled and sent", len(cancelled_ids & accepted), 0),
             Bound("cancelled in time", len(cancelled_ids), minimum=1, maximum=cancelled - 1),
             expected.bound(evidence),

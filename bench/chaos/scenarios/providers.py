@@ -69,16 +69,16 @@ def mixed_errors(*, count: int) -> Findings:
         return make_findings(
             evidence,
             at_most(
-                "requests for one mail, at most", max(requested.values(), default=None), 1 + RETRIES
+                "most requests for one mail", max(requested.values(), default=None), 1 + RETRIES
             ),
             at_most(
-                "mails that were refused for good and sent again",
+                "mails that were retried after a permanent error",
                 sum(requested[one] != 1 for one in _sent_to(sent, REFUSED_OUTCOMES)),
                 0,
             ),
-            at_most("mails that would have been taken and were not", len(acceptable - accepted), 0),
+            at_most("acceptable mails that were not sent", len(acceptable - accepted), 0),
             at_least(
-                "seconds until a mail was tried again that was to wait for 120",
+                "seconds until the retry after Retry-After: 120",
                 _shortest_retry(evidence, _sent_to(sent, ("ratelimit-long",))),
                 120,
             ),
@@ -122,8 +122,8 @@ def spoiled_answers(*, count: int) -> Findings:
         evidence = installation.collect_evidence()
         return make_findings(
             evidence,
-            at_most("milliseconds of a send at most", longest, SEND_LIMIT),
-            at_most("MB the worker grew by", grown, MEMORY_GROWTH),
+            at_most("longest send in milliseconds", longest, SEND_LIMIT),
+            at_most("memory growth of the worker in MB", grown, MEMORY_GROWTH),
             expected.bound(evidence),
         )
 
@@ -185,7 +185,7 @@ def silent_provider(*, count: int) -> Findings:
             *(
                 at_least(name, sum(ends[one] == {end} for one in group), count)
                 for name, end, group in (
-                    ("settled by a later report", "delivered", reported),
+                    ("settled by a later receipt", "delivered", reported),
                     ("sent again by policy, then given up", "failed", repeated),
                     ("given up by policy", "failed", given_up),
                 )
@@ -234,7 +234,7 @@ def bad_credentials(*, pending: int, pushes: int, rate: float, seconds: float) -
         return make_findings(
             evidence,
             Bound("requests with the refused key", refused, minimum=1, maximum=MAX_REFUSED),
-            at_most("tries that were used up", used_attempts, 0),
+            at_most("attempts that counted against the limit", used_attempts, 0),
             Bound("push p99 in seconds before", usual),
             Bound("push p99 in seconds beside it", slowest, maximum=limit),
             at_most("seconds until all was sent with a good key", drain_seconds, 1_200),

@@ -59,16 +59,16 @@ def disordered_receipts(*, count: int, early: int) -> Findings:
         stored = {one.notification_id: set(one.deliveries.values()) for one in evidence.stored}
         return make_findings(
             evidence,
-            at_least("reports that were posted", len(repeated), count * REPETITIONS * 3),
+            at_least("receipts that were posted", len(repeated), count * REPETITIONS * 3),
             at_most("posts that were refused", len(statuses) - statuses.count(200), 0),
-            at_most("posts without a signature that were taken", unsigned.count(200), 0),
+            at_most("accepted posts without a signature", unsigned.count(200), 0),
             at_most(
-                "mails that did not end as their reports say",
+                "mails whose final status contradicts their receipts",
                 sum(stored[one] != {end} for one, (end, _) in histories.items() if one),
                 0,
             ),
             at_most(
-                "mails reported before their answer that did not end as delivered",
+                "mails with an early receipt that did not end as delivered",
                 sum(ends != {"delivered"} for one, ends in stored.items() if one not in histories),
                 0,
             ),

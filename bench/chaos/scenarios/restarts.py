@@ -42,7 +42,7 @@ def rolling_restarts(*, count: int, rate: float, burst: int, rounds: int) -> Fin
             evidence,
             at_least("processes restarted", len(ends), rounds * 4),
             at_most(
-                "slowest end in seconds",
+                "slowest shutdown in seconds",
                 max(GRACE * 2 if end is None else end for end in ends),
                 GRACE,
             ),
@@ -71,9 +71,9 @@ def killed_api(*, count: int, rate: float, kills: int, at_once: int) -> Findings
         broken = sum(answer.status is None for answer in evidence.answers)
         return make_findings(
             evidence,
-            at_least("processes of the web killed", killed, kills),
+            at_least("killed processes of the web", killed, kills),
             at_least("requests that ended without an answer", broken, 1),
-            Bound("ids given to identical requests at once", len(same), maximum=1, minimum=1),
+            Bound("IDs of identical concurrent requests", len(same), maximum=1, minimum=1),
             at_most("keys without an acceptance", count + 1 - len(accepted), 0),
             copies="none",
         )

@@ -62,8 +62,10 @@ def killed_workers(*, count: int, kills: int, workers: int) -> Findings:
         takeover = analysis.slowest_takeover
         return make_findings(
             evidence,
-            at_most("seconds until a dead worker's delivery moved on", takeover, TAKEOVER_SECONDS),
-            at_most("failed, though nobody refused them", failed, 0),
+            at_most(
+                "seconds until a dead worker's delivery was taken over", takeover, TAKEOVER_SECONDS
+            ),
+            at_most("failed without a refusal", failed, 0),
             copies="in flight",
         )
 
@@ -107,7 +109,7 @@ def frozen_workers(*, count: int, seconds: float) -> Findings:
         evidence = installation.collect_evidence()
         return make_findings(
             evidence,
-            at_least("workers that slept and went on", alive, len(FREEZE_AT)),
+            at_least("frozen workers that continued", alive, len(FREEZE_AT)),
             expected.bound(evidence),
             copies="none",
         )
