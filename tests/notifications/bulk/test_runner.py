@@ -141,7 +141,7 @@ def test_what_was_retried_since_the_preview_is_left_out_with_its_reason(clock: T
     operation = finish(clock, operation)
     assert operation.counts == {BulkOutcome.SKIPPED: 2}
     assert operation.reasons == {"changed": 1, "gone": 1}
-    assert rows(operation)[first]["detail"].endswith("it is pending now.")
+    assert rows(operation)[first]["detail"].endswith("now pending.")
 
 
 def test_what_failed_again_since_the_preview_is_not_swept_in(clock: Time) -> None:
