@@ -255,16 +255,15 @@ def _url_fields(document: Mapping[str, Any]) -> dict[str, str]:
 def _preview_bulk_retry(log_progress: Progress) -> str:
     """Preview a retry of a week's failed mails; return the operation's ID."""
     from notifications.bulk import decisions, repository, runner, selection
-    from notifications.bulk import operation as bulk_operation
+    from notifications.bulk.operation import UNKNOWN_STAFF
 
     now = utc_now()
     failures = selection.select_failures(
         channel=Channel.EMAIL, code=None, since=now - timedelta(days=7)
     )
-    staff = bulk_operation.Staff(id=None, username="bench")
     began = time.monotonic()
     created = decisions.preview(
-        action=BulkAction.RETRY, selection=failures, send_at=None, by=staff, now=utc_now()
+        action=BulkAction.RETRY, selection=failures, send_at=None, by=UNKNOWN_STAFF, now=utc_now()
     )
     operation: Any = created
     while operation.stage is BulkStage.PREVIEWING and runner.run(created.id):
