@@ -1,4 +1,4 @@
-"""Every step of every delivery, from MongoDB's change stream, with the state after each write."""
+"""Every step of every delivery, from MongoDB's change stream with post-images."""
 
 import threading
 from collections.abc import Iterator, Mapping
@@ -9,11 +9,11 @@ from bson.codec_options import CodecOptions
 from pymongo import MongoClient
 from pymongo.errors import PyMongoError
 
+from .analysis import REMOVED
 from .evidence import Step
-from .joining import REMOVED
 
 MARKER_COLLECTION = "chaos_marks"
-"""A write to this collection says: what came before is all."""
+"""A write to this collection ends the recording."""
 WATCHED = "notifications"
 END_SECONDS = 120.0
 PIPELINE: list[Mapping[str, Any]] = [
@@ -34,7 +34,7 @@ PIPELINE: list[Mapping[str, Any]] = [
 
 
 class StepRecorder:
-    """Follows the notifications from :meth:`start` to :meth:`finish`."""
+    """Records the steps from :meth:`start` to :meth:`finish`."""
 
     def __init__(self, uri: str) -> None:
         self._client: MongoClient[dict[str, Any]] = MongoClient(uri, tz_aware=True, tzinfo=UTC)
@@ -48,7 +48,7 @@ class StepRecorder:
         self._problem: PyMongoError | None = None
 
     def start(self) -> None:
-        """Follow from here on; MongoDB keeps the state after each write for it."""
+        """Enable post-images and start to record."""
         self._database.command(
             {"collMod": WATCHED, "changeStreamPreAndPostImages": {"enabled": True}}
         )
@@ -56,7 +56,7 @@ class StepRecorder:
         self._is_open.wait(END_SECONDS)
 
     def finish(self) -> list[Step]:
-        """Return every step up to now; raises PyMongoError if the stream broke."""
+        """Return all steps; raises PyMongoError if the stream broke."""
         self._database[MARKER_COLLECTION].insert_one({})
         if not self._is_over.wait(END_SECONDS):
             raise TimeoutError("the change stream did not come to its end")
@@ -80,7 +80,7 @@ class StepRecorder:
             self._is_over.set()
 
     def _parse_event(self, event: Mapping[str, Any]) -> Iterator[Step]:
-        """Return the deliveries after one write; those that are not there any more are gone."""
+        """Yield the deliveries after one write; missing ones were removed."""
         notification_id = str(event["documentKey"]["_id"])
         deliveries = (event.get("fullDocument") or {}).get("delivery", [])
         channels = tuple(one["channel"] for one in deliveries)

@@ -1,4 +1,4 @@
-"""A mail as one of its recipients sees it, and who they are."""
+"""The presentation of a mail to one of its recipients."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -9,11 +9,11 @@ from ..base import Attachment, DisplayedMessage
 from .validation import HTML, PLAIN
 
 BASE64_IN, BASE64_OUT = 4, 3
-"""So many characters stand for so many bytes."""
+"""Four characters encode three bytes."""
 
 
 def addressees(body: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield every recipient's address with their personalization, of a body that may be faulty."""
+    """Yield every recipient's address and personalization, even of an invalid body."""
     for one in dicts(body, "personalizations"):
         for name in ("to", "cc", "bcc"):
             for person in dicts(one, name):
@@ -22,7 +22,7 @@ def addressees(body: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def arguments(body: Any, personalization: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the custom arguments that hold for a personalization."""
+    """Return the custom arguments of a personalization, with the shared ones."""
     shared = body.get("custom_args") if isinstance(body, dict) else None
     own = personalization.get("custom_args")
     return {
@@ -32,13 +32,13 @@ def arguments(body: Any, personalization: Mapping[str, Any]) -> Mapping[str, Any
 
 
 def dicts(parent: Any, name: str) -> list[dict[str, Any]]:
-    """Return the objects among what is listed under a name."""
+    """Return the objects in a list."""
     listed = parent.get(name) if isinstance(parent, dict) else None
     return [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
 
 
 def display(record: Record, *, to: int) -> DisplayedMessage:
-    """Return a mail as the recipient of this number sees it: with their own words put in."""
+    """Return a mail as the recipient of this index sees it, with their substitutions."""
     body = record.json()
     everybody = [personalization for _, personalization in addressees(body)]
     own = everybody[to if to < len(everybody) else 0]
@@ -58,14 +58,13 @@ def display(record: Record, *, to: int) -> DisplayedMessage:
 def _headers(
     body: Mapping[str, Any], own: Mapping[str, Any], tags: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the headers that a mail program acts on."""
     if body.get("reply_to"):
         yield "Reply-To", _substitute(_person(body["reply_to"]), tags)
     yield from {**(body.get("headers") or {}), **(own.get("headers") or {})}.items()
 
 
 def _substitute(text: str, tags: Mapping[str, str]) -> str:
-    """Return a text with what stands for each tag; what was put in is not looked at again."""
+    """Replace each tag in one pass: a replacement is not searched again."""
     if not tags:
         return text
     longest_first = sorted(tags, key=len, reverse=True)

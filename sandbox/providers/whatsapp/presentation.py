@@ -1,4 +1,4 @@
-"""A WhatsApp message as its recipient reads it."""
+"""The presentation of a WhatsApp message to its recipient."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,14 +11,14 @@ MAX_TITLE_LENGTH = 80
 
 
 def recipient(body: Any) -> str:
-    """Return whom a message is for, as E.164 if it is a number."""
+    """Return the recipient of a message, in E.164 if it is a number."""
     to = body.get("to") if isinstance(body, dict) else None
     found = number(to)
     return f"+{found}" if found else str(to or "")
 
 
 def title(body: Any) -> str | None:
-    """Return what a list shows: the template's name, or the beginning of the text."""
+    """Return the title for a list: the template's name, or the beginning of the text."""
     if not isinstance(body, dict):
         return None
     kind = body.get("type", "text")
@@ -34,13 +34,19 @@ def title(body: Any) -> str | None:
 
 
 def references(body: Any) -> tuple[str, ...]:
-    """Return our reference."""
+    """Return the service's reference."""
     found = body.get("biz_opaque_callback_data") if isinstance(body, dict) else None
     return (found,) if isinstance(found, str) and found else ()
 
 
+def log_fields(body: Any) -> dict[str, Any]:
+    """Return the log fields of a message, valid or not."""
+    to = recipient(body)
+    return {"title": title(body), "recipients": (to,) if to else (), "references": references(body)}
+
+
 def display(body: Mapping[str, Any], *, templates: Templates, sender: str) -> DisplayedMessage:
-    """Return a message that was accepted."""
+    """Return an accepted message as its recipient sees it."""
     kind = body.get("type", "text")
     content = body[kind]
     parts: dict[str, Any] = {"title": "", "text": ""}

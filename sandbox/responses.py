@@ -1,4 +1,4 @@
-"""Answers, and the ways a network or a provider can spoil them."""
+"""Responses, and the network faults that affect them."""
 
 import asyncio
 import socket
@@ -14,13 +14,12 @@ from aiohttp import web
 from .config import Timings
 
 MAX_STALL = 600.0
-"""A client that waits without end is let go after this many seconds."""
 POLL_INTERVAL = 0.2
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
 class ResponseMode(StrEnum):
-    """How an answer reaches the client."""
+    """How a response reaches the client."""
 
     COMPLETE = "whole"
     SLOW = "slow"
@@ -32,7 +31,7 @@ class ResponseMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderResponse:
-    """An answer as the provider would give it."""
+    """A provider's response."""
 
     status: int
     body: bytes = b""
@@ -41,7 +40,7 @@ class ProviderResponse:
 
     @property
     def recorded_status(self) -> int | Literal["stalled", "reset"]:
-        """What the log says the client got."""
+        """The status in the log."""
         if self.mode is ResponseMode.STALLED:
             return "stalled"
         return "reset" if self.mode is ResponseMode.RESET else self.status
@@ -50,10 +49,7 @@ class ProviderResponse:
 async def send_response(
     request: web.Request, response: ProviderResponse, *, timings: Timings, shutdown: asyncio.Event
 ) -> web.Response:
-    """Answer a request in the reply's own manner.
-
-    Where the connection is gone afterwards, the response that is returned goes nowhere.
-    """
+    """Send a response in its mode. If that closes the connection, the result is discarded."""
     http_response = web.Response(
         status=response.status, body=response.body, headers=response.headers
     )
@@ -91,7 +87,7 @@ async def _drip(
 
 
 async def _pause(seconds: float, transport: asyncio.Transport, shutdown: asyncio.Event) -> None:
-    """Wait, but not for a client that has gone nor when the sandbox stops."""
+    """Wait, but not for a client that is gone, nor during a shutdown."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     while not transport.is_closing() and not shutdown.is_set():
@@ -102,7 +98,7 @@ async def _pause(seconds: float, transport: asyncio.Transport, shutdown: asyncio
 
 
 def _raw_response(response: ProviderResponse, *, missing_bytes: int) -> bytes:
-    """Return the response's bytes; its Content-Length is ``missing_bytes`` too high."""
+    """Return the bytes of a response; its Content-Length is ``missing_bytes`` too high."""
     lines = [
         f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}",
         *(f"{name}: {value}" for name, value in response.headers.items()),

@@ -1,4 +1,4 @@
-"""A push as its recipient sees it, and what the log says of it."""
+"""The presentation of a push to its recipient, and in the log."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -7,11 +7,11 @@ from ..base import DisplayedMessage
 
 LONGEST_TITLE = 500
 REFERENCES = ("reference", "notification_id")
-"""Keys of the data that hold a reference of ours."""
+"""Data keys that hold the service's reference."""
 
 
 def recipient(message: Mapping[str, Any]) -> str:
-    """Return whom a message is for: a token, a topic, or a condition of topics."""
+    """Return the target of a message: a token, a topic, or a condition."""
     for name in ("token", "fid", "topic", "condition"):
         found = message.get(name)
         if isinstance(found, str) and found:
@@ -20,7 +20,7 @@ def recipient(message: Mapping[str, Any]) -> str:
 
 
 def references(message: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return our references: in the data, and what lets a duplicate replace itself."""
+    """Return the service's references: in the data, and the keys that replace duplicates."""
     data = _data(message)
     found = [
         *(data.get(name) for name in REFERENCES),
@@ -31,20 +31,24 @@ def references(message: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one for one in found if isinstance(one, str) and one))
 
 
-def deliveries(message: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Return the recipient with each reference."""
-    to = recipient(message)
-    return ((to, reference) for reference in references(message))
-
-
 def title(message: Mapping[str, Any]) -> str | None:
-    """Return what stands first on the screen."""
+    """Return the title of a push."""
     text = _first_text(message, "title")
     return text[:LONGEST_TITLE] if text else None
 
 
+def log_fields(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the log fields of a message, valid or not."""
+    to = recipient(message)
+    return {
+        "title": title(message),
+        "recipients": (to,) if to else (),
+        "references": references(message),
+    }
+
+
 def display(message: Mapping[str, Any], *, project: str) -> DisplayedMessage:
-    """Return a push as a device would show it."""
+    """Return a push as a device shows it."""
     return DisplayedMessage(
         sender=project,
         recipients=(recipient(message),),
@@ -57,7 +61,6 @@ def display(message: Mapping[str, Any], *, project: str) -> DisplayedMessage:
 
 
 def _first_text(message: Mapping[str, Any], name: str) -> str:
-    """Return a text from the first place that has it: the notification, a platform's, the data."""
     alert = _get(message, "apns", "payload", "aps", "alert")
     places = (
         message.get("notification"),

@@ -1,4 +1,4 @@
-"""What becomes of notifications: one of each kind, brought into its state by the store."""
+"""Histories of notifications: one of each kind, brought into its state by the store."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,19 +28,15 @@ Document = dict[str, Any]
 PROVIDERS = {C.EMAIL: "sendgrid", C.PUSH: "fcm", C.WHATSAPP: "whatsapp"}
 WORKER = "bench"
 CREATED_AGO = timedelta(hours=1)
-"""How long ago they are made, so that all their tries are over."""
+"""Long enough ago for all attempts to be over."""
 RETRY_DELAY = timedelta(minutes=10)
-"""From one try to the next."""
 DEVICES = tuple(f"{number:064x}" for number in range(1, 5))
 ATTEMPT = {S.SENT: A.SENT, S.UNKNOWN: A.UNKNOWN}
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeliveryHistory:
-    """One channel: so many tries, how the last one ends, and what the provider says later.
-
-    Without any try it is withheld, or still waits.
-    """
+    """One channel: its number of attempts, its final status, and a later receipt."""
 
     channel: Channel
     attempt_count: int = 1
@@ -52,99 +48,55 @@ class DeliveryHistory:
 
 @dataclass(frozen=True, kw_only=True)
 class NotificationHistory:
-    """Notifications to which the same has happened, and their share of a hundred."""
+    """Notifications with the same history, and their share in percent."""
 
     share: float
     deliveries: tuple[DeliveryHistory, ...]
     in_app: bool = False
     due_in: timedelta = timedelta(0)
     max_age: timedelta | None = None
-    """Accepted at most so long ago; all over the month without."""
+    """The maximum age; None spreads them over the month."""
 
 
 def _delivery(channel: Channel, **fields: Any) -> DeliveryHistory:
     return DeliveryHistory(channel=channel, **fields)
 
 
-def _open_history(share: float, delivery: DeliveryHistory, **fields: Any) -> NotificationHistory:
-    return NotificationHistory(
-        share=share, deliveries=(delivery,), **{"max_age": timedelta(hours=1), **fields}
-    )
+def _failed(channel: Channel, code: FailureCode, **fields: Any) -> DeliveryHistory:
+    return _delivery(channel, final_status=S.FAILED, code=code, **fields)
 
 
+def _history(share: float, *deliveries: DeliveryHistory, **fields: Any) -> NotificationHistory:
+    return NotificationHistory(share=share, deliveries=deliveries, **fields)
+
+
+HOUR = timedelta(hours=1)
+DELIVERED_EMAIL = _delivery(C.EMAIL, receipt_status=S.DELIVERED)
+PENDING_EMAIL = _delivery(C.EMAIL, attempt_count=0, final_status=S.PENDING)
 HISTORIES = (
-    NotificationHistory(
-        share=30,
-        deliveries=(
-            _delivery(C.EMAIL, receipt_status=S.DELIVERED),
-            _delivery(C.PUSH, devices=2, receipt_status=S.DELIVERED),
-        ),
-    ),
-    NotificationHistory(
-        share=17, deliveries=(_delivery(C.EMAIL, attempt_count=4, receipt_status=S.DELIVERED),)
-    ),
-    NotificationHistory(
-        share=12,
-        deliveries=(
-            _delivery(C.EMAIL, receipt_status=S.DELIVERED),
-            _delivery(C.WHATSAPP, receipt_status=S.READ),
-        ),
-    ),
-    NotificationHistory(share=15, deliveries=(_delivery(C.PUSH, devices=3),)),
-    NotificationHistory(share=3, deliveries=(_delivery(C.EMAIL),), in_app=True),
-    NotificationHistory(
-        share=4,
-        deliveries=(
-            _delivery(C.EMAIL, attempt_count=4, final_status=S.FAILED, code=F.PROVIDER_ERROR),
-        ),
-    ),
-    NotificationHistory(
-        share=2,
-        deliveries=(_delivery(C.PUSH, devices=2, final_status=S.FAILED, code=F.INVALID_RECIPIENT),),
-    ),
-    NotificationHistory(
-        share=2, deliveries=(_delivery(C.WHATSAPP, final_status=S.FAILED, code=F.REJECTED),)
-    ),
-    NotificationHistory(
-        share=2, deliveries=(_delivery(C.EMAIL, receipt_status=S.FAILED, code=F.BOUNCED),)
-    ),
-    NotificationHistory(
-        share=5,
-        deliveries=(
-            _delivery(C.EMAIL, receipt_status=S.DELIVERED),
-            _delivery(
-                C.PUSH, attempt_count=4, devices=2, final_status=S.FAILED, code=F.CONNECTION_FAILED
-            ),
-        ),
-    ),
-    NotificationHistory(
-        share=1, deliveries=(_delivery(C.EMAIL, attempt_count=0, final_status=S.CANCELLED),)
-    ),
-    NotificationHistory(
-        share=1,
-        deliveries=(_delivery(C.EMAIL, attempt_count=0, final_status=S.EXPIRED, code=F.EXPIRED),),
-    ),
-    NotificationHistory(
-        share=1,
-        deliveries=(
-            _delivery(C.EMAIL, attempt_count=0, final_status=S.SUPPRESSED, code=F.OPTED_OUT),
-        ),
-    ),
-    _open_history(
-        3,
-        _delivery(C.EMAIL, attempt_count=0, final_status=S.PENDING),
-        due_in=4 * CREATED_AGO * 24,
-        max_age=3 * CREATED_AGO * 24,
-    ),
-    _open_history(0.5, _delivery(C.EMAIL, attempt_count=0, final_status=S.PENDING)),
-    _open_history(1, _delivery(C.EMAIL, final_status=S.PENDING, code=F.PROVIDER_ERROR)),
-    _open_history(0.5, _delivery(C.EMAIL, final_status=S.UNKNOWN, code=F.TIMEOUT)),
+    _history(30, DELIVERED_EMAIL, _delivery(C.PUSH, devices=2, receipt_status=S.DELIVERED)),
+    _history(17, _delivery(C.EMAIL, attempt_count=4, receipt_status=S.DELIVERED)),
+    _history(12, DELIVERED_EMAIL, _delivery(C.WHATSAPP, receipt_status=S.READ)),
+    _history(15, _delivery(C.PUSH, devices=3)),
+    _history(3, _delivery(C.EMAIL), in_app=True),
+    _history(4, _failed(C.EMAIL, F.PROVIDER_ERROR, attempt_count=4)),
+    _history(2, _failed(C.PUSH, F.INVALID_RECIPIENT, devices=2)),
+    _history(2, _failed(C.WHATSAPP, F.REJECTED)),
+    _history(2, _delivery(C.EMAIL, receipt_status=S.FAILED, code=F.BOUNCED)),
+    _history(5, DELIVERED_EMAIL, _failed(C.PUSH, F.CONNECTION_FAILED, attempt_count=4, devices=2)),
+    _history(1, _delivery(C.EMAIL, attempt_count=0, final_status=S.CANCELLED)),
+    _history(1, _delivery(C.EMAIL, attempt_count=0, final_status=S.EXPIRED, code=F.EXPIRED)),
+    _history(1, _delivery(C.EMAIL, attempt_count=0, final_status=S.SUPPRESSED, code=F.OPTED_OUT)),
+    _history(3, PENDING_EMAIL, due_in=timedelta(days=4), max_age=timedelta(days=3)),
+    _history(0.5, PENDING_EMAIL, max_age=HOUR),
+    _history(1, _delivery(C.EMAIL, final_status=S.PENDING, code=F.PROVIDER_ERROR), max_age=HOUR),
+    _history(0.5, _delivery(C.EMAIL, final_status=S.UNKNOWN, code=F.TIMEOUT), max_age=HOUR),
 )
-"""Three attempts each on average; one in seven has failed somewhere."""
+"""Three attempts each on average; one in seven has a failure."""
 
 
 def seed(history: NotificationHistory, *, now: datetime) -> tuple[Document, list[Document]]:
-    """Return a notification to which this has happened, and its attempts."""
+    """Return a notification with a history, and its attempts."""
     at = now - CREATED_AGO
     channels = (
         *(life.channel for life in history.deliveries),
@@ -164,7 +116,6 @@ def seed(history: NotificationHistory, *, now: datetime) -> tuple[Document, list
 
 
 def _apply_history(owner: ObjectId, delivery: DeliveryHistory, at: datetime) -> None:
-    """Let a channel go through all its tries."""
     if not delivery.attempt_count:
         _end_without_attempt(owner, delivery, at)
     for number in range(1, delivery.attempt_count + 1):

@@ -1,4 +1,4 @@
-"""The verdict over a run: what was lost, sent twice, or went a way there is none. Pure."""
+"""Analysis of a run: lost notifications, duplicates, and illegal transitions. Pure."""
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
@@ -14,45 +14,43 @@ from .evidence import Evidence, Request, Step
 
 S = DeliveryStatus
 INITIAL_STATUSES = frozenset({S.PENDING, S.DELIVERED, S.SUPPRESSED})
-"""What a delivery may be when it is accepted."""
 REMOVED = "gone"
-"""The status of a step that removed a notification, or a delivery from it."""
+"""The status of a step that removed a notification or a delivery."""
 OPEN_NAMES = frozenset(status.value for status in OPEN)
 Key = tuple[str, str]
-"""A delivery: its notification and channel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """What became of a run's notifications. Each finding names the delivery it is about."""
+    """The broken guarantees of a run. Each finding names its delivery."""
 
     acknowledged: int
-    """Notifications that a client was told were accepted."""
+    """Notifications whose acceptance a client received."""
     lost: tuple[str, ...]
-    """Acknowledged, and not stored or not final."""
+    """Acknowledged notifications that are not stored or not final."""
     split: tuple[str, ...]
-    """Idempotency keys that made more than one notification."""
+    """Idempotency keys of more than one notification."""
     double: tuple[str, ...]
-    """Copies the provider took though the one before was not on record as unknown."""
+    """Copies that the provider accepted although the previous outcome was not unknown."""
     double_unknown: tuple[str, ...]
-    """Copies the provider took after the one before was on record as unknown."""
+    """Copies that the provider accepted after an unknown outcome."""
     illegal: tuple[str, ...]
-    """Steps that :data:`domain.states.TRANSITIONS` does not have."""
+    """Transitions that :data:`domain.states.TRANSITIONS` does not have."""
     unbalanced: tuple[str, ...]
-    """Channels in which accepted is not open and final together."""
+    """Channels whose accepted deliveries are not the sum of open and final ones."""
     in_flight: int
-    """Sends that were under way in workers when they were killed."""
+    """Sends in progress in workers that were killed."""
     slowest_takeover: float | None
-    """Most seconds from a worker's end to the next step of what it held; None: it held nothing."""
+    """Most seconds from a worker's end to the next step of its lease; None without leases."""
 
     @property
     def is_clean(self) -> bool:
-        """Whether what is promised in every scenario was kept."""
+        """Whether the guarantees of every scenario held."""
         return not any((self.lost, self.split, self.double, self.illegal, self.unbalanced))
 
 
 def analyze(evidence: Evidence) -> Analysis:
-    """Return the verdict over a run."""
+    """Analyze a run."""
     steps = _by_delivery(evidence.steps)
     copies = list(_copies(evidence, steps))
     leased = [one for kill in evidence.kills for one in _leased_by(kill.worker, kill.at, steps)]
@@ -71,10 +69,7 @@ def analyze(evidence: Evidence) -> Analysis:
 
 
 def waits(evidence: Evidence, since: Mapping[str, datetime]) -> list[float]:
-    """Return the seconds from a moment of each notification to the first request about it.
-
-    ``since`` has the moments by id. What nobody asked the provider for is left out.
-    """
+    """Return the sorted seconds from each time in ``since`` (by ID) to the first request."""
     first: dict[str, datetime] = {}
     for request in evidence.requests:
         first.setdefault(request.notification_id, request.at)
@@ -82,7 +77,7 @@ def waits(evidence: Evidence, since: Mapping[str, datetime]) -> list[float]:
 
 
 def waits_since_accepted(evidence: Evidence, name: str) -> list[float]:
-    """Return the seconds from acceptance to the first request about what a load of a name sent."""
+    """Return the seconds from acceptance to the first request, for one load."""
     accepted_at = acceptances(evidence)
     ids = {
         one.notification_id
@@ -93,7 +88,7 @@ def waits_since_accepted(evidence: Evidence, name: str) -> list[float]:
 
 
 def acceptances(evidence: Evidence) -> dict[str, datetime]:
-    """Return when each notification was first acknowledged, by id."""
+    """Return the time of each notification's first acknowledgement, by ID."""
     accepted_at: dict[str, datetime] = {}
     for answer in evidence.answers:
         if answer.is_accepted and answer.notification_id is not None:
@@ -102,7 +97,7 @@ def acceptances(evidence: Evidence) -> dict[str, datetime]:
 
 
 def final_statuses(evidence: Evidence) -> dict[str, int]:
-    """Return how many deliveries ended in each status."""
+    """Count the deliveries by final status."""
     found = Counter(status for one in evidence.stored for status in one.deliveries.values())
     return dict(sorted(found.items()))
 
@@ -126,7 +121,6 @@ def _lost(evidence: Evidence) -> Iterator[str]:
 
 
 def _split(evidence: Evidence) -> Iterator[str]:
-    """Return the keys that made more notifications than were asked for with them."""
     created: dict[str, set[str]] = defaultdict(set)
     requested: dict[str, set[int]] = defaultdict(set)
     for answer in evidence.answers:
@@ -142,13 +136,13 @@ def _split(evidence: Evidence) -> Iterator[str]:
 
 
 def _copies(evidence: Evidence, steps: dict[Key, list[Step]]) -> Iterator[tuple[str, bool]]:
-    """Return each copy beyond a delivery's first, and whether the one before was in doubt."""
+    """Yield each copy after a delivery's first, and whether the previous outcome was unknown."""
     unknown_attempts: set[tuple[str, str, int, str | None]] = {
         (a.notification_id, a.channel, a.number, a.device_id)
         for a in evidence.attempts
         if a.status == S.UNKNOWN
     }
-    # A worker that comes back late writes into its record what it has learned by then.
+    # A late worker updates its attempt with the outcome, so the steps count, too.
     unknown_attempts |= {
         (step.notification_id, step.channel, step.attempt, None)
         for some in steps.values()
@@ -187,16 +181,14 @@ def _is_allowed(before: str, after: str) -> bool:
 
 
 def _unrecorded(evidence: Evidence, steps: dict[Key, list[Step]]) -> Iterator[str]:
-    """Return the deliveries whose steps do not lead to what is stored: the record has a gap."""
     for one in evidence.stored:
         for channel, status in one.deliveries.items():
             recorded = steps.get((one.notification_id, channel))
             if recorded is None or recorded[-1].status != status:
-                yield f"{one.notification_id}.{channel}: nobody saw it become {status}"
+                yield f"{one.notification_id}.{channel}: no recorded step to {status}"
 
 
 def _unexpected_requests(evidence: Evidence) -> Iterator[str]:
-    """Return the requests about what is not stored: a provider got what nobody accepted."""
     known = {(one.notification_id, c) for one in evidence.stored for c in one.deliveries}
     for request in evidence.requests:
         if (request.notification_id, request.channel) not in known:
@@ -204,9 +196,9 @@ def _unexpected_requests(evidence: Evidence) -> Iterator[str]:
 
 
 def _unbalanced(evidence: Evidence) -> Iterator[str]:
-    """Compare what was accepted with what is open and final, for each channel.
+    """Compare the accepted deliveries of each channel with the open and final ones.
 
-    A notification that is stored and whose client never learned of it is accepted, too.
+    A stored notification without an acknowledgement counts as accepted.
     """
     acknowledged = {
         a.notification_id: a.channels
@@ -228,7 +220,7 @@ def _unbalanced(evidence: Evidence) -> Iterator[str]:
 def _leased_by(
     worker: str, at: datetime, steps: dict[Key, list[Step]]
 ) -> Iterator[tuple[str, float | None]]:
-    """Return what a worker held when it ended: the status, and the seconds to the next step."""
+    """Yield the status of each delivery leased by an ended worker, and the seconds to the next."""
     for some in steps.values():
         index = bisect_right(some, at, key=attrgetter("at")) - 1
         if index < 0 or some[index].worker != worker or some[index].status not in OPEN_NAMES:

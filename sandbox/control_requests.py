@@ -1,4 +1,4 @@
-"""What the control API is asked for, checked."""
+"""Validation of requests to the control API."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -9,8 +9,9 @@ import msgspec
 from aiohttp import web
 
 from .behaviours import EVERYBODY, canonical
-from .copies import Message
+from .duplicates import Message
 from .log import Record
+from .providers.base import EventRequest, InboundMessage
 
 DEFAULT_LIMIT, MAX_LIMIT = 20, 1000
 MAX_DUPLICATES = 100
@@ -21,7 +22,7 @@ Body = TypeVar("Body", bound=msgspec.Struct)
 
 
 class ControlError(Exception):
-    """A request of the control API that cannot be done."""
+    """A refused request to the control API."""
 
     def __init__(self, detail: str, *, status: HTTPStatus = HTTPStatus.BAD_REQUEST) -> None:
         super().__init__(detail)
@@ -29,56 +30,35 @@ class ControlError(Exception):
 
 
 class BehaviourBody(msgspec.Struct, forbid_unknown_fields=True):
-    """A script."""
+    """A scripted outcome."""
 
     outcome: str
     times: int | None = None
 
 
-class EventBody(msgspec.Struct, forbid_unknown_fields=True):
-    """An event about a message."""
-
-    reference: str
-    kind: str
-    delay: float = 0.0
-    duplicates: int = 0
-    recipient: str | None = None
-    timestamp: int | None = None
-    code: int | None = None
-
-    def check(self) -> None:
-        """Refuse what cannot be done."""
-        if not 0 <= self.delay <= MAX_DELAY:
-            raise ControlError(f"delay must be between 0 and {MAX_DELAY:.0f} seconds.")
-        check_duplicates(self.duplicates, self.timestamp)
+def check_event(requested: EventRequest) -> None:
+    """Validate a request for an event; raises ControlError."""
+    if not 0 <= requested.delay <= MAX_DELAY:
+        raise ControlError(f"delay must be between 0 and {MAX_DELAY:.0f} seconds.")
+    _check_duplicates(requested)
 
 
-class InboundMessageBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Something a person writes back."""
-
-    sender: str = msgspec.field(name="from")
-    text: str
-    name: str | None = None
-    button: str | None = None
-    duplicates: int = 0
-    timestamp: int | None = None
-
-    def check(self) -> None:
-        """Refuse what cannot be done."""
-        if not self.text.strip():
-            raise ControlError("text must not be empty.")
-        check_duplicates(self.duplicates, self.timestamp)
+def check_inbound_message(message: InboundMessage) -> None:
+    """Validate an inbound message; raises ControlError."""
+    if not message.text.strip():
+        raise ControlError("text must not be empty.")
+    _check_duplicates(message)
 
 
 def refuse_other_sites(request: web.Request) -> None:
-    """Let no page of another site change anything by way of somebody's browser."""
+    """Refuse changes by pages of other sites (CSRF); raises ControlError."""
     site = request.headers.get("Sec-Fetch-Site", "none")
     if request.method != "GET" and site not in ("none", "same-origin"):
         raise ControlError("Another site's page may not do this.", status=HTTPStatus.FORBIDDEN)
 
 
 async def read_body(request: web.Request, kind: type[Body]) -> Body:
-    """Return the body of a request; raises Refused."""
+    """Return the body of a request; raises ControlError."""
     try:
         return msgspec.json.decode(await request.read(), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -86,7 +66,7 @@ async def read_body(request: web.Request, kind: type[Body]) -> Body:
 
 
 def read_query(request: web.Request, *known: str) -> Mapping[str, str]:
-    """Return the query of a request, which may only name what is known."""
+    """Return the query of a request; raises ControlError for an unknown parameter."""
     unknown = sorted(set(request.query) - set(known))
     if unknown:
         raise ControlError(f"Unknown: {', '.join(unknown)}. Known: {', '.join(known)}.")
@@ -96,13 +76,11 @@ def read_query(request: web.Request, *known: str) -> Mapping[str, str]:
 def record_filter(
     parameters: Mapping[str, str], *, channels: Mapping[str, str]
 ) -> Callable[[Record], bool]:
-    """Return what tells the wanted requests; ``channels`` has each provider's channel."""
-    reference, provider, channel = (parameters.get(n) for n in ("reference", "provider", "channel"))
-    recipient = canonical(parameters["recipient"]) if parameters.get("recipient") else None
+    """Return a predicate for records; ``channels`` has each provider's channel."""
     accepted = parameters.get("accepted")
     if accepted not in (None, "true", "false"):
         raise ControlError("accepted must be true or false.")
-    _check_known(provider, channel, channels=channels)
+    reference, provider, channel, recipient = _filters(parameters, channels=channels)
 
     def matches(record: Record) -> bool:
         return (
@@ -119,10 +97,8 @@ def record_filter(
 def message_filter(
     parameters: Mapping[str, str], *, channels: Mapping[str, str]
 ) -> Callable[[Message], bool]:
-    """Return what tells the wanted cases."""
-    reference, provider, channel = (parameters.get(n) for n in ("reference", "provider", "channel"))
-    recipient = canonical(parameters["recipient"]) if parameters.get("recipient") else None
-    _check_known(provider, channel, channels=channels)
+    """Return a predicate for messages."""
+    reference, provider, channel, recipient = _filters(parameters, channels=channels)
 
     def matches(message: Message) -> bool:
         return (
@@ -135,8 +111,19 @@ def message_filter(
     return matches
 
 
+def _filters(parameters: Mapping[str, str], *, channels: Mapping[str, str]) -> list[str | None]:
+    found = [parameters.get(name) for name in ("reference", "provider", "channel")]
+    for name, known in (
+        ("provider", list(channels)),
+        ("channel", list(dict.fromkeys(channels.values()))),
+    ):
+        if parameters.get(name) not in (None, *known):
+            raise ControlError(f"{name} must be one of {', '.join(known)}.")
+    return [*found, canonical(parameters.get("recipient", "")) or None]
+
+
 def parse_number(parameters: Mapping[str, str], name: str, *, default: int, maximum: int) -> int:
-    """Return a number of the query; raises Refused."""
+    """Return a number of the query; raises ControlError."""
     text = parameters.get(name, str(default))
     found = int(text) if _NUMBER.fullmatch(text) else 0
     if not 1 <= found <= maximum:
@@ -145,7 +132,7 @@ def parse_number(parameters: Mapping[str, str], name: str, *, default: int, maxi
 
 
 def read_match(request: web.Request) -> str:
-    """Return what a script is for."""
+    """Return the match of a script; raises ControlError."""
     found = canonical(request.match_info["match"])
     if not found:
         raise ControlError(f"The match must be an address, or {EVERYBODY} for everybody.")
@@ -153,22 +140,12 @@ def read_match(request: web.Request) -> str:
 
 
 def not_scripted_error(found: str) -> ControlError:
-    """Return the refusal of a script there is not."""
+    """Return the error for a missing script."""
     return ControlError(f"Nothing is scripted for “{found}”.", status=HTTPStatus.NOT_FOUND)
 
 
-def check_duplicates(duplicates: int, timestamp: int | None) -> None:
-    """Refuse too many duplicates, and a time that is none."""
-    if not 0 <= duplicates <= MAX_DUPLICATES:
+def _check_duplicates(body: EventRequest | InboundMessage) -> None:
+    if not 0 <= body.duplicates <= MAX_DUPLICATES:
         raise ControlError(f"duplicates must be between 0 and {MAX_DUPLICATES}.")
-    if timestamp is not None and not 0 < timestamp <= MAX_TIMESTAMP:
+    if body.timestamp is not None and not 0 < body.timestamp <= MAX_TIMESTAMP:
         raise ControlError("timestamp must be the seconds since 1970.")
-
-
-def _check_known(provider: str | None, channel: str | None, *, channels: Mapping[str, str]) -> None:
-    for name, given, known in (
-        ("provider", provider, list(channels)),
-        ("channel", channel, list(dict.fromkeys(channels.values()))),
-    ):
-        if given is not None and given not in known:
-            raise ControlError(f"{name} must be one of {', '.join(known)}.")

@@ -1,12 +1,11 @@
-"""A month of notifications in every state, with their attempts, people, calls and figures.
+"""A month of notifications in every state, with attempts, recipients, and logs.
 
-Each is a copy of one that the store itself has brought into its state: with ids, a person, a type
-and a time of its own. It needs Django, so it is imported where that is set up.
+Each is a copy, with its own IDs and times, of a notification that the store brought into its
+state. Needs Django: import it where Django is set up.
 """
 
 import random
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,31 +17,36 @@ from access.models import Scope
 from monitoring import rollup
 from notifyproject.db.collections import collection
 
-from . import shapes
-from .shapes import Document
+from . import notification_histories
+from .notification_histories import Document
+from .volume import rebuild_indexes_after
 
 MONTH = timedelta(days=30)
 NOTIFICATIONS_PER_RECIPIENT, CLIENT_COUNT = 5, 10
-"""One person for so many notifications; API clients."""
 BUSY_USER_ID, NOTIFICATIONS_PER_BUSY_ONE = "user-busy", 500
-"""Somebody who gets every so many-th of all."""
+"""A recipient with one in 500 of all notifications."""
 BATCH = 2_000
 NOTIFICATIONS_PER_LOG_ENTRY = 10
-"""A provider's call, and an entry of the audit log, for so many notifications."""
+"""Notifications per webhook call, and per audit log entry."""
 DAY = timedelta(hours=25)
 
 
 def fill(count: int, *, now: datetime) -> int:
-    """Store so many notifications in the empty database; return how many attempts they took."""
-    templates = [(history, *shapes.seed(history, now=now)) for history in shapes.HISTORIES]
+    """Store notifications in the empty database; return the number of their attempts."""
+    templates = [
+        (history, *notification_histories.seed(history, now=now))
+        for history in notification_histories.HISTORIES
+    ]
     collection("notifications").delete_many({})
     collection("delivery_attempts").delete_many({})
     rng = random.Random(6)
-    chosen = rng.choices(templates, [shape.share for shape in shapes.HISTORIES], k=count)
+    chosen = rng.choices(
+        templates, [shape.share for shape in notification_histories.HISTORIES], k=count
+    )
     clients = _clients(now)
     types = _registered_types()
     attempted = 0
-    with _rebuild_indexes_after("notifications", "delivery_attempts"):
+    with rebuild_indexes_after("notifications", "delivery_attempts"):
         for start in range(0, count, BATCH):
             documents, attempts = [], []
             for number in range(start, min(start + BATCH, count)):
@@ -68,7 +72,7 @@ def fill(count: int, *, now: datetime) -> int:
 
 
 def samples(count: int) -> list[Document]:
-    """Return notifications from all over the month, each of another person."""
+    """Return notifications from the whole month, each of another recipient."""
     found = []
     total = collection("notifications").estimated_document_count()
     for number in range(count):
@@ -78,7 +82,6 @@ def samples(count: int) -> list[Document]:
 
 
 def _unique_fields(number: int, count: int, at: datetime) -> dict[str, Any]:
-    """Return what tells a notification from all others."""
     recipient = _recipient(number % max(count // NOTIFICATIONS_PER_RECIPIENT, 1))
     if number % NOTIFICATIONS_PER_BUSY_ONE == 0:
         recipient["user_id"] = BUSY_USER_ID
@@ -113,7 +116,7 @@ def _attempt(attempt: Document, owner: ObjectId, *, age: timedelta, number: int)
 
 
 def _shift_times(document: Document, age: timedelta, number: int) -> Document:
-    """Return a copy with all its times so much earlier, and messages' ids of its own."""
+    """Return a copy with earlier times and its own provider message IDs."""
     copied = {}
     for name, value in document.items():
         if isinstance(value, datetime):
@@ -138,13 +141,11 @@ def _clients(now: datetime) -> list[ObjectId]:
 
 
 def _registered_types() -> list[Document]:
-    """Return what notifications say of each registered type."""
     found = collection("notification_types").find({}, {"category": 1, "priority": 1})
     return [{"type": one.pop("_id"), **one} for one in found]
 
 
 def _fill_other_collections(count: int, now: datetime) -> None:
-    """Store the people, what providers have called, and what staff have done."""
     recipient_count = max(count // NOTIFICATIONS_PER_RECIPIENT, 1)
     state = {"attributes": {}, "preferences": {}, "is_active": True}
     state |= {"created_at": now - MONTH, "updated_at": now - MONTH}
@@ -198,25 +199,6 @@ def _insert_in_batches(name: str, documents: Iterator[Document]) -> None:
 
 
 def _insert(name: str, documents: Sequence[Document]) -> None:
-    """Store documents, without waiting for the disk."""
     if documents:
         unjournaled = collection(name).with_options(write_concern=WriteConcern(w=1, j=False))
         unjournaled.insert_many(documents, ordered=False)
-
-
-@contextmanager
-def _rebuild_indexes_after(*names: str) -> Iterator[None]:
-    """Build the indexes of collections when all is there: it takes a fraction of the time."""
-    indexes = {
-        name: [
-            {word: value for word, value in index.items() if word != "v"}
-            for index in collection(name).list_indexes()
-            if index["name"] != "_id_"
-        ]
-        for name in names
-    }
-    for name in names:
-        collection(name).drop_indexes()
-    yield
-    for name, found in indexes.items():
-        collection(name).database.command("createIndexes", name, indexes=found)

@@ -1,23 +1,22 @@
-"""The latest requests and their events, for the control API and the outbox page."""
+"""The latest requests and their events, for the control API and the outbox."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from itertools import islice
 from typing import Any
 
-from .copies import AcceptanceCounts, Message
+from .duplicates import AcceptanceCounts, Message
 from .log import Record
 
 MAX_REQUESTS = 5_000
 MAX_BYTES = 256 * 1024 * 1024
-"""Bodies kept in memory, all together."""
 
 
 class EventState(StrEnum):
-    """How far an event has come."""
+    """The progress of an event."""
 
     PLANNED = "planned"
     SENDING = "sending"
@@ -30,7 +29,7 @@ class Event:
     """An event about a request; changes as it is sent."""
 
     request_id: int
-    """0: about a message the sandbox never got."""
+    """0: about a message that the sandbox never received."""
     kind: str
     payload: dict[str, Any]
     planned_at: datetime
@@ -38,7 +37,6 @@ class Event:
     sent_at: datetime | None = None
     tries: int = 0
     answer: str | None = None
-    """What the receiver said last."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -48,28 +46,24 @@ class Exchange:
     record: Record
     events: list[Event] = field(default_factory=list)
     version: int = 0
-    """Rises with each change, so that a page redraws only what changed."""
+    """Increases with each change, so that a page redraws only changes."""
 
 
 @dataclass(slots=True, kw_only=True)
 class WebhookCounts:
-    """What became of the events."""
+    """Counters of webhooks."""
 
     requests: int = 0
-    """POSTs to the receiver."""
     refused: int = 0
-    """POSTs it did not take."""
     sent: int = 0
-    """Events it took."""
     failed: int = 0
-    """Events that were given up."""
     waiting: int = 0
-    """Events that are due and not taken yet."""
+    """Due events that are not accepted yet."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ProviderCounts:
-    """What happened at one provider."""
+    """Counters of one provider."""
 
     requests: int = 0
     connections: int = 0
@@ -78,37 +72,34 @@ class ProviderCounts:
 
 @dataclass(slots=True, kw_only=True)
 class Counts(ProviderCounts):
-    """What happened since the start, or since they were reset."""
+    """Counters since the start or the last reset."""
 
     duplicates: int = 0
-    """Messages accepted although the same reference had been, for the same recipient."""
+    """Messages whose reference was accepted before, for the same recipient."""
     outcomes: dict[str, int] = field(default_factory=dict)
     providers: dict[str, ProviderCounts] = field(default_factory=dict)
     webhooks: WebhookCounts = field(default_factory=WebhookCounts)
 
     def of_provider(self, provider: str) -> ProviderCounts:
-        """Return the counts of one provider."""
+        """Return the counters of one provider."""
         return self.providers.setdefault(provider, ProviderCounts())
 
 
 class RecentRequests:
-    """The latest exchanges by id, and the counters."""
+    """The latest exchanges by ID, and the counters."""
 
     def __init__(self) -> None:
         self.counts = Counts()
         self.acceptances = AcceptanceCounts()
         self.revision = 0
         self.generation = 0
-        """Rises when everything is forgotten: events of an earlier era are not sent."""
+        """Increases with each reset: events of an earlier generation are not sent."""
         self._webhook_errors: dict[str, str] = {}
         self._exchanges: OrderedDict[int, Exchange] = OrderedDict()
         self._bytes = 0
 
     def add(self, record: Record, messages: Sequence[Message]) -> None:
-        """Remember a request and count it; the oldest are forgotten.
-
-        ``messages`` are what it was accepted for.
-        """
+        """Add and count a request with its accepted messages; evict the oldest."""
         counts = self.counts
         for one in (counts, counts.of_provider(record.provider)):
             one.requests += 1
@@ -117,7 +108,7 @@ class RecentRequests:
         counts.duplicates += self.restore(record, messages)
 
     def restore(self, record: Record, messages: Sequence[Message]) -> bool:
-        """Remember a request of an earlier run; return whether it is a duplicate."""
+        """Add a request of an earlier run; return whether it is a duplicate."""
         exchange = Exchange(record=record)
         self._exchanges[record.id] = exchange
         self._bytes += memoryview(record.body).nbytes
@@ -130,14 +121,14 @@ class RecentRequests:
         return self.acceptances.add(record.id, messages)
 
     def add_event(self, event: Event) -> None:
-        """Remember an event of a request; of one forgotten, nothing."""
+        """Add an event of a request, unless the request was evicted."""
         exchange = self._exchanges.get(event.request_id)
         if exchange is not None:
             exchange.events.append(event)
             self.mark_changed(event.request_id)
 
     def mark_changed(self, request_id: int) -> None:
-        """Note that something about a request is new."""
+        """Record a change of a request."""
         self.revision += 1
         exchange = self._exchanges.get(request_id)
         if exchange is not None:
@@ -150,16 +141,21 @@ class RecentRequests:
     def find(
         self, predicate: Callable[[Record], bool], *, limit: int, before: int | None = None
     ) -> list[Exchange]:
-        """Return exchanges newest first, of those older than ``before``."""
-        return list(islice(self._newest(predicate, before), limit))
+        """Return exchanges older than ``before``, newest first."""
+        newest = (
+            exchange
+            for number, exchange in reversed(self._exchanges.items())
+            if (before is None or number < before) and predicate(exchange.record)
+        )
+        return list(islice(newest, limit))
 
     @property
     def webhook_error(self) -> str | None:
-        """Why the last webhook was not taken, for each receiver; None if all were."""
+        """The last errors of the receivers; None if there are none."""
         return "; ".join(f"{url}: {answer}" for url, answer in self._webhook_errors.items()) or None
 
     def record_webhook_error(self, url: str, answer: str | None) -> bool:
-        """Note what a receiver said that took nothing, or None; return whether that is new."""
+        """Record a receiver's error, or None; return whether it is new."""
         if self._webhook_errors.get(url) == answer:
             return False
         if answer is None:
@@ -169,7 +165,7 @@ class RecentRequests:
         return True
 
     def clear(self) -> None:
-        """Forget everything, and start counting anew."""
+        """Delete everything and reset the counters."""
         self._exchanges.clear()
         self.acceptances.clear()
         self._bytes = 0
@@ -177,10 +173,3 @@ class RecentRequests:
         self._webhook_errors.clear()
         self.revision += 1
         self.generation += 1
-
-    def _newest(
-        self, predicate: Callable[[Record], bool], before: int | None
-    ) -> Iterator[Exchange]:
-        for exchange in reversed(self._exchanges.values()):
-            if (before is None or exchange.record.id < before) and predicate(exchange.record):
-                yield exchange

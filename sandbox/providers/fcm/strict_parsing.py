@@ -1,4 +1,4 @@
-"""Reading a request as Google does: what is unknown or of another type is an error."""
+"""Strict parsing as at Google: unknown names and wrong types are errors."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -8,8 +8,16 @@ from typing import Any
 
 import msgspec
 
-from .answers import Violation
-from .schema import BY_EITHER_NAME, PACKAGE, EnumType, ListType, MessageType, ScalarType, Type
+from .schema import (
+    BY_EITHER_NAME,
+    PACKAGE,
+    EnumType,
+    ListType,
+    MessageType,
+    ScalarType,
+    Type,
+    Violation,
+)
 
 SMALLEST, LARGEST = -(2**31), 2**31 - 1
 _DURATION = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,9})?s", re.ASCII)
@@ -17,7 +25,7 @@ _TARGETS = ("token", "fid", "topic", "condition")
 
 
 def parse(body: Any) -> tuple[dict[str, Any], list[Violation]]:
-    """Return a request with its names in snake case, and what is wrong with its shape."""
+    """Return a request with snake-case names, and its violations."""
     reader = _Reader()
     if not isinstance(body, dict):
         return {}, [_payload_violation("Root element must be a message.", field="")]
@@ -29,18 +37,18 @@ def parse(body: Any) -> tuple[dict[str, Any], list[Violation]]:
             "Invalid value at 'message' (oneof), oneof field 'target' is already set. "
             f"Cannot set '{extra}'"
         )
-        reader.violations.append(Violation(field="message", description=text))
+        reader.violations.append(Violation("message", text))
     return found, reader.violations
 
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads values by their types, and notes what does not fit."""
+    """Parses values by type and collects violations."""
 
     violations: list[Violation] = field(default_factory=list)
 
     def fields(self, given: Mapping[str, Any], owner: str, *, path: str) -> dict[str, Any]:
-        """Read an object; a field that is null is not there."""
+        """Parse an object; a null field is missing."""
         known = BY_EITHER_NAME[owner]
         found: dict[str, Any] = {}
         for name, value in given.items():
@@ -83,19 +91,14 @@ class _Reader:
         return {name: one for name, one in value.items() if isinstance(one, str)}
 
     def _add_violation(self, path: str, kind: str, value: Any, *, default: Any = None) -> Any:
-        """Note a value that does not fit; return what is read in its place."""
         text = msgspec.json.encode(value).decode()
         description = f"Invalid value at '{path}' ({kind}), {text}"
-        self.violations.append(Violation(field=path, description=description))
+        self.violations.append(Violation(path, description))
         return default
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_int32(value: Any) -> bool:
-    return _is_number(value) and value == int(value) and SMALLEST <= value <= LARGEST
 
 
 def _is_time(value: Any) -> bool:
@@ -110,7 +113,9 @@ def _is_time(value: Any) -> bool:
 _TYPE_CHECKS: Mapping[ScalarType, Callable[[Any], bool]] = {
     ScalarType.STRING: lambda value: isinstance(value, str),
     ScalarType.BOOL: lambda value: isinstance(value, bool),
-    ScalarType.INT32: _is_int32,
+    ScalarType.INT32: lambda value: (
+        _is_number(value) and value == int(value) and SMALLEST <= value <= LARGEST
+    ),
     ScalarType.FLOAT: _is_number,
     ScalarType.DURATION: lambda value: isinstance(value, str) and bool(_DURATION.fullmatch(value)),
     ScalarType.TIMESTAMP: _is_time,
@@ -119,4 +124,4 @@ _TYPE_CHECKS: Mapping[ScalarType, Callable[[Any], bool]] = {
 
 
 def _payload_violation(problem: str, *, field: str) -> Violation:
-    return Violation(field=field, description=f"Invalid JSON payload received. {problem}")
+    return Violation(field, f"Invalid JSON payload received. {problem}")

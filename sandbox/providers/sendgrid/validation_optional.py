@@ -1,4 +1,4 @@
-"""What SendGrid finds wrong with the parts of a mail that may be left out."""
+"""Validation of the optional parts of a mail."""
 
 import base64
 import binascii
@@ -23,11 +23,11 @@ RESERVED_HEADERS = frozenset(
         *("to", "from", "subject", "reply-to", "cc", "bcc"),
     }
 )
-"""Whatever the case of their letters."""
+"""In any case of letters."""
 
 
 def attachments(listed: Any) -> Iterator[Problem]:
-    """Check the files of a mail."""
+    """Validate the attachments of a mail."""
     if listed is None:
         return
     if not isinstance(listed, list):
@@ -44,38 +44,29 @@ def attachments(listed: Any) -> Iterator[Problem]:
 def _attachment(one: Mapping[str, Any], field: str) -> Iterator[Problem]:
     content = one.get("content")
     if not isinstance(content, str) or not content:
-        yield _attachment_problem(
-            field, "content", f"The attachment content must be a string {AT_LEAST_ONE}"
-        )
+        yield _wrong(field, "content", f"The attachment content must be a string {AT_LEAST_ONE}")
     elif not _is_base64(content):
-        yield _attachment_problem(
-            field, "content", "The attachment content must be base64 encoded."
-        )
+        yield _wrong(field, "content", "The attachment content must be base64 encoded.")
     filename = one.get("filename")
     if filename is None:
-        yield _attachment_problem(field, "filename", "filename is required.")
+        yield _wrong(field, "filename", "filename is required.")
     elif not isinstance(filename, str) or not filename:
-        yield _attachment_problem(
-            field, "filename", "The filename of your attachment must be a string."
-        )
+        yield _wrong(field, "filename", "The filename of your attachment must be a string.")
     elif _has_line_break(filename):
-        yield _attachment_problem(
+        yield _wrong(
             field, "filename", "The filename of your attachment can't contain CRLF characters."
         )
     yield from _kind(one, field)
 
 
 def _kind(one: Mapping[str, Any], field: str) -> Iterator[Problem]:
-    """Check how an attachment is to be shown."""
     kind, disposition = one.get("type", "text/plain"), one.get("disposition", "attachment")
     if not isinstance(kind, str) or not kind:
-        yield _attachment_problem(
-            field, "type", f"The attachment type must be a string and {AT_LEAST_ONE}"
-        )
+        yield _wrong(field, "type", f"The attachment type must be a string and {AT_LEAST_ONE}")
     elif ";" in kind or _has_line_break(kind):
-        yield _attachment_problem(field, "type", "The type can't contain ';', or CRLF characters.")
+        yield _wrong(field, "type", "The type can't contain ';', or CRLF characters.")
     if disposition not in DISPOSITIONS:
-        yield _attachment_problem(
+        yield _wrong(
             field,
             "disposition",
             'The disposition of your attachment can be either "inline" or "attachment". You '
@@ -83,19 +74,19 @@ def _kind(one: Mapping[str, Any], field: str) -> Iterator[Problem]:
         )
     content_id = one.get("content_id", "")
     if not isinstance(content_id, str):
-        yield _attachment_problem(
+        yield _wrong(
             field,
             "content_id",
             f"The content ID of your attachment must be a string. You provided {content_id}.",
         )
     elif _has_line_break(content_id):
-        yield _attachment_problem(
+        yield _wrong(
             field, "content_id", "The content ID of your attachment can't contain CRLF characters."
         )
 
 
 def headers(given: Any, field: str) -> Iterator[Problem]:
-    """Check the headers of a mail, or of a personalization."""
+    """Validate the headers of a mail or of a personalization."""
     if given is None:
         return
     anchor = help_url("message.headers")
@@ -115,11 +106,11 @@ def headers(given: Any, field: str) -> Iterator[Problem]:
         else:
             seen.add(name.lower())
             continue
-        yield Problem(message=message, field=f"{field}.{name}", help=anchor)
+        yield Problem(message, f"{field}.{name}", anchor)
 
 
 def substitutions(given: Any, field: str) -> Iterator[Problem]:
-    """Check what a personalization puts in the place of tags."""
+    """Validate the substitutions of a personalization."""
     if given is None:
         return
     anchor = help_url("message.personalizations.substitutions")
@@ -128,37 +119,37 @@ def substitutions(given: Any, field: str) -> Iterator[Problem]:
             "The substitution values must be an object of key/value pairs, where the values are "
             "all strings."
         )
-        yield Problem(message=message, field=field, help=anchor)
+        yield Problem(message, field, anchor)
         return
     if len(given) > MAX_SUBSTITUTIONS:
         message = (
             f"Substitutions are limited to {MAX_SUBSTITUTIONS} items per personalization block."
         )
-        yield Problem(message=message, field=field, help=anchor)
+        yield Problem(message, field, anchor)
     size = sum(len(name.encode()) + len(value.encode()) for name, value in given.items())
     if size > MAX_SUBSTITUTIONS_BYTES:
         message = f"Substitutions are limited to {MAX_SUBSTITUTIONS_BYTES:,} bytes."
-        yield Problem(message=message, field=field, help=anchor)
+        yield Problem(message, field, anchor)
 
 
 def categories(listed: Any) -> Iterator[Problem]:
-    """Check what a mail is counted under."""
+    """Validate the categories of a mail."""
     if listed is None:
         return
     field, anchor = "categories", help_url("message.categories")
     if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
         message = "Categories must be an array of strings."
-        yield Problem(message=message, field=field, help=anchor)
+        yield Problem(message, field, anchor)
         return
     if len(listed) > MAX_CATEGORIES:
         message = (
             f"There is a limit of {MAX_CATEGORIES} categories for each email that is sent. You "
             f"provided {len(listed)} categories."
         )
-        yield Problem(message=message, field=field, help=anchor)
+        yield Problem(message, field, anchor)
     for number, one in enumerate(listed):
         if message := _category_problem(one, before=listed[:number]):
-            yield Problem(message=message, field=f"{field}.{number}", help=anchor)
+            yield Problem(message, f"{field}.{number}", anchor)
 
 
 def _category_problem(one: str, *, before: list[str]) -> str:
@@ -175,7 +166,7 @@ def _category_problem(one: str, *, before: list[str]) -> str:
 
 
 def custom_args(args: Any, field: str, *, shared: Mapping[str, Any]) -> Iterator[Problem]:
-    """Check the arguments of a mail, or of a personalization that ``shared`` ones add to."""
+    """Validate the arguments of a mail, or of a personalization with ``shared`` ones."""
     if args is None:
         return
     if not isinstance(args, dict):
@@ -187,9 +178,9 @@ def custom_args(args: Any, field: str, *, shared: Mapping[str, Any]) -> Iterator
     texts = {name: value for name, value in shared.items() if isinstance(value, str)} | args
     if not wrong and len(msgspec.json.encode(texts)) > MAX_ARGS_BYTES:
         yield Problem(
-            message="The combined size of custom arguments cannot exceed 10,000 bytes.",
-            field=field,
-            help=help_url("message.custom_args"),
+            "The combined size of custom arguments cannot exceed 10,000 bytes.",
+            field,
+            help_url("message.custom_args"),
         )
 
 
@@ -205,6 +196,6 @@ def _has_line_break(text: str) -> bool:
     return "\r" in text or "\n" in text
 
 
-def _attachment_problem(field: str, part: str, message: str) -> Problem:
+def _wrong(field: str, part: str, message: str) -> Problem:
     anchor = help_url(f"message.attachments.{part}")
-    return Problem(message=message, field=f"{field}.{part}", help=anchor)
+    return Problem(message, f"{field}.{part}", anchor)

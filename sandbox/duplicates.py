@@ -1,7 +1,7 @@
-"""How often each message was accepted: a message that was sent twice shows here."""
+"""How often each message was accepted: duplicates show here."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -23,15 +23,15 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptanceCounts:
-    """The requests that were accepted for each case; the oldest cases are forgotten."""
+    """The accepted requests of each message; the oldest messages are evicted."""
 
     _requests: OrderedDict[Message, list[int]] = field(default_factory=OrderedDict)
 
     def add(self, request: int, messages: Iterable[Message]) -> bool:
-        """Remember an accepted request; return whether any of its cases had been accepted."""
+        """Record an accepted request; return whether one of its messages was accepted before."""
         is_duplicate = False
-        for case in dict.fromkeys(messages):
-            known = self._requests.setdefault(case, [])
+        for message in dict.fromkeys(messages):
+            known = self._requests.setdefault(message, [])
             is_duplicate = is_duplicate or bool(known)
             known.append(request)
             if len(self._requests) > MAX_REMEMBERED:
@@ -39,29 +39,27 @@ class AcceptanceCounts:
         return is_duplicate
 
     def accepted_requests(self, messages: Iterable[Message]) -> list[int]:
-        """Return the requests that were accepted for the most frequent of these cases."""
-        return max((self._requests.get(case, []) for case in messages), key=len, default=[])
+        """Return the accepted requests of the most frequent of these messages."""
+        return max((self._requests.get(message, []) for message in messages), key=len, default=[])
 
     def find(
         self, predicate: Callable[[Message], bool], *, at_least: int, limit: int
     ) -> list[tuple[Message, list[int]]]:
-        """Return cases, the newest first, that were accepted at least so often."""
-        return list(islice(self._newest(predicate, at_least), limit))
+        """Return messages that were accepted at least so often, newest first."""
+        newest = (
+            (message, requests)
+            for message, requests in reversed(self._requests.items())
+            if len(requests) >= at_least and predicate(message)
+        )
+        return list(islice(newest, limit))
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Delete all counts."""
         self._requests.clear()
-
-    def _newest(
-        self, predicate: Callable[[Message], bool], at_least: int
-    ) -> Iterator[tuple[Message, list[int]]]:
-        for case, requests in reversed(self._requests.items()):
-            if len(requests) >= at_least and predicate(case):
-                yield case, requests
 
 
 def accepted_messages(provider: Provider, record: Record) -> list[Message]:
-    """Return what a request was accepted for; nothing if it was refused."""
+    """Return the messages of an accepted request; none if it was refused."""
     if not record.accepted:
         return []
     return [

@@ -1,4 +1,4 @@
-"""A whole installation of this run's own: servers, sandbox, web, workers, beat, on free ports."""
+"""A complete installation for one run: servers, sandbox, web, workers, and beat on free ports."""
 
 import os
 import shutil
@@ -15,18 +15,21 @@ from typing import Any
 
 import redis
 import urllib3
+from bson import ObjectId
 from pymongo import MongoClient
 from pymongo.database import Database
 
+from domain.states import Channel, Priority
 from notifyproject.stack import servers
 from notifyproject.stack.servers import HOST, Server
 from sandbox import assembly
+from sandbox.log import REQUESTS_FILE, read_records
 
-from .evidence import Kill
-from .load import Client
-from .processes import Program
+from ..processes import Program, web_command, worker_command
+from .change_stream import StepRecorder
+from .evidence import Attempt, Evidence, Kill, Request, StoredNotification
+from .load import Client, Load
 from .replicas import ReplicaSet
-from .watching import StepRecorder
 
 DATABASE = "chaos"
 SCOPES = (
@@ -35,12 +38,14 @@ SCOPES = (
 )
 SECRET_KEY = "only-for-fault-injection-" + "0" * 40
 PYTHON = sys.executable
+SWEEP_TEXT = ", unpublished "
+"""Part of the line that `manage.py sweeper` prints for each sweep."""
 Variables = Mapping[str, str]
 
 
 @dataclass(kw_only=True)
 class Installation:
-    """What a scenario has to work with."""
+    """The processes and connections that a scenario works with."""
 
     folder: Path
     environment: Variables
@@ -49,91 +54,93 @@ class Installation:
     broker: redis.Redis
     sandbox: Program
     url: str
-    """Where the web listens."""
     client: Client
-    watcher: StepRecorder
+    recorder: StepRecorder
     database: Database[dict[str, Any]]
     programs: list[Program] = field(default_factory=list)
     kills: list[Kill] = field(default_factory=list)
 
-    def program(
-        self, name: str, *command: str, ready_text: str = "", environment: Variables | None = None
-    ) -> Program:
-        """Return a program of the installation that is not started yet; it ends with the stand."""
+    def program(self, name: str, command: Sequence[str], *, ready_text: str = "") -> Program:
+        """Return a program, not started, that is killed with the installation."""
         program = Program(
             name=name,
-            command=[PYTHON, *command],
-            environment={**self.environment, **(environment or {})},
+            command=command,
+            environment=self.environment,
             log=self.folder / f"{name}.log",
             ready_text=ready_text,
         )
         self.programs.append(program)
         return program
 
-    def web(self, name: str = "web", *, port: int | None = None) -> Program:
-        """Return the web as it is run: gunicorn with two processes of eight threads."""
-        url = f"http://{HOST}:{port}" if port else self.url
-        web = self.program(
-            name,
-            *("-m", "gunicorn", "notifyproject.wsgi", "--bind", url.removeprefix("http://")),
-            *("--worker-class", "notifyproject.serving.worker.WebWorker"),
-            *("--workers", "2", "--threads", "8", "--graceful-timeout", "20"),
-        )
-        web.is_usable = lambda: _is_healthy(url)
+    def web(self) -> Program:
+        """Return the web as in production: gunicorn, two processes of eight threads."""
+        address = self.url.removeprefix("http://")
+        options = ("--graceful-timeout", "20")
+        command = web_command("notifyproject.wsgi", address, processes=2, options=options)
+        web = self.program("web", command)
+        web.is_usable = lambda: _is_healthy(self.url)
         return web
 
     def worker(self, name: str = "worker", *, queues: str = "") -> Program:
-        """Return a Celery worker as it is run; of all queues, or of these."""
-        return self.program(
-            name,
-            *("-m", "celery", "-q", "-A", "notifyproject", "worker", "--hostname", f"{name}@%h"),
-            *("--without-gossip", "--without-mingle", "--without-heartbeat"),
-            *(("--queues", queues) if queues else ()),
-            ready_text=f"{name}@{socket.gethostname()} ready",
-        )
+        """Return a Celery worker as in production, of all queues or of these."""
+        command = worker_command(name, *(("--queues", queues) if queues else ()))
+        return self.program(name, command, ready_text=f"{name}@{socket.gethostname()} ready")
+
+    def workers(self, count: int) -> list[Program]:
+        """Return a number of workers of all queues."""
+        return [self.worker(f"worker-{number}") for number in range(count)]
 
     def beat(self, name: str = "beat") -> Program:
-        """Return beat as it is run."""
-        return self.program(
-            name,
-            *("-m", "celery", "-q", "-A", "notifyproject", "beat", "--pidfile", ""),
-            ready_text="beat: Starting",
-        )
+        """Return beat as in production."""
+        command = ["-m", "celery", "-q", "-A", "notifyproject", "beat", "--pidfile", ""]
+        return self.program(name, [PYTHON, *command], ready_text="beat: Starting")
 
     def sweeper(self, name: str = "sweeper", *options: str) -> Program:
         """Return a process that sweeps without beat."""
-        return self.program(name, "manage.py", "sweeper", *options, ready_text="woken ")
+        return self.program(name, [PYTHON, "manage.py", "sweeper", *options], ready_text=SWEEP_TEXT)
 
     def start(self, *programs: Program, **environment: str) -> None:
-        """Start programs side by side and wait until each is ready."""
+        """Start programs in parallel and wait until each is ready."""
         for one in programs:
             one.start(**environment)
         for one in programs:
             one.wait_ready()
 
     def kill(self, program: Program) -> None:
-        """Kill a program outright, and remember when."""
+        """Kill a program and record the time."""
         self.record_end(program)
         program.kill()
 
     def record_end(self, program: Program) -> None:
-        """Remember that a program ends now, by whatever means."""
+        """Record that a program ends now, for whatever reason."""
         worker = f"{socket.gethostname()}:{program.pid}"
         self.kills.append(Kill(worker=worker, at=datetime.now(UTC)))
 
     def kill_all(self) -> None:
-        """End every program of the service."""
+        """Kill every program of the service."""
         for one in self.programs:
             one.kill()
 
+    def start_load(self, **options: Any) -> Load:
+        """Start sending notifications in the background; see :class:`Load` for the options."""
+        load = Load(client=self.client, **options)
+        load.start()
+        return load
+
+    def clear_broker(self) -> None:
+        """Delete all wake-ups, but not the broker's queue names."""
+        for name in self.broker.scan_iter():
+            if not name.startswith(b"_kombu"):
+                self.broker.delete(name)
+
     def open_count(self) -> int:
-        """Return how many notifications are not final."""
+        """Count the notifications that are not final."""
         return self.database["notifications"].count_documents({"due_at": {"$exists": True}})
 
     def wait_final(self, *, timeout: float, restarted: Sequence[Program] = ()) -> float:
-        """Wait until every notification is final; return the seconds that took, or ``timeout``.
+        """Wait until every notification is final; return the seconds, at most ``timeout``.
 
-        ``restarted``: programs that are started again if they end by themselves.
+        ``restarted``: programs to start again when they end by themselves.
         """
         started = time.monotonic()
         while self.open_count() and time.monotonic() < started + timeout:
@@ -143,8 +150,25 @@ class Installation:
             time.sleep(0.5)
         return min(time.monotonic() - started, timeout)
 
+    def finish(self, *, timeout: float) -> Evidence:
+        """Wait until every notification is final, then stop the service and collect evidence."""
+        self.wait_final(timeout=timeout)
+        return self.collect_evidence()
+
+    def collect_evidence(self) -> Evidence:
+        """Kill the service, so that nothing changes any more, and return the run's records."""
+        self.kill_all()
+        return Evidence(
+            answers=tuple(self.client.answers),
+            requests=tuple(provider_requests(self.folder / "sandbox")),
+            steps=tuple(self.recorder.finish()),
+            stored=tuple(_stored(self.database)),
+            attempts=tuple(_attempts(self.database)),
+            kills=tuple(self.kills),
+        )
+
     def script_outcome(self, recipient: str, outcome: str) -> None:
-        """Tell the provider what becomes of messages to a recipient."""
+        """Script the provider's outcome for a recipient."""
         answer = urllib3.request(
             "PUT",
             f"{self.environment['SANDBOX_URL']}/_sandbox/behaviours/{recipient}",
@@ -157,16 +181,9 @@ class Installation:
 
 @contextmanager
 def run_installation(
-    *,
-    members: int = 1,
-    webhooks: bool = True,
-    sandbox_options: tuple[str, ...] = (),
-    environment: Variables | None = None,
+    *, members: int = 1, webhooks: bool = True, environment: Variables | None = None
 ) -> Iterator[Installation]:
-    """Bring up servers, sandbox and database; programs of the service are for the scenario.
-
-    ``members``: of the replica set. ``webhooks``: the provider reports to the web, or not at all.
-    """
+    """Start servers, sandbox, and database. ``webhooks``: whether the provider sends receipts."""
     folder = Path(tempfile.mkdtemp(prefix="notifyproject-chaos-"))
     with ExitStack() as stack:
         if not os.environ.get("CHAOS_KEEP"):
@@ -179,13 +196,12 @@ def run_installation(
         valkey.start()
         web_url = f"http://{HOST}:{servers.free_port()}"
         sandbox_url = f"http://{HOST}:{servers.free_port()}"
+        redis_url = servers.valkey_url(valkey.port)
         variables = {
-            **_variables(
-                folder, mongo.uri(DATABASE), servers.valkey_url(valkey.port), web_url, sandbox_url
-            ),
+            **_variables(folder, mongo.uri(DATABASE), redis_url, web_url, sandbox_url),
             **(environment or {}),
         }
-        sandbox = _sandbox(folder, variables, sandbox_options, webhooks=webhooks)
+        sandbox = _sandbox(folder, variables, webhooks=webhooks)
         stack.callback(sandbox.kill)
         sandbox.start()
         key = _migrate_and_create_key(folder, variables)
@@ -193,36 +209,92 @@ def run_installation(
         database: Database[dict[str, Any]] = MongoClient(
             mongo.uri(DATABASE), tz_aware=True, tzinfo=UTC
         ).get_default_database()
-        _configure_django(variables)
+        # This process uses the service's modules, too.
+        os.environ.update(variables)
+        import django
+
+        django.setup()
         installation = Installation(
             folder=folder,
             environment=variables,
             mongo=mongo,
             valkey=valkey,
-            broker=redis.Redis.from_url(servers.valkey_url(valkey.port)),
+            broker=redis.Redis.from_url(redis_url),
             sandbox=sandbox,
             url=web_url,
             client=Client(url=web_url, key=key),
-            watcher=StepRecorder(mongo.uri(DATABASE)),
+            recorder=StepRecorder(mongo.uri(DATABASE)),
             database=database,
         )
         stack.callback(installation.kill_all)
-        installation.watcher.start()
+        installation.recorder.start()
         yield installation
 
 
-def _configure_django(variables: Variables) -> None:
-    """Let this process, too, use the service's own modules on this installation."""
-    os.environ.update(variables)
-    import django
+def publish_wakeups(ids: Sequence[str], *, channel: str, priority: str) -> bool:
+    """Publish a wake-up for deliveries; return whether the broker accepted it."""
+    # The service's modules need its settings, which exist only after the servers started.
+    from notifications.queueing import wakeups
 
-    django.setup()
+    return wakeups.send_wakeup(
+        [ObjectId(one) for one in ids],
+        channel=Channel(channel),
+        priority=Priority(priority),
+        now=datetime.now(UTC),
+    )
+
+
+def provider_requests(folder: Path) -> list[Request]:
+    """Return the messages in the sandbox's durable log, oldest first."""
+    # As above: the settings exist only now.
+    from notifications.store import AttemptReference
+
+    path = folder / REQUESTS_FILE
+    return [
+        Request(
+            notification_id=str(one.notification_id),
+            channel=one.channel.value,
+            attempt=one.attempt_number,
+            device_id=one.device_id,
+            at=record.time,
+            accepted=record.accepted,
+        )
+        for record in (read_records(path) if path.exists() else ())
+        if record.is_message
+        # A push names its attempt in several places of one request.
+        for one in dict.fromkeys(map(AttemptReference.parse, record.references))
+        if one is not None
+    ]
+
+
+def _stored(database: Database[dict[str, Any]]) -> list[StoredNotification]:
+    fields = {"idempotency_key": 1, "delivery.channel": 1, "delivery.status": 1}
+    return [
+        StoredNotification(
+            notification_id=str(document["_id"]),
+            key=document.get("idempotency_key"),
+            deliveries={one["channel"]: one["status"] for one in document["delivery"]},
+        )
+        for document in database["notifications"].find({}, fields)
+    ]
+
+
+def _attempts(database: Database[dict[str, Any]]) -> list[Attempt]:
+    return [
+        Attempt(
+            notification_id=str(record["notification_id"]),
+            channel=record["channel"],
+            number=record["attempt_number"],
+            device_id=record.get("device_id"),
+            status=record["status"],
+        )
+        for record in database["delivery_attempts"].find()
+    ]
 
 
 def _variables(
     folder: Path, mongodb_uri: str, redis_url: str, web_url: str, sandbox_url: str
 ) -> dict[str, str]:
-    """Return the environment of every program."""
     secrets = assembly.create_secrets(folder / "sandbox", url=sandbox_url)
     return {
         "DJANGO_SETTINGS_MODULE": "notifyproject.settings.local",
@@ -231,26 +303,21 @@ def _variables(
         "MONGODB_URI": mongodb_uri,
         "REDIS_URL": redis_url,
         "PUBLIC_URL": web_url,
-        "SANDBOX_URL": sandbox_url,
-        "SENDGRID_URL": sandbox_url,
+        **dict.fromkeys(("SANDBOX_URL", "SENDGRID_URL", "FCM_URL", "WHATSAPP_URL"), sandbox_url),
         "SENDGRID_WEBHOOK_PUBLIC_KEY": secrets.public_key,
         "FCM_CREDENTIALS": str(secrets.service_account),
-        "FCM_URL": sandbox_url,
         "WHATSAPP_TOKEN": secrets.whatsapp.access_token,
         "WHATSAPP_PHONE_NUMBER_ID": secrets.whatsapp.phone_number_id,
         "WHATSAPP_APP_SECRET": secrets.whatsapp.app_secret,
         "WHATSAPP_VERIFY_TOKEN": secrets.whatsapp.verify_token,
-        "WHATSAPP_URL": sandbox_url,
-        # The sandbox is to be the limit, not what Meta grants a new number.
+        # The sandbox should be the limit, not Meta's rate limit for a new number.
         "WHATSAPP_MAX_PER_SECOND": "0",
         "LOG_LEVEL": "INFO",
         "LOG_FORMAT": "json",
     }
 
 
-def _sandbox(
-    folder: Path, variables: Variables, options: tuple[str, ...], *, webhooks: bool
-) -> Program:
+def _sandbox(folder: Path, variables: Variables, *, webhooks: bool) -> Program:
     port = variables["SANDBOX_URL"].rpartition(":")[2]
     webhook_options = [
         *("--webhook-url", f"{variables['PUBLIC_URL']}/webhooks/sendgrid"),
@@ -261,7 +328,6 @@ def _sandbox(
         command=[
             *(PYTHON, "-m", "sandbox", "--port", port, "--data", str(folder / "sandbox")),
             *(webhook_options if webhooks else ()),
-            *options,
         ],
         environment=variables,
         log=folder / "sandbox.log",
@@ -278,7 +344,6 @@ def _is_healthy(url: str) -> bool:
 
 
 def _migrate_and_create_key(folder: Path, variables: Variables) -> str:
-    """Migrate, and return a key to the API."""
     for name, arguments in {
         "migrate": ("migrate", "--no-input", "--verbosity", "0"),
         "client": ("create_api_client", "chaos", "--scopes", *SCOPES),
