@@ -1,7 +1,7 @@
 """``python -m bench all``: measure what the service promises of its speed, and print it.
 
 Every figure stands beside what it is compared to, measured in the same run. What was measured, and
-how, is in docs/performance.md.
+how, is in docs/reference/performance.md.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The Celery application. Its messages are hints: docs/state_machine.md says what decides."""
+"""The Celery application. Its messages are hints: docs/reference/states.md says what decides."""
 
 import ctypes
 import os

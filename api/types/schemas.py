@@ -99,7 +99,7 @@ def version_view(version: Version, *, published_number: int) -> TemplateVersionV
     )
 
 
-Source = Annotated[str, Meta(description="Liquid; docs/adding_a_type.md has the filters.")]
+Source = Annotated[str, Meta(description="Liquid; docs/guides/templates.md has the filters.")]
 
 
 class PartsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -28,7 +28,7 @@ MAX_TEMPLATE_WORK = 2 * MAX_WORK
 ONE_LINE_PARTS = (Part.SUBJECT, Part.PUSH_TITLE)
 REQUIRED_PARTS = (Part.SUBJECT, Part.BODY)
 EXAMPLE_RECIPIENT = {"name": "Ada Lovelace", "locale": "en", "timezone": "UTC"}
-"""What a template may ask about the person; the names are documented in docs/adding_a_type.md."""
+"""The variables of ``recipient`` that templates may use; docs/guides/templates.md lists them."""
 _MARKUP = re.compile(r"\{\{.*?\}\}|\{%-?\s*(\w*).*?%\}", re.DOTALL)
 _UNCLOSED = "expected tag end"
 

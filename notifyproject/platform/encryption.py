@@ -5,7 +5,7 @@ is derived from one of ``FIELD_ENCRYPTION_KEYS``. The associated data is authent
 ciphertext that is copied from one document to another does not decrypt there.
 
 New secrets take the first key; old ones open as long as theirs is listed. See
-docs/decisions/0024-secrets.md.
+docs/decisions/0016-sensitive-variables.md.
 """
 
 import base64

@@ -2,7 +2,7 @@
 
 gunicorn's own gives a thread to each client that has connected, and the thread waits for what the
 client sends and reads. Here one poller reads requests and sends answers for all clients, none of
-which it waits for; the threads only run Django. docs/decisions/0036-slow-clients.md
+which it waits for; the threads only run Django. docs/decisions/0029-slow-clients.md
 """
 
 import errno

@@ -129,7 +129,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     ANALYTICS_EVENTS_DAYS: Annotated[int, msgspec.Meta(ge=0, le=3_650)] = 30
     """How long events are kept for analysis; 0: none are written."""
     OTEL_EXPORTER_OTLP_ENDPOINT: str = ""
-    """A collector of traces: ``http://127.0.0.1:4318``. Empty: there are none. docs/tracing.md"""
+    """OTLP collector of traces: ``http://127.0.0.1:4318``. Empty: none. docs/guides/observe.md"""
 
     RETENTION_CONTENT_DAYS: Annotated[int, msgspec.Meta(ge=1, le=3_650)] = 30
     """How long what a notification says is kept after the last thing that happened to it, of a
@@ -153,7 +153,8 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     """A worker that has taken so many messages ends, likewise. 0: it goes on."""
 
     CRASH_AT: str = ""
-    """For fault injection, never on a server: where a process kills itself. docs/faults.md"""
+    """Fault injection, never on a server: where a process kills itself.
+    docs/reference/fault_injection.md"""
     FREEZE_AT: str = ""
     """The same: where a process stops until it is told to go on."""
 

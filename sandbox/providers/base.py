@@ -1,6 +1,6 @@
 """What a provider is to the rest of the sandbox.
 
-To add one: docs/sandbox.md.
+To add one: docs/reference/sandbox.md.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
