@@ -15,6 +15,7 @@ from delivery.heartbeats import last_sweep, last_worker_heartbeat
 from domain.time import utc_now
 from monitoring import alerts
 from notifyproject.db.collections import database
+from notifyproject.platform import clock_check
 
 log = structlog.get_logger(__name__)
 PROBE_TIMEOUT = 2.0
@@ -38,8 +39,19 @@ def readyz(_request: HttpRequest) -> JsonResponse:
     if not parts["mongodb"]["ok"]:
         unknown = _not_ok("not known")
         return JsonResponse(
-            {"status": "not ready", **parts, "sweep": unknown, "worker": unknown}, status=503
+            {
+                "status": "not ready",
+                **parts,
+                "clock": unknown,
+                "sweep": unknown,
+                "worker": unknown,
+            },
+            status=503,
         )
+    is_clock_wrong = clock_check.is_wrong()
+    parts["clock"] = (
+        _not_ok("over 2 s from MongoDB's: does NTP run?") if is_clock_wrong else {"ok": True}
+    )
     parts["sweep"] = _heartbeat_check(
         last_sweep(), "no sweep for 2½ minutes: is beat running, and a worker?"
     )
@@ -50,6 +62,8 @@ def readyz(_request: HttpRequest) -> JsonResponse:
         "no worker took a message for 2½ minutes: is one running, and a sweep?",
     )
     healthy = all(part["ok"] for part in parts.values())
+    if is_clock_wrong:
+        return JsonResponse({"status": "not ready", **parts}, status=503)
     return JsonResponse({"status": "ready" if healthy else "degraded", **parts})
 
 

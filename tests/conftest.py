@@ -175,6 +175,6 @@ def _empty_what_was_written() -> None:
         types.add_missing_types()
     if "alert_rules" in names:
         alert_rules.add_missing_rules()
-    if retention.COLLECTION in names:
+    if "retention_policies" in names:
         retention.add_missing_policies()
     written.names.clear()

@@ -241,7 +241,7 @@ class Resend(APIView):
         resent = actions.resend(
             notification_id=document["_id"], channels=_requested_channels(request), now=utc_now()
         )
-        return Response(notification_view(resent.document), status=202)
+        return Response(notification_view(resent), status=202)
 
 
 class Reschedule(APIView):

@@ -32,23 +32,21 @@ BULK_OPERATIONS = frozenset({"createNotifications", "createBroadcast"})
 SENSITIVE_DATA_DESTROYED = actions.SensitiveDataDestroyedError()
 CONTENT_REMOVED = actions.ContentRemovedError(datetime(2026, 7, 1, tzinfo=UTC))
 CONFLICTS: Mapping[str, Sequence[tuple[str, str]]] = {
-    "cancelNotification": [("not_possible", "Nothing of it is pending any more.")],
+    "cancelNotification": [("not_possible", "Nothing is pending.")],
     "retryNotification": [
-        ("not_possible", "None of these channels has failed."),
+        ("not_possible", "No failed channel to retry."),
         (SENSITIVE_DATA_DESTROYED.code, str(SENSITIVE_DATA_DESTROYED)),
         (CONTENT_REMOVED.code, str(CONTENT_REMOVED)),
     ],
     "resendNotification": [
-        ("not_possible", "The person was erased, and what it said with them."),
+        ("not_possible", "The recipient was erased, with the content."),
         (SENSITIVE_DATA_DESTROYED.code, str(SENSITIVE_DATA_DESTROYED)),
         (CONTENT_REMOVED.code, str(CONTENT_REMOVED)),
     ],
-    "rescheduleNotification": [
-        ("not_possible", "It is too late: something of it was sent or tried, or it has ended.")
-    ],
-    "pauseBroadcast": [("not_possible", "It is not running any more.")],
-    "resumeBroadcast": [("not_possible", "It is not paused.")],
-    "cancelBroadcast": [("not_possible", "It has ended, and nothing of it is waiting to be sent.")],
+    "rescheduleNotification": [("not_possible", "Already sent or attempted.")],
+    "pauseBroadcast": [("not_possible", "The broadcast isn't running.")],
+    "resumeBroadcast": [("not_possible", "The broadcast isn't paused.")],
+    "cancelBroadcast": [("not_possible", "It has ended, and nothing is pending.")],
     "rotateCallbackSecret": [
         (
             "too_many_secrets",

@@ -19,7 +19,8 @@ from domain.time import utc_now
 from notifications.bulk import decisions, results
 from notifications.bulk import operation as bulk_operation
 from notifications.bulk.decisions import StartOptions
-from notifications.bulk.operation import BulkStateError, Operation, Selection, Staff
+from notifications.bulk.operation import Operation, Selection
+from notifications.resend.actions import InvalidStateError, Staff
 from notifications.resend.risk import RiskKind
 
 from ..notifications.actions import DETAIL
@@ -62,7 +63,7 @@ def new_operation(model_admin: Any, request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         try:
             operation = _preview(request, selected, available_actions)
-        except BulkStateError as problem:
+        except InvalidStateError as problem:
             messages.error(request, str(problem))
         else:
             return HttpResponseRedirect(reverse(PAGE, args=[operation.id]))
@@ -124,10 +125,10 @@ def start_options(request: HttpRequest, operation: Operation) -> StartOptions:
     ticked = request.POST.getlist("include")
     known = {kind.value: kind for kind in RiskKind}
     if unknown := [word for word in ticked if word not in known]:
-        raise BulkStateError(f"There is no verdict {unknown[0][:20]!r}.")
+        raise InvalidStateError(f"There is no verdict {unknown[0][:20]!r}.")
     rate = request.POST.get("per_second", "")
     if not _WHOLE_NUMBER.fullmatch(rate):
-        raise BulkStateError("The pace is a whole number a second.")
+        raise InvalidStateError("The pace is a whole number a second.")
     shows_resend_risk = operation.action in RISK_ACTIONS
     return StartOptions(
         included_risks=frozenset(known[word] for word in ticked)
@@ -173,7 +174,7 @@ def _preview(
 ) -> Operation:
     """Have the choice in the form previewed; raises NotPossible."""
     if request.POST.get("action") not in available_actions:
-        raise BulkStateError("Choose what to do.")
+        raise InvalidStateError("Choose what to do.")
     ticked = request.POST.getlist("channels")
     return decisions.preview(
         action=BulkAction(request.POST["action"]),
@@ -197,7 +198,7 @@ def _send_at(text: str) -> datetime | None:
     try:
         return datetime.strptime(text, "%Y-%m-%dT%H:%M").replace(tzinfo=UTC)
     except ValueError:
-        raise BulkStateError("Write the time such as 2026-12-01T09:00.") from None
+        raise InvalidStateError("Write the time such as 2026-12-01T09:00.") from None
 
 
 def _progress(operation: Operation) -> dict[str, Any]:

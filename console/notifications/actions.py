@@ -1,6 +1,6 @@
 """Actions on one notification: the form, the confirmation, the result."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -14,15 +14,14 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
 
-from domain.states import SUCCEEDED, Channel, DeliveryStatus
+from domain.states import SUCCEEDED, BulkAction, Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications import queries
+from notifications.resend.actions import ActionResult, ChannelSelection, Staff, act_on_each
 from notifications.resend.assessment import assess_risks
 from notifications.resend.risk import ResendRisk
 from notifications.store import Document
 
-from .. import staff_actions
-from ..staff_actions import ActionResult, ChannelSelection, Staff
 from ..widgets import names
 from ..widgets.actions import require_post
 from ..widgets.columns import delivery_chip
@@ -41,7 +40,7 @@ class StaffAction:
     verb: str
     button: str
     """What is written on its button."""
-    run: Callable[..., ActionResult]
+    action: BulkAction
     statuses: frozenset[DeliveryStatus]
     """The channels it is about, by where they stand."""
     consequence: str
@@ -50,7 +49,7 @@ class StaffAction:
     permission: str
     has_channel_choice: bool = False
     has_time_input: bool = False
-    """It asks when; :attr:`run` is told, as ``at``."""
+    """The form has a field for the send time."""
     shows_resend_risk: bool = False
     """It sends again what was sent or tried: each channel's verdict is told first."""
     is_for_scheduled: bool = False
@@ -72,7 +71,7 @@ RETRY = StaffAction(
     name="retry",
     verb="Retry",
     button="Retry failed channels",
-    run=staff_actions.retry,
+    action=BulkAction.RETRY,
     statuses=frozenset({S.FAILED}),
     consequence="What failed is tried again now, on the same notification.",
     done_phrase="tried again now",
@@ -83,7 +82,7 @@ RESEND = StaffAction(
     name="resend",
     verb="Resend",
     button="Resend",
-    run=staff_actions.resend,
+    action=BulkAction.RESEND,
     statuses=frozenset(DeliveryStatus),
     consequence="A new notification that says the same is sent now, and linked to this one.",
     done_phrase="sent again as a new notification",
@@ -95,7 +94,7 @@ CANCEL = StaffAction(
     name="cancel",
     verb="Cancel",
     button="Cancel what is pending",
-    run=staff_actions.cancel,
+    action=BulkAction.CANCEL,
     statuses=frozenset({S.PENDING}),
     consequence="What has not been sent is withdrawn for good. What is on its way goes out.",
     done_phrase="withdrawn",
@@ -105,7 +104,7 @@ SEND_NOW = StaffAction(
     name="run",
     verb="Run now",
     button="Run now",
-    run=staff_actions.run_now,
+    action=BulkAction.RUN_NOW,
     statuses=frozenset({S.PENDING}),
     consequence="What waits is due now. Quiet hours, suppressions and an expiry hold all the same.",
     done_phrase="due now",
@@ -116,7 +115,7 @@ RESCHEDULE = StaffAction(
     name="reschedule",
     verb="Reschedule",
     button="Reschedule",
-    run=staff_actions.reschedule,
+    action=BulkAction.RESCHEDULE,
     statuses=frozenset({S.PENDING}),
     consequence="It is sent at the time you choose. What was tried already keeps its times.",
     done_phrase="scheduled anew",
@@ -277,14 +276,14 @@ def _is_confirmed(request: HttpRequest) -> bool:
 def _run(action: StaffAction, request: HttpRequest, ids: Sequence[ObjectId]) -> ActionResult | None:
     """Do it; None if no channel or no time was chosen, which the user is told."""
     selection: ChannelSelection = dict.fromkeys(ids)
-    chosen_time: dict[str, datetime] = {}
+    send_at: datetime | None = None
     if action.has_time_input:
         try:
             at = datetime.fromisoformat(request.POST.get("at", ""))
         except ValueError:
             messages.error(request, "Nothing was done: write the time such as 2026-12-01T09:00.")
             return None
-        chosen_time["at"] = at.replace(tzinfo=UTC) if at.tzinfo is None else at
+        send_at = at.replace(tzinfo=UTC) if at.tzinfo is None else at
     if action.has_channel_choice:
         known = {channel.value for channel in Channel}
         chosen = [Channel(c) for c in request.POST.getlist("channels") if c in known]
@@ -294,7 +293,7 @@ def _run(action: StaffAction, request: HttpRequest, ids: Sequence[ObjectId]) -> 
         include_succeeded = len(ids) == 1 or request.POST.get("again") == "yes"
         selection = _resend_selection(ids, chosen, include_succeeded=include_succeeded)
     staff = Staff(id=request.user.pk, username=request.user.get_username())
-    return action.run(selection, by=staff, now=utc_now(), **chosen_time)
+    return act_on_each(action.action, selection, by=staff, now=utc_now(), send_at=send_at)
 
 
 def _resend_selection(

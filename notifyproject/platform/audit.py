@@ -1,4 +1,4 @@
-"""What staff did, in one line each: the audit log that the console shows."""
+"""Audit log entries, which the console shows."""
 
 from typing import Any
 
@@ -12,10 +12,10 @@ MAX_NAME = 200
 def record(
     *, by: Any, model: type[Model], object_id: str, name: str, message: str, flag: int = CHANGE
 ) -> None:
-    """Write down that a member of staff (``by``, the key) did something to one object.
+    """Record an action of a staff member, given by key, on one object. Raises DatabaseError.
 
-    ``name`` is what the object is called, ``message`` a whole sentence; neither holds an address.
-    ``flag``: ADDITION, CHANGE or DELETION of ``django.contrib.admin.models``. Raises DatabaseError.
+    ``name`` is the object's name and ``message`` a sentence. Neither contains an address.
+    ``flag`` is ADDITION, CHANGE, or DELETION of ``django.contrib.admin.models``.
     """
     LogEntry.objects.create(
         user_id=by,

@@ -218,7 +218,7 @@ def test_a_preference_for_a_channel_without_an_address_is_skipped(app: App) -> N
     assert statuses(answer) == {"email": "pending", "whatsapp": "suppressed"}
     skipped = answer.json()["delivery"][1]
     assert skipped["failure_code"] == "no_address"
-    assert skipped["failure_reason"] == "Skipped: There is no phone number."
+    assert skipped["failure_reason"] == "Skipped: No phone number."
 
 
 def test_a_person_is_told_once_of_each_type_and_entity(app: App, other_app: App) -> None:

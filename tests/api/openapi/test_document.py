@@ -220,7 +220,7 @@ def test_what_a_structure_is_for_begins_at_the_margin() -> None:
     schemas = SchemaGenerator().get_schema(request=None, public=True)["components"]["schemas"]
     texts = {name: schema.get("description", "") for name, schema in schemas.items()}
     assert [name for name, text in texts.items() if "\n    " in text] == []
-    assert "\n\nOne that a clock change skips" in texts["LocalTime"]
+    assert "\n\nA time that a clock change skips" in texts["LocalTime"]
 
 
 HIDDEN = {"recipient", "delivery", "data", "error", "error_history", "status", "user_id"}

@@ -97,6 +97,6 @@ def test_one_that_ended_early_says_why() -> None:
     document = {
         **fields_of(NEW),
         "status": "failed",
-        "failure_reason": "Its type was switched off.",
+        "failure_reason": "The type is disabled.",
     }
-    assert summarize(document) == "It ended early, with 0 accepted. Its type was switched off."
+    assert summarize(document) == "It ended early, with 0 accepted. The type is disabled."
