@@ -143,7 +143,7 @@ REST_FRAMEWORK = {
 
 SPECTACULAR_SETTINGS = {
     "TITLE": "Notifications",
-    "DESCRIPTION": "Tell a person something by email, push, WhatsApp and in-app, and follow it.",
+    "DESCRIPTION": "Sends notifications by email, push, WhatsApp and in-app, and tracks their delivery.",
     "VERSION": "1",
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
