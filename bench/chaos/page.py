@@ -1,4 +1,4 @@
-"""The committed table of results: one row for each scenario."""
+"""The committed table: one row for each scenario, replaced when it is run again."""
 
 import os
 import platform
@@ -10,11 +10,7 @@ from typing import Any
 
 from .scenarios import SCENARIOS
 
-HEAD = """# Faults
-
-What `make chaos` found. Each row is a run of real processes: mongod, Valkey, web, workers, beat,
-[sandbox](../sandbox.md). How it works and what the columns mean: [faults](../faults.md).
-
+HEAD = """\
 | | injected | with | shows | accepted | lost | double | after unknown | illegal | measured | met |
 |---|---|---|---|---|---|---|---|---|---|---|
 """
@@ -22,17 +18,17 @@ _ROW = re.compile(r"^\| (\d+) \|.*\|$", re.MULTILINE)
 
 
 def update(path: Path, results: Mapping[int, Mapping[str, Any]]) -> None:
-    """Replace the rows of these results in the table at ``path``."""
-    old = path.read_text() if path.exists() else ""
-    rows = {int(match[1]): match[0] for match in _ROW.finditer(old)}
+    """Replace the rows of these results in the page's last table; the rest of the page stays."""
+    text, _, table = (path.read_text() if path.exists() else "").partition(HEAD)
+    rows = {int(match[1]): match[0] for match in _ROW.finditer(table)}
     rows |= {number: _row(number, result) for number, result in results.items()}
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(HEAD + "\n".join(rows[number] for number in sorted(rows)) + "\n")
+    path.write_text(text + HEAD + "\n".join(rows[number] for number in sorted(rows)) + "\n")
 
 
 def numbers(text: str) -> list[int]:
-    """Return the scenario numbers in a table, in order."""
-    return [int(match[1]) for match in _ROW.finditer(text)]
+    """Return the scenarios of a page's table, in its order."""
+    return [int(match[1]) for match in _ROW.finditer(text.partition(HEAD)[2])]
 
 
 def _row(number: int, result: Mapping[str, Any]) -> str:
@@ -61,12 +57,15 @@ def _sizes(sizes: Mapping[str, Any]) -> str:
 def _measured(result: Mapping[str, Any]) -> str:
     figures = result.get("figures", {})
     measured = [f"{name}: {_figure(value)}" for name, value in figures.items()]
-    day = datetime.now(UTC).date().isoformat()
-    machine = f"{day}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    return "; ".join([*measured, machine])
+    return "; ".join([*measured, _machine()])
 
 
 def _figure(value: float | None) -> str:
     if value is None:
         return "-"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
+
+
+def _machine() -> str:
+    day = datetime.now(UTC).date().isoformat()
+    return f"{day}, {os.cpu_count()} cores, Python {platform.python_version()}"

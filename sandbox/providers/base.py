@@ -1,4 +1,4 @@
-"""The interface of a provider. docs/sandbox.md describes how to add one."""
+"""The interface of a provider. docs/reference/sandbox.md describes how to add one."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence

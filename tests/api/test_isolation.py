@@ -263,6 +263,6 @@ def _check(world: World, route: Route, *, answer: Any, is_admin: bool) -> None:
             assert world.named["notification"] not in said
             if sample.empty:
                 assert answer.json() == answer.json() | sample.empty
-    # Decision 13: who has the scope admin exports what every app has told a person.
+    # Decision 10: who has the scope admin exports what every app has told a person.
     if not (is_admin and route[0] == "recipient-export"):
         assert MARKER not in said

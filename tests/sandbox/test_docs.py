@@ -1,4 +1,4 @@
-"""docs/sandbox.md and the tables agree."""
+"""docs/reference/sandbox.md and the tables agree."""
 
 import re
 from pathlib import Path
@@ -18,7 +18,7 @@ from sandbox.providers.whatsapp import events as whatsapp
 from sandbox.providers.whatsapp.outcomes import OUTCOMES as WHATSAPP
 from sandbox.providers.whatsapp.outcomes import magic_suffix
 
-TEXT = (Path(__file__).parents[2] / "docs" / "sandbox.md").read_text()
+TEXT = (Path(__file__).parents[2] / "docs" / "reference" / "sandbox.md").read_text()
 
 
 def rows(heading: str) -> list[tuple[str, str]]:
