@@ -1,7 +1,9 @@
-"""Registers every page with the Django admin.
+"""Registration of every page with the Django admin.
 
 The admin imports this module after those of other apps, so that the console replaces their pages.
 """
+
+from django.contrib import admin
 
 from . import (
     alerts,
@@ -27,25 +29,9 @@ from .recipients import list as recipient_list
 from .types import page as types_page
 
 __all__ = [
-    "alerts",
-    "api_clients",
-    "attempts",
-    "audit_log",
-    "broadcast_list",
-    "bulk_list",
-    "devices",
-    "endpoints",
-    "failures",
-    "messages",
-    "notification_list",
-    "providers",
-    "recipient_list",
-    "retention",
-    "schedule",
-    "scheduled",
-    "staff",
-    "suppressions",
-    "types_page",
-    "webhook_log",
+    *("alerts", "api_clients", "attempts", "audit_log", "broadcast_list", "bulk_list", "devices"),
+    *("endpoints", "failures", "messages", "notification_list", "providers", "recipient_list"),
+    *("retention", "schedule", "scheduled", "staff", "suppressions", "types_page", "webhook_log"),
     "workers",
 ]
+admin.site.index_template = "console/home.html"

@@ -224,7 +224,9 @@ def server_error_page(request: HttpRequest) -> HttpResponse:
 def error_page(request: HttpRequest, problem: ApiError) -> HttpResponse:
     """Return a problem for programs, and a page that says what to do for people in the admin."""
     if request.path.startswith("/admin/"):
-        template = select_template([f"{problem.status}.html", "problem.html"])
+        template = select_template(
+            [f"console/errors/{problem.status}.html", "console/errors/problem.html"]
+        )
         title = status_title(problem.status)
         page = template.render({"title": title, "detail": problem.detail}, request)
         return HttpResponse(page, status=problem.status)
