@@ -29,9 +29,26 @@ from .recipients import list as recipient_list
 from .types import page as types_page
 
 __all__ = [
-    *("alerts", "api_clients", "attempts", "audit_log", "broadcast_list", "bulk_list", "devices"),
-    *("endpoints", "failures", "messages", "notification_list", "providers", "recipient_list"),
-    *("retention", "schedule", "scheduled", "staff", "suppressions", "types_page", "webhook_log"),
+    "alerts",
+    "api_clients",
+    "attempts",
+    "audit_log",
+    "broadcast_list",
+    "bulk_list",
+    "devices",
+    "endpoints",
+    "failures",
+    "messages",
+    "notification_list",
+    "providers",
+    "recipient_list",
+    "retention",
+    "schedule",
+    "scheduled",
+    "staff",
+    "suppressions",
+    "types_page",
+    "webhook_log",
     "workers",
 ]
 admin.site.index_template = "console/home.html"

@@ -40,7 +40,9 @@ def _result(document: Mapping[str, Any], *, type_name: str, unmasked: bool) -> S
     created = f"{document['created_at']:%Y-%m-%d %H:%M} UTC"
     return SearchResult(
         title=f"{type_name} {document.get('entity_id') or document['_id']}",
-        description=" · ".join(part for part in (document.get("user_id"), address, created) if part),
+        description=" · ".join(
+            part for part in (document.get("user_id"), address, created) if part
+        ),
         link=reverse(NOTIFICATION, args=[document["_id"]]),
         icon="notifications",
     )

@@ -183,9 +183,7 @@ class DeviceAdmin(EnableDisableAdmin):
         "Resumes push to this device and clears the evidence against it. If the provider still "
         "rejects its token, the next push disables it again."
     )
-    disable_consequence = (
-        "Stops push to this device until it registers again or staff enable it."
-    )
+    disable_consequence = "Stops push to this device until it registers again or staff enable it."
     last_seen_display = time_column("Last seen", "last_seen", empty="Never")
     last_accepted = time_column("Last accepted by provider", "last_accepted_at", empty="Never")
     last_receipt = time_column("Last receipt", "last_receipt_at", empty="Never")
@@ -260,9 +258,7 @@ class DeviceAdmin(EnableDisableAdmin):
         if row.is_active:
             return "Receives push notifications."
         reason = DeactivationReason(row.deactivation_reason)
-        return format_html(
-            "Inactive since {}. {}", timestamp(row.deactivated_at), MEANINGS[reason]
-        )
+        return format_html("Inactive since {}. {}", timestamp(row.deactivated_at), MEANINGS[reason])
 
     @admin.display(description="Evidence")
     def evidence(self, row: Any) -> SafeString | str:

@@ -109,9 +109,7 @@ class ProviderStateAdmin(ListOnlyAdmin):
             return refused
         if circuit_breaker.resume(name, by=request.user.get_username()):
             _record(request, name, "Resumed.")
-            messages.success(
-                request, f"{_label(name)} resumed. Sending restarts within 1 min."
-            )
+            messages.success(request, f"{_label(name)} resumed. Sending restarts within 1 min.")
         else:
             messages.warning(request, f"No change: {_label(name)} isn't paused.")
         return HttpResponseRedirect(reverse(PAGE))

@@ -67,7 +67,8 @@ class RetentionPolicyForm(forms.ModelForm):
             _, metadata = retention.effective_days(None, found["metadata_days"])
             if (found["content_days"] or 0) > metadata:
                 self.add_error(
-                    "content_days", f"The record is deleted after {metadata} days: enter at most that."
+                    "content_days",
+                    f"The record is deleted after {metadata} days: enter at most that.",
                 )
         return found
 

@@ -43,7 +43,9 @@ class HeartbeatAdmin(ListOnlyAdmin):
             service_depth=workers.service_depth(),
             heartbeats=[
                 _heartbeat("Last sweep", beats.sweep, "picks up missed work every 15 s", now),
-                _heartbeat("Worker heartbeat", beats.worker, "a worker took a sweep's message", now),
+                _heartbeat(
+                    "Worker heartbeat", beats.worker, "a worker took a sweep's message", now
+                ),
                 _heartbeat("Metrics roll-up", beats.rollup, "runs every minute", now),
             ],
             workers=[_worker(one, now) for one in workers.active_workers(now=now)],

@@ -196,7 +196,7 @@ def _rendered_message(channel: Channel, message: Message) -> RenderedMessage:
 
 
 def variables(document: Document, *, unmasked: bool) -> dict[str, Any]:
-    """Return the template variables, sensitive values masked; addresses too, unless ``unmasked``."""
+    """Return the template variables with sensitive values masked, and addresses too by default."""
     data = document["data"]
     if types.find_type(document["type"]) is None:
         return dict.fromkeys(data, types.MASK)

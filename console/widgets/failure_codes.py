@@ -105,9 +105,7 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
         "address suppressed", "Lift the suppression to send to this address again."
     ),
     F.OPTED_OUT: Explanation("opted out", "Respect the recipient's preference."),
-    F.QUIET_HOURS: Explanation(
-        "expired during quiet hours", "Resend it if it is still relevant."
-    ),
+    F.QUIET_HOURS: Explanation("expired during quiet hours", "Resend it if it is still relevant."),
     F.EXPIRED: Explanation(
         "expired before sending", "Resend it if it is still relevant: a resend gets a new expiry."
     ),

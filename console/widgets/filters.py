@@ -64,7 +64,9 @@ class TimeFilter(admin.SimpleListFilter):
             if name in params:
                 self.used_parameters[name] = params.pop(name)[-1]
         self.form = TimeForm(
-            name=str(self.parameter_name), label=str(self.title).capitalize(), data=self.used_parameters
+            name=str(self.parameter_name),
+            label=str(self.title).capitalize(),
+            data=self.used_parameters,
         )
         self.form.is_valid()
 
@@ -122,7 +124,7 @@ class TimeFilter(admin.SimpleListFilter):
 
 
 class ObjectIdTimeFilter(TimeFilter):
-    """A time range over the key, which begins with a time, for collections without another index."""
+    """A time range over the key, which begins with a time; no other index is needed."""
 
     path = "_id"
 

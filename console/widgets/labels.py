@@ -102,7 +102,7 @@ RESEND_RISKS: Mapping[RiskKind, Label] = {
 
 
 def notification_state(status: str, deliveries: Iterable[Any], *, now: datetime) -> Label:
-    """Return the label of a notification: of its stored status and, where it needs them, deliveries."""
+    """Return the label of a notification, by its stored status and its deliveries."""
     known, found = NotificationStatus(status), list(deliveries)
     if known is N.CREATED:
         waits = find_waits(found, now=now)
@@ -130,7 +130,9 @@ def delivery_state(delivery: Any, *, now: datetime) -> Label:
 def broadcast_state(status: str, *, is_throttled: bool) -> Label:
     """Return the label of a broadcast; throttled: the backlog is over ``BULK_PENDING_LIMIT``."""
     known = BroadcastStatus(status)
-    return ("Throttled", "warning") if known is B.RUNNING and is_throttled else BROADCAST_LABELS[known]
+    return (
+        ("Throttled", "warning") if known is B.RUNNING and is_throttled else BROADCAST_LABELS[known]
+    )
 
 
 def attempt_state(status: str) -> Label:

@@ -33,7 +33,7 @@ class WindowChangeList(KeysetChangeList):
     window_label = f"{WINDOW:,}"
 
     def read(self, cursor: Cursor | None, order: Sequence[str]) -> list[Any]:
-        """Return the matching rows, within one window for scanned filters, and one more than a page.
+        """Return the matching rows, within a window for scanned filters, and one more than a page.
 
         Raises InvalidCursorError for a cursor of another list.
         """
