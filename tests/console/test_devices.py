@@ -75,13 +75,13 @@ def test_a_device_has_a_page_with_its_life_and_its_wishes(console: Client) -> No
         "iPhone 15",
         "iOS",
         "Active",
-        "Notifications are pushed to it.",
+        "Receives push notifications.",
         f"{now:%Y-%m-%d %H:%M}",
         "marketing: no",
         "22:00 to 07:00 (Europe/Lisbon)",
         "Online, app in the foreground, notifications off in its settings",
         "/admin/notifications/notification/?q=ada",
-        "Switch off",
+        "Disable",
     ):
         assert words in shown, words
 
@@ -91,12 +91,12 @@ def test_a_page_says_why_a_device_is_off_and_how_it_comes_back(console: Client) 
     refuse()
     shown = console.get(PAGE).content.decode()
     for words in (
-        "App removed",
-        "It comes back by itself when the person opens the app.",
+        "Unregistered",
+        "enabled again when the recipient opens the app.",
         "fcm: UNREGISTERED",
         f"/admin/notifications/notification/{'a' * 24}/change/",
-        "No heartbeat within the last hour",
-        "Switch on again",
+        "No heartbeat in the last hour",
+        "Enable",
     ):
         assert words in shown, words
 
@@ -195,7 +195,7 @@ def test_what_changed_nothing_is_not_recorded(console: Client) -> None:
 
 def test_a_device_that_is_gone_is_told(console: Client) -> None:
     response = console.post(OFF, follow=True)
-    assert "There is no such device any more." in response.content.decode()
+    assert "Device not found." in response.content.decode()
     assert console.get(PAGE, follow=True).status_code == 200
 
 

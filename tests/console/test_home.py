@@ -145,8 +145,8 @@ def test_home_says_that_nobody_is_needed(console: Client) -> None:
     assert "The figures are not counted yet." in text_of(console)
     rollup.run(now=utc_now())
     page = text_of(console)
-    assert "Nothing needs you now." in page
-    assert "Nothing failed." in page
+    assert "All systems operational" in page
+    assert "No failures" in page
 
 
 def test_home_shows_the_day(console: Client) -> None:
@@ -163,8 +163,8 @@ def test_home_shows_the_day(console: Client) -> None:
         "No sweep yet: what no hint reaches waits.",
         "Email failed 1 time in 24 hours: the provider refuses this message (rejected).",
         "/admin/notifications/failednotification/?channel=email&amp;code=rejected",
-        "The last 24 hours",
-        "Retry queue",
+        "Deliveries, last 24 h",
+        "Retrying",
         "SendGrid",
         "p95 95 ms",
         'data-type="bar"',
@@ -216,8 +216,8 @@ def test_an_open_incident_stands_first_and_is_taken_care_of(console: Client) -> 
 def test_home_shows_figures_to_those_who_may_see_notifications(db: None) -> None:
     nobody = signed_in(make_staff("nobody"))
     page = text_of(nobody)
-    assert "Choose a page in the menu." in page
-    assert "The last 24 hours" not in page
+    assert "Select a page from the menu." in page
+    assert "Deliveries, last 24 h" not in page
 
 
 AT_NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

@@ -55,7 +55,7 @@ def test_a_change_is_on_record_with_what_was_and_what_is(console: Client) -> Non
     save(console, "7", "60")
     save(console, "7", "")
     messages = [entry.get_change_message() for entry in LogEntry.objects.order_by("id")]
-    said, whole = "Keep what it says for (days)", "Keep the notification for (days)"
+    said, whole = "Content retention (days)", "Record retention (days)"
     assert messages == [
         f"{said}: as the settings say to 7. {whole}: as the settings say to 60.",
         f"{whole}: 60 to as the settings say.",
@@ -98,8 +98,8 @@ def test_what_it_says_is_never_kept_longer_than_the_notification(console: Client
 
 def test_it_says_from_when_a_change_applies(console: Client) -> None:
     page = console.get(MARKETING).content.decode()
-    assert "those that are there already among them" in page
-    assert "accepted from now on; manage.py retain --existing" in page
+    assert "also existing ones" in page
+    assert "for existing ones, run manage.py retain --existing" in page
 
 
 @pytest.mark.parametrize(
@@ -152,14 +152,14 @@ def test_its_page_says_that_it_cannot_be_sent_again(console: Client) -> None:
     shown = page_of(console)
     assert "Resend: pointless" in shown.replace("Pointless", "pointless")
     assert "What it said is not kept any more" in shown
-    for words in ("What to do:", "Retry failed channels", "Resend…"):
+    for words in ("Next step:", "Retry failed channels", "Resend"):
         assert words not in shown, words
 
 
 def test_its_page_shows_what_is_still_in_the_inbox(console: Client) -> None:
     shown = page_of(console, channels=(Channel.IN_APP, Channel.EMAIL))
     assert "Your payment has arrived" in shown
-    assert "stays as long as it is in there" in shown
+    assert "stays in the recipient's inbox" in shown
     assert "<iframe" not in shown
 
 

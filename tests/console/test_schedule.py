@@ -151,7 +151,7 @@ def test_every_page_of_a_schedule(
 def test_a_schedule_lists_the_tasks_that_use_it(console: Client) -> None:
     interval = PeriodicTask.objects.get(name="Sweep").interval
     page = console.get(f"{LIST}intervalschedule/{interval.pk}/change/").content.decode()
-    assert "Tasks that use this schedule" in page
+    assert "Tasks with this schedule" in page
     assert "notifications.sweep" in page
 
 

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from console.wait_reasons import WaitReason, find_waits, wait_condition
+from console.widgets.wait_reasons import WaitReason, find_waits, wait_condition
 from console.widgets import lists, window_list
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
@@ -110,17 +110,17 @@ def test_what_is_rare_is_looked_for_so_much_at_a_time(
     for n in range(2, 6):
         scheduled(now, after=n * HOUR)
     first = console.get(f"{LIST}?reason=rate")
-    assert "None among the next" in first.content.decode()
-    assert "Nothing matches" not in first.content.decode()
+    assert "No match in the next" in first.content.decode()
+    assert "No results" not in first.content.decode()
 
     second = console.get(LIST + first.context["cl"].next_window_url)
     assert [row.pk for row in second.context["cl"].result_list] == [rare["_id"]]
-    assert "These are all among the next" in second.content.decode()
+    assert "Matches in the next" in second.content.decode()
 
     third = console.get(LIST + second.context["cl"].next_url)
     assert third.context["cl"].result_list == []
     assert third.context["cl"].next_window_url == ""
-    assert "Nothing matches" in third.content.decode()
+    assert "No results" in third.content.decode()
 
     back = console.get(LIST + second.context["cl"].previous_url).context["cl"]
     assert (back.result_list, back.next_window_url) == ([], back.previous_url)
@@ -184,8 +184,8 @@ def test_one_is_sent_at_another_time(console: Client) -> None:
 @pytest.mark.parametrize(
     ("at", "problem"),
     [
-        ("", "Nothing was done: write the time"),
-        ("tomorrow", "Nothing was done: write the time"),
+        ("", "No change: enter the time"),
+        ("tomorrow", "No change: enter the time"),
         ("2020-01-01T09:00", "more than 5 minutes in the past"),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 from django.template import Context, Template
 from django.urls import reverse
 
-from console.templatetags.crumbs import breadcrumbs
+from console.templatetags.console import breadcrumbs
 from console.templatetags.retention import retention_table
 from notifications.catalog import retention
 from notifyproject.db.collections import collection
@@ -33,8 +33,8 @@ def test_no_name_comes_twice_and_the_last_one_stays() -> None:
 @pytest.mark.usefixtures("db")
 def test_how_long_notifications_are_kept_is_what_each_category_says() -> None:
     said, whole = (
-        "What notifications said, and to which address",
-        "Notifications and their attempts",
+        "Content and addresses of notifications",
+        "Notifications and attempts",
     )
     assert retention_table()[:2] == [(said, "30 days"), (whole, "90 days")]
     collection(retention.COLLECTION).update_one({"_id": "marketing"}, {"$set": {"content_days": 7}})

@@ -101,8 +101,8 @@ def test_calls_are_found_by_provider_and_by_what_became_of_them(console: Client)
 
 
 def test_what_is_gone_is_told(console: Client) -> None:
-    assert "There is no such call" in replay(console, "0" * 24)
-    assert "There is no such call" in replay(console, "nonsense")
+    assert "Webhook not found" in replay(console, "0" * 24)
+    assert "Webhook not found" in replay(console, "nonsense")
 
 
 def test_the_button_is_for_those_who_may(console: Client, support: Client) -> None:

@@ -9,9 +9,11 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from access.models import StaffUser
-from console import staff_actions
+from console.failures import FailedNotificationAdmin
+from console.notifications import actions as staff_actions
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
+from monitoring import failure_groups
 from notifications import store
 from notifyproject.db.collections import collection
 from tests.support.clients.console import make_staff, signed_in
@@ -57,6 +59,27 @@ def audit(document: Any) -> list[str]:
     """Return what the audit log has about a notification."""
     entries = LogEntry.objects.filter(object_id=str(document["_id"])).order_by("id")
     return [entry.change_message for entry in entries]
+
+
+@pytest.mark.parametrize("confirmed", ["yes", ""])
+def test_an_action_on_the_failed_list_reads_no_rows(
+    console: Client, monkeypatch: pytest.MonkeyPatch, confirmed: str
+) -> None:
+    document = failed()
+    monkeypatch.setattr(FailedNotificationAdmin, "prepare_rows", None)
+    monkeypatch.setattr(failure_groups, "group_failures", None)
+    action = {"action": "retry_selected", "_selected_action": str(document["_id"])}
+    response = console.post(FAILED, action | {"confirmed": confirmed})
+    assert response.status_code == (302 if confirmed else 200)
+
+
+def test_an_action_without_permission_shows_the_list(db: None) -> None:
+    document = failed()
+    viewer = signed_in(make_staff("viewer", "notifications.view_notification"))
+    action = {"action": "retry_selected", "_selected_action": str(document["_id"])}
+    response = viewer.post(FAILED, action | {"confirmed": "yes"})
+    assert response.status_code == 200
+    assert str(document["_id"]) in response.content.decode()
 
 
 def resends_of(document: Any) -> list[Any]:
@@ -106,7 +129,7 @@ def test_nothing_is_done_before_it_is_confirmed(console: Client, operation: str)
     assert response.status_code == 200
     text = response.content.decode()
     assert f"Yes, {operation}" in text
-    assert "Email failed once: the provider had a problem of its own." in text
+    assert "Email failed once: provider error (5xx)." in text
     assert factories.read(document["_id"]) == document
     ticked = {"action": f"{operation}_selected", "_selected_action": str(document["_id"])}
     assert f"Yes, {operation}" in console.post(LIST, ticked).content.decode()
@@ -127,7 +150,7 @@ def test_the_question_says_what_a_resend_would_be(console: Client) -> None:
 def test_a_notification_that_is_not_there(console: Client, operation: str) -> None:
     for identifier in (ObjectId(), "nonsense"):
         text = do(console, {"_id": identifier}, operation)
-        assert "There is no such notification." in text
+        assert "Notification not found." in text
 
 
 def test_retry_opens_what_failed_and_is_recorded(console: Client) -> None:
@@ -173,8 +196,8 @@ def test_resend_makes_a_linked_copy_on_the_chosen_channels(console: Client) -> N
     assert f'href="{LIST}{new["_id"]}/change/"' in text
     assert "It is sent again as a new notification" in text
     assert audit(document) == [f"Resent on Email as {new['_id']}."]
-    assert audit(new) == [f"Made by resending {document['_id']}."]
-    assert "This is a resend of" in console.get(f"{LIST}{new['_id']}/change/").content.decode()
+    assert audit(new) == [f"Resent from {document['_id']}."]
+    assert "Resent from" in console.get(f"{LIST}{new['_id']}/change/").content.decode()
 
 
 @pytest.mark.parametrize("channels", [[], ["pigeon"]])
@@ -208,13 +231,13 @@ def test_cancel_after_it_was_sent_says_why_not(console: Client) -> None:
 def test_the_page_offers_what_can_be_done(console: Client) -> None:
     waiting = factories.accepted(created_at=utc_now())
     for document, offered, missing in (
-        (failed(), "Retry failed channels", "Cancel what is pending"),
-        (waiting, "Cancel what is pending", "Retry failed channels"),
+        (failed(), "Retry failed channels", "Cancel pending"),
+        (waiting, "Cancel pending", "Retry failed channels"),
     ):
         text = console.get(f"{LIST}{document['_id']}/change/").content.decode()
         assert offered in text
         assert missing not in text
-        assert "Resend…" in text
+        assert "Resend" in text
 
 
 @pytest.mark.parametrize("path", [LIST, FAILED])
@@ -282,4 +305,4 @@ def test_an_operation_on_a_row_that_is_gone_meanwhile(console: Client) -> None:
     collection("notifications").delete_one({"_id": document["_id"]})
     by = staff_actions.Staff(id=ObjectId(), username="maria")
     outcome = staff_actions.retry({document["_id"]: None}, by=by, now=utc_now())
-    assert outcome.reasons == ["It is not there any more."]
+    assert outcome.reasons == ["Not found."]

@@ -120,7 +120,7 @@ def test_a_filter_that_reads_a_lot_looks_at_recent_ones_only(console: Client) ->
     old = factories.accepted(created_at=now - timedelta(days=8))
     assert listed(console, "") == [recent["_id"], old["_id"]]
     assert listed(console, "channel=email") == [recent["_id"]]
-    assert "Only the last 7 days" in console.get(f"{URL}?channel=email").content.decode()
+    assert "Showing the last 7 days" in console.get(f"{URL}?channel=email").content.decode()
     assert listed(console, "channel=email&created_within=30d") == [recent["_id"], old["_id"]]
     assert listed(console, "channel=email&q=ada") == sorted([recent["_id"], old["_id"]])[::-1]
     assert listed(console, "status=queued") == [recent["_id"], old["_id"]]
