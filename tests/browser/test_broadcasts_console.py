@@ -43,8 +43,8 @@ def test_from_the_list_to_calling_it_off(screen: Screen, monkeypatch: pytest.Mon
     assert screen.fits()
     screen.reach(page.get_by_role("link", name="Marketing").first).click()
     screen.shows(
-        page.get_by_role("heading", name="4 accepted so far"),
-        page.get_by_text("8 looked at of about 11"),
+        page.get_by_role("heading", name="4 created; reading the audience"),
+        page.get_by_text("8 of ~11 processed"),
         page.get_by_text("Opted out"),
         page.get_by_text("It is spring."),
     )
@@ -61,10 +61,10 @@ def test_from_the_list_to_calling_it_off(screen: Screen, monkeypatch: pytest.Mon
     screen.reach(page.get_by_role("button", name="Cancel")).click()
     screen.shows(page.get_by_text("Sends in progress complete."))
     assert screen.fits()
-    screen.reach(page.get_by_role("button", name="Yes, cancel")).click()
+    screen.reach(page.get_by_role("button", name="Cancel notifications")).click()
     screen.shows(page.get_by_text("Cancelling pending notifications").first)
     run_to_completion(one, at=utc_now())
     page.reload()
-    screen.shows(page.get_by_role("heading", name="Of 4 that were accepted, 3 were withdrawn."))
+    screen.shows(page.get_by_role("heading", name="3 of 4 cancelled"))
     expect(page.locator("table.figures").first).to_contain_text("Sent")
     assert screen.fits()

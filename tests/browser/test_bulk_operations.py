@@ -77,11 +77,11 @@ def test_a_group_of_500_is_retried_with_progress(screen: Screen) -> None:
     runner.run(the_operation())
     # The page finds out by itself.
     screen.shows(page.get_by_text("500 notifications, 500 deliveries."))
-    expect(page.get_by_role("checkbox", name=re.compile("^safe"))).to_be_checked()
+    expect(page.get_by_role("checkbox", name=re.compile("^Safe"))).to_be_checked()
     assert screen.fits()
 
     # From the keyboard: a reason, a pace, and Enter.
-    page.get_by_label("Why", exact=True).fill("SendGrid outage")
+    page.get_by_label("Reason", exact=True).fill("SendGrid outage")
     page.keyboard.press("Tab")
     page.keyboard.type("200")
     page.keyboard.press("Enter")

@@ -93,7 +93,7 @@ def test_rows_are_ticked_and_retried(screen: Screen) -> None:
     screen.reach(page.get_by_role("button", name="Run")).click()
     screen.shows(page.get_by_role("heading", name="Retry 2 notifications?"))
     screen.reach(page.get_by_role("button", name="Retry failed channels")).click()
-    screen.shows(page.get_by_text("2 notifications are tried again now."))
+    screen.shows(page.get_by_text("2 notifications requeued."))
     statuses = {factories.read(d["_id"])["status"] for d in documents}
     assert statuses == {"retrying"}
 

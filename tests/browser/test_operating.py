@@ -84,7 +84,7 @@ def test_an_operator_finds_understands_and_mends_a_failure(screen: Screen) -> No
     screen.reach(page.get_by_role("link", name="View it")).click()
 
     headline = page.locator(".headline h2")
-    expect(headline).to_contain_text("waits for a worker")
+    expect(headline).to_contain_text("Email queued for")
     new = Notification.objects.get(resent_from=document["_id"])
     worked_off(new.pk)
     page.reload()

@@ -53,9 +53,9 @@ def test_a_pause_burns_nothing(screen: Screen, sendgrid: ScriptedProvider) -> No
 
     screen.choose("Providers")
     screen.reach(page.get_by_role("button", name="Resume SendGrid")).click()
-    screen.shows(page.get_by_text("SendGrid is used again, within half a minute."))
+    screen.shows(page.get_by_text("SendGrid resumed. Sending restarts within 1 min."))
     work(one, at=now + circuit_breaker.PAUSE_CHECK_INTERVAL)
     screen.open(f"/admin/notifications/notification/{one}/change/")
     screen.shows(page.get_by_text("1 of 4"))
-    expect(page.locator(".headline h2")).to_contain_text("Email was handed to SendGrid")
+    expect(page.locator(".headline h2")).to_contain_text("Email sent by SendGrid")
     assert len(sendgrid.seen) == 1

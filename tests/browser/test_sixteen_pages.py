@@ -87,7 +87,7 @@ STOPS = (
         menu="Types",
         then=("Payment confirmed",),
         heading="Payment confirmed",
-        shows=("What it says", "Version 2", "Published", "WhatsApp"),
+        shows=("Template", "Version 2", "Published", "WhatsApp"),
         offers=("New version", "Changes"),
     ),
     Stop(menu="Suppressions", shows=("Hard bounce", "Unsubscribed"), offers=("Filters",)),
@@ -102,9 +102,9 @@ STOPS = (
     ),
     Stop(menu="Audit log", shows=("Published version 1", "maria"), offers=("Filters",)),
     Stop(
-        menu="Periodic tasks",
-        shows=("Every 60 seconds", "Sweep", "Data retention"),
-        offers=("Alert rules", "Recipients"),
+        menu="Retention",
+        shows=("Content retention", "Record retention", "Data retention", "Metrics per minute"),
+        offers=("Recipients",),
     ),
 )
 

@@ -44,7 +44,7 @@ def test_from_what_it_says_to_saying_it_otherwise(screen: Screen) -> None:
     assert types.get_template_version("payment_confirmed") == 0
     assert screen.fits()
     screen.reach(page.get_by_role("button", name="Publish")).click()
-    screen.shows(page.get_by_text("Version 1 is published: new notifications take it."))
+    screen.shows(page.get_by_text("Version 1 published. New notifications use it."))
     assert types.get_template_version("payment_confirmed") == 1
     version = templates.get_version(type_slug="payment_confirmed", number=1)
     assert version is not None

@@ -77,7 +77,7 @@ def test_each_reason_to_wait_is_told_and_can_be_chosen(console: Client) -> None:
         found = {"delivery": {"$elemMatch": wait_condition(reason, now=now)}}
         assert collection("notifications").count_documents(found) == 1
     shown = console.get(LIST).content.decode()
-    for words in ("the person is left alone until then", "the last one failed", "Its time"):
+    for words in ("Held: quiet hours until", "Retrying at", "Scheduled"):
         assert words in shown
 
 

@@ -61,7 +61,7 @@ def test_a_label_has_the_colour_of_its_tone() -> None:
 def test_a_table_is_named_by_a_heading_and_its_columns_have_their_classes() -> None:
     rows = "{% for one in rows %}<tr><td>{{ one }}</td></tr>{% endfor %}"
     shown = rendered(
-        '{% table "sums" "Channel" "number|Failed" "wide-only|Last (UTC)" %}'
+        '{% table "sums" "Channel" "number|Failed" "wide-only|Last" %}'
         + rows
         + "{% endtable %}",
         rows=["<i>"],
@@ -70,6 +70,6 @@ def test_a_table_is_named_by_a_heading_and_its_columns_have_their_classes() -> N
         '<div class="scroll-x" tabindex="0" role="region" aria-labelledby="sums">'
         '<table class="figures"><thead><tr><th scope="col">Channel</th>'
         '<th scope="col" class="number">Failed</th>'
-        '<th scope="col" class="wide-only">Last (UTC)</th></tr></thead>'
+        '<th scope="col" class="wide-only">Last</th></tr></thead>'
         "<tbody><tr><td>&lt;i&gt;</td></tr></tbody></table></div>"
     )

@@ -89,14 +89,14 @@ def test_an_operator_switches_a_callback_off_and_on_and_both_are_on_record(
     console.post(f"{LIST}{CLIENT}/switch-on/")
     assert subscriptions.get(CLIENT)["state"] == "active"
     entries = [e.change_message for e in LogEntry.objects.filter(object_id=str(CLIENT))]
-    assert sorted(entries) == ["Switched off.", "Switched on again."]
+    assert sorted(entries) == ["Disabled.", "Enabled."]
     assert "already" in said(console.post(f"{LIST}{CLIENT}/switch-on/"))
 
 
 def test_who_may_only_look_changes_nothing(onlooker: Client) -> None:
     message_id = failed()
     assert "Disable" not in text(onlooker, f"{LIST}{CLIENT}/change/")
-    assert "Send again" not in text(onlooker, f"{MESSAGES}{message_id}/change/")
+    assert "Redeliver</button>" not in text(onlooker, f"{MESSAGES}{message_id}/change/")
     for path in (f"{LIST}{CLIENT}/switch-off/", f"{MESSAGES}{message_id}/replay/"):
         assert onlooker.post(path).status_code == 403
     assert subscriptions.get(CLIENT)["state"] == "active"
@@ -105,7 +105,7 @@ def test_who_may_only_look_changes_nothing(onlooker: Client) -> None:
 
 def test_a_message_is_sent_again_and_that_is_on_record(console: Client) -> None:
     message_id = failed()
-    assert "Send again" in text(console, f"{MESSAGES}{message_id}/change/")
+    assert "Redeliver</button>" in text(console, f"{MESSAGES}{message_id}/change/")
     console.post(f"{MESSAGES}{message_id}/replay/")
     document = collection("callback_messages").find_one({"_id": message_id})
     assert document is not None

@@ -134,4 +134,4 @@ def test_a_channel_that_stands_in_and_what_whatsapp_approved_are_stored(console:
     assert (kind.fallback.channel, kind.fallback.after) == (Channel.EMAIL, timedelta(minutes=10))
     assert [one.language for one in kind.whatsapp_templates] == ["pt_PT"]
     refused = console.post(f"{LIST}add/", form | {"slug": "x", "approved_templates": "[1]"})
-    assert "nothing else" in refused.content.decode()
+    assert "exactly locale, name" in refused.content.decode()
