@@ -18,9 +18,9 @@ from domain.time import utc_now
 from notifications.models import NotificationType
 from notifyproject.platform import audit
 
-from .widgets.actions import parse_id, require_post
-from .widgets.columns import chip, text_column, time_column, two_lines
-from .widgets.filters import ChoiceFilter, time_filter
+from .widgets.actions import parse_id, permission_check, require_post
+from .widgets.columns import chip, label_column, text_column, time_column, two_lines
+from .widgets.filters import choice_filter, time_filter
 from .widgets.labels import CHANNELS
 from .widgets.links import HOME, INCIDENTS
 from .widgets.lists import ConsoleAdmin, ListOnlyAdmin
@@ -39,16 +39,11 @@ MAX_FAILURES = 900
 """Maximum threshold: failures are counted up to 1,000."""
 
 
-class StateFilter(ChoiceFilter):
-    """Filter by open or resolved."""
-
-    title = "state"
-    parameter_name = "state"
-    options = (("open", "Open"), ("over", "Resolved"))
-
-    def condition(self, word: str) -> dict[str, Any]:
-        """Return the MongoDB condition for a choice."""
-        return {"is_open": word == "open"}
+StateFilter = choice_filter(
+    "state",
+    (("open", "Open"), ("over", "Resolved")),
+    condition=lambda word: {"is_open": word == "open"},
+)
 
 
 class AlertRuleForm(forms.ModelForm):
@@ -116,11 +111,7 @@ class AlertRuleAdmin(ConsoleAdmin):
     form = AlertRuleForm
     list_display = ("name", "condition", "limit", "scope", "is_enabled")
     ordering = ("name", "id")
-
-    @admin.display(description="Condition")
-    def condition(self, row: Any) -> str:
-        """Return the label of the rule's kind."""
-        return KIND_LABELS[AlertKind(row.kind)]
+    condition = label_column("Condition", "kind", KIND_LABELS)
 
     @admin.display(description="Threshold")
     def limit(self, row: Any) -> str:
@@ -147,13 +138,10 @@ class IncidentAdmin(ListOnlyAdmin):
     ordering = ("-opened_at", "-id")
     actions = ("acknowledge_selected",)
     list_fullwidth = True
+    has_acknowledge_permission = permission_check(MAY_ACKNOWLEDGE)
     opened = time_column("Opened", "opened_at")
     resolved = time_column("Resolved", "resolved_at")
     acknowledged_by_display = text_column("Acknowledged by", "acknowledged_by")
-
-    def has_acknowledge_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may acknowledge incidents."""
-        return bool(request.user.has_perm(MAY_ACKNOWLEDGE))
 
     def get_urls(self) -> list[URLPattern]:
         """Return the admin's URLs and that of the acknowledgement."""

@@ -127,17 +127,11 @@ class APIClientAdmin(ConsoleAdmin):
         """Return the scopes."""
         return ", ".join(row.scopes)
 
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        """Show a client and its keys."""
+    def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
+        """Return the client and its keys."""
         client = self.get_object(request, object_id)
         now = utc_now()
-        shown = {
+        return {
             "client": client,
             "client_keys": [_key_row(client, key, now) for key in client.keys] if client else [],
             "may_change_keys": self.has_change_permission(request, client),
@@ -145,16 +139,13 @@ class APIClientAdmin(ConsoleAdmin):
             "can_issue": client is not None
             and sum(_is_active(key, now) for key in client.keys) < registry.MAX_ACTIVE_KEYS,
         }
-        return super().change_view(request, object_id, form_url, shown | (extra_context or {}))
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Store the client's own fields only, because keys can change at the same time."""
         scopes = [Scope(scope) for scope in form.cleaned_data["scopes"]]
         if change:
             APIClient.objects.filter(pk=obj.pk).update(
-                name=obj.name,
-                scopes=[scope.value for scope in scopes],
-                is_active=obj.is_active,
+                name=obj.name, scopes=[scope.value for scope in scopes], is_active=obj.is_active
             )
         else:
             obj.pk = registry.create_client(

@@ -13,7 +13,7 @@ from django.utils.text import capfirst
 from access.models import APIClient, StaffUser
 
 from .widgets.columns import chip, text_column, time_column
-from .widgets.filters import ChoiceFilter, ObjectIdTimeFilter
+from .widgets.filters import ChoiceFilter, ObjectIdTimeFilter, choice_filter
 from .widgets.keyset_list import KeysetChangeList
 from .widgets.lists import ListOnlyAdmin
 from .widgets.names import staff_names
@@ -25,17 +25,12 @@ ACTION_LABELS = {
 }
 
 
-class ActionFilter(ChoiceFilter):
-    """Filter by the kind of change."""
-
-    title = "action"
-    parameter_name = "action"
-    options = tuple((str(flag), words) for flag, (words, _) in ACTION_LABELS.items())
-    is_unindexed = True
-
-    def condition(self, word: str) -> dict[str, Any]:
-        """Return the MongoDB condition for a choice."""
-        return {"action_flag": int(word)}
+ActionFilter = choice_filter(
+    "action",
+    ((str(flag), words) for flag, (words, _) in ACTION_LABELS.items()),
+    is_unindexed=True,
+    condition=lambda word: {"action_flag": int(word)},
+)
 
 
 class ActorFilter(ChoiceFilter):

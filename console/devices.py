@@ -19,8 +19,8 @@ from notifyproject.db.collections import collection
 from notifyproject.platform import audit
 
 from .widgets.actions import EnableDisableAdmin
-from .widgets.columns import chip, id_column, link, time_column
-from .widgets.filters import ChoiceFilter, TimeFilter
+from .widgets.columns import chip, id_column, label_column, link, time_column
+from .widgets.filters import ChoiceFilter, TimeFilter, choice_filter
 from .widgets.formats import count_of, timestamp
 from .widgets.links import NOTIFICATION, NOTIFICATIONS
 
@@ -63,12 +63,9 @@ SEARCH_CAP = 200
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class PlatformFilter(ChoiceFilter):
-    """Filter by platform."""
-
-    title = "platform"
-    parameter_name = "platform"
-    options = tuple((platform.value, words) for platform, words in PLATFORM_LABELS.items())
+PlatformFilter = choice_filter(
+    "platform", ((platform.value, words) for platform, words in PLATFORM_LABELS.items())
+)
 
 
 class StatusFilter(ChoiceFilter):
@@ -190,6 +187,7 @@ class DeviceAdmin(EnableDisableAdmin):
     registered = time_column("Registered", "created_at")
     changed = time_column("Last change", "updated_at")
     key = id_column()
+    platform_display = label_column("Platform", "platform", PLATFORM_LABELS)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet, search_term: str
@@ -239,11 +237,6 @@ class DeviceAdmin(EnableDisableAdmin):
     def device(self, row: Any) -> str:
         """Return the device's model, or else the beginning of its ID."""
         return row.device_model or f"{row.pk[:12]}…"
-
-    @admin.display(description="Platform")
-    def platform_display(self, row: Any) -> str:
-        """Return the label of the platform."""
-        return PLATFORM_LABELS[Platform(row.platform)]
 
     @admin.display(description="State")
     def status(self, row: Any) -> SafeString:

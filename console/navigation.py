@@ -75,7 +75,7 @@ NAVIGATION = [
                 permission=_SEES_NOTIFICATIONS,
             ),
             menu_item("Bulk operations", "dynamic_feed", "notifications_bulkoperation"),
-        ],
+        ]
     },
     menu_group(
         "Contacts",

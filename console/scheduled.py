@@ -6,19 +6,21 @@ from typing import Any
 
 from django.contrib import admin
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from domain.states import Priority
 from domain.time import utc_now
 from notifications.models.notification import WaitingNotification
+from notifyproject.db.fields import choices
 from notifyproject.db.match import Match
 
-from .notifications import actions as notifications_actions
 from .notifications import filters
+from .notifications.actions import RESCHEDULE, SEND_NOW, selected_action
 from .notifications.list import SecondaryListAdmin
 from .widgets import columns
+from .widgets.actions import permission_check
 from .widgets.filters import ChoiceFilter, time_filter
 from .widgets.formats import clock, duration, timestamp
 from .widgets.labels import CHANNELS, WAIT_LABELS
@@ -98,6 +100,10 @@ class WaitingNotificationAdmin(SecondaryListAdmin):
     list_index = "ntf_due"
     scanned_filters = (WaitReasonFilter, ChannelFilter, filters.TypeFilter, filters.ClientFilter)
     actions = ("run_selected", "reschedule_selected", "cancel_selected")
+    run_selected = selected_action(SEND_NOW, "reschedule")
+    reschedule_selected = selected_action(RESCHEDULE, "reschedule")
+    has_reschedule_permission = permission_check("notifications.reschedule_notification")
+    priority_display = columns.label_column("Priority", "priority", dict(choices(Priority)))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet:
         """Return open notifications; each priority is named, so that one index serves the order."""
@@ -110,24 +116,6 @@ class WaitingNotificationAdmin(SecondaryListAdmin):
     def get_ordering(self, request: HttpRequest) -> Sequence[str]:
         """Return the order by due time, also for search results, which are few."""
         return self.ordering
-
-    def has_reschedule_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may reschedule."""
-        return request.user.has_perm("notifications.reschedule_notification")
-
-    @admin.action(description="Send now", permissions=["reschedule"])
-    def run_selected(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
-        """Send the selected notifications now, after a confirmation."""
-        return notifications_actions.run_on_selected(
-            self, request, queryset, notifications_actions.SEND_NOW
-        )
-
-    @admin.action(description="Reschedule", permissions=["reschedule"])
-    def reschedule_selected(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
-        """Reschedule the selected notifications, after a form for the time."""
-        return notifications_actions.run_on_selected(
-            self, request, queryset, notifications_actions.RESCHEDULE
-        )
 
     @admin.display(description="Due")
     def due(self, row: Any) -> SafeString:
@@ -153,8 +141,3 @@ class WaitingNotificationAdmin(SecondaryListAdmin):
             '<span class="two-lines">{}</span>',
             format_html_join("", "<span>{}: {}{}{}</span>", lines),
         )
-
-    @admin.display(description="Priority")
-    def priority_display(self, row: Any) -> str:
-        """Return the priority."""
-        return str(Priority(row.priority).value).capitalize()

@@ -105,11 +105,7 @@ def _recovery_codes_page(request: HttpRequest, codes: list[str], what: str) -> H
         mark_verified(request, enrollment)
     user = request.user
     audit.record(
-        by=user.pk,
-        model=StaffUser,
-        object_id=str(user.pk),
-        name=user.get_username(),
-        message=what,
+        by=user.pk, model=StaffUser, object_id=str(user.pk), name=user.get_username(), message=what
     )
     return _page(request, "recovery_codes.html", "Your recovery codes", codes=codes)
 

@@ -21,8 +21,8 @@ from recipients.masking import can_see_addresses, mask_address
 from recipients.models import Suppression, SuppressionReason
 from recipients.suppressions import lift_one, suppress, suppression_key
 
-from .widgets.columns import text_column, time_column
-from .widgets.filters import ChoiceFilter
+from .widgets.columns import label_column, text_column, time_column
+from .widgets.filters import choice_filter
 from .widgets.lists import ConsoleAdmin
 
 CHANNELS = (("email", "Email"), ("whatsapp", "WhatsApp"))
@@ -53,9 +53,7 @@ class SuppressionForm(forms.ModelForm):
         help_text="An email address, or a number such as +351912345678.",
     )
     marketing_only = forms.BooleanField(
-        required=False,
-        widget=UnfoldBooleanSwitchWidget,
-        help_text="Block marketing only",
+        required=False, widget=UnfoldBooleanSwitchWidget, help_text="Block marketing only"
     )
 
     class Meta:
@@ -78,28 +76,20 @@ class SuppressionForm(forms.ModelForm):
         return cleaned
 
 
-class SuppressionChannelFilter(ChoiceFilter):
-    """Filter by channel; the condition names every reason, so that one index serves it."""
-
-    title = "channel"
-    parameter_name = "channel"
-    options = CHANNELS
-
-    def condition(self, word: str) -> dict[str, Any]:
-        """Return the MongoDB condition for a choice."""
-        return {"channel": word, "reason": {"$in": [one.value for one in SuppressionReason]}}
-
-
-class SuppressionReasonFilter(ChoiceFilter):
-    """Filter by reason; the condition names every channel, so that one index serves it."""
-
-    title = "reason"
-    parameter_name = "reason"
-    options = tuple(choices(SuppressionReason))
-
-    def condition(self, word: str) -> dict[str, Any]:
-        """Return the MongoDB condition for a choice."""
-        return {"channel": {"$in": [name for name, _ in CHANNELS]}, "reason": word}
+# Each condition names every value of the other field, so that one index serves it.
+SuppressionChannelFilter = choice_filter(
+    "channel",
+    CHANNELS,
+    condition=lambda word: {
+        "channel": word,
+        "reason": {"$in": [one.value for one in SuppressionReason]},
+    },
+)
+SuppressionReasonFilter = choice_filter(
+    "reason",
+    choices(SuppressionReason),
+    condition=lambda word: {"channel": {"$in": [name for name, _ in CHANNELS]}, "reason": word},
+)
 
 
 @admin.register(Suppression)
@@ -126,6 +116,8 @@ class SuppressionAdmin(ConsoleAdmin):
     ordering = ("-created_at", "-id")
     address_display = text_column("Address", "shown")
     since = time_column("Since", "created_at")
+    channel_display = label_column("Channel", "channel", dict(CHANNELS))
+    source_display = label_column("Source", "source", SOURCE_LABELS)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet, search_term: str
@@ -146,20 +138,10 @@ class SuppressionAdmin(ConsoleAdmin):
             else:
                 row.shown = row.address if unmasked else mask_address(row.address)
 
-    @admin.display(description="Channel")
-    def channel_display(self, row: Any) -> str:
-        """Return the label of the channel."""
-        return dict(CHANNELS).get(row.channel, row.channel)
-
     @admin.display(description="Blocks")
     def scope(self, row: Any) -> str:
         """Return what is blocked."""
         return "Marketing" if row.marketing_only else "Everything"
-
-    @admin.display(description="Source")
-    def source_display(self, row: Any) -> str:
-        """Return the label of the source."""
-        return SOURCE_LABELS.get(row.source, row.source)
 
     def get_object(self, request: HttpRequest, *args: Any) -> Any:
         """Return one suppression, its address masked unless the user may see it."""

@@ -18,9 +18,9 @@ from notifications.receipts import webhook_log
 from notifyproject.platform import audit
 from recipients.masking import can_see_addresses, mask_text
 
-from .widgets.actions import not_found, parse_id, require_post
-from .widgets.columns import time_column
-from .widgets.filters import ChoiceFilter, time_filter
+from .widgets.actions import not_found, parse_id, permission_check, require_post
+from .widgets.columns import label_column, time_column
+from .widgets.filters import choice_filter, time_filter
 from .widgets.formats import count_of
 from .widgets.keyset_list import KeysetChangeList
 from .widgets.labels import PROVIDERS
@@ -30,37 +30,21 @@ LIST = "admin:notifications_webhooklog_changelist"
 DETAIL = "admin:notifications_webhooklog_change"
 
 
-class ProviderFilter(ChoiceFilter):
-    """Filter by provider."""
-
-    title = "provider"
-    parameter_name = "provider"
-    options = tuple((name, PROVIDERS[name]) for name in webhook_log.PARSERS)
-    is_unindexed = True
-
-
-class OutcomeFilter(ChoiceFilter):
-    """Filter by the outcome of the call."""
-
-    title = "outcome"
-    parameter_name = "outcome"
-    options = (
-        ("unfinished", "Incomplete"),
-        ("unmatched", "Unmatched events"),
-        ("applied", "Applied"),
-        ("idle", "No effect"),
-    )
-    is_unindexed = True
-
-    def condition(self, word: str) -> dict[str, Any]:
-        """Return the MongoDB condition for a choice."""
-        known: dict[str, dict[str, Any]] = {
-            "unfinished": {"processed_at": None},
-            "unmatched": {"unmatched_count": {"$gt": 0}},
-            "applied": {"applied_count": {"$gt": 0}},
-            "idle": {"applied_count": 0, "processed_at": {"$ne": None}},
-        }
-        return known[word]
+ProviderFilter = choice_filter(
+    "provider", ((name, PROVIDERS[name]) for name in webhook_log.PARSERS), is_unindexed=True
+)
+_OUTCOMES: dict[str, tuple[str, dict[str, Any]]] = {
+    "unfinished": ("Incomplete", {"processed_at": None}),
+    "unmatched": ("Unmatched events", {"unmatched_count": {"$gt": 0}}),
+    "applied": ("Applied", {"applied_count": {"$gt": 0}}),
+    "idle": ("No effect", {"applied_count": 0, "processed_at": {"$ne": None}}),
+}
+OutcomeFilter = choice_filter(
+    "outcome",
+    ((name, label) for name, (label, _) in _OUTCOMES.items()),
+    is_unindexed=True,
+    condition=lambda word: _OUTCOMES[word][1],
+)
 
 
 @admin.register(WebhookLog)
@@ -86,6 +70,8 @@ class WebhookLogAdmin(ReadOnlyAdmin):
     empty_words = "Calls from providers are kept for 30 days."
     change_form_outer_after_template = "console/webhook_replay.html"
     received = time_column("Received", "received_at")
+    provider_display = label_column("Provider", "provider", PROVIDERS)
+    has_replay_permission = permission_check("notifications.replay_webhooklog")
     processed = time_column("Processed", "processed_at")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet:
@@ -111,20 +97,9 @@ class WebhookLogAdmin(ReadOnlyAdmin):
         )
         return [own, *super().get_urls()]
 
-    def has_replay_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may replay calls."""
-        return request.user.has_perm("notifications.replay_webhooklog")
-
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        """Show one call with a button that replays it."""
-        shown = {"may_replay": self.has_replay_permission(request)}
-        return super().change_view(request, object_id, form_url, shown | (extra_context or {}))
+    def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
+        """Return the button that replays."""
+        return {"may_replay": self.has_replay_permission(request)}
 
     @admin.action(description="Replay", permissions=["replay"])
     def replay_selected(self, request: HttpRequest, queryset: QuerySet) -> None:
@@ -143,11 +118,6 @@ class WebhookLogAdmin(ReadOnlyAdmin):
             return not_found(request, "Webhook", LIST)
         _replay(request, [log_id])
         return HttpResponseRedirect(reverse(DETAIL, args=[object_id]))
-
-    @admin.display(description="Provider")
-    def provider_display(self, row: Any) -> str:
-        """Return the label of the provider."""
-        return PROVIDERS.get(row.provider, row.provider)
 
     @admin.display(description="Events")
     def events(self, row: Any) -> int:

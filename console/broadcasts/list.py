@@ -16,21 +16,18 @@ from notifications.models import Broadcast
 
 from ..notifications.filters import ClientFilter, CreatedFilter
 from ..widgets import columns, names
-from ..widgets.filters import ChoiceFilter
+from ..widgets.filters import choice_filter
 from ..widgets.labels import BROADCAST_LABELS, broadcast_state
 from ..widgets.lists import ReadOnlyAdmin
 from . import actions, page
 from .actions import BroadcastAction
 from .labels import audience_label
 
-
-class BroadcastStatusFilter(ChoiceFilter):
-    """Filter by status."""
-
-    title = "status"
-    parameter_name = "status"
-    options = tuple((status.value, BROADCAST_LABELS[status][0]) for status in BroadcastStatus)
-    is_unindexed = True
+BroadcastStatusFilter = choice_filter(
+    "status",
+    ((status.value, BROADCAST_LABELS[status][0]) for status in BroadcastStatus),
+    is_unindexed=True,
+)
 
 
 @admin.register(Broadcast)

@@ -23,7 +23,7 @@ from notifications.models import BulkOperation
 
 from ..widgets import columns
 from ..widgets.actions import not_found, parse_id, require_post
-from ..widgets.filters import ChoiceFilter, time_filter
+from ..widgets.filters import choice_filter, time_filter
 from ..widgets.links import FAILURES
 from ..widgets.lists import ReadOnlyAdmin
 from . import page
@@ -39,22 +39,12 @@ TRANSITIONS = {
 }
 
 
-class ActionFilter(ChoiceFilter):
-    """Filter by action."""
-
-    title = "action"
-    parameter_name = "action"
-    options = tuple((action.value, words.verb) for action, words in ACTIONS.items())
-    is_unindexed = True
-
-
-class StageFilter(ChoiceFilter):
-    """Filter by stage."""
-
-    title = "stage"
-    parameter_name = "stage"
-    options = tuple((stage.value, words) for stage, (words, _) in STAGES.items())
-    is_unindexed = True
+ActionFilter = choice_filter(
+    "action", ((action.value, words.verb) for action, words in ACTIONS.items()), is_unindexed=True
+)
+StageFilter = choice_filter(
+    "stage", ((stage.value, words) for stage, (words, _) in STAGES.items()), is_unindexed=True
+)
 
 
 @admin.register(BulkOperation)

@@ -19,15 +19,14 @@ from callbacks.outbox import StillPendingError
 from callbacks.retry import MAX_TRIES
 from callbacks.subscriptions import NoCallbackError
 from domain.time import utc_now
-from notifyproject.db.collections import collection
 from notifyproject.db.fields import choices
 
-from ..widgets.actions import not_found, require_post
+from ..widgets.actions import not_found, permission_check, require_post
 from ..widgets.columns import chip, id_column, notification_column, text_column, time_column
-from ..widgets.filters import ChoiceFilter
+from ..widgets.filters import ChoiceFilter, choice_filter
 from ..widgets.formats import count_of, latency, timestamp
 from ..widgets.keyset_list import KeysetChangeList
-from ..widgets.lists import ReadOnlyAdmin
+from ..widgets.lists import ReadOnlyAdmin, find_by_notification
 from ..widgets.names import client_names
 from .endpoints import ClientOwnedMixin
 
@@ -40,12 +39,7 @@ STATUS_COLORS = {
 }
 
 
-class StatusFilter(ChoiceFilter):
-    """Filter by status."""
-
-    title = "status"
-    parameter_name = "status"
-    options = tuple(choices(CallbackStatus))
+StatusFilter = choice_filter("status", choices(CallbackStatus))
 
 
 class ClientFilter(ChoiceFilter):
@@ -94,6 +88,7 @@ class CallbackMessageAdmin(ClientOwnedMixin, ReadOnlyAdmin):
     ordering = ("-created_at", "-id")
     actions = ("replay_selected",)
     change_form_outer_after_template = "console/callbacks/redeliver.html"
+    has_replay_permission = permission_check("callbacks.replay_callbackmessage")
     created = time_column("Created", "created_at")
     event = text_column("Event", "type")
     next_try = time_column("Next attempt", "next_try_at")
@@ -106,14 +101,7 @@ class CallbackMessageAdmin(ClientOwnedMixin, ReadOnlyAdmin):
         self, request: HttpRequest, queryset: QuerySet, search_term: str
     ) -> tuple[QuerySet, bool]:
         """Return the deliveries on one notification, or one delivery."""
-        text = search_term.strip()
-        if not text:
-            return queryset, False
-        if not ObjectId.is_valid(text):
-            return queryset.filter(pk=text), False
-        wanted = {"notification_id": ObjectId(text)}
-        rows = collection("callback_messages").find(wanted, {"_id": 1}, limit=SEARCH_CAP)
-        return queryset.filter(pk__in=[row["_id"] for row in rows]), False
+        return find_by_notification(queryset, search_term.strip(), cap=SEARCH_CAP), False
 
     def get_urls(self) -> list[URLPattern]:
         """Return the admin's URLs and that of the redelivery."""
@@ -123,10 +111,6 @@ class CallbackMessageAdmin(ClientOwnedMixin, ReadOnlyAdmin):
             name="callbacks_callbackmessage_replay",
         )
         return [replay, *super().get_urls()]
-
-    def has_replay_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may redeliver."""
-        return request.user.has_perm("callbacks.replay_callbackmessage")
 
     @admin.action(description="Redeliver", permissions=["replay"])
     def replay_selected(self, request: HttpRequest, queryset: QuerySet) -> None:
@@ -145,14 +129,8 @@ class CallbackMessageAdmin(ClientOwnedMixin, ReadOnlyAdmin):
             reverse("admin:callbacks_callbackmessage_change", args=[message.pk])
         )
 
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        """Show one delivery with a button that redelivers it."""
+    def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
+        """Return the button that redelivers."""
         message = self.get_object(request, object_id)
         is_over = message is not None and message.status != CallbackStatus.PENDING
         shown: dict[str, Any] = {"may_replay": is_over and self.has_replay_permission(request)}
@@ -160,7 +138,7 @@ class CallbackMessageAdmin(ClientOwnedMixin, ReadOnlyAdmin):
             shown["replay_url"] = reverse(
                 "admin:callbacks_callbackmessage_replay", args=[message.pk]
             )
-        return super().change_view(request, object_id, form_url, shown | (extra_context or {}))
+        return shown
 
     @admin.display(description="Status")
     def result(self, row: Any) -> SafeString:

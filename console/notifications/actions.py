@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bson import ObjectId
-from django.contrib import messages
+from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -282,33 +282,44 @@ class ConfirmationItem:
 
 
 def run_on_selected(
-    admin: Any, request: HttpRequest, queryset: QuerySet, action: StaffAction
+    model_admin: Any, request: HttpRequest, queryset: QuerySet, action: StaffAction
 ) -> HttpResponse | None:
     """Show the confirmation for the selected notifications; once confirmed, run the action.
 
     Returns None after the run, so that the admin redirects to the list.
     """
-    ids = [row.pk for row in queryset.only("pk")[: admin.list_per_page]]
+    ids = [row.pk for row in queryset.only("pk")[: model_admin.list_per_page]]
     if not is_confirmed(request):
-        return _confirmation_page(admin, request, action, ids, is_single=False)
+        return _confirmation_page(model_admin, request, action, ids, is_single=False)
     _run(action, request, ids)
     return None
 
 
+def selected_action(action: StaffAction, permission: str) -> Callable[..., Any]:
+    """Return the admin action on the selected rows, guarded by ``has_{permission}_permission``."""
+
+    @admin.action(description=action.button, permissions=[permission])
+    def run(model_admin: Any, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
+        return run_on_selected(model_admin, request, queryset, action)
+
+    return run
+
+
 def run_on_one(
-    admin: Any, request: HttpRequest, object_id: str, action: StaffAction
+    model_admin: Any, request: HttpRequest, object_id: str, action: StaffAction
 ) -> HttpResponse:
     """Show the confirmation for one notification; once confirmed, run the action. POST only."""
     if refused := require_post(
         request,
-        allowed=admin.has_view_permission(request) and request.user.has_perm(action.permission),
+        allowed=model_admin.has_view_permission(request)
+        and request.user.has_perm(action.permission),
     ):
         return refused
     notification_id = parse_id(object_id)
     if notification_id is None or queries.get(notification_id=notification_id) is None:
         return not_found(request, "Notification", NOTIFICATIONS)
     if not is_confirmed(request):
-        return _confirmation_page(admin, request, action, [notification_id], is_single=True)
+        return _confirmation_page(model_admin, request, action, [notification_id], is_single=True)
     _run(action, request, [notification_id])
     return HttpResponseRedirect(reverse(NOTIFICATION, args=[notification_id]))
 
@@ -350,7 +361,7 @@ def _channel(
 
 
 def _confirmation_page(
-    admin: Any,
+    model_admin: Any,
     request: HttpRequest,
     action: StaffAction,
     ids: Sequence[ObjectId],
@@ -361,7 +372,7 @@ def _confirmation_page(
     documents = sorted(queries.get_many(ids), key=lambda document: order[document["_id"]])
     subject = "this notification" if is_single else count_of(len(documents), "notification")
     return render_page(
-        admin,
+        model_admin,
         request,
         "console/notifications/confirm.html",
         title=action.question.format(subject),

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from bson import ObjectId
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -11,46 +10,29 @@ from django.utils.safestring import SafeString
 
 from domain.states import AttemptStatus
 from notifications.models import DeliveryAttempt
-from notifyproject.db.collections import collection
 from recipients.masking import can_see_addresses, mask_text
 
-from ..widgets.columns import chip, notification_column, time_column, two_lines
-from ..widgets.filters import ChoiceFilter, time_filter
+from ..widgets.columns import chip, label_column, notification_column, time_column, two_lines
+from ..widgets.filters import choice_filter, time_filter
 from ..widgets.formats import EMPTY, latency
 from ..widgets.keyset_list import KeysetChangeList
-from ..widgets.labels import ATTEMPT_LABELS, CHANNELS, attempt_state, code_label, provider_label
-from ..widgets.lists import ListOnlyAdmin, search_text
+from ..widgets.labels import ATTEMPT_LABELS, CHANNELS, PROVIDERS, attempt_state, code_label
+from ..widgets.lists import ListOnlyAdmin, find_by_notification, search_text
 from .filters import CauseFilter, ChannelFilter
 
 ATTEMPTS_CAP = 500
 """Maximum attempts of one notification in a search."""
 
 
-class AttemptStatusFilter(ChoiceFilter):
-    """Filter by status."""
-
-    title = "status"
-    parameter_name = "status"
-    options = tuple((status.value, ATTEMPT_LABELS[status][0]) for status in AttemptStatus)
-    is_unindexed = True
-
-
-class AttemptChannelFilter(ChoiceFilter):
-    """Filter by channel."""
-
-    title = "channel"
-    parameter_name = "channel"
-    options = ChannelFilter.options
-    is_unindexed = True
-
-
-class AttemptErrorFilter(ChoiceFilter):
-    """Filter by error code."""
-
-    title = "error"
-    parameter_name = "error_code"
-    options = CauseFilter.options
-    is_unindexed = True
+AttemptStatusFilter = choice_filter(
+    "status",
+    ((status.value, ATTEMPT_LABELS[status][0]) for status in AttemptStatus),
+    is_unindexed=True,
+)
+AttemptChannelFilter = choice_filter("channel", ChannelFilter.options, is_unindexed=True)
+AttemptErrorFilter = choice_filter(
+    "error", CauseFilter.options, parameter="error_code", is_unindexed=True
+)
 
 
 @admin.register(DeliveryAttempt)
@@ -79,6 +61,7 @@ class DeliveryAttemptAdmin(ListOnlyAdmin):
     list_fullwidth = True
     started = time_column("Started", "attempted_at")
     notification = notification_column()
+    provider_display = label_column("Provider", "provider", PROVIDERS)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet:
         """Return the attempts without their responses."""
@@ -92,15 +75,7 @@ class DeliveryAttemptAdmin(ListOnlyAdmin):
         self, request: HttpRequest, queryset: QuerySet, search_term: str
     ) -> tuple[QuerySet, bool]:
         """Return the attempts of one notification, or one attempt."""
-        text = search_term.strip()
-        if not text:
-            return queryset, False
-        if not ObjectId.is_valid(text):
-            return queryset.filter(pk=text), False
-        rows = collection("delivery_attempts").find(
-            {"notification_id": ObjectId(text)}, {"_id": 1}, limit=ATTEMPTS_CAP
-        )
-        return queryset.filter(pk__in=[row["_id"] for row in rows]), False
+        return find_by_notification(queryset, search_term.strip(), cap=ATTEMPTS_CAP), False
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Mask addresses in the messages unless the user may see them."""
@@ -117,11 +92,6 @@ class DeliveryAttemptAdmin(ListOnlyAdmin):
     def result(self, row: Any) -> SafeString:
         """Return the status as a chip."""
         return chip(*attempt_state(row.status))
-
-    @admin.display(description="Provider")
-    def provider_display(self, row: Any) -> str:
-        """Return the label of the provider."""
-        return provider_label(row.provider) or EMPTY
 
     @admin.display(description="Duration")
     def duration(self, row: Any) -> str:

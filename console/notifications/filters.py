@@ -12,7 +12,7 @@ from domain.states import Category, DeliveryStatus, NotificationStatus, Priority
 from notifications.models import NotificationType
 from notifyproject.db.fields import choices
 
-from ..widgets.filters import ChoiceFilter, time_filter
+from ..widgets.filters import ChoiceFilter, choice_filter, time_filter
 from ..widgets.labels import CHANNELS, DELIVERY_LABELS, PROVIDERS, STATUS_LABELS, code_label
 
 S = DeliveryStatus
@@ -57,12 +57,9 @@ With them, the index on the overall status serves a filter on the deliveries' st
 """
 
 
-class StatusFilter(ChoiceFilter):
-    """Filter by overall status."""
-
-    title = "status"
-    parameter_name = "status"
-    options = tuple((status.value, words) for status, (words, _) in STATUS_LABELS.items())
+StatusFilter = choice_filter(
+    "status", ((status.value, words) for status, (words, _) in STATUS_LABELS.items())
+)
 
 
 class ChannelFilter(ChoiceFilter):
@@ -111,13 +108,7 @@ class TypeFilter(ChoiceFilter):
         return [(kind.slug, kind.name) for kind in NotificationType.objects.only("slug", "name")]
 
 
-class CategoryFilter(ChoiceFilter):
-    """Filter by category."""
-
-    title = "category"
-    parameter_name = "category"
-    options = tuple(choices(Category))
-    is_unindexed = True
+CategoryFilter = choice_filter("category", choices(Category), is_unindexed=True)
 
 
 class PriorityFilter(ChoiceFilter):
@@ -178,10 +169,7 @@ class ProviderFilter(ChoiceFilter):
 
     title = "provider"
     parameter_name = "provider"
-    options = (
-        *PROVIDERS.items(),
-        (NO_PROVIDER, "None"),
-    )
+    options = (*PROVIDERS.items(), (NO_PROVIDER, "None"))
     is_unindexed = True
 
     def __init__(self, request: HttpRequest, *args: Any) -> None:

@@ -16,14 +16,15 @@ from notifications.models import Notification
 from recipients.masking import can_see_addresses
 
 from ..widgets import columns, names
+from ..widgets.actions import permission_check
 from ..widgets.failure_codes import explain
 from ..widgets.formats import EMPTY
 from ..widgets.keyset_list import KeysetChangeList
 from ..widgets.labels import code_label, notification_state
 from ..widgets.links import NOTIFICATION
 from ..widgets.lists import ReadOnlyAdmin, search_text
-from . import actions as notifications_actions
 from . import filters, search
+from .actions import CANCEL, RESEND, RETRY, STAFF_ACTIONS, StaffAction, run_on_one, selected_action
 from .page import detail_page, revealed_page
 
 
@@ -38,6 +39,14 @@ class NotificationListAdmin(ReadOnlyAdmin):
     changelist_class = KeysetChangeList
     list_fullwidth = True
     client = columns.text_column("Client", "client_name")
+    retry_selected = selected_action(RETRY, "retry")
+    resend_selected = selected_action(RESEND, "resend_several")
+    cancel_selected = selected_action(CANCEL, "cancel")
+    has_retry_permission = permission_check("notifications.retry_notification")
+    has_resend_several_permission = permission_check(
+        "notifications.resend_notification", "notifications.resend_several"
+    )
+    has_cancel_permission = permission_check("notifications.cancel_notification")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet:
         """Return the notifications without the fields that lists don't show."""
@@ -103,40 +112,6 @@ class NotificationListAdmin(ReadOnlyAdmin):
             "; ".join(explain(code).meaning for code in codes),
         )
 
-    def has_retry_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may retry."""
-        return request.user.has_perm("notifications.retry_notification")
-
-    def has_resend_several_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may resend several notifications at once."""
-        names = ("notifications.resend_notification", "notifications.resend_several")
-        return request.user.has_perms(names)
-
-    def has_cancel_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may cancel."""
-        return request.user.has_perm("notifications.cancel_notification")
-
-    @admin.action(description="Retry failed channels", permissions=["retry"])
-    def retry_selected(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
-        """Retry the selected notifications, after a confirmation."""
-        return notifications_actions.run_on_selected(
-            self, request, queryset, notifications_actions.RETRY
-        )
-
-    @admin.action(description="Resend", permissions=["resend_several"])
-    def resend_selected(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
-        """Resend the selected notifications, after a confirmation."""
-        return notifications_actions.run_on_selected(
-            self, request, queryset, notifications_actions.RESEND
-        )
-
-    @admin.action(description="Cancel pending", permissions=["cancel"])
-    def cancel_selected(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
-        """Cancel the selected notifications, after a confirmation."""
-        return notifications_actions.run_on_selected(
-            self, request, queryset, notifications_actions.CANCEL
-        )
-
 
 class SecondaryListAdmin(NotificationListAdmin):
     """A list of a proxy model, whose rows lead to the pages of the notifications."""
@@ -187,7 +162,7 @@ class NotificationAdmin(NotificationListAdmin):
                 {"action": action},
                 name=f"notifications_notification_{action.name}",
             )
-            for action in notifications_actions.STAFF_ACTIONS
+            for action in STAFF_ACTIONS
         ]
         reveal = path(
             "<path:object_id>/reveal/",
@@ -209,7 +184,7 @@ class NotificationAdmin(NotificationListAdmin):
         return revealed_page(self, request, object_id)
 
     def action_view(
-        self, request: HttpRequest, object_id: str, action: notifications_actions.StaffAction
+        self, request: HttpRequest, object_id: str, action: StaffAction
     ) -> HttpResponseBase:
         """Run an action on one notification; POST only."""
-        return notifications_actions.run_on_one(self, request, object_id, action)
+        return run_on_one(self, request, object_id, action)

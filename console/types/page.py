@@ -4,7 +4,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.urls import URLPattern
 from django.utils.safestring import SafeString
 
@@ -66,16 +66,9 @@ class NotificationTypeAdmin(ConsoleAdmin):
         """Return the admin's URLs and those of template versions."""
         return versions.urls(self) + super().get_urls()
 
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        """Show a type with its template versions."""
-        context = versions.type_page_context(self, request, unquote(object_id))
-        return super().change_view(request, object_id, form_url, context | (extra_context or {}))
+    def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
+        """Return the template versions."""
+        return versions.type_page_context(self, request, unquote(object_id))
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """Return the read-only fields: the slug of an existing type."""

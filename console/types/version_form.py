@@ -23,12 +23,7 @@ LABELS: Mapping[Part, tuple[str, str]] = {
     Part.PUSH: ("Push", "One or two sentences. Default: the text."),
     Part.WHATSAPP: ("WhatsApp", "*Asterisks* for bold. Default: the text."),
 }
-ROWS: Mapping[Part, int] = {
-    Part.SUBJECT: 1,
-    Part.PUSH_TITLE: 1,
-    Part.PUSH: 2,
-    Part.EMAIL_HTML: 9,
-}
+ROWS: Mapping[Part, int] = {Part.SUBJECT: 1, Part.PUSH_TITLE: 1, Part.PUSH: 2, Part.EMAIL_HTML: 9}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,13 +26,7 @@ from notifications.models import NotificationType
 from notifications.store import Document
 from notifyproject.platform import audit
 
-from ..providers import (
-    ADDRESS_LENGTH,
-    MAY_TEST,
-    TEST_ADDRESSES,
-    show_not_sent,
-    show_test_sent,
-)
+from ..providers import ADDRESS_LENGTH, MAY_TEST, TEST_ADDRESSES, show_not_sent, show_test_sent
 from ..widgets.actions import not_found, render_page, require_post
 from ..widgets.labels import CHANNELS
 from . import diff, version_form

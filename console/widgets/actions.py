@@ -1,5 +1,6 @@
 """POST guards, IDs in URLs, rendering of pages, and enabling and disabling of objects."""
 
+from collections.abc import Callable
 from typing import Any
 
 from bson import ObjectId
@@ -22,6 +23,15 @@ def require_post(request: HttpRequest, *, allowed: bool) -> HttpResponse | None:
     if not allowed:
         raise PermissionDenied
     return None
+
+
+def permission_check(*permissions: str) -> Callable[[Any, HttpRequest], bool]:
+    """Return a method of an admin that checks the user's permissions."""
+
+    def check(_admin: Any, request: HttpRequest) -> bool:
+        return bool(request.user.has_perms(permissions))
+
+    return check
 
 
 def parse_id(text: str) -> ObjectId | None:
@@ -94,16 +104,10 @@ class EnableDisableAdmin(ReadOnlyAdmin):
         self.switch(request, obj, on=on)
         return HttpResponseRedirect(reverse(f"admin:{self._url_name}_change", args=[obj.pk]))
 
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        """Show one object with a button that enables or disables it."""
+    def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
+        """Return the button that enables or disables the object."""
         obj = self.get_object(request, object_id)
-        context = dict(extra_context or {})
+        context: dict[str, Any] = {}
         if obj is not None:
             is_on = self.is_enabled(obj)
             url_name = f"admin:{self._url_name}_switch_{'off' if is_on else 'on'}"
@@ -113,7 +117,7 @@ class EnableDisableAdmin(ReadOnlyAdmin):
                 "switch_url": reverse(url_name, args=[obj.pk]),
                 "consequence": self.disable_consequence if is_on else self.enable_consequence,
             }
-        return super().change_view(request, object_id, form_url, context)
+        return context
 
     @property
     def _url_name(self) -> str:

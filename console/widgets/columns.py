@@ -1,6 +1,6 @@
 """Chips, icons and addresses in cells, and columns that several lists share."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -37,6 +37,17 @@ def text_column(label: str, path: str) -> Column:
     def column(_admin: Any, row: Any) -> str:
         value = getattr(row, path)
         return EMPTY if value in (None, "") else str(value)
+
+    return column
+
+
+def label_column(label: str, path: str, labels: Mapping[Any, str]) -> Column:
+    """Return a column that shows the label of an attribute; an unknown value is its own label."""
+
+    @admin.display(description=label)
+    def column(_admin: Any, row: Any) -> str:
+        value = getattr(row, path)
+        return EMPTY if value is None else labels.get(value, str(value))
 
     return column
 

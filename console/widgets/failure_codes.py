@@ -74,8 +74,7 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
         needs_operator=True,
     ),
     F.ATTACHMENT_UNAVAILABLE: Explanation(
-        "attachment download failed",
-        "Check the attachment's URL and its server, and then retry.",
+        "attachment download failed", "Check the attachment's URL and its server, and then retry."
     ),
     F.WINDOW_CLOSED: Explanation(
         "outside the 24-hour WhatsApp window",

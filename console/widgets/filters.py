@@ -1,6 +1,6 @@
 """Choice and time filters whose conditions MongoDB's indexes can serve."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -168,3 +168,23 @@ def time_filter(title: str, path: str) -> type[TimeFilter]:
     """Return a time filter over one path; its parameters begin with the title."""
     fields = {"title": title, "parameter_name": title, "path": path}
     return type(f"{title.capitalize()}Filter", (TimeFilter,), fields)
+
+
+def choice_filter(
+    title: str,
+    options: Iterable[tuple[str, str]],
+    *,
+    parameter: str = "",
+    is_unindexed: bool = False,
+    condition: Callable[[str], dict[str, Any]] | None = None,
+) -> type[ChoiceFilter]:
+    """Return a choice filter; without a ``condition``, a field of the parameter's name is equal."""
+    fields: dict[str, Any] = {
+        "title": title,
+        "parameter_name": parameter or title,
+        "options": tuple(options),
+        "is_unindexed": is_unindexed,
+    }
+    if condition is not None:
+        fields["condition"] = lambda _self, word: condition(word)
+    return type(f"{title.title().replace(' ', '')}Filter", (ChoiceFilter,), fields)

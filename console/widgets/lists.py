@@ -9,6 +9,7 @@ from math import ceil
 from typing import Any
 
 import pymongo
+from bson import ObjectId
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.options import IncorrectLookupParameters, ShowFacets
@@ -188,6 +189,21 @@ class ConsoleAdmin(ModelAdmin):
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Add data of other documents to the rows of a page, in one read for all rows."""
 
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Show one object with the context of :meth:`page_context`."""
+        context = self.page_context(request, object_id) | (extra_context or {})
+        return super().change_view(request, object_id, form_url, context)
+
+    def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
+        """Return what the object's page shows beside its form."""
+        return {}
+
     @admin.display(description=ModelAdmin.action_checkbox.short_description)
     def action_checkbox(self, obj: Any) -> SafeString:
         """Return a row's checkbox; the widget is rendered once for all rows."""
@@ -245,3 +261,13 @@ def filters_only_request(request: HttpRequest, query: QueryDict) -> HttpRequest:
 def search_text(request: HttpRequest) -> str:
     """Return the search text of a list; empty without a search."""
     return request.GET.get(SEARCH_VAR, "").strip()
+
+
+def find_by_notification(queryset: QuerySet, text: str, *, cap: int) -> QuerySet:
+    """Return the documents of the notification with this ID, at most ``cap``, or one document."""
+    if not text or not ObjectId.is_valid(text):
+        return queryset.filter(pk=text) if text else queryset
+    rows = collection(queryset.model._meta.db_table).find(
+        {"notification_id": ObjectId(text)}, {"_id": 1}, limit=cap
+    )
+    return queryset.filter(pk__in=[row["_id"] for row in rows])

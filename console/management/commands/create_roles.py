@@ -19,9 +19,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the arguments."""
         parser.add_argument(
-            "--reset",
-            action="store_true",
-            help="give each role exactly its default permissions",
+            "--reset", action="store_true", help="give each role exactly its default permissions"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
