@@ -7,11 +7,13 @@ from django.contrib import admin
 from django.http import HttpRequest
 from unfold.widgets import UnfoldAdminIntegerFieldWidget
 
+from domain.states import Category
 from notifications.catalog import retention
 from notifications.catalog.retention import MAX_DAYS, MIN_CONTENT_DAYS, MIN_METADATA_DAYS
 from notifications.models import RetentionPolicy
+from notifyproject.db.fields import choices
 
-from .widgets.columns import time_column
+from .widgets.columns import label_column, time_column
 from .widgets.lists import ConsoleAdmin
 
 CONTENT_HELP = (
@@ -78,9 +80,10 @@ class RetentionPolicyAdmin(ConsoleAdmin):
     """One row for each category; none is added or deleted."""
 
     form = RetentionPolicyForm
-    list_display = ("__str__", "content", "record", "removed_until_display")
+    list_display = ("category_display", "content", "record", "removed_until_display")
     list_after_template = "console/retention.html"
     ordering = ("category",)
+    category_display = label_column("Category", "category", dict(choices(Category)))
     removed_until_display = time_column("Content removed through", "removed_until")
 
     def has_add_permission(self, request: HttpRequest) -> bool:

@@ -46,8 +46,8 @@ class NotificationTypeForm(forms.ModelForm):
     on_unknown = forms.ChoiceField(
         label="If the outcome is unknown",
         choices=(
-            (UnknownPolicy.RETRY.value, "retry (may duplicate)"),
-            (UnknownPolicy.FAIL.value, "don't retry"),
+            (UnknownPolicy.RETRY.value, "Retry (may duplicate)"),
+            (UnknownPolicy.FAIL.value, "Don't retry"),
         ),
         initial=UnknownPolicy.RETRY.value,
         widget=UnfoldAdminRadioSelectWidget,
