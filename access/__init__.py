@@ -1,1 +1,1 @@
-"""API clients, their keys and scopes; staff."""
+"""API clients with keys and scopes, and staff."""

@@ -1,4 +1,4 @@
-"""System checks: a key that could be guessed, or that opens two doors, stops the start."""
+"""System checks of the inbox signing key and of two-factor authentication."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ from .clients.inbox_tokens import MIN_KEY_BYTES
 
 
 def check_inbox_signing_key(**_: Any) -> list[checks.CheckMessage]:
-    """Return what is wrong with the key that inbox tokens are signed with."""
+    """Check that the inbox signing key is long enough and not shared."""
     key = settings.INBOX_SIGNING_KEY
     if len(key.encode()) < MIN_KEY_BYTES:
         return [
             checks.Error(
                 f"INBOX_SIGNING_KEY has fewer than {MIN_KEY_BYTES} bytes.",
-                hint="Whoever guesses it reads every inbox: `openssl rand -base64 48` makes one.",
+                hint="Anyone who guesses it can read every inbox. Run `openssl rand -base64 48`.",
                 id="access.E001",
             )
         ]
@@ -23,7 +23,7 @@ def check_inbox_signing_key(**_: Any) -> list[checks.CheckMessage]:
         return [
             checks.Error(
                 "INBOX_SIGNING_KEY is the SECRET_KEY.",
-                hint="Each needs a key of its own: they are changed at different times.",
+                hint="Use separate keys: they're rotated independently.",
                 id="access.E002",
             )
         ]
@@ -31,13 +31,13 @@ def check_inbox_signing_key(**_: Any) -> list[checks.CheckMessage]:
 
 
 def check_second_factor(**_: Any) -> list[checks.CheckMessage]:
-    """Return that a stolen password would open the console."""
+    """Warn if a stolen password alone opens the console."""
     if settings.ADMIN_REQUIRE_OTP:
         return []
     return [
         checks.Warning(
-            "Staff sign in with a password alone: ADMIN_REQUIRE_OTP is off.",
-            hint="Switch it on: who signs in next sets up an app on their phone.",
+            "ADMIN_REQUIRE_OTP is off: staff sign in with a password alone.",
+            hint="Turn it on. Staff then set up an authenticator app at their next sign-in.",
             id="access.W001",
         )
     ]

@@ -1,4 +1,4 @@
-"""Who may use the service: the apps that call its API and the staff who use its admin."""
+"""API clients, staff, and the state of their authentication."""
 
 from enum import StrEnum
 
@@ -13,14 +13,14 @@ from notifyproject.db.indexes import MongoIndex
 
 
 class StaffUser(AbstractUser):
-    """Somebody who works in the admin."""
+    """A member of staff, who uses the console."""
 
     class Meta(AbstractUser.Meta):
         db_table = "staff_users"
 
 
 class Scope(StrEnum):
-    """What an API client may do."""
+    """A permission of an API client."""
 
     NOTIFICATIONS_READ = "notifications:read"
     NOTIFICATIONS_WRITE = "notifications:write"
@@ -35,7 +35,7 @@ class Scope(StrEnum):
 
 
 class APIKey(EmbeddedModel):
-    """A key of a client. The secret is not kept, only its hash."""
+    """A key of a client. Only the hash of its secret is stored."""
 
     prefix = models.CharField(max_length=16)
     secret_hash = models.CharField(max_length=64)
@@ -46,12 +46,12 @@ class APIKey(EmbeddedModel):
 
 
 class APIClient(models.Model):
-    """An app that calls the API. It sees and changes its own notifications only."""
+    """A client of the API. It can access only its own notifications."""
 
     name = models.CharField(max_length=120, unique=True)
     scopes = choices_field(Scope)
     is_test = models.BooleanField(default=False)
-    """What it sends goes to the sandbox, and to nobody else. It never changes: its keys say so."""
+    """Its messages go to the sandbox only. Never changes: the key prefix depends on it."""
     is_active = models.BooleanField(default=True)
     keys = EmbeddedModelArrayField(APIKey, default=list, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -76,13 +76,13 @@ class APIClient(models.Model):
 
 
 class LoginFailures(models.Model):
-    """How many tries to sign in have failed of late."""
+    """Recent failed sign-ins, counted per account and address."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=64)
-    """A keyed hash of whose they were, or where from: it does not say who."""
+    """A keyed hash of the account or address."""
     count = models.IntegerField()
     expires_at = models.DateTimeField()
-    """They count until then, and MongoDB forgets them."""
+    """The end of the counting window; MongoDB then deletes the document."""
 
     objects = MongoManager()
 
@@ -95,22 +95,21 @@ class LoginFailures(models.Model):
 
 
 class SecondFactor(models.Model):
-    """What a member of staff proves who they are with, besides the password."""
+    """A staff member's second factor: TOTP key and recovery codes."""
 
     user_id = ObjectIdField(primary_key=True, db_column="_id")
     pending_key = models.TextField(null=True, blank=True)
-    """Sealed: of a phone that is being set up."""
+    """Encrypted TOTP key of an enrollment that isn't confirmed yet."""
     invited_at = optional_datetime()
     sealed_key = models.TextField(null=True, blank=True)
-    """Sealed: what the phone makes its codes of."""
     enrolled_at = optional_datetime()
     last_step = models.BigIntegerField(null=True, blank=True)
-    """The half minute whose code was taken last: that code, and those before it, are used up."""
+    """The time step of the last accepted code: codes of it and earlier steps are used up."""
     recovery_codes = ArrayField(models.CharField(max_length=64), default=list, blank=True)
-    """SHA-256 of those that are left."""
+    """SHA-256 hashes of the unused codes."""
     tries = models.IntegerField(null=True, blank=True)
     tries_until = optional_datetime()
-    """They count until then."""
+    """The end of the window in which ``tries`` counts."""
 
     objects = MongoManager()
 
@@ -122,14 +121,14 @@ class SecondFactor(models.Model):
 
 
 class InboxRevocation(models.Model):
-    """What ends inbox tokens before their time: one token's end, or a person's new epoch."""
+    """A revocation of one inbox token, or of all tokens of a recipient by a new epoch."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=80)
     """``token:<jti>``, or ``person:<SHA-256 of client and user>``."""
     epoch = models.IntegerField(null=True, blank=True)
-    """Of a person: tokens of an earlier one are void."""
+    """Of a recipient: tokens of an earlier epoch are invalid."""
     expires_at = optional_datetime()
-    """Of a token: it has run out by then, and MongoDB forgets this."""
+    """Of a token: it has expired by then, and MongoDB deletes the revocation."""
 
     objects = MongoManager()
 

@@ -1,1 +1,1 @@
-"""Events and the figures rolled up from them."""
+"""Analytics events, metrics, and incidents."""

@@ -1,4 +1,4 @@
-"""Django's name for this app."""
+"""Django app configuration."""
 
 from django.apps import AppConfig
 

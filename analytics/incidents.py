@@ -1,4 +1,4 @@
-"""Incidents: opened once, however many look; kept after they are over."""
+"""Incidents of alert rules: opened once despite concurrent checks, and kept after resolution."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -14,31 +14,31 @@ from notifyproject.db.collections import Document, collection
 from .models import AlertKind
 
 RESOLVE_AFTER = timedelta(minutes=2)
-"""What has not been seen for so long is over: not everything that flickers is a new incident."""
+"""An incident unseen for this long is resolved; a shorter gap doesn't open a new one."""
 NEWEST_FIRST = (("opened_at", -1), ("_id", -1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something that is wrong now."""
+    """A current violation of an alert rule."""
 
     rule_id: ObjectId
     kind: AlertKind
     subject: str
-    """Of which there is one incident at a time: a provider's account, or ``all``."""
+    """The scope of one open incident: a provider's account, or ``all``."""
     title: str
     detail: str
     broken_channel: str | None = None
-    """Do not tell anybody of it by this channel."""
+    """The channel that can't be used to notify operators."""
 
     @property
     def key(self) -> str:
-        """What names an open incident."""
+        """The key of the open incident."""
         return f"{self.rule_id}:{self.subject}"
 
 
 def record(finding: Finding, *, now: datetime) -> Document | None:
-    """Open an incident, or note that it goes on; return it if this call has opened it."""
+    """Open an incident or refresh the open one; return it if this call opened it."""
     latest = {"last_seen_at": now, "title": finding.title, "detail": finding.detail}
     open_match = {"key": finding.key, "is_open": True}
     if collection("incidents").update_one(open_match, {"$set": latest}).matched_count:
@@ -56,13 +56,13 @@ def record(finding: Finding, *, now: datetime) -> Document | None:
     try:
         new["_id"] = collection("incidents").insert_one(new).inserted_id
     except DuplicateKeyError:
-        # Somebody else looked at the same moment.
+        # A concurrent check opened it.
         return None
     return new
 
 
 def resolve_others(active_keys: Collection[str], *, now: datetime) -> list[Document]:
-    """Resolve the open incidents that have not been seen for a while; return those."""
+    """Resolve open incidents unseen for RESOLVE_AFTER, and return them."""
     resolved = []
     wanted = {"is_open": True, "last_seen_at": {"$lte": now - RESOLVE_AFTER}}
     for one in collection("incidents").find(wanted).hint("inc_state"):
@@ -79,7 +79,7 @@ def resolve_others(active_keys: Collection[str], *, now: datetime) -> list[Docum
 
 
 def unnotified(*, since: datetime) -> list[Document]:
-    """Return incidents opened since then of which operators have yet to be told something."""
+    """Return incidents opened since then that operators weren't notified of."""
     opened_unnotified: dict[str, Any] = {"told_open_at": None}
     resolved_unnotified: dict[str, Any] = {"is_open": False, "told_over_at": None}
     wanted = {"opened_at": {"$gte": since}, "$or": [opened_unnotified, resolved_unnotified]}
@@ -87,12 +87,12 @@ def unnotified(*, since: datetime) -> list[Document]:
 
 
 def mark_notified(incident_id: ObjectId, field: str, *, now: datetime) -> None:
-    """Note that operators were told: ``told_open_at`` or ``told_over_at``."""
+    """Record a notification of operators: ``told_open_at`` or ``told_over_at``."""
     collection("incidents").update_one({"_id": incident_id}, {"$set": {field: now}})
 
 
 def acknowledge(incident_id: ObjectId, *, by: str, now: datetime) -> bool:
-    """Note that somebody takes care of an incident; False if somebody did, or it is over."""
+    """Acknowledge an incident; return False if it's acknowledged or resolved already."""
     changed = collection("incidents").update_one(
         {"_id": incident_id, "is_open": True, "acknowledged_at": None},
         {"$set": {"acknowledged_at": now, "acknowledged_by": by}},
@@ -101,6 +101,6 @@ def acknowledge(incident_id: ObjectId, *, by: str, now: datetime) -> bool:
 
 
 def open_incidents(*, limit: int = 50) -> Sequence[Document]:
-    """Return the open incidents, the newest first."""
+    """Return the open incidents, newest first."""
     found = collection("incidents").find({"is_open": True}).sort(NEWEST_FIRST)
     return list(found.hint("inc_state").limit(limit))

@@ -1,4 +1,4 @@
-"""Names of metrics, their values per minute, hour, and day, and latency histograms."""
+"""Metric values per minute, hour, and day, and latency histograms."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,24 +14,24 @@ from notifyproject.db.collections import collection
 from .models import Interval
 
 BOUNDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3_600.0, 14_400.0)
-"""Seconds. A wait is in the first bucket whose bound it does not exceed; in one more beyond."""
+"""Upper bounds of the histogram buckets in seconds, inclusive; one more bucket is unbounded."""
 BUCKETS = len(BOUNDS) + 1
 
 
 def empty_histogram() -> list[int]:
-    """Return a histogram with nothing in it."""
+    """Return a histogram without counts."""
     return [0] * BUCKETS
 
 
 def add_histograms(one: Sequence[int], other: Sequence[int]) -> list[int]:
-    """Return both together."""
+    """Return the sum of two histograms."""
     return [a + b for a, b in zip_longest(one, other, fillvalue=0)]
 
 
 def quantile(counts: Sequence[int], share: float) -> float | None:
-    """Return the wait, in seconds, that this share of all did not exceed; None if there is none.
+    """Return the latency quantile ``share`` in seconds; None for an empty histogram.
 
-    Within a bucket waits are taken to be spread evenly; beyond the last bound it is that bound.
+    Interpolates within a bucket; in the unbounded bucket it's the last bound.
     """
     total = sum(counts)
     if not total:
@@ -54,16 +54,16 @@ INTERVAL_LENGTH = {
     Interval.DAY: timedelta(days=1),
 }
 RETENTION = {Interval.MINUTE: timedelta(days=4), Interval.HOUR: timedelta(days=100)}
-"""How long figures are kept; those of days for good."""
+"""How long metrics are kept; daily metrics have no expiry."""
 MIN_RETENTION = timedelta(hours=1)
-"""What is rebuilt later than that stays long enough for the longer spans to be summed up."""
+"""Late rebuilt metrics stay at least this long, so that they can be summed up."""
 SOURCE_INTERVAL = {Interval.HOUR: Interval.MINUTE, Interval.DAY: Interval.HOUR}
 BATCH = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricValue:
-    """One figure of one span."""
+    """One metric in one interval, for one set of dimensions."""
 
     metric: str
     dimensions: Mapping[str, str]
@@ -74,12 +74,12 @@ class MetricValue:
 
     @property
     def dimension(self) -> str:
-        """The dimensions as one text."""
+        """The dimensions as text, sorted by name."""
         return ",".join(f"{name}={self.dimensions[name]}" for name in sorted(self.dimensions))
 
 
 def interval_start(interval: Interval, instant: datetime) -> datetime:
-    """Return when the span that an instant lies in begins."""
+    """Return the start of the interval that contains an instant."""
     minute = instant.replace(second=0, microsecond=0)
     if interval is Interval.MINUTE:
         return minute
@@ -90,7 +90,7 @@ def interval_start(interval: Interval, instant: datetime) -> datetime:
 def replace(
     interval: Interval, spans: Iterable[datetime], values: Sequence[MetricValue], *, now: datetime
 ) -> None:
-    """Make ``figures`` all there is of these spans."""
+    """Replace all values of these intervals by ``values``."""
     documents = [_document(interval, metric_value, now) for metric_value in values]
     writes = [ReplaceOne({"_id": one["_id"]}, one, upsert=True) for one in documents]
     for start in range(0, len(writes), BATCH):
@@ -105,7 +105,7 @@ def replace(
 
 
 def sum_up(interval: Interval, span: datetime, *, now: datetime) -> None:
-    """Make an hour's figures of its minutes', or a day's of its hours'."""
+    """Compute an hour's values from its minutes, or a day's from its hours."""
     found = collection("metrics_aggregates").aggregate(
         [
             {"$match": _match(SOURCE_INTERVAL[interval], span, span + INTERVAL_LENGTH[interval])},
@@ -125,13 +125,9 @@ def sum_up(interval: Interval, span: datetime, *, now: datetime) -> None:
 
 
 def read(
-    interval: Interval,
-    *,
-    since: datetime,
-    until: datetime,
-    metrics: Sequence[str] | None = None,
+    interval: Interval, *, since: datetime, until: datetime, metrics: Sequence[str] | None = None
 ) -> list[MetricValue]:
-    """Return the figures of the spans that begin within a time, in the order of time."""
+    """Return the values of the intervals that start in [since, until), by time."""
     wanted = _match(interval, since, until)
     if metrics is not None:
         wanted["metric_name"] = {"$in": list(metrics)}
@@ -147,9 +143,9 @@ def read_summed(
     metrics: Sequence[str],
     by: Sequence[str],
 ) -> list[MetricValue]:
-    """Return the figures of spans as :func:`read` does, summed over all dimensions but ``by``.
+    """Return values as :func:`read` does, summed over all dimensions but ``by``.
 
-    MongoDB sums them: a day of many types is thousands of figures, of which a page needs hundreds.
+    MongoDB sums them: a day of many types has thousands of values, and a page needs hundreds.
     """
     wanted = _match(interval, since, until) | {"metric_name": {"$in": list(metrics)}}
     group_fields = {name: f"$dimensions.{name}" for name in by}
@@ -184,7 +180,7 @@ def last_timestamp(
     until: datetime,
     dimensions: Mapping[str, Sequence[str]],
 ) -> datetime | None:
-    """Return the last span within a time that has a figure with these dimensions, any of each."""
+    """Return the last interval that has a value with any of these values per dimension."""
     wanted = _match(interval, since, until) | {"metric_name": metric}
     wanted |= {f"dimensions.{name}": {"$in": list(values)} for name, values in dimensions.items()}
     found = collection("metrics_aggregates").find_one(
@@ -194,7 +190,7 @@ def last_timestamp(
 
 
 def merge_histograms(values: Iterable[MetricValue]) -> list[int]:
-    """Return the histograms of several figures as one."""
+    """Return the sum of several histograms."""
     total = empty_histogram()
     for metric_value in values:
         total = add_histograms(total, metric_value.histogram or ())
@@ -252,28 +248,24 @@ def _metric_value(document: Mapping[str, Any]) -> MetricValue:
 
 
 class Metric(StrEnum):
-    """A figure; all count deliveries, which are one channel of a notification."""
+    """Metrics of deliveries. An interval counts each delivery by its last attempt."""
 
     ACCEPTED = "accepted"
-    """Accepted in the span. By channel, type."""
+    """Accepted deliveries. By channel, type."""
     TRIED = "tried"
-    """Attempts of the span. By channel, type, provider, status."""
+    """Attempts. By channel, type, provider, status."""
     SENT = "sent"
-    """Tried in the span for the last time, and taken by the provider. By channel, type, provider.
-    """
+    """Accepted by the provider in the last attempt. By channel, type, provider."""
     DELIVERED = "delivered"
-    """Of these, those known to have arrived."""
+    """Those of SENT with a delivery receipt."""
     READ = "read"
-    """Of these, those known to have been opened."""
+    """Those of SENT with a read receipt."""
     FAILED = "failed"
-    """Tried in the span for the last time, and failed for good. By channel, type, provider, code.
-    """
+    """Final failures. By channel, type, provider, code."""
     RETRIED = "retried"
-    """Attempts of the span after which there was or will be another one."""
     UNKNOWN = "unknown"
-    """Attempts of the span that ended without anybody knowing how."""
     WITHHELD = "withheld"
-    """Expired, cancelled or suppressed. By channel, type, status."""
+    """Expired, cancelled, or suppressed deliveries. By channel, type, status."""
     LATENCY = "latency"
-    """Of what was sent: from when it was due, which is its acceptance unless it was scheduled,
-    until the provider took it. By channel, type, provider; with a histogram."""
+    """Seconds from due (accepted, unless scheduled) to accepted by the provider. By channel,
+    type, provider; with a histogram."""

@@ -1,4 +1,4 @@
-"""Events, the figures over time, and the alerts that are raised when something is wrong."""
+"""Analytics events, metrics, alert rules, and incidents."""
 
 from enum import StrEnum
 
@@ -11,19 +11,19 @@ from notifyproject.db.indexes import MongoIndex
 
 
 class AnalyticsEvent(models.Model):
-    """Something that happened to a notification. Written by the roll-up; never changed."""
+    """An event of a notification. Written by the roll-up; immutable."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=80)
-    """``<notification>.<channel>.<what>``: writing it twice is writing it once."""
+    """``<notification>.<channel>.<event>``: makes writes idempotent."""
     event_type = models.CharField(max_length=64)
     """delivery.sent, delivery.delivered, delivery.read, delivery.failed."""
     entity_id = optional_text(128)
-    """The notification."""
+    """The notification's id."""
     user_id = optional_text(128)
     data = models.JSONField(default=dict, blank=True)
-    """Channel, type, provider and, of a failure, its code. No address and no text."""
+    """Channel, type, provider, and failure code. No address and no content."""
     created_at = models.DateTimeField()
-    """When it happened, not when it was written."""
+    """The time of the event, not of the write."""
     purge_at = optional_datetime()
 
     objects = MongoManager()
@@ -39,7 +39,7 @@ class AnalyticsEvent(models.Model):
 
 
 class Interval(StrEnum):
-    """The span a figure is for."""
+    """The length of a metric's interval."""
 
     MINUTE = "minute"
     HOUR = "hour"
@@ -47,22 +47,22 @@ class Interval(StrEnum):
 
 
 class MetricsAggregate(models.Model):
-    """One figure for one span of time and one set of dimensions."""
+    """One metric for one interval and one set of dimensions."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=400)
-    """``<metric>|<interval>|<timestamp>|<dimension>``: a span is replaced, never added to."""
+    """``<metric>|<interval>|<timestamp>|<dimension>``: values are replaced, never incremented."""
     metric_name = models.CharField(max_length=64)
     dimension = models.CharField(max_length=300)
-    """The dimensions as one text: ``channel=email,type=alert``."""
+    """The dimensions as text: ``channel=email,type=alert``."""
     dimensions = models.JSONField(default=dict, blank=True)
     value = models.FloatField()
     """A number of deliveries or attempts."""
     seconds = models.FloatField(null=True, blank=True)
-    """Of a latency: all of them together."""
+    """Of a latency: the sum."""
     histogram = ArrayField(models.IntegerField(), null=True, blank=True)
-    """Of a latency: how many fell into each bucket of :data:`analytics.metrics.BOUNDS`."""
+    """Of a latency: the count per bucket of :data:`analytics.metrics.BOUNDS`."""
     timestamp = models.DateTimeField()
-    """When the span begins, UTC."""
+    """The start of the interval, UTC."""
     interval = choice_field(Interval)
     purge_at = optional_datetime()
 
@@ -80,15 +80,15 @@ class MetricsAggregate(models.Model):
 
 
 class DueMinute(models.Model):
-    """A minute whose figures have to be counted again, because something of it has changed."""
+    """A minute whose metrics must be recounted after a change."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=24)
     """The minute, as text."""
     minute = models.DateTimeField()
     touched_at = models.DateTimeField()
-    """The last change. Who counts forgets the minute only if there was none since."""
+    """The last change. A recount removes the minute only if no change came since."""
     due_at = models.DateTimeField()
-    """The older the minute, the longer changes are collected before it is counted again."""
+    """When to recount: the older the minute, the longer changes are collected."""
 
     objects = MongoManager()
 
@@ -98,13 +98,12 @@ class DueMinute(models.Model):
 
 
 class RollupState(models.Model):
-    """How far the roll-up has come, and who is at it."""
+    """The progress of the metrics roll-up, and its lease."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=40)
     changes_until = optional_datetime()
-    """Changes up to here have been found."""
+    """Changes up to this time are marked."""
     counted_at = optional_datetime()
-    """When a roll-up last ended."""
     lease_until = optional_datetime()
 
     objects = MongoManager()
@@ -114,37 +113,31 @@ class RollupState(models.Model):
 
 
 class AlertKind(StrEnum):
-    """What an alert watches."""
+    """The condition of an alert rule."""
 
     FAILURES = "failures"
-    """Final failures within the window."""
     BREAKER_OPEN = "breaker_open"
-    """A provider's circuit is open."""
     WORK_OVERDUE = "work_overdue"
-    """The oldest due delivery nobody has taken."""
     SWEEP_OVERDUE = "sweep_overdue"
-    """The sweep that finds what no hint reached."""
     PROVIDER_PAUSED = "provider_paused"
-    """An operator paused a provider, and nobody resumed it."""
     CALLBACK_DISABLED = "callback_disabled"
-    """An app's callback was switched off, as it kept failing."""
 
 
 class AlertRule(models.Model):
-    """What is watched, and how much of it is too much."""
+    """A condition and its threshold."""
 
     name = models.CharField(max_length=120)
     slug = optional_text(40)
-    """Of a rule the service ships: it is added once, and stays as operators changed it."""
+    """Identifies a built-in rule, which is added once and then keeps operators' changes."""
     kind = choice_field(AlertKind)
     channel = optional_text(16)
-    """Failures: of this channel only; missing for all."""
+    """Failures: only of this channel; missing for all."""
     type = optional_text(64)
-    """Failures: of this type only; missing for all but our own alerts."""
+    """Failures: only of this type; missing for all but the system's own alerts."""
     threshold = models.IntegerField(default=0)
-    """Failures: more than this many. Otherwise: for more than this many minutes."""
+    """Failures: more than this many. Others: for more than this many minutes."""
     window_minutes = models.IntegerField(default=60)
-    """Failures: how far back they are counted."""
+    """Failures: the length of the counting window."""
     is_enabled = models.BooleanField(default=True)
 
     objects = MongoManager()
@@ -159,23 +152,23 @@ class AlertRule(models.Model):
 
 
 class Incident(models.Model):
-    """One time that a rule was broken, from when it was noticed until it was over."""
+    """One violation of an alert rule, from detection to resolution."""
 
     key = models.CharField(max_length=200)
-    """``<rule>:<what>``: of one key there is one open incident."""
+    """``<rule>:<subject>``: at most one open incident per key."""
     rule_id = ObjectIdField()
     kind = choice_field(AlertKind)
     title = models.CharField(max_length=200)
     detail = models.CharField(max_length=500)
-    """What it was like when it was last looked at."""
+    """The state at the last check."""
     is_open = models.BooleanField(default=True)
     broken_channel = optional_text(16)
-    """Nobody is told of it by this channel."""
+    """The channel that isn't used to notify operators of this incident."""
     opened_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
     resolved_at = optional_datetime()
     told_open_at = optional_datetime()
-    """When operators were told that it began."""
+    """When operators were notified of the opening."""
     told_over_at = optional_datetime()
     acknowledged_at = optional_datetime()
     acknowledged_by = optional_text(150)

@@ -1,4 +1,4 @@
-"""Which minutes have to be counted again, and who is counting."""
+"""Minutes to recount, and the roll-up's lease and progress."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,27 +10,26 @@ from pymongo.errors import DuplicateKeyError
 from notifyproject.db.collections import collection
 
 RECENT = timedelta(minutes=10)
-"""A minute that is younger is counted again at once."""
+"""A minute younger than this is recounted at once."""
 RECOUNT_AGE_DIVISOR = 12
-"""An older one after this part of its age: a day-old minute at most every two hours."""
+"""An older one after this fraction of its age: a day-old minute at most every two hours."""
 MAX_RECOUNT_AGE = timedelta(days=3)
-"""Figures of older minutes stay as they are: reports hardly ever come later."""
+"""Older minutes aren't recounted: receipts hardly ever arrive later."""
 MAX_MINUTES = 600
-"""Minutes that are looked at in one go."""
 LEASE = timedelta(minutes=5)
 STATE = "rollup"
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedMinute:
-    """A minute to be counted again."""
+    """A minute to recount."""
 
     minute: datetime
     touched_at: datetime
 
 
 def mark_changed(minutes: Iterable[datetime], *, now: datetime) -> None:
-    """Note that something of these minutes has changed; what is too old is left as it is."""
+    """Mark minutes for a recount, except those older than MAX_RECOUNT_AGE."""
     writes = [
         UpdateOne(
             {"_id": _id(minute)},
@@ -48,7 +47,7 @@ def mark_changed(minutes: Iterable[datetime], *, now: datetime) -> None:
 
 
 def due_minutes(*, now: datetime) -> list[ChangedMinute]:
-    """Return minutes to be counted now, the newest first."""
+    """Return the minutes due for a recount, newest first."""
     found = (
         collection("metrics_due")
         .find({"due_at": {"$lte": now}})
@@ -61,7 +60,7 @@ def due_minutes(*, now: datetime) -> list[ChangedMinute]:
 
 
 def remove_counted(counted: Sequence[ChangedMinute]) -> None:
-    """Forget minutes that were counted, unless something has changed meanwhile."""
+    """Remove recounted minutes, unless they changed meanwhile."""
     writes = [
         DeleteOne({"_id": _id(mark.minute), "touched_at": mark.touched_at}) for mark in counted
     ]
@@ -70,7 +69,7 @@ def remove_counted(counted: Sequence[ChangedMinute]) -> None:
 
 
 def acquire_lease(*, now: datetime) -> bool:
-    """Take the lease that one roll-up at a time holds; return whether it was free."""
+    """Acquire the roll-up's lease; return False if another worker holds it."""
     free = {"_id": STATE, "$or": [{"lease_until": None}, {"lease_until": {"$lte": now}}]}
     try:
         collection("rollup_state").update_one(
@@ -82,37 +81,37 @@ def acquire_lease(*, now: datetime) -> bool:
 
 
 def renew_lease(*, now: datetime) -> None:
-    """Renew the lease, in the middle of something long."""
+    """Renew the lease during a long roll-up."""
     collection("rollup_state").update_one(
         {"_id": STATE}, {"$set": {"lease_until": now + LEASE}}, upsert=True
     )
 
 
 def release_lease() -> None:
-    """Give the lease back."""
+    """Release the lease."""
     collection("rollup_state").update_one({"_id": STATE}, {"$set": {"lease_until": None}})
 
 
 def record_counted(*, now: datetime) -> None:
-    """Note that the figures are up to date, but for what is left to the next roll-up."""
+    """Record the end of a roll-up."""
     collection("rollup_state").update_one({"_id": STATE}, {"$set": {"counted_at": now}})
 
 
 def changes_until() -> datetime | None:
-    """Return up to when changes were found; None before the first roll-up."""
+    """Return the time up to which changes are marked; None before the first roll-up."""
     state = collection("rollup_state").find_one({"_id": STATE})
     return state.get("changes_until") if state else None
 
 
 def record_changes_until(*, until: datetime) -> None:
-    """Note up to when changes were found."""
+    """Record the time up to which changes are marked."""
     collection("rollup_state").update_one(
         {"_id": STATE}, {"$set": {"changes_until": until}}, upsert=True
     )
 
 
 def counted_at() -> datetime | None:
-    """Return when a roll-up last ended; None before the first."""
+    """Return when the last roll-up finished; None before the first."""
     state = collection("rollup_state").find_one({"_id": STATE})
     return state.get("counted_at") if state else None
 

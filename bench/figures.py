@@ -103,7 +103,10 @@ class Figure:
         return "".join(columns).rstrip()
 
 
-HEADING = f"{'':<{KEY_WIDTH + LABEL_WIDTH}}{'ours':>9} {'':<9}{'floor':>9}{'ratio':>7}{'peer':>9}{'ratio':>7}  goal"
+HEADING = (
+    f"{'':<{KEY_WIDTH + LABEL_WIDTH}}{'ours':>9} {'':<9}"
+    f"{'floor':>9}{'ratio':>7}{'peer':>9}{'ratio':>7}  goal"
+)
 
 
 def run_rounds(

@@ -100,5 +100,5 @@ def _count_with_pymongo(query: dict[str, Any]) -> int:
 def _position(inbox: Any, number: int) -> Any:
     from notifications.inbox.feed import FeedPosition
 
-    found = _find_with_pymongo(inbox.holds(is_archived=False)).limit(0).skip(number)
+    found = _find_with_pymongo(inbox.match(is_archived=False)).limit(0).skip(number)
     return FeedPosition.from_document(found.next())

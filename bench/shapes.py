@@ -68,7 +68,7 @@ def _delivery(channel: Channel, **fields: Any) -> DeliveryHistory:
 
 def _open_history(share: float, delivery: DeliveryHistory, **fields: Any) -> NotificationHistory:
     return NotificationHistory(
-        share=share, deliveries=(delivery,), **{"within": timedelta(hours=1), **fields}
+        share=share, deliveries=(delivery,), **{"max_age": timedelta(hours=1), **fields}
     )
 
 
@@ -76,55 +76,69 @@ HISTORIES = (
     NotificationHistory(
         share=30,
         deliveries=(
-            _delivery(C.EMAIL, reported=S.DELIVERED),
-            _delivery(C.PUSH, devices=2, reported=S.DELIVERED),
+            _delivery(C.EMAIL, receipt_status=S.DELIVERED),
+            _delivery(C.PUSH, devices=2, receipt_status=S.DELIVERED),
         ),
     ),
-    NotificationHistory(share=17, deliveries=(_delivery(C.EMAIL, tries=4, reported=S.DELIVERED),)),
+    NotificationHistory(
+        share=17, deliveries=(_delivery(C.EMAIL, attempt_count=4, receipt_status=S.DELIVERED),)
+    ),
     NotificationHistory(
         share=12,
         deliveries=(
-            _delivery(C.EMAIL, reported=S.DELIVERED),
-            _delivery(C.WHATSAPP, reported=S.READ),
+            _delivery(C.EMAIL, receipt_status=S.DELIVERED),
+            _delivery(C.WHATSAPP, receipt_status=S.READ),
         ),
     ),
     NotificationHistory(share=15, deliveries=(_delivery(C.PUSH, devices=3),)),
     NotificationHistory(share=3, deliveries=(_delivery(C.EMAIL),), in_app=True),
     NotificationHistory(
-        share=4, deliveries=(_delivery(C.EMAIL, tries=4, ends=S.FAILED, code=F.PROVIDER_ERROR),)
+        share=4,
+        deliveries=(
+            _delivery(C.EMAIL, attempt_count=4, final_status=S.FAILED, code=F.PROVIDER_ERROR),
+        ),
     ),
     NotificationHistory(
-        share=2, deliveries=(_delivery(C.PUSH, devices=2, ends=S.FAILED, code=F.INVALID_RECIPIENT),)
+        share=2,
+        deliveries=(_delivery(C.PUSH, devices=2, final_status=S.FAILED, code=F.INVALID_RECIPIENT),),
     ),
     NotificationHistory(
-        share=2, deliveries=(_delivery(C.WHATSAPP, ends=S.FAILED, code=F.REJECTED),)
+        share=2, deliveries=(_delivery(C.WHATSAPP, final_status=S.FAILED, code=F.REJECTED),)
     ),
     NotificationHistory(
-        share=2, deliveries=(_delivery(C.EMAIL, reported=S.FAILED, code=F.BOUNCED),)
+        share=2, deliveries=(_delivery(C.EMAIL, receipt_status=S.FAILED, code=F.BOUNCED),)
     ),
     NotificationHistory(
         share=5,
         deliveries=(
-            _delivery(C.EMAIL, reported=S.DELIVERED),
-            _delivery(C.PUSH, tries=4, devices=2, ends=S.FAILED, code=F.CONNECTION_FAILED),
+            _delivery(C.EMAIL, receipt_status=S.DELIVERED),
+            _delivery(
+                C.PUSH, attempt_count=4, devices=2, final_status=S.FAILED, code=F.CONNECTION_FAILED
+            ),
         ),
     ),
-    NotificationHistory(share=1, deliveries=(_delivery(C.EMAIL, tries=0, ends=S.CANCELLED),)),
     NotificationHistory(
-        share=1, deliveries=(_delivery(C.EMAIL, tries=0, ends=S.EXPIRED, code=F.EXPIRED),)
+        share=1, deliveries=(_delivery(C.EMAIL, attempt_count=0, final_status=S.CANCELLED),)
     ),
     NotificationHistory(
-        share=1, deliveries=(_delivery(C.EMAIL, tries=0, ends=S.SUPPRESSED, code=F.OPTED_OUT),)
+        share=1,
+        deliveries=(_delivery(C.EMAIL, attempt_count=0, final_status=S.EXPIRED, code=F.EXPIRED),),
+    ),
+    NotificationHistory(
+        share=1,
+        deliveries=(
+            _delivery(C.EMAIL, attempt_count=0, final_status=S.SUPPRESSED, code=F.OPTED_OUT),
+        ),
     ),
     _open_history(
         3,
-        _delivery(C.EMAIL, tries=0, ends=S.PENDING),
+        _delivery(C.EMAIL, attempt_count=0, final_status=S.PENDING),
         due_in=4 * CREATED_AGO * 24,
-        within=3 * CREATED_AGO * 24,
+        max_age=3 * CREATED_AGO * 24,
     ),
-    _open_history(0.5, _delivery(C.EMAIL, tries=0, ends=S.PENDING)),
-    _open_history(1, _delivery(C.EMAIL, ends=S.PENDING, code=F.PROVIDER_ERROR)),
-    _open_history(0.5, _delivery(C.EMAIL, ends=S.UNKNOWN, code=F.TIMEOUT)),
+    _open_history(0.5, _delivery(C.EMAIL, attempt_count=0, final_status=S.PENDING)),
+    _open_history(1, _delivery(C.EMAIL, final_status=S.PENDING, code=F.PROVIDER_ERROR)),
+    _open_history(0.5, _delivery(C.EMAIL, final_status=S.UNKNOWN, code=F.TIMEOUT)),
 )
 """Three attempts each on average; one in seven has failed somewhere."""
 

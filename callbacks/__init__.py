@@ -1,1 +1,1 @@
-"""Telling the calling apps what became of their notifications, by a request to a URL of theirs."""
+"""Callbacks: webhooks that notify clients of events of their notifications."""

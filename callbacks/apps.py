@@ -1,4 +1,4 @@
-"""Django app config and checks of callbacks."""
+"""Django app configuration and system checks."""
 
 from typing import Any
 
@@ -20,12 +20,12 @@ class CallbacksConfig(AppConfig):
 
 
 def check_loopback(**_: Any) -> list[checks.CheckMessage]:
-    """Return an error if apps on this very machine are called back: on a server that is a hole."""
+    """Report an error if callbacks to this machine are allowed: a security hole on a server."""
     if not settings.CALLBACK_LOOPBACK:
         return []
     problem = checks.Error(
-        "CALLBACK_LOOPBACK is on: an app could have services of this machine called.",
-        hint="It is for a stack on one machine.",
+        "CALLBACK_LOOPBACK is on: a client could reach services of this machine.",
+        hint="Turn it off; it's for a local stack only.",
         id="callbacks.E001",
     )
     return [problem]

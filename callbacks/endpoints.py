@@ -1,4 +1,4 @@
-"""Callback URLs: which are allowed, and the request itself."""
+"""Callback URLs: validation, and the POST request."""
 
 import contextlib
 import http.client
@@ -9,7 +9,7 @@ import ssl
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from notifyproject.platform.egress import (
     Connection,
@@ -17,6 +17,7 @@ from notifyproject.platform.egress import (
     NotPublicError,
     PlainConnection,
     is_public,
+    request_target,
 )
 
 from .models import EXCERPT_LENGTH
@@ -25,16 +26,15 @@ HTTPS_PORT = 443
 HTTP_PORT = 80
 ALTERNATE_HTTPS_PORT = 8443
 LAST_PRIVILEGED_PORT = 1024
-"""Up to here ports are of other protocols, whose servers might make something of a request."""
+"""Lower ports belong to other protocols, whose servers might interpret a request."""
 _NAME = re.compile(
     r"(?=.{1,253}\Z)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)*[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?",
     re.ASCII,
 )
-_PATH_SAFE = "/%:@!$&'()*+,;=~-._"
 
 
 class InvalidUrlError(ValueError):
-    """A URL that is not called back; the message says why, and holds no part of it."""
+    """A URL that isn't allowed. The message has the reason, but no part of the URL."""
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(detail)
@@ -43,25 +43,28 @@ class InvalidUrlError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where a request goes."""
+    """A parsed callback URL."""
 
     host: str
     port: int
     path: str
-    """With the query."""
+    """Including the query."""
     is_plain: bool = False
-    """By http, which only this machine is called with."""
+    """Plain HTTP, allowed for this machine only."""
 
     @property
     def authority(self) -> str:
-        """The host, and the port if it is not the usual one, as the header Host has them."""
+        """The Host header: the host, and the port unless it's the default."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         usual = HTTP_PORT if self.is_plain else HTTPS_PORT
         return host if self.port == usual else f"{host}:{self.port}"
 
 
 def parse_url(url: str, *, allow_loopback: bool) -> Endpoint:
-    """Return where a URL leads; raises InvalidUrlError. ``allow_loopback``: http to this machine is allowed."""
+    """Parse and validate a callback URL. Raises InvalidUrlError.
+
+    ``allow_loopback`` permits plain HTTP to this machine.
+    """
     try:
         parts = urlsplit(url)
         port, host = parts.port, parts.hostname
@@ -86,16 +89,16 @@ def parse_url(url: str, *, allow_loopback: bool) -> Endpoint:
     ):
         raise InvalidUrlError("port_not_allowed", "Expected port 443, or one above 1024.")
     return Endpoint(
-        host=host, port=port, path=_request_target(parts.path, parts.query), is_plain=is_plain
+        host=host, port=port, path=request_target(parts.path, parts.query), is_plain=is_plain
     )
 
 
 def _check_host(host: str) -> None:
-    """Raise InvalidUrlError for a host that can be told to be inside, or to be none."""
+    """Raise InvalidUrlError for a host that is invalid or evidently internal."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
-        # What looks like a number is one to a resolver, in whatever way it is written.
+        # A resolver accepts an IP address in any numeric notation.
         last = host.rpartition(".")[2]
         if not _NAME.fullmatch(host) or last.isdigit() or last.startswith("0x"):
             raise InvalidUrlError("invalid_host", "Expected a host name in ASCII.") from None
@@ -113,15 +116,10 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _request_target(path: str, query: str) -> str:
-    quoted = quote(path or "/", safe=_PATH_SAFE)
-    return f"{quoted}?{quote(query, safe=_PATH_SAFE + '?')}" if query else quoted
-
-
 CONNECT_TIMEOUT = 5.0
 TOTAL_TIMEOUT = 15.0
 MAX_RESPONSE_BYTES = 64 * 1024
-"""Of an answer, this many bytes are read."""
+"""How much of a response is read."""
 CHUNK = 8 * 1024
 USER_AGENT = "notifyproject-callbacks"
 SUCCESS = range(200, 300)
@@ -130,20 +128,20 @@ REDIRECTS = range(300, 400)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointResponse:
-    """What came of a request. Without a status, ``error`` says why there is none."""
+    """The response to a callback; without a status, ``error`` has the reason."""
 
     status: int | None
     error: str | None
     excerpt: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Names in lower case."""
+    """With names in lower case."""
     duration_ms: int
 
 
 def post(
     endpoint: Endpoint, *, body: bytes, headers: Mapping[str, str], timeout: float = TOTAL_TIMEOUT
 ) -> EndpointResponse:
-    """Send a POST and return what came of it; it raises nothing that a receiver can cause."""
+    """Send a POST and return the response; nothing a receiver does raises."""
     started = time.monotonic()
     deadline = Deadline.after(timeout)
     status, error, excerpt, response_headers = None, None, None, dict[str, str]()
@@ -173,7 +171,7 @@ def post(
     finally:
         connection.close()
     if status is not None:
-        # Its head says it all; the rest may break off.
+        # The status decides; the body may be incomplete.
         error = _status_error(status)
     return EndpointResponse(
         status=status,
@@ -185,7 +183,7 @@ def post(
 
 
 def _read_excerpt(response: http.client.HTTPResponse) -> str | None:
-    """Return the beginning of an answer as text; what breaks off is what came so far."""
+    """Return the start of a response body as text, even if the body is incomplete."""
     content = bytearray()
     with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
         while len(content) < MAX_RESPONSE_BYTES and (chunk := response.read1(CHUNK)):
@@ -199,23 +197,23 @@ def _status_error(status: int) -> str | None:
     if status in SUCCESS:
         return None
     if status in REDIRECTS:
-        return f"It answered {status}: redirects are not followed."
-    return f"It answered {status}."
+        return f"HTTP {status}: redirects aren't followed."
+    return f"HTTP {status}."
 
 
 _REASONS: Sequence[tuple[type[Exception], str]] = (
-    (NotPublicError, "Its host is not on the public Internet."),
-    (TimeoutError, "It did not answer in time."),
-    (socket.gaierror, "Its host has no address."),
-    (ssl.SSLCertVerificationError, "Its certificate is not valid."),
-    (ssl.SSLError, "No secure connection to it."),
-    (ConnectionRefusedError, "It refused the connection."),
+    (NotPublicError, "The host is not on the public Internet."),
+    (TimeoutError, "Timed out."),
+    (socket.gaierror, "DNS lookup failed."),
+    (ssl.SSLCertVerificationError, "Invalid TLS certificate."),
+    (ssl.SSLError, "TLS connection failed."),
+    (ConnectionRefusedError, "Connection refused."),
 )
-"""What is said of an error: of the first kind that it is."""
+"""Reasons by exception class; the first match applies."""
 
 
 def _failure_reason(error: Exception, deadline: Deadline) -> str:
     if deadline.is_expired and not isinstance(error, NotPublicError):
-        return "It did not answer in time."
+        return "Timed out."
     reasons = (reason for kind, reason in _REASONS if isinstance(error, kind))
-    return next(reasons, "It broke off, or its answer was none.")
+    return next(reasons, "Connection closed, or invalid response.")

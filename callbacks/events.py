@@ -1,4 +1,4 @@
-"""Event types, states, and the body of an event. Pure."""
+"""Callback event types, states, and bodies. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,70 +11,62 @@ from bson import ObjectId
 
 
 class CallbackState(StrEnum):
-    """Whether a callback is called."""
+    """The state of a callback endpoint."""
 
     ACTIVE = "active"
     DISABLED = "disabled"
 
 
 class DisabledReason(StrEnum):
-    """Why a callback is not called any more."""
+    """Why an endpoint was disabled."""
 
     GONE = "gone"
-    """Its receiver answered 410."""
     FAILING = "failing"
-    """Nothing came through for five days."""
+    """No request succeeded for five days."""
     BY_OPERATOR = "by_operator"
 
 
 class CallbackStatus(StrEnum):
-    """Where one message to an app stands."""
+    """The status of one callback message."""
 
     PENDING = "pending"
     DELIVERED = "delivered"
-    """The receiver answered with a status from 200 to 299."""
+    """The receiver responded 2xx."""
     FAILED = "failed"
-    """It is not tried again unless somebody asks."""
+    """Not retried unless it's redelivered on request."""
 
 
 class EventType(StrEnum):
-    """What happened."""
+    """The type of an event; ``delivery.*`` as in :class:`domain.states.DeliveryStatus`."""
 
     DELIVERY_SENT = "delivery.sent"
-    """A channel's provider took the message."""
     DELIVERY_DELIVERED = "delivery.delivered"
-    """The provider reported it delivered, or it is in the person's inbox."""
     DELIVERY_READ = "delivery.read"
-    """The person opened it."""
     DELIVERY_FAILED = "delivery.failed"
-    """It will not be tried again on this channel, unless somebody asks."""
     DELIVERY_UNKNOWN = "delivery.unknown"
-    """Bytes left and no answer came: a report, or the type's policy, will decide."""
+    """The outcome is unknown: a receipt or the type's policy will decide."""
     DELIVERY_SUPPRESSED = "delivery.suppressed"
-    """The person does not want it, or the address is known to be bad."""
     DELIVERY_EXPIRED = "delivery.expired"
-    """Its time was over before it could be sent."""
     DELIVERY_CANCELLED = "delivery.cancelled"
-    """It was withdrawn before it was sent."""
     NOTIFICATION_COMPLETED = "notification.completed"
-    """Nothing is left to do on any channel."""
+    """Every channel has ended."""
     TEST = "test"
-    """Somebody asked for it. It goes to every callback, whatever it is for."""
+    """A requested test, sent to every endpoint whatever its subscription."""
 
 
 SUBSCRIBABLE = tuple(kind for kind in EventType if kind is not EventType.TEST)
-"""What a callback may be for."""
+"""Event types that an endpoint may subscribe to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened to a notification of an app.
+    """An event of a client's notification.
 
-    ``data`` holds ids and words: never an address, a text of the message or a variable.
+    ``data`` has ids and codes only: no address, content, or variable.
     """
 
     id: str
-    """The same for the same happening, however often it is found."""
+    """Deterministic: the same event always has the same id."""
     client_id: ObjectId
     type: EventType
     at: datetime
@@ -83,11 +75,11 @@ class Event:
 
 
 def encode_event(event: Event) -> str:
-    """Return the body of the request that tells of an event: the same bytes at every try."""
+    """Return the request body of an event: identical bytes for every attempt."""
     document = {"type": event.type.value, "timestamp": format_time(event.at), "data": event.data}
     return msgspec.json.encode(document).decode()
 
 
 def format_time(at: datetime) -> str:
-    """Return an instant as it stands in bodies: UTC, with milliseconds."""
+    """Format an instant for a body: UTC, with milliseconds."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

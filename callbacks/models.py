@@ -1,4 +1,4 @@
-"""Where apps want to be called back, and each message that they are called back with."""
+"""Callback endpoints and messages."""
 
 from django.db import models
 from django_mongodb_backend.fields import EmbeddedModelArrayField, EmbeddedModelField, ObjectIdField
@@ -12,47 +12,46 @@ from .events import CallbackState, CallbackStatus, DisabledReason, EventType
 
 URL_LENGTH = 2048
 EXCERPT_LENGTH = 500
-"""Of a receiver's answer, this much is kept."""
+"""How much of a response is stored."""
 MAX_HISTORY = 10
 
 
 class CallbackSecret(EmbeddedModel):
-    """A key that messages are signed with, sealed."""
+    """An encrypted signing secret."""
 
     sealed = models.CharField(max_length=300)
     created_at = models.DateTimeField()
     until = optional_datetime()
-    """It has been replaced, and signs along until then."""
+    """Set once it's rotated: it signs along until then."""
 
 
 class WorkLease(EmbeddedModel):
-    """A worker's hold on a callback or a message. Whoever lacks the token writes nothing."""
+    """A worker's lease on an endpoint or message; a write requires its token."""
 
     token = models.CharField(max_length=32)
     lease_until = models.DateTimeField()
 
 
 class Callback(models.Model):
-    """Where an app wants to be called back, and what for. An app has at most one."""
+    """A client's callback endpoint; at most one per client."""
 
     client_id = ObjectIdField(primary_key=True, db_column="_id")
     url = models.CharField(max_length=URL_LENGTH)
     host = models.CharField(max_length=260)
-    """Of the URL: what staff are shown. The rest may be secret."""
+    """The displayable part of the URL; the rest may be secret."""
     events = choices_field(EventType)
     state = choice_field(CallbackState)
     disabled_at = optional_datetime()
     disabled_reason = choice_field(DisabledReason, null=True, blank=True)
     secrets = EmbeddedModelArrayField(CallbackSecret, default=list)
     enrols_from = optional_datetime()
-    """Notifications accepted since then are still to be looked for: see decision 23."""
+    """Start of a pending backfill: events of notifications accepted since then; decision 23."""
     claim = EmbeddedModelField(WorkLease, null=True, blank=True)
     """One worker at a time calls a receiver."""
     failures = models.IntegerField(default=0)
-    """Tries that failed in a row."""
     failing_since = optional_datetime()
     open_until = optional_datetime()
-    """It is left alone until then."""
+    """The circuit is open until then."""
     last_success_at = optional_datetime()
     last_failure_at = optional_datetime()
     last_error = optional_text(200)
@@ -71,7 +70,7 @@ class Callback(models.Model):
 
 
 class CallbackTry(EmbeddedModel):
-    """One request to a receiver, and what it answered."""
+    """One attempt: a request to a receiver and its response."""
 
     at = models.DateTimeField()
     duration_ms = models.IntegerField()
@@ -81,25 +80,22 @@ class CallbackTry(EmbeddedModel):
 
 
 class CallbackMessage(models.Model):
-    """One event that an app is told of, and how that went."""
+    """One event for a client, and its delivery."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=120)
-    """The event's id: whatever finds the event twice finds this."""
+    """The event's id, which makes storing idempotent."""
     client_id = ObjectIdField()
     type = choice_field(EventType)
     notification_id = ObjectIdField(null=True, blank=True)
-    """What it is about; missing in a test."""
     body = models.TextField()
     status = choice_field(CallbackStatus)
     tries = models.IntegerField(default=0)
-    """Since it was made, or replayed."""
+    """Attempts since it was stored or redelivered."""
     next_try_at = optional_datetime()
-    """Missing when none is due."""
+    """Missing once it has ended."""
     claim = EmbeddedModelField(WorkLease, null=True, blank=True)
     history = EmbeddedModelArrayField(CallbackTry, default=list, blank=True)
-    """The last ten tries."""
     error = optional_text(200)
-    """What the last try failed of."""
     replayed_at = optional_datetime()
     delivered_at = optional_datetime()
     created_at = models.DateTimeField()

@@ -1,4 +1,4 @@
-"""Outbox: messages recorded once, claimed, settled, and replayed."""
+"""Outbox of callback messages: store, claim, settle, and redeliver."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -26,41 +26,40 @@ CALL_TASK = "notifications.call_back"
 
 
 def send_wakeup(client_id: ObjectId, *, at: datetime | None = None, now: datetime) -> bool:
-    """Tell a worker to call an app back, now or at an instant less than a minute ahead.
+    """Wake a worker for a client's messages, now or up to a minute ahead.
 
-    Returns whether the broker took it.
+    Returns whether the broker accepted the wake-up.
     """
     return broker.publish(CALL_TASK, args=[str(client_id)], queue=CALLBACKS, at=at, now=now)
 
 
 Document = Mapping[str, Any]
 MESSAGE_LEASE = timedelta(seconds=90)
-"""Longer than the slowest round of tries."""
+"""Longer than the slowest round of attempts."""
 MESSAGE_RETENTION = timedelta(days=30)
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
-DISABLED_REASON = "The callback was switched off."
-REMOVED_REASON = "The callback was removed."
+DISABLED_REASON = "The callback endpoint is disabled."
+REMOVED_REASON = "The callback endpoint was removed."
 S = CallbackStatus
 
 
 class StillPendingError(Exception):
-    """A message that is to be sent again has not ended yet."""
+    """The message to redeliver hasn't ended yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedMessage:
-    """A message that this worker, and no other, may send until the lease ends."""
+    """A message leased to this worker."""
 
     id: str
     token: str
     body: bytes
     tries: int
-    """Before the one that comes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TryRecord:
-    """What became of one request."""
+    """The record of one attempt."""
 
     at: datetime
     duration_ms: int
@@ -70,10 +69,10 @@ class TryRecord:
 
 
 def store_messages(events: Sequence[Event], *, now: datetime) -> list[ObjectId]:
-    """Store what the apps want to be told of these events; return who has something new waiting.
+    """Store messages for subscribed clients; return the clients with a new pending message.
 
-    What was recorded before is left as it is. Of a callback that is switched off, a message has
-    failed from the start: it can be sent again later. Raises PyMongoError.
+    Idempotent by event id. For a disabled endpoint, a message fails at once; it can be redelivered
+    later. Raises PyMongoError.
     """
     callbacks = subscriptions.get_many(sorted({event.client_id for event in events}))
     documents = [
@@ -91,13 +90,9 @@ def store_messages(events: Sequence[Event], *, now: datetime) -> list[ObjectId]:
 
 
 def claim(*, client_id: ObjectId, limit: int, now: datetime) -> list[ClaimedMessage]:
-    """Claim what is due of an app, the oldest first; of several callers one gets each."""
+    """Claim due messages of a client, oldest first; concurrent callers get disjoint ones."""
     token = secrets.token_hex(16)
-    due = {
-        "client_id": client_id,
-        "next_try_at": {"$lte": now},
-        **unclaimed(now=now),
-    }
+    due = {"client_id": client_id, "next_try_at": {"$lte": now}, **unclaimed(now=now)}
     found = collection("callback_messages").find(due, {"_id": 1}).hint("cbm_due")
     ids = [document["_id"] for document in found.sort("next_try_at", 1).limit(limit)]
     if not ids:
@@ -113,7 +108,7 @@ def claim(*, client_id: ObjectId, limit: int, now: datetime) -> list[ClaimedMess
 
 
 def settle(message: ClaimedMessage, attempt: TryRecord, decision: Decision) -> bool:
-    """Write what became of a try; return whether the message was still ours."""
+    """Record an attempt and its outcome; return False if the lease was lost."""
     fields = {
         "at": attempt.at,
         "duration_ms": attempt.duration_ms,
@@ -143,7 +138,7 @@ def settle(message: ClaimedMessage, attempt: TryRecord, decision: Decision) -> b
 
 
 def release(messages: Sequence[ClaimedMessage]) -> None:
-    """Give back what was not tried."""
+    """Release messages that weren't attempted."""
     for token in {message.token for message in messages}:
         ids = [one.id for one in messages if one.token == token]
         collection("callback_messages").update_many(
@@ -152,7 +147,7 @@ def release(messages: Sequence[ClaimedMessage]) -> None:
 
 
 def next_due_at(client_id: ObjectId) -> datetime | None:
-    """Return when the next message of an app is due; None if none is."""
+    """Return when a client's next message is due; None if none is pending."""
     match = {"client_id": client_id, "next_try_at": {"$exists": True}}
     documents = collection("callback_messages").find(match, {"next_try_at": 1}).hint("cbm_due")
     for document in documents.sort("next_try_at", 1).limit(1):
@@ -161,7 +156,7 @@ def next_due_at(client_id: ObjectId) -> datetime | None:
 
 
 def fail_pending(*, client_id: ObjectId, reason: str) -> int:
-    """End what waits for a callback that is switched off or gone; return how much that was."""
+    """Fail the pending messages of a disabled or removed endpoint; return their number."""
     result = collection("callback_messages").update_many(
         {"client_id": client_id, "next_try_at": {"$exists": True}},
         {
@@ -173,7 +168,7 @@ def fail_pending(*, client_id: ObjectId, reason: str) -> int:
 
 
 def waiting_clients() -> list[ObjectId]:
-    """Return the apps that have a message waiting."""
+    """Return the clients with pending messages."""
     stages: list[dict[str, Any]] = [
         {"$match": {"next_try_at": {"$exists": True}}},
         {"$group": {"_id": "$client_id"}},
@@ -183,24 +178,20 @@ def waiting_clients() -> list[ObjectId]:
 
 
 def reopen(*, message_id: str, client_id: ObjectId | None, now: datetime) -> Document:
-    """Send a message again, under its own id; ``client_id`` None: whosever it is.
+    """Make a message pending again under its id; ``client_id`` None: of any client.
 
-    Raises LookupError if there is none, NoCallbackError if there is nowhere to send it, StillPendingError.
+    Raises LookupError for an unknown message, NoCallbackError without an endpoint, and
+    StillPendingError.
     """
     match = {"_id": message_id, **({} if client_id is None else {"client_id": client_id})}
     document = collection("callback_messages").find_one(match)
     if document is None:
-        raise LookupError("no such message")
+        raise LookupError("unknown message")
     subscriptions.get(document["client_id"])
     reopened = collection("callback_messages").find_one_and_update(
         {**match, "status": {"$ne": S.PENDING.value}},
         {
-            "$set": {
-                "status": S.PENDING.value,
-                "tries": 0,
-                "next_try_at": now,
-                "replayed_at": now,
-            },
+            "$set": {"status": S.PENDING.value, "tries": 0, "next_try_at": now, "replayed_at": now},
             "$unset": {"delivered_at": "", "error": ""},
         },
         return_document=ReturnDocument.AFTER,
@@ -213,7 +204,7 @@ def reopen(*, message_id: str, client_id: ObjectId | None, now: datetime) -> Doc
 def page(
     *, client_id: ObjectId, status: CallbackStatus | None, limit: int, cursor: Cursor | None
 ) -> Page:
-    """Return part of an app's messages, newest first. Raises PyMongoError."""
+    """Return a page of a client's messages, newest first. Raises PyMongoError."""
     match = {"client_id": client_id} | ({} if status is None else {"status": status.value})
     return paging.page("callback_messages", match, order=NEWEST_FIRST, limit=limit, cursor=cursor)
 
@@ -246,16 +237,16 @@ def _without_none(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def record_events(events: Sequence[Event], *, now: datetime) -> None:
-    """Tell apps of events, those that want to be; an event that was told before is not told again.
+    """Store and send events to subscribed clients; idempotent by event id.
 
-    When it returns, all of it is recorded. Raises PyMongoError.
+    On return, every message is stored. Raises PyMongoError.
     """
     for client_id in store_messages(events, now=now):
         send_wakeup(client_id, now=now)
 
 
 def send_test(client_id: ObjectId, *, now: datetime) -> Document:
-    """Tell an app of nothing, to see whether it hears; raises NoCallbackError."""
+    """Send a test event to a client's endpoint. Raises NoCallbackError."""
     subscriptions.get(client_id)
     event = Event(
         id=f"evt_test_{ObjectId()}",
@@ -267,13 +258,13 @@ def send_test(client_id: ObjectId, *, now: datetime) -> Document:
     record_events([event], now=now)
     document = collection("callback_messages").find_one({"_id": event.id})
     if document is None:
-        # The callback was removed meanwhile.
+        # Removed concurrently.
         raise subscriptions.NoCallbackError
     return document
 
 
 def replay(*, message_id: str, client_id: ObjectId | None, now: datetime) -> Document:
-    """Send a message again; see :func:`callbacks.outbox.reopen`."""
+    """Redeliver a message now; see :func:`callbacks.outbox.reopen`."""
     document = reopen(message_id=message_id, client_id=client_id, now=now)
     send_wakeup(document["client_id"], now=now)
     return document

@@ -1,7 +1,7 @@
-"""Signatures in the form of Standard Webhooks, version 1. Pure.
+"""Signatures by Standard Webhooks, version 1. Pure.
 
-What is signed is ``{id}.{timestamp}.{body}`` with HMAC-SHA256. The parts are told apart by the full
-stops, so an id holds none.
+The signed content is ``{id}.{timestamp}.{body}``, with HMAC-SHA256. An id must have no full stop,
+because that separates the parts.
 """
 
 import base64
@@ -17,30 +17,29 @@ VERSION = "v1"
 
 
 def new_secret() -> str:
-    """Return a secret as its owner is shown it."""
+    """Return a new secret in its displayable form."""
     return PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
 
 
 def decode_secret(secret: str) -> bytes:
-    """Return the key that a secret is written for; raises ValueError for anything else."""
+    """Decode a secret into its key. Raises ValueError if it's invalid."""
     if not secret.startswith(PREFIX):
-        raise ValueError("not a secret of a callback")
+        raise ValueError("invalid callback secret")
     try:
         return base64.b64decode(secret.removeprefix(PREFIX), validate=True)
     except binascii.Error as error:
-        raise ValueError("not a secret of a callback") from error
+        raise ValueError("invalid callback secret") from error
 
 
 def sign_headers(
     *, message_id: str, timestamp: int, body: bytes, secrets: Sequence[str]
 ) -> dict[str, str]:
-    """Return the headers of a message, signed with every secret that is valid now.
+    """Return the headers of a message, signed with every valid secret.
 
-    ``timestamp``: when it is sent, in seconds since 1970. Raises ValueError for an id that a
-    receiver could not tell from what follows it.
+    ``timestamp`` is the send time in seconds since 1970. Raises ValueError for an ambiguous id.
     """
     if "." in message_id:
-        raise ValueError("an id with a full stop in it is signed for two messages")
+        raise ValueError("a message id must not have a full stop")
     signatures = [sign(message_id, timestamp, body, secret=secret) for secret in secrets]
     return {
         "webhook-id": message_id,
@@ -50,7 +49,7 @@ def sign_headers(
 
 
 def sign(message_id: str, timestamp: int, body: bytes, *, secret: str) -> str:
-    """Return one signature of a message."""
+    """Return the signature of a message by one secret."""
     signed = f"{message_id}.{timestamp}.".encode() + body
     digest = hmac.new(decode_secret(secret), signed, hashlib.sha256).digest()
     return f"{VERSION},{base64.b64encode(digest).decode()}"

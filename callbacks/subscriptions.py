@@ -1,4 +1,4 @@
-"""Callback subscriptions, their secrets, and the cache of subscribers."""
+"""Callback endpoints of clients, their secrets, and the cache of subscribers."""
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -18,13 +18,13 @@ from . import endpoints, signing
 from .events import CallbackState, DisabledReason, EventType
 
 SECRET_OVERLAP = timedelta(hours=24)
-"""How long a secret signs along after it was replaced."""
+"""How long a rotated secret signs along."""
 MAX_SECRETS = 5
-"""Secrets that sign at the same time, each replaced by the next within a day."""
+"""Secrets that sign at the same time, so at most this many rotations within SECRET_OVERLAP."""
 
 
 def encrypt_secret(secret: str, *, client_id: ObjectId, now: datetime) -> dict[str, Any]:
-    """Return a new secret as it is kept; raises NoEncryptionKeyError."""
+    """Return a new secret in its stored form. Raises NoEncryptionKeyError."""
     return {
         "sealed": encrypt(secret.encode(), associated_data=_associated_data(client_id)),
         "created_at": now,
@@ -34,7 +34,7 @@ def encrypt_secret(secret: str, *, client_id: ObjectId, now: datetime) -> dict[s
 def signing_secrets(
     secrets: Sequence[Mapping[str, Any]], *, client_id: ObjectId, now: datetime
 ) -> list[str]:
-    """Return the secrets that sign now, the newest first; raises DecryptionError."""
+    """Return the valid secrets, newest first. Raises DecryptionError."""
     return [
         decrypt(one["sealed"], associated_data=_associated_data(client_id)).decode()
         for one in secrets
@@ -47,17 +47,17 @@ def _associated_data(client_id: ObjectId) -> str:
 
 
 def has_subscribers() -> bool:
-    """Return whether any app has a callback. Raises PyMongoError."""
+    """Return whether any client has an endpoint. Raises PyMongoError."""
     return bool(_subscribers.get())
 
 
 def is_subscribed(client_id: ObjectId) -> bool:
-    """Return whether an app has a callback, switched off or not. Raises PyMongoError."""
+    """Return whether a client has an endpoint, enabled or not. Raises PyMongoError."""
     return client_id in _subscribers.get()
 
 
 def invalidate_subscribers() -> None:
-    """Make every process read them again: a callback was made or removed. Raises PyMongoError."""
+    """Invalidate the subscriber cache of every process. Raises PyMongoError."""
     _subscribers.invalidate()
 
 
@@ -73,16 +73,16 @@ _FAILURE_FIELDS = ("failing_since", "open_until", "disabled_at", "disabled_reaso
 
 
 class NoCallbackError(LookupError):
-    """The app has no callback."""
+    """The client has no callback endpoint."""
 
 
 class TooManySecretsError(Exception):
-    """The secret has been replaced too often within a day: all of them still sign."""
+    """Too many secret rotations within SECRET_OVERLAP."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedCallback:
-    """A callback as it is stored, and its secret if it is new: it is never told again."""
+    """A stored endpoint, with its secret if it's new; the secret can't be shown again."""
 
     document: Document
     secret: str | None = None
@@ -96,9 +96,9 @@ def put(
     allow_loopback: bool,
     now: datetime,
 ) -> SavedCallback:
-    """Make an app's callback, or change it; one that was switched off is switched on again.
+    """Create or change a client's endpoint; this enables it unless an operator disabled it.
 
-    Not so what an operator has switched off. Raises InvalidUrlError.
+    Raises InvalidUrlError.
     """
     endpoint = endpoints.parse_url(url, allow_loopback=allow_loopback)
     fields = {
@@ -110,7 +110,7 @@ def put(
     while True:
         updated = _update(client_id, url, fields)
         if updated is not None:
-            # Also here: the answer of the call that made it may have been lost before this.
+            # Also on update: the call that created it may have failed before it invalidated.
             invalidate_subscribers()
             return SavedCallback(document=updated)
         secret = signing.new_secret()
@@ -126,14 +126,14 @@ def put(
         try:
             collection("callbacks").insert_one(document)
         except DuplicateKeyError:
-            # The app made it twice at once, and only one answer may hold the secret.
+            # A concurrent call created it, and only one response may have the secret.
             continue
         invalidate_subscribers()
         return SavedCallback(document=document, secret=secret)
 
 
 def get(client_id: ObjectId) -> Document:
-    """Return an app's callback; raises NoCallbackError."""
+    """Return a client's endpoint. Raises NoCallbackError."""
     document = collection("callbacks").find_one({"_id": client_id})
     if document is None:
         raise NoCallbackError
@@ -141,13 +141,13 @@ def get(client_id: ObjectId) -> Document:
 
 
 def get_many(client_ids: Sequence[ObjectId]) -> dict[ObjectId, Document]:
-    """Return the callbacks of these apps, of those that have one."""
+    """Return the endpoints of these clients, by client id."""
     found = collection("callbacks").find({"_id": {"$in": list(client_ids)}})
     return {document["_id"]: document for document in found}
 
 
 def remove(client_id: ObjectId) -> None:
-    """Remove an app's callback; raises NoCallbackError. What waits for it fails in its turn."""
+    """Remove a client's endpoint; the next sweep fails its messages. Raises NoCallbackError."""
     removed = collection("callbacks").delete_one({"_id": client_id})
     invalidate_subscribers()
     if not removed.deleted_count:
@@ -155,9 +155,9 @@ def remove(client_id: ObjectId) -> None:
 
 
 def rotate(client_id: ObjectId, *, now: datetime) -> str:
-    """Give a callback a new secret and return it; the old one signs along for a day.
+    """Replace an endpoint's secret and return the new one; the old one signs along for a day.
 
-    Raises NoCallbackError, TooManySecretsError.
+    Raises NoCallbackError or TooManySecretsError.
     """
     secret = signing.new_secret()
     expires_at = {"$ifNull": ["$$one.until", now + SECRET_OVERLAP]}
@@ -178,7 +178,7 @@ def rotate(client_id: ObjectId, *, now: datetime) -> str:
 def disable(
     *, client_id: ObjectId, reason: DisabledReason, now: datetime, url: str | None = None
 ) -> bool:
-    """Switch a callback off; return whether it was on, and still led to ``url`` if one is named."""
+    """Disable an endpoint; return False if it's disabled or no longer has this ``url``."""
     active = {"_id": client_id, "state": CallbackState.ACTIVE.value}
     changes = {
         "state": CallbackState.DISABLED.value,
@@ -191,7 +191,7 @@ def disable(
 
 
 def enable(*, client_id: ObjectId, now: datetime) -> bool:
-    """Switch a callback on again; return whether it was off."""
+    """Enable an endpoint; return False if it's enabled already."""
     result = collection("callbacks").update_one(
         {"_id": client_id, "state": CallbackState.DISABLED.value},
         {
@@ -203,19 +203,19 @@ def enable(*, client_id: ObjectId, now: datetime) -> bool:
 
 
 def pending_backfills(*, before: datetime) -> list[Document]:
-    """Return new callbacks whose apps' notifications may not all know of them yet."""
+    """Return new endpoints whose events may need a backfill."""
     return list(collection("callbacks").find({"enrols_from": {"$lte": before}}))
 
 
 def mark_backfilled(client_id: ObjectId, *, since: datetime) -> None:
-    """Note that they do by now."""
+    """Record a completed backfill."""
     collection("callbacks").update_one(
         {"_id": client_id, "enrols_from": since}, {"$unset": {"enrols_from": ""}}
     )
 
 
 def _update(client_id: ObjectId, url: str, fields: Document) -> Document | None:
-    """Change a callback there is; None if there is none."""
+    """Change an existing endpoint; None if there is none."""
     by_operator_value = DisabledReason.BY_OPERATOR.value
     disabled_by_operator = {"_id": client_id, "disabled_reason": by_operator_value}
     unchanged_and_active = {"_id": client_id, "state": CallbackState.ACTIVE.value, "url": url}
@@ -226,7 +226,7 @@ def _update(client_id: ObjectId, url: str, fields: Document) -> Document | None:
     )
     if updated is not None:
         return updated
-    # Another receiver, or one that is to have another chance: what was is forgotten.
+    # A new receiver, or a disabled one enabled again: reset its health.
     reset = {"$set": {**fields, **_reactivation()}, "$unset": dict.fromkeys(_FAILURE_FIELDS, "")}
     not_disabled_by_operator = {"_id": client_id, "disabled_reason": {"$ne": by_operator_value}}
     return collection("callbacks").find_one_and_update(

@@ -1,4 +1,4 @@
-"""Sends the due messages of a receiver under a lease, and sweeps."""
+"""Callback worker: sends a receiver's due messages under a lease; and the callback sweep."""
 
 import os
 import random
@@ -15,6 +15,7 @@ import structlog
 from bson import ObjectId
 from django.conf import settings
 
+from domain.retry import parse_retry_after
 from notifyproject.db.collections import collection
 from notifyproject.db.leases import unclaimed
 from notifyproject.platform import broker
@@ -33,20 +34,20 @@ _STORED_FIELDS = tuple(one.name for one in fields(ReceiverHealth) if one.name !=
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiverLease:
-    """A callback that this worker, and no other, may call until the lease ends."""
+    """An endpoint leased to this worker."""
 
     client_id: ObjectId
     token: str
     url: str
     secrets: tuple[Document, ...]
-    """As they are kept."""
+    """Encrypted."""
     health: ReceiverHealth
 
 
 def acquire_lease(client_id: ObjectId, *, now: datetime) -> ReceiverLease | None:
-    """Take hold of a callback.
+    """Acquire the lease of an endpoint.
 
-    None if it is switched off or gone, another worker has it, or it is left alone for now.
+    None if it's disabled, removed, or leased by another worker, or if its circuit is open.
     """
     token = secrets.token_hex(16)
     before = collection("callbacks").find_one_and_update(
@@ -73,9 +74,9 @@ def acquire_lease(client_id: ObjectId, *, now: datetime) -> ReceiverLease | None
 
 
 def release_lease(lease: ReceiverLease, health: ReceiverHealth, *, now: datetime) -> bool:
-    """Let go of a callback and write how its receiver does; return whether it was still held.
+    """Release a lease and store the receiver's health; return False if the lease was lost.
 
-    A receiver that the app has replaced meanwhile is not judged by what the old one did.
+    The health isn't stored if the client changed the URL meanwhile.
     """
     changes = {name: getattr(health, name) for name in _STORED_FIELDS}
     if health.failures != lease.health.failures or not health.is_failing:
@@ -94,7 +95,7 @@ def release_lease(lease: ReceiverLease, health: ReceiverHealth, *, now: datetime
 
 
 def is_available(callback: Document, *, now: datetime) -> bool:
-    """Return whether a callback is called and no worker has hold of it."""
+    """Return whether an endpoint is enabled and unleased."""
     claim = callback.get("claim")
     is_leased = claim is not None and claim["lease_until"] > now
     return callback["state"] == CallbackState.ACTIVE and not is_leased
@@ -102,33 +103,31 @@ def is_available(callback: Document, *, now: datetime) -> bool:
 
 log = structlog.get_logger(__name__)
 BATCH_SIZE = 20
-"""Messages of one round."""
 MAX_CONCURRENT_REQUESTS = 4
-"""Requests to one receiver at the same time."""
 MAX_ROUND_SECONDS = 20.0
-"""Seconds after which a round begins no further request: with the last one it takes 35 s."""
+"""Seconds after which a round starts no request; with the last one a round takes 35 s."""
 MAX_WAKEUP_DELAY = timedelta(seconds=broker.MAX_COUNTDOWN)
 REQUEUE_DELAY = timedelta(seconds=1)
-"""How long an app waits for a thread of this process."""
+"""Delay of a wake-up when no thread of this process is free."""
 _random = random.SystemRandom()
 Clock = Callable[[], datetime]
 ShutdownCheck = Callable[[], bool]
-"""Whether this process is to stop."""
+"""Returns whether this process is shutting down."""
 
 
 @dataclass(frozen=True, slots=True)
 class SweepReport:
-    """What one sweep did."""
+    """The result of one sweep."""
 
     woken: int
-    """Apps that workers were told to call."""
+    """Clients with a published wake-up."""
     unpublished: int
-    """Apps that are to be called and that the broker did not take a hint for."""
+    """Clients whose wake-up the broker did not accept."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """How a receiver is reached, and what its messages are signed with."""
+    """The endpoint of a receiver and its signing secrets."""
 
     endpoint: Endpoint
     secrets: Sequence[str]
@@ -141,9 +140,9 @@ def _is_never_shutting_down() -> bool:
 def run_round(
     client_id: ObjectId, *, clock: Clock, is_shutting_down: ShutdownCheck = _is_never_shutting_down
 ) -> int:
-    """Send an app a round of what is due, and see to it that the rest is looked at.
+    """Send a round of a client's due messages, and schedule a wake-up for the rest.
 
-    Returns how many requests were made. A process that stops begins no further ones.
+    Returns the number of requests. A process that is shutting down starts none.
     """
     slots = _round_slots(os.getpid())
     if not slots.acquire(blocking=False):
@@ -167,7 +166,7 @@ def run_round(
 
 
 def run_inline(*, clock: Clock, is_shutting_down: ShutdownCheck = _is_never_shutting_down) -> int:
-    """Call every app that is due in this process, without a broker; return how often."""
+    """Send all due messages in this process, without a broker; return the number of requests."""
     total = 0
     for client_id in outbox.waiting_clients():
         while request_count := run_round(client_id, clock=clock, is_shutting_down=is_shutting_down):
@@ -176,7 +175,7 @@ def run_inline(*, clock: Clock, is_shutting_down: ShutdownCheck = _is_never_shut
 
 
 def sweep(*, now: datetime) -> SweepReport:
-    """Find what no hint reached, and end what has nowhere to go."""
+    """Wake workers for due messages, and fail messages of disabled or removed endpoints."""
     waiting = outbox.waiting_clients()
     callbacks = subscriptions.get_many(waiting)
     woken = unpublished = 0
@@ -195,7 +194,7 @@ def sweep(*, now: datetime) -> SweepReport:
 
 
 def _send_round(lease: ReceiverLease, clock: Clock, is_shutting_down: ShutdownCheck) -> int | None:
-    """Send a round; return how many requests that was, None if the receiver cannot be reached."""
+    """Send a round and return the number of requests; None if the endpoint is misconfigured."""
     health, request_count = lease.health, 0
     try:
         route = _build_route(lease, clock())
@@ -226,10 +225,9 @@ def _send_round(lease: ReceiverLease, clock: Clock, is_shutting_down: ShutdownCh
 def _send_messages(
     route: _Route, messages: Sequence[ClaimedMessage], clock: Clock, is_shutting_down: ShutdownCheck
 ) -> Iterator[tuple[ClaimedMessage, datetime, EndpointResponse]]:
-    """Send messages, a few at once, and give each with what came of it.
+    """Send messages in small concurrent batches, and yield each with its response.
 
-    It ends early when the time of a round is over, when this process stops, and when a receiver
-    has failed so often in a row that it is better left alone.
+    Ends early when the round's time is over, this process shuts down, or the circuit opens.
     """
     deadline, failures = Deadline.after(MAX_ROUND_SECONDS), 0
     with ThreadPoolExecutor(MAX_CONCURRENT_REQUESTS) as pool:
@@ -267,11 +265,11 @@ def _settle(
     health: ReceiverHealth,
     now: datetime,
 ) -> ReceiverHealth:
-    """Write what became of a try, and return how the receiver does after it."""
+    """Settle a message after an attempt, and return the receiver's new health."""
     decision = retry.decide_retry(
         status=response.status,
         tries=message.tries + 1,
-        pause=retry.parse_retry_after(response.headers, now=now),
+        pause=parse_retry_after(response.headers, now=now, limit=retry.MAX_RETRY_AFTER),
         now=now,
         jitter=_random.random(),
     )
@@ -304,7 +302,7 @@ def _log_attempt(message: ClaimedMessage, response: EndpointResponse, decision: 
 
 
 def _build_route(lease: ReceiverLease, now: datetime) -> _Route | None:
-    """Return how to reach a receiver; None if it cannot be, for a setting of ours."""
+    """Return the route to a receiver; None if its URL or secret can't be used."""
     try:
         endpoint = endpoints.parse_url(lease.url, allow_loopback=settings.CALLBACK_LOOPBACK)
         secrets = subscriptions.signing_secrets(lease.secrets, client_id=lease.client_id, now=now)
@@ -315,7 +313,7 @@ def _build_route(lease: ReceiverLease, now: datetime) -> _Route | None:
 
 
 def _next_wakeup_at(callback: Document, now: datetime) -> datetime | None:
-    """Return when a worker is to look at an app, within a minute; None if later, or not at all."""
+    """Return when to wake a worker for a client, within a minute; None if later or never."""
     due = outbox.next_due_at(callback["_id"])
     if due is None or not is_available(callback, now=now):
         return None
@@ -325,5 +323,5 @@ def _next_wakeup_at(callback: Document, now: datetime) -> datetime | None:
 
 @cache
 def _round_slots(_process_id: int) -> threading.BoundedSemaphore:
-    """Return this process's places for rounds: most of its threads are for notifications."""
+    """Return this process's limit of concurrent rounds, small so that notifications get threads."""
     return threading.BoundedSemaphore(max(settings.WORKER_THREADS // 8, 1))

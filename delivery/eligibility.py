@@ -8,12 +8,12 @@ from typing import Any
 import structlog
 
 from domain.errors import FailureCode
-from domain.states import Category, Channel, DeliveryStatus, Priority
+from domain.states import Channel, DeliveryStatus, Priority
 from domain.time import InvalidTimeError, QuietHours, zone_names
 from notifications.catalog import types
 from notifications.store import ClaimedDelivery, Deferred
 from recipients import queries as recipients
-from recipients.queries import ActiveSuppression, RegisteredRecipient
+from recipients.queries import RecipientSnapshot
 
 log = structlog.get_logger(__name__)
 MAX_CLAIMS = 3
@@ -73,11 +73,6 @@ def _check_reachable(
         reason = f"The address is suppressed: {suppression}."
         return _ended(claimed, S.SUPPRESSED, FailureCode.SUPPRESSED, reason)
     return None
-
-
-def suppression_applies(claimed: ClaimedDelivery, *, marketing_only: bool) -> bool:
-    """Return whether a suppression holds this delivery back."""
-    return not marketing_only or claimed.category is Category.MARKETING
 
 
 def parse_quiet_hours(
@@ -146,22 +141,19 @@ def _ended(
     return Deferred(claimed=claimed, status=status, code=code, reason=reason)
 
 
-MUTED = "the person has muted it since"
-
-
 def filter_eligible(
     claims: Sequence[ClaimedDelivery], *, now: datetime, has_provider: bool
 ) -> tuple[list[ClaimedDelivery], list[Deferred]]:
     """Return what is to be sent now, and what is not with the reason."""
-    people = recipients.find_registered(c.user_id for c in claims if c.user_id)
     addresses = {
         (c.channel.value, address) for c in claims if (address := c.recipient.address(c.channel))
     }
-    suppressed = recipients.find_suppressed(addresses, now=now)
+    user_ids = [c.user_id for c in claims if c.user_id]
+    snapshot = recipients.load_snapshot(user_ids, addresses, now=now)
     ready: list[ClaimedDelivery] = []
     deferred: list[Deferred] = []
     for claimed in claims:
-        person = people.get(claimed.user_id or "")
+        person = snapshot.registered.get(claimed.user_id or "")
         reason = check_eligibility(
             claimed,
             now=now,
@@ -171,7 +163,7 @@ def filter_eligible(
                 notification_zone=claimed.recipient.timezone,
                 user_id=claimed.user_id,
             ),
-            suppression=_suppression_reason(claimed, suppressed) or _muted_reason(claimed, person),
+            suppression=_suppression_reason(claimed, snapshot),
             has_provider=has_provider,
         )
         if reason is None:
@@ -181,21 +173,14 @@ def filter_eligible(
     return ready, deferred
 
 
-def _suppression_reason(
-    claimed: ClaimedDelivery, suppressed: Mapping[tuple[str, str], ActiveSuppression]
-) -> str | None:
-    address = claimed.recipient.address(claimed.channel)
-    found = suppressed.get((claimed.channel.value, address or ""))
-    if found is None or not suppression_applies(claimed, marketing_only=found.marketing_only):
-        return None
-    return found.reason
-
-
-def _muted_reason(claimed: ClaimedDelivery, person: RegisteredRecipient | None) -> str | None:
-    """Return why a person's wish holds this back; a critical type nobody mutes."""
+def _suppression_reason(claimed: ClaimedDelivery, snapshot: RecipientSnapshot) -> str | None:
     type_config = types.find_type(claimed.type)
-    if person is None or (type_config is not None and type_config.priority is Priority.CRITICAL):
-        return None
-    preference = person.preference(type_slug=claimed.type, category=claimed.category.value)
-    is_muted = preference.muted or claimed.channel.value in preference.muted_channels
-    return MUTED if is_muted else None
+    reason = snapshot.suppression_of(
+        user_id=claimed.user_id,
+        channel=claimed.channel.value,
+        address=claimed.recipient.address(claimed.channel),
+        type_slug=claimed.type,
+        category=claimed.category.value,
+        is_critical=type_config is not None and type_config.priority is Priority.CRITICAL,
+    )
+    return "the person has muted it since" if reason == recipients.MUTED else reason

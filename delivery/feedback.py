@@ -23,7 +23,6 @@ from notifyproject.platform.tracing import Kind, Span
 from providers.contract import Provider, SendResult
 from recipients import suppressions
 from recipients.models import SuppressionReason
-from recipients.suppressions import suppress
 
 from . import circuit_breaker, rate_limiter
 from .circuit_breaker import Probe, circuit_name
@@ -92,19 +91,14 @@ def _apply_invalid_recipient(
     if address is None:
         return
     log.info("address_blamed", delivery_id=delivery.claimed.reference, action=error.action.value)
-    if error.action is RecipientAction.SUSPECT:
-        soft_bounces = suppressions.record_soft_bounce(
-            channel=channel.value, address=address, event=delivery.claimed.reference, now=now
-        )
-        if soft_bounces < suppressions.MAX_SOFT_BOUNCES:
-            return
     unsubscribed = error.action is RecipientAction.SUPPRESS_MARKETING
-    suppress(
+    suppressions.record_bounce(
         channel=channel.value,
         address=address,
         reason=SuppressionReason.UNSUBSCRIBED if unsubscribed else SuppressionReason.HARD_BOUNCE,
+        is_soft=error.action is RecipientAction.SUSPECT,
+        event=delivery.claimed.reference,
         source=provider,
-        marketing_only=unsubscribed,
         now=now,
     )
 

@@ -1,1 +1,1 @@
-"""The registry of devices that push messages reach."""
+"""Devices that receive push messages: registration, status, presence, and preferences."""

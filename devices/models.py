@@ -17,7 +17,7 @@ Document = Mapping[str, Any]
 
 
 class Platform(StrEnum):
-    """Where a device's app runs."""
+    """The platform of a device's app."""
 
     ANDROID = "android"
     IOS = "ios"
@@ -25,20 +25,20 @@ class Platform(StrEnum):
 
 
 class DeactivationReason(StrEnum):
-    """Why nothing more is pushed to a device."""
+    """Why a device was deactivated."""
 
     UNREGISTERED = "unregistered"
-    """The provider says that the app is gone, or that its token was replaced."""
+    """The provider reported that the app was uninstalled or the token replaced."""
     SENDER_MISMATCH = "sender_mismatch"
-    """The provider said three times in a row that the token is another sender's."""
+    """The provider reported three times in a row that the token is another sender's."""
     SUSPECT = "suspect"
-    """The provider called the token malformed three times in a row."""
+    """The provider reported three times in a row that the token is malformed."""
     REPLACED = "replaced"
-    """The app told of a new token: that is another device here."""
+    """The client registered a new token, which makes a new device."""
     BY_USER = "by_user"
-    """The app asked for it, such as when its user signed out."""
+    """The client deactivated it, for example at sign-out."""
     BY_OPERATOR = "by_operator"
-    """Somebody switched it off in the console."""
+    """Staff deactivated it in the console."""
 
 
 BY_PROVIDER = (
@@ -46,21 +46,21 @@ BY_PROVIDER = (
     DeactivationReason.SENDER_MISMATCH,
     DeactivationReason.SUSPECT,
 )
-"""Reasons that a later proof of life from the provider refutes."""
+"""Reasons that a later success refutes."""
 
 
 class DeviceQuietHours(EmbeddedModel):
-    """A daily span of local time in which this device is left alone."""
+    """A device's daily quiet hours in local time."""
 
     enabled = models.BooleanField(default=False)
     start = models.CharField(max_length=5, default="22:00")
     end = models.CharField(max_length=5, default="07:00")
     timezone = models.CharField(max_length=64, null=True, blank=True)
-    """Empty: the device's own zone."""
+    """Empty: the device's own time zone."""
 
 
 class DevicePreferences(EmbeddedModel):
-    """What a device wants to be told."""
+    """A device's notification preferences."""
 
     enabled = models.BooleanField(default=True)
     categories = models.JSONField(default=dict, blank=True)
@@ -69,20 +69,20 @@ class DevicePreferences(EmbeddedModel):
 
 
 class DeactivationEvidence(EmbeddedModel):
-    """What a deactivation rests on."""
+    """The evidence for a deactivation."""
 
     at = models.DateTimeField()
-    """When the send began that was answered with it, or when somebody decided it."""
+    """When the rejected send began, or when a person decided."""
     source = models.CharField(max_length=150)
     """A provider's name, ``api``, or a member of staff."""
     code = optional_text(100)
-    """The provider's own word for it."""
+    """The provider's own error code."""
     notification_id = optional_text(24)
-    """What was being sent."""
+    """The notification that was sent."""
 
 
 class Device(models.Model):
-    """An installed app that push messages can reach. Written by :mod:`devices.registration` only."""
+    """A device of a recipient. Written by :mod:`devices.registration` and :mod:`devices.status`."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=64)
     """SHA-256 of the token: unique on any shard."""
@@ -100,20 +100,20 @@ class Device(models.Model):
     deactivation_reason = choice_field(DeactivationReason, null=True, blank=True)
     deactivation_evidence = EmbeddedModelField(DeactivationEvidence, null=True, blank=True)
     suspicions = models.IntegerField(default=0)
-    """How often in a row the token was called malformed, or another sender's; three deactivate."""
+    """Rejections in a row as malformed or another sender's token; three deactivate."""
     suspected_at = optional_datetime()
-    """When the last send began that ended so."""
+    """When the last such send began."""
     last_accepted_at = optional_datetime()
-    """When the provider last took a message for it."""
+    """When the provider last accepted a message for it."""
     last_receipt_at = optional_datetime()
-    """When the device itself last reported a message."""
+    """When the device last sent a receipt."""
     proven_at = optional_datetime()
-    """The last registration, undo or proof of life: older evidence deactivates nothing."""
+    """The last registration, reactivation, or success: older evidence doesn't deactivate it."""
     created_at = models.DateTimeField()
-    """When its present user got it."""
+    """When its current user registered it."""
     updated_at = models.DateTimeField()
     last_seen = optional_datetime()
-    """When its app last registered or sent a heartbeat, to five minutes."""
+    """When its app last registered or sent a heartbeat, to 5 minutes."""
 
     objects = MongoManager()
 

@@ -1,36 +1,34 @@
-"""What a device wants to be told, and whether a notification is among it. Pure."""
+"""Device preferences by category and type. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 CRITICAL = "critical"
-"""The priority that a preference about a whole category does not hold back."""
+"""The priority that a preference for a category doesn't apply to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preferences:
-    """The wishes of one device."""
+    """The preferences of one device."""
 
     enabled: bool = True
-    """False: nothing at all is pushed to it."""
+    """False: no push messages."""
     categories: Mapping[str, bool] = field(default_factory=dict)
-    """By category or type; what is not named is wanted."""
+    """By category or type; the default is True."""
     quiet_hours: Mapping[str, Any] | None = None
-    """``{enabled, start, end, timezone}``: the same form as a recipient's; without a zone the
-    device's own."""
+    """``{enabled, start, end, timezone}`` as for recipients; the default zone is the device's."""
 
 
 NO_PREFERENCES = Preferences()
-"""The wishes of a device that has told none."""
 
 
 def allows(preferences: Preferences, *, category: str, type_slug: str, priority: str) -> bool:
-    """Return whether a device wants a notification, whatever the hour.
+    """Return whether a device accepts a notification, quiet hours aside.
 
-    A preference about the type goes before one about its category, and holds for every priority. One
-    about the category does not hold back what is critical: who mutes all transactional messages
-    still wants the code to sign in with.
+    A preference for the type comes first and applies to every priority. One for the category
+    doesn't apply to critical notifications: a device that mutes transactional messages still gets
+    login codes.
     """
     if not preferences.enabled:
         return False
@@ -41,7 +39,7 @@ def allows(preferences: Preferences, *, category: str, type_slug: str, priority:
 
 
 def from_document(stored: Mapping[str, Any] | None) -> Preferences:
-    """Return stored preferences; what is missing or no preference is as if nobody had told it."""
+    """Return stored preferences; invalid or missing values become the defaults."""
     if not stored:
         return NO_PREFERENCES
     categories = stored.get("categories")
@@ -54,7 +52,7 @@ def from_document(stored: Mapping[str, Any] | None) -> Preferences:
 
 
 def to_document(preferences: Preferences) -> dict[str, Any]:
-    """Return preferences as they are stored."""
+    """Return preferences in their stored form."""
     document: dict[str, Any] = {
         "enabled": preferences.enabled,
         "categories": dict(preferences.categories),

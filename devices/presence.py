@@ -1,6 +1,6 @@
-"""What a device's app last said of itself: kept for an hour in Valkey, and lost without harm.
+"""The last reported presence of devices: a Valkey hash ``device:<id>:state``, kept for an hour.
 
-``device:<id>:state`` is a hash. Nothing waits for it: without Valkey there is no state.
+It may be lost; without Valkey there is no presence.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,23 +11,23 @@ from typing import Any
 from notifyproject.platform import valkey
 
 LIFETIME = 3600
-"""Seconds without a heartbeat after which nothing is known of a device."""
+"""Seconds after the last heartbeat until the presence expires."""
 _YES, _NO = b"1", b"0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Presence:
-    """How a device was when its app last sent a heartbeat."""
+    """The state of a device at its last heartbeat."""
 
     online: bool
     app_foreground: bool
     notification_enabled: bool
-    """False: its user has switched notifications off in the system's settings."""
+    """False: notifications are disabled in the system settings."""
     last_active: datetime
 
 
 def store(device_id: str, presence: Presence) -> bool:
-    """Keep a device's state for an hour; return False if Valkey is away."""
+    """Store a device's presence; return False if Valkey is unavailable."""
     fields: dict[Any, Any] = {
         "online": _encode_flag(presence.online),
         "app_foreground": _encode_flag(presence.app_foreground),
@@ -45,7 +45,7 @@ def store(device_id: str, presence: Presence) -> bool:
 
 
 def read(device_ids: Iterable[str]) -> Mapping[str, Presence]:
-    """Return what is known of these devices; nothing if Valkey is away."""
+    """Return the known presence of these devices; empty if Valkey is unavailable."""
     ids = list(device_ids)
     if not ids:
         return {}
@@ -80,5 +80,5 @@ def _parse_presence(stored: Mapping[bytes, bytes]) -> Presence | None:
             last_active=valkey.from_milliseconds(int(stored[b"last_active"])),
         )
     except (KeyError, ValueError):
-        # Nothing is stored, or an older release stored less.
+        # Not stored, or incomplete by an older release.
         return None

@@ -1,4 +1,4 @@
-"""What is read of devices. A test explains each: an index scan, no sort, little read in vain."""
+"""Indexed reads of devices. A test explains each: an index scan without a sort."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,13 +13,13 @@ from .models import Document, Platform
 from .preferences import Preferences, from_document
 
 MAX_TARGETS = 20
-"""Of one user's active devices, a notification goes to so many, the most recently seen first."""
+"""Devices per recipient that a notification goes to, the most recently seen first."""
 MAX_PAGE = paging.MAX_PAGE
 READ_BATCH_SIZE = 5_000
-"""Devices MongoDB answers with at once: all that a hundred users can have."""
+"""MongoDB batch size: all devices that a hundred recipients can have."""
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
 ACTIVE_OR_INACTIVE = {"$in": [True, False]}
-"""Active or not. Both are named, so that one index serves this too, in the order of creation."""
+"""Matches active and inactive; naming both lets one index serve the order of creation."""
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _PROJECTION = (
     *("user_id", "device_token", "platform", "notification_preferences"),
@@ -29,7 +29,7 @@ _PROJECTION = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushTarget:
-    """A device that can be pushed to."""
+    """A device that can receive a push message."""
 
     device_id: str
     user_id: str
@@ -42,18 +42,18 @@ class PushTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushTargets:
-    """The devices that a batch of notifications can be pushed to."""
+    """The push targets of a batch of notifications."""
 
     by_user: Mapping[str, tuple[PushTarget, ...]]
-    """The most recently seen first, at most 20."""
+    """The most recently seen first, at most MAX_TARGETS."""
     by_device: Mapping[str, PushTarget]
 
     def for_notification(
         self, *, user_id: str | None, device_ids: Sequence[str]
     ) -> tuple[PushTarget, ...]:
-        """Return where one notification goes: to the devices it names, or to all of its user's.
+        """Return the targets of one notification: the devices it names, or all of its recipient's.
 
-        A named device that belongs to somebody else by now gets nothing meant for this user.
+        A named device that another recipient owns by now is left out.
         """
         if not device_ids:
             return self.by_user.get(user_id, ()) if user_id is not None else ()
@@ -62,7 +62,7 @@ class PushTargets:
 
 
 class Position(NamedTuple):
-    """A place in a user's list of devices."""
+    """A position in a recipient's device list."""
 
     created_at: datetime
     id: str
@@ -71,10 +71,10 @@ class Position(NamedTuple):
 def find_push_targets(
     *, user_ids: Iterable[str] = (), device_ids: Iterable[str] = ()
 ) -> PushTargets:
-    """Return the active devices of these users and those with these ids, in one read.
+    """Return the active devices of these users and with these ids, in one read.
 
-    Meant for the notifications of one batch, up to a hundred: those that name devices give the ids,
-    the others their users. Raises PyMongoError.
+    For a batch of up to a hundred notifications: ids from those that name devices, users from the
+    others. Raises PyMongoError.
     """
     users, ids = sorted(set(user_ids)), sorted(set(device_ids))
     conditions: list[dict[str, Any]] = []
@@ -111,7 +111,7 @@ def page(
 ) -> Page:
     """Return up to ``limit`` of a user's devices, active or not, newest first.
 
-    Those behind ``after``, or else those before ``before``. Raises PyMongoError.
+    After ``after``, or else before ``before``. Raises PyMongoError.
     """
     return paging.page(
         "devices",

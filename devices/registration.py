@@ -1,4 +1,4 @@
-"""What an app says of its device: here it is, this has changed, it is awake, it is gone."""
+"""Registration, changes, heartbeats, and removal of devices by clients."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -18,22 +18,22 @@ from .tokens import device_id as id_of
 
 log = structlog.get_logger(__name__)
 MAX_DEVICES = 50
-"""Devices one user may have; a further one takes another's place."""
+"""Devices per recipient; a further registration evicts one."""
 HEARTBEAT_INTERVAL = timedelta(minutes=5)
-"""Heartbeats within this time after one another are stored once."""
+"""Heartbeats within this time are stored once."""
 DESCRIPTIVE_FIELDS = ("app_version", "device_model", "os_version", "language", "timezone")
-"""What an app tells of its device and may change without registering anew."""
+"""Fields that may change without a new registration."""
 _MAX_TRIES = 3
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ConflictError(PyMongoError):
-    """Others register and remove the same token at the same time: it may be tried again."""
+    """Concurrent registrations and removals of the same token. The call may be repeated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """A device as its app tells of it. The token is never shown: it is all one needs to push."""
+    """A device as registered. The token is secret: it suffices to send a push message."""
 
     user_id: str
     token: str = field(repr=False)
@@ -46,25 +46,23 @@ class Registration:
 
 
 def register(new: Registration, *, now: datetime) -> Document:
-    """Store a device and return it; one that is known by its token is overwritten.
+    """Store a device and return it; a known token overwrites its device.
 
-    A token that was another user's leaves that user in the same write, and takes none of the
-    other's preferences along; the same user's are kept. What the registration does not tell is
-    forgotten. The device is active afterwards, whatever was held against it.
+    The device becomes active. Fields that aren't given are removed. Preferences stay, unless the
+    token moves from another recipient, which happens in the same write.
 
-    A user has at most 50 devices: then the one that has been inactive longest makes way, and if all
-    are active, the one that has not been seen longest. It is removed.
+    Beyond MAX_DEVICES, the device inactive for longest is removed; if all are active, the one
+    unseen for longest.
 
-    Raises PyMongoError; may be repeated.
+    Idempotent. Raises PyMongoError.
     """
     return _register(new, now=now, preferences=None)
 
 
 def replace_token(*, device_id: str, token: str, now: datetime) -> Document | None:
-    """Register a device's new token with all that is known of the device; None if there is none.
+    """Register a device's new token with the device's data; None for an unknown device.
 
-    The device of the new token is returned. The one of the old token stays, inactive and without a
-    further try. Raises PyMongoError; may be repeated.
+    Returns the new device. The old one stays, deactivated. Idempotent. Raises PyMongoError.
     """
     old = collection("devices").find_one({"_id": device_id})
     if old is None or token == old["device_token"]:
@@ -86,12 +84,12 @@ def replace_token(*, device_id: str, token: str, now: datetime) -> Document | No
 
 
 def update(*, device_id: str, changes: Mapping[str, str | None], now: datetime) -> Document | None:
-    """Change what is told of a device and return it; None if there is no such device.
+    """Change descriptive fields of a device and return it; None for an unknown device.
 
-    ``changes`` are of DESCRIPTIVE; None forgets a value. Raises PyMongoError; may be repeated.
+    ``changes`` are of DESCRIPTIVE_FIELDS; None removes a value. Idempotent. Raises PyMongoError.
     """
     if not changes.keys() <= set(DESCRIPTIVE_FIELDS):
-        raise ValueError(f"not to be changed: {sorted(changes.keys() - set(DESCRIPTIVE_FIELDS))}")
+        raise ValueError(f"read-only: {sorted(changes.keys() - set(DESCRIPTIVE_FIELDS))}")
     set_fields = {name: value for name, value in changes.items() if value is not None}
     change: dict[str, Any] = {"$set": {**set_fields, "updated_at": now}}
     if removed := changes.keys() - set_fields.keys():
@@ -100,19 +98,19 @@ def update(*, device_id: str, changes: Mapping[str, str | None], now: datetime) 
 
 
 def set_preferences(*, device_id: str, preferences: Preferences, now: datetime) -> Document | None:
-    """Replace what a device wants to be told and return the device; None if there is none.
+    """Replace a device's preferences and return the device; None for an unknown device.
 
-    Raises PyMongoError; may be repeated.
+    Idempotent. Raises PyMongoError.
     """
     stored = {"notification_preferences": to_document(preferences), "updated_at": now}
     return _update(device_id, {"$set": stored})
 
 
 def heartbeat(*, device_id: str, now: datetime) -> Document | None:
-    """Note that a device's app is awake and return the device; None if there is no such device.
+    """Record a heartbeat and return the device; None for an unknown device.
 
-    It is stored once in five minutes. It does not make an inactive device active: the app runs,
-    which says nothing about its token. Raises PyMongoError; may be repeated.
+    Stored once per HEARTBEAT_INTERVAL. It doesn't reactivate a device: a running app proves nothing
+    about its token. Idempotent. Raises PyMongoError.
     """
     document = collection("devices").find_one({"_id": device_id})
     if document is None or (document.get("last_seen") or _LONG_AGO) > now - HEARTBEAT_INTERVAL:
@@ -121,7 +119,7 @@ def heartbeat(*, device_id: str, now: datetime) -> Document | None:
 
 
 def remove(*, device_id: str) -> bool:
-    """Forget a device, its token included; return False if there is none. Raises PyMongoError."""
+    """Delete a device and its token; return False for an unknown device. Raises PyMongoError."""
     return collection("devices").delete_one({"_id": device_id}).deleted_count > 0
 
 
@@ -148,18 +146,18 @@ def _upsert(device_id: str, pipeline: list[dict[str, Any]]) -> Document:
                 {"_id": device_id}, pipeline, upsert=True, return_document=ReturnDocument.AFTER
             )
         except DuplicateKeyError:
-            # Two registered it for the first time at once: the next try finds it.
+            # A concurrent first registration; the next iteration finds it.
             log.info("device_registration_conflicted", device_id=device_id)
         else:
             return stored
-    # Not the error itself: it quotes the token.
-    raise ConflictError("the device is being registered and removed by others")
+    # Not chained: the driver's error quotes the token.
+    raise ConflictError("concurrent registrations and removals of the device")
 
 
 def _registration_pipeline(
     new: Registration, *, now: datetime, preferences: Mapping[str, Any] | None
 ) -> list[dict[str, Any]]:
-    """Return the pipeline that makes of a device, or of nothing, what was registered."""
+    """Return the upsert pipeline of a registration."""
     same_user = {"$eq": ["$user_id", {"$literal": new.user_id}]}
     stored = asdict(new)
     stored |= {"device_token": stored.pop("token"), "platform": new.platform.value}
@@ -188,7 +186,7 @@ def _registration_pipeline(
 
 
 def _evict_excess(user_id: str, *, keep: str) -> None:
-    """Remove a user's devices beyond the cap; one that has changed meanwhile stays."""
+    """Remove a recipient's devices beyond MAX_DEVICES, except those that changed meanwhile."""
     by_user = {"user_id": user_id}
     if collection("devices").count_documents(by_user, limit=MAX_DEVICES + 1) <= MAX_DEVICES:
         return

@@ -1,8 +1,8 @@
-"""Whether a device can be pushed to, by what providers and people say of it.
+"""Activation and deactivation of devices by providers' results and by people.
 
-What arrives late must not undo what is newer. So every device keeps ``proven_at``, and a refusal
-counts only if its send began after that. A proof of life is dated when the provider answered:
-whichever of an acceptance and a refusal is stored first, the same device results.
+Late results must not undo newer ones. Every device has ``proven_at``, and a rejection counts only
+if its send began after that. A success is dated by the provider's response, so that a success and
+a rejection have the same effect in either order.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,34 +19,30 @@ from .models import BY_PROVIDER, DeactivationReason
 log = structlog.get_logger(__name__)
 Expression = Any
 MAX_SUSPICIONS = 3
-"""A token that was called malformed, or another sender's, this often in a row is taken for dead."""
+"""Rejections in a row as malformed or another sender's token that deactivate a device."""
 DEACTIVATION_FIELDS = ("deactivated_at", "deactivation_reason", "deactivation_evidence")
-"""What is stored of a deactivation, and gone when the device is active again."""
+"""Fields of a deactivation, removed by a reactivation."""
 _BY_PROVIDER = [reason.value for reason in BY_PROVIDER]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """What speaks against a device."""
+    """The evidence against a device; see :class:`devices.models.DeactivationEvidence`."""
 
     at: datetime
-    """When the send began that was answered with it, or when somebody decided it."""
     source: str
-    """A provider's name, ``api``, or a member of staff."""
     code: str | None = None
-    """The provider's own word for it."""
     notification_id: str | None = None
-    """What was being sent."""
 
 
 def deactivate(
     *, device_ids: Iterable[str], reason: DeactivationReason, evidence: Evidence, now: datetime
 ) -> int:
-    """Push nothing more to these devices; return for how many that, or its reason, is new.
+    """Deactivate devices; return the number that changed.
 
-    What a provider says does not hold for a device that registered again or gave proof of life
-    since ``evidence.at``; of two such reasons the later stays. What people decide always holds, and
-    no provider has a say in it. Raises PyMongoError; may be repeated.
+    A provider's reason doesn't apply to a device with a registration or success since
+    ``evidence.at``; of two such reasons the later stays. A person's reason always applies, and no
+    provider overrides it. Idempotent. Raises PyMongoError.
     """
     ids = sorted(set(device_ids))
     if not ids:
@@ -76,14 +72,13 @@ def record_suspicion(
     evidence: Evidence,
     now: datetime,
 ) -> int:
-    """Hold it against these devices that the provider calls their tokens malformed.
+    """Count a rejection as malformed token against these devices; return the number that changed.
 
-    Or, by ``reason``, another sender's: then not against one that was ever accepted, for a token is
-    of one sender as long as it lives, and it is we who send as another.
+    With SENDER_MISMATCH, a device with an earlier success is exempt: a token belongs to one sender
+    for life, so the service's own credentials are wrong.
 
-    The third time in a row deactivates. Sends that began at the same time, or before one that is
-    counted already, count once: what is told twice does no harm. Returns for how many devices it
-    counted. Raises PyMongoError; may be repeated.
+    The third in a row deactivates. A send that began no later than one already counted doesn't
+    count, so that repetition is harmless. Idempotent. Raises PyMongoError.
     """
     ids = sorted(set(device_ids))
     if not ids:
@@ -124,14 +119,13 @@ def record_suspicion(
 def record_success(
     *, accepted: Mapping[str, datetime], receipts: Mapping[str, datetime] | None = None
 ) -> int:
-    """Store proofs of life, the times by device id, in one write; return how many devices changed.
+    """Record successes by device id in one write; return the number of changed devices.
 
-    ``accepted``: when the provider took a message. It ends the row of suspicions before it, and
-    switches a device on again that an older answer of a provider, though stored first, has switched
-    off. ``receipts``: when the device reported a message. That may be an old one, opened long
-    after the token was replaced: it keeps older evidence out and does no more.
+    ``accepted``: times at which the provider accepted a message. They reset earlier suspicions and
+    reactivate a device that an older provider result deactivated. ``receipts``: times of device
+    receipts, possibly for messages older than the token: they only invalidate older evidence.
 
-    Raises PyMongoError; may be repeated.
+    Idempotent. Raises PyMongoError.
     """
     receipts = receipts or {}
     ids = sorted({*accepted, *receipts})
@@ -143,10 +137,10 @@ def record_success(
 
 
 def reactivate(*, device_id: str, now: datetime) -> bool:
-    """Push to a device again, and forget what was held against it; False if it is active or gone.
+    """Reactivate a device and clear its suspicions; return False if it's active or unknown.
 
-    Answers about sends that began before ``now`` do not switch it off again. Raises PyMongoError;
-    may be repeated.
+    Results of sends that began before ``now`` don't deactivate it again. Idempotent. Raises
+    PyMongoError.
     """
     change = {
         "$set": {"is_active": True, "suspicions": 0, "updated_at": now},
@@ -161,14 +155,14 @@ def reactivate(*, device_id: str, now: datetime) -> bool:
 
 
 def _match_unproven(ids: list[str], at: datetime) -> dict[str, Any]:
-    """Return what holds for those of these devices that an answer of this age speaks against."""
+    """Return the filter for devices without a success since ``at``."""
     return {"_id": {"$in": ids}, "proven_at": {"$not": {"$gte": at}}}
 
 
 def _success_pipeline(
     ids: list[str], rows: list[dict[str, datetime | None]]
 ) -> list[dict[str, Any]]:
-    """Return the pipeline that gives each device its own row of proofs."""
+    """Return the pipeline that applies each device's own row of successes."""
     position = {"$indexOfArray": [{"$literal": ids}, "$_id"]}
     refuted = {
         "$and": [

@@ -1,4 +1,4 @@
-"""Device tokens: the secret address that a push provider knows a device by. Pure."""
+"""Push tokens and the device ids derived from them. Pure."""
 
 import hashlib
 import re
@@ -11,22 +11,22 @@ _MIN_MASKABLE_LENGTH = 24
 
 
 def is_token(text: str) -> bool:
-    """Return whether a text can be a token: 1 to 4,096 visible ASCII characters."""
+    """Return whether a text is a possible token: 1 to 4,096 visible ASCII characters."""
     return _TOKEN.fullmatch(text) is not None
 
 
 def device_id(token: str) -> str:
-    """Return the id of the device that has this token: its SHA-256 in hex digits."""
+    """Return the device id of a token: its SHA-256 in hex."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
 def is_device_id(text: str) -> bool:
-    """Return whether a text has the form of a device's id."""
+    """Return whether a text has the form of a device id."""
     return _DEVICE_ID.fullmatch(text) is not None
 
 
 def mask_token(token: str) -> str:
-    """Return what may be shown of a token: ``dGhpcy…x9Qw``; nothing of a short one."""
+    """Return the displayable part of a token, ``dGhpcy…x9Qw``; nothing of a short one."""
     if len(token) < _MIN_MASKABLE_LENGTH:
         return "…"
     return f"{token[:_SHOWN_HEAD]}…{token[-_SHOWN_TAIL:]}"

@@ -1,4 +1,4 @@
-"""Recipient, content, attachments, and sensitive content as values. Pure."""
+"""Value types for recipients, content, attachments, and sensitive content. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -8,30 +8,25 @@ from urllib.parse import urlsplit
 from .states import Channel
 
 MAX_ATTACHMENTS = 10
-
-
 MAX_ATTACHMENT_BYTES = 10 * 1024 * 1024
-"""Of all attachments of a mail together, before they are encoded for mail."""
-
-
+"""Total size of an email's attachments, before MIME encoding."""
 HTTPS_PORT = 443
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
-    """A file that is fetched when the mail is sent."""
+    """A file attached to an email, downloaded at send time."""
 
     url: str
     filename: str
-    """What the recipient sees it called."""
     content_type: str
     """``type/subtype``, without parameters."""
 
 
 def attachment_host(url: str) -> str | None:
-    """Return the host of a URL that an attachment may have, in lower case; None for any other.
+    """Return the lower-case host of a permitted attachment URL; None for any other URL.
 
-    That is one with https, on its own port, without a user.
+    Only HTTPS on port 443 without user information is permitted.
     """
     try:
         parts = urlsplit(url)
@@ -41,13 +36,13 @@ def attachment_host(url: str) -> str | None:
     if parts.scheme != "https" or port != HTTPS_PORT or "@" in parts.netloc:
         return None
     host = parts.hostname
-    # A zone or an escape in a host is nothing that a certificate could be for.
+    # A certificate can't cover a host with an IPv6 zone or a percent-escape.
     return host if host and "%" not in host else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipient:
-    """Whom to reach, and how."""
+    """The recipient of a notification, with contact details."""
 
     device_ids: tuple[str, ...] = ()
     email: str | None = None
@@ -57,48 +52,44 @@ class Recipient:
     timezone: str | None = None
 
     def address(self, channel: Channel) -> str | None:
-        """Return the address on a channel that has one; push goes to devices, in-app to users."""
+        """Return the address on an email or WhatsApp channel; None on the others."""
         return {Channel.EMAIL: self.email, Channel.WHATSAPP: self.phone}.get(channel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """What to say."""
+    """The content of a notification."""
 
     subject: str | None = None
     body: str | None = None
     template_id: str | None = None
     template_version: int | None = None
     is_masked: bool = False
-    """Subject and body hide secrets: they are rendered anew when they are sent."""
+    """Subject and body are redacted; they're rendered again at send time."""
     image_url: str | None = None
     deep_link: str | None = None
     payload: Mapping[str, Any] | None = None
     reply_to: str | None = None
-    """Where an answer to the mail goes; None: where the service is configured to want it."""
     attachments: tuple[Attachment, ...] = ()
-    """Files that go with the mail; they are fetched when it is sent."""
 
 
 class SecretExpiredError(Exception):
-    """It had a secret, and that is not kept any more."""
+    """The notification's sensitive data has been destroyed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SensitiveContent:
-    """What is stored of a notification as dots, as it was given."""
+    """The unmasked originals of the values that the notification stores masked."""
 
     data: Mapping[str, Any] = field(repr=False)
-    """All variables."""
     content: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """Fields of the content, by their names."""
     secrets: tuple[str, ...] = field(default=(), repr=False)
-    """What must not be repeated anywhere: the secrets among the variables."""
+    """Sensitive variable values, which must not appear in logs or stored responses."""
     has_inline_content: bool = False
-    """The app gave the words itself: any part of them may be secret."""
+    """The client supplied the text itself: any part of it may be sensitive."""
 
     def unmask(self, content: Content) -> Content:
-        """Return the content as it was given."""
+        """Return ``content`` with the original values restored."""
         original = dict(self.content)
         if "attachments" in original:
             original["attachments"] = tuple(Attachment(**one) for one in original["attachments"])

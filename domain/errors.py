@@ -1,7 +1,7 @@
-"""What can go wrong between us and a provider, and the codes that say so to people. Pure.
+"""Provider errors and the failure codes of deliveries. Pure.
 
-A channel raises one of these four; :func:`domain.retry.decide_retry` turns it into an outcome, and
-nothing else does.
+A provider raises one of the four errors; :func:`domain.retry.decide_retry` alone decides what
+follows.
 """
 
 from dataclasses import dataclass
@@ -9,98 +9,93 @@ from enum import StrEnum
 
 
 class FailureCode(StrEnum):
-    """Why a delivery failed or waits: one vocabulary over all providers."""
+    """Why a delivery failed or is held: one vocabulary for all providers."""
 
-    # The provider may take it later.
+    # Retryable: not accepted, but might be later.
     RATE_LIMITED = "rate_limited"
     RECIPIENT_RATE_LIMITED = "recipient_rate_limited"
-    """The provider wants fewer messages to this one person; others may go."""
+    """The provider limits messages to this recipient only."""
     PROVIDER_ERROR = "provider_error"
     CONNECTION_FAILED = "connection_failed"
-    """No byte of the request left: refused, DNS, TLS, connect timeout."""
+    """No byte of the request was sent: refused, DNS, TLS, or connect timeout."""
 
-    # The provider may have taken it.
+    # Ambiguous: the provider may have accepted the message.
     TIMEOUT = "timeout"
     CONNECTION_LOST = "connection_lost"
     INTERNAL_ERROR = "internal_error"
     """A defect of this service."""
     WORKER_LOST = "worker_lost"
-    """The worker stopped while it was sending."""
+    """The worker stopped while sending."""
     OUTCOME_UNKNOWN = "outcome_unknown"
-    """Nothing told us in time what had become of it, and the type says not to send it twice."""
+    """No receipt arrived in time, and the type's policy forbids a retry."""
 
-    # It will not go like this.
+    # Final: a retry of the same message fails again.
     CHANNEL_UNAVAILABLE = "channel_unavailable"
-    """Not the recipient's fault: no provider set up, credentials, quota, configuration."""
+    """Not specific to the recipient: no provider, credentials, quota, or configuration."""
     INVALID_RECIPIENT = "invalid_recipient"
     NO_ADDRESS = "no_address"
     REJECTED = "rejected"
-    """The provider refuses this message."""
+    """The provider rejected this message."""
     TOO_LARGE = "too_large"
     RENDER_FAILED = "render_failed"
     ATTACHMENT_UNAVAILABLE = "attachment_unavailable"
-    """A file that was to go along could not be fetched from where the app keeps it."""
+    """An attachment could not be downloaded."""
     WINDOW_CLOSED = "window_closed"
-    """The person has not written on WhatsApp for a day, and the type has no approved template."""
+    """Outside the 24-hour WhatsApp window, and the type has no WhatsApp template."""
     QUARANTINED = "quarantined"
-    """Three workers took it and none came back."""
+    """Isolated as a poison message after three worker crashes."""
 
-    # The provider reported it later.
+    # Reported by a later receipt.
     BOUNCED = "bounced"
     BLOCKED = "blocked"
-    """The receiving server turned it away this time; the address may be good."""
+    """The receiving server rejected this message; the address may be valid."""
     DROPPED = "dropped"
-    """The provider took it and chose not to send it."""
+    """The provider accepted the message, then dropped it."""
     REPORTED_FAILED = "reported_failed"
 
-    # It was not to be sent.
+    # Ended without a send.
     SUPPRESSED = "suppressed"
     OPTED_OUT = "opted_out"
     QUIET_HOURS = "quiet_hours"
     EXPIRED = "expired"
     CANCELLED = "cancelled"
     NOT_NEEDED = "not_needed"
-    """Another channel delivered it in time."""
+    """Another channel delivered in time."""
 
 
 RECEIPT_FAILURES = frozenset(
-    {
-        FailureCode.BOUNCED,
-        FailureCode.BLOCKED,
-        FailureCode.DROPPED,
-        FailureCode.REPORTED_FAILED,
-    }
+    {FailureCode.BOUNCED, FailureCode.BLOCKED, FailureCode.DROPPED, FailureCode.REPORTED_FAILED}
 )
-"""Failures that came as a receipt: a late, lesser receipt does not undo them."""
+"""Failures set by a receipt; a late receipt of a lesser status doesn't undo them."""
 
 
 class RecipientAction(StrEnum):
-    """What an invalid recipient means for the address or device."""
+    """The consequence of an invalid recipient for the address or device."""
 
     DEACTIVATE = "deactivate"
-    """The device token is dead."""
+    """Deactivate the device: its token is invalid."""
     SUSPECT = "suspect"
-    """Count it; three in a row deactivate."""
+    """Count a soft bounce; three in a row deactivate the device or suppress the address."""
     SUPPRESS = "suppress"
-    """Send nothing more to this address on this channel."""
+    """Suppress the address on this channel."""
     SUPPRESS_MARKETING = "suppress_marketing"
-    """Send no more marketing to it: the person does not want any."""
+    """Suppress the address for marketing: the recipient opted out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderResponse:
-    """What a provider answered, as it is kept in the attempt's record."""
+    """A provider's response as stored with the attempt."""
 
     status: int
     """HTTP status or SMTP reply code."""
     code: str | None = None
-    """The provider's own code, if it gave one."""
+    """The provider's own error code."""
     excerpt: str = ""
-    """The beginning of the body, at most 1,000 characters, addresses removed."""
+    """The first 1,000 characters of the body, with addresses removed."""
 
 
 class ProviderError(Exception):
-    """A provider did not accept a message. ``reason`` is for people and holds no address."""
+    """A provider did not accept a message. ``reason`` is human-readable and has no address."""
 
     def __init__(
         self, reason: str, *, code: FailureCode, response: ProviderResponse | None = None
@@ -112,9 +107,9 @@ class ProviderError(Exception):
 
 
 class TransientError(ProviderError):
-    """It may work later. ``retry_after`` in seconds, if the provider said so.
+    """A failure that a retry may overcome. ``retry_after`` is the provider's, in seconds.
 
-    ``is_ambiguous``: bytes left and no answer came; the provider may have sent it.
+    ``is_ambiguous``: bytes were sent without an answer; the provider may have sent the message.
     """
 
     def __init__(
@@ -132,11 +127,11 @@ class TransientError(ProviderError):
 
 
 class PermanentError(ProviderError):
-    """The message will never go."""
+    """The provider rejected the message for good."""
 
 
 class InvalidRecipientError(PermanentError):
-    """Nor will any other to this address."""
+    """The provider rejects every message to this address or device."""
 
     def __init__(
         self, reason: str, *, action: RecipientAction, response: ProviderResponse | None = None
@@ -146,10 +141,9 @@ class InvalidRecipientError(PermanentError):
 
 
 class ProviderUnavailableError(ProviderError):
-    """Nothing goes through this provider now, whoever the recipient is.
+    """The provider accepts nothing at present, whoever the recipient is.
 
-    ``scope`` is the platform that this is limited to, if it is: Apple's keys may be wrong while
-    Android is well.
+    ``scope`` limits this to one platform: Apple's keys may be invalid while Android works.
     """
 
     def __init__(

@@ -3,12 +3,10 @@
 from .states import Channel, Priority
 
 CALLBACKS = "callbacks"
-
-
 BROADCASTS = "broadcasts"
-"""The queue of broadcasts' pages: served last, when nothing else waits."""
+"""The queue of broadcast pages, with the lowest priority."""
 
 
 def queue_name(channel: Channel, priority: Priority) -> str:
-    """Return the name of the queue that deliveries of this channel and priority wait in."""
+    """Return the queue name of a channel and priority."""
     return f"{channel.value}.{priority.value}"

@@ -1,112 +1,96 @@
-"""What follows a failed attempt. Pure: the time and the jitter are passed in."""
+"""Retry decisions after a failed attempt. Pure: time and jitter are arguments."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from enum import StrEnum
 
 from .errors import FailureCode, ProviderError, ProviderUnavailableError, TransientError
 from .states import Priority
 
 DEFAULT_MAX_RETRIES = 3
-"""Tries after the first one, unless the type or the caller says otherwise."""
-
-
+"""Retries after the first attempt, unless the type or the request sets another number."""
 MAX_RETRIES = 10
-"""The most a caller may ask for."""
-
-
+"""Upper limit of retries that a request may set."""
 BASE_DELAY = {
     Priority.CRITICAL: timedelta(seconds=15),
     Priority.HIGH: timedelta(minutes=1),
     Priority.NORMAL: timedelta(minutes=5),
     Priority.LOW: timedelta(minutes=5),
 }
-"""Wait before the second try; each further wait is twice the one before."""
-
-
+"""Delay before the first retry; it doubles with each further retry."""
 MAX_DELAY = timedelta(hours=6)
-
-
 MAX_DOUBLINGS = 16
-"""After so many, any wait is at its longest; attempts have no upper limit, but times have one."""
-
-
+"""Caps the exponent: attempts are unbounded, but a timedelta is not."""
 JITTER = 0.2
-"""Waits differ by up to this share, so that what failed together does not come back together."""
-
-
+"""Largest share by which jitter changes a delay, so that retries of one outage spread out."""
 OUTAGE_DELAY = timedelta(seconds=30)
-"""First wait while a provider takes nothing; doubles up to OUTAGE_MAX_DELAY."""
-
-
+"""First delay while a provider is unavailable; it doubles up to OUTAGE_MAX_DELAY."""
 OUTAGE_MAX_DELAY = timedelta(minutes=15)
-
-
 MAX_OUTAGE = timedelta(hours=72)
-"""A delivery that met nothing but an outage for this long fails, for an operator to see."""
-
-
+"""A delivery held by an outage for this long fails, so that an operator sees it."""
 UNKNOWN_WAIT = {
     Priority.CRITICAL: timedelta(seconds=30),
     Priority.HIGH: timedelta(minutes=2),
     Priority.NORMAL: timedelta(minutes=5),
     Priority.LOW: timedelta(minutes=15),
 }
-"""How long the provider's receipt may take to tell what became of an attempt without an answer."""
+"""How long to wait for the receipt of an ambiguous attempt."""
 
 
 class UnknownPolicy(StrEnum):
-    """What a type wants when nobody can tell whether a message went."""
+    """A type's policy for an unknown outcome."""
 
     RETRY = "retry"
-    """Send again: twice is better than never."""
+    """Retry: a duplicate is better than no message."""
     FAIL = "fail"
-    """Do not: twice is worse than never."""
+    """Don't retry: no message is better than a duplicate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryState:
-    """A delivery's past, as far as the next step depends on it."""
+    """The state of a delivery that a retry decision needs."""
 
     priority: Priority
     attempt_count: int
-    """Tries so far, the one just made included."""
+    """Attempts so far, including the latest."""
     uncounted_attempts: int
-    """Of these, tries that an outage spoiled: they do not count against the limit."""
+    """Attempts that failed by an outage; they don't count against the limit."""
     max_attempts: int
     first_due_at: datetime
     expires_at: datetime | None
 
     @property
     def counted_attempts(self) -> int:
-        """Tries that count against the limit."""
+        """Attempts that count against the limit."""
         return self.attempt_count - self.uncounted_attempts
 
 
 @dataclass(frozen=True, slots=True)
 class RetryAt:
-    """Try again then."""
+    """Retry at this time."""
 
     at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class RetryUncounted:
-    """Try again then, and do not count this attempt."""
+    """Retry at this time without counting the attempt."""
 
     at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitReceipt:
-    """The outcome is unknown; decide by the type's policy then, if no receipt comes."""
+    """The outcome is unknown: apply the type's policy at this time if no receipt has arrived."""
 
     until: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """It has failed."""
+    """The delivery has failed."""
 
     code: FailureCode
 
@@ -117,9 +101,9 @@ Decision = RetryAt | RetryUncounted | AwaitReceipt | GiveUp
 def decide_retry(
     *, error: ProviderError, state: RetryState, now: datetime, jitter: float
 ) -> Decision:
-    """Return what follows ``error``.
+    """Return the decision that follows ``error``.
 
-    ``jitter`` in [-1, 1] spreads the wait. A retry that would come after ``expires_at`` is none.
+    ``jitter`` in [-1, 1] varies the delay. A retry at or after ``expires_at`` becomes GiveUp.
     """
     if isinstance(error, ProviderUnavailableError):
         return _decide_after_outage(error=error, state=state, now=now, jitter=jitter)
@@ -128,16 +112,12 @@ def decide_retry(
     if error.is_ambiguous:
         return AwaitReceipt(now + UNKNOWN_WAIT[state.priority])
     return retry_or_give_up(
-        code=error.code,
-        retry_after=error.retry_after,
-        state=state,
-        now=now,
-        jitter=jitter,
+        code=error.code, retry_after=error.retry_after, state=state, now=now, jitter=jitter
     )
 
 
 def decide_unknown(*, policy: UnknownPolicy, state: RetryState, now: datetime) -> RetryAt | GiveUp:
-    """Return what follows when no receipt came for an attempt with an unknown outcome."""
+    """Return the decision for an unknown outcome when no receipt arrived in time."""
     may_retry = state.counted_attempts < state.max_attempts and not _is_expired_at(now, state)
     if policy is UnknownPolicy.RETRY and may_retry:
         return RetryAt(now)
@@ -145,20 +125,15 @@ def decide_unknown(*, policy: UnknownPolicy, state: RetryState, now: datetime) -
 
 
 def delay(*, priority: Priority, counted_attempts: int, jitter: float) -> timedelta:
-    """Return the wait after this many counted attempts (1 or more), before any Retry-After."""
+    """Return the delay after ``counted_attempts`` (1 or more), before any Retry-After."""
     doubled = BASE_DELAY[priority] * 2 ** min(counted_attempts - 1, MAX_DOUBLINGS)
     return min(doubled, MAX_DELAY) * (1 + JITTER * jitter)
 
 
 def retry_or_give_up(
-    *,
-    code: FailureCode,
-    retry_after: float | None,
-    state: RetryState,
-    now: datetime,
-    jitter: float,
+    *, code: FailureCode, retry_after: float | None, state: RetryState, now: datetime, jitter: float
 ) -> RetryAt | GiveUp:
-    """Return when to try again, at least ``retry_after`` seconds from now, or that it is over."""
+    """Return the next retry, at least ``retry_after`` seconds from now, or GiveUp."""
     if state.counted_attempts >= state.max_attempts:
         return GiveUp(code)
     wait = delay(priority=state.priority, counted_attempts=state.counted_attempts, jitter=jitter)
@@ -178,9 +153,9 @@ def _decide_after_outage(
 
 
 def defer_or_give_up(*, until: datetime, state: RetryState, now: datetime) -> RetryAt | GiveUp:
-    """Return what becomes of a delivery that nobody takes before ``until``: it waits, untried.
+    """Hold an unattempted delivery until ``until``, or give it up.
 
-    Not for ever: an outage of three days, or one that outlasts the notification, is a failure.
+    It fails after an outage of MAX_OUTAGE, or if it would expire while held.
     """
     if now - state.first_due_at >= MAX_OUTAGE or _is_expired_at(until, state):
         return GiveUp(FailureCode.CHANNEL_UNAVAILABLE)
@@ -189,3 +164,23 @@ def defer_or_give_up(*, until: datetime, state: RetryState, now: datetime) -> Re
 
 def _is_expired_at(at: datetime, state: RetryState) -> bool:
     return state.expires_at is not None and at >= state.expires_at
+
+
+def parse_retry_after(
+    headers: Mapping[str, str], *, now: datetime, limit: timedelta
+) -> timedelta | None:
+    """Return the Retry-After pause, given in seconds or as a date, at most ``limit``.
+
+    None if it's absent, invalid, or a date in the past. The names of ``headers`` are in lower case.
+    """
+    text = headers.get("retry-after", "").strip()
+    if not text:
+        return None
+    if text.isascii() and text.isdigit():
+        return min(timedelta(seconds=int(text[:9])), limit)
+    try:
+        retry_at = parsedate_to_datetime(text)
+    except (ValueError, OverflowError):
+        return None
+    pause = (retry_at if retry_at.tzinfo else retry_at.replace(tzinfo=UTC)) - now
+    return min(pause, limit) if pause > timedelta(0) else None

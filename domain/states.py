@@ -1,6 +1,6 @@
 """States and transitions of notifications, deliveries, attempts, broadcasts, and bulk operations.
 
-docs/state_machine.md shows the transitions; a test holds the page and this module together.
+A test compares docs/state_machine.md with this module.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class Channel(StrEnum):
-    """A way to reach a person."""
+    """A channel that reaches a recipient."""
 
     EMAIL = "email"
     PUSH = "push"
@@ -18,7 +18,7 @@ class Channel(StrEnum):
 
 
 class Priority(StrEnum):
-    """How urgent a notification is; each has queues of its own, served strictly in order."""
+    """The urgency of a notification; each has its own queues, served in strict order."""
 
     CRITICAL = "critical"
     HIGH = "high"
@@ -27,7 +27,7 @@ class Priority(StrEnum):
 
 
 class Category(StrEnum):
-    """What a notification is for; marketing needs the recipient's consent."""
+    """The purpose of a notification; marketing requires the recipient's consent."""
 
     TRANSACTIONAL = "transactional"
     MARKETING = "marketing"
@@ -35,154 +35,134 @@ class Category(StrEnum):
 
 
 class DeliveryStatus(StrEnum):
-    """Where one channel's delivery stands."""
+    """The status of one delivery."""
 
     PENDING = "pending"
-    """Waiting for its time, a worker, or another try."""
+    """Waiting for its time, a worker, or a retry."""
     SENDING = "sending"
-    """A worker may have put bytes on the wire."""
+    """A worker may have sent bytes."""
     UNKNOWN = "unknown"
-    """Bytes left and no answer came: the provider may have sent it."""
+    """Ambiguous: bytes were sent without an answer; the provider may have accepted it."""
     SENT = "sent"
     """The provider accepted it."""
     DELIVERED = "delivered"
-    """The provider reported it delivered, or it is in the person's inbox."""
+    """The provider reported delivery, or the message is in the recipient's inbox."""
     READ = "read"
-    """The person opened it."""
+    """The recipient opened it."""
     FAILED = "failed"
-    """It will not be tried again unless somebody asks."""
+    """Not retried unless an operator or client requests it."""
     EXPIRED = "expired"
-    """Its time was over before it could be sent."""
+    """It expired before it could be sent."""
     CANCELLED = "cancelled"
-    """The caller or an operator withdrew it before it was sent."""
+    """The client or an operator cancelled it before it was sent."""
     SUPPRESSED = "suppressed"
-    """The person does not want it, or the address is known to be bad."""
+    """The recipient opted out, or the address is suppressed."""
 
 
 class NotificationStatus(StrEnum):
-    """Where a notification stands as a whole: computed from its deliveries in every write."""
+    """The overall status of a notification, computed from its deliveries in every write."""
 
     CREATED = "created"
-    """All that is open lies in the future."""
+    """Every open delivery is scheduled for the future."""
     QUEUED = "queued"
-    """Due and waiting for a worker."""
     PROCESSING = "processing"
-    """Being sent, or the outcome is not known yet."""
+    """Being sent, or the outcome is unknown."""
     RETRYING = "retrying"
-    """A channel failed and will be tried again."""
+    """A channel failed and is to be retried."""
     SENT = "sent"
     """Every channel's provider accepted it."""
     DELIVERED = "delivered"
-    """Every channel delivered it."""
     PARTIALLY_DELIVERED = "partially_delivered"
-    """Some channels succeeded, some did not."""
+    """Some channels succeeded, others did not."""
     FAILED = "failed"
     EXPIRED = "expired"
     CANCELLED = "cancelled"
-    """Nothing was sent: withdrawn, or suppressed on every channel."""
+    """Nothing was sent: cancelled, or suppressed on every channel."""
 
 
 class AttemptStatus(StrEnum):
-    """What became of one try to hand a message to a provider."""
+    """The outcome of one attempt to hand a message to a provider."""
 
     STARTED = "started"
     SENT = "sent"
     FAILED = "failed"
     UNKNOWN = "unknown"
     EXPIRED = "expired"
-    """Its lease or the notification's time was over before it began: nothing was sent."""
+    """The lease or the notification expired before the attempt began: nothing was sent."""
 
 
 class AudienceKind(StrEnum):
-    """Whom a broadcast is for."""
+    """The kind of a broadcast's audience."""
 
     TOPIC = "topic"
-    """A topic's members."""
     USER_IDS = "user_ids"
-    """People named one by one."""
     ALL = "all"
-    """Everybody who is registered."""
 
 
 class BroadcastStatus(StrEnum):
-    """Where a broadcast stands: how far its audience has been read, not what arrived."""
+    """The status of a broadcast: how far its audience was read, not what was delivered."""
 
     SCHEDULED = "scheduled"
-    """Its time has not come, and nobody of its audience has been looked at."""
+    """Its time has not come; no audience was read."""
     RUNNING = "running"
-    """Its audience is being read, or waits for room."""
+    """Its audience is being read, or backpressure holds it."""
     PAUSED = "paused"
-    """No more of its audience is read before it is resumed; what was accepted goes on."""
+    """No more of its audience is read until it's resumed; accepted notifications continue."""
     CANCELLING = "cancelling"
-    """No more is read, and what has not been sent is being withdrawn."""
+    """No more of its audience is read; unsent notifications are being cancelled."""
     CANCELLED = "cancelled"
-    """All of it that was not sent is withdrawn."""
+    """All its unsent notifications are cancelled."""
     COMPLETED = "completed"
     """Its whole audience was read."""
     FAILED = "failed"
-    """It ended before its audience did; its failure says why."""
+    """It ended before its audience was read; its failure has the reason."""
 
 
 S = DeliveryStatus
 OPEN = frozenset({S.PENDING, S.SENDING, S.UNKNOWN})
-"""The service still has something to do; only these have a due time."""
+"""Statuses with work left; only these have a due time."""
 SUCCEEDED = frozenset({S.SENT, S.DELIVERED, S.READ})
 TRANSITIONS: dict[DeliveryStatus, frozenset[DeliveryStatus]] = {
-    # To itself: claimed, snoozed. To failed: no provider, cannot be rendered, quarantined.
-    # To sent and beyond: a receipt that came before our own write.
-    S.PENDING: frozenset(
-        {
-            S.PENDING,
-            S.SENDING,
-            S.SENT,
-            S.DELIVERED,
-            S.READ,
-            S.FAILED,
-            S.EXPIRED,
-            S.CANCELLED,
-        }
-        | {S.SUPPRESSED}
-    ),
+    # To itself: claimed or deferred. To failed: no provider, render error, or quarantined.
+    # To sent and beyond: a receipt that arrived before the worker's own write.
+    S.PENDING: frozenset(DeliveryStatus) - {S.UNKNOWN},
     S.SENDING: frozenset({S.PENDING, S.SENT, S.DELIVERED, S.READ, S.FAILED, S.UNKNOWN}),
     S.UNKNOWN: frozenset({S.PENDING, S.SENT, S.DELIVERED, S.READ, S.FAILED}),
     S.SENT: frozenset({S.DELIVERED, S.READ, S.FAILED}),
-    # A mail server may take a message and bounce it later.
+    # A mail server may accept a message and bounce it later.
     S.DELIVERED: frozenset({S.READ, S.FAILED}),
     S.READ: frozenset(),
-    # Re-opened by an operator; or we gave up, and the provider reports that it went after all,
-    # or what it failed of.
+    # Reopened by an operator; or a receipt after the service gave up: it was delivered after
+    # all, or the receipt has the cause of the failure.
     S.FAILED: frozenset({S.PENDING, S.SENT, S.DELIVERED, S.READ, S.FAILED}),
     S.EXPIRED: frozenset(),
     S.CANCELLED: frozenset(),
     S.SUPPRESSED: frozenset(),
 }
-"""Every step a delivery may take. Anything else in the store is a defect."""
+"""Every transition of a delivery. Any other one in the store is a defect."""
 
 
 class HasDeliveryState(Protocol):
-    """What the overall status is computed from."""
+    """The delivery state that the overall status depends on."""
 
     @property
     def status(self) -> DeliveryStatus:
-        """Where it stands."""
-        ...
+        """Its status."""
 
     @property
     def attempt_count(self) -> int:
-        """How often it was tried."""
-        ...
+        """The number of attempts."""
 
     @property
     def is_waiting(self) -> bool:
-        """Pending, unclaimed, and its time has not come."""
-        ...
+        """Pending, unclaimed, and scheduled for the future."""
 
 
 def overall_status(deliveries: Sequence[HasDeliveryState]) -> NotificationStatus:
     """Return the overall status of a notification with these deliveries, at least one.
 
-    The same rule stands as an aggregation expression in :mod:`notifications.store.pipelines`,
-    which is what writes it; a test holds the two together.
+    :mod:`notifications.store.pipelines` writes the status by the same rule as an aggregation
+    expression; a test compares the two.
     """
     statuses = {d.status for d in deliveries}
     if any(d.status is S.PENDING and d.attempt_count > 0 for d in deliveries):
@@ -196,7 +176,7 @@ def overall_status(deliveries: Sequence[HasDeliveryState]) -> NotificationStatus
 
 
 def _final_status(statuses: set[DeliveryStatus]) -> NotificationStatus:
-    """Return the overall status when nothing is open; withdrawn channels do not count."""
+    """Return the overall status without open deliveries, of all but the withdrawn channels."""
     if not statuses:
         return NotificationStatus.CANCELLED
     if statuses <= {S.DELIVERED, S.READ}:
@@ -209,46 +189,41 @@ def _final_status(statuses: set[DeliveryStatus]) -> NotificationStatus:
 
 
 class BulkAction(StrEnum):
-    """What a bulk operation does to each notification of its cohort."""
+    """The action of a bulk operation on each selected notification."""
 
     RETRY = "retry"
-    """Re-open the failed deliveries."""
     RESEND = "resend"
-    """Say the same again in a new, linked notification."""
     CANCEL = "cancel"
-    """Withdraw what has not been sent."""
     RESCHEDULE = "reschedule"
-    """Send at another time what has not been tried."""
     RUN_NOW = "run_now"
-    """Send now what was to be sent later."""
 
 
 class BulkStage(StrEnum):
-    """Where a bulk operation stands."""
+    """The stage of a bulk operation."""
 
     PREVIEWING = "previewing"
-    """The cohort is being counted and judged; nothing is done to it."""
+    """The selection is being counted and its resend risk assessed; nothing changes yet."""
     READY = "ready"
-    """A person has to look at the preview and start it."""
+    """The preview waits for staff to start the operation."""
     RUNNING = "running"
     PAUSED = "paused"
     CANCELLED = "cancelled"
-    """Stopped by a person; what was done stays done."""
+    """Stopped by staff; completed actions stay."""
     COMPLETED = "completed"
 
 
 class BulkOutcome(StrEnum):
-    """What became of one delivery in a bulk operation."""
+    """The outcome of one delivery in a bulk operation."""
 
     WAITING = "waiting"
-    """It was in the preview; its turn has not come."""
+    """Part of the preview, not acted on yet."""
     BEGUN = "begun"
     """A worker is about to act, or stopped while it did."""
     DONE = "done"
     SKIPPED = "skipped"
-    """Left out: by its verdict, or because it has changed since the preview."""
+    """Skipped for its resend risk, or because it changed since the preview."""
     FAILED = "failed"
-    """It was to be done, and could not be."""
+    """The action failed."""
 
 
 BULK_TRANSITIONS: dict[BulkStage, frozenset[BulkStage]] = {
@@ -259,8 +234,7 @@ BULK_TRANSITIONS: dict[BulkStage, frozenset[BulkStage]] = {
     BulkStage.CANCELLED: frozenset(),
     BulkStage.COMPLETED: frozenset(),
 }
-"""Every step a bulk operation may take."""
+"""Every transition of a bulk operation."""
 ACTIVE_BULK_STAGES = frozenset({BulkStage.PREVIEWING, BulkStage.RUNNING})
-"""A worker has something to do."""
+"""Stages with work for a worker."""
 FINAL_BULK_OUTCOMES = frozenset({BulkOutcome.DONE, BulkOutcome.SKIPPED, BulkOutcome.FAILED})
-"""Nothing more becomes of it."""

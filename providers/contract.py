@@ -1,8 +1,8 @@
-"""What every channel's provider is, to the rest of the service.
+"""The interface of a provider.
 
-To add one: a module beside this one with a class that is a :class:`Channel`, its answers as a table
+To add one, write a module with a :class:`Provider`, its responses as a table
 (:mod:`.response_rules`), its settings in ``notifyproject/settings/environment.py``, a line in
-:mod:`.registry`, and a test for each answer it may give, for none, and for half of one.
+:mod:`.registry`, and a test for each response, for no response, and for a truncated one.
 """
 
 import hashlib
@@ -22,18 +22,18 @@ from .http import Exchange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatsAppTemplateMessage:
-    """A message whose wording WhatsApp has approved, with what stands in its places."""
+    """A template that WhatsApp has approved, with its parameters."""
 
     name: str
     language: str
-    """As Meta writes it: ``en``, ``pt_PT``."""
+    """In Meta's notation: ``en``, ``pt_PT``."""
     parameters: tuple[str, ...] = ()
-    """The texts of the body's places ``{{1}}``, ``{{2}}``, … in their order."""
+    """Values of the body's placeholders ``{{1}}``, ``{{2}}``, … in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """What to say, rendered."""
+    """The rendered content of a message."""
 
     subject: str | None
     text: str
@@ -42,13 +42,11 @@ class Message:
     deep_link: str | None = None
     payload: Mapping[str, Any] | None = None
     whatsapp_template: WhatsAppTemplateMessage | None = None
-    """WhatsApp: what may be sent to somebody who has not written for a day."""
+    """WhatsApp: sent outside the 24-hour service window."""
     unsubscribe_url: str | None = None
-    """Mail: where one click ends messages of this kind."""
+    """Email: the one-click unsubscribe URL."""
     reply_to: str | None = None
-    """Mail: where an answer goes; None: wherever the service is configured to want it."""
     attachments: tuple[Attachment, ...] = ()
-    """Mail: files that are fetched when it is sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,19 +54,19 @@ class SendRequest:
     """One message to one address."""
 
     reference: str
-    """Our attempt's id. It goes along and comes back in receipts; no address is in it."""
+    """The attempt's id, returned in receipts; it has no address."""
     notification_id: str = ""
-    """The notification's id: a second copy with the same one replaces the first on a device."""
+    """On a device, a message replaces an earlier one with the same notification id."""
     recipient: str
-    """The address in the channel's own form."""
+    """The address in the channel's format."""
     recipient_name: str | None = None
     message: Message
     category: str
     priority: Priority = Priority.NORMAL
     platform: str | None = None
-    """Push: android, ios or web."""
+    """Push: android, ios, or web."""
     is_service_window_open: bool = True
-    """WhatsApp: the person has written within a day, so free text may be sent."""
+    """WhatsApp: free-form text is permitted."""
     expires_at: datetime | None = None
 
 
@@ -79,11 +77,11 @@ class SendResult:
     provider_id: str | None
     response: ProviderResponse
     is_delivered: bool = False
-    """It is with the person already; there will be no receipt."""
+    """The message has reached the recipient; no receipt follows."""
 
 
 class ReceiptKind(StrEnum):
-    """What a provider may report about a message."""
+    """The kind of a provider's receipt."""
 
     QUEUED = "queued"
     SENT = "sent"
@@ -102,30 +100,30 @@ class ReceiptKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """One event a provider reports."""
+    """One receipt from a provider."""
 
     reference: str | None
-    """What we sent along; None if the provider did not return it."""
+    """The reference of the send request; None if the provider didn't return it."""
     provider_id: str | None
     kind: ReceiptKind
     at: datetime
     reason: str | None
     event_id: str
-    """The provider's own id of the event: the same event may be reported again."""
+    """The provider's event id; the same event may be reported repeatedly."""
     address: str | None
-    """Whom it is about, for suppressions; never logged."""
+    """The recipient's address, for suppressions; never logged."""
     is_undeliverable: bool = False
-    """The provider says that nothing can be delivered to this address: three such are proof."""
+    """A soft bounce: three in a row suppress the address."""
 
 
 def account_name(name: str, *credentials: str) -> str:
-    """Return the name of a provider's account: the provider's and a fingerprint, no secret."""
+    """Return the name of an account: the provider's name and a fingerprint of the credentials."""
     fingerprint = hashlib.sha256("\0".join(credentials).encode()).hexdigest()
     return f"{name}:{fingerprint[:8]}"
 
 
 class InvalidSignatureError(Exception):
-    """A webhook is not what the provider signed."""
+    """A webhook's signature is missing or invalid."""
 
 
 class Provider(Protocol):
@@ -133,79 +131,70 @@ class Provider(Protocol):
 
     @property
     def name(self) -> str:
-        """The provider's name, as in attempts and in the admin."""
-        ...
+        """The provider's name, as stored in attempts."""
 
     @property
     def account(self) -> str:
-        """Whose troubles and rate are one: the name and a fingerprint of the credentials."""
-        ...
+        """The scope of circuit breaker and rate limit: name and credentials' fingerprint."""
 
     def send(self, request: SendRequest, *, timeout: float) -> SendResult:
-        """Hand one message to the provider within ``timeout`` seconds.
+        """Send one message within ``timeout`` seconds.
 
-        Raises one of the errors of :mod:`domain.errors`, and nothing else, for anything but
-        the provider's documented acceptance; :class:`NotAttemptedError` if the message's own time
-        is over before its request begins.
+        Raises an error of :mod:`domain.errors`, and no other, for anything but the provider's
+        documented acceptance; :class:`NotAttemptedError` if the message expired before its request.
         """
-        ...
 
     def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
-        """Return the events of a webhook; raises InvalidSignatureError or ValueError."""
-        ...
+        """Return a webhook's receipts. Raises InvalidSignatureError or ValueError."""
 
 
 class NotAttemptedError(TransientError):
-    """No time was left for it, its batch's or its own. Nothing of it left: it may be given back."""
+    """No time was left for the batch or the message. Nothing was sent; it may be released."""
 
     def __init__(self) -> None:
-        super().__init__("There was no time left to send it in.", code=FailureCode.PROVIDER_ERROR)
+        super().__init__("No time was left to send it.", code=FailureCode.PROVIDER_ERROR)
 
 
 def is_expired(request: SendRequest, *, now: datetime) -> bool:
-    """Return whether a message's time is over: :class:`NotAttemptedError`, then.
+    """Return whether a message has expired.
 
-    To be asked right before a request that something else, a file or a token, may have held up.
+    To be checked right before the request, because a download or a token may have delayed it.
     """
     return request.expires_at is not None and now >= request.expires_at
 
 
 class NonBlockingProvider(Provider, Protocol):
-    """A provider that is spoken to by requests alone: one thread speaks for many messages."""
+    """A provider that needs HTTP requests only, so one thread can send many messages."""
 
     def is_non_blocking(self, request: SendRequest) -> bool:
-        """Whether a message needs nothing else, a file say, that would hold up the others."""
-        ...
+        """Return whether a message needs nothing that would block others, such as a download."""
 
     def exchange(self, request: SendRequest, *, timeout: float) -> Exchange[SendResult]:
-        """Yield what is to be asked, be sent the answers, and return and raise as :meth:`send`."""
-        ...
+        """Yield requests, receive their responses; return and raise as :meth:`send`."""
 
 
 def as_non_blocking(provider: Provider) -> NonBlockingProvider | None:
-    """Return a provider that is one that talks; None for any other."""
+    """Return the provider if it's a non-blocking one, else None."""
     return cast("NonBlockingProvider", provider) if _has_exchange(type(provider)) else None
 
 
 @cache
 def _has_exchange(provider_type: type) -> bool:
-    # To ask a protocol whether it holds takes 10 µs, and is asked for each message.
+    # Cached: isinstance() with a protocol takes 10 µs for each message.
     return hasattr(provider_type, "exchange")
 
 
 @runtime_checkable
 class BatchProvider(Provider, Protocol):
-    """A provider that takes the same message for several people in one request."""
+    """A provider that takes the same message for several recipients in one request."""
 
     def batch_key(self, message: Message) -> Hashable:
-        """Return what is equal for messages that may go together."""
-        ...
+        """Return a key that is equal for messages that may share a request."""
 
     def send_many(
         self, requests: Sequence[SendRequest], *, timeout: float
     ) -> list[SendResult | ProviderError]:
-        """Hand messages that may go together to the provider; return what became of each.
+        """Send messages of one :meth:`batch_key`; return the outcome of each.
 
-        :class:`NotAttemptedError` is what was left when the time was over. Raises nothing.
+        :class:`NotAttemptedError` marks the rest when time runs out. Raises nothing.
         """
-        ...

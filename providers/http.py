@@ -1,35 +1,26 @@
-"""What is said to a provider by HTTP, and what it answers: values and texts, no connection.
+"""HTTP requests and responses as values, and the cleaning of response texts.
 
-Requests are made in :mod:`.http_client`.
+:mod:`.http_client` sends the requests.
 """
 
 import re
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from typing import TypeVar
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+import msgspec
+
+from domain import retry
 
 CONNECT_TIMEOUT = 3.0
-
-
 TOTAL_TIMEOUT = 15.0
-
-
 MAX_RETRY_AFTER = 24 * 3600.0
-"""A provider that asks for a longer pause is taken at a day."""
-
-
+"""Upper limit of a provider's Retry-After, in seconds."""
 EXCERPT_LENGTH = 1000
-
-
-INVALID_CONFIGURATION = "The provider's address or key, as configured, cannot be used."
-
-
+INVALID_CONFIGURATION = "The provider's configured address or key is invalid."
 T = TypeVar("T")
-
-
-# Every part is bounded or begins where a word does, so that no text takes long.
+# Linear time on any text: every part is bounded or starts at a word boundary.
 _GAP = r"[\s().-]{0,3}"
 
 
@@ -52,74 +43,74 @@ _ADDRESS = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A POST to a provider."""
+    """A POST request to a provider."""
 
     url: str
     headers: Mapping[str, str] = field(repr=False)
     body: bytes = field(repr=False)
     timeout: float = TOTAL_TIMEOUT
-    """Seconds it may take in all, from the look-up of the host to the answer's last byte."""
+    """Seconds in total, from the DNS lookup to the last byte of the response."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """A provider's whole answer."""
+    """A provider's complete response."""
 
     status: int
     headers: Mapping[str, str]
-    """Names in lower case."""
+    """With names in lower case."""
     body: bytes
 
     @property
     def text(self) -> str:
-        """The body, whatever its encoding."""
+        """The body as text; invalid bytes are replaced."""
         return self.body.decode(errors="replace")
 
     @property
     def excerpt(self) -> str:
-        """The beginning of the body with addresses taken out, for the attempt's record."""
+        """The start of the body without addresses, for the attempt."""
         return excerpt(self.text)
 
 
 Exchange = Generator[Request, Response, T]
-"""What is said to a provider in turn: it yields requests, is sent what they were answered, or has
-thrown into it the error that kept a request from being answered; and returns what came of it."""
+"""A conversation by HTTP: yields requests, is sent their responses or thrown the error of a request
+without a response, and returns the result."""
 
 
 def redact(text: str) -> str:
-    """Return ``text`` with everything that looks like an address or phone number taken out.
+    """Replace everything in ``text`` that looks like an address or phone number.
 
-    A number of eight digits counts as one, with a plus before it one of seven; reply codes and
-    dates do not.
+    A phone number has at least eight digits, or seven after a plus; reply codes and dates don't
+    count.
     """
     return _ADDRESS.sub(lambda match: match["harmless"] or "[address]", text)
 
 
 def excerpt(text: str) -> str:
-    """Return the beginning of ``text`` without addresses, for the attempt's record."""
-    # Cut afterwards: half an address looks like none.
+    """Return the start of ``text`` without addresses, for the attempt."""
+    # Redacted before it's cut, because half an address isn't recognized.
     return redact(text)[:EXCERPT_LENGTH]
 
 
 def parse_retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
-    """Return the pause in seconds a provider asks for: Retry-After in seconds or as a date.
-
-    None without the header, with nonsense in it, or with a time that has passed.
-    """
-    value = headers.get("retry-after", "").strip()
-    if not value:
-        return None
-    if value.isascii() and value.isdigit():
-        return min(float(value[:9]), MAX_RETRY_AFTER)
-    try:
-        retry_at = parsedate_to_datetime(value)
-    except (ValueError, OverflowError):
-        return None
-    if retry_at.tzinfo is None:
-        retry_at = retry_at.replace(tzinfo=UTC)
-    return clamp_pause((retry_at - now).total_seconds())
+    """Return the Retry-After pause in seconds; None if it's absent, invalid, or over."""
+    pause = retry.parse_retry_after(headers, now=now, limit=timedelta(seconds=MAX_RETRY_AFTER))
+    return None if pause is None else pause.total_seconds()
 
 
 def clamp_pause(seconds: float) -> float | None:
-    """Return a pause between now and a day; None for one that is over."""
+    """Return a pause of at most a day; None if it's over."""
     return min(seconds, MAX_RETRY_AFTER) if seconds > 0 else None
+
+
+def as_object(value: Any) -> Mapping[str, Any]:
+    """Return a JSON object; an empty one for any other value."""
+    return value if isinstance(value, dict) else {}
+
+
+def decode_object(body: bytes) -> Mapping[str, Any]:
+    """Decode a body that is a JSON object; an empty one for any other body."""
+    try:
+        return as_object(msgspec.json.decode(body))
+    except (ValueError, RecursionError):
+        return {}

@@ -1,11 +1,11 @@
-"""HTTP requests to providers by libcurl: one, or many at once in one thread.
+"""HTTP requests to providers by libcurl: one, or many concurrently in one thread.
 
 libcurl follows no redirect, reads no proxy and no netrc from the environment, and sends nothing
-twice. A request has a deadline and a response has a size limit. A failure before the first byte
-left is distinct from a failure after it: only the latter may have been delivered.
+twice. A request has a deadline, and a response has a size limit. A failure before the first byte
+was sent is distinct from a failure after it: only the latter is ambiguous.
 
-One thread drives all requests of a round. A thread for each would spend more processor time waiting
-for the interpreter than libcurl needs: 560 µs against 50 for each of 32 requests at once.
+One thread drives all requests of a round. A thread per request would spend more CPU time on the
+interpreter lock than libcurl needs: 560 µs against 50 µs for each of 32 concurrent requests.
 """
 
 import io
@@ -27,32 +27,16 @@ from domain.errors import FailureCode, ProviderError, ProviderUnavailableError, 
 from .http import CONNECT_TIMEOUT, INVALID_CONFIGURATION, TOTAL_TIMEOUT, Exchange, Request, Response
 
 MAX_BODY = 64 * 1024
-
-
 MAX_HEADERS = 100
-"""Lines; a provider sends some twenty."""
-
-
+"""Header lines; providers send about twenty."""
 MAX_HEADER_BYTES = 64 * 1024
-
-
 MIN_REFUSAL_STATUS = 300
-"""From this status on, an answer says that the message was not taken."""
-
-
+"""The lowest status of a rejection."""
 ABORT_TRANSFER = 0
-"""What a callback returns instead of a number of bytes to end a transfer."""
-
-
+"""The return value of a libcurl callback that aborts a transfer."""
 _STATUS_LINE = b"HTTP/"
-
-
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f]")
-
-
 _DNS_ERRORS = frozenset({pycurl.E_COULDNT_RESOLVE_HOST})
-
-
 _TLS_ERRORS = frozenset(
     {
         pycurl.E_SSL_CONNECT_ERROR,
@@ -64,13 +48,11 @@ _TLS_ERRORS = frozenset(
         pycurl.E_SSL_INVALIDCERTSTATUS,
     }
 )
-
-
 _URL_ERRORS = frozenset({pycurl.E_URL_MALFORMAT, pycurl.E_UNSUPPORTED_PROTOCOL})
 
 
 def new_handle() -> pycurl.Curl:
-    """Return a handle with all that is the same for every request."""
+    """Return a handle with the options common to all requests."""
     handle = pycurl.Curl()
     options = {
         pycurl.NOSIGNAL: 1,
@@ -81,10 +63,10 @@ def new_handle() -> pycurl.Curl:
         pycurl.PROXY: "",
         pycurl.NOPROXY: "*",
         pycurl.NETRC: pycurl.NETRC_IGNORED,
-        # Nothing packed is asked for; what comes packed all the same is unpacked.
+        # No compression is requested; a compressed response is decompressed all the same.
         pycurl.ACCEPT_ENCODING: "identity",
         pycurl.SSLVERSION: pycurl.SSLVERSION_TLSv1_2,
-        # Firewalls forget a connection that lies idle: what is sent on it has an unknown outcome.
+        # Firewalls forget idle connections, which makes the next request ambiguous.
         pycurl.TCP_KEEPALIVE: 1,
         pycurl.TCP_KEEPIDLE: 30,
         pycurl.TCP_KEEPINTVL: 10,
@@ -92,7 +74,7 @@ def new_handle() -> pycurl.Curl:
     for option, value in options.items():
         handle.setopt(option, value)
     verify_paths = ssl.get_default_verify_paths()
-    # The file alone: libcurl reads it once for many connections, a folder for each.
+    # The file is preferred: libcurl reads it once for many connections, a folder for each.
     if verify_paths.cafile:
         handle.setopt(pycurl.CAINFO, verify_paths.cafile)
     elif verify_paths.capath:
@@ -101,28 +83,28 @@ def new_handle() -> pycurl.Curl:
 
 
 class Transfer:
-    """A request on its way, and as much of its answer as has come."""
+    """An active request and the part of its response received so far."""
 
     def __init__(self, handle: pycurl.Curl, request: Request) -> None:
-        """Prepare ``handle``; raises ProviderUnavailableError for what cannot be a request."""
+        """Prepare ``handle``. Raises ProviderUnavailableError for an invalid request."""
         self._handle = handle
         self._body = io.BytesIO(request.body)
         self._may_have_sent = False
-        """Bytes may have left."""
+        """Whether bytes may have been sent."""
         self._has_headers = False
-        """All of the answer's headers have come, and so its status is no interim one."""
+        """Whether all headers were received, so that the status is final."""
         self._header_lines: list[bytes] = []
         self._body_parts: list[bytes] = []
         self._body_bytes_left, self._header_bytes_left = MAX_BODY, MAX_HEADER_BYTES
         try:
             self._prepare(request)
         except (ValueError, pycurl.error) as error:
-            # A line break in a key, a host that is none. The error repeats the key: we do not.
+            # Such as a line break in a key. The error quotes the key, so its text is dropped.
             raise ProviderUnavailableError(INVALID_CONFIGURATION) from error
 
     def _prepare(self, request: Request) -> None:
         if not request.url.startswith(("https://", "http://")):
-            # libcurl would take it for http, and the key would go in clear text.
+            # libcurl would assume HTTP, and send the key in clear text.
             raise ValueError("no scheme")
         handle, milliseconds = self._handle, max(int(request.timeout * 1000), 1)
         handle.setopt(pycurl.URL, _reject_control_characters(request.url))
@@ -131,38 +113,38 @@ class Transfer:
         )
         handle.setopt(pycurl.CONNECTTIMEOUT_MS, min(int(CONNECT_TIMEOUT * 1000), milliseconds))
         handle.setopt(pycurl.TIMEOUT_MS, milliseconds)
-        # libcurl repeats a request by itself if a connection that it used before breaks without an
-        # answer, even if the server has read all of it. It cannot where the body is read from a
-        # function and there is none to wind it back.
+        # libcurl silently repeats a request if a reused connection breaks without a response, even
+        # if the server read all of it. It can't if a function supplies the body without a way to
+        # rewind it.
         handle.setopt(pycurl.POSTFIELDSIZE_LARGE, len(request.body))
         handle.setopt(pycurl.READFUNCTION, self._read_body)
         handle.setopt(pycurl.HEADERFUNCTION, self._receive_header)
         handle.setopt(pycurl.WRITEFUNCTION, self._receive_body)
 
     def outcome(self, code: int) -> Response | ProviderError:
-        """Return what came of it: ``code`` is libcurl's, 0 if all went well."""
+        """Return the response or error; ``code`` is libcurl's result, 0 for success."""
         status = self._handle.getinfo(pycurl.RESPONSE_CODE)
         is_refusal = self._has_headers and status >= MIN_REFUSAL_STATUS
         if code == pycurl.E_OK or is_refusal:
-            # Of a refusal as much as has come and is read, for its status says what matters.
+            # The body of a rejection may be incomplete, because its status suffices.
             body = b"".join(self._body_parts)[:MAX_BODY]
             return Response(status=status, headers=_parse_headers(self._header_lines), body=body)
         if not self._may_have_sent and not self._handle.getinfo(pycurl.REQUEST_SIZE):
             return _unsent_error(code)
         if code == pycurl.E_OPERATION_TIMEDOUT:
             return TransientError(
-                "The provider did not answer in time.", code=FailureCode.TIMEOUT, is_ambiguous=True
+                "The provider did not respond in time.", code=FailureCode.TIMEOUT, is_ambiguous=True
             )
         return TransientError(
-            "The answer is too long to read."
+            "The response is too large."
             if self._body_bytes_left < 0
-            else "The connection broke before the provider had answered.",
+            else "The connection closed before the response.",
             code=FailureCode.CONNECTION_LOST,
             is_ambiguous=True,
         )
 
     def release(self) -> None:
-        """Forget what was said: the handle waits for its next request, maybe for hours."""
+        """Free request and response: the handle may stay idle for hours."""
         self._body = io.BytesIO()
         self._header_lines, self._body_parts = [], []
         self._handle.unsetopt(pycurl.HTTPHEADER)
@@ -192,7 +174,7 @@ class Transfer:
 
 
 def _encode_header(header: tuple[str, str]) -> bytes:
-    """Return a header's line; raises ValueError if it cannot be one."""
+    """Return a header line. Raises ValueError for invalid characters."""
     return _reject_control_characters(": ".join(header)).encode("latin-1")
 
 
@@ -203,7 +185,7 @@ def _reject_control_characters(text: str) -> str:
 
 
 def _parse_headers(lines: list[bytes]) -> dict[str, str]:
-    """Return the headers of an answer, their names in lower case."""
+    """Return the headers of a response with names in lower case."""
     pairs = (line.decode("latin-1").partition(":") for line in lines if b":" in line)
     return {name.strip().lower(): value.strip() for name, _, value in pairs}
 
@@ -212,48 +194,37 @@ def _unsent_error(code: int) -> ProviderError:
     if code in _URL_ERRORS:
         return ProviderUnavailableError(INVALID_CONFIGURATION)
     if code in _DNS_ERRORS:
-        reason = "The provider's host name has no address."
+        reason = "DNS lookup of the provider failed."
     elif code in _TLS_ERRORS:
-        reason = "No secure connection to the provider."
+        reason = "TLS connection to the provider failed."
     elif code == pycurl.E_OPERATION_TIMEDOUT:
-        reason = "The provider did not take the connection in time."
+        reason = "Connecting to the provider timed out."
     else:
         reason = "The provider refused the connection."
     return TransientError(reason, code=FailureCode.CONNECTION_FAILED)
 
 
 T = TypeVar("T")
-
-
 MAX_IDLE_CONNECTIONS = 64
-"""Idle connections that are kept, of each thread that sends at the same time."""
-
-
+"""Idle connections kept for each concurrently sending thread."""
 UNCHECKED_SECONDS = 1.5
-"""Seconds in which libcurl takes it that a connection which has just been used still stands. It
-looks itself after one second (8.23)."""
-
-
+"""Seconds for which libcurl reuses a connection unchecked; it checks after one second (8.23)."""
 MAX_IDLE_SECONDS = 60.0
-"""Seconds without use after which connections that a rush has left behind are closed."""
-
-
+"""Seconds until idle connections left over from a burst are closed."""
 MAX_POLL_SECONDS = 1.0
-"""Seconds after which libcurl is asked again, although nothing has come and no deadline is near."""
-
-
+"""Longest wait for a socket event before libcurl is polled."""
 NO_SOCKET_WAIT = 0.01
-"""Seconds to wait where there is no socket to wait for: while a host is looked up, say."""
+"""Seconds to wait while there is no socket, such as during a DNS lookup."""
 
 
 def post(
     url: str, *, body: bytes, headers: Mapping[str, str], timeout: float = TOTAL_TIMEOUT
 ) -> Response:
-    """Send a POST and return the answer, whatever its status.
+    """Send a POST and return the response, whatever its status.
 
-    Raises TransientError: not ambiguous when no byte has left (DNS, refused, TLS, connect timeout),
-    ambiguous after that (no answer in ``timeout`` seconds, a cut answer, an acceptance of over
-    64 KB). Raises ProviderUnavailableError when the URL or a header, as configured, cannot be one.
+    Raises TransientError: unambiguous if no byte was sent (DNS, refused, TLS, connect timeout),
+    ambiguous after that (no response in ``timeout`` seconds, a truncated one, or a success of over
+    64 KB). Raises ProviderUnavailableError for an invalid URL or header.
     """
     return run_exchange(
         _request_exchange(Request(url=url, headers=headers, body=body, timeout=timeout))
@@ -261,7 +232,7 @@ def post(
 
 
 def run_exchange(exchange: Exchange[T]) -> T:
-    """Return what an exchange returns; raises what it raises."""
+    """Run one exchange and return its result; raises its exception."""
     (outcome,) = run_exchanges([exchange])
     if isinstance(outcome, Exception):
         raise outcome
@@ -269,9 +240,9 @@ def run_exchange(exchange: Exchange[T]) -> T:
 
 
 def run_exchanges(exchanges: Iterable[Exchange[T]]) -> list[T | Exception]:
-    """Return what each of these exchanges returns or raises; all go on at once, in this thread.
+    """Run exchanges concurrently in this thread; return the result or exception of each.
 
-    Each begins in its turn, so what it does before its first request holds up the ones after it.
+    They start in order, so that work before a first request delays the following ones.
     """
     return _Exchanges(exchanges).run()
 
@@ -281,14 +252,14 @@ def _request_exchange(request: Request) -> Exchange[Response]:
 
 
 class _Exchanges(Generic[T]):
-    """Exchanges under way, by their number."""
+    """Active exchanges by number."""
 
     def __init__(self, exchanges: Iterable[Exchange[T]]) -> None:
         self._exchanges = list(exchanges)
         self._outcomes: dict[int, T | Exception] = {}
 
     def run(self) -> list[T | Exception]:
-        # Who asks nothing by HTTP keeps nobody from the connections that are warm.
+        # Connections are acquired at the first request, so others keep the warm ones until then.
         with _PoolLease() as lease:
             for number, exchange in enumerate(self._exchanges):
                 self._advance(lease, number, partial(next, exchange))
@@ -306,7 +277,7 @@ class _Exchanges(Generic[T]):
         return partial(exchange.send, response)
 
     def _advance(self, lease: "_PoolLease", number: int, step: Callable[[], Request]) -> None:
-        """Let an exchange come to its next request, or to its end."""
+        """Resume an exchange up to its next request or its end."""
         while True:
             try:
                 request = step()
@@ -314,7 +285,7 @@ class _Exchanges(Generic[T]):
                 self._outcomes[number] = end.value
                 return
             except Exception as error:
-                # Whoever asked for the exchange knows what an error makes of it.
+                # The caller handles the exception.
                 self._outcomes[number] = error
                 return
             refusal = lease.pool.start(number, request)
@@ -324,7 +295,7 @@ class _Exchanges(Generic[T]):
 
 
 class _ConnectionPool:
-    """Connections, and what is under way on them; for one thread at a time."""
+    """Connections and their active transfers; for one thread at a time."""
 
     def __init__(self) -> None:
         self._multi = pycurl.CurlMulti()
@@ -332,11 +303,11 @@ class _ConnectionPool:
         self._idle: list[pycurl.Curl] = []
         self._active: dict[pycurl.Curl, tuple[int, Transfer]] = {}
         self._sockets: set[int] = set()
-        """Those that were used last, by their numbers."""
+        """File descriptors of recently used connections."""
         self._last_used_at = time.monotonic()
 
     def has_dropped_connection(self) -> bool:
-        """Whether a server has hung up since; of what lay idle for longer, libcurl finds out."""
+        """Return whether a server closed a recent connection; libcurl checks older ones itself."""
         if time.monotonic() - self._last_used_at > UNCHECKED_SECONDS:
             self._sockets.clear()
         watched = select.poll()
@@ -345,11 +316,11 @@ class _ConnectionPool:
         return bool(watched.poll(0))
 
     def is_stale(self) -> bool:
-        """Whether nobody has wanted it for so long that nobody will soon: it was for a rush."""
+        """Return whether the pool was unused for MAX_IDLE_SECONDS."""
         return time.monotonic() - self._last_used_at > MAX_IDLE_SECONDS
 
     def start(self, number: int, request: Request) -> ProviderError | None:
-        """Begin a request; return why it cannot be one, if so."""
+        """Start a request; return an error if it's invalid."""
         handle = self._idle.pop() if self._idle else new_handle()
         try:
             transfer = Transfer(handle, request)
@@ -358,12 +329,12 @@ class _ConnectionPool:
             return error
         self._multi.add_handle(handle)
         self._active[handle] = number, transfer
-        # Its time runs from here on, and not from when the last of many has begun.
+        # Its timeout starts now, not after the last of many has started.
         self._multi.perform()
         return None
 
     def responses(self) -> Iterator[tuple[int, Response | ProviderError]]:
-        """Yield what has come, after waiting for it."""
+        """Wait, and yield the completed transfers."""
         timeout_ms = self._multi.timeout()
         if (
             self._multi.select(
@@ -376,7 +347,7 @@ class _ConnectionPool:
         yield from list(self._completed())
 
     def close(self) -> None:
-        """End what is under way, and all connections."""
+        """Abort active transfers and close all connections."""
         for handle in self._active:
             self._multi.remove_handle(handle)
             handle.close()
@@ -408,11 +379,11 @@ class _ConnectionPool:
 
 
 _pools: defaultdict[int, deque[_ConnectionPool]] = defaultdict(deque)
-"""Idle ones of each process: a forked child must not speak on its parent's connections."""
+"""Idle pools of each process: a forked child must not use its parent's connections."""
 
 
 class _PoolLease:
-    """Connections that are taken when they are wanted first, and given back."""
+    """A pool acquired at first use and then returned."""
 
     def __init__(self) -> None:
         self._idle = _pools[os.getpid()]
@@ -420,7 +391,7 @@ class _PoolLease:
 
     @property
     def pool(self) -> _ConnectionPool:
-        """Those that were used last, so that they are warm, or new ones."""
+        """The most recently used, warm pool, or a new one."""
         if self._pool is None:
             self._pool = self._pop_last_used() or _ConnectionPool()
         return self._pool
@@ -448,7 +419,7 @@ class _PoolLease:
 
 
 def close_idle_connections() -> None:
-    """Close this process's connections that are not in use."""
+    """Close this process's idle connections."""
     idle = _pools[os.getpid()]
     while idle:
         idle.pop().close()

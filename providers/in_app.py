@@ -1,4 +1,4 @@
-"""The inbox inside the calling app: there is nobody to send anything to."""
+"""In-app inbox: a provider that sends nothing."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,21 +10,21 @@ from .contract import Receipt, SendRequest, SendResult
 
 @dataclass(frozen=True, kw_only=True)
 class InAppProvider:
-    """In-app notifications are read where they are stored; only scheduled ones come this way."""
+    """Delivers scheduled in-app notifications; the inbox reads them from the store."""
 
     name: str = "inbox"
 
     @property
     def account(self) -> str:
-        """Ours: it has no credentials."""
+        """The name alone, without credentials."""
         return self.name
 
     def send(self, request: SendRequest, *, timeout: float) -> SendResult:
-        """Return that it is delivered: from now on feeds show it."""
+        """Return a delivered result: the inbox now shows the notification."""
         return SendResult(
             provider_id=None, response=ProviderResponse(status=200), is_delivered=True
         )
 
     def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
-        """Return nothing: nobody reports anything."""
+        """Return no receipts."""
         return []

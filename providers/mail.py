@@ -1,8 +1,8 @@
-"""What all email providers share: ASCII addresses, unsubscribe headers, and attachments.
+"""Parts shared by email providers: ASCII addresses, unsubscribe headers, and attachments.
 
-Attachments are fetched over https right before the send and kept no longer. A file that cannot be
-fetched leaves no doubt about the mail, since nothing of it has left. Nothing is unpacked. The rules
-for the host that a file comes from are in :mod:`notifyproject.platform.egress`.
+Attachments are downloaded by HTTPS right before the send and not stored. A failed download is
+unambiguous, because nothing of the email has been sent. Nothing is decompressed. The rules for
+hosts are in :mod:`notifyproject.platform.egress`.
 """
 
 import http.client
@@ -17,23 +17,22 @@ from dataclasses import dataclass, field
 from email.utils import parseaddr
 from functools import cache
 from http import HTTPStatus
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from email_validator import validate_email
 
 from domain.content import HTTPS_PORT, MAX_ATTACHMENT_BYTES, Attachment, attachment_host
 from domain.errors import FailureCode, PermanentError, TransientError
-from notifyproject.platform.egress import Connection, Deadline, NotPublicError
+from notifyproject.platform.egress import Connection, Deadline, NotPublicError, request_target
 
 from .contract import Message
 from .http import CONNECT_TIMEOUT
 
 
 def ascii_email(address: str) -> str:
-    """Return a mail address with its domain in ASCII; raises ValueError if it cannot be one.
+    """Return an email address with an ASCII domain. Raises ValueError if it's invalid.
 
-    By the rules of today: those that the standard library and Django know make another domain of
-    one with an eszett.
+    By IDNA 2008: the standard library and Django encode an eszett as another domain.
     """
     if address.isascii():
         return address
@@ -44,26 +43,22 @@ def ascii_email(address: str) -> str:
 
 
 def unsubscribe_headers(message: Message) -> Mapping[str, str]:
-    """Return the headers by which a mail program offers to unsubscribe, as RFC 8058 has them.
+    """Return the headers for one-click unsubscribe (RFC 8058).
 
-    The second says that a POST is enough, and nobody has to press anything on a page. Raises
-    ValueError if the URL would not be one in a header.
+    Raises ValueError if the URL is invalid in a header.
     """
     url = message.unsubscribe_url
     if url is None:
         return {}
     if not (url.isascii() and url.isprintable()) or " " in url:
-        raise ValueError("a URL is in plain ASCII, without blanks")
-    return {
-        "List-Unsubscribe": f"<{url}>",
-        "List-Unsubscribe-Post": "List-Unsubscribe=One-Click",
-    }
+        raise ValueError("the URL must be ASCII without spaces")
+    return {"List-Unsubscribe": f"<{url}>", "List-Unsubscribe-Post": "List-Unsubscribe=One-Click"}
 
 
 def reply_to(message: Message, *, default: str | None) -> tuple[str, str] | None:
-    """Return the name and the address that answers go to; None: those of the sender.
+    """Return the name and address of Reply-To; None for the sender's.
 
-    ``default`` is ``Name <address>``. Raises ValueError if the address cannot be one.
+    ``default`` is ``Name <address>``. Raises ValueError for an invalid address.
     """
     if message.reply_to is not None:
         return "", ascii_email(message.reply_to)
@@ -73,14 +68,14 @@ def reply_to(message: Message, *, default: str | None) -> tuple[str, str] | None
 
 ATTACHMENT_UNAVAILABLE = FailureCode.ATTACHMENT_UNAVAILABLE
 FETCH_TIMEOUT = 10.0
-"""Seconds for all attachments of a mail together; and at most two thirds of what a send has."""
+"""Seconds for all attachments of an email; at most two thirds of the send's timeout."""
 MAX_CONCURRENT_MAILS = 4
-"""Mails with attachments that a process has in hand: one of 10 MB takes 50 MB while it is sent."""
+"""Per process, because an email with 10 MB of attachments takes 50 MB of memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttachmentFile:
-    """An attachment that is here."""
+    """A downloaded attachment."""
 
     filename: str
     content_type: str
@@ -91,10 +86,10 @@ class AttachmentFile:
 def fetch_attachments(
     attachments: Sequence[Attachment], *, hosts: AbstractSet[str], timeout: float
 ) -> Iterator[tuple[AttachmentFile, ...]]:
-    """Give the files of a mail that has ``timeout`` seconds to be sent in.
+    """Download the attachments of an email that has ``timeout`` seconds to be sent.
 
-    Raises DownloadError when they may be had later, PermanentError when they will not: one is not
-    there, its host is not among ``hosts`` or is not public, or all of them are larger than 10 MB.
+    Raises DownloadError if a retry may help; PermanentError if a file doesn't exist, its host isn't
+    in ``hosts`` or not public, or the total exceeds MAX_ATTACHMENT_BYTES.
     """
     if not attachments:
         yield ()
@@ -103,7 +98,7 @@ def fetch_attachments(
     deadline = Deadline.after(seconds)
     slots = _attachment_slots(os.getpid())
     if not slots.acquire(timeout=seconds):
-        raise DownloadError("Too many mails with attachments are being sent at once.")
+        raise DownloadError("Too many concurrent emails with attachments.")
     try:
         yield _fetch_files(attachments, hosts, deadline)
     finally:
@@ -136,7 +131,7 @@ def _fetch_files(
 def _fetch_attachment(
     attachment: Attachment, hosts: AbstractSet[str], bytes_left: int, deadline: Deadline
 ) -> bytes:
-    # It was looked at when the notification was accepted, by the settings of that day.
+    # Checked at acceptance too, but the settings may have changed.
     if attachment_host(attachment.url) not in hosts:
         raise PermanentError("its host is not allowed here", code=ATTACHMENT_UNAVAILABLE)
     return download(attachment.url, limit=bytes_left, deadline=deadline)
@@ -144,22 +139,21 @@ def _fetch_attachment(
 
 @cache
 def _attachment_slots(_process_id: int) -> threading.BoundedSemaphore:
-    """Return this process's places for mails with attachments; a forked child has its own."""
+    """Return this process's limit of concurrent emails with attachments; not shared by forks."""
     return threading.BoundedSemaphore(MAX_CONCURRENT_MAILS)
 
 
 CHUNK = 64 * 1024
 RETRYABLE_STATUSES = frozenset({408, 425, 429})
-"""Statuses from 400 to 499 that may be others another time."""
+"""Retryable statuses from 400 to 499."""
 FIRST_SERVER_ERROR = 500
 REQUEST_HEADERS = {"User-Agent": "notifyproject", "Accept": "*/*", "Connection": "close"}
-_PATH_SAFE = "/%:@!$&'()*+,;=~-._"
 
 
 class DownloadError(TransientError):
-    """A file could not be fetched just now; nothing of the message has left.
+    """A failed download; nothing of the email has been sent.
 
-    It says nothing about the provider that the message was to go to.
+    It doesn't affect the health of the email provider.
     """
 
     def __init__(self, reason: str) -> None:
@@ -167,22 +161,22 @@ class DownloadError(TransientError):
 
 
 def download(url: str, *, limit: int, deadline: Deadline) -> bytes:
-    """Return what is at an https URL: at least one byte, at most ``limit``.
+    """Download an HTTPS URL: at least one byte, at most ``limit``.
 
-    The file is whole: its end is its length, its last chunk or, where the response has neither,
-    TLS's close_notify. A connection that ends earlier or otherwise is a DownloadError.
+    The content is complete by its length, its last chunk, or, without either, TLS's close_notify.
+    Any other end of the connection raises DownloadError.
 
-    Raises DownloadError when it may work later, PermanentError when it will not: the code is
-    TOO_LARGE for more than ``limit``. Their reasons begin in lower case and hold no part of the
-    URL.
+    Raises DownloadError if a retry may help, else PermanentError, with TOO_LARGE for more than
+    ``limit``. Their reasons start in lower case and have no part of the URL.
     """
     host = attachment_host(url)
     if host is None:
         raise PermanentError("its address is not one", code=ATTACHMENT_UNAVAILABLE)
+    parts = urlsplit(url)
     connection = Connection(host, HTTPS_PORT, deadline=deadline, connect_timeout=CONNECT_TIMEOUT)
     try:
-        connection.request("GET", _request_target(url), headers=REQUEST_HEADERS)
-        # The answer holds the connection open, too.
+        connection.request("GET", request_target(parts.path, parts.query), headers=REQUEST_HEADERS)
+        # The response holds the connection open, too.
         with connection.getresponse() as response:
             _check_response(response, limit)
             return _read_content(response, limit)
@@ -197,14 +191,8 @@ def download(url: str, *, limit: int, deadline: Deadline) -> bytes:
         connection.close()
 
 
-def _request_target(url: str) -> str:
-    parts = urlsplit(url)
-    path = quote(parts.path or "/", safe=_PATH_SAFE)
-    return f"{path}?{quote(parts.query, safe=_PATH_SAFE + '?')}" if parts.query else path
-
-
 def _check_response(response: http.client.HTTPResponse, limit: int) -> None:
-    """Raise the error an answer is, by its head alone, if it is not the file."""
+    """Raise an error unless the status and headers are those of a file."""
     status = response.status
     if status in RETRYABLE_STATUSES or status >= FIRST_SERVER_ERROR:
         raise DownloadError(f"its server cannot give it now ({status})")
@@ -215,7 +203,7 @@ def _check_response(response: http.client.HTTPResponse, limit: int) -> None:
     if response.getheader("Transfer-Encoding", "chunked").lower() != "chunked":
         raise PermanentError("its server gives it only packed", code=ATTACHMENT_UNAVAILABLE)
     if response.length is None and not response.chunked and "Content-Length" in response.headers:
-        # http.client reads on to the end of the connection then, as if there were no length.
+        # http.client would read until the end of the connection.
         raise http.client.HTTPException("its length is no number")
     if response.length is not None and response.length > limit:
         raise _too_large()

@@ -1,12 +1,12 @@
-"""Configured providers of each channel, and the sandbox in their place.
+"""Configured providers of each channel, and their sandbox counterparts.
 
-The sandbox takes what API clients in test mode send. Each of its providers has a name, and so an
-account, of its own: it shares no circuit, rate or bulkhead with a real provider. Its webhooks come
-as those of the provider that it stands in for.
+The sandbox takes the messages of API clients in test mode. Each sandbox provider has its own name
+and account, so it shares no circuit, rate limit, or bulkhead with a real provider. Its webhooks
+arrive at the endpoints of the real provider.
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from django.conf import settings
@@ -21,39 +21,55 @@ from .sendgrid.provider import SendGrid
 from .smtp.provider import SMTP
 from .whatsapp.provider import WhatsApp
 
+# The sandbox accepts these fixed values; they're not secret.
+SANDBOX_SENDGRID_KEY = "SG.sandbox"
+SANDBOX_WHATSAPP_KEY = "EAAsandbox"
+SANDBOX_WHATSAPP_NUMBER = "100000000000001"
+
 
 @cache
 def providers_for(channel: Channel, *, test: bool = False) -> tuple[Provider, ...]:
-    """Return the providers of a channel, the first to be used first; none if none is set up.
+    """Return the configured providers of a channel in order of preference.
 
-    ``test``: those of what an API client in test mode sends. They are the sandbox, and none if
-    there is no sandbox.
+    ``test``: those of API clients in test mode, which are sandbox providers only.
     """
-    return tuple(factory() for factory in (_test_factories if test else _factories)(channel))
+    return tuple(factory() for factory in _factories(channel, test=test))
 
 
 def is_configured(channel: Channel, *, test: bool = False) -> bool:
-    """Return whether a channel has a provider, without making one."""
-    return bool((_test_factories if test else _factories)(channel))
+    """Return whether a channel has a provider, without creating one."""
+    return bool(_factories(channel, test=test))
 
 
 @cache
-def sendgrid() -> SendGrid:
-    """Return the configured SendGrid account, also when mail goes by SMTP: its webhooks do not."""
+def sendgrid(*, sandbox: bool = False) -> SendGrid:
+    """Return the SendGrid account; its webhooks also arrive while email goes by SMTP."""
+    account = (
+        {
+            "name": "sandbox-sendgrid",
+            "api_key": SANDBOX_SENDGRID_KEY,
+            "base_url": settings.SANDBOX_URL,
+            "webhook_public_key": "",
+        }
+        if sandbox
+        else {
+            "api_key": settings.SENDGRID_API_KEY,
+            "base_url": settings.SENDGRID_URL,
+            "webhook_public_key": settings.SENDGRID_WEBHOOK_PUBLIC_KEY,
+        }
+    )
     return SendGrid(
-        api_key=settings.SENDGRID_API_KEY,
-        base_url=settings.SENDGRID_URL,
+        **account,
         sender=settings.EMAIL_FROM,
         reply_to=settings.EMAIL_REPLY_TO,
         attachment_hosts=settings.ATTACHMENT_HOSTS,
-        webhook_public_key=settings.SENDGRID_WEBHOOK_PUBLIC_KEY,
         clock=utc_now,
     )
 
 
 @cache
 def smtp() -> SMTP:
-    """Return the configured mail server."""
+    """Return the SMTP server."""
     return SMTP(
         sender=settings.EMAIL_FROM,
         reply_to=settings.EMAIL_REPLY_TO,
@@ -71,11 +87,18 @@ def smtp() -> SMTP:
 
 
 @cache
-def fcm() -> Provider:
-    """Return the configured Firebase project."""
-    # Here, since importing Google's libraries takes half a second that few processes need.
+def fcm(*, sandbox: bool = False) -> Provider:
+    """Return the Firebase project."""
+    # Imported here, because Google's libraries take half a second that few processes need.
     from .fcm.provider import FCM
 
+    if sandbox:
+        return FCM(
+            name="sandbox-fcm",
+            credentials=settings.SANDBOX_FCM_CREDENTIALS,
+            base_url=settings.SANDBOX_URL,
+            clock=utc_now,
+        )
     return FCM(
         credentials=settings.FCM_CREDENTIALS,
         project_id=settings.FCM_PROJECT_ID,
@@ -85,110 +108,60 @@ def fcm() -> Provider:
 
 
 @cache
-def whatsapp() -> WhatsApp:
-    """Return the configured number at the WhatsApp Cloud API; its webhooks need no token."""
-    return WhatsApp(
-        token=settings.WHATSAPP_TOKEN,
-        phone_number_id=settings.WHATSAPP_PHONE_NUMBER_ID,
-        base_url=settings.WHATSAPP_URL,
-        app_secret=settings.WHATSAPP_APP_SECRET,
-        verify_token=settings.WHATSAPP_VERIFY_TOKEN,
-        version=settings.WHATSAPP_API_VERSION,
-        clock=utc_now,
+def whatsapp(*, sandbox: bool = False) -> WhatsApp:
+    """Return the phone number at the WhatsApp Cloud API; its webhooks need no access token."""
+    account = (
+        {
+            "name": "sandbox-whatsapp",
+            "token": SANDBOX_WHATSAPP_KEY,
+            "phone_number_id": SANDBOX_WHATSAPP_NUMBER,
+            "base_url": settings.SANDBOX_URL,
+            "app_secret": "",
+            "verify_token": "",
+        }
+        if sandbox
+        else {
+            "token": settings.WHATSAPP_TOKEN,
+            "phone_number_id": settings.WHATSAPP_PHONE_NUMBER_ID,
+            "base_url": settings.WHATSAPP_URL,
+            "app_secret": settings.WHATSAPP_APP_SECRET,
+            "verify_token": settings.WHATSAPP_VERIFY_TOKEN,
+        }
     )
+    return WhatsApp(**account, version=settings.WHATSAPP_API_VERSION, clock=utc_now)
 
 
-def _factories(channel: Channel) -> list[Callable[[], Provider]]:
-    mail_factories: dict[str, Callable[[], Provider]] = {"sendgrid": sendgrid, "smtp": smtp}
+def _factories(channel: Channel, *, test: bool) -> list[Callable[[], Provider]]:
+    if channel is Channel.IN_APP:
+        return [InAppProvider]
+    if test:
+        return _sandbox_factories(channel) if settings.SANDBOX_URL else []
     if channel is Channel.EMAIL:
+        mail_factories: dict[str, Callable[[], Provider]] = {"sendgrid": sendgrid, "smtp": smtp}
         names = settings.EMAIL_PROVIDERS
         return [
             mail_factories[name] for name in names if name != "sendgrid" or settings.SENDGRID_URL
         ]
     if channel is Channel.PUSH:
         return [fcm] if settings.FCM_CREDENTIALS else []
-    if channel is Channel.WHATSAPP:
-        return [whatsapp] if settings.WHATSAPP_TOKEN else []
-    return [InAppProvider] if channel is Channel.IN_APP else []
+    return [whatsapp] if settings.WHATSAPP_TOKEN else []
 
 
-def _test_factories(channel: Channel) -> list[Callable[[], Provider]]:
-    if channel is Channel.IN_APP:
-        return [InAppProvider]
-    if not settings.SANDBOX_URL:
+def _sandbox_factories(channel: Channel) -> list[Callable[[], Provider]]:
+    if channel is Channel.PUSH and not settings.SANDBOX_FCM_CREDENTIALS:
         return []
-    if channel is Channel.EMAIL:
-        return [sandbox_sendgrid]
-    if channel is Channel.PUSH:
-        return [sandbox_fcm] if settings.SANDBOX_FCM_CREDENTIALS else []
-    return [sandbox_whatsapp] if channel is Channel.WHATSAPP else []
+    factories: dict[Channel, Callable[..., Provider]] = {
+        Channel.EMAIL: sendgrid,
+        Channel.PUSH: fcm,
+        Channel.WHATSAPP: whatsapp,
+    }
+    return [partial(factories[channel], sandbox=True)]
 
 
 def clear(**_: Any) -> None:
-    """Make the providers anew at the next use: the settings are others."""
+    """Discard all providers after a change of settings."""
     for factory in (providers_for, sendgrid, smtp, fcm, whatsapp):
         factory.cache_clear()
-    clear_sandboxes()
 
 
 setting_changed.connect(clear)
-
-
-SANDBOX_SENDGRID_KEY = "SG.sandbox"
-
-
-SANDBOX_WHATSAPP_KEY = "EAAsandbox"
-
-
-SANDBOX_WHATSAPP_NUMBER = "100000000000001"
-"""What the sandbox takes from everybody: there is nothing to keep secret."""
-
-
-@cache
-def sandbox_sendgrid() -> SendGrid:
-    """Return the sandbox as SendGrid: test mail goes there, whoever carries mail otherwise."""
-    return SendGrid(
-        name="sandbox-sendgrid",
-        api_key=SANDBOX_SENDGRID_KEY,
-        base_url=settings.SANDBOX_URL,
-        sender=settings.EMAIL_FROM,
-        reply_to=settings.EMAIL_REPLY_TO,
-        attachment_hosts=settings.ATTACHMENT_HOSTS,
-        webhook_public_key="",
-        clock=utc_now,
-    )
-
-
-@cache
-def sandbox_fcm() -> Provider:
-    """Return the sandbox as Firebase."""
-    # Here, since importing Google's libraries takes half a second that few processes need.
-    from .fcm.provider import FCM
-
-    return FCM(
-        name="sandbox-fcm",
-        credentials=settings.SANDBOX_FCM_CREDENTIALS,
-        base_url=settings.SANDBOX_URL,
-        clock=utc_now,
-    )
-
-
-@cache
-def sandbox_whatsapp() -> WhatsApp:
-    """Return the sandbox as WhatsApp's Cloud API."""
-    return WhatsApp(
-        name="sandbox-whatsapp",
-        token=SANDBOX_WHATSAPP_KEY,
-        phone_number_id=SANDBOX_WHATSAPP_NUMBER,
-        base_url=settings.SANDBOX_URL,
-        app_secret="",
-        verify_token="",
-        version=settings.WHATSAPP_API_VERSION,
-        clock=utc_now,
-    )
-
-
-def clear_sandboxes() -> None:
-    """Make them anew at the next use: the settings are others."""
-    for factory in (sandbox_sendgrid, sandbox_fcm, sandbox_whatsapp):
-        factory.cache_clear()

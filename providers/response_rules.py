@@ -1,7 +1,7 @@
-"""Provider answers as data: one table for each provider says which class an answer belongs to."""
+"""Classification of provider responses by tables."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -18,7 +18,7 @@ from domain.errors import (
 
 
 class ResponseKind(StrEnum):
-    """What an answer other than success means."""
+    """The class of a response other than success."""
 
     TRANSIENT = "transient"
     AMBIGUOUS = "transient, ambiguous"
@@ -29,19 +29,18 @@ class ResponseKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseRule:
-    """One row of a provider's table: these statuses, and this part of the answer, mean this."""
+    """One row of a provider's table: the class of responses with these statuses and this field."""
 
     statuses: Sequence[int] | range
     kind: ResponseKind
     reason: str
-    """For people."""
     code: FailureCode = FailureCode.REJECTED
     field: str | None = None
-    """Pattern of the request field the provider complains about."""
+    """Pattern of the request field that the provider rejects."""
     action: RecipientAction = RecipientAction.SUSPECT
 
     def matches(self, *, status: int, fields: Sequence[str]) -> bool:
-        """Return whether an answer with this status that names these fields is meant."""
+        """Return whether the rule applies to a response with this status and these fields."""
         if status not in self.statuses:
             return False
         return self.field is None or any(re.fullmatch(self.field, name) for name in fields)
@@ -54,54 +53,68 @@ def classify(
     fields: Sequence[str],
     retry_after: float | None,
 ) -> ProviderError:
-    """Return the error an answer is, by the first row of the table that matches.
+    """Return the error of a response by the first matching rule.
 
-    An unknown 4xx is permanent, an unknown 5xx transient, any other unknown answer ambiguous.
+    By default a 4xx is permanent, a 5xx transient, and any other response ambiguous.
     """
     for rule in (*table, *FALLBACK_RULES):
         if rule.matches(status=response.status, fields=fields):
-            return _build_error(rule, response, retry_after)
-    raise AssertionError("the last row matches everything")
+            return build_error(
+                rule.kind,
+                f"{rule.reason} ({response.status})",
+                code=rule.code,
+                action=rule.action,
+                response=response,
+                retry_after=retry_after,
+            )
+    raise AssertionError("the last rule matches everything")
 
 
 FALLBACK_RULES = (
     ResponseRule(
         statuses=range(400, 500),
         kind=ResponseKind.PERMANENT,
-        reason="The provider refused the message.",
+        reason="The provider rejected the message.",
     ),
     ResponseRule(
         statuses=range(500, 600),
         kind=ResponseKind.TRANSIENT,
         code=FailureCode.PROVIDER_ERROR,
-        reason="The provider had a problem of its own.",
+        reason="Provider error.",
     ),
     ResponseRule(
         statuses=range(1000),
         kind=ResponseKind.AMBIGUOUS,
         code=FailureCode.PROVIDER_ERROR,
-        reason="The provider gave an answer that it does not document.",
+        reason="The provider sent an undocumented response.",
     ),
 )
 
 
-def _build_error(
-    rule: ResponseRule, response: ProviderResponse, retry_after: float | None
+def build_error(
+    kind: ResponseKind,
+    reason: str,
+    *,
+    code: FailureCode,
+    action: RecipientAction,
+    response: ProviderResponse,
+    retry_after: float | None,
+    scope: str | None = None,
 ) -> ProviderError:
-    reason = f"{rule.reason} ({response.status})"
-    errors: Mapping[ResponseKind, ProviderError] = {
-        ResponseKind.TRANSIENT: TransientError(
-            reason, code=rule.code, response=response, retry_after=retry_after
-        ),
-        ResponseKind.AMBIGUOUS: TransientError(
-            reason, code=rule.code, response=response, is_ambiguous=True
-        ),
-        ResponseKind.UNAVAILABLE: ProviderUnavailableError(
-            reason, response=response, retry_after=retry_after
-        ),
-        ResponseKind.INVALID_RECIPIENT: InvalidRecipientError(
-            reason, action=rule.action, response=response
-        ),
-        ResponseKind.PERMANENT: PermanentError(reason, code=rule.code, response=response),
-    }
-    return errors[rule.kind]
+    """Return the error of a response of this class; ``code`` is for transient and permanent ones.
+
+    ``scope`` limits an unavailable provider, see :class:`domain.errors.ProviderUnavailableError`.
+    """
+    match kind:
+        case ResponseKind.UNAVAILABLE:
+            return ProviderUnavailableError(
+                reason, response=response, retry_after=retry_after, scope=scope
+            )
+        case ResponseKind.INVALID_RECIPIENT:
+            return InvalidRecipientError(reason, action=action, response=response)
+        case ResponseKind.PERMANENT:
+            return PermanentError(reason, code=code, response=response)
+        case ResponseKind.AMBIGUOUS:
+            return TransientError(reason, code=code, response=response, is_ambiguous=True)
+        case ResponseKind.TRANSIENT:
+            return TransientError(reason, code=code, response=response, retry_after=retry_after)

@@ -1,1 +1,1 @@
-"""The people notifications are for: contact details, preferences, suppressions."""
+"""Recipients: contact details, preferences, and suppressions."""

@@ -1,4 +1,4 @@
-"""The people notifications are for: how to reach them, and what they do not want."""
+"""Recipients: contact details, preferences, suppressions, topics, and service windows."""
 
 from enum import StrEnum
 
@@ -12,17 +12,17 @@ from notifyproject.db.indexes import MongoIndex
 
 
 class PersonalQuietHours(EmbeddedModel):
-    """A daily span of local time in which a person is left alone."""
+    """A recipient's daily quiet hours in local time."""
 
     enabled = models.BooleanField(default=False)
     start = models.CharField(max_length=5, default="22:00")
     end = models.CharField(max_length=5, default="07:00")
     timezone = models.CharField(max_length=64, null=True, blank=True)
-    """Empty: the recipient's own zone."""
+    """Empty: the recipient's own time zone."""
 
 
 class Recipient(models.Model):
-    """A person the calling apps have registered."""
+    """A recipient that a client registered."""
 
     user_id = models.CharField(primary_key=True, db_column="_id", max_length=128)
     email = optional_text(254)
@@ -33,10 +33,10 @@ class Recipient(models.Model):
     attributes = models.JSONField(default=dict, blank=True)
     preferences = models.JSONField(default=dict, blank=True)
     """By type or category: ``{"marketing": {"muted": true}, "alert": {"channels": ["push"]}}``;
-    what a wish may hold: :class:`recipients.preferences.Preference`."""
+    fields: :class:`recipients.preferences.Preference`."""
     quiet_hours = EmbeddedModelField(PersonalQuietHours, null=True, blank=True)
     is_active = models.BooleanField(default=True)
-    """False: being erased."""
+    """False during erasure."""
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
 
@@ -60,7 +60,7 @@ class Recipient(models.Model):
 
 
 class SuppressionReason(StrEnum):
-    """Why nothing more goes to an address."""
+    """Why an address is suppressed."""
 
     HARD_BOUNCE = "hard_bounce"
     COMPLAINT = "complaint"
@@ -69,20 +69,20 @@ class SuppressionReason(StrEnum):
 
 
 class Suppression(models.Model):
-    """A reason why an address gets nothing more on a channel. There may be several for one."""
+    """A suppression of an address for one reason; an address may have several."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=120)
-    """``<key>:<reason>``: unique on any shard, and no address in it."""
+    """``<key>:<reason>``: unique on any shard, without the address."""
     key = models.CharField(max_length=110)
-    """``<channel>:<digest of the address>``: all the reasons of one address have it."""
+    """``<channel>:<digest of the address>``, shared by all suppressions of an address."""
     channel = models.CharField(max_length=40)
     address = optional_text(254)
-    """Missing once its owner was erased: it is still recognised, and no longer known."""
+    """Missing after an erasure; the key still identifies the address."""
     reason = choice_field(SuppressionReason)
     source = models.CharField(max_length=40)
-    """Who said so: a provider's name, ``api``, ``admin`` or ``one-click``."""
+    """A provider's name, ``api``, ``admin``, or ``one-click``."""
     marketing_only = models.BooleanField(default=False)
-    """Only marketing is held back: somebody who unsubscribed still gets receipts and codes."""
+    """Suppresses marketing only: receipts and codes are still sent."""
     created_at = models.DateTimeField()
     expires_at = optional_datetime()
 
@@ -103,7 +103,7 @@ class Suppression(models.Model):
 
 
 class TopicMember(models.Model):
-    """Somebody who is told what is broadcast to a topic."""
+    """A recipient's membership of a topic."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=200)
     """``<topic>:<user id>``: unique on any shard."""
@@ -126,10 +126,10 @@ class TopicMember(models.Model):
 
 
 class Conversation(models.Model):
-    """Somebody who has written to us on WhatsApp: for a day, we may answer in our own words."""
+    """A WhatsApp service window, opened by a recipient's message."""
 
     phone = models.CharField(primary_key=True, db_column="_id", max_length=16)
-    """E.164, as :func:`recipients.addresses.normalize_phone` writes it."""
+    """E.164, normalized by :func:`recipients.addresses.normalize_phone`."""
     last_inbound_at = models.DateTimeField()
     expires_at = models.DateTimeField()
 
@@ -145,12 +145,12 @@ class Conversation(models.Model):
 
 
 class Suspicion(models.Model):
-    """An address that a provider has called undeliverable, and how often in a row."""
+    """The soft bounces in a row of an address."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=300)
     """``<channel>:<address>``: unique on any shard."""
     events = ArrayField(models.CharField(max_length=200), default=list)
-    """What counts against it: providers' events, and attempts of ours."""
+    """Ids of provider receipts and of the service's own attempts."""
     expires_at = models.DateTimeField()
 
     objects = MongoManager()

@@ -1,4 +1,4 @@
-"""What a person wants to be told, and where. Pure."""
+"""Recipients' preferences by type and category. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,31 +6,30 @@ from datetime import timedelta
 from typing import Any
 
 CHANNEL_FIELDS = ("muted", "channels", "muted_channels")
-"""Parts of a wish that hold together: a type's go before its category's as a whole."""
+"""Fields that apply together: a type's replace its category's as a whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preference:
-    """What a person wants of one type."""
+    """A recipient's preference for one type."""
 
     muted: bool = False
-    """Nothing of it, on any channel."""
+    """Muted on every channel."""
     channels: tuple[str, ...] = ()
-    """Used in place of the type's when the app names none; empty: the type's."""
+    """Replace the type's channels if the request names none; empty: the type's."""
     muted_channels: frozenset[str] = frozenset()
-    """Nothing of it on these, whoever names them."""
+    """Muted even if the request names them."""
     notify_before: timedelta | None = None
-    """How long before an event to be reminded of it; None: as long as the type says."""
+    """Reminder lead time; None: the type's."""
 
 
 NO_PREFERENCE = Preference()
-"""The wish of somebody who has told none."""
 
 
 def preference_for(preferences: Mapping[str, Any], *, type_slug: str, category: str) -> Preference:
-    """Return what holds for a type: what was told of it, or else of its category.
+    """Return the preference for a type: its own, or else its category's.
 
-    Stored by an older release, a wish may have any form: what is none is passed over.
+    An older release may have stored any value: invalid ones are ignored.
     """
     of_type, of_category = (as_mapping(preferences.get(name)) for name in (type_slug, category))
     chosen = of_type if any(name in of_type for name in CHANNEL_FIELDS) else of_category
@@ -44,7 +43,7 @@ def preference_for(preferences: Mapping[str, Any], *, type_slug: str, category: 
 
 
 def as_mapping(stored: Any) -> Mapping[str, Any]:
-    """Return what is stored as an object; nothing for what is none."""
+    """Return a stored object; an empty mapping for any other value."""
     return stored if isinstance(stored, Mapping) else {}
 
 

@@ -1,10 +1,11 @@
-"""What the engine asks about people: one read for a whole batch."""
+"""Batch reads of recipients and suppressions, and the rule that suppresses a message."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from domain.states import Category
 from notifyproject.db.collections import collection
 
 from .models import SuppressionReason
@@ -17,12 +18,14 @@ STRICTEST_FIRST = [
     SuppressionReason.MANUAL.value,
     SuppressionReason.UNSUBSCRIBED.value,
 ]
-"""Which of several reasons that hold back the same is told."""
+"""Which of several equally strict reasons is shown."""
+MUTED = "muted"
+"""The result of :meth:`RecipientSnapshot.suppression_of` for a muted type, category, or channel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredRecipient:
-    """A registered person."""
+    """A registered recipient."""
 
     user_id: str
     email: str | None = None
@@ -33,21 +36,73 @@ class RegisteredRecipient:
     preferences: Mapping[str, Any]
     quiet_hours: Mapping[str, Any] | None = None
 
-    def preference(self, *, type_slug: str, category: str) -> Preference:
-        """Return what the person wants of a type: told of it, or else of its category."""
-        return preference_for(self.preferences, type_slug=type_slug, category=category)
+    def preference(self, *, type_slug: str, category: str, is_critical: bool = False) -> Preference:
+        """Return the preference for a type: its own, or else its category's.
+
+        A critical type, such as a login code, can't be muted: not by its category, and not by a
+        preference from before it became critical.
+        """
+        preference = preference_for(self.preferences, type_slug=type_slug, category=category)
+        if is_critical:
+            return replace(preference, muted=False, muted_channels=frozenset())
+        return preference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveSuppression:
-    """An address that gets nothing more, or no marketing."""
+    """The strictest unexpired suppression of an address."""
 
     reason: str
     marketing_only: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecipientSnapshot:
+    """The registered recipients and suppressed addresses of a batch."""
+
+    registered: Mapping[str, RegisteredRecipient]
+    """By user id."""
+    suppressed: Mapping[tuple[str, str], ActiveSuppression]
+    """By channel and address."""
+
+    def suppression_of(
+        self,
+        *,
+        user_id: str | None,
+        channel: str,
+        address: str | None,
+        type_slug: str,
+        category: str,
+        is_critical: bool,
+    ) -> str | None:
+        """Return why a message is suppressed; None if it may be sent.
+
+        The reason of the address comes first, then MUTED for the recipient's preference.
+        """
+        found = self.suppressed.get((channel, address or ""))
+        if found is not None and (not found.marketing_only or category == Category.MARKETING):
+            return found.reason
+        recipient = self.registered.get(user_id or "")
+        if recipient is None:
+            return None
+        preference = recipient.preference(
+            type_slug=type_slug, category=category, is_critical=is_critical
+        )
+        is_muted = preference.muted or channel in preference.muted_channels
+        return MUTED if is_muted else None
+
+
+def load_snapshot(
+    user_ids: Iterable[str], addresses: Iterable[tuple[str, str]], *, now: datetime
+) -> RecipientSnapshot:
+    """Read a batch's recipients and suppressions in two queries. Raises PyMongoError."""
+    return RecipientSnapshot(
+        registered=find_registered(user_ids), suppressed=find_suppressed(addresses, now=now)
+    )
+
+
 def find_registered(user_ids: Iterable[str]) -> dict[str, RegisteredRecipient]:
-    """Return the registered and active people among these, by user id."""
+    """Return the registered and active recipients among these, by user id."""
     ids = sorted(set(user_ids))
     if not ids:
         return {}
@@ -56,9 +111,9 @@ def find_registered(user_ids: Iterable[str]) -> dict[str, RegisteredRecipient]:
 
 
 def next_user_ids(*, after: str | None = None, limit: int) -> list[str]:
-    """Return the next user ids of all registered and active people, behind the user id ``after``.
+    """Return the next user ids of all active recipients, in order, after the user id ``after``.
 
-    Whoever is registered meanwhile before that place is passed over, and nobody comes twice.
+    A recipient registered meanwhile before that position is omitted; none is returned twice.
     """
     match: dict[str, Any] = {"is_active": True}
     if after is not None:
@@ -70,9 +125,9 @@ def next_user_ids(*, after: str | None = None, limit: int) -> list[str]:
 def find_suppressed(
     addresses: Iterable[tuple[str, str]], *, now: datetime
 ) -> dict[tuple[str, str], ActiveSuppression]:
-    """Return the suppressed ones among these (channel, address) pairs, each as it was given.
+    """Return the suppressed ones among these (channel, address) pairs, keyed as given.
 
-    Of several reasons the strictest holds: one that is not about marketing only.
+    Of several suppressions the strictest applies: one that isn't for marketing only.
     """
     keys = {pair: suppression_key(*pair) for pair in addresses}
     if not keys:
@@ -92,13 +147,9 @@ def _strictest(reasons: Iterable[Mapping[str, Any]]) -> ActiveSuppression:
 
 
 def _recipient(document: Mapping[str, Any]) -> RegisteredRecipient:
+    optional = ("email", "phone", "name", "locale", "timezone", "quiet_hours")
     return RegisteredRecipient(
         user_id=document["_id"],
-        email=document.get("email"),
-        phone=document.get("phone"),
-        name=document.get("name"),
-        locale=document.get("locale"),
-        timezone=document.get("timezone"),
         preferences=document.get("preferences") or {},
-        quiet_hours=document.get("quiet_hours"),
+        **{name: document.get(name) for name in optional},
     )

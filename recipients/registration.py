@@ -1,4 +1,4 @@
-"""Registered people: the only writer of who they are and what they want."""
+"""Registration of recipients: the only writer of profiles and preferences."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,19 +12,19 @@ from notifyproject.db.collections import collection
 
 Document = Mapping[str, Any]
 PROFILE_FIELDS = ("email", "phone", "name", "locale", "timezone")
-"""What an app tells of a person; what is not told is missing."""
+"""Contact details; a missing one is unknown."""
 
 
 class _Unchanged:
-    """Stands for quiet hours that a registration does not speak of."""
+    """Sentinel for quiet hours that a registration doesn't set."""
 
 
 UNCHANGED = _Unchanged()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Person:
-    """What an app registers of a person. None is not known."""
+class RecipientProfile:
+    """A recipient's registration by a client. None means unknown."""
 
     user_id: str
     email: str | None = field(default=None, repr=False)
@@ -38,25 +38,24 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A person as they are stored. ``is_new``: they were not known before."""
+    """A stored recipient. ``is_new``: not registered before."""
 
     document: Document
     is_new: bool
 
 
-def register(person: Person, *, now: datetime) -> Registration:
-    """Store a person; what was known of one and is not told now is forgotten.
+def register(profile: RecipientProfile, *, now: datetime) -> Registration:
+    """Store a recipient; contact details that aren't given are removed.
 
-    What they want is not the app's to forget: preferences stay, and so do quiet hours that are not
-    spoken of. Raises PyMongoError; may be repeated.
+    Preferences stay, and so do quiet hours that aren't given. Idempotent. Raises PyMongoError.
     """
-    fields = {name: getattr(person, name) for name in PROFILE_FIELDS}
-    if not isinstance(person.quiet_hours, _Unchanged):
-        fields["quiet_hours"] = person.quiet_hours
+    fields = {name: getattr(profile, name) for name in PROFILE_FIELDS}
+    if not isinstance(profile.quiet_hours, _Unchanged):
+        fields["quiet_hours"] = profile.quiet_hours
     change: dict[str, Any] = {
         "$set": {
             **{name: value for name, value in fields.items() if value is not None},
-            "attributes": dict(person.attributes),
+            "attributes": dict(profile.attributes),
             "is_active": True,
             "updated_at": now,
         },
@@ -65,18 +64,15 @@ def register(person: Person, *, now: datetime) -> Registration:
     if removed := [name for name, value in fields.items() if value is None]:
         change["$unset"] = dict.fromkeys(removed, "")
     try:
-        stored = _upsert(person.user_id, change)
+        stored = _upsert(profile.user_id, change)
     except DuplicateKeyError:
-        # Two registered them for the first time at once.
-        stored = _upsert(person.user_id, change)
+        # Two concurrent first registrations.
+        stored = _upsert(profile.user_id, change)
     return Registration(stored, is_new=stored["created_at"] == stored["updated_at"] == now)
 
 
 def get(user_id: str) -> Document | None:
-    """Return a registered person; None if there is none, or they are being erased.
-
-    Raises PyMongoError.
-    """
+    """Return a registered recipient; None if unknown or being erased. Raises PyMongoError."""
     return collection("recipients").find_one({"_id": user_id, "is_active": True})
 
 
@@ -87,9 +83,9 @@ def set_preferences(
     quiet_hours: Mapping[str, Any] | None,
     now: datetime,
 ) -> Document | None:
-    """Replace what a person wants, and return the person; None if there is none.
+    """Replace preferences and quiet hours, and return the recipient; None if there is none.
 
-    Raises PyMongoError; may be repeated.
+    Idempotent. Raises PyMongoError.
     """
     change: dict[str, Any] = {"$set": {"preferences": dict(preferences), "updated_at": now}}
     if quiet_hours is None:
@@ -102,10 +98,10 @@ def set_preferences(
 
 
 def begin_erasure(user_id: str, *, now: datetime) -> Document | None:
-    """Take a person out of use, and return what is known of them; None if nothing is.
+    """Deactivate a recipient and return the stored document; None if there is none.
 
-    Their addresses stay until :func:`forget`: erasing that was broken off goes on with them.
-    Raises PyMongoError; may be repeated.
+    The addresses stay until :func:`finish_erasure`, so that an interrupted erasure can continue.
+    Idempotent. Raises PyMongoError.
     """
     return collection("recipients").find_one_and_update(
         {"_id": user_id}, {"$set": {"is_active": False, "updated_at": now}}
@@ -113,9 +109,9 @@ def begin_erasure(user_id: str, *, now: datetime) -> Document | None:
 
 
 def finish_erasure(user_id: str) -> bool:
-    """Remove a person who is being erased, unless somebody has registered them anew meanwhile.
+    """Delete a recipient under erasure, unless it was registered again meanwhile.
 
-    Raises PyMongoError; may be repeated.
+    Idempotent. Raises PyMongoError.
     """
     erased = {"_id": user_id, "is_active": False}
     return collection("recipients").delete_one(erased).deleted_count > 0

@@ -1,4 +1,4 @@
-"""Who has written to us on WhatsApp within a day, and so may be sent more than approved words."""
+"""WhatsApp service windows: for 24 hours after a recipient's message, free-form text may go."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -10,35 +10,32 @@ from notifyproject.db.collections import Document, collection, is_duplicate
 from .addresses import normalize_phone
 
 WINDOW = timedelta(hours=24)
-"""From a person's last message on; Meta's rule."""
+"""Length of a window after the recipient's last message; a rule of Meta."""
 MARGIN = timedelta(minutes=1)
-"""A window that closes within this time is taken for closed: the message has a way to go."""
+"""A window that closes within this time counts as closed, because sending takes time."""
 RETENTION = timedelta(days=30)
-"""For how long it is known when somebody last wrote."""
+"""How long the time of the last message is kept."""
 
 
 def record_inbound(messages: Iterable[tuple[str, datetime]], *, now: datetime) -> None:
-    """Note when people (E.164) wrote to us; an older message never moves the time back.
+    """Record inbound messages as (E.164 number, time); an older one never moves the time back.
 
-    One write for any number of people, three if some are new. Raises PyMongoError; may be repeated.
+    One write for any number of recipients, three if some are new. Idempotent. Raises PyMongoError.
     """
     latest: dict[str, datetime] = {}
     for phone, written_at in messages:
         key = normalize_phone(phone)
-        # The provider's clock may be ahead of ours; a window is not longer for that.
+        # The provider's clock may be ahead; that doesn't extend the window.
         at = min(written_at, now)
         latest[key] = max(latest.get(key, at), at)
     if latest and _advance(latest) < len(latest):
         _add_missing(latest)
-        # Somebody else may have added one with an older message in the meantime.
+        # A concurrent call may have inserted one with an older message.
         _advance(latest)
 
 
 def open_windows(phones: Iterable[str], *, now: datetime) -> frozenset[str]:
-    """Return those among these numbers whose owners wrote within a day: one read for all.
-
-    Raises PyMongoError.
-    """
+    """Return the numbers with an open window, in one read. Raises PyMongoError."""
     keys = {phone: normalize_phone(phone) for phone in phones}
     if not keys:
         return frozenset()
@@ -51,14 +48,14 @@ def open_windows(phones: Iterable[str], *, now: datetime) -> frozenset[str]:
 
 
 def delete(phones: Iterable[str]) -> None:
-    """Forget when these people wrote to us. Raises PyMongoError; may be repeated."""
+    """Delete the windows of these numbers. Idempotent. Raises PyMongoError."""
     keys = sorted({normalize_phone(phone) for phone in phones})
     if keys:
         collection("conversations").delete_many({"_id": {"$in": keys}})
 
 
 def last_inbound(phone: str) -> datetime | None:
-    """Return when the owner of a number last wrote to us, as far as it is known still."""
+    """Return when the owner of a number last wrote; None if unknown or no longer kept."""
     found = collection("conversations").find_one({"_id": normalize_phone(phone)})
     return found["last_inbound_at"] if found else None
 

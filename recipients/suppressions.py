@@ -1,6 +1,6 @@
-"""Suppressions: one document for each reason, and the soft bounces that lead to one.
+"""Suppressions, one document per reason, and the bounces that lead to one.
 
-Lifting one reason leaves the others; of all that stand, the strictest holds.
+Lifting one reason leaves the others; of several, the strictest applies.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,15 +18,20 @@ from .addresses import ADDRESS_CHANNELS, address_digest, address_key
 from .models import SuppressionReason
 
 MAX_SOFT_BOUNCES = 3
-"""So many in a row, and the address is not written to any more."""
+"""Soft bounces in a row that suppress an address."""
 SOFT_BOUNCE_TTL = timedelta(days=30)
-"""A strike that no other follows for so long is forgotten."""
+"""How long a soft bounce counts if no other follows."""
+Document = Mapping[str, Any]
+Expression = Any
+NEWEST_FIRST = (("created_at", -1), ("_id", -1))
+RECIPIENT_REASONS = frozenset({SuppressionReason.UNSUBSCRIBED, SuppressionReason.COMPLAINT})
+"""The recipient's own opt-outs: lifted only by a request that names the reason."""
 
 
 def record_soft_bounce(*, channel: str, address: str, event: str, now: datetime) -> int:
-    """Count one more against an address; return how many there are now. Raises PyMongoError.
+    """Count a soft bounce of an address and return the number in a row. Raises PyMongoError.
 
-    ``event`` names what counts: told twice, or by two at once, it counts once.
+    ``event`` identifies the bounce: repeated, even concurrently, it counts once.
     """
     stored = collection("suspicions").find_one_and_update(
         {"_id": address_key(channel, address)},
@@ -38,24 +43,46 @@ def record_soft_bounce(*, channel: str, address: str, event: str, now: datetime)
 
 
 def clear_soft_bounces(*, channel: str, address: str) -> None:
-    """Forget what was counted: something has reached the person. Raises PyMongoError."""
+    """Reset the soft bounces of an address after a delivery. Raises PyMongoError."""
     collection("suspicions").delete_one({"_id": address_key(channel, address)})
 
 
-Document = Mapping[str, Any]
-Expression = Any
-NEWEST_FIRST = (("created_at", -1), ("_id", -1))
-RECIPIENT_REASONS = frozenset({SuppressionReason.UNSUBSCRIBED, SuppressionReason.COMPLAINT})
-"""What the person wants. Nobody lifts it by the way: whoever does names it."""
+def record_bounce(
+    *,
+    channel: str,
+    address: str,
+    reason: SuppressionReason,
+    is_soft: bool,
+    event: str,
+    source: str,
+    now: datetime,
+) -> None:
+    """Suppress an address for a hard bounce, or for MAX_SOFT_BOUNCES soft bounces in a row.
+
+    An opt-out (UNSUBSCRIBED) suppresses marketing only. ``event`` identifies a soft bounce, see
+    :func:`record_soft_bounce`. Raises PyMongoError.
+    """
+    if is_soft:
+        count = record_soft_bounce(channel=channel, address=address, event=event, now=now)
+        if count < MAX_SOFT_BOUNCES:
+            return
+    suppress(
+        channel=channel,
+        address=address,
+        reason=reason,
+        source=source,
+        marketing_only=reason is SuppressionReason.UNSUBSCRIBED,
+        now=now,
+    )
 
 
 def suppression_key(channel: str, address: str) -> str:
-    """Return what all the reasons why an address is held back have in common."""
+    """Return the key that all suppressions of an address share."""
     return f"{channel}:{address_digest(channel, address)}"
 
 
 def suppression_id(channel: str, address: str, reason: SuppressionReason) -> str:
-    """Return the id of one reason why an address is held back."""
+    """Return the id of an address's suppression for one reason."""
     return f"{suppression_key(channel, address)}:{reason.value}"
 
 
@@ -69,10 +96,10 @@ def suppress(
     now: datetime,
     expires_at: datetime | None = None,
 ) -> Document:
-    """Send nothing more, or no marketing, to an address, and return what stands for this reason.
+    """Suppress an address, for marketing only or for everything, and return the suppression.
 
-    Twice for the same reason, the stricter stays: everything before marketing, then the later end.
-    Raises PyMongoError; may be repeated.
+    Of two for the same reason the stricter stays: first by scope, then by later expiry. Idempotent.
+    Raises PyMongoError.
     """
     values: dict[str, Any] = {
         "source": source,
@@ -91,7 +118,7 @@ def suppress(
     try:
         return _upsert(match, change)
     except DuplicateKeyError:
-        # Somebody else has just added it.
+        # A concurrent call inserted it.
         return _upsert(match, change)
 
 
@@ -103,11 +130,11 @@ def lift(
     before: datetime | None = None,
     marketing_only: bool = False,
 ) -> tuple[SuppressionReason, ...]:
-    """Hold an address back for these reasons no longer; return those that there were.
+    """Lift the suppressions of an address for these reasons; return the reasons lifted.
 
-    ``before``: only what is not newer; ``marketing_only``: only what holds back nothing else. Who
-    lifted it, and when, is the caller's to log. What was not sent stays unsent. Raises
-    PyMongoError; may be repeated.
+    ``before``: only suppressions created up to then; ``marketing_only``: only those for marketing
+    alone. The caller writes the audit log. Suppressed deliveries stay suppressed. Idempotent.
+    Raises PyMongoError.
     """
     guard: dict[str, Any] = {"marketing_only": True} if marketing_only else {}
     if before is not None:
@@ -133,7 +160,7 @@ def lift_one(suppression_id: str) -> bool:
 
 
 def list_for_address(*, channel: str, address: str) -> list[Document]:
-    """Return every reason why an address is held back, the newest first. Raises PyMongoError."""
+    """Return all suppressions of an address, newest first. Raises PyMongoError."""
     found = collection("suppressions").find({"key": suppression_key(channel, address)})
     return sorted(found, key=lambda one: (one["created_at"], one["_id"]), reverse=True)
 
@@ -148,7 +175,7 @@ def page(
     """Return up to ``limit`` suppressions, newest first. Raises PyMongoError."""
     match: dict[str, Any] = {}
     if channel is not None or reason is not None:
-        # Both are named, as all there are if need be: so one index serves each of them alone.
+        # Both fields are always filtered, so that one index serves each filter alone.
         match["channel"] = channel if channel is not None else {"$in": list(ADDRESS_CHANNELS)}
         known = [one.value for one in SuppressionReason]
         match["reason"] = reason.value if reason is not None else {"$in": known}
@@ -156,10 +183,10 @@ def page(
 
 
 def anonymise(addresses: Iterable[tuple[str, str]]) -> int:
-    """Forget these (channel, address) pairs, and go on holding them back; return how many.
+    """Remove these (channel, address) pairs but keep them suppressed; return their number.
 
-    What is kept of an address is its digest: it is recognised if somebody gives it again. Raises
-    PyMongoError; may be repeated.
+    The digest of an address remains, so that it's recognized again. Idempotent. Raises
+    PyMongoError.
     """
     keys = sorted({suppression_key(*pair) for pair in addresses})
     if not keys:
@@ -177,9 +204,9 @@ def _upsert(match: Mapping[str, Any], change: list[dict[str, Any]]) -> Document:
 
 
 def _keep_stricter(values: Mapping[str, Any], now: datetime) -> list[dict[str, Any]]:
-    """Return the pipeline that puts what is given in place of what is less strict, or over.
+    """Return the pipeline that replaces a less strict or expired suppression.
 
-    One that is over holds nothing back any more, though MongoDB may not have removed it yet.
+    MongoDB may not have removed an expired one yet.
     """
     later = now + timedelta(milliseconds=1)
     is_expired = {"$lte": [{"$ifNull": ["$expires_at", later]}, now]}
@@ -205,7 +232,7 @@ def _keep_stricter(values: Mapping[str, Any], now: datetime) -> list[dict[str, A
                     name: chosen("$__wins", name)
                     for name in ("source", "marketing_only", "expires_at")
                 },
-                # Whom it is about stays forgotten once it is.
+                # An anonymised address stays anonymised.
                 **{name: chosen("$__is_new", name) for name in ("created_at", "address")},
             }
         },

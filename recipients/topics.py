@@ -1,4 +1,4 @@
-"""Topics, and who is told what is broadcast to them."""
+"""Topics and their members."""
 
 import re
 from datetime import datetime
@@ -11,21 +11,20 @@ from notifyproject.db.paging import Cursor, Document, Page
 
 TOPIC = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
 BATCH = 1_000
-"""Members that are streamed at once."""
 MAX_TOPICS = 10_000
-"""More topics of one person are not told."""
+"""Most memberships of one recipient that are returned."""
 KEY_ORDER = (("_id", 1),)
 
 
 def member_id(topic: str, user_id: str) -> str:
-    """Return the id of a membership: no topic has a colon, so it belongs to one pair only."""
+    """Return the id of a membership; unique, because a topic has no colon."""
     return f"{topic}:{user_id}"
 
 
 def join(*, topic: str, user_id: str, now: datetime) -> Document:
-    """Make somebody a member of a topic, and return the membership.
+    """Add a member to a topic, registered or not, and return the membership.
 
-    They need not be registered; twice is once. Raises PyMongoError; may be repeated.
+    Idempotent. Raises PyMongoError.
     """
     member: Document = {
         "_id": member_id(topic, user_id),
@@ -47,28 +46,28 @@ def leave(*, topic: str, user_id: str) -> bool:
 
 
 def leave_all(user_id: str) -> int:
-    """End all memberships of somebody; return how many. Raises PyMongoError; may be repeated."""
+    """End all memberships of a recipient and return their number. Raises PyMongoError."""
     return collection("topic_members").delete_many({"user_id": user_id}).deleted_count
 
 
 def members(*, topic: str, limit: int, cursor: Cursor | None = None) -> Page:
-    """Return up to ``limit`` members of a topic by user id. Raises PyMongoError."""
+    """Return up to ``limit`` members of a topic, by user id. Raises PyMongoError."""
     return paging.page(
         "topic_members", {"topic": topic}, order=KEY_ORDER, limit=limit, cursor=cursor
     )
 
 
 def next_members(topic: str, *, after: str | None = None, limit: int = BATCH) -> list[str]:
-    """Return the next user ids of a topic's members in their order, behind the user id ``after``.
+    """Return the next user ids of a topic's members, in order, after the user id ``after``.
 
-    Whoever joins meanwhile before that place is passed over, and nobody comes twice: a broadcast
-    keeps the last user id it has seen, and goes on from there. Raises PyMongoError.
+    A member who joins meanwhile before that position is omitted; none is returned twice. Raises
+    PyMongoError.
     """
     cursor = Cursor((member_id(topic, after),)) if after is not None else None
     return [one["user_id"] for one in members(topic=topic, limit=limit, cursor=cursor).documents]
 
 
 def memberships_of(user_id: str) -> list[Document]:
-    """Return the memberships of somebody, by topic. Raises PyMongoError."""
+    """Return the memberships of a recipient, by topic. Raises PyMongoError."""
     found = collection("topic_members").find({"user_id": user_id})
     return list(found.sort("_id", 1).limit(MAX_TOPICS))

@@ -102,7 +102,7 @@ async def _pause(seconds: float, transport: asyncio.Transport, shutdown: asyncio
 
 
 def _raw_response(response: ProviderResponse, *, missing_bytes: int) -> bytes:
-    """Return the answer's bytes, with a length that promises ``missing_bytes`` more than there are."""
+    """Return the response's bytes; its Content-Length is ``missing_bytes`` too high."""
     lines = [
         f"HTTP/1.1 {response.status} {HTTPStatus(response.status).phrase}",
         *(f"{name}: {value}" for name, value in response.headers.items()),

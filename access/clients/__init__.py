@@ -1,1 +1,1 @@
-"""API clients: keys, authentication, inbox tokens, rate limits."""
+"""API clients: keys, authentication, inbox tokens, and rate limits."""

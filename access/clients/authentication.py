@@ -1,7 +1,7 @@
 """Authentication and permissions of the API.
 
-Each view names a scope for each of its methods, or belongs to an inbox. Test mode is default-deny:
-a test key may read, and use the writes that a view declares safe.
+Each view names a scope per method, or belongs to an inbox. Test mode denies by default: a test
+key may read, and may use the writes that a view declares safe.
 """
 
 from datetime import UTC, datetime
@@ -18,10 +18,10 @@ from .registry import Client, authenticate
 
 
 class KeyAuthentication(BaseAuthentication):
-    """``Authorization: Bearer ntf_…``, or ``ntf_test_…``."""
+    """API key authentication: ``Authorization: Bearer ntf_…`` or ``ntf_test_…``."""
 
     def authenticate(self, request: Any) -> tuple[Client, None] | None:
-        """Return the client; None without a header; raises AuthenticationFailed for a bad key."""
+        """Return the client; None without a header. Raises AuthenticationFailed if invalid."""
         scheme, _, key = request.headers.get("Authorization", "").partition(" ")
         if not scheme:
             return None
@@ -33,15 +33,15 @@ class KeyAuthentication(BaseAuthentication):
         return client, None
 
     def authenticate_header(self, request: Any) -> str:
-        """Return what a 401 answer asks for."""
+        """Return the WWW-Authenticate header of a 401 response."""
         return 'Bearer realm="notifications"'
 
 
 class InboxAuthentication(BaseAuthentication):
-    """``Authorization: Bearer <inbox token>``, and nowhere else: addresses are logged."""
+    """Inbox token authentication by header only, because URLs are logged."""
 
     def authenticate(self, request: Any) -> tuple[InboxUser, None] | None:
-        """Return the person; None without a header; raises AuthenticationFailed for a bad token."""
+        """Return the inbox user; None without a header. Raises AuthenticationFailed if invalid."""
         header = request.headers.get("Authorization", "")
         if not header:
             return None
@@ -51,7 +51,7 @@ class InboxAuthentication(BaseAuthentication):
         return user, None
 
     def authenticate_header(self, request: Any) -> str:
-        """Return what a 401 answer asks for."""
+        """Return the WWW-Authenticate header of a 401 response."""
         return INBOX_CHALLENGE
 
 
@@ -59,7 +59,7 @@ INBOX_CHALLENGE = 'Bearer realm="inbox"'
 
 
 def inbox_user_of(header: str, *, now: datetime) -> InboxUser | None:
-    """Return whose inbox token an Authorization header holds; None if it holds none that counts."""
+    """Return the inbox user of an Authorization header; None without a valid token."""
     scheme, _, token = header.partition(" ")
     if scheme.lower() != "bearer":
         return None
@@ -72,27 +72,27 @@ class SafeWrite(StrEnum):
     A view declares it for each method: ``test_mode: ClassVar = {"POST": SafeWrite.OWN}``.
     """
 
-    MARKED = "what it stores has is_test, and goes to the sandbox"
-    OWN = "it changes only what belongs to the calling client, and a client is in one mode for good"
+    MARKED = "the stored document has is_test, and goes to the sandbox"
+    OWN = "it changes data of the calling client only, and a client never changes its mode"
     NOTHING = "it stores nothing"
 
 
 class TestKeyError(PermissionDenied):
-    """A test key, or an inbox token issued with one, asks for a write that may change live data."""
+    """A test key, or an inbox token issued with one, requested a write on live data."""
 
     default_detail = "A test key can't change live data. Use a live key."
     default_code = "test_key"
 
 
 class HasScope(BasePermission):
-    """The client has the scope that ``view.scopes`` names for the method; unnamed is forbidden."""
+    """Requires the scope that ``view.scopes`` names for the method; forbidden if none is named."""
 
     def has_permission(self, request: Any, view: Any) -> bool:
-        """Return whether it has; raises NotAuthenticated for nobody, and TestKeyError."""
+        """Return whether the client has the scope. Raises NotAuthenticated or TestKeyError."""
         if not isinstance(request.user, Client):
             raise NotAuthenticated
         if not hasattr(view, request.method.lower()):
-            return True  # It will be told 405.
+            return True  # The view then responds 405.
         scope = getattr(view, "scopes", {}).get(request.method)
         is_allowed = scope is not None and request.user.has_scope(scope)
         if is_allowed and request.user.is_test and refuses_test_keys(view, request.method):
@@ -101,19 +101,19 @@ class HasScope(BasePermission):
 
 
 class OwnsInbox(BasePermission):
-    """It is a person with an inbox token, who may do anything in their own inbox."""
+    """Requires an inbox token, which permits everything in its own inbox."""
 
     def has_permission(self, request: Any, view: Any) -> bool:
-        """Return True; raises NotAuthenticated for nobody, and TestKeyError."""
+        """Return True. Raises NotAuthenticated or TestKeyError."""
         if not isinstance(request.user, InboxUser):
             raise NotAuthenticated
         if not hasattr(view, request.method.lower()):
-            return True  # It will be told 405.
+            return True  # The view then responds 405.
         if request.user.is_test and refuses_test_keys(view, request.method):
             raise TestKeyError
         return True
 
 
 def refuses_test_keys(view: Any, method: str) -> bool:
-    """Return whether a view's method is a write that is not declared safe in test mode."""
+    """Return whether a method is a write that isn't declared safe in test mode."""
     return method not in SAFE_METHODS and method not in getattr(view, "test_mode", {})

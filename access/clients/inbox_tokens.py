@@ -1,8 +1,7 @@
-"""Inbox tokens: what a person's browser or phone reads their own inbox with, for 15 minutes.
+"""Inbox tokens: 15-minute JWTs (HS256) with which a recipient reads their own inbox.
 
-A client asks for one on behalf of a person and hands it to them. It is a JWT (HS256): whose inbox
-it is stands in the token, so that no token is stored. What is stored is what no longer holds: one
-token's end, or that all a person had are void, by the *epoch* every token carries.
+A client requests a token for a recipient and hands it over. Tokens are not stored; only
+revocations are: of one token, or of all tokens of a recipient by the *epoch* in each token.
 """
 
 import hashlib
@@ -26,11 +25,11 @@ ISSUER = "notifyproject"
 AUDIENCE = "inbox"
 ALGORITHM = "HS256"
 MIN_KEY_BYTES = 32
-"""RFC 7518, 3.2: a key of the size of the hash or larger."""
+"""RFC 7518, section 3.2: a key at least as long as the hash."""
 MAX_LENGTH = 4_096
-"""A longer text is none of ours: a user id has 128 characters, of 12 in JSON each at most."""
+"""Upper limit of a genuine token: 128 characters of user id take up to 12 each in JSON."""
 CLOCK_SKEW = timedelta(minutes=1)
-"""How far another web process's clock may be ahead."""
+"""How far the clock of another web process may be ahead."""
 CLAIMS = ("iss", "aud", "sub", "client_id", "iat", "exp", "jti", "epoch")
 _NONCE_LENGTH = 32
 _TAG_LENGTH = 16
@@ -38,7 +37,7 @@ _TAG_LENGTH = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboxUser:
-    """A person whose token holds: they see one inbox, as one client fills it."""
+    """The holder of a valid token: one recipient's inbox at one client."""
 
     client_id: ObjectId
     user_id: str
@@ -51,7 +50,7 @@ class InboxUser:
 
 @dataclass(frozen=True, slots=True)
 class IssuedToken:
-    """A new token. Its text is not kept anywhere."""
+    """A new token. Its text is not stored."""
 
     text: str
     jti: str
@@ -59,7 +58,7 @@ class IssuedToken:
 
 
 def issue(*, client_id: ObjectId, user_id: str, now: datetime) -> IssuedToken:
-    """Return a new token for a person's inbox at a client; raises PyMongoError."""
+    """Issue a token for a recipient's inbox at a client. Raises PyMongoError."""
     revocation = collection("inbox_revocations").find_one(
         {"_id": _user_revocation_id(client_id, user_id)}
     )
@@ -81,7 +80,7 @@ def issue(*, client_id: ObjectId, user_id: str, now: datetime) -> IssuedToken:
 
 
 def authenticate(text: str, *, now: datetime) -> InboxUser | None:
-    """Return whose token this is, if it is one of ours and holds; raises PyMongoError."""
+    """Return the holder of a valid token; None for any other text. Raises PyMongoError."""
     user = _decode(text, now)
     client = _valid_issuer(user, now) if user is not None else None
     if user is None or client is None:
@@ -90,20 +89,19 @@ def authenticate(text: str, *, now: datetime) -> InboxUser | None:
 
 
 def is_valid(user: InboxUser, *, now: datetime) -> bool:
-    """Return whether a genuine token still holds; raises PyMongoError.
+    """Return whether a decoded token is still valid. Raises PyMongoError.
 
-    It does until it runs out or is revoked, alone or with all others of the person, and while its
-    client is switched on and may issue tokens.
+    It's valid until it expires or is revoked, while its client is active and may issue tokens.
     """
     return _valid_issuer(user, now) is not None
 
 
 def revoke(*, client_id: ObjectId, jti: str, now: datetime) -> bool:
-    """End one token of a client's; return False if it cannot be one. Twice is as good as once."""
+    """Revoke one token of a client; return False for a foreign id. Idempotent."""
     genuine = _jti(client_id, jti[:_NONCE_LENGTH])
     if not jti.isascii() or not hmac.compare_digest(jti, genuine):
         return False
-    # It may outlive the token, by other clocks too; MongoDB forgets it soon after.
+        # The revocation outlives the token even on a skewed clock; MongoDB then deletes it.
     expires_at = now + LIFETIME + 2 * CLOCK_SKEW
     collection("inbox_revocations").update_one(
         {"_id": _token_revocation_id(jti)}, {"$set": {"expires_at": expires_at}}, upsert=True
@@ -112,14 +110,14 @@ def revoke(*, client_id: ObjectId, jti: str, now: datetime) -> bool:
 
 
 def revoke_all(*, client_id: ObjectId, user_id: str) -> None:
-    """End every token of a person at a client: the next ones are of another epoch."""
+    """Revoke all tokens of a recipient at a client by a new epoch."""
     collection("inbox_revocations").update_one(
         {"_id": _user_revocation_id(client_id, user_id)}, {"$inc": {"epoch": 1}}, upsert=True
     )
 
 
 def revoke_everywhere(*, user_id: str) -> None:
-    """End every token of a person, whichever client issued it; raises PyMongoError."""
+    """Revoke all tokens of a recipient at every client. Raises PyMongoError."""
     issuers = collection("api_clients").find(
         {"scopes": {"$in": [Scope.INBOX_ISSUE.value, Scope.ADMIN.value]}}, {"_id": 1}
     )
@@ -128,7 +126,7 @@ def revoke_everywhere(*, user_id: str) -> None:
 
 
 def _valid_issuer(user: InboxUser, now: datetime) -> Mapping[str, Any] | None:
-    """Return the client that issued a token, if the token still holds."""
+    """Return the client that issued a token, if the token is valid."""
     if user.expires_at <= now:
         return None
     client: Mapping[str, Any] | None = collection("api_clients").find_one(
@@ -148,7 +146,7 @@ def _valid_issuer(user: InboxUser, now: datetime) -> Mapping[str, Any] | None:
 
 
 def _decode(text: str, now: datetime) -> InboxUser | None:
-    """Return what a genuine token says that has not run out. Times are compared with ``now``."""
+    """Decode a genuine, unexpired token; None for any other text. ``now`` replaces the clock."""
     if len(text) > MAX_LENGTH or not text.isascii():
         return None
     try:
@@ -173,7 +171,7 @@ def _decode(text: str, now: datetime) -> InboxUser | None:
 
 
 def _user(claims: Mapping[str, Any], now: datetime) -> InboxUser | None:
-    """Return the person of genuine claims; None if they are over, or not as we write them."""
+    """Return the holder from genuine claims; None if they're expired or malformed."""
     numbers = [claims[name] for name in ("iat", "exp", "epoch")]
     if not all(type(number) is int and 0 <= number < 2**40 for number in numbers):
         return None
@@ -191,7 +189,7 @@ def _user(claims: Mapping[str, Any], now: datetime) -> InboxUser | None:
 
 
 def _jti(client_id: ObjectId, nonce: str) -> str:
-    """Return a token's id: it proves whose it is, so that only its own client can revoke it."""
+    """Return a token id with a MAC, so that only the issuing client can revoke the token."""
     signed = f"inbox token {nonce} of {client_id}".encode()
     tag = hmac.new(settings.INBOX_SIGNING_KEY.encode(), signed, hashlib.sha256)
     return nonce + tag.hexdigest()[:_TAG_LENGTH]
@@ -202,5 +200,5 @@ def _token_revocation_id(jti: str) -> str:
 
 
 def _user_revocation_id(client_id: ObjectId, user_id: str) -> str:
-    """Return the id of what is known of a person's tokens; it does not say who they are."""
+    """Return the id of a recipient's epoch; hashed, so that it has no user id."""
     return f"person:{hashlib.sha256(f'{client_id}|{user_id}'.encode()).hexdigest()}"

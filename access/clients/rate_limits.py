@@ -1,8 +1,8 @@
-"""How often somebody may ask: counters in Valkey that all web processes share.
+"""Request rate limits: counters in Valkey, shared by all web processes.
 
-A window begins with the first request and lasts a minute. Key and type are
-``rate_limit:{scope}:{identifier}:{endpoint}``, a counter with a lifetime. Without Valkey nobody is
-held up: a limit protects the service, and an outage of a cache must not become one of the API.
+A window starts with the first request and lasts a minute. The key of a counter is
+``rate_limit:{scope}:{identifier}:{endpoint}``. Without Valkey there is no limit: an outage of a
+cache must not become an outage of the API.
 """
 
 import math
@@ -22,45 +22,45 @@ _WINDOW = WINDOW // timedelta(milliseconds=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counter:
-    """Whose requests are counted, and for what."""
+    """The subject of a rate limit."""
 
     scope: str
-    """What kind of caller: client, inbox, address."""
+    """The kind of caller: client, inbox, or address."""
     identifier: str
     endpoint: str
 
     @property
     def key(self) -> str:
-        """Return its key in Valkey."""
+        """Return the Valkey key."""
         return f"rate_limit:{self.scope}:{self.identifier}:{self.endpoint}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimitStatus:
-    """Whether a request may go on, and what the caller has left."""
+    """The result of a rate limit check."""
 
     is_allowed: bool
     limit: int
     remaining: int
     reset: int
-    """Seconds until all of it is there again: at least one."""
+    """Seconds until the window ends, at least 1."""
 
 
 def consume(counter: Counter, *, limit: int) -> RateLimitStatus | None:
-    """Count a request if it may go on; None without a limit (0), or while Valkey is away."""
+    """Count a request if it's allowed; None without a limit (0) or while Valkey is unavailable."""
     return _run_script(counter, limit, cost=1)
 
 
 def peek(counter: Counter, *, limit: int) -> RateLimitStatus | None:
-    """Return the same without counting anything."""
+    """Return the status without counting a request."""
     return _run_script(counter, limit, cost=0)
 
 
 def client_ip(meta: Mapping[str, str], *, proxies: int) -> str:
-    """Return where a request comes from, past so many proxies of ours; of IPv6 the /64.
+    """Return the IP address of a request behind ``proxies`` trusted proxies; the /64 of IPv6.
 
-    Each proxy appends who called it to X-Forwarded-For. What stands before that came with the
-    request and is not believed.
+    Each proxy appends its caller to X-Forwarded-For. Earlier entries come from the request and
+    aren't trusted.
     """
     forwarded = meta.get("HTTP_X_FORWARDED_FOR", "")
     chain = [*(forwarded.split(",") if forwarded else ()), meta.get("REMOTE_ADDR", "")]
@@ -85,7 +85,7 @@ def _run_script(counter: Counter, limit: int, *, cost: int) -> RateLimitStatus |
 
 
 def _network(text: str) -> str:
-    """Return an IPv4 address as it is, and the /64 of an IPv6 one: a home has all of that."""
+    """Return an IPv4 address, or the /64 of an IPv6 address: one subscriber has all of it."""
     try:
         address = ip_address(text)
     except ValueError:

@@ -1,7 +1,7 @@
-"""API clients and their keys, ``ntf_<prefix>_<secret>``, and the client that the service itself is.
+"""API clients and their keys, ``ntf_<prefix>_<secret>``, and the system client.
 
 The prefix finds the client, and the hash of the secret proves the key. Keys of a client in test
-mode begin with ``ntf_test_``.
+mode start with ``ntf_test_``.
 """
 
 import hashlib
@@ -22,33 +22,33 @@ from ..models import Scope
 
 KEY = re.compile(r"ntf_(test_)?([a-z0-9]{10})_([A-Za-z0-9_-]{43})", re.ASCII)
 MAX_ACTIVE_KEYS = 2
-"""The old one and the new one, while an app is moved from one to the other."""
+"""Two, so that a client can rotate its key without downtime."""
 USE_RECORD_INTERVAL = timedelta(minutes=1)
 _PREFIX_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 class TooManyKeysError(ValueError):
-    """A client has two active keys already."""
+    """The client already has MAX_ACTIVE_KEYS active keys."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """An API client that has proved who it is."""
+    """An authenticated API client."""
 
     id: ObjectId
     name: str
     scopes: frozenset[Scope]
     is_test: bool = False
-    """What it sends goes to the sandbox."""
+    """Its messages go to the sandbox."""
 
     def has_scope(self, scope: Scope) -> bool:
-        """Return whether it has the scope; ``admin`` has all."""
+        """Return whether the client has a scope; ``admin`` includes all."""
         return scope in self.scopes or Scope.ADMIN in self.scopes
 
 
 @dataclass(frozen=True, slots=True)
 class IssuedKey:
-    """A new key. Its text is not kept anywhere: show it now."""
+    """A new key. Its text is not stored and can't be shown again."""
 
     text: str
     prefix: str
@@ -57,9 +57,9 @@ class IssuedKey:
 def create_client(
     *, name: str, scopes: list[Scope], is_test: bool = False, now: datetime
 ) -> ObjectId:
-    """Store a client without keys and return its id; raises DuplicateKeyError for a known name.
+    """Store a client without keys and return its id. Raises DuplicateKeyError for a known name.
 
-    ``is_test``: what it sends goes to the sandbox; that holds for good.
+    ``is_test`` sends its messages to the sandbox and never changes.
     """
     document = {
         "name": name,
@@ -81,7 +81,7 @@ def find_client(name: str) -> ObjectId | None:
 def issue_key(
     *, client_id: ObjectId, now: datetime, expires_at: datetime | None = None
 ) -> IssuedKey:
-    """Add a key to a client; raises TooManyKeysError, and LookupError if there is no such client."""
+    """Add a key to a client. Raises TooManyKeysError, or LookupError for an unknown client."""
     clients = collection("api_clients")
     client = clients.find_one({"_id": client_id})
     if client is None:
@@ -96,7 +96,7 @@ def issue_key(
         "created_at": now,
         **({"expires_at": expires_at} if expires_at else {}),
     }
-    # Whoever issued a key in between changed the list: then this one is not added.
+    # Compare-and-set: a concurrent change of the list makes this a retry.
     result = clients.update_one(
         {"_id": client_id, "keys": client["keys"]}, {"$push": {"keys": key}}
     )
@@ -107,12 +107,12 @@ def issue_key(
 
 
 def mask_key(prefix: str, *, is_test: bool) -> str:
-    """Return what people may see of a key."""
+    """Return the displayable part of a key."""
     return f"{_public_part(prefix, is_test)}…"
 
 
 def revoke_key(*, prefix: str, now: datetime) -> bool:
-    """Switch a key off; return whether it was on."""
+    """Revoke a key; return whether it was unrevoked."""
     result = collection("api_clients").update_one(
         {"keys": {"$elemMatch": {"prefix": prefix, "revoked_at": None}}},
         {"$set": {"keys.$.revoked_at": now}},
@@ -121,7 +121,7 @@ def revoke_key(*, prefix: str, now: datetime) -> bool:
 
 
 def revoke_all_keys(*, client_id: ObjectId, now: datetime) -> None:
-    """Revoke every key of a client that is not revoked yet."""
+    """Revoke every key of a client."""
     collection("api_clients").update_one(
         {"_id": client_id},
         {"$set": {"keys.$[key].revoked_at": now}},
@@ -158,7 +158,7 @@ def is_active(key: Mapping[str, Any], now: datetime) -> bool:
 
 
 def hash_secret(secret: str) -> str:
-    """Return what is stored of a secret. It has 256 random bits: a slow hash would add nothing."""
+    """Return the stored hash of a secret. With 256 random bits, a fast hash is safe."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
@@ -178,7 +178,7 @@ SYSTEM_CLIENT = "this service"
 
 
 def system_client_id(*, now: datetime) -> ObjectId:
-    """Return the client that stands for the service itself; it has no key, so nobody else is it."""
+    """Return the id of the system client, which has no keys; create it if missing."""
     found = find_client(SYSTEM_CLIENT)
     if found is not None:
         return found

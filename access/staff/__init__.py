@@ -1,1 +1,1 @@
-"""Staff: permissions, sign-in, second factor."""
+"""Staff: permissions, sign-in, and second factor."""

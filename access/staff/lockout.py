@@ -1,9 +1,9 @@
-"""Who guesses passwords of the console is locked out for a while: what django-axes asks to be kept.
+"""Brute-force lockout for console logins: a handler for django-axes.
 
-Failures are counted in MongoDB, each with one atomic update, so that guesses at the same moment in
-several processes are all counted. Three counts are kept, each for a quarter of an hour from its
-first failure: of an account from one address, of an address, and of an account from anywhere. Names
-and addresses are in none of them, only their hashes.
+Failures are counted in MongoDB with atomic updates, so that concurrent guesses in several
+processes all count. There are three counters, each for 15 minutes from its first failure: an
+account from one address, an address, and an account from any address. Names and addresses are
+hashed.
 """
 
 import hashlib
@@ -26,16 +26,16 @@ from ..clients.rate_limits import client_ip
 log = structlog.get_logger(__name__)
 WINDOW = timedelta(minutes=15)
 LIMITS = {"account_from_address": 5, "address": 30, "account": 50}
-"""Failures after which nobody is let in. The last one is high: it locks the account's owner out,
-too, and stops those who guess from many addresses."""
+"""Failures that lock out. The account limit is high because it also locks out the owner; it
+stops guesses from many addresses."""
 Credentials = Mapping[str, Any] | None
 
 
 class LockoutHandler(AxesHandler):
-    """What becomes of a try to sign in; set as ``AXES_HANDLER``."""
+    """Counts failed logins and locks out; set as ``AXES_HANDLER``."""
 
     def is_locked(self, request: HttpRequest, credentials: Credentials = None) -> bool:
-        """Return whether too many tries have failed; raises PyMongoError."""
+        """Return whether a limit is reached. Raises PyMongoError."""
         keys = _keys(request, credentials)
         limits = dict(zip(keys.values(), (LIMITS[name] for name in keys), strict=True))
         now = request.axes_attempt_time
@@ -51,8 +51,8 @@ class LockoutHandler(AxesHandler):
         request: HttpRequest | None = None,
         **kwargs: Any,
     ) -> None:
-        """Count a failure; the one that reaches a limit is answered as those after it are."""
-        # What is refused for being locked out is no guess: it does not make the wait longer.
+        """Count a failed login; the one that reaches a limit is locked out too."""
+        # A locked-out request is no guess: it doesn't extend the lockout.
         if request is None or request.axes_locked_out:
             return
         now = request.axes_attempt_time
@@ -63,7 +63,7 @@ class LockoutHandler(AxesHandler):
                 log.warning("login_locked", by=name, failures=count)
 
     def user_logged_in(self, sender: Any, request: HttpRequest, user: Any, **kwargs: Any) -> None:
-        """Forget what failed of the account: its owner is here."""
+        """Reset the failures of the account after a successful login."""
         keys = _keys(request, {"username": user.get_username()})
         del keys["address"]
         collection("login_failures").delete_many({"_id": {"$in": list(keys.values())}})
@@ -72,7 +72,7 @@ class LockoutHandler(AxesHandler):
 def locked_out(
     request: HttpRequest, _response: HttpResponse | None, _credentials: Credentials
 ) -> HttpResponse:
-    """Return the answer to who is locked out; set as ``AXES_LOCKOUT_CALLABLE``."""
+    """Return the 429 response of a lockout; set as ``AXES_LOCKOUT_CALLABLE``."""
     minutes = WINDOW // timedelta(minutes=1)
     context = {"title": "Too many tries to sign in", "minutes": minutes}
     response = render(request, "console/sign_in/locked_out.html", context, status=429)
@@ -81,7 +81,7 @@ def locked_out(
 
 
 def _count(key: str, now: datetime) -> int:
-    """Count a failure and return how many there are; a window that is over begins anew."""
+    """Count a failure and return the count; an expired window restarts."""
     is_expired = {"$lte": [{"$ifNull": ["$expires_at", now]}, now]}
     changed = collection("login_failures").find_one_and_update(
         {"_id": key},
@@ -100,7 +100,7 @@ def _count(key: str, now: datetime) -> int:
 
 
 def _keys(request: HttpRequest, credentials: Credentials) -> dict[str, str]:
-    """Return what a try is counted under, by the names of the limits."""
+    """Return the counter keys of a login by the names of their limits."""
     account = str((credentials or {}).get("username") or "").strip().casefold()
     address = client_ip(request.META, proxies=settings.TRUSTED_PROXIES)
     return {
@@ -111,6 +111,6 @@ def _keys(request: HttpRequest, credentials: Credentials) -> dict[str, str]:
 
 
 def _hash(*parts: str) -> str:
-    """Return a text that says nothing of its parts to who has not our secret key."""
+    """Return a keyed hash, which reveals nothing without the secret key."""
     key, text = settings.SECRET_KEY.encode(), "\0".join(parts).encode()
     return hmac.new(key, text, hashlib.sha256).hexdigest()

@@ -1,6 +1,6 @@
-"""Roles of staff, and the backend that reads what they may do."""
+"""Staff roles, and the backend that reads staff permissions."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from ..models import StaffUser
 
 ACCOUNT_APPS = frozenset({"access", "auth"})
-"""Apps whose objects say who may do what: for admins only."""
+"""Apps that define permissions: for admins only."""
 OPERATOR_PERMISSIONS = frozenset(
     {
         "notifications.resend_notification",
@@ -36,7 +36,7 @@ OPERATOR_PERMISSIONS = frozenset(
         "recipients.delete_suppression",
     }
 )
-"""What an operator does beside looking."""
+"""Permissions of an operator besides viewing."""
 ADMIN_PERMISSIONS = frozenset(
     {
         "notifications.view_addresses",
@@ -45,7 +45,7 @@ ADMIN_PERMISSIONS = frozenset(
         "recipients.sign_out_recipient",
     }
 )
-"""What only an admin does, beside keeping accounts, types and the schedule."""
+"""Permissions of admins alone, besides accounts, types, and the schedule."""
 SUPPORT_PERMISSIONS = frozenset(
     {
         "notifications.view_notification",
@@ -56,21 +56,22 @@ SUPPORT_PERMISSIONS = frozenset(
         "notifications.resend_notification",
     }
 )
-"""All that support may do: find somebody's notification, understand it, send that one again."""
+"""All permissions of support: find, understand, and resend one notification."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Role:
-    """What the members of a group may do, as ``app.codename``."""
+    """A group and its permissions as ``app.codename``."""
 
     name: str
     permissions: frozenset[str]
 
 
 def roles(known: Iterable[str]) -> tuple[Role, ...]:
-    """Return the roles, the least first; ``known`` are all permissions that the console asks for.
+    """Return the roles in ascending order. Pure.
 
-    An admin has all of them; who may look has each that shows something, accounts aside. Pure.
+    ``known`` are all permissions of the console: an admin has all of them, a viewer all view
+    permissions except those of accounts.
     """
     all_permissions = frozenset(known)
     view_permissions = frozenset(
@@ -89,7 +90,7 @@ def roles(known: Iterable[str]) -> tuple[Role, ...]:
 
 
 class StaffBackend(ModelBackend):
-    """Signs staff in, and says what they may do by themselves and by their groups."""
+    """Authentication backend for staff, with permissions per user and group."""
 
     def _get_user_permissions(self, user_obj: Any) -> QuerySet:
         own = StaffUser.user_permissions.through.objects.filter(staffuser_id=user_obj.pk)
@@ -97,12 +98,9 @@ class StaffBackend(ModelBackend):
 
     def _get_group_permissions(self, user_obj: Any) -> QuerySet:
         groups = StaffUser.groups.through.objects.filter(staffuser_id=user_obj.pk)
-        return _permissions(_group_permission_ids(list(groups.values_list("group_id", flat=True))))
-
-
-def _group_permission_ids(groups: Sequence[Any]) -> Iterable[Any]:
-    found = Group.permissions.through.objects.filter(group_id__in=groups)
-    return found.values_list("permission_id", flat=True)
+        ids = list(groups.values_list("group_id", flat=True))
+        found = Group.permissions.through.objects.filter(group_id__in=ids)
+        return _permissions(found.values_list("permission_id", flat=True))
 
 
 def _permissions(keys: Iterable[Any]) -> QuerySet:

@@ -1,8 +1,8 @@
-"""The second factor of staff: a code from an app on their phone (TOTP, RFC 6238) or from paper.
+"""Second factor of staff: TOTP codes (RFC 6238) and recovery codes.
 
-All of it is one document for each member of staff. What may happen once only, a code, a recovery
-code, one of five tries, is taken by a compare-and-set: of two requests with the same code one gets
-in. Keys are sealed, recovery codes hashed.
+Each member of staff has one document. One-time values (a code, a recovery code, one of five
+attempts) are consumed by compare-and-set: of two requests with the same code, one succeeds. Keys
+are encrypted, recovery codes hashed.
 """
 
 import base64
@@ -24,43 +24,43 @@ from notifyproject.platform.encryption import DecryptionError, decrypt, encrypt
 
 ISSUER = "Notifications"
 STEP = 30
-"""Seconds a code is good for; the one before and the one after count as well, for slow clocks."""
+"""Seconds per code; the previous and the next code are accepted too, for clock skew."""
 MAX_TRIES, TRY_WINDOW = 5, timedelta(minutes=15)
-"""How many codes may be tried in a quarter of an hour: six digits are not guessed in years."""
+"""Codes that may be entered per window: guessing six digits then takes years."""
 RECOVERY_CODES = 10
 _RECOVERY_BYTES = 10
 Document = Mapping[str, Any]
 
 
 class CodeResult(StrEnum):
-    """What a code is."""
+    """The result of checking a code."""
 
     RIGHT = "right"
     WRONG = "wrong"
     PAUSED = "paused"
-    """Nobody looked at it: too many were wrong."""
+    """Not checked: too many wrong codes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enrollment:
-    """What is known of a person's second factor."""
+    """A confirmed second factor."""
 
     enrolled_at: datetime
-    """When the app was set up; it names this enrolment."""
+    """When it was confirmed; identifies the enrollment."""
     recovery_codes: int
-    """How many are left."""
+    """Number of unused recovery codes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingEnrollment:
-    """What an app on a phone needs to know; nobody else may see it."""
+    """The secret TOTP key for the authenticator app."""
 
     key: str
     uri: str
 
 
 def enrollment_of(user_id: ObjectId) -> Enrollment | None:
-    """Return a person's standing; None if they have no second factor. Raises PyMongoError."""
+    """Return a user's enrollment; None without a second factor. Raises PyMongoError."""
     stored = collection("second_factors").find_one(
         {"_id": user_id, "sealed_key": {"$exists": True}}
     )
@@ -72,7 +72,7 @@ def enrollment_of(user_id: ObjectId) -> Enrollment | None:
 
 
 def begin_enrollment(user_id: ObjectId, *, name: str, now: datetime) -> PendingEnrollment:
-    """Return what is to be set up on a phone: the same until it is confirmed."""
+    """Return the TOTP key to set up in an authenticator app; the same until it's confirmed."""
     key = _pending_key(user_id)
     if key is None:
         encrypted = encrypt(
@@ -88,9 +88,9 @@ def begin_enrollment(user_id: ObjectId, *, name: str, now: datetime) -> PendingE
 
 
 def confirm(user_id: ObjectId, text: str, *, now: datetime) -> list[str] | None:
-    """Enrol by a code of the phone that was set up; return recovery codes, None if it is wrong.
+    """Enroll by a code of the new TOTP key; return recovery codes, or None for a wrong code.
 
-    An earlier phone and its recovery codes are good for nothing from then on.
+    The previous key and recovery codes become invalid.
     """
     if not _consume_try(user_id, now):
         return None
@@ -115,7 +115,7 @@ def confirm(user_id: ObjectId, text: str, *, now: datetime) -> list[str] | None:
 
 
 def check(user_id: ObjectId, text: str, *, now: datetime) -> CodeResult:
-    """Take a code of the app or a recovery code, each once. Raises PyMongoError."""
+    """Check and consume a TOTP or recovery code. Raises PyMongoError."""
     if not _consume_try(user_id, now):
         return CodeResult.PAUSED
     is_right = _consume_code(user_id, text, now) or _consume_recovery_code(user_id, text)
@@ -123,7 +123,7 @@ def check(user_id: ObjectId, text: str, *, now: datetime) -> CodeResult:
 
 
 def renew_recovery_codes(user_id: ObjectId) -> list[str]:
-    """Return new recovery codes in place of the old ones; nobody can see them again."""
+    """Replace the recovery codes and return the new ones, which can't be shown again."""
     codes = _new_codes()
     collection("second_factors").update_one(
         {"_id": user_id, "sealed_key": {"$exists": True}},
@@ -133,7 +133,7 @@ def renew_recovery_codes(user_id: ObjectId) -> list[str]:
 
 
 def remove(user_id: ObjectId) -> bool:
-    """Forget a person's second factor, a lost phone say; return whether there was one."""
+    """Remove a user's second factor, for example after a lost phone; return whether it existed."""
     return collection("second_factors").delete_one({"_id": user_id}).deleted_count == 1
 
 
@@ -141,15 +141,12 @@ _NO_TRIES = {"tries": "", "tries_until": ""}
 
 
 def _consume_try(user_id: ObjectId, now: datetime) -> bool:
-    """Take one of the tries there are, before it is known whether it is a good one."""
+    """Consume one attempt before the code is checked; return False if none is left."""
     is_expired = {"$lte": [{"$ifNull": ["$tries_until", now]}, now]}
     changed = collection("second_factors").find_one_and_update(
         {
             "_id": user_id,
-            "$or": [
-                {"tries": {"$not": {"$gte": MAX_TRIES}}},
-                {"tries_until": {"$lte": now}},
-            ],
+            "$or": [{"tries": {"$not": {"$gte": MAX_TRIES}}}, {"tries_until": {"$lte": now}}],
         },
         [
             {
@@ -175,7 +172,7 @@ def _consume_code(user_id: ObjectId, text: str, now: datetime) -> bool:
     updated = collection("second_factors").update_one(
         {"_id": user_id, "sealed_key": stored["sealed_key"], "last_step": {"$lt": step}},
         {
-            # Sealed anew, so that it is with the newest key.
+            # Encrypted again, to migrate to the newest key.
             "$set": {
                 "last_step": step,
                 "sealed_key": encrypt(key.encode(), associated_data=_associated_data(user_id)),
@@ -196,7 +193,7 @@ def _consume_recovery_code(user_id: ObjectId, text: str) -> bool:
 
 
 def _step_of(key: str, text: str, now: datetime) -> int | None:
-    """Return the step whose code this is: the present one, the one before or the one after."""
+    """Return the time step of a code: the current, previous, or next one; None if none fits."""
     given = "".join(text.split())
     totp, present = pyotp.TOTP(key), int(now.timestamp()) // STEP
     for step in (present, present - 1, present + 1):
@@ -213,7 +210,7 @@ def _pending_key(user_id: ObjectId) -> str | None:
 
 
 def _decrypted_key(stored: Document | None, name: str, user_id: ObjectId) -> str | None:
-    """Return a key; None if there is none, or none that opens: a recovery code works even then."""
+    """Return a decrypted key; None if missing or undecryptable: recovery codes still work."""
     if stored is None:
         return None
     try:
@@ -223,7 +220,7 @@ def _decrypted_key(stored: Document | None, name: str, user_id: ObjectId) -> str
 
 
 def _new_codes() -> list[str]:
-    """Return new recovery codes: 80 bits each, in groups that can be read from paper."""
+    """Return new recovery codes of 80 bits each, grouped for reading from paper."""
     texts = [
         base64.b32encode(secrets.token_bytes(_RECOVERY_BYTES)).decode().lower()
         for _ in range(RECOVERY_CODES)

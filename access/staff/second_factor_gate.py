@@ -1,4 +1,4 @@
-"""The console lets nobody in who has not given their second factor in this session."""
+"""Middleware that requires the second factor for the console."""
 
 from collections.abc import Callable
 
@@ -16,13 +16,13 @@ CHECK, SET_UP, RENEW = "second-factor", "second-factor-set-up", "second-factor-r
 
 
 class SecondFactorMiddleware:
-    """Lead staff to the page that asks for a code, or to the one where their phone is set up."""
+    """Redirect staff to the page that checks or sets up their second factor."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer the request."""
+        """Redirect, or pass the request on."""
         page = self._required_page(request)
         if page is None:
             return self.get_response(request)
@@ -31,7 +31,7 @@ class SecondFactorMiddleware:
         return HttpResponseRedirect(f"{reverse(page)}?{query.urlencode()}")
 
     def _required_page(self, request: HttpRequest) -> str | None:
-        """Return the page that comes first; None if there is none."""
+        """Return the URL name of the required page; None if the request may pass."""
         if not request.path.startswith(reverse("admin:index")) or not request.user.is_authenticated:
             return None
         if request.path in {reverse(name) for name in (*PUBLIC_PAGES, CHECK, SET_UP, RENEW)}:
@@ -43,12 +43,12 @@ class SecondFactorMiddleware:
 
 
 def is_verified(request: HttpRequest, enrollment: Enrollment) -> bool:
-    """Return whether it was given in this session, by the phone that is set up now."""
+    """Return whether this session verified the current enrollment."""
     return request.session.get(SESSION_KEY) == _session_value(request.user.pk, enrollment)
 
 
 def mark_verified(request: HttpRequest, enrollment: Enrollment) -> None:
-    """Note in the session that it was given; the session's key is another one from now on."""
+    """Mark the session as verified, under a new session key."""
     request.session.cycle_key()
     request.session[SESSION_KEY] = _session_value(request.user.pk, enrollment)
 

@@ -16,7 +16,7 @@ from notifications.validation import (
     normalize_phone,
 )
 from recipients.preferences import as_mapping
-from recipients.registration import PROFILE_FIELDS, UNCHANGED, Person
+from recipients.registration import PROFILE_FIELDS, UNCHANGED, RecipientProfile
 
 from ..devices.schemas import DeviceView
 from ..http.fields import (
@@ -64,7 +64,7 @@ class RecipientRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     ) = UNSET
 
 
-def parse_recipient(user_id: str, body: RecipientRequest) -> Person:
+def parse_recipient(user_id: str, body: RecipientRequest) -> RecipientProfile:
     """Return the person a body is; raises InvalidRequestError."""
     problems = ProblemCollector()
     email = _parse_email(body.email, problems)
@@ -79,7 +79,7 @@ def parse_recipient(user_id: str, body: RecipientRequest) -> Person:
     if isinstance(hours, RecipientQuietHours):
         check_quiet_hours(hours, problems)
     problems.raise_if_any()
-    return Person(
+    return RecipientProfile(
         user_id=user_id,
         email=email,
         phone=phone,

@@ -130,7 +130,7 @@ class Export(APIView):
             request.query_params, list_name=LIST, problems=problems
         )
         problems.raise_if_any()
-        user_id, all_clients = user_id_or_404(user_id), request.user.may(Scope.ADMIN)
+        user_id, all_clients = user_id_or_404(user_id), request.user.has_scope(Scope.ADMIN)
         data = export.export(
             user_id,
             client_id=None if all_clients else request.user.id,

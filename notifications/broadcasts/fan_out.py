@@ -16,12 +16,12 @@ from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
-from recipients.queries import RegisteredRecipient
+from recipients.queries import RecipientSnapshot, RegisteredRecipient
 
 from .. import callback_events, queries, store
 from ..content.engine import RenderCache
 from ..inbox import wakeups as inbox_wakeups
-from ..intake.preparation import RecipientSnapshot, load_recipients, prepare
+from ..intake.preparation import load_recipients, prepare
 from ..intake.requests import Caller, NotificationRequest
 from ..queueing import fair_queue
 from ..store import NewDelivery, NewNotification
@@ -99,7 +99,7 @@ def validate_for_everyone(
             request.recipient, email="somebody@example.com", phone="+351912345678", name="Somebody"
         ),
     )
-    snapshot = RecipientSnapshot(people={}, suppressed={})
+    snapshot = RecipientSnapshot(registered={}, suppressed={})
     prepared = prepare(
         reachable, notification_id=ObjectId(), caller=caller, snapshot=snapshot, now=now
     )
@@ -136,13 +136,12 @@ def _prepare(
 ) -> list[NewNotification]:
     """Return the notifications of those who are told; note the others on the page."""
     requests = {one: msgspec.structs.replace(request, user_id=one) for one in ids}
-    snapshot = replace(
-        load_recipients(list(requests.values()), now=now), render_cache=RenderCache()
-    )
+    snapshot = load_recipients(list(requests.values()), now=now)
+    render_cache = RenderCache()
     named_channels = _named_channels(request)
     found: list[NewNotification] = []
     for user_id, own_request in requests.items():
-        reachable = _reachable_channels(named_channels, snapshot.people.get(user_id))
+        reachable = _reachable_channels(named_channels, snapshot.registered.get(user_id))
         if reachable == []:
             page.skip(user_id, NO_ADDRESS)
             continue
@@ -155,6 +154,7 @@ def _prepare(
                 caller=caller,
                 snapshot=snapshot,
                 now=now,
+                render_cache=render_cache,
             ).notification
         except InvalidRequestError as refusal:
             page.reject(user_id, refusal)

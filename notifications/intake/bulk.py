@@ -141,14 +141,18 @@ def _prepare(
         for n, one in items.items()
         if isinstance(one, InvalidRequestError)
     }
-    snapshot = replace(
-        load_recipients(list(requests.values()), now=now), render_cache=RenderCache()
-    )
+    snapshot = load_recipients(list(requests.values()), now=now)
+    render_cache = RenderCache()
     prepared: dict[int, NewNotification] = {}
     for index, request in requests.items():
         try:
             prepared[index] = prepare(
-                request, notification_id=ObjectId(), caller=caller, snapshot=snapshot, now=now
+                request,
+                notification_id=ObjectId(),
+                caller=caller,
+                snapshot=snapshot,
+                now=now,
+                render_cache=render_cache,
             ).notification
         except InvalidRequestError as problem:
             invalid[index] = _truncate_problems(problem)

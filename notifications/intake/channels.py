@@ -61,17 +61,14 @@ def choose_channels(
 
 
 def preference_of(person: RegisteredRecipient | None, type_config: TypeConfig) -> Preference:
-    """Return what a person wants of a type.
-
-    Nobody mutes what is critical, such as a login code: not with its category, and not because
-    they muted it before an operator made it critical.
-    """
+    """Return a recipient's preference for a type."""
     if person is None:
         return NO_PREFERENCE
-    preference = person.preference(type_slug=type_config.slug, category=type_config.category.value)
-    if type_config.priority is Priority.CRITICAL:
-        return replace(preference, muted=False, muted_channels=frozenset())
-    return preference
+    return person.preference(
+        type_slug=type_config.slug,
+        category=type_config.category.value,
+        is_critical=type_config.priority is Priority.CRITICAL,
+    )
 
 
 def _requested_channels(

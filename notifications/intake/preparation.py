@@ -1,6 +1,6 @@
 """Builds a notification from a request: recipient, priority, content, channels, and times."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -9,9 +9,9 @@ from bson import ObjectId
 from domain import time
 from domain.content import Recipient
 from domain.errors import FailureCode
-from domain.states import Category, Channel, DeliveryStatus, Priority
+from domain.states import Channel, DeliveryStatus, Priority
 from recipients import queries as recipients
-from recipients.queries import ActiveSuppression, RegisteredRecipient
+from recipients.queries import RecipientSnapshot, RegisteredRecipient
 
 from ..catalog import retention, types
 from ..catalog.types import TypeConfig
@@ -110,16 +110,6 @@ def _resolve_timezone(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecipientSnapshot:
-    """What the database knows about the people and addresses of a batch."""
-
-    people: Mapping[str, RegisteredRecipient]
-    suppressed: Mapping[tuple[str, str], ActiveSuppression]
-    render_cache: RenderCache | None = None
-    """What was rendered for others of the batch."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
     """A notification ready to be stored. ``adjusted``: its local time did not exist."""
 
@@ -134,11 +124,15 @@ def prepare(
     caller: Caller,
     snapshot: RecipientSnapshot,
     now: datetime,
+    render_cache: RenderCache | None = None,
 ) -> Prepared:
-    """Return the notification a request asks for; raises InvalidRequestError with all its problems."""
+    """Build the notification of a request. Raises InvalidRequestError with all its problems.
+
+    ``render_cache`` holds what was rendered for others of the batch.
+    """
     problems = ProblemCollector()
     type_config = _find_type(request, problems)
-    person = snapshot.people.get(request.user_id or "")
+    person = snapshot.registered.get(request.user_id or "")
     recipient = resolve_recipient(request.recipient, person, problems)
     if request.user_id is not None and ("\x00" in request.user_id or not request.user_id.strip()):
         problems.add("/user_id", "invalid", "Expected a user id of yours.")
@@ -161,7 +155,7 @@ def prepare(
         recipient=recipient,
         channels=[delivery.channel for delivery in deliveries],
         problems=problems,
-        render_cache=snapshot.render_cache,
+        render_cache=render_cache,
     )
     check_push_size(
         content,
@@ -191,7 +185,9 @@ def prepare(
         content=redacted.content,
         data=redacted.data,
         secret=redacted.secret,
-        deliveries=tuple(_mark_suppressed(deliveries, recipient, type_config, snapshot)),
+        deliveries=tuple(
+            _mark_suppressed(deliveries, recipient, type_config, snapshot, user_id=request.user_id)
+        ),
         max_attempts=1
         + (type_config.max_retries if request.max_retries is None else request.max_retries),
         send_at=times.send_at,
@@ -225,21 +221,29 @@ def _mark_suppressed(
     recipient: Recipient,
     type_config: TypeConfig,
     snapshot: RecipientSnapshot,
+    *,
+    user_id: str | None,
 ) -> list[NewDelivery]:
-    """Return the deliveries, those to suppressed addresses as suppressed."""
+    """Return the deliveries, with those to suppressed addresses marked as suppressed."""
 
     def check(delivery: NewDelivery) -> NewDelivery:
-        address = recipient.address(delivery.channel)
-        suppression = snapshot.suppressed.get((delivery.channel.value, address or ""))
-        if suppression is None or delivery.status is not DeliveryStatus.PENDING:
+        if delivery.status is not DeliveryStatus.PENDING:
             return delivery
-        if suppression.marketing_only and type_config.category is not Category.MARKETING:
+        reason = snapshot.suppression_of(
+            user_id=user_id,
+            channel=delivery.channel.value,
+            address=recipient.address(delivery.channel),
+            type_slug=type_config.slug,
+            category=type_config.category.value,
+            is_critical=type_config.priority is Priority.CRITICAL,
+        )
+        if reason is None:
             return delivery
         return NewDelivery(
             channel=delivery.channel,
             status=DeliveryStatus.SUPPRESSED,
             failure_code=FailureCode.SUPPRESSED,
-            failure_reason=f"The address is suppressed: {suppression.reason}.",
+            failure_reason=f"The address is suppressed: {reason}.",
         )
 
     return [check(delivery) for delivery in deliveries]
@@ -266,9 +270,11 @@ def _normalized_email(request: NotificationRequest) -> str | None:
 
 
 def load_recipients(requests: Sequence[NotificationRequest], *, now: datetime) -> RecipientSnapshot:
-    """Read what a batch of requests needs, in two queries."""
-    people = recipients.find_registered(r.user_id for r in requests if r.user_id)
-    addresses = [pair for r in requests for pair in addresses_of(r, people.get(r.user_id or ""))]
+    """Read the recipients and suppressions of a batch of requests, in two queries."""
+    registered = recipients.find_registered(r.user_id for r in requests if r.user_id)
+    addresses = [
+        pair for r in requests for pair in addresses_of(r, registered.get(r.user_id or ""))
+    ]
     return RecipientSnapshot(
-        people=people, suppressed=recipients.find_suppressed(addresses, now=now)
+        registered=registered, suppressed=recipients.find_suppressed(addresses, now=now)
     )

@@ -17,7 +17,6 @@ from notifyproject.platform.tracing import Kind, Span
 from providers.contract import Receipt, ReceiptKind
 from recipients import suppressions
 from recipients.models import SuppressionReason
-from recipients.suppressions import suppress
 
 from .. import callback_events, queries, store
 from ..store import AttemptReference, DeliveryReceipt
@@ -45,12 +44,12 @@ FAILURE_CODES: Mapping[ReceiptKind, FailureCode] = {
     K.REJECTED: FailureCode.DROPPED,
     K.FAILED: FailureCode.REPORTED_FAILED,
 }
-SUPPRESSIONS: Mapping[ReceiptKind, tuple[SuppressionReason, bool]] = {
-    K.BOUNCED: (SuppressionReason.HARD_BOUNCE, False),
-    K.COMPLAINED: (SuppressionReason.COMPLAINT, False),
-    K.UNSUBSCRIBED: (SuppressionReason.UNSUBSCRIBED, True),
+SUPPRESSIONS: Mapping[ReceiptKind, SuppressionReason] = {
+    K.BOUNCED: SuppressionReason.HARD_BOUNCE,
+    K.COMPLAINED: SuppressionReason.COMPLAINT,
+    K.UNSUBSCRIBED: SuppressionReason.UNSUBSCRIBED,
 }
-"""Why an address gets nothing more; whether only marketing is meant."""
+"""Why a receipt suppresses the address."""
 SUCCESS_KINDS = frozenset({K.DELIVERED, K.READ})
 """What shows that an address is good, whatever was said of it before."""
 
@@ -180,19 +179,13 @@ def _apply_reputation(
     if not is_negative:
         suppressions.clear_soft_bounces(channel=channel, address=address)
         return
-    if receipt.is_undeliverable:
-        soft_bounces = suppressions.record_soft_bounce(
-            channel=channel, address=address, event=receipt.event_id, now=now
-        )
-        if soft_bounces < suppressions.MAX_SOFT_BOUNCES:
-            return
-    reason, marketing_only = SUPPRESSIONS.get(receipt.kind, (SuppressionReason.HARD_BOUNCE, False))
-    suppress(
+    suppressions.record_bounce(
         channel=channel,
         address=address,
-        reason=reason,
+        reason=SUPPRESSIONS.get(receipt.kind, SuppressionReason.HARD_BOUNCE),
+        is_soft=receipt.is_undeliverable,
+        event=receipt.event_id,
         source=provider,
-        marketing_only=marketing_only,
         now=now,
     )
 

@@ -11,12 +11,12 @@ from devices import preferences as device_preferences
 from devices import queries as devices
 from domain.content import Recipient
 from domain.errors import FailureCode
-from domain.states import AttemptStatus, Category, Channel, DeliveryStatus, Priority
+from domain.states import AttemptStatus, Channel, DeliveryStatus, Priority
 from notifyproject.db.collections import collection
 from providers.registry import is_configured
 from recipients import queries as recipients
 from recipients import service_windows
-from recipients.queries import ActiveSuppression, RegisteredRecipient
+from recipients.queries import RecipientSnapshot
 
 from ..catalog import types
 from ..content import rendering
@@ -32,8 +32,7 @@ F = FailureCode
 class _Context:
     """What is true today of the people and addresses of a batch."""
 
-    people: Mapping[str, RegisteredRecipient]
-    suppressed: Mapping[tuple[str, str], ActiveSuppression]
+    snapshot: RecipientSnapshot
     targets: devices.PushTargets
     open_windows: frozenset[str]
     ambiguous: frozenset[tuple[ObjectId, str]]
@@ -73,8 +72,9 @@ def _read_context(documents: Sequence[Document], *, now: datetime) -> _Context:
     phones = [one.phone for one in addressees if one.phone] if Channel.WHATSAPP in channels else []
     ambiguous, refused_devices = _read_attempts([document["_id"] for document in documents])
     return _Context(
-        people=recipients.find_registered(d["user_id"] for d in documents if d.get("user_id")),
-        suppressed=recipients.find_suppressed(pairs, now=now),
+        snapshot=recipients.load_snapshot(
+            [d["user_id"] for d in documents if d.get("user_id")], pairs, now=now
+        ),
         targets=devices.find_push_targets(user_ids=users, device_ids=device_ids),
         open_windows=service_windows.open_windows(phones, now=now),
         ambiguous=ambiguous,
@@ -129,18 +129,18 @@ def _collect_facts(
 def _suppression_reason(
     document: Document, channel: Channel, recipient: Recipient, context: _Context
 ) -> str | None:
-    is_marketing = document["category"] == Category.MARKETING
-    found = context.suppressed.get((channel.value, recipient.address(channel) or ""))
-    if found is not None and (is_marketing or not found.marketing_only):
-        return f"The address is suppressed: {found.reason.replace('_', ' ')}."
-    person = context.people.get(document.get("user_id") or "")
     type_config = types.find_type(document["type"])
-    if person is None or (type_config is not None and type_config.priority is Priority.CRITICAL):
-        return None
-    preference = person.preference(type_slug=document["type"], category=document["category"])
-    if preference.muted or channel.value in preference.muted_channels:
+    reason = context.snapshot.suppression_of(
+        user_id=document.get("user_id"),
+        channel=channel.value,
+        address=recipient.address(channel),
+        type_slug=document["type"],
+        category=document["category"],
+        is_critical=type_config is not None and type_config.priority is Priority.CRITICAL,
+    )
+    if reason == recipients.MUTED:
         return "The person has muted this kind of message."
-    return None
+    return reason and f"The address is suppressed: {reason.replace('_', ' ')}."
 
 
 def _can_reach(

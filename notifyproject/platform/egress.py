@@ -14,12 +14,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, Self
+from urllib.parse import quote
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _UNICAST = ipaddress.ip_network("2000::/3")
 _TUNNELS = (ipaddress.ip_network("2002::/16"), ipaddress.ip_network("2001::/32"))
 """6to4 and Teredo: an IPv4 address is hidden in them."""
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+_PATH_SAFE = "/%:@!$&'()*+,;=~-._"
 
 
 class NotPublicError(Exception):
@@ -37,6 +39,12 @@ def is_public(address: Address) -> bool:
         return is_public(embedded)
     is_tunnel = any(address in network for network in _TUNNELS)
     return address.is_global and address in _UNICAST and not is_tunnel
+
+
+def request_target(path: str, query: str) -> str:
+    """Return the target of a request line, percent-encoded where necessary."""
+    quoted = quote(path or "/", safe=_PATH_SAFE)
+    return f"{quoted}?{quote(query, safe=_PATH_SAFE + '?')}" if query else quoted
 
 
 def addresses_of(host: str, port: int) -> list[tuple[str, int]]:

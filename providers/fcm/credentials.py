@@ -1,8 +1,8 @@
 """The Google service account, and its access tokens for FCM.
 
-A process has one token and renews it in a thread of its own before it ends, so that an outage of
-the token endpoint of a few minutes has no effect. However many threads ask at once, Google gets one
-request, and no caller waits longer than its own send may take.
+A process has one token and renews it early in a background thread, so that a short outage of the
+token endpoint has no effect. Concurrent requests share one fetch, and no caller waits longer than
+its own send may take.
 """
 
 import os
@@ -27,20 +27,20 @@ from .. import http, http_client
 
 SCOPE = "https://www.googleapis.com/auth/firebase.messaging"
 AUDIENCE = "https://oauth2.googleapis.com/token"
-"""Whom an assertion is for, wherever it is handed in."""
+"""The audience of an assertion, whatever the endpoint."""
 ASSERTION_LIFETIME = timedelta(hours=1)
-"""The longest that Google takes."""
+"""Google's maximum."""
 MAX_FILE_BYTES = 64 * 1024
 _NonEmptyText = Annotated[str, msgspec.Meta(min_length=1)]
-_INVALID_ACCOUNT = "The Firebase service account, as configured, is none."
+_INVALID_ACCOUNT = "The configured Firebase service account is invalid."
 
 
 class InvalidCredentialsError(ValueError):
-    """What is configured is no service account. Its text is for operators and holds no secret."""
+    """The configured service account is invalid. The message is for operators, without secrets."""
 
 
 class _KeyFile(msgspec.Struct):
-    """The fields of Google's JSON that matter here."""
+    """The relevant fields of Google's JSON file."""
 
     client_email: _NonEmptyText
     private_key: _NonEmptyText
@@ -51,20 +51,20 @@ class _KeyFile(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceAccount:
-    """A service account, with what it signs with."""
+    """A service account and its signing key."""
 
     email: str
     project_id: str
-    """The Firebase project it was made in."""
+    """Its Firebase project."""
     token_uri: str
-    """Where an assertion is exchanged for an access token."""
+    """The endpoint that exchanges an assertion for an access token."""
     private_key: str = field(repr=False)
     private_key_id: str | None
 
     def assertion(self, *, now: datetime) -> str:
-        """Return a signed statement of who asks for an access token, good for an hour.
+        """Return a signed assertion, valid for an hour. Raises InvalidCredentialsError.
 
-        Takes a tenth of a second, for the key is read and checked. Raises InvalidCredentialsError.
+        Takes a tenth of a second, because the key is parsed and checked.
         """
         claims = {
             "iss": self.email,
@@ -81,7 +81,7 @@ class ServiceAccount:
 
 
 def read_service_account(source: str) -> ServiceAccount:
-    """Return the account in ``source``: the path of Google's JSON, or the JSON itself.
+    """Read a service account from a JSON file's path or the JSON itself.
 
     Raises InvalidCredentialsError.
     """
@@ -107,28 +107,28 @@ def _read_file(path: str) -> bytes:
             return file.read(MAX_FILE_BYTES)
     except (OSError, ValueError) as error:
         raise InvalidCredentialsError(
-            "The Firebase service account's file cannot be read."
+            "The Firebase service account's file can't be read."
         ) from error
 
 
 log = structlog.get_logger(__name__)
 FETCH_TIMEOUT = 5.0
 RENEW_BEFORE_EXPIRY = timedelta(minutes=5)
-"""From so long before its end on, a token is renewed while it is used."""
+"""How long before its expiry a token is renewed while still in use."""
 MIN_LIFETIME_LEFT = timedelta(minutes=1)
-"""A token that ends sooner than this is not used: it has to outlive the send and clocks differ."""
+"""A token that expires sooner isn't used: it must outlive the send despite clock skew."""
 FAILURE_TTL = timedelta(seconds=5)
-"""A failure is everybody's for so long: a batch behind a dead endpoint asks it once."""
+"""How long a failure is shared, so that a batch makes one request to a dead endpoint."""
 MAX_CODE = 100
 OK, MIN_SERVER_ERROR = 200, 500
 GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-TOKEN_TIMEOUT_REASON = "Google did not give an access token in time."
+TOKEN_TIMEOUT_REASON = "Google did not issue an access token in time."  # noqa: S105
 _HEADERS = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessToken:
-    """What Google gave, and until when it serves."""
+    """An access token and its period of use."""
 
     value: str = field(repr=False)
     renew_at: datetime
@@ -136,7 +136,7 @@ class AccessToken:
 
     @classmethod
     def with_lifetime(cls, value: str, *, lifetime: timedelta, now: datetime) -> Self:
-        """Return a token that ends after ``lifetime``; a short one serves for half of that."""
+        """Return a token with this lifetime; a short-lived one is used for half of it."""
         half = lifetime / 2
         return cls(
             value=value,
@@ -146,7 +146,7 @@ class AccessToken:
 
 
 class _Grant(msgspec.Struct):
-    """The token endpoint's answer."""
+    """The token endpoint's response."""
 
     access_token: Annotated[str, msgspec.Meta(pattern=r"^[\x21-\x7e]+\Z")]
     expires_in: Annotated[int, msgspec.Meta(gt=0, le=24 * 3600)] = 3600
@@ -161,19 +161,19 @@ class TokenCache:
         self._lock = threading.Lock()
         self._token: AccessToken | None = None
         self._fetch: Future[AccessToken] | None = None
-        """The fetch under way, or the last one if it failed."""
+        """The active fetch, or the last one if it failed."""
         self._failed_at: datetime | None = None
 
     @property
     def has_token(self) -> bool:
-        """Whether nobody would have to wait for a token now."""
+        """Whether a token is available without waiting."""
         with self._lock:
             return self._token is not None and self._clock() < self._token.usable_until
 
     def current(self, *, deadline: Deadline) -> AccessToken:
-        """Return a token to send with, waiting until ``deadline`` for one if there is none.
+        """Return a usable token; wait until ``deadline`` for one if there is none.
 
-        Raises ProviderUnavailableError if Google gives none or not in time.
+        Raises ProviderUnavailableError.
         """
         with self._lock:
             token, now = self._token, self._clock()
@@ -185,14 +185,14 @@ class TokenCache:
         return _await_fetch(fetch, deadline)
 
     def replace(self, rejected: AccessToken, *, deadline: Deadline) -> AccessToken:
-        """Return another token than one FCM refused; the many who had it share the new one."""
+        """Return another token than a rejected one; concurrent callers share the new one."""
         with self._lock:
             if self._token is rejected:
                 self._token = None
         return self.current(deadline=deadline)
 
     def _join_fetch(self, now: datetime) -> Future[AccessToken]:
-        """Return the fetch under way or one that has just failed, else begin one; locked."""
+        """Return the active or recently failed fetch, else start one. The lock must be held."""
         if self._fetch is not None and (not self._fetch.done() or self._has_failed_recently(now)):
             return self._fetch
         fetch: Future[AccessToken] = Future()
@@ -202,16 +202,16 @@ class TokenCache:
         try:
             thread.start()
         except RuntimeError as error:
-            # The machine has no more threads, or the process is about to end.
+            # No more threads on this machine, or the interpreter is shutting down.
             fetch.set_exception(
-                ProviderUnavailableError(f"No access token was asked for: {error}.")
+                ProviderUnavailableError(f"Could not request an access token: {error}.")
             )
         else:
             self._fetch = fetch
         return fetch
 
     def _has_failed_recently(self, now: datetime) -> bool:
-        # A clock that was set back must not let a failure last.
+        # A clock that was set back must not prolong a failure.
         return self._failed_at is not None and (timedelta(0) <= now - self._failed_at < FAILURE_TTL)
 
     def _run_fetch(self, fetch: Future[AccessToken]) -> None:
@@ -234,7 +234,7 @@ _shared: dict[tuple[int, str], TokenCache] = {}
 
 
 def shared_token_cache(source: str, *, clock: Callable[[], datetime]) -> TokenCache:
-    """Return this process's tokens of a service account; a forked child gets some of its own."""
+    """Return this process's token cache of a service account; not shared with forks."""
     key = (os.getpid(), source)
     return _shared.get(key) or _shared.setdefault(key, TokenCache(source, clock=clock))
 
@@ -245,16 +245,16 @@ def _await_fetch(fetch: Future[AccessToken], deadline: Deadline) -> AccessToken:
     except TimeoutError as error:
         raise ProviderUnavailableError(TOKEN_TIMEOUT_REASON) from error
     except ProviderUnavailableError as error:
-        # Everybody who waited raises one of their own.
+        # A new exception for each waiting thread.
         raise ProviderUnavailableError(
             error.reason, response=error.response, retry_after=error.retry_after
         ) from error
 
 
 def _fetch_token(source: str, *, clock: Callable[[], datetime]) -> AccessToken:
-    """Ask Google for a token, once; the account is read anew, for its key may have changed.
+    """Fetch a token once, with a fresh read of the account, because its key may have changed.
 
-    Raises ProviderUnavailableError and nothing else, whatever the endpoint does.
+    Raises ProviderUnavailableError and nothing else.
     """
     now = clock()
     try:
@@ -275,7 +275,7 @@ def _fetch_token(source: str, *, clock: Callable[[], datetime]) -> AccessToken:
         grant = msgspec.json.decode(response.body, type=_Grant)
     except (ValueError, RecursionError) as error:
         raise ProviderUnavailableError(
-            "Google's token endpoint gave an answer without an access token.",
+            "Google's response has no access token.",
             response=ProviderResponse(status=response.status),
         ) from error
     return AccessToken.with_lifetime(
@@ -285,9 +285,9 @@ def _fetch_token(source: str, *, clock: Callable[[], datetime]) -> AccessToken:
 
 def _refusal_error(response: http.Response, *, now: datetime) -> ProviderUnavailableError:
     reason = (
-        "Google's token endpoint had a problem of its own."
+        "Error of Google's token endpoint."
         if response.status >= MIN_SERVER_ERROR
-        else "Google does not accept the service account."
+        else "Google rejected the service account."
     )
     return ProviderUnavailableError(
         f"{reason} ({response.status})",
@@ -299,7 +299,7 @@ def _refusal_error(response: http.Response, *, now: datetime) -> ProviderUnavail
 
 
 def _error_code(body: bytes) -> str | None:
-    """Return the error's name: ``invalid_grant`` for an account or a key that is gone."""
+    """Return the error's name, such as ``invalid_grant`` for a deleted account or key."""
     try:
         found = msgspec.json.decode(body)
     except (ValueError, RecursionError):

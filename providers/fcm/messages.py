@@ -1,4 +1,4 @@
-"""A message in FCM's form, for Android, Apple's devices and browsers at once."""
+"""FCM messages for Android, Apple devices, and browsers at once."""
 
 import hashlib
 import re
@@ -16,36 +16,26 @@ from ..contract import SendRequest
 
 MAX_PAYLOAD = 4096
 """Bytes of the keys and values that reach a device."""
-
-
 MAX_TTL = timedelta(days=28)
-
-
 RESERVED_KEYS = re.compile(r"from|message_type|(?:google|gcm)\..*", re.DOTALL)
-"""Keys of the data that FCM keeps for itself."""
-
-
+"""Data keys that FCM reserves."""
 URGENT = frozenset({Priority.CRITICAL, Priority.HIGH})
-
-
 URGENCY: Mapping[Priority, str] = {
     Priority.CRITICAL: "high",
     Priority.HIGH: "high",
     Priority.NORMAL: "normal",
     Priority.LOW: "low",
 }
-"""Of a browser's push service: whether it wakes a device that saves its battery."""
-
-
+"""Web Push urgency: whether the message wakes a device in battery saver."""
 _WEB_PUSH_TOPIC = re.compile(r"[A-Za-z0-9_-]{1,32}", re.ASCII)
-"""What a browser's push service takes for a topic; the others take more."""
+"""The Web Push limits of a topic, the strictest of the platforms."""
 
 
 def build_payload(request: SendRequest, *, now: datetime) -> dict[str, Any]:
-    """Return what pyfcm builds the body of; see its ``parse_payload``.
+    """Return the arguments of pyfcm's ``parse_payload``.
 
-    Raises PermanentError for what FCM would refuse: a key of its own, or more than 4 KB.
-    Raises ValueError if a text is none: half a character.
+    Raises PermanentError for what FCM rejects: a reserved key, or more than MAX_PAYLOAD bytes.
+    Raises ValueError for a text with a lone surrogate.
     """
     message = request.message
     notification = _non_empty(title=message.subject, body=message.text, image=message.image_url)
@@ -58,7 +48,7 @@ def build_payload(request: SendRequest, *, now: datetime) -> dict[str, Any]:
     )
     if _texts_size(data) + _texts_size(notification) + max(platform_sizes) > MAX_PAYLOAD:
         raise PermanentError(
-            f"The message is larger than the {MAX_PAYLOAD} bytes that Firebase takes.",
+            f"The message exceeds Firebase's limit of {MAX_PAYLOAD} bytes.",
             code=FailureCode.TOO_LARGE,
         )
     return {
@@ -72,7 +62,7 @@ def build_payload(request: SendRequest, *, now: datetime) -> dict[str, Any]:
 
 
 def collapse_key(request: SendRequest) -> str:
-    """Return the name under which a later copy replaces an earlier one; empty without a thread."""
+    """Return the key by which a later copy replaces an earlier one; empty if there is none."""
     if not request.notification_id:
         return ""
     name = f"{request.notification_id}-push"
@@ -82,12 +72,12 @@ def collapse_key(request: SendRequest) -> str:
 
 
 def _data(request: SendRequest) -> dict[str, str]:
-    """Return what the app gets: the caller's payload as strings, and ours over it."""
+    """Return the data for the app: the request's payload as strings, and the service's own keys."""
     payload = request.message.payload or {}
     for key in payload:
         if RESERVED_KEYS.fullmatch(key):
             raise PermanentError(
-                f"Firebase keeps the payload's key {http.redact(key)[:50]} for itself.",
+                f"Firebase reserves the payload key {http.redact(key)[:50]}.",
                 code=FailureCode.REJECTED,
             )
     own_fields = _non_empty(
@@ -104,7 +94,7 @@ def _to_string(value: Any) -> str:
     try:
         return msgspec.json.encode(value).decode()
     except (TypeError, OverflowError, RecursionError) as error:
-        raise ValueError("a value of the payload cannot be written as JSON") from error
+        raise ValueError("a payload value can't be encoded as JSON") from error
 
 
 def _android(request: SendRequest, now: datetime) -> dict[str, Any]:
@@ -113,15 +103,15 @@ def _android(request: SendRequest, now: datetime) -> dict[str, Any]:
     if time_to_live is not None:
         android["ttl"] = f"{_seconds(time_to_live)}s"
     if tag := collapse_key(request):
-        # No collapse_key: FCM ignores it where there is a notification, and of messages with
-        # more than four of them keeps four for a device that is offline.
+        # Not collapse_key: FCM ignores it for messages with a notification, and keeps at most four
+        # of them for an offline device.
         android["notification"] = {"tag": tag}
     return android
 
 
 def _apns(request: SendRequest, now: datetime) -> dict[str, Any]:
     message = request.message
-    # Apple takes no urgent message that shows nothing.
+    # Apple rejects an urgent message without visible content.
     is_urgent = request.priority in URGENT and bool(message.subject or message.text)
     headers = {"apns-priority": "10" if is_urgent else "5"}
     time_to_live = _time_to_live(request, now)
@@ -133,7 +123,7 @@ def _apns(request: SendRequest, now: datetime) -> dict[str, Any]:
         return {"headers": headers}
     return {
         "headers": headers,
-        # An app's extension loads the image, and is asked only about a mutable message.
+        # The app's extension downloads the image, and runs for mutable messages only.
         "payload": {"aps": {"mutable-content": 1}},
         "fcm_options": {"image": message.image_url},
     }
@@ -155,7 +145,7 @@ def _webpush(request: SendRequest, now: datetime) -> dict[str, Any]:
 
 
 def _time_to_live(request: SendRequest, now: datetime) -> timedelta | None:
-    """Return how long FCM may keep the message for a device that is offline; None: its default."""
+    """Return how long FCM may keep the message for an offline device; None for FCM's default."""
     if request.expires_at is None:
         return None
     return min(max(request.expires_at - now, timedelta(0)), MAX_TTL)

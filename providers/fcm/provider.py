@@ -1,7 +1,7 @@
 """Push by Firebase Cloud Messaging's HTTP v1 API.
 
-``pyfcm`` builds the body; its own transport is not used: it repeats POSTs, so that one timeout may
-push four times, sleeps on Retry-After, and fetches a token for every thread.
+``pyfcm`` builds the body. Its transport isn't used: it repeats POSTs, so that one timeout may send
+four messages, sleeps on Retry-After, and fetches a token per thread.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,13 +33,13 @@ from .responses import SenderHistory, accepted_name, read_refusal
 
 ACCEPTED = 200
 TOKEN_REPLACE_TIMEOUT = 2.0
-"""Seconds that a send waits for another access token; Google takes some tenths of one."""
+"""Seconds that a send waits for a new access token; Google takes a few tenths."""
 MAX_ID_LENGTH = 200
-"""A message's name is kept up to this length; they are shorter."""
+"""Longer message names are cut; genuine ones are shorter."""
 
 
 class Client(FCMNotification):
-    """pyfcm with a transport of our own: one POST, and at most one more with a new token."""
+    """pyfcm with its own transport: one POST, and at most a second one with a new token."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Client(FCMNotification):
     def send_request(
         self, payload: bytes | None = None, timeout: float = http.TOTAL_TIMEOUT
     ) -> http.Response:
-        """POST a body and return FCM's answer, within ``timeout`` seconds in all.
+        """Send a body and return FCM's response, within ``timeout`` seconds in total.
 
         Raises ProviderUnavailableError without an access token, and the errors of
         :func:`providers.http_client.post`.
@@ -68,19 +68,19 @@ class Client(FCMNotification):
 
     @property
     def has_token(self) -> bool:
-        """Whether there is an access token, so that nobody waits for one."""
+        """Whether an access token is available without waiting."""
         return self._tokens.has_token
 
     def exchange(
         self, payload: bytes, *, timeout: float, request: SendRequest | None = None
     ) -> Exchange[http.Response]:
-        """Ask for a push, as :meth:`send_request` does, unless its time is over meanwhile."""
+        """Send a push message as :meth:`send_request` does, unless it expires meanwhile."""
         deadline = Deadline.after(timeout)
         token = self._tokens.current(deadline=deadline)
         response = yield self._build_request(payload, token, deadline, request)
         if response.status != ACCEPTED and _needs_new_token(response):
-            # Refused for the token, so it cannot have been sent. What else is under way in this
-            # thread waits for the new one, too, and must not miss its own answers for it.
+            # Rejected for the token, so nothing was sent. The wait for a new one also blocks this
+            # thread's other exchanges, which must not miss their responses: so it is short.
             token_deadline = Deadline(min(deadline.at, Deadline.after(TOKEN_REPLACE_TIMEOUT).at))
             token = self._tokens.replace(token, deadline=token_deadline)
             response = yield self._build_request(payload, token, deadline, request)
@@ -89,7 +89,7 @@ class Client(FCMNotification):
     def parse_response(
         self, response: http.Response, *, token: str = "", platform: str | None = None
     ) -> SendResult:
-        """Return the acceptance that an answer is; raises a ProviderError for any other."""
+        """Return the result of an acceptance; raises a ProviderError for any other response."""
         name = accepted_name(response) if response.status == ACCEPTED else None
         now = self._clock()
         if name is None:
@@ -105,7 +105,7 @@ class Client(FCMNotification):
         self, payload: bytes, token: AccessToken, deadline: Deadline, request: SendRequest | None
     ) -> Request:
         if request and is_expired(request, now=self._clock()):
-            # It may have been the token that took so long.
+            # The wait for the token may have outlasted it.
             raise NotAttemptedError
         try:
             time_left = deadline.remaining()
@@ -122,7 +122,7 @@ class Client(FCMNotification):
         )
 
     def _get_access_token(self) -> str:
-        # Whatever else of pyfcm asks for one gets the one there is.
+        # For any other part of pyfcm.
         return self._tokens.current(deadline=Deadline.after(http.TOTAL_TIMEOUT)).value
 
 
@@ -131,11 +131,11 @@ class FCM:
     """A Firebase project."""
 
     credentials: str = field(repr=False)
-    """The path of a service account's JSON, or the JSON itself."""
+    """The path of a service account's JSON file, or the JSON itself."""
     base_url: str
     clock: Callable[[], datetime]
     project_id: str = ""
-    """Empty: the service account's own project."""
+    """Empty: the project of the service account."""
     name: str = "fcm"
 
     @property
@@ -148,18 +148,18 @@ class FCM:
         return account_name(self.name, project, email)
 
     def send(self, request: SendRequest, *, timeout: float) -> SendResult:
-        """Hand one push to FCM; see :class:`providers.contract.Provider`."""
+        """Send one push message; see :class:`providers.contract.Provider`."""
         return http_client.run_exchange(self.exchange(request, timeout=timeout))
 
     def is_non_blocking(self, request: SendRequest) -> bool:
-        """Whether a push needs nothing but its own requests: the first waits for a token."""
+        """Return whether no access token has to be waited for."""
         try:
             return self._client.has_token
         except InvalidCredentialsError:
             return True
 
     def exchange(self, request: SendRequest, *, timeout: float) -> Exchange[SendResult]:
-        """Ask for one push; see :class:`providers.contract.NonBlockingProvider`."""
+        """Send one push message; see :class:`providers.contract.NonBlockingProvider`."""
         try:
             client = self._client
         except InvalidCredentialsError as error:
@@ -168,17 +168,17 @@ class FCM:
             payload = client.parse_payload(**self.body(request))
         except ValueError as error:
             raise PermanentError(
-                "The message cannot be made into a push.", code=FailureCode.RENDER_FAILED
+                "Can't build the push message.", code=FailureCode.RENDER_FAILED
             ) from error
         response = yield from client.exchange(payload, timeout=timeout, request=request)
         return client.parse_response(response, token=request.recipient, platform=request.platform)
 
     def body(self, request: SendRequest) -> dict[str, Any]:
-        """Return what the body is built of; raises PermanentError or ValueError."""
+        """Return the arguments of the body. Raises PermanentError or ValueError."""
         return build_payload(request, now=self.clock())
 
     def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
-        """Raise ValueError: FCM reports nothing; devices say themselves what they got."""
+        """Raise ValueError: FCM has no webhooks; devices send receipts themselves."""
         raise ValueError("FCM sends no webhooks")
 
     @cached_property

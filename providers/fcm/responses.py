@@ -1,12 +1,12 @@
-"""Classifies FCM's responses, sender mismatches included.
+"""Classification of FCM's responses, including sender mismatches.
 
-The FCM error code in the body has precedence over the HTTP status, since a 404 may be about a
-device or about the project. Only a code about the device deactivates it. A wrong project or a
-missing permission is an error of the configuration.
+The FCM error code in the body has precedence over the HTTP status, since a 404 may concern a device
+or the project. Only a code about the device deactivates it. A wrong project or a missing permission
+is a configuration error.
 
-``SENDER_ID_MISMATCH`` may mean either: a token of another project, or a wrong service account. The
-latest responses for the project decide. Each process keeps its own history; a new process is in
-doubt, which costs a wait and never a device.
+``SENDER_ID_MISMATCH`` has two causes: a token of another project, or a wrong service account. The
+latest responses for the project decide. Each process keeps its own history; without one, the
+message waits, and no device is affected.
 """
 
 import hashlib
@@ -18,45 +18,31 @@ from enum import StrEnum
 from threading import Lock
 from typing import Any
 
-import msgspec
-
-from domain.errors import (
-    FailureCode,
-    InvalidRecipientError,
-    PermanentError,
-    ProviderError,
-    ProviderResponse,
-    ProviderUnavailableError,
-    RecipientAction,
-    TransientError,
-)
+from domain.errors import FailureCode, ProviderError, ProviderResponse, RecipientAction
 
 from .. import http
-from ..response_rules import ResponseKind
+from ..response_rules import ResponseKind, build_error
 
 _FCM_ERROR = "google.firebase.fcm.v1.FcmError"
-
-
 _BAD_REQUEST = "google.rpc.BadRequest"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """What an answer other than an acceptance says."""
+    """The relevant fields of an error response."""
 
     status: int
     name: str | None = None
-    """Google's name of the status: ``NOT_FOUND``."""
+    """Google's status name, such as ``NOT_FOUND``."""
     code: str | None = None
-    """FCM's own code: ``UNREGISTERED``."""
+    """FCM's error code, such as ``UNREGISTERED``."""
     fields: Sequence[str] = ()
-    """The fields it complains about."""
     text: str = ""
 
 
 def read_refusal(response: http.Response) -> Refusal:
-    """Return what an answer says, as far as it is readable."""
-    error = _mapping(_decode(response.body).get("error"))
+    """Parse an error response, as far as it's readable."""
+    error = http.as_object(http.decode_object(response.body).get("error"))
     details = list(_details(error))
     code = next(
         (d["errorCode"] for d in details if _has_type(d, _FCM_ERROR) and "errorCode" in d), None
@@ -71,20 +57,9 @@ def read_refusal(response: http.Response) -> Refusal:
 
 
 def accepted_name(response: http.Response) -> str | None:
-    """Return the name FCM gave the message; None if this is not FCM's documented acceptance."""
-    name = _decode(response.body).get("name")
+    """Return FCM's message name; None for anything but the documented acceptance."""
+    name = http.decode_object(response.body).get("name")
     return name if isinstance(name, str) and name else None
-
-
-def _decode(body: bytes) -> Mapping[str, Any]:
-    try:
-        return _mapping(msgspec.json.decode(body))
-    except (ValueError, RecursionError):
-        return {}
-
-
-def _mapping(found: Any) -> Mapping[str, Any]:
-    return found if isinstance(found, dict) else {}
 
 
 def _text(found: Any) -> str | None:
@@ -105,49 +80,45 @@ def _fields(details: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for detail in details:
         violations = detail.get("fieldViolations") if _has_type(detail, _BAD_REQUEST) else None
         for one in violations if isinstance(violations, list) else ():
-            name = _mapping(one).get("field")
+            name = http.as_object(one).get("field")
             if isinstance(name, str):
                 yield name
 
 
 RECENT_SUCCESS_PERIOD = timedelta(hours=1)
-"""A project that has taken a push within this time is one that devices belong to."""
-
-
+"""A project that accepted a message within this time is taken to be right."""
 MISMATCH_LIMIT = 5
-"""So many different devices in a row that are another sender's are no coincidence."""
-
-
+"""Mismatches of this many different devices in a row mean that the project is wrong."""
 SENDER_SCOPE = "sender"
-"""The circuit of a mismatch that nobody is to blame for: nothing else waits for it."""
+"""The circuit of a mismatch with unknown cause; no other message waits for it."""
 
 
 class MismatchCause(StrEnum):
-    """Who is the wrong one."""
+    """The cause of a sender mismatch."""
 
     DEVICE = "device"
     PROJECT = "project"
-    UNKNOWN = "nobody"
-    """It cannot be told yet."""
+    UNKNOWN = "unknown"
+    """Not decided yet."""
 
 
 class SenderHistory:
-    """What a process has been answered of late for one account. Safe to use from any thread."""
+    """Recent responses to this process for one account. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._accepted_at: datetime | None = None
         self._mismatched_devices: set[bytes] = set()
-        """Devices that were another sender's since."""
+        """Devices with a mismatch since the last acceptance."""
 
     def record_accepted(self, *, now: datetime) -> None:
-        """Note that the project has taken a push."""
+        """Record an accepted message."""
         with self._lock:
             self._accepted_at = max(now, self._accepted_at or now)
             self._mismatched_devices.clear()
 
     def classify_mismatch(self, token: str, *, now: datetime) -> MismatchCause:
-        """Note that a token is said to be another sender's, and return whose fault that is."""
+        """Record a mismatch of a token and return its cause."""
         with self._lock:
             if len(self._mismatched_devices) < MISMATCH_LIMIT:
                 self._mismatched_devices.add(hashlib.sha256(token.encode()).digest())
@@ -162,49 +133,42 @@ class SenderHistory:
 
 
 ANY_ERROR, CLIENT_ERROR = range(400, 600), range(400, 500)
-
-
 QUOTA_PAUSE = 60.0
-"""Google's advice for a quota without a Retry-After, in seconds."""
-
-
+"""Seconds; Google's recommendation for a quota error without Retry-After."""
 MAX_CODE = 100
-
-
 MISMATCH = "SENDER_ID_MISMATCH"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FcmRule:
-    """One row of the table: an answer of which all this is true means this."""
+    """One row of the table: the class of responses that match every condition."""
 
     description: str
-    """The answer in words, for people."""
+    """The response in words."""
     kind: ResponseKind
     reason: str
-    """What a delivery's record says of it, for people."""
+    """The reason stored with a delivery."""
     statuses: Sequence[int] | range
     name: str | None = None
     code: str | None = None
     field: str | None = None
     text: str | None = None
-    """Pattern of the error's text: some answers name the field nowhere else."""
+    """Pattern of the error text, for responses that don't name the field elsewhere."""
     failure_code: FailureCode = FailureCode.REJECTED
+    """Of transient, ambiguous, and permanent errors; the other classes have their own."""
     action: RecipientAction | None = None
-    """What becomes of the device, if it is to blame."""
     pause: float | None = None
-    """Seconds to wait, if the answer has no Retry-After."""
+    """Seconds to wait without Retry-After."""
     cause: MismatchCause | None = None
-    """Whose fault it is that a token is another sender's."""
     is_platform_only: bool = False
-    """Other platforms are well: only the device's own is unavailable."""
+    """Only the device's platform is unavailable."""
     is_sender_only: bool = False
-    """Other devices are well, as far as is known."""
+    """Only this device is affected, as far as known."""
     needs_new_token: bool = False
-    """It is about our access token: another is fetched and the message sent once more."""
+    """The access token is invalid: fetch another one and send again."""
 
     def matches(self, refusal: Refusal, cause: MismatchCause | None) -> bool:
-        """Return whether this row is about such an answer."""
+        """Return whether the rule applies to a response."""
         return (
             refusal.status in self.statuses
             and self.cause in (None, cause)
@@ -222,26 +186,23 @@ RULES: tuple[FcmRule, ...] = (
         code="UNREGISTERED",
         kind=ResponseKind.INVALID_RECIPIENT,
         action=RecipientAction.DEACTIVATE,
-        failure_code=FailureCode.INVALID_RECIPIENT,
         reason="Device token invalid",
     ),
     FcmRule(
-        description="SENDER_ID_MISMATCH, with a 403, if the project took another push within the hour",
+        description="SENDER_ID_MISMATCH, with a 403, if the project accepted one within the hour",
         statuses=CLIENT_ERROR,
         code=MISMATCH,
         cause=MismatchCause.DEVICE,
         kind=ResponseKind.INVALID_RECIPIENT,
         action=RecipientAction.SUSPECT,
-        failure_code=FailureCode.INVALID_RECIPIENT,
         reason="Device token belongs to another Firebase project",
     ),
     FcmRule(
-        description="SENDER_ID_MISMATCH for the fifth device, none having been accepted in between",
+        description="SENDER_ID_MISMATCH for the fifth device without an acceptance in between",
         statuses=CLIENT_ERROR,
         code=MISMATCH,
         cause=MismatchCause.PROJECT,
         kind=ResponseKind.UNAVAILABLE,
-        failure_code=FailureCode.CHANNEL_UNAVAILABLE,
         reason="The devices belong to another Firebase project than the service account.",
     ),
     FcmRule(
@@ -249,7 +210,6 @@ RULES: tuple[FcmRule, ...] = (
         statuses=CLIENT_ERROR,
         code=MISMATCH,
         kind=ResponseKind.UNAVAILABLE,
-        failure_code=FailureCode.CHANNEL_UNAVAILABLE,
         is_sender_only=True,
         reason="The device and the service account belong to different Firebase projects.",
     ),
@@ -258,9 +218,8 @@ RULES: tuple[FcmRule, ...] = (
         statuses=CLIENT_ERROR,
         code="THIRD_PARTY_AUTH_ERROR",
         kind=ResponseKind.UNAVAILABLE,
-        failure_code=FailureCode.CHANNEL_UNAVAILABLE,
         is_platform_only=True,
-        reason="Apple's or the browser's push service does not accept the key that Firebase has.",
+        reason="Apple's or the browser's push service rejected the key configured in Firebase.",
     ),
     FcmRule(
         description="QUOTA_EXCEEDED, with a 429",
@@ -269,7 +228,7 @@ RULES: tuple[FcmRule, ...] = (
         kind=ResponseKind.TRANSIENT,
         failure_code=FailureCode.RATE_LIMITED,
         pause=QUOTA_PAUSE,
-        reason="Firebase wants fewer messages.",
+        reason="Rate limited by Firebase.",
     ),
     FcmRule(
         description="UNAVAILABLE, with a 503",
@@ -285,85 +244,78 @@ RULES: tuple[FcmRule, ...] = (
         code="INTERNAL",
         kind=ResponseKind.TRANSIENT,
         failure_code=FailureCode.PROVIDER_ERROR,
-        reason="Firebase had a problem of its own.",
+        reason="Firebase error.",
     ),
     FcmRule(
-        description="400 INVALID_ARGUMENT that names the field message.token",
+        description="400 INVALID_ARGUMENT for the field message.token",
         statuses=(400,),
         name="INVALID_ARGUMENT",
         field="message.token",
         kind=ResponseKind.INVALID_RECIPIENT,
         action=RecipientAction.SUSPECT,
-        failure_code=FailureCode.INVALID_RECIPIENT,
         reason="Device token malformed",
     ),
     FcmRule(
-        description="400 INVALID_ARGUMENT whose text says that the registration token is none",
+        description="400 INVALID_ARGUMENT with a text about an invalid registration token",
         statuses=(400,),
         name="INVALID_ARGUMENT",
         text=r"not a valid FCM registration token",
         kind=ResponseKind.INVALID_RECIPIENT,
         action=RecipientAction.SUSPECT,
-        failure_code=FailureCode.INVALID_RECIPIENT,
         reason="Device token malformed",
     ),
     FcmRule(
-        description="400 whose text says that the message is too big",
+        description="400 with a text about a too large message",
         statuses=(400,),
         text=r"\bmessage is too (?:big|large)\b",
         kind=ResponseKind.PERMANENT,
         failure_code=FailureCode.TOO_LARGE,
-        reason="The message is larger than Firebase takes.",
+        reason="The message exceeds Firebase's size limit.",
     ),
     FcmRule(
         description="any other 400",
         statuses=(400,),
         kind=ResponseKind.PERMANENT,
-        reason="Firebase refused the message.",
+        reason="Firebase rejected the message.",
     ),
     FcmRule(
         description="401 UNAUTHENTICATED, again with a new access token",
         statuses=(401,),
         name="UNAUTHENTICATED",
         kind=ResponseKind.UNAVAILABLE,
-        failure_code=FailureCode.CHANNEL_UNAVAILABLE,
         needs_new_token=True,
-        reason="Firebase does not accept the service account's access token.",
+        reason="Firebase rejected the service account's access token.",
     ),
     FcmRule(
         description="any other 401",
         statuses=(401,),
         kind=ResponseKind.UNAVAILABLE,
-        failure_code=FailureCode.CHANNEL_UNAVAILABLE,
-        reason="Something before Firebase wants credentials.",
+        reason="A proxy before Firebase requires credentials.",
     ),
     FcmRule(
         description="any other 403",
         statuses=(403,),
         kind=ResponseKind.UNAVAILABLE,
-        failure_code=FailureCode.CHANNEL_UNAVAILABLE,
-        reason="The service account may not send for this Firebase project.",
+        reason="The service account lacks permission for this Firebase project.",
     ),
     FcmRule(
         description="any other 404",
         statuses=(404,),
         kind=ResponseKind.UNAVAILABLE,
-        failure_code=FailureCode.CHANNEL_UNAVAILABLE,
-        reason="Firebase knows no such project.",
+        reason="Unknown Firebase project.",
     ),
     FcmRule(
         description="a redirect",
         statuses=range(300, 400),
         kind=ResponseKind.UNAVAILABLE,
-        failure_code=FailureCode.CHANNEL_UNAVAILABLE,
-        reason="Something before Firebase sends us elsewhere.",
+        reason="A proxy before Firebase redirects requests.",
     ),
     FcmRule(
         description="413",
         statuses=(413,),
         kind=ResponseKind.PERMANENT,
         failure_code=FailureCode.TOO_LARGE,
-        reason="The message is larger than Firebase takes.",
+        reason="The message exceeds Firebase's size limit.",
     ),
     FcmRule(
         description="any other 429",
@@ -371,34 +323,34 @@ RULES: tuple[FcmRule, ...] = (
         kind=ResponseKind.TRANSIENT,
         failure_code=FailureCode.RATE_LIMITED,
         pause=QUOTA_PAUSE,
-        reason="Firebase wants fewer messages.",
+        reason="Rate limited by Firebase.",
     ),
     FcmRule(
         description="any other 4xx",
         statuses=CLIENT_ERROR,
         kind=ResponseKind.PERMANENT,
-        reason="Firebase refused the message.",
+        reason="Firebase rejected the message.",
     ),
     FcmRule(
         description="any other 5xx",
         statuses=range(500, 600),
         kind=ResponseKind.TRANSIENT,
         failure_code=FailureCode.PROVIDER_ERROR,
-        reason="Firebase had a problem of its own.",
+        reason="Firebase error.",
     ),
     FcmRule(
         description="200 without a message's name, or another status",
         statuses=range(1000),
         kind=ResponseKind.AMBIGUOUS,
         failure_code=FailureCode.PROVIDER_ERROR,
-        reason="Firebase gave an answer that it does not document.",
+        reason="Firebase sent an undocumented response.",
     ),
 )
-"""The first row that matches decides."""
+"""The first match applies."""
 
 
 def rule_for(refusal: Refusal, cause: MismatchCause | None = None) -> FcmRule:
-    """Return what an answer means; the last row is about any."""
+    """Return the first matching rule; the last one matches everything."""
     return next(rule for rule in RULES if rule.matches(refusal, cause))
 
 
@@ -410,7 +362,7 @@ def classify_response(
     platform: str | None,
     now: datetime,
 ) -> ProviderError:
-    """Return the error an answer is. The device's token is in nothing of it."""
+    """Return the error of a response, with the device token redacted."""
     refusal = read_refusal(response)
     is_mismatch = refusal.code == MISMATCH and refusal.status in CLIENT_ERROR
     rule = rule_for(refusal, sender.classify_mismatch(token, now=now) if is_mismatch else None)
@@ -422,26 +374,12 @@ def classify_response(
     )
     pause = http.parse_retry_after(response.headers, now=now)
     scope = SENDER_SCOPE if rule.is_sender_only else None
-    if rule.is_platform_only:
-        scope = platform
-    if rule.action is not None:
-        return InvalidRecipientError(rule.reason, action=rule.action, response=provider_response)
-    reason = f"{rule.reason} ({response.status})"
-    errors: Mapping[ResponseKind, ProviderError] = {
-        ResponseKind.TRANSIENT: TransientError(
-            reason,
-            code=rule.failure_code,
-            response=provider_response,
-            retry_after=rule.pause if pause is None else pause,
-        ),
-        ResponseKind.AMBIGUOUS: TransientError(
-            reason, code=rule.failure_code, response=provider_response, is_ambiguous=True
-        ),
-        ResponseKind.UNAVAILABLE: ProviderUnavailableError(
-            reason, response=provider_response, retry_after=pause, scope=scope
-        ),
-        ResponseKind.PERMANENT: PermanentError(
-            reason, code=rule.failure_code, response=provider_response
-        ),
-    }
-    return errors[rule.kind]
+    return build_error(
+        rule.kind,
+        rule.reason if rule.action is not None else f"{rule.reason} ({response.status})",
+        code=rule.failure_code,
+        action=rule.action or RecipientAction.SUSPECT,
+        response=provider_response,
+        retry_after=rule.pause if pause is None else pause,
+        scope=platform if rule.is_platform_only else scope,
+    )

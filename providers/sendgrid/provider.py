@@ -1,16 +1,15 @@
-"""Email by SendGrid's v3 API: bodies, batches, and bisection of refused batches.
+"""Email by SendGrid's v3 API: bodies, batches, and bisection of rejected batches.
 
-The ``sendgrid`` library verifies webhooks. Its transport is not used: it has no timeout, follows
-redirects with the key, and opens a connection for every request. Its mail builder is not used
-either: it took 40 µs for each mail, a twelfth of what a worker spends on one. A test holds the
-bodies of this module against it.
+The ``sendgrid`` library verifies webhooks only. Its transport has no timeout, follows redirects
+with the key, and opens a connection per request. Its mail builder took 40 µs per email, a twelfth
+of a worker's time for one; a test compares this module's bodies with it.
 
-Mails of one request differ only in the recipient's unsubscribe address. A substitution tag stands
-in its place, and each personalization holds the value.
+Emails of one request differ only in the recipient's unsubscribe URL. A substitution tag stands for
+it, and each personalization has its value.
 
-SendGrid accepts or refuses a request as a whole. If one recipient causes a refusal, each half is
-requested on its own, down to that recipient. Nothing is sent twice: a refused request was not sent,
-and a request that was not clearly refused is not repeated.
+SendGrid accepts or rejects a request as a whole. If one recipient causes a rejection, each half is
+sent on its own, down to that recipient. Nothing is sent twice: a request is repeated only after a
+clear rejection.
 """
 
 import base64
@@ -54,17 +53,17 @@ from ..response_rules import ResponseKind, ResponseRule, classify
 from . import webhooks
 
 MAX_REQUESTS = 100
-"""For one batch. Two bad addresses among a thousand take about 40."""
+"""Requests per batch. Two invalid addresses among a thousand take about 40."""
 Outcome = SendResult | ProviderError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestResult:
-    """What came of one request."""
+    """The result of one request."""
 
     outcome: Outcome
     can_bisect: bool = False
-    """It was refused, and another request without one of the recipients might not be."""
+    """It was rejected, possibly because of one of its recipients."""
 
 
 def send_bisecting(
@@ -73,11 +72,10 @@ def send_bisecting(
     send: Callable[[Sequence[int]], RequestResult],
     has_time: Callable[[], bool],
 ) -> dict[int, Outcome]:
-    """Return what became of each mail by its number, the largest groups being asked for first.
+    """Return the outcome of each email by its number; larger groups are requested first.
 
-    ``requests`` says whose mails go together; ``send`` makes one request for some of them. It is not
-    called again when the provider takes nothing at all, when ``has_time`` says no, or after
-    MAX_REQUESTS.
+    ``requests`` are groups of numbers; ``send`` makes one request for a group. No request follows
+    once the provider is unavailable, ``has_time`` returns False, or MAX_REQUESTS is reached.
     """
     outcomes: dict[int, Outcome] = {}
     groups = deque(requests)
@@ -106,7 +104,7 @@ def send_bisecting(
 
 
 def _stopping_error(outcome: Outcome) -> ProviderError | None:
-    """Return the error that holds for all that is still to be asked for; None to go on."""
+    """Return the error that applies to all remaining requests; None to continue."""
     if isinstance(outcome, ProviderUnavailableError):
         return outcome
     if isinstance(outcome, TransientError) and not outcome.is_ambiguous:
@@ -116,30 +114,30 @@ def _stopping_error(outcome: Outcome) -> ProviderError | None:
 
 @dataclass(frozen=True, slots=True)
 class SubstitutionTag:
-    """What stands for a recipient's own part of the unsubscribe address.
+    """Placeholder for the recipient's own part of the unsubscribe URL.
 
-    It is the end of the address, behind the last slash: the link remains one to SendGrid, whichever
-    it does first, putting in what it stands for or counting clicks.
+    It stands for the last path segment, so that SendGrid recognizes a link whether it substitutes
+    or rewrites for click tracking first.
     """
 
     text: str
 
     @classmethod
     def new(cls) -> Self:
-        """Return a tag that nobody's words hold: it cannot be guessed."""
+        """Return an unguessable tag, so that no content contains it."""
         return cls(f"-{secrets.token_hex(8)}-")
 
     def substitute(self, text: str, *, url: str | None) -> str:
-        """Return a mail's text with the tag in place of the end of ``url``."""
+        """Replace the last segment of ``url`` in a text by the tag."""
         return text if url is None else text.replace(url, f"{url.rpartition('/')[0]}/{self.text}")
 
 
 COMPARISON_TAG = SubstitutionTag("\0")
-"""Compares mails that are to be alike; nothing that is sent holds a NUL."""
+"""Compares emails of a batch; no sent text has a NUL."""
 
 
 def batch_key(message: Message) -> Hashable:
-    """Return what two mails have in common that may share a request."""
+    """Return a key that is equal for emails that may share a request."""
     url = message.unsubscribe_url
     return (
         message.subject,
@@ -159,10 +157,10 @@ def shared_body(
     files: Sequence[AttachmentFile],
     tag: SubstitutionTag | None,
 ) -> dict[str, Any]:
-    """Return the part of a body that is the same for all; raises ValueError.
+    """Return the part of a body that all recipients share. Raises ValueError.
 
-    ``sender`` is a name and an address. Without a ``tag`` the message's own address to unsubscribe
-    is in it, for its one recipient.
+    ``sender`` is a name and an address. Without ``tag``, the body has the message's own unsubscribe
+    URL.
     """
     body: dict[str, Any] = {"from": _address(*sender)}
     if message.subject is not None:
@@ -182,7 +180,7 @@ def shared_body(
 
 
 def personalization(request: SendRequest, *, tag: SubstitutionTag | None) -> dict[str, Any]:
-    """Return the personalization of one recipient; raises ValueError."""
+    """Return the personalization of one recipient. Raises ValueError."""
     fields: dict[str, Any] = {
         "to": [_address(request.recipient_name, ascii_email(request.recipient))],
         "custom_args": {"reference": request.reference},
@@ -211,43 +209,43 @@ def _encode_attachment(file: AttachmentFile) -> dict[str, str]:
 ACCEPTED = 202
 BAD_REQUEST = 400
 MAX_RECIPIENTS = 1_000
-"""Of one request."""
+"""Per request."""
 MIN_REQUEST_SECONDS = 2.0
-"""Seconds that must be left for another request for a part of a batch."""
+"""Seconds that must be left for another request of a batch."""
 MAX_ID_LENGTH = 200
-"""An id or field name of SendGrid's is kept up to this length; they are shorter."""
+"""Longer ids and field names are cut; genuine ones are shorter."""
 RESPONSE_RULES: Sequence[ResponseRule] = (
     ResponseRule(
         statuses=(429,),
         kind=ResponseKind.TRANSIENT,
         code=FailureCode.RATE_LIMITED,
-        reason="SendGrid wants fewer requests.",
+        reason="Rate limited by SendGrid.",
     ),
     ResponseRule(
         statuses=(408,),
         kind=ResponseKind.TRANSIENT,
         code=FailureCode.PROVIDER_ERROR,
-        reason="SendGrid did not get the whole request in time.",
+        reason="SendGrid did not receive the whole request in time.",
     ),
     ResponseRule(
         statuses=(*range(300, 400), 401, 403, 404, 405, 415),
         kind=ResponseKind.UNAVAILABLE,
-        reason="SendGrid does not serve this account or address as configured.",
+        reason="SendGrid rejected the configured account or URL.",
     ),
     ResponseRule(
         statuses=(400,),
         field=r"personalizations\.\d+\.to\b.*",
         kind=ResponseKind.INVALID_RECIPIENT,
-        reason="SendGrid does not take the recipient's address.",
+        reason="SendGrid rejected the recipient's address.",
     ),
     ResponseRule(
         statuses=(413,),
         kind=ResponseKind.PERMANENT,
         code=FailureCode.TOO_LARGE,
-        reason="The message is larger than SendGrid takes.",
+        reason="The message exceeds SendGrid's size limit.",
     ),
     ResponseRule(
-        statuses=(400,), kind=ResponseKind.PERMANENT, reason="SendGrid refused the message."
+        statuses=(400,), kind=ResponseKind.PERMANENT, reason="SendGrid rejected the message."
     ),
 )
 
@@ -263,14 +261,13 @@ class SendGrid:
     webhook_public_key: str
     clock: Callable[[], datetime]
     reply_to: str | None = None
-    """``Name <address>`` that answers go to, unless a message says otherwise."""
+    """The default Reply-To, ``Name <address>``."""
     attachment_hosts: AbstractSet[str] = frozenset()
-    """Hosts that attachments are fetched from; of no others."""
     name: str = "sendgrid"
 
     @cached_property
     def account(self) -> str:
-        """The account whose health and rate the mails share."""
+        """The scope of circuit breaker and rate limit."""
         return account_name(self.name, self.base_url, self.api_key)
 
     @cached_property
@@ -278,15 +275,15 @@ class SendGrid:
         return parseaddr(self.sender)
 
     def send(self, request: SendRequest, *, timeout: float) -> SendResult:
-        """Hand one email to SendGrid; see :class:`providers.contract.Provider`."""
+        """Send one email; see :class:`providers.contract.Provider`."""
         return http_client.run_exchange(self.exchange(request, timeout=timeout))
 
     def is_non_blocking(self, request: SendRequest) -> bool:
-        """Whether an email needs nothing but its own request: files are fetched first."""
+        """Return whether an email has no attachments to download."""
         return not request.message.attachments
 
     def exchange(self, request: SendRequest, *, timeout: float) -> Exchange[SendResult]:
-        """Ask for one email; see :class:`providers.contract.NonBlockingProvider`."""
+        """Send one email; see :class:`providers.contract.NonBlockingProvider`."""
         deadline = Deadline.after(timeout)
         attachments = request.message.attachments
         with fetch_attachments(attachments, hosts=self.attachment_hosts, timeout=timeout) as files:
@@ -299,21 +296,21 @@ class SendGrid:
         return outcome
 
     def batch_key(self, message: Message) -> Hashable:
-        """Return what is equal for mails that :meth:`send_many` may send together."""
+        """Return a key that is equal for emails that may share a request."""
         return batch_key(message)
 
     def send_many(
         self, requests: Sequence[SendRequest], *, timeout: float
     ) -> list[SendResult | ProviderError]:
-        """Hand the same email for several personalizations to SendGrid; return what became of each.
+        """Send one email to several recipients; return the outcome of each.
 
-        They are all one :meth:`batch_key`; raises ValueError if not, and nothing else. A thousand
-        go in one request. All that share one with an unknown outcome have that outcome; if one of
-        them is refused for itself, the others go without it, as far as ``timeout`` allows:
-        :class:`providers.contract.NotAttemptedError` is what was left.
+        Up to MAX_RECIPIENTS go in one request and share an unknown outcome. If one is rejected for
+        its own fields, the others are sent without it, as far as ``timeout`` allows;
+        :class:`providers.contract.NotAttemptedError` marks the rest. Raises ValueError, and nothing
+        else, if they differ by :meth:`batch_key`.
         """
         if len({self.batch_key(request.message) for request in requests}) > 1:
-            raise ValueError("these are different mails")
+            raise ValueError("the emails differ")
         deadline = Deadline.after(timeout)
         tag = SubstitutionTag.new()
         outcomes: dict[int, Outcome] = {}
@@ -330,14 +327,14 @@ class SendGrid:
         return [outcomes[number] for number in range(len(requests))]
 
     def body(self, request: SendRequest, *, files: Sequence[AttachmentFile] = ()) -> dict[str, Any]:
-        """Return the JSON body of one email, as Python's objects."""
+        """Return the JSON body of one email as Python objects."""
         return {
             **self._shared_body(request, files, None),
             "personalizations": [personalization(request, tag=None)],
         }
 
     def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
-        """Return the events of a webhook; raises InvalidSignatureError or ValueError."""
+        """Return a webhook's receipts. Raises InvalidSignatureError or ValueError."""
         webhooks.verify(headers, raw, public_key=self.webhook_public_key, now=self.clock())
         return webhooks.parse_receipts(raw)
 
@@ -348,7 +345,7 @@ class SendGrid:
         tag: SubstitutionTag,
         deadline: Deadline,
     ) -> dict[int, Outcome]:
-        """Send to ``personalizations``, who are some of the recipients by their number."""
+        """Send to the recipients with these numbers."""
         first = requests[min(personalizations)]
         attachments = first.message.attachments
         try:
@@ -373,13 +370,13 @@ class SendGrid:
                     has_time=lambda: _time_left(deadline) >= MIN_REQUEST_SECONDS,
                 )
         except ProviderError as error:
-            # Of what they share: an attachment, a text that is none. Nothing has been sent.
+            # Caused by a shared part, such as an attachment; nothing was sent.
             return dict.fromkeys(personalizations, error)
 
     def _request_mail(
         self, body: bytes, requests: Sequence[SendRequest], deadline: Deadline
     ) -> Exchange[RequestResult]:
-        """Return what SendGrid makes of a body for these, if there is time for all of them."""
+        """Send a body to these recipients, unless one of them or the time has expired."""
         timeout, now = _time_left(deadline), self.clock()
         if timeout <= 0 or any(is_expired(one, now=now) for one in requests):
             return RequestResult(outcome=NotAttemptedError())
@@ -408,17 +405,14 @@ class SendGrid:
         error = classify(
             RESPONSE_RULES,
             response=ProviderResponse(
-                status=response.status,
-                code=next(iter(fields), None),
-                excerpt=response.excerpt,
+                status=response.status, code=next(iter(fields), None), excerpt=response.excerpt
             ),
             fields=fields,
             retry_after=self._parse_pause(response.headers),
         )
         is_message_level = fields and not any(f.startswith("personalizations") for f in fields)
         return RequestResult(
-            outcome=error,
-            can_bisect=response.status == BAD_REQUEST and not is_message_level,
+            outcome=error, can_bisect=response.status == BAD_REQUEST and not is_message_level
         )
 
     def _shared_body(
@@ -433,7 +427,7 @@ class SendGrid:
         )
 
     def _parse_pause(self, headers: Mapping[str, str]) -> float | None:
-        """Return the pause SendGrid asks for: X-RateLimit-Reset is an epoch, else Retry-After."""
+        """Return the requested pause: X-RateLimit-Reset (an epoch), else Retry-After."""
         reset = headers.get("x-ratelimit-reset", "")
         if webhooks.EPOCH.fullmatch(reset):
             return http.clamp_pause(int(reset) - self.clock().timestamp())
@@ -441,7 +435,7 @@ class SendGrid:
 
 
 def _time_left(deadline: Deadline) -> float:
-    """Return the seconds that are left, none or less when it is over."""
+    """Return the seconds left; zero or negative once the deadline is over."""
     return deadline.at - time.monotonic()
 
 
@@ -450,13 +444,11 @@ def _wrap_build_errors() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        raise PermanentError(
-            "The message cannot be made into a mail.", code=FailureCode.RENDER_FAILED
-        ) from error
+        raise PermanentError("Can't build the email.", code=FailureCode.RENDER_FAILED) from error
 
 
 def _split_requests(addresses: Mapping[int, str]) -> Iterator[list[int]]:
-    """Yield who goes into one request: at most a thousand, and each address once."""
+    """Yield groups of at most MAX_RECIPIENTS, without a repeated address in a group."""
     seen: Counter[str] = Counter()
     rounds: defaultdict[int, list[int]] = defaultdict(list)
     for number, address in addresses.items():
@@ -468,12 +460,12 @@ def _split_requests(addresses: Mapping[int, str]) -> Iterator[list[int]]:
 
 
 def _join_body(shared: bytes, personalizations: Sequence[msgspec.Raw]) -> bytes:
-    """Return a whole body; what all share is encoded once, however often it is asked for."""
+    """Return a whole body; the shared part is encoded only once."""
     return shared[:-1] + b',"personalizations":' + msgspec.json.encode(personalizations) + b"}"
 
 
 def _error_fields(response: http.Response) -> list[str]:
-    """Return the names of the fields SendGrid complains about, as far as its body is readable."""
+    """Return the names of the rejected fields, if the body is readable."""
     try:
         body = msgspec.json.decode(response.body)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""SendGrid's event webhook: who may call it, and what its events say."""
+"""SendGrid's event webhook: signature and events."""
 
 import re
 from collections.abc import Mapping
@@ -15,19 +15,11 @@ from .. import http
 from ..contract import InvalidSignatureError, Receipt, ReceiptKind
 
 REPLAY_WINDOW = timedelta(minutes=10)
-"""A signed webhook older than this is refused: somebody may have kept a copy."""
-
-
+"""A signed webhook older than this is rejected as a replay."""
 SIGNATURE_HEADER = "x-twilio-email-event-webhook-signature"
-
-
 TIMESTAMP_HEADER = "x-twilio-email-event-webhook-timestamp"
-
-
 EPOCH = re.compile(r"\d{10}", re.ASCII)
-"""Seconds, as SendGrid writes a moment in a header."""
-
-
+"""Seconds since 1970 in a header."""
 EVENT_KINDS: Mapping[str, ReceiptKind] = {
     "processed": ReceiptKind.QUEUED,
     "deferred": ReceiptKind.DEFERRED,
@@ -41,11 +33,11 @@ EVENT_KINDS: Mapping[str, ReceiptKind] = {
     "unsubscribe": ReceiptKind.UNSUBSCRIBED,
     "group_unsubscribe": ReceiptKind.UNSUBSCRIBED,
 }
-"""SendGrid's event names; a bounce whose ``type`` is ``blocked`` is looked up as that."""
+"""By event name; a bounce of type ``blocked`` counts as ``blocked``."""
 
 
 class _Event(msgspec.Struct):
-    """The fields of an event that matter here; there are many more."""
+    """The relevant fields of an event."""
 
     event: str
     timestamp: Annotated[int, Meta(ge=0, lt=10**11)]
@@ -58,31 +50,31 @@ class _Event(msgspec.Struct):
 
 
 def verify(headers: Mapping[str, str], raw: bytes, *, public_key: str, now: datetime) -> None:
-    """Raise InvalidSignatureError unless SendGrid signed this body within the last ten minutes."""
+    """Raise InvalidSignatureError unless SendGrid signed this body within REPLAY_WINDOW."""
     if not public_key:
         raise InvalidSignatureError("no public key is configured")
     timestamp = headers.get(TIMESTAMP_HEADER, "")
     if not EPOCH.fullmatch(timestamp):
-        raise InvalidSignatureError("the timestamp is missing or not one")
+        raise InvalidSignatureError("the timestamp is missing or invalid")
     if abs(now - datetime.fromtimestamp(int(timestamp), UTC)) > REPLAY_WINDOW:
-        raise InvalidSignatureError("the timestamp is not of the last ten minutes")
+        raise InvalidSignatureError("the timestamp differs by more than 10 minutes")
     try:
         verifier = _verifier(public_key)
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise InvalidSignatureError("the public key, as configured, cannot be read") from error
+        raise InvalidSignatureError("the configured public key is invalid") from error
     try:
         is_genuine = verifier.verify_signature(
             raw.decode(), headers.get(SIGNATURE_HEADER, ""), timestamp
         )
     except (ValueError, TypeError, AttributeError) as error:
-        # The latter two: a public key of another kind.
-        raise InvalidSignatureError("the signature cannot be read") from error
+        # TypeError and AttributeError: a public key of another kind.
+        raise InvalidSignatureError("the signature is malformed") from error
     if not is_genuine:
-        raise InvalidSignatureError("the signature is not SendGrid's")
+        raise InvalidSignatureError("the signature is wrong")
 
 
 def parse_receipts(raw: bytes) -> list[Receipt]:
-    """Return what the events of a webhook's body say; raises ValueError."""
+    """Return the receipts of a webhook body. Raises ValueError."""
     try:
         events = msgspec.json.decode(raw, type=list[_Event])
     except RecursionError as error:

@@ -1,4 +1,4 @@
-"""A connection to a mail server that keeps to a time limit and knows how far a mail has come."""
+"""SMTP connections with a deadline that track whether message data was sent."""
 
 import io
 import smtplib
@@ -14,13 +14,13 @@ from notifyproject.platform.egress import Deadline, DeadlineReader
 from ..http import CONNECT_TIMEOUT
 
 MAX_REPLY = 64 * 1024
-"""Bytes that are read of one reply, however many lines it has."""
+"""Bytes read of one reply."""
 MAX_IDLE = 60.0
-"""Seconds after which an unused connection is not trusted: firewalls forget it without a word."""
+"""Seconds until an idle connection is dropped: firewalls forget it silently."""
 
 
 class _TrackedSMTP(smtplib.SMTP):
-    """A connection that notes when the mail itself begins to leave, and keeps to its deadline."""
+    """An SMTP connection with a deadline that records when message data is sent."""
 
     def __init__(self, *args: Any, deadline: Deadline, **options: Any) -> None:
         self.deadline = deadline
@@ -33,7 +33,7 @@ class _TrackedSMTP(smtplib.SMTP):
             raise smtplib.SMTPServerDisconnected("the time limit is over")
         if self.sock is not None:
             self.sock.settimeout(self.deadline.remaining())
-        # Commands are text; nothing but the mail is bytes.
+        # Commands are str; only message data is bytes.
         self.has_sent_data = self.has_sent_data or isinstance(s, bytes)
         super().send(s)
 
@@ -46,7 +46,7 @@ class _TrackedSMTP(smtplib.SMTP):
         return super().getreply()
 
     def _time_left(self) -> float:
-        # Of the send it is in now: the connection outlives a deadline.
+        # Read each time: the connection outlives one send's deadline.
         return self.deadline.remaining()
 
 
@@ -55,7 +55,7 @@ class _TrackedSMTPOverTLS(_TrackedSMTP, smtplib.SMTP_SSL):
 
 
 class Connection(EmailBackend):
-    """Django's way to a mail server; one for each thread, kept open between mails."""
+    """Django's SMTP backend; one per thread, kept open between emails."""
 
     connection: Any
     _partial_connection: Any
@@ -64,37 +64,37 @@ class Connection(EmailBackend):
 
     @property
     def connection_class(self) -> Callable[..., smtplib.SMTP]:
-        """What Django opens a connection with."""
+        """The class with which Django opens a connection."""
         return partial(
             _TrackedSMTPOverTLS if self.use_ssl else _TrackedSMTP, deadline=self.deadline
         )
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a connection that may still be good."""
+        """Whether there is a connection, possibly dropped by the server."""
         return self.connection is not None
 
     @property
     def has_sent_data(self) -> bool:
-        """Whether the mail last handed over may be with the server."""
-        return self.connection is not None and self.connection.message_left
+        """Whether data of the last email may have reached the server."""
+        return self.connection is not None and self.connection.has_sent_data
 
     def send_mail(self, mail: bytes, *, sender: str, recipient: str, deadline: Deadline) -> None:
-        """Give the server one mail, over a new connection if there is none; raises OSError."""
+        """Send one email, connecting if necessary. Raises OSError."""
         self.deadline = deadline
         self.timeout = min(CONNECT_TIMEOUT, deadline.remaining())
         self.open()
-        self.connection.deadline, self.connection.message_left = deadline, False
+        self.connection.deadline, self.connection.has_sent_data = deadline, False
         self.connection.sendmail(sender, [recipient], mail)
         self.last_used = time.monotonic()
 
     def drop_if_idle(self) -> None:
-        """Drop a connection that nobody has used for long."""
+        """Drop a connection that was idle for MAX_IDLE seconds."""
         if self.is_open and time.monotonic() - self.last_used > MAX_IDLE:
             self.drop()
 
     def drop(self) -> None:
-        """Drop the connection, or half of one, without a word: nobody knows its state."""
+        """Drop the connection without QUIT, because its state is unknown."""
         for connection in (self.connection, self._partial_connection):
             if connection is not None:
                 connection.close()

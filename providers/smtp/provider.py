@@ -1,4 +1,4 @@
-"""Email by SMTP: MIME messages, and the class of each reply. Django opens the connection."""
+"""Email by SMTP: MIME messages, and the classification of replies. Django connects."""
 
 import os
 import re
@@ -39,7 +39,7 @@ from .connection import Connection
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mail:
-    """A mail as it goes over the wire."""
+    """An encoded email and its envelope."""
 
     message_id: str
     sender: str
@@ -54,7 +54,7 @@ def build_mail(
     default_reply_to: str | None,
     files: Sequence[AttachmentFile],
 ) -> Mail:
-    """Return a mail; raises ValueError or MessageError if it cannot be one."""
+    """Build an email. Raises ValueError or MessageError for invalid fields."""
     message = request.message
     name, address = parseaddr(sender)
     address = ascii_email(address)
@@ -81,15 +81,15 @@ def build_mail(
 
 
 class _UnfoldedHeader(Header):
-    """A header on one line: where a long URL is cut, some mail programs see two."""
+    """A header on one line: some mail clients misread a folded long URL."""
 
     def encode(self, *_args: Any, **_options: Any) -> str:
-        """Return the header as it is, however wide a line should be."""
+        """Return the header unfolded."""
         return str(self)
 
 
 def _build_part(file: AttachmentFile) -> MIMEBase:
-    """Return a file as it is, byte for byte: as a text, its line ends would be changed."""
+    """Return a file as base64: as text, its line endings would change."""
     part = MIMEBase(*file.content_type.split("/", 1))
     part.set_payload(file.content)
     encoders.encode_base64(part)
@@ -98,68 +98,67 @@ def _build_part(file: AttachmentFile) -> MIMEBase:
 
 
 SERVICE_CLOSING = 421
-"""The server closes the connection, whatever was asked."""
+"""Sent by a server that closes the connection, in reply to any command."""
 ERROR_REPLIES = range(400, 600)
-"""Codes by which a server refuses; any other in their place is no answer."""
+"""Codes of a rejection; any other unexpected code is invalid."""
 _ENHANCED = re.compile(r"[45]\.\d{1,3}\.\d{1,3}\b", re.ASCII)
 SMTP_STEPS: Mapping[type[Exception], str] = {
     smtplib.SMTPSenderRefused: "sender",
     smtplib.SMTPRecipientsRefused: "recipient",
     smtplib.SMTPDataError: "mail",
 }
-"""What the server refused, by smtplib's error; any other reply is about the connection."""
+"""The rejected step by smtplib's error; any other error concerns the connection."""
 RESPONSE_RULES: Sequence[ResponseRule] = (
     ResponseRule(
         statuses=range(400, 500),
         kind=ResponseKind.TRANSIENT,
         code=FailureCode.PROVIDER_ERROR,
-        reason="The mail server cannot take it now.",
+        reason="Temporary error of the SMTP server.",
     ),
     ResponseRule(
         statuses=(530, 534, 535, 538),
         kind=ResponseKind.UNAVAILABLE,
-        reason="The mail server wants another login or encryption than is configured.",
+        reason="The SMTP server requires other credentials or encryption.",
     ),
     ResponseRule(
         statuses=range(500, 600),
         field="connection.*",
         kind=ResponseKind.UNAVAILABLE,
-        reason="The mail server does not want to talk to us.",
+        reason="The SMTP server rejected the connection.",
     ),
     ResponseRule(
-        # All but 552: the mail is too big, as its sender's announcement says.
+        # Not 552: the message exceeds the server's size limit.
         statuses=(*range(500, 552), *range(553, 600)),
         field="sender.*",
         kind=ResponseKind.UNAVAILABLE,
-        reason="The mail server takes nothing from the sender that is configured.",
+        reason="The SMTP server rejected the configured sender.",
     ),
     ResponseRule(
-        # 5.7.x is a policy's refusal, of us for the most part, and says nothing of the mailbox.
+        # 5.7.x is a policy rejection, mostly of the sender, and not about the mailbox.
         statuses=(550, 551, 553),
         field=r"recipient (?!5\.7\.).*",
         kind=ResponseKind.INVALID_RECIPIENT,
-        reason="The mail server has no such mailbox.",
+        reason="Unknown mailbox.",
     ),
     ResponseRule(
         statuses=range(500, 600),
         kind=ResponseKind.PERMANENT,
-        reason="The mail server refused the message.",
+        reason="The SMTP server rejected the message.",
     ),
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SMTP:
-    """A mail server. One connection for each thread, kept open between messages."""
+    """An SMTP server. Each thread keeps one connection open between messages."""
 
     sender: str
     """``Name <address>``."""
     options: Mapping[str, Any] = field(repr=False)
-    """Host, port, username, password, use_tls, use_ssl of Django's backend."""
+    """Host, port, username, password, use_tls, and use_ssl of Django's backend."""
     reply_to: str | None = None
-    """``Name <address>`` that answers go to, unless a message says otherwise."""
+    """The default Reply-To, ``Name <address>``."""
     attachment_hosts: AbstractSet[str] = frozenset()
-    """Hosts that attachments are fetched from; of no others."""
     clock: Callable[[], datetime]
     name: str = "smtp"
 
@@ -167,13 +166,13 @@ class SMTP:
 
     @cached_property
     def account(self) -> str:
-        """The account whose health and rate the mails share."""
+        """The scope of circuit breaker and rate limit."""
         return account_name(
             self.name, str(self.options.get("host")), str(self.options.get("username"))
         )
 
     def send(self, request: SendRequest, *, timeout: float) -> SendResult:
-        """Hand one email to the server; see :class:`providers.contract.Provider`."""
+        """Send one email; see :class:`providers.contract.Provider`."""
         deadline = Deadline.after(timeout)
         attachments = request.message.attachments
         with fetch_attachments(attachments, hosts=self.attachment_hosts, timeout=timeout) as files:
@@ -184,7 +183,7 @@ class SMTP:
         return SendResult(provider_id=encoded.message_id, response=ProviderResponse(status=250))
 
     def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
-        """Return nothing: a mail server sends no webhooks."""
+        """Return no receipts: SMTP has no webhooks."""
         return []
 
     def _deliver(self, mail: Mail, deadline: Deadline) -> None:
@@ -199,7 +198,7 @@ class SMTP:
             ) from error
         finally:
             if not has_succeeded:
-                # Whatever it was: an answer that is still to come would be the next mail's.
+                # A late reply would otherwise count for the next email.
                 connection.drop()
 
     def _build_mail(self, request: SendRequest, files: Sequence[AttachmentFile]) -> Mail:
@@ -209,11 +208,11 @@ class SMTP:
             )
         except (ValueError, MessageError) as error:
             raise PermanentError(
-                "The message cannot be made into a mail.", code=FailureCode.RENDER_FAILED
+                "Can't build the email.", code=FailureCode.RENDER_FAILED
             ) from error
 
     def _connection(self) -> Connection:
-        """Return this thread's connection; a forked child does not share its parent's."""
+        """Return this thread's connection; a forked child gets its own."""
         process_id = os.getpid()
         if getattr(self._local, "process_id", None) != process_id:
             self._local.process_id = process_id
@@ -222,7 +221,7 @@ class SMTP:
 
 
 def _send_with_reconnect(connection: Connection, mail: Mail, deadline: Deadline) -> None:
-    """Hand over a mail, on a new connection if the server has closed the one it had kept."""
+    """Send an email, and reconnect if the server closed the kept connection."""
 
     def send() -> None:
         connection.send_mail(
@@ -241,7 +240,7 @@ def _send_with_reconnect(connection: Connection, mail: Mail, deadline: Deadline)
 
 
 def _is_connection_closed(error: OSError) -> bool:
-    """Return whether the server has closed the connection, with or without a word."""
+    """Return whether the server closed the connection, with or without a reply."""
     reply = _parse_reply(error)
     if reply is not None:
         return reply[0] == SERVICE_CLOSING
@@ -254,25 +253,25 @@ def _classify_error(error: Exception, *, has_sent_data: bool, deadline: Deadline
         return _classify_reply(*reply, error=error, has_sent_data=has_sent_data)
     if has_sent_data:
         return TransientError(
-            "The mail server fell silent while it was taking the message.",
+            "The SMTP server stopped responding while it received the message.",
             code=FailureCode.TIMEOUT if deadline.is_expired else FailureCode.CONNECTION_LOST,
             is_ambiguous=True,
         )
     if isinstance(error, smtplib.SMTPNotSupportedError) or type(error) is smtplib.SMTPException:
-        # The latter: no way to log in that both sides know.
-        return ProviderUnavailableError("The mail server does not support what is configured.")
+        # The latter: no common authentication method.
+        return ProviderUnavailableError("The SMTP server lacks a configured feature.")
     if not isinstance(error, OSError):
         return ProviderUnavailableError(INVALID_CONFIGURATION)
-    reason = "No connection to the mail server."
+    reason = "No connection to the SMTP server."
     if isinstance(error, ssl.SSLError):
-        reason = "No secure connection to the mail server."
+        reason = "TLS connection to the SMTP server failed."
     elif deadline.is_expired:
-        reason = "The mail server fell silent before it had the message."
+        reason = "The SMTP server stopped responding before the message was sent."
     return TransientError(reason, code=FailureCode.CONNECTION_FAILED)
 
 
 def _parse_reply(error: Exception) -> tuple[int, str] | None:
-    """Return what the server said, if that is what went wrong."""
+    """Return the reply's code and text, if the error is a reply."""
     code: int
     text: bytes | str
     if isinstance(error, smtplib.SMTPRecipientsRefused):
@@ -287,21 +286,21 @@ def _parse_reply(error: Exception) -> tuple[int, str] | None:
 def _classify_reply(
     code: int, text: str, *, error: Exception, has_sent_data: bool
 ) -> ProviderError:
-    """Return the class of a refusal: 4yz may work later, 5yz will not."""
+    """Return the error of a rejection: 4yz is temporary, 5yz permanent."""
     enhanced = _ENHANCED.match(text)
     response = ProviderResponse(status=code, code=enhanced and enhanced[0], excerpt=excerpt(text))
     is_valid_reply = code in ERROR_REPLIES and not (has_sent_data and type(error) not in SMTP_STEPS)
     if not is_valid_reply:
-        # Nonsense. In place of the answer to a whole mail it tells nothing.
+        # In place of the reply to a whole message, an invalid one is ambiguous.
         return TransientError(
-            f"The mail server gave an answer that is none. ({code})",
+            f"The SMTP server sent an invalid reply. ({code})",
             code=FailureCode.PROVIDER_ERROR,
             response=response,
             is_ambiguous=has_sent_data,
         )
     if isinstance(error, smtplib.SMTPAuthenticationError):
         return ProviderUnavailableError(
-            f"The mail server does not accept our credentials. ({code})", response=response
+            f"The SMTP server rejected the credentials. ({code})", response=response
         )
     step = SMTP_STEPS.get(type(error), "connection")
     return classify(

@@ -1,7 +1,7 @@
 """WhatsApp by Meta's Cloud API.
 
-A person who has written within 24 hours can get free text. Anybody else gets only a template that
-WhatsApp has approved.
+Within 24 hours of a recipient's message, free-form text is permitted. Otherwise only an approved
+template is.
 """
 
 import re
@@ -30,36 +30,28 @@ from ..contract import (
 )
 from ..http import Exchange, Request
 from . import webhooks
-from .responses import MAX_ID_LENGTH, classify_response, decode_object
+from .responses import MAX_ID_LENGTH, classify_response
 from .webhooks import InboundMessage, MarketingPreference
 
 MAX_TEXT_LENGTH = 4096
-
-
 MAX_CAPTION_LENGTH = 1024
-
-
 Body = Mapping[str, Any]
-
-
 _LINK = re.compile(r"https?://[^\s/]")
-
-
-# What WhatsApp refuses in a template's values: line breaks, tabs, and over four spaces in a row.
+# WhatsApp rejects line breaks, tabs, and over four spaces in a row in template parameters.
 _GAPS = re.compile(r"\s*[\n\r\t\v\f\u0085\u2028\u2029]\s*| {5,}")
 
 
 def text_message(request: SendRequest) -> Body:
-    """Return a message in our own words, for somebody who has written within a day.
+    """Return a free-form message, for an open service window.
 
-    A picture takes the text as its caption; a text too long for one goes without the picture.
+    An image has the text as its caption; a text too long for a caption is sent without the image.
     Raises PermanentError for a text that is too long.
     """
     message = request.message
     text = _text_with_link(message)
     if len(text) > MAX_TEXT_LENGTH:
         raise PermanentError(
-            f"The text is longer than the {MAX_TEXT_LENGTH:,} characters that WhatsApp takes.",
+            f"The text exceeds WhatsApp's limit of {MAX_TEXT_LENGTH:,} characters.",
             code=FailureCode.TOO_LARGE,
         )
     if message.image_url and len(text) <= MAX_CAPTION_LENGTH:
@@ -70,7 +62,7 @@ def text_message(request: SendRequest) -> Body:
 
 
 def template_message(template: WhatsAppTemplateMessage, request: SendRequest) -> Body:
-    """Return a message in words that WhatsApp has approved, for anybody."""
+    """Return a message by an approved template."""
     content: dict[str, Any] = {"name": template.name, "language": {"code": template.language}}
     if template.parameters:
         values = [{"type": "text", "text": _to_one_line(v)} for v in template.parameters]
@@ -90,7 +82,7 @@ def _build_message(kind: str, content: Body, request: SendRequest) -> Body:
 
 
 def _text_with_link(message: Message) -> str:
-    """Return the text, with the link below it if it is one for a browser and not in it already."""
+    """Return the text, followed by the deep link if that's HTTPS and not in the text."""
     link = message.deep_link
     if not link or not link.startswith("https://") or link in message.text:
         return message.text
@@ -102,11 +94,9 @@ def _to_one_line(value: str) -> str:
 
 
 MIN_SECOND_REQUEST_SECONDS = 1.0
-"""Seconds that must be left for a second request: one that is cut short has an unknown outcome."""
-
-
+"""Seconds that must be left for a second request, because a truncated one is ambiguous."""
 ACCEPTED_STATUS = "accepted"
-"""What WhatsApp says of a template that goes at once; others are held for a check."""
+"""The status of a template sent at once; WhatsApp holds others for review."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,32 +107,32 @@ class WhatsApp:
     phone_number_id: str
     base_url: str
     app_secret: str = field(repr=False)
-    """Signs the webhooks. Empty: every webhook is refused."""
+    """Signs the webhooks. Empty: every webhook is rejected."""
     verify_token: str = field(repr=False)
-    """What Meta shows before it sends webhooks. Empty: nobody is let in."""
+    """Presented by Meta in the webhook handshake. Empty: every handshake is rejected."""
     clock: Callable[[], datetime]
     version: str
-    """Of the Cloud API: ``v26.0``."""
+    """Version of the Cloud API: ``v26.0``."""
     name: str = "whatsapp"
 
     @cached_property
     def account(self) -> str:
-        """The phone number whose health and rate the messages share."""
+        """The scope of circuit breaker and rate limit."""
         return account_name(self.name, self.phone_number_id, self.token)
 
     def send(self, request: SendRequest, *, timeout: float) -> SendResult:
-        """Hand one message to WhatsApp; see :class:`providers.contract.Provider`."""
+        """Send one message; see :class:`providers.contract.Provider`."""
         return http_client.run_exchange(self.exchange(request, timeout=timeout))
 
     def is_non_blocking(self, request: SendRequest) -> bool:
-        """Return that a message needs nothing but its own requests."""
+        """Return True: a message needs its own requests only."""
         return True
 
     def exchange(self, request: SendRequest, *, timeout: float) -> Exchange[SendResult]:
-        """Ask for one message; see :class:`providers.contract.NonBlockingProvider`.
+        """Send one message; see :class:`providers.contract.NonBlockingProvider`.
 
-        Should WhatsApp know better than we that the person has not written for a day, it has
-        refused the message for good, and the approved template goes in its place at once.
+        If WhatsApp rejects free-form text because the service window is closed, the template is
+        sent at once.
         """
         started, template = time.monotonic(), request.message.whatsapp_template
         if request.is_service_window_open:
@@ -155,30 +145,29 @@ class WhatsApp:
                 timeout = _time_left(timeout - (time.monotonic() - started), error)
         if template is None:
             raise PermanentError(
-                "The person has not written on WhatsApp for 24 hours, and this type has no "
-                "approved template.",
+                "Outside the 24-hour window, and the type has no WhatsApp template.",
                 code=FailureCode.WINDOW_CLOSED,
             )
         body = template_message(template, request)
         result = yield from self._request_message(body, request, timeout=timeout)
-        excerpt = f"Sent as the approved template {template.name} ({template.language})."
+        excerpt = f"Sent as template {template.name} ({template.language})."
         return replace(result, response=replace(result.response, excerpt=excerpt))
 
     def parse_receipts(self, headers: Mapping[str, str], raw: bytes) -> list[Receipt]:
-        """Return the events of a webhook; raises InvalidSignatureError or ValueError."""
+        """Return a webhook's receipts. Raises InvalidSignatureError or ValueError."""
         webhooks.verify(headers, raw, app_secret=self.app_secret)
         return webhooks.parse_receipts(raw)
 
     def parse_inbound(self, raw: bytes) -> list[InboundMessage]:
-        """Return who has written, by a webhook whose signature is verified; raises ValueError."""
+        """Return the inbound messages of a verified webhook. Raises ValueError."""
         return webhooks.parse_inbound(raw, phone_number_id=self.phone_number_id)
 
     def parse_opt_outs(self, raw: bytes) -> list[MarketingPreference]:
-        """Return who wants our marketing or not, by a verified webhook; raises ValueError."""
+        """Return the marketing opt-outs and opt-ins of a verified webhook. Raises ValueError."""
         return webhooks.parse_opt_outs(raw, phone_number_id=self.phone_number_id)
 
     def challenge(self, query: Mapping[str, str]) -> str:
-        """Return the answer to Meta's handshake; raises InvalidSignatureError."""
+        """Return the response to Meta's handshake. Raises InvalidSignatureError."""
         return webhooks.challenge(query, verify_token=self.verify_token)
 
     def _request_message(
@@ -201,7 +190,7 @@ class WhatsApp:
 def _time_left(seconds: float, refusal: PermanentError) -> float:
     if seconds < MIN_SECOND_REQUEST_SECONDS:
         raise TransientError(
-            "WhatsApp wants the approved template, and no time was left to send it.",
+            "WhatsApp requires the template, but no time was left to send it.",
             code=FailureCode.PROVIDER_ERROR,
             response=refusal.response,
         ) from refusal
@@ -213,15 +202,15 @@ def _encode(body: Body) -> bytes:
         return msgspec.json.encode(body)
     except ValueError as error:
         raise PermanentError(
-            "The message cannot be made into one for WhatsApp.", code=FailureCode.RENDER_FAILED
+            "Can't build the WhatsApp message.", code=FailureCode.RENDER_FAILED
         ) from error
 
 
 def _parse_acceptance(response: http.Response) -> SendResult | None:
-    """Return the documented acceptance; None if the answer is anything else."""
+    """Return the documented acceptance; None for any other response."""
     if response.status != HTTPStatus.OK:
         return None
-    messages = decode_object(response.body).get("messages")
+    messages = http.decode_object(response.body).get("messages")
     first = messages[0] if isinstance(messages, list) and messages else None
     if not isinstance(first, dict):
         return None

@@ -1,4 +1,4 @@
-"""WhatsApp's webhooks: who may call, what became of our messages, who wrote, who wants what."""
+"""WhatsApp webhooks: signature, handshake, receipts, inbound messages, and opt-outs."""
 
 import hashlib
 import hmac
@@ -20,79 +20,48 @@ from ..response_rules import ResponseKind
 from .responses import MAX_CODE, MAX_ID_LENGTH, CodeRule, append_code, rule_for
 
 SIGNATURE_HEADER = "x-hub-signature-256"
-
-
 OBJECT = "whatsapp_business_account"
-
-
 MESSAGES_FIELD = "messages"
-"""The subject of webhooks about messages, ours and theirs."""
-
-
+"""The field of webhooks with receipts and inbound messages."""
 PREFERENCES_FIELD = "user_preferences"
-"""The subject of those in which people stop our marketing, or want it again.
-
-No other is read; accounts and templates have some.
-"""
-
-
+"""The field of webhooks with marketing preferences; further fields are ignored."""
 PREFERENCE_VALUES = {"stop": False, "resume": True}
-
-
 MARKETING_CATEGORY = "marketing_messages"
-
-
 MAX_ITEMS = 1_000
-"""As many as Meta puts into one webhook."""
-
-
+"""Meta's limit per webhook."""
 MAX_CHALLENGE_LENGTH = 200
-
-
 STATUS_KINDS: Mapping[str, ReceiptKind] = {
     "sent": ReceiptKind.SENT,
     "delivered": ReceiptKind.DELIVERED,
     "read": ReceiptKind.READ,
     "failed": ReceiptKind.FAILED,
 }
-"""WhatsApp's statuses of a message; there are others, which say nothing to us."""
-
-
+"""By message status; further statuses are ignored."""
 SYSTEM_MESSAGE_TYPES = frozenset({"system", "request_welcome"})
-"""Inbound messages that nobody wrote: a new number, a chat that was only opened."""
-
-
+"""Inbound messages that no person wrote, such as a changed number or an opened chat."""
 _SIGNATURE = re.compile(r"sha256=([0-9a-f]{64})", re.ASCII)
-
-
 _CHALLENGE = re.compile(rf"[\w.-]{{1,{MAX_CHALLENGE_LENGTH}}}", re.ASCII)
-
-
 _REFERENCE = re.compile(rf"[!-~]{{1,{MAX_ID_LENGTH}}}", re.ASCII)
-
-
 _DIGITS = re.compile(r"[1-9]\d{6,14}", re.ASCII)
-
-
 Epoch = Annotated[int, Meta(ge=0, lt=10**11)]
-"""Seconds, which Meta writes as a string."""
+"""Seconds since 1970; Meta sends a string."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InboundMessage:
-    """Somebody has written to us."""
+    """A message from a recipient."""
 
     phone: str = field(repr=False)
-    """Theirs, as E.164; never logged."""
+    """The sender's number in E.164; never logged."""
     at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarketingPreference:
-    """Somebody has stopped our marketing in WhatsApp, or wants it again."""
+    """A recipient's opt-out from marketing in WhatsApp, or opt-in."""
 
     phone: str = field(repr=False)
-    """Theirs, as E.164; never logged."""
+    """The recipient's number in E.164; never logged."""
     is_wanted: bool
     at: datetime
 
@@ -114,7 +83,7 @@ class _Status(msgspec.Struct):
 class _InboundMessage(msgspec.Struct):
     timestamp: Epoch
     sender: str | None = msgspec.field(name="from", default=None)
-    """Missing for somebody who hides the number."""
+    """Missing if the sender hides the number."""
     type: str = ""
 
 
@@ -151,33 +120,33 @@ class _Webhook(msgspec.Struct):
 
 
 def verify(headers: Mapping[str, str], raw: bytes, *, app_secret: str) -> None:
-    """Raise InvalidSignatureError unless the app's secret signed this body."""
+    """Raise InvalidSignatureError unless the body is signed with the app secret."""
     if not app_secret:
         raise InvalidSignatureError("no app secret is configured")
     signature = _SIGNATURE.fullmatch(headers.get(SIGNATURE_HEADER, ""))
     if signature is None:
-        raise InvalidSignatureError("the signature is missing or not one")
+        raise InvalidSignatureError("the signature is missing or malformed")
     expected = hmac.digest(app_secret.encode(), raw, hashlib.sha256).hex()
     if not hmac.compare_digest(signature[1], expected):
-        raise InvalidSignatureError("the signature is not Meta's")
+        raise InvalidSignatureError("the signature is wrong")
 
 
 def challenge(query: Mapping[str, str], *, verify_token: str) -> str:
-    """Return what proves that the webhook is ours; raises InvalidSignatureError for a stranger."""
+    """Return the response to Meta's handshake. Raises InvalidSignatureError."""
     if not verify_token:
         raise InvalidSignatureError("no verify token is configured")
     token = query.get("hub.verify_token", "").encode(errors="replace")
     is_known = hmac.compare_digest(token, verify_token.encode())
     if not is_known or query.get("hub.mode") != "subscribe":
-        raise InvalidSignatureError("the verify token is not the one that is configured")
+        raise InvalidSignatureError("the verify token is wrong")
     text = query.get("hub.challenge", "")
     if not _CHALLENGE.fullmatch(text):
-        raise InvalidSignatureError("the challenge is missing or not one")
+        raise InvalidSignatureError("the challenge is missing or malformed")
     return text
 
 
 def parse_receipts(raw: bytes) -> list[Receipt]:
-    """Return what a webhook says about our messages; raises ValueError."""
+    """Return the receipts of a webhook. Raises ValueError."""
     return [
         receipt
         for value in _iterate_values(_decode(raw))
@@ -188,7 +157,7 @@ def parse_receipts(raw: bytes) -> list[Receipt]:
 
 
 def parse_inbound(raw: bytes, *, phone_number_id: str) -> list[InboundMessage]:
-    """Return who has written to our number, and when; raises ValueError."""
+    """Return the inbound messages to this number. Raises ValueError."""
     return [
         InboundMessage(
             phone=f"+{message.sender}", at=datetime.fromtimestamp(message.timestamp, UTC)
@@ -201,10 +170,7 @@ def parse_inbound(raw: bytes, *, phone_number_id: str) -> list[InboundMessage]:
 
 
 def parse_opt_outs(raw: bytes, *, phone_number_id: str) -> list[MarketingPreference]:
-    """Return who wants no marketing of our number, or wants it again; raises ValueError.
-
-    In the order in which people decided it: of two wishes of one person the later one holds.
-    """
+    """Return marketing opt-outs and opt-ins for this number, by time. Raises ValueError."""
     found = [
         MarketingPreference(
             phone=f"+{preference.wa_id}",
@@ -222,9 +188,9 @@ def parse_opt_outs(raw: bytes, *, phone_number_id: str) -> list[MarketingPrefere
 
 
 def redact_webhook(raw: bytes) -> str:
-    """Return a webhook for the log: of what people write, only that they wrote; raises ValueError.
+    """Return a webhook for the log, without message texts and sender names. Raises ValueError.
 
-    What somebody writes to the business, and under which name, is not for this service to keep.
+    Those are private, and the service doesn't need them.
     """
     webhook = _decode(raw)
     entries = [
@@ -257,7 +223,7 @@ def _pick(found: Mapping[str, Any], *names: str) -> dict[str, Any]:
 
 def _decode(raw: bytes) -> _Webhook:
     try:
-        # Not by msgspec: a text that was cut within an emoji is no reason to refuse the rest.
+        # Not msgspec: it rejects the whole webhook for a text that was cut within an emoji.
         webhook = msgspec.convert(json.loads(raw.decode()), _Webhook, strict=False)
     except RecursionError as error:
         raise ValueError("the JSON is nested too deeply") from error
@@ -278,7 +244,7 @@ def _parse_value(change: _Change) -> _Value:
 
 
 def _build_receipts(status: _Status) -> Iterator[Receipt]:
-    """Yield what a status says; that somebody wants no marketing is a second thing to say."""
+    """Yield the receipts of a status: its own, and an opt-out if its error is one."""
     kind, event_id, reason = STATUS_KINDS[status.status], f"{status.id}:{status.status}", None
     error = status.errors[0] if status.errors else None
     rule = rule_for(error.code) if error else None

@@ -35,7 +35,7 @@ def test_a_status_from_200_to_299_is_success(status: int) -> None:
 def test_a_redirect_is_not_followed(status: int) -> None:
     inside = "Location: http://169.254.169.254/latest/meta-data/"
     answer = answer_to(socket_server.answering(socket_server.response(status, b"", inside)))
-    assert answer.error == f"It answered {status}: redirects are not followed."
+    assert answer.error == f"HTTP {status}: redirects aren't followed."
 
 
 def test_the_request_is_what_was_signed_and_nothing_of_the_environment(
@@ -75,7 +75,7 @@ def test_the_beginning_of_an_answer_is_kept_and_no_more_than_64_kb_is_read() -> 
             return
 
     answer = answer_to(endless)
-    assert (answer.status, answer.error) == (500, "It answered 500.")
+    assert (answer.status, answer.error) == (500, "HTTP 500.")
     assert answer.excerpt is not None
     assert answer.excerpt.startswith("line of text line")
     assert len(answer.excerpt) <= 500
@@ -105,14 +105,14 @@ def dripping(connection: socket.socket) -> None:
 @pytest.mark.parametrize(
     ("handler", "error"),
     [
-        (silent, "It did not answer in time."),
-        (dripping, "It did not answer in time."),
-        (socket_server.resetting, "It broke off, or its answer was none."),
+        (silent, "Timed out."),
+        (dripping, "Timed out."),
+        (socket_server.resetting, "Connection closed, or invalid response."),
         (
             socket_server.answering(b"SSH-2.0-OpenSSH_9.6\r\n"),
-            "It broke off, or its answer was none.",
+            "Connection closed, or invalid response.",
         ),
-        (socket_server.answering(b""), "It broke off, or its answer was none."),
+        (socket_server.answering(b""), "Connection closed, or invalid response."),
     ],
 )
 def test_what_is_no_answer(handler: Callable[[socket.socket], None], error: str) -> None:
@@ -123,7 +123,7 @@ def test_what_is_no_answer(handler: Callable[[socket.socket], None], error: str)
 
 def test_a_port_that_nobody_listens_on() -> None:
     answer = endpoints.post(here(1), body=b"{}", headers={})
-    assert answer.error == "It refused the connection."
+    assert answer.error == "Connection refused."
 
 
 def resolving_to(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
@@ -157,7 +157,7 @@ def test_a_name_that_leads_inside_is_not_connected_to(
     resolving_to(monkeypatch, ["93.184.215.14", inside])
     monkeypatch.setattr(socket, "create_connection", pytest.fail)
     answer = endpoints.post(PUBLIC, body=b"{}", headers={})
-    assert answer.error == "Its host is not on the public Internet."
+    assert answer.error == "The host is not on the public Internet."
 
 
 def test_a_name_that_changes_where_it_leads_is_asked_for_once_and_looked_at_each_time(
@@ -172,9 +172,9 @@ def test_a_name_that_changes_where_it_leads_is_asked_for_once_and_looked_at_each
         raise ConnectionRefusedError
 
     monkeypatch.setattr(socket, "create_connection", refused)
-    assert endpoints.post(PUBLIC, body=b"{}", headers={}).error == "It refused the connection."
+    assert endpoints.post(PUBLIC, body=b"{}", headers={}).error == "Connection refused."
     assert endpoints.post(PUBLIC, body=b"{}", headers={}).error == (
-        "Its host is not on the public Internet."
+        "The host is not on the public Internet."
     )
     assert tried == [("93.184.215.14", 443)]
     assert asked == ["shop.example.com"] * 2
@@ -187,7 +187,7 @@ def test_what_may_only_be_called_on_this_machine_is_not_called_elsewhere(
     monkeypatch.setattr(socket, "create_connection", pytest.fail)
     localhost = Endpoint(host="localhost", port=80, path="/", is_plain=True)
     answer = endpoints.post(localhost, body=b"{}", headers={})
-    assert answer.error == "Its host is not on the public Internet."
+    assert answer.error == "The host is not on the public Internet."
 
 
 def test_a_receiver_that_cannot_prove_its_name_is_told_nothing(
@@ -199,7 +199,7 @@ def test_a_receiver_that_cannot_prove_its_name_is_told_nothing(
         there = [("127.0.0.1", server.port)]
         monkeypatch.setattr(egress, "addresses_of", lambda host, port: there)
         answer = endpoints.post(PUBLIC, body=b"{}", headers={})
-    assert answer.error == "Its certificate is not valid."
+    assert answer.error == "Invalid TLS certificate."
     assert handler.requests == []
 
 

@@ -105,10 +105,10 @@ def test_what_came_through_is_over() -> None:
 def test_what_did_not_is_due_again_when_it_was_decided() -> None:
     (message_id,) = recorded()
     (held,) = claim()
-    problem = tried(status_code=503, error="It answered 503.", excerpt="busy")
+    problem = tried(status_code=503, error="HTTP 503.", excerpt="busy")
     outbox.settle(held, problem, Decision(TryOutcome.RETRY, at=NOON + MINUTE))
     assert (stored(message_id)["status"], stored(message_id)["error"]) == (
-        *("pending", "It answered 503."),
+        *("pending", "HTTP 503."),
     )
     assert claim() == []
     (again,) = claim(at=NOON + MINUTE)
@@ -128,7 +128,7 @@ def test_the_last_ten_tries_are_kept() -> None:
 def test_what_is_given_up_has_failed_and_can_be_sent_again(verdict: TryOutcome) -> None:
     (message_id,) = recorded()
     (held,) = claim()
-    outbox.settle(held, tried(error="It answered 500."), Decision(verdict))
+    outbox.settle(held, tried(error="HTTP 500."), Decision(verdict))
     assert stored(message_id)["status"] == "failed"
     outbox.replay(message_id=message_id, client_id=CLIENT, now=NOON + DAY)
     document = stored(message_id)

@@ -8,6 +8,7 @@ import pytest
 from callbacks import retry
 from callbacks.events import DisabledReason
 from callbacks.retry import Decision, ReceiverHealth, TryOutcome
+from domain.retry import parse_retry_after
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
@@ -79,8 +80,9 @@ def test_a_pause_that_is_asked_for_is_kept_and_no_shorter_than_the_wait() -> Non
     ],
 )
 def test_how_a_pause_is_asked_for(text: str, pause: timedelta | None) -> None:
-    assert retry.parse_retry_after({"retry-after": text}, now=NOW) == pause
-    assert retry.parse_retry_after({}, now=NOW) is None
+    limit = retry.MAX_RETRY_AFTER
+    assert parse_retry_after({"retry-after": text}, now=NOW, limit=limit) == pause
+    assert parse_retry_after({}, now=NOW, limit=limit) is None
 
 
 @pytest.mark.parametrize(
@@ -104,29 +106,27 @@ def test_a_receiver_that_fails_again_and_again_is_left_alone_longer_each_time(
 
 
 def test_a_receiver_fails_since_the_first_of_its_failures_in_a_row() -> None:
-    standing = ReceiverHealth().after_failure(at=NOW, error="It answered 500.")
-    standing = standing.after_failure(at=NOW + HOUR, error="It answered 503.")
+    standing = ReceiverHealth().after_failure(at=NOW, error="HTTP 500.")
+    standing = standing.after_failure(at=NOW + HOUR, error="HTTP 503.")
     assert standing == ReceiverHealth(
-        failures=2, failing_since=NOW, last_failure_at=NOW + HOUR, last_error="It answered 503."
+        failures=2, failing_since=NOW, last_failure_at=NOW + HOUR, last_error="HTTP 503."
     )
 
 
 def test_one_success_makes_all_well() -> None:
     standing = (
-        ReceiverHealth()
-        .after_failure(at=NOW, error="It answered 500.")
-        .after_success(at=NOW + HOUR)
+        ReceiverHealth().after_failure(at=NOW, error="HTTP 500.").after_success(at=NOW + HOUR)
     )
     assert standing == ReceiverHealth(last_failure_at=NOW, last_success_at=NOW + HOUR)
 
 
 def test_a_callback_is_switched_off_after_five_days_of_failures() -> None:
-    standing = ReceiverHealth().after_failure(at=NOW, error="It answered 500.")
+    standing = ReceiverHealth().after_failure(at=NOW, error="HTTP 500.")
     almost = timedelta(days=5) - SECOND
     assert standing.disable_reason(now=NOW + almost) is None
     assert standing.disable_reason(now=NOW + almost + SECOND) is DisabledReason.FAILING
 
 
 def test_a_callback_whose_receiver_is_gone_is_switched_off_at_once() -> None:
-    standing = ReceiverHealth().after_failure(at=NOW, error="It answered 410.", is_gone=True)
+    standing = ReceiverHealth().after_failure(at=NOW, error="HTTP 410.", is_gone=True)
     assert standing.disable_reason(now=NOW) is DisabledReason.GONE

@@ -240,7 +240,7 @@ def test_a_receiver_that_was_replaced_meanwhile_is_not_judged_by_the_old_one() -
         hold = worker.acquire_lease(CLIENT, now=NOON)
         assert hold is not None
         called_back(f"{receiver.url}/new")
-        failed = hold.health.after_failure(at=NOON, error="It answered 500.", is_gone=True)
+        failed = hold.health.after_failure(at=NOON, error="HTTP 500.", is_gone=True)
         worker.release_lease(hold, failed, now=NOON)
         assert not subscriptions.disable(
             client_id=CLIENT, reason=DisabledReason.GONE, now=NOON, url=hold.url

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from delivery import eligibility
 from domain.content import Recipient
 from domain.errors import FailureCode
-from domain.states import Category, Channel, DeliveryStatus, Priority
+from domain.states import Channel, DeliveryStatus, Priority
 from domain.time import QuietHours
 from notifications.store import Deferred
 from tests.support.factories.records import NOON, claimed
@@ -100,24 +100,6 @@ def test_a_suppressed_address_gets_nothing_and_the_reason_is_told() -> None:
     assert parked is not None
     assert "hard_bounce" in parked.reason
     assert "@" not in parked.reason
-
-
-@pytest.mark.parametrize(
-    ("category", "marketing_only", "holds_back"),
-    [
-        *[(category, False, True) for category in Category],
-        (Category.MARKETING, True, True),
-        (Category.TRANSACTIONAL, True, False),
-        (Category.ALERT, True, False),
-    ],
-)
-def test_who_unsubscribed_still_gets_receipts_and_codes(
-    category: Category, marketing_only: bool, holds_back: bool
-) -> None:
-    assert (
-        eligibility.suppression_applies(claimed(category=category), marketing_only=marketing_only)
-        is holds_back
-    )
 
 
 @pytest.mark.parametrize("priority", [Priority.HIGH, Priority.NORMAL, Priority.LOW])

@@ -45,25 +45,25 @@ def no_broker(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def failures(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """Count how often the broker was asked in vain."""
     counted: list[None] = []
-    failed = platform_broker._BrokerHealth.failed
+    record_failure = platform_broker._BrokerHealth.record_failure
 
     def count(self: platform_broker._BrokerHealth) -> None:
         counted.append(None)
-        failed(self)
+        record_failure(self)
 
-    monkeypatch.setattr(platform_broker._BrokerHealth, "failed", count)
+    monkeypatch.setattr(platform_broker._BrokerHealth, "record_failure", count)
     return counted
 
 
 def _forget_connections() -> None:
-    platform_broker._broker.cache_clear()
+    platform_broker._client.cache_clear()
     platform_broker._connection.cache_clear()
 
 
 @pytest.mark.usefixtures("no_broker")
 def test_what_is_lost_is_rescued_all_the_same() -> None:
     started()
-    assert sweeper.sweep(now=NOON + LEASE).rescued == 1
+    assert sweeper.sweep(now=NOON + LEASE).recovered == 1
     assert heartbeats.last_sweep() == NOON + LEASE
 
 
@@ -71,7 +71,7 @@ def test_what_is_lost_is_rescued_all_the_same() -> None:
 def test_a_sweep_says_how_much_it_could_not_hint_at() -> None:
     store.accept([new() for _ in range(3)], now=NOON)
     report = sweeper.sweep(now=NOON)
-    assert report == SweepReport(hinted=0, drawn=0, unpublished=3, rescued=0, resolved=0)
+    assert report == SweepReport(woken=0, pulled=0, unpublished=3, recovered=0, resolved=0)
 
 
 @pytest.mark.usefixtures("no_broker")
@@ -84,7 +84,7 @@ def test_a_hint_is_not_taken_and_nothing_fails(failures: list[None]) -> None:
 
 @pytest.mark.usefixtures("no_broker")
 def test_a_broker_that_has_just_been_there_holds_nobody_up_either(failures: list[None]) -> None:
-    platform_broker._health.answered()
+    platform_broker._health.record_success()
     assert not wakeups.send_wakeup([ObjectId()], **HINT)
     assert len(failures) == 1
 
@@ -92,7 +92,7 @@ def test_a_broker_that_has_just_been_there_holds_nobody_up_either(failures: list
 def test_after_a_failure_the_broker_is_left_alone_for_some_seconds(
     broker: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    platform_broker._health.failed()
+    platform_broker._health.record_failure()
     assert not wakeups.send_wakeup([ObjectId()], **HINT)
     assert broker.llen("email.normal") == 0
     monkeypatch.setattr(platform_broker, "PAUSE_AFTER_FAILURE", 0.0)
@@ -117,9 +117,9 @@ def test_what_was_not_hinted_at_is_hinted_at_when_the_broker_is_back(
     broker: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     accepted()
-    platform_broker._health.failed()
+    platform_broker._health.record_failure()
     report = sweeper.sweep(now=NOON)
-    assert report == SweepReport(hinted=0, drawn=0, unpublished=1, rescued=0, resolved=0)
+    assert report == SweepReport(woken=0, pulled=0, unpublished=1, recovered=0, resolved=0)
     monkeypatch.setattr(platform_broker, "PAUSE_AFTER_FAILURE", 0.0)
-    assert sweeper.sweep(now=NOON).hinted == 1
+    assert sweeper.sweep(now=NOON).woken == 1
     assert broker.llen("email.normal") == 1

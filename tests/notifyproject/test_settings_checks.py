@@ -131,7 +131,7 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 FCM = [("FCM_CREDENTIALS", "E012"), ("SANDBOX_FCM_CREDENTIALS", "E013")]
-NONE = "The Firebase service account, as configured, is none."
+NONE = "The configured Firebase service account is invalid."
 
 
 @pytest.mark.parametrize(("name", "code"), FCM)
@@ -150,8 +150,8 @@ def test_what_is_no_service_account_stops_the_start(
     whole = json.loads(account.read_text())
     (tmp_path / "other.json").write_text("[]")
     cases = {
-        str(tmp_path / "gone.json"): "The Firebase service account's file cannot be read.",
-        str(tmp_path): "The Firebase service account's file cannot be read.",
+        str(tmp_path / "gone.json"): "The Firebase service account's file can't be read.",
+        str(tmp_path): "The Firebase service account's file can't be read.",
         str(tmp_path / "other.json"): NONE,
         "{": NONE,
         json.dumps({**whole, "private_key": "a secret that is no key"}): NONE,

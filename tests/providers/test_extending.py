@@ -57,7 +57,7 @@ def registered(paperboy: type[Any], monkeypatch: pytest.MonkeyPatch) -> Iterator
     """Have mail go by it, as the registry says."""
     own = {**vars(registry), "Paperboy": paperboy}
     exec(compile(MAKER, "registry", "exec"), own)
-    monkeypatch.setattr(registry, "_factories", lambda _channel: [own["paperboy"]])
+    monkeypatch.setattr(registry, "_factories", lambda _channel, test: [own["paperboy"]])
     registry.clear()
     yield
     registry.clear()

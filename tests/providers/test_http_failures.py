@@ -35,7 +35,7 @@ def test_a_host_without_an_address_has_been_sent_nothing() -> None:
         post("http://no-such-host.invalid")
     assert not error.value.is_ambiguous
     assert error.value.code is FailureCode.CONNECTION_FAILED
-    assert "host name" in error.value.reason
+    assert "DNS" in error.value.reason
 
 
 def test_a_connection_that_is_not_taken_in_time_has_sent_nothing() -> None:

@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
+from domain.states import Category
 from notifyproject.db.collections import collection
 from recipients import queries
 from recipients.models import PersonalQuietHours, Recipient
 from recipients.preferences import Preference
-from recipients.queries import RegisteredRecipient
+from recipients.queries import ActiveSuppression, RecipientSnapshot, RegisteredRecipient
 from tests.support.factories.notifications import NOON
 from tests.support.mongo.query_plans import plans
 
@@ -85,3 +86,71 @@ def test_what_a_person_wants_of_a_type_is_known() -> None:
         type_slug="system_alert", category="alert"
     )
     assert wish == Preference(channels=("push",))
+
+
+ADDRESS = ("email", "ada@example.com")
+
+
+def suppression(
+    *,
+    category: str,
+    held: ActiveSuppression | None = None,
+    preferences: dict[str, Any] | None = None,
+    is_critical: bool = False,
+) -> str | None:
+    """Return the suppression of an email of type ``news`` to Ada."""
+    ada = RegisteredRecipient(user_id="ada", preferences=preferences or {})
+    snapshot = RecipientSnapshot(
+        registered={"ada": ada}, suppressed={ADDRESS: held} if held is not None else {}
+    )
+    return snapshot.suppression_of(
+        user_id="ada",
+        channel=ADDRESS[0],
+        address=ADDRESS[1],
+        type_slug="news",
+        category=category,
+        is_critical=is_critical,
+    )
+
+
+@pytest.mark.parametrize("is_critical", [True, False])
+@pytest.mark.parametrize(
+    ("category", "marketing_only", "applies"),
+    [
+        *[(category, False, True) for category in Category],
+        (Category.MARKETING, True, True),
+        (Category.TRANSACTIONAL, True, False),
+        (Category.ALERT, True, False),
+    ],
+)
+def test_a_marketing_suppression_leaves_receipts_and_codes(
+    category: Category, marketing_only: bool, applies: bool, is_critical: bool
+) -> None:
+    held = ActiveSuppression(reason="unsubscribed", marketing_only=marketing_only)
+    found = suppression(category=category, held=held, is_critical=is_critical)
+    assert found == ("unsubscribed" if applies else None)
+
+
+@pytest.mark.parametrize(
+    ("preferences", "is_muted"),
+    [
+        ({"news": {"muted": True}}, True),
+        ({"alert": {"muted": True}}, True),
+        ({"alert": {"muted_channels": ["email"]}}, True),
+        ({"alert": {"muted_channels": ["push"]}}, False),
+        ({"marketing": {"muted": True}}, False),
+        ({}, False),
+    ],
+)
+def test_a_preference_suppresses_all_but_critical_types(
+    preferences: dict[str, Any], is_muted: bool
+) -> None:
+    found = suppression(category="alert", preferences=preferences)
+    assert found == (queries.MUTED if is_muted else None)
+    assert suppression(category="alert", preferences=preferences, is_critical=True) is None
+
+
+def test_the_reason_of_the_address_comes_before_a_preference() -> None:
+    held = ActiveSuppression(reason="hard_bounce", marketing_only=False)
+    muted = {"news": {"muted": True}}
+    assert suppression(category="alert", held=held, preferences=muted) == "hard_bounce"

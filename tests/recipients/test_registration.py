@@ -8,7 +8,7 @@ import pytest
 
 from notifyproject.db.collections import collection
 from recipients import queries, registration
-from recipients.registration import Person, Registration
+from recipients.registration import RecipientProfile, Registration
 from tests.support.factories.notifications import NOON
 from tests.support.mongo.query_plans import plans
 
@@ -19,7 +19,7 @@ HOURS = {"enabled": True, "start": "22:00", "end": "07:00"}
 
 
 def register(at: Any = NOON, **fields: Any) -> Registration:
-    return registration.register(Person(user_id="ada", **fields), now=at)
+    return registration.register(RecipientProfile(user_id="ada", **fields), now=at)
 
 
 def stored() -> dict[str, Any] | None:
@@ -67,7 +67,9 @@ def test_preferences_of_nobody_are_not_stored() -> None:
 
 
 def test_an_address_is_in_no_record_that_may_be_logged() -> None:
-    person = Person(user_id="ada", email="ada@example.com", phone="+351912345678", name="Ada L")
+    person = RecipientProfile(
+        user_id="ada", email="ada@example.com", phone="+351912345678", name="Ada L"
+    )
     assert not any(secret in repr(person) for secret in ("example.com", "351", "Ada L"))
 
 

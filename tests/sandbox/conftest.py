@@ -17,7 +17,7 @@ from tests.support.clients.sandbox import QUICK, Box, Receiver, receiving
 @pytest.fixture(autouse=True)
 def _one_webhook_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have webhooks arrive in the order in which they are due: two at once have none."""
-    monkeypatch.setattr(webhooks, "AT_ONCE", 1)
+    monkeypatch.setattr(webhooks, "MAX_CONCURRENT_POSTS", 1)
 
 
 @pytest.fixture

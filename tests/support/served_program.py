@@ -30,7 +30,7 @@ class Served:
 
     @property
     def target(self) -> TargetServer:
-        return TargetServer(host=HOST, port=self.port, large=LARGE)
+        return TargetServer(host=HOST, port=self.port, large_path=LARGE)
 
     def connect(self) -> socket.socket:
         return socket.create_connection((HOST, self.port), timeout=LIMIT)

@@ -1,4 +1,4 @@
-"""``manage.py create_api_client``: create an API client or issue keys to one."""
+"""``manage.py create_api_client``: create an API client or issue a key to one."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -18,11 +18,11 @@ DEFAULT_SCOPES = [Scope.NOTIFICATIONS_WRITE.value, Scope.NOTIFICATIONS_READ.valu
 class Command(BaseCommand):
     """Create an API client, or issue a key to an existing one, and print the key."""
 
-    help = "Create an API client and print its key. The key is shown this once."
+    help = "Create an API client and print its key. The key is shown only once."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the arguments."""
-        parser.add_argument("name", help="what the app is called")
+        parser.add_argument("name", help="name of the client")
         parser.add_argument(
             "--scopes",
             nargs="+",
@@ -34,25 +34,25 @@ class Command(BaseCommand):
         parser.add_argument(
             "--test",
             action="store_true",
-            help="what it sends goes to the sandbox, never to people; its keys begin ntf_test_",
+            help="send to the sandbox only; keys start with ntf_test_",
         )
         parser.add_argument("--expires-in-days", type=int, metavar="N", help="default: never")
         existing = parser.add_mutually_exclusive_group()
         existing.add_argument(
-            "--new-key", action="store_true", help="issue one more key to an existing client"
+            "--new-key", action="store_true", help="issue another key to an existing client"
         )
         existing.add_argument(
             "--replace-keys",
             action="store_true",
-            help="create the client if it does not exist, and revoke its other keys",
+            help="create the client if it doesn't exist, and revoke its other keys",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Create it."""
+        """Create the client or find it, and print a new key."""
         now = timezone.now()
         days = options["expires_in_days"]
         if days is not None and days < 1:
-            raise CommandError("--expires-in-days is at least 1.")
+            raise CommandError("--expires-in-days must be at least 1.")
         client_id = self._find_or_create_client(options, now)
         if options["replace_keys"]:
             registry.revoke_all_keys(client_id=client_id, now=now)
@@ -64,7 +64,7 @@ class Command(BaseCommand):
             )
         except registry.TooManyKeysError as error:
             raise CommandError(str(error)) from None
-        self.stderr.write("Keep this key now: it is not shown again.")
+        self.stderr.write("Copy this key now. You can't view it again.")
         self.stdout.write(key.text)
 
     def _find_or_create_client(self, options: Any, now: Any) -> Any:
@@ -74,21 +74,18 @@ class Command(BaseCommand):
             return client_id
         if options["new_key"]:
             if options["test"]:
-                raise CommandError("--test is for a new client: no client changes its mode.")
+                raise CommandError("--test requires a new client: a client can't change its mode.")
             client_id = registry.find_client(name)
             if client_id is None:
-                raise CommandError(f"There is no client named {name}.")
+                raise CommandError(f"Unknown client: {name}.")
             return client_id
         try:
             return registry.create_client(
-                name=name,
-                scopes=_scopes(options["scopes"]),
-                is_test=options["test"],
-                now=now,
+                name=name, scopes=_scopes(options["scopes"]), is_test=options["test"], now=now
             )
         except DuplicateKeyError:
             raise CommandError(
-                f"There is a client named {name}: --new-key gives it one more key."
+                f"The client {name} already exists. Use --new-key to issue another key."
             ) from None
 
 

@@ -1,4 +1,4 @@
-"""``manage.py reset_second_factor``: somebody of the staff has lost their phone and their codes."""
+"""``manage.py reset_second_factor``: remove the second factor of a member of staff."""
 
 from typing import Any
 
@@ -9,18 +9,18 @@ from ...staff import second_factor
 
 
 class Command(BaseCommand):
-    """Forget a member of staff's second factor: they set up a new one when they sign in next."""
+    """Remove a member of staff's second factor; they set up a new one at their next sign-in."""
 
-    help = "Forget somebody's second factor. Make sure first that it is them who asks."
+    help = "Remove a user's second factor. Verify the identity of the requester first."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the arguments."""
         parser.add_argument("username")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Forget it."""
+        """Remove the second factor."""
         user = StaffUser.objects.filter(username=options["username"]).first()
         if user is None:
-            raise CommandError(f"There is nobody called {options['username']}.")
+            raise CommandError(f"Unknown user: {options['username']}.")
         was_removed = second_factor.remove(user.pk)
-        self.stdout.write("Forgotten: they set up a new one." if was_removed else "There was none.")
+        self.stdout.write("Second factor removed." if was_removed else "No second factor.")

@@ -27,7 +27,8 @@ OUTCOMES = Outcomes(
         Outcome(name=NO_TOKEN, description="200 with an empty object.", status=200),
         Outcome(
             name="invalid-grant",
-            description="400 invalid_grant: the signature does not fit, as of a key that was deleted.",
+            description="400 invalid_grant: the signature does not fit, as of a key "
+            "that was deleted.",
             status=400,
             accepted=False,
         ),

@@ -12,7 +12,8 @@ OUTCOMES = Outcomes(
     (
         Outcome(
             name="delivered",
-            description="Accepted, processed, delivered. So is every address that is not in this table.",
+            description="Accepted, processed, delivered. So is every address that is "
+            "not in this table.",
             status=202,
             steps=DEFAULT_STEPS,
         ),
@@ -24,7 +25,8 @@ OUTCOMES = Outcomes(
         ),
         Outcome(
             name="blocked",
-            description="Accepted, then a bounce of type blocked: the receiving server refused for now.",
+            description="Accepted, then a bounce of type blocked: the receiving "
+            "server refused for now.",
             status=202,
             steps=(PROCESSED, Step(kind="blocked")),
         ),

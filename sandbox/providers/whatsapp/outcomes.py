@@ -89,7 +89,8 @@ _SPECIAL = {
     ),
     "window-closed": Outcome(
         name="window-closed",
-        description="400 with 131047 unless it is a template: 24 hours have passed since they wrote.",
+        description="400 with 131047 unless it is a template: 24 hours have "
+        "passed since they wrote.",
         status=400,
         accepted=False,
         traits=frozenset({TEMPLATES_ACCEPTED}),

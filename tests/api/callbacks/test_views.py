@@ -150,7 +150,7 @@ def test_nobody_tells_an_app_again_what_another_was_told(shop: App) -> None:
     for one in (shop, other):
         one.put("/callbacks", HOOK)
     sent = shop.post("/callbacks/test").json()["id"]
-    outbox.fail_pending(client_id=shop.id, reason="It answered 500.")
+    outbox.fail_pending(client_id=shop.id, reason="HTTP 500.")
     assert other.post(f"/callbacks/deliveries/{sent}/replay").status_code == 404
     assert told(other) == []
 
@@ -175,7 +175,10 @@ def test_removed_it_is_gone_and_what_waited_has_failed(shop: App) -> None:
     for path in ("/callbacks/secret", "/callbacks/test"):
         assert shop.post(path).status_code == 404
     (delivery,) = told(shop)
-    assert (delivery["status"], delivery["error"]) == ("failed", "The callback was removed.")
+    assert (delivery["status"], delivery["error"]) == (
+        "failed",
+        "The callback endpoint was removed.",
+    )
 
 
 def test_what_it_is_told_names_what_it_is_about(shop: App) -> None:

@@ -43,7 +43,7 @@ def onlooker(db: None) -> Client:
 def failed() -> str:
     """Return the id of a test that has failed."""
     document = outbox.send_test(CLIENT, now=utc_now())
-    outbox.fail_pending(client_id=CLIENT, reason="It answered 500.")
+    outbox.fail_pending(client_id=CLIENT, reason="HTTP 500.")
     return str(document["_id"])
 
 

@@ -178,7 +178,7 @@ def test_a_group_has_a_course_and_a_trend(console: Client) -> None:
     old, new = console.get(FAILED).context["cl"].groups
     assert (old.count, old.trend) == ("2", "up from 1")
     assert (new.count, new.trend) == ("1", "new")
-    assert [count for count in old.group.course if count] == [1, 1]
+    assert [count for count in old.group.trend if count] == [1, 1]
     assert sum(1 for _, _, height in old.bars if height) == 2
 
 
@@ -219,4 +219,4 @@ def test_failures_are_grouped_over_the_chosen_time(console: Client) -> None:
     assert console.get(FAILED).context["cl"].groups[0].group.count == 1
     week = console.get(f"{FAILED}?failed_within=7d").context["cl"]
     assert week.groups[0].group.count == 2
-    assert week.span_words == "in the selected time range"
+    assert week.period_label == "in the selected time range"

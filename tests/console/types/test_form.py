@@ -121,7 +121,7 @@ def test_the_list_says_how_often_it_is_tried(console: Client) -> None:
     rows = console.get(f"{LIST}?q=mfa").context["cl"]
     (row,) = rows.result_list
     assert row.pk == "mfa_code"
-    assert rows.model_admin.tries(row) == 3
+    assert rows.model_admin.max_attempts(row) == 3
 
 
 def test_a_channel_that_stands_in_and_what_whatsapp_approved_are_stored(console: Client) -> None:

@@ -67,9 +67,9 @@ def test_every_types_page_shows_what_it_says_on_every_channel(
 ) -> None:
     preview = console.get(page(default.slug)).context["preview"]
     assert preview.problem is None
-    assert [one.name for one in preview.shown] == ["Email", "Push", "WhatsApp", "In-app"]
-    assert all(one.subject and one.text for one in preview.shown)
-    assert [one.channel for one in preview.shown if one.is_usual] == [
+    assert [one.name for one in preview.channels] == ["Email", "Push", "WhatsApp", "In-app"]
+    assert all(one.subject and one.text for one in preview.channels)
+    assert [one.channel for one in preview.channels if one.is_default] == [
         channel.value for channel in default.channels
     ]
 

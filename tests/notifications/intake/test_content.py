@@ -12,7 +12,7 @@ from domain.states import Channel, DeliveryStatus
 from notifications.content import engine, rendering
 from notifications.content.rendering import render_message
 from notifications.intake.content import MAX_BODY_BYTES, MAX_DERIVED_SUBJECT_LENGTH
-from notifications.intake.preparation import RecipientSnapshot, prepare
+from notifications.intake.preparation import prepare
 from notifications.intake.requests import (
     AttachmentRequest,
     Caller,
@@ -23,7 +23,7 @@ from notifications.models.notification import FILENAME_LENGTH
 from notifications.store import AttemptReference
 from notifications.validation import InvalidRequestError
 from providers.fcm.messages import MAX_PAYLOAD, build_payload
-from recipients.queries import RegisteredRecipient
+from recipients.queries import RecipientSnapshot, RegisteredRecipient
 from tests.support.factories.contents import PAID, composed
 from tests.support.factories.records import NOON, outbound, request, write_template
 
@@ -457,7 +457,7 @@ LONG = "https://example.com/" + "p" * 2_000
 def problems(**fields: Any) -> list[tuple[str, str]]:
     """Return what is wrong with a push to Ada."""
     asked = request(**{"channels": ["push"], **fields})
-    known = RecipientSnapshot(people={"ada": ADA}, suppressed={})
+    known = RecipientSnapshot(registered={"ada": ADA}, suppressed={})
     try:
         new = prepare(
             asked, notification_id=ID, caller=CALLER, snapshot=known, now=NOON

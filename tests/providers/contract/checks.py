@@ -19,7 +19,7 @@ def check_outcome(subject: Subject, case: Case, seen: Observation) -> None:
     expected, error = EXPECTED[case], seen.outcome
     assert type(error) is expected.error, repr(error)
     assert error.code in expected.codes
-    assert getattr(error, "ambiguous", False) == expected.ambiguous
+    assert getattr(error, "is_ambiguous", False) == expected.ambiguous
     if isinstance(error, TransientError):
         assert error.retry_after == (subject.pause if case is Case.TOO_MANY else None)
 

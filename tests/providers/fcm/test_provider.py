@@ -107,7 +107,7 @@ def test_fcms_own_code_comes_first_and_then_the_status(
     assert error.code is code
     assert error.response is not None
     assert error.response.status == status
-    assert not getattr(error, "ambiguous", False)
+    assert not getattr(error, "is_ambiguous", False)
 
 
 def test_a_token_that_only_the_text_complains_about_is_suspect(project: Project) -> None:

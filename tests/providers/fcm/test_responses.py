@@ -72,7 +72,7 @@ def test_the_wrong_project_in_the_settings_condemns_no_device(project: Project) 
     for token in ("device-1", "unregistered-1", "invalid-1"):
         error = refusal(project.fcm(project_id="another"), token)
         assert type(error) is ProviderUnavailableError
-        assert error.reason == "Firebase knows no such project. (404)"
+        assert error.reason == "Unknown Firebase project. (404)"
 
 
 def test_a_key_that_apple_refuses_is_a_matter_of_that_platform_alone(project: Project) -> None:

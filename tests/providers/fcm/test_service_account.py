@@ -102,10 +102,10 @@ def test_a_new_key_in_the_file_is_used_from_the_next_fetch_on(
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"private_key": "none"}, "The Firebase service account, as configured, is none."),
-        ({"private_key": None}, "The Firebase service account, as configured, is none."),
-        ({"client_email": ""}, "The Firebase service account, as configured, is none."),
-        ({"client_email": 7}, "The Firebase service account, as configured, is none."),
+        ({"private_key": "none"}, "The configured Firebase service account is invalid."),
+        ({"private_key": None}, "The configured Firebase service account is invalid."),
+        ({"client_email": ""}, "The configured Firebase service account is invalid."),
+        ({"client_email": 7}, "The configured Firebase service account is invalid."),
         ({"project_id": ""}, "No Firebase project is configured."),
     ],
 )
@@ -121,12 +121,12 @@ def test_an_account_that_is_none_makes_the_channel_unavailable(
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (None, "The Firebase service account's file cannot be read."),
-        (b"", "The Firebase service account, as configured, is none."),
-        (b"[]", "The Firebase service account, as configured, is none."),
-        (b"\xff\xfe", "The Firebase service account, as configured, is none."),
-        (b'{"a":' * 10_000, "The Firebase service account, as configured, is none."),
-        (b" " * 100_000, "The Firebase service account, as configured, is none."),
+        (None, "The Firebase service account's file can't be read."),
+        (b"", "The configured Firebase service account is invalid."),
+        (b"[]", "The configured Firebase service account is invalid."),
+        (b"\xff\xfe", "The configured Firebase service account is invalid."),
+        (b'{"a":' * 10_000, "The configured Firebase service account is invalid."),
+        (b" " * 100_000, "The configured Firebase service account is invalid."),
     ],
 )
 def test_a_file_that_holds_no_account_makes_the_channel_unavailable(

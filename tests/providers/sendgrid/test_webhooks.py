@@ -102,7 +102,7 @@ def test_a_webhook_of_the_last_ten_minutes_is_read(age: timedelta) -> None:
     "age", [REPLAY_WINDOW + timedelta(seconds=1), -REPLAY_WINDOW - timedelta(seconds=1)]
 )
 def test_an_old_webhook_is_refused_though_its_signature_is_good(age: timedelta) -> None:
-    with pytest.raises(InvalidSignatureError, match="ten minutes"):
+    with pytest.raises(InvalidSignatureError, match="10 minutes"):
         account(now=NOON + age).parse_receipts(signed(b"[]"), b"[]")
 
 
@@ -183,7 +183,7 @@ def test_a_wrong_key_refuses_everything(public_key: str) -> None:
 
 
 def test_a_key_that_is_none_is_told_from_a_signature_that_is_none() -> None:
-    with pytest.raises(InvalidSignatureError, match="as configured"):
+    with pytest.raises(InvalidSignatureError, match="configured public key"):
         account("not a key").parse_receipts(signed(b"[]"), b"[]")
 
 

@@ -86,7 +86,7 @@ def test_a_server_that_talks_nonsense_has_not_got_it() -> None:
         pytest.raises(ProviderError) as error,
     ):
         provider(running.port).send(outbound(), timeout=SHORT)
-    assert not getattr(error.value, "ambiguous", False)
+    assert not getattr(error.value, "is_ambiguous", False)
 
 
 def connections_over_idleness(server: MailServer, *, afterwards: int = 1) -> int:

@@ -122,7 +122,7 @@ def test_a_reply_of_four_may_work_later_and_one_of_five_will_not(
     assert error.code is code
     assert error.response is not None
     assert error.response.status == int(reply[:3])
-    assert not getattr(error, "ambiguous", False)
+    assert not getattr(error, "is_ambiguous", False)
 
 
 def test_a_mailbox_that_is_not_there_is_counted_and_not_given_up_at_once() -> None:

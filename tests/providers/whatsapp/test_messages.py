@@ -207,7 +207,7 @@ def test_without_a_template_nobody_is_called() -> None:
     error, got = attempt(whatsapp_message(is_service_window_open=False))
     assert isinstance(error, PermanentError)
     assert (error.code, got) == (FailureCode.WINDOW_CLOSED, [])
-    assert "24 hours" in error.reason
+    assert "24-hour" in error.reason
 
 
 def test_a_text_that_is_too_long_does_not_matter_to_the_template() -> None:
@@ -223,7 +223,7 @@ def test_whatsapp_may_know_better_and_then_gets_the_template_once() -> None:
     assert [message["type"] for message in got] == ["text", "template"]
     assert {message["biz_opaque_callback_data"] for message in got} == {REFERENCE}
     assert result.provider_id == "wamid.1"
-    assert result.answer.excerpt == "Sent as the approved template order_shipped (en)."
+    assert result.response.excerpt == "Sent as template order_shipped (en)."
 
 
 def test_without_a_template_it_is_not_tried_again() -> None:
@@ -273,17 +273,21 @@ def test_a_template_without_time_for_it_waits_for_the_next_attempt(
 
 def test_an_acceptance_has_the_messages_id() -> None:
     result, _ = attempt(whatsapp_message(), acceptance())
-    assert (result.provider_id, result.answer.status, result.delivered) == ("wamid.1", 200, False)
-    assert result.answer.code is None
+    assert (result.provider_id, result.response.status, result.is_delivered) == (
+        "wamid.1",
+        200,
+        False,
+    )
+    assert result.response.code is None
 
 
 @pytest.mark.parametrize("state", ["held_for_quality_assessment", "paused"])
 def test_a_template_that_is_held_for_a_check_is_sent_and_says_so(state: str) -> None:
     message = whatsapp_message(whatsapp_template=ORDER, is_service_window_open=False)
     result, _ = attempt(message, acceptance(message_status=state))
-    assert (result.provider_id, result.answer.code) == ("wamid.1", state)
+    assert (result.provider_id, result.response.code) == ("wamid.1", state)
     result, _ = attempt(message, acceptance(message_status="accepted"))
-    assert result.answer.code is None
+    assert result.response.code is None
 
 
 def test_an_id_is_kept_up_to_a_length() -> None:

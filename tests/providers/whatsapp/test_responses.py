@@ -89,7 +89,7 @@ def test_an_answer_is_the_error_of_its_code_with_whatever_status(
         assert error.response is not None
         assert (error.response.status, error.response.code) == (status, str(code))
         assert error.reason.endswith(f"({code})")
-        assert not getattr(error, "ambiguous", False)
+        assert not getattr(error, "is_ambiguous", False)
 
 
 def test_no_code_is_in_two_rows() -> None:
@@ -215,7 +215,7 @@ def test_a_pause_that_is_asked_for_is_passed_on(header: str, pause: float | None
 def test_without_a_code_the_status_decides(raw: bytes, kind: type[ProviderError]) -> None:
     error = refusal(raw)
     assert type(error) is kind
-    assert not getattr(error, "ambiguous", False)
+    assert not getattr(error, "is_ambiguous", False)
 
 
 @pytest.mark.parametrize(

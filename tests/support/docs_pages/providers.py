@@ -15,6 +15,7 @@ from providers.smtp import provider as smtp_provider
 from providers.whatsapp import responses as whatsapp_responses
 from providers.whatsapp import webhooks as whatsapp_webhooks
 from providers.whatsapp.responses import CodeRule
+from recipients.models import SuppressionReason
 from tests.providers.contract.cases import EXPECTED, UNREACHED, Case
 
 ANY_STATUS = range(1000)
@@ -152,8 +153,8 @@ def _becomes(kind: ReceiptKind) -> str:
 def _address(kind: ReceiptKind) -> str:
     if kind not in SUPPRESSIONS:
         return NOTHING
-    _, marketing_only = SUPPRESSIONS[kind]
-    return "no more marketing" if marketing_only else "nothing more"
+    unsubscribed = SUPPRESSIONS[kind] is SuppressionReason.UNSUBSCRIBED
+    return "no more marketing" if unsubscribed else "nothing more"
 
 
 def _class(kind: ResponseKind, action: RecipientAction | None) -> str:

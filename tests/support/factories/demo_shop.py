@@ -90,7 +90,7 @@ def _app(now: datetime) -> ObjectId:
 
 def _welcome(customer: Customer, *, now: datetime) -> None:
     registration.register(
-        registration.Person(
+        registration.RecipientProfile(
             user_id=customer.user_id,
             email=customer.email,
             phone=customer.phone,

@@ -38,7 +38,7 @@ def retry_state(**fields: Any) -> RetryState:
     default: dict[str, Any] = {
         "priority": Priority.NORMAL,
         "attempt_count": 1,
-        "excused_count": 0,
+        "uncounted_attempts": 0,
         "max_attempts": 4,
         "first_due_at": NOON,
         "expires_at": None,
@@ -55,7 +55,7 @@ def claimed(**fields: Any) -> ClaimedDelivery:
         "lease_until": NOON + timedelta(seconds=90),
         "claim_count": 1,
         "attempt_count": 1,
-        "excused_count": 0,
+        "uncounted_attempts": 0,
         "max_attempts": 4,
         "first_due_at": NOON,
         "type": "payment_confirmed",

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from notifications.intake.preparation import Prepared, RecipientSnapshot, prepare
+from notifications.intake.preparation import Prepared, prepare
 from notifications.intake.requests import Caller, ContentRequest
 from notifications.validation import InvalidRequestError
-from recipients.queries import ActiveSuppression, RegisteredRecipient
+from recipients.queries import ActiveSuppression, RecipientSnapshot, RegisteredRecipient
 from tests.support.factories.records import NOON, request
 
 ID = ObjectId("b" * 24)
@@ -37,7 +37,7 @@ def prepared(
         notification_id=ID,
         caller=CALLER,
         snapshot=RecipientSnapshot(
-            people={"ada": person} if person else {}, suppressed=suppressed or {}
+            registered={"ada": person} if person else {}, suppressed=suppressed or {}
         ),
         now=now,
     )

@@ -1,0 +1,175 @@
+"""A database that an earlier version wrote: its documents are read, claimed, sent, and shown.
+
+``data/stored_documents.jsonl`` is a dump of a local stack of version 0.1: what the examples left,
+further notifications in every state, and due work that no worker has claimed. Its first line has
+the time of the dump and the keys of that stack, which open nothing else.
+"""
+
+import base64
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bson import ObjectId, json_util
+from django.test import Client
+
+from delivery import dispatcher, sweeper, worker
+from domain.states import AttemptStatus, BulkStage, Channel, DeliveryStatus
+from notifications import callback_events, queries, store
+from notifications.bulk import runner as bulk_runner
+from notifyproject.db.collections import collection
+from tests.support.clients.api import App
+from tests.support.fakes.provider import ScriptedProvider
+
+DUMP = Path(__file__).parent / "data" / "stored_documents.jsonl"
+S = DeliveryStatus
+PAGES = (
+    *("notifications/notification", "notifications/failednotification"),
+    *("notifications/waitingnotification", "notifications/broadcast"),
+    *("notifications/bulkoperation", "notifications/deliveryattempt"),
+    *("notifications/notificationtype", "notifications/webhooklog"),
+    *("recipients/recipient", "recipients/suppression", "devices/device"),
+    *("callbacks/callback", "callbacks/callbackmessage", "access/apiclient"),
+)
+
+
+def parsed(line: str) -> Any:
+    """Return a line of the dump."""
+    return json_util.loads(line, json_options=json_util.JSONOptions(tz_aware=True))
+
+
+@pytest.fixture
+def dump(db: None, broker: Any, settings: Any) -> Iterator[Mapping[str, Any]]:
+    """Give a test the stored documents; return the first line of the dump."""
+    head, *lines = DUMP.read_text().splitlines()
+    found: dict[str, list[Any]] = {}
+    for line in map(parsed, lines):
+        found.setdefault(line["collection"], []).append(line["document"])
+    for name, documents in found.items():
+        collection(name).delete_many({})
+        collection(name).insert_many(documents)
+    about = parsed(head)
+    key_id, _, key = about["field_encryption_keys"].partition(":")
+    settings.FIELD_ENCRYPTION_KEYS = {key_id: base64.b64decode(key)}
+    settings.INBOX_SIGNING_KEY = about["inbox_signing_key"]
+    return about
+
+
+@pytest.fixture
+def now(dump: Mapping[str, Any]) -> datetime:
+    """Give a test the time of the dump."""
+    at: datetime = dump["at"]
+    return at
+
+
+@pytest.fixture
+def provider(monkeypatch: pytest.MonkeyPatch) -> ScriptedProvider:
+    """Give a test the only provider of every channel."""
+    scripted = ScriptedProvider(name="sendgrid")
+    monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (scripted,))
+    return scripted
+
+
+def statuses(channel: Channel | None = None) -> list[str]:
+    """Return the status of each stored delivery."""
+    return [
+        delivery["status"]
+        for document in collection("notifications").find()
+        for delivery in document["delivery"]
+        if channel in (None, delivery["channel"])
+    ]
+
+
+def test_the_api_answers_every_notification_and_its_attempts(dump: Mapping[str, Any]) -> None:
+    app = App(id=ObjectId(), key=dump["api_key"])
+    ids = [str(document["_id"]) for document in collection("notifications").find()]
+    listed = app.get("/notifications", limit=100).json()["results"]
+    assert sorted(item["id"] for item in listed) == sorted(ids)
+    for notification_id in ids:
+        shown = app.get(f"/notifications/{notification_id}")
+        attempts = app.get(f"/notifications/{notification_id}/attempts")
+        assert (shown.status_code, attempts.status_code) == (200, 200)
+
+
+def test_the_console_shows_every_list_and_every_notification(
+    dump: Mapping[str, Any], console: Client
+) -> None:
+    for page in PAGES:
+        assert console.get(f"/admin/{page}/").status_code == 200, page
+    for document in collection("notifications").find():
+        url = f"/admin/notifications/notification/{document['_id']}/change/"
+        assert console.get(url).status_code == 200
+    for operation in collection("operations").find():
+        url = f"/admin/notifications/bulkoperation/{operation['_id']}/change/"
+        assert console.get(url).status_code == 200
+
+
+def test_due_deliveries_are_claimed_and_sent(
+    dump: Mapping[str, Any], now: datetime, provider: ScriptedProvider
+) -> None:
+    at = now + timedelta(seconds=30)
+    due = [status for status in statuses() if status == S.PENDING]
+    sent = worker.run_inline(clock=lambda: at)
+    assert 0 < sent <= len(due) + 4, "due deliveries, and a page of a broadcast"
+    assert "ada@example.com" in {request.recipient for request in provider.seen}
+    left = [status for status in statuses(Channel.EMAIL) if status == S.PENDING]
+    scheduled = collection("notifications").count_documents({"due_at": {"$gt": at}})
+    assert len(left) <= scheduled
+
+
+def test_an_encrypted_code_is_decrypted_when_it_is_sent(
+    dump: Mapping[str, Any], now: datetime, provider: ScriptedProvider
+) -> None:
+    pending = {"type": "mfa_code", "delivery.status": "pending"}
+    (document,) = collection("notifications").find(pending)
+    assert "482913" not in json_util.dumps(document)
+    dispatcher.dispatch([document["_id"]], channel=Channel.EMAIL, clock=lambda: now)
+    (request,) = provider.seen
+    assert "482913" in request.message.text
+    assert queries.get(notification_id=document["_id"])["delivery"][0]["status"] == S.SENT
+
+
+def test_the_attempt_of_a_lost_worker_becomes_unknown(
+    dump: Mapping[str, Any], now: datetime, provider: ScriptedProvider
+) -> None:
+    (document,) = collection("notifications").find({"delivery.status": "sending"})
+    sweeper.recover_expired_leases(now=now + timedelta(minutes=5))
+    assert queries.get(notification_id=document["_id"])["delivery"][0]["status"] == S.UNKNOWN
+    attempts = collection("delivery_attempts").find({"notification_id": document["_id"]})
+    assert [one["status"] for one in attempts] == [AttemptStatus.UNKNOWN]
+
+
+def test_a_receipt_finds_its_delivery(dump: Mapping[str, Any], now: datetime) -> None:
+    document = collection("notifications").find({"delivery.status": "sent"})[0]
+    (delivery, *_) = [d for d in document["delivery"] if d["status"] == S.SENT]
+    channel = Channel(delivery["channel"])
+    reference = store.AttemptReference(document["_id"], channel, delivery["attempt_count"])
+    receipt = store.DeliveryReceipt(
+        reference=reference, status=S.DELIVERED, at=now, provider=delivery["provider"]
+    )
+    store.apply_receipt(receipt, now=now)
+    stored = queries.get(notification_id=document["_id"])
+    assert {d["channel"]: d["status"] for d in stored["delivery"]}[channel] == S.DELIVERED
+
+
+def test_a_bulk_operation_that_runs_is_brought_to_its_end(
+    dump: Mapping[str, Any], now: datetime
+) -> None:
+    (operation,) = collection("operations").find({"stage": "running"})
+    at = now
+    for _ in range(10):
+        at += timedelta(minutes=2)
+        bulk_runner.run(operation["_id"], clock=lambda at=at: at)
+    (operation,) = collection("operations").find({"_id": operation["_id"]})
+    assert operation["stage"] == BulkStage.COMPLETED
+
+
+def test_changes_are_published_to_the_callback_endpoint(
+    dump: Mapping[str, Any], now: datetime, provider: ScriptedProvider
+) -> None:
+    before = collection("callback_messages").count_documents({})
+    worker.run_inline(clock=lambda: now)
+    callback_events.publish_events(now=now)
+    assert collection("callback_messages").count_documents({}) > before
