@@ -47,8 +47,7 @@ def test_from_the_login_to_a_resend(screen: Screen) -> None:
 
     headline = page.locator(".headline h2")
     expect(headline).to_have_text(
-        "Email failed once: provider error (5xx). No more retries. "
-        "In-app delivered."
+        "Email failed once: provider error (5xx). No more retries. In-app delivered."
     )
     mail = page.frame_locator("iframe.mail-frame")
     screen.shows(mail.get_by_text("Your payment has arrived.", exact=True).last)

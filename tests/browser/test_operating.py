@@ -69,9 +69,7 @@ def test_an_operator_finds_understands_and_mends_a_failure(screen: Screen) -> No
     screen.reach(row.locator("a").first).click()
     assert f"{LIST}{document['_id']}/change/" in page.url
 
-    expect(page.locator(".headline h2")).to_contain_text(
-        "Email failed once: provider error (5xx)."
-    )
+    expect(page.locator(".headline h2")).to_contain_text("Email failed once: provider error (5xx).")
     screen.shows(page.get_by_text("Resend: safe"))
     assert ADA not in page.content()
     assert screen.fits()

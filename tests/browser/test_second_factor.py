@@ -19,7 +19,8 @@ def test_from_the_password_to_the_console_and_in_again(screen: Screen, settings:
     screen.open("/admin/")
 
     screen.shows(
-        page.get_by_role("heading", name="Set up two-factor authentication"), page.get_by_role("img")
+        page.get_by_role("heading", name="Set up two-factor authentication"),
+        page.get_by_role("img"),
     )
     page.get_by_text("No camera?").click()
     app = pyotp.TOTP((page.locator("details code").text_content() or "").replace(" ", ""))

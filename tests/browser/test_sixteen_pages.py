@@ -64,7 +64,13 @@ STOPS = (
         menu="Recipients",
         then=(BEATRIZ.user_id,),
         heading=BEATRIZ.user_id,
-        shows=("Recent notifications", "Devices", "Suppressions", "22:00 to 07:30", "Last confirmed delivery"),
+        shows=(
+            "Recent notifications",
+            "Devices",
+            "Suppressions",
+            "22:00 to 07:30",
+            "Last confirmed delivery",
+        ),
         offers=("Export", "Erase", "Revoke inbox tokens"),
     ),
     Stop(

@@ -77,7 +77,7 @@ def test_a_device_has_a_page_with_its_life_and_its_wishes(console: Client) -> No
         "Active",
         "Receives push notifications.",
         f"{now:%Y-%m-%d %H:%M}",
-        "marketing: no",
+        "marketing: muted",
         "22:00 to 07:00 (Europe/Lisbon)",
         "Online, app in the foreground, notifications off in its settings",
         "/admin/notifications/notification/?q=ada",
@@ -161,7 +161,7 @@ def test_devices_are_in_the_menu_of_who_may_see_them(console: Client, support: C
 def test_a_device_is_switched_off_and_on_again_and_both_are_recorded(console: Client) -> None:
     register()
     response = console.post(OFF, follow=True)
-    assert "1 device is switched off." in response.content.decode()
+    assert "1 device disabled." in response.content.decode()
     document = queries.get(ID)
     assert document is not None
     assert (document["is_active"], document["deactivation_reason"]) == (False, "by_operator")
@@ -182,7 +182,7 @@ def test_ticked_devices_are_switched_and_no_others(console: Client) -> None:
     assert [is_active(one) for one in ids] == [False, False, True]
     ticked = {"action": "switch_on_selected", "_selected_action": ids}
     shown = console.post(URL, ticked, follow=True).content.decode()
-    assert "2 devices are switched on again. 1 was so already, or gone." in shown
+    assert "2 devices enabled. 1 already enabled or deleted." in shown
     assert all(is_active(one) for one in ids)
     assert LogEntry.objects.count() == 4
 

@@ -58,7 +58,7 @@ def test_a_circuit_and_a_slowed_rate_are_seen(console: Client, settings: Any) ->
     rate_limiter.take(account, 1, rate=100.0, burst=10, now=now)
     assert health().health is Health.RATE_LIMITED
     assert health().current_rate == pytest.approx(50.0)
-    assert "50.0 a second now, of 100" in text_of(console)
+    assert "50.0/s now (limit 100/s)" in text_of(console)
     circuit_breaker.trip(account, now=now, retry_after=600, reason="The key is revoked.")
     assert health().health is Health.OPEN
     page = text_of(console)
@@ -69,7 +69,7 @@ def test_a_circuit_and_a_slowed_rate_are_seen(console: Client, settings: Any) ->
 
 def test_pause_and_resume_are_recorded(console: Client) -> None:
     page = console.post(f"{URL}sendgrid/pause/", {"reason": "A bill is due."}, follow=True)
-    assert "SendGrid is paused" in page.content.decode()
+    assert "SendGrid paused" in page.content.decode()
     assert "A bill is due." in text_of(console)
     assert health().health is Health.PAUSED
     console.post(f"{URL}sendgrid/resume/")

@@ -254,7 +254,7 @@ def sign_in(name: str = "maria", password: str = PASSWORD, *, address: str = USU
     answer = Client(REMOTE_ADDR=address).post(LOGIN, {"username": name, "password": password})
     if answer.status_code == 429:
         assert int(answer["Retry-After"]) == WINDOW.total_seconds()
-        assert b"Too many passwords were wrong" in answer.content
+        assert b"Too many failed sign-ins" in answer.content
     return answer.status_code
 
 

@@ -51,7 +51,7 @@ def test_a_call_that_was_not_finished_is_applied(console: Client) -> None:
     now = utc_now()
     document = factories.settled(S.SENT, at=now, created_at=now)
     log_id = called(body=bounce(document))
-    assert "Replayed 1 event: 1 changed something." in replay(console, log_id)
+    assert "Replayed 1 event: 1 applied." in replay(console, log_id)
     assert factories.delivery(factories.read(document["_id"]))["failure_code"] == "bounced"
     entry = collection("webhook_log").find_one({"_id": log_id})
     assert entry["applied_count"] == 1
@@ -68,7 +68,7 @@ def test_what_was_applied_before_is_passed_over(console: Client) -> None:
     webhook_log.process_webhook(events, provider="sendgrid", body=body, now=now)
     before = factories.read(document["_id"])
     (entry,) = collection("webhook_log").find()
-    assert "Replayed 1 event: 0 changed something." in replay(console, entry["_id"])
+    assert "Replayed 1 event: 0 applied." in replay(console, entry["_id"])
     assert factories.read(document["_id"]) == before
 
 

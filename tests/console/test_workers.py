@@ -38,7 +38,7 @@ def test_it_shows_what_waits_and_who_works(console: Client, broker: redis.Redis)
     assert (normal.due, normal.oldest_due_at) == (1, now - timedelta(hours=1))
     assert workers.service_depth() == 1
     page = text_of(console)
-    for words in ("1 hour", factories.WORKER, "1 more wait in the service"):
+    for words in ("1 h", factories.WORKER, "Service queue: 1."):
         assert words in page, words
 
 

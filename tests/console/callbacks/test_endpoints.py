@@ -67,9 +67,9 @@ def test_the_list_shows_apps_and_hosts_and_nothing_else_of_a_url(console: Client
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({}, "On"),
+        ({}, "Active"),
         ({"failures": 1}, "Degraded"),
-        ({"failures": 9}, "Failing"),
+        ({"failures": 9}, "Degraded"),
         ({"state": "disabled", "disabled_reason": "gone"}, "Disabled: 410 Gone"),
     ],
 )
@@ -117,7 +117,7 @@ def test_a_message_is_sent_again_and_that_is_on_record(console: Client) -> None:
 def test_several_are_sent_again_at_once(console: Client) -> None:
     ids = [failed() for _ in range(3)]
     ticked = {"action": "replay_selected", "_selected_action": ids}
-    assert "3 messages are sent again" in said(console.post(MESSAGES, ticked))
+    assert "3 deliveries queued again" in said(console.post(MESSAGES, ticked))
     assert collection("callback_messages").count_documents({"status": "pending"}) == 3
 
 

@@ -161,7 +161,7 @@ def test_a_notification_that_is_not_there(console: Client, operation: str) -> No
 def test_retry_opens_what_failed_and_is_recorded(console: Client) -> None:
     document = failed()
     text = do(console, document, "retry")
-    assert "1 notification is tried again now." in text
+    assert "1 notification requeued." in text
     after = factories.read(document["_id"])
     assert (after["status"], factories.delivery(after)["status"]) == ("retrying", "pending")
     assert "failed_at" not in after
@@ -179,7 +179,7 @@ def test_retry_opens_what_failed_and_is_recorded(console: Client) -> None:
 def test_retry_of_what_has_not_failed_says_why_not(console: Client) -> None:
     document = factories.accepted(created_at=utc_now())
     text = do(console, document, "retry")
-    assert "One was left as before: None of these channels has failed." in text
+    assert "1 skipped: None of these channels has failed." in text
     assert audit(document) == []
 
 
@@ -199,7 +199,7 @@ def test_resend_makes_a_linked_copy_on_the_chosen_channels(console: Client) -> N
     assert new["channels"] == ["email"]
     assert factories.read(document["_id"])["resent_as"] == [new["_id"]]
     assert f'href="{LIST}{new["_id"]}/change/"' in text
-    assert "It is sent again as a new notification" in text
+    assert "1 notification resent" in text
     assert audit(document) == [f"Resent on Email as {new['_id']}."]
     assert audit(new) == [f"Resent from {document['_id']}."]
     assert "Resent from" in console.get(f"{LIST}{new['_id']}/change/").content.decode()
@@ -209,20 +209,20 @@ def test_resend_makes_a_linked_copy_on_the_chosen_channels(console: Client) -> N
 def test_resend_needs_a_channel(console: Client, channels: list[str]) -> None:
     document = failed()
     text = do(console, document, "resend", channels=channels)
-    assert "Nothing was done: choose a channel to resend on." in text
+    assert "No change: select a channel to resend on." in text
     assert resends_of(document) == []
 
 
 def test_resend_on_a_channel_it_never_had(console: Client) -> None:
     document = failed()
     text = do(console, document, "resend", channels="push")
-    assert "One was left as before: It has none of these channels to be done." in text
+    assert "1 skipped: None of these channels." in text
     assert resends_of(document) == []
 
 
 def test_cancel_withdraws_what_is_pending_and_is_recorded(console: Client) -> None:
     document = factories.accepted(created_at=utc_now())
-    assert "1 notification is withdrawn." in do(console, document, "cancel")
+    assert "1 notification cancelled." in do(console, document, "cancel")
     after = factories.delivery(factories.read(document["_id"]))
     assert (after["status"], after["failure_reason"]) == ("cancelled", "Cancelled by maria.")
     assert audit(document) == ["Cancelled on all channels."]
@@ -257,8 +257,8 @@ def test_retry_of_ticked_rows_says_how_many_and_why_others_not(console: Client, 
             {"_id": document["_id"]}, {"$set": {"failed_at": now}}
         )
     text = do_on(console, [*good, *bad], "retry", path)
-    assert "3 notifications are tried again now." in text
-    assert "2 were left as before: None of these channels has failed. (2)" in text
+    assert "3 notifications requeued." in text
+    assert "2 skipped: None of these channels has failed. (2)" in text
     assert all(factories.read(d["_id"])["status"] == "retrying" for d in good)
     assert all(audit(document) == ["Retried on all channels."] for document in good)
 
@@ -267,7 +267,7 @@ def test_resend_of_ticked_rows_leaves_out_what_went_out(console: Client) -> None
     both = (Channel.EMAIL, Channel.IN_APP)
     documents = [failed(channels=both), failed()]
     text = do_on(console, documents, "resend", FAILED, channels=["email", "in_app"])
-    assert "2 notifications are sent again as a new notification." in text
+    assert "2 notifications resent." in text
     assert [n["channels"] for d in documents for n in resends_of(d)] == [["email"], ["email"]]
 
 
@@ -287,15 +287,15 @@ def test_resend_of_ticked_rows_that_all_arrived(console: Client) -> None:
     now = utc_now()
     documents = [factories.settled(S.SENT, at=now, created_at=now) for _ in range(2)]
     text = do_on(console, documents, "resend", channels=["email"])
-    assert "2 were left as before: It has none of these channels to be done. (2)" in text
+    assert "2 skipped: None of these channels. (2)" in text
 
 
 def test_cancel_of_ticked_rows(console: Client) -> None:
     now = utc_now()
     documents = [factories.accepted(created_at=now) for _ in range(2)]
     text = do_on(console, [*documents, failed()], "cancel")
-    assert "2 notifications are withdrawn." in text
-    assert "One was left as before: Nothing of it is pending any more." in text
+    assert "2 notifications cancelled." in text
+    assert "1 skipped: Nothing of it is pending any more." in text
     assert {factories.read(d["_id"])["status"] for d in documents} == {"cancelled"}
 
 

@@ -106,7 +106,7 @@ def test_the_versions_are_listed_with_the_published_one(console: Client) -> None
     rows = console.get(page(SLUG)).context["rows"]
     assert [row["name"] for row in rows] == ["Version 2", "Version 1", "Built-in"]
     assert [row["is_published"] for row in rows] == [False, True, False]
-    assert rows[0]["by"] == "shop (app)"
+    assert rows[0]["by"] == "shop (client)"
     (listed,) = console.get(f"{LIST}?q={SLUG}").context["cl"].result_list
     assert listed.template_version == 1
 
@@ -198,9 +198,9 @@ def test_a_language_is_added_and_one_is_taken_out(console: Client) -> None:
         ({"subject:default": "{% if %}"}, "Line 1: Missing expression."),
         ({"body:default": "{{ amount | shout }}"}, "There is no filter &#x27;shout&#x27;."),
         ({"new_language": "PT", "body:": "x"}, "Expected default, or a language such as pt"),
-        ({"new_language": "pt", "body:": "x"}, "The language pt is there already."),
+        ({"new_language": "pt", "body:": "x"}, "The language pt already exists."),
         ({"body:": "x"}, "Enter the code of the new language"),
-        ({"note": "x" * 201}, "The note has over 200 characters."),
+        ({"note": "x" * 201}, "The note exceeds 200 characters."),
         (
             {
                 f"{part}:{language}": ""
@@ -227,7 +227,7 @@ def test_what_is_wrong_stands_in_the_form_and_nothing_is_lost(
 def test_a_version_is_published_and_taken_back(console: Client) -> None:
     number = stored()
     response = console.post(f"{page(SLUG, number)}publish/", follow=True)
-    assert "Version 1 is published: new notifications take it." in response.content.decode()
+    assert "Version 1 published. New notifications use it." in response.content.decode()
     assert types.get_template_version(SLUG) == 1
     console.post(f"{page(SLUG, 0)}publish/")
     assert types.get_template_version(SLUG) == 0
@@ -338,7 +338,7 @@ def test_a_version_is_compared_with_the_published_one(console: Client) -> None:
 
 def test_the_published_one_is_compared_with_the_one_before_it(console: Client) -> None:
     publish(stored_body(push="Old"))
-    assert console.get(f"{PAGE}1/").context["differences"]["from"] == "the release's own"
+    assert console.get(f"{PAGE}1/").context["differences"]["from"] == "built-in"
     publish(0)
     assert console.get(f"{PAGE}0/").context["differences"] == {}
 

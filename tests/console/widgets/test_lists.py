@@ -145,7 +145,7 @@ def test_a_time_range_has_limits_on_both_sides(console: Client) -> None:
 def test_a_time_that_is_none_is_told(console: Client) -> None:
     accepted(1)
     page = console.get(f"{URL}?created_from=yesterday").content.decode()
-    assert "created: write times such as 2026-12-01T09:00." in page
+    assert "created: enter times as 2026-12-01T09:00." in page
 
 
 def test_filters_nobody_touched_are_not_active(console: Client) -> None:
