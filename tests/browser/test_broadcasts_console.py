@@ -45,7 +45,7 @@ def test_from_the_list_to_calling_it_off(screen: Screen, monkeypatch: pytest.Mon
     screen.shows(
         page.get_by_role("heading", name="4 created; reading the audience"),
         page.get_by_text("8 of ~11 processed"),
-        page.get_by_text("Opted out"),
+        page.get_by_text("Opted out", exact=True),
         page.get_by_text("It is spring."),
     )
     assert screen.fits()
@@ -55,7 +55,7 @@ def test_from_the_list_to_calling_it_off(screen: Screen, monkeypatch: pytest.Mon
     assert read(one)["status"] == "paused"
     page.get_by_role("button", name="Resume").focus()
     page.keyboard.press("Enter")
-    screen.shows(page.get_by_text("Resumed"))
+    screen.shows(page.get_by_text("Resumed", exact=True))
     assert read(one)["status"] == "running"
 
     screen.reach(page.get_by_role("button", name="Cancel")).click()

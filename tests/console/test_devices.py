@@ -79,7 +79,7 @@ def test_a_device_has_a_page_with_its_life_and_its_wishes(console: Client) -> No
         f"{now:%Y-%m-%d %H:%M}",
         "marketing: muted",
         "22:00 to 07:00 (Europe/Lisbon)",
-        "Online, app in the foreground, notifications off in its settings",
+        "Online, app in the foreground, notifications disabled in the settings",
         "/admin/notifications/notification/?q=ada",
         "Disable",
     ):
@@ -167,10 +167,10 @@ def test_a_device_is_switched_off_and_on_again_and_both_are_recorded(console: Cl
     assert (document["is_active"], document["deactivation_reason"]) == (False, "by_operator")
     assert document["deactivation_evidence"]["source"] == "maria"
     response = console.post(ON, follow=True)
-    assert "1 device is switched on again." in response.content.decode()
+    assert "1 device enabled." in response.content.decode()
     assert is_active()
     entries = LogEntry.objects.order_by("id")
-    assert [entry.change_message for entry in entries] == ["Switched off.", "Switched on again."]
+    assert [entry.change_message for entry in entries] == ["Disabled.", "Enabled."]
     assert {entry.user.username for entry in entries} == {"maria"}
     assert TOKEN not in str([(entry.object_repr, entry.object_id) for entry in entries])
 

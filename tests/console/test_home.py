@@ -161,7 +161,7 @@ def test_home_shows_the_day(console: Client) -> None:
     page = text_of(console)
     for words in (
         "No sweep: missed wake-ups aren&#x27;t picked up.",
-        "Email failed 1 time in 24 hours: the provider refuses this message (rejected).",
+        "Email: 1 failure in 24 h, message rejected by the provider",
         "/admin/notifications/failednotification/?channel=email&amp;code=rejected",
         "Deliveries, last 24 h",
         "Retrying",
@@ -209,7 +209,7 @@ def test_an_open_incident_stands_first_and_is_taken_care_of(console: Client) -> 
     assert f'action="{url}"' in page
     console.post(url)
     page = text_of(console)
-    assert "maria takes care of it." in page
+    assert "Acknowledged by maria." in page
     assert url not in page
 
 

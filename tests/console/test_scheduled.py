@@ -150,7 +150,7 @@ def test_one_is_run_now_from_its_page(console: Client) -> None:
     assert "Send now" in page
     assert ">Reschedule</button>" in page
     url = f"{ONE}{document['_id']}/run/"
-    assert "Yes, run now" in console.post(url).content.decode()
+    assert "Send now" in console.post(url).content.decode()
     shown = console.post(url, {"confirmed": "yes"}, follow=True).content.decode()
     assert "1 notification is due now." in shown
     assert factories.read(document["_id"])["status"] == "queued"

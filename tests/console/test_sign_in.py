@@ -115,7 +115,7 @@ def test_a_reset_ends_the_sessions_of_before(ana: StaffUser, phone: pyotp.TOTP) 
     browser.post(CHECK, {"code": phone.now()})
     said = StringIO()
     call_command("reset_second_factor", "ana", stdout=said)
-    assert "Forgotten" in said.getvalue()
+    assert "removed" in said.getvalue()
     with override_settings(ADMIN_REQUIRE_OTP=True):
         assert browser.get(LIST)["Location"].startswith(SET_UP)
     with pytest.raises(CommandError, match="nobody called bea"):

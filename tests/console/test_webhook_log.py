@@ -57,7 +57,7 @@ def test_a_call_that_was_not_finished_is_applied(console: Client) -> None:
     assert entry["applied_count"] == 1
     assert entry["processed_at"] is not None
     (line,) = LogEntry.objects.all()
-    assert line.change_message == "Replayed: 1 of 1 events changed something."
+    assert line.change_message == "Replayed: 1 of 1 events applied."
 
 
 def test_what_was_applied_before_is_passed_over(console: Client) -> None:

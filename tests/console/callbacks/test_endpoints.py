@@ -143,7 +143,7 @@ def test_the_page_of_a_notification_leads_to_what_its_app_was_told(
 ) -> None:
     document = factories.settled(DeliveryStatus.FAILED, has_callback=is_told)
     page = text(console, f"/admin/notifications/notification/{document['_id']}/change/")
-    assert ("Callback deliveries" in page) is is_told
+    assert (">Callback deliveries</a></p>" in page) is is_told
     assert (f"{MESSAGES}?q={document['_id']}" in page) is is_told
 
 

@@ -46,7 +46,7 @@ def test_the_page_says_what_happened_and_what_comes_next(console: Client) -> Non
         "retry when it has recovered.",
         "Email, attempt 1",
         "12 ms",
-        "by SendGrid",
+        " · SendGrid",
         "&quot;status&quot;: 503",
         "Payment confirmed to ada",
         "order-7",

@@ -59,7 +59,7 @@ def test_everything_about_them_is_on_one_page(ada: Any, console: Client) -> None
     for words in (
         *("Ada", ADA, "+351912345678", "order-7", "Failed", "Payment confirmed"),
         *("Pixel 9", "Android", "Unsubscribed", "Marketing", "Muted", "Push muted"),
-        *("Shop may open their inbox, for 15 minutes", "All notifications"),
+        *("Clients that can issue inbox tokens (15 min each): Shop", "All notifications"),
         f"/admin/notifications/notification/{ada['_id']}/change/",
     ):
         assert words in shown, words
@@ -141,7 +141,7 @@ def test_a_person_is_erased(ada: Any, console: Client) -> None:
     response = console.post(f"{PERSON}erase/", {"typed": "ada"}, follow=True)
     assert "ada erased, with 1 notification and 1 device." in response.content.decode()
     assert collection("recipients").find_one({"_id": "ada"}) is None
-    assert audit() == ["Erased, with 1 notifications and 1 devices."]
+    assert audit() == ["Erased, with 1 notification and 1 device."]
     assert ADA not in page_of_audit(console)
 
 

@@ -180,7 +180,7 @@ def test_a_version_is_stored_and_used_by_nobody_yet(console: Client) -> None:
     }
     assert (version.note, version.created_by) == ("Shorter", "staff:maria")
     assert types.get_template_version(SLUG) == 0
-    assert LogEntry.objects.get().get_change_message() == "Stored version 1 of what it says."
+    assert LogEntry.objects.get().get_change_message() == "Saved version 1 of the template."
 
 
 def test_a_language_is_added_and_one_is_taken_out(console: Client) -> None:
@@ -233,8 +233,8 @@ def test_a_version_is_published_and_taken_back(console: Client) -> None:
     assert types.get_template_version(SLUG) == 0
     messages = [entry.get_change_message() for entry in LogEntry.objects.order_by("id")]
     assert messages == [
-        "Published version 1 of what it says.",
-        "Published the release's own of what it says.",
+        "Published version 1 of the template.",
+        "Published built-in of the template.",
     ]
 
 
