@@ -64,7 +64,7 @@ def test_from_the_login_to_a_resend(screen: Screen) -> None:
     screen.reach(page.get_by_role("button", name="Resend")).click()
 
     screen.reach(page.get_by_role("link", name="View it")).click()
-    screen.shows(page.get_by_text("Resent from"))
+    screen.shows(page.locator(".notice", has_text="Resent from"))
     new = Notification.objects.get(resent_from=document["_id"])
     assert page.url.endswith(f"{LIST}{new.pk}/change/")
     assert new.channels == ["email"]

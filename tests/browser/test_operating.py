@@ -87,7 +87,7 @@ def test_an_operator_finds_understands_and_mends_a_failure(screen: Screen) -> No
     worked_off(new.pk)
     page.reload()
     expect(headline).to_have_text("Email delivered.")
-    screen.shows(page.get_by_text("Resent from"))
+    screen.shows(page.locator(".notice", has_text="Resent from"))
 
 
 def test_an_operator_has_an_address_shown(screen: Screen) -> None:
