@@ -1,4 +1,4 @@
-"""Django app config of background: an app without models, for its commands."""
+"""Django app config of background, an app without models that owns commands and tasks."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ class BackgroundConfig(AppConfig):
     name = "background"
 
     def ready(self) -> None:
-        """Register what runs after a migrate of the app that owns the models."""
+        """Add missing periodic tasks after each migrate."""
         # An app without models sends no signal of its own.
         post_migrate.connect(_after_migrate, sender=apps.get_app_config("django_celery_beat"))
 

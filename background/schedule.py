@@ -1,4 +1,4 @@
-"""What beat starts and when: rows an operator may change in the admin."""
+"""Periodic tasks of beat, as rows that operators may change in the console."""
 
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
@@ -10,37 +10,17 @@ ROLLUP, ALERTS = "notifications.roll_up", "notifications.alerts"
 CALLBACKS, RETENTION = "notifications.callbacks", "notifications.retention"
 SWEEP = "notifications.sweep"
 PERIODIC_TASKS = {
-    "Sweep": (
-        SWEEP,
-        SWEEP_SECONDS,
-        "Finds notifications that no hint reached. Without it they wait.",
-    ),
-    "Figures": (
-        ROLLUP,
-        MINUTE,
-        "Counts what has changed. Without it the charts stand still.",
-    ),
-    "Alerts": (
-        ALERTS,
-        MINUTE,
-        "Looks at the alert rules. Without it nobody is told of trouble.",
-    ),
-    "Callbacks": (
-        CALLBACKS,
-        MINUTE,
-        "Finds callbacks that no hint reached. Without it apps may wait.",
-    ),
-    "Retention": (
-        RETENTION,
-        MINUTE,
-        "Removes what old notifications say. Without it that stays longer.",
-    ),
+    "Sweep": (SWEEP, SWEEP_SECONDS, "Enqueues due work whose wake-up was lost."),
+    "Figures": (ROLLUP, MINUTE, "Rolls up metrics. Without it, charts don't update."),
+    "Alerts": (ALERTS, MINUTE, "Evaluates alert rules. Without it, no alert is raised."),
+    "Callbacks": (CALLBACKS, MINUTE, "Sends callbacks whose wake-up was lost."),
+    "Retention": (RETENTION, MINUTE, "Removes expired content of old notifications."),
 }
-"""What runs by itself: the task, every how many seconds, and what it is for."""
+"""By name: the task, its interval in seconds, and its description."""
 
 
 def add_missing_tasks() -> None:
-    """Add what is missing to beat's schedule; what operators changed stays."""
+    """Add missing periodic tasks to beat's schedule; rows that exist stay as operators set them."""
     for name, (task, seconds, description) in PERIODIC_TASKS.items():
         interval, _ = IntervalSchedule.objects.get_or_create(
             every=seconds, period=IntervalSchedule.SECONDS

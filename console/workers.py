@@ -11,6 +11,7 @@ from domain.states import Channel
 from domain.time import utc_now
 from monitoring import workers
 from notifications.models import Heartbeat
+from notifications.queries import COUNT_CAP
 
 from .home import SWEEP_OVERDUE, WORK_OVERDUE
 from .widgets.actions import render_page
@@ -59,7 +60,7 @@ def _queue(queue: workers.QueueStatus, now: datetime) -> dict[str, Any]:
     oldest = queue.oldest_due_at
     return {
         "priority": queue.priority.value.capitalize(),
-        "due": f"{queue.due:,}{'+' if queue.due >= workers.COUNT_CAP else ''}",
+        "due": f"{queue.due:,}{'+' if queue.due >= COUNT_CAP else ''}",
         "oldest": duration((now - oldest).total_seconds()) if oldest else "-",
         "is_late": oldest is not None and now - oldest > WORK_OVERDUE,
         "depths": list(queue.depths.values()),

@@ -1,1 +1,1 @@
-"""The engine: what happens to a delivery from the time it is due until it is settled."""
+"""The delivery engine: takes a delivery from due to settled."""

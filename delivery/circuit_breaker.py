@@ -1,8 +1,8 @@
 """Circuit breaker of each provider account; a pause by staff is a circuit forced open.
 
-An account that keeps failing isn't called for a while: its circuit is open. The first call after
-that is a probe, one at a time across all processes, and its success closes the circuit. The state
-lives in Valkey. Without Valkey every process breaks its own circuits.
+A circuit opens when its account keeps failing, and blocks requests for a while. Then one request
+at a time across all processes is a probe; its success closes the circuit. The state lives in
+Valkey. Without Valkey, all requests are allowed and nothing is counted.
 """
 
 import json
@@ -25,23 +25,23 @@ from providers.http import MAX_RETRY_AFTER
 
 log = structlog.get_logger(__name__)
 WINDOW, BUCKET = timedelta(minutes=1), timedelta(seconds=10)
-"""How far back outcomes count, in steps of a bucket."""
+"""Sliding window of counted results, and the resolution in which it moves."""
 MIN_FAILURES, MIN_PERCENT = 20, 50
-"""A circuit opens at so many failures in the window, if they are this share of all outcomes."""
+"""A circuit opens at this many failures in the window, if they are this share of all results."""
 FIRST_WAIT = timedelta(seconds=30)
-"""Wait before the first probe; each further wait is twice the one before."""
+"""Wait before the first probe; each further wait doubles."""
 MAX_WAIT = timedelta(minutes=15)
 PROBE_LEASE = timedelta(seconds=30)
-"""A probe nobody reported on for this long is given to somebody else; a send takes 15 s at most."""
+"""A probe without a result for this long is granted again; a send takes 15 s at most."""
 CIRCUIT_TTL = timedelta(hours=1)
-"""An open circuit nobody asks about for this long after its wait is forgotten."""
+"""An open circuit without requests for this long after its wait is removed."""
 LISTING_WINDOW = timedelta(days=1)
-"""Accounts without an outcome for this long are not listed."""
+"""Accounts without a result for this long are not listed."""
 REASON_LENGTH = 200
 _INDEX = "circuits"
 _MILLISECOND = timedelta(milliseconds=1)
 _SCRIPTS = Path(__file__).with_name("lua")
-_PERMISSION_SCRIPT = (_SCRIPTS / "circuit_ask.lua").read_text()
+_PERMISSION_SCRIPT = (_SCRIPTS / "circuit_permission.lua").read_text()
 _CHANGE_SCRIPT = (_SCRIPTS / "circuit_change.lua").read_text()
 _RULES = json.dumps(
     {
@@ -50,37 +50,39 @@ _RULES = json.dumps(
         "min_failures": MIN_FAILURES,
         "min_percent": MIN_PERCENT,
         "first_wait": FIRST_WAIT // _MILLISECOND,
-        "longest_wait": MAX_WAIT // _MILLISECOND,
-        "remembered": CIRCUIT_TTL // _MILLISECOND,
-        "listed": LISTING_WINDOW // _MILLISECOND,
+        "max_wait": MAX_WAIT // _MILLISECOND,
+        "circuit_ttl": CIRCUIT_TTL // _MILLISECOND,
+        "listing_window": LISTING_WINDOW // _MILLISECOND,
     }
 )
+PAUSE_CHECK_INTERVAL = timedelta(seconds=30)
+"""Deliveries for a paused provider are deferred by this much."""
 
 
 class State(StrEnum):
-    """Where a circuit stands."""
+    """State of a circuit."""
 
     CLOSED = "closed"
     OPEN = "open"
     HALF_OPEN = "half_open"
-    """The wait is over: one probe at a time."""
+    """The wait is over: one probe at a time is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Send."""
+    """Permission to send."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Send one message, and say with this token what became of it."""
+    """Permission to send one message as a probe, and to report its result with this token."""
 
     token: str
 
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """Send nothing, and ask again then."""
+    """No permission to send before ``until``."""
 
     until: datetime
 
@@ -90,25 +92,25 @@ Permission = Allowed | Probe | Blocked
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CircuitState:
-    """One account's circuit, for people."""
+    """State of one account's circuit, for display."""
 
     account: str
     state: State
     failures: int
-    """Failures in the last minute before it opened, or until now."""
+    """Failures in the window: until now, or until it opened."""
     successes: int
     opened_at: datetime | None = None
-    """Since when nothing but probes has gone."""
+    """Since when only probes are allowed."""
     open_until: datetime | None = None
     openings: int = 0
-    """How often it has opened since it was last closed."""
+    """Times it has opened since it was last closed."""
     reason: str | None = None
 
 
 def request_permissions(accounts: Sequence[str], *, now: datetime) -> Mapping[str, Permission]:
-    """Return what each of these accounts takes; all in one question to Valkey.
+    """Return the permission of each account, in one call to Valkey.
 
-    A Probe is the caller's alone. Who cannot use it should :func:`give_back` it.
+    A Probe is granted to this caller alone; return an unused one with :func:`return_probe`.
     """
     names, token = list(dict.fromkeys(accounts)), uuid.uuid4().hex
     if not names:
@@ -130,32 +132,32 @@ def record(
     probe: Probe | None = None,
     reason: str = "",
 ) -> None:
-    """Count outcomes of sends, and open or close the circuit if they say so.
+    """Count results, and open or close the circuit accordingly.
 
-    While it is not closed, only the ``probe``'s outcome matters: the others began before it opened.
-    ``reason`` is why it opens, if it does, and holds no address.
+    While the circuit is not closed, only the result of ``probe`` counts: the other requests began
+    before it opened. ``reason`` is why it would open; it contains no address.
     """
     token = probe.token if probe else ""
     _change(account, now, reason, ["record", successes, failures, token])
 
 
 def trip(account: str, *, now: datetime, retry_after: float | None, reason: str = "") -> None:
-    """Open the circuit at once: credentials, quota, configuration.
+    """Open the circuit at once, for invalid credentials, quota, or configuration.
 
-    It stays open for ``retry_after`` seconds at least, at most a day. Once its wait is over, this
-    is how a probe that met the same again is reported, too.
+    It stays open for at least ``retry_after`` seconds, at most a day. A probe that meets the same
+    error again is reported by this function, too.
     """
     pause = math.ceil(1000 * min(max(0.0, retry_after or 0.0), MAX_RETRY_AFTER))
     _change(account, now, reason, ["trip", pause])
 
 
 def return_probe(account: str, *, probe: Probe, now: datetime) -> None:
-    """Give back a probe that nothing was sent with, so that another caller gets it at once."""
+    """Return an unused probe, so that another caller gets it at once."""
     record(account, successes=0, failures=0, probe=probe, now=now)
 
 
 def close(account: str) -> bool:
-    """Close a circuit and forget its past, because an operator says so; False without Valkey."""
+    """Close a circuit and delete its history, for an operator; return False without Valkey."""
     try:
         with valkey.connection() as client:
             client.delete(_key(account))
@@ -166,7 +168,7 @@ def close(account: str) -> bool:
 
 
 def circuit_states(*, now: datetime) -> list[CircuitState] | None:
-    """Return every circuit that had an outcome within a day; None if Valkey does not answer."""
+    """Return the circuits with a result within a day; None if Valkey is unavailable."""
     since = valkey.to_milliseconds(now - LISTING_WINDOW)
     try:
         with valkey.connection() as client:
@@ -193,7 +195,6 @@ def _permission(answer: int, token: str) -> Permission:
 
 
 def _state(account: str, fields: Mapping[bytes, bytes], *, now: datetime) -> CircuitState:
-    """Return what a stored circuit means now."""
     opened = b"until" in fields
     until = valkey.from_milliseconds(int(fields[b"until"])) if opened else None
     counted_at = valkey.from_milliseconds(int(fields[b"opened_at"])) if opened else now
@@ -219,7 +220,6 @@ def _state(account: str, fields: Mapping[bytes, bytes], *, now: datetime) -> Cir
 
 
 def _change(account: str, now: datetime, reason: str, command: Sequence[str | int]) -> None:
-    """Tell a circuit what happened, and log if it opened or closed."""
     reason = reason[:REASON_LENGTH]
     args: list[str | int] = [account, valkey.to_milliseconds(now), _RULES, reason, *command]
     try:
@@ -233,13 +233,9 @@ def _change(account: str, now: datetime, reason: str, command: Sequence[str | in
         log.warning("circuit_opened", account=account, until=at, reason=reason)
 
 
-PAUSE_CHECK_INTERVAL = timedelta(seconds=30)
-"""What waits for a paused provider is looked at again after this long."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pause:
-    """Who paused a provider, when and why."""
+    """A pause of a provider: by whom, since when, and why."""
 
     provider: str
     since: datetime
@@ -248,7 +244,7 @@ class Pause:
 
 
 def pause(provider: str, *, by: str, reason: str, now: datetime) -> bool:
-    """Pause a provider; return False if it was paused already, and stays as it was."""
+    """Pause a provider; return False, without a change, if it was already paused."""
     changed = collection("provider_states").update_one(
         {"_id": provider},
         [
@@ -270,7 +266,7 @@ def pause(provider: str, *, by: str, reason: str, now: datetime) -> bool:
 
 
 def resume(provider: str, *, by: str) -> bool:
-    """Let a provider be used again; return False if it was not paused."""
+    """Resume a provider; return False if it was not paused."""
     changed = collection("provider_states").update_one(
         {"_id": provider, "paused_at": {"$ne": None}},
         {"$unset": {"paused_at": "", "paused_by": "", "reason": ""}},
@@ -282,7 +278,7 @@ def resume(provider: str, *, by: str) -> bool:
 
 
 def pauses() -> dict[str, Pause]:
-    """Return the providers that are paused, by name, as MongoDB has it."""
+    """Return the paused providers by name, from MongoDB."""
     found = collection("provider_states").find({"paused_at": {"$ne": None}})
     return {
         one["_id"]: Pause(
@@ -296,13 +292,13 @@ def pauses() -> dict[str, Pause]:
 
 
 def paused_until(providers: Iterable[str], *, now: datetime) -> Mapping[str, datetime]:
-    """Return which of these providers are paused, and when to ask again."""
+    """Return which of these providers are paused, and until when to defer their deliveries."""
     paused = _paused.get()
     return {name: now + PAUSE_CHECK_INTERVAL for name in providers if name in paused}
 
 
 def _keep_if_paused(field: str, value: str) -> dict[str, list[object]]:
-    """Return a field as it is while the provider is paused, and ``value`` otherwise."""
+    """Return an expression: the field while the provider is paused, ``value`` otherwise."""
     is_paused = {"$gt": ["$paused_at", None]}
     return {"$cond": [is_paused, f"${field}", {"$literal": value}]}
 

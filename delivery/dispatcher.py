@@ -1,6 +1,9 @@
-"""Runs one batch: claims, checks, renders, routes, sends, and settles it.
+"""Dispatcher: sends one batch of due deliveries, from the claim to the settlement.
 
-Deliveries that may be poison messages are isolated: each of them is a batch of its own.
+The steps in order: claim, eligibility, targets, rendering, routing, start, send, settle. Each step
+is one module of this package or one function of ``notifications.store``. A delivery that fails at
+a step leaves the batch with its reason stored. Poison candidates, whose earlier claims ended
+without a send, are isolated: each is a batch of its own.
 """
 
 import threading
@@ -14,13 +17,12 @@ from bson import ObjectId
 from django.conf import settings
 
 from domain.states import Channel, DeliveryStatus
-from domain.time import utc_now
+from domain.time import Clock, utc_now
 from notifications import callback_events, store
 from notifications.inbox import wakeups as inbox_wakeups
 from notifications.queueing.wakeups import ISOLATED_PER_WAKEUP, Wakeup
 from notifications.store import ClaimedDelivery, Deferred, Settlement
 from notifyproject.platform import cache, crash_points, process
-from notifyproject.platform.clock import Clock
 from notifyproject.platform.concurrency import ConcurrencyLimiter
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.process import worker_name
@@ -32,6 +34,13 @@ from .results import TargetResult, combine_results, random_jitter
 from .routing import Route
 from .sending import PreparedDelivery, send_batch, split_rounds
 
+log = structlog.get_logger(__name__)
+S = DeliveryStatus
+MAX_BATCH = 100
+"""Deliveries of one claim: 100 in 4 rounds of 25 or more requests end within the lease."""
+MIN_LEASE_LEFT = timedelta(seconds=40)
+"""Lease time that a round needs at its start. A later round is given back and claimed again."""
+
 
 @dataclass(slots=True)
 class BatchReport:
@@ -41,143 +50,33 @@ class BatchReport:
     counts: dict[str, int] = field(default_factory=dict)
     wakeups: list[Wakeup] = field(default_factory=list)
     remaining_candidates: list[ObjectId] = field(default_factory=list)
-    """Poison candidates that are due and that this batch had no time to isolate."""
+    """Due poison candidates that this batch did not isolate, for lack of a thread."""
 
     def count(self, status: DeliveryStatus) -> None:
-        """Count one delivery's fate."""
+        """Count one delivery under its new status."""
         self.counts[status.value] = self.counts.get(status.value, 0) + 1
 
     def add_wakeup(self, claimed: ClaimedDelivery, *, at: datetime) -> None:
-        """Have a delivery looked at again at an instant."""
+        """Add a wake-up for a delivery."""
         wakeup = Wakeup(claimed.notification_id, claimed.channel, claimed.priority, at)
         self.wakeups.append(wakeup)
 
 
-def channel_threads() -> int:
-    """Return how many of this process's threads a channel may have: most of them."""
-    return max(settings.WORKER_THREADS * 3 // 4, 1)
-
-
-MIN_LEASE_LEFT = timedelta(seconds=40)
-"""How much of a lease must be left to begin a round: claiming again is better than being late."""
-
-
-class Bulkhead:
-    """One batch at a time per provider in this process, so that none takes all threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._by_provider: dict[str, threading.Lock] = {}
-
-    @contextmanager
-    def acquire(
-        self, provider: str, claims: Sequence[ClaimedDelivery], *, now: datetime
-    ) -> Iterator[bool]:
-        """Wait for the provider; yield whether it was free before the leases ran short."""
-        if len(claims) == 1:
-            yield True
-            return
-        with self._lock:
-            provider_lock = self._by_provider.setdefault(provider, threading.Lock())
-        time_left = min(claimed.lease_until for claimed in claims) - MIN_LEASE_LEFT - now
-        is_acquired = provider_lock.acquire(timeout=max(time_left.total_seconds(), 0))
-        try:
-            yield is_acquired
-        finally:
-            if is_acquired:
-                provider_lock.release()
-
-
-bulkhead = Bulkhead()
-_isolating_threads = ConcurrencyLimiter()
-_isolation_lock = threading.Lock()
-_isolation_state = threading.local()
-
-
-@contextmanager
-def isolate_candidates(channel: Channel) -> Iterator[int]:
-    """Yield how many candidates this thread may isolate: none while half of the threads do.
-
-    The other half keeps sending what is not suspected.
-    """
-    with _isolating_threads.try_acquire(
-        channel, limit=max(channel_threads() // 2, 1)
-    ) as is_acquired:
-        yield ISOLATED_PER_WAKEUP if is_acquired else 0
-
-
-@contextmanager
-def isolate() -> Iterator[None]:
-    """Wait until no other thread holds a candidate that it has not begun to send."""
-    _isolation_lock.acquire()
-    _isolation_state.is_acquired = True
-    try:
-        yield
-    finally:
-        end_isolation()
-
-
-def end_isolation() -> None:
-    """Let the next candidate be claimed; does nothing in a thread that holds none."""
-    if getattr(_isolation_state, "is_acquired", False):
-        _isolation_state.is_acquired = False
-        _isolation_lock.release()
-
-
-MAX_BATCH = 100
-"""Deliveries one claim takes: 100 in 4 rounds of 25 or more requests end within the lease."""
-
-
-def batches(ids: Sequence[ObjectId]) -> Iterator[list[ObjectId]]:
-    """Yield these deliveries, each once, as many at a time as one claim takes."""
-    unique = list(dict.fromkeys(ids))
-    for start in range(0, len(unique), MAX_BATCH):
-        yield unique[start : start + MAX_BATCH]
-
-
-def claim(ids: Sequence[ObjectId], *, channel: Channel, now: datetime) -> list[ClaimedDelivery]:
-    """Claim what of these deliveries is due and nobody else's, in this process's name."""
-    return store.claim(ids=ids, channel=channel, worker=worker_name(), now=now)
-
-
-def claim_isolated(
-    notification_id: ObjectId, *, channel: Channel, now: datetime
-) -> list[ClaimedDelivery]:
-    """Claim a delivery that was claimed before and never sent, if it is still nobody's."""
-    return store.claim(
-        ids=[notification_id],
-        channel=channel,
-        worker=worker_name(),
-        now=now,
-        include_poison_candidates=True,
-    )
-
-
-def poison_candidates(
-    ids: Sequence[ObjectId], claims: Sequence[ClaimedDelivery], *, channel: Channel, now: datetime
-) -> list[ObjectId]:
-    """Return what of these a claim of all has left out, for each is to go alone."""
-    if len(claims) == len(ids):
-        return []
-    claimed = {one.notification_id for one in claims}
-    unclaimed = [one for one in ids if one not in claimed]
-    return store.poison_candidates(ids=unclaimed, channel=channel, now=now)
-
-
-log = structlog.get_logger(__name__)
-S = DeliveryStatus
-
-
 def dispatch(ids: Sequence[ObjectId], *, channel: Channel, clock: Clock = utc_now) -> BatchReport:
-    """Send what of these deliveries is due; any number of callers at once is safe."""
+    """Send the due deliveries among ``ids``; safe for any number of concurrent callers."""
     crash_points.reach(Boundary.WAKEUP_RECEIVED)
     report = BatchReport()
-    for batch in batches(ids):
+    unique = list(dict.fromkeys(ids))
+    for start in range(0, len(unique), MAX_BATCH):
+        batch = unique[start : start + MAX_BATCH]
         cache.compare_at_next_read()
-        claims = claim(batch, channel=channel, now=clock())
-        _deliver_batch(claims, channel, clock, report)
-        candidates = poison_candidates(batch, claims, channel=channel, now=clock())
-        _dispatch_isolated(candidates, channel, clock, report)
+        claims = store.claim(ids=batch, channel=channel, worker=worker_name(), now=clock())
+        _deliver(claims, channel, clock, report)
+        if len(claims) < len(batch):
+            claimed_ids = {claimed.notification_id for claimed in claims}
+            unclaimed = [one for one in batch if one not in claimed_ids]
+            candidates = store.poison_candidates(ids=unclaimed, channel=channel, now=clock())
+            _dispatch_isolated(candidates, channel, clock, report)
     crash_points.reach(Boundary.TASK_DONE)
     return report
 
@@ -185,45 +84,59 @@ def dispatch(ids: Sequence[ObjectId], *, channel: Channel, clock: Clock = utc_no
 def _dispatch_isolated(
     ids: Sequence[ObjectId], channel: Channel, clock: Clock, report: BatchReport
 ) -> None:
-    """Send a few of these, one after the other, and report the rest: others may do those."""
+    """Send a few poison candidates one by one, on at most half of the channel's threads."""
     remaining = list(ids)
-    with isolate_candidates(channel) as limit:
-        for one in ids[:limit]:
+    limit = max(channel_threads() // 2, 1)
+    with _isolating_threads.try_acquire(channel, limit=limit) as has_thread:
+        for one in ids[: ISOLATED_PER_WAKEUP if has_thread else 0]:
             with isolate():
                 if process.is_shutting_down():
                     break
-                claims = claim_isolated(one, channel=channel, now=clock())
-                _deliver_batch(claims, channel, clock, report)
+                claims = store.claim(
+                    ids=[one],
+                    channel=channel,
+                    worker=worker_name(),
+                    now=clock(),
+                    include_poison_candidates=True,
+                )
+                _deliver(claims, channel, clock, report)
             remaining.remove(one)
     report.remaining_candidates += remaining
 
 
-def _deliver_batch(
+def _deliver(
     claims: Sequence[ClaimedDelivery], channel: Channel, clock: Clock, report: BatchReport
 ) -> None:
+    """Take claimed deliveries through all steps; test deliveries use the sandbox providers."""
     report.claimed += len(claims)
     if claims:
         crash_points.reach(Boundary.CLAIMED)
     for is_test in (False, True):
-        if group := [claimed for claimed in claims if claimed.is_test is is_test]:
-            providers = providers_for(channel, test=is_test)
-            _deliver_claimed(group, channel, providers, clock, report)
+        group = [claimed for claimed in claims if claimed.is_test is is_test]
+        if not group:
+            continue
+        providers = providers_for(channel, test=is_test)
+        deliveries = _prepare(group, channel, clock, report, has_provider=bool(providers))
+        if deliveries:
+            _send(deliveries, providers, clock, report)
 
 
-def _deliver_claimed(
+def _prepare(
     claims: Sequence[ClaimedDelivery],
     channel: Channel,
-    providers: Sequence[Provider],
     clock: Clock,
     report: BatchReport,
-) -> None:
-    ready, deferred = eligibility.filter_eligible(claims, now=clock(), has_provider=bool(providers))
+    *,
+    has_provider: bool,
+) -> list[PreparedDelivery]:
+    """Return the deliveries that can be sent now, with targets and messages; defer the others."""
+    ready, ineligible = eligibility.filter_eligible(claims, now=clock(), has_provider=has_provider)
     resolved = targets.resolve_targets(ready, channel=channel, now=clock())
     with_targets = [claimed for claimed in ready if claimed.reference in resolved.targets]
     messages, unrenderable = rendering.render_batch(with_targets, now=clock())
-    _defer([*deferred, *resolved.deferred, *unrenderable], clock(), report)
+    _defer([*ineligible, *resolved.deferred, *unrenderable], clock(), report)
     crash_points.reach(Boundary.RENDERED)
-    deliveries = [
+    return [
         PreparedDelivery(
             claimed=claimed,
             message=messages[claimed.notification_id].message,
@@ -231,17 +144,20 @@ def _deliver_claimed(
             targets=tuple(resolved.targets[claimed.reference]),
             quiet_hours_end=resolved.in_quiet_hours.get(claimed.reference),
         )
-        for claimed in ready
+        for claimed in with_targets
         if claimed.notification_id in messages
     ]
-    has_recent_success = (
-        feedback.has_recent_success(providers[0], now=clock()) if deliveries else False
-    )
-    rounds = (
-        split_rounds(providers[0], deliveries, has_recent_success=has_recent_success)
-        if deliveries
-        else []
-    )
+
+
+def _send(
+    deliveries: Sequence[PreparedDelivery],
+    providers: Sequence[Provider],
+    clock: Clock,
+    report: BatchReport,
+) -> None:
+    """Send deliveries round by round; release what a shutdown or a short lease leaves."""
+    has_recent_success = feedback.has_recent_success(providers[0], now=clock())
+    rounds = split_rounds(providers[0], deliveries, has_recent_success=has_recent_success)
     while rounds and not process.is_shutting_down():
         if not _send_round(rounds[0], providers, clock, report):
             break
@@ -255,21 +171,20 @@ def _send_round(
     clock: Clock,
     report: BatchReport,
 ) -> bool:
-    """Send some of a batch; return False if the turn for it did not come, or too late."""
+    """Route, send, and settle one round; return False if its turn did not come in time."""
     claims = [delivery.claimed for delivery in deliveries]
+    by_reference = {delivery.claimed.reference: delivery for delivery in deliveries}
     with bulkhead.acquire(providers[0].name, claims, now=clock()) as is_acquired:
         if not is_acquired or process.is_shutting_down():
             return False
+        names = [provider.name for provider in providers]
         routes, deferred = routing.choose_routes(
             claims,
             providers=providers,
-            targets={delivery.claimed.reference: delivery.targets for delivery in deliveries},
-            paused=circuit_breaker.paused_until(
-                [provider.name for provider in providers], now=clock()
-            ),
+            targets={reference: one.targets for reference, one in by_reference.items()},
+            paused=circuit_breaker.paused_until(names, now=clock()),
             now=clock(),
         )
-        by_reference = {delivery.claimed.reference: delivery for delivery in deliveries}
         sent = [
             _start_and_send(
                 route, [_for_route(route, by_reference[c.reference]) for c in route.claims], clock
@@ -279,19 +194,18 @@ def _send_round(
     crash_points.reach(Boundary.BATCH_SENT)
     _defer(deferred, clock(), report)
     for batch in sent:
-        _finish_batch(batch, clock(), report)
+        _finish(batch, clock(), report)
     return True
 
 
 def _for_route(route: Route, delivery: PreparedDelivery) -> PreparedDelivery:
-    """Return what is to be sent now; devices whose platform is blocked are left out."""
     if (
         not route.blocked_platforms
         and len(delivery.targets) == 1
         and delivery.targets[0].device_id is None
     ):
-        # One address that is no device: nothing to leave out and no device to name. What follows
-        # would make an equal copy, and in a batch of mails copies are all that it would do.
+        # One address that is not a device: the copy below would be equal, and in a batch of
+        # mails such copies cost measurable time.
         return delivery
     open_targets = tuple(t for t in delivery.targets if t.platform not in route.blocked_platforms)
     blocked = [
@@ -310,7 +224,7 @@ def _for_route(route: Route, delivery: PreparedDelivery) -> PreparedDelivery:
 
 @dataclass(frozen=True, slots=True)
 class _SentBatch:
-    """What came of what was started for a provider."""
+    """Started deliveries of one route, with the results of those that were attempted."""
 
     route: Route
     started: Sequence[ClaimedDelivery]
@@ -321,7 +235,7 @@ class _SentBatch:
 def _start_and_send(
     route: Route, deliveries: Sequence[PreparedDelivery], clock: Clock
 ) -> _SentBatch:
-    """Start, and hand to the provider."""
+    """Record the start of each attempt by compare-and-set, then hand the batch to the provider."""
     provider, now = route.provider, clock()
     started_claims = store.start(
         [delivery.claimed for delivery in deliveries],
@@ -336,16 +250,29 @@ def _start_and_send(
             lost=len(deliveries) - len(started_claims),
         )
     by_id = {delivery.claimed.notification_id: delivery for delivery in deliveries}
+    # A started delivery is no poison candidate: the next candidate may be claimed during the send.
     end_isolation()
     started = [replace(by_id[c.notification_id], claimed=c) for c in started_claims]
     crash_points.reach(Boundary.STARTED)
     return _SentBatch(route, started_claims, send_batch(provider, started, clock), now)
 
 
-def _finish_batch(sent: _SentBatch, now: datetime, report: BatchReport) -> None:
-    """Settle; and tell the provider's circuit, and whom it concerns, how it went."""
+def _finish(sent: _SentBatch, now: datetime, report: BatchReport) -> None:
+    """Settle the attempts; then report to circuits, rates, reputation, and traces."""
     route, provider = sent.route, sent.route.provider
-    settlements = [_settlement(route, delivery, results, now) for delivery, results in sent.results]
+    settlements = [
+        combine_results(
+            delivery.claimed,
+            results,
+            provider=provider.name,
+            now=now,
+            jitter=random_jitter(),
+            has_failover=route.has_failover,
+            blocked_until=delivery.blocked_until,
+            quiet_hours_end=delivery.quiet_hours_end,
+        )
+        for delivery, results in sent.results
+    ]
     _settle(settlements, now, report)
     _return_unsent(sent.started, [delivery.claimed for delivery, _ in sent.results], now, report)
     flat = [(delivery, result) for delivery, results in sent.results for result in results]
@@ -354,30 +281,15 @@ def _finish_batch(sent: _SentBatch, now: datetime, report: BatchReport) -> None:
     )
     crash_points.reach(Boundary.REPORTED)
     feedback.apply_reputation(flat, provider=provider.name, now=now)
-    tried = [results for _, results in sent.results]
-    feedback.record_attempts(settlements, tried, started_at=sent.started_at, now=now)
-
-
-def _settlement(
-    route: Route, delivery: PreparedDelivery, results: Sequence[TargetResult], now: datetime
-) -> Settlement:
-    return combine_results(
-        delivery.claimed,
-        results,
-        provider=route.provider.name,
-        now=now,
-        jitter=random_jitter(),
-        has_failover=route.has_failover,
-        blocked_until=delivery.blocked_until,
-        quiet_hours_end=delivery.quiet_hours_end,
-    )
+    attempt_results = [results for _, results in sent.results]
+    feedback.record_attempts(settlements, attempt_results, started_at=sent.started_at, now=now)
 
 
 def _settle(settlements: Sequence[Settlement], now: datetime, report: BatchReport) -> None:
     settled_count = store.settle(settlements, now=now)
     crash_points.reach(Boundary.SETTLED)
     if settled_count < len(settlements):
-        log.info("outcomes_overtaken", count=len(settlements) - settled_count)
+        log.info("settlements_superseded", count=len(settlements) - settled_count)
     inbox_wakeups.wake_settled(settlements)
     callback_events.enqueue_publisher(now=now)
     for settlement in settlements:
@@ -393,27 +305,29 @@ def _return_unsent(
     now: datetime,
     report: BatchReport,
 ) -> None:
-    """Give back what the sender did not begin: it was too late for it."""
+    """Return started deliveries that were not attempted: their lease or lifetime ended first."""
     sent_references = {claimed.reference for claimed in sent}
     unsent = [claimed for claimed in started if claimed.reference not in sent_references]
     store.return_unsent(unsent, now=now)
-    for claimed in unsent:
-        report.count(S.PENDING)
-        report.add_wakeup(claimed, at=now)
+    _requeue(unsent, now, report)
 
 
 def _release(claims: Sequence[ClaimedDelivery], now: datetime, report: BatchReport) -> None:
-    """Give back what this process does not come to."""
     if not claims:
         return
     store.release(claims, now=now)
     crash_points.reach(Boundary.RELEASED)
+    _requeue(claims, now, report)
+
+
+def _requeue(claims: Sequence[ClaimedDelivery], now: datetime, report: BatchReport) -> None:
     for claimed in claims:
         report.count(S.PENDING)
         report.add_wakeup(claimed, at=now)
 
 
 def _defer(deferred: Sequence[Deferred], now: datetime, report: BatchReport) -> None:
+    """Store deliveries that are deferred, or that end without an attempt."""
     deferred = [_as_sent_if_accepted(one) for one in deferred]
     store.defer(deferred, now=now)
     callback_events.enqueue_publisher(now=now)
@@ -423,25 +337,21 @@ def _defer(deferred: Sequence[Deferred], now: datetime, report: BatchReport) -> 
         if one.next_attempt_at is not None:
             report.add_wakeup(one.claimed, at=one.next_attempt_at)
     _activate_fallbacks(
-        [p.claimed for p in deferred if p.status in (S.FAILED, S.SUPPRESSED)], now, report
+        [one.claimed for one in deferred if one.status in (S.FAILED, S.SUPPRESSED)], now, report
     )
     feedback.record_deferrals(deferred, now=now)
 
 
 def _as_sent_if_accepted(deferred: Deferred) -> Deferred:
-    """Return the end of a delivery: whatever keeps it from the others, one device has it."""
-    is_over = deferred.status is not S.PENDING
-    return (
-        replace(deferred, status=S.SENT)
-        if is_over and deferred.claimed.accepted_targets
-        else deferred
-    )
+    """Return a final state as sent if an earlier attempt reached one of the devices."""
+    if deferred.status is not S.PENDING and deferred.claimed.accepted_targets:
+        return replace(deferred, status=S.SENT)
+    return deferred
 
 
 def _activate_fallbacks(
     failed: Sequence[ClaimedDelivery], now: datetime, report: BatchReport
 ) -> None:
-    """Let the channels that wait for these to fail go at once."""
     for claimed in failed:
         if claimed.fallback_channels:
             ids = [claimed.notification_id]
@@ -450,3 +360,69 @@ def _activate_fallbacks(
                 Wakeup(claimed.notification_id, channel, claimed.priority, now)
                 for channel in claimed.fallback_channels
             ]
+
+
+class Bulkhead:
+    """One batch at a time per provider and process, so that no provider takes all threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._by_provider: dict[str, threading.Lock] = {}
+
+    @contextmanager
+    def acquire(
+        self, provider: str, claims: Sequence[ClaimedDelivery], *, now: datetime
+    ) -> Iterator[bool]:
+        """Wait for the provider; yield False if the leases run short first.
+
+        A single delivery does not wait, so that it never queues behind a batch.
+        """
+        if len(claims) == 1:
+            yield True
+            return
+        with self._lock:
+            provider_lock = self._by_provider.setdefault(provider, threading.Lock())
+        time_left = min(claimed.lease_until for claimed in claims) - MIN_LEASE_LEFT - now
+        is_acquired = provider_lock.acquire(timeout=max(time_left.total_seconds(), 0))
+        try:
+            yield is_acquired
+        finally:
+            if is_acquired:
+                provider_lock.release()
+
+
+bulkhead = Bulkhead()
+
+
+def channel_threads() -> int:
+    """Return how many of this process's threads one channel may use: three of four."""
+    return max(settings.WORKER_THREADS * 3 // 4, 1)
+
+
+# Poison isolation. If this process crashes, every candidate that it has claimed and not started
+# counts a crash, so at most one thread may be in that phase. The lock covers the phase from the
+# claim (`isolate`) to the start, deep inside `_start_and_send` (`end_isolation`); a send may then
+# be slow without blocking the next candidate. The thread-local flag tells `end_isolation` whether
+# its thread holds the lock: the start runs for ordinary batches too, and a candidate that is
+# deferred never reaches it, so that `isolate` releases the lock at its end.
+_isolating_threads = ConcurrencyLimiter()
+_isolation_lock = threading.Lock()
+_isolation_state = threading.local()
+
+
+@contextmanager
+def isolate() -> Iterator[None]:
+    """Wait until no other thread holds a poison candidate that is claimed and not started."""
+    _isolation_lock.acquire()
+    _isolation_state.is_acquired = True
+    try:
+        yield
+    finally:
+        end_isolation()
+
+
+def end_isolation() -> None:
+    """Let the next poison candidate be claimed; no effect in a thread that holds none."""
+    if getattr(_isolation_state, "is_acquired", False):
+        _isolation_state.is_acquired = False
+        _isolation_lock.release()

@@ -17,9 +17,10 @@ from recipients.queries import RecipientSnapshot
 
 log = structlog.get_logger(__name__)
 MAX_CLAIMS = 3
-"""A delivery that was claimed this often and never came to sending has killed its workers."""
+"""After this many claims without a send, a delivery counts as a poison message."""
 ADDRESSED = frozenset({Channel.EMAIL, Channel.WHATSAPP})
-_NO_SANDBOX = "A test goes to the sandbox only, and there is none set up for {}."
+MUTED = "muted by the recipient"
+_NO_SANDBOX = "Test notification, but no sandbox is configured for {}."
 S = DeliveryStatus
 REACHED = frozenset({S.DELIVERED, S.READ})
 
@@ -32,10 +33,7 @@ def check_eligibility(
     suppression: str | None,
     has_provider: bool,
 ) -> Deferred | None:
-    """Return why this delivery is not to be sent now, or None if it is.
-
-    ``suppression`` is the reason why its address gets nothing of this category.
-    """
+    """Return why a delivery can't be sent; ``suppression`` is the reason of its address."""
     return (
         _check_obsolete(claimed, now)
         or _check_reachable(claimed, suppression=suppression, has_provider=has_provider)
@@ -44,34 +42,34 @@ def check_eligibility(
 
 
 def _check_obsolete(claimed: ClaimedDelivery, now: datetime) -> Deferred | None:
-    """Return the end of what it is too late for, or nobody needs, or no worker survives."""
+    """Return why a delivery ends: expired, not needed, or a poison message."""
     if claimed.expires_at is not None and now >= claimed.expires_at:
-        return _ended(claimed, S.EXPIRED, FailureCode.EXPIRED, "Its time was over.")
+        return Deferred(claimed, S.EXPIRED, FailureCode.EXPIRED, "Expired before sending.")
     if (
         claimed.fallback_for is not None
         and claimed.channel_statuses.get(claimed.fallback_for) in REACHED
     ):
-        reason = f"Not needed: {claimed.fallback_for} delivered it in time."
-        return _ended(claimed, S.CANCELLED, FailureCode.NOT_NEEDED, reason)
+        reason = f"Not needed: delivered by {claimed.fallback_for}."
+        return Deferred(claimed, S.CANCELLED, FailureCode.NOT_NEEDED, reason)
     if claimed.claim_count > MAX_CLAIMS:
-        reason = "Three workers took it and none came back."
-        return _ended(claimed, S.FAILED, FailureCode.QUARANTINED, reason)
+        reason = "Isolated after three worker crashes."
+        return Deferred(claimed, S.FAILED, FailureCode.QUARANTINED, reason)
     return None
 
 
 def _check_reachable(
     claimed: ClaimedDelivery, *, suppression: str | None, has_provider: bool
 ) -> Deferred | None:
-    """Return the end of what has nowhere to go, or may not go there."""
+    """Return why a delivery ends: no provider, no address, or a suppressed one."""
     if not has_provider:
-        reason = _NO_SANDBOX if claimed.is_test else "No provider is set up for {}."
+        reason = _NO_SANDBOX if claimed.is_test else "No provider is configured for {}."
         reason = reason.format(claimed.channel)
-        return _ended(claimed, S.FAILED, FailureCode.CHANNEL_UNAVAILABLE, reason)
+        return Deferred(claimed, S.FAILED, FailureCode.CHANNEL_UNAVAILABLE, reason)
     if claimed.channel in ADDRESSED and not claimed.recipient.address(claimed.channel):
-        return _ended(claimed, S.FAILED, FailureCode.NO_ADDRESS, "There is no address for it.")
+        return Deferred(claimed, S.FAILED, FailureCode.NO_ADDRESS, "No address.")
     if suppression is not None:
         reason = f"The address is suppressed: {suppression}."
-        return _ended(claimed, S.SUPPRESSED, FailureCode.SUPPRESSED, reason)
+        return Deferred(claimed, S.SUPPRESSED, FailureCode.SUPPRESSED, reason)
     return None
 
 
@@ -82,35 +80,30 @@ def parse_quiet_hours(
     notification_zone: str | None,
     user_id: str | None = None,
 ) -> QuietHours | None:
-    """Return a person's quiet hours, in their own zone if none is stored with them; None if off.
+    """Return a recipient's or device's quiet hours, or None if disabled or invalid.
 
-    Their zone is the first that there is: the one stored with the hours, their own, the one the
-    notification came with, UTC. A name that means nothing to us does not cost them their night's
-    rest; it is told in the log, once for each person (``whose``) and process.
+    The time zone is the first valid one of: the zone stored with the hours, the owner's zone, the
+    notification's zone, UTC. Invalid data is logged once per ``user_id`` and process.
     """
     if not stored or not stored.get("enabled"):
         return None
-    # Checked when stored; what an older release stored must not stop a whole batch.
+    # Validated when stored; data of an older release must not stop a whole batch.
     given = [zone for zone in (stored.get("timezone"), own_zone, notification_zone) if zone]
-    zone = next((name for name in given if _is_zone(name)), "UTC")
+    zone = next((z for z in given if isinstance(z, str) and z in zone_names()), "UTC")
     start, end = stored.get("start"), stored.get("end")
     try:
         hours = QuietHours.parse(start=str(start), end=str(end), zone=zone)
     except InvalidTimeError as problem:
-        _warn_once(user_id, problem.code, "none are kept")
+        _warn_once(user_id, problem.code, "none")
         return None
     if given and zone != given[0]:
-        _warn_once(user_id, "unknown_timezone", f"kept in {zone}")
+        _warn_once(user_id, "unknown_timezone", zone)
     return hours
-
-
-def _is_zone(name: Any) -> bool:
-    return isinstance(name, str) and name in zone_names()
 
 
 @lru_cache(maxsize=10_000)
 def _warn_once(user_id: str | None, problem: str, instead: str) -> None:
-    log.warning("quiet_hours_unreadable", user_id=user_id, problem=problem, instead=instead)
+    log.warning("quiet_hours_rejected", user_id=user_id, problem=problem, used=instead)
 
 
 def _check_quiet_hours(
@@ -122,29 +115,17 @@ def _check_quiet_hours(
 
 
 def defer_until_quiet_hours_end(claimed: ClaimedDelivery, *, until: datetime) -> Deferred:
-    """Return the wait for the end of quiet hours, or the end of what expires before it."""
+    """Return a deferral until quiet hours end, or an expiry if the delivery expires before."""
     if claimed.expires_at is not None and until >= claimed.expires_at:
-        reason = "It would have expired before the quiet hours end."
-        return _ended(claimed, S.EXPIRED, FailureCode.QUIET_HOURS, reason)
-    return Deferred(
-        claimed=claimed,
-        status=S.PENDING,
-        code=FailureCode.QUIET_HOURS,
-        reason="The person's quiet hours.",
-        next_attempt_at=until,
-    )
-
-
-def _ended(
-    claimed: ClaimedDelivery, status: DeliveryStatus, code: FailureCode, reason: str
-) -> Deferred:
-    return Deferred(claimed=claimed, status=status, code=code, reason=reason)
+        reason = "Expires before quiet hours end."
+        return Deferred(claimed, S.EXPIRED, FailureCode.QUIET_HOURS, reason)
+    return Deferred(claimed, S.PENDING, FailureCode.QUIET_HOURS, "Quiet hours.", until)
 
 
 def filter_eligible(
     claims: Sequence[ClaimedDelivery], *, now: datetime, has_provider: bool
 ) -> tuple[list[ClaimedDelivery], list[Deferred]]:
-    """Return what is to be sent now, and what is not with the reason."""
+    """Return the deliveries that can be sent now, and the others with their reason."""
     addresses = {
         (c.channel.value, address) for c in claims if (address := c.recipient.address(c.channel))
     }
@@ -153,13 +134,13 @@ def filter_eligible(
     ready: list[ClaimedDelivery] = []
     deferred: list[Deferred] = []
     for claimed in claims:
-        person = snapshot.registered.get(claimed.user_id or "")
+        recipient = snapshot.registered.get(claimed.user_id or "")
         reason = check_eligibility(
             claimed,
             now=now,
             quiet=parse_quiet_hours(
-                person.quiet_hours if person else None,
-                own_zone=person.timezone if person else None,
+                recipient.quiet_hours if recipient else None,
+                own_zone=recipient.timezone if recipient else None,
                 notification_zone=claimed.recipient.timezone,
                 user_id=claimed.user_id,
             ),
@@ -183,4 +164,4 @@ def _suppression_reason(claimed: ClaimedDelivery, snapshot: RecipientSnapshot) -
         category=claimed.category.value,
         is_critical=type_config is not None and type_config.priority is Priority.CRITICAL,
     )
-    return "the person has muted it since" if reason == recipients.MUTED else reason
+    return MUTED if reason == recipients.MUTED else reason

@@ -1,4 +1,4 @@
-"""Feedback of an attempt: circuits, rates, reputation of addresses and devices, and traces."""
+"""Reports results to circuits, rate limits, address and device reputation, and traces."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -32,21 +32,43 @@ from .sending import PreparedDelivery
 log = structlog.get_logger(__name__)
 SENDER_ID_MISMATCH = "SENDER_ID_MISMATCH"
 MIN_MISMATCHES = 5
-"""So many devices that are all another sender's are no coincidence."""
+"""Devices in a batch that must all mismatch before the service's own credentials are blamed."""
+HEALTH_FAILURES = frozenset(
+    {
+        FailureCode.PROVIDER_ERROR,
+        FailureCode.CONNECTION_FAILED,
+        FailureCode.CONNECTION_LOST,
+        FailureCode.TIMEOUT,
+    }
+)
+"""Errors that count against a provider's circuit; rate limiting does not."""
+NEUTRAL_CODES = frozenset(
+    {
+        FailureCode.CHANNEL_UNAVAILABLE,
+        FailureCode.INTERNAL_ERROR,
+        FailureCode.ATTACHMENT_UNAVAILABLE,
+    }
+)
+"""Errors that say nothing about the provider: a reported outage trips its circuit separately."""
+RECENT_SUCCESS = timedelta(minutes=1)
+"""After a success, a provider gets full rounds for this long."""
+_accepted_at: dict[str, datetime] = {}
+"""Time of the last success of each account in this process."""
+S = DeliveryStatus
 
 
 def apply_reputation(
     sent: Sequence[tuple[PreparedDelivery, TargetResult]], *, provider: str, now: datetime
 ) -> None:
-    """Switch off dead devices, suppress dead addresses, and note who is alive.
+    """Deactivate dead devices, suppress dead addresses, and record successful devices.
 
-    What went to the sandbox says nothing about anybody. For devices, doing it twice is doing it
-    once; a suspected address is counted each time. What it raises is the store's: PyMongoError.
+    Ignores test deliveries. Repeating it changes nothing for devices; each soft bounce of an
+    address counts. Raises PyMongoError.
     """
     last_success: dict[str, datetime] = {}
     sent = [(delivery, result) for delivery, result in sent if not delivery.claimed.is_test]
     if _is_wrong_sender(sent):
-        log.error("every_device_is_another_senders", provider=provider, count=len(sent))
+        log.error("sender_mismatch_ignored", provider=provider, count=len(sent))
         return
     for delivery, result in sent:
         if isinstance(result.outcome, InvalidRecipientError):
@@ -59,9 +81,9 @@ def apply_reputation(
 
 
 def _is_wrong_sender(sent: Sequence[tuple[PreparedDelivery, TargetResult]]) -> bool:
-    """Return whether a whole batch of devices is said to be another sender's.
+    """Return whether every device of a whole batch was refused as another sender's.
 
-    That is our credentials' fault, and not theirs: they are of another project.
+    Then the service's credentials are wrong (of another project), not the devices.
     """
     codes = [
         result.outcome.response.code
@@ -90,7 +112,7 @@ def _apply_invalid_recipient(
     address = delivery.claimed.recipient.address(channel)
     if address is None:
         return
-    log.info("address_blamed", delivery_id=delivery.claimed.reference, action=error.action.value)
+    log.info("address_rejected", delivery_id=delivery.claimed.reference, action=error.action.value)
     unsubscribed = error.action is RecipientAction.SUPPRESS_MARKETING
     suppressions.record_bounce(
         channel=channel.value,
@@ -118,7 +140,7 @@ def _apply_invalid_device(
         notification_id=str(delivery.claimed.notification_id),
     )
     ids = [result.device_id or ""]
-    # Whether a token is another sender's depends on who we are: one answer is no proof.
+    # Depends on the service's own credentials too, so one response is no proof.
     if evidence.code == SENDER_ID_MISMATCH:
         reason = DeactivationReason.SENDER_MISMATCH
         status.record_suspicion(device_ids=ids, reason=reason, evidence=evidence, now=now)
@@ -130,29 +152,6 @@ def _apply_invalid_device(
         status.deactivate(device_ids=ids, reason=reason, evidence=evidence, now=now)
 
 
-HEALTH_FAILURES = frozenset(
-    {
-        FailureCode.PROVIDER_ERROR,
-        FailureCode.CONNECTION_FAILED,
-        FailureCode.CONNECTION_LOST,
-        FailureCode.TIMEOUT,
-    }
-)
-"""What speaks against a provider's health; its rate limit does not."""
-NEUTRAL_CODES = frozenset(
-    {
-        FailureCode.CHANNEL_UNAVAILABLE,
-        FailureCode.INTERNAL_ERROR,
-        FailureCode.ATTACHMENT_UNAVAILABLE,
-    }
-)
-"""Outages are reported apart; a defect of ours, or a file that is missing, says nothing of it."""
-RECENT_SUCCESS = timedelta(minutes=1)
-"""So long after it took something, a provider is trusted to take more of it."""
-_accepted_at: dict[str, datetime] = {}
-"""When an account has taken something from this process last."""
-
-
 def report_provider_health(
     provider: Provider,
     results: Sequence[TargetResult],
@@ -160,7 +159,7 @@ def report_provider_health(
     probes: Mapping[str, Probe],
     now: datetime,
 ) -> None:
-    """Tell the provider's circuits and its rate what came of a batch."""
+    """Report the results of a batch to the provider's circuits and rate limiter."""
     account = provider.account
     if any(isinstance(result.outcome, SendResult) for result in results):
         _accepted_at[account] = now
@@ -182,7 +181,7 @@ def report_provider_health(
 
 
 def has_recent_success(provider: Provider, *, now: datetime) -> bool:
-    """Return whether a provider has taken something from this process of late."""
+    """Return whether a provider accepted a request of this process recently."""
     at = _accepted_at.get(provider.account)
     return at is not None and timedelta(0) <= now - at <= RECENT_SUCCESS
 
@@ -190,7 +189,7 @@ def has_recent_success(provider: Provider, *, now: datetime) -> bool:
 def _record_outcomes(
     name: str, results: Sequence[TargetResult], probes: Mapping[str, Probe], now: datetime
 ) -> None:
-    """Tell a circuit how many went well: an answer about the message is as good as any."""
+    """Record results on a circuit; a rejected message counts as a success of the provider."""
     errors = [r.outcome for r in results if isinstance(r.outcome, ProviderError)]
     failures = [e for e in errors if isinstance(e, TransientError) and e.code in HEALTH_FAILURES]
     neutral = [e for e in errors if e.code in NEUTRAL_CODES]
@@ -204,9 +203,6 @@ def _record_outcomes(
     )
 
 
-S = DeliveryStatus
-
-
 def record_attempts(
     settlements: Sequence[Settlement],
     results: Sequence[Sequence[TargetResult]],
@@ -214,7 +210,7 @@ def record_attempts(
     started_at: datetime,
     now: datetime,
 ) -> None:
-    """Tell of attempts that are over, each with what came of it at its targets."""
+    """Record a span for each finished attempt, with one child per target."""
     if not tracing.is_on():
         return
     for settlement, some in zip(settlements, results, strict=True):
@@ -237,7 +233,7 @@ def record_attempts(
 
 
 def record_deferrals(deferred: Sequence[Deferred], *, now: datetime) -> None:
-    """Tell of deliveries that ended before they were tried; what waits has not ended."""
+    """Record a span for each delivery that ended without an attempt."""
     if not tracing.is_on():
         return
     for one in deferred:
@@ -265,7 +261,6 @@ def _span_attributes(claimed: ClaimedDelivery) -> dict[str, str | int | bool]:
 
 
 def _attempt_error(settlement: Settlement) -> str | None:
-    """Return why an attempt was none, also if there will be another."""
     if settlement.status in (S.SENT, S.DELIVERED):
         return None
     return settlement.code.value if settlement.code else settlement.status.value

@@ -5,7 +5,7 @@ from datetime import datetime
 from notifyproject.db.collections import collection
 
 SWEEP, WORKER_HEARTBEAT = "sweep", "canary"
-"""Signs of life: of whoever sweeps, and of a worker that gets what is published."""
+"""Heartbeats: of the sweeper, and of a worker that receives messages from the broker."""
 
 
 def last_sweep() -> datetime | None:
@@ -14,12 +14,12 @@ def last_sweep() -> datetime | None:
 
 
 def record_worker_heartbeat(*, now: datetime) -> None:
-    """Note that a worker took a message from the broker."""
+    """Record that a worker received a message from the broker."""
     record(WORKER_HEARTBEAT, now)
 
 
 def last_worker_heartbeat() -> datetime | None:
-    """Return when a worker last took the message that each sweep publishes for it."""
+    """Return when a worker last received the heartbeat message that each sweep publishes."""
     return recorded_at(WORKER_HEARTBEAT)
 
 

@@ -1,8 +1,8 @@
 """Token bucket of each provider account, shared by all processes.
 
-The bucket lives in Valkey: it gains ``rate`` tokens a second and holds at most ``burst`` of them.
-A message costs one. When the provider answers that it is too much, the rate is halved and comes
-back step by step. Without Valkey each process keeps to the rate by itself.
+The bucket lives in Valkey: it gains ``rate`` tokens a second and holds at most ``burst``. A
+message costs one token. A rate-limit response of the provider halves the rate, which then recovers
+step by step. Without Valkey each process applies the rate on its own.
 """
 
 import json
@@ -20,16 +20,16 @@ from providers.http import MAX_RETRY_AFTER
 
 log = structlog.get_logger(__name__)
 MIN_SHARE = 0.01
-"""However often a provider answers that it is too much, this part of the rate is left."""
+"""Lower bound of the throttled rate, as a share of the configured rate."""
 RESTORE_INTERVAL, RESTORE_SHARE = timedelta(seconds=10), 0.1
-"""A rate that was halved grows by this share of itself as configured, each time so long passes."""
+"""A throttled rate recovers by this share of the configured rate in each interval."""
 THROTTLE_DEBOUNCE = timedelta(seconds=1)
-"""Refusals this soon after the first, or while nothing may be sent, answer what left before it."""
+"""Rate-limit responses this soon after the first belong to requests sent before it."""
 MAX_SKEW = timedelta(seconds=2)
-"""A bucket used further in the future was used by a wrong clock, and is not waited for."""
+"""A bucket used further in the future was used by a wrong clock; its time is ignored."""
 MAX_WAIT = timedelta(days=1)
 IDLE_TTL = timedelta(minutes=10)
-"""A bucket is forgotten this long after it would be full and at its whole rate: it is as new."""
+"""A bucket is removed this long after it would be full and unthrottled, so as good as new."""
 _MILLISECOND = timedelta(milliseconds=1)
 _RESTORE_INTERVAL, _THROTTLE_DEBOUNCE, _MAX_SKEW, _MAX_WAIT, _IDLE_TTL = (
     duration // _MILLISECOND
@@ -37,32 +37,32 @@ _RESTORE_INTERVAL, _THROTTLE_DEBOUNCE, _MAX_SKEW, _MAX_WAIT, _IDLE_TTL = (
 )
 _SCRIPTS = Path(__file__).with_name("lua")
 _TAKE_SCRIPT = (_SCRIPTS / "rate_take.lua").read_text()
-_THROTTLE_SCRIPT = (_SCRIPTS / "rate_slow_down.lua").read_text()
+_THROTTLE_SCRIPT = (_SCRIPTS / "rate_throttle.lua").read_text()
 _RULES = json.dumps(
     {
-        "least_share": MIN_SHARE,
-        "step": _RESTORE_INTERVAL,
-        "step_share": RESTORE_SHARE,
-        "one_event": _THROTTLE_DEBOUNCE,
+        "min_share": MIN_SHARE,
+        "restore_interval": _RESTORE_INTERVAL,
+        "restore_share": RESTORE_SHARE,
+        "throttle_debounce": _THROTTLE_DEBOUNCE,
         "max_skew": _MAX_SKEW,
-        "longest_wait": _MAX_WAIT,
-        "remembered": _IDLE_TTL,
+        "max_wait": _MAX_WAIT,
+        "idle_ttl": _IDLE_TTL,
     }
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """How many messages may go now, and in what time the next one may."""
+    """Number of messages that may be sent now, and the wait until the next one."""
 
     granted: int
     wait: timedelta
 
 
 def take(account: str, count: int, *, rate: float | None, burst: int, now: datetime) -> Grant:
-    """Take as many of ``count`` messages as may be sent now; what is taken cannot be given back.
+    """Take up to ``count`` tokens; they can't be returned.
 
-    ``rate`` is in messages a second, above 0; with None only :func:`slow_down` holds them up.
+    ``rate`` is in messages a second, above 0; with None only :func:`throttle` limits.
     """
     at, count = valkey.to_milliseconds(now), max(count, 0)
     args: list[str | int | float] = [at, _RULES, count, "" if rate is None else rate, burst]
@@ -74,9 +74,9 @@ def take(account: str, count: int, *, rate: float | None, burst: int, now: datet
 
 
 def throttle(account: str, *, retry_after: float | None, now: datetime) -> None:
-    """Heed a provider's answer that it is too much: pause, and go on at half the rate.
+    """Apply a rate-limit response: pause, then continue at half the rate.
 
-    Nothing is granted for ``retry_after`` seconds, at most a day; the rate grows again from then.
+    Nothing is granted for ``retry_after`` seconds, at most a day; then the rate recovers.
     """
     at = valkey.to_milliseconds(now)
     pause = math.ceil(1000 * min(max(0.0, retry_after or 0.0), MAX_RETRY_AFTER))
@@ -86,21 +86,21 @@ def throttle(account: str, *, retry_after: float | None, now: datetime) -> None:
     except valkey.Unavailable:
         return
     if share >= 0:
-        log.warning("rate_slowed_down", account=account, share=share / 1000, pause_ms=pause)
+        log.warning("rate_throttled", account=account, share=share / 1000, pause_ms=pause)
 
 
 @dataclass(frozen=True, slots=True)
 class RateStatus:
-    """What an account's rate is just now, for people."""
+    """Current rate of an account, for display."""
 
     share: float
-    """The part of the configured rate that is left; 1 unless the provider said it was too much."""
+    """Share of the configured rate; 1 unless throttled."""
     blocked_until: datetime | None
-    """Nothing is granted before then."""
+    """Nothing is granted before."""
 
 
 def rate_statuses(accounts: Sequence[str], *, now: datetime) -> Mapping[str, RateStatus] | None:
-    """Return where these accounts' rates stand; None if Valkey does not answer."""
+    """Return the rates of these accounts; None if Valkey is unavailable."""
     try:
         with valkey.connection() as client, client.pipeline(transaction=False) as pipe:
             for account in accounts:
@@ -124,9 +124,9 @@ def _status(share: bytes | None, until: bytes | None, now: datetime) -> RateStat
 
 
 class TokenBucket:
-    """One account's tokens in this process; times and waits are in milliseconds.
+    """Token bucket of an account in this process; times and waits are in milliseconds.
 
-    The scripts rate_take.lua and rate_slow_down.lua reckon the same.
+    The scripts rate_take.lua and rate_throttle.lua compute the same.
     """
 
     def __init__(self) -> None:
@@ -138,7 +138,7 @@ class TokenBucket:
         self._throttled_at: int | None = None
 
     def take(self, count: int, *, rate: float | None, burst: int, now: int) -> tuple[int, int]:
-        """Return how many may go, and the wait for the next."""
+        """Return how many messages may be sent, and the wait until the next."""
         with self._lock:
             if now < self._blocked_until:
                 return 0, self._blocked_until - now
@@ -163,7 +163,6 @@ class TokenBucket:
             self._tokens, self._at = 0.0, self._blocked_until
 
     def _refill(self, *, rate: float, burst: int, now: int) -> float:
-        """Return the tokens there are now, and note the time."""
         at = now if self._tokens is None or self._at - now > _MAX_SKEW else self._at
         capacity = max(burst * self._share_at(now), 1.0)
         gained = max(now - at, 0) / 1000 * rate * self._share_at(at)
@@ -179,7 +178,6 @@ _buckets: dict[str, TokenBucket] = {}
 
 
 def _local_bucket(account: str) -> TokenBucket:
-    """Return this process's own bucket for an account."""
     return _buckets.setdefault(account, TokenBucket())
 
 

@@ -20,13 +20,14 @@ from privacy import unsubscribe
 from providers.contract import Message
 
 log = structlog.get_logger(__name__)
+S = DeliveryStatus
 KEY_RETRY_DELAY = timedelta(seconds=30)
-"""When to look again at what this process has no key for: another one may, or a newer release."""
+"""Delay before another attempt to decrypt: another process or a newer release may have the key."""
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedMessage:
-    """What a delivery says, and what of that nobody else may read."""
+    """A message, and the sensitive values in it."""
 
     message: Message
     secret: SensitiveContent | None = None
@@ -35,35 +36,30 @@ class RenderedMessage:
 def render_batch(
     claims: Sequence[ClaimedDelivery], *, now: datetime
 ) -> tuple[Mapping[ObjectId, RenderedMessage], list[Deferred]]:
-    """Return the messages by notification, and what cannot be made into one, or not here."""
+    """Return the messages by notification, and the deliveries that can't be rendered now."""
     messages: dict[ObjectId, RenderedMessage] = {}
     deferred: list[Deferred] = []
     for claimed in claims:
         secret = None
         try:
-            secret = _decrypt(claimed)
+            secret = decrypt(
+                notification_id=claimed.notification_id,
+                content=claimed.content,
+                encrypted=claimed.encrypted_content,
+            )
             messages[claimed.notification_id] = RenderedMessage(_message(claimed, secret), secret)
         except engine.TemplateError as problem:
             reason = redaction.remove_secrets(str(problem), secret.secrets if secret else ())
-            deferred.append(_failed(claimed, FailureCode.RENDER_FAILED, reason))
+            deferred.append(Deferred(claimed, S.FAILED, FailureCode.RENDER_FAILED, reason))
         except SecretExpiredError as problem:
-            deferred.append(_failed(claimed, FailureCode.RENDER_FAILED, str(problem)))
+            reason = str(problem)
+            deferred.append(Deferred(claimed, S.FAILED, FailureCode.RENDER_FAILED, reason))
         except DecryptionError as problem:
             deferred.append(_defer_undecryptable(claimed, problem, now))
     return messages, deferred
 
 
-def _decrypt(claimed: ClaimedDelivery) -> SensitiveContent | None:
-    """Return what a delivery hides; raises SecretExpiredError, DecryptionError."""
-    return decrypt(
-        notification_id=claimed.notification_id,
-        content=claimed.content,
-        encrypted=claimed.encrypted_content,
-    )
-
-
 def _message(claimed: ClaimedDelivery, secret: SensitiveContent | None) -> Message:
-    """Return what a delivery says; raises TemplateProblem."""
     content, data = claimed.content, claimed.data
     if secret is not None:
         content, data = secret.unmask(content), secret.data
@@ -88,22 +84,12 @@ def _message(claimed: ClaimedDelivery, secret: SensitiveContent | None) -> Messa
 def _defer_undecryptable(
     claimed: ClaimedDelivery, problem: DecryptionError, now: datetime
 ) -> Deferred:
-    """Return what becomes of a delivery whose secret this process does not open: it waits."""
-    log.error("secret_not_opened", delivery_id=claimed.reference, reason=str(problem))
-    reason = f"Its secret cannot be opened here: {problem}."
+    """Return the deferral of a delivery that this process has no key for."""
+    log.error("decryption_failed", delivery_id=claimed.reference, reason=str(problem))
+    reason = f"Sensitive data can't be decrypted: {problem}."
     decision = retry.defer_or_give_up(
         until=now + KEY_RETRY_DELAY, state=claimed.retry_state, now=now
     )
     if not isinstance(decision, RetryAt):
-        return _failed(claimed, decision.code, reason)
-    return Deferred(
-        claimed=claimed,
-        status=DeliveryStatus.PENDING,
-        code=FailureCode.CHANNEL_UNAVAILABLE,
-        reason=reason,
-        next_attempt_at=decision.at,
-    )
-
-
-def _failed(claimed: ClaimedDelivery, code: FailureCode, reason: str) -> Deferred:
-    return Deferred(claimed=claimed, status=DeliveryStatus.FAILED, code=code, reason=reason)
+        return Deferred(claimed, S.FAILED, decision.code, reason)
+    return Deferred(claimed, S.PENDING, FailureCode.CHANNEL_UNAVAILABLE, reason, decision.at)

@@ -1,7 +1,7 @@
 """Combines the results of an attempt into one settlement. Pure but for the jitter.
 
-A push to several devices has a result for each; together they decide whether the delivery is
-sent, retried, failed, or in doubt.
+A push to several devices has one result each; together they decide whether the delivery is sent,
+retried, failed, or unknown.
 """
 
 import random
@@ -11,27 +11,33 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from domain import retry
-from domain.errors import FailureCode, ProviderError, ProviderResponse, TransientError
+from domain.errors import FailureCode, ProviderError, TransientError
 from domain.states import AttemptStatus, DeliveryStatus
-from notifications.store import ClaimedDelivery, ProviderAnswer, Settlement, TargetAttempt
+from notifications.store import (
+    NOT_ATTEMPTED,
+    ClaimedDelivery,
+    ProviderAnswer,
+    Settlement,
+    TargetAttempt,
+)
 from providers.contract import SendResult
 
 S = DeliveryStatus
 NOT_ACCEPTED = frozenset({FailureCode.CHANNEL_UNAVAILABLE, FailureCode.CONNECTION_FAILED})
-"""Nothing of the message reached the provider: another one may be given it at once."""
-NO_TIME = "The provider was too slow to reach all devices at once; the others follow."
-PLATFORM_BLOCKED = "The provider takes nothing for the platform of some of the devices at present."
-IN_QUIET_HOURS = "The devices that are left are in their quiet hours."
-NOT_ATTEMPTED = "Not begun: the time for it was over. Nothing was sent."
-AMBIGUOUS = "One device may have it by an earlier attempt; the others cannot get it."
+"""The provider did not receive the message: another provider may get it at once."""
+NO_TIME = "The lease ended before all devices were sent to; the rest follow."
+PLATFORM_BLOCKED = "Circuit open for a device's platform."
+IN_QUIET_HOURS = "Quiet hours of the remaining devices."
+AMBIGUOUS = "Outcome unknown for one device; the others can't receive it."
+_random = random.SystemRandom()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetResult:
-    """What came of handing the message to the provider for one target."""
+    """Result of one request to the provider, for one target."""
 
     device_id: str | None
-    """None for the one address of a channel that has no devices."""
+    """None on a channel without devices."""
     outcome: SendResult | ProviderError
     started_at: datetime
     finished_at: datetime
@@ -49,7 +55,7 @@ class _Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _NextState:
-    """What a delivery becomes, and why; without a code for what the failures themselves say."""
+    """Next state of a delivery; ``code`` is None if the main failure gives code and reason."""
 
     status: DeliveryStatus
     at: datetime | None = None
@@ -69,15 +75,14 @@ def combine_results(
     blocked_until: datetime | None = None,
     quiet_hours_end: datetime | None = None,
 ) -> Settlement:
-    """Return what an attempt's results, at least one, make of the delivery.
+    """Combine at least one result of an attempt into the settlement of its delivery.
 
-    ``has_failover``: another provider would take what this one has not taken. ``blocked_until``:
-    some of the person's devices were left out, as nothing goes to their platform before then.
-    ``quiet_hours_end``: so were some in their quiet hours. The devices of the attempt that have no
-    result were not begun: there was no time.
+    ``has_failover``: another provider would accept what this one refused. ``blocked_until`` and
+    ``quiet_hours_end``: some devices were left out until then, because their platform is blocked
+    or they are in quiet hours. Devices of the attempt without a result were not started in time.
     """
     accepted = [r for r in results if isinstance(r.outcome, SendResult)]
-    # What a provider may have taken is given to no other.
+    # A message that a provider may have accepted is never given to another one.
     fails_over = has_failover and not (
         claimed.ambiguous_provider or any(map(_is_ambiguous, results))
     )
@@ -103,13 +108,14 @@ def combine_results(
         failures, waits, is_reached=is_reached, is_ambiguous=bool(ambiguous), now=now
     )
     is_sent = next_state.status is S.SENT
+    is_delivered = any(r.outcome.is_delivered for r in results if isinstance(r.outcome, SendResult))
     main_failure = None if is_sent else _main_failure(failures)
     main_result = main_failure.result if main_failure else (accepted or results)[0]
     main_reason = (main_failure.error.code, _reason(failures)) if main_failure else (None, None)
     code, reason = (next_state.code, next_state.reason) if next_state.code else main_reason
     return Settlement(
         claimed=claimed,
-        status=S.DELIVERED if is_sent and _is_delivered(results) else next_state.status,
+        status=S.DELIVERED if is_sent and is_delivered else next_state.status,
         finished_at=now,
         duration_ms=max(r.duration_ms for r in results),
         answer=_provider_answer(provider, main_result.outcome),
@@ -124,7 +130,17 @@ def combine_results(
         and any(f.error.code in NOT_ACCEPTED for f in failures),
         target_attempts=(
             *(_target_attempt(r, provider, failures) for r in results if r.device_id is not None),
-            *(_not_attempted(device, provider, now) for device in not_attempted),
+            *(
+                TargetAttempt(
+                    device_id=device,
+                    status=AttemptStatus.EXPIRED,
+                    finished_at=now,
+                    duration_ms=0,
+                    answer=ProviderAnswer(provider=provider),
+                    reason=NOT_ATTEMPTED,
+                )
+                for device in not_attempted
+            ),
         ),
     )
 
@@ -145,10 +161,7 @@ def _waits_for_skipped_devices(
     blocked_until: datetime | None,
     quiet_hours_end: datetime | None,
 ) -> list[_NextState]:
-    """Return what is to be waited for on account of devices left out, what comes first first.
-
-    Nobody waits for ever: a wait beyond the patience or the notification's end is none.
-    """
+    """Return the waits for devices left out, by urgency, within the maximum deferral."""
     waits = (
         (now if is_short_of_time else None, FailureCode.PROVIDER_ERROR, NO_TIME),
         (blocked_until, FailureCode.CHANNEL_UNAVAILABLE, PLATFORM_BLOCKED),
@@ -169,7 +182,7 @@ def _can_wait(claimed: ClaimedDelivery, until: datetime, now: datetime) -> bool:
 def _ambiguous_devices(
     claimed: ClaimedDelivery, results: Sequence[TargetResult]
 ) -> tuple[str, ...]:
-    """Return the devices that may have it: what is known of each is what came of the last send."""
+    """Return the devices with an unknown outcome; the last result of each device counts."""
     answered = {r.device_id for r in results}
     before = [device for device in claimed.ambiguous_targets if device not in answered]
     now = [r.device_id for r in results if _is_ambiguous(r) and r.device_id is not None]
@@ -188,10 +201,10 @@ def _next_state(
     is_ambiguous: bool,
     now: datetime,
 ) -> _NextState:
-    """Return what the failures, and then the devices that were left out, make of a delivery.
+    """Return the next state: failures decide first, then the devices that were left out.
 
-    Who certainly has not got it comes before who may have it, which is decided when nobody else is
-    left. Who is asleep is waited for only if nobody else can be reached.
+    Devices certainly not reached come before devices with an unknown outcome, which is resolved
+    when no other is left. Devices in quiet hours are waited for only if no other was reached.
     """
     decisions = [failure.decision for failure in failures]
     awaited = [d.until for d in decisions if isinstance(d, retry.AwaitReceipt)]
@@ -213,9 +226,9 @@ def _next_state(
 
 
 def _cap_wait(wait: _NextState, ambiguous_until: Sequence[datetime]) -> _NextState:
-    """Return a wait that is no longer than that for the reports of devices in doubt.
+    """Return a wait capped by the receipt deadline of devices with an unknown outcome.
 
-    By then their type may want them to be sent to again, which their attempt has to count for.
+    At that time the type's policy may require another attempt for them, which must be counted.
     """
     if not ambiguous_until or wait.at is None:
         return wait
@@ -223,10 +236,7 @@ def _cap_wait(wait: _NextState, ambiguous_until: Sequence[datetime]) -> _NextSta
 
 
 def _main_failure(failures: Sequence[_Failure]) -> _Failure | None:
-    """Return the failure that tells most: what is in doubt or to be tried again, then what is over.
-
-    A dead device says less than anything else: the others were to be reached.
-    """
+    """Return the most informative failure: unknown or retried first, invalid devices last."""
     order = (retry.AwaitReceipt, retry.RetryAt, retry.RetryUncounted, retry.GiveUp)
     return min(
         failures,
@@ -238,12 +248,7 @@ def _main_failure(failures: Sequence[_Failure]) -> _Failure | None:
     )
 
 
-def _is_delivered(results: Sequence[TargetResult]) -> bool:
-    return any(isinstance(r.outcome, SendResult) and r.outcome.is_delivered for r in results)
-
-
 def _reason(failures: Sequence[_Failure]) -> str:
-    """Return why it failed; of several devices, what was said and of how many."""
     reasons = Counter(failure.error.reason for failure in failures)
     if len(reasons) == 1:
         return failures[0].error.reason
@@ -272,34 +277,15 @@ def _target_attempt(
     )
 
 
-def _not_attempted(device_id: str, provider: str, now: datetime) -> TargetAttempt:
-    return TargetAttempt(
-        device_id=device_id,
-        status=AttemptStatus.EXPIRED,
-        finished_at=now,
-        duration_ms=0,
-        answer=ProviderAnswer(provider=provider),
-        reason=NOT_ATTEMPTED,
-    )
-
-
 def _provider_answer(provider: str, outcome: SendResult | ProviderError) -> ProviderAnswer:
     message_id = outcome.provider_id if isinstance(outcome, SendResult) else None
-    return ProviderAnswer(
-        provider=provider, message_id=message_id, response=_response(outcome.response)
-    )
-
-
-def _response(answer: ProviderResponse | None) -> dict[str, object] | None:
-    if answer is None:
-        return None
-    fields = {"status": answer.status, "code": answer.code, "body": answer.excerpt or None}
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-_random = random.SystemRandom()
+    response = None
+    if (answer := outcome.response) is not None:
+        fields = {"status": answer.status, "code": answer.code, "body": answer.excerpt or None}
+        response = {name: value for name, value in fields.items() if value is not None}
+    return ProviderAnswer(provider=provider, message_id=message_id, response=response)
 
 
 def random_jitter() -> float:
-    """Return the dice of a retry's wait, in [-1, 1]."""
+    """Return a random factor in [-1, 1] for the delay of a retry."""
     return _random.uniform(-1, 1)

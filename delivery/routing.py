@@ -1,6 +1,6 @@
 """Assigns each delivery to a provider: by order, circuit, and rate.
 
-A delivery whose providers all refuse is deferred until the first of them may accept again.
+A delivery that no provider accepts now is deferred until the first of them may accept it again.
 """
 
 import itertools
@@ -21,12 +21,13 @@ from . import circuit_breaker, rate_limiter
 from .circuit_breaker import Blocked, Permission, Probe, circuit_name
 from .targets import SendTarget
 
+S = DeliveryStatus
+Platforms = Collection[str]
+"""Of a push: android, ios, web; of a channel without devices: the empty string."""
+
 
 class CircuitGate:
-    """One provider's circuits, as a batch goes through them one delivery after the other.
-
-    Where a circuit wants a probe, the first delivery that can use it is that, and goes alone.
-    """
+    """Circuits of one provider for a batch; the first delivery that matches a probe becomes it."""
 
     def __init__(
         self, provider: Provider, permissions: Mapping[str, Permission], *, now: datetime
@@ -43,19 +44,19 @@ class CircuitGate:
 
     @property
     def blocked_platforms(self) -> dict[str, datetime]:
-        """Return the platforms that nothing goes to, and until when."""
+        """Return the blocked platforms, and until when."""
         found = self._platform_permissions.items()
         return {name: one.until for name, one in found if isinstance(one, Blocked)}
 
     def opens_at(self, platforms: Collection[str]) -> datetime | None:
-        """Return when it takes something for any of these platforms; None if it does so now."""
+        """Return when the provider accepts any of these platforms; None for now."""
         if isinstance(self._account_permission, Blocked):
             return self._account_permission.until
         blocked = self.blocked_platforms
         return min(map(blocked.__getitem__, platforms)) if blocked.keys() >= {*platforms} else None
 
     def take_probes(self, platforms: Collection[str]) -> dict[str, Probe]:
-        """Return, by circuit, what a delivery to these platforms tries; nobody else tries it."""
+        """Take the pending probes for these platforms, by circuit; later callers get none."""
         granted: dict[str, Probe] = {}
         leased = Blocked(self._now + circuit_breaker.PROBE_LEASE)
         if isinstance(self._account_permission, Probe):
@@ -70,7 +71,7 @@ class CircuitGate:
         return granted
 
     def return_probes(self) -> None:
-        """Give back the probes that no delivery was for, so that another worker gets them."""
+        """Return the probes that no delivery used, so that another worker gets them."""
         own = {self.provider.account: self._account_permission}
         platforms = {
             circuit_name(self.provider, name): one
@@ -81,38 +82,31 @@ class CircuitGate:
                 circuit_breaker.return_probe(name, probe=permission, now=self._now)
 
 
-S = DeliveryStatus
-Platforms = Collection[str]
-"""A push's: android, ios, web; of a channel without devices the one that has no name."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """A provider, and what of a batch goes to it now."""
+    """A provider, and the deliveries that are sent to it now."""
 
     provider: Provider
     claims: Sequence[ClaimedDelivery]
     probes: Mapping[str, Probe] = field(default_factory=dict)
-    """By circuit: this batch is one delivery that tries whether all is well again."""
+    """By circuit: the one delivery of this route is the probe of these circuits."""
     has_failover: bool = False
-    """Another provider takes what this one does not take."""
+    """Another provider accepts what this one refuses."""
     blocked_platforms: Mapping[str, datetime] = field(default_factory=dict)
-    """Platforms nothing goes to before then, though the provider is well."""
+    """Platforms with an open circuit, and until when."""
 
 
 @dataclass(kw_only=True)
 class _ProviderShare:
-    """What of a batch goes to one provider."""
-
     circuit_gate: CircuitGate
     probe_deliveries: list[tuple[ClaimedDelivery, dict[str, Probe], dict[str, datetime]]] = field(
         default_factory=list
     )
-    """Deliveries that go alone, with what they try and the platforms that are blocked then."""
+    """Each with its probes and the platforms that are blocked meanwhile; sent one by one."""
     claims: list[ClaimedDelivery] = field(default_factory=list)
 
     def add(self, claimed: ClaimedDelivery, platforms: Platforms) -> None:
-        """Let a delivery in."""
+        """Assign a delivery, as a probe if a circuit needs one."""
         blocked = self.circuit_gate.blocked_platforms
         if probes := self.circuit_gate.take_probes(platforms):
             self.probe_deliveries.append((claimed, probes, blocked))
@@ -128,10 +122,10 @@ def choose_routes(
     paused: Mapping[str, datetime],
     now: datetime,
 ) -> tuple[list[Route], list[Deferred]]:
-    """Return what goes where now, and what has to wait, which uses up no attempt.
+    """Return the routes of a batch, and the deferred deliveries, which use no attempt.
 
-    ``providers`` are the channel's, at least one; ``targets`` are by the claim's reference.
-    ``paused`` are the names of those that take nothing, as an operator wants it, and until when.
+    ``providers`` are the channel's, at least one, in order of preference; ``targets`` are by the
+    claim's reference. ``paused`` names the providers paused by staff, and until when to defer.
     """
     platforms = {c.reference: {t.platform for t in targets[c.reference]} for c in claims}
     scopes = {platform for some in platforms.values() for platform in some if platform}
@@ -171,9 +165,9 @@ def choose_routes(
 def _providers_in_order(
     claimed: ClaimedDelivery, shares: Sequence[_ProviderShare]
 ) -> Sequence[_ProviderShare]:
-    """Return the providers in their order, from behind the one that has just not taken this.
+    """Return the providers in order, starting after the one that the delivery failed over from.
 
-    Only one, if that one may have taken it. A provider that is set up no more counts for nothing.
+    Only one if its outcome there is unknown. Providers that are no longer configured are ignored.
     """
     names = [share.circuit_gate.provider.name for share in shares]
     if claimed.ambiguous_provider in names:
@@ -191,7 +185,7 @@ def _build_routes(
     targets: Mapping[str, Sequence[SendTarget]],
     now: datetime,
 ) -> tuple[list[Route], list[Deferred]]:
-    """Return a provider's routes, those that try something first, and what its rate holds up."""
+    """Return a provider's routes, probes first, and the deliveries beyond its rate limit."""
 
     def has_failover(claims: Sequence[ClaimedDelivery]) -> bool:
         wanted = [platforms[claimed.reference] for claimed in claims]
@@ -227,10 +221,7 @@ def _apply_rate_limit(
     targets: Mapping[str, Sequence[SendTarget]],
     now: datetime,
 ) -> tuple[list[ClaimedDelivery], list[Deferred]]:
-    """Return what the provider's rate has room for, and what waits for its turn.
-
-    Somebody with more devices than may go at once goes all the same, or would wait for ever.
-    """
+    """Split deliveries by the rate; one with more devices than the rate allows is sent anyway."""
     if not claims:
         return [], []
     rate, burst = settings.PROVIDER_RATES.get(provider.name, (None, 1))
@@ -243,30 +234,26 @@ def _apply_rate_limit(
     count = max(bisect(cumulative_targets, grant.granted), min(grant.granted, 1))
     step = timedelta(seconds=1 / rate if rate else 0)
     rate_limited = [
-        _defer_for_rate_limit(claimed, now + grant.wait + index * step)
+        Deferred(
+            claimed,
+            S.PENDING,
+            FailureCode.RATE_LIMITED,
+            "Rate limited.",
+            now + grant.wait + index * step,
+        )
         for index, claimed in enumerate(claims[count:])
     ]
     return list(claims[:count]), rate_limited
 
 
 def _defer_until_available(claimed: ClaimedDelivery, until: datetime, now: datetime) -> Deferred:
-    """Return the wait for a provider that takes nothing now, or the end of the patience."""
+    """Return the deferral until a provider is available, or the failure after the maximum wait."""
     decision = retry.defer_or_give_up(until=until, state=claimed.retry_state, now=now)
     failed = isinstance(decision, retry.GiveUp)
     return Deferred(
-        claimed=claimed,
-        status=S.FAILED if failed else S.PENDING,
-        code=FailureCode.CHANNEL_UNAVAILABLE,
-        reason="The provider takes nothing at present.",
-        next_attempt_at=None if failed else until,
-    )
-
-
-def _defer_for_rate_limit(claimed: ClaimedDelivery, until: datetime) -> Deferred:
-    return Deferred(
-        claimed=claimed,
-        status=S.PENDING,
-        code=FailureCode.RATE_LIMITED,
-        reason="The provider's rate is used up; it goes as soon as there is room.",
-        next_attempt_at=until,
+        claimed,
+        S.FAILED if failed else S.PENDING,
+        FailureCode.CHANNEL_UNAVAILABLE,
+        "Circuit open or provider paused.",
+        None if failed else until,
     )

@@ -1,28 +1,28 @@
 """Turns deliveries into requests, sends them, and returns one result for each.
 
-Requests that a provider takes together are one send batch. A provider that has just failed gets a
-few requests first, as probes.
+Requests that a provider accepts together form one send batch. A provider without a recent success
+gets a few requests first, as probes.
 """
 
 import os
 import time
 import traceback
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache, partial
-from typing import Self
+from typing import Self, TypeVar
 
 import structlog
 from django.conf import settings
 
 from domain.content import SensitiveContent
 from domain.errors import FailureCode, ProviderError, TransientError
+from domain.time import Clock
 from notifications.content.redaction import mask_response
 from notifications.store import ClaimedDelivery
 from notifyproject.platform import crash_points
-from notifyproject.platform.clock import Clock
 from notifyproject.platform.crash_points import Boundary
 from providers import http_client
 from providers.contract import (
@@ -40,29 +40,35 @@ from providers.http import TOTAL_TIMEOUT, Exchange
 from .results import TargetResult
 from .targets import SendTarget
 
+log = structlog.get_logger(__name__)
 PROBE_BATCH = 10
-"""Requests to a provider of which nobody here knows whether it takes any."""
+"""Requests of the first round to a provider without a recent success in this process."""
+LEASE_MARGIN = timedelta(seconds=2)
+"""A send starts only if its lease outlives the longest request by this much."""
+LOGGED_ERRORS, LOGGED_FRAMES = 5, 20
+"""Limits of a logged stack: errors in the chain, and frames of each."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedDelivery:
-    """A started delivery, what it says, and where it goes."""
+    """A delivery with its message and its targets, ready to send."""
 
     claimed: ClaimedDelivery
     message: Message
     targets: tuple[SendTarget, ...]
-    """At least one; several for a person with several devices."""
+    """At least one; several for a recipient with several devices."""
     secret: SensitiveContent | None = None
-    """What of the message is kept nowhere, should the provider repeat it."""
+    """Sensitive values to mask if the provider repeats them in its response."""
     blocked_until: datetime | None = None
-    """Others are left out, as nothing goes to their platform before then."""
+    """Devices of a blocked platform are left out until then."""
     quiet_hours_end: datetime | None = None
-    """Others are left out, as they are in their quiet hours until then."""
+    """Devices in quiet hours are left out until then."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetedRequest:
-    """A delivery for one of its targets, as the provider is handed it."""
+    """A request for one target of a delivery, as the provider receives it."""
 
     delivery: PreparedDelivery
     target: SendTarget
@@ -70,7 +76,7 @@ class TargetedRequest:
 
     @classmethod
     def of(cls, delivery: PreparedDelivery, target: SendTarget) -> Self:
-        """Return what a delivery has for a target."""
+        """Return the request of a delivery for a target."""
         claimed = delivery.claimed
         request = SendRequest(
             reference=claimed.reference_to(target.device_id),
@@ -90,15 +96,16 @@ class TargetedRequest:
 def split_rounds(
     provider: Provider, deliveries: Sequence[PreparedDelivery], *, has_recent_success: bool
 ) -> list[list[PreparedDelivery]]:
-    """Return deliveries in rounds that this process sends at once; at least one.
+    """Return deliveries in rounds of requests that this process sends concurrently.
 
-    A round has as many requests as the process has threads, the first one to a provider that has
-    not proven itself of late a few: should it take nothing, its circuit is open before the second.
-    People who are sent the same mail in one request count once, a device of several each.
+    A round has as many requests as the process has threads. Without a recent success, the first
+    round has :data:`PROBE_BATCH`: if the provider accepts none, its circuit opens before the
+    second round. A delivery counts one request per device; recipients of one send batch count as
+    one request together.
     """
     rounds: list[list[PreparedDelivery]] = []
     capacity = 0
-    for group in _group_by_mail(provider, deliveries):
+    for group in _group_by_batch_key(provider, deliveries, lambda one: one.message):
         requests = max(len(delivery.targets) for delivery in group)
         if not rounds or requests > capacity:
             capacity = settings.WORKER_THREADS
@@ -110,57 +117,39 @@ def split_rounds(
     return rounds
 
 
-def _group_by_mail(
-    provider: Provider, deliveries: Sequence[PreparedDelivery]
-) -> list[list[PreparedDelivery]]:
-    """Return deliveries in the groups that go in one request, if their provider takes several in one."""
-    if not isinstance(provider, BatchProvider):
-        return [[delivery] for delivery in deliveries]
-    groups: dict[Hashable, list[PreparedDelivery]] = {}
-    for delivery in deliveries:
-        groups.setdefault(provider.batch_key(delivery.message), []).append(delivery)
+def _group_by_batch_key(
+    provider: Provider, items: Sequence[T], message_of: Callable[[T], Message]
+) -> list[list[T]]:
+    """Return items grouped by send batch; one per group for providers that don't batch."""
+    if len(items) == 1 or not isinstance(provider, BatchProvider):
+        return [[item] for item in items]
+    groups: dict[Hashable, list[T]] = {}
+    for item in items:
+        groups.setdefault(provider.batch_key(message_of(item)), []).append(item)
     return list(groups.values())
-
-
-def group_requests(
-    provider: Provider, targeted_requests: Sequence[TargetedRequest]
-) -> list[list[TargetedRequest]]:
-    """Return what goes in one request each: alone, but for the same mail to several people."""
-    if len(targeted_requests) == 1 or not isinstance(provider, BatchProvider):
-        return [[targeted] for targeted in targeted_requests]
-    groups: dict[Hashable, list[TargetedRequest]] = {}
-    for targeted in targeted_requests:
-        groups.setdefault(provider.batch_key(targeted.request.message), []).append(targeted)
-    return list(groups.values())
-
-
-log = structlog.get_logger(__name__)
-LEASE_MARGIN = timedelta(seconds=2)
-"""A send starts only if its lease outlives the longest request by this much."""
-LOGGED_ERRORS, LOGGED_FRAMES = 5, 20
-"""How much of a defect is logged: so many errors, each from so many of the last calls."""
 
 
 def send_batch(
     provider: Provider, deliveries: Sequence[PreparedDelivery], clock: Clock
 ) -> list[tuple[PreparedDelivery, tuple[TargetResult, ...]]]:
-    """Send concurrently; a single one in this thread, so that it never queues behind a batch.
+    """Send concurrently; return the results of each attempted delivery.
 
-    Return what came of each that was begun. The others came too late, and nothing of them left.
+    A single request is sent in this thread, so that it never queues behind a batch. Deliveries
+    without a result were too late: their requests were not sent.
     """
     targeted_requests = [
         TargetedRequest.of(delivery, target)
         for delivery in deliveries
         for target in delivery.targets
     ]
-    groups = group_requests(provider, targeted_requests)
+    groups = _group_by_batch_key(provider, targeted_requests, lambda one: one.request.message)
     by_reference: dict[str, list[TargetResult]] = {}
     for group, group_results in zip(groups, _send_groups(provider, groups, clock), strict=True):
         for targeted, result in zip(group, group_results, strict=True):
             if result is not None:
                 claimed = targeted.delivery.claimed
                 by_reference.setdefault(claimed.reference, []).append(result)
-                # In one thread: dozens that write to one log wait for each other at every line.
+                # Logged in one thread: dozens of threads would contend for the log at every line.
                 _log(claimed, result)
     return [
         (delivery, tuple(by_reference[delivery.claimed.reference]))
@@ -172,9 +161,10 @@ def send_batch(
 def _send_groups(
     provider: Provider, groups: Sequence[Sequence[TargetedRequest]], clock: Clock
 ) -> list[list[TargetResult | None]]:
-    """Return what came of each group: this thread talks for all that it can, others send the rest.
+    """Return the results of each group, None for requests that were not attempted.
 
-    A single group is sent in this thread in any case.
+    Non-blocking exchanges are multiplexed in this thread; other groups use a thread pool, except
+    for a single group, which is sent in this thread.
     """
     non_blocking = as_non_blocking(provider)
     non_blocking_flags = [
@@ -224,14 +214,13 @@ def _send_group(
 def _send_many(
     provider: BatchProvider, group: Sequence[TargetedRequest], clock: Clock
 ) -> list[TargetResult | None]:
-    """Send the same mail to several people at once; None for who was too late or not tried."""
     started_at, monotonic_start = clock(), time.monotonic()
     in_time = [targeted for targeted in group if not _is_too_late(targeted, started_at)]
     crash_points.reach(Boundary.GROUP_BEGINS)
     try:
         outcomes = provider.send_many([p.request for p in in_time], timeout=TOTAL_TIMEOUT)
     except Exception as error:
-        # As in _try: whether these left, nobody knows.
+        # As in _call_provider: the outcome is unknown.
         outcomes = [_internal_error(error, targeted.request) for targeted in in_time]
     crash_points.reach(Boundary.GROUP_ANSWERED)
     by_reference = {p.request.reference: o for p, o in zip(in_time, outcomes, strict=True)}
@@ -249,7 +238,6 @@ def _send_many(
 def _send_one(
     provider: Provider, targeted: TargetedRequest, clock: Clock
 ) -> Exchange[TargetResult | None]:
-    """Send to one target and return what came of it; None if it is too late to begin."""
     started_at, monotonic_start = clock(), time.monotonic()
     if _is_too_late(targeted, started_at):
         return None
@@ -271,7 +259,7 @@ def _target_result(
     started_at: datetime,
     monotonic_start: float,
 ) -> TargetResult:
-    """Return what came of one try; ``monotonic_start`` is when it began by the steady clock."""
+    """Return the result of one attempt; ``monotonic_start`` is its start on the steady clock."""
     return TargetResult(
         device_id=targeted.target.device_id,
         platform=targeted.target.platform,
@@ -297,10 +285,10 @@ def _log(claimed: ClaimedDelivery, result: TargetResult) -> None:
 
 
 def _is_too_late(targeted: TargetedRequest, now: datetime) -> bool:
-    """Return whether a delivery's lease is not ours for long enough, or its own time is over.
+    """Return whether the lease is too short for a send, or the notification has expired.
 
-    A process that was frozen wakes up here: nothing has left yet, and another worker may be at it.
-    The last of a batch may have waited for a minute behind a slow provider.
+    A process that was frozen ends up here: nothing was sent yet, and another worker may hold the
+    delivery now. The last of a batch may have waited a minute behind a slow provider.
     """
     claimed = targeted.delivery.claimed
     if now + timedelta(seconds=TOTAL_TIMEOUT) + LEASE_MARGIN >= claimed.lease_until:
@@ -315,7 +303,6 @@ def _is_too_late(targeted: TargetedRequest, now: datetime) -> bool:
 def _call_provider(
     provider: Provider, request: SendRequest
 ) -> Exchange[SendResult | ProviderError]:
-    """Return what came of handing a message to the provider, whatever it was."""
     try:
         if non_blocking := as_non_blocking(provider):
             return (yield from non_blocking.exchange(request, timeout=TOTAL_TIMEOUT))
@@ -323,22 +310,21 @@ def _call_provider(
     except ProviderError as error:
         return error
     except Exception as error:
-        # A defect of ours. The rest of the batch goes on; whether this one left, nobody knows.
+        # A defect in an adapter. The rest of the batch continues; this outcome is unknown.
         return _internal_error(error, request)
 
 
 def _internal_error(error: Exception, request: SendRequest) -> TransientError:
-    # Where it happened, and not what it says: there may be an address or a body in that.
+    # The stack without the message, which may contain an address or a body.
     log.error("provider_adapter_failed", delivery_id=request.reference, stack=_format_stack(error))
     return TransientError(
-        "The service itself failed while it was sending.",
+        "Internal error while sending.",
         code=FailureCode.INTERNAL_ERROR,
         is_ambiguous=True,
     )
 
 
 def _format_stack(error: BaseException) -> str:
-    """Return where an error was raised, and before it those that it came from, without texts."""
     chain: list[str] = []
     current: BaseException | None = error
     while current is not None and len(chain) < LOGGED_ERRORS:
@@ -350,5 +336,5 @@ def _format_stack(error: BaseException) -> str:
 
 @cache
 def _thread_pool(_process_id: int, provider: str) -> ThreadPoolExecutor:
-    """Return this process's threads for a provider: one that hangs holds up none of the others."""
+    """Return this process's thread pool of a provider: a hanging provider blocks no other."""
     return ThreadPoolExecutor(max_workers=settings.WORKER_THREADS, thread_name_prefix=provider)

@@ -1,7 +1,7 @@
 """Sweeper: recovers expired leases, resolves unknown outcomes, and enqueues due work again.
 
-Finds what no wake-up reached and what a lost worker left. Any number of sweepers at once is safe:
-they enqueue wake-ups, and change state by compare-and-set.
+Picks up deliveries whose wake-up was lost, and those of a lost worker. Any number of concurrent
+sweepers is safe: they enqueue wake-ups, and change state by compare-and-set.
 """
 
 import itertools
@@ -27,62 +27,57 @@ from notifyproject.platform.crash_points import Boundary
 from .heartbeats import SWEEP, last_sweep, record
 
 SWEEP_SECONDS = 15
-"""A lost worker's delivery is found within a lease and a sweep. If whoever sweeps is lost, too, and
-whoever took what it found, it is found by the sweep after that: within 150 s. A sweep takes 0.1 s
-with a million due."""
+"""A lost worker's delivery is found within a lease and a sweep. If that sweeper and the next worker
+are lost, too, the following sweep finds it: within 150 s. A sweep takes 0.1 s with a million
+due."""
 log = structlog.get_logger(__name__)
 MAX_QUEUE_DEPTH = 1_000
-"""Messages that may wait in one queue before the sweep adds no more: they are repeats by then."""
+"""Queue depth from which the sweep adds no messages: they would be duplicates."""
 MAX_DUE_PER_QUEUE = 500
-"""What is due in a queue that a sweep looks at: more than a lost worker leaves of a client."""
+"""Due deliveries of a fair queue that a sweep reads: more than a lost worker holds of one."""
 MIN_SWEEP_INTERVAL = timedelta(seconds=SWEEP_SECONDS / 3)
-"""How long a sweep is as good as one just now."""
+"""A sweep this soon after another is skipped."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SweepReport:
-    """What one sweep did."""
+    """Counts of one sweep."""
 
-    woken: int
-    """Deliveries that hints were published for."""
-    pulled: int
-    """Crowds, of a client in a queue, that workers were told to draw from."""
-    unpublished: int
-    """Deliveries that are due and that the broker did not take a hint for; of a crowd, some.
-
-    Broadcasts that are due and that nobody could be called to count like one each.
-    """
-    recovered: int
-    """Sends whose worker was lost: their outcome is unknown now."""
-    resolved: int
-    """Unknown outcomes that were decided by their type's policy."""
+    woken: int = 0
+    """Deliveries with an enqueued wake-up."""
+    pulled: int = 0
+    """Bursts, of a client in a queue, with an enqueued pull."""
+    unpublished: int = 0
+    """Due deliveries and broadcasts that the broker did not accept; of a burst, some."""
+    recovered: int = 0
+    """Sends of lost workers, now with an unknown outcome."""
+    resolved: int = 0
+    """Unknown outcomes that the type's policy decided."""
 
 
 def sweep(*, now: datetime) -> SweepReport:
-    """Rescue, resolve, and publish hints for what is due; safe to run anywhere, at any time."""
+    """Recover leases, resolve unknown outcomes, and enqueue due work; safe to run at any time."""
     crash_points.reach(Boundary.SWEEP_BEGINS)
     processor.apply_early_receipts(now=now)
-    recovered = recover_expired_leases(now=now)
+    report = SweepReport(recovered=recover_expired_leases(now=now))
     crash_points.reach(Boundary.LEASES_EXPIRED)
-    resolved = resolve_unknown(now=now)
+    report.resolved = resolve_unknown(now=now)
     crash_points.reach(Boundary.RESOLVED)
     purged_secrets = store.purge_secrets(now=now)
-    counts = _Counts()
     for priority in Priority:
-        _enqueue_due(priority, counts, now)
+        _enqueue_due(priority, report, now)
     bulk_operations = runner.enqueue_due(now=now)
-    counts.unpublished += control.enqueue_due(now=now)
+    report.unpublished += control.enqueue_due(now=now)
     crash_points.reach(Boundary.SWEEP_ENQUEUED)
     wakeups.request_heartbeat(now=now)
     record(SWEEP, now)
-    report = SweepReport(counts.woken, counts.pulled, counts.unpublished, recovered, resolved)
     log.info(
         "swept",
         woken=report.woken,
         pulled=report.pulled,
         unpublished=report.unpublished,
-        recovered=recovered,
-        resolved=resolved,
+        recovered=report.recovered,
+        resolved=report.resolved,
         purged_secrets=purged_secrets,
         bulk_operations=bulk_operations,
     )
@@ -90,14 +85,14 @@ def sweep(*, now: datetime) -> SweepReport:
 
 
 def sweep_if_due(*, now: datetime) -> None:
-    """Sweep unless somebody just has: where no worker was for a while, hundreds of turns wait."""
+    """Sweep unless another sweep just ended: a restarted worker finds hundreds of queued sweeps."""
     last = last_sweep()
     if last is None or now - last > MIN_SWEEP_INTERVAL:
         sweep(now=now)
 
 
 def recover_expired_leases(*, now: datetime) -> int:
-    """End what lost workers were sending, batch by batch; return how many there were."""
+    """Expire the leases of lost workers, batch by batch; return how many."""
     recovered = expired = store.expire_leases(now=now)
     while expired:
         expired = store.expire_leases(now=now)
@@ -106,7 +101,7 @@ def recover_expired_leases(*, now: datetime) -> int:
 
 
 def resolve_unknown(*, now: datetime) -> int:
-    """Decide, by its type's policy, each unknown outcome for which no receipt came in time."""
+    """Apply the type's policy to each unknown outcome without a receipt by its deadline."""
     resolved = 0
     while waiting := store.unknown_outcomes(now=now):
         decisions = [
@@ -116,7 +111,7 @@ def resolve_unknown(*, now: datetime) -> int:
         done = store.resolve_unknown(decisions, now=now)
         resolved += done
         if not done:
-            # Others are faster: what is left is theirs.
+            # Concurrent sweepers resolve the rest.
             break
     return resolved
 
@@ -125,62 +120,46 @@ def _policy(type_name: str) -> retry.UnknownPolicy:
     try:
         return types.get_type(type_name).on_unknown
     except types.UnknownTypeError:
-        # The type was switched off meanwhile: twice is worse than never.
+        # The type was disabled meanwhile: a duplicate is worse than a loss.
         return retry.UnknownPolicy.FAIL
 
 
-@dataclass(slots=True)
-class _Counts:
-    """What a sweep has published so far."""
-
-    woken: int = 0
-    pulled: int = 0
-    unpublished: int = 0
-
-
-def _enqueue_due(priority: Priority, counts: _Counts, now: datetime) -> None:
-    """Publish hints for what is due of one priority: for each client and channel its own."""
+def _enqueue_due(priority: Priority, report: SweepReport, now: datetime) -> None:
+    """Enqueue the due work of one priority, for each client and channel."""
     clients = fair_queue.waiting_clients(priority=priority)
     for channel in Channel if clients else ():
         waiting = wakeups.depth(queues.queue_name(channel, priority))
         has_capacity = waiting is not None and waiting < MAX_QUEUE_DEPTH
         for client_id in clients:
             queue = FairQueue(client_id, channel, priority)
-            due = fair_queue.due(
-                client_id=client_id,
-                channel=channel,
-                priority=priority,
-                until=now + HORIZON,
-                now=now,
-                limit=MAX_DUE_PER_QUEUE,
-            )
+            due = fair_queue.due(queue, until=now + HORIZON, now=now, limit=MAX_DUE_PER_QUEUE)
             if has_capacity:
-                _enqueue_client(queue, due, counts, now)
+                _enqueue_client(queue, due, report, now)
             else:
-                counts.unpublished += sum(1 for one in due if one.at <= now)
+                report.unpublished += sum(1 for one in due if one.at <= now)
 
 
 def _enqueue_client(
-    queue: FairQueue, due: Sequence[fair_queue.Due], counts: _Counts, now: datetime
+    queue: FairQueue, due: Sequence[fair_queue.Due], report: SweepReport, now: datetime
 ) -> None:
-    """Have workers look at what goes alone, some in each message, and at all the rest."""
+    """Enqueue poison candidates by ID, few per message; the rest by ID or, for a burst, by pull."""
     _enqueue_by_id(
         queue,
         [one for one in due if one.is_poison_candidate],
-        counts,
+        report,
         now,
         size=ISOLATED_PER_WAKEUP,
     )
     if len(due) > BURST:
-        _enqueue_burst(queue, due, counts, now)
+        _enqueue_burst(queue, due, report, now)
     else:
-        _enqueue_by_id(queue, [one for one in due if not one.is_poison_candidate], counts, now)
+        _enqueue_by_id(queue, [one for one in due if not one.is_poison_candidate], report, now)
 
 
 def _enqueue_burst(
-    queue: FairQueue, due: Sequence[fair_queue.Due], counts: _Counts, now: datetime
+    queue: FairQueue, due: Sequence[fair_queue.Due], report: SweepReport, now: datetime
 ) -> None:
-    """Have workers draw from a queue when the first of a crowd falls due; they go on themselves."""
+    """Enqueue pulls for a burst when its first delivery is due; pulls continue by themselves."""
     first = min(one.at for one in due)
     if first <= now:
         is_enqueued = fair_queue.enqueue_pulls(queue, now=now)
@@ -188,18 +167,18 @@ def _enqueue_burst(
         is_enqueued = fair_queue.schedule_pull(
             queue, at=wakeups.wakeup_time(first, now=now), now=now
         )
-    counts.pulled += is_enqueued
-    counts.unpublished += 0 if is_enqueued else len(due)
+    report.pulled += is_enqueued
+    report.unpublished += 0 if is_enqueued else len(due)
 
 
 def _enqueue_by_id(
     queue: FairQueue,
     due: Sequence[fair_queue.Due],
-    counts: _Counts,
+    report: SweepReport,
     now: datetime,
     size: int = wakeups.WAKEUP_SIZE,
 ) -> None:
-    """Publish hints by id for deliveries, those that fall due in the same second together."""
+    """Enqueue wake-ups by ID; deliveries due in the same second share messages."""
 
     def second(one: fair_queue.Due) -> datetime:
         return wakeups.wakeup_time(one.at, now=now)
@@ -209,5 +188,5 @@ def _enqueue_by_id(
         done = wakeups.send_wakeups(
             ids, channel=queue.channel, priority=queue.priority, at=at, now=now, size=size
         )
-        counts.woken += done
-        counts.unpublished += len(ids) - done
+        report.woken += done
+        report.unpublished += len(ids) - done

@@ -1,4 +1,4 @@
-"""Where claimed deliveries go: one address each, or every device of a person that wants it."""
+"""Resolves each delivery to its address, or to the devices of its recipient that accept it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,41 +16,41 @@ from recipients import service_windows
 from . import eligibility
 
 S = DeliveryStatus
+AWAITING_DEVICE = "Outcome unknown for one device; awaiting its receipt."
+UNREPORTED = "Outcome unknown for one device; no other device is reachable."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendTarget:
-    """One address in the channel's own form."""
+    """One address in the form that the channel uses."""
 
     address: str = field(repr=False)
     device_id: str | None = None
     platform: str = ""
     """Push: android, ios or web."""
     window_open: bool = True
-    """WhatsApp: the person has written within a day, so free text may be sent."""
+    """WhatsApp: the service window is open, so free text is allowed."""
 
 
-AWAITING_DEVICE = "One of the person's devices may have it: its report is waited for."
-UNREPORTED = "Nobody can tell whether one device has it, and no other can be reached."
 TargetsByReference = Mapping[str, tuple[SendTarget, ...]]
 """At least one target for each claim, by its reference."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedTargets:
-    """Where a batch goes."""
+    """The targets of a batch."""
 
     targets: TargetsByReference
     in_quiet_hours: Mapping[str, datetime] = field(default_factory=dict)
-    """Devices in their quiet hours are left out: when the first of a claim's wakes up."""
+    """By reference of the claim: when the first of its devices in quiet hours may be sent to."""
     deferred: Sequence[Deferred] = ()
-    """What has nowhere to go now, or at all."""
+    """Deliveries without a target, for now or for good."""
 
 
 def resolve_targets(
     claims: Sequence[ClaimedDelivery], *, channel: Channel, now: datetime
 ) -> ResolvedTargets:
-    """Return where each claim goes, and what has nowhere to go now, or at all."""
+    """Return the targets of each claim, and the deferrals of claims without one."""
     if channel is Channel.PUSH:
         return _resolve_devices(claims, now)
     if channel is Channel.WHATSAPP:
@@ -59,12 +59,11 @@ def resolve_targets(
 
 
 def address_of(claimed: ClaimedDelivery) -> SendTarget:
-    """Return the one address of a channel that has no devices; in-app goes to the user's id."""
+    """Return the address of a channel without devices; for in-app, the user ID."""
     return SendTarget(address=claimed.recipient.address(claimed.channel) or claimed.user_id or "")
 
 
 def _resolve_phones(claims: Sequence[ClaimedDelivery], now: datetime) -> TargetsByReference:
-    """Return the phones, and whether each has written to us within a day."""
     open_windows = service_windows.open_windows([c.recipient.phone or "" for c in claims], now=now)
     return {
         c.reference: (replace(address_of(c), window_open=c.recipient.phone in open_windows),)
@@ -119,10 +118,10 @@ def _target(device: devices.PushTarget) -> SendTarget:
 def _awaited(
     claimed: ClaimedDelivery, history: DeviceHistory, now: datetime
 ) -> Mapping[str, datetime]:
-    """Return the devices that may have it and get no second copy now, by when each should report.
+    """Return the devices with an unknown outcome that get no duplicate now, with their deadlines.
 
-    Others are tried meanwhile. If only devices in doubt are left, the whole push is unknown, and
-    its type decides the same for it.
+    The deadline is the time by which a receipt is expected. Other devices are sent to meanwhile.
+    If only such devices are left, the whole push is unknown, and the type's policy decides.
     """
     if not claimed.ambiguous_targets:
         return {}
@@ -147,14 +146,13 @@ def _defer_ambiguous(
     quiet_hours_end: datetime | None,
     now: datetime,
 ) -> Deferred:
-    """Return what becomes of a push that one device may have and no other is to get now."""
+    """Return the deferral of a push with an unknown outcome on one device and no other target."""
     if receipt_deadline > now:
         at = min(receipt_deadline, quiet_hours_end or receipt_deadline)
-        waiting = _deferred(claimed, S.PENDING, FailureCode.OUTCOME_UNKNOWN, AWAITING_DEVICE)
-        return replace(waiting, next_attempt_at=at)
+        return Deferred(claimed, S.PENDING, FailureCode.OUTCOME_UNKNOWN, AWAITING_DEVICE, at)
     if quiet_hours_end is not None:
         return eligibility.defer_until_quiet_hours_end(claimed, until=quiet_hours_end)
-    return _deferred(claimed, S.FAILED, FailureCode.OUTCOME_UNKNOWN, UNREPORTED)
+    return Deferred(claimed, S.FAILED, FailureCode.OUTCOME_UNKNOWN, UNREPORTED)
 
 
 def _defer_without_target(
@@ -164,19 +162,18 @@ def _defer_without_target(
     *,
     quiet_hours_end: datetime | None,
 ) -> Deferred:
-    """Return what becomes of a push that no device is to get now."""
     if history.delivered:
-        reason = "The devices that are left have it, or cannot get it."
-        return _deferred(claimed, S.SENT, FailureCode.NO_ADDRESS, reason)
+        reason = "The remaining devices already have it or can't receive it."
+        return Deferred(claimed, S.SENT, FailureCode.NO_ADDRESS, reason)
     if quiet_hours_end is not None:
         return eligibility.defer_until_quiet_hours_end(claimed, until=quiet_hours_end)
     if any(device.device_id not in history.excluded for device in found):
-        reason = "The person's devices do not want this kind of message."
-        return _deferred(claimed, S.SUPPRESSED, FailureCode.OPTED_OUT, reason)
+        reason = "Muted by device preferences."
+        return Deferred(claimed, S.SUPPRESSED, FailureCode.OPTED_OUT, reason)
     refusals = [history.refused[d.device_id] for d in found if d.device_id in history.refused]
     if refusals:
-        return _deferred(claimed, S.FAILED, refusals[0].code, refusals[0].reason)
-    return _deferred(claimed, S.FAILED, FailureCode.NO_ADDRESS, "There is no active device for it.")
+        return Deferred(claimed, S.FAILED, refusals[0].code, refusals[0].reason)
+    return Deferred(claimed, S.FAILED, FailureCode.NO_ADDRESS, "No active device.")
 
 
 def _accepts(device: devices.PushTarget, claimed: ClaimedDelivery) -> bool:
@@ -200,9 +197,3 @@ def _quiet_until(
         user_id=claimed.user_id,
     )
     return quiet.until(now) if quiet else None
-
-
-def _deferred(
-    claimed: ClaimedDelivery, status: DeliveryStatus, code: FailureCode, reason: str
-) -> Deferred:
-    return Deferred(claimed=claimed, status=status, code=code, reason=reason)

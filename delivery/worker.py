@@ -1,6 +1,6 @@
 """Handles a wake-up or a pull within the concurrency limits of this process.
 
-Never more than the process can do; what it can't take now goes back to the queue.
+Work beyond the limits goes back to the queue.
 """
 
 import math
@@ -12,13 +12,12 @@ from bson import ObjectId
 from django.conf import settings
 
 from domain.states import Channel, Priority
-from domain.time import utc_now
+from domain.time import Clock, utc_now
 from notifications.broadcasts import runner
 from notifications.queueing import fair_queue, wakeups
 from notifications.queueing.fair_queue import FairQueue, PullToken
 from notifications.queueing.wakeups import ISOLATED_PER_WAKEUP
 from notifyproject.platform import crash_points, process
-from notifyproject.platform.clock import Clock
 from notifyproject.platform.concurrency import ConcurrencyLimiter
 from notifyproject.platform.crash_points import Boundary
 
@@ -26,17 +25,19 @@ from . import dispatcher
 from .dispatcher import BatchReport, channel_threads
 
 REQUEUE_DELAY = timedelta(seconds=1)
-"""How long a message waits for a thread of its channel, or for its queue."""
+"""Delay of a message that found no free thread of its channel, or no capacity for its client."""
 MAX_BATCHES_PER_CLIENT = 3
-"""Batches of a queue that a process is at: one is being sent, one made ready, one settled. More of
-them wait for their turn with what they have claimed, in the way of those who look for the rest: at
-24 a mail cost a sixth more."""
+"""Concurrent batches of one fair queue in a process: one is prepared, one sent, one settled. More
+would hold claims while they wait for the bulkhead, and slow down the search for due deliveries: at
+24, an email cost a sixth more."""
+_thread_limiter = ConcurrencyLimiter()
+_batch_limiter = ConcurrencyLimiter()
 
 
 def handle_wakeup(
     ids: Sequence[ObjectId], *, channel: Channel, priority: Priority, clock: Clock = utc_now
 ) -> None:
-    """Send what of these is due, and see to it that what must wait is looked at again."""
+    """Send the due deliveries among ``ids``, and enqueue wake-ups for those that must wait."""
     with _thread_limiter.try_acquire(channel, limit=channel_threads()) as has_thread:
         if not has_thread or process.is_shutting_down():
             now = clock()
@@ -59,11 +60,11 @@ def handle_wakeup(
 
 
 def pull(queue: FairQueue, token: PullToken | None, *, clock: Clock = utc_now) -> int:
-    """Send a batch of what is due in a client's queue, and draw again while there is more.
+    """Send one batch of the due deliveries of a fair queue; continue the pull while there is more.
 
-    Returns how many deliveries it claimed. Where this process is at all the batches of the queue
-    that it may be at, each of those looks at what is left when it is through; one draw comes back a
-    second later all the same, for if these hang another process has room.
+    Returns the number of claimed deliveries. If this process already runs its maximum of batches
+    of this queue, each of them checks for more work when it ends. One pull still returns after a
+    second: if those batches hang, another process may have capacity.
     """
     fair_queue.release_token(queue, token)
     crash_points.reach(Boundary.PULL_STARTED)
@@ -82,7 +83,7 @@ def pull(queue: FairQueue, token: PullToken | None, *, clock: Clock = utc_now) -
             found, has_more = _next_batch(queue, token, now=now)
             report = dispatcher.dispatch(found, channel=queue.channel, clock=clock)
         except Exception:
-            # Of the database, say. Whoever logs it does not know that this was to go on.
+            # Celery logs the error but does not continue the pull.
             fair_queue.retry_pull(queue, at=now + REQUEUE_DELAY, now=now)
             raise
     now = clock()
@@ -98,10 +99,10 @@ def pull(queue: FairQueue, token: PullToken | None, *, clock: Clock = utc_now) -
 
 
 def run_inline(*, seconds: float = math.inf, clock: Clock = utc_now) -> int:
-    """Send what is due in this process, without a broker; return how many that was.
+    """Send due deliveries in this process without a broker; return how many were claimed.
 
-    Until nothing is due, or so many seconds are over. The urgent before the less urgent, and of
-    each client a batch in turn.
+    Stops when nothing is due or after ``seconds``. Higher priorities go first; the clients of a
+    priority take turns, one batch each.
     """
     total, ends_at = 0, time.monotonic() + seconds
     while not process.is_shutting_down() and time.monotonic() < ends_at:
@@ -114,7 +115,7 @@ def run_inline(*, seconds: float = math.inf, clock: Clock = utc_now) -> int:
 
 
 def _dispatch_most_urgent(clock: Clock) -> int:
-    """Send a batch of each client of the most urgent priority that has something due."""
+    """Send one batch per client of the highest priority with due deliveries."""
     for priority in Priority:
         claimed = 0
         for client_id in fair_queue.waiting_clients(priority=priority):
@@ -133,9 +134,10 @@ def _dispatch_most_urgent(clock: Clock) -> int:
 def _next_batch(
     queue: FairQueue, token: PullToken | None, *, now: datetime
 ) -> tuple[list[ObjectId], bool]:
-    """Return the batch of what is due that is a draw's, and whether there is more for another.
+    """Return the batch of due deliveries for this pull, and whether there is more.
 
-    Draws that look at once take one batch behind the other; of few the first that looks takes all.
+    Concurrent pulls take consecutive batches, by the slot of their token. If less is due, the
+    first one takes it.
     """
     size = batch_size()
     offset = size * (token.slot % fair_queue.MAX_PULLS if token else 0)
@@ -147,7 +149,7 @@ def _next_batch(
 
 
 def batch_size() -> int:
-    """Return how many a draw takes: as many full rounds of this process's threads as a hint has."""
+    """Return the size of a pulled batch: the largest multiple of the threads within a wake-up."""
     threads = settings.WORKER_THREADS
     return wakeups.WAKEUP_SIZE // threads * threads or wakeups.WAKEUP_SIZE
 
@@ -160,11 +162,9 @@ def _due(
     skip: int = 0,
     include_poison_candidates: bool = False,
 ) -> list[ObjectId]:
-    """Return what is due; a draw leaves what goes alone to the hints that a sweep publishes."""
+    """Return due deliveries; pulls leave poison candidates to the wake-ups of the sweeper."""
     found = fair_queue.due(
-        client_id=queue.client_id,
-        channel=queue.channel,
-        priority=queue.priority,
+        queue,
         until=now,
         now=now,
         limit=limit,
@@ -175,9 +175,10 @@ def _due(
 
 
 def _next_pull_at(report: BatchReport, queue: FairQueue) -> datetime | None:
-    """Return when to draw again: at once, or when the provider takes something again.
+    """Return when to pull again: None for at once, or when the provider is available again.
 
-    Behind a rate or an open circuit, drawing on would only park one after the other.
+    While at least half of a batch is deferred by a rate limit or an open circuit, another pull
+    would only defer more.
     """
     deferred_until = [w.at for w in report.wakeups if w.channel is queue.channel]
     if len(deferred_until) * 2 < report.claimed or not deferred_until:
@@ -186,28 +187,18 @@ def _next_pull_at(report: BatchReport, queue: FairQueue) -> datetime | None:
 
 
 def _schedule_next_pull(queue: FairQueue, now: datetime) -> None:
-    """See to it that what falls due in a queue within a minute is drawn then."""
-    found = fair_queue.due(
-        client_id=queue.client_id,
-        channel=queue.channel,
-        priority=queue.priority,
-        until=now + wakeups.HORIZON,
-        now=now,
-        limit=1,
-        include_poison_candidates=False,
-    )
-    for one in found:
+    """Schedule a pull for the next delivery that falls due in a fair queue within the horizon."""
+    horizon = now + wakeups.HORIZON
+    for one in fair_queue.due(
+        queue, until=horizon, now=now, limit=1, include_poison_candidates=False
+    ):
         if one.at <= now:
-            # Just accepted, it seems: most often its own draw is on its way.
+            # Probably just accepted: its own pull is usually on its way.
             fair_queue.enqueue_pulls(queue, count=1, now=now)
         else:
             fair_queue.schedule_pull(queue, at=wakeups.wakeup_time(one.at, now=now), now=now)
 
 
-_thread_limiter = ConcurrencyLimiter()
-_batch_limiter = ConcurrencyLimiter()
-
-
 def _max_batches_per_client() -> int:
-    """Return how many batches of a queue this process may be at: fewer than a channel's threads."""
+    # Fewer than a channel's threads, so that one client never takes them all.
     return max(min(MAX_BATCHES_PER_CLIENT, channel_threads() - 1), 1)

@@ -1,1 +1,1 @@
-"""What operators look at: alerts, roll-ups, metrics, failure groups, provider health, workers."""
+"""Monitoring: alerts, roll-ups, metrics, failure groups, provider health, worker status."""

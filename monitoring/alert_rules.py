@@ -17,10 +17,28 @@ from notifications.store import Document
 from notifyproject.db.collections import collection
 from providers.registry import providers_for
 
+SHIPPED_RULES = (
+    ("failures", "Many final failures", AlertKind.FAILURES, 10),
+    ("breaker-open", "A provider's circuit is open", AlertKind.BREAKER_OPEN, 0),
+    ("work-overdue", "Overdue deliveries", AlertKind.WORK_OVERDUE, 5),
+    ("sweep-overdue", "Sweep overdue", AlertKind.SWEEP_OVERDUE, 3),
+    ("provider-paused", "A provider stays paused", AlertKind.PROVIDER_PAUSED, 60),
+    ("callback-disabled", "Callback disabled", AlertKind.CALLBACK_DISABLED, 0),
+)
+"""Slug, name, kind, and threshold: failures in the window or, for other kinds, minutes."""
+DEFAULT_WINDOW_MINUTES = 60
+ALERT_TYPE = "system_alert"
+"""Type of the notifications to operators. Its own failures raise no alert, to prevent a loop."""
+COUNT_CAP = 1_000
+"""Notifications that failures are counted from; thresholds are lower."""
+MAX_CALLBACKS = 20
+SANDBOX_PREFIX = "sandbox-"
+"""Prefix of the providers of test notifications, which raise no alert."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What is watched, and how much of it is too much."""
+    """An alert rule: a condition and its threshold."""
 
     id: ObjectId
     name: str
@@ -31,38 +49,16 @@ class Rule:
     type: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _ShippedRule:
-    slug: str
-    name: str
-    kind: AlertKind
-    threshold: int
-    """Failures: more than this many in an hour. Otherwise: for more than this many minutes."""
-
-
-SHIPPED_RULES = (
-    _ShippedRule("failures", "Many final failures", AlertKind.FAILURES, 10),
-    _ShippedRule("breaker-open", "A provider's circuit is open", AlertKind.BREAKER_OPEN, 0),
-    _ShippedRule("work-overdue", "Due work waits", AlertKind.WORK_OVERDUE, 5),
-    _ShippedRule("sweep-overdue", "No sweep", AlertKind.SWEEP_OVERDUE, 3),
-    _ShippedRule("provider-paused", "A provider stays paused", AlertKind.PROVIDER_PAUSED, 60),
-    _ShippedRule(
-        "callback-disabled", "A callback was switched off", AlertKind.CALLBACK_DISABLED, 0
-    ),
-)
-DEFAULT_WINDOW_MINUTES = 60
-
-
 def add_missing_rules() -> None:
-    """Add the shipped rules that were never added; what operators changed stays."""
-    for rule in SHIPPED_RULES:
+    """Add shipped rules that were never added; rules that exist stay as operators set them."""
+    for slug, name, kind, threshold in SHIPPED_RULES:
         collection("alert_rules").update_one(
-            {"slug": rule.slug},
+            {"slug": slug},
             {
                 "$setOnInsert": {
-                    "name": rule.name,
-                    "kind": rule.kind.value,
-                    "threshold": rule.threshold,
+                    "name": name,
+                    "kind": kind.value,
+                    "threshold": threshold,
                     "window_minutes": DEFAULT_WINDOW_MINUTES,
                     "is_enabled": True,
                 }
@@ -72,7 +68,7 @@ def add_missing_rules() -> None:
 
 
 def enabled_rules() -> list[Rule]:
-    """Return the rules that are switched on."""
+    """Return the enabled rules."""
     return [_rule(document) for document in collection("alert_rules").find({"is_enabled": True})]
 
 
@@ -88,22 +84,14 @@ def _rule(document: Document) -> Rule:
     )
 
 
-ALERT_TYPE = "system_alert"
-"""What operators are told with. Its own failures raise no alert: that would go round for ever."""
-COUNT_CAP = 1_000
-"""Notifications that failures are counted from; a threshold is below that."""
-MAX_CALLBACKS = 20
-SANDBOX_PREFIX = "sandbox-"
-"""What an API client in test mode sends goes to providers of such names: nobody is woken for it."""
-
-
 def detect(rule: Rule, *, now: datetime) -> list[Finding]:
-    """Return what breaks a rule now."""
+    """Return what violates a rule now."""
     return list(_DETECTORS[rule.kind](rule, now))
 
 
 def _detect_failures(rule: Rule, now: datetime) -> Iterator[Finding]:
-    found = _count_failed(rule, since=now - timedelta(minutes=rule.window_minutes))
+    counts = _count_failed_by_channel(rule, since=now - timedelta(minutes=rule.window_minutes))
+    found = sum(counts.values())
     if found <= rule.threshold:
         return
     scope = " ".join(part for part in (rule.channel, rule.type) if part)
@@ -112,18 +100,13 @@ def _detect_failures(rule: Rule, now: datetime) -> Iterator[Finding]:
         rule,
         "all",
         title=f"{count} final failures{f' of {scope}' if scope else ''}",
-        detail=f"In the last {rule.window_minutes} minutes {count} deliveries failed for good. "
-        f"More than {rule.threshold} raise this alert.",
-        broken_channel=rule.channel or _dominant_channel(rule, now),
+        detail=f"{count} final failures in {rule.window_minutes} min (threshold {rule.threshold}).",
+        broken_channel=rule.channel or _dominant_channel(counts),
     )
 
 
-def _count_failed(rule: Rule, *, since: datetime) -> int:
-    return sum(_count_failed_by_channel(rule, since=since).values())
-
-
 def _count_failed_by_channel(rule: Rule, *, since: datetime) -> Mapping[str, int]:
-    """Return how many deliveries failed for good since then, by channel; never those of tests."""
+    """Return the number of final failures since then, by channel, without tests."""
     match: dict[str, Any] = {
         "failed_at": {"$gte": since},
         "is_test": {"$ne": True},
@@ -150,12 +133,10 @@ def _count_failed_by_channel(rule: Rule, *, since: datetime) -> Mapping[str, int
     return {row["_id"]: row["count"] for row in found}
 
 
-def _dominant_channel(rule: Rule, now: datetime) -> str | None:
-    """Return the channel that most failures are of, if it is nearly all of them."""
-    counts = _count_failed_by_channel(rule, since=now - timedelta(minutes=rule.window_minutes))
-    channel = max(counts, key=lambda name: counts[name], default=None)
-    is_dominant = channel is not None and counts[channel] * 5 >= sum(counts.values()) * 4
-    return channel if is_dominant else None
+def _dominant_channel(counts: Mapping[str, int]) -> str | None:
+    """Return the channel with at least 80 % of the failures, if there is one."""
+    channel = max(counts, key=lambda name: counts[name])
+    return channel if counts[channel] * 5 >= sum(counts.values()) * 4 else None
 
 
 def _detect_open_circuits(rule: Rule, now: datetime) -> Iterator[Finding]:
@@ -169,23 +150,23 @@ def _detect_open_circuits(rule: Rule, now: datetime) -> Iterator[Finding]:
         yield _finding(
             rule,
             circuit.account,
-            title=f"{provider} takes nothing: its circuit is open",
-            detail=f"It has been open since {circuit.opened_at:%H:%M:%S} UTC"
+            title=f"{provider}: circuit open",
+            detail=f"Open since {circuit.opened_at:%H:%M:%S} UTC"
             f"{f': {circuit.reason}' if circuit.reason else ''}.",
             broken_channel=channels.get(provider),
         )
 
 
 def _detect_overdue_work(rule: Rule, now: datetime) -> Iterator[Finding]:
-    oldest = backlog.measure_backlog(now=now, cap=1).oldest_due_at
+    oldest = backlog.oldest_due(now=now)
     if oldest is None or now - oldest <= timedelta(minutes=rule.threshold):
         return
     yield _finding(
         rule,
         "all",
-        title=f"Work has been due for over {rule.threshold} minutes",
-        detail=f"The oldest has been due since {oldest:%Y-%m-%d %H:%M} UTC. Are the workers "
-        "alive, and do they keep up?",
+        title=f"Deliveries overdue by more than {rule.threshold} min",
+        detail=f"The oldest has been due since {oldest:%Y-%m-%d %H:%M} UTC. Check that workers "
+        "run and keep up.",
     )
 
 
@@ -193,13 +174,12 @@ def _detect_overdue_sweep(rule: Rule, now: datetime) -> Iterator[Finding]:
     last = last_sweep()
     if last is not None and now - last <= timedelta(minutes=rule.threshold):
         return
-    since = f"since {last:%Y-%m-%d %H:%M} UTC" if last else "ever"
+    since = f"Last sweep: {last:%Y-%m-%d %H:%M} UTC." if last else "There was no sweep yet."
     yield _finding(
         rule,
         "all",
-        title=f"No sweep for over {rule.threshold} minutes",
-        detail=f"There was none {since}: what no hint reaches waits. Is beat running, and a "
-        "worker?",
+        title=f"No sweep for over {rule.threshold} min",
+        detail=f"{since} Missed wake-ups aren't picked up. Check Celery beat and the workers.",
     )
 
 
@@ -211,9 +191,9 @@ def _detect_long_pauses(rule: Rule, now: datetime) -> Iterator[Finding]:
         yield _finding(
             rule,
             pause.provider,
-            title=f"{pause.provider} is still paused",
-            detail=f"Paused since {pause.since:%Y-%m-%d %H:%M} UTC by {pause.by}. What would go "
-            "there waits, and fails after three days.",
+            title=f"{pause.provider}: still paused",
+            detail=f"Paused since {pause.since:%Y-%m-%d %H:%M} UTC by {pause.by}. Its deliveries "
+            "are held (no attempt used), and fail after 3 days.",
             broken_channel=channels.get(pause.provider),
         )
 
@@ -225,14 +205,13 @@ def _detect_disabled_callbacks(rule: Rule, now: datetime) -> Iterator[Finding]:
         yield _finding(
             rule,
             str(one["_id"]),
-            title="An app's callback was switched off",
-            detail=f"{one.get('host', 'Its receiver')} has been switched off since "
-            f"{one['disabled_at']:%Y-%m-%d %H:%M} UTC: it kept failing.",
+            title="Callback endpoint disabled",
+            detail=f"{one.get('host', 'The endpoint')} has been disabled since "
+            f"{one['disabled_at']:%Y-%m-%d %H:%M} UTC, after repeated failures.",
         )
 
 
 def _channels_of_providers() -> dict[str, str]:
-    """Return the channel of each provider."""
     return {
         provider.name: channel.value for channel in Channel for provider in providers_for(channel)
     }

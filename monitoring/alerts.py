@@ -1,6 +1,6 @@
 """Evaluates alert rules, keeps incidents, and notifies operators.
 
-An incident is opened once and its operators are notified once. It resolves when its cause is gone.
+An incident is opened once and its operators are notified once. It resolves with its cause.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,6 @@ from django.conf import settings
 from access.clients import registry
 from access.models import StaffUser
 from analytics import incidents
-from analytics.incidents import Finding
 from analytics.models import AlertKind
 from devices import queries as devices
 from domain.states import Channel
@@ -33,21 +32,23 @@ from .alert_rules import ALERT_TYPE
 
 log = structlog.get_logger(__name__)
 STALL_KINDS = frozenset({AlertKind.SWEEP_OVERDUE, AlertKind.WORK_OVERDUE})
-"""What beat and workers cannot raise, as it is they that stand still."""
+"""Alerts that beat and workers can't raise, because they are what has stopped."""
 NOTIFY_WITHIN = timedelta(days=1)
-"""Nobody is told of an older incident."""
+"""Operators aren't notified of older incidents."""
+MAX_OPERATORS = 50
+NOTIFIED_ROLES = ("operator", "admin")
+"""Roles whose members are notified if ALERT_RECIPIENTS is empty."""
+STAFF_PREFIX = "staff:"
+"""Prefix of the user IDs of staff: ``staff:maria``."""
 
 
 def evaluate(*, now: datetime) -> int:
-    """Look at every rule that is switched on; return how many incidents are open.
-
-    Any number may do so at once: an incident is opened, ended and told of once.
-    """
+    """Evaluate all enabled rules; return the number of open incidents. Safe to run concurrently."""
     return _evaluate(alert_rules.enabled_rules(), now)
 
 
 def evaluate_stalled(*, now: datetime) -> int:
-    """Look at the rules that others than beat must look at: sweeps, and work that waits."""
+    """Evaluate the rules for missing sweeps and overdue work, in processes other than beat's."""
     return _evaluate(
         [rule for rule in alert_rules.enabled_rules() if rule.kind in STALL_KINDS],
         now,
@@ -58,7 +59,13 @@ def evaluate_stalled(*, now: datetime) -> int:
 def _evaluate(rules: list[alert_rules.Rule], now: datetime, *, resolve: bool = True) -> int:
     findings = [finding for rule in rules for finding in alert_rules.detect(rule, now=now)]
     for finding in findings:
-        _record(finding, now)
+        if (opened := incidents.record(finding, now=now)) is not None:
+            log.critical(
+                "alert_opened",
+                incident=str(opened["_id"]),
+                kind=finding.kind.value,
+                title=finding.title,
+            )
     active_keys = {finding.key for finding in findings}
     if resolve:
         for resolved in incidents.resolve_others(active_keys, now=now):
@@ -68,43 +75,25 @@ def _evaluate(rules: list[alert_rules.Rule], now: datetime, *, resolve: bool = T
     return len(active_keys)
 
 
-def _record(finding: Finding, now: datetime) -> None:
-    opened = incidents.record(finding, now=now)
-    if opened is not None:
-        log.critical(
-            "alert_opened",
-            incident=str(opened["_id"]),
-            kind=finding.kind.value,
-            title=finding.title,
-        )
-
-
-MAX_OPERATORS = 50
-NOTIFIED_ROLES = ("operator", "admin")
-"""The roles whose members are told, if the settings name nobody."""
-STAFF_PREFIX = "staff:"
-"""The user ids of staff: ``staff:maria``."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
-    """Somebody who is told of incidents."""
+    """A person who is notified of incidents."""
 
     user_id: str | None = None
-    """Staff's own, or a recipient's: whoever has one is also told in-app and by push."""
+    """User ID of staff or of a recipient; it adds in-app and push."""
     email: str | None = None
 
     @property
     def name(self) -> str:
-        """What tells operators apart."""
+        """Key that identifies the operator."""
         return self.user_id or self.email or ""
 
 
 def notify_operators(incident: Document, *, now: datetime) -> None:
-    """Tell everybody that an incident began or, if it is over, that it is.
+    """Notify every operator that an incident opened or resolved.
 
-    Each is told once, however often this is called: the idempotency key says of what. What is over
-    before anybody was told of it is told of once, as over.
+    Each is notified once, by idempotency key. An incident that resolves before its first
+    notification is notified of once, as resolved.
     """
     is_resolved = not incident["is_open"]
     all_operators = operators()
@@ -120,21 +109,20 @@ def notify_operators(incident: Document, *, now: datetime) -> None:
 
 
 def operators() -> list[Operator]:
-    """Return whom ALERT_RECIPIENTS names or, if it names nobody, the staff who operate."""
+    """Return the operators of ALERT_RECIPIENTS or, if it is empty, of the notified roles."""
     named = settings.ALERT_RECIPIENTS[:MAX_OPERATORS]
     if not named:
         return list(_staff())
-    people = recipients.find_registered(one for one in named if "@" not in one)
+    registered = recipients.find_registered(one for one in named if "@" not in one)
     return [
         Operator(email=one)
         if "@" in one
-        else Operator(user_id=one, email=people[one].email if one in people else None)
+        else Operator(user_id=one, email=registered[one].email if one in registered else None)
         for one in named
     ]
 
 
 def _staff() -> Iterator[Operator]:
-    """Yield the active staff whose roles are told of incidents, and superusers."""
     active = StaffUser.objects.filter(is_active=True)
     found = {user.pk: user for user in active.filter(groups__name__in=NOTIFIED_ROLES)}
     found |= {user.pk: user for user in active.filter(is_superuser=True)}
@@ -145,7 +133,6 @@ def _staff() -> Iterator[Operator]:
 def _notify_operator(
     operator: Operator, incident: Document, is_resolved: bool, now: datetime
 ) -> bool:
-    """Tell one operator; return whether it was accepted."""
     channels = _channels(operator, incident)
     if not channels:
         return False
@@ -156,7 +143,8 @@ def _notify_operator(
         recipient=NotificationRecipientRequest(email=operator.email),
         channels=[channel.value for channel in channels],
         content=ContentRequest(
-            subject=_subject(incident, is_resolved), body=_body(incident, is_resolved)
+            subject=f"{'Resolved' if is_resolved else 'Alert'}: {incident['title']}"[:255],
+            body=_body(incident, is_resolved),
         ),
     )
     caller = Caller(
@@ -166,7 +154,7 @@ def _notify_operator(
     try:
         acceptance.accept(request, caller=caller, now=now)
     except requests.KeyReusedError:
-        # Told before, when the incident's details were others.
+        # Notified before, with other details of the incident.
         return True
     except (validation.InvalidRequestError, requests.AlreadyNotifiedError) as error:
         reason = type(error).__name__
@@ -176,10 +164,7 @@ def _notify_operator(
 
 
 def _channels(operator: Operator, incident: Document) -> list[Channel]:
-    """Return how somebody can be told, without the channel that is broken.
-
-    If nothing else is left, that one all the same: it goes when it works again.
-    """
+    """Return the channels that reach an operator; the broken one only if no other is left."""
     possible: list[Channel] = []
     if operator.email:
         possible.append(Channel.EMAIL)
@@ -191,13 +176,9 @@ def _channels(operator: Operator, incident: Document) -> list[Channel]:
     return usable or possible
 
 
-def _subject(incident: Document, is_resolved: bool) -> str:
-    return f"{'Over' if is_resolved else 'Alert'}: {incident['title']}"[:255]
-
-
 def _body(incident: Document, is_resolved: bool) -> str:
-    lines = [incident["detail"], f"It began at {incident['opened_at']:%Y-%m-%d %H:%M} UTC."]
+    lines = [incident["detail"], f"Opened: {incident['opened_at']:%Y-%m-%d %H:%M} UTC."]
     if is_resolved:
-        lines.append(f"It was over at {incident['resolved_at']:%Y-%m-%d %H:%M} UTC.")
+        lines.append(f"Resolved: {incident['resolved_at']:%Y-%m-%d %H:%M} UTC.")
     lines.append(f"{settings.PUBLIC_URL}/admin/analytics/incident/")
     return "\n\n".join(lines)

@@ -1,4 +1,4 @@
-"""Django app config of monitoring: an app without models, for its commands."""
+"""Django app config of monitoring, an app without models that owns a command."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ class MonitoringConfig(AppConfig):
     name = "monitoring"
 
     def ready(self) -> None:
-        """Register what runs after a migrate of the app that owns the models."""
+        """Add missing alert rules after each migrate."""
         # An app without models sends no signal of its own.
         post_migrate.connect(_after_migrate, sender=apps.get_app_config("analytics"))
 

@@ -1,8 +1,7 @@
-"""How it goes: what the home page and the list of failures count.
+"""Metrics of the home page: traffic and pending work.
 
-What happened comes from the figures of the hours. What waits is counted as it is now: each read is
-served by an index and capped, so that a page stays quick on a busy day, and what is capped says so.
-A test explains each.
+Traffic comes from the hourly metrics. Pending work is counted live: each count uses an index and
+has a cap, so that pages stay fast on a busy day. A test explains each query.
 """
 
 from collections import Counter
@@ -15,82 +14,83 @@ from analytics import metrics, rollup_state
 from analytics.metrics import Metric
 from analytics.models import Interval
 from delivery.heartbeats import last_sweep
-from domain.states import Channel, DeliveryStatus, NotificationStatus, Priority
+from domain.states import Channel, DeliveryStatus, NotificationStatus
 from notifications import queries
+from notifications.queueing import backlog
 from notifyproject.db.collections import collection
 
 M = Metric
 HOURS = 24
 NOT_TEST: Mapping[str, Any] = {"is_test": {"$ne": True}}
-"""What holds for all but the tests of API clients in test mode."""
+"""Filter that excludes test notifications."""
 S = DeliveryStatus
 COUNTED_METRICS = (M.ACCEPTED, M.SENT, M.DELIVERED, M.READ, M.FAILED, M.LATENCY)
 
 
 @dataclass(slots=True)
 class ChannelTotals:
-    """Deliveries by what became of them, and how long they waited."""
+    """Deliveries of a channel by result, and their latencies."""
 
     counts: Counter[Metric] = field(default_factory=Counter)
     latencies: list[int] = field(default_factory=metrics.empty_histogram)
 
     @property
     def accepted(self) -> int:
-        """Asked for."""
+        """Deliveries of accepted notifications."""
         return self.counts[M.ACCEPTED]
 
     @property
     def sent(self) -> int:
-        """Accepted by a provider, whatever came after, a failure aside."""
+        """Accepted by a provider and not failed since."""
         return self.counts[M.SENT]
 
     @property
     def delivered(self) -> int:
-        """Known to have arrived."""
+        """Confirmed by a receipt."""
         return self.counts[M.DELIVERED]
 
     @property
     def read(self) -> int:
-        """Known to have been opened."""
+        """Opened, by a receipt."""
         return self.counts[M.READ]
 
     @property
     def failed(self) -> int:
-        """Given up, or bounced."""
+        """Failed for good, or bounced."""
         return self.counts[M.FAILED]
 
     @property
     def total(self) -> int:
-        """All that happened."""
+        """Accepted, sent, and failed together."""
         return self.accepted + self.sent + self.failed
 
     @property
     def success_rate(self) -> float | None:
-        """Sent, as a share of sent and failed; None before the first of either."""
+        """Sent, as a share of sent and failed; None without either."""
         ended = self.sent + self.failed
         return self.sent / ended if ended else None
 
     def latency_quantile(self, share: float) -> float | None:
-        """Return the seconds from when it was due in which this share of what was sent went."""
+        """Return the latency from due to sent, in seconds, that ``share`` of deliveries met."""
         return metrics.quantile(self.latencies, share)
 
     def add(self, other: "ChannelTotals") -> None:
-        """Add another tally to this one."""
+        """Add other totals to these."""
         self.counts.update(other.counts)
         self.latencies = metrics.add_histograms(self.latencies, other.latencies)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """What happened in the last 24 clock hours, this one included."""
+    """Traffic of the last 24 clock hours, including the current one."""
 
     hours: Mapping[datetime, Mapping[Channel, ChannelTotals]]
-    """The oldest first; each hour is there."""
+    """By hour, oldest first, without gaps."""
     counted_at: datetime | None
-    """How old the figures are; None if nothing was ever counted."""
+    """Time of the last roll-up; None before the first."""
 
     def per_channel(self, *, since: datetime) -> dict[Channel, ChannelTotals]:
-        """Return the channels' sums over the hours from ``since`` on."""
+        """Return the totals by channel of the hours from ``since``."""
         sums = {channel: ChannelTotals() for channel in Channel}
         for hour, channels in self.hours.items():
             if hour >= since:
@@ -101,22 +101,22 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkSummary:
-    """Work that waits. A count that reaches its cap means at least that many."""
+    """Pending work. A count that reaches its cap means at least that many."""
 
     due: int
-    """Due and not taken by a worker, or in a worker's hands."""
+    """Due and unclaimed, or claimed by a worker."""
     oldest_due_at: datetime | None
     scheduled: int
-    """Notifications whose time has not come."""
+    """Notifications before their send time."""
     retrying: int
-    """Notifications with a channel that waits for another try."""
+    """Notifications with a channel that awaits a retry."""
     unknown: int
-    """Notifications with a channel of which nobody can tell whether it went."""
+    """Notifications with a channel whose outcome is unknown."""
     last_sweep: datetime | None
 
 
 def traffic(*, now: datetime) -> Traffic:
-    """Return what happened in the last 24 clock hours, from the figures of the hours."""
+    """Return the traffic of the last 24 clock hours, from the hourly metrics."""
     last_hour = metrics.interval_start(Interval.HOUR, now)
     first_hour = last_hour - timedelta(hours=HOURS - 1)
     hours = {
@@ -135,19 +135,13 @@ def traffic(*, now: datetime) -> Traffic:
 
 
 def summarize_work(*, now: datetime, cap: int | None = None) -> WorkSummary:
-    """Return what waits, and since when; tests of API clients in test mode aside.
-
-    Each count ends at ``cap``, or at ``queries.COUNT_CAP``: it reads what it counts.
-    """
+    """Return the pending work without tests; counts stop at ``cap`` or at queries.COUNT_CAP."""
     limit = cap or queries.COUNT_CAP
-    oldest = [at for priority in Priority if (at := _oldest_due(priority, now)) is not None]
-    priorities = {"$in": [priority.value for priority in Priority]}
+    oldest = backlog.oldest_due(now=now, match=NOT_TEST)
     unknown_delivery = {"channel": {"$in": [c.value for c in Channel]}, "status": S.UNKNOWN.value}
     return WorkSummary(
-        due=_count({"priority": priorities, "due_at": {"$lte": now}}, "ntf_due", limit)
-        if oldest
-        else 0,
-        oldest_due_at=min(oldest, default=None),
+        due=backlog.count_due(now=now, cap=limit, match=NOT_TEST) if oldest else 0,
+        oldest_due_at=oldest,
         scheduled=_count({"status": NotificationStatus.CREATED.value}, "ntf_status_created", limit),
         retrying=_count({"status": NotificationStatus.RETRYING.value}, "ntf_status_created", limit),
         unknown=_count(
@@ -155,16 +149,6 @@ def summarize_work(*, now: datetime, cap: int | None = None) -> WorkSummary:
         ),
         last_sweep=last_sweep(),
     )
-
-
-def _oldest_due(priority: Priority, now: datetime) -> datetime | None:
-    found = collection("notifications").find_one(
-        {"priority": priority.value, "due_at": {"$lte": now}, **NOT_TEST},
-        {"due_at": 1, "_id": 0},
-        sort=[("due_at", 1)],
-        hint="ntf_due",
-    )
-    return found["due_at"] if found else None
 
 
 def _count(wanted: dict[str, Any], index: str, limit: int) -> int:

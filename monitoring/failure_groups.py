@@ -9,15 +9,16 @@ from domain.states import Channel, DeliveryStatus
 from notifyproject.db.collections import collection
 
 CAP = 10_000
-"""Failed notifications that are looked at for the groups, the newest."""
+"""Failed notifications that the groups are made from, the newest."""
 TREND_BUCKETS = 24
-"""Parts that a span is divided into for its course."""
-S = DeliveryStatus
+"""Number of intervals in a trend."""
+FAILURE_CAP = 5_000
+"""Failed notifications that counts are made from, the newest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureCause:
-    """What makes failures alike. ``provider`` is None for what never came to one."""
+    """Key of a group. ``provider`` is None for failures without a provider."""
 
     channel: Channel
     code: str
@@ -33,69 +34,49 @@ class FailureGroup:
     first_at: datetime
     last_at: datetime
     trend: tuple[int, ...]
-    """How many in each part of the span, the oldest first."""
+    """Count in each interval of the period, oldest first."""
     previous_count: int
-    """How many in the span of the same length before, as far as they were counted."""
+    """Count in the previous period of equal length, within the cap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureGroups:
-    """Failures of a span, grouped, the most frequent first."""
+    """Failures of a period, grouped, the most frequent first."""
 
     since: datetime
     until: datetime
     groups: Sequence[FailureGroup]
     counted_since: datetime | None
-    """Only failures from here on are counted: there were more than the cap."""
+    """Only failures since then are counted, because of the cap; None if all are."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether all of the span is counted; if not, there are more than the counts say."""
+        """Whether the whole period is counted; if not, the counts are lower bounds."""
         return self.counted_since is None or self.counted_since <= self.since
 
     @property
     def has_previous(self) -> bool:
-        """Whether the span before is counted too, so that the two can be compared."""
+        """Whether the previous period is counted too, for comparison."""
         return self.counted_since is None
 
 
 def group_failures(
     *, since: datetime, until: datetime, match: Sequence[Mapping[str, Any]] = ()
 ) -> FailureGroups:
-    """Return the failures of a span by cause; ``match`` are conditions on the notifications.
+    """Return the failures of a period by cause; ``match`` are conditions on the notifications.
 
-    A notification counts once for each channel that failed in the span. The span of the same length
-    before it is counted along, for the trend. Raises PyMongoError.
+    A notification counts once for each channel that failed in the period. The previous period of
+    equal length is counted for the trend. Raises PyMongoError.
     """
     length = until - since
     oldest = _counted_since(since - length, until)
     both_spans = {"$gte": oldest or since - length, "$lt": until}
     part = max(int(length.total_seconds() * 1000) // TREND_BUCKETS, 1)
     bucket = {"$floor": {"$divide": [{"$subtract": ["$delivery.failed_at", since]}, part]}}
-    rows = list(
-        collection("notifications").aggregate(
-            [
-                # The notification's own time is that of its last failure.
-                {"$match": {"$and": [{"failed_at": both_spans}, *match]}},
-                {"$project": {"failed_at": 1, "delivery": 1}},
-                {"$unwind": "$delivery"},
-                {"$match": {"delivery.status": S.FAILED.value, "delivery.failed_at": both_spans}},
-                {
-                    "$group": {
-                        "_id": {
-                            "channel": "$delivery.channel",
-                            "code": {"$ifNull": ["$delivery.failure_code", ""]},
-                            "provider": {"$ifNull": ["$delivery.provider", None]},
-                            "place": bucket,
-                        },
-                        "count": {"$sum": 1},
-                        "first_at": {"$min": "$delivery.failed_at"},
-                        "last_at": {"$max": "$delivery.failed_at"},
-                    }
-                },
-            ],
-            hint="ntf_failed",
-        )
+    rows = _aggregate(
+        {"$and": [{"failed_at": both_spans}, *match]},
+        both_spans,
+        key={"provider": {"$ifNull": ["$delivery.provider", None]}, "place": bucket},
     )
     causes: dict[FailureCause, list[Mapping[str, Any]]] = {}
     for row in rows:
@@ -114,10 +95,10 @@ def group_failures(
 
 
 def _counted_since(since: datetime, until: datetime) -> datetime | None:
-    """Return when the last of the newest failures was that are looked at; None if all are.
+    """Return the time of the oldest failure within the cap; None if all are within.
 
-    It is found in the index alone. What narrows the failures is compared in no more of them either:
-    a rare type would have all failures of a month read otherwise.
+    Found in the index alone. The conditions apply within the cap: otherwise a rare type would
+    read all failures of a month.
     """
     found = (
         collection("notifications")
@@ -131,7 +112,7 @@ def _counted_since(since: datetime, until: datetime) -> datetime | None:
 
 
 def _group(cause: FailureCause, rows: Sequence[Mapping[str, Any]]) -> FailureGroup:
-    """Return a group of its parts; those before the span have places below zero."""
+    """Return the group of these rows; rows of the previous period have a negative interval."""
     within = [row for row in rows if row["_id"]["place"] >= 0]
     trend = [0] * TREND_BUCKETS
     for row in within:
@@ -147,13 +128,9 @@ def _group(cause: FailureCause, rows: Sequence[Mapping[str, Any]]) -> FailureGro
     )
 
 
-FAILURE_CAP = 5_000
-"""Failed notifications that errors are grouped from."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureCount:
-    """Failures with one cause."""
+    """Number of failures with one cause."""
 
     channel: Channel
     code: str
@@ -164,52 +141,28 @@ class FailureCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureCounts:
-    """Failures of a span, grouped, the most frequent first."""
+    """Failures of a period, by channel and code, the most frequent first."""
 
     groups: Sequence[FailureCount]
     counted_since: datetime | None
-    """Only failures from here on are counted: there were more than the cap."""
+    """Only failures since then are counted, because of the cap; None if all are."""
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """Sum of all groups."""
         return sum(group.count for group in self.groups)
 
 
 def count_failures(
     *, since: datetime, until: datetime | None = None, match: Mapping[str, Any] | None = None
 ) -> FailureCounts:
-    """Return the failures of a span by channel and code; ``match`` narrows them by other fields.
-
-    A notification counts once for each channel that failed in the span.
-    """
+    """Return the failures of a period by channel and code; each failed channel counts once."""
     span = {"$gte": since} | ({"$lt": until} if until is not None else {})
-    found = list(
-        collection("notifications").aggregate(
-            [
-                # The notification's own time is that of its last failure.
-                {"$match": {"failed_at": span, **(match or {})}},
-                {"$sort": {"failed_at": -1, "_id": -1}},
-                {"$limit": FAILURE_CAP},
-                {"$project": {"failed_at": 1, "delivery": 1}},
-                {"$unwind": "$delivery"},
-                {"$match": {"delivery.status": S.FAILED.value, "delivery.failed_at": span}},
-                {
-                    "$group": {
-                        "_id": {
-                            "channel": "$delivery.channel",
-                            "code": "$delivery.failure_code",
-                        },
-                        "count": {"$sum": 1},
-                        "first_at": {"$min": "$delivery.failed_at"},
-                        "last_at": {"$max": "$delivery.failed_at"},
-                    }
-                },
-                {"$sort": {"count": -1, "last_at": -1}},
-            ],
-            hint="ntf_failed",
-        )
-    )
+    newest: list[Mapping[str, Any]] = [
+        {"$sort": {"failed_at": -1, "_id": -1}},
+        {"$limit": FAILURE_CAP},
+    ]
+    found = _aggregate({"failed_at": span, **(match or {})}, span, select=newest)
     groups = [
         FailureCount(
             channel=Channel(row["_id"]["channel"]),
@@ -218,8 +171,41 @@ def count_failures(
             first_at=row["first_at"],
             last_at=row["last_at"],
         )
-        for row in found
+        for row in sorted(found, key=lambda row: (-row["count"], -row["last_at"].timestamp()))
     ]
     reached_cap = sum(group.count for group in groups) >= FAILURE_CAP
     oldest = min((group.first_at for group in groups), default=None)
     return FailureCounts(groups=groups, counted_since=oldest if reached_cap else None)
+
+
+def _aggregate(
+    match: Mapping[str, Any],
+    span: Mapping[str, Any],
+    *,
+    key: Mapping[str, Any] | None = None,
+    select: Sequence[Mapping[str, Any]] = (),
+) -> list[Mapping[str, Any]]:
+    """Return the failed deliveries within ``span``, grouped by channel, code, and ``key``."""
+    group = {
+        "channel": "$delivery.channel",
+        "code": {"$ifNull": ["$delivery.failure_code", ""]},
+        **(key or {}),
+    }
+    failed = {"delivery.status": DeliveryStatus.FAILED.value, "delivery.failed_at": span}
+    stages: list[Mapping[str, Any]] = [
+        # failed_at of the notification is that of its last failure.
+        {"$match": match},
+        *select,
+        {"$project": {"failed_at": 1, "delivery": 1}},
+        {"$unwind": "$delivery"},
+        {"$match": failed},
+        {
+            "$group": {
+                "_id": group,
+                "count": {"$sum": 1},
+                "first_at": {"$min": "$delivery.failed_at"},
+                "last_at": {"$max": "$delivery.failed_at"},
+            }
+        },
+    ]
+    return list(collection("notifications").aggregate(stages, hint="ntf_failed"))

@@ -1,13 +1,11 @@
-"""What Prometheus is told, read from what all processes share: MongoDB and Valkey.
+"""Prometheus metrics, read from the state that all processes share: MongoDB and Valkey.
 
-No process counts anything for it, so it does not matter which one is asked, how many there are, or
-whether they were restarted. What was read is used again for a few seconds.
+No process keeps counters of its own, so any process may be scraped, and restarts lose nothing.
+Results are cached for a few seconds.
 """
 
-import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from threading import Lock
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -19,64 +17,46 @@ from analytics.metrics import MetricValue
 from analytics.models import AlertKind, Interval
 from delivery import circuit_breaker
 from delivery.circuit_breaker import State
+from notifyproject.platform.cache import TimedCache
 
 from . import dashboard, provider_health, workers
 
 FRESH_SECONDS = 10.0
 WINDOW = timedelta(minutes=60)
-"""What the counts are over. The last minutes are still being counted."""
+"""Period of the counts. The last minutes are still being counted."""
 PREFIX = "notify"
 COUNTED_METRICS = (Name.ACCEPTED, Name.SENT, Name.DELIVERED, Name.READ, Name.FAILED, Name.RETRIED)
 MAX_TYPES = 200
-"""Types that are told apart; there is no more than that in any label."""
+"""Types with a label of their own; the rest share OTHER_TYPES."""
 OTHER_TYPES = "other"
 
 
+_cache = TimedCache[bytes](seconds=FRESH_SECONDS)
+clear = _cache.clear
+_CIRCUIT_VALUES = {State.OPEN: 1.0, State.HALF_OPEN: 0.5, State.CLOSED: 0.0}
+
+
 def render_metrics(*, now: datetime) -> bytes:
-    """Return the exposition, at most ten seconds old."""
-    return _cache.get(now)
+    """Return the metrics in Prometheus format, at most ten seconds old."""
+    return _cache.get(lambda: _render(now))
 
 
-class _Cache:
-    """The last exposition; one thread makes it, the others wait for it."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._text: bytes = b""
-        self._made_at = float("-inf")
-
-    def get(self, now: datetime) -> bytes:
-        with self._lock:
-            if time.monotonic() - self._made_at > FRESH_SECONDS:
-                registry = CollectorRegistry(auto_describe=False)
-                registry.register(_ServiceCollector(now))
-                self._text, self._made_at = generate_latest(registry), time.monotonic()
-            return self._text
-
-    def clear(self) -> None:
-        self._made_at = float("-inf")
-
-
-_cache = _Cache()
-
-
-def clear() -> None:
-    """Read anew at the next question."""
-    _cache.clear()
+def _render(now: datetime) -> bytes:
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_ServiceCollector(now))
+    return generate_latest(registry)
 
 
 class _ServiceCollector(Collector):
-    """Everything, read when it is collected."""
-
     def __init__(self, now: datetime) -> None:
         self._now = now
 
     def describe(self) -> Iterator[Metric]:
-        """Return nothing: a description would have to read everything."""
+        """Return nothing: descriptions would require all reads."""
         yield from ()
 
     def collect(self) -> Iterator[Metric]:
-        """Yield what there is to tell."""
+        """Yield all metrics."""
         now = self._now
         found = metrics.read(Interval.MINUTE, since=now - WINDOW, until=now)
         yield _deliveries(found)
@@ -193,6 +173,3 @@ def _incidents() -> Metric:
 
 def _gauge(name: str, documentation: str, *labels: str) -> GaugeMetricFamily:
     return GaugeMetricFamily(f"{PREFIX}_{name}", documentation, labels=labels)
-
-
-_CIRCUIT_VALUES = {State.OPEN: 1.0, State.HALF_OPEN: 0.5, State.CLOSED: 0.0}

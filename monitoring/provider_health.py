@@ -1,4 +1,4 @@
-"""How each provider that is set up is doing, for people: its circuits, its rate, its last sends."""
+"""Health of each configured provider: circuits, rate, and recent attempts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,25 +21,25 @@ A = AttemptStatus
 
 
 class Health(StrEnum):
-    """A provider in one word, the worst first."""
+    """Health of a provider, in order of severity."""
 
     PAUSED = "paused"
     OPEN = "open"
-    """Its circuit is: nothing goes there."""
+    """Circuit open: nothing is sent."""
     PROBING = "probing"
-    """Its circuit was open, and one message at a time tries whether it is well again."""
+    """Circuit half-open: one probe at a time."""
     PARTLY_OPEN = "partly_open"
-    """One of its platforms takes nothing."""
+    """The circuit of a platform is open."""
     RATE_LIMITED = "slowed"
-    """It said that it was too much."""
+    """Throttled after a rate-limit response."""
     UNKNOWN = "unknown"
-    """Valkey, which knows, does not answer."""
+    """Valkey, which holds the circuits, is unavailable."""
     HEALTHY = "well"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderHealth:
-    """One provider's account."""
+    """Health of one provider account."""
 
     name: str
     account: str
@@ -47,30 +47,30 @@ class ProviderHealth:
     health: Health
     pause: Pause | None
     circuits: Sequence[CircuitState]
-    """Its own and, if it fails in parts, those of its platforms."""
+    """Of the account and, if the provider has platforms, of each platform."""
     rate: float | None
-    """Messages a second, as configured; None without a limit."""
+    """Configured messages a second; None without a limit."""
     rate_status: RateStatus | None
     attempts: int
-    """Attempts of the last 24 hours."""
+    """Attempts in the last 24 hours."""
     failures: int
-    """Of these, those that failed or ended unknown."""
+    """Attempts among them that failed or ended unknown."""
     last_success: datetime | None
-    """To the minute, of the last 24 hours."""
+    """In the last 24 hours, to the minute."""
     last_failure: datetime | None
     p95: float | None
-    """Seconds from when it was due until it was sent, of the last 24 hours."""
+    """Seconds from due to sent, in the last 24 hours."""
 
     @property
     def current_rate(self) -> float | None:
-        """Messages a second, as its last refusals have left it."""
+        """Messages a second at the current throttling."""
         if self.rate is None or self.rate_status is None:
             return self.rate
         return self.rate * self.rate_status.share
 
 
 def provider_health(*, now: datetime) -> list[ProviderHealth]:
-    """Return the providers that are set up, in the order of their channels; not the sandbox."""
+    """Return the configured providers by channel, without the sandbox."""
     known = [
         (channel, provider)
         for channel in Channel
@@ -79,7 +79,13 @@ def provider_health(*, now: datetime) -> list[ProviderHealth]:
     ]
     circuits, pauses = circuit_breaker.circuit_states(now=now), circuit_breaker.pauses()
     rate_statuses = rate_limiter.rate_statuses([provider.account for _, provider in known], now=now)
-    values = _read_metrics(now)
+    values = metrics.read_summed(
+        Interval.HOUR,
+        since=now - DAY,
+        until=now,
+        metrics=(Metric.TRIED.value, Metric.LATENCY.value),
+        by=("provider", "status"),
+    )
     return [
         _health(
             name=provider.name,
@@ -96,7 +102,7 @@ def provider_health(*, now: datetime) -> list[ProviderHealth]:
 
 
 def provider_names() -> frozenset[str]:
-    """Return the names of the providers that are set up."""
+    """Return the names of the configured providers."""
     return frozenset(
         p.name
         for channel in Channel
@@ -163,13 +169,6 @@ def _classify(
     return next((health for health, is_met in conditions.items() if is_met), Health.HEALTHY)
 
 
-def _read_metrics(now: datetime) -> list[MetricValue]:
-    wanted = (Metric.TRIED.value, Metric.LATENCY.value)
-    return metrics.read_summed(
-        Interval.HOUR, since=now - DAY, until=now, metrics=wanted, by=("provider", "status")
-    )
-
-
 def _sum(values: Iterable[MetricValue]) -> int:
     return sum(int(metric_value.value) for metric_value in values)
 
@@ -177,7 +176,7 @@ def _sum(values: Iterable[MetricValue]) -> int:
 def _last_minute(
     hours: Sequence[MetricValue], provider: str, statuses: Sequence[AttemptStatus], now: datetime
 ) -> datetime | None:
-    """Return the last minute with an attempt of this provider that ended so."""
+    """Return the last minute with an attempt of this provider in one of these statuses."""
     hour = max((metric_value.timestamp for metric_value in hours), default=None)
     if hour is None:
         return None

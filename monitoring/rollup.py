@@ -1,7 +1,7 @@
 """Rolls changed minutes up into minutes, hours, and days.
 
-Nothing is counted where notifications are accepted or sent. A task each minute finds the minutes
-that have changed, by the index on the time of the last change, counts each of them anew, and sums
+Nothing is counted while notifications are accepted or sent. A task each minute finds the minutes
+that have changed, by the index on the time of the last change, counts each of them again, and sums
 them up. docs/metrics.md describes each metric.
 """
 
@@ -24,15 +24,25 @@ from .rollup_counts import count_minutes, minute_of
 
 INDEX = "ntf_updated"
 EVENTS = ("sent", "delivered", "read", "failed")
-"""Each is an event ``delivery.<it>``, at the delivery's ``<it>_at``."""
+"""Events ``delivery.<name>``, at the delivery's ``<name>_at``."""
 Stages = list[dict[str, Any]]
+log = structlog.get_logger(__name__)
+OVERLAP = timedelta(seconds=45)
+"""Changes are read again this far back: clocks differ by a second at most, and a write without a
+primary is retried for half a minute."""
+FIRST_LOOKBACK = timedelta(days=1)
+"""Lookback of the first roll-up."""
+CHANGES_PER_READ = timedelta(minutes=10)
+"""Period of changes per read."""
+MINUTES_PER_READ = 10
+"""Consecutive minutes that one read counts."""
+BUDGET_SECONDS = 40.0
+"""Time budget; the rest is left to the next roll-up, a minute later."""
+MINUTE = metrics.INTERVAL_LENGTH[Interval.MINUTE]
 
 
 def changed_minutes(since: datetime, until: datetime) -> set[datetime]:
-    """Return the minutes whose figures changed, by the changes of a time.
-
-    A notification belongs to the minute in which it was accepted and to those of its attempts.
-    """
+    """Return the minutes of acceptance and of attempts that changed between two times."""
     minutes = {
         "$setUnion": [
             [minute_of("$created_at")],
@@ -52,10 +62,7 @@ def changed_minutes(since: datetime, until: datetime) -> set[datetime]:
 
 
 def _minutes_of_retries(since: datetime, until: datetime) -> Iterable[dict[str, Any]]:
-    """Return the minutes of all attempts of what was tried more than once.
-
-    What was the last attempt may be so no more.
-    """
+    """Return the minutes of all attempts of retries: an earlier one is no longer the last."""
     return collection("notifications").aggregate(
         [
             *_match_changed(since, until, extra={"delivery.attempt_count": {"$gt": 1}}),
@@ -77,15 +84,12 @@ def _minutes_of_retries(since: datetime, until: datetime) -> Iterable[dict[str, 
 
 
 def write_events(since: datetime, until: datetime, *, now: datetime) -> None:
-    """Write what the changes of a time tell into ``analytics_events``, in one command.
-
-    The server reads and writes; nothing of it comes here. What was written before stays as it was.
-    """
+    """Write events of changed deliveries, by one aggregation on the server; existing ones stay."""
     days = settings.ANALYTICS_EVENTS_DAYS
     if not days:
         return
     retention = timedelta(days=days)
-    events = [_event(name) for name in EVENTS]
+    events = [{"name": name, "at": f"$delivery.{name}_at"} for name in EVENTS]
     collection("notifications").aggregate(
         [
             *_match_changed(since, until),
@@ -111,13 +115,8 @@ def write_events(since: datetime, until: datetime, *, now: datetime) -> None:
 def _match_changed(
     since: datetime, until: datetime, *, extra: dict[str, Any] | None = None
 ) -> Stages:
-    """Return the stage that finds what was changed, without tests."""
     changed = {"updated_at": {"$gte": since, "$lt": until}, "is_test": {"$ne": True}}
     return [{"$match": changed | (extra or {})}]
-
-
-def _event(name: str) -> dict[str, Any]:
-    return {"name": name, "at": f"$delivery.{name}_at"}
 
 
 def _event_document(retention: timedelta) -> dict[str, Any]:
@@ -147,36 +146,18 @@ def _event_document(retention: timedelta) -> dict[str, Any]:
     }
 
 
-log = structlog.get_logger(__name__)
-OVERLAP = timedelta(seconds=45)
-"""Changes are looked for again this far back: clocks differ by a second at most, and a write that
-finds no primary is repeated for half a minute."""
-FIRST_LOOKBACK = timedelta(days=1)
-"""How far back the very first roll-up looks."""
-CHANGES_PER_READ = timedelta(minutes=10)
-"""Of so long changes are looked for at once."""
-MINUTES_PER_READ = 10
-"""Minutes in a row that are counted by one read."""
-BUDGET_SECONDS = 40.0
-"""What is left after that is for the next roll-up, a minute later."""
-MINUTE = metrics.INTERVAL_LENGTH[Interval.MINUTE]
-
-
 @dataclass(frozen=True, slots=True)
 class RollupReport:
-    """What one roll-up did."""
+    """Counts of one roll-up."""
 
     counted: int
-    """Minutes."""
+    """Minutes that were counted."""
     remaining: int
-    """Minutes that are due and wait for the next one."""
+    """Minutes left to the next roll-up."""
 
 
 def run(*, now: datetime, budget: float = BUDGET_SECONDS) -> RollupReport | None:
-    """Bring the figures up to date; None if somebody else is at it.
-
-    Twice is as good as once, and one that died is made good by the next.
-    """
+    """Roll up the changed minutes; return None if another process is doing so. Idempotent."""
     if not rollup_state.acquire_lease(now=now):
         return None
     try:
@@ -184,15 +165,12 @@ def run(*, now: datetime, budget: float = BUDGET_SECONDS) -> RollupReport | None
         rollup_state.record_counted(now=now)
     finally:
         rollup_state.release_lease()
-    log.info("rollup_finished", counted=report.counted, left=report.remaining)
+    log.info("rollup_finished", counted=report.counted, remaining=report.remaining)
     return report
 
 
 def rebuild(*, since: datetime, until: datetime, now: datetime) -> int | None:
-    """Count all minutes of a time again; return how many, None if a roll-up is running.
-
-    Whole hours are counted, so that hours and days stay the sums of their parts.
-    """
+    """Count all hours of a period again; return the minutes, None if a roll-up is running."""
     start = metrics.interval_start(Interval.HOUR, since)
     minutes: list[datetime] = []
     while start + len(minutes) * MINUTE < until or len(minutes) % 60:
@@ -224,11 +202,11 @@ def _run(now: datetime, deadline: float) -> RollupReport:
 
 
 def _find_changes(now: datetime, deadline: float) -> None:
-    """Note which minutes have changed, slice by slice: after a standstill there may be many."""
+    """Mark the minutes that have changed, slice by slice: after a standstill there may be many."""
     since = rollup_state.changes_until() or now - FIRST_LOOKBACK
     while since < now:
         until = min(since + CHANGES_PER_READ, now)
-        # What is being written this very moment is found by the next one.
+        # Writes in progress are found by the next roll-up, within OVERLAP.
         rollup_state.mark_changed(changed_minutes(since - OVERLAP, until), now=now)
         write_events(since - OVERLAP, until, now=now)
         rollup_state.record_changes_until(until=until)
@@ -238,13 +216,11 @@ def _find_changes(now: datetime, deadline: float) -> None:
 
 
 def _recount(minutes: Sequence[datetime], now: datetime) -> None:
-    """Count minutes that follow one another."""
     values = count_minutes(min(minutes), max(minutes) + MINUTE)
     metrics.replace(Interval.MINUTE, minutes, values, now=now)
 
 
 def _sum_up(minutes: Iterable[datetime], now: datetime) -> None:
-    """Sum up the hours of these minutes, and then their days."""
     hours = {metrics.interval_start(Interval.HOUR, minute) for minute in minutes}
     for hour in sorted(hours):
         metrics.sum_up(Interval.HOUR, hour, now=now)
@@ -253,7 +229,7 @@ def _sum_up(minutes: Iterable[datetime], now: datetime) -> None:
 
 
 def _split_consecutive(minutes: Sequence[datetime]) -> Iterator[list[datetime]]:
-    """Return minutes in rows that have no gap, the first ones first."""
+    """Yield runs of consecutive minutes, up to MINUTES_PER_READ each."""
     consecutive: list[datetime] = []
     for minute in minutes:
         if consecutive and (

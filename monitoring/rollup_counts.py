@@ -1,9 +1,9 @@
-"""The figures of some minutes, counted from the beginning.
+"""Counts deliveries and attempts of given minutes.
 
-What was tried belongs to the minute of the attempt; what never was, in-app among it, to the minute
-in which it was accepted. Neither ever changes, so nothing moves from one minute to another: an
-outcome that comes days later changes the figures of the minute of its attempt. Tests of API clients
-in test mode are not counted.
+An attempted delivery belongs to the minute of the attempt; a delivery without an attempt, such as
+in-app, to the minute of its acceptance. Neither ever changes, so nothing moves between minutes: a
+result that comes days later changes the metrics of its attempt's minute. Test notifications are
+not counted.
 """
 
 from bisect import bisect_left
@@ -23,20 +23,22 @@ from notifyproject.db.collections import collection
 
 A, M, S = AttemptStatus, Metric, DeliveryStatus
 NONE = "none"
-"""The provider of what no provider was asked for."""
+"""Provider label of deliveries without a provider."""
 WITHHELD = (S.EXPIRED, S.CANCELLED, S.SUPPRESSED)
 ARRIVED = (S.DELIVERED, S.READ)
 PRECEDENCE = (A.UNKNOWN, A.SENT, A.FAILED, A.STARTED, A.EXPIRED)
-"""An attempt goes to several devices: it counts once, as the first of these that one of them is."""
+"""An attempt at several devices counts once, with the first of these statuses among them."""
 BATCH = 1_000
 Row = Mapping[str, Any]
 Key = tuple[datetime, Metric, tuple[tuple[str, str], ...]]
+_GROUP_FIELDS = (
+    *("minute", "channel", "type", "provider", "outcome"),
+    *("is_last", "status", "code", "bucket"),
+)
 
 
 @dataclass(slots=True)
 class _Counts:
-    """Counts by minute, metric and dimensions."""
-
     counts: Counter[Key] = field(default_factory=Counter)
     latencies: dict[Key, list[int]] = field(
         default_factory=lambda: defaultdict(metrics.empty_histogram)
@@ -44,7 +46,7 @@ class _Counts:
     seconds: dict[Key, float] = field(default_factory=lambda: defaultdict(float))
 
     def add(self, row: Row, metric: Metric, **extra_dimensions: str) -> Key:
-        """Count a row under a metric; return under which key."""
+        """Count a row under a metric; return its key."""
         group_key = row["_id"]
         dimensions = {"channel": group_key["channel"], "type": group_key["type"]} | extra_dimensions
         key = group_key["minute"], metric, tuple(sorted(dimensions.items()))
@@ -52,7 +54,7 @@ class _Counts:
         return key
 
     def metric_values(self) -> Iterator[MetricValue]:
-        """Return the figures."""
+        """Yield the counts as metric values."""
         for key, value in self.counts.items():
             minute, metric, dimensions = key
             yield MetricValue(
@@ -66,7 +68,7 @@ class _Counts:
 
 
 def count_minutes(since: datetime, until: datetime) -> list[MetricValue]:
-    """Return the figures of every minute from ``since`` until before ``until``: whole minutes."""
+    """Return the metrics of all whole minutes from ``since`` until before ``until``."""
     counts = _Counts()
     for row in _accepted(since, until):
         counts.add(row, M.ACCEPTED)
@@ -83,7 +85,7 @@ def _count_attempt(counts: _Counts, row: Row) -> None:
     if group_key["is_last"]:
         _count_outcome(counts, row, provider=provider)
     if outcome == A.EXPIRED:
-        # It was never made: the time for it was over. Its delivery may have ended all the same.
+        # Not attempted: its time ended first. The delivery may have ended all the same.
         return
     counts.add(row, M.TRIED, provider=provider, status=outcome)
     if outcome == A.UNKNOWN:
@@ -93,7 +95,6 @@ def _count_attempt(counts: _Counts, row: Row) -> None:
 
 
 def _count_outcome(counts: _Counts, row: Row, *, provider: str) -> None:
-    """Count what became of deliveries."""
     group_key = row["_id"]
     status = group_key["status"]
     if status in SUCCEEDED:
@@ -114,7 +115,6 @@ def _count_outcome(counts: _Counts, row: Row, *, provider: str) -> None:
 
 
 def _accepted(since: datetime, until: datetime) -> Iterable[Row]:
-    """Return the deliveries of what was accepted, counted by what is told apart."""
     untried = {"$eq": ["$delivery.attempt_count", 0]}
     return collection("notifications").aggregate(
         [
@@ -141,10 +141,10 @@ def _accepted(since: datetime, until: datetime) -> Iterable[Row]:
 
 
 def _attempted(since: datetime, until: datetime) -> Iterable[Row]:
-    """Return the attempts, one for all devices, and what became of their deliveries since.
+    """Return the attempts, one for all devices, with the results of their deliveries.
 
-    The two collections are joined here, a thousand at a time: the server's own join looks
-    each notification up by itself, which takes it ten times as long.
+    The two collections are joined here, a thousand at a time: ``$lookup`` reads each notification
+    on its own, which takes ten times as long.
     """
     counts: Counter[tuple[Any, ...]] = Counter()
     seconds: dict[tuple[Any, ...], float] = defaultdict(float)
@@ -160,12 +160,6 @@ def _attempted(since: datetime, until: datetime) -> Iterable[Row]:
     for key, count in counts.items():
         own = dict(zip(_GROUP_FIELDS, key, strict=True))
         yield {"_id": own, "count": count, "seconds": seconds[key]}
-
-
-_GROUP_FIELDS = (
-    *("minute", "channel", "type", "provider", "outcome"),
-    *("is_last", "status", "code", "bucket"),
-)
 
 
 def _attempts(since: datetime, until: datetime) -> Iterable[Row]:
@@ -192,7 +186,7 @@ def _attempts(since: datetime, until: datetime) -> Iterable[Row]:
 
 
 def _deliveries(ids: set[ObjectId]) -> dict[tuple[ObjectId, str], tuple[str, Row]]:
-    """Return the type and the delivery for each notification and channel; none of tests."""
+    """Return type and delivery by notification and channel, without tests."""
     names = ("channel", "status", "attempt_count", "failure_code", "sent_at", "first_due_at")
     found = collection("notifications").find(
         {"_id": {"$in": list(ids)}},
@@ -208,7 +202,7 @@ def _deliveries(ids: set[ObjectId]) -> dict[tuple[ObjectId, str], tuple[str, Row
 
 
 def _classify_attempt(attempt: Row, kind: str, delivery: Row) -> tuple[tuple[Any, ...], float]:
-    """Return what is told apart of an attempt, and the seconds its delivery waited if it was it."""
+    """Return the group key of an attempt, and its delivery's latency in seconds if it was sent."""
     statuses = attempt["statuses"]
     outcome = next(status.value for status in PRECEDENCE if status in statuses)
     is_last = attempt["_id"]["attempt"] == delivery["attempt_count"]
@@ -222,7 +216,6 @@ def _classify_attempt(attempt: Row, kind: str, delivery: Row) -> tuple[tuple[Any
 
 
 def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    """Return rows in batches, read as they are asked for."""
     rest = iter(rows)
     while batch := list(islice(rest, BATCH)):
         yield batch

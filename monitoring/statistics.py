@@ -1,6 +1,6 @@
-"""How many notifications there were, how many got through, and in how many tries.
+"""Counts of one client's notifications for the API: totals, successes, and attempts.
 
-Counted from the documents, newest first, so never more of them than a caller can wait for.
+Counted live from the documents, newest first, up to a cap that limits the response time.
 """
 
 from collections.abc import Sequence
@@ -15,11 +15,11 @@ from domain.states import SUCCEEDED, DeliveryStatus, NotificationStatus
 from notifyproject.db.collections import collection
 
 CAP = 100_000
-"""Of more notifications the newest are counted."""
+"""Notifications that are counted at most, the newest."""
 
 
 class GroupBy(StrEnum):
-    """What notifications are told apart by."""
+    """Field by which notifications are grouped."""
 
     STATUS = "status"
     TYPE = "type"
@@ -28,34 +28,34 @@ class GroupBy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """The figures of one status, type or channel. By channel, deliveries are counted."""
+    """Counts of one status, type, or channel. By channel, deliveries are counted."""
 
     value: str
     total: int
     sent: int
-    """A provider has taken it, or it is in the inbox: on one channel at least."""
+    """Sent or in the inbox, on at least one channel."""
     failed: int
     average_attempts: float
-    """Tries for each, of all its channels together."""
+    """Attempts per notification, over all its channels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """The figures of some notifications."""
+    """Counts by group."""
 
     groups: Sequence[Group]
     counted: int
-    """Notifications."""
+    """Notifications that were counted."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether these are all there are."""
+        """Whether all notifications were counted."""
         return self.counted < CAP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticsFilter:
-    """Which notifications are counted: one client's, of a person and a time if those are given."""
+    """Selects one client's notifications, optionally by user and creation time."""
 
     client_id: ObjectId
     user_id: str | None = None
@@ -63,7 +63,7 @@ class StatisticsFilter:
     created_before: datetime | None = None
 
     def match(self) -> dict[str, Any]:
-        """Return the filter in MongoDB's words."""
+        """Return the filter as a MongoDB query."""
         match: dict[str, Any] = {"client_id": self.client_id, "is_active": True}
         if self.user_id is not None:
             match["user_id"] = self.user_id
@@ -74,7 +74,7 @@ class StatisticsFilter:
 
 
 def count_notifications(selection: StatisticsFilter, *, by: GroupBy) -> Statistics:
-    """Return the figures of each status, type or channel, the largest group first."""
+    """Return the counts of each status, type, or channel, the largest group first."""
     stages = _by_channel() if by is GroupBy.CHANNEL else _by_field(by)
     pipeline: list[dict[str, Any]] = [
         {"$match": selection.match()},

@@ -1,4 +1,4 @@
-"""The queues and the workers, as they are now: read, and never waited for."""
+"""Queue depths, live workers, and heartbeats; each read is quick."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,35 +13,35 @@ from analytics import rollup_state
 from delivery.heartbeats import last_sweep, last_worker_heartbeat
 from domain import queues
 from domain.states import Channel, Priority
+from notifications.queries import COUNT_CAP
+from notifications.queueing import backlog
 from notifyproject.db.collections import collection
 from notifyproject.platform import valkey
 
 ACTIVE_WITHIN = timedelta(minutes=5)
-"""Whoever made an attempt within this long is listed."""
+"""A worker with an attempt within this time is listed."""
 ATTEMPTS_READ = 5_000
-"""Attempts that workers are looked for in, the newest."""
-COUNT_CAP = 10_000
-"""What is due is counted up to this."""
+"""Attempts from which workers are listed, the newest."""
 PING_SECONDS = 0.5
-"""How long workers have to answer, if somebody asks them."""
+"""Time that workers have to answer a ping."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStatus:
-    """What waits of one priority."""
+    """Work that waits in the queues of one priority."""
 
     priority: Priority
     due: int
-    """Notifications due, in MongoDB, which decides; COUNT_CAP means at least that many."""
+    """Due notifications in MongoDB; COUNT_CAP means at least that many."""
     oldest_due_at: datetime | None
     depths: Mapping[Channel, int | None]
-    """Messages in the queue of each channel; None if the broker does not answer. They are hints:
-    one may be for a hundred deliveries, or for none that is left."""
+    """Messages in the queue of each channel; None if the broker is unavailable. A wake-up may stand
+    for a hundred deliveries, or for none any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
-    """A worker that has sent something lately."""
+    """A worker that has made attempts recently."""
 
     name: str
     attempts: int
@@ -50,7 +50,7 @@ class Worker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeats:
-    """When what must happen regularly last did."""
+    """Last times of the periodic activities."""
 
     sweep: datetime | None
     worker: datetime | None
@@ -58,13 +58,13 @@ class Heartbeats:
 
 
 def queue_status(*, now: datetime) -> list[QueueStatus]:
-    """Return what waits, the most urgent first."""
+    """Return the status of each priority, highest first."""
     depths = _depths()
     return [
         QueueStatus(
             priority=priority,
-            due=_due(priority, now),
-            oldest_due_at=_oldest(priority, now),
+            due=backlog.count_due(now=now, cap=COUNT_CAP, priority=priority),
+            oldest_due_at=backlog.oldest_due(now=now, priority=priority),
             depths={
                 channel: None if depths is None else depths[queues.queue_name(channel, priority)]
                 for channel in Channel
@@ -75,20 +75,20 @@ def queue_status(*, now: datetime) -> list[QueueStatus]:
 
 
 def service_depth() -> int | None:
-    """Return how many messages wait for the tasks that keep the others going."""
+    """Return the depth of the queue of periodic and other service tasks."""
     depths = _depths()
     return None if depths is None else depths[settings.CELERY_TASK_DEFAULT_QUEUE]
 
 
 def heartbeats() -> Heartbeats:
-    """Return the signs of life."""
+    """Return the last heartbeats."""
     return Heartbeats(
         sweep=last_sweep(), worker=last_worker_heartbeat(), rollup=rollup_state.counted_at()
     )
 
 
 def active_workers(*, now: datetime) -> list[Worker]:
-    """Return the workers that made an attempt lately, by name."""
+    """Return the workers with recent attempts, by name."""
     found = collection("delivery_attempts").aggregate(
         [
             {"$match": {"attempted_at": {"$gte": now - ACTIVE_WITHIN}}},
@@ -112,7 +112,7 @@ def active_workers(*, now: datetime) -> list[Worker]:
 
 
 def ping_workers() -> Sequence[str] | None:
-    """Ask every worker for an answer within half a second; None if the broker does not answer."""
+    """Return the workers that answer a ping within half a second; None without the broker."""
     try:
         with valkey.connection() as broker:
             broker.ping()
@@ -123,7 +123,6 @@ def ping_workers() -> Sequence[str] | None:
 
 
 def _depths() -> dict[str, int] | None:
-    """Return how many messages each queue holds, in one question."""
     names = [queue.name for queue in settings.CELERY_TASK_QUEUES]
     try:
         with valkey.connection() as broker, broker.pipeline(transaction=False) as pipe:
@@ -132,19 +131,3 @@ def _depths() -> dict[str, int] | None:
             return dict(zip(names, pipe.execute(), strict=True))
     except valkey.Unavailable:
         return None
-
-
-def _due(priority: Priority, now: datetime) -> int:
-    return collection("notifications").count_documents(
-        {"priority": priority.value, "due_at": {"$lte": now}}, limit=COUNT_CAP, hint="ntf_due"
-    )
-
-
-def _oldest(priority: Priority, now: datetime) -> datetime | None:
-    found = collection("notifications").find_one(
-        {"priority": priority.value, "due_at": {"$lte": now}},
-        {"due_at": 1, "_id": 0},
-        sort=[("due_at", 1)],
-        hint="ntf_due",
-    )
-    return found["due_at"] if found else None

@@ -1,4 +1,4 @@
-"""Callback publisher: turns stored changes into events for apps."""
+"""Callback publisher: turns stored changes into callback events for clients."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,63 +21,13 @@ from .store import Document, NewNotification
 log = structlog.get_logger(__name__)
 PUBLISH = "notifications.tell"
 PUBLISH_DELAY = timedelta(seconds=0.5)
-"""A hint is for so much later: one is enough for all that changes meanwhile."""
-
-
-class _LastWakeup:
-    """Until when the last hint of this process covers what changes."""
-
-    def __init__(self) -> None:
-        self.until = float("-inf")
-
-
-_last_wakeup = _LastWakeup()
-
-
-def mark_for_callbacks(new: Sequence[NewNotification]) -> list[NewNotification]:
-    """Return notifications that are about to be accepted, marked if their app is to be told.
-
-    Raises PyMongoError.
-    """
-    return [
-        replace(one, has_callback=True) if subscriptions.is_subscribed(one.client_id) else one
-        for one in new
-    ]
-
-
-def enqueue_publisher(*, now: datetime) -> None:
-    """Tell workers that something was written that apps may be waiting to hear of."""
-    if time.monotonic() < _last_wakeup.until or not _has_subscribers():
-        return
-    _last_wakeup.until = time.monotonic() + PUBLISH_DELAY.total_seconds()
-    broker.publish(PUBLISH, args=[], queue=CALLBACKS, at=now + PUBLISH_DELAY, now=now)
-
-
-def continue_publishing(*, now: datetime) -> None:
-    """Have a worker look at once: there is more than was told."""
-    broker.publish(PUBLISH, args=[], queue=CALLBACKS, at=None, now=now)
-
-
-def clear() -> None:
-    """Hint at the next change, whenever the last hint was."""
-    _last_wakeup.until = float("-inf")
-
-
-def _has_subscribers() -> bool:
-    try:
-        return subscriptions.has_subscribers()
-    except PyMongoError as error:
-        # What was written is marked: it is found by the sweep.
-        log.warning("callbacks_unknown", reason=type(error).__name__)
-        return False
-
-
+"""Delay of the publisher's wake-up, so that one covers all changes meanwhile."""
 BATCH = 200
-"""Notifications read at once."""
+"""Notifications per read."""
 MAX_BATCHES = 50
-"""After so many batches it is somebody else's turn."""
+"""Batches per run, so that other tasks get their turn."""
 BACKFILL_WINDOW = timedelta(seconds=30)
-"""By so much later every process knows of a new callback, and has stored what it was at."""
+"""Time after which every process knows a new subscription and has stored earlier requests."""
 S, E = DeliveryStatus, EventType
 EVENT_TYPES: Mapping[DeliveryStatus, EventType] = {
     S.SENT: E.DELIVERY_SENT,
@@ -89,16 +39,54 @@ EVENT_TYPES: Mapping[DeliveryStatus, EventType] = {
     S.EXPIRED: E.DELIVERY_EXPIRED,
     S.CANCELLED: E.DELIVERY_CANCELLED,
 }
-"""What an app is told of; the others are on their way."""
+"""Statuses that produce an event."""
 IMPLIED_STATUSES: Mapping[DeliveryStatus, tuple[DeliveryStatus, ...]] = {
     S.DELIVERED: (S.SENT, S.DELIVERED),
     S.READ: (S.SENT, S.DELIVERED, S.READ),
 }
-"""What is told of a state that another may have been passed through on the way to."""
+"""Statuses reported for a status, including those that it may have skipped."""
+
+
+class _LastWakeup:
+    def __init__(self) -> None:
+        self.until = float("-inf")
+
+
+_last_wakeup = _LastWakeup()
+
+
+def mark_for_callbacks(new: Sequence[NewNotification]) -> list[NewNotification]:
+    """Mark new notifications of clients that subscribe to callbacks. Raises PyMongoError."""
+    return [
+        replace(one, has_callback=True) if subscriptions.is_subscribed(one.client_id) else one
+        for one in new
+    ]
+
+
+def enqueue_publisher(*, now: datetime) -> None:
+    """Wake the publisher for a change, unless a recent wake-up covers it."""
+    if time.monotonic() < _last_wakeup.until or not _has_subscribers():
+        return
+    _last_wakeup.until = time.monotonic() + PUBLISH_DELAY.total_seconds()
+    broker.publish(PUBLISH, args=[], queue=CALLBACKS, at=now + PUBLISH_DELAY, now=now)
+
+
+def clear() -> None:
+    """Forget the last wake-up, so that the next change sends one."""
+    _last_wakeup.until = float("-inf")
+
+
+def _has_subscribers() -> bool:
+    try:
+        return subscriptions.has_subscribers()
+    except PyMongoError as error:
+        # The change is marked in the database: the sweep finds it.
+        log.warning("callbacks_unknown", reason=type(error).__name__)
+        return False
 
 
 def publish_events(*, now: datetime) -> int:
-    """Tell apps everything they are still to be told; return of how many notifications that was."""
+    """Publish all pending callback events; return the number of notifications."""
     _backfill(now)
     total = 0
     for _ in range(MAX_BATCHES):
@@ -110,14 +98,14 @@ def publish_events(*, now: datetime) -> int:
         if len(documents) < BATCH:
             break
     else:
-        continue_publishing(now=now)
+        broker.publish(PUBLISH, args=[], queue=CALLBACKS, at=None, now=now)
     if total:
         log.info("callbacks_enqueued", notifications=total)
     return total
 
 
 def events_of(document: Document) -> list[Event]:
-    """Return all that has happened to a notification and that an app may be told of."""
+    """Return all reportable events of a notification; their IDs are stable."""
     deliveries = document["delivery"]
     events = [event for one in deliveries for event in _delivery_events(document, one)]
     if all(DeliveryStatus(one["status"]) not in OPEN for one in deliveries):
@@ -129,7 +117,7 @@ def _delivery_events(document: Document, delivery: Document) -> Iterator[Event]:
     for status in _statuses_passed(delivery):
         at = _status_time(status, delivery, document)
         is_failed = status is S.FAILED
-        # It may fail again, re-opened by somebody, without another attempt.
+        # It may fail again after being reopened, without another attempt.
         number = _milliseconds(at) if is_failed else delivery["attempt_count"]
         yield _event(
             document,
@@ -148,7 +136,7 @@ def _delivery_events(document: Document, delivery: Document) -> Iterator[Event]:
 
 
 def _statuses_passed(delivery: Document) -> list[DeliveryStatus]:
-    """Return the states that a delivery has been in, as far as they are told of."""
+    """Return the reportable statuses that a delivery has passed through."""
     status = _status_of(delivery)
     if status not in EVENT_TYPES:
         return []
@@ -156,19 +144,19 @@ def _statuses_passed(delivery: Document) -> list[DeliveryStatus]:
     if status is S.FAILED and _was_sent(delivery):
         passed.insert(0, S.SENT)
     if delivery["channel"] == Channel.IN_APP and S.SENT in passed:
-        # It is delivered by being stored: nobody takes it.
+        # Delivered by being stored: no provider accepts it.
         passed.remove(S.SENT)
     return passed
 
 
 def _was_sent(delivery: Document) -> bool:
-    """Return whether the last attempt of what has failed had been taken by the provider."""
+    """Return whether the provider had accepted the last attempt of a failed delivery."""
     sent_at, tried_at = delivery.get("sent_at"), delivery.get("last_attempt_at")
     return sent_at is not None and tried_at is not None and sent_at >= tried_at
 
 
 def _completed_event(document: Document) -> Event:
-    """Return that nothing is left to do: once, and again each time it was re-opened."""
+    """Return the event that all deliveries have ended; a new one after each reopening."""
     deliveries = document["delivery"]
     return _event(
         document,
@@ -210,7 +198,7 @@ def _event(
 
 
 def _status_time(status: DeliveryStatus, delivery: Document, document: Document) -> datetime:
-    """Return when a delivery came to a state; where no time is kept, when it was last written."""
+    """Return when a delivery reached a status, or its last write if the time is not stored."""
     at: datetime | None = delivery.get(f"{status.value}_at")
     return at or document["updated_at"]
 
@@ -224,7 +212,7 @@ def _milliseconds(at: datetime) -> int:
 
 
 def _backfill(now: datetime) -> None:
-    """Catch up with what was accepted by processes that had not heard of a new callback."""
+    """Mark notifications accepted by processes that did not know a new subscription yet."""
     for callback in subscriptions.pending_backfills(before=now - 2 * BACKFILL_WINDOW):
         since = callback["enrols_from"]
         count = store.backfill_marks(

@@ -1,4 +1,4 @@
-"""System checks: settings that would lose or misdirect notifications stop the start."""
+"""System checks: settings that would lose or misdirect notifications prevent the start."""
 
 import re
 from email.utils import parseaddr
@@ -23,70 +23,58 @@ _HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]*"
 _PROJECT = re.compile(r"[a-z0-9][a-z0-9.:-]{2,60}[a-z0-9]", re.ASCII)
 _NUMBER_ID = re.compile(r"\d{5,20}", re.ASCII)
 _WORD = re.compile(r"[!-~]+", re.ASCII)
-"""What may stand in a header: no blanks, no line breaks, nothing beyond ASCII."""
+"""Characters allowed in a header: no whitespace, no line breaks, ASCII only."""
 
 
 @checks.register(checks.Tags.security, deploy=True)
 def provider_settings(**_: Any) -> list[checks.CheckMessage]:
-    """Return what is missing before messages can leave, and be heard of, for real."""
-    problems: list[checks.CheckMessage] = []
-    if "sendgrid" in settings.EMAIL_PROVIDERS and settings.SENDGRID_API_KEY == "SG.sandbox":
-        where = "to the sandbox" if settings.SENDGRID_URL else "nowhere"
-        problems.append(
-            checks.Warning(
-                f"Mail goes {where}: SENDGRID_API_KEY is not set.",
-                hint="Set it, or EMAIL_PROVIDER=smtp and SMTP_HOST.",
-                id="notifications.W001",
-            )
-        )
-    if "sendgrid" in settings.EMAIL_PROVIDERS and not settings.SENDGRID_WEBHOOK_PUBLIC_KEY:
-        problems.append(
-            checks.Warning(
-                "SendGrid's webhooks are refused: SENDGRID_WEBHOOK_PUBLIC_KEY is not set.",
-                hint="Without them a bounce is never noticed. Copy the key from SendGrid.",
-                id="notifications.W002",
-            )
-        )
-    if not settings.PUBLIC_URL.startswith("https://"):
-        problems.append(
-            checks.Warning(
-                "PUBLIC_URL is not https: mail programs offer no way out of marketing mail.",
-                hint="One-click unsubscribing needs an https link (RFC 8058).",
-                id="notifications.W003",
-            )
-        )
-    if settings.WHATSAPP_TOKEN and not settings.WHATSAPP_APP_SECRET:
-        problems.append(
-            checks.Warning(
-                "WhatsApp's webhooks are refused: WHATSAPP_APP_SECRET is not set.",
-                hint="Without them nobody's 24 hours ever begin, and no report is heard.",
-                id="notifications.W004",
-            )
-        )
-    return problems
+    """Return warnings about settings that live sending and receipts require."""
+    uses_sendgrid = "sendgrid" in settings.EMAIL_PROVIDERS
+    where = "to the sandbox" if settings.SENDGRID_URL else "nowhere"
+    findings = (
+        (
+            uses_sendgrid and settings.SENDGRID_API_KEY == "SG.sandbox",
+            f"Mail goes {where}: SENDGRID_API_KEY is not set.",
+            "Set it, or EMAIL_PROVIDER=smtp and SMTP_HOST.",
+        ),
+        (
+            uses_sendgrid and not settings.SENDGRID_WEBHOOK_PUBLIC_KEY,
+            "SendGrid's webhooks are refused: SENDGRID_WEBHOOK_PUBLIC_KEY is not set.",
+            "Without them, bounces are not noticed. Copy the key from SendGrid.",
+        ),
+        (
+            not settings.PUBLIC_URL.startswith("https://"),
+            "PUBLIC_URL is not https: mail programs show no unsubscribe button.",
+            "One-click unsubscribe requires an https link (RFC 8058).",
+        ),
+        (
+            settings.WHATSAPP_TOKEN and not settings.WHATSAPP_APP_SECRET,
+            "WhatsApp's webhooks are refused: WHATSAPP_APP_SECRET is not set.",
+            "Without them, no service window opens and no receipt arrives.",
+        ),
+    )
+    return [
+        checks.Warning(message, hint=hint, id=f"notifications.W{number:03}")
+        for number, (is_found, message, hint) in enumerate(findings, start=1)
+        if is_found
+    ]
 
 
 @checks.register(checks.Tags.security)
 def celery_settings(**_: Any) -> list[checks.CheckMessage]:
-    """Return settings under which a killed worker would take its hints along."""
+    """Return errors for settings that would lose the messages of a killed worker."""
     problems: list[checks.CheckMessage] = []
     if not settings.CELERY_TASK_ACKS_LATE:
-        problems.append(
-            checks.Error("CELERY_TASK_ACKS_LATE must stay on.", id="notifications.E001")
-        )
+        problems.append(_error("CELERY_TASK_ACKS_LATE must be enabled.", None, 1))
     if settings.CELERY_TASK_CREATE_MISSING_QUEUES:
-        problems.append(
-            checks.Error(
-                "CELERY_TASK_CREATE_MISSING_QUEUES must stay off: nobody consumes such queues.",
-                id="notifications.E002",
-            )
-        )
+        message = "CELERY_TASK_CREATE_MISSING_QUEUES must be disabled: no worker consumes them."
+        problems.append(_error(message, None, 2))
     return problems
 
 
 @checks.register(checks.Tags.security)
 def mail_settings(**_: Any) -> list[checks.CheckMessage]:
-    """Return senders that no mail could leave with, and hosts that no file could come from."""
+    """Return errors for invalid senders and attachment hosts."""
     problems: list[checks.CheckMessage] = []
     for number, (name, text) in enumerate(
         (("EMAIL_FROM", settings.EMAIL_FROM), ("EMAIL_REPLY_TO", settings.EMAIL_REPLY_TO)), start=3
@@ -95,17 +83,17 @@ def mail_settings(**_: Any) -> list[checks.CheckMessage]:
             problems.append(
                 _error(
                     f"{name} is not an address: {text!r}.",
-                    "Write ada@example.com, or Ada <ada@example.com>; a name with a comma or the "
-                    "like stands in quotes.",
+                    "Use ada@example.com, or Ada <ada@example.com>; quote a name that contains a "
+                    "comma or another special character.",
                     number,
                 )
             )
     if wrong := sorted(host for host in settings.ATTACHMENT_HOSTS if not _is_host(host)):
         problems.append(
             _error(
-                f"ATTACHMENT_HOSTS has what is no public host's name: {', '.join(wrong)}.",
-                "Write names such as files.example.com, separated by commas: no https://, no "
-                "port, no path, no asterisk.",
+                f"ATTACHMENT_HOSTS contains invalid public host names: {', '.join(wrong)}.",
+                "Use names such as files.example.com, separated by commas: no https://, no port, "
+                "no path, no asterisk.",
                 5,
             )
         )
@@ -114,13 +102,13 @@ def mail_settings(**_: Any) -> list[checks.CheckMessage]:
 
 @checks.register(checks.Tags.security)
 def service_urls(**_: Any) -> list[checks.CheckMessage]:
-    """Return base URLs that lead nowhere: our own, and those of the providers."""
+    """Return errors for invalid base URLs, of this service and of the providers."""
     names = ("PUBLIC_URL", "SENDGRID_URL", "FCM_URL", "WHATSAPP_URL", "SANDBOX_URL")
     may_be_empty = ("SENDGRID_URL", "SANDBOX_URL")
     return [
         _error(
-            f"{name} is not the address of a service: {url!r}.",
-            "Write one such as https://notify.example.com, without a user, a query or a fragment.",
+            f"{name} is not a base URL: {url!r}.",
+            "Use a URL such as https://notify.example.com, without a user, a query, or a fragment.",
             number,
         )
         for number, name in enumerate(names, start=6)
@@ -130,26 +118,26 @@ def service_urls(**_: Any) -> list[checks.CheckMessage]:
 
 @checks.register(checks.Tags.security)
 def push_settings(**_: Any) -> list[checks.CheckMessage]:
-    """Return what Firebase would not know us by."""
+    """Return errors for invalid Firebase settings."""
     problems: list[checks.CheckMessage] = []
     project = settings.FCM_PROJECT_ID
     if project and not _PROJECT.fullmatch(project):
-        hint = "Write the project's id, such as my-shop-1a2b3; empty is the service account's own."
-        problems.append(_error(f"FCM_PROJECT_ID is no project's id: {project!r}.", hint, 11))
+        hint = "Use the project ID, such as my-shop-1a2b3; if empty, the service account's own."
+        problems.append(_error(f"FCM_PROJECT_ID is not a project ID: {project!r}.", hint, 11))
     names = ("FCM_CREDENTIALS", "SANDBOX_FCM_CREDENTIALS")
     for number, (name, needs_project) in enumerate(
         zip(names, (not project, True), strict=True), start=12
     ):
         if not (source := getattr(settings, name)):
             continue
-        # Here, since importing Google's libraries takes half a second that few installations need.
+        # Imported here: Google's libraries take half a second, and few installations need them.
         from providers.fcm import credentials
 
         try:
             account = credentials.read_service_account(source)
             account.assertion(now=utc_now())
         except credentials.InvalidCredentialsError as error:
-            hint = "It is the path of Google's JSON for a service account, or the JSON itself."
+            hint = "Set the path of Google's service account JSON, or the JSON itself."
             problems.append(_error(f"{name}: {error}", hint, number))
         else:
             if needs_project and not account.project_id:
@@ -159,27 +147,27 @@ def push_settings(**_: Any) -> list[checks.CheckMessage]:
 
 @checks.register(checks.Tags.security)
 def whatsapp_settings(**_: Any) -> list[checks.CheckMessage]:
-    """Return what WhatsApp would not know us by."""
+    """Return errors for invalid WhatsApp settings."""
     problems: list[checks.CheckMessage] = []
     names = ("WHATSAPP_TOKEN", "WHATSAPP_APP_SECRET", "WHATSAPP_VERIFY_TOKEN")
     for number, name in enumerate(names, start=14):
         if (secret := getattr(settings, name)) and not _WORD.fullmatch(secret):
-            hint = "It is one word of ASCII: a blank or a line break may have been copied along."
-            problems.append(_error(f"{name} cannot be what Meta has given out.", hint, number))
+            hint = "It is one ASCII word: check for a copied space or line break."
+            problems.append(_error(f"{name} is not a value that Meta issues.", hint, number))
     number_id = settings.WHATSAPP_PHONE_NUMBER_ID
     if (settings.WHATSAPP_TOKEN or number_id) and not _NUMBER_ID.fullmatch(number_id):
-        problem = f"is no id: {number_id!r}" if number_id else "is not set, and WHATSAPP_TOKEN is"
-        hint = "It is the sending number's id, digits only, and not the number itself."
+        problem = f"is not an ID: {number_id!r}" if number_id else "is required by WHATSAPP_TOKEN"
+        hint = "Use the ID of the sending number, digits only, not the number itself."
         problems.append(_error(f"WHATSAPP_PHONE_NUMBER_ID {problem}.", hint, 17))
     return problems
 
 
-def _error(message: str, hint: str, number: int) -> checks.Error:
+def _error(message: str, hint: str | None, number: int) -> checks.Error:
     return checks.Error(message, hint=hint, id=f"notifications.E{number:03}")
 
 
 def _is_mailbox(text: str) -> bool:
-    """Return whether a text is one address, or ``Name <address>``, to every reader of it."""
+    """Return whether a text is one address, or ``Name <address>``, without ambiguity."""
     address = parseaddr(text)[1]
     if has_control_characters(text) or (text != address and not text.endswith(f"<{address}>")):
         return False

@@ -1,13 +1,13 @@
-"""Every hot read. A test explains each: an index scan, no sort stage, little read in vain."""
+"""Frequent reads, each by an index scan without a sort stage; a test explains each of them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from bson import ObjectId
 
-from domain.states import Channel, DeliveryStatus, Priority
+from domain.states import Channel, DeliveryStatus
 from notifyproject.db import paging
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Page
@@ -16,12 +16,12 @@ from .store import AttemptReference, Document
 
 MAX_SCHEDULED_LOCAL = 1_000
 COUNT_CAP = 10_000
-"""Counts that people read stop here: beyond, nobody needs the exact number."""
+"""Upper limit of displayed counts."""
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
 
 
 class Position(NamedTuple):
-    """A place in a list that is ordered newest first."""
+    """A position in a list ordered newest first."""
 
     created_at: datetime
     id: ObjectId
@@ -29,7 +29,7 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """What a client may narrow its list of notifications by; None does not narrow."""
+    """Filter of a client's notification list; None does not filter."""
 
     client_id: ObjectId
     user_id: str | None = None
@@ -45,13 +45,13 @@ class Filter:
     unread: bool = False
 
     def match(self) -> dict[str, Any]:
-        """Return the filter in MongoDB's words."""
+        """Return the filter as a MongoDB query."""
         fields = ("user_id", "type", "category", "status", "entity_id", "external_id")
         match: dict[str, Any] = {"client_id": self.client_id, "is_active": True}
         match |= {name: value for name in fields if (value := getattr(self, name)) is not None}
         channel, status = self.channel, self.delivery_status
         if self.unread:
-            # One that its owner marked as unread again has been read all the same.
+            # One marked as unread again still has a read delivery.
             delivered = [DeliveryStatus.DELIVERED.value, DeliveryStatus.READ.value]
             match["is_read"] = False
             match["delivery"] = {
@@ -70,10 +70,10 @@ class Filter:
 
 
 def match_delivery(*, channel: str | None, status: str | None) -> dict[str, Any]:
-    """Return what holds for a delivery of this channel and status, either may be None.
+    """Return a filter for deliveries of this channel and status; None matches any.
 
-    Both are always named, as all values if need be: so one index serves each of them alone, and
-    in the order of creation.
+    Both fields are always named, if necessary with all values, so that one index serves every
+    combination in order of creation.
     """
     return {
         "channel": channel if channel is not None else {"$in": [c.value for c in Channel]},
@@ -82,7 +82,7 @@ def match_delivery(*, channel: str | None, status: str | None) -> dict[str, Any]
 
 
 def get(*, notification_id: ObjectId, client_id: ObjectId | None = None) -> Document | None:
-    """Return a notification; of one client only, if that is given."""
+    """Return a notification, optionally of one client only."""
     wanted: dict[str, Any] = {"_id": notification_id}
     if client_id is not None:
         wanted["client_id"] = client_id
@@ -90,24 +90,24 @@ def get(*, notification_id: ObjectId, client_id: ObjectId | None = None) -> Docu
 
 
 def get_many(ids: Sequence[ObjectId]) -> list[Document]:
-    """Return notifications by id, in no particular order."""
+    """Return notifications by ID, in no particular order."""
     return list(_notifications().find({"_id": {"$in": list(ids)}}))
 
 
 def existing_ids(ids: Sequence[ObjectId]) -> set[ObjectId]:
-    """Return which of these notifications are stored."""
+    """Return which of these IDs exist."""
     found = _notifications().find({"_id": {"$in": list(ids)}}, {"_id": 1})
     return {document["_id"] for document in found}
 
 
 def traceparents(ids: Collection[ObjectId]) -> dict[ObjectId, str]:
-    """Return the spans in which these notifications were accepted, of those that were traced."""
+    """Return the accepting spans of these notifications, for those that were traced."""
     found = _notifications().find({"_id": {"$in": list(ids)}}, {"traceparent": 1})
     return {one["_id"]: one["traceparent"] for one in found if "traceparent" in one}
 
 
 def scheduled_local_of(user_id: str) -> list[Document]:
-    """Return what waits for a time on a person's own clock, up to 1,000: when, by both clocks."""
+    """Return up to 1,000 open notifications scheduled in a recipient's local time."""
     wanted = {
         "user_id": user_id,
         "scheduled_local": {"$exists": True},
@@ -124,7 +124,7 @@ def page(
     after: Position | None = None,
     before: Position | None = None,
 ) -> Page:
-    """Return up to ``limit`` notifications, newest first, behind ``after`` or before ``before``."""
+    """Return up to ``limit`` notifications, newest first, after ``after`` or before ``before``."""
     return paging.page(
         "notifications",
         filters.match(),
@@ -135,7 +135,7 @@ def page(
 
 
 def by_provider_message(provider_ids: Sequence[str]) -> dict[str, AttemptReference]:
-    """Return which deliveries these messages of a provider's are, by the provider's id."""
+    """Return the attempts of a provider's messages, by the provider's message ID."""
     if not provider_ids:
         return {}
     found = _notifications().find(
@@ -149,36 +149,14 @@ def by_provider_message(provider_ids: Sequence[str]) -> dict[str, AttemptReferen
                 channel, attempt = Channel(delivery["channel"]), delivery["attempt_count"]
                 one = AttemptReference(document["_id"], channel, attempt)
                 references.setdefault(provider_id, set()).add(one)
-    # Mails that went in one request share its id: then it does not say whose it is.
+    # Emails of one send batch share the ID, which then identifies none of them.
     return {provider_id: ones.pop() for provider_id, ones in references.items() if len(ones) == 1}
 
 
 def attempts_of(notification_id: ObjectId) -> list[Document]:
-    """Return every attempt of a notification, the oldest first."""
+    """Return all attempts of a notification, oldest first."""
     found = collection("delivery_attempts").find({"notification_id": notification_id})
     return sorted(found, key=lambda attempt: (attempt["attempted_at"], attempt["_id"]))
-
-
-def count_due(*, priorities: Sequence[Priority], until: datetime) -> int:
-    """Return how many notifications have something to do by ``until``; 10,000 is the most."""
-    wanted = {"priority": {"$in": [p.value for p in priorities]}, "due_at": {"$lte": until}}
-    return int(_notifications().count_documents(wanted, limit=COUNT_CAP))
-
-
-def open_work(*, now: datetime) -> Mapping[str, Any]:
-    """Return how much is due and how long the oldest has been: ``{"due", "oldest_due_at"}``."""
-    oldest = [
-        document["due_at"]
-        for p in Priority
-        for document in _notifications()
-        .find({"priority": p.value, "due_at": {"$lte": now}}, {"due_at": 1, "_id": 0})
-        .sort("due_at", 1)
-        .limit(1)
-    ]
-    return {
-        "due": count_due(priorities=list(Priority), until=now),
-        "oldest_due_at": min(oldest, default=None),
-    }
 
 
 def _notifications() -> Any:

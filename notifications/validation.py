@@ -1,4 +1,4 @@
-"""Validation of fields: a collector of problems, addresses, links, channels, storable values."""
+"""Field validation: problem collector, addresses, links, channels, storable values."""
 
 import math
 import re
@@ -16,21 +16,37 @@ from domain.states import Channel
 
 _E164 = re.compile(r"\+[1-9]\d{6,14}", re.ASCII)
 _SIMPLE_EMAIL = re.compile(r"([a-z0-9_+-]+(?:\.[a-z0-9_+-]+)*)@([A-Za-z0-9.-]+)", re.ASCII)
-"""An address that is as good as its domain, which many share."""
+"""Address whose validity depends on its domain alone; domains are cached."""
 _SIMPLE_LENGTH = 200
 _LOCAL_PART_LENGTH = 64
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+FORBIDDEN_SCHEMES = frozenset({"javascript", "data", "vbscript", "file", "ftp", "about", "blob"})
+"""Schemes that run code or access local data."""
+PRIVATE_SUFFIXES = (".internal", ".local", ".localhost", ".lan", ".home.arpa")
+MAX_PORT = 65_535
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,30}", re.ASCII)
+_NUMBER = re.compile(r"0x[0-9a-f]*|\d+", re.ASCII)
+MAX_PROBLEMS = 100
+"""Maximum number of problems that are reported for one request."""
+MAX_KEY_LENGTH = 128
+FREE_FORM = frozenset({"attributes", "data", "payload", "example_data"})
+"""Fields whose keys the client chooses: they become field names in MongoDB."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_MAX_INT, _MIN_INT = 2**63 - 1, -(2**63)
+ALIASES = {"in-app": Channel.IN_APP}
+ALL = "all"
+"""Every channel that can reach the recipient."""
 
 
 class InvalidAddressError(ValueError):
-    """An address that cannot be one; the message says why without repeating it."""
+    """An invalid address; the message does not repeat it."""
 
 
 def normalize_email(text: str) -> str:
-    """Return the address in its normal form; raises AddressProblem.
+    """Return the normalized address; raises InvalidAddressError.
 
-    A display name, a list, a domain without a dot, an IP address in place of a domain, and a local
-    part of over 64 characters are none.
+    Invalid are: a display name, a list, a domain without a dot, an IP address as the domain, and
+    a local part of over 64 characters.
     """
     try:
         return _normal_email(text)
@@ -39,7 +55,7 @@ def normalize_email(text: str) -> str:
 
 
 def normalize_phone(text: str) -> str:
-    """Return the E.164 number; raises AddressProblem for another form or an impossible number."""
+    """Return the E.164 number; raises InvalidAddressError for another form or no such number."""
     if not _E164.fullmatch(text) or not _is_possible(text):
         raise InvalidAddressError("Expected a number in E.164 form such as +351912345678.")
     return text
@@ -47,7 +63,7 @@ def normalize_phone(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _normal_email(text: str) -> str:
-    # Asked for twice of each request: for its suppressions, and for the recipient.
+    # Called twice per request: for its suppressions, and for the recipient.
     simple = _SIMPLE_EMAIL.fullmatch(text) if len(text) <= _SIMPLE_LENGTH else None
     if simple is None or len(simple[1]) > _LOCAL_PART_LENGTH:
         return _validated(text)
@@ -78,30 +94,22 @@ def _is_possible(number: str) -> bool:
 
 
 def has_control_characters(text: str) -> bool:
-    """Return whether there is a line break or another control character in ``text``."""
+    """Return whether ``text`` contains a line break or another control character."""
     return _CONTROL.search(text) is not None
 
 
-FORBIDDEN_SCHEMES = frozenset({"javascript", "data", "vbscript", "file", "ftp", "about", "blob"})
-"""Schemes that run something, or reach into a device."""
-PRIVATE_SUFFIXES = (".internal", ".local", ".localhost", ".lan", ".home.arpa")
-MAX_PORT = 65_535
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,30}", re.ASCII)
-_NUMBER = re.compile(r"0x[0-9a-f]*|\d+", re.ASCII)
-
-
 class InvalidLinkError(ValueError):
-    """A link that a message may not carry."""
+    """A link that is not allowed in a message."""
 
 
 def check_image_url(url: str) -> str:
-    """Return an https URL on a public host; raises LinkProblem."""
+    """Return an https URL on a public host; raises InvalidLinkError."""
     check_public_url(url, schemes=("https",))
     return url
 
 
 def check_deep_link(link: str) -> str:
-    """Return a link into an app or to a public https page; raises LinkProblem."""
+    """Return a link into an app or to a public web page; raises InvalidLinkError."""
     scheme = _split(link)[0]
     if scheme in ("http", "https"):
         check_public_url(link, schemes=("https", "http"))
@@ -111,9 +119,9 @@ def check_deep_link(link: str) -> str:
 
 
 def check_public_url(url: str, *, schemes: tuple[str, ...]) -> None:
-    """Raise LinkProblem unless ``url`` names a public host by its name.
+    """Raise InvalidLinkError unless ``url`` has a public host name.
 
-    An address in figures is refused in every notation, public or not: names can be answered for.
+    IP addresses are rejected in every notation, public or not: a name has an accountable owner.
     """
     scheme, host = _split(url)
     if scheme not in schemes:
@@ -126,7 +134,7 @@ def check_public_url(url: str, *, schemes: tuple[str, ...]) -> None:
 
 
 def _split(url: str) -> tuple[str, str | None]:
-    """Return scheme and host in lower case; the host is None if there is none to speak of."""
+    """Return scheme and host in lower case; the host is None if missing or unsafe."""
     if has_control_characters(url) or any(c.isspace() or c == "\\" for c in url):
         raise InvalidLinkError("A URL has no blanks, control characters or backslashes.")
     try:
@@ -142,9 +150,9 @@ def _split(url: str) -> tuple[str, str | None]:
 
 
 def _ascii_host(host: str) -> str:
-    """Return a host as a browser reads it: without the final dot, in plain ASCII.
+    """Return a host as a browser reads it: plain ASCII, without the final dot.
 
-    Full-width letters, other full stops and characters without a width stand for plain ones.
+    Full-width letters, other full stops, and zero-width characters map to plain ones.
     """
     if "%" in host:
         raise InvalidLinkError("The URL's host must be a public name.")
@@ -156,17 +164,13 @@ def _ascii_host(host: str) -> str:
 
 
 def _is_address(name: str) -> bool:
-    """Return whether this is an IP address; browsers take a name that ends in a number for one."""
+    """Return whether this is an IP address; browsers parse a name that ends in a number as one."""
     return ":" in name or _NUMBER.fullmatch(name.rpartition(".")[2]) is not None
-
-
-MAX_PROBLEMS = 100
-"""More of one request are not told: mending these comes first."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldProblem:
-    """One thing that is wrong."""
+    """A problem of one field."""
 
     pointer: str
     """JSON Pointer to the field: ``/recipient/email``."""
@@ -175,7 +179,7 @@ class FieldProblem:
 
 
 class InvalidRequestError(Exception):
-    """A request that cannot be accepted as it is."""
+    """A request with invalid fields."""
 
     def __init__(self, problems: Sequence[FieldProblem]) -> None:
         super().__init__(", ".join(f"{p.pointer}: {p.code}" for p in problems))
@@ -183,34 +187,24 @@ class InvalidRequestError(Exception):
 
 
 class ProblemCollector:
-    """Gathers problems, so that a caller hears of all of them at once."""
+    """Collects problems, so that a client receives all of them at once."""
 
     def __init__(self) -> None:
         self.problems: list[FieldProblem] = []
 
     def add(self, pointer: str, code: str, detail: str) -> None:
-        """Note a problem, unless there are a hundred already."""
+        """Add a problem, up to MAX_PROBLEMS."""
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(FieldProblem(pointer, code, detail))
 
     def raise_if_any(self) -> None:
-        """Raise InvalidRequest with what was gathered."""
+        """Raise InvalidRequestError if there are problems."""
         if self.problems:
             raise InvalidRequestError(self.problems)
 
 
-MAX_KEY_LENGTH = 128
-FREE_FORM = frozenset({"attributes", "data", "payload", "example_data"})
-"""Fields whose keys the caller chooses: they become field names in MongoDB."""
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_MAX_INT, _MIN_INT = 2**63 - 1, -(2**63)
-
-
 def check_storable(value: Any, pointer: str, problems: ProblemCollector, *, in_data: bool) -> int:
-    """Note what cannot be kept anywhere in ``value``; return its number of properties.
-
-    ``in_data``: its keys are the caller's own.
-    """
+    """Collect what can't be stored in ``value``; return its property count."""
     if isinstance(value, str):
         _check_text(value, pointer, problems)
     elif isinstance(value, int) and not _MIN_INT <= value <= _MAX_INT:
@@ -235,7 +229,7 @@ def check_storable(value: Any, pointer: str, problems: ProblemCollector, *, in_d
 
 
 def pointer_token(key: str) -> str:
-    """Return a key as part of a JSON Pointer, cut to a sane length."""
+    """Return a key as a JSON Pointer token, truncated."""
     escaped = key[:MAX_KEY_LENGTH].replace("~", "~0").replace("/", "~1")
     return escaped.encode(errors="replace").decode()
 
@@ -255,26 +249,18 @@ def _check_key(key: str, pointer: str, problems: ProblemCollector, *, in_data: b
         problems.add(pointer, "forbidden_key", "A key is empty, begins with $, or holds a dot.")
 
 
-ALIASES = {"in-app": Channel.IN_APP}
-ALL = "all"
-"""Every channel on which there is a way to reach the person."""
-
-
 def parse_channels(
     names: Sequence[str], *, problems: ProblemCollector, pointer: str = "/channels"
 ) -> list[Channel]:
-    """Return the channels of these names; notes unknown ones, repeated ones, and none at all.
-
-    ``at`` is where the names stand in the request.
-    """
+    """Return the channels of these names, and collect problems at ``pointer``."""
     channels: list[Channel] = []
     for index, name in enumerate(names):
-        channel = _channel(name)
+        channel = parse_channel(name)
         if channel is None:
             expected = f"Expected one of {', '.join(Channel)}, or all alone."
             problems.add(f"{pointer}/{index}", "unknown_channel", expected)
         elif channel in channels:
-            problems.add(f"{pointer}/{index}", "duplicate_channel", "A channel is named once.")
+            problems.add(f"{pointer}/{index}", "duplicate_channel", "Duplicate channel.")
         else:
             channels.append(channel)
     if not names:
@@ -282,7 +268,8 @@ def parse_channels(
     return channels
 
 
-def _channel(name: str) -> Channel | None:
+def parse_channel(name: str) -> Channel | None:
+    """Return the channel of this name or alias; None if there is none."""
     try:
         return ALIASES.get(name) or Channel(name)
     except ValueError:

@@ -1,8 +1,8 @@
-"""Removing what old notifications say, category by category, as each one's retention says.
+"""Removes the content of old notifications, by the retention policy of each category.
 
-They are found by the index of the last change (``ntf_updated``), which is there anyway: whatever is
-open when the walk comes by is changed once more when it ends, and so lies ahead of the walk again.
-How far each category has come is remembered, so that nothing is looked at twice. Why it is so:
+The scan uses the existing index on the last change (``ntf_updated``): a notification that is open
+when the scan passes changes once more when it ends, and so lies ahead of the scan again. The
+progress of each category is stored, so that nothing is read twice. Reasons:
 docs/decisions/0031-retention.md.
 """
 
@@ -24,26 +24,26 @@ from notifyproject.db.collections import collection
 log = structlog.get_logger(__name__)
 BATCH = 500
 MAX_SPAN = timedelta(hours=1)
-"""So much of the index is read by one query at most, however little of it is to be changed."""
+"""Maximum range of the index for one query, however few notifications match."""
 MAX_SECONDS = 20.0
-"""How long one call goes on, unless it is told: the next one is a minute later."""
+"""Default time budget of a call; the next one starts a minute later."""
 INDEX = "ntf_updated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentRemoval:
-    """What one call did."""
+    """Counts of one call."""
 
     notifications: int
-    """Whose content was removed."""
+    """Notifications whose content was removed."""
     attempts: int
     is_complete: bool
-    """False: its time was over first. Calling it again goes on."""
+    """False if the time budget ended first; another call continues."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """Categories that have come as far as each other, and may go as far."""
+    """Categories with the same progress and the same target."""
 
     policies: Sequence[Retention]
     since: datetime
@@ -52,7 +52,7 @@ class _Range:
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Some of what is due; once it is done, all that was touched before ``until`` is."""
+    """Some expired notifications; after them, everything last changed before ``until`` is done."""
 
     source: _Range
     ids: Sequence[ObjectId]
@@ -60,7 +60,7 @@ class _Batch:
 
     @property
     def is_last(self) -> bool:
-        """Whether the walk has come to its end."""
+        """Whether the scan has reached its target."""
         return self.until >= self.source.until
 
 
@@ -71,10 +71,10 @@ def remove_expired_content(
     is_from_beginning: bool = False,
     timer: Callable[[], float] = time.monotonic,
 ) -> ContentRemoval:
-    """Remove what is due, as far as the time allows; ``None``: to the end.
+    """Remove expired content within ``seconds``; None for no limit.
 
-    ``is_from_beginning``: what was looked at before is looked at again. It may be stopped at any
-    time and done again, by any number of processes. Raises PyMongoError.
+    ``is_from_beginning`` ignores the stored progress. Idempotent, and safe to interrupt and to run
+    concurrently. Raises PyMongoError.
     """
     until = None if seconds is None else timer() + seconds
     notifications = attempts = 0
@@ -86,7 +86,8 @@ def remove_expired_content(
             attempts += removed.attempts
         is_complete = until is None or timer() < until
         if batch.ids or batch.is_last or not is_complete:
-            _record_progress(batch)
+            for policy in batch.source.policies:
+                retention.record_progress(policy.category, until=batch.until)
         if not is_complete:
             break
     log.info(
@@ -96,7 +97,7 @@ def remove_expired_content(
 
 
 def count_expired_content(*, now: datetime, is_from_beginning: bool = False) -> int:
-    """Return of how many notifications :func:`remove_expired_content` would remove what they say."""
+    """Count the notifications due for content removal."""
     return sum(
         collection("notifications").count_documents(
             {**_match(pending, since, until), "content_removed_at": None}, hint=INDEX
@@ -107,7 +108,7 @@ def count_expired_content(*, now: datetime, is_from_beginning: bool = False) -> 
 
 
 def _pending_ranges(now: datetime, *, is_from_beginning: bool) -> list[_Range]:
-    """Return the ways that are left to go; categories that go the same way go it together."""
+    """Return the ranges left to scan; categories with the same range share a scan."""
     oldest = _oldest()
     if oldest is None:
         return []
@@ -122,16 +123,13 @@ def _pending_ranges(now: datetime, *, is_from_beginning: bool) -> list[_Range]:
 
 
 def _oldest() -> datetime | None:
-    """Return when the notification was touched that was left alone for longest; None without any.
-
-    What is before that is gone: nobody has to look for it, hour by hour.
-    """
+    """Return the oldest last change, before which there is nothing to scan; None without any."""
     found = collection("notifications").find({}, {"updated_at": 1}).sort("updated_at", 1)
     return next((document["updated_at"] for document in found.hint(INDEX).limit(1)), None)
 
 
 def _batches(ranges: Sequence[_Range]) -> Iterator[_Batch]:
-    """Yield what is due, that touched longest ago first; the end of a slice, if there is none."""
+    """Yield expired notifications, oldest change first; an empty batch for an empty range."""
     for pending in ranges:
         for since, until in _spans(pending):
             documents: list[store.Document] = []
@@ -168,8 +166,3 @@ def _match(pending: _Range, since: datetime, until: datetime) -> dict[str, Any]:
         "category": {"$in": [policy.category.value for policy in pending.policies]},
         "erased_at": None,
     }
-
-
-def _record_progress(batch: _Batch) -> None:
-    for policy in batch.source.policies:
-        retention.record_progress(policy.category, until=batch.until)

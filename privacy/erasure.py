@@ -1,10 +1,10 @@
-"""Erasing a person: whatever says who they are, how to reach them, or what they were told.
+"""Erases a recipient: identity, addresses, and the content of notifications.
 
 What stays, and why: docs/decisions/0013-people-belong-to-the-company.md.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -22,19 +22,19 @@ from recipients.addresses import WHATSAPP
 log = structlog.get_logger(__name__)
 BATCH = 500
 MAX_SECONDS = 6.0
-"""How long one call goes on, unless it is told: half of what a request has for the database."""
+"""Default time budget of a call: half of a request's database deadline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erasure:
-    """What one call erased."""
+    """Counts of one call."""
 
     notifications: int
     devices: int
     topics: int
     was_registered: bool
     is_complete: bool
-    """False: its time was over first. Calling it again goes on."""
+    """False if the time budget ended first; another call continues."""
 
     @property
     def has_found_anything(self) -> bool:
@@ -49,40 +49,42 @@ def erase(
     seconds: float | None = None,
     timer: Callable[[], float] = time.monotonic,
 ) -> Erasure:
-    """Erase a person, as far as the time allows; again, it goes on or changes nothing.
+    """Erase a recipient within ``seconds``; another call continues, or changes nothing.
 
-    First nothing more is accepted for their registered address or pushed to their devices, and
-    every token for their inbox is void. Then their notifications are erased, the newest first, and
-    what is pending is cancelled. What is registered goes last: a call that was broken off goes on
-    with it. Raises PyMongoError.
+    First, the registered address accepts nothing more, pushes to the devices stop, and all inbox
+    tokens are revoked. Then the notifications are erased, newest first, and pending deliveries
+    cancelled. The registration goes last, so that an interrupted call can continue from it. Raises
+    PyMongoError.
     """
     until = timer() + (MAX_SECONDS if seconds is None else seconds)
-    person = registration.begin_erasure(user_id, now=now)
-    if person is not None or store.erasable(user_id=user_id, limit=1):
+    registered = registration.begin_erasure(user_id, now=now)
+    if registered is not None or store.erasable(user_id=user_id, limit=1):
         inbox_tokens.revoke_everywhere(user_id=user_id)
-    addresses = _addresses((person or {}).get("email"), (person or {}).get("phone"))
+    addresses = _addresses((registered or {}).get("email"), (registered or {}).get("phone"))
     device_count, topic_count = _delete_devices(user_id), topics.leave_all(user_id)
     count, is_complete = 0, False
     for batch in _batches(user_id, addresses):
-        count += _erase_batch(batch, user_id, now)
+        # First the addresses: after the notifications, nothing refers to them.
+        _erase_addresses({pair for one in batch for pair in _addresses(one.email, one.phone)})
+        count += store.erase(batch, user_id=user_id, now=now)
         if timer() >= until:
             break
     else:
         _erase_addresses(addresses)
         registration.finish_erasure(user_id)
         is_complete = True
-    log.info("person_erased", user_id=user_id, notifications=count, is_complete=is_complete)
+    log.info("recipient_erased", user_id=user_id, notifications=count, is_complete=is_complete)
     return Erasure(
         notifications=count,
         devices=device_count,
         topics=topic_count,
-        was_registered=person is not None,
+        was_registered=registered is not None,
         is_complete=is_complete,
     )
 
 
 def _batches(user_id: str, addresses: Iterable[tuple[Channel, str]]) -> Iterator[list[Erasable]]:
-    """Yield what is to be erased: all that is for the user, then what names only their address."""
+    """Yield the user's notifications, then those that name only one of the addresses."""
     last: Erasable | None = None
     while batch := store.erasable(user_id=user_id, limit=BATCH, after=last):
         last = batch[-1]
@@ -92,14 +94,7 @@ def _batches(user_id: str, addresses: Iterable[tuple[Channel, str]]) -> Iterator
             yield batch
 
 
-def _erase_batch(batch: Sequence[Erasable], user_id: str, now: datetime) -> int:
-    """Erase notifications; the addresses in them first, which nothing knows of afterwards."""
-    _erase_addresses({pair for one in batch for pair in _addresses(one.email, one.phone)})
-    return store.erase(batch, user_id=user_id, now=now)
-
-
 def _delete_devices(user_id: str) -> int:
-    """Forget a user's devices; return how many there were."""
     count = 0
     while found := devices.page(user_id=user_id, limit=devices.MAX_PAGE).documents:
         count += sum(devices_registration.remove(device_id=device["_id"]) for device in found)
@@ -107,7 +102,7 @@ def _delete_devices(user_id: str) -> int:
 
 
 def _erase_addresses(pairs: Iterable[tuple[Channel, str]]) -> None:
-    """Forget addresses wherever they stand by themselves; what holds them back goes on to."""
+    """Erase addresses outside of notifications; their suppressions stay, anonymised."""
     known = [(channel.value, address) for channel, address in pairs]
     suppressions.anonymise(known)
     service_windows.delete(address for channel, address in known if channel == WHATSAPP)

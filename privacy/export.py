@@ -1,4 +1,4 @@
-"""Everything that is held about a person, in parts that one answer can hold."""
+"""Exports everything that is stored about a recipient, in pages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ NEWEST_FIRST = (("created_at", -1), ("_id", -1))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """What is held about a person; of notifications, as many as were asked for."""
+    """Data about a recipient, with one page of notifications."""
 
-    person: Document | None
+    recipient: Document | None
     devices: Sequence[Document]
     topics: Sequence[str]
     suppressions: Sequence[Document]
@@ -33,26 +33,28 @@ class Export:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is held."""
-        found = (self.person, self.devices, self.topics, self.notifications)
+        """Whether nothing is stored."""
+        found = (self.recipient, self.devices, self.topics, self.notifications)
         return not any(found)
 
 
 def export(
     user_id: str, *, client_id: ObjectId | None, limit: int, cursor: Cursor | None = None
 ) -> Export:
-    """Return what is held about a person; of notifications, those of one client, or of all.
+    """Return the data about a recipient, with the notifications of one client or of all.
 
-    Those behind ``place``, newest first, the deleted ones too. Raises PyMongoError.
+    The page of notifications starts after ``cursor``, newest first, and includes deleted ones.
+    Raises PyMongoError.
     """
-    person = registration.get(user_id)
-    email, phone = (person.get("email"), person.get("phone")) if person else (None, None)
+    recipient = registration.get(user_id)
+    email = recipient.get("email") if recipient else None
+    phone = recipient.get("phone") if recipient else None
     match: dict[str, Any] = {"user_id": user_id}
     if client_id is not None:
         match["client_id"] = client_id
     page = paging.page("notifications", match, order=NEWEST_FIRST, limit=limit, cursor=cursor)
     return Export(
-        person=person,
+        recipient=recipient,
         devices=devices.page(user_id=user_id, limit=devices.MAX_PAGE).documents,
         topics=[one["topic"] for one in topics.memberships_of(user_id)],
         suppressions=[
@@ -69,7 +71,6 @@ def export(
 
 
 def _attempts(ids: Sequence[ObjectId]) -> list[Document]:
-    """Return every attempt of these notifications, by notification and time."""
     found = collection("delivery_attempts").find({"notification_id": {"$in": list(ids)}})
     position = {one: number for number, one in enumerate(ids)}
     return sorted(

@@ -1,4 +1,4 @@
-"""Deletes old notifications; backfills the dates on which they are purged."""
+"""Deletes old notifications, and backfills purge dates."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,31 +12,37 @@ from domain.states import Category
 from notifications import store
 from notifications.catalog import retention
 from notifyproject.db.collections import collection
+from notifyproject.platform import clock_check
 
 log = structlog.get_logger(__name__)
 BATCH = 1_000
 MIN_DAYS, MAX_DAYS = 1, 3_650
-"""An idempotency key lives for a day: what it stands for is there as long."""
+"""An idempotency key lives for a day, so its notification must as well."""
+BACKFILL_BATCH = 500
+INDEX = "ntf_category_created"
+OLDEST_FIRST = [("created_at", 1), ("_id", 1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeReport:
-    """What a clean-up has deleted, or would delete."""
+    """Counts of a purge or of its dry run."""
 
     notifications: int
     attempts: int
     is_complete: bool
-    """Nothing that old is left."""
+    """No more notifications of that age are left."""
 
 
 def purge_notifications(
     *, client_id: ObjectId | None, older_than: timedelta, at_most: int | None, now: datetime
 ) -> PurgeReport:
-    """Delete notifications that are over and that nothing has happened to for ``older_than``.
+    """Delete notifications that ended, and have not changed for ``older_than``.
 
-    Those of one client, or of all if that is None; the oldest first, ``at_most`` so many. It may
-    be stopped at any time and done again.
+    Of one client, or of all if None; oldest first, ``at_most`` so many. Idempotent, and safe to
+    interrupt. Nothing is deleted while this process's clock is wrong.
     """
+    if clock_check.is_wrong():
+        return PurgeReport(notifications=0, attempts=0, is_complete=False)
     before = now - older_than
     found = notifications = attempts = 0
     for ids in _batches(client_id, before, at_most):
@@ -60,7 +66,7 @@ def purge_notifications(
 def count_purgeable(
     *, client_id: ObjectId | None, older_than: timedelta, at_most: int | None, now: datetime
 ) -> PurgeReport:
-    """Return what :func:`purge_notifications` would delete, without the attempts: they are not counted."""
+    """Count what :func:`purge_notifications` would delete, without the attempts."""
     found = sum(len(ids) for ids in _batches(client_id, now - older_than, at_most))
     return PurgeReport(
         notifications=found, attempts=0, is_complete=at_most is None or found < at_most
@@ -70,7 +76,6 @@ def count_purgeable(
 def _batches(
     client_id: ObjectId | None, before: datetime, at_most: int | None
 ) -> Iterator[list[ObjectId]]:
-    """Yield the ids of what is to be deleted, the oldest first."""
     last: store.Document | None = None
     remaining = at_most
     while remaining is None or remaining > 0:
@@ -91,7 +96,7 @@ def _oldest(
     if client_id is not None:
         match["client_id"] = client_id
     if last is not None:
-        # What stays is not looked at again and again.
+        # Skips what was read before and stays.
         match["created_at"]["$gte"] = last["created_at"]
         match["$or"] = [
             {"created_at": {"$gt": last["created_at"]}},
@@ -99,28 +104,23 @@ def _oldest(
         ]
     found = collection("notifications").find(match, {"created_at": 1})
     index = "ntf_created" if client_id is None else "ntf_client_created"
-    return list(found.sort([("created_at", 1), ("_id", 1)]).hint(index).limit(limit))
-
-
-BACKFILL_BATCH = 500
-INDEX = "ntf_category_created"
-OLDEST_FIRST = [("created_at", 1), ("_id", 1)]
+    return list(found.sort(OLDEST_FIRST).hint(index).limit(limit))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeDateChanges:
-    """What :func:`apply` would do."""
+    """Counts of what :func:`backfill_purge_dates` would change."""
 
     notifications: int
-    """Whose time of deletion would be another one."""
+    """Notifications whose purge date would change."""
     deleted: int
     """Those of them that MongoDB would delete at once."""
 
 
 def backfill_purge_dates() -> int:
-    """Give all that is over its time of deletion; return how many had another one.
+    """Set the purge dates of all ended notifications by today's retention; return how many changed.
 
-    What is open keeps the one it has. May be stopped at any time and done again.
+    Open notifications keep theirs. Idempotent, and safe to interrupt.
     """
     changed = 0
     for policy in retention.read_all():
@@ -131,7 +131,7 @@ def backfill_purge_dates() -> int:
 
 
 def count_purge_date_changes(*, now: datetime) -> PurgeDateChanges:
-    """Return what :func:`apply` would do; it looks at everything that is over."""
+    """Count what :func:`backfill_purge_dates` would change; reads all ended notifications."""
     changed = deleted = 0
     for policy in retention.read_all():
         new = store.purged_at(policy.metadata)

@@ -1,53 +1,47 @@
-"""Unsubscribing: by one click in a marketing mail, and in WhatsApp.
+"""One-click unsubscribe links in marketing emails (RFC 8058).
 
-The mail's link holds all that is needed, encrypted; why:
+A link holds all that is needed, encrypted. Reasons:
 docs/decisions/0009-links-files-and-batches-of-mail.md.
 """
 
-import base64
-import binascii
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
 
 import msgspec
 import structlog
 from bson import ObjectId
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 from django.conf import settings
-from django.utils.crypto import salted_hmac
 
 from domain.states import Category, Channel
 from notifications.store import ClaimedDelivery
+from notifyproject.platform.encryption import DecryptionError, decrypt_token, encrypt_token
 from recipients import queries as recipients
 from recipients.models import SuppressionReason
 from recipients.suppressions import lift, suppress
 
 log = structlog.get_logger(__name__)
 PURPOSE = "notifications.unsubscribing"
-"""What the key is for: the service's secret key has other uses."""
+"""Purpose of the derived key: the service's secret key has other uses."""
 MAX_TOKEN_LENGTH = 1_000
-"""A longest address makes one of 600."""
+"""The longest possible address makes a token of 600."""
 SOURCE = "one-click"
 
 
 class UnknownLinkError(Exception):
-    """An address to unsubscribe at that is not one of ours, or not a whole one."""
+    """A link that this service did not create, or an incomplete one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscriber:
-    """Who is meant by a link."""
+    """The address that a link unsubscribes."""
 
     channel: Channel
     address: str = field(repr=False)
     notification_id: ObjectId
-    """The notification the link was in. It may be gone by now."""
+    """The notification with the link. It may be deleted by now."""
     locale: str | None
     is_test: bool = False
-    """The notification was a test: the link changes nobody's subscription."""
+    """The notification was a test: the link changes no subscription."""
 
 
 class _Token(msgspec.Struct, frozen=True, array_like=True):
@@ -59,7 +53,7 @@ class _Token(msgspec.Struct, frozen=True, array_like=True):
 
 
 def unsubscribe_url(claimed: ClaimedDelivery) -> str | None:
-    """Return where the recipient of a delivery unsubscribes; None if it is no marketing mail."""
+    """Return the unsubscribe link of a delivery; None unless it is a marketing email."""
     address = claimed.recipient.address(claimed.channel)
     if claimed.category is not Category.MARKETING or address is None:
         return None
@@ -82,23 +76,21 @@ def url_for(
     locale: str | None = None,
     is_test: bool = False,
 ) -> str:
-    """Return where an address unsubscribes from marketing: the same each time for the same mail.
+    """Return the unsubscribe link of an address: the same each time for one notification.
 
-    It holds for ever, and nobody without the service's secret key reads the address in it.
+    It never expires, and only the service's secret key reveals the address in it.
     """
     token = _Token(channel.value, address, notification_id.binary, locale, is_test)
-    encrypted = _cipher(settings.SECRET_KEY).encrypt(msgspec.msgpack.encode(token), None)
-    text = base64.urlsafe_b64encode(encrypted).rstrip(b"=").decode("ascii")
+    text = encrypt_token(msgspec.msgpack.encode(token), purpose=PURPOSE)
     return f"{settings.PUBLIC_URL}/u/{text}"
 
 
 def parse_link(token: str) -> Subscriber:
-    """Return who is meant by the last part of a link; raises UnknownLinkError."""
+    """Return the subscriber of a link's last path segment; raises UnknownLinkError."""
     if len(token) > MAX_TOKEN_LENGTH or not token.isascii():
         raise UnknownLinkError
     try:
-        encrypted = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
-        payload = msgspec.msgpack.decode(_decrypt(encrypted), type=_Token)
+        payload = msgspec.msgpack.decode(decrypt_token(token, purpose=PURPOSE), type=_Token)
         return Subscriber(
             channel=Channel(payload.channel),
             address=payload.address,
@@ -106,15 +98,12 @@ def parse_link(token: str) -> Subscriber:
             locale=payload.locale,
             is_test=payload.is_test,
         )
-    except (binascii.Error, ValueError) as error:
+    except (DecryptionError, ValueError) as error:
         raise UnknownLinkError from error
 
 
 def is_subscribed(subscriber: Subscriber, *, now: datetime) -> bool:
-    """Return whether marketing still goes to the address; raises PyMongoError.
-
-    True for the link of a test: nobody unsubscribes by it, and it tells nothing of the address.
-    """
+    """Return whether the address gets marketing; always True for a test. Raises PyMongoError."""
     if subscriber.is_test:
         return True
     pair = (subscriber.channel.value, subscriber.address)
@@ -122,10 +111,7 @@ def is_subscribed(subscriber: Subscriber, *, now: datetime) -> bool:
 
 
 def unsubscribe(subscriber: Subscriber, *, now: datetime) -> None:
-    """Send the address no more marketing; doing it twice is doing it once. Raises PyMongoError.
-
-    The link of a test changes nothing.
-    """
+    """Suppress marketing to the address, unless a test; idempotent. Raises PyMongoError."""
     if subscriber.is_test:
         _log_test(subscriber)
         return
@@ -145,10 +131,10 @@ def unsubscribe(subscriber: Subscriber, *, now: datetime) -> None:
 
 
 def resubscribe(subscriber: Subscriber) -> None:
-    """Undo it, as the person has thought again; doing it twice is doing it once.
+    """Lift the suppression by :func:`unsubscribe`; idempotent.
 
-    What holds the address back for another reason stays: a bounce or a complaint is not undone by
-    a link. The link of a test changes nothing. Raises PyMongoError.
+    Other suppressions, such as by a bounce or a complaint, stay. The link of a test changes
+    nothing. Raises PyMongoError.
     """
     if subscriber.is_test:
         _log_test(subscriber)
@@ -168,25 +154,3 @@ def resubscribe(subscriber: Subscriber) -> None:
 
 def _log_test(subscriber: Subscriber) -> None:
     log.info("test_link_used", notification_id=str(subscriber.notification_id))
-
-
-def _decrypt(encrypted: bytes) -> bytes:
-    """Return what a token holds; raises ValueError if no key of ours has sealed it."""
-    for cipher in _ciphers():
-        try:
-            return cipher.decrypt(encrypted, None)
-        except InvalidTag:
-            continue
-    raise ValueError("not sealed by us")
-
-
-def _ciphers() -> Iterator[AESSIV]:
-    """Yield the ciphers of the secret key of today and of those before it."""
-    for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
-        yield _cipher(secret)
-
-
-@lru_cache(maxsize=8)
-def _cipher(secret: str) -> AESSIV:
-    # 64 bytes: two keys of 256 bits, as this cipher wants them.
-    return AESSIV(salted_hmac(PURPOSE, "", secret=secret, algorithm="sha512").digest())

@@ -1,4 +1,4 @@
-"""The committed table: one row for each scenario, replaced when it is run again."""
+"""The committed table of results: one row for each scenario."""
 
 import os
 import platform
@@ -22,7 +22,7 @@ _ROW = re.compile(r"^\| (\d+) \|.*\|$", re.MULTILINE)
 
 
 def update(path: Path, results: Mapping[int, Mapping[str, Any]]) -> None:
-    """Put the rows of these results into the table at ``path``; the others stay."""
+    """Replace the rows of these results in the table at ``path``."""
     old = path.read_text() if path.exists() else ""
     rows = {int(match[1]): match[0] for match in _ROW.finditer(old)}
     rows |= {number: _row(number, result) for number, result in results.items()}
@@ -31,7 +31,7 @@ def update(path: Path, results: Mapping[int, Mapping[str, Any]]) -> None:
 
 
 def numbers(text: str) -> list[int]:
-    """Return the scenarios that a table has rows for, in its order."""
+    """Return the scenario numbers in a table, in order."""
     return [int(match[1]) for match in _ROW.finditer(text)]
 
 
@@ -61,15 +61,12 @@ def _sizes(sizes: Mapping[str, Any]) -> str:
 def _measured(result: Mapping[str, Any]) -> str:
     figures = result.get("figures", {})
     measured = [f"{name}: {_figure(value)}" for name, value in figures.items()]
-    return "; ".join([*measured, _machine()])
+    day = datetime.now(UTC).date().isoformat()
+    machine = f"{day}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    return "; ".join([*measured, machine])
 
 
 def _figure(value: float | None) -> str:
     if value is None:
         return "-"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
-
-
-def _machine() -> str:
-    day = datetime.now(UTC).date().isoformat()
-    return f"{day}, {os.cpu_count()} cores, Python {platform.python_version()}"

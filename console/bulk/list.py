@@ -18,8 +18,9 @@ from django.utils.safestring import SafeString
 from domain.states import BulkAction, BulkOutcome, BulkStage
 from domain.time import utc_now
 from notifications.bulk import decisions, repository
-from notifications.bulk.operation import BulkStateError, Operation, Staff
+from notifications.bulk.operation import Operation
 from notifications.models import BulkOperation
+from notifications.resend.actions import InvalidStateError, Staff
 
 from ..widgets import columns
 from ..widgets.actions import not_found, parse_id, require_post
@@ -117,7 +118,7 @@ class BulkOperationAdmin(ReadOnlyAdmin):
         try:
             plan = page.start_options(request, operation)
             decisions.start(operation.id, options=plan, by=staff_of(request), now=utc_now())
-        except BulkStateError as problem:
+        except InvalidStateError as problem:
             messages.error(request, f"Not started. {problem}")
             return page.page(self, request, repository.get(operation.id) or operation)
         return HttpResponseRedirect(reverse(PAGE, args=[operation.id]))
@@ -136,7 +137,7 @@ class BulkOperationAdmin(ReadOnlyAdmin):
         try:
             apply(operation.id, by=staff_of(request), now=utc_now())
             messages.success(request, message)
-        except BulkStateError as problem:
+        except InvalidStateError as problem:
             messages.warning(request, str(problem))
         return HttpResponseRedirect(reverse(PAGE, args=[operation.id]))
 

@@ -18,7 +18,8 @@ from domain.time import utc_now
 from notifications.bulk import decisions, results
 from notifications.bulk import operation as bulk_operation
 from notifications.bulk.decisions import StartOptions
-from notifications.bulk.operation import BulkStateError, Operation, Selection, Staff
+from notifications.bulk.operation import Operation, Selection
+from notifications.resend.actions import InvalidStateError, Staff
 from notifications.resend.risk import RiskKind
 
 from ..widgets.actions import render_page
@@ -60,7 +61,7 @@ def new_operation(model_admin: Any, request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         try:
             operation = _preview(request, selected, available_actions)
-        except BulkStateError as problem:
+        except InvalidStateError as problem:
             messages.error(request, str(problem))
         else:
             return HttpResponseRedirect(reverse(PAGE, args=[operation.id]))
@@ -119,10 +120,10 @@ def start_options(request: HttpRequest, operation: Operation) -> StartOptions:
     ticked = request.POST.getlist("include")
     known = {kind.value: kind for kind in RiskKind}
     if unknown := [word for word in ticked if word not in known]:
-        raise BulkStateError(f"Unknown resend risk {unknown[0][:20]!r}.")
+        raise InvalidStateError(f"Unknown resend risk {unknown[0][:20]!r}.")
     rate = request.POST.get("per_second", "")
     if not _WHOLE_NUMBER.fullmatch(rate):
-        raise BulkStateError("The rate limit must be a whole number per second.")
+        raise InvalidStateError("The rate limit must be a whole number per second.")
     shows_resend_risk = operation.action in RISK_ACTIONS
     return StartOptions(
         included_risks=frozenset(known[word] for word in ticked)
@@ -168,7 +169,7 @@ def _preview(
 ) -> Operation:
     """Start the preview of the choices in the form. Raises BulkStateError for invalid ones."""
     if request.POST.get("action") not in available_actions:
-        raise BulkStateError("Select an action.")
+        raise InvalidStateError("Select an action.")
     ticked = request.POST.getlist("channels")
     return decisions.preview(
         action=BulkAction(request.POST["action"]),
@@ -192,7 +193,7 @@ def _send_at(text: str) -> datetime | None:
     try:
         return datetime.strptime(text, "%Y-%m-%dT%H:%M").replace(tzinfo=UTC)
     except ValueError:
-        raise BulkStateError("Enter the time as 2026-12-01T09:00.") from None
+        raise InvalidStateError("Enter the time as 2026-12-01T09:00.") from None
 
 
 def _progress(operation: Operation) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Actions of staff on notifications: confirmation, execution, audit and result."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,155 +14,23 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
 
-from domain.states import SUCCEEDED, Channel, DeliveryStatus
-from domain.time import InvalidTimeError, utc_now
+from domain.states import SUCCEEDED, BulkAction, Channel, DeliveryStatus
+from domain.time import utc_now
 from notifications import queries
-from notifications.models import Notification
-from notifications.resend import actions as resend_actions
+from notifications.resend.actions import ActionResult, ChannelSelection, Staff, act_on_each
 from notifications.resend.assessment import assess_risks
 from notifications.resend.risk import ResendRisk
 from notifications.store import Document
-from notifyproject.platform import audit
 
 from ..widgets import names
 from ..widgets.actions import is_confirmed, not_found, parse_id, render_page, require_post
 from ..widgets.columns import chip
-from ..widgets.formats import count_of, utc_text
+from ..widgets.formats import count_of
 from ..widgets.labels import CHANNELS, RESEND_RISKS, delivery_state
 from ..widgets.links import NOTIFICATION, NOTIFICATIONS
 from .summary import summarize
 
 S = DeliveryStatus
-ChannelSelection = Mapping[ObjectId, Sequence[Channel] | None]
-"""Notifications with the selected channels; None: all channels of the notification."""
-_Change = Callable[[ObjectId, Sequence[Channel] | None], ObjectId]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Staff:
-    """The staff account in the audit log."""
-
-    id: ObjectId
-    username: str
-
-
-@dataclass(slots=True)
-class ActionResult:
-    """The result of an action on several notifications."""
-
-    done: list[ObjectId] = field(default_factory=list)
-    """The changed notifications; of a resend, the new ones."""
-    refused: dict[ObjectId, str] = field(default_factory=dict)
-    """The reason for each skipped notification."""
-
-    @property
-    def reasons(self) -> list[str]:
-        """The distinct reasons, each with its count if several notifications were skipped."""
-        counts: dict[str, int] = {}
-        for reason in self.refused.values():
-            counts[reason] = counts.get(reason, 0) + 1
-        if len(self.refused) == 1:
-            return list(counts)
-        return [f"{reason} ({count})" for reason, count in counts.items()]
-
-
-def retry(selection: ChannelSelection, *, by: Staff, now: datetime) -> ActionResult:
-    """Retry the failed channels."""
-
-    def one(notification_id: ObjectId, channels: Sequence[Channel] | None) -> ObjectId:
-        document = resend_actions.retry(notification_id=notification_id, channels=channels, now=now)
-        _record(document, f"Retried on {_channel_names(channels)}.", by)
-        return notification_id
-
-    return _run_each(selection, one)
-
-
-def resend(selection: ChannelSelection, *, by: Staff, now: datetime) -> ActionResult:
-    """Send copies as new notifications."""
-
-    def one(notification_id: ObjectId, channels: Sequence[Channel] | None) -> ObjectId:
-        new = resend_actions.resend(
-            notification_id=notification_id, channels=channels, now=now
-        ).document
-        original = {**new, "_id": notification_id}
-        _record(original, f"Resent on {_channel_names(channels)} as {new['_id']}.", by)
-        _record(new, f"Resent from {notification_id}.", by)
-        return ObjectId(new["_id"])
-
-    return _run_each(selection, one)
-
-
-def cancel(selection: ChannelSelection, *, by: Staff, now: datetime) -> ActionResult:
-    """Cancel the pending deliveries."""
-    reason = f"Cancelled by {by.username}."
-
-    def one(notification_id: ObjectId, channels: Sequence[Channel] | None) -> ObjectId:
-        document = resend_actions.cancel(
-            notification_id=notification_id, channels=channels, reason=reason, now=now
-        )
-        _record(document, f"Cancelled on {_channel_names(channels)}.", by)
-        return notification_id
-
-    return _run_each(selection, one)
-
-
-def run_now(selection: ChannelSelection, *, by: Staff, now: datetime) -> ActionResult:
-    """Make the pending deliveries due now."""
-
-    def one(notification_id: ObjectId, _channels: Sequence[Channel] | None) -> ObjectId:
-        document = resend_actions.run_now(notification_id=notification_id, now=now)
-        _record(document, "Made due now.", by)
-        return notification_id
-
-    return _run_each(selection, one)
-
-
-def reschedule(
-    selection: ChannelSelection, *, by: Staff, now: datetime, at: datetime
-) -> ActionResult:
-    """Change the send time of the deliveries without attempts."""
-
-    def one(notification_id: ObjectId, _channels: Sequence[Channel] | None) -> ObjectId:
-        document = resend_actions.reschedule(
-            notification_id=notification_id, requested_time=at, now=now
-        )
-        _record(document, f"Rescheduled to {utc_text(at)}.", by)
-        return notification_id
-
-    return _run_each(selection, one)
-
-
-def _run_each(selection: ChannelSelection, change: _Change) -> ActionResult:
-    result = ActionResult()
-    for notification_id, channels in selection.items():
-        if channels is not None and not channels:
-            result.refused[notification_id] = "None of these channels."
-            continue
-        try:
-            result.done.append(change(notification_id, channels))
-        except (
-            resend_actions.InvalidStateError,
-            resend_actions.NothingScheduledError,
-            InvalidTimeError,
-        ) as problem:
-            result.refused[notification_id] = str(problem)
-        except LookupError:
-            result.refused[notification_id] = "Not found."
-    return result
-
-
-def _channel_names(channels: Sequence[Channel] | None) -> str:
-    return ", ".join(CHANNELS[c] for c in channels) if channels else "all channels"
-
-
-def _record(document: Document, message: str, by: Staff) -> None:
-    audit.record(
-        by=by.id,
-        model=Notification,
-        object_id=str(document["_id"]),
-        name=f"{document['type']} {document['_id']}",
-        message=message,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +42,7 @@ class StaffAction:
     button: str
     question: str
     """Heading of the confirmation, with a placeholder for the notifications."""
-    run: Callable[..., ActionResult]
+    action: BulkAction
     statuses: frozenset[DeliveryStatus]
     """Statuses of the deliveries that it applies to."""
     consequence: str
@@ -182,7 +50,6 @@ class StaffAction:
     permission: str
     has_channel_choice: bool = False
     has_time_input: bool = False
-    """:attr:`run` takes the time ``at``."""
     shows_resend_risk: bool = False
     is_for_scheduled: bool = False
     """It applies only to deliveries with a due time in the future."""
@@ -203,7 +70,7 @@ RETRY = StaffAction(
     name="retry",
     button="Retry failed channels",
     question="Retry {}?",
-    run=retry,
+    action=BulkAction.RETRY,
     statuses=frozenset({S.FAILED}),
     consequence="Retries the failed channels of this notification.",
     done_phrase="requeued",
@@ -214,7 +81,7 @@ RESEND = StaffAction(
     name="resend",
     button="Resend",
     question="Resend {}?",
-    run=resend,
+    action=BulkAction.RESEND,
     statuses=frozenset(DeliveryStatus),
     consequence="Sends a copy as a new, linked notification.",
     done_phrase="resent",
@@ -226,7 +93,7 @@ CANCEL = StaffAction(
     name="cancel",
     button="Cancel pending",
     question="Cancel {}?",
-    run=cancel,
+    action=BulkAction.CANCEL,
     statuses=frozenset({S.PENDING}),
     consequence="Permanently cancels pending deliveries. Sends in progress complete.",
     done_phrase="cancelled",
@@ -236,7 +103,7 @@ SEND_NOW = StaffAction(
     name="run",
     button="Send now",
     question="Send {} now?",
-    run=run_now,
+    action=BulkAction.RUN_NOW,
     statuses=frozenset({S.PENDING}),
     consequence="Makes pending deliveries due now. Quiet hours, suppressions, and expiry still "
     "apply.",
@@ -248,7 +115,7 @@ RESCHEDULE = StaffAction(
     name="reschedule",
     button="Reschedule",
     question="Reschedule {}?",
-    run=reschedule,
+    action=BulkAction.RESCHEDULE,
     statuses=frozenset({S.PENDING}),
     consequence="Changes the send time of deliveries without attempts.",
     done_phrase="rescheduled",
@@ -400,14 +267,14 @@ def _choices(documents: Sequence[Document]) -> list[dict[str, Any]]:
 def _run(action: StaffAction, request: HttpRequest, ids: Sequence[ObjectId]) -> None:
     """Run an action with the form's choices, and tell the user the result."""
     selection: ChannelSelection = dict.fromkeys(ids)
-    chosen_time: dict[str, datetime] = {}
+    send_at: datetime | None = None
     if action.has_time_input:
         try:
             at = datetime.fromisoformat(request.POST.get("at", ""))
         except ValueError:
             messages.error(request, "No change: enter the time as 2026-12-01T09:00.")
             return
-        chosen_time["at"] = at.replace(tzinfo=UTC) if at.tzinfo is None else at
+        send_at = at.replace(tzinfo=UTC) if at.tzinfo is None else at
     if action.has_channel_choice:
         known = {channel.value for channel in Channel}
         chosen = [Channel(c) for c in request.POST.getlist("channels") if c in known]
@@ -417,7 +284,8 @@ def _run(action: StaffAction, request: HttpRequest, ids: Sequence[ObjectId]) -> 
         include_succeeded = len(ids) == 1 or request.POST.get("again") == "yes"
         selection = _resend_selection(ids, chosen, include_succeeded=include_succeeded)
     staff = Staff(id=request.user.pk, username=request.user.get_username())
-    _show_result(request, action, action.run(selection, by=staff, now=utc_now(), **chosen_time))
+    result = act_on_each(action.action, selection, by=staff, now=utc_now(), send_at=send_at)
+    _show_result(request, action, result)
 
 
 def _resend_selection(

@@ -136,7 +136,7 @@ def _export_lines(user_id: str) -> Iterator[str]:
     part = privacy_export.export(user_id, client_id=None, limit=MAX_PAGE)
     first = {
         "user_id": user_id,
-        "person": part.person,
+        "person": part.recipient,
         "devices": [_device(one) for one in part.devices],
         "topics": part.topics,
         "suppressions": part.suppressions,

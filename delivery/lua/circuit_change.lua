@@ -1,12 +1,12 @@
--- What came of sends to an account: count it, and open or close the circuit if that follows.
--- Returns -1 if it stays as it is, 0 if it was closed, or until when it was opened.
+-- Count results of an account, and open or close its circuit accordingly.
+-- Return -1 without a change, 0 if it was closed, or the time until which it was opened.
 --
--- A circuit is a hash. "s" and "f" with a bucket's number are counts of successes and failures.
--- "until" is there while it is not closed, and with it "opened_at", "openings" and "reason";
--- "probe" and "probe_until" are the lease of the probe.
+-- A circuit is a hash. "s" and "f" with a bucket number are counts of successes and failures.
+-- "until", "opened_at", "openings", and "reason" exist while it is not closed; "probe" and
+-- "probe_until" are the lease of the probe.
 --
 -- KEYS: the circuit, the index of accounts. ARGV: account, now, the rules as JSON, the reason;
--- then 'trip' and for how long at least, or 'record', successes, failures and the probe's token.
+-- then 'trip' and the minimum time, or 'record', successes, failures, and the probe's token.
 
 local NOTHING, CLOSED = -1, 0
 local circuit, index = KEYS[1], KEYS[2]
@@ -16,13 +16,13 @@ local open_until, leased = tonumber(found[1] or 0), found[2]
 
 local function block(until_then)
     redis.call('HSET', circuit, 'until', until_then)
-    redis.call('PEXPIRE', circuit, until_then - now + rules.remembered)
+    redis.call('PEXPIRE', circuit, until_then - now + rules.circuit_ttl)
     return until_then
 end
 
 local function open(at_least)
     local doublings = math.min(redis.call('HINCRBY', circuit, 'openings', 1) - 1, 30)
-    local wait = math.min(rules.first_wait * 2 ^ doublings, rules.longest_wait)
+    local wait = math.min(rules.first_wait * 2 ^ doublings, rules.max_wait)
     redis.call('HSETNX', circuit, 'opened_at', now)
     if reason ~= '' then
         redis.call('HSET', circuit, 'reason', reason)
@@ -35,14 +35,14 @@ local function trip(at_least)
     if now >= open_until then
         return open(at_least)
     end
-    -- One of those in flight when it opened; but it may ask for more time than the first did.
+    -- In flight when the circuit opened; it may require a longer wait than the first did.
     if now + at_least > open_until then
         block(now + at_least)
     end
     return NOTHING
 end
 
-local function judge_probe(successes, failures)
+local function settle_probe(successes, failures)
     if failures > 0 then
         return open(0)
     elseif successes > 0 then
@@ -80,7 +80,7 @@ local function count(successes, failures)
 end
 
 redis.call('ZADD', index, now, account)
-redis.call('ZREMRANGEBYSCORE', index, '-inf', now - rules.listed)
+redis.call('ZREMRANGEBYSCORE', index, '-inf', now - rules.listing_window)
 if ARGV[5] == 'trip' then
     return trip(tonumber(ARGV[6]))
 end
@@ -88,6 +88,6 @@ local successes, failures, token = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8]
 if open_until == 0 then
     return count(successes, failures)
 elseif token ~= '' and token == leased then
-    return judge_probe(successes, failures)
+    return settle_probe(successes, failures)
 end
 return NOTHING

@@ -1,10 +1,10 @@
--- How many of so many messages may an account be sent now, and in how many milliseconds the next?
+-- Take tokens of an account; return how many were granted, and the milliseconds until the next.
 --
--- A bucket is a hash: "tokens" at the time "at"; after a 429 also "share", the part of the rate
--- that was left then, and "blocked_until", from when on it grows again. limits.Bucket is the same
--- in Python: keep them alike, to the order of each sum.
+-- A bucket is a hash: "tokens" at the time "at"; after a rate-limit response also "share", the
+-- throttled share of the rate, and "blocked_until", when it starts to recover. TokenBucket in
+-- rate_limiter.py computes the same: keep them equal, to the order of each sum.
 --
--- KEYS: the bucket. ARGV: now, the rules as JSON, how many, tokens a second or '', the most tokens.
+-- KEYS: the bucket. ARGV: now, the rules as JSON, the count, the rate or '', the burst.
 
 local bucket = KEYS[1]
 local now, rules, count = tonumber(ARGV[1]), cjson.decode(ARGV[2]), tonumber(ARGV[3])
@@ -18,24 +18,24 @@ elseif not rate then
 end
 
 local function share(at)
-    local steps = math.max(math.floor((at - blocked_until) / rules.step), 0)
-    return math.min(tonumber(found[3] or 1) + steps * rules.step_share, 1)
+    local steps = math.max(math.floor((at - blocked_until) / rules.restore_interval), 0)
+    return math.min(tonumber(found[3] or 1) + steps * rules.restore_share, 1)
 end
 
 local at = tonumber(found[2] or now)
 if at - now > rules.max_skew then
     at = now
 end
-local room = math.max(burst * share(now), 1)
+local capacity = math.max(burst * share(now), 1)
 local gained = math.max(now - at, 0) / 1000 * rate * share(at)
-local tokens = math.min(tonumber(found[1] or room) + gained, room)
+local tokens = math.min(tonumber(found[1] or capacity) + gained, capacity)
 local granted = math.min(count, math.floor(tokens))
 tokens = tokens - granted
 redis.call('HSET', bucket, 'tokens', tokens, 'at', math.max(now, at))
-local kept = math.ceil(burst / rate * 1000) + rules.remembered
+local kept = math.ceil(burst / rate * 1000) + rules.idle_ttl
 redis.call('PEXPIRE', bucket, math.max(redis.call('PTTL', bucket), kept))
 local wait = 0
 if tokens < 1 then
-    wait = math.min(math.ceil((1 - tokens) * 1000 / (rate * share(now))), rules.longest_wait)
+    wait = math.min(math.ceil((1 - tokens) * 1000 / (rate * share(now))), rules.max_wait)
 end
 return {granted, wait}

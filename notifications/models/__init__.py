@@ -1,4 +1,4 @@
-"""The documents of the heart, as Django models over MongoDB collections."""
+"""Documents of notifications, as Django models over MongoDB collections."""
 
 from .broadcasts import Broadcast
 from .bulk import BulkOperation, OperationResult
@@ -23,26 +23,11 @@ from .records import (
     WebhookLog,
 )
 
-__all__ = [
-    "Attachment",
-    "Broadcast",
-    "BulkOperation",
-    "Claim",
-    "Content",
-    "Delivery",
-    "DeliveryAttempt",
-    "EarlyReceipt",
-    "ErrorRecord",
-    "Heartbeat",
-    "IdempotencyKey",
-    "InboxVisit",
-    "Notification",
-    "NotificationType",
-    "OperationResult",
-    "ProviderEvent",
-    "ProviderState",
-    "RecipientCopy",
-    "RetentionPolicy",
-    "TemplateVersion",
-    "WebhookLog",
-]
+__all__ = ["Broadcast"]
+__all__ += ["BulkOperation", "OperationResult"]
+__all__ += ["NotificationType", "TemplateVersion"]
+__all__ += ["Attachment", "Claim", "Content", "Delivery", "ErrorRecord", "Notification"]
+__all__ += ["RecipientCopy"]
+__all__ += ["ProviderState", "RetentionPolicy"]
+__all__ += ["DeliveryAttempt", "EarlyReceipt", "Heartbeat", "IdempotencyKey", "InboxVisit"]
+__all__ += ["ProviderEvent", "WebhookLog"]

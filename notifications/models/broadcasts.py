@@ -1,4 +1,4 @@
-"""One message to many people, and how far it has come."""
+"""Broadcasts and their progress."""
 
 from django.db import models
 from django_mongodb_backend.fields import ArrayField, EmbeddedModelField, ObjectIdField
@@ -14,52 +14,52 @@ OPEN_BROADCASTS = {"due_at": {"$exists": True}}
 
 
 class Broadcast(models.Model):
-    """A request to tell an audience one thing. Its people are read page by page."""
+    """A request to send one message to an audience, whose recipients are read page by page."""
 
     client_id = ObjectIdField()
-    """The API client that asked."""
+    """The API client that created it."""
     request_id = optional_text(64)
     is_test = models.BooleanField(default=False)
-    """The client is in test mode: all of it goes to the sandbox. Missing in all others."""
+    """Sent to the sandbox, for a client in test mode. Missing in all others."""
     type = models.CharField(max_length=64)
     priority = choice_field(Priority)
     request = models.JSONField()
-    """What everybody is told: the parts of a notification's request that are the same for all."""
+    """The parts of a notification request that all recipients share."""
     audience = choice_field(AudienceKind)
     topic = optional_text(64)
     user_ids = ArrayField(models.CharField(max_length=USER_ID_LENGTH), null=True, blank=True)
     """In order, each once."""
     audience_size = models.IntegerField(null=True, blank=True)
-    """About how many there were when it was asked for; missing when it was too many to count."""
+    """Approximate size at creation; missing if too large to count."""
     scheduled_at = optional_datetime()
     expires_at = optional_datetime()
-    """Nobody more is told at or after this instant."""
+    """No recipient is processed at or after this time."""
 
     status = choice_field(BroadcastStatus)
     due_at = optional_datetime()
-    """When to go on with it; missing when there is nothing to do."""
+    """When to run the next page; missing when there is nothing to do."""
     claim = EmbeddedModelField(Claim, null=True, blank=True)
-    """A worker's lease on the next page. Whoever does not hold the token writes nothing."""
+    """A worker's lease on the next page; only the holder of its token may write."""
     claim_count = models.IntegerField(default=0)
     """Leases in a row that ended without a page."""
     cursor = optional_text(USER_ID_LENGTH)
-    """The last user id that was read."""
+    """The last user ID that was read."""
     is_waiting = models.BooleanField(default=False)
-    """It waits because too much is to be sent already."""
+    """Paused by backpressure."""
 
     accepted = models.IntegerField(default=0)
     skipped = models.JSONField(default=dict, blank=True)
-    """By reason: how many wanted nothing or could not be reached, and some of their user ids."""
+    """By reason: the number of recipients that opted out or are unreachable, and some user IDs."""
     rejected = models.JSONField(default=dict, blank=True)
-    """By problem: whose notifications could not be made, as in ``skipped``."""
+    """By problem: recipients whose notification was invalid, as in ``skipped``."""
     withdrawn = models.IntegerField(default=0)
-    """Notifications of which something was cancelled with it."""
+    """Notifications with deliveries cancelled by it."""
     failure_code = optional_text(40)
     failure_reason = optional_text(500)
     started_at = optional_datetime()
     finished_at = optional_datetime()
     purge_at = optional_datetime()
-    """MongoDB deletes it then: as long after its end as a notification after its time."""
+    """When MongoDB deletes it: as long after its end as a notification after its send time."""
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
 

@@ -1,6 +1,6 @@
-"""Bulk operations: one thing done to all notifications of a cohort, and what became of each.
+"""Bulk operations: one action on all notifications of a selection, and the result of each.
 
-:mod:`notifications.operations` writes them; the ORM reads them for the admin.
+:mod:`notifications.bulk` writes them; the ORM reads them for the console.
 """
 
 from django.db import models
@@ -18,55 +18,55 @@ OPEN_OPERATIONS = {"next_at": {"$exists": True}}
 
 
 class BulkOperation(models.Model):
-    """One thing to do to all notifications of a cohort, as it was when it was chosen."""
+    """One action on all notifications of a selection, frozen when it was created."""
 
     action = choice_field(BulkAction)
     stage = choice_field(BulkStage)
     match = models.TextField()
-    """What holds for the cohort: a MongoDB filter in canonical extended JSON."""
+    """The selection: a MongoDB filter in canonical extended JSON."""
     order = models.CharField(max_length=20)
-    """The time by which the cohort is gone through, the oldest first."""
+    """The time field by which the selection is processed, oldest first."""
     described = ArrayField(models.CharField(max_length=300), default=list)
     """The filter in words, a line each."""
     channels = choices_field(Channel)
-    """It is about the deliveries on these."""
+    """Deliveries of these channels are selected."""
     only = models.JSONField(default=dict)
-    """And only about those with these values: ``failure_code``, ``provider``, ``status``."""
+    """Further values of selected deliveries: ``failure_code``, ``provider``, ``status``."""
     send_at = optional_datetime()
-    """When to send what is rescheduled."""
+    """New send time of a reschedule."""
     frozen_at = models.DateTimeField()
-    """What was created, or failed, after this instant is not in the cohort."""
+    """Notifications created or failed after this time are not selected."""
 
     after_at = optional_datetime()
-    """How far it has come: the time and the id of the last notification that was looked at."""
+    """Progress: the time and the ID of the last processed notification."""
     after_id = ObjectIdField(null=True, blank=True)
     next_at = optional_datetime()
-    """When a worker is to go on; missing while there is nothing for one to do."""
+    """When to run next; missing while there is nothing to do."""
     claim = EmbeddedModelField(Claim, null=True, blank=True)
-    """The worker that is at it."""
+    """Lease of the worker that runs it."""
     claim_count = models.IntegerField(default=0)
-    """Workers in a row that came no further."""
+    """Leases in a row that ended without progress."""
 
     found = models.JSONField(default=dict)
-    """Deliveries of the preview by verdict."""
+    """Deliveries of the preview by resend risk."""
     found_count = models.IntegerField(default=0)
     """Notifications of the preview."""
     is_capped = models.BooleanField(default=False)
-    """There are more than the preview has looked at."""
+    """The selection is larger than the preview."""
     includes = ArrayField(models.CharField(max_length=40), default=list)
-    """The verdicts that are acted on; all others are left out."""
+    """Resend risks that are acted on; others are skipped."""
     per_second = models.IntegerField()
-    """Notifications a second at most."""
+    """Maximum rate, in notifications a second."""
     reason = optional_text(REASON_LENGTH)
     duplicate_reason = optional_text(REASON_LENGTH)
-    """Why a second copy is taken into account."""
+    """Reason for accepting duplicates."""
 
     counts = models.JSONField(default=dict)
-    """Deliveries by what became of them."""
+    """Deliveries by outcome."""
     reasons = models.JSONField(default=dict)
-    """Deliveries that were left out or could not be done, by why."""
+    """Skipped or rejected deliveries by reason."""
     problem = optional_text(REASON_LENGTH)
-    """Why it stopped by itself."""
+    """Reason for which it stopped automatically."""
     created_by = ObjectIdField()
     created_by_name = models.CharField(max_length=150)
     started_by = ObjectIdField(null=True, blank=True)
@@ -76,7 +76,7 @@ class BulkOperation(models.Model):
     finished_at = optional_datetime()
     updated_at = models.DateTimeField()
     purge_at = optional_datetime()
-    """MongoDB deletes it then."""
+    """When MongoDB deletes it."""
 
     objects = MongoManager()
 
@@ -97,23 +97,23 @@ class BulkOperation(models.Model):
 
 
 class OperationResult(models.Model):
-    """What became of one delivery in a bulk operation."""
+    """Result of a bulk operation for one delivery."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=80)
-    """``<operation>:<notification>:<channel>``: it is acted on once."""
+    """``<operation>:<notification>:<channel>``, so that it is acted on once."""
     operation_id = ObjectIdField()
     notification_id = ObjectIdField()
     channel = choice_field(Channel)
     verdict = models.CharField(max_length=40)
-    """What acting on it would be: as previewed, and then as judged again when its turn came."""
+    """Resend risk: of the preview, then as assessed again before the action."""
     why = models.CharField(max_length=REASON_LENGTH)
     outcome = choice_field(BulkOutcome)
     reason = optional_text(40)
-    """Why not, as a word: the verdict, ``changed``, ``gone`` or ``refused``."""
+    """Code of the reason: the resend risk, ``changed``, ``gone``, or ``refused``."""
     detail = optional_text(REASON_LENGTH)
     at = models.DateTimeField()
     purge_at = optional_datetime()
-    """MongoDB deletes it then."""
+    """When MongoDB deletes it."""
 
     objects = MongoManager()
 

@@ -14,7 +14,7 @@ VARIABLE_LENGTH = 64
 
 
 class NotificationType(models.Model):
-    """A kind of notification. Callers name it; it supplies what they leave out.
+    """A kind of notification, with the defaults of its notifications.
 
     The shipped ones are in :mod:`notifications.catalog.default_types`. Operators change and add
     to them.
@@ -26,30 +26,30 @@ class NotificationType(models.Model):
     category = choice_field(Category)
     priority = choice_field(Priority, default=Priority.NORMAL)
     channels = choices_field(Channel)
-    """Used when neither the caller nor the recipient's preferences name any."""
+    """Default when neither the request nor the recipient's preferences name channels."""
     max_retries = models.IntegerField(default=DEFAULT_MAX_RETRIES)
     ttl_seconds = models.IntegerField(null=True, blank=True)
-    """How long after its send time it is still worth sending; empty: for ever."""
+    """Lifetime after the send time; empty: unlimited."""
     notify_before_seconds = models.IntegerField(null=True, blank=True)
-    """How long before an event people are reminded of it who want nothing else; empty: it is no
+    """Lead time of a reminder before its event, unless the recipient chose another; empty: not a
     reminder."""
     on_unknown = choice_field(UnknownPolicy, default=UnknownPolicy.RETRY)
-    """What to do when nobody can tell whether a message went."""
+    """Policy after an unknown outcome."""
     example_data = models.JSONField(default=dict, blank=True)
     """Variables for previews; their names document what the templates need."""
     sensitive_variables = ArrayField(
         models.CharField(max_length=VARIABLE_LENGTH), default=list, blank=True
     )
-    """Variables that are secrets, such as a code."""
+    """Variables with sensitive values, such as a code."""
     template_version = models.IntegerField(default=0, editable=False)
-    """The published version of what it says; 0 is the files of the release."""
+    """The published template version; 0 is the files of the release."""
     fallback_channel = choice_field(Channel, null=True, blank=True)
-    """Used only if the type's first other channel has not delivered in time; empty: all at once."""
+    """Used only if the type's first other channel has not delivered in time; empty: none."""
     fallback_after_seconds = models.IntegerField(default=600)
-    """How long the other channel has for that."""
+    """Time that the first channel has for delivery."""
     approved_templates = models.JSONField(default=list, blank=True)
-    """What WhatsApp has approved: ``[{"locale": "pt", "name": "order_shipped", "language": "pt_PT",
-    "parameters": ["order"]}]``; the parameters are variables, in the order of their places."""
+    """WhatsApp templates: ``[{"locale": "pt", "name": "order_shipped", "language": "pt_PT",
+    "parameters": ["order"]}]``; the parameters are variables, in the order of the placeholders."""
     is_active = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
@@ -72,7 +72,7 @@ class TemplateVersion(models.Model):
     """One version of a type's template. Only ``published_at`` ever changes."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=SLUG_LENGTH + 8)
-    """The type's slug and the number: unique, also when the collection is sharded."""
+    """Slug of the type, and number: unique also in a sharded collection."""
     type = models.CharField(max_length=SLUG_LENGTH)
     number = models.IntegerField()
     parts = models.JSONField()

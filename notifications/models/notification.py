@@ -19,11 +19,11 @@ USER_ID_LENGTH = 128
 SUBJECT_LENGTH = 255
 FILENAME_LENGTH = 120
 CONTENT_TYPE_LENGTH = 127
-"""RFC 6838 has this for each half of one; nobody needs as much for both."""
+"""RFC 6838 allows this for each half; in practice it is enough for both."""
 
 
 class RecipientCopy(EmbeddedModel):
-    """Whom a notification was for, as known when it was accepted."""
+    """Recipient of a notification, as known when it was accepted."""
 
     device_ids = ArrayField(models.CharField(max_length=64), default=list, blank=True)
     email = optional_text(254)
@@ -34,7 +34,7 @@ class RecipientCopy(EmbeddedModel):
 
 
 class Attachment(EmbeddedModel):
-    """A file that goes with the mail: where it is fetched from when it is sent."""
+    """An email attachment; fetched from its URL at sending."""
 
     url = models.CharField(max_length=2048)
     filename = models.CharField(max_length=FILENAME_LENGTH)
@@ -42,14 +42,14 @@ class Attachment(EmbeddedModel):
 
 
 class Content(EmbeddedModel):
-    """What a notification says: given by the caller, or rendered from a template."""
+    """Content of a notification, from the request or rendered from a template."""
 
     subject = optional_text(SUBJECT_LENGTH)
     body = models.TextField(null=True, blank=True)
     template_id = optional_text(64)
     template_version = models.IntegerField(null=True)
     is_masked = models.BooleanField(default=False)
-    """Subject and body hide secrets: they are rendered anew, from the data, when they are sent."""
+    """Subject and body are masked: they are rendered again from the data at sending."""
     image_url = optional_text(2048)
     deep_link = optional_text(2048)
     payload = models.JSONField(null=True, blank=True)
@@ -58,7 +58,7 @@ class Content(EmbeddedModel):
 
 
 class Claim(EmbeddedModel):
-    """A worker's lease on a delivery. Whoever does not hold the token writes nothing."""
+    """A worker's lease; only the holder of its token may write."""
 
     token = models.CharField(max_length=32)
     lease_until = models.DateTimeField()
@@ -66,18 +66,18 @@ class Claim(EmbeddedModel):
 
 
 class Delivery(EmbeddedModel):
-    """One channel of a notification and where it stands."""
+    """One channel of a notification, and its state."""
 
     channel = choice_field(Channel)
     status = choice_field(DeliveryStatus)
     attempt_count = models.IntegerField(default=0)
     excused_count = models.IntegerField(default=0)
-    """Attempts an outage of the provider spoiled: they do not count against max_attempts."""
+    """Attempts that an outage of the provider spoiled; not counted against max_attempts."""
     max_attempts = models.IntegerField(default=DEFAULT_MAX_RETRIES + 1)
     claim_count = models.IntegerField(default=0)
-    """Claims in a row that never came to sending."""
+    """Claims in a row without a send."""
     instead_of = optional_text(16)
-    """It is sent only if this channel has not delivered the notification in time."""
+    """Sent only if this channel has not delivered the notification in time (fallback)."""
     first_due_at = models.DateTimeField()
     next_attempt_at = optional_datetime()
     """Pending: when it is due. Unknown: when the type's policy decides."""
@@ -90,11 +90,11 @@ class Delivery(EmbeddedModel):
     accepted_targets = ArrayField(models.CharField(max_length=64), default=list, blank=True)
     """Devices that have it."""
     doubtful_targets = ArrayField(models.CharField(max_length=64), default=list, blank=True)
-    """Devices that may have it, while others are to be tried again."""
+    """Devices with an unknown outcome, while others are retried."""
     doubtful_provider = optional_text(40)
-    """Who may have taken it, in an attempt that nobody knows the end of: no other is given it."""
+    """Provider with an unknown outcome: no other provider gets it."""
     passed_over = optional_text(40)
-    """Who has just not taken it: the next provider is asked at once."""
+    """Provider that just refused it: the next one is used at once."""
     sent_at = optional_datetime()
     delivered_at = optional_datetime()
     read_at = optional_datetime()
@@ -102,7 +102,7 @@ class Delivery(EmbeddedModel):
 
 
 class ErrorRecord(EmbeddedModel):
-    """One line of a notification's error history."""
+    """One entry of a notification's error history."""
 
     timestamp = models.DateTimeField()
     channel = choice_field(Channel)
@@ -110,7 +110,7 @@ class ErrorRecord(EmbeddedModel):
     error = models.CharField(max_length=500)
 
 
-# Partial filters: an index holds only the documents that its reads are about.
+# Partial filters: an index holds only the documents that its reads need.
 OPEN_WORK = {"due_at": {"$exists": True}}
 HAS_FAILED = {"failed_at": {"$exists": True}}
 SCHEDULED = {"scheduled_at": {"$exists": True}}
@@ -126,19 +126,19 @@ FROM_BROADCAST = {"broadcast_id": {"$exists": True}}
 
 
 class Notification(models.Model):
-    """A request to tell one person one thing, and what became of it on each channel."""
+    """A request to notify one recipient, and the result on each channel."""
 
     client_id = ObjectIdField()
-    """The API client that asked."""
+    """The API client that created it."""
     external_id = optional_text(128)
     idempotency_key = optional_text(255)
     request_id = optional_text(64)
     traceparent = optional_text(55)
-    """The request's span by W3C's Trace Context; missing if traces are off."""
+    """Span of the request (W3C Trace Context); missing if not traced."""
     is_test = models.BooleanField(default=False)
-    """An API client in test mode asked for it: it goes to the sandbox. Missing in all others."""
+    """Sent to the sandbox, for a client in test mode. Missing in all others."""
     broadcast_id = ObjectIdField(null=True, blank=True)
-    """The broadcast that it is one of. Missing in all others."""
+    """The broadcast that it belongs to. Missing in all others."""
 
     user_id = optional_text(USER_ID_LENGTH)
     recipient = EmbeddedModelField(RecipientCopy)
@@ -150,45 +150,45 @@ class Notification(models.Model):
     content = EmbeddedModelField(Content)
     data = models.JSONField(default=dict, blank=True)
     sealed = models.TextField(null=True, blank=True, editable=False)
-    """What content and data hide, sealed; missing once nobody needs it any more."""
+    """Encrypted values that content and data mask; missing once they are not needed any more."""
     sealed_until = optional_datetime()
-    """When it is removed that only the inbox is left to show."""
+    """When to remove ``sealed`` if only the inbox still needs it."""
 
     delivery = EmbeddedModelArrayField(Delivery, default=list)
     status = choice_field(NotificationStatus)
     due_at = optional_datetime()
-    """When anything about this document must be looked at again; missing when nothing is open."""
+    """When this document needs processing next; missing when nothing is open."""
     scheduled_at = optional_datetime()
     scheduled_local = optional_text(19)
-    """What the registered person's own clock shows then; missing if a zone was named with it."""
+    """The send time on the recipient's own clock; missing if the request named a time zone."""
     expires_at = optional_datetime()
-    """No send starts at or after this instant."""
+    """No send starts at or after this time."""
     ttl_seconds = models.IntegerField(null=True, blank=True)
-    """What expires_at follows from, if it counts from the send time."""
+    """Lifetime that expires_at derives from, if it is relative to the send time."""
     purge_at = optional_datetime()
-    """MongoDB deletes the document then."""
+    """When MongoDB deletes the document."""
 
     error = optional_text(500)
     error_history = EmbeddedModelArrayField(ErrorRecord, default=list, blank=True)
     inbox_at = optional_datetime()
-    """Since when it is in the person's inbox: delivered in-app."""
+    """Since when it is in the inbox: delivered in-app."""
     is_read = models.BooleanField(default=False)
     """Read on any channel, and not marked as unread since."""
     read_at = optional_datetime()
     unread_at = optional_datetime()
-    """When its owner marked it as unread; missing when they did not, or have read it again."""
+    """When its owner marked it as unread; missing otherwise, and after the next read."""
     is_archived = models.BooleanField(default=False)
-    """Put away by its owner. Nothing to do with is_active, which says that it was not deleted."""
+    """Archived by its owner. Independent of is_active, which is False once deleted."""
     archived_at = optional_datetime()
     is_active = models.BooleanField(default=True)
     erased_at = optional_datetime()
-    """When what it says and whom it was for was erased, as the person was."""
+    """When content and recipient were erased with the recipient."""
     content_removed_at = optional_datetime()
-    """When what it says was removed, as the retention of its category says; missing before that."""
+    """When retention removed the content; missing before that."""
     callback_revision = models.IntegerField(null=True, blank=True)
-    """Counts the writes of what its app is told of; missing if the app is not called back."""
+    """Counts writes that callbacks report; missing if the client has no callback."""
     callback_due_at = optional_datetime()
-    """Since when there is something that the app has not been told; missing if there is not."""
+    """Since when there are unpublished callback events; missing if there are none."""
     resent_from = ObjectIdField(null=True, blank=True)
     resent_as = ArrayField(ObjectIdField(), default=list, blank=True)
     sent_at = optional_datetime()
@@ -268,9 +268,9 @@ class Notification(models.Model):
 
 
 class FailedNotification(Notification):
-    """A notification with a failed channel: a list of its own in the menu, with no page of its own.
+    """A notification with a failed channel: a list in the console, without a page of its own.
 
-    Whoever may see notifications may see these.
+    The permission to view notifications covers it.
     """
 
     class Meta:
@@ -283,7 +283,7 @@ class FailedNotification(Notification):
 
 
 class WaitingNotification(Notification):
-    """A notification of which something is still to be done: a list with no page of its own."""
+    """A notification with open deliveries: a list in the console, without a page of its own."""
 
     class Meta:
         """The same documents under another name."""

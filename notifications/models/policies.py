@@ -8,12 +8,12 @@ from notifyproject.db.fields import choice_field, optional_datetime, optional_te
 
 
 class ProviderState(models.Model):
-    """Whether an operator has paused a provider."""
+    """Pause state of a provider."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=40)
     """The provider's name."""
     paused_at = optional_datetime()
-    """Missing: it is used."""
+    """Missing while the provider is in use."""
     paused_by = optional_text(150)
     reason = optional_text(200)
 
@@ -33,17 +33,17 @@ class ProviderState(models.Model):
 
 
 class RetentionPolicy(models.Model):
-    """How long the notifications of one category are kept. There is one for each category."""
+    """Retention of the notifications of one category; one for each category."""
 
     category = choice_field(Category, primary_key=True, db_column="_id")
     content_days = models.IntegerField(null=True, blank=True)
-    """Days after the last thing that happened to a notification until what it says, and to which
-    address, is removed; empty: as RETENTION_CONTENT_DAYS says."""
+    """Days after a notification's last change until its content and addresses are removed; empty:
+    RETENTION_CONTENT_DAYS."""
     metadata_days = models.IntegerField(null=True, blank=True)
-    """Days after its send time until it is deleted with its attempts; empty: as
-    RETENTION_METADATA_DAYS says. Only what is accepted from now on goes by it."""
+    """Days after its send time until it is deleted with its attempts; empty:
+    RETENTION_METADATA_DAYS. Applies to notifications accepted after a change."""
     removed_until = optional_datetime(editable=False)
-    """What was last touched before this has been looked at."""
+    """Notifications last changed before this time are processed."""
 
     objects = MongoManager()
 

@@ -1,4 +1,4 @@
-"""What is kept beside a notification: attempts, idempotency keys, provider webhooks."""
+"""Records beside notifications: attempts, idempotency keys, provider webhooks, heartbeats."""
 
 from django.db import models
 from django_mongodb_backend.fields import ArrayField, ObjectIdField
@@ -9,15 +9,15 @@ from notifyproject.db.fields import choice_field, optional_datetime, optional_te
 from notifyproject.db.indexes import MongoIndex
 
 INBOX_VISIT_SECONDS = 400 * 86_400
-"""Longer than anything stays in an inbox, unless its category is kept for more than a year: what is
-older than this then counts as unseen again."""
+"""Longer than a notification stays in an inbox, unless its category is retained for over a year;
+older ones then count as unseen again."""
 
 
 class DeliveryAttempt(models.Model):
-    """One try to hand a message to a provider. Append-only; written by the store."""
+    """One attempt to hand a message to a provider. Written by the store; append-only."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=140)
-    """``<notification>.<channel>.<number>[.<device>]``: writing it twice is writing it once."""
+    """``<notification>.<channel>.<number>[.<device>]``, so that writing is idempotent."""
     notification_id = ObjectIdField()
     channel = choice_field(Channel)
     device_id = optional_text(64)
@@ -26,7 +26,7 @@ class DeliveryAttempt(models.Model):
     provider = optional_text(40)
     provider_message_id = optional_text(200)
     platform_response = models.JSONField(null=True, blank=True)
-    """What the provider answered: status, code, the beginning of the body, without addresses."""
+    """Status, code, and the beginning of the body of the response, without addresses."""
     error_code = optional_text(40)
     error_message = optional_text(500)
     worker = optional_text(120)
@@ -57,21 +57,21 @@ class DeliveryAttempt(models.Model):
 
 
 class IdempotencyKey(models.Model):
-    """A caller's promise that two requests with one key are one request."""
+    """Idempotency record: two requests of a client with one key are one request."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=64)
     """SHA-256 of client and key: unique on any shard."""
     fingerprint = models.CharField(max_length=64)
-    """SHA-256 of the request: another body under the same key is refused."""
+    """SHA-256 of the request: another body under the same key is rejected."""
     notification_ids = ArrayField(ObjectIdField(), default=list)
-    """Ids the notifications were given before they were stored, so that storing can be repeated."""
+    """IDs created before the notifications were stored, so that storing is idempotent."""
     refusals = models.JSONField(null=True)
-    """Of a call that brought many: why the others were not accepted."""
+    """Of a bulk request: the rejected items."""
     broadcast_id = ObjectIdField(null=True, blank=True)
-    """Of a call that began a broadcast: the id it was given before it was stored."""
+    """Of a broadcast request: the ID created before the broadcast was stored."""
     created_at = models.DateTimeField()
     kept_at = optional_datetime()
-    """When all notifications of such a call were stored."""
+    """When all notifications of a bulk request were stored."""
     expires_at = models.DateTimeField()
 
     objects = MongoManager()
@@ -82,10 +82,10 @@ class IdempotencyKey(models.Model):
 
 
 class ProviderEvent(models.Model):
-    """An event of a provider that has been applied."""
+    """A provider event that was applied; deduplicates webhooks."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=200)
-    """``<provider>:<the provider's id of the event>``."""
+    """``<provider>:<the provider's event ID>``."""
     expires_at = models.DateTimeField()
 
     objects = MongoManager()
@@ -96,7 +96,7 @@ class ProviderEvent(models.Model):
 
 
 class Heartbeat(models.Model):
-    """When something that must happen regularly last did."""
+    """Last time of a periodic activity."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=40)
     at = models.DateTimeField()
@@ -109,7 +109,7 @@ class Heartbeat(models.Model):
 
 
 class EarlyReceipt(models.Model):
-    """An event about a message whose id we have not stored yet: it is tried again for a while."""
+    """A receipt whose message ID is not stored yet; retried for a while."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=200)
     """``<provider>:<event>``."""
@@ -125,13 +125,10 @@ class EarlyReceipt(models.Model):
 
 
 class InboxVisit(models.Model):
-    """Up to when somebody has seen what is in their inbox.
-
-    It is forgotten long after everything that was in the inbox then has been deleted.
-    """
+    """Until when the owner of an inbox has seen it. Expires long after what was in it."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=64)
-    """SHA-256 of client and user: on any shard, and it says nobody's name."""
+    """SHA-256 of client and user: unique on any shard, and reveals no one's identity."""
     seen_until = models.DateTimeField()
 
     objects = MongoManager()
@@ -144,7 +141,7 @@ class InboxVisit(models.Model):
 
 
 class WebhookLog(models.Model):
-    """A verified call from a provider, stored before it is answered."""
+    """A verified webhook of a provider, stored before the response."""
 
     provider = models.CharField(max_length=40)
     received_at = models.DateTimeField()
@@ -153,7 +150,7 @@ class WebhookLog(models.Model):
     applied_count = models.IntegerField(default=0)
     """Events that changed a delivery."""
     unmatched_count = models.IntegerField(default=0)
-    """Events whose delivery is not known here."""
+    """Events without a known delivery."""
     processed_at = optional_datetime()
     purge_at = optional_datetime()
 

@@ -1,91 +1,90 @@
-"""How much is due and waits for a worker, and whether that leaves room for more in bulk.
+"""Backpressure: measures due work, and decides whether bulk requests must wait.
 
-Asked with every call that brings many notifications, so it is measured once in a few seconds in
-each process: from the index of open work alone, and no further than the limit.
+Each process measures at most every few seconds, from the index of open work alone, and counts no
+further than the limit.
 """
 
-import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from threading import Lock
+from typing import Any
 
 import structlog
 from django.conf import settings
 
 from domain.states import Priority
 from notifyproject.db.collections import collection
+from notifyproject.platform.cache import TimedCache
 
 log = structlog.get_logger(__name__)
 FRESH_SECONDS = 5.0
 RETRY_AFTER = timedelta(seconds=30)
-"""What a caller is asked to wait: a backlog at its limit takes some minutes to shrink."""
+"""Wait for rejected clients: a backlog at its limit takes minutes to shrink."""
 INDEX = "ntf_due"
+_cache = TimedCache[bool](seconds=FRESH_SECONDS, serve_stale=True)
+clear = _cache.clear
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """What is due and not done."""
+    """Notifications that are due and not settled."""
 
     due: int
-    """Notifications; one more than the limit stands for any number."""
+    """Counted up to a cap."""
     oldest_due_at: datetime | None
 
     def is_overloaded(self, *, now: datetime) -> bool:
-        """Return whether it is over one of its two limits."""
+        """Return whether the backlog exceeds one of its two limits."""
         if self.due > settings.BULK_PENDING_LIMIT:
             return True
         oldest = self.oldest_due_at
         return oldest is not None and now - oldest > settings.BULK_OLDEST_DUE
 
 
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    is_overloaded: bool
-    at: float
-
-
-_latest: dict[str, _Measured] = {}
-_lock = Lock()
-
-
 def is_overloaded(*, now: datetime) -> bool:
-    """Return whether the workers are too far behind for more in bulk; a few seconds old at most."""
-    latest = _latest.get("all")
-    is_fresh = latest is not None and time.monotonic() - latest.at <= FRESH_SECONDS
-    # One thread measures; the others meanwhile go by what was measured last.
-    if is_fresh or not _lock.acquire(blocking=latest is None):
-        return latest is not None and latest.is_overloaded
-    try:
-        found = measure_backlog(now=now, cap=settings.BULK_PENDING_LIMIT + 1)
-        overloaded = found.is_overloaded(now=now)
-        if overloaded and not (latest and latest.is_overloaded):
-            log.warning("backlog_too_long", due=found.due, oldest_due_at=found.oldest_due_at)
-        _latest["all"] = _Measured(overloaded, time.monotonic())
-    finally:
-        _lock.release()
+    """Return whether bulk requests must wait; measured a few seconds ago at most."""
+    return _cache.get(lambda: _measure_overload(now))
+
+
+def _measure_overload(now: datetime) -> bool:
+    found = measure_backlog(now=now, cap=settings.BULK_PENDING_LIMIT + 1)
+    overloaded = found.is_overloaded(now=now)
+    if overloaded and not _cache.latest:
+        log.warning("backlog_limit_exceeded", due=found.due, oldest_due_at=found.oldest_due_at)
     return overloaded
 
 
 def measure_backlog(*, now: datetime, cap: int) -> Backlog:
-    """Return what is due, counted up to ``cap``, and since when the oldest of it has been."""
-    oldest = [first for priority in Priority if (first := _oldest(priority, now)) is not None]
-    if not oldest:
-        return Backlog(due=0, oldest_due_at=None)
-    wanted = {"priority": {"$in": [p.value for p in Priority]}, "due_at": {"$lte": now}}
-    due = collection("notifications").count_documents(wanted, limit=cap, hint=INDEX)
-    return Backlog(due=due, oldest_due_at=min(oldest))
+    """Return the backlog of all priorities, counted up to ``cap``."""
+    oldest = oldest_due(now=now)
+    due = 0 if oldest is None else count_due(now=now, cap=cap)
+    return Backlog(due=due, oldest_due_at=oldest)
 
 
-def clear() -> None:
-    """Measure anew at the next call."""
-    _latest.clear()
-
-
-def _oldest(priority: Priority, now: datetime) -> datetime | None:
-    found = collection("notifications").find_one(
-        {"priority": priority.value, "due_at": {"$lte": now}},
-        {"due_at": 1, "_id": 0},
-        sort=[("due_at", 1)],
-        hint=INDEX,
+def oldest_due(
+    *, now: datetime, priority: Priority | None = None, match: Mapping[str, Any] | None = None
+) -> datetime | None:
+    """Return when the oldest due notification fell due; by one index read for each priority."""
+    found = (
+        collection("notifications").find_one(
+            {"priority": one.value, "due_at": {"$lte": now}, **(match or {})},
+            {"due_at": 1, "_id": 0},
+            sort=[("due_at", 1)],
+            hint=INDEX,
+        )
+        for one in ([priority] if priority else Priority)
     )
-    return found["due_at"] if found else None
+    return min((one["due_at"] for one in found if one), default=None)
+
+
+def count_due(
+    *,
+    now: datetime,
+    cap: int,
+    priority: Priority | None = None,
+    match: Mapping[str, Any] | None = None,
+) -> int:
+    """Return the number of due notifications, of one priority or of all, up to ``cap``."""
+    priorities = [one.value for one in ([priority] if priority else Priority)]
+    wanted = {"priority": {"$in": priorities}, "due_at": {"$lte": now}, **(match or {})}
+    return collection("notifications").count_documents(wanted, limit=cap, hint=INDEX)

@@ -1,12 +1,12 @@
 """Fair queue for each channel and priority, so that no client's burst delays another client.
 
-A few deliveries get wake-ups by id. A burst gets a few *pulls* instead. A pull names a client: its
+A few deliveries get wake-ups by ID. A burst gets a few *pulls* instead. A pull names a client: its
 worker reads that client's next due batch from MongoDB, and puts the pull back at the end of the
 queue while there is more. So a queue holds a few messages for each client, in turn.
 
 A client has MAX_PULLS pull tokens in a queue, kept in Valkey. A worker releases its token before
-it looks, and a request that is accepted meanwhile takes a new one: nothing is missed in between.
-The sweeper finds what a lost Valkey took along.
+it reads, so that a request accepted meanwhile takes a new one and nothing is missed in between.
+The sweeper picks up what is missed if Valkey loses its data.
 """
 
 import math
@@ -22,8 +22,7 @@ from bson import ObjectId
 
 from domain import queues
 from domain.states import Channel, DeliveryStatus, Priority
-from notifyproject.db.collections import collection
-from notifyproject.db.leases import unclaimed
+from notifyproject.db.collections import collection, unclaimed
 from notifyproject.platform import valkey
 
 from ..store import Document
@@ -31,47 +30,47 @@ from . import wakeups as queueing_wakeups
 from .wakeups import HORIZON, WAKEUP_SIZE, send_wakeups
 
 BURST = 200
-"""Deliveries of a client that a lane takes by id within WINDOW; what goes beyond is drawn."""
+"""Deliveries of a client within BURST_WINDOW that get wake-ups by ID; the rest is pulled."""
 BURST_WINDOW = 10
-"""Seconds. With CROWD: 20 a second by id, in a lane that sends hundreds."""
+"""Seconds. With BURST: 20 a second by ID, in a queue that sends hundreds."""
 MAX_PULLS = 4
-"""Draws of a client that wait in a lane at most: so far ahead of another's it is."""
+"""Concurrent pulls of a client in a queue: the limit of its lead over other clients."""
 AHEAD_SLOT, RETRY_SLOT = MAX_PULLS, 2 * MAX_PULLS
-"""The slots of the draw that waits for what falls due next, and of one that found no room."""
+"""Slots of the pull scheduled for the next due time, and of a pull that found no capacity."""
 TOKEN_LIFETIME = 30
-"""Seconds after its time after which a slot is free again: its draw was lost, or waits for long."""
+"""Seconds after its due time until a token expires: its pull was lost, or is still queued."""
 _RELEASE_SCRIPT = (Path(__file__).with_name("release_token.lua")).read_text()
 
 
 @dataclass(frozen=True, slots=True)
 class FairQueue:
-    """A client's part of a channel and priority."""
+    """A client's queue for one channel and priority."""
 
     client_id: ObjectId
     channel: Channel
     priority: Priority
 
     def key(self, suffix: str | int) -> str:
-        """Return the name of something about this lane in Valkey."""
+        """Return a Valkey key of this queue."""
         return f"lane:{self.client_id}:{queues.queue_name(self.channel, self.priority)}:{suffix}"
 
 
 @dataclass(frozen=True, slots=True)
 class PullToken:
-    """A draw's hold on a slot; the number tells it from one that was given the slot later."""
+    """A pull's lease on a slot; the nonce distinguishes it from later leases of the slot."""
 
     slot: int
     nonce: str
 
 
 def enqueue_wakeups(documents: Iterable[Document], *, now: datetime) -> None:
-    """Tell workers of what is due within a minute, by id or, of a crowd, by draws."""
+    """Enqueue wake-ups, or pulls for a burst, for deliveries due within the horizon."""
     groups: dict[tuple[ObjectId, str, str, datetime], list[ObjectId]] = {}
     for document in documents:
         for delivery in document["delivery"]:
             if delivery["status"] == DeliveryStatus.PENDING:
                 at = max(delivery["next_attempt_at"], now)
-                # As they are stored: to make a lane of each of a thousand costs more than to store.
+                # Raw values as stored: a FairQueue for each of a thousand costs more than storing.
                 group = (document["client_id"], delivery["channel"], document["priority"], at)
                 groups.setdefault(group, []).append(document["_id"])
     for (client_id, channel, priority, at), ids in groups.items():
@@ -83,7 +82,7 @@ def enqueue_wakeups(documents: Iterable[Document], *, now: datetime) -> None:
         elif at <= now:
             enqueue_pulls(queue, count=len(ids), now=now)
         else:
-            # A slot would keep what is due meanwhile from being drawn.
+            # A slot would block pulls for what falls due meanwhile.
             _send_pull(queue, None, at=at, now=now)
 
 
@@ -94,10 +93,10 @@ def enqueue_pulls(
     at: datetime | None = None,
     now: datetime,
 ) -> bool:
-    """Have workers draw from a lane, as many as have a free slot; return whether some will.
+    """Enqueue a pull in each free slot; return whether all were published.
 
-    Where all slots are taken, workers are at it already. For ``count`` that have just come one draw
-    for each hundred is enough: of fifty mails a second each called in all, and three in four draws
+    If all slots are taken, workers are already pulling. For ``count`` new deliveries, one pull per
+    hundred is enough: with a pull in every slot for fifty emails a second, three of four pulls
     found nothing.
     """
     return _acquire_and_send(
@@ -113,41 +112,35 @@ def continue_pull(
     at: datetime | None = None,
     now: datetime,
 ) -> bool:
-    """Have a worker draw where a draw has left off; return whether one will.
+    """Enqueue the next pull after a finished one; return whether it was published.
 
-    In that draw's slot: if every draw called in all others, there would be more with each. One more
-    is called in where the process ``has_room`` for it.
+    It takes the slot of the finished pull: if each pull filled all slots, their number would grow.
+    With ``has_capacity``, the process takes one more slot.
     """
     slots: Sequence[int] = range(MAX_PULLS)
     if token and token.slot < MAX_PULLS:
         slots = [(token.slot + step) % MAX_PULLS for step in range(1 + has_capacity)]
-    # Without Valkey nobody knows of slots, and the broker may be well all the same.
+    # Without Valkey there are no slots, but the broker may still work.
     return _acquire_and_send(queue, slots, at=at or now, now=now) or _send_pull(
         queue, None, at=at or now, now=now
     )
 
 
 def retry_pull(queue: FairQueue, *, at: datetime, now: datetime) -> bool:
-    """Have one worker draw the oldest at an instant, instead of a draw that came to nothing.
+    """Enqueue one pull at ``at`` in place of one that failed or found no capacity.
 
-    In a slot of its own: what is accepted until then does not wait for that instant.
+    It has a slot of its own, so that newly accepted deliveries do not wait for it.
     """
     return _acquire_and_send(queue, [RETRY_SLOT], at=at, now=now)
 
 
 def schedule_pull(queue: FairQueue, *, at: datetime, now: datetime) -> bool:
-    """Have one worker draw from a lane at an instant within a minute; return whether one will.
-
-    One that waits for another instant already is enough: it looks ahead itself.
-    """
+    """Enqueue one pull at ``at``; one is enough for any time, as it looks ahead itself."""
     return _acquire_and_send(queue, [AHEAD_SLOT], at=at, now=now)
 
 
 def release_token(queue: FairQueue, token: PullToken | None) -> None:
-    """Free a draw's slot: what is accepted from here on takes it anew.
-
-    If it was given to another meanwhile, as this one was thought lost, it stays with that one.
-    """
+    """Release a pull's slot for newly accepted deliveries, unless a later pull holds it."""
     if token is not None:
         with suppress(valkey.Unavailable):
             valkey.run(_RELEASE_SCRIPT, keys=[queue.key(token.slot)], args=[token.nonce])
@@ -156,7 +149,6 @@ def release_token(queue: FairQueue, token: PullToken | None) -> None:
 def _acquire_and_send(
     queue: FairQueue, slots: Sequence[int], *, at: datetime, now: datetime
 ) -> bool:
-    """Publish a draw for each of these slots that is free; return whether a draw is on its way."""
     tokens = [PullToken(slot, secrets.token_hex(8)) for slot in slots]
     ttl_seconds = math.ceil((at - now).total_seconds()) + TOKEN_LIFETIME
     try:
@@ -186,7 +178,7 @@ def _send_pull(queue: FairQueue, token: PullToken | None, *, at: datetime, now: 
 
 
 def _is_burst(queue: FairQueue, count: int) -> bool:
-    """Return whether a client has more in a lane, with these, than is hinted at by id."""
+    """Count new deliveries; return whether the client exceeds BURST within the window."""
     try:
         with valkey.connection() as client, client.pipeline(transaction=False) as pipe:
             pipe.incrby(queue.key("count"), count)
@@ -199,42 +191,40 @@ def _is_burst(queue: FairQueue, count: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A delivery that is to be claimed at ``at``."""
+    """A delivery to claim at ``at``."""
 
     notification_id: ObjectId
     channel: Channel
     at: datetime
     is_poison_candidate: bool = False
-    """It was claimed before and never sent, and is to go alone."""
+    """Claimed before and never sent; isolated."""
 
 
 def due(
+    queue: FairQueue,
     *,
-    client_id: ObjectId,
-    channel: Channel,
-    priority: Priority,
     until: datetime,
     now: datetime,
     limit: int,
     skip: int = 0,
     include_poison_candidates: bool = True,
 ) -> list[Due]:
-    """Return a client's deliveries that are or will be due by ``until`` and are unclaimed.
+    """Return a queue's unclaimed deliveries due by ``until``, oldest first.
 
-    The oldest come first: the index is read in its order. ``skip``: so many of them are left out.
-    Suspects were claimed before and never sent.
+    The index is read in its order; ``skip`` skips entries of it. Poison candidates are deliveries
+    that were claimed before and never sent.
     """
     unsuspected: dict[str, Any] = {} if include_poison_candidates else {"claim_count": 0}
     found = (
         collection("notifications")
         .find(
             {
-                "priority": priority.value,
-                "client_id": client_id,
+                "priority": queue.priority.value,
+                "client_id": queue.client_id,
                 "due_at": {"$lte": until},
                 "delivery": {
                     "$elemMatch": {
-                        "channel": channel.value,
+                        "channel": queue.channel.value,
                         "status": DeliveryStatus.PENDING.value,
                         "next_attempt_at": {"$lte": until},
                         **unclaimed(now=now),
@@ -249,18 +239,23 @@ def due(
         .limit(limit)
     )
     return [
-        Due(document["_id"], channel, delivery["next_attempt_at"], delivery["claim_count"] > 0)
+        Due(
+            document["_id"],
+            queue.channel,
+            delivery["next_attempt_at"],
+            is_poison_candidate=delivery["claim_count"] > 0,
+        )
         for document in found
         for delivery in document["delivery"]
-        if delivery["channel"] == channel
+        if delivery["channel"] == queue.channel
     ]
 
 
 def waiting_clients(*, priority: Priority) -> list[ObjectId]:
-    """Return the clients that have anything open of a priority.
+    """Return the clients with open deliveries of a priority.
 
-    The index is entered once for each, wherever the last one's work ends: asked for as distinct
-    values, MongoDB would read all of it.
+    One index lookup per client, each after the previous client: a distinct query would make
+    MongoDB read the whole index.
     """
     clients: list[ObjectId] = []
     wanted: dict[str, Any] = {"priority": priority.value, "due_at": {"$exists": True}}

@@ -1,4 +1,4 @@
--- Free a draw's slot, unless another draw has been given it. KEYS: the slot; ARGV: the draw's number.
+-- Release a pull's slot, unless a later pull holds it. KEYS: the slot; ARGV: the token's nonce.
 local owner = redis.call('GET', KEYS[1])
 if owner and owner ~= ARGV[1] then
   return 0

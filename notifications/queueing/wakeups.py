@@ -1,7 +1,7 @@
-"""Wake-ups: Celery messages that make a worker look at deliveries now.
+"""Wake-ups: Celery messages that make a worker process deliveries now.
 
-A wake-up may be lost, repeated, or late: MongoDB holds what is due, and the sweeper finds it. So
-sending one never fails a request and never delays it.
+A wake-up may be lost, repeated, or late: MongoDB decides what is due, and the sweeper picks up
+missed work. So sending one never fails a request and never delays it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,13 @@ DELIVER, PULL, HEARTBEAT = "notifications.deliver", "notifications.draw", "notif
 BROADCAST = "notifications.broadcast"
 BULK_OPERATION = "notifications.operate"
 MAX_DELAY_SECONDS = broker.MAX_COUNTDOWN
-"""Hints are published up to this many seconds ahead; the sweep takes care of what lies further."""
+"""Maximum delay of a message, in seconds; later work is left to the sweeper."""
+ISOLATED_PER_WAKEUP = 4
+"""Poison candidates in one wake-up, sent one by one: a minute at 15 s each. The broker redelivers
+a message after two minutes."""
+WAKEUP_SIZE = 100
+"""Deliveries in one wake-up, and in one claim."""
+HORIZON = timedelta(seconds=MAX_DELAY_SECONDS)
 
 
 def send_wakeup(
@@ -29,10 +35,7 @@ def send_wakeup(
     at: datetime | None = None,
     now: datetime,
 ) -> bool:
-    """Tell a worker to look at these deliveries, now or ``at`` an instant less than a minute ahead.
-
-    Returns whether the broker took the hint.
-    """
+    """Wake a worker for these deliveries, now or at ``at``; return whether the broker accepted."""
     if not ids:
         return False
     args = [[str(one) for one in ids], channel.value, priority.value]
@@ -49,45 +52,34 @@ def send_pull(
     at: datetime | None = None,
     now: datetime,
 ) -> bool:
-    """Tell a worker to look for what is due of a client in a lane: there is more than a few.
-
-    ``token``: see :mod:`notifications.queueing.fair_queue`. Returns whether the broker took it.
-    """
+    """Send a pull for a fair queue; return whether the broker accepted it."""
     args = [str(client_id), channel.value, priority.value, token]
     return broker.publish(PULL, args=args, queue=queue_name(channel, priority), at=at, now=now)
 
 
 def publish_broadcast(broadcast_id: ObjectId, *, at: datetime | None = None, now: datetime) -> bool:
-    """Tell a worker to go on with a broadcast; return whether the broker took it."""
+    """Wake a worker for a broadcast; return whether the broker accepted the message."""
     return broker.publish(BROADCAST, args=[str(broadcast_id)], queue=BROADCASTS, at=at, now=now)
 
 
 def request_heartbeat(*, now: datetime) -> bool:
-    """Ask for a sign of life of any worker, by the broker; return whether it took the message."""
+    """Request a heartbeat from any worker; return whether the broker accepted the message."""
     return broker.publish(HEARTBEAT, args=[], queue=None, at=None, now=now)
 
 
 def publish_operation(operation_id: ObjectId, *, at: datetime | None, now: datetime) -> bool:
-    """Tell a worker to go on with a bulk operation; return whether the broker took it."""
+    """Wake a worker for a bulk operation; return whether the broker accepted the message."""
     return broker.publish(BULK_OPERATION, args=[str(operation_id)], queue=None, at=at, now=now)
 
 
 def depth(queue: str) -> int | None:
-    """Return how many hints wait in a queue; None if the broker cannot be reached."""
+    """Return the number of messages in a queue; None if the broker is unavailable."""
     return broker.queue_depth(queue)
-
-
-ISOLATED_PER_WAKEUP = 4
-"""Deliveries that go alone, one after the other, in one message: a minute at 15 s for each, and a
-message is not thought lost before two."""
-WAKEUP_SIZE = 100
-"""Deliveries in one hint: what one claim takes."""
-HORIZON = timedelta(seconds=MAX_DELAY_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
 class Wakeup:
-    """A delivery that is to be looked at again at ``at``."""
+    """A delivery to process at ``at``."""
 
     notification_id: ObjectId
     channel: Channel
@@ -104,7 +96,7 @@ def send_wakeups(
     now: datetime,
     size: int = WAKEUP_SIZE,
 ) -> int:
-    """Publish hints of up to ``size`` deliveries; return for how many the broker took one."""
+    """Send wake-ups of up to ``size`` deliveries; return for how many the broker accepted one."""
     for start in range(0, len(ids), size):
         some = ids[start : start + size]
         if not send_wakeup(some, channel=channel, priority=priority, at=at, now=now):
@@ -113,7 +105,7 @@ def send_wakeups(
 
 
 def send_later(wakeups: Iterable[Wakeup], *, now: datetime) -> None:
-    """Publish hints for what is to be looked at again within a minute."""
+    """Send wake-ups for their times; those beyond the horizon are left to the sweeper."""
     groups: dict[tuple[Channel, Priority, datetime], list[ObjectId]] = {}
     for one in wakeups:
         group = (one.channel, one.priority, wakeup_time(one.at, now=now))
@@ -123,7 +115,7 @@ def send_later(wakeups: Iterable[Wakeup], *, now: datetime) -> None:
 
 
 def wakeup_time(at: datetime, *, now: datetime) -> datetime:
-    """Return when to look: now for what is due, else the end of the second it falls due in."""
+    """Return when to wake: now if due, else the end of the second in which it falls due."""
     if at <= now:
         return now
     full = at.replace(microsecond=0) + timedelta(seconds=1 if at.microsecond else 0)

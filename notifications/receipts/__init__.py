@@ -1,1 +1,1 @@
-"""Receipts: what providers and devices report later."""
+"""Receipts: what providers and devices report after a send."""

@@ -1,7 +1,7 @@
-"""What a device itself says of a push: that it came, that its user opened it.
+"""Applies receipts that devices send: a push was delivered, or the recipient opened it.
 
-No provider reports that. The first device that says so speaks for its user: the push is delivered.
-If the user's other devices wait for it still, they are tried first.
+FCM does not report either. The first device with a receipt makes the push delivered; if the
+recipient's other devices still wait for it, they are sent to first.
 """
 
 from datetime import datetime
@@ -20,23 +20,22 @@ log = structlog.get_logger(__name__)
 
 
 class DeviceEvent(StrEnum):
-    """What happened at a device."""
+    """Event of a push at a device."""
 
     DELIVERED = "delivered"
-    """The device has it."""
     OPENED = "opened"
-    """Its user has opened it."""
+    """Opened by the recipient."""
 
 
 EVENT_STATUSES = {
     DeviceEvent.DELIVERED: DeliveryStatus.DELIVERED,
     DeviceEvent.OPENED: DeliveryStatus.READ,
 }
-"""What the delivery becomes in the end. Nobody but its user opens a push: an opened one is read."""
+"""Resulting delivery status. Only the recipient opens a push, so an opened one is read."""
 
 
 class NotPushedError(LookupError):
-    """The client has no such notification, or it never was on its way to this device."""
+    """The client has no such notification, or it was never sent to this device."""
 
 
 def apply_device_receipt(
@@ -47,10 +46,10 @@ def apply_device_receipt(
     event: DeviceEvent,
     now: datetime,
 ) -> bool:
-    """Apply what a device says; return whether it is news about the delivery.
+    """Apply a device's receipt; return whether it changed the delivery.
 
-    In any order and any number of times it ends the same, also before our own record of the send,
-    and also if the device has been replaced or forgotten since. Raises NotPushed, and PyMongoError.
+    Receipts may come in any order, repeatedly, before the send is recorded, and from a device that
+    was replaced or deleted since. Raises NotPushedError, PyMongoError.
     """
     document = queries.get(notification_id=notification_id, client_id=client_id)
     delivery = _push(document) if document is not None else None
@@ -61,7 +60,7 @@ def apply_device_receipt(
     ):
         raise NotPushedError
     if not document.get("is_test", False):
-        # A test push never left the sandbox: its receipt says nothing about the device.
+        # A test push stays in the sandbox: its receipt says nothing about the device.
         status.record_success(accepted={}, receipts={device_id: now})
     reference = AttemptReference(
         notification_id, Channel.PUSH, delivery["attempt_count"], device_id
@@ -83,7 +82,7 @@ def apply_device_receipt(
 
 
 def _push(document: Document) -> Document | None:
-    """Return a notification's push; None if it has none that a provider was ever given."""
+    """Return a notification's push delivery; None if no provider was used for one."""
     return next(
         (d for d in document["delivery"] if d["channel"] == Channel.PUSH and d.get("provider")),
         None,
@@ -91,10 +90,7 @@ def _push(document: Document) -> Document | None:
 
 
 def _was_pushed(notification_id: ObjectId, delivery: Document, device_id: str) -> bool:
-    """Return whether the provider took it for this device, or may have done so by now.
-
-    A device may be faster than our own record: then only the attempt is known that has begun.
-    """
+    """Return whether the device may have it: a device may be faster than the send's record."""
     if device_id in delivery["accepted_targets"]:
         return True
     return any(

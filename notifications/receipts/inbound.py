@@ -15,29 +15,26 @@ from recipients.models import SuppressionReason
 from recipients.suppressions import lift, suppress
 
 log = structlog.get_logger(__name__)
+EVENT_RETENTION = timedelta(days=30)
+"""Time for which applied opt-outs are remembered: providers repeat events for days."""
 
 
 def apply_inbound(raw: bytes, *, provider: str, now: datetime) -> None:
-    """Note who had written, and what they wished; raises ValueError."""
+    """Record service windows and apply opt-outs of a WhatsApp webhook; raises ValueError."""
     number = whatsapp()
     messages, preferences = number.parse_inbound(raw), number.parse_opt_outs(raw)
     service_windows.record_inbound([(one.phone, one.at) for one in messages], now=now)
     apply_opt_outs(preferences, provider=provider, now=now)
 
 
-EVENT_RETENTION = timedelta(days=30)
-"""How long a wish told by a provider is remembered: providers repeat events for days."""
-
-
 def apply_opt_outs(
     preferences: Sequence[MarketingPreference], *, provider: str, now: datetime
 ) -> int:
-    """Do what people have told WhatsApp about our marketing; return how many wishes were news.
+    """Apply marketing preferences set in WhatsApp; return how many were new.
 
-    Each is heeded once, so that Meta may repeat what it has sent before: a wish that was taken back
-    does not return. Who wants it again gets marketing, unless something else than their wish
-    holds the number back. One that comes late, behind a newer one, errs on the side of silence.
-    Raises PyMongoError; may be repeated.
+    Each is applied once: a repeated event does not bring back a preference that was changed since.
+    An opt-in lifts only the recipient's own opt-out. An opt-out that arrives after a newer opt-in
+    still applies, which errs on the safe side. Raises PyMongoError; idempotent.
     """
     events = {_event_key(preference, provider): preference for preference in preferences}
     seen = collection("provider_events").find({"_id": {"$in": sorted(events)}}, {"_id": 1})
@@ -49,7 +46,7 @@ def apply_opt_outs(
             {"_id": key}, {"$setOnInsert": {"expires_at": now + EVENT_RETENTION}}, upsert=True
         )
     if events:
-        log.info("marketing_wishes_heeded", provider=provider, count=len(events))
+        log.info("opt_outs_applied", provider=provider, count=len(events))
     return len(events)
 
 
@@ -76,6 +73,6 @@ def _apply_opt_out(preference: MarketingPreference, *, provider: str, at: dateti
 
 
 def _event_key(preference: MarketingPreference, provider: str) -> str:
-    """Return what a wish is recognised by when it is told again; no number is in it."""
+    """Return the key by which a repeated event is recognized; contains no phone number."""
     identity = f"{preference.phone}:{preference.is_wanted}:{preference.at.isoformat()}"
     return f"{provider}:wish:{hashlib.sha256(identity.encode()).hexdigest()}"

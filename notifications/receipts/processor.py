@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 import structlog
 from pymongo.errors import BulkWriteError, PyMongoError
@@ -23,9 +22,9 @@ from ..store import AttemptReference, DeliveryReceipt
 
 log = structlog.get_logger(__name__)
 EVENT_RETENTION = timedelta(days=30)
-"""How long an event's id is remembered: providers repeat events for days."""
+"""Time for which applied event IDs are remembered: providers repeat events for days."""
 EARLY_RECEIPT_WINDOW = timedelta(minutes=5)
-"""An event about a message we do not know may be faster than our own write: it is tried again."""
+"""Receipts of unknown messages are retried for this long: they may precede the store's write."""
 K, S = ReceiptKind, DeliveryStatus
 DELIVERY_STATUSES: Mapping[ReceiptKind, DeliveryStatus] = {
     K.QUEUED: S.SENT,
@@ -37,7 +36,7 @@ DELIVERY_STATUSES: Mapping[ReceiptKind, DeliveryStatus] = {
     K.REJECTED: S.FAILED,
     K.FAILED: S.FAILED,
 }
-"""What a delivery becomes. An opened mail is not read: mail programs open mail by themselves."""
+"""Resulting status. An opened email is not read: mail programs open email by themselves."""
 FAILURE_CODES: Mapping[ReceiptKind, FailureCode] = {
     K.BOUNCED: FailureCode.BOUNCED,
     K.BLOCKED: FailureCode.BLOCKED,
@@ -49,14 +48,14 @@ SUPPRESSIONS: Mapping[ReceiptKind, SuppressionReason] = {
     K.COMPLAINED: SuppressionReason.COMPLAINT,
     K.UNSUBSCRIBED: SuppressionReason.UNSUBSCRIBED,
 }
-"""Why a receipt suppresses the address."""
+"""Reason of the suppression, by the kind of receipt."""
 SUCCESS_KINDS = frozenset({K.DELIVERED, K.READ})
-"""What shows that an address is good, whatever was said of it before."""
+"""Kinds that clear the soft bounces of an address."""
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What became of a webhook's events."""
+    """Counts of one webhook's events."""
 
     events: int
     changed: int
@@ -65,7 +64,7 @@ class Applied:
 
 
 def apply_receipts(receipts: Sequence[Receipt], *, provider: str, now: datetime) -> Applied:
-    """Apply events in any order, any number of times; return what they did."""
+    """Apply receipts in any order, any number of times; return the counts."""
     new = _deduplicate(receipts, provider)
     references = _references(new)
     changed: list[tuple[Receipt, AttemptReference]] = []
@@ -86,21 +85,22 @@ def apply_receipts(receipts: Sequence[Receipt], *, provider: str, now: datetime)
 
 
 def apply_early_receipts(*, now: datetime, limit: int = 500) -> int:
-    """Try events again whose message was not known when they came; return how many it is now."""
+    """Retry early receipts; return how many messages are known by now."""
     stored = list(collection("early_receipts").find().limit(limit))
     found = 0
     for provider in {document["provider"] for document in stored}:
-        early = [_from_document(d["receipt"]) for d in stored if d["provider"] == provider]
+        early = [
+            Receipt(**{**one["receipt"], "kind": ReceiptKind(one["receipt"]["kind"])})
+            for one in stored
+            if one["provider"] == provider
+        ]
         applied = apply_receipts(early, provider=provider, now=now)
         found += len(early) - applied.unmatched
     return found
 
 
 def _references(receipts: Sequence[Receipt]) -> dict[str, AttemptReference]:
-    """Return what each event is about, by the event's id; what nobody knows is left out.
-
-    A provider that does not return our reference is found by its own id of the message.
-    """
+    """Return the attempt of each known event, by reference or by the provider's message ID."""
     known = {r.event_id: AttemptReference.parse(r.reference or "") for r in receipts}
     provider_ids = {r.provider_id for r in receipts if known[r.event_id] is None and r.provider_id}
     by_message = queries.by_provider_message(sorted(provider_ids))
@@ -109,7 +109,7 @@ def _references(receipts: Sequence[Receipt]) -> dict[str, AttemptReference]:
 
 
 def _store_early(receipts: Sequence[Receipt], provider: str, now: datetime) -> None:
-    """Store events that nothing is known of yet; those that are too old are logged and dropped."""
+    """Store receipts of unknown messages for a retry; log and drop those that are too old."""
     for receipt in receipts:
         key = _event_key(receipt, provider)
         if receipt.provider_id is None or now - receipt.at >= EARLY_RECEIPT_WINDOW:
@@ -121,20 +121,12 @@ def _store_early(receipts: Sequence[Receipt], provider: str, now: datetime) -> N
             {
                 "$setOnInsert": {
                     "provider": provider,
-                    "receipt": _to_document(receipt),
+                    "receipt": {**asdict(receipt), "kind": receipt.kind.value},
                     "expires_at": now + 2 * EARLY_RECEIPT_WINDOW,
                 }
             },
             upsert=True,
         )
-
-
-def _to_document(receipt: Receipt) -> dict[str, Any]:
-    return {**asdict(receipt), "kind": receipt.kind.value}
-
-
-def _from_document(stored: Mapping[str, Any]) -> Receipt:
-    return Receipt(**{**stored, "kind": ReceiptKind(stored["kind"])})
 
 
 def _apply_one(receipt: Receipt, reference: AttemptReference, provider: str, now: datetime) -> bool:
@@ -166,7 +158,7 @@ def _apply_one(receipt: Receipt, reference: AttemptReference, provider: str, now
 def _apply_reputation(
     receipt: Receipt, reference: AttemptReference, provider: str, now: datetime
 ) -> None:
-    """Suppress the address an event speaks against, or count it; one that speaks for it clears."""
+    """Suppress the address, count a soft bounce, or clear the soft bounces of the address."""
     is_negative = receipt.kind in SUPPRESSIONS or receipt.is_undeliverable
     if not is_negative and (
         reference.channel is not Channel.WHATSAPP or receipt.kind not in SUCCESS_KINDS
@@ -191,10 +183,7 @@ def _apply_reputation(
 
 
 def _address(receipt: Receipt, reference: AttemptReference) -> str | None:
-    """Return whom an event is about, as we wrote to them: some numbers are reported otherwise.
-
-    None for a test: it reached nobody, so it says nothing about anybody's address.
-    """
+    """Return the address that was sent to, which WhatsApp may report otherwise; None for a test."""
     document = queries.get(notification_id=reference.notification_id)
     if document is not None and document.get("is_test", False):
         return None
@@ -204,7 +193,7 @@ def _address(receipt: Receipt, reference: AttemptReference) -> str | None:
 
 
 def _deduplicate(receipts: Sequence[Receipt], provider: str) -> list[Receipt]:
-    """Return the events that were not applied before, each once."""
+    """Return the events that were not applied yet, each once."""
     by_id = {_event_key(receipt, provider): receipt for receipt in receipts}
     seen = collection("provider_events").find({"_id": {"$in": sorted(by_id)}}, {"_id": 1})
     for document in seen:
@@ -225,7 +214,7 @@ def _mark_applied(receipts: Sequence[Receipt], provider: str, now: datetime) -> 
     try:
         collection("provider_events").insert_many(documents, ordered=False)
     except BulkWriteError as error:
-        # The same events came twice at once; both were applied, to the same end.
+        # Concurrent calls with the same events; both were applied, with the same result.
         if not is_duplicate(error):
             raise
 
@@ -241,13 +230,13 @@ def record_receipt_spans(
     provider: str,
     now: datetime,
 ) -> None:
-    """Tell of reports that changed a delivery, linked to their webhook; ``codes``: of bad news."""
+    """Record spans of receipts that changed a delivery; ``codes`` holds the failure kinds."""
     if not tracing.is_on() or not receipts:
         return
     try:
         parents = queries.traceparents({reference.notification_id for _, reference in receipts})
     except PyMongoError as error:
-        # The reports are applied: who watches the work does not have them sent again.
+        # The receipts are applied: a tracing failure must not make the provider send them again.
         log.warning("spans_lost", reason=type(error).__name__)
         return
     webhook = tracing.traceparent()

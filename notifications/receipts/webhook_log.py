@@ -17,15 +17,19 @@ from .inbound import apply_inbound
 from .processor import Applied, apply_receipts
 
 LOG_RETENTION = timedelta(days=30)
+PARSERS: Mapping[str, Callable[[bytes], Sequence[Receipt]]] = {
+    "sendgrid": webhooks.parse_receipts,
+    "sandbox-sendgrid": webhooks.parse_receipts,
+    "whatsapp": whatsapp_webhooks.parse_receipts,
+    "sandbox-whatsapp": whatsapp_webhooks.parse_receipts,
+}
+"""Parser of stored bodies, by provider."""
 
 
 def process_webhook(
     receipts: Sequence[Receipt], *, provider: str, body: str, now: datetime
 ) -> Applied:
-    """Log a verified webhook, apply its events, and remember them.
-
-    Applying twice ends as applying once: should this fail half-way, the provider sends it again.
-    """
+    """Log a verified webhook and apply its receipts. Idempotent: the provider may repeat it."""
     entry = collection("webhook_log").insert_one(
         {
             "provider": provider,
@@ -52,39 +56,30 @@ def process_webhook(
     return applied
 
 
-PARSERS: Mapping[str, Callable[[bytes], Sequence[Receipt]]] = {
-    "sendgrid": webhooks.parse_receipts,
-    "sandbox-sendgrid": webhooks.parse_receipts,
-    "whatsapp": whatsapp_webhooks.parse_receipts,
-    "sandbox-whatsapp": whatsapp_webhooks.parse_receipts,
-}
-"""What reads the stored bodies, by the provider that sent them."""
-
-
 class UnreadableWebhookError(ValueError):
-    """What is stored is not what this provider sends, or nobody here reads it any more."""
+    """A stored webhook that can't be parsed, or whose provider has no parser."""
 
 
 def replay(log_id: ObjectId, *, now: datetime) -> Applied:
-    """Apply the events of a logged call again; what was applied before is passed over.
+    """Apply the receipts of a logged webhook again; those already applied are skipped.
 
-    It helps where a call was logged and not finished, or came before its message was known. The
-    signature was verified when it came. Raises LookupError if there is no such entry, Unreadable,
-    PyMongoError; may be repeated.
+    For webhooks that were logged and not finished, or that preceded their message. The signature
+    was verified on arrival. Raises LookupError without such an entry, UnreadableWebhookError,
+    PyMongoError; idempotent.
     """
     entry = collection("webhook_log").find_one({"_id": log_id})
     if entry is None:
-        raise LookupError("no such call")
+        raise LookupError("no such webhook")
     parse = PARSERS.get(entry["provider"])
     if parse is None:
-        raise UnreadableWebhookError(f"Nobody reads what {entry['provider']} sent.")
+        raise UnreadableWebhookError(f"No parser for webhooks of {entry['provider']}.")
     raw = entry["body"].encode()
     try:
         events = parse(raw)
         if parse is whatsapp_webhooks.parse_receipts:
             apply_inbound(raw, provider=entry["provider"], now=now)
     except ValueError as error:
-        raise UnreadableWebhookError("What is stored cannot be read.") from error
+        raise UnreadableWebhookError("The stored webhook can't be parsed.") from error
     applied = processor.apply_receipts(events, provider=entry["provider"], now=now)
     collection("webhook_log").update_one(
         {"_id": log_id},

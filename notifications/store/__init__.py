@@ -1,7 +1,7 @@
 """The only writer of delivery state.
 
-Every change is a named transition, compare-and-set on the delivery's status and, for a worker's, on
-the claim's token. The states: :mod:`domain.states`; the diagram: docs/state_machine.md.
+Every change is a named transition: a compare-and-set on the delivery's status and, for a worker,
+on the token of its claim. States: :mod:`domain.states`; diagram: docs/state_machine.md.
 """
 
 from .acceptance import Accepted, DuplicateEntity, accept
@@ -46,12 +46,21 @@ from .inbox import (
     mark_unread,
     unarchive,
 )
-from .leases import LEASE, claim, defer, poison_candidates, release, return_unsent, settle, start
-from .receipts import DeliveryReceipt, apply_receipt, is_known
+from .leases import (
+    LEASE,
+    NOT_ATTEMPTED,
+    claim,
+    defer,
+    poison_candidates,
+    release,
+    return_unsent,
+    settle,
+    start,
+)
+from .receipts import DeliveryReceipt, apply_receipt
 from .recovery import UnknownOutcome, expire_leases, resolve_unknown, unknown_outcomes
 from .removal import (
     Erasable,
-    Purged,
     Removed,
     erasable,
     erasable_at,
@@ -64,71 +73,20 @@ from .removal import (
     set_purge_dates,
 )
 
-__all__ = [
-    "LEASE",
-    "Accepted",
-    "AttemptReference",
-    "ClaimedDelivery",
-    "Deferred",
-    "DeliveryReceipt",
-    "DeviceHistory",
-    "Document",
-    "DuplicateEntity",
-    "Erasable",
-    "Inbox",
-    "Marked",
-    "NewDelivery",
-    "NewNotification",
-    "ProviderAnswer",
-    "Purged",
-    "Removed",
-    "Settlement",
-    "TargetAttempt",
-    "UnknownOutcome",
-    "accept",
-    "activate_fallback",
-    "apply_receipt",
-    "archive",
-    "backfill_marks",
-    "cancel",
-    "cancel_pending",
-    "claim",
-    "clear_marks",
-    "content_of",
-    "decrypt",
-    "defer",
-    "device_histories",
-    "erasable",
-    "erasable_at",
-    "erase",
-    "expire_leases",
-    "is_content_removed",
-    "is_known",
-    "is_secret_expired",
-    "is_shown_in_inbox",
-    "link_resend",
-    "make_due_now",
-    "mark_all_read",
-    "mark_read",
-    "mark_seen",
-    "mark_unread",
-    "match_ended_before",
-    "pending_callbacks",
-    "poison_candidates",
-    "purge",
-    "purge_secrets",
-    "purged_at",
-    "recipient_of",
-    "release",
-    "remove_content",
-    "reopen",
-    "reschedule",
-    "resolve_unknown",
-    "return_unsent",
-    "secret_in",
-    "set_purge_dates",
-    "settle",
-    "start",
-    "unarchive",
-    "unknown_outcomes",
-]
+__all__ = ["Accepted", "DuplicateEntity", "accept"]
+__all__ += ["activate_fallback", "cancel", "cancel_pending", "link_resend", "make_due_now"]
+__all__ += ["reopen", "reschedule"]
+__all__ += ["backfill_marks", "clear_marks", "pending_callbacks"]
+__all__ += ["DeviceHistory", "device_histories"]
+__all__ += ["AttemptReference", "ClaimedDelivery", "Deferred", "Document", "NewDelivery"]
+__all__ += ["NewNotification", "ProviderAnswer", "Settlement", "TargetAttempt", "content_of"]
+__all__ += ["recipient_of"]
+__all__ += ["decrypt", "is_secret_expired", "is_shown_in_inbox", "purge_secrets", "secret_in"]
+__all__ += ["Inbox", "Marked", "archive", "mark_all_read", "mark_read", "mark_seen", "mark_unread"]
+__all__ += ["unarchive"]
+__all__ += ["LEASE", "NOT_ATTEMPTED", "claim", "defer", "poison_candidates", "release"]
+__all__ += ["return_unsent", "settle", "start"]
+__all__ += ["DeliveryReceipt", "apply_receipt"]
+__all__ += ["UnknownOutcome", "expire_leases", "resolve_unknown", "unknown_outcomes"]
+__all__ += ["Erasable", "Removed", "erasable", "erasable_at", "erase", "is_content_removed"]
+__all__ += ["match_ended_before", "purge", "purged_at", "remove_content", "set_purge_dates"]

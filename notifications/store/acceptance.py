@@ -1,4 +1,4 @@
-"""Accepting a notification: one insert, and it is ours to deliver."""
+"""Acceptance: inserts notifications; idempotent by ID."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -23,7 +23,7 @@ _ENTITY_FIELDS = ("user_id", "type", "entity_id")
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """It is stored. ``repeated``: it was already, by an earlier try with the same id."""
+    """A stored notification. ``repeated``: an earlier call with the same ID had stored it."""
 
     document: Document
     repeated: bool = False
@@ -31,14 +31,14 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateEntity:
-    """The person has already been told about this entity, by a notification of this type."""
+    """The recipient already has a notification of this type about this entity."""
 
     notification_id: ObjectId | None
     client_id: ObjectId | None
 
 
 class _Entity(NamedTuple):
-    """Who was told what about which thing, for real or in test mode."""
+    """Key of a notification about an entity, live or in test mode."""
 
     user_id: str
     type: str
@@ -47,10 +47,10 @@ class _Entity(NamedTuple):
 
 
 def accept(new: Sequence[NewNotification], *, now: datetime) -> list[Accepted | DuplicateEntity]:
-    """Store notifications and return what became of each, in their order.
+    """Store notifications and return the result of each, in order.
 
-    An id that is stored already stands for itself: accepting may be repeated after a lost answer.
-    Raises PyMongoError when the store cannot promise that it keeps them.
+    An ID that is already stored counts as accepted, so that a call may be repeated after a lost
+    response. Raises PyMongoError if the database does not confirm the write.
     """
     documents = [_document(one, now) for one in new]
     if not documents:
@@ -65,13 +65,14 @@ def accept(new: Sequence[NewNotification], *, now: datetime) -> list[Accepted | 
 def _resolve_conflicts(
     documents: Sequence[dict[str, Any]], error: BulkWriteError
 ) -> list[Accepted | DuplicateEntity]:
-    """Tell repeated documents from duplicates; raise ``error`` if anything else went wrong."""
+    """Distinguish repeated documents from duplicates; raise ``error`` for anything else."""
     problems = error.details["writeErrors"]
     if not is_duplicate(error):
         raise error
     results: list[Accepted | DuplicateEntity] = [Accepted(document) for document in documents]
     refused = [documents[problem["index"]] for problem in problems]
-    stored = _stored([document["_id"] for document in refused])
+    found = notifications().find({"_id": {"$in": [document["_id"] for document in refused]}})
+    stored = {document["_id"]: document for document in found}
     existing = _existing_by_entity(
         [d for d in refused if d["_id"] not in stored and d.keys() >= set(_ENTITY_FIELDS)]
     )
@@ -86,12 +87,7 @@ def _resolve_conflicts(
     return results
 
 
-def _stored(ids: Sequence[ObjectId]) -> dict[ObjectId, Document]:
-    return {document["_id"]: document for document in notifications().find({"_id": {"$in": ids}})}
-
-
 def _existing_by_entity(documents: Sequence[Document]) -> dict[_Entity, DuplicateEntity]:
-    """Return which notifications told these people about these entities, in one read."""
     if not documents:
         return {}
     found = notifications().find(
@@ -111,17 +107,16 @@ def _entity_of(document: Document) -> _Entity:
 
 
 class _NewState(NamedTuple):
-    """What the overall status of a new notification is computed from."""
-
     status: DeliveryStatus
     attempt_count: int
     is_waiting: bool
 
 
 def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
-    """Return the document as it is stored. A field that is None is left out: indexes rely on it."""
+    """Return the document to store, without fields that are None: indexes rely on it."""
     deliveries = [_delivery(new, one, now) for one in new.deliveries]
-    states = tuple([(d["status"], _is_after(d, now)) for d in deliveries])
+    states = tuple([(d["status"], d.get("next_attempt_at", now) > now) for d in deliveries])
+    has_event = any(d["status"] != DeliveryStatus.PENDING for d in deliveries)
     inbox_at = _earliest("delivered_at", deliveries)
     fields: dict[str, Any] = {
         "_id": new.id,
@@ -165,7 +160,7 @@ def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
         "resent_as": [],
         "sent_at": _earliest("sent_at", deliveries),
         "callback_revision": 1 if new.has_callback else None,
-        "callback_due_at": now if new.has_callback and _has_event(deliveries) else None,
+        "callback_due_at": now if new.has_callback and has_event else None,
         "created_at": new.created_at,
         "updated_at": now,
     }
@@ -173,7 +168,7 @@ def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
 
 
 def _delivery(new: NewNotification, one: NewDelivery, now: datetime) -> dict[str, Any]:
-    """Return one delivery. In-app is delivered by being stored, unless it is scheduled."""
+    """Return one delivery; in-app is delivered by being stored, unless scheduled."""
     status = one.status
     if one.channel is Channel.IN_APP and status is DeliveryStatus.PENDING and new.send_at <= now:
         status = DeliveryStatus.DELIVERED
@@ -201,12 +196,8 @@ def _delivery(new: NewNotification, one: NewDelivery, now: datetime) -> dict[str
     return fields
 
 
-def _has_event(deliveries: Sequence[Document]) -> bool:
-    return any(d["status"] != DeliveryStatus.PENDING for d in deliveries)
-
-
 def _recipient(recipient: Recipient) -> dict[str, Any]:
-    # Field by field, here and below: asdict() costs as much as all the rest of accepting.
+    # Field by field, here and below: asdict() costs as much as the rest of the acceptance.
     return _present(
         {
             "device_ids": recipient.device_ids,
@@ -238,7 +229,7 @@ def _content(content: Content) -> dict[str, Any]:
 
 @lru_cache(maxsize=1024)
 def _status(deliveries: tuple[tuple[str, bool], ...]) -> str:
-    """Return the overall status of new deliveries: there are few combinations."""
+    """Return the overall status of new deliveries, cached: there are few combinations."""
     states = [_NewState(DeliveryStatus(s), 0, is_waiting=waits) for s, waits in deliveries]
     return overall_status(states).value
 
@@ -246,10 +237,6 @@ def _status(deliveries: tuple[tuple[str, bool], ...]) -> str:
 def _earliest(name: str, deliveries: Sequence[Document]) -> datetime | None:
     found = [d[name] for d in deliveries if name in d]
     return min(found) if found else None
-
-
-def _is_after(delivery: Mapping[str, Any], now: datetime) -> bool:
-    return delivery.get("next_attempt_at", now) > now
 
 
 def _present(fields: Mapping[str, Any]) -> dict[str, Any]:

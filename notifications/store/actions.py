@@ -1,4 +1,4 @@
-"""Writes of callers and operators: cancel, reopen, reschedule, make due now."""
+"""Writes of clients and operators: cancel, reopen, reschedule, make due now."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -17,16 +17,19 @@ from .receipts import sent_changes
 
 S = DeliveryStatus
 MIN_RETENTION_AFTER_REOPEN = timedelta(days=14)
-"""What is re-opened is there for as long at least: longer than it may be tried again."""
+"""Minimum retention of a reopened notification: longer than its retries can take."""
+UNSENT_STATUSES = [S.PENDING.value, S.SUPPRESSED.value, S.CANCELLED.value]
+"""Statuses of a delivery of which nothing was sent."""
+_WITHOUT_LOCAL_TIME: dict[str, Expression] = {"scheduled_local": "$$REMOVE"}
 
 
 def cancel(
     *, notification_id: ObjectId, channels: Sequence[Channel], reason: str, now: datetime
 ) -> Document | None:
-    """Withdraw what is pending on these channels; return the document, None if nothing was.
+    """Cancel what is pending on these channels; return the document, or None if nothing was.
 
-    A push that one of the devices has is sent by that, and goes to no other. A worker that has
-    claimed a delivery but not started loses it; one that has started wins.
+    A push that reached a device becomes sent instead. A worker that has claimed a delivery without
+    starting it loses the claim; one that has started wins.
     """
     return _change(
         notification_id,
@@ -38,10 +41,7 @@ def cancel(
 
 
 def cancel_pending(*, ids: Sequence[ObjectId], reason: str, now: datetime) -> int:
-    """Withdraw what is pending of these notifications, on every channel; return of how many.
-
-    As :func:`cancel`, for many. Doing it twice is doing it once.
-    """
+    """Cancel what is pending of many notifications, as :func:`cancel`; return how many changed."""
     pending = {"delivery": {"$elemMatch": {"status": S.PENDING.value}}}
     pipeline = update(
         condition={"$eq": ["$$d.status", S.PENDING.value]},
@@ -53,10 +53,7 @@ def cancel_pending(*, ids: Sequence[ObjectId], reason: str, now: datetime) -> in
 
 
 def cancelled_changes(reason: str, *, now: datetime) -> dict[str, Any]:
-    """Return what a pending delivery becomes when it is withdrawn.
-
-    A push that one of the devices has cannot be: it is sent, and the others do not get it.
-    """
+    """Return the changes of a cancelled delivery: a push that reached a device becomes sent."""
     reached = sent_changes(Channel.PUSH, now)
     return {
         "status": _if_reached(reached["status"].expression, S.CANCELLED.value),
@@ -81,10 +78,10 @@ def reopen(
     failed_until: datetime | None = None,
     now: datetime,
 ) -> Document | None:
-    """Re-open what failed on these channels, due now; return the document, None if nothing had.
+    """Reopen failed deliveries of these channels, due now; return the document, or None.
 
-    The attempts made stay counted; ``extra_attempts`` more are allowed. ``failed_until``: what has
-    failed later stays as it is.
+    Earlier attempts stay counted; ``extra_attempts`` more are allowed. Deliveries that failed
+    after ``failed_until`` stay failed. Returns None if nothing matched.
     """
     return _change(
         notification_id,
@@ -105,7 +102,7 @@ def reopen(
                 }
             ),
             "failed_at": None,
-            # Whoever may have it by then: it begins anew.
+            # Ambiguous devices and providers are forgotten: the attempts start over.
             "doubtful_targets": [],
             "doubtful_provider": None,
             "passed_over": None,
@@ -114,9 +111,9 @@ def reopen(
         extra_filter={
             "$and": [
                 {"$or": [{"expires_at": None}, {"expires_at": {"$gt": now}}]},
-                # What it said is gone: nothing but dots would be sent.
+                # The sensitive data was destroyed: only masked content would be sent.
                 {"$or": [{"content.is_masked": {"$ne": True}}, {"sealed": {"$exists": True}}]},
-                # Nothing would be.
+                # The content was removed by retention.
                 {"content_removed_at": None},
             ]
         },
@@ -126,10 +123,7 @@ def reopen(
 
 
 def activate_fallback(*, ids: Sequence[ObjectId], fallback_for: Channel, now: datetime) -> int:
-    """Make due now what was to be sent only if ``instead_of`` did not deliver: it will not.
-
-    Return how many notifications had such a channel waiting. Doing it twice is doing it once.
-    """
+    """Make fallbacks of a failed channel due now; return how many notifications. Idempotent."""
     waiting = {
         "instead_of": fallback_for.value,
         "status": S.PENDING.value,
@@ -152,10 +146,10 @@ def activate_fallback(*, ids: Sequence[ObjectId], fallback_for: Channel, now: da
 
 
 def make_due_now(*, notification_id: ObjectId, now: datetime) -> Document | None:
-    """Make due now what waits for another time; return the document, None if nothing does.
+    """Make waiting deliveries due now; return the document, or None if none waits.
 
-    What a worker holds, or waits for a provider's report, is left as it is. A retry stays one: what
-    was tried stays counted.
+    Claimed deliveries, and those that await a receipt, stay unchanged. A retry stays a retry:
+    earlier attempts stay counted.
     """
     conditions = [
         {"$eq": ["$$d.status", S.PENDING.value]},
@@ -176,7 +170,7 @@ def make_due_now(*, notification_id: ObjectId, now: datetime) -> Document | None
 
 
 def link_resend(*, original_id: ObjectId, resend_id: ObjectId, now: datetime) -> None:
-    """Write into a notification that it was sent again as another one."""
+    """Record on a notification that it was resent as another one."""
     notifications().update_one(
         {"_id": original_id},
         {"$addToSet": {"resent_as": resend_id}, "$set": {"updated_at": now}},
@@ -194,7 +188,7 @@ def _change(
     failed_until: datetime | None = None,
     extra_fields: dict[str, Expression] | None = None,
 ) -> Document | None:
-    """Change every delivery of these channels that is in one of these states, or return None."""
+    """Change every matching delivery; return the document, or None if none matched."""
     channel_values = [c.value for c in channels]
     status_values = [s.value for s in from_statuses]
     conditions: list[Expression] = [
@@ -215,11 +209,6 @@ def _change(
     )
 
 
-UNSENT_STATUSES = [S.PENDING.value, S.SUPPRESSED.value, S.CANCELLED.value]
-"""Where a delivery may stand of which nothing has left."""
-_WITHOUT_LOCAL_TIME: dict[str, Expression] = {"scheduled_local": "$$REMOVE"}
-
-
 def reschedule(
     *,
     notification_id: ObjectId,
@@ -227,13 +216,13 @@ def reschedule(
     now: datetime,
     is_same_local_time: bool = False,
 ) -> Document | None:
-    """Let a notification be due at ``send_at``; return the document, None if it is too late.
+    """Move the send time of a notification to ``send_at``; return None if it is too late.
 
-    It is too late once a try has been made on any channel, or something was delivered or has
-    expired. A worker that has claimed a delivery but not started loses it; one that has started
-    wins. Channels that stand in for another keep their distance to it. An expiry that counts from
-    the send time moves with it; one that does not must lie after ``send_at``.
-    ``is_same_local_time``: it goes on following the person's own clock.
+    It is too late after an attempt on any channel, or once something was delivered or has expired.
+    A worker that has claimed a delivery without starting it loses the claim; one that has started
+    wins. Fallback channels keep their delay. An expiry relative to the send time moves with it; an
+    absolute one must lie after ``send_at``. ``is_same_local_time``: the notification keeps
+    following the recipient's time zone.
     """
     touched = {"$or": [{"status": {"$nin": UNSENT_STATUSES}}, {"attempt_count": {"$gt": 0}}]}
     due_at = Computed({"$add": [send_at, {"$subtract": ["$$d.first_due_at", _first_due_at()]}]})
@@ -265,19 +254,18 @@ def reschedule(
 
 
 def _dependent_times(send_at: datetime) -> dict[str, Expression]:
-    """Return the times of a document that follow from its send time."""
     until = {"$add": [send_at, {"$multiply": ["$ttl_seconds", 1000]}]}
     moved = {"$subtract": [send_at, {"$ifNull": ["$scheduled_at", "$created_at"]}]}
     return {
         "scheduled_at": send_at,
-        # Without a ttl the sum is null.
+        # Without ttl_seconds the sum is null.
         "expires_at": {"$ifNull": [until, "$expires_at", "$$REMOVE"]},
         "purge_at": {"$ifNull": [{"$add": ["$purge_at", moved]}, "$$REMOVE"]},
     }
 
 
 def _first_due_at() -> Expression:
-    """Return when the first of the pending deliveries was to be sent at first."""
+    """Return the first original due time of the pending deliveries."""
     pending = {
         "$filter": {
             "input": "$delivery",

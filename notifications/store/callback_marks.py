@@ -1,8 +1,8 @@
-"""What apps are still to be told: marked in the write that changed it, so no crash comes between.
+"""Marks on notifications with unpublished callback events, set by the write that causes them.
 
-Only notifications of apps with a callback have a revision: every write that changes a delivery
-counts it up and marks the document, unless nothing of it is worth telling yet. Whoever has told
-takes the mark away if the revision is still the one that was told of.
+Only notifications of clients with a callback have a revision. Every write that changes a delivery
+increments it, and marks the document if there is something to report. The publisher clears the
+mark if the revision is still the one that it has published (compare-and-set).
 """
 
 from collections.abc import Sequence
@@ -14,16 +14,21 @@ from pymongo import UpdateOne
 from .collections import notifications
 from .documents import Document
 
+_FIELDS = (
+    *("client_id", "external_id", "entity_id", "type", "is_test", "status"),
+    *("delivery", "created_at", "updated_at", "callback_revision"),
+)
+
 
 def pending_callbacks(*, limit: int) -> list[Document]:
-    """Return notifications with something their app is still to be told, the oldest first."""
+    """Return marked notifications, the oldest mark first."""
     marked = {"callback_due_at": {"$exists": True}}
     found = notifications().find(marked, _FIELDS).hint("ntf_callback")
     return list(found.sort("callback_due_at", 1).limit(limit))
 
 
 def clear_marks(documents: Sequence[Document]) -> int:
-    """Take the mark from these, as they were read; return how many have not changed since."""
+    """Clear the marks of these documents as read; return how many have not changed since."""
     if not documents:
         return 0
     operations = [
@@ -37,9 +42,9 @@ def clear_marks(documents: Sequence[Document]) -> int:
 
 
 def backfill_marks(*, client_id: ObjectId, since: datetime, until: datetime, now: datetime) -> int:
-    """Mark what an app had accepted, in this time, by a process that did not know its callback.
+    """Mark a client's notifications that were accepted by processes without its subscription.
 
-    Returns how many that were.
+    Those created in the given time without a revision. Returns how many.
     """
     result = notifications().update_many(
         {
@@ -50,9 +55,3 @@ def backfill_marks(*, client_id: ObjectId, since: datetime, until: datetime, now
         {"$set": {"callback_revision": 1, "callback_due_at": now}},
     )
     return result.modified_count
-
-
-_FIELDS = (
-    *("client_id", "external_id", "entity_id", "type", "is_test", "status"),
-    *("delivery", "created_at", "updated_at", "callback_revision"),
-)

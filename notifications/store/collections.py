@@ -1,4 +1,4 @@
-"""The collections the store reads and writes."""
+"""Collections of the store, and retries while the database has no primary."""
 
 import time
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from notifyproject.db.collections import collection, is_transient
 log = structlog.get_logger(__name__)
 
 MAX_RETRY_SECONDS = 30.0
-"""Seconds a worker goes on trying to write what it knows: well within its lease."""
+"""Time for which a worker repeats a write: well within its lease."""
 PAUSE = 0.2
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,15 +30,15 @@ def attempts() -> Collection[dict[str, Any]]:
 
 
 def visits() -> Collection[dict[str, Any]]:
-    """Return up to when each inbox was last looked at."""
+    """Return the collection that records until when each inbox was seen."""
     return collection("inbox_visits")
 
 
 def retry_transient(write: Callable[P, R], *args: P.args, **options: P.kwargs) -> R:
-    """Return what a write returns, repeating it while there is no primary or no majority.
+    """Call ``write`` and return its result; repeat it while there is no primary or no majority.
 
-    For writes that may be repeated, because their filter no longer matches what they have changed:
-    a worker knows what became of a send, and nobody else does. Raises PyMongoError after 30 s.
+    Only for idempotent writes, whose filter no longer matches what they have changed. The worker
+    alone knows the result of a send, so it must not give up early. Raises PyMongoError after 30 s.
     """
     deadline = time.monotonic() + MAX_RETRY_SECONDS
     while True:
@@ -47,5 +47,5 @@ def retry_transient(write: Callable[P, R], *args: P.args, **options: P.kwargs) -
         except PyMongoError as error:
             if not is_transient(error) or time.monotonic() > deadline:
                 raise
-            log.warning("store_write_repeated", reason=type(error).__name__)
+            log.warning("store_write_retried", reason=type(error).__name__)
             time.sleep(PAUSE)

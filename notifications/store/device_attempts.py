@@ -1,4 +1,4 @@
-"""What the log of attempts says of a person's devices: who has a push, who is not to get it."""
+"""Device history of a push, from the attempts log."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,9 +20,9 @@ PERMANENT_FAILURES = frozenset(
         FailureCode.RENDER_FAILED,
     }
 )
-"""A device that the message failed at of one of these will never get it."""
+"""After one of these failures, a device never gets the message."""
 ATTEMPTED = frozenset({AttemptStatus.SENT, AttemptStatus.FAILED, AttemptStatus.UNKNOWN})
-"""Attempts that were made: the others say nothing of a device."""
+"""Statuses of attempts that were made; others say nothing about a device."""
 ATTEMPT_FIELDS = (
     *("notification_id", "device_id", "attempt_number", "status", "attempted_at"),
     *("finished_at", "error_code", "error_message"),
@@ -31,7 +31,7 @@ ATTEMPT_FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why one device will never get a message."""
+    """Reason for which a device never gets a message."""
 
     code: FailureCode
     reason: str
@@ -39,19 +39,20 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceHistory:
-    """How the devices stand that one push was tried at."""
+    """State of the devices that one push was sent to."""
 
     delivered: frozenset[str] = frozenset()
-    """The provider took it for them."""
+    """Accepted by the provider."""
     ambiguous: Mapping[str, datetime] = field(default_factory=dict)
-    """It may have, since then."""
+    """Outcome unknown, since this time."""
     refused: Mapping[str, Refusal] = field(default_factory=dict)
 
     @property
     def excluded(self) -> frozenset[str]:
-        """Devices that nothing more goes to.
+        """Devices that get nothing more.
 
-        A doubtful one is tried again, if its type says so, only while nobody is known to have it.
+        A device with an unknown outcome is retried, if the type allows it, only while no device
+        is known to have it.
         """
         return (
             self.delivered
@@ -61,24 +62,23 @@ class DeviceHistory:
 
 
 def device_histories(claims: Sequence[ClaimedDelivery]) -> Mapping[ObjectId, DeviceHistory]:
-    """Return how the devices of pushes stand that were tried before, by notification.
+    """Return the device histories of pushes with earlier attempts, by notification.
 
-    What was tried before an operator opened a delivery again does not count against a device. One
-    read for all, and none if none was tried. Raises PyMongoError.
+    Failures before an operator reopened a delivery do not count. One read for all; none without
+    earlier attempts. Raises PyMongoError.
     """
-    tried = {c.notification_id: c for c in claims if c.attempt_count > 0}
-    if not tried:
+    attempted = {c.notification_id: c for c in claims if c.attempt_count > 0}
+    if not attempted:
         return {}
-    found = attempts().find({"notification_id": {"$in": list(tried)}}, ATTEMPT_FIELDS)
-    records: dict[ObjectId, list[Document]] = {one: [] for one in tried}
+    found = attempts().find({"notification_id": {"$in": list(attempted)}}, ATTEMPT_FIELDS)
+    records: dict[ObjectId, list[Document]] = {one: [] for one in attempted}
     for record in sorted(found, key=lambda r: r["attempt_number"]):
         if "device_id" in record:
             records[record["notification_id"]].append(record)
-    return {one: _history_of(tried[one], some) for one, some in records.items()}
+    return {one: _history_of(attempted[one], some) for one, some in records.items()}
 
 
 def _history_of(claimed: ClaimedDelivery, records: Sequence[Document]) -> DeviceHistory:
-    """Return how the devices stand by their records, the oldest first."""
     sent = {r["device_id"] for r in records if r["status"] == AttemptStatus.SENT}
     last = {
         r["device_id"]: r

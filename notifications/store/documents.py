@@ -1,4 +1,4 @@
-"""Frozen records between the layers, and how they are read from documents."""
+"""Frozen records that pass between the layers, and their construction from documents."""
 
 import re
 from collections.abc import Mapping
@@ -16,19 +16,19 @@ from domain.states import OPEN, AttemptStatus, Category, Channel, DeliveryStatus
 Document = Mapping[str, Any]
 S = DeliveryStatus
 ERROR_LENGTH = 500
-"""Longer explanations are cut."""
+"""Longer error messages are truncated."""
 _REFERENCE = re.compile(r"([0-9a-f]{24})\.([a-z_]+)\.(\d{1,6})(?:\.([0-9a-f]{64}))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptReference:
-    """What names one attempt, here and at the provider: opaque to them, no address in it."""
+    """ID of one attempt, also given to the provider: opaque, and without an address."""
 
     notification_id: ObjectId
     channel: Channel
     attempt_number: int
     device_id: str | None = None
-    """A push goes to each of a person's devices: each is an attempt of its own."""
+    """A push has one attempt for each device."""
 
     def __str__(self) -> str:
         attempt = f"{self.notification_id}.{self.channel}.{self.attempt_number}"
@@ -36,7 +36,7 @@ class AttemptReference:
 
     @classmethod
     def parse(cls, text: str) -> "AttemptReference | None":
-        """Return the reference a text is; None if it is not one of ours."""
+        """Return the reference that ``text`` encodes; None if it is not one of this service."""
         match = _REFERENCE.fullmatch(text)
         if match is None or match[2] not in {channel.value for channel in Channel}:
             return None
@@ -45,12 +45,12 @@ class AttemptReference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewDelivery:
-    """A channel of a notification that is about to be accepted."""
+    """One channel of a notification to accept."""
 
     channel: Channel
     status: DeliveryStatus = DeliveryStatus.PENDING
     fallback_for: Channel | None = None
-    """It is sent only if this channel has not delivered the notification ``delay`` later."""
+    """Sent only if this channel has not delivered the notification ``delay`` later."""
     delay: timedelta = timedelta(0)
     failure_code: FailureCode | None = None
     failure_reason: str | None = None
@@ -58,7 +58,7 @@ class NewDelivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewNotification:
-    """A notification that is about to be accepted. Its id was made before, so accepting repeats."""
+    """A notification to accept. Its ID is created beforehand, so that accepting is idempotent."""
 
     id: ObjectId
     client_id: ObjectId
@@ -70,37 +70,37 @@ class NewNotification:
     content: Content
     data: Mapping[str, Any]
     secret: SensitiveContent | None = None
-    """What content and data hide; it is stored sealed."""
+    """Sensitive values that content and data mask; stored encrypted."""
     deliveries: tuple[NewDelivery, ...]
     max_attempts: int
     send_at: datetime
-    """When it is due; equal to ``created_at`` for at once."""
+    """Send time; equal to ``created_at`` for immediate sending."""
     scheduled_at: datetime | None = None
     scheduled_local: str | None = None
-    """What the registered person's own clock shows then: it follows them into another zone."""
+    """Send time on the recipient's own clock, which follows changes of their time zone."""
     expires_at: datetime | None = None
     ttl_seconds: int | None = None
-    """What the expiry follows from; None if it was given as an instant, or there is none."""
+    """Lifetime that the expiry derives from; None for an absolute expiry, or none."""
     purge_at: datetime | None = None
     entity_id: str | None = None
     external_id: str | None = None
     idempotency_key: str | None = None
     request_id: str | None = None
     traceparent: str | None = None
-    """The request's span, for those of its deliveries; None if it is not traced."""
+    """Span of the request, as parent of the delivery spans; None if not traced."""
     is_test: bool = False
-    """It goes to the sandbox."""
+    """Sent to the sandbox."""
     broadcast_id: ObjectId | None = None
-    """The broadcast that it is one of."""
+    """The broadcast it belongs to."""
     resent_from: ObjectId | None = None
     has_callback: bool = False
-    """Its app wants to be told what becomes of it."""
+    """The client subscribes to its callbacks."""
     created_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedDelivery:
-    """A delivery that this worker, and no other, may send until the lease ends."""
+    """A delivery that only this worker may send until the lease ends."""
 
     notification_id: ObjectId
     channel: Channel
@@ -119,39 +119,38 @@ class ClaimedDelivery:
     content: Content
     data: Mapping[str, Any]
     encrypted_content: str | None = None
-    """What content and data hide."""
+    """Encrypted sensitive values that content and data mask."""
     accepted_targets: tuple[str, ...]
     expires_at: datetime | None
     purge_at: datetime | None
     request_id: str | None
     traceparent: str | None = None
     is_test: bool = False
-    """It goes to the sandbox, and its outcome says nothing about any address, device or provider.
-    """
+    """Sent to the sandbox; its result says nothing about an address, device, or provider."""
     ambiguous_targets: tuple[str, ...] = ()
-    """Devices that may have it, by an attempt that nobody knows the end of."""
+    """Devices with an unknown outcome of an earlier attempt."""
     ambiguous_provider: str | None = None
-    """Who may have taken it in such an attempt: no other is given it."""
+    """Provider with an unknown outcome of an earlier attempt: no other provider gets it."""
     failed_over_from: str | None = None
-    """Who has just not taken it: the next provider is asked at once."""
+    """Provider that just refused it: the next one is used at once."""
     fallback_for: Channel | None = None
-    """It is not needed if this channel has delivered the notification."""
+    """Not needed if this channel has delivered the notification."""
     channel_statuses: Mapping[Channel, DeliveryStatus] = field(default_factory=dict)
-    """Where each channel of the notification stands."""
+    """Status of each channel of the notification."""
     fallback_channels: tuple[Channel, ...] = ()
     """Channels that wait for this one to fail."""
     device_ids: tuple[str, ...] = ()
-    """The devices that the current attempt is for; empty for one address."""
+    """Devices of the current attempt; empty on a channel without devices."""
     reference: str = field(init=False)
-    """The current attempt's id, which providers give back to us in receipts."""
+    """ID of the current attempt, which providers return in receipts."""
 
     def __post_init__(self) -> None:
-        # Once: a mail's is asked for at a dozen places on its way.
+        # Computed once: a delivery reads it at a dozen places.
         reference = AttemptReference(self.notification_id, self.channel, self.attempt_count)
         object.__setattr__(self, "reference", str(reference))
 
     def reference_to(self, device_id: str | None) -> str:
-        """Return the id of the current attempt at one device."""
+        """Return the ID of the current attempt at one device."""
         if device_id is None:
             return self.reference
         return str(
@@ -160,12 +159,12 @@ class ClaimedDelivery:
 
     @property
     def targets(self) -> tuple[str | None, ...]:
-        """Return the devices the current attempt is for, or None alone for one address."""
+        """Return the devices of the current attempt, or None alone on a channel without devices."""
         return self.device_ids or (None,)
 
     @property
     def retry_state(self) -> RetryState:
-        """What the retry policy needs to know."""
+        """Input of the retry policy."""
         return RetryState(
             priority=self.priority,
             attempt_count=self.attempt_count,
@@ -178,7 +177,7 @@ class ClaimedDelivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderAnswer:
-    """What a provider said to one attempt, for its record."""
+    """Response of a provider to one attempt, for its record."""
 
     provider: str
     message_id: str | None = None
@@ -187,7 +186,7 @@ class ProviderAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetAttempt:
-    """What became of the request for one of an attempt's devices."""
+    """Result of an attempt at one device."""
 
     device_id: str
     status: AttemptStatus
@@ -200,9 +199,9 @@ class TargetAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """What became of one attempt, and what the delivery becomes by it.
+    """Result of one attempt, and the next state of its delivery.
 
-    ``status`` sent, or failed, or pending again with ``next_attempt_at``, or unknown until then.
+    ``status``: sent, delivered, failed, pending until ``next_attempt_at``, or unknown until then.
     """
 
     claimed: ClaimedDelivery
@@ -217,19 +216,19 @@ class Settlement:
     accepted_targets: tuple[str, ...] = field(default=())
     """Devices that have it, by this attempt or an earlier one."""
     ambiguous_targets: tuple[str, ...] = field(default=())
-    """Devices that may have it, while others are to be tried again."""
+    """Devices with an unknown outcome, while others are retried."""
     fails_over: bool = False
-    """The provider has not taken it, and the next one is to be asked at once."""
+    """The provider refused it, and the next one is used at once."""
     target_attempts: tuple[TargetAttempt, ...] = field(default=())
-    """What became of it at each device; empty for one address."""
+    """Results by device; empty on a channel without devices."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Deferred:
-    """A claimed delivery that is not sent now, and why: it uses up no attempt.
+    """A claimed delivery that is not sent now, and why. It uses no attempt.
 
-    ``status`` pending with ``next_attempt_at``, or failed, expired, cancelled, suppressed; or sent,
-    if every device that is left has it.
+    ``status``: pending until ``next_attempt_at``, failed, expired, cancelled, or suppressed; sent
+    if every remaining device already has it.
     """
 
     claimed: ClaimedDelivery
@@ -280,7 +279,7 @@ def claimed_from(document: Document, token: str) -> ClaimedDelivery:
 
 
 def _channel_status(delivery: Document) -> DeliveryStatus:
-    """Return where a channel stands: a push that one device has is delivered, to other channels."""
+    """Return a channel's status; a push with a device receipt counts as delivered."""
     status = DeliveryStatus(delivery["status"])
     is_reported = delivery["channel"] == Channel.PUSH and delivery.get("delivered_at") is not None
     return S.DELIVERED if is_reported and status in OPEN else status

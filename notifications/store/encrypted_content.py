@@ -1,8 +1,8 @@
-"""What a notification says that nobody may read in the database: sealed while it is needed.
+"""Sensitive content of a notification, encrypted while it is needed.
 
-Stored beside the notification as one sealed text, ``sealed``. It is there while a channel is open,
-and for a while in the inbox; the write that ends the last of them removes it. The rule stands in
-:mod:`notifications.store.pipelines` once more, for MongoDB to follow.
+Stored in the field ``sealed`` of the notification while a channel is open, and for a while for the
+inbox; the write that ends the last of them removes it. :mod:`notifications.store.pipelines` holds
+the same rule as a pipeline.
 """
 
 from collections.abc import Collection, Mapping
@@ -24,7 +24,7 @@ Document = Mapping[str, Any]
 
 
 def encrypt(secret: SensitiveContent, *, notification_id: ObjectId) -> str:
-    """Return a secret as it is stored with its notification, and with no other."""
+    """Return sensitive content as stored with this notification and no other."""
     fields = (secret.data, secret.content, secret.secrets, secret.has_inline_content)
     return encryption.encrypt(
         msgspec.json.encode(fields), associated_data=_associated_data(notification_id)
@@ -34,13 +34,13 @@ def encrypt(secret: SensitiveContent, *, notification_id: ObjectId) -> str:
 def decrypt(
     *, notification_id: ObjectId, content: Content, encrypted: str | None
 ) -> SensitiveContent | None:
-    """Return what a notification hides; None if that is nothing.
+    """Return the sensitive content of a notification, or None if it has none.
 
-    Raises SecretExpiredError, and DecryptionError if no key of this process opens it.
+    Raises SecretExpiredError, and DecryptionError if no key of this process decrypts it.
     """
     if encrypted is None:
         if content.is_masked:
-            raise SecretExpiredError("What it says is not kept any more.")
+            raise SecretExpiredError("Its sensitive data was destroyed.")
         return None
     data, given, values, has_inline_content = msgspec.json.decode(
         encryption.decrypt(encrypted, associated_data=_associated_data(notification_id))
@@ -51,7 +51,7 @@ def decrypt(
 
 
 def secret_in(document: Document) -> SensitiveContent | None:
-    """Return what a stored notification hides; see :func:`secret_of`."""
+    """Return the sensitive content of a stored notification; see :func:`decrypt`."""
     return decrypt(
         notification_id=document["_id"],
         content=content_of(document),
@@ -60,7 +60,7 @@ def secret_in(document: Document) -> SensitiveContent | None:
 
 
 def is_secret_expired(document: Document) -> bool:
-    """Return whether a stored notification had a secret that is not kept any more."""
+    """Return whether a stored notification had sensitive content that was destroyed."""
     return bool(document["content"].get("is_masked")) and "sealed" not in document
 
 
@@ -72,7 +72,7 @@ def encrypted_fields(
     inbox_at: datetime | None,
     expires_at: datetime | None,
 ) -> dict[str, Any]:
-    """Return how a new notification's secret is stored: not at all if nobody needs it."""
+    """Return the stored fields of a new notification's sensitive content; none if not needed."""
     is_open = not OPEN.isdisjoint(statuses)
     if secret is None or (not is_open and inbox_at is None):
         return {}
@@ -83,12 +83,12 @@ def encrypted_fields(
 
 
 def is_shown_in_inbox(document: Document, *, now: datetime) -> bool:
-    """Return whether the owner of an inbox may still see the secret of what is in it."""
+    """Return whether the inbox still shows the sensitive content of a notification."""
     return now < _inbox_end(document["inbox_at"], document.get("expires_at"))
 
 
 def purge_secrets(*, now: datetime) -> int:
-    """Remove the secrets that were kept for inboxes and whose time is over; return how many."""
+    """Destroy sensitive content that the inbox no longer shows; return how many."""
     over = {"sealed_until": {"$lte": now}}
     gone = {"$unset": {"sealed": "", "sealed_until": ""}, "$set": {"updated_at": now}}
     return notifications().update_many(over, gone).modified_count

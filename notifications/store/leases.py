@@ -1,4 +1,4 @@
-"""Writes of a worker: claim, start, settle, defer, return unsent; and the log of attempts."""
+"""A worker's writes: claim, start, settle, defer, return; and the attempts log."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -11,8 +11,7 @@ from pymongo.errors import BulkWriteError
 
 from domain.errors import FailureCode
 from domain.states import SUCCEEDED, TRANSITIONS, AttemptStatus, Channel, DeliveryStatus
-from notifyproject.db.collections import is_duplicate
-from notifyproject.db.leases import unclaimed
+from notifyproject.db.collections import is_duplicate, unclaimed
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 
@@ -29,12 +28,14 @@ from .pipelines import Computed, claimed_with, row_of, transition, update_each
 from .receipts import with_device_receipts
 
 S = DeliveryStatus
+LEASE = timedelta(seconds=90)
+"""Longer than the slowest batch: four rounds of requests of 15 s each."""
+NOT_ATTEMPTED = "Not sent: the lease or lifetime ended first."
 
 
-def log_started(
+def _log_started(
     started: Sequence[ClaimedDelivery], *, provider: str, worker: str, now: datetime
 ) -> None:
-    """Record that these attempts begin; doing it twice is doing it once."""
     documents = [
         {
             "_id": c.reference_to(device_id),
@@ -56,13 +57,12 @@ def log_started(
     try:
         retry_transient(attempts().insert_many, documents, ordered=False)
     except BulkWriteError as error:
-        # The driver repeats a write whose answer was lost: then the record is there already.
+        # The driver repeats a write whose response was lost: then the record already exists.
         if not is_duplicate(error):
             raise
 
 
-def log_outcomes(settlements: Sequence[Settlement]) -> None:
-    """Record what became of attempts, in one command."""
+def _log_outcomes(settlements: Sequence[Settlement]) -> None:
     outcomes = dict(outcome for s in settlements for outcome in _outcomes(s))
     ids, rows = list(outcomes), list(outcomes.values())
     retry_transient(
@@ -72,11 +72,10 @@ def log_outcomes(settlements: Sequence[Settlement]) -> None:
     )
 
 
-def log_unsent(started: Sequence[ClaimedDelivery], *, now: datetime) -> None:
-    """Record that these attempts were never made: their time was over before they began."""
+def _log_unsent(started: Sequence[ClaimedDelivery], *, now: datetime) -> None:
     fields = {
         "status": AttemptStatus.EXPIRED.value,
-        "error_message": "Not begun: the time for it was over. Nothing was sent.",
+        "error_message": NOT_ATTEMPTED,
         "finished_at": now,
     }
     wanted = {"_id": {"$in": [c.reference_to(device) for c in started for device in c.targets]}}
@@ -84,7 +83,7 @@ def log_unsent(started: Sequence[ClaimedDelivery], *, now: datetime) -> None:
 
 
 def _outcomes(s: Settlement) -> list[tuple[str, dict[str, Any]]]:
-    """Return the records of an attempt's requests, each with its id."""
+    """Return the records of an attempt, one for each request, with their IDs."""
     if s.target_attempts:
         return [
             (s.claimed.reference_to(one.device_id), _record(one, one.status))
@@ -111,10 +110,6 @@ def _record(one: Settlement | TargetAttempt, status: AttemptStatus) -> dict[str,
     return {name: value for name, value in fields.items() if value is not None}
 
 
-LEASE = timedelta(seconds=90)
-"""Longer than the slowest batch: four rounds of requests of 15 s each."""
-
-
 def claim(
     *,
     ids: Sequence[ObjectId],
@@ -123,10 +118,10 @@ def claim(
     now: datetime,
     include_poison_candidates: bool = False,
 ) -> list[ClaimedDelivery]:
-    """Claim what of these is pending, due and unclaimed; of several callers one gets each.
+    """Claim the pending, due, and unclaimed deliveries; concurrent callers never share one.
 
-    None whose last claim came to nothing, unless ``with_suspects``: its worker may have died of it,
-    and is to take no other along. Those are :func:`suspects`, and each is claimed alone.
+    Poison candidates are left out unless requested: their worker may have crashed on them, and
+    must not take others along. See :func:`poison_candidates`; each is claimed on its own.
     """
     token = secrets.token_hex(16)
     lease = {"token": token, "lease_until": now + LEASE, "worker": worker}
@@ -161,7 +156,7 @@ def claim(
 def poison_candidates(
     *, ids: Sequence[ObjectId], channel: Channel, now: datetime
 ) -> list[ObjectId]:
-    """Return what of these is due and unclaimed, and was claimed before and never sent."""
+    """Return the due, unclaimed deliveries that were claimed before and never sent."""
     candidate = {**_claimable(channel, now), "claim_count": {"$gt": 0}}
     wanted = {"_id": {"$in": list(ids)}, "delivery": {"$elemMatch": candidate}}
     return [document["_id"] for document in notifications().find(wanted, {"_id": 1})]
@@ -170,10 +165,10 @@ def poison_candidates(
 def start(
     claims: Sequence[ClaimedDelivery], *, provider: str, worker: str, now: datetime
 ) -> list[ClaimedDelivery]:
-    """Mark claims as sending and count an attempt each; return those that are still ours.
+    """Mark claims as sending and count an attempt each; return those whose lease is still held.
 
-    All claims are of one :func:`claim`. Called just before bytes may leave: from here on a lost
-    worker means an unknown outcome.
+    All claims come from one :func:`claim`. Called just before the request: if the worker is lost
+    from here on, the outcome is unknown.
     """
     if not claims:
         return []
@@ -208,18 +203,18 @@ def start(
         if c.notification_id in owned_ids
     ]
     crash_points.reach(Boundary.START_WRITTEN)
-    log_started(started, provider=provider, worker=worker, now=now)
+    _log_started(started, provider=provider, worker=worker, now=now)
     return started
 
 
 def settle(settlements: Sequence[Settlement], *, now: datetime) -> int:
-    """Write what became of started deliveries; return how many of them were still ours.
+    """Write the results of started deliveries; return how many leases were still held.
 
-    The attempt's record is written in any case: it tells what happened, not what stands.
+    The attempts log is written in any case: it records what happened, not the current state.
     """
     if not settlements:
         return 0
-    log_outcomes(settlements)
+    _log_outcomes(settlements)
     crash_points.reach(Boundary.SETTLE_LOGGED)
     changes = {s.claimed.reference: _outcome(s, now) for s in settlements}
     errors = {
@@ -231,13 +226,10 @@ def settle(settlements: Sequence[Settlement], *, now: datetime) -> int:
 
 
 def return_unsent(started: Sequence[ClaimedDelivery], *, now: datetime) -> int:
-    """Give back started deliveries whose sending was never begun; return how many were ours.
-
-    Nothing has left, so it uses up no attempt; they are due again at once.
-    """
+    """Return started deliveries, due at once and without an attempt; return how many were held."""
     if not started:
         return 0
-    log_unsent(started, now=now)
+    _log_unsent(started, now=now)
     crash_points.reach(Boundary.RETURN_LOGGED)
     changes = {
         one.reference: {
@@ -252,7 +244,7 @@ def return_unsent(started: Sequence[ClaimedDelivery], *, now: datetime) -> int:
 
 
 def defer(deferred: Sequence[Deferred], *, now: datetime) -> int:
-    """Give back claimed deliveries that are not sent now, or never; return how many were ours."""
+    """Defer or end claimed deliveries without an attempt; return how many leases were held."""
     changes = {one.claimed.reference: _deferral(one, now) for one in deferred}
     errors = {
         one.claimed.reference: _error(one.claimed, one.code, one.reason, now)
@@ -263,7 +255,7 @@ def defer(deferred: Sequence[Deferred], *, now: datetime) -> int:
 
 
 def release(claims: Sequence[ClaimedDelivery], *, now: datetime) -> int:
-    """Give claims back unsent, as if they had not been made: a worker that stops does this."""
+    """Release unsent claims as if they had not been made, as at shutdown."""
     changes = {
         one.reference: {
             "status": S.PENDING.value,
@@ -276,7 +268,6 @@ def release(claims: Sequence[ClaimedDelivery], *, now: datetime) -> int:
 
 
 def _claimable(channel: Channel, now: datetime) -> dict[str, Any]:
-    """Return what holds for a delivery of a channel that is due and nobody's."""
     return {
         "channel": channel.value,
         "status": S.PENDING.value,
@@ -318,7 +309,7 @@ def _deferral(one: Deferred, now: datetime) -> dict[str, Any]:
         else _failure(one.status, one.code, one.reason, now)
     )
     if one.claimed.failed_over_from:
-        # After a wait, the first provider is asked first again.
+        # After a wait, providers are tried in their order again.
         fields["passed_over"] = None
     return {
         "status": one.status.value,
@@ -332,7 +323,6 @@ def _deferral(one: Deferred, now: datetime) -> dict[str, Any]:
 def _failure(
     status: DeliveryStatus, code: FailureCode | None, reason: str | None, now: datetime
 ) -> dict[str, Any]:
-    """Return the fields that say why a delivery was not sent."""
     changes: dict[str, Any] = {
         "failure_code": (code or FailureCode.PROVIDER_ERROR).value,
         "failure_reason": (reason or "")[:ERROR_LENGTH],
@@ -343,7 +333,6 @@ def _failure(
 def _error(
     claimed: ClaimedDelivery, code: FailureCode | None, reason: str | None, now: datetime
 ) -> dict[str, Any]:
-    """Return a line for the error history."""
     return {
         "timestamp": now,
         "channel": claimed.channel.value,
@@ -359,13 +348,10 @@ def _write(
     errors: Mapping[str, Mapping[str, Any]],
     now: datetime,
 ) -> int:
-    """Change each delivery that still is as its claim says; return how many were.
-
-    ``changes`` and ``errors`` are by the claim's reference.
-    """
+    """Change each delivery still held by its claim, by reference; return how many were."""
     for change in changes.values():
         if DeliveryStatus(change["status"]) not in TRANSITIONS[status]:
-            raise ValueError(f"a delivery does not go from {status} to {change['status']}")
+            raise ValueError(f"no transition from {status} to {change['status']}")
     matched = 0
     for channel, token in {(c.channel, c.token) for c in claims}:
         some = [c for c in claims if (c.channel, c.token) == (channel, token)]

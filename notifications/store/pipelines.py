@@ -1,7 +1,7 @@
-"""MongoDB update pipelines that change one delivery and keep the whole document consistent.
+"""MongoDB update pipelines that change one delivery and keep the document consistent.
 
-Every write of delivery state goes through :func:`update`: it changes the element, and in the same
-write computes the overall ``status``, ``due_at`` and the times that follow from all elements.
+Every write of delivery state goes through :func:`update`: it changes the array element, and in the
+same write computes the overall ``status``, ``due_at``, and other derived fields from all elements.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,14 +17,14 @@ Expression = Any
 Pipeline = list[dict[str, Any]]
 ERROR_HISTORY_LENGTH = 20
 INBOX_SECRET_LIFETIME = timedelta(days=1)
-"""How long its owner finds a secret in the inbox, if the notification does not expire before."""
+"""Time for which the inbox shows sensitive content, unless the notification expires before."""
 MILLISECOND = timedelta(milliseconds=1)
 S = DeliveryStatus
 
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """A value MongoDB computes; anything else is taken as it is, a text with a ``$`` included."""
+    """An expression for MongoDB to compute; other values are literals, a leading ``$`` included."""
 
     expression: Expression
 
@@ -39,8 +39,8 @@ def update(
 ) -> Pipeline:
     """Return the pipeline that merges ``changes`` into each delivery that meets ``condition``.
 
-    A change is a plain value, or :class:`Computed` from the delivery ``$$d``. ``error`` is a line
-    for the error history; ``besides`` are fields of the document that change with them.
+    A change is a plain value, or :class:`Computed` from the delivery ``$$d``. ``error`` is an entry
+    of the error history; ``extra_fields`` are fields of the document that change as well.
     """
     merged = {name: _expression(value) for name, value in changes.items()}
     errors = {"$literal": [dict(error)] if error is not None else []}
@@ -49,11 +49,10 @@ def update(
 
 
 def transition(*, condition: Expression, changes: Mapping[str, Any], now: datetime) -> Pipeline:
-    """Return :func:`update` for a change that leaves a delivery open, untold and unsent.
+    """Return :func:`update` for a change that keeps a delivery open and reports nothing.
 
-    Only ``status`` and ``due_at`` follow from that, and nothing that ``updated_at`` stands for: to
-    claim and to start is done to everything that is sent, and costs MongoDB half of what it would
-    with all that could follow.
+    Computes only ``status`` and ``due_at``, and leaves ``updated_at``. Claim and start run for
+    everything that is sent, and cost MongoDB half of a full update this way.
     """
     merged = {name: _expression(value) for name, value in changes.items()}
     following = {"status": overall_status(now), "due_at": _due_at()}
@@ -71,11 +70,10 @@ def update_each(
     now: datetime,
     complete: Callable[[str], Expression] | None = None,
 ) -> Pipeline:
-    """Return one pipeline for many documents: each merges its own ``changes`` and error line.
+    """Return one pipeline for many documents: each merges its own ``changes`` and error entry.
 
-    Values are plain ones; ``completed`` makes of the path they are at an expression that adds what
-    follows from them and the delivery ``$$d``. One command for a batch costs a quarter of one for
-    each document.
+    Values are plain. ``complete`` maps their path to an expression that adds what follows from
+    them and from the delivery ``$$d``. One command for a batch costs a quarter of one per document.
     """
     ids = list(changes)
     rows = [
@@ -91,7 +89,7 @@ def update_each(
 
 
 def row_of(ids: Sequence[Any], rows: Sequence[Mapping[str, Any]]) -> Expression:
-    """Return the row that belongs to a document, by its place among ``ids``."""
+    """Return the row of a document, by its position among ``ids``."""
     index = {"$indexOfArray": [{"$literal": list(ids)}, "$_id"]}
     return {"$arrayElemAt": [{"$literal": list(rows)}, index]}
 
@@ -118,10 +116,7 @@ def _each_delivery(condition: Expression, changes: Expression) -> Expression:
 
 
 def derived_fields(now: datetime) -> dict[str, Expression]:
-    """Return the top-level fields that follow from the deliveries.
-
-    What its owner has marked as unread again is not read, whatever a delivery says.
-    """
+    """Return the top-level fields that derive from the deliveries and from ``unread_at``."""
     stays_read = {"$eq": [{"$ifNull": ["$unread_at", None]}, None]}
     first_read = {"$cond": [stays_read, {"$min": "$delivery.read_at"}, None]}
     return {
@@ -140,10 +135,7 @@ def derived_fields(now: datetime) -> dict[str, Expression]:
 
 
 def _callback_marks(now: datetime) -> dict[str, Expression]:
-    """Return the mark that there is something to tell the app, if it is one that is told at all.
-
-    That something is being sent, or is to be, is not told.
-    """
+    """Return the callback marks; pending and sending deliveries are not reported."""
     is_reportable = {
         "$not": [{"$setIsSubset": ["$delivery.status", [S.PENDING.value, S.SENDING.value]]}]
     }
@@ -157,12 +149,12 @@ def _callback_marks(now: datetime) -> dict[str, Expression]:
 
 
 def of_channel(channel: str) -> Expression:
-    """Return a condition that holds for the delivery of one channel."""
+    """Return a condition for the delivery of one channel."""
     return {"$eq": ["$$d.channel", str(channel)]}
 
 
 def claimed_with(channel: str, token: str, status: DeliveryStatus) -> Expression:
-    """Return a condition that holds for a delivery claimed with ``token`` and in ``status``."""
+    """Return a condition for a delivery claimed with ``token`` and in ``status``."""
     return {
         "$and": [
             of_channel(channel),
@@ -173,7 +165,7 @@ def claimed_with(channel: str, token: str, status: DeliveryStatus) -> Expression
 
 
 def in_statuses(channel: str, statuses: Sequence[DeliveryStatus]) -> Expression:
-    """Return a condition that holds for one channel's delivery in any of ``statuses``."""
+    """Return a condition for one channel's delivery in any of ``statuses``."""
     return {
         "$and": [
             of_channel(channel),
@@ -220,10 +212,10 @@ def _due_at() -> Expression:
 
 
 def _earliest_due() -> Expression:
-    """Return the earliest moment at which an open delivery must be looked at again, or null.
+    """Return the earliest time at which an open delivery needs processing, or null.
 
-    That is its next attempt, or the lease's end once it is being sent. A claim moves nothing: that
-    would have every index reckoned once more for all that is sent.
+    That is its next attempt, or the end of the lease while it is being sent. A claim does not move
+    it: otherwise every index would be updated once more for each send.
     """
     moment = {"$ifNull": ["$$d.next_attempt_at", "$$d.claim.lease_until"]}
     open_deliveries = {
@@ -237,7 +229,7 @@ def _earliest_due() -> Expression:
 
 
 def _inbox_since() -> Expression:
-    """Return when the in-app delivery was delivered, or null if it is not."""
+    """Return when the in-app delivery was delivered, or null."""
     is_there = {
         "$and": [
             of_channel(Channel.IN_APP),
@@ -253,19 +245,19 @@ def _if_encrypted(value: Expression) -> Expression:
 
 
 def _while_needed(now: datetime) -> Expression:
-    """Return the secret while a channel is open, or its owner finds it in the inbox."""
+    """Return the encrypted content while a channel is open or the inbox still shows it."""
     needed = {"$or": [_has_status(*OPEN), {"$gt": [_shown_until(), now]}]}
     return {"$cond": [needed, "$sealed", "$$REMOVE"]}
 
 
 def _inbox_end(now: datetime) -> Expression:
-    """Return when the secret is to be removed that only the inbox is left to show."""
+    """Return when to remove encrypted content that only the inbox still shows."""
     kept = {"$and": [{"$not": [_has_status(*OPEN)]}, {"$gt": [_shown_until(), now]}]}
     return {"$cond": [kept, _shown_until(), "$$REMOVE"]}
 
 
 def _shown_until() -> Expression:
-    """Return until when the inbox shows a secret, or null if it is in none: null is before all."""
+    """Return until when the inbox shows sensitive content, or null, which sorts before all."""
     since = _inbox_since()
     last = {"$min": ["$expires_at", {"$add": [since, INBOX_SECRET_LIFETIME // MILLISECOND]}]}
     return {"$cond": [{"$eq": [since, None]}, None, last]}

@@ -1,11 +1,9 @@
-"""What a provider reports later: applied in any order, any number of times, to one end."""
+"""Applies receipts to deliveries, in any order and any number of times, with the same result."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-
-from bson import ObjectId
 
 from domain.errors import RECEIPT_FAILURES, FailureCode
 from domain.states import TRANSITIONS, Channel, DeliveryStatus
@@ -17,28 +15,28 @@ from .pipelines import Computed, Expression, Pipeline, in_statuses, of_channel, 
 S = DeliveryStatus
 
 RANK = {S.SENT: 1, S.DELIVERED: 2, S.FAILED: 3, S.READ: 4}
-"""A receipt is applied if it ranks higher than what stands.
+"""A receipt is applied if it ranks higher than the current state.
 
-A failure the provider reported outranks delivered: a mail server may take a message and bounce it
-later. A failure that we declared ranks lowest: any receipt knows better.
+A reported failure outranks delivered: a mail server may accept a message and bounce it later. A
+failure that this service declared ranks lowest: any receipt is better evidence.
 """
 ARRIVED = (S.DELIVERED, S.READ)
 STILL_OPEN = (S.PENDING, S.SENDING)
-"""A push in these states may have other devices to reach than the one that reports."""
+"""A push in these states may have more devices to reach than the one that reports."""
 _SANDBOX: Expression = {"$cond": ["$is_test", "$$d.provider", None]}
-"""Who was given a test: it reports as the provider that it stands in for."""
+"""Provider of a test delivery: the sandbox reports as the provider that it replaces."""
 _HAS_DEVICE_RECEIPT: Expression = {"$gt": ["$$d.delivered_at", None]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryReceipt:
-    """One provider event about one delivery, in the words of the store."""
+    """One receipt for one delivery, in the terms of the store."""
 
     reference: AttemptReference
     status: DeliveryStatus
     """Sent, delivered, read, or failed."""
     at: datetime
-    """When the provider says that it happened."""
+    """Time of the event according to the provider."""
     provider: str
     provider_message_id: str | None = None
     code: FailureCode | None = None
@@ -46,10 +44,10 @@ class DeliveryReceipt:
 
 
 def apply_receipt(receipt: DeliveryReceipt, *, now: datetime) -> bool:
-    """Apply a receipt if it says more than is known; return whether it changed the delivery.
+    """Apply a receipt if it is news; return whether it changed the delivery.
 
-    What one device says of a push that is still open, for the person's other devices may wait for
-    it, is noted: it becomes the push's state when nobody else is to be tried.
+    The receipt of one device of an open push is recorded first, because other devices may still
+    wait: it becomes the state of the push when no other device is left.
     """
     channel, device_id = receipt.reference.channel, receipt.reference.device_id
     is_one_of_many = channel is Channel.PUSH and receipt.status in ARRIVED
@@ -57,12 +55,12 @@ def apply_receipt(receipt: DeliveryReceipt, *, now: datetime) -> bool:
     lower = _statuses_below(receipt.status, without=() if noted_device is None else STILL_OPEN)
     conditions: list[dict[str, Any]] = [
         {"status": {"$in": lower}},
-        # Declared by us, not reported: see RANK.
+        # Declared by this service, not reported: see RANK.
         {"status": S.FAILED.value, "failure_code": {"$nin": _reported_codes()}},
     ]
     guard: dict[str, Any] = {"channel": channel.value, "$or": conditions}
     if receipt.status is S.FAILED:
-        # That an earlier attempt failed says nothing once there is a later one.
+        # A failure of an earlier attempt says nothing about a later one.
         guard["attempt_count"] = {"$lte": receipt.reference.attempt_number}
     pipeline = update(
         condition={"$and": [of_channel(channel), _outranked(lower)]},
@@ -80,7 +78,6 @@ def apply_receipt(receipt: DeliveryReceipt, *, now: datetime) -> bool:
 
 
 def _statuses_below(reported: DeliveryStatus, *, without: Collection[DeliveryStatus]) -> list[str]:
-    """Return the states that a receipt of this one ends."""
     return [
         status.value
         for status in DeliveryStatus
@@ -104,16 +101,11 @@ def _outranked(lower: Sequence[str]) -> Expression:
     }
 
 
-def is_known(notification_id: ObjectId) -> bool:
-    """Return whether there is such a notification."""
-    return notifications().find_one({"_id": notification_id}, {"_id": 1}) is not None
-
-
 def with_device_receipts(changes: str) -> Expression:
-    """Return a push's ``changes``, a field's path, with what its devices have reported meanwhile.
+    """Return a push's ``changes``, a field's path, merged with device receipts received meanwhile.
 
-    Who has reported has it; and if nobody else is to be tried again, the push is what the first
-    one said, whatever became of the others.
+    A device with a receipt counts as accepted. If no device is to be retried, the receipts decide
+    the state of the push, whatever the outcome at the others.
     """
     is_over = {"$ne": [f"{changes}.status", S.PENDING.value]}
     sent_at = {"$min": [f"{changes}.sent_at", "$$d.delivered_at"]}
@@ -133,7 +125,7 @@ def with_device_receipts(changes: str) -> Expression:
 
 
 def sent_changes(channel: str, at: datetime) -> dict[str, Any]:
-    """Return what a delivery becomes that is sent: of a push, what its devices have reported."""
+    """Return the changes of a sent delivery; the state of a push follows its device receipts."""
     if channel != Channel.PUSH:
         return {"status": S.SENT.value, "sent_at": at}
     return {
@@ -143,7 +135,7 @@ def sent_changes(channel: str, at: datetime) -> dict[str, Any]:
 
 
 def list_union(name: str, more: Expression) -> Expression:
-    """Return a delivery's list and what else is in ``more``, in this order."""
+    """Return an expression: a delivery's list, followed by the new elements of ``more``."""
     new = {"$not": [{"$in": ["$$one", f"$$d.{name}"]}]}
     return {
         "$concatArrays": [f"$$d.{name}", {"$filter": {"input": more, "as": "one", "cond": new}}]
@@ -151,14 +143,14 @@ def list_union(name: str, more: Expression) -> Expression:
 
 
 def _status_from_devices(otherwise: Expression) -> Expression:
-    """Return the state of a push by its devices' reports, or ``otherwise`` if there is none."""
+    """Return the state of a push by its device receipts, or ``otherwise`` without one."""
     is_read = {"$gt": ["$$d.read_at", None]}
     reported = {"$cond": [is_read, S.READ.value, S.DELIVERED.value]}
     return {"$cond": [_HAS_DEVICE_RECEIPT, reported, otherwise]}
 
 
 def _is_new_information(receipt: DeliveryReceipt, device_id: str) -> dict[str, Any]:
-    """Return what holds for an open push that a device's receipt says something new of."""
+    """Return a filter for an open push to which a device receipt adds something."""
     unknown: list[dict[str, Any]] = [
         {"accepted_targets": {"$ne": device_id}},
         {"delivered_at": None},
@@ -180,7 +172,7 @@ def _note_device_receipt(receipt: DeliveryReceipt, device_id: str, now: datetime
 
 
 def _changes_with_notes(receipt: DeliveryReceipt) -> dict[str, Any]:
-    """Return what a device's receipt changes otherwise, as another's may have been noted before."""
+    """Return the changes by a device's receipt, given that others may be recorded already."""
     changes: dict[str, Any] = {
         "sent_at": Computed({"$min": ["$$d.sent_at", "$$d.delivered_at", receipt.at]}),
         "delivered_at": Computed(_earlier("delivered_at", receipt.at)),
@@ -224,10 +216,7 @@ def _changes(receipt: DeliveryReceipt) -> dict[str, Any]:
 
 
 def _earlier(name: str, at: datetime) -> Expression:
-    """Return a delivery's time, or ``at`` if that is earlier or nothing else is known.
-
-    A provider may say that it was delivered a moment before our own write says that it was sent.
-    """
+    """Return the earlier time: a provider's clock may be a moment behind this service's."""
     return {"$min": [f"$$d.{name}", at]}
 
 

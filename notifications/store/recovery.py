@@ -1,4 +1,4 @@
-"""What nobody finishes on their own: sends whose worker is gone, outcomes nobody can tell."""
+"""Recovery: expires the leases of lost workers, and resolves unknown outcomes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,27 +21,28 @@ from .receipts import list_union, sent_changes
 
 S = DeliveryStatus
 FIELDS = ("delivery", "type", "priority", "expires_at", "purge_at")
-LOST_REASON = "The worker stopped while it was sending; the provider may have taken the message."
+LOST_REASON = "Worker stopped while sending; the provider may have accepted the message."
+UNKNOWN_REASON = "Outcome unknown; policy forbids a retry."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownOutcome:
-    """A delivery with an unknown outcome for which no receipt came in time."""
+    """A delivery with an unknown outcome and no receipt by its deadline."""
 
     notification_id: ObjectId
     channel: Channel
     type: str
     retry_state: RetryState
     is_reached: bool
-    """Another of the person's devices has it: there is nothing to repeat."""
+    """Another device of the recipient has it: no retry is needed."""
     accepted_records: Sequence[Document] = ()
-    """Its records, if its worker still wrote that the provider took it, too late to settle."""
+    """Its attempt records, if the worker recorded acceptance but could not settle."""
 
 
 def expire_leases(*, now: datetime, limit: int = 500) -> int:
-    """End what was being sent when its lease ended; return how many there were.
+    """End sends whose lease has expired; return how many.
 
-    It is unknown what became of it, unless the worker still wrote that the provider took it.
+    Their outcome is unknown, unless the worker had recorded that the provider accepted.
     """
     found = _find_in_status(S.SENDING, {"claim.lease_until": {"$lte": now}}, limit)
     abandoned = [
@@ -66,7 +67,7 @@ def expire_leases(*, now: datetime, limit: int = 500) -> int:
 
 
 def unknown_outcomes(*, now: datetime, limit: int = 500) -> list[UnknownOutcome]:
-    """Return deliveries whose outcome is unknown and whose wait for a receipt is over."""
+    """Return deliveries with an unknown outcome whose wait for a receipt is over."""
     found = _find_in_status(S.UNKNOWN, {"next_attempt_at": {"$lte": now}}, limit)
     records = _records([document["_id"] for document in found]) if found else {}
     return [
@@ -95,20 +96,14 @@ def resolve_unknown(
 
 
 def _find_in_status(status: DeliveryStatus, due: Document, limit: int) -> list[Document]:
-    """Return notifications with a delivery in ``status`` that is also ``due``.
-
-    Read by status: few are being sent or in doubt, however many others are due.
-    """
+    """Return notifications by status, which reads little: few deliveries are sending or unknown."""
     wanted = {"channel": {"$in": [c.value for c in Channel]}, "status": status.value, **due}
     found = notifications().find({"delivery": {"$elemMatch": wanted}}, FIELDS)
     return list(found.hint("ntf_delivery_status").limit(limit))
 
 
 def _records(ids: Sequence[ObjectId]) -> dict[str, list[Document]]:
-    """Return the records of these notifications' attempts, by the attempt's reference.
-
-    A push has a record for each device.
-    """
+    """Return the records of these notifications by the attempt's reference; of a push, several."""
     found: dict[str, list[Document]] = {}
     for record in attempts().find({"notification_id": {"$in": list(ids)}}):
         channel, number = Channel(record["channel"]), record["attempt_number"]
@@ -125,9 +120,9 @@ def _reference(document: Document, delivery: Document) -> str:
 def _end_lost_attempt(
     document: Document, delivery: Document, records: Sequence[Document], now: datetime
 ) -> UpdateOne:
-    """Return the write that ends a lost attempt: in doubt, or sent if its records say so.
+    """Return the write that ends a lost attempt: unknown, or sent if its records say so.
 
-    A worker writes the records first. Which devices have it is known from them in any case.
+    A worker writes the records first, so they tell which devices accepted in any case.
     """
     channel, token = delivery["channel"], delivery["claim"]["token"]
     accepted = _accepted_records(records)
@@ -160,13 +155,12 @@ def _end_lost_attempt(
 
 
 def _accepted_records(records: Sequence[Document]) -> Sequence[Document]:
-    """Return the records of an attempt if all of them say that the provider took it, else none."""
+    """Return the records of an attempt if the provider accepted all of them, else none."""
     is_sent = all(record["status"] == AttemptStatus.SENT for record in records)
     return records if is_sent else ()
 
 
 def _accepted_targets(records: Sequence[Document]) -> Computed:
-    """Return which devices have a delivery, with those that these records say it of."""
     devices = [
         record["device_id"]
         for record in records
@@ -186,7 +180,7 @@ def _unknown_changes(document: Document, delivery: Document, now: datetime) -> d
 
 
 def _accepted_changes(channel: str, record: Document) -> dict[str, Any]:
-    """Return what a delivery becomes whose provider took it; in-app is delivered by that."""
+    """Return the changes of an accepted delivery; in-app counts as delivered."""
     at = record["finished_at"]
     changes = {
         **sent_changes(channel, at),
@@ -199,9 +193,9 @@ def _accepted_changes(channel: str, record: Document) -> dict[str, Any]:
 
 
 def _lost_attempt(key: str, document: Document, delivery: Document, now: datetime) -> UpdateOne:
-    """Return the write that closes a lost attempt's record, or makes one if there is none.
+    """Return the write that closes the record of a lost attempt, or creates it.
 
-    A record that says more than ``started`` stays: the worker had an answer and could not settle.
+    A record beyond ``started`` stays: the worker had a response and could not settle.
     """
     channel = Channel(delivery["channel"])
     lost = {
@@ -250,7 +244,7 @@ def _resolution(one: UnknownOutcome, decision: RetryAt | GiveUp, now: datetime) 
             "failure_reason": None,
         }
     else:
-        reason = "Nobody can tell whether the message went, and it is not to be sent twice."
+        reason = UNKNOWN_REASON
         changes = {
             "status": S.FAILED.value,
             "next_attempt_at": None,
@@ -267,7 +261,7 @@ def _resolution(one: UnknownOutcome, decision: RetryAt | GiveUp, now: datetime) 
     guard = {
         "channel": one.channel.value,
         "status": S.UNKNOWN.value,
-        # Tried again meanwhile, and in doubt again: that is for another decision.
+        # Attempted again meanwhile, and unknown again: left to another decision.
         "attempt_count": one.retry_state.attempt_count,
     }
     pipeline = update(

@@ -18,17 +18,30 @@ from .pipelines import MILLISECOND, Expression, Pipeline, update
 
 S = DeliveryStatus
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
-ERASURE_REASON = "The person was erased."
+ERASURE_REASON = "Recipient erased."
 TEMPLATE_FIELDS = ("template_id", "template_version")
-"""What stays of the content: it is about nobody."""
+"""Content fields that stay after an erasure: they contain no personal data."""
 ERASED_RECIPIENT: dict[str, Any] = {"device_ids": []}
-"""What stays of the recipient."""
 ERASABLE_FIELDS = ("created_at", "client_id", "recipient.email", "recipient.phone")
+INBOX_CONTENT_FIELDS = (
+    *TEMPLATE_FIELDS,
+    "subject",
+    "body",
+    "is_masked",
+    "image_url",
+    "deep_link",
+    "payload",
+)
+"""Content fields that stay while the inbox still shows the notification."""
+ANONYMOUS_FIELDS = ("locale", "timezone")
+"""Recipient fields that stay, beside the devices: they explain the language and the time."""
+SAFE_RESPONSE_FIELDS = ("status", "code")
+"""Fields of a provider response that stay: they contain no text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erasable:
-    """A notification that is to be erased, and the addresses in it."""
+    """A notification to erase, and the addresses in it."""
 
     id: ObjectId
     created_at: datetime
@@ -38,10 +51,7 @@ class Erasable:
 
 
 def erasable(*, user_id: str, limit: int, after: Erasable | None = None) -> list[Erasable]:
-    """Return notifications for a user that are not erased yet, the newest first, behind ``after``.
-
-    Raises PyMongoError.
-    """
+    """Return a user's unerased notifications, newest first, after ``after``."""
     wanted: dict[str, Any] = {"user_id": user_id, "erased_at": None}
     if after is not None:
         wanted["created_at"] = {"$lte": after.created_at}
@@ -54,20 +64,17 @@ def erasable(*, user_id: str, limit: int, after: Erasable | None = None) -> list
 
 
 def erasable_at(channel: Channel, address: str, *, limit: int) -> list[Erasable]:
-    """Return notifications to an address that name no user. Raises PyMongoError.
-
-    Once they are erased they are at this address no longer.
-    """
+    """Return unerased notifications to an address that name no user. Raises PyMongoError."""
     path = "recipient.email" if channel is Channel.EMAIL else "recipient.phone"
     found = notifications().find({path: address, "user_id": None}, ERASABLE_FIELDS).limit(limit)
     return [_erasable(document) for document in found]
 
 
 def erase(erasables: Sequence[Erasable], *, user_id: str, now: datetime) -> int:
-    """Erase notifications and what is kept of their attempts; return how many that were.
+    """Erase notifications and the content of their attempts; return how many.
 
-    What is pending is cancelled in the same write. What a worker is just sending goes; what would
-    be tried again after that finds no address. Raises PyMongoError; may be repeated.
+    The same write cancels what is pending. A send in progress completes; its retry would find no
+    address. Raises PyMongoError; idempotent.
     """
     ids = [one.id for one in erasables]
     if not ids:
@@ -106,10 +113,7 @@ def _erasure_pipeline(now: datetime) -> Pipeline:
 
 
 def without_reasons() -> dict[str, Expression]:
-    """Return deliveries and error history without what providers said: codes and times stay.
-
-    It may quote whom, and what, it was about.
-    """
+    """Return deliveries and errors without provider messages, which may quote personal data."""
     line = {"timestamp": "$$e.timestamp", "channel": "$$e.channel", "code": "$$e.code", "error": ""}
     history = {"$map": {"input": "$error_history", "as": "e", "in": line}}
     return {
@@ -119,7 +123,7 @@ def without_reasons() -> dict[str, Expression]:
 
 
 def _without_reason() -> Expression:
-    """Return the delivery, of one that a provider may have had a say in without what it said."""
+    """Return the delivery, without its reason if that may come from a provider."""
     own_statuses = [S.CANCELLED.value, S.SUPPRESSED.value, S.EXPIRED.value]
     bare = {"$unsetField": {"field": "failure_reason", "input": "$$d"}}
     return {"$cond": [{"$in": ["$$d.status", own_statuses]}, "$$d", bare]}
@@ -136,41 +140,25 @@ def _erasable(document: Any) -> Erasable:
     )
 
 
-INBOX_CONTENT_FIELDS = (
-    *TEMPLATE_FIELDS,
-    "subject",
-    "body",
-    "is_masked",
-    "image_url",
-    "deep_link",
-    "payload",
-)
-"""What stays of the content while its owner finds it in their inbox."""
-ANONYMOUS_FIELDS = ("locale", "timezone")
-"""What stays of the recipient, beside the devices: it explains the language and the time."""
-SAFE_RESPONSE_FIELDS = ("status", "code")
-"""What stays of a provider's answer: nothing in it is a text."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removed:
-    """How much was changed."""
+    """Counts of a content removal, or of a purge."""
 
     notifications: int
     attempts: int
 
 
 def is_content_removed(document: Document) -> bool:
-    """Return whether what a stored notification said was removed, as it was old."""
+    """Return whether retention has removed the content of a stored notification."""
     return document.get("content_removed_at") is not None
 
 
 def remove_content(*, ids: Sequence[ObjectId], before: datetime, now: datetime) -> Removed:
-    """Remove what those of these notifications say that are over since ``before``.
+    """Remove the content of these notifications if they ended before ``before``.
 
-    One that is open, or was re-opened meanwhile, stays as it is. May be repeated: a call that was
-    broken off between the two collections is made good by the next. ``updated_at`` stays, so that
-    "nothing has happened to it since" goes on to mean that. Raises PyMongoError.
+    Open and reopened ones stay unchanged. Idempotent: a call that was interrupted between the two
+    collections is completed by the next. ``updated_at`` stays, so that it keeps telling when the
+    notification last changed. Raises PyMongoError.
     """
     wanted = {"_id": {"$in": list(ids)}}
     over = {**wanted, **match_ended_before(before), "erased_at": None}
@@ -214,51 +202,39 @@ def _attempts_removal_pipeline() -> Pipeline:
 
 
 def _fields(path: str, names: Sequence[str]) -> Expression:
-    """Return an object with these fields of another, as far as they are there."""
     fields: dict[str, Any] = {name: {"$ifNull": [f"{path}.{name}", "$$REMOVE"]} for name in names}
     return {"$mergeObjects": [fields]}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Purged:
-    """How much was deleted."""
-
-    notifications: int
-    attempts: int
-
-
 def match_ended_before(before: datetime) -> Document:
-    """Return what holds for a notification with nothing open that nobody touched since."""
+    """Return a filter for notifications without open deliveries, unchanged since ``before``."""
     return {"updated_at": {"$lt": before}, "due_at": None}
 
 
-def purge(*, ids: Sequence[ObjectId], before: datetime) -> Purged:
-    """Delete those of these notifications that are over since ``before``, and their attempts.
+def purge(*, ids: Sequence[ObjectId], before: datetime) -> Removed:
+    """Delete these notifications if they ended before ``before``, and their attempts.
 
-    One that is re-opened meanwhile stays, with its attempts. Attempts that a crash leaves behind
-    are deleted by MongoDB when their own time comes.
+    A notification that is reopened meanwhile stays, with its attempts. Attempts that a crash
+    leaves behind are deleted by MongoDB at their own purge date.
     """
     wanted = {"_id": {"$in": list(ids)}}
     over = {**wanted, **match_ended_before(before)}
-    # A few by their ids, whatever the index by the time of the last change promises.
+    # By ID, whatever selectivity the index on updated_at promises.
     deleted = notifications().delete_many(over, hint="_id_").deleted_count
     left = {document["_id"] for document in notifications().find(wanted, {"_id": 1})}
     gone = [one for one in ids if one not in left]
     found = attempts().delete_many({"notification_id": {"$in": gone}}).deleted_count
-    return Purged(notifications=deleted, attempts=found)
+    return Removed(notifications=deleted, attempts=found)
 
 
 def purged_at(metadata: timedelta) -> Expression:
-    """Return when a notification is deleted that is kept for so long after its send time."""
+    """Return the purge date as an expression: the send time plus the retention ``metadata``."""
     send_at = {"$ifNull": ["$scheduled_at", "$created_at"]}
     return {"$add": [send_at, metadata // MILLISECOND]}
 
 
 def set_purge_dates(*, ids: Sequence[ObjectId], metadata: timedelta) -> int:
-    """Let those of these notifications that are over be deleted so long after their send time.
-
-    And their attempts with them. Returns how many that changed; may be repeated.
-    """
+    """Set the purge dates of ended notifications and their attempts; return how many changed."""
     wanted: dict[str, Any] = {"_id": {"$in": list(ids)}, "due_at": None}
     pipeline = [{"$set": {"purge_at": purged_at(metadata)}}]
     changed = notifications().update_many(wanted, pipeline, hint="_id_").modified_count

@@ -34,7 +34,7 @@ def sweeper(**options: Any) -> str:
 
 def test_it_sweeps_and_says_what_it_did(broker: redis.Redis) -> None:
     factories.accepted()
-    assert sweeper() == "hinted 1, drawn 0, unpublished 0, rescued 0, resolved 0\n"
+    assert sweeper() == "woken 1, pulled 0, unpublished 0, recovered 0, resolved 0\n"
     assert broker.llen("email.normal") == 1
     last = heartbeats.last_sweep()
     assert last is not None

@@ -21,7 +21,7 @@ from monitoring import alert_rules
 from monitoring.alert_rules import enabled_rules
 from notifications.bulk import decisions, runner, selection
 from notifications.bulk.decisions import StartOptions
-from notifications.bulk.operation import Staff
+from notifications.resend.actions import Staff
 from notifications.resend.risk import RiskKind
 from notifyproject.db.collections import collection
 from notifyproject.platform import cache, valkey

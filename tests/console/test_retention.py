@@ -151,7 +151,7 @@ def test_its_page_says_that_and_when_it_was_removed(console: Client) -> None:
 def test_its_page_says_that_it_cannot_be_sent_again(console: Client) -> None:
     shown = page_of(console)
     assert "Resend: won&#x27;t help" in shown
-    assert "What it said is not kept any more" in shown
+    assert "Content was removed by retention" in shown
     for words in ("Next step:", "Retry failed channels", ">Resend</button>"):
         assert words not in shown, words
 
@@ -168,7 +168,7 @@ def test_to_send_it_again_by_hand_is_refused_with_the_reason(console: Client) ->
     (one,) = collection("notifications").find()
     url = f"/admin/notifications/notification/{one['_id']}/resend/"
     answer = console.post(url, {"confirmed": "yes", "channels": ["email"]}, follow=True)
-    assert "What it said was removed on" in answer.content.decode()
+    assert "Content was removed on" in answer.content.decode()
     assert collection("notifications").count_documents({}) == 1
 
 

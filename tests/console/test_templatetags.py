@@ -8,7 +8,6 @@ from django.urls import reverse
 
 from console.templatetags.console import breadcrumbs
 from console.templatetags.retention import retention_table
-from notifications.catalog import retention
 from notifyproject.db.collections import collection
 
 
@@ -37,7 +36,7 @@ def test_how_long_notifications_are_kept_is_what_each_category_says() -> None:
         "Notifications and attempts",
     )
     assert retention_table()[:2] == [(said, "30 days"), (whole, "90 days")]
-    collection(retention.COLLECTION).update_one({"_id": "marketing"}, {"$set": {"content_days": 7}})
+    collection("retention_policies").update_one({"_id": "marketing"}, {"$set": {"content_days": 7}})
     assert dict(retention_table())[said] == "transactional 30 days, marketing 7 days, alert 30 days"
 
 

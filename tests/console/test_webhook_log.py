@@ -76,8 +76,8 @@ def test_several_are_replayed(console: Client) -> None:
     ticked = [str(called()), str(called(body="nonsense")), str(called(provider="pigeon"))]
     action = {"action": "replay_selected", "_selected_action": ticked}
     shown = console.post(LIST, action, follow=True).content.decode()
-    assert "What is stored cannot be read." in shown
-    assert "Nobody reads what pigeon sent." in shown
+    assert "The stored webhook can&#x27;t be parsed." in shown
+    assert "No parser for webhooks of pigeon." in shown
     assert LogEntry.objects.count() == 1
 
 

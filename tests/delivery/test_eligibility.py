@@ -241,9 +241,9 @@ def test_a_zone_that_is_none_does_not_wake_anybody(
 @pytest.mark.parametrize(
     ("broken", "problem", "instead"),
     [
-        ({"timezone": "Mars/Olympus"}, "unknown_timezone", "kept in Asia/Tokyo"),
-        ({"start": "25:00"}, "invalid_time", "none are kept"),
-        ({"end": None}, "invalid_time", "none are kept"),
+        ({"timezone": "Mars/Olympus"}, "unknown_timezone", "Asia/Tokyo"),
+        ({"start": "25:00"}, "invalid_time", "none"),
+        ({"end": None}, "invalid_time", "none"),
     ],
 )
 def test_what_cannot_be_read_is_told_once_for_each_person(
@@ -255,8 +255,8 @@ def test_what_cannot_be_read_is_told_once_for_each_person(
             eligibility.parse_quiet_hours(
                 STORED | broken, own_zone=None, notification_zone="Asia/Tokyo", user_id=whose
             )
-    said = {"event": "quiet_hours_unreadable", "log_level": "warning"}
-    said |= {"problem": problem, "instead": instead}
+    said = {"event": "quiet_hours_rejected", "log_level": "warning"}
+    said |= {"problem": problem, "used": instead}
     assert logs == [said | {"user_id": "ada"}, said | {"user_id": "bob"}]
 
 
@@ -276,7 +276,7 @@ def test_a_test_that_has_no_sandbox_says_so() -> None:
     parked = checked(has_provider=False, is_test=True)
     assert fate(parked) == (S.FAILED, FailureCode.CHANNEL_UNAVAILABLE)
     assert parked is not None
-    assert parked.reason == "A test goes to the sandbox only, and there is none set up for email."
+    assert parked.reason == "Test notification, but no sandbox is configured for email."
     assert checked(has_provider=True, is_test=True) is None
 
 

@@ -95,7 +95,7 @@ def test_it_pauses_for_as_long_as_the_provider_asks(
 def test_refusals_of_one_batch_count_once() -> None:
     with capture_logs() as logs:
         at_once(32, slow_down)
-    assert [(entry["event"], entry["share"]) for entry in logs] == [("rate_slowed_down", 0.5)]
+    assert [(entry["event"], entry["share"]) for entry in logs] == [("rate_throttled", 0.5)]
 
 
 @pytest.mark.usefixtures("_full_buckets")

@@ -100,7 +100,7 @@ def test_each_of_a_batch_goes_to_its_own_users_devices() -> None:
 def test_a_person_without_a_device_cannot_be_pushed_to() -> None:
     why = parked(push())
     assert (why.status, why.code) == (S.FAILED, FailureCode.NO_ADDRESS)
-    assert why.reason == "There is no active device for it."
+    assert why.reason == "No active device."
 
 
 def test_a_device_that_was_switched_off_gets_nothing() -> None:

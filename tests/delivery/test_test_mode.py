@@ -55,7 +55,7 @@ def test_only_tests_are_marked() -> None:
 @pytest.mark.parametrize("is_test", [True, False])
 def test_a_resend_is_what_the_original_was(is_test: bool) -> None:
     original = factories.accepted(is_test=is_test)
-    resent = actions.resend(notification_id=original["_id"], channels=None, now=NOON).document
+    resent = actions.resend(notification_id=original["_id"], channels=None, now=NOON)
     assert factories.read(resent["_id"]).get("is_test", False) is is_test
 
 

@@ -125,7 +125,7 @@ def test_without_a_sandbox_it_fails_for_good_and_nobody_is_asked(
         dispatcher.dispatch([document["_id"]], channel=channel)
     delivery = factories.delivery(factories.read(document["_id"]), channel)
     assert (delivery["status"], delivery["failure_code"]) == ("failed", "channel_unavailable")
-    reason = f"A test goes to the sandbox only, and there is none set up for {channel}."
+    reason = f"Test notification, but no sandbox is configured for {channel}."
     assert delivery["failure_reason"] == reason
     assert desk.requests == []
     assert factories.attempts(document["_id"]) == []

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.chaos import page
-from bench.chaos.scenario import Scenario
+from bench.chaos.findings import Scenario
 from bench.chaos.scenarios import SCENARIOS
 
 FOUND = {

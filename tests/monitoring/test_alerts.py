@@ -53,7 +53,7 @@ def test_more_than_ten_failures_in_an_hour_reach_an_operator_and_are_over(
     assert evaluate(hour_later) == 0
     (incident,) = found()
     assert (incident["is_open"], incident["resolved_at"]) == (False, hour_later)
-    assert subjects() == ["Alert: 15 final failures", "Over: 15 final failures"]
+    assert subjects() == ["Alert: 15 final failures", "Resolved: 15 final failures"]
     evaluate(hour_later + MINUTE)
     assert len(sent_alerts()) == 2
 

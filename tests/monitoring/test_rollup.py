@@ -342,5 +342,5 @@ def test_beat_starts_it_every_minute() -> None:
 
 def test_it_says_that_somebody_else_is_at_it() -> None:
     assert rollup_state.acquire_lease(now=utc_now())
-    with pytest.raises(CommandError, match="try again"):
+    with pytest.raises(CommandError, match="retry in a minute"):
         command()

@@ -10,7 +10,7 @@ from domain.states import Category, Channel, DeliveryStatus, Priority
 from notifications import queries, store
 from notifications.queries import Filter, Position
 from notifications.queueing import fair_queue
-from notifications.queueing.fair_queue import Due
+from notifications.queueing.fair_queue import Due, FairQueue
 from notifications.store import LEASE, Document
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Page
@@ -195,7 +195,7 @@ def test_attempts_are_listed_oldest_first() -> None:
 
 def due(until: Any = NOON, *, now: Any = NOON, limit: int = 100, **fields: Any) -> list[Due]:
     lane = {"client_id": CLIENT, "channel": EMAIL, "priority": Priority.NORMAL}
-    return fair_queue.due(**(lane | fields), until=until, now=now, limit=limit)
+    return fair_queue.due(FairQueue(**(lane | fields)), until=until, now=now, limit=limit)
 
 
 def test_what_is_pending_and_due_is_found() -> None:
@@ -261,15 +261,3 @@ def test_each_channel_is_found_when_it_is_due() -> None:
     later = NOON + 5 * MINUTE
     found = [d for channel in (EMAIL, WHATSAPP) for d in due(later, now=later, channel=channel)]
     assert {d.channel: d.at for d in found} == {EMAIL: later, WHATSAPP: NOON}
-
-
-# How much.
-
-
-def test_open_work_is_what_is_due_and_how_long() -> None:
-    assert queries.open_work(now=NOON) == {"due": 0, "oldest_due_at": None}
-    accepted(send_at=NOON - MINUTE, created_at=NOON, priority=Priority.LOW)
-    accepted(send_at=NOON, priority=Priority.CRITICAL)
-    accepted(send_at=NOON + SECOND)
-    factories.settled(S.SENT)
-    assert queries.open_work(now=NOON) == {"due": 2, "oldest_due_at": NOON - MINUTE}

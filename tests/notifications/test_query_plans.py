@@ -194,18 +194,11 @@ def test_what_is_due_is_read_from_open_work_only_oldest_first(priority: Priority
     clients, read = asked(lambda: fair_queue.waiting_clients(priority=priority))
     assert CLIENT in clients
     assert all(plan.is_indexed and not plan.sorts and plan.examined <= 1 for plan in read)
-    lane = {"client_id": CLIENT, "channel": EMAIL, "priority": priority}
-    found, read = asked(lambda: fair_queue.due(**lane, until=NOW, now=NOW, limit=50))
+    queue = fair_queue.FairQueue(CLIENT, EMAIL, priority)
+    found, read = asked(lambda: fair_queue.due(queue, until=NOW, now=NOW, limit=50))
     assert found
     assert_thrifty(read)
     assert [one.at for one in found] == sorted(one.at for one in found)
-
-
-def test_how_much_is_due_is_counted_without_reading_a_document() -> None:
-    found, read = asked(lambda: queries.open_work(now=NOW))
-    assert found["due"] > COUNT // 2
-    assert all(plan.examined == 0 for plan in read)
-    assert all(plan.is_indexed and not plan.sorts for plan in read)
 
 
 def test_a_claim_of_a_batch_reads_the_batch() -> None:

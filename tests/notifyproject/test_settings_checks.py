@@ -10,7 +10,7 @@ from django.core.management.base import SystemCheckError
 
 from notifyproject.celery import _refuse_unsafe_settings
 from notifyproject.platform.process import refuse_unsafe_settings
-from sandbox import google_account
+from sandbox import credentials
 
 TAGS = ["security"]
 
@@ -94,7 +94,7 @@ def test_attachments_come_from_public_hosts(settings: Any) -> None:
 )
 def test_what_is_no_public_host_stops_the_start(settings: Any, host: str) -> None:
     settings.ATTACHMENT_HOSTS = frozenset(["files.example.com", host])
-    said = f"ATTACHMENT_HOSTS has what is no public host's name: {host}."
+    said = f"ATTACHMENT_HOSTS contains invalid public host names: {host}."
     assert problems() == [f"notifications.E005: {said}"]
 
 
@@ -112,7 +112,7 @@ def test_what_leads_nowhere_stops_the_start(settings: Any, name: str, number: in
         *("https://exa mple.com", "https://example.com\n", "https://b\u00fccher.example", "/u"),
     ):
         setattr(settings, name, bad)
-        said = f"{name} is not the address of a service: {bad!r}."
+        said = f"{name} is not a base URL: {bad!r}."
         assert problems() == [f"notifications.E{number:03}: {said}"]
 
 
@@ -125,7 +125,7 @@ def test_only_what_need_not_be_there_may_be_empty(settings: Any, name: str) -> N
 @pytest.fixture(scope="module")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give a service account's file."""
-    return google_account.ensure_service_account(
+    return credentials.ensure_service_account(
         tmp_path_factory.mktemp("google"), url="http://127.0.0.1:1"
     )
 
@@ -169,7 +169,7 @@ def test_pushes_need_a_project(settings: Any, account: Path) -> None:
     settings.FCM_PROJECT_ID = "my-shop-1a2b3"
     assert problems() == []
     settings.FCM_PROJECT_ID = "My shop"
-    assert problems() == ["notifications.E011: FCM_PROJECT_ID is no project's id: 'My shop'."]
+    assert problems() == ["notifications.E011: FCM_PROJECT_ID is not a project ID: 'My shop'."]
 
 
 @pytest.fixture
@@ -197,18 +197,18 @@ def test_a_secret_that_was_copied_badly_stops_the_start_and_is_not_shown(
 ) -> None:
     for bad in ("EAA secret", "EAAsecret\n", "EAA\u2026"):
         setattr(number, name, bad)
-        assert problems() == [f"notifications.{code}: {name} cannot be what Meta has given out."]
+        assert problems() == [f"notifications.{code}: {name} is not a value that Meta issues."]
 
 
 @pytest.mark.parametrize("bad", ["+447700900999", "my number", "1", "1 2345678"])
 def test_the_numbers_id_is_not_the_number(number: Any, bad: str) -> None:
     number.WHATSAPP_PHONE_NUMBER_ID = bad
-    assert problems() == [f"notifications.E017: WHATSAPP_PHONE_NUMBER_ID is no id: {bad!r}."]
+    assert problems() == [f"notifications.E017: WHATSAPP_PHONE_NUMBER_ID is not an ID: {bad!r}."]
 
 
 def test_a_token_needs_a_number_to_send_from(number: Any) -> None:
     number.WHATSAPP_PHONE_NUMBER_ID = ""
-    said = "WHATSAPP_PHONE_NUMBER_ID is not set, and WHATSAPP_TOKEN is."
+    said = "WHATSAPP_PHONE_NUMBER_ID is required by WHATSAPP_TOKEN."
     assert problems() == [f"notifications.E017: {said}"]
 
 

@@ -243,7 +243,7 @@ def test_the_verdict_says_so_before_anybody_asks() -> None:
     remove()
     found = assess_risks([factories.read(document["_id"])], now=DUE)[(document["_id"], EMAIL)]
     assert found.kind is RiskKind.WILL_FAIL_AGAIN
-    assert "not kept any more, as it is old" in found.reason
+    assert "removed by retention" in found.reason
 
 
 def test_a_retry_and_a_removal_at_once_leave_an_open_one_whole() -> None:
@@ -358,7 +358,7 @@ def test_a_second_run_looks_only_at_what_has_come_since() -> None:
 def test_categories_with_the_same_days_are_walked_together_and_others_apart() -> None:
     remove(at=NOON + 30 * DAY + HOUR)
     assert set(positions().values()) == {NOON + HOUR}
-    collection(retention.COLLECTION).update_one(
+    collection("retention_policies").update_one(
         {"_id": "marketing"}, {"$set": {"content_days": 29}}
     )
     remove(at=NOON + 30 * DAY + HOUR)
@@ -373,7 +373,7 @@ def test_categories_with_the_same_days_are_walked_together_and_others_apart() ->
 
 @pytest.mark.usefixtures("many")
 def test_longer_days_bring_nothing_back_and_nothing_is_passed_over_by_them() -> None:
-    policies = collection(retention.COLLECTION)
+    policies = collection("retention_policies")
     remove(at=NOON + 30 * DAY + HOUR)
     policies.update_many({}, {"$set": {"content_days": 40}})
     assert remove(at=NOON + 31 * DAY).notifications == 0
@@ -434,12 +434,12 @@ def told(*options: str) -> str:
 def test_the_command_counts_removes_and_looks_again() -> None:
     long_ago = utc_now() - 31 * DAY
     document = factories.settled(S.FAILED, at=long_ago, created_at=long_ago)
-    assert told("--dry-run") == "What 1 notifications say would be removed.\n"
+    assert told("--dry-run") == "The content of 1 notifications would be removed.\n"
     assert gone() == 0
-    assert told().startswith("What 1 notifications said was removed, with the words of 1 ")
-    assert told().startswith("What 0 ")
+    assert told().startswith("Removed the content of 1 notifications and of 1 ")
+    assert told().startswith("Removed the content of 0 ")
     restored = {"$unset": {"content_removed_at": ""}}
     collection("notifications").update_one({"_id": document["_id"]}, restored)
-    assert told("--dry-run").startswith("What 0 ")
-    assert told("--dry-run", "--from-beginning").startswith("What 1 ")
-    assert told("--from-beginning").startswith("What 1 ")
+    assert told("--dry-run").startswith("The content of 0 ")
+    assert told("--dry-run", "--from-beginning").startswith("The content of 1 ")
+    assert told("--from-beginning").startswith("Removed the content of 1 ")

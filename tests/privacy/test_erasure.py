@@ -58,7 +58,7 @@ def test_what_is_pending_is_cancelled_in_the_same_write() -> None:
     erase()
     after = factories.read(document["_id"])
     assert {d["status"] for d in after["delivery"]} == {"cancelled"}
-    assert after["delivery"][0]["failure_reason"] == "The person was erased."
+    assert after["delivery"][0]["failure_reason"] == "Recipient erased."
     assert after["status"] == "cancelled"
     assert "due_at" not in after
 

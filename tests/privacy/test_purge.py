@@ -28,7 +28,7 @@ C = Category
 
 def given(category: Category, **days: int | None) -> None:
     """Give a category days of its own, as the console does."""
-    collection(retention.COLLECTION).update_one(
+    collection("retention_policies").update_one(
         {"_id": category.value}, {"$set": days}, upsert=True
     )
     retention.invalidate_retention()
@@ -57,7 +57,7 @@ def test_content_is_never_kept_longer_than_the_document(settings: Any) -> None:
 
 def test_they_are_read_once_for_many_notifications() -> None:
     retention.invalidate_retention()
-    with plans(retention.COLLECTION) as found:
+    with plans("retention_policies") as found:
         for category in [*Category] * 100:
             retention.purge_at(category, send_at=NOON)
     assert len(found) == 1
@@ -65,11 +65,11 @@ def test_they_are_read_once_for_many_notifications() -> None:
 
 def test_a_category_without_a_row_is_given_one_and_keeps_what_it_has() -> None:
     given(C.ALERT, content_days=5)
-    collection(retention.COLLECTION).delete_one({"_id": "marketing"})
+    collection("retention_policies").delete_one({"_id": "marketing"})
     assert kept(C.MARKETING) == (30, 90)
     retention.add_missing_policies()
     retention.invalidate_retention()
-    assert collection(retention.COLLECTION).count_documents({}) == len(Category)
+    assert collection("retention_policies").count_documents({}) == len(Category)
     assert kept(C.ALERT) == (5, 90)
 
 
@@ -80,7 +80,7 @@ def test_a_resend_is_kept_as_its_category_says_today(broker: Any) -> None:
     document = factories.settled(S.FAILED)
     given(C.TRANSACTIONAL, metadata_days=14)
     resent = actions.resend(notification_id=document["_id"], channels=None, now=NOON + DAY)
-    assert resent.document["purge_at"] == NOON + 15 * DAY
+    assert resent["purge_at"] == NOON + 15 * DAY
 
 
 def test_what_is_accepted_is_kept_as_its_category_says(broker: Any) -> None:
@@ -149,7 +149,10 @@ def test_the_command_says_first_what_it_would_do() -> None:
     given(C.TRANSACTIONAL, metadata_days=8, content_days=8)
     said = io.StringIO()
     call_command("retain", "--existing", "--dry-run", stdout=said)
-    assert "1 would be deleted at another time, 1 of them at once." in said.getvalue()
+    assert (
+        "1 purge dates would change; 1 of these notifications would be deleted at once."
+        in said.getvalue()
+    )
     given(C.TRANSACTIONAL, metadata_days=60, content_days=8)
     call_command("retain", "--existing", stdout=said)
-    assert "1 are deleted at another time now" in said.getvalue()
+    assert "1 purge dates changed." in said.getvalue()

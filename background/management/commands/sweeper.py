@@ -1,4 +1,4 @@
-"""``manage.py sweeper``: sweep without beat and, if need be, without a broker."""
+"""``manage.py sweeper``: run the periodic tasks without beat, and without a broker if need be."""
 
 import signal
 import time
@@ -13,25 +13,24 @@ from delivery.sweeper import SWEEP_SECONDS
 from domain.time import utc_now
 from monitoring import alerts, rollup
 from notifications import callback_events
-from notifyproject import clock
-from notifyproject.platform import process
+from notifyproject.platform import clock_check, process
 from privacy import content_removal
 
 from ...schedule import MINUTE
 
 POLL_SECONDS = 0.2
 DELIVERY_SECONDS = 1.0
-"""How often it looks for what is due when it delivers itself."""
-COUNTING_SECONDS = 10.0
-"""How long the figures, and what is old, may each keep it from the next sweep."""
+"""Interval of deliveries while this process sends them itself."""
+ROLLUP_SECONDS = 10.0
+"""Time budget of the roll-up, and of content removal, between two sweeps."""
 
 
 class Command(BaseCommand):
-    """Do what beat and the sweep's task do, in one process; any number may run beside them."""
+    """Run the periodic tasks in one process; any number may run beside beat and workers."""
 
     help = (
-        "Sweep four times a minute until stopped. With --deliver, also send what is due in "
-        "this process whenever the broker takes no hints: nothing but MongoDB is needed then."
+        "Sweep every 15 s until stopped. With --deliver, also send due deliveries in this process "
+        "while the broker accepts no wake-ups: then only MongoDB is required."
     )
 
     _next_at = float("-inf")
@@ -43,21 +42,24 @@ class Command(BaseCommand):
         parser.add_argument("--once", action="store_true", help="sweep once and end")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Sweep until a signal comes."""
+        """Sweep until a signal arrives."""
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: process.request_shutdown())
         while not process.is_shutting_down():
-            clock.check_clock()
+            if not clock_check.is_right():
+                self.stderr.write("Waiting: the clock is wrong, or MongoDB doesn't respond.")
+                self._wait(clock_check.RECHECK_SECONDS)
+                continue
             report = sweeper.sweep(now=utc_now())
             self.stdout.write(
-                f"hinted {report.woken}, drawn {report.pulled}, unpublished {report.unpublished}, "
-                f"rescued {report.recovered}, resolved {report.resolved}"
+                f"woken {report.woken}, pulled {report.pulled}, unpublished {report.unpublished}, "
+                f"recovered {report.recovered}, resolved {report.resolved}"
             )
             callback_events.publish_events(now=utc_now())
             unpublished = report.unpublished + worker.sweep(now=utc_now()).unpublished
             has_no_broker = options["deliver"] and unpublished > 0
             if has_no_broker:
-                # No longer than until the next sweep: what a lost worker was sending waits for it.
+                # At most until the next sweep, which recovers the sends of lost workers.
                 sent = delivery_worker.run_inline(seconds=SWEEP_SECONDS)
                 self.stdout.write(f"sent without a broker: {sent}")
                 callback_events.publish_events(now=utc_now())
@@ -68,13 +70,12 @@ class Command(BaseCommand):
             self._wait(DELIVERY_SECONDS if has_no_broker else options["every"])
 
     def _run_periodic_tasks(self) -> None:
-        """Do once a minute what beat starts beside the sweep."""
         if time.monotonic() < self._next_at:
             return
         self._next_at = time.monotonic() + MINUTE
         alerts.evaluate(now=utc_now())
-        rollup.run(now=utc_now(), budget=COUNTING_SECONDS)
-        content_removal.remove_expired_content(now=utc_now(), seconds=COUNTING_SECONDS)
+        rollup.run(now=utc_now(), budget=ROLLUP_SECONDS)
+        content_removal.remove_expired_content(now=utc_now(), seconds=ROLLUP_SECONDS)
 
     def _wait(self, seconds: float) -> None:
         ends_at = time.monotonic() + seconds

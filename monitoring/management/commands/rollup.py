@@ -1,4 +1,4 @@
-"""``manage.py rollup``: count the figures of a time again."""
+"""``manage.py rollup``: roll up again the metrics of a period."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -12,15 +12,15 @@ from notifyproject.db.collections import collection
 
 from ... import rollup
 
-NOTHING_KEPT = "Nothing is kept of that time: its figures stay as they are."
+NOTHING_KEPT = "No data is left of that period: its metrics stay unchanged."
 
 
 class Command(BaseCommand):
-    """Count figures again from the notifications and attempts that are kept."""
+    """Count metrics again from the notifications and attempts that are left."""
 
     help = (
-        "Count the figures of a time again, minute by minute; without a time, bring them up to "
-        "date. Doing it twice is doing it once."
+        "Count the metrics of a period again, minute by minute; without a period, roll up what has "
+        "changed. Idempotent."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -29,7 +29,7 @@ class Command(BaseCommand):
         parser.add_argument("--until", type=_instant, metavar="TIME", help="default: now")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Do it."""
+        """Run the command."""
         now = utc_now()
         since, until = options["since"], options["until"] or now
         if since is None:
@@ -40,23 +40,23 @@ class Command(BaseCommand):
         else:
             counted = self._rebuild(since, until, now)
         if counted is None:
-            raise CommandError("A roll-up is running: try again in a minute.")
+            raise CommandError("A roll-up is running: retry in a minute.")
         self.stdout.write(f"minutes counted: {counted}")
 
     def _rebuild(self, since: datetime, until: datetime, now: datetime) -> int | None:
         if until > now or since >= until:
-            raise CommandError("Expected --since before --until, and neither in the future.")
+            raise CommandError("--since must be before --until, and neither in the future.")
         first = collection("notifications").find_one(
             {}, {"created_at": 1}, sort=[("created_at", 1)], hint="ntf_created"
         )
         if first is None or first["created_at"] > until:
             raise CommandError(NOTHING_KEPT)
         if first["created_at"] > since:
-            # The hour in which what is kept begins may have lost its beginning.
+            # The first hour with data may be incomplete.
             since = (
                 interval_start(Interval.HOUR, first["created_at"]) + INTERVAL_LENGTH[Interval.HOUR]
             )
-            self.stderr.write(f"Nothing is kept from before {since:%Y-%m-%d %H:%M}: from there.")
+            self.stderr.write(f"No data before {since:%Y-%m-%d %H:%M}: starting there.")
         if since >= until:
             raise CommandError(NOTHING_KEPT)
         return rollup.rebuild(since=since, until=until, now=now)

@@ -6,18 +6,18 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from domain.time import utc_now
-from notifyproject import clock
+from notifyproject.platform import clock_check
 
 from ... import purge
 from ...purge import MAX_DAYS, MIN_DAYS
 
 
 class Command(BaseCommand):
-    """Delete what is over and old, of every API client."""
+    """Delete old notifications that have ended, of all API clients."""
 
     help = (
-        "Delete notifications that are over and that nothing has happened to for so long, and "
-        "their attempts. Figures stay. It may be stopped at any time."
+        "Delete notifications that have ended and not changed for the given time, with their "
+        "attempts. Metrics stay. Safe to interrupt."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -26,9 +26,11 @@ class Command(BaseCommand):
         parser.add_argument("--dry-run", action="store_true", help="count, and delete nothing")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Delete them, or count them."""
-        # What is old is told by our clock, and what is removed is gone.
-        clock.check_clock()
+        """Delete notifications, or count them."""
+        if not clock_check.is_right():
+            raise CommandError(
+                "The clock is wrong, or MongoDB doesn't respond. Nothing was deleted."
+            )
         days: int = options["older_than_days"]
         if not MIN_DAYS <= days <= MAX_DAYS:
             raise CommandError(f"--older-than-days takes {MIN_DAYS} to {MAX_DAYS}.")

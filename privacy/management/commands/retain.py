@@ -1,21 +1,21 @@
-"""``manage.py retain``: remove what old notifications say, as each category's retention says."""
+"""``manage.py retain``: apply the retention policies to old notifications."""
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from domain.time import utc_now
-from notifyproject import clock
+from notifyproject.platform import clock_check
 
 from ... import content_removal, purge
 
 
 class Command(BaseCommand):
-    """Do to the end what beat does every minute for a while."""
+    """Remove all expired content, which beat does every minute within a time budget."""
 
     help = (
-        "Remove what notifications say whose category keeps it no longer; that there was one, and "
-        "what became of it, stays. It may be stopped at any time."
+        "Remove the content of notifications whose retention has ended; the notifications and "
+        "their results stay. Safe to interrupt."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -24,38 +24,40 @@ class Command(BaseCommand):
         parser.add_argument(
             "--from-beginning",
             action="store_true",
-            help="look also at what was looked at before, such as after a backup was restored",
+            help="ignore the stored progress, such as after a restored backup",
         )
         parser.add_argument(
             "--existing",
             action="store_true",
-            help="also give what is there already the time of deletion that retention says today",
+            help="also set the purge dates of existing notifications by today's retention",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Remove it, or count."""
-        # What is old is told by our clock, and what is removed is gone.
-        clock.check_clock()
+        """Remove content, or count it."""
+        if not clock_check.is_right():
+            raise CommandError(
+                "The clock is wrong, or MongoDB doesn't respond. Nothing was removed."
+            )
         is_from_beginning: bool = options["from_beginning"]
         if options["dry_run"]:
             count = content_removal.count_expired_content(
                 now=utc_now(), is_from_beginning=is_from_beginning
             )
-            self.stdout.write(f"What {count} notifications say would be removed.")
+            self.stdout.write(f"The content of {count} notifications would be removed.")
             if options["existing"]:
                 changes = purge.count_purge_date_changes(now=utc_now())
                 self.stdout.write(
-                    f"{changes.notifications} would be deleted at another time, {changes.deleted} "
-                    "of them at once."
+                    f"{changes.notifications} purge dates would change; {changes.deleted} of these "
+                    "notifications would be deleted at once."
                 )
             return
         report = content_removal.remove_expired_content(
             now=utc_now(), seconds=None, is_from_beginning=is_from_beginning
         )
         self.stdout.write(
-            f"What {report.notifications} notifications said was removed, with the words of "
+            f"Removed the content of {report.notifications} notifications and of "
             f"{report.attempts} attempts."
         )
         if options["existing"]:
             changed = purge.backfill_purge_dates()
-            self.stdout.write(f"{changed} are deleted at another time now, with their attempts.")
+            self.stdout.write(f"{changed} purge dates changed.")

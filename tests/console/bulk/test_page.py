@@ -67,13 +67,13 @@ def test_the_preview_shows_counts_samples_and_what_is_left_out(operator: Client)
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
-        ({"reason": " "}, "Say why: a reason is kept with it."),
+        ({"reason": " "}, "A reason is required."),
         ({"per_second": "fast"}, "The rate limit must be a whole number per second."),
-        ({"per_second": "9999"}, "Choose a pace from 1 to 500 a second."),
-        ({"include": []}, "Everything is left out: there is nothing to do."),
+        ({"per_second": "9999"}, "The rate must be 1 to 500 per second."),
+        ({"include": []}, "Nothing selected."),
         ({"include": "nonsense"}, "Unknown resend risk"),
-        ({"include": "suppressed"}, "What is suppressed is always left out."),
-        ({"include": ["safe", "may_duplicate"]}, "Say why a second copy is acceptable."),
+        ({"include": "suppressed"}, "Suppressed deliveries are always skipped."),
+        ({"include": ["safe", "may_duplicate"]}, "A reason for duplicates is required."),
     ],
 )
 def test_what_is_missing_is_said_and_the_form_stays_filled_in(
@@ -130,7 +130,7 @@ def test_it_is_paused_resumed_and_cancelled(operator: Client) -> None:
     ):
         assert operator.post(url(operation, step), follow=True).status_code == 200
         assert stored(operation.id).stage is stage
-    assert "It has ended already." in text(operator.post(url(operation, "cancel"), follow=True))
+    assert "The operation has ended." in text(operator.post(url(operation, "cancel"), follow=True))
     lines = LogEntry.objects.filter(object_id=str(operation.id)).order_by("id")
     told = [(line.user.username, line.change_message) for line in lines]
     assert told == [

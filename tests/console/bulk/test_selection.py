@@ -42,7 +42,7 @@ def test_a_filter_that_nothing_matches(operator: Client, asked: dict[str, str]) 
 def test_what_waits_is_withdrawn_or_sent_at_another_time(console: Client) -> None:
     document = factories.accepted(created_at=utc_now())
     form = {"list": "notification", "query": "status=queued"}
-    assert "Give a time in the future" in text(
+    assert "A send time in the future" in text(
         console.post(NEW, {**form, "action": "reschedule", "channels": "email"})
     )
     operation = open_form(console, list="notification", query="status=queued", action="cancel")

@@ -10,11 +10,11 @@ from django.test import Client
 
 from access.models import StaffUser
 from console.failures import FailedNotificationAdmin
-from console.notifications import actions as staff_actions
-from domain.states import Channel, DeliveryStatus
+from domain.states import BulkAction, Channel, DeliveryStatus
 from domain.time import utc_now
 from monitoring import failure_groups
 from notifications import store
+from notifications.resend.actions import Staff, act_on_each
 from notifyproject.db.collections import collection
 from tests.support.clients.console import make_staff, signed_in
 from tests.support.factories import notifications as factories
@@ -179,7 +179,7 @@ def test_retry_opens_what_failed_and_is_recorded(console: Client) -> None:
 def test_retry_of_what_has_not_failed_says_why_not(console: Client) -> None:
     document = factories.accepted(created_at=utc_now())
     text = do(console, document, "retry")
-    assert "1 skipped: None of these channels has failed." in text
+    assert "1 skipped: No failed channel to retry." in text
     assert audit(document) == []
 
 
@@ -189,7 +189,7 @@ def test_retry_of_what_has_expired_says_why_not(console: Client) -> None:
     collection("notifications").update_one(
         {"_id": document["_id"]}, {"$set": {"expires_at": now - timedelta(seconds=1)}}
     )
-    assert "Its time is over: it has expired." in do(console, document, "retry")
+    assert "The notification has expired." in do(console, document, "retry")
 
 
 def test_resend_makes_a_linked_copy_on_the_chosen_channels(console: Client) -> None:
@@ -200,7 +200,7 @@ def test_resend_makes_a_linked_copy_on_the_chosen_channels(console: Client) -> N
     assert factories.read(document["_id"])["resent_as"] == [new["_id"]]
     assert f'href="{LIST}{new["_id"]}/change/"' in text
     assert "1 notification resent" in text
-    assert audit(document) == [f"Resent on Email as {new['_id']}."]
+    assert audit(document) == [f"Resent on email as {new['_id']}."]
     assert audit(new) == [f"Resent from {document['_id']}."]
     assert "Resent from" in console.get(f"{LIST}{new['_id']}/change/").content.decode()
 
@@ -216,7 +216,7 @@ def test_resend_needs_a_channel(console: Client, channels: list[str]) -> None:
 def test_resend_on_a_channel_it_never_had(console: Client) -> None:
     document = failed()
     text = do(console, document, "resend", channels="push")
-    assert "1 skipped: None of these channels." in text
+    assert "1 skipped: It has none of these channels." in text
     assert resends_of(document) == []
 
 
@@ -230,7 +230,7 @@ def test_cancel_withdraws_what_is_pending_and_is_recorded(console: Client) -> No
 
 def test_cancel_after_it_was_sent_says_why_not(console: Client) -> None:
     document = failed()
-    assert "Nothing of it is pending any more." in do(console, document, "cancel")
+    assert "Nothing is pending." in do(console, document, "cancel")
 
 
 def test_the_page_offers_what_can_be_done(console: Client) -> None:
@@ -258,7 +258,7 @@ def test_retry_of_ticked_rows_says_how_many_and_why_others_not(console: Client, 
         )
     text = do_on(console, [*good, *bad], "retry", path)
     assert "3 notifications requeued." in text
-    assert "2 skipped: None of these channels has failed. (2)" in text
+    assert "2 skipped: No failed channel to retry. (2)" in text
     assert all(factories.read(d["_id"])["status"] == "retrying" for d in good)
     assert all(audit(document) == ["Retried on all channels."] for document in good)
 
@@ -287,7 +287,7 @@ def test_resend_of_ticked_rows_that_all_arrived(console: Client) -> None:
     now = utc_now()
     documents = [factories.settled(S.SENT, at=now, created_at=now) for _ in range(2)]
     text = do_on(console, documents, "resend", channels=["email"])
-    assert "2 skipped: None of these channels. (2)" in text
+    assert "2 skipped: It has none of these channels. (2)" in text
 
 
 def test_cancel_of_ticked_rows(console: Client) -> None:
@@ -295,7 +295,7 @@ def test_cancel_of_ticked_rows(console: Client) -> None:
     documents = [factories.accepted(created_at=now) for _ in range(2)]
     text = do_on(console, [*documents, failed()], "cancel")
     assert "2 notifications cancelled." in text
-    assert "1 skipped: Nothing of it is pending any more." in text
+    assert "1 skipped: Nothing is pending." in text
     assert {factories.read(d["_id"])["status"] for d in documents} == {"cancelled"}
 
 
@@ -308,6 +308,6 @@ def test_ticking_nothing_does_nothing(console: Client) -> None:
 def test_an_operation_on_a_row_that_is_gone_meanwhile(console: Client) -> None:
     document = failed()
     collection("notifications").delete_one({"_id": document["_id"]})
-    by = staff_actions.Staff(id=ObjectId(), username="maria")
-    outcome = staff_actions.retry({document["_id"]: None}, by=by, now=utc_now())
+    by = Staff(id=ObjectId(), username="maria")
+    outcome = act_on_each(BulkAction.RETRY, {document["_id"]: None}, by=by, now=utc_now())
     assert outcome.reasons == ["Not found."]

@@ -268,7 +268,7 @@ def test_the_verdict_stands_on_the_page_before_anybody_clicks(
 ) -> None:
     shown = page_text(console, document)
     assert "Resend: safe" in shown
-    assert "The provider had a problem of its own and sent nothing." in shown
+    assert "Provider error; nothing was sent." in shown
     factories.suppress(ADA, reason=SuppressionReason.COMPLAINT, at=utc_now())
     shown = page_text(console, document)
     assert "Resend: suppressed" in shown
@@ -277,7 +277,7 @@ def test_the_verdict_stands_on_the_page_before_anybody_clicks(
 
 def test_the_verdict_stands_in_the_list_of_failures_too(document: Any, console: Client) -> None:
     shown = console.get("/admin/notifications/failednotification/").content.decode()
-    assert 'title="The provider had a problem of its own and sent nothing.">Safe' in shown
+    assert 'title="Provider error; nothing was sent.">Safe' in shown
 
 
 def test_what_went_out_has_no_verdict_on_its_page(console: Client) -> None:

@@ -196,7 +196,7 @@ def test_a_language_is_added_and_one_is_taken_out(console: Client) -> None:
     [
         ({"body:pt": "a\r\n{{ tip }}"}, "Line 2: The type&#x27;s example data has no &#x27;tip"),
         ({"subject:default": "{% if %}"}, "Line 1: Missing expression."),
-        ({"body:default": "{{ amount | shout }}"}, "There is no filter &#x27;shout&#x27;."),
+        ({"body:default": "{{ amount | shout }}"}, "Unknown filter &#x27;shout&#x27;."),
         ({"new_language": "PT", "body:": "x"}, "Expected default, or a language such as pt"),
         ({"new_language": "pt", "body:": "x"}, "The language pt already exists."),
         ({"body:": "x"}, "Enter the code of the new language"),
@@ -207,7 +207,7 @@ def test_a_language_is_added_and_one_is_taken_out(console: Client) -> None:
                 for part in ("subject", "body")
                 for language in SENT["language"]
             },
-            "Give at least one part.",
+            "At least one part is required.",
         ),
     ],
 )

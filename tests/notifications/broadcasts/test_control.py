@@ -132,7 +132,7 @@ def test_nobody_more_is_told_and_what_is_pending_is_withdrawn_page_by_page() -> 
     done = read(one)
     assert (done["status"], done["withdrawn"], done["finished_at"]) == ("cancelled", 9, NOON)
     (reason,) = {d["delivery"][0]["failure_reason"] for d in collection("notifications").find()}
-    assert reason == "Its broadcast was cancelled."
+    assert reason == "The broadcast was cancelled."
 
 
 def test_what_was_sent_stays_sent() -> None:

@@ -96,6 +96,6 @@ def test_one_that_ended_early_says_why() -> None:
     document = {
         **fields_of(NEW),
         "status": "failed",
-        "failure_reason": "Its type was switched off.",
+        "failure_reason": "The type is disabled.",
     }
-    assert summarize(document) == "Failed: 0 created. Its type was switched off."
+    assert summarize(document) == "Failed: 0 created. The type is disabled."

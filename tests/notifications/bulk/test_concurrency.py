@@ -12,9 +12,10 @@ from bson import ObjectId
 from domain.states import BulkAction, BulkOutcome, BulkStage, DeliveryStatus
 from notifications import store
 from notifications.bulk import decisions, executor, repository, results, runner, selection
-from notifications.bulk.operation import BulkStateError, Operation
+from notifications.bulk.operation import Operation
 from notifications.bulk.repository import LEASE
 from notifications.resend import actions
+from notifications.resend.actions import InvalidStateError
 from notifications.resend.risk import ResendRisk, RiskKind
 from notifyproject.db.collections import collection
 from tests.support.factories import notifications as factories
@@ -212,7 +213,7 @@ def test_cancelled_in_the_middle_of_a_page_the_rest_stays_as_it_is(clock: Time) 
     assert (cancelled.stage, cancelled.counts) == (BulkStage.CANCELLED, {BulkOutcome.DONE: done})
     assert 0 < done < 9
     for step in (decisions.cancel, decisions.resume, decisions.pause):
-        with pytest.raises(BulkStateError):
+        with pytest.raises(InvalidStateError):
             step(cancelled.id, by=MARIA, now=clock())
 
 
@@ -229,7 +230,7 @@ def test_somebody_else_retries_one_while_its_turn_comes(clock: Time) -> None:
     found = rows(done)
     assert found[first]["outcome"] == "done"
     assert found[second]["outcome"] == "failed"
-    assert found[second]["detail"] == "None of these channels has failed."
+    assert found[second]["detail"] == "No failed channel to retry."
 
 
 def test_one_that_stops_every_worker_is_stopped_itself(clock: Time) -> None:

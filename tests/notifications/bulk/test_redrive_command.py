@@ -52,9 +52,9 @@ def test_with_a_yes_it_starts_what_workers_go_on_with(clock: Time) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"yes": True, "reason": "x"}, "--by takes the name of an operator"),
-        ({"yes": True, "reason": "x", "by": "rui"}, "--by takes the name of an operator"),
-        ({"yes": True, "by": "maria"}, "Say why"),
+        ({"yes": True, "reason": "x"}, "--by takes the username of an operator"),
+        ({"yes": True, "reason": "x", "by": "rui"}, "--by takes the username of an operator"),
+        ({"yes": True, "by": "maria"}, "A reason is required"),
         ({"since": "yesterday"}, "--since: Expected a time"),
     ],
 )

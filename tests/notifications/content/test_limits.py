@@ -41,7 +41,7 @@ def test_html_that_nests_too_deep_is_refused_with_its_line() -> None:
     source = "<p>x</p>\n{% if\norder %}\n" + "<div>\n" * 250 + "{% endif %}"
     (fault,) = faults("email_html", source)
     assert fault.line == 4 + 200
-    assert fault.reason == "HTML nests at most 200 levels deep; every element needs its end tag."
+    assert fault.reason == "HTML nesting exceeds 200 levels; every element needs its end tag."
 
 
 @pytest.mark.parametrize("name", hostile.HARMLESS)
@@ -143,7 +143,7 @@ def test_html_that_gets_by_the_limits_ends_another_process(name: str, unguarded:
     """The limits foresee what an HTML parser does; the dry run sees what this one does."""
     (fault,) = faults("email_html", hostile.HTML[name])
     assert fault.code == "too_complex"
-    assert "within the limits of memory and time" in fault.reason
+    assert "exceeds the memory or time limit" in fault.reason
 
 
 def test_the_dry_run_names_the_language_whose_html_failed(unguarded: None) -> None:

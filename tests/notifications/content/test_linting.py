@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from notifications.content.limits import MAX_SOURCE
 from notifications.content.linting import MAX_LANGUAGES, TemplateFault, lint_template
-from notifications.content.source import MAX_SOURCE
 from notifications.content.templates import Part
 
 EXAMPLE = {"order": "12345", "items": [{"name": "Tea"}], "shop": {"city": "Porto"}, "code": "1"}
@@ -67,7 +67,7 @@ def test_what_is_not_liquid_is_told_with_its_line(source: str, line: int, reason
 @pytest.mark.parametrize("part", ["body", "email_html"])
 def test_a_filter_there_is_not_is_named(part: str) -> None:
     fault = fault_of("a\n{{ order | shout }}", part=part)
-    assert fault == ("unknown_filter", 2, "There is no filter 'shout'.")
+    assert fault == ("unknown_filter", 2, "Unknown filter 'shout'.")
 
 
 def test_a_filter_that_would_let_html_through_is_none() -> None:
@@ -110,7 +110,7 @@ def test_every_fault_is_told_at_once() -> None:
         ("default", Part.BODY, "syntax", 1),
         ("pt", Part.BODY, "unknown_variable", 1),
     ]
-    assert found[0].text == "Line 2: There is no filter 'c'."
+    assert found[0].text == "Line 2: Unknown filter 'c'."
 
 
 # What comes of it.

@@ -73,7 +73,7 @@ def test_an_unknown_type_lists_names_that_look_like_it() -> None:
 def test_a_type_unlike_any_other_lists_none() -> None:
     with pytest.raises(InvalidRequestError) as invalid:
         prepared(type="qqqqqqq")
-    assert invalid.value.problems[0].detail == "There is no such type."
+    assert invalid.value.problems[0].detail == "Unknown type."
 
 
 @pytest.mark.parametrize(

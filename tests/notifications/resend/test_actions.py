@@ -77,14 +77,14 @@ def test_a_channel_that_stands_in_for_another_is_due_now() -> None:
 
 def test_what_a_worker_holds_is_left_to_it() -> None:
     one = factories.started()
-    with pytest.raises(actions.NothingScheduledError):
+    with pytest.raises(actions.InvalidStateError):
         run({"_id": one.notification_id})
 
 
 @pytest.mark.parametrize("status", [S.SENT, S.FAILED, S.UNKNOWN])
 def test_what_does_not_wait_for_a_time_is_refused(status: DeliveryStatus) -> None:
     document = factories.settled(status)
-    with pytest.raises(actions.NothingScheduledError):
+    with pytest.raises(actions.InvalidStateError):
         run(document)
     assert factories.read(document["_id"]) == document
 

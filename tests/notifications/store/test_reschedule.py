@@ -167,9 +167,8 @@ def test_workers_find_it_at_the_new_time_and_not_before() -> None:
 
 
 def due(at: datetime) -> list[fair_queue.Due]:
-    return fair_queue.due(
-        client_id=CLIENT, channel=EMAIL, priority=Priority.NORMAL, until=at, now=at, limit=10
-    )
+    queue = fair_queue.FairQueue(CLIENT, EMAIL, Priority.NORMAL)
+    return fair_queue.due(queue, until=at, now=at, limit=10)
 
 
 def test_a_notification_is_rescheduled_or_started_and_never_both() -> None:
