@@ -1,6 +1,6 @@
 """``python -m bench all``: measure the service's performance goals and print the figures.
 
-Each figure stands beside a baseline of the same run. docs/reference/performance.md describes the methods.
+Each figure has a baseline of the same run. docs/reference/performance.md describes the methods.
 """
 
 import argparse
