@@ -116,7 +116,7 @@ def progress(request: HttpRequest, operation: Operation) -> HttpResponse:
 
 
 def start_options(request: HttpRequest, operation: Operation) -> StartOptions:
-    """Return the options in the form. Raises BulkStateError for invalid ones."""
+    """Return the options in the form. Raises InvalidStateError for invalid ones."""
     ticked = request.POST.getlist("include")
     known = {kind.value: kind for kind in RiskKind}
     if unknown := [word for word in ticked if word not in known]:
@@ -167,7 +167,7 @@ def _available_actions(request: HttpRequest, selected: Selection) -> list[BulkAc
 def _preview(
     request: HttpRequest, selected: Selection, available_actions: list[BulkAction]
 ) -> Operation:
-    """Start the preview of the choices in the form. Raises BulkStateError for invalid ones."""
+    """Start the preview of the choices in the form. Raises InvalidStateError for invalid ones."""
     if request.POST.get("action") not in available_actions:
         raise InvalidStateError("Select an action.")
     ticked = request.POST.getlist("channels")
@@ -187,7 +187,7 @@ def _preview(
 
 
 def _send_at(text: str) -> datetime | None:
-    """Return the time in UTC, None without one. Raises BulkStateError for an invalid text."""
+    """Return the time in UTC, None without one. Raises InvalidStateError for an invalid text."""
     if not text:
         return None
     try:
