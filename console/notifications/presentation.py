@@ -9,7 +9,6 @@ from typing import Any
 from django.utils.html import format_html
 
 from domain import content as domain_content
-from domain.errors import FailureCode
 from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus
 from notifications import store
 from notifications.catalog import types
@@ -31,6 +30,7 @@ from ..widgets.labels import (
     delivery_state,
     provider_label,
 )
+from ..widgets.wait_reasons import WaitReason, wait_reason
 from .summary import removal_notice, summarize_delivery
 
 S = DeliveryStatus
@@ -241,7 +241,7 @@ def _card(
         provider_message=_text(delivery.get("failure_reason"), unmasked=unmasked)
         if has_error
         else None,
-        advice=_advice(delivery) if has_error else None,
+        advice=_advice(delivery, now=now) if has_error else None,
         attempts=f"{used} of {delivery['max_attempts']}" if delivery["attempt_count"] else None,
         provider=provider_label(delivery.get("provider")),
         message_id=delivery.get("provider_message_id"),
@@ -252,11 +252,14 @@ def _card(
     )
 
 
-def _advice(delivery: Mapping[str, Any]) -> str:
-    """Return the next step for a delivery with an error; a held delivery has its own."""
-    is_held = delivery["failure_code"] == FailureCode.CHANNEL_UNAVAILABLE
-    if is_held and delivery["status"] == S.PENDING and not delivery["attempt_count"]:
-        return PROVIDER_HELD_ADVICE
+def _advice(delivery: Mapping[str, Any], *, now: datetime) -> str | None:
+    """Return the next step for a failed delivery, or for one that is held for its provider.
+
+    Any other pending delivery needs none: the service sends it, and a resend would duplicate it.
+    """
+    if delivery["status"] == S.PENDING:
+        is_held = wait_reason(delivery, now=now) is WaitReason.PROVIDER_HELD
+        return PROVIDER_HELD_ADVICE if is_held else None
     return explain(delivery["failure_code"]).advice
 
 

@@ -74,11 +74,14 @@ def _predicate(delivery: Delivery, now: datetime) -> str:
 
 def _pending(delivery: Delivery, *, now: datetime) -> str:
     at = delivery["next_attempt_at"]
-    if count := delivery["attempt_count"]:
+    reason = wait_reason(delivery, now=now)
+    # A wait has a code too, which explains it and no attempt.
+    if reason is WaitReason.RECEIPT:
+        return format_html("unknown: awaiting a receipt until {}.", clock(at, now=now))
+    if reason not in HELD and (count := delivery["attempt_count"]):
         meaning = explain(delivery.get("failure_code")).meaning
         then = format_html("Retries at {}.", clock(at, now=now)) if at > now else "A retry is due."
         return format_html("failed {}: {}. {}", _times(count), meaning, then)
-    reason = wait_reason(delivery, now=now)
     if reason is WaitReason.FALLBACK:
         return format_html(
             "held: fallback at {} unless another channel delivers.", clock(at, now=now)

@@ -46,8 +46,20 @@ SENTENCES = [
         "Push not sent: provider unavailable. No more retries.",
     ),
     (
+        delivery(S.PENDING, attempt_count=2, failure_code="provider_error"),
+        "Email failed twice: provider error (5xx). Retries at 12:05.",
+    ),
+    (
         delivery(S.PENDING, attempt_count=2, failure_code="rate_limited"),
-        "Email failed twice: rate limited by the provider. Retries at 12:05.",
+        "Email held: rate limited until 12:05.",
+    ),
+    (
+        delivery(S.PENDING, attempt_count=1, failure_code="quiet_hours"),
+        "Email held: quiet hours until 12:05.",
+    ),
+    (
+        delivery(S.PENDING, attempt_count=1, failure_code="outcome_unknown"),
+        "Email unknown: awaiting a receipt until 12:05.",
     ),
     (
         delivery(S.PENDING, attempt_count=1, failure_code="timeout", next_attempt_at=NOW),
