@@ -16,8 +16,7 @@ from bson import ObjectId
 from django.conf import settings
 
 from domain.retry import parse_retry_after
-from notifyproject.db.collections import collection
-from notifyproject.db.leases import unclaimed
+from notifyproject.db.collections import collection, unclaimed
 from notifyproject.platform import broker
 from notifyproject.platform.egress import Deadline
 from notifyproject.platform.encryption import DecryptionError
@@ -26,7 +25,7 @@ from . import audit, endpoints, outbox, retry, signing, subscriptions
 from .endpoints import Endpoint, EndpointResponse
 from .events import CallbackState
 from .outbox import MESSAGE_LEASE, ClaimedMessage, TryRecord
-from .retry import Decision, ReceiverHealth, TryOutcome
+from .retry import ReceiverHealth, TryOutcome
 
 Document = Mapping[str, Any]
 _STORED_FIELDS = tuple(one.name for one in fields(ReceiverHealth) if one.name != "is_gone")
@@ -282,15 +281,6 @@ def _settle(
     )
     if not outbox.settle(message, record, decision):
         log.info("callback_lease_lost", message_id=message.id)
-    _log_attempt(message, response, decision)
-    if response.error is None:
-        return health.after_success(at=now)
-    return health.after_failure(
-        at=now, error=response.error, is_gone=decision.outcome is TryOutcome.GONE
-    )
-
-
-def _log_attempt(message: ClaimedMessage, response: EndpointResponse, decision: Decision) -> None:
     log.info(
         "callback_attempted",
         message_id=message.id,
@@ -298,6 +288,11 @@ def _log_attempt(message: ClaimedMessage, response: EndpointResponse, decision: 
         status=response.status,
         duration_ms=response.duration_ms,
         outcome=decision.outcome.value,
+    )
+    if response.error is None:
+        return health.after_success(at=now)
+    return health.after_failure(
+        at=now, error=response.error, is_gone=decision.outcome is TryOutcome.GONE
     )
 
 

@@ -255,12 +255,12 @@ def parse_channels(
     """Return the channels of these names, and collect problems at ``pointer``."""
     channels: list[Channel] = []
     for index, name in enumerate(names):
-        channel = _channel(name)
+        channel = parse_channel(name)
         if channel is None:
             expected = f"Expected one of {', '.join(Channel)}, or all alone."
             problems.add(f"{pointer}/{index}", "unknown_channel", expected)
         elif channel in channels:
-            problems.add(f"{pointer}/{index}", "duplicate_channel", "A channel is named once.")
+            problems.add(f"{pointer}/{index}", "duplicate_channel", "Duplicate channel.")
         else:
             channels.append(channel)
     if not names:
@@ -268,7 +268,8 @@ def parse_channels(
     return channels
 
 
-def _channel(name: str) -> Channel | None:
+def parse_channel(name: str) -> Channel | None:
+    """Return the channel of this name or alias; None if there is none."""
     try:
         return ALIASES.get(name) or Channel(name)
     except ValueError:

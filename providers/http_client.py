@@ -226,9 +226,11 @@ def post(
     ambiguous after that (no response in ``timeout`` seconds, a truncated one, or a success of over
     64 KB). Raises ProviderUnavailableError for an invalid URL or header.
     """
-    return run_exchange(
-        _request_exchange(Request(url=url, headers=headers, body=body, timeout=timeout))
-    )
+
+    def exchange() -> Exchange[Response]:
+        return (yield Request(url=url, headers=headers, body=body, timeout=timeout))
+
+    return run_exchange(exchange())
 
 
 def run_exchange(exchange: Exchange[T]) -> T:
@@ -245,10 +247,6 @@ def run_exchanges(exchanges: Iterable[Exchange[T]]) -> list[T | Exception]:
     They start in order, so that work before a first request delays the following ones.
     """
     return _Exchanges(exchanges).run()
-
-
-def _request_exchange(request: Request) -> Exchange[Response]:
-    return (yield request)
 
 
 class _Exchanges(Generic[T]):

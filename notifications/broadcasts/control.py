@@ -6,8 +6,7 @@ from bson import ObjectId
 
 from domain import queues
 from domain.states import BroadcastStatus
-from notifyproject.db.collections import collection
-from notifyproject.db.leases import unclaimed
+from notifyproject.db.collections import collection, unclaimed
 
 from ..queueing import wakeups
 from ..resend.actions import InvalidStateError
@@ -17,13 +16,13 @@ from .repository import ACTIVE
 
 ENQUEUE_HORIZON = timedelta(seconds=wakeups.MAX_DELAY_SECONDS)
 MAX_DUE_BROADCASTS = 100
-"""Broadcasts that one sweep calls for. So many at once would wait for each other anyway."""
+"""Due broadcasts that one sweep enqueues; more would only wait for each other."""
 
 
 def enqueue(broadcast_id: ObjectId, *, at: datetime, now: datetime) -> bool:
-    """Have a worker go on with a broadcast at an instant; return whether one was told.
+    """Enqueue a run of a broadcast at an instant; return whether it was enqueued.
 
-    Nobody is told of what lies further ahead than a minute: the sweep is.
+    A run further ahead than the horizon is left to the sweep.
     """
     if at - now > ENQUEUE_HORIZON:
         return False
@@ -31,38 +30,32 @@ def enqueue(broadcast_id: ObjectId, *, at: datetime, now: datetime) -> bool:
 
 
 def enqueue_due(*, now: datetime) -> int:
-    """Have workers go on with each broadcast that is or falls due within a minute.
+    """Enqueue a run of each broadcast that is due, now or within the horizon.
 
-    Those whose message was lost, or whose worker was: their leases have ended. Returns how many
-    are due and nobody could be told of.
+    Recovers lost messages and expired leases. Returns how many due runs couldn't be enqueued.
     """
     due_broadcasts = find_due(until=now + ENQUEUE_HORIZON, now=now)
     queued = wakeups.depth(queues.BROADCASTS) if due_broadcasts else 0
     if queued is not None and queued >= MAX_DUE_BROADCASTS:
-        # Repeats by then: a message for each of them is there already.
+        # The queue already holds a message for each of them.
         return 0
     return sum(not enqueue(one, at=at, now=now) and at <= now for one, at in due_broadcasts)
 
 
 def find_due(*, until: datetime, now: datetime) -> list[tuple[ObjectId, datetime]]:
-    """Return the broadcasts that nobody is at and that are due by then, the oldest first."""
-    query = {
-        "status": {"$in": ACTIVE},
-        "due_at": {"$lte": until},
-        **unclaimed(now=now),
-    }
+    """Return the unleased broadcasts that are due by ``until``, oldest first."""
+    query = {"status": {"$in": ACTIVE}, "due_at": {"$lte": until}, **unclaimed(now=now)}
     found = collection("broadcasts").find(query, {"due_at": 1}).sort("due_at", 1)
     return [(one["_id"], one["due_at"]) for one in found.hint("brc_due").limit(MAX_DUE_BROADCASTS)]
 
 
-__all__ = ["InvalidStateError", "cancel", "pause", "resume"]
 B = BroadcastStatus
 
 
 def pause(broadcast_id: ObjectId, *, now: datetime) -> Document:
-    """Read no more of an audience until it is resumed; a page that is under way ends.
+    """Pause a broadcast; a page in progress completes.
 
-    Again changes nothing. Raises LookupError if there is none, InvalidStateError once it has ended.
+    Idempotent. Raises LookupError if it doesn't exist, InvalidStateError once it has ended.
     """
     paused = repository.change_status(
         broadcast_id,
@@ -70,13 +63,13 @@ def pause(broadcast_id: ObjectId, *, now: datetime) -> Document:
         stages={"status": B.PAUSED.value, "is_waiting": False},
         now=now,
     )
-    return paused or _require_status(broadcast_id, (B.PAUSED,), "It is not running any more.")
+    return paused or _require_status(broadcast_id, (B.PAUSED,), "The broadcast isn't running.")
 
 
 def resume(broadcast_id: ObjectId, *, now: datetime) -> Document:
-    """Read on; one whose time has not come waits for it.
+    """Resume a broadcast; one whose send time is ahead is scheduled again.
 
-    Again changes nothing. Raises LookupError if there is none, InvalidStateError once it has ended.
+    Idempotent. Raises LookupError if it doesn't exist, InvalidStateError once it has ended.
     """
     begins_at = {"$ifNull": ["$scheduled_at", now]}
     is_later = {"$gt": [begins_at, now]}
@@ -90,23 +83,25 @@ def resume(broadcast_id: ObjectId, *, now: datetime) -> Document:
         now=now,
     )
     if resumed is None:
-        return _require_status(broadcast_id, (B.SCHEDULED, B.RUNNING), "It is not paused.")
+        return _require_status(
+            broadcast_id, (B.SCHEDULED, B.RUNNING), "The broadcast isn't paused."
+        )
     enqueue(broadcast_id, at=resumed["due_at"], now=now)
     return resumed
 
 
 def cancel(broadcast_id: ObjectId, *, now: datetime) -> Document:
-    """Tell nobody more, and withdraw what is pending of those who were to be told.
+    """Cancel a broadcast and its pending notifications.
 
-    Also of one that has ended, as long as some of it has not been sent. Again changes nothing.
-    Raises LookupError if there is none, InvalidStateError if nothing is left to cancel.
+    Also cancels the pending notifications of a broadcast that has ended. Idempotent. Raises
+    LookupError if it doesn't exist, InvalidStateError if nothing is pending.
     """
     ended = (B.COMPLETED, B.FAILED)
     document = repository.get(broadcast_id)
     if document is None:
         raise LookupError("no such broadcast")
     if document["status"] in ended and not repository.has_open(broadcast_id):
-        raise InvalidStateError("It has ended, and nothing of it is waiting to be sent.")
+        raise InvalidStateError("It has ended, and nothing is pending.")
     cancelled = repository.change_status(
         broadcast_id,
         from_statuses=(B.SCHEDULED, B.RUNNING, B.PAUSED, *ended),
@@ -116,7 +111,7 @@ def cancel(broadcast_id: ObjectId, *, now: datetime) -> Document:
     )
     if cancelled is None:
         return _require_status(
-            broadcast_id, (B.CANCELLING, B.CANCELLED), "It cannot be cancelled now."
+            broadcast_id, (B.CANCELLING, B.CANCELLED), "The broadcast can't be cancelled now."
         )
     enqueue(broadcast_id, at=now, now=now)
     return cancelled
@@ -125,7 +120,6 @@ def cancel(broadcast_id: ObjectId, *, now: datetime) -> Document:
 def _require_status(
     broadcast_id: ObjectId, statuses: tuple[BroadcastStatus, ...], message: str
 ) -> Document:
-    """Return a broadcast that is as it was to be; raises InvalidStateError for any other."""
     document = repository.get(broadcast_id)
     if document is None:
         raise LookupError("no such broadcast")

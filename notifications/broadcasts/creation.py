@@ -1,6 +1,5 @@
-"""Beginning a broadcast: what is wrong for everybody is told at once, and nothing is stored."""
+"""Validates and stores a broadcast. An error that concerns every recipient is reported at once."""
 
-import hashlib
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -14,8 +13,8 @@ from notifyproject.db.collections import collection
 from recipients.topics import TOPIC
 
 from ..catalog import types
-from ..intake.idempotency import KEY_LIFETIME, record_id
-from ..intake.requests import Caller, KeyReusedError, NotificationRequest
+from ..intake import idempotency
+from ..intake.requests import Caller, NotificationRequest
 from ..store import NewNotification
 from ..validation import InvalidRequestError, ProblemCollector
 from . import control, fan_out, repository
@@ -25,27 +24,35 @@ from .requests import AudienceRequest, BroadcastRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatedBroadcast:
-    """A broadcast that is stored and will be told."""
+    """A broadcast that is stored and will run."""
 
     document: Document
     is_replayed: bool
-    """The idempotency key had been used for it before."""
+    """The idempotency key was already used for this broadcast."""
 
 
 def create(request: BroadcastRequest, *, caller: Caller, now: datetime) -> CreatedBroadcast:
-    """Check and store a broadcast, and have a worker read its audience.
+    """Validate, store, and enqueue a broadcast.
 
-    Raises InvalidRequestError, KeyReusedError; PyMongoError when nothing can be promised. Two calls with one
-    idempotency key, at once or after a lost answer, make one broadcast.
+    Two calls with one idempotency key, at once or after a lost response, create one broadcast.
+
+    Raises InvalidRequestError, KeyReusedError, and PyMongoError if nothing was accepted.
     """
     if caller.idempotency_key is None:
         return _store(_validate(request, caller, now), now)
-    fingerprint = _fingerprint(request)
-    previous = _find_previous(caller, fingerprint)
-    if previous is not None:
-        return previous
+    fingerprint = idempotency.fingerprint_of(request, kind=b"broadcast")
+    existing = idempotency.find(caller=caller, fingerprint=fingerprint)
+    document = repository.get(existing["broadcast_id"]) if existing is not None else None
+    if document is not None:
+        return CreatedBroadcast(document=document, is_replayed=True)
     new = _validate(request, caller, now)
-    return _store(replace(new, id=_reserve(new.id, fingerprint, caller, now)), now)
+    existing = idempotency.reserve(
+        {"broadcast_id": new.id, "notification_ids": []},
+        caller=caller,
+        fingerprint=fingerprint,
+        now=now,
+    )
+    return _store(new if existing is None else replace(new, id=existing["broadcast_id"]), now)
 
 
 def _store(new: NewBroadcast, now: datetime) -> CreatedBroadcast:
@@ -53,53 +60,14 @@ def _store(new: NewBroadcast, now: datetime) -> CreatedBroadcast:
     try:
         collection("broadcasts").insert_one(document)
     except DuplicateKeyError:
-        # The same call, at the same time.
+        # A concurrent call with the same idempotency key.
         return CreatedBroadcast(document=repository.get(new.id) or document, is_replayed=True)
     control.enqueue(new.id, at=document["due_at"], now=now)
     return CreatedBroadcast(document=document, is_replayed=False)
 
 
-def _find_previous(caller: Caller, fingerprint: str) -> CreatedBroadcast | None:
-    """Return what the same call has begun before; raises KeyReusedError if the key was for another."""
-    existing = collection("idempotency_keys").find_one({"_id": record_id(caller)})
-    if existing is None:
-        return None
-    if existing["fingerprint"] != fingerprint:
-        raise KeyReusedError
-    document = repository.get(existing["broadcast_id"])
-    return CreatedBroadcast(document=document, is_replayed=True) if document is not None else None
-
-
-def _reserve(broadcast_id: ObjectId, fingerprint: str, caller: Caller, now: datetime) -> ObjectId:
-    """Take the idempotency key for a broadcast with this id; return the id it stands for.
-
-    The key is stored first: whoever comes again after a crash between the two writes, or comes
-    second, stores the same broadcast. Raises KeyReusedError.
-    """
-    try:
-        collection("idempotency_keys").insert_one(
-            {
-                "_id": record_id(caller),
-                "fingerprint": fingerprint,
-                "broadcast_id": broadcast_id,
-                "notification_ids": [],
-                "created_at": now,
-                "expires_at": now + KEY_LIFETIME,
-            }
-        )
-    except DuplicateKeyError:
-        existing = collection("idempotency_keys").find_one({"_id": record_id(caller)})
-        if existing is None:
-            # It ran out between the two calls.
-            return _reserve(broadcast_id, fingerprint, caller, now)
-        if existing["fingerprint"] != fingerprint:
-            raise KeyReusedError from None
-        return ObjectId(existing["broadcast_id"])
-    return broadcast_id
-
-
 def _validate(request: BroadcastRequest, caller: Caller, now: datetime) -> NewBroadcast:
-    """Return the broadcast a request asks for; raises InvalidRequestError with all its problems."""
+    """Return the broadcast to store; raises InvalidRequestError with every problem."""
     problems = ProblemCollector()
     audience = _parse_audience(request.audience, problems)
     _check_type(request, problems)
@@ -115,7 +83,7 @@ def _validate(request: BroadcastRequest, caller: Caller, now: datetime) -> NewBr
         for one in wrong.problems:
             problems.add(one.pointer, one.code, one.detail)
     if sample is not None and sample.priority is Priority.CRITICAL:
-        expected = "A broadcast is high, normal or low: nothing is sent before a login code."
+        expected = "A broadcast's priority must be high, normal or low."
         problems.add("/priority", "critical_broadcast", expected)
     if sample is None or problems.problems:
         raise InvalidRequestError(problems.problems)
@@ -134,7 +102,7 @@ def _validate(request: BroadcastRequest, caller: Caller, now: datetime) -> NewBr
 
 
 def _to_notification_request(request: BroadcastRequest) -> NotificationRequest:
-    """Return what each person is told: the broadcast's own time says when, so it has none."""
+    """Return the request of each notification, without a time: the broadcast has one."""
     return NotificationRequest(
         type=request.type,
         channels=request.channels,
@@ -147,34 +115,31 @@ def _to_notification_request(request: BroadcastRequest) -> NotificationRequest:
 
 
 def _check_type(request: BroadcastRequest, problems: ProblemCollector) -> None:
-    """Note a type that is for one person alone. That there is none is noted with the rest."""
+    """Add a problem for a type that can't be broadcast. An unknown type is reported elsewhere."""
     try:
         type_config = types.get_type(request.type)
     except types.UnknownTypeError:
         return
     if type_config.priority is Priority.CRITICAL:
-        expected = "A critical type is for one person: it passes their wishes and quiet hours."
+        expected = "Critical types can't be broadcast: they bypass preferences and quiet hours."
         problems.add("/type", "critical_type", expected)
     elif types.sensitive_variables(type_config.slug, request.content.template_id):
-        problems.add("/type", "secret_type", "What this says is secret, so for one person.")
+        problems.add("/type", "secret_type", "Types with sensitive variables can't be broadcast.")
 
 
 def _parse_audience(request: AudienceRequest, problems: ProblemCollector) -> Audience:
     given = [request.topic is not None, request.user_ids is not None, request.all is not None]
     if sum(given) != 1:
-        problems.add("/audience", "conflict", "Give exactly one of topic, user_ids and all.")
+        problems.add(
+            "/audience", "conflict", "Exactly one of `topic`, `user_ids` and `all` is required."
+        )
         return Audience(kind=AudienceKind.ALL)
     if request.all is False:
-        problems.add("/audience/all", "out_of_range", "Expected true, or another audience.")
+        problems.add("/audience/all", "out_of_range", "Must be true, or use another audience.")
     if request.topic is not None and not TOPIC.fullmatch(request.topic):
-        problems.add("/audience/topic", "invalid_topic", "A topic has a-z, 0-9, _ and -.")
+        problems.add("/audience/topic", "invalid_topic", "Must be a-z, 0-9, _ and -.")
     if request.topic is not None:
         return Audience(kind=AudienceKind.TOPIC, topic=request.topic)
     if request.user_ids is not None:
         return Audience(kind=AudienceKind.USER_IDS, user_ids=sorted(set(request.user_ids)))
     return Audience(kind=AudienceKind.ALL)
-
-
-def _fingerprint(request: BroadcastRequest) -> str:
-    encoded = msgspec.json.encode(request, order="sorted")
-    return hashlib.sha256(b"broadcast" + encoded).hexdigest()

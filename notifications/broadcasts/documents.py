@@ -1,4 +1,4 @@
-"""What goes into a broadcast's document and comes out of it."""
+"""Values of broadcasts between the layers, and their stored form."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,17 +17,17 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audience:
-    """Whom to tell."""
+    """The recipients of a broadcast."""
 
     kind: AudienceKind
     topic: str | None = None
     user_ids: Sequence[str] | None = None
-    """In order, each once."""
+    """Sorted, without duplicates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewBroadcast:
-    """A broadcast that is about to begin. Its id was made before, so beginning repeats."""
+    """A broadcast to store. Its id is reserved before, so storing it is idempotent."""
 
     id: ObjectId
     caller: Caller
@@ -43,7 +43,7 @@ class NewBroadcast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BroadcastLease:
-    """A worker's turn to go on with a broadcast, until its lease ends."""
+    """A worker's lease on a broadcast."""
 
     id: ObjectId
     token: str
@@ -59,7 +59,7 @@ class BroadcastLease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageResult:
-    """What became of a page: user ids by reason, and where the next one begins."""
+    """The result of a page: user ids by reason, and the cursor of the next page."""
 
     accepted: int
     skipped: Mapping[str, Sequence[str]]
@@ -69,7 +69,7 @@ class PageResult:
 
 
 def fields_of(new: NewBroadcast) -> dict[str, Any]:
-    """Return a broadcast as it is stored first. What is None is left out: indexes rely on it."""
+    """Return the stored form of a new broadcast. None is omitted: sparse indexes rely on it."""
     send_at = new.scheduled_at or new.created_at
     is_later = send_at > new.created_at
     fields: dict[str, Any] = {
@@ -101,7 +101,7 @@ def fields_of(new: NewBroadcast) -> dict[str, Any]:
 
 
 def lease_from(document: Document) -> BroadcastLease:
-    """Return the turn that a claimed broadcast's document gives."""
+    """Return the lease of a claimed broadcast's document."""
     return BroadcastLease(
         id=document["_id"],
         token=document["claim"]["token"],
@@ -125,11 +125,11 @@ def lease_from(document: Document) -> BroadcastLease:
 
 
 def request_of(document: Document) -> NotificationRequest:
-    """Return what everybody is told."""
+    """Return the request of each notification."""
     return msgspec.convert(document["request"], NotificationRequest)
 
 
 def _dump_request(request: NotificationRequest) -> dict[str, Any]:
-    """Return a request as it is stored: what is left out stays so."""
+    """Return the stored form of a request, without defaults."""
     fields = msgspec.to_builtins(request)
     return {name: value for name, value in fields.items() if value not in (None, [], {})}

@@ -1,7 +1,7 @@
-"""Accepting one message for many people, each once however often it is tried.
+"""Fan-out of one broadcast page: accepts a notification for each recipient, exactly once.
 
-Everybody's notification has an id that follows from the broadcast's and the user's. So a page that
-is done again, after a crash or by a second worker at the same time, stores nothing twice.
+A notification's id is derived from the broadcast's and the user's, so a page that is repeated,
+after a crash or by a concurrent worker, stores nothing twice.
 """
 
 import hashlib
@@ -20,10 +20,9 @@ from recipients.queries import RecipientSnapshot, RegisteredRecipient
 
 from .. import callback_events, queries, store
 from ..content.engine import RenderCache
-from ..inbox import wakeups as inbox_wakeups
+from ..intake.acceptance import enqueue_accepted
 from ..intake.preparation import load_recipients, prepare
 from ..intake.requests import Caller, NotificationRequest
-from ..queueing import fair_queue
 from ..store import NewDelivery, NewNotification
 from ..validation import ALL, InvalidRequestError, ProblemCollector, parse_channels
 
@@ -33,20 +32,21 @@ _TIME_BYTES, _DIGEST_BYTES = 4, 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FanOutResult:
-    """What became of a page of people. User ids by reason, in the order of the page."""
+    """The result of a page. User ids by reason, in the order of the page."""
 
     accepted: int
     skipped: Mapping[str, Sequence[str]]
-    """They want nothing of it, or there is no way to reach them: nothing is stored for them."""
+    """Recipients that opted out or can't be reached: nothing is stored for them."""
     rejected: Mapping[str, Sequence[str]]
-    """Their notifications could not be made."""
+    """Recipients whose notifications failed validation."""
 
 
 def notification_id(broadcast_id: ObjectId, user_id: str) -> ObjectId:
-    """Return the id of a person's notification of a broadcast.
+    """Return the id of a recipient's notification of a broadcast.
 
-    It begins with the broadcast's time, so that a broadcast's ids lie together in their index. The
-    rest is 64 bits of a digest: of a million people two have the same one in 37 million broadcasts.
+    It begins with the broadcast's time, so that a broadcast's ids are adjacent in their index. The
+    rest is 64 bits of a digest: with a million recipients, a collision occurs in one of 37 million
+    broadcasts.
     """
     digest = hashlib.sha256(f"broadcast:{broadcast_id}:{user_id}".encode()).digest()
     return ObjectId(broadcast_id.binary[:_TIME_BYTES] + digest[:_DIGEST_BYTES])
@@ -60,11 +60,10 @@ def fan_out(
     caller: Caller,
     now: datetime,
 ) -> FanOutResult:
-    """Check, store and hint at what each of these people is told; again changes nothing.
+    """Validate, store, and enqueue the notifications of these recipients; idempotent.
 
-    ``request`` is for everybody: it names neither a user nor an entity. Of the channels it names,
-    each person gets those that reach them. Raises PyMongoError when nothing can be promised: it is
-    to be done again.
+    ``request`` sets neither a user nor an entity. Of the channels that it names, each recipient
+    gets those that reach them. Raises PyMongoError if the page must be repeated.
     """
     ids = {user_id: notification_id(broadcast_id, user_id) for user_id in user_ids}
     stored = queries.existing_ids(list(ids.values()))
@@ -77,9 +76,7 @@ def fan_out(
     results = store.accept(marked, now=now)
     crash_points.reach(Boundary.BROADCAST_STORED)
     accepted = [result.document for result in results if isinstance(result, store.Accepted)]
-    fair_queue.enqueue_wakeups(accepted, now=now)
-    inbox_wakeups.wake_accepted(accepted)
-    callback_events.enqueue_publisher(now=now)
+    enqueue_accepted(accepted, now=now)
     return FanOutResult(
         accepted=len(stored) + len(accepted), skipped=page.skipped, rejected=page.rejected
     )
@@ -88,15 +85,15 @@ def fan_out(
 def validate_for_everyone(
     request: NotificationRequest, *, caller: Caller, now: datetime
 ) -> NewNotification:
-    """Return what somebody who can be reached on every channel would be told.
+    """Return the notification of an example recipient who is reachable on every channel.
 
-    Raises InvalidRequestError with all that is wrong with it for everybody.
+    Raises InvalidRequestError with every problem that concerns all recipients.
     """
     reachable = msgspec.structs.replace(
         request,
-        user_id="somebody",
+        user_id="example",
         recipient=msgspec.structs.replace(
-            request.recipient, email="somebody@example.com", phone="+351912345678", name="Somebody"
+            request.recipient, email="ada@example.com", phone="+351912345678", name="Ada"
         ),
     )
     snapshot = RecipientSnapshot(registered={}, suppressed={})
@@ -107,18 +104,18 @@ def validate_for_everyone(
 
 
 class _PageReport:
-    """Gathers who of a page is told nothing, and why."""
+    """Collects the recipients of a page that get no notification, by reason."""
 
     def __init__(self) -> None:
         self.skipped: dict[str, list[str]] = {}
         self.rejected: dict[str, list[str]] = {}
 
     def skip(self, user_id: str, code: str) -> None:
-        """Note somebody who wants nothing of it, or whom nothing reaches."""
+        """Record a recipient that opted out or can't be reached."""
         self.skipped.setdefault(code, []).append(user_id)
 
     def reject(self, user_id: str, refusal: InvalidRequestError) -> None:
-        """Note somebody whose notification cannot be made; without any address there is none."""
+        """Record a recipient whose notification is invalid; one without any address is skipped."""
         codes = [problem.code for problem in refusal.problems]
         if set(codes) == {NO_ADDRESS}:
             self.skip(user_id, NO_ADDRESS)
@@ -134,7 +131,7 @@ def _prepare(
     page: _PageReport,
     now: datetime,
 ) -> list[NewNotification]:
-    """Return the notifications of those who are told; note the others on the page."""
+    """Return the notifications to store; record the other recipients on the page."""
     requests = {one: msgspec.structs.replace(request, user_id=one) for one in ids}
     snapshot = load_recipients(list(requests.values()), now=now)
     render_cache = RenderCache()
@@ -167,30 +164,30 @@ def _prepare(
 
 
 def _named_channels(request: NotificationRequest) -> list[Channel] | None:
-    """Return the channels a broadcast names; None if they are each person's or the type's."""
+    """Return the channels that a broadcast names; None if it names none."""
     if request.channels is None or request.channels == [ALL]:
         return None
     return parse_channels(request.channels, problems=ProblemCollector())
 
 
 def _reachable_channels(
-    named_channels: Sequence[Channel] | None, person: RegisteredRecipient | None
+    named_channels: Sequence[Channel] | None, registered: RegisteredRecipient | None
 ) -> list[str] | None:
-    """Return those of the named channels that reach a person, as far as their addresses say."""
+    """Return the named channels that reach a recipient, by their registered addresses."""
     if named_channels is None:
         return None
     missing = set()
-    if person is None or person.email is None:
+    if registered is None or registered.email is None:
         missing.add(Channel.EMAIL)
-    if person is None or person.phone is None:
+    if registered is None or registered.phone is None:
         missing.add(Channel.WHATSAPP)
     return [channel.value for channel in named_channels if channel not in missing]
 
 
 def _skip_reason(deliveries: Sequence[NewDelivery]) -> str | None:
-    """Return why nothing would be sent on any channel; None if something would.
+    """Return why no channel would send; None if one would.
 
-    What a person wants says more than that an address is missing besides.
+    An opt-out takes precedence over a missing address.
     """
     if any(one.status is DeliveryStatus.PENDING for one in deliveries):
         return None

@@ -13,8 +13,7 @@ from pymongo.errors import PyMongoError
 
 from domain.states import BroadcastStatus, NotificationStatus
 from notifyproject.db import paging
-from notifyproject.db.collections import collection
-from notifyproject.db.leases import unclaimed
+from notifyproject.db.collections import collection, unclaimed
 from notifyproject.db.paging import Cursor, Page
 from recipients import queries as recipients
 from recipients import topics
@@ -22,11 +21,11 @@ from recipients import topics
 from .documents import Audience, BroadcastLease, Document, PageResult, lease_from
 
 COUNT_CAP = 100_000
-"""A topic with more members is not counted when it is asked for: it takes too long."""
+"""Larger topics aren't counted: it takes too long."""
 
 
 def next_user_ids(audience: Audience, *, after: str | None, limit: int) -> list[str]:
-    """Return the next user ids behind ``after``; fewer than ``limit`` are the last.
+    """Return the next user ids after ``after``; fewer than ``limit`` are the last.
 
     Raises PyMongoError.
     """
@@ -39,10 +38,10 @@ def next_user_ids(audience: Audience, *, after: str | None, limit: int) -> list[
 
 
 def count_audience(audience: Audience) -> int | None:
-    """Return about how many people there are; None if they are too many to be counted.
+    """Return the approximate audience size; None if it is too large to count.
 
-    Everybody is estimated from the collection's own figures: those who are being erased are among
-    them. Raises PyMongoError.
+    For all recipients it is the collection's estimate, which includes those being erased. Raises
+    PyMongoError.
     """
     if audience.user_ids is not None:
         return len(audience.user_ids)
@@ -56,22 +55,19 @@ def count_audience(audience: Audience) -> int | None:
 
 B = BroadcastStatus
 ACTIVE = (B.SCHEDULED.value, B.RUNNING.value, B.CANCELLING.value)
-"""A worker has something to do."""
+"""Statuses in which a worker has something to do."""
 LEASE = timedelta(seconds=60)
-"""A page takes about a second; whoever needs a minute for it is lost, or will find out."""
+"""A page takes about 1 s; a worker that needs a minute is lost, or loses the lease."""
 CLOCK_TOLERANCE = timedelta(seconds=1)
-"""Clocks of two machines differ by so much: a message that comes before its time is not lost."""
+"""Clock skew between machines: a slightly early message isn't lost."""
 RETENTION = timedelta(days=90)
-"""A broadcast is deleted this long after it has ended."""
+"""A broadcast is deleted this long after it ended."""
 MAX_EXAMPLES = 20
-"""User ids that are told of each reason."""
+"""User ids stored as examples of each reason."""
 
 
 def acquire_lease(broadcast_id: ObjectId, *, worker: str, now: datetime) -> BroadcastLease | None:
-    """Lease a broadcast that is due; None if it is not, or another worker is at it.
-
-    Raises PyMongoError.
-    """
+    """Lease a due broadcast; return None if it isn't due or is leased. Raises PyMongoError."""
     claim = {"token": secrets.token_hex(8), "lease_until": now + LEASE, "worker": worker}
     is_scheduled = {"$eq": ["$status", B.SCHEDULED.value]}
     is_cancelling = {"$eq": ["$status", B.CANCELLING.value]}
@@ -106,9 +102,9 @@ def acquire_lease(broadcast_id: ObjectId, *, worker: str, now: datetime) -> Broa
 
 
 def advance(lease: BroadcastLease, page: PageResult, *, now: datetime) -> bool:
-    """Note a page and end the turn; False if the turn was another's by then, and nothing is noted.
+    """Record a page and release the lease; return False, and record nothing, if the lease was lost.
 
-    Behind the last page it is completed, unless it was paused or cancelled meanwhile.
+    After the last page the broadcast is completed, unless it was paused or cancelled meanwhile.
     """
     change = _page_change(page, now)
     if page.is_last and _update_leased(
@@ -119,39 +115,39 @@ def advance(lease: BroadcastLease, page: PageResult, *, now: datetime) -> bool:
 
 
 def defer(lease: BroadcastLease, *, until: datetime, now: datetime) -> bool:
-    """End the turn without a page, because too much is to be sent already.
+    """Release the lease without a page because of backpressure.
 
-    False if the broadcast was paused or cancelled meanwhile, or the turn was another's by then.
+    Returns False if the broadcast was paused or cancelled meanwhile, or the lease was lost.
     """
     change = {"$set": {"is_waiting": True, "updated_at": now}}
     return _update_leased(lease, {"status": B.RUNNING.value}, _with_release(change, at=until))
 
 
 def fail(lease: BroadcastLease, *, code: str, reason: str, now: datetime) -> bool:
-    """End a broadcast before its audience does; False as for :func:`wait`."""
+    """End a broadcast before its audience is complete; return False as :func:`defer` does."""
     failure = {"failure_code": code, "failure_reason": reason, "updated_at": now}
     ended = _with_end(B.FAILED, {"$set": failure}, now)
     return _update_leased(lease, {"status": B.RUNNING.value}, ended)
 
 
 def release_lease(lease: BroadcastLease, *, now: datetime) -> bool:
-    """End the turn without a page, for whoever is to go on at once; False if it was another's."""
+    """Release the lease without a page, for an immediate run; return False if it was lost."""
     return _update_leased(lease, {}, _with_release({"$set": {"updated_at": now}}, at=now))
 
 
 def record_cancelled(
     lease: BroadcastLease, count: int, *, at: datetime | None, now: datetime
 ) -> bool:
-    """Count what was withdrawn, and go on ``at`` an instant; None: nothing of it is left."""
+    """Count cancelled notifications and schedule the next run; with ``at`` None, finish."""
     change = {"$inc": {"withdrawn": count}, "$set": {"updated_at": now}}
     update = _with_end(B.CANCELLED, change, now) if at is None else _with_release(change, at=at)
     return _update_leased(lease, {"status": B.CANCELLING.value}, update)
 
 
 def restart_cancellation(broadcast_id: ObjectId, *, now: datetime) -> bool:
-    """Withdraw once more what is pending of a broadcast that is cancelled.
+    """Cancel the pending notifications of a cancelled broadcast once more.
 
-    For a worker that stored a page after its lease: others may have thought that all was done.
+    For a worker that stored a page after its lease expired, when cancellation may have finished.
     """
     return (
         collection("broadcasts")
@@ -175,7 +171,7 @@ def change_status(
     unset: Sequence[str] = (),
     now: datetime,
 ) -> Document | None:
-    """Move a broadcast that is in one of these statuses; return it, or None if it is in none."""
+    """Change a broadcast in one of these statuses; return it, or None if it is in none."""
     pipeline: list[dict[str, Any]] = [{"$set": {**stages, "updated_at": now}}]
     if unset:
         pipeline.append({"$unset": list(unset)})
@@ -187,7 +183,7 @@ def change_status(
 
 
 def _page_change(page: PageResult, now: datetime) -> dict[str, Any]:
-    """Return the change that counts a page; of each reason the first few user ids are kept."""
+    """Return the update that counts a page, with the first few user ids of each reason."""
     counts = {"accepted": page.accepted}
     examples: dict[str, Any] = {}
     for kind, reasons in (("skipped", page.skipped), ("rejected", page.rejected)):
@@ -208,11 +204,7 @@ def _with_release(change: Mapping[str, Any], *, at: datetime) -> dict[str, Any]:
 
 def _with_end(status: BroadcastStatus, change: Mapping[str, Any], now: datetime) -> dict[str, Any]:
     ended = {"status": status.value, "finished_at": now, "purge_at": now + RETENTION}
-    return {
-        **change,
-        "$set": {**change["$set"], **ended},
-        "$unset": {"claim": "", "due_at": ""},
-    }
+    return {**change, "$set": {**change["$set"], **ended}, "$unset": {"claim": "", "due_at": ""}}
 
 
 def _update_leased(
@@ -224,20 +216,20 @@ def _update_leased(
 
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
 COUNT_SECONDS = 2.0
-"""How long counting a broadcast's notifications may take: about a million of them."""
+"""Time limit for counting a broadcast's notifications: about a million of them."""
 WITHOUT_USER_IDS = {"user_ids": 0}
-"""Nobody reads 10,000 ids to know how far a broadcast is."""
+"""Omits up to 10,000 user ids."""
 UNFINISHED = (
     NotificationStatus.CREATED,
     NotificationStatus.QUEUED,
     NotificationStatus.PROCESSING,
     NotificationStatus.RETRYING,
 )
-"""What a notification may be as a whole while any of its deliveries is open."""
+"""Statuses of a notification with an open delivery."""
 
 
 def get(broadcast_id: ObjectId, *, client_id: ObjectId | None = None) -> Document | None:
-    """Return a broadcast; of one client only, if that is given. Raises PyMongoError."""
+    """Return a broadcast, of one client only if given. Raises PyMongoError."""
     query: dict[str, Any] = {"_id": broadcast_id}
     if client_id is not None:
         query["client_id"] = client_id
@@ -257,9 +249,9 @@ def page(*, client_id: ObjectId, limit: int, cursor: Cursor | None = None) -> Pa
 
 
 def count_by_status(broadcast_id: ObjectId) -> Mapping[NotificationStatus, int] | None:
-    """Return how many of a broadcast's notifications are in each status; None if it takes too long.
+    """Count a broadcast's notifications by status; return None if it takes too long.
 
-    Counted from an index alone. Raises PyMongoError for anything else that goes wrong.
+    Reads an index alone. Raises PyMongoError for other failures.
     """
     pipeline: list[Mapping[str, Any]] = [
         {"$match": {"broadcast_id": broadcast_id}},
@@ -277,7 +269,7 @@ def count_by_status(broadcast_id: ObjectId) -> Mapping[NotificationStatus, int] 
 
 
 def match_open(broadcast_id: ObjectId) -> dict[str, Any]:
-    """Return what holds for a broadcast's notifications of which anything is open."""
+    """Return the query for a broadcast's notifications with an open delivery."""
     return {
         "broadcast_id": broadcast_id,
         "status": {"$in": [status.value for status in UNFINISHED]},
@@ -285,7 +277,7 @@ def match_open(broadcast_id: ObjectId) -> dict[str, Any]:
 
 
 def has_open(broadcast_id: ObjectId) -> bool:
-    """Return whether anything of a broadcast is pending, being sent, or in doubt."""
+    """Return whether a broadcast has an open delivery."""
     found = collection("notifications").find_one(
         match_open(broadcast_id), {"_id": 1}, hint="ntf_broadcast"
     )

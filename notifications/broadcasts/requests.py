@@ -1,4 +1,4 @@
-"""What a caller sends to tell many people one thing."""
+"""Request structures of broadcasts."""
 
 from typing import Annotated, Any
 
@@ -11,86 +11,77 @@ from ..intake.requests import ContentRequest, Timestamp
 from ..models.notification import USER_ID_LENGTH
 
 MAX_USER_IDS = 10_000
-"""More people are told by a topic, or in several broadcasts."""
+"""Larger audiences use a topic, or several broadcasts."""
 
 
 class AudienceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Whom to tell: exactly one of these."""
+    """The audience: exactly one of these fields."""
 
-    topic: (
-        Annotated[
-            str,
-            Meta(
-                min_length=1,
-                max_length=64,
-                description="The members of a topic, as they are when each page is read.",
-                examples=["news"],
-            ),
-        ]
-        | None
-    ) = None
+    topic: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=64)] | None,
+        Meta(
+            description="The members of a topic when each page is read.",
+            examples=["news"],
+        ),
+    ] = None
     user_ids: (
         Annotated[
             list[Annotated[str, Meta(min_length=1, max_length=USER_ID_LENGTH)]],
             Meta(
                 min_length=1,
                 max_length=MAX_USER_IDS,
-                description="People named one by one; whoever is named twice is told once.",
+                description="User ids; duplicates are removed.",
             ),
         ]
         | None
     ) = None
-    all: Annotated[bool, Meta(description="Everybody who is registered: true.")] | None = None
+    all: Annotated[bool, Meta(description="true: all registered recipients.")] | None = None
 
 
 class BroadcastRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A message to an audience. What is left out comes from the type, as for a notification."""
+    """A notification to an audience. Omitted fields come from the type."""
 
     type: Annotated[
         str,
         Meta(
             min_length=1,
             max_length=64,
-            description="A registered type's slug; none that is critical or has secret variables.",
+            description="Slug of a type that is neither critical nor has sensitive variables.",
             examples=["marketing"],
         ),
     ]
     audience: AudienceRequest
     data: Annotated[
-        dict[str, Any], Meta(description="The template's variables, the same for everybody.")
+        dict[str, Any], Meta(description="Template variables, the same for all recipients.")
     ] = {}
     channels: (
         Annotated[
             list[str],
             Meta(
-                description="email, push, whatsapp, in_app: each person gets it on those of them "
-                "that reach them. Left out: the person's or the type's."
+                description="email, push, whatsapp, in_app; recipients get those that reach them. "
+                "Default: the recipient's or the type's."
             ),
         ]
         | None
     ) = None
-    content: ContentRequest = ContentRequest()
-    priority: (
-        Annotated[
-            str, Meta(description="high, normal or low. Left out: low, behind everything else.")
-        ]
-        | None
-    ) = None
-    scheduled_at: (
-        Annotated[Timestamp, Meta(description="When to begin to read the audience. Left out: now.")]
-        | None
-    ) = None
+    content: Annotated[
+        ContentRequest, Meta(examples=[{"subject": "Spring", "body": "It is spring."}])
+    ] = ContentRequest()
+    priority: Annotated[str, Meta(description="high, normal, or low. Default: low.")] | None = None
+    scheduled_at: Annotated[Timestamp, Meta(description="Start time. Default: now.")] | None = None
     ttl: (
         Annotated[
             int,
             Meta(
-                description="Seconds that each notification may be sent for after it was accepted, "
+                description="Time to live of each notification after it is accepted, in seconds, "
                 f"1 to {int(MAX_TTL.total_seconds())}."
             ),
         ]
         | None
     ) = None
     expires_at: (
-        Annotated[Timestamp, Meta(description="Nothing of it is accepted or sent after that.")]
+        Annotated[
+            Timestamp, Meta(description="No notification is accepted or sent after this time.")
+        ]
         | None
     ) = None

@@ -1,4 +1,4 @@
-"""A worker's turn: one page of a broadcast's audience, or of what is to be withdrawn."""
+"""Runs one page of a broadcast under a lease: fan-out, or cancellation."""
 
 from datetime import datetime, timedelta
 
@@ -7,10 +7,9 @@ import structlog
 from bson import ObjectId
 
 from domain.states import BroadcastStatus, DeliveryStatus
-from domain.time import utc_now
+from domain.time import Clock, utc_now
 from notifyproject.db.collections import collection
 from notifyproject.platform import crash_points, process
-from notifyproject.platform.clock import Clock
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.process import worker_name
 
@@ -22,24 +21,24 @@ from .documents import BroadcastLease, PageResult
 
 log = structlog.get_logger(__name__)
 PAGE_SIZE = 1_000
-"""People in a page: what one insert takes."""
+"""Recipients in a page: one insert."""
 MAX_CLAIMS = 5
-"""Turns in a row that ended without a page: what stops all of them stops the sixth."""
+"""Consecutive runs without a completed page before the broadcast fails."""
 MAX_PAGE_SECONDS = 40.0
-"""How long the database may take for a page: well within the lease, so that a worker that was
-frozen stores nothing after it."""
+"""Database time limit of a page: well below the lease, so that a frozen worker stores nothing after
+its lease."""
 SHUTDOWN_DELAY = timedelta(seconds=1)
-"""When somebody else is to take a message that came to a worker that is stopping."""
+"""Delay of a message that reaches a worker during shutdown, for another worker."""
 CANCEL_POLL_INTERVAL = timedelta(seconds=30)
-"""How often a cancelled broadcast is looked at while some of it is still being sent."""
-CANCELLED_REASON = "Its broadcast was cancelled."
+"""Interval between checks of a cancelled broadcast that is still sending."""
+CANCELLED_REASON = "The broadcast was cancelled."
 
 
 def run_page(broadcast_id: ObjectId, *, clock: Clock = utc_now) -> bool:
-    """Do the next page of a broadcast and call for the one behind it; safe in any number.
+    """Run the next page of a broadcast and enqueue the one after; safe to call concurrently.
 
-    Returns whether it was this worker's turn. Raises PyMongoError: the page is done again when the
-    lease has ended, and nobody is told twice.
+    Returns whether this worker had the lease. Raises PyMongoError: the page is repeated after the
+    lease expires, and stores nothing twice.
     """
     now = clock()
     if process.is_shutting_down():
@@ -58,13 +57,13 @@ def run_page(broadcast_id: ObjectId, *, clock: Clock = utc_now) -> bool:
 
 
 def run_inline(*, clock: Clock = utc_now) -> int:
-    """Do a page of each broadcast that is due, in this process; return of how many."""
+    """Run a page of each due broadcast in this process; return how many ran."""
     now = clock()
     return sum(run_page(one, clock=clock) for one, _ in control.find_due(until=now, now=now))
 
 
 def _send_page(lease: BroadcastLease, clock: Clock) -> datetime | None:
-    """Tell the next people; return when to go on, None if nothing is left to do."""
+    """Fan out the next page; return when to continue, None if nothing is left."""
     now = clock()
     if (failure := _end_reason(lease, now)) is not None:
         code, reason = failure
@@ -81,8 +80,8 @@ def _send_page(lease: BroadcastLease, clock: Clock) -> datetime | None:
         page = _fan_out(lease, now)
     now = clock()
     if not repository.advance(lease, page, now=now):
-        # The lease ended before the page did, and another has it now. Whatever was cancelled
-        # meanwhile may have passed over what was stored here.
+        # The lease expired during the page, and another worker has it now. A cancellation meanwhile
+        # may have missed what was stored here.
         log.warning("broadcast_lease_lost", broadcast_id=str(lease.id))
         return now if repository.restart_cancellation(lease.id, now=now) else None
     log.info(
@@ -97,13 +96,13 @@ def _send_page(lease: BroadcastLease, clock: Clock) -> datetime | None:
 
 
 def _end_reason(lease: BroadcastLease, now: datetime) -> tuple[str, str] | None:
-    """Return the code and the words of what ends a broadcast early, if anything does."""
+    """Return the code and the message if the broadcast must end early."""
     if lease.expires_at is not None and now >= lease.expires_at:
-        return "expired", "Its time was over before everybody had been told."
+        return "expired", "Expired before all recipients were reached."
     if lease.claim_count > MAX_CLAIMS:
-        return "stuck", f"{MAX_CLAIMS} workers in a row did not get through the same page."
+        return "stuck", f"{MAX_CLAIMS} consecutive workers failed on the same page."
     if types.find_type(lease.request.type) is None:
-        return "unknown_type", "Its type was switched off."
+        return "unknown_type", "The type is disabled."
     return None
 
 
@@ -122,17 +121,19 @@ def _fan_out(lease: BroadcastLease, now: datetime) -> PageResult:
 
 
 def _cancel_page(lease: BroadcastLease, clock: Clock) -> datetime | None:
-    """Withdraw what is pending of the next notifications; return when to go on, None at the end."""
+    """Cancel the next pending notifications; return when to continue, None at the end."""
     now = clock()
     ids = _find_pending(lease.id)
     count = store.cancel_pending(ids=ids, reason=CANCELLED_REASON, now=now) if ids else 0
     at: datetime | None = now
     if len(ids) < PAGE_SIZE:
-        # What is being sent ends by itself: well, badly, or pending again and then withdrawn.
+        # Deliveries in progress end by themselves, or become pending again and are cancelled then.
         at = now + CANCEL_POLL_INTERVAL if repository.has_open(lease.id) else None
     if not repository.record_cancelled(lease, count, at=at, now=now):
         return None
-    log.info("broadcast_withdrawn", broadcast_id=str(lease.id), withdrawn=count, is_over=at is None)
+    log.info(
+        "broadcast_page_cancelled", broadcast_id=str(lease.id), cancelled=count, is_last=at is None
+    )
     return at
 
 

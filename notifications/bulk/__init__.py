@@ -1,5 +1,5 @@
-"""Bulk operations: one action on all notifications of a selection, in the background.
+"""Bulk operations: one action on every notification of a selection, in the background.
 
-A person chooses a selection and an action, sees a preview, and starts it. Workers then go through
-it page by page, throttled, under a lease: docs/bulk_operations.md.
+Staff choose a selection and an action, review a preview, and start it. Workers then process it page
+by page, throttled, under a lease: see docs/guides/operate.md.
 """

@@ -1,4 +1,4 @@
-"""What a person decides about an operation, each decision on record with who took it and why."""
+"""Staff decisions about bulk operations, each recorded in the audit log."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,26 +11,27 @@ from notifyproject.platform import audit
 from ..models import BulkOperation
 from ..models.bulk import REASON_LENGTH
 from ..queueing import wakeups
+from ..resend.actions import InvalidStateError, Staff
 from ..resend.risk import RiskKind
 from . import operation as bulk_operation
 from . import repository
 from .executor import ASSESSED_ACTIONS
-from .operation import BulkStateError, Operation, Selection, Staff
+from .operation import Operation, Selection
 
 ALWAYS_SKIPPED = frozenset({RiskKind.SUPPRESSED})
-"""Nothing is sent to somebody who does not want it, whoever asks."""
+"""Suppressed deliveries are never sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartOptions:
-    """What a person has decided about a previewed operation."""
+    """The decisions of staff when they start a previewed operation."""
 
     included_risks: frozenset[RiskKind]
-    """The verdicts to act on; all others are left out."""
+    """The resend risks to act on; all others are skipped."""
     per_second: int
     reason: str
     duplicate_reason: str | None = None
-    """Why a second copy is taken into account, if it is."""
+    """Why possible duplicates are acceptable, if they are included."""
 
 
 def preview(
@@ -41,14 +42,14 @@ def preview(
     by: Staff,
     now: datetime,
 ) -> Operation:
-    """Have a cohort counted and judged in the background; nothing is done to it.
+    """Create an operation and enqueue its preview; nothing is changed.
 
-    Raises BulkStateError if no channel is chosen, or the time to send at is missing or past.
+    Raises InvalidStateError if no channel is selected, or the send time is missing or past.
     """
     if not selection.channels:
-        raise BulkStateError("Choose at least one channel.")
+        raise InvalidStateError("Select at least one channel.")
     if action is BulkAction.RESCHEDULE and (send_at is None or send_at <= now):
-        raise BulkStateError("Give a time in the future to send them at.")
+        raise InvalidStateError("A send time in the future is required.")
     operation = repository.create(
         action=action, selection=selection, send_at=send_at, by=by, now=now
     )
@@ -56,15 +57,10 @@ def preview(
     return operation
 
 
-def discard(operation_id: ObjectId) -> None:
-    """Forget an operation that was never started."""
-    repository.discard(operation_id)
-
-
 def start(operation_id: ObjectId, *, options: StartOptions, by: Staff, now: datetime) -> Operation:
-    """Let a previewed operation run.
+    """Start a previewed operation.
 
-    Raises BulkStateError if a decision is missing, or it is not ready to run.
+    Raises InvalidStateError if a decision is missing or the preview isn't ready.
     """
     found = repository.get(operation_id)
     _check_options(options, found)
@@ -76,25 +72,22 @@ def start(operation_id: ObjectId, *, options: StartOptions, by: Staff, now: date
     if RiskKind.MAY_DUPLICATE in options.included_risks and options.duplicate_reason:
         fields["duplicate_reason"] = options.duplicate_reason.strip()
     operation = repository.start(operation_id, fields=fields, by=by, now=now)
-    duplicate_note = f" A second copy is accepted: {operation.duplicate_reason}"
-    _audit(
-        operation,
-        by,
-        f"Started: {operation.reason}{duplicate_note if operation.duplicate_reason else ''}",
-    )
+    duplicate_reason = operation.duplicate_reason
+    duplicate_note = f" Duplicates accepted: {duplicate_reason}" if duplicate_reason else ""
+    _audit(operation, by, f"Started: {operation.reason}{duplicate_note}")
     wakeups.publish_operation(operation_id, at=None, now=now)
     return operation
 
 
 def pause(operation_id: ObjectId, *, by: Staff, now: datetime) -> Operation:
-    """Stop a running operation for a while; raises BulkStateError."""
+    """Pause a running operation; raises InvalidStateError."""
     operation = repository.pause(operation_id, now=now)
     _audit(operation, by, "Paused.")
     return operation
 
 
 def resume(operation_id: ObjectId, *, by: Staff, now: datetime) -> Operation:
-    """Go on with a paused operation; raises BulkStateError."""
+    """Resume a paused operation; raises InvalidStateError."""
     operation = repository.resume(operation_id, now=now)
     _audit(operation, by, "Resumed.")
     wakeups.publish_operation(operation_id, at=None, now=now)
@@ -102,34 +95,34 @@ def resume(operation_id: ObjectId, *, by: Staff, now: datetime) -> Operation:
 
 
 def cancel(operation_id: ObjectId, *, by: Staff, now: datetime) -> Operation:
-    """Stop an operation for good, or throw a preview away; raises BulkStateError."""
+    """Cancel an operation or a preview; raises InvalidStateError."""
     operation = repository.cancel(operation_id, now=now)
     _audit(operation, by, "Cancelled.")
     return operation
 
 
 def _check_options(options: StartOptions, operation: Operation | None) -> None:
-    """Raise BulkStateError if a decision is missing or cannot be."""
     if operation is None:
-        raise BulkStateError("It is not there any more.")
+        raise InvalidStateError("Not found.")
     if not options.reason.strip():
-        raise BulkStateError("Say why: a reason is kept with it.")
+        raise InvalidStateError("A reason is required.")
     reasons = (options.reason, options.duplicate_reason or "")
     if any(len(reason) > REASON_LENGTH for reason in reasons):
-        raise BulkStateError(f"A reason has at most {REASON_LENGTH} characters.")
+        raise InvalidStateError(f"A reason has at most {REASON_LENGTH} characters.")
     if not bulk_operation.MIN_PER_SECOND <= options.per_second <= bulk_operation.MAX_PER_SECOND:
-        raise BulkStateError(
-            f"Choose a pace from {bulk_operation.MIN_PER_SECOND} to {bulk_operation.MAX_PER_SECOND} a second."
+        raise InvalidStateError(
+            f"The rate must be {bulk_operation.MIN_PER_SECOND} to "
+            f"{bulk_operation.MAX_PER_SECOND} per second."
         )
     if not options.included_risks:
-        raise BulkStateError("Everything is left out: there is nothing to do.")
+        raise InvalidStateError("Nothing selected.")
     if options.included_risks & ALWAYS_SKIPPED:
-        raise BulkStateError("What is suppressed is always left out.")
+        raise InvalidStateError("Suppressed deliveries are always skipped.")
     is_risky = (
         operation.action in ASSESSED_ACTIONS and RiskKind.MAY_DUPLICATE in options.included_risks
     )
     if is_risky and not (options.duplicate_reason or "").strip():
-        raise BulkStateError("Say why a second copy is acceptable.")
+        raise InvalidStateError("A reason for duplicates is required.")
 
 
 def _audit(operation: Operation, by: Staff, message: str) -> None:

@@ -1,5 +1,6 @@
-"""Acts on notifications, once each, and skips those that were resent already."""
+"""Executes a bulk operation on notifications, once each, and skips those already resent."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -8,12 +9,10 @@ from bson import ObjectId
 
 from domain import time
 from domain.states import FINAL_BULK_OUTCOMES, OPEN, SUCCEEDED, BulkAction, BulkOutcome, Channel
+from domain.time import Clock
 from notifyproject.db.collections import collection
-from notifyproject.platform import audit
-from notifyproject.platform.clock import Clock
 
 from .. import queries
-from ..models import Notification
 from ..resend import actions
 from ..resend.assessment import assess_risks
 from ..resend.risk import ResendRisk, RiskKind
@@ -23,15 +22,15 @@ from .operation import Operation, Position, resend_id
 from .results import DeliveryKey, DeliveryOutcome
 
 ALREADY_RESENT = ResendRisk(
-    kind=RiskKind.MAY_DUPLICATE, reason="It was sent again already, as another notification."
+    kind=RiskKind.MAY_DUPLICATE, reason="It was already resent as another notification."
 )
 _OPEN_OR_SUCCEEDED = frozenset(status.value for status in OPEN | SUCCEEDED)
 
 
 def find_duplicates(operation: Operation, documents: Sequence[Document]) -> set[DeliveryKey]:
-    """Return the deliveries whose resend is under way or has arrived, this operation's own aside.
+    """Return the deliveries with a pending or successful resend by anything but this operation.
 
-    One read by id for all of them.
+    Reads all resends by id in one query.
     """
     originals = {
         resend: document["_id"]
@@ -53,58 +52,43 @@ def find_duplicates(operation: Operation, documents: Sequence[Document]) -> set[
 
 
 CHANGED, GONE, REFUSED = "changed", "gone", "refused"
-"""Why not, beside the verdicts."""
-NOT_FOUND_DETAIL = "It is not there any more."
-NOTHING_SENT = ResendRisk(kind=RiskKind.SAFE, reason="Nothing of it has been sent.")
+"""Reasons for skipped or failed deliveries, besides the resend risks."""
+NOTHING_SENT = ResendRisk(kind=RiskKind.SAFE, reason="Nothing was sent.")
 ASSESSED_ACTIONS = frozenset({BulkAction.RETRY, BulkAction.RESEND})
-"""What sends something again; of what is withdrawn or put off nobody gets a second copy."""
+"""Actions that send again. Cancelling or rescheduling can't duplicate a message."""
 OVERRIDDEN_BY_RESEND = frozenset({RiskKind.SAFE, RiskKind.EXPIRED})
-"""Verdicts after which something would arrive that a resend may have brought already."""
-_ACTION_VERBS: Mapping[BulkAction, str] = {
-    BulkAction.RETRY: "Retried",
-    BulkAction.RESEND: "Resent",
-    BulkAction.CANCEL: "Cancelled",
-    BulkAction.RESCHEDULE: "Rescheduled",
-    BulkAction.RUN_NOW: "Brought forward",
-}
+"""Risks after which a message would arrive that an earlier resend may have delivered."""
 
 
 class LeaseExpiredError(Exception):
-    """The lease is over: another worker may be at it."""
+    """The lease expired: another worker may have the operation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchResult:
-    """What became of some notifications."""
+    """The result of executing an operation on some notifications."""
 
     acted_count: int = 0
-    """Notifications that something was done to, or tried."""
+    """Notifications acted on, or attempted."""
     outcomes: dict[DeliveryKey, DeliveryOutcome] = field(default_factory=dict)
 
     def counts(self) -> dict[BulkOutcome, int]:
-        """Return the deliveries by what became of them."""
-        found: dict[BulkOutcome, int] = {}
-        for one in self.outcomes.values():
-            found[one.outcome] = found.get(one.outcome, 0) + 1
-        return found
+        """Return the number of deliveries by outcome."""
+        return Counter(one.outcome for one in self.outcomes.values())
 
     def reasons(self) -> dict[str, int]:
-        """Return the others by why they were not done."""
-        found: dict[str, int] = {}
-        for one in self.outcomes.values():
-            if one.reason is not None:
-                found[one.reason] = found.get(one.reason, 0) + 1
-        return found
+        """Return the number of skipped or failed deliveries by reason."""
+        return Counter(one.reason for one in self.outcomes.values() if one.reason is not None)
 
 
 def assess(
     operation: Operation, documents: Sequence[Document], *, now: datetime
 ) -> dict[DeliveryKey, ResendRisk]:
-    """Return what acting on each delivery that is meant would be."""
+    """Return the resend risk of each delivery that the operation selects."""
     assessed = {
-        DeliveryKey(document["_id"], channel): NOTHING_SENT
+        DeliveryKey(document["_id"], Channel(delivery["channel"])): NOTHING_SENT
         for document in documents
-        for channel in _matching_channels(operation, document)
+        for delivery in selection.matching_deliveries(operation, document)
     }
     if operation.action not in ASSESSED_ACTIONS:
         return assessed
@@ -120,9 +104,9 @@ def assess(
 def execute(
     operation: Operation, positions: Sequence[Position], *, clock: Clock, until: datetime
 ) -> BatchResult:
-    """Act on these notifications, and write down what became of each delivery.
+    """Execute the operation on these notifications and store the outcome of each delivery.
 
-    Raises LeaseExpiredError when the lease is over before the last; what was done is written down.
+    Raises LeaseExpiredError if the lease expires before the last; outcomes so far are stored.
     """
     now = clock()
     documents = {
@@ -158,8 +142,7 @@ def execute(
     to_do = {key: risk for key, risk in to_do.items() if key not in settled_before}
     results.settle(operation.id, outcomes, now=now)
     results.begin(operation.id, to_do, now=now)
-    batch = _Batch(operation=operation, documents=documents, to_do=to_do, interrupted=interrupted)
-    done = _execute_batch(batch, clock=clock, until=until)
+    done = _execute_batch(operation, to_do, interrupted, clock=clock, until=until)
     return BatchResult(
         acted_count=len({key.notification_id for key in done}),
         outcomes=settled_before | outcomes | done,
@@ -169,45 +152,43 @@ def execute(
 def skip_outcome(
     document: Document | None, key: DeliveryKey, row: DeliveryOutcome
 ) -> DeliveryOutcome:
-    """Return what became of a delivery of the preview that there is nothing to be done to now.
+    """Return the outcome of a previewed delivery that can't be acted on any more.
 
-    One that a lost worker had begun with is as it is because of that.
+    If a lost worker had begun with it, its current state is that worker's doing.
     """
     if row.outcome is BulkOutcome.BEGUN:
         return DeliveryOutcome(
             outcome=BulkOutcome.DONE,
             risk=row.risk,
-            detail="The worker stopped before it could say so.",
+            detail="The worker stopped before it recorded the outcome.",
         )
     if document is None:
         return DeliveryOutcome(
-            outcome=BulkOutcome.SKIPPED, risk=row.risk, reason=GONE, detail=NOT_FOUND_DETAIL
+            outcome=BulkOutcome.SKIPPED, risk=row.risk, reason=GONE, detail=actions.NOT_FOUND
         )
     status = next(d["status"] for d in document["delivery"] if d["channel"] == key.channel)
     return DeliveryOutcome(
         outcome=BulkOutcome.SKIPPED,
         risk=row.risk,
         reason=CHANGED,
-        detail=f"It has changed since the preview: it is {status} now.",
+        detail=f"Changed since the preview: now {status}.",
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Batch:
-    """What is to be done, and what a lost worker may have done of it."""
-
-    operation: Operation
-    documents: Mapping[ObjectId, Document]
-    to_do: Mapping[DeliveryKey, ResendRisk]
-    interrupted: Mapping[DeliveryKey, DeliveryOutcome]
-
-
 def _execute_batch(
-    batch: _Batch, *, clock: Clock, until: datetime
+    operation: Operation,
+    to_do: Mapping[DeliveryKey, ResendRisk],
+    interrupted: Mapping[DeliveryKey, DeliveryOutcome],
+    *,
+    clock: Clock,
+    until: datetime,
 ) -> dict[DeliveryKey, DeliveryOutcome]:
-    """Act on one notification after the other; what is done is written down even if one fails."""
+    """Act on each notification in turn; outcomes are stored even if one raises.
+
+    ``interrupted`` are deliveries that a lost worker may have acted on.
+    """
     by_notification: dict[ObjectId, list[DeliveryKey]] = {}
-    for key in batch.to_do:
+    for key in to_do:
         by_notification.setdefault(key.notification_id, []).append(key)
     done: dict[DeliveryKey, DeliveryOutcome] = {}
     try:
@@ -216,81 +197,39 @@ def _execute_batch(
             if now >= until:
                 raise LeaseExpiredError
             channels = [key.channel for key in keys]
-            problem = _execute_one(batch.operation, notification_id, channels, now=now)
+            problem = _execute_one(operation, notification_id, channels, now=now)
+            outcome = BulkOutcome.FAILED if problem else BulkOutcome.DONE
+            reason, detail = problem or (None, None)
             for key in keys:
-                found = _make_outcome(batch.to_do[key], problem)
-                # What cannot be done any more has been done, where somebody had begun with it.
-                done[key] = batch.interrupted.get(key, found) if problem else found
-            if problem is None:
-                _audit(batch.operation, batch.documents[notification_id], channels)
+                done[key] = DeliveryOutcome(
+                    outcome=outcome, risk=to_do[key], reason=reason, detail=detail
+                )
+                if problem and key in interrupted:
+                    # A refusal after a lost worker had begun means that the worker had acted.
+                    done[key] = interrupted[key]
     finally:
-        results.settle(batch.operation.id, done, now=clock())
+        results.settle(operation.id, done, now=clock())
     return done
 
 
 def _execute_one(
     operation: Operation, notification_id: ObjectId, channels: Sequence[Channel], *, now: datetime
 ) -> tuple[str, str] | None:
-    """Do it to one notification; return why it cannot be done, as a word and a sentence."""
+    """Act on one notification; return why that is impossible, as a code and a sentence."""
     try:
-        if operation.action is BulkAction.RETRY:
-            actions.retry(
-                notification_id=notification_id,
-                channels=channels,
-                failed_until=operation.frozen_at,
-                now=now,
-            )
-        elif operation.action is BulkAction.RESEND:
-            new_id = resend_id(operation, notification_id)
-            actions.resend(
-                notification_id=notification_id, channels=channels, new_id=new_id, now=now
-            )
-        elif operation.action is BulkAction.CANCEL:
-            by = operation.started_by.username if operation.started_by else "an operator"
-            actions.cancel(
-                notification_id=notification_id,
-                channels=channels,
-                reason=f"Cancelled by {by}.",
-                now=now,
-            )
-        elif operation.action is BulkAction.RESCHEDULE:
-            requested_time = operation.send_at or now
-            actions.reschedule(
-                notification_id=notification_id, requested_time=requested_time, now=now
-            )
-        else:
-            actions.run_now(notification_id=notification_id, now=now)
-    except (
-        actions.InvalidStateError,
-        actions.NothingScheduledError,
-        time.InvalidTimeError,
-    ) as problem:
+        actions.act_as_staff(
+            operation.action,
+            notification_id=notification_id,
+            channels=channels,
+            by=operation.started_by or operation.created_by,
+            now=now,
+            send_at=operation.send_at,
+            failed_until=operation.frozen_at,
+            new_id=resend_id(operation, notification_id),
+            source=f" by bulk operation {operation.id}",
+        )
+    except (actions.InvalidStateError, time.InvalidTimeError) as problem:
         return REFUSED, str(problem)
     except LookupError:
-        return GONE, NOT_FOUND_DETAIL
+        return GONE, actions.NOT_FOUND
     return None
-
-
-def _make_outcome(risk: ResendRisk, problem: tuple[str, str] | None) -> DeliveryOutcome:
-    if problem is None:
-        return DeliveryOutcome(outcome=BulkOutcome.DONE, risk=risk)
-    reason, detail = problem
-    return DeliveryOutcome(outcome=BulkOutcome.FAILED, risk=risk, reason=reason, detail=detail)
-
-
-def _matching_channels(operation: Operation, document: Document) -> list[Channel]:
-    return [Channel(d["channel"]) for d in selection.matching_deliveries(operation, document)]
-
-
-def _audit(operation: Operation, document: Document, channels: Sequence[Channel]) -> None:
-    """Write into the notification's own audit who did what to it."""
-    if operation.started_by is None:
-        return
-    verb, channel_names = _ACTION_VERBS[operation.action], ", ".join(channels)
-    audit.record(
-        by=operation.started_by.id,
-        model=Notification,
-        object_id=str(document["_id"]),
-        name=f"{document['type']} {document['_id']}",
-        message=f"{verb} on {channel_names} by bulk operation {operation.id}.",
-    )

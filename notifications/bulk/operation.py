@@ -11,6 +11,7 @@ from bson.json_util import JSONMode, JSONOptions
 
 from domain.states import FINAL_BULK_OUTCOMES, BulkAction, BulkOutcome, BulkStage, Channel
 
+from ..resend.actions import Staff
 from ..resend.risk import RiskKind
 from ..store import Document
 
@@ -18,40 +19,28 @@ FAILED_AT, CREATED_AT = "failed_at", "created_at"
 _JSON = JSONOptions(json_mode=JSONMode.CANONICAL, tz_aware=True, tzinfo=UTC)
 
 
-class BulkStateError(Exception):
-    """The operation does not stand so that it can be done; the message says why."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Staff:
-    """Who does it, as it is kept."""
-
-    id: ObjectId
-    username: str
-
-
 UNKNOWN_STAFF = Staff(id=ObjectId("0" * 24), username="the command line")
-"""Who only wants to know, and did not say who they are."""
+"""Author of a preview from the command line that names no operator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Notifications that have something in common, and which of their deliveries are meant."""
+    """A selection of notifications and of their deliveries."""
 
     match: Mapping[str, Any]
-    """What holds for them, in MongoDB's words."""
+    """The MongoDB query."""
     order: str
-    """The time they are gone through by: FAILED_AT for failures, else CREATED_AT."""
+    """The time by which pages are ordered: FAILED_AT for failures, else CREATED_AT."""
     description: tuple[str, ...]
-    """The filter in words, a line each."""
+    """The filter in words, one line each."""
     channels: tuple[Channel, ...] = tuple(Channel)
     delivery_filter: Mapping[str, str | None] = field(default_factory=dict)
-    """Only deliveries with these values, of ``failure_code``, ``provider`` and ``status``."""
+    """Required values of ``failure_code``, ``provider``, and ``status``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A notification's place in a cohort."""
+    """A notification's position in a selection."""
 
     at: datetime
     id: ObjectId
@@ -59,7 +48,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """A bulk operation as it stands."""
+    """A bulk operation."""
 
     id: ObjectId
     action: BulkAction
@@ -87,17 +76,17 @@ class Operation:
 
     @property
     def delivery_count(self) -> int:
-        """How many deliveries the preview has found."""
+        """Deliveries that the preview found."""
         return sum(self.preview_counts.get(kind, 0) for kind in RiskKind)
 
     @property
     def settled_count(self) -> int:
-        """Deliveries of which it is known what became of them."""
+        """Deliveries with a final outcome."""
         return sum(self.counts.get(outcome, 0) for outcome in FINAL_BULK_OUTCOMES)
 
 
 def operation_of(document: Document) -> Operation:
-    """Return the operation a document holds."""
+    """Return the operation of a document."""
     after_at = document.get("after_at")
     started_by = document.get("started_by")
     return Operation(
@@ -136,21 +125,21 @@ def operation_of(document: Document) -> Operation:
 
 
 def dump_filter(match: Mapping[str, Any]) -> str:
-    """Return a filter as it is stored: its operators are no names for fields."""
+    """Return a query as stored text: MongoDB forbids its operators as field names."""
     return json_util.dumps(match, json_options=_JSON)
 
 
 def load_filter(text: str) -> dict[str, Any]:
-    """Return the filter that was stored as ``text``."""
+    """Return the query of a stored text."""
     found: dict[str, Any] = json_util.loads(text, json_options=_JSON)
     return found
 
 
 MIN_PER_SECOND, MAX_PER_SECOND = 1, 500
 DEFAULT_PER_SECOND = 20
-"""Notifications a second, unless a person wants it otherwise."""
+"""Default throttle, in notifications per second."""
 MAX_BATCH = 200
-"""As many at most before the next pause, however fast."""
+"""Most notifications before the next pause, at any throttle."""
 
 
 def batch_limit(per_second: int) -> int:
@@ -159,17 +148,17 @@ def batch_limit(per_second: int) -> int:
 
 
 def next_run_at(*, started_at: datetime, acted_count: int, per_second: int) -> datetime:
-    """Return when to go on after ``acted`` notifications that were begun at ``began``.
+    """Return when to continue after ``acted_count`` notifications.
 
-    Whoever has acted on none need not wait.
+    Without any, there is no need to wait.
     """
     return started_at + timedelta(seconds=acted_count / per_second)
 
 
 def resend_id(operation: Operation, notification_id: ObjectId) -> ObjectId:
-    """Return the id of the notification that an operation makes of another one, always the same.
+    """Return the id of an operation's resend of a notification: always the same.
 
-    Like any id it begins with a time: lists and searches are ordered by that.
+    It begins with a time, like any id: lists and searches are ordered by it.
     """
     digest = hashlib.sha256(f"{operation.id}:{notification_id}".encode()).digest()
     seconds = ObjectId.from_datetime(operation.frozen_at).binary[:4]

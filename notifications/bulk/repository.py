@@ -1,7 +1,7 @@
-"""The documents of bulk operations: made, started, stopped, and gone on with under a lease.
+"""Stores bulk operations and their leases.
 
-Every change is compare-and-set on the stage and, for a worker's, on the claim's token: any number
-of workers may try, and one that was thought lost writes nothing.
+Every change is compare-and-set on the stage and, for a worker, on the lease token: any number of
+workers may try, and a worker that lost its lease writes nothing.
 """
 
 import secrets
@@ -14,31 +14,23 @@ from bson import ObjectId
 from pymongo import ReturnDocument
 
 from domain.states import ACTIVE_BULK_STAGES, BULK_TRANSITIONS, BulkAction, BulkOutcome, BulkStage
-from notifyproject.db.collections import collection
-from notifyproject.db.leases import unclaimed
+from notifyproject.db.collections import collection, unclaimed
 
+from ..resend.actions import InvalidStateError, Staff
 from ..store import Document
 from . import operation as bulk_operation
-from .operation import (
-    BulkStateError,
-    Operation,
-    Position,
-    Selection,
-    Staff,
-    dump_filter,
-    operation_of,
-)
+from .operation import Operation, Position, Selection, dump_filter, operation_of
 
 LEASE = timedelta(seconds=60)
 MAX_CLAIMS = 3
-"""Workers in a row that came no further: something in it stops them."""
+"""Consecutive workers without progress before an operation is stopped."""
 PREVIEW_LIFETIME = timedelta(days=1)
-"""A preview that is older is made anew: too much may have changed."""
+"""An older preview must be created again: too much may have changed."""
 PREVIEW_RETENTION = timedelta(days=30)
 RETENTION = timedelta(days=400)
 MAX_DUE_OPERATIONS = 100
-"""Operations that one sweep tells workers to go on with."""
-STUCK_MESSAGE = f"{MAX_CLAIMS} workers took it and came no further: look into their logs."
+"""Due operations that one sweep enqueues."""
+STUCK_MESSAGE = f"{MAX_CLAIMS} consecutive workers made no progress. See their logs."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,15 +41,15 @@ class OperationLease:
     token: str
     lease_until: datetime
     is_recovered: bool
-    """The worker before did not give it back: what it did last may not be counted."""
+    """The previous worker didn't release it: its last actions may not be counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """What a worker has come to, to be added to what was known."""
+    """A worker's progress, added to what is stored."""
 
     position: Position | None = None
-    """The last notification that was looked at; None if none was."""
+    """The last notification processed; None if none was."""
     preview_counts: Mapping[str, int] | None = None
     found_count: int = 0
     counts: Mapping[BulkOutcome, int] | None = None
@@ -65,14 +57,9 @@ class Progress:
 
 
 def create(
-    *,
-    action: BulkAction,
-    selection: Selection,
-    send_at: datetime | None,
-    by: Staff,
-    now: datetime,
+    *, action: BulkAction, selection: Selection, send_at: datetime | None, by: Staff, now: datetime
 ) -> Operation:
-    """Store an operation whose cohort is to be previewed; nothing is done before it is started."""
+    """Store an operation to be previewed; nothing else happens before it is started."""
     document = {
         "_id": ObjectId(),
         "action": action.value,
@@ -105,7 +92,7 @@ def create(
 
 
 def discard(operation_id: ObjectId) -> None:
-    """Forget an operation that was never started, and what its preview has found."""
+    """Delete an operation that was never started, and its preview."""
     unstarted = [BulkStage.PREVIEWING.value, BulkStage.READY.value]
     query = {"_id": operation_id, "stage": {"$in": unstarted}}
     if collection("operations").delete_one(query).deleted_count:
@@ -113,7 +100,7 @@ def discard(operation_id: ObjectId) -> None:
 
 
 def get(operation_id: ObjectId) -> Operation | None:
-    """Return an operation; None if there is none."""
+    """Return an operation; None if it doesn't exist."""
     document = collection("operations").find_one({"_id": operation_id})
     return operation_of(document) if document else None
 
@@ -121,9 +108,9 @@ def get(operation_id: ObjectId) -> Operation | None:
 def start(
     operation_id: ObjectId, *, fields: Mapping[str, Any], by: Staff, now: datetime
 ) -> Operation:
-    """Let a previewed operation run; ``plan`` are the fields a person has chosen.
+    """Start a previewed operation with the options in ``fields``.
 
-    Raises BulkStateError if it is not ready, or its preview too old.
+    Raises InvalidStateError if it isn't ready or its preview expired.
     """
     found = get(operation_id)
     if (
@@ -131,25 +118,25 @@ def start(
         and found.stage is BulkStage.READY
         and now - found.frozen_at > PREVIEW_LIFETIME
     ):
-        raise BulkStateError("The preview is over a day old: make a new one.")
+        raise InvalidStateError("The preview expired. Create a new one.")
     started = {"started_by": by.id, "started_by_name": by.username, "started_at": now}
     changes = {**fields, **started, "next_at": now, "purge_at": now + RETENTION}
     return _transition(operation_id, BulkStage.READY, BulkStage.RUNNING, changes, now)
 
 
 def pause(operation_id: ObjectId, *, now: datetime) -> Operation:
-    """Stop a running operation for a while; raises BulkStateError if it is not running.
+    """Pause a running operation; raises InvalidStateError if it isn't running.
 
-    A worker that is at it ends with the few notifications that it has in hand.
+    A worker finishes the few notifications that it has begun.
     """
     return _transition(operation_id, BulkStage.RUNNING, BulkStage.PAUSED, {}, now)
 
 
 def resume(operation_id: ObjectId, *, now: datetime) -> Operation:
-    """Go on with a paused operation; raises BulkStateError if it is not paused."""
+    """Resume a paused operation; raises InvalidStateError if it isn't paused."""
     changes = {"next_at": now, "claim_count": 0, "problem": None}
     resumed = _transition(operation_id, BulkStage.PAUSED, BulkStage.RUNNING, changes, now)
-    # Nobody waits for the lease of a worker that lost it by the pause.
+    # End the lease of a worker that was paused, so that the next one needn't wait for it.
     collection("operations").update_one(
         {"_id": operation_id, "claim.lease_until": {"$gt": now}},
         {"$set": {"claim.lease_until": now}},
@@ -158,17 +145,17 @@ def resume(operation_id: ObjectId, *, now: datetime) -> Operation:
 
 
 def cancel(operation_id: ObjectId, *, now: datetime) -> Operation:
-    """Stop an operation for good; raises BulkStateError if it has ended."""
+    """Cancel an operation; raises InvalidStateError if it has ended."""
     found = get(operation_id)
     if found is None or BulkStage.CANCELLED not in BULK_TRANSITIONS[found.stage]:
-        raise BulkStateError("It has ended already.")
+        raise InvalidStateError("The operation has ended.")
     return _transition(operation_id, found.stage, BulkStage.CANCELLED, {"finished_at": now}, now)
 
 
 def claim(operation_id: ObjectId, *, worker: str, now: datetime) -> OperationLease | None:
-    """Take an operation that is to be gone on with; None if it is not, or another worker has it.
+    """Lease a due operation; return None if it isn't due or another worker has it.
 
-    One that three workers in a row have taken and come no further with is stopped instead.
+    An operation that three consecutive workers made no progress with is stopped instead.
     """
     token = secrets.token_hex(16)
     claim_fields = {"token": token, "lease_until": now + LEASE, "worker": worker}
@@ -204,7 +191,7 @@ def claim(operation_id: ObjectId, *, worker: str, now: datetime) -> OperationLea
 def save_progress(
     lease: OperationLease, progress: Progress, *, now: datetime
 ) -> OperationLease | None:
-    """Note how far a worker has come and renew its lease; None if it has lost the operation."""
+    """Store a worker's progress and renew its lease; return None if the lease was lost."""
     changes: dict[str, Any] = {
         "claim.lease_until": now + LEASE,
         "claim_count": 0,
@@ -228,7 +215,7 @@ def save_progress(
 
 
 def release(lease: OperationLease, *, at: datetime, now: datetime) -> bool:
-    """Give an operation back, to be gone on with from ``at`` on; False if it was lost."""
+    """Release an operation until ``at``; return False if the lease was lost."""
     changes = {"next_at": at, "updated_at": now, "claim_count": 0}
     return _update_leased(lease, {"$set": changes, "$unset": {"claim": ""}}) is not None
 
@@ -241,7 +228,7 @@ def finish(
     problem: str | None = None,
     **changes: Any,
 ) -> bool:
-    """Let an operation come to a stage in which no worker has anything to do."""
+    """Move an operation to a stage in which workers have nothing to do."""
     changes |= {"stage": stage.value, "updated_at": now, "claim_count": 0}
     if problem is not None:
         changes["problem"] = problem
@@ -256,7 +243,7 @@ def finish(
 def recount(
     operation_id: ObjectId, *, counts: Mapping[BulkOutcome, int], reasons: Mapping[str, int]
 ) -> None:
-    """Replace what was counted on the way by what the results say."""
+    """Replace an operation's running counts by those of its results."""
     collection("operations").update_one(
         {"_id": operation_id},
         {"$set": {"counts": {o.value: n for o, n in counts.items()}, "reasons": dict(reasons)}},
@@ -264,20 +251,16 @@ def recount(
 
 
 def due_operations(*, now: datetime) -> list[ObjectId]:
-    """Return operations that are to be gone on with and that no worker has, the first due first."""
+    """Return the due operations without a lease, oldest first."""
     found = collection("operations").find(
-        {
-            "next_at": {"$lte": now},
-            **unclaimed(now=now),
-        },
-        {"_id": 1},
+        {"next_at": {"$lte": now}, **unclaimed(now=now)}, {"_id": 1}
     )
     due = found.sort("next_at", 1).hint("opn_next").limit(MAX_DUE_OPERATIONS)
     return [document["_id"] for document in due]
 
 
 def _update_leased(lease: OperationLease, update: Mapping[str, Any]) -> Document | None:
-    """Change an operation that this worker holds; None if it does not any more."""
+    """Update an operation under this lease; return None if the lease was lost."""
     return collection("operations").find_one_and_update(
         {
             "_id": lease.operation.id,
@@ -296,15 +279,12 @@ def _transition(
     changes: Mapping[str, Any],
     now: datetime,
 ) -> Operation:
-    """Take an operation from one stage to another; raises BulkStateError if it is not in the first."""
     update: dict[str, Any] = {"$set": {**changes, "stage": after.value, "updated_at": now}}
     if after not in ACTIVE_BULK_STAGES:
         update["$unset"] = {"next_at": ""}
     document = collection("operations").find_one_and_update(
-        {"_id": operation_id, "stage": before.value},
-        update,
-        return_document=ReturnDocument.AFTER,
+        {"_id": operation_id, "stage": before.value}, update, return_document=ReturnDocument.AFTER
     )
     if document is None:
-        raise BulkStateError(f"It is not {before.value}: somebody else was faster.")
+        raise InvalidStateError(f"The operation isn't {before.value}: it was changed meanwhile.")
     return operation_of(document)

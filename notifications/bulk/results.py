@@ -1,9 +1,10 @@
-"""What became of each delivery of a bulk operation: a row for each, kept for 30 days.
+"""Outcome of each delivery of a bulk operation: one row each, kept for 30 days.
 
-A row's id names operation, notification and channel. It is written before anything is done, so a
-worker that repeats what a lost one has begun knows it, and what is settled is not begun again.
+A row's id contains operation, notification, and channel. It is written before the action, so a
+worker that repeats a lost worker's actions recognizes them, and nothing settled is begun again.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -25,7 +26,7 @@ COLUMNS = ("notification_id", "channel", "outcome", "verdict", "why", "reason", 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryKey:
-    """One delivery of an operation."""
+    """A delivery of an operation."""
 
     notification_id: ObjectId
     channel: Channel
@@ -33,7 +34,7 @@ class DeliveryKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryOutcome:
-    """What became of a delivery, and why."""
+    """The outcome of a delivery, and its reason."""
 
     outcome: BulkOutcome
     risk: ResendRisk
@@ -48,7 +49,7 @@ def add(
     outcome: BulkOutcome,
     now: datetime,
 ) -> None:
-    """Store rows for deliveries, ``waiting`` or ``begun``; one that is stored already stays."""
+    """Store rows with the outcome ``waiting`` or ``begun``; existing rows stay."""
     rows = [
         {
             "_id": _row_id(operation_id, key),
@@ -75,7 +76,7 @@ def add(
 def begin(
     operation_id: ObjectId, risks: Mapping[DeliveryKey, ResendRisk], *, now: datetime
 ) -> None:
-    """Write down that a worker is about to act on these."""
+    """Record that a worker is about to act on these deliveries."""
     add(operation_id, risks, outcome=BulkOutcome.BEGUN, now=now)
     ids = [_row_id(operation_id, key) for key in risks]
     if ids:
@@ -88,13 +89,13 @@ def begin(
 def settle(
     operation_id: ObjectId, outcomes: Mapping[DeliveryKey, DeliveryOutcome], *, now: datetime
 ) -> None:
-    """Write down what became of these. What one worker has done, no other says it has not."""
+    """Record the outcomes of these deliveries; a recorded success is never overwritten."""
     keys_by_outcome: dict[DeliveryOutcome, list[DeliveryKey]] = {}
     for key, one in outcomes.items():
         keys_by_outcome.setdefault(one, []).append(key)
     for one, keys in keys_by_outcome.items():
         if one.outcome is BulkOutcome.SKIPPED:
-            # Beyond what the preview has looked at there is no row yet.
+            # Deliveries beyond the preview's cap have no row yet.
             add(operation_id, dict.fromkeys(keys, one.risk), outcome=BulkOutcome.WAITING, now=now)
         details = {"reason": one.reason, "detail": one.detail}
         changes = {
@@ -113,13 +114,13 @@ def settle(
 def get_results(
     operation_id: ObjectId, keys: Sequence[DeliveryKey]
 ) -> dict[DeliveryKey, DeliveryOutcome]:
-    """Return the rows there are of these deliveries."""
+    """Return the existing rows of these deliveries."""
     ids = [_row_id(operation_id, one) for one in keys]
     return _parse_rows(collection("operation_results").find({"_id": {"$in": ids}}))
 
 
 def unsettled(operation_id: ObjectId, *, limit: int) -> dict[DeliveryKey, DeliveryOutcome]:
-    """Return rows of deliveries whose turn has not come, or was broken off."""
+    """Return rows of deliveries without a final outcome."""
     query = {"operation_id": operation_id, "outcome": {"$in": OPEN_OUTCOMES}}
     found = collection("operation_results").find(query).hint("opr_outcome").limit(limit)
     return _parse_rows(found)
@@ -128,7 +129,7 @@ def unsettled(operation_id: ObjectId, *, limit: int) -> dict[DeliveryKey, Delive
 def samples(
     operation_id: ObjectId, kind: RiskKind, *, limit: int
 ) -> dict[DeliveryKey, DeliveryOutcome]:
-    """Return some rows of a preview with one verdict."""
+    """Return some rows of a preview with one resend risk."""
     query = {
         "operation_id": operation_id,
         "outcome": BulkOutcome.WAITING.value,
@@ -139,26 +140,25 @@ def samples(
 
 
 def counts(operation_id: ObjectId) -> tuple[dict[BulkOutcome, int], dict[str, int]]:
-    """Return how many deliveries came to what, and for which reasons the others were left out."""
+    """Count the deliveries by final outcome, and the unsuccessful ones by reason."""
     rows = collection("operation_results").aggregate(
         [
             {"$match": {"operation_id": operation_id}},
             {"$group": {"_id": {"o": "$outcome", "r": "$reason"}, "count": {"$sum": 1}}},
         ]
     )
-    by_outcome: dict[BulkOutcome, int] = {}
-    by_reason: dict[str, int] = {}
+    by_outcome, by_reason = Counter[BulkOutcome](), Counter[str]()
     for row in rows:
         outcome, reason = BulkOutcome(row["_id"]["o"]), row["_id"].get("r")
         if outcome in FINAL_BULK_OUTCOMES:
-            by_outcome[outcome] = by_outcome.get(outcome, 0) + row["count"]
+            by_outcome[outcome] += row["count"]
             if reason is not None:
-                by_reason[reason] = by_reason.get(reason, 0) + row["count"]
+                by_reason[reason] += row["count"]
     return by_outcome, by_reason
 
 
 def iter_rows(operation_id: ObjectId) -> Iterator[Document]:
-    """Yield the rows of an operation in the order of their ids, read as they are asked for."""
+    """Yield an operation's rows in the order of their ids."""
     query = {"_id": {"$gte": f"{operation_id}:", "$lt": f"{operation_id};"}}
     yield from collection("operation_results").find(query).sort("_id", 1)
 

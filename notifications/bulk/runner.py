@@ -1,12 +1,13 @@
-"""What a worker does with an operation: a share of it under a lease, page by page.
+"""Runs a bulk operation under a lease, page by page.
 
-Any number of workers may be told; one has the lease. A worker that is lost is replaced when its
-lease is over, by the sweep's word, and the next one repeats at most the few notifications that it
-had in hand: each is acted on once all the same.
+Any number of workers may be woken; one gets the lease. After a worker is lost, its lease expires
+and the sweep enqueues another run, which repeats at most a few notifications: each is still acted
+on once.
 """
 
 import os
 import socket
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
@@ -14,9 +15,8 @@ import structlog
 from bson import ObjectId
 
 from domain.states import BulkOutcome, BulkStage
-from domain.time import utc_now
+from domain.time import Clock, utc_now
 from notifyproject.platform import process
-from notifyproject.platform.clock import Clock
 
 from .. import queries
 from ..queueing import wakeups
@@ -28,21 +28,21 @@ from .results import DeliveryOutcome
 
 log = structlog.get_logger(__name__)
 MAX_RUN_TIME = timedelta(seconds=10)
-"""How long a worker stays at it before others get its thread."""
+"""Longest run before other tasks get the thread."""
 SLICE_SIZE = 50
-"""Notifications that are acted on between two looks at whether to go on."""
+"""Notifications between two checks of the lease and of shutdown."""
 PREVIEW_CAP = 10_000
-"""Notifications a preview looks at."""
+"""Notifications that a preview assesses."""
 NO_DELIVERY = "nothing"
-"""Notifications of a preview with no delivery that there is something to do to."""
-TOO_SLOW_MESSAGE = "Finding the next notifications took too long: choose a filter that reads less."
-UNMATCHED_DETAIL = "It does not match the filter any more."
+"""Counts the notifications of a preview without a delivery to act on."""
+TOO_SLOW_MESSAGE = "Finding the next notifications took too long. Use a narrower filter."
+UNMATCHED_DETAIL = "No longer matches the filter."
 
 
 def run(operation_id: ObjectId, *, clock: Clock = utc_now) -> bool:
-    """Go on with an operation; return False if there is nothing to do or another worker is at it.
+    """Run an operation; return False if nothing is due or another worker has the lease.
 
-    Raises PyMongoError; the lease is then over by itself.
+    Raises PyMongoError; the lease then expires.
     """
     now = clock()
     lease = repository.claim(operation_id, worker=f"{socket.gethostname()}:{os.getpid()}", now=now)
@@ -57,7 +57,7 @@ def run(operation_id: ObjectId, *, clock: Clock = utc_now) -> bool:
 
 
 def enqueue_due(*, now: datetime) -> int:
-    """Tell workers to go on with what no worker has; return how many operations that are."""
+    """Enqueue a run of each due operation without a lease; return how many there are."""
     operation_ids = repository.due_operations(now=now)
     for operation_id in operation_ids:
         wakeups.publish_operation(operation_id, at=None, now=now)
@@ -65,7 +65,7 @@ def enqueue_due(*, now: datetime) -> int:
 
 
 def _run_pages(lease: OperationLease, *, ends_at: datetime, clock: Clock) -> datetime | None:
-    """Do pages until the share is done; return when to go on, None if there is nothing to do."""
+    """Process pages until the run ends; return when to continue, None if nothing is left."""
     current: OperationLease | None = lease
     while current is not None:
         now = clock()
@@ -94,13 +94,11 @@ def _run_pages(lease: OperationLease, *, ends_at: datetime, clock: Clock) -> dat
 def _preview_page(
     lease: OperationLease, positions: Sequence[Position], clock: Clock
 ) -> OperationLease | None:
-    """Judge the next page of the cohort; None when the preview is ready or the lease is lost."""
+    """Assess the next page; return None when the preview is complete or the lease is lost."""
     documents = queries.get_many([position.id for position in positions])
     risks = executor.assess(lease.operation, documents, now=clock())
     results.add(lease.operation.id, risks, outcome=BulkOutcome.WAITING, now=clock())
-    preview_counts: dict[str, int] = {}
-    for risk in risks.values():
-        preview_counts[risk.kind.value] = preview_counts.get(risk.kind.value, 0) + 1
+    preview_counts = Counter(risk.kind.value for risk in risks.values())
     matched_ids = {key.notification_id for key in risks}
     if unmatched_count := sum(position.id not in matched_ids for position in positions):
         preview_counts[NO_DELIVERY] = unmatched_count
@@ -122,7 +120,7 @@ def _preview_page(
 def _run_page(
     lease: OperationLease, positions: Sequence[Position], clock: Clock
 ) -> tuple[OperationLease | None, datetime | None]:
-    """Act on a page, slice by slice; return when to go on if the pace wants a pause before."""
+    """Act on a page in slices; return when to continue if the throttle requires a pause."""
     per_second = lease.operation.per_second
     started_at, acted_count, limit = clock(), 0, bulk_operation.batch_limit(per_second)
     current: OperationLease | None = lease
@@ -150,7 +148,7 @@ def _run_page(
 
 
 def _finish_unmatched(lease: OperationLease, clock: Clock) -> OperationLease | None:
-    """Say of what was previewed and not met any more why; complete the operation after the last."""
+    """Record why previewed deliveries no longer match; complete the operation after the last."""
     operation = lease.operation
     rows = results.unsettled(operation.id, limit=selection.PAGE_SIZE)
     if not rows:
@@ -179,13 +177,13 @@ def _finish_unmatched(lease: OperationLease, clock: Clock) -> OperationLease | N
 
 
 def _stop_too_slow(lease: OperationLease, now: datetime) -> None:
-    """Stop what reads too much, with a word why."""
+    """Stop an operation whose selection takes too long, with a message."""
     stage = BulkStage.PAUSED if lease.operation.stage is BulkStage.RUNNING else BulkStage.CANCELLED
     repository.finish(lease, stage, now=now, problem=TOO_SLOW_MESSAGE)
     log.warning("operation_timed_out", operation_id=str(lease.operation.id))
 
 
 def _recount(operation_id: ObjectId) -> None:
-    """Count what a worker did whose word about it was lost."""
+    """Count the actions of a worker whose progress was lost."""
     counts, reasons = results.counts(operation_id)
     repository.recount(operation_id, counts=counts, reasons=reasons)

@@ -1,7 +1,7 @@
-"""Which notifications an operation is about: chosen once, then gone through by key.
+"""Finds the notifications of an operation, page by page in the order of a key.
 
-The filter is frozen when it is chosen. So is its end in time: what is created, or fails, later is
-not swept in, and what was acted on and fails again is not met twice.
+The filter is frozen when the preview is created, and so is its end in time: later notifications or
+failures aren't included, and one that fails again isn't met twice.
 """
 
 from collections.abc import Mapping
@@ -20,10 +20,10 @@ from .operation import CREATED_AT, FAILED_AT, Operation, Position, Selection
 
 PAGE_SIZE = 200
 MAX_READ_MILLISECONDS = 20_000
-"""How long finding a page may take: well within a lease."""
+"""Time limit for finding a page: well below a lease."""
 S = DeliveryStatus
 UNSENT_STATUSES = frozenset({S.PENDING, S.SUPPRESSED, S.CANCELLED})
-"""Where a delivery may stand of which nothing has left."""
+"""Statuses of a delivery of which nothing was sent."""
 
 
 class SelectionTimeoutError(Exception):
@@ -33,7 +33,7 @@ class SelectionTimeoutError(Exception):
 def select_failures(
     *, channel: Channel | None, code: str | None, since: datetime | None
 ) -> Selection:
-    """Return the cohort of failures of a channel and cause since an instant; None is any."""
+    """Return the selection of failures of a channel and cause since an instant; None is any."""
     delivery_query: dict[str, Any] = {"status": S.FAILED.value}
     description = ["Failed deliveries"]
     if channel is not None:
@@ -56,7 +56,7 @@ def select_failures(
 
 
 def next_page(operation: Operation) -> list[Position]:
-    """Return the next places of an operation's cohort, the oldest first.
+    """Return an operation's next positions, oldest first.
 
     Raises SelectionTimeoutError, PyMongoError.
     """
@@ -75,7 +75,7 @@ def next_page(operation: Operation) -> list[Position]:
 
 
 def matching_deliveries(operation: Operation, document: Document) -> list[Mapping[str, Any]]:
-    """Return the deliveries of a notification that the operation has something to do to."""
+    """Return the deliveries of a notification that the operation can act on."""
     if operation.action is BulkAction.RESCHEDULE and not _is_unsent(document):
         return []
     return [
@@ -93,13 +93,12 @@ def _is_selected(operation: Operation, delivery: Mapping[str, Any]) -> bool:
 
 
 def _is_actionable(operation: Operation, delivery: Mapping[str, Any]) -> bool:
-    """Return whether a delivery stands where the operation can act on it."""
     status = delivery["status"]
     if operation.action is BulkAction.RETRY or (
         operation.action is BulkAction.RESEND and operation.selection.order == FAILED_AT
     ):
         failed_at = delivery.get("failed_at")
-        # What was tried again and failed anew has failed after the preview.
+        # A delivery that was retried and failed again has failed after the preview.
         return status == S.FAILED and failed_at is not None and failed_at <= operation.frozen_at
     if operation.action is BulkAction.RUN_NOW:
         return status == S.PENDING and delivery["next_attempt_at"] > operation.frozen_at
@@ -113,5 +112,5 @@ def _is_unsent(document: Document) -> bool:
 
 
 def order_field(ordering: str) -> str:
-    """Return the time a cohort is gone through by, given how its list is ordered."""
+    """Return the time by which a selection is ordered, given the order of its list."""
     return FAILED_AT if ordering.lstrip("-") == FAILED_AT else CREATED_AT

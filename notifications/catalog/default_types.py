@@ -1,4 +1,4 @@
-"""The types every installation starts with; ``migrate`` adds the missing ones. Pure data."""
+"""Types of a new installation; ``migrate`` adds the missing ones. Pure data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,13 +8,13 @@ from domain.retry import DEFAULT_MAX_RETRIES, UnknownPolicy
 from domain.states import Category, Channel, Priority
 
 REDUCED_MAX_RETRIES = 2
-"""Retries of the types that are tried three times in all."""
+"""Retries of types with three attempts."""
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel.EMAIL, Channel.PUSH, Channel.WHATSAPP, Channel.IN_APP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefaultType:
-    """A type as it is shipped; the fields of :class:`notifications.models.NotificationType`."""
+    """A shipped type: fields of :class:`notifications.models.NotificationType`."""
 
     slug: str
     name: str
@@ -31,16 +31,16 @@ class DefaultType:
 
 
 DEFAULT_TYPES = (
-    # Plain ones: the caller says what to say.
+    # Without a template: the request contains the content.
     DefaultType(
         slug="transactional",
         name="Transactional",
-        description="Something the person asked for; the caller supplies subject and body.",
+        description="A message the recipient requested; subject and body come from the request.",
     ),
     DefaultType(
         slug="marketing",
         name="Marketing",
-        description="Something we would like to tell; the caller supplies subject and body.",
+        description="A promotion; subject and body come from the request.",
         category=Category.MARKETING,
         priority=Priority.LOW,
         on_unknown=UnknownPolicy.FAIL,
@@ -48,7 +48,7 @@ DEFAULT_TYPES = (
     DefaultType(
         slug="alert",
         name="Alert",
-        description="Something the person must know; the caller supplies subject and body.",
+        description="An important message; subject and body come from the request.",
         category=Category.ALERT,
         priority=Priority.HIGH,
         channels=(EMAIL, IN_APP),
@@ -120,7 +120,7 @@ DEFAULT_TYPES = (
     DefaultType(
         slug="kyc_submitted",
         name="Identity documents submitted",
-        description="Somebody's documents wait for a review.",
+        description="Identity documents are ready for review.",
         category=Category.ALERT,
         max_retries=REDUCED_MAX_RETRIES,
         channels=(EMAIL, IN_APP),
@@ -129,14 +129,13 @@ DEFAULT_TYPES = (
     DefaultType(
         slug="kyc_approved",
         name="Identity confirmed",
-        description="A person's documents were accepted.",
+        description="Identity documents were accepted.",
         max_retries=REDUCED_MAX_RETRIES,
-        example_data={},
     ),
     DefaultType(
         slug="kyc_rejected",
         name="Identity not confirmed",
-        description="A person's documents were not accepted.",
+        description="Identity documents were rejected.",
         max_retries=REDUCED_MAX_RETRIES,
         example_data={"reason": "The photo is blurred."},
     ),
@@ -144,7 +143,7 @@ DEFAULT_TYPES = (
     DefaultType(
         slug="contest_reminder",
         name="Contest reminder",
-        description="A contest starts in some hours.",
+        description="A contest starts in a few hours.",
         channels=(EMAIL, PUSH),
         notify_before_seconds=7_200,
         example_data={
@@ -174,7 +173,7 @@ DEFAULT_TYPES = (
     DefaultType(
         slug="system_alert",
         name="System alert",
-        description="Something about the service itself, such as maintenance.",
+        description="A message about the service, such as maintenance.",
         category=Category.ALERT,
         priority=Priority.HIGH,
         channels=(EMAIL, IN_APP),

@@ -1,4 +1,4 @@
-"""What a type may be: its fields and their checks, the same by the API and in the console."""
+"""Validates type definitions, for the API and the console."""
 
 import re
 from collections.abc import Sequence
@@ -23,10 +23,10 @@ MAX_REMINDER_SECONDS = int(MAX_REMINDER.total_seconds())
 MAX_SENSITIVE_VARIABLES = 100
 MAX_WHATSAPP_TEMPLATES = 100
 MAX_VARIABLES = 500
-"""Of the example data, at all levels together."""
+"""Variables in the example data, at all levels together."""
 MAX_DEPTH = 20
 RESERVED_VARIABLE = "recipient"
-"""What templates call the person."""
+"""The name under which templates access the recipient."""
 _LOCALE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*", re.ASCII)
 _META_NAME = re.compile(r"[a-z0-9_]{1,512}", re.ASCII)
 _META_LANGUAGE = re.compile(r"[a-z]{2,3}(?:_[A-Za-z0-9]{2,4})?", re.ASCII)
@@ -35,26 +35,34 @@ _META_LANGUAGE = re.compile(r"[a-z]{2,3}(?:_[A-Za-z0-9]{2,4})?", re.ASCII)
 class WhatsAppTemplateRequest(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
-    """A wording that WhatsApp has approved, for people of one language."""
+    """A WhatsApp template that Meta has approved, for one language."""
 
-    locale: Annotated[str, Meta(max_length=35, description="Whom it is for: ``pt``, ``pt-BR``.")]
-    name: Annotated[str, Meta(max_length=512, description="As it is called at Meta.")]
-    language: Annotated[str, Meta(max_length=8, description="As Meta writes it: ``pt_PT``.")]
+    locale: Annotated[
+        str, Meta(max_length=35, description="Recipients' language: ``pt``, ``pt-BR``.")
+    ]
+    name: Annotated[str, Meta(max_length=512, description="Template name at Meta.")]
+    language: Annotated[str, Meta(max_length=8, description="Meta's language code: ``pt_PT``.")]
     parameters: Annotated[
         list[str],
-        Meta(max_length=100, description="Variables, in the order of their places in its text."),
+        Meta(max_length=100, description="Variables, in the order of the template's parameters."),
     ] = []
 
 
 class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A type, as it is to be. What is left out gets its default, not what it was before."""
+    """A complete type definition. Omitted fields get their defaults, not their previous values."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=NAME_LENGTH)]
+    name: Annotated[str, Meta(min_length=1, max_length=NAME_LENGTH, examples=["Payment confirmed"])]
     description: Annotated[str, Meta(max_length=DESCRIPTION_LENGTH)] = ""
-    category: Annotated[str, Meta(description=", ".join(Category))]
+    category: Annotated[
+        str, Meta(description=", ".join(Category), examples=[Category.TRANSACTIONAL.value])
+    ]
     priority: Annotated[str, Meta(description=", ".join(Priority))] = Priority.NORMAL.value
     channels: Annotated[
-        list[str], Meta(description="Used when neither the caller nor the recipient names any.")
+        list[str],
+        Meta(
+            description="Used if neither the request nor the recipient selects any.",
+            examples=[["email"]],
+        ),
     ]
     max_retries: Annotated[int, Meta(ge=0, le=MAX_RETRIES)] = DEFAULT_MAX_RETRIES
     ttl_seconds: (
@@ -63,7 +71,7 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             Meta(
                 ge=1,
                 le=MAX_TTL_SECONDS,
-                description="How long after its send time it is worth sending; null: for ever.",
+                description="Time to live after the send time; null: no expiry.",
             ),
         ]
         | None
@@ -74,34 +82,38 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             Meta(
                 ge=MIN_REMINDER_SECONDS,
                 le=MAX_REMINDER_SECONDS,
-                description="Of a reminder: how long before the event it is sent to people who "
-                "want nothing else; null: it is no reminder.",
+                description="Reminder lead time, unless the recipient prefers another; "
+                "null: not a reminder.",
             ),
         ]
         | None
     ) = None
     on_unknown: Annotated[
-        str, Meta(description=f"When nobody knows whether it went: {', '.join(UnknownPolicy)}.")
+        str, Meta(description=f"Policy for unknown outcomes: {', '.join(UnknownPolicy)}.")
     ] = UnknownPolicy.RETRY.value
     fallback_channel: Annotated[
         str | None,
         Meta(
-            description="One of the channels, used only if the first other one has not delivered "
+            description="Channel used only if the first other channel doesn't deliver "
             "in time; null: all channels at once."
         ),
     ] = None
     fallback_after_seconds: Annotated[
-        int, Meta(ge=1, le=MAX_TTL_SECONDS, description="How long the other channel has for that.")
+        int, Meta(ge=1, le=MAX_TTL_SECONDS, description="Time for the other channel to deliver.")
     ] = types.DEFAULT_FALLBACK_AFTER_SECONDS
     approved_templates: Annotated[
         list[WhatsAppTemplateRequest],
         Meta(
             max_length=MAX_WHATSAPP_TEMPLATES,
-            description="What WhatsApp has approved for people who have not written for a day.",
+            description="WhatsApp templates for use outside the 24-hour service window.",
         ),
     ] = []
     example_data: Annotated[
-        dict[str, Any], Meta(description="Every variable that templates may use, with an example.")
+        dict[str, Any],
+        Meta(
+            description="Every variable that templates may use, with an example.",
+            examples=[{"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"}],
+        ),
     ] = {}
     sensitive_variables: Annotated[
         list[Annotated[str, Meta(max_length=VARIABLE_LENGTH)]],
@@ -111,7 +123,7 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 def validate_type(slug: str, request: TypeRequest) -> dict[str, Any]:
-    """Return a type's fields as they are stored; raises InvalidRequestError with all its problems."""
+    """Return a type's fields as they are stored. Raises InvalidRequestError with every problem."""
     problems = ProblemCollector()
     _check_scalar_fields(slug, request, problems)
     is_all = request.channels == [ALL]
@@ -133,11 +145,10 @@ def _check_scalar_fields(slug: str, request: TypeRequest, problems: ProblemColle
         problems.add(
             "",
             "invalid_slug",
-            "Write lower-case letters, digits and underscores, beginning with a letter: at most "
-            "64 in all.",
+            "Must be 1 to 64 lower-case letters, digits and underscores, starting with a letter.",
         )
     if not request.name.strip():
-        problems.add("/name", "blank", "A type has a name for people.")
+        problems.add("/name", "blank", "Must not be blank.")
     for field, vocabulary in (
         ("category", Category),
         ("priority", Priority),
@@ -151,7 +162,7 @@ def _check_scalar_fields(slug: str, request: TypeRequest, problems: ProblemColle
 def _check_fallback(
     request: TypeRequest, channels: Sequence[Channel], problems: ProblemCollector
 ) -> Channel | None:
-    """Return the channel that stands in for another; notes one that never would."""
+    """Return the fallback channel; add a problem if it could never be used."""
     name = request.fallback_channel
     if name is None:
         return None
@@ -161,9 +172,9 @@ def _check_fallback(
         return None
     fallback = ALIASES.get(name) or Channel(name)
     if channels and fallback not in channels:
-        problems.add(pointer, "not_a_channel", "It must be one of the type's channels.")
+        problems.add(pointer, "not_a_channel", "Must be one of the type's channels.")
     elif channels and not set(channels) - {fallback, Channel.IN_APP}:
-        reason = "There is no other channel for it to stand in for: in-app always delivers."
+        reason = "No other channel that can fail: in-app always delivers."
         problems.add(pointer, "no_other_channel", reason)
     return fallback
 
@@ -171,18 +182,18 @@ def _check_fallback(
 def _check_variables(request: TypeRequest, problems: ProblemCollector) -> None:
     pointer, data = "/example_data", request.example_data
     if _exceeds_depth(data, MAX_DEPTH):
-        problems.add(pointer, "too_deep", f"It is nested deeper than {MAX_DEPTH} levels.")
+        problems.add(pointer, "too_deep", f"Nesting exceeds {MAX_DEPTH} levels.")
     elif validation.check_storable(data, pointer, problems, in_data=True) > MAX_VARIABLES:
-        problems.add(pointer, "too_many_properties", f"It has over {MAX_VARIABLES} variables.")
+        problems.add(pointer, "too_many_properties", f"More than {MAX_VARIABLES} variables.")
     if RESERVED_VARIABLE in data:
-        problems.add(f"{pointer}/{RESERVED_VARIABLE}", "reserved", "Templates call the person so.")
+        problems.add(f"{pointer}/{RESERVED_VARIABLE}", "reserved", "Reserved for the recipient.")
     if len(request.sensitive_variables) > MAX_SENSITIVE_VARIABLES:
         problems.add(
             "/sensitive_variables", "too_many", f"At most {MAX_SENSITIVE_VARIABLES} variables."
         )
     for index, name in enumerate(request.sensitive_variables):
         if len(name) > VARIABLE_LENGTH or not types.VARIABLE.fullmatch(name):
-            problems.add(f"/sensitive_variables/{index}", "invalid", "Not a variable's name.")
+            problems.add(f"/sensitive_variables/{index}", "invalid", "Not a valid variable name.")
 
 
 def _check_whatsapp_templates(request: TypeRequest, problems: ProblemCollector) -> None:
@@ -192,22 +203,22 @@ def _check_whatsapp_templates(request: TypeRequest, problems: ProblemCollector) 
         if not _LOCALE.fullmatch(template.locale):
             problems.add(f"{pointer}/locale", "invalid_locale", "Expected one such as pt or pt-BR.")
         elif template.locale.lower() in seen:
-            problems.add(f"{pointer}/locale", "duplicate_locale", "A language has one wording.")
+            problems.add(f"{pointer}/locale", "duplicate_locale", "Duplicate language.")
         seen.add(template.locale.lower())
         if not _META_NAME.fullmatch(template.name):
-            reason = "Meta's names have lower-case letters, digits and underscores."
+            reason = "Must be lower-case letters, digits and underscores."
             problems.add(f"{pointer}/name", "invalid_name", reason)
         if not _META_LANGUAGE.fullmatch(template.language):
-            reason = "Expected a language as Meta writes it, such as en or pt_PT."
+            reason = "Expected a Meta language code such as en or pt_PT."
             problems.add(f"{pointer}/language", "invalid_language", reason)
         for number, name in enumerate(template.parameters):
             if name not in request.example_data:
-                reason = "The example data has no such variable."
+                reason = "Not in the example data."
                 problems.add(f"{pointer}/parameters/{number}", "unknown_variable", reason)
 
 
 def _exceeds_depth(value: Any, max_depth: int) -> bool:
-    """Return whether something is nested deeper than this; it may be as deep as it likes."""
+    """Return whether a value is nested deeper than ``max_depth``, without recursion."""
     layer: list[Any] = [value]
     for _ in range(max_depth + 1):
         inner = [one for one in layer if isinstance(one, dict | list)]

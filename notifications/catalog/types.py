@@ -1,4 +1,4 @@
-"""The registered types, read often and changed seldom."""
+"""Registered notification types, cached in each process."""
 
 import difflib
 import re
@@ -16,9 +16,9 @@ from notifyproject.platform.cache import SharedCache
 from .default_types import DEFAULT_TYPES
 
 DEFAULT_FALLBACK_AFTER_SECONDS = 600
-"""Seconds a channel has before the one that stands in for it is used, if a type says no other."""
+"""Default delay before a fallback channel is used."""
 MASK = "••••••"
-"""Stands for a secret wherever it may be seen."""
+"""Replaces a sensitive value in everything that is stored or shown."""
 SLUG = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _CAMEL_CASE_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -26,7 +26,7 @@ _CAMEL_CASE_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fallback:
-    """A channel that is used only if another one has not delivered in time."""
+    """A channel that is used only if another channel doesn't deliver in time."""
 
     channel: Channel
     after: timedelta
@@ -34,14 +34,14 @@ class Fallback:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatsAppTemplate:
-    """A wording that WhatsApp has approved, for people of one language."""
+    """A WhatsApp template that Meta has approved, for one language."""
 
     locale: str
     name: str
     language: str
-    """As Meta writes it: ``pt_PT``."""
+    """Meta's language code: ``pt_PT``."""
     parameters: tuple[str, ...]
-    """Variables, in the order of their places in the text."""
+    """Variables, in the order of the template's parameters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,18 +55,17 @@ class TypeConfig:
     max_retries: int
     ttl_seconds: int | None
     notify_before: timedelta | None = None
-    """How long before an event to remind people of it; None: it is no reminder."""
+    """Reminder lead time; None if the type isn't a reminder."""
     on_unknown: UnknownPolicy
     sensitive_variables: frozenset[str]
     fallback: Fallback | None = None
     whatsapp_templates: tuple[WhatsAppTemplate, ...] = ()
-    """What WhatsApp has approved for it, by language."""
     template_version: int = 0
-    """What new notifications say; 0 is the files of the release."""
+    """Template version for new notifications; 0 is the shipped files."""
 
 
 class UnknownTypeError(LookupError):
-    """There is no such type, or it is switched off. ``near`` lists names that look like it."""
+    """The type doesn't exist or is disabled. ``suggestions`` lists similar names."""
 
     def __init__(self, suggestions: list[str]) -> None:
         super().__init__("unknown type")
@@ -77,15 +76,15 @@ class UnknownTypeError(LookupError):
 class _Snapshot:
     active: Mapping[str, TypeConfig]
     versions: Mapping[str, int] = field(default_factory=dict)
-    """The published template of every type, of those switched off too."""
+    """The published template version of every type, including disabled types."""
     inactive_sensitive_variables: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """The secret variables of types that are switched off."""
+    """The sensitive variables of disabled types."""
 
 
 def get_type(name: str) -> TypeConfig:
     """Return the type of this name; raises UnknownTypeError.
 
-    ``MfaCode`` and ``CONTEST_REMINDER`` are understood as ``mfa_code`` and ``contest_reminder``.
+    Accepts ``MfaCode`` and ``CONTEST_REMINDER`` for ``mfa_code`` and ``contest_reminder``.
     """
     active = _snapshot_cache.get().active
     type_config = active.get(name) or active.get(_CAMEL_CASE_BOUNDARY.sub("_", name).lower())
@@ -95,14 +94,14 @@ def get_type(name: str) -> TypeConfig:
 
 
 def get_template_version(slug: str) -> int:
-    """Return which version of a template is published; 0 for one that is no type's."""
+    """Return a template's published version; 0 if no type has this name."""
     return _snapshot_cache.get().versions.get(slug, 0)
 
 
 def sensitive_variables(*slugs: str | None) -> frozenset[str]:
-    """Return the variables that any of these types calls secrets, switched off or not.
+    """Return the sensitive variables of these types, including disabled types.
 
-    A template is named as the type it belongs to, and those count where it is used.
+    A template has the name of its type, whose sensitive variables apply wherever it is used.
     """
     snapshot, found = _snapshot_cache.get(), frozenset[str]()
     for slug in slugs:
@@ -117,9 +116,9 @@ def sensitive_variables(*slugs: str | None) -> frozenset[str]:
 
 
 def define_type(slug: str, fields: Mapping[str, Any], *, now: datetime) -> bool:
-    """Store a type with these fields, as they are stored; return whether it is a new one.
+    """Store a type with these stored fields; return whether the type is new.
 
-    The version of its template is none of them: see :func:`set_template_version`.
+    Keeps the template version: see :func:`set_template_version`.
     """
     result = collection("notification_types").update_one(
         {"_id": slug},
@@ -134,12 +133,12 @@ def define_type(slug: str, fields: Mapping[str, Any], *, now: datetime) -> bool:
 
 
 def read_type(slug: str) -> Mapping[str, Any] | None:
-    """Return a type's document, switched off or not; None if there is none."""
+    """Return a type's document, even if disabled; None if it doesn't exist."""
     return collection("notification_types").find_one({"_id": slug})
 
 
 def set_template_version(slug: str, *, version: int, now: datetime) -> None:
-    """Let new notifications of a type take this version of its template; raises UnknownTypeError."""
+    """Set the template version for new notifications; raises UnknownTypeError."""
     result = collection("notification_types").update_one(
         {"_id": slug}, {"$set": {"template_version": version, "updated_at": now}}
     )
@@ -149,17 +148,17 @@ def set_template_version(slug: str, *, version: int, now: datetime) -> None:
 
 
 def find_type(slug: str) -> TypeConfig | None:
-    """Return a stored notification's type; None if it is no more, or switched off."""
+    """Return the type of a stored notification; None if it is missing or disabled."""
     return _snapshot_cache.get().active.get(slug)
 
 
 def invalidate_types() -> None:
-    """Make every process read the types again: one was changed. Raises PyMongoError."""
+    """Make every process reload the types. Raises PyMongoError."""
     _snapshot_cache.invalidate()
 
 
 def add_missing_types() -> int:
-    """Store every shipped type that is not there; return how many that were."""
+    """Store the shipped types that are missing; return how many were added."""
     now = utc_now()
     added = 0
     for default in DEFAULT_TYPES:
@@ -202,6 +201,7 @@ def _read_snapshot() -> _Snapshot:
 
 
 def _parse_type(document: Mapping[str, Any]) -> TypeConfig:
+    lead_time, fallback = document.get("notify_before_seconds"), document.get("fallback_channel")
     return TypeConfig(
         slug=document["_id"],
         category=Category(document["category"]),
@@ -209,36 +209,19 @@ def _parse_type(document: Mapping[str, Any]) -> TypeConfig:
         channels=tuple(Channel(c) for c in document["channels"]),
         max_retries=document["max_retries"],
         ttl_seconds=document.get("ttl_seconds"),
-        notify_before=_to_timedelta(document.get("notify_before_seconds")),
+        notify_before=None if lead_time is None else timedelta(seconds=lead_time),
         on_unknown=UnknownPolicy(document["on_unknown"]),
         sensitive_variables=frozenset(document["sensitive_variables"]),
-        fallback=_parse_fallback(document),
+        fallback=Fallback(
+            channel=Channel(fallback), after=timedelta(seconds=document["fallback_after_seconds"])
+        )
+        if fallback
+        else None,
         whatsapp_templates=tuple(
-            _parse_whatsapp_template(one) for one in document.get("approved_templates") or ()
+            WhatsAppTemplate(**{**stored, "parameters": tuple(stored["parameters"])})
+            for stored in document.get("approved_templates") or ()
         ),
         template_version=document.get("template_version") or 0,
-    )
-
-
-def _to_timedelta(stored: int | None) -> timedelta | None:
-    return timedelta(seconds=stored) if stored is not None else None
-
-
-def _parse_fallback(document: Mapping[str, Any]) -> Fallback | None:
-    channel = document.get("fallback_channel")
-    if not channel:
-        return None
-    return Fallback(
-        channel=Channel(channel), after=timedelta(seconds=document["fallback_after_seconds"])
-    )
-
-
-def _parse_whatsapp_template(stored: Mapping[str, Any]) -> WhatsAppTemplate:
-    return WhatsAppTemplate(
-        locale=stored["locale"],
-        name=stored["name"],
-        language=stored["language"],
-        parameters=tuple(stored["parameters"]),
     )
 
 

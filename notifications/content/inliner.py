@@ -1,32 +1,32 @@
-"""Style sheets into elements: the one place that calls the native library.
+"""CSS inlining: the only module that calls the native library.
 
-As a program it does the same in a process of its own, which may die of it: JSON in, a line of JSON
-out for each fragment, in order. It imports nothing else of this service, so it starts in 60 ms.
+Run as a program, it inlines in a separate process, which may crash: JSON in; one line of JSON out
+for each fragment, in order. It imports no other module of the service, so it starts in 60 ms.
 """
 
 import css_inline
 
 INLINER = css_inline.CSSInliner(load_remote_stylesheets=False)
 MAX_MEMORY_BYTES = 40 * 1024 * 1024
-"""Bytes that the program may take on top of what it starts with."""
+"""Memory that the program may use on top of its size at startup."""
 MAX_STACK_BYTES = 1024 * 1024
-"""Bytes of stack: an eighth of what a process of the service has."""
+"""Stack size: an eighth of that of a service process."""
 MAX_CPU_SECONDS = 0.15
-"""Seconds of processor time for one fragment."""
+"""CPU time for one fragment."""
 
 
 def inline_fragment(html: str, css: str) -> str:
-    """Return a part of a page with a style sheet in its elements."""
+    """Return an HTML fragment with a style sheet inlined."""
     return INLINER.inline_fragment(html, css)
 
 
 def inline_page(html: str) -> str:
-    """Return a page with its own style sheets in its elements."""
+    """Return a page with its own style sheets inlined."""
     return INLINER.inline(html)
 
 
 def main() -> None:
-    """Inline every fragment of the request within the limits; the process ends where one fails."""
+    """Inline each fragment of the request within the limits; the process ends at a failure."""
     import json
     import resource
     import signal
@@ -43,7 +43,7 @@ def main() -> None:
     ):
         resource.setrlimit(resource_limit, (limit, limit))
     for html in request["fragments"]:
-        # Its signal's default action ends the process, native code or not.
+        # The signal's default action ends the process, even in native code.
         signal.setitimer(signal.ITIMER_PROF, MAX_CPU_SECONDS)
         answer = inline_fragment(html, request["css"])
         signal.setitimer(signal.ITIMER_PROF, 0)

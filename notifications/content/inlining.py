@@ -1,6 +1,6 @@
-"""Inlines CSS into email templates, and tries it in a child process first.
+"""Inlines CSS into email templates, after a dry run in a child process.
 
-The library is native code: a crash in the child is a refusal and never the end of a worker.
+The library is native code: a crash in the child rejects the template and never ends a worker.
 """
 
 import json
@@ -16,7 +16,7 @@ import structlog
 
 from . import inliner, markup
 from .engine import MAX_OUTPUT, TemplateError, line_at
-from .source import find_fault
+from .limits import find_fault
 
 _LIQUID = re.compile(r"\{%-?\s*comment\b.*?\bendcomment\s*-?%\}|\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 _STYLE = re.compile(r"<style>(.*?)</style>", re.DOTALL)
@@ -24,34 +24,33 @@ _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _NOT_LINE_END = re.compile(r"[^\n]")
 
 
-# Two characters that no text has, around the number of what stands here.
+# Private-use characters around the index of a piece of Liquid.
 _PLACEHOLDER = "\ue000{}\ue001"
 _PLACEHOLDER_PATTERN = re.compile(r"<!--\ue000(\d+)\ue001-->|\ue000(\d+)\ue001")
 
 
 def inline_layout(source: str) -> str:
-    """Return a whole mail's template with its first style sheet in its elements.
+    """Return an email layout with its first style sheet inlined.
 
-    What cannot be there, such as colours for the dark, stands in a second one that is kept.
+    Rules that can't be inlined, such as dark mode, are in a second style sheet, which is kept.
     """
     return _inline_around_liquid(source, inliner.inline_page)
 
 
 def inline_fragment(source: str, *, css: str) -> str:
-    """Return a part of a mail's template with a style sheet in its elements."""
+    """Return an email part with a style sheet inlined."""
     return _inline_around_liquid(source, lambda html: inliner.inline_fragment(html, css))
 
 
 def extract_liquid(source: str) -> tuple[str, list[str]]:
-    """Return a source's HTML with marks in the place of its Liquid, and the Liquid.
+    """Return a source's HTML with placeholders for its Liquid, and the Liquid.
 
-    Raises TemplateError for what may be too much for the library: what passes here, it has stack
-    and memory for.
+    Raises TemplateError for what could exceed the library's stack or memory.
     """
     if fault := find_fault(source):
         line = None if fault.index is None else line_at(source, fault.index)
         raise TemplateError(fault.code, fault.reason, line=line)
-    # Blanks in the place of Liquid leave the lines as they are in the source.
+    # Replacing Liquid by spaces keeps the line numbers of the source.
     blanked = _LIQUID.sub(lambda match: _NOT_LINE_END.sub(" ", match[0]), source)
     if excess := markup.find_excess(blanked):
         line = line_at(source, excess.index)
@@ -70,17 +69,17 @@ def extract_liquid(source: str) -> tuple[str, list[str]]:
 
 
 def restore_liquid(html: str, liquid: Sequence[str]) -> str:
-    """Return HTML with its Liquid back in its places; raises TemplateError if it is too long."""
+    """Return HTML with its Liquid restored; raises TemplateError if it is too long."""
     text = _PLACEHOLDER_PATTERN.sub(lambda match: liquid[int(match[1] or match[2])], html)
     if len(text) > MAX_OUTPUT:
-        raise TemplateError("too_long", "With styles in its elements the HTML is too long.")
+        raise TemplateError("too_long", "The HTML is too long after CSS inlining.")
     return text
 
 
 def find_misplaced_liquid(source: str) -> int | None:
-    """Return where Liquid stands inside a tag and outside a value: HTML parsers lose such parts.
+    """Return the index of Liquid inside a tag but outside a value: HTML parsers lose it.
 
-    ``<a href="{{ url }}">`` is well, ``<a {% if url %}href=…{% endif %}>`` is not.
+    ``<a href="{{ url }}">`` is valid; ``<a {% if url %}href=…{% endif %}>`` isn't.
     """
     positions = [match.start() for match in _LIQUID.finditer(source)]
     count = iter(range(len(positions)))
@@ -94,28 +93,28 @@ def find_misplaced_liquid(source: str) -> int | None:
 
 
 def extract_style_sheet(layout: str) -> str:
-    """Return the style sheet of a layout that goes into elements."""
+    """Return the style sheet of a layout that is inlined."""
     match = _STYLE.search(layout)
     return match[1] if match else ""
 
 
 @cache
 def opening_tag(element: str, *, css: str) -> str:
-    """Return an element's opening tag as the style sheet would have it."""
+    """Return an element's opening tag with its styles inlined."""
     return inliner.inline_fragment(f"<{element}></{element}>", css).partition("</")[0]
 
 
 def _inline_around_liquid(source: str, inline: Callable[[str], str]) -> str:
-    """Inline HTML that holds Liquid, which the HTML parser must not see.
+    """Inline HTML whose Liquid is hidden from the HTML parser.
 
-    It would move a condition between two rows out of their table, and escape an operator in it.
+    The parser would move a condition between two rows out of the table, and escape its operators.
     """
     html, liquid = extract_liquid(source)
     return restore_liquid(inline(html), liquid)
 
 
 def _wrap_tags_in_comments(html: str, liquid: Sequence[str]) -> str:
-    """Return HTML with its hidden tags of Liquid's in comments, which may stand between rows."""
+    """Wrap the placeholders of Liquid tags in comments, which are valid between rows."""
 
     def commented(text: str) -> str:
         return _PLACEHOLDER_PATTERN.sub(
@@ -133,22 +132,22 @@ def _wrap_tags_in_comments(html: str, liquid: Sequence[str]) -> str:
 
 log = structlog.get_logger(__name__)
 TIMEOUT_SECONDS = 20.0
-"""How long the process may take on a busy machine; its processor time is limited far below."""
+"""Time limit of the process on a busy machine; its CPU limit is far lower."""
 _PROGRAM = Path(__file__).with_name("inliner.py")
 
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """The result of a dry run: the inlined fragments, in their order."""
+    """The fragments that a dry run inlined, in order."""
 
     inlined: Sequence[str]
-    """Up to the first one that failed."""
+    """Fragments up to the first failure."""
     reason: str | None = None
-    """Why that one failed; None if none did."""
+    """Reason of the first failure; None if there is none."""
 
 
 def dry_run(fragments: Sequence[str], *, css: str) -> DryRun:
-    """Inline fragments with a style sheet; never raises for what is in them."""
+    """Inline fragments in a child process; never raises because of their content."""
     request = json.dumps({"css": css, "fragments": [*fragments]})
     try:
         completed = subprocess.run(
@@ -160,13 +159,11 @@ def dry_run(fragments: Sequence[str], *, css: str) -> DryRun:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         log.warning("inlining_not_started", error=type(error).__name__)
-        return DryRun((), "It could not be tried on this machine just now: try again.")
+        return DryRun((), "CSS inlining couldn't start on this machine. Try again.")
     inlined = tuple(
         json.loads(line) for line in completed.stdout.splitlines() if line.endswith(b'"')
     )
     if len(inlined) == len(fragments):
         return DryRun(inlined)
     log.warning("inlining_failed", status=completed.returncode)
-    return DryRun(
-        inlined, "Styles cannot be written into this HTML within the limits of memory and time."
-    )
+    return DryRun(inlined, "CSS inlining exceeds the memory or time limit for this HTML.")

@@ -1,11 +1,13 @@
-"""Limits of a template at work: operations, sizes of values, items, and output.
+"""Limits on a template's source and on its rendering: work, value sizes, items, and output.
 
-A template pays for what it does. Filters and expressions that can grow are replaced by ones that
-check before they work.
+A rendering pays for its work from a budget. Filters and expressions whose results can grow are
+replaced by ones that check before they work.
 """
 
+import re
 import sys
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import wraps
 from io import StringIO
 from typing import Any, TextIO
@@ -38,20 +40,109 @@ from liquid.undefined import is_undefined
 
 from . import markup
 
+# Limits on the source. Liquid's lexer, and expressions that search for the end of a tag, restart at
+# every opening: thousands of unclosed ones take minutes. Whitespace that may belong to either side
+# of an expression takes quadratic time. find_fault takes one pass.
+MAX_SOURCE = 64 * 1024
+"""Characters of a part."""
+MAX_MARKUP = 500
+"""Outputs and tags of a part, and lines of its ``liquid`` tags."""
+MAX_MARKUP_LENGTH = 1_000
+"""Characters of one output or tag, or of one line of a ``liquid`` tag."""
+MAX_BLANKS = 500_000
+"""Sum of the squared lengths of whitespace runs inside outputs and tags."""
+_OPENING = re.compile(r"\{[{%]")
+_TAG_NAME = re.compile(r"-?\s{0,100}(\w{0,20})\s{0,100}")
+_BLOCKS = {
+    name: re.compile(rf"\{{%-?\s{{0,100}}end{name}\s{{0,100}}-?%\}}")
+    for name in ("raw", "doc", "comment")
+}
+"""Tags whose content isn't Liquid, with their end tags."""
+_BLANKS = re.compile(r"\s{10,}")
+
+
+def count_markup(source: str) -> int:
+    """Return an upper bound on a source's outputs and tags."""
+    return source.count("{{") + source.count("{%")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFault:
+    """Why a source is rejected before parsing, and where."""
+
+    code: str
+    reason: str
+    index: int | None = None
+
+
+def find_fault(source: str) -> SourceFault | None:
+    """Return the first part of a source that Liquid must not parse; None if there is none.
+
+    It exceeds a limit or is never closed.
+    """
+    if len(source) > MAX_SOURCE:
+        return SourceFault("too_long", f"A part has at most {MAX_SOURCE:,} characters.")
+    count = blanks = 0
+    opening = _OPENING.search(source)
+    while opening:
+        at = opening.start()
+        closing = "%}" if opening[0] == "{%" else "}}"
+        end = source.find(closing, at + 2)
+        if end < 0:
+            return SourceFault("syntax", f"Expected '{closing}', found end of file.", at)
+        inner = source[at + 2 : end]
+        lines = _lines(inner)
+        count += len(lines)
+        blanks += sum(len(run) ** 2 for run in _BLANKS.findall(inner))
+        if reason := _exceeded_limit(lines, count, blanks):
+            return SourceFault("too_complex", reason, at)
+        end += 2
+        if closing == "%}" and (block := _block_of(inner)) is not None:
+            match = _BLOCKS[block].search(source, end)
+            if match is None:
+                return SourceFault("syntax", f"Expected tag end{block}, found end of file.", at)
+            end = match.end()
+        opening = _OPENING.search(source, end)
+    return None
+
+
+def _lines(inner: str) -> list[str]:
+    """Split a ``liquid`` tag into its lines, each of which counts as a tag."""
+    if inner.lstrip("- \t\n").startswith("liquid"):
+        return inner.splitlines()
+    return [inner]
+
+
+def _exceeded_limit(lines: Sequence[str], count: int, blanks: int) -> str | None:
+    if count > MAX_MARKUP:
+        return f"A part has at most {MAX_MARKUP:,} outputs and tags."
+    if max(map(len, lines)) > MAX_MARKUP_LENGTH:
+        return f"An output or tag has at most {MAX_MARKUP_LENGTH:,} characters."
+    if blanks > MAX_BLANKS:
+        return "Too much whitespace in a row inside outputs and tags."
+    return None
+
+
+def _block_of(inner: str) -> str | None:
+    match = _TAG_NAME.match(inner)
+    return match[1] if match and match[1] in _BLOCKS else None
+
+
+# Limits on a rendering.
 MAX_WORK = 30_000
-"""Units of one rendering: some 50 ms."""
+"""Units of work for one rendering: about 50 ms."""
 MAX_VALUE = 256 * 1024
-"""Characters that a filter's result may hold, in all its entries."""
+"""Characters of a filter's result, in all its items."""
 MAX_ITEMS = 10_000
-"""Entries that a range, or the list a filter makes, may have."""
+"""Items of a range, or of a list that a filter returns."""
 MAX_BITS = 1_024
-"""Bits of a number that a filter may return."""
+"""Bits of a number that a filter returns."""
 CHARACTERS_PER_UNIT = 32
-"""Characters that are read or written for one unit."""
+"""Characters read or written for one unit."""
 
 
 class WorkLimitError(ResourceLimitError):
-    """A rendering takes more work, or makes longer values, than a template may."""
+    """A rendering exceeds its budget or a size limit."""
 
 
 class Budget:
@@ -63,14 +154,14 @@ class Budget:
         self.left = units
 
     def spend(self, units: int) -> None:
-        """Take units; raises WorkLimitError if there are not so many left."""
+        """Spend units; raises WorkLimitError if too few are left."""
         self.left -= units
         if self.left < 0:
             raise WorkLimitError("The template takes too much work to render.", token=None)
 
 
 def weight_of(value: object, *, limit: int = MAX_VALUE) -> int:
-    """Return the characters a value holds in all its entries, or somewhat more than ``most``."""
+    """Return the characters of a value in all its items; stops soon after ``limit``."""
     total, waiting = 0, [value]
     while waiting and total <= limit:
         one = waiting.pop()
@@ -88,26 +179,26 @@ def weight_of(value: object, *, limit: int = MAX_VALUE) -> int:
 
 
 def check_length(length: int) -> None:
-    """Raise WorkLimitError for a text that is longer than a filter may make."""
+    """Raise WorkLimitError if a filter's text is too long."""
     if length > MAX_VALUE:
         raise WorkLimitError(f"A filter makes more than {MAX_VALUE:,} characters.", token=None)
 
 
 def check_items(count: int) -> None:
-    """Raise WorkLimitError for a range or list that has more entries than it may."""
+    """Raise WorkLimitError if a range or list has too many items."""
     if count > MAX_ITEMS:
         raise WorkLimitError(f"A list or range has more than {MAX_ITEMS:,} entries.", token=None)
 
 
 class ChargedIO(LimitedStringIO):
-    """Output of limited size, paid from a budget."""
+    """Output of limited size, charged to a budget."""
 
     def __init__(self, limit: int, budget: Budget) -> None:
         super().__init__(limit)
         self._budget = budget
 
     def write(self, text: str, /) -> int:
-        """Write a text; raises WorkLimitError, OutputStreamLimitError."""
+        """Write text; raises WorkLimitError, OutputStreamLimitError."""
         size = len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
         self.size += size
         if self.size > self.limit:
@@ -129,7 +220,7 @@ class Context(RenderContext):
         self._total = 0
 
     def assign(self, key: str, val: Any) -> None:
-        """Set a variable of the template's; Liquid's own adds up all of them each time."""
+        """Set a template variable. Liquid's own sums all variables each time."""
         size = sys.getsizeof(val, 1)
         self._total += size - self._sizes.get(key, 0)
         self._sizes[key] = size
@@ -139,13 +230,13 @@ class Context(RenderContext):
             raise LocalNamespaceLimitError("local namespace limit reached", token=None)
 
     def get_buffer(self, buf: TextIO | None = None) -> StringIO:
-        """Return a buffer for a part of the output, paid from the same budget."""
+        """Return a buffer for a part of the output, charged to the same budget."""
         used = buf.size if isinstance(buf, LimitedStringIO) else 0
         return ChargedIO((self.env.output_stream_limit or MAX_VALUE) - used, self.budget)
 
 
 def render(bound: BoundTemplate, variables: Mapping[str, Any], budget: Budget) -> str:
-    """Return a template's output; raises what Liquid raises, and WorkLimitError."""
+    """Return a template's output; raises WorkLimitError and Liquid's errors."""
     context = Context(bound, globals=bound.make_globals(dict(variables)))
     context.budget = budget
     buffer = ChargedIO(bound.env.output_stream_limit or MAX_VALUE, budget)
@@ -155,15 +246,15 @@ def render(bound: BoundTemplate, variables: Mapping[str, Any], budget: Budget) -
 
 UNITS_PER_CALL = 2
 MAX_DATE_LENGTH = 100
-"""Characters of a text that is read as a date, and of a date's format."""
+"""Characters of a text parsed as a date, and of a date format."""
 ITEMS_PER_UNIT = 4
-"""Entries of a list that are read for one unit."""
+"""List items read for one unit."""
 
 
 def within_budget(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a filter that needs its variables, and pays for its work.
+    """Return a filter that is charged to the budget and rejects missing variables.
 
-    Liquid's own make 0 or an empty text of a variable that is missing.
+    Liquid's own filters turn a missing variable into 0 or an empty text.
     """
     needs_context = getattr(function, "with_context", False)
 
@@ -186,9 +277,9 @@ def within_budget(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _cost_of(value: Any) -> int:
-    """Return what it costs to read a value once; raises WorkLimitError for one that is too long.
+    """Return the cost of reading a value once; raises WorkLimitError if it is too large.
 
-    Raises UndefinedError for a variable that is missing.
+    Raises UndefinedError for a missing variable.
     """
     kind = type(value)
     if issubclass(kind, str):
@@ -203,13 +294,13 @@ def _cost_of(value: Any) -> int:
         check_items(len(value))
         return len(value) // ITEMS_PER_UNIT
     elif is_undefined(value):
-        str(value)  # raises UndefinedError, naming it
+        str(value)  # Raises UndefinedError with the variable's name.
     return 0
 
 
 @string_filter
 def replace(val: str, seq: str, sub: str = "") -> str:
-    """Return a text with another in place of each occurrence of a third."""
+    """Return a text with every ``seq`` replaced by ``sub``."""
     old, new = soft_str(seq), soft_str(sub)
     check_length(len(val) + val.count(old) * max(0, len(new) - len(old)))
     return val.replace(old, new)
@@ -218,7 +309,7 @@ def replace(val: str, seq: str, sub: str = "") -> str:
 @with_environment
 @sequence_filter
 def join(left: Iterable[object], separator: object = " ", *, environment: Environment) -> str:
-    """Return the entries of a list as one text."""
+    """Return the items of a list as one text."""
     between = separator if isinstance(separator, str) else str(separator)
     if environment.autoescape and between == " ":
         between = Markup(" ")
@@ -234,7 +325,7 @@ def join(left: Iterable[object], separator: object = " ", *, environment: Enviro
 
 @string_filter
 def split(val: str, sep: Any) -> list[str]:
-    """Return the pieces of a text between separators; its characters without one."""
+    """Split a text at a separator; into characters without one."""
     if sep is None or sep == "":
         check_items(len(val))
         return list(val)
@@ -248,21 +339,21 @@ def split(val: str, sep: Any) -> list[str]:
 
 @sequence_filter
 def concat(sequence: list[Any], second_array: Any) -> list[Any]:
-    """Return a list followed by another."""
+    """Return two lists as one."""
     if not isinstance(second_array, list | tuple):
         raise FilterArgumentError(
             f"concat expected an array, found {type(second_array).__name__}", token=None
         )
     made = [*sequence, *second_array]
     check_items(len(made))
-    # The same text may stand in it a thousand times: it is long once it is written.
+    # A text may occur 1,000 times: short in memory, long when written.
     check_length(weight_of(made))
     return made
 
 
 @sequence_filter
 def uniq(sequence: Iterable[Any], key: object = None) -> list[object]:
-    """Return a list without the entries that are equal to an earlier one."""
+    """Return a list without items equal to an earlier item."""
     seen: set[Hashable] = set()
     kept: list[object] = []
     for item in sequence:
@@ -286,7 +377,7 @@ _MISSING = object()
 
 
 def _hashable(value: Any) -> Hashable:
-    """Return something that is equal to another's where the values are."""
+    """Return a hashable value that is equal where the given values are."""
     if isinstance(value, dict):
         return ("dict", frozenset((k, _hashable(v)) for k, v in value.items()))
     if isinstance(value, list):
@@ -298,7 +389,7 @@ def _hashable(value: Any) -> Hashable:
 
 @with_environment
 def date(dat: Any, fmt: Any, *, environment: Environment) -> str:
-    """Return a date in a format; a text that is none stays as it is."""
+    """Format a date; a text that isn't a date is returned unchanged."""
     if isinstance(fmt, str) and len(fmt) > MAX_DATE_LENGTH:
         raise FilterArgumentError("the format of a date is too long", token=None)
     if isinstance(dat, str) and len(dat) > MAX_DATE_LENGTH:
@@ -309,7 +400,7 @@ def date(dat: Any, fmt: Any, *, environment: Environment) -> str:
 @with_environment
 @string_filter
 def strip_html(val: str, *, environment: Environment) -> str:
-    """Return a text without its tags and comments, and what stands in scripts and styles."""
+    """Return a text without tags, comments, scripts, and style sheets."""
     if "<" not in val or ">" not in val:
         return val
     pieces: list[str] = []
@@ -373,7 +464,7 @@ class _NotEqual(NeExpression):
 
 
 class _When(MultiExpressionBlockNode):
-    """The part of a ``case`` for some values."""
+    """One ``when`` of a ``case``."""
 
     __slots__ = ()
 
@@ -385,7 +476,7 @@ class _When(MultiExpressionBlockNode):
 
 
 class _LoopBody(BlockNode):
-    """What a loop repeats."""
+    """The body of a loop, charged once per iteration."""
 
     __slots__ = ("units",)
 
@@ -406,7 +497,7 @@ _EXPRESSIONS: dict[type[Expression], type[Expression]] = {
 
 
 def apply_limits(bound: BoundTemplate) -> None:
-    """Exchange what is unlimited in a parsed template; raises RecursionError if it is too deep."""
+    """Replace the unlimited parts of a parsed template; raises RecursionError if too deep."""
     static = RenderContext(bound)
     for node in _walk_nodes(bound.nodes, static):
         if isinstance(node, ForNode | TablerowNode):
@@ -447,7 +538,6 @@ def _make_loop_body(block: BlockNode, static: RenderContext) -> _LoopBody:
 
 
 def _charge(context: RenderContext, *operands: object) -> None:
-    """Pay for comparing values with everything in them."""
     if isinstance(context, Context):
         weight = sum(weight_of(operand) for operand in operands)
         context.budget.spend(1 + weight // CHARACTERS_PER_UNIT)

@@ -1,4 +1,4 @@
-"""What is wrong with a template before anybody uses it: every fault with its line and a reason."""
+"""Template linting before a template is stored: every fault with its line and reason."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,8 +13,7 @@ from ..catalog.types import MASK
 from ..models.notification import SUBJECT_LENGTH
 from . import inlining, templates
 from .engine import HTML_ENVIRONMENT, TEXT_ENVIRONMENT, Template, TemplateError, line_at, line_of
-from .limits import MAX_WORK, Budget
-from .source import MAX_MARKUP, count_markup, find_fault
+from .limits import MAX_MARKUP, MAX_WORK, Budget, count_markup, find_fault
 from .templates import DEFAULT_LANGUAGE, STORED_LANGUAGE, Part, Parts
 from .text import clean_line
 
@@ -24,18 +23,18 @@ MAX_TEMPLATE_CHARACTERS = 512 * 1024
 MAX_TEMPLATE_MARKUP = 2_000
 """Outputs and tags of all parts in all languages."""
 MAX_TEMPLATE_WORK = 2 * MAX_WORK
-"""Units that all parts may take to render with the example, twice each."""
+"""Units for rendering all parts with the example data, twice each."""
 ONE_LINE_PARTS = (Part.SUBJECT, Part.PUSH_TITLE)
 REQUIRED_PARTS = (Part.SUBJECT, Part.BODY)
 EXAMPLE_RECIPIENT = {"name": "Ada Lovelace", "locale": "en", "timezone": "UTC"}
-"""What a template may ask about the person; the names are documented in docs/adding_a_type.md."""
+"""The recipient's fields that templates may use; documented in docs/guides/templates.md."""
 _MARKUP = re.compile(r"\{\{.*?\}\}|\{%-?\s*(\w*).*?%\}", re.DOTALL)
 _UNCLOSED = "expected tag end"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemplateFault:
-    """Why a template is refused. ``part`` and ``language`` are None for the template as a whole."""
+    """Why a template is rejected. ``part`` and ``language`` are None for the whole template."""
 
     code: str
     reason: str
@@ -45,17 +44,17 @@ class TemplateFault:
 
     @property
     def text(self) -> str:
-        """The reason, with the line it is about."""
+        """The reason, with its line."""
         return self.reason if self.line is None else f"Line {self.line}: {self.reason}"
 
 
 def lint_template(
     *, name: str, parts: Parts, example_data: Mapping[str, Any], sensitive: frozenset[str]
 ) -> list[TemplateFault]:
-    """Return what is wrong with the parts of a template; nothing if they can be stored.
+    """Return the faults of a template's parts; empty if they can be stored.
 
-    Every part must parse, use no filter and no variable that there is not, and render with the
-    type's example, once as it is and once with its secrets masked.
+    Every part must parse, use only known filters and variables, and render with the type's example
+    data, once as given and once with its sensitive values masked.
     """
     language_faults = _check_languages(parts)
     if language_faults:
@@ -90,7 +89,7 @@ def lint_template(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fragment:
-    """A language's HTML, with marks in the place of its Liquid."""
+    """The HTML of one language, with placeholders for its Liquid."""
 
     language: str
     html: str
@@ -99,7 +98,7 @@ class _Fragment:
 
 def _check_languages(parts: Parts) -> list[TemplateFault]:
     if not any(parts.values()):
-        return [TemplateFault(code="required", reason="Give at least one part.")]
+        return [TemplateFault(code="required", reason="At least one part is required.")]
     if len(parts) > MAX_LANGUAGES:
         return [
             TemplateFault(code="too_many_languages", reason=f"At most {MAX_LANGUAGES} languages.")
@@ -120,17 +119,14 @@ def _check_languages(parts: Parts) -> list[TemplateFault]:
 
 
 def _check_completeness(name: str, parts: Parts) -> Iterator[TemplateFault]:
-    """Yield what a person of some language would not get: every message has a subject and a body.
-
-    Whatever the language, the last resort is the template's own: it must have both.
-    """
+    """Yield a fault if the default language lacks a subject or body, the last resort of all."""
     shipped = templates.shipped_texts(name)
     for part in REQUIRED_PARTS:
         sources = [source.get(DEFAULT_LANGUAGE, {}) for source in (parts, shipped)]
         if not any(part in texts for texts in sources):
             yield TemplateFault(
                 code="required",
-                reason="A template has a subject and a body in its own language.",
+                reason="A subject and a body in the default language are required.",
                 language=DEFAULT_LANGUAGE,
                 part=part,
             )
@@ -139,9 +135,9 @@ def _check_completeness(name: str, parts: Parts) -> Iterator[TemplateFault]:
 def _check_source(
     part: Part, source: str, variables: Mapping[str, Any]
 ) -> tuple[BoundTemplate | None, list[TemplateFault]]:
-    """Return a part parsed, and what is wrong with how it is written."""
+    """Return a parsed part, and the faults of its source."""
     if not source.strip():
-        return None, [TemplateFault(code="blank", reason="A part says something, or is left out.")]
+        return None, [TemplateFault(code="blank", reason="Must not be blank.")]
     if fault := find_fault(source):
         line = None if fault.index is None else line_at(source, fault.index)
         return None, [TemplateFault(code=fault.code, reason=fault.reason, line=line)]
@@ -153,18 +149,18 @@ def _check_source(
     try:
         return bound, _check_names(bound, source, variables)
     except RecursionError:
-        return None, [TemplateFault(code="too_complex", reason="An expression is nested too deep.")]
+        reason = "An expression is nested too deeply."
+        return None, [TemplateFault(code="too_complex", reason=reason)]
 
 
 def _check_names(
     bound: BoundTemplate, source: str, variables: Mapping[str, Any]
 ) -> list[TemplateFault]:
-    """Return the filters and variables there are not."""
     analysis = bound.analyze(include_partials=False)
     faults = [
         TemplateFault(
             code="unknown_filter",
-            reason=f"There is no filter {name!r}.",
+            reason=f"Unknown filter {name!r}.",
             line=line_at(source, spans[0].index),
         )
         for name, spans in analysis.filters.items()
@@ -183,13 +179,13 @@ def _check_names(
 
 
 def _check_markup(language: str, source: str, fragments: list[_Fragment]) -> list[TemplateFault]:
-    """Return what is wrong with a part's HTML; add it to the fragments to be tried."""
+    """Return the faults of a part's HTML; add it to the fragments for the dry run."""
     try:
         html, liquid = inlining.extract_liquid(source)
     except TemplateError as problem:
         return [TemplateFault(code=problem.code, reason=str(problem), line=problem.line)]
     if (index := inlining.find_misplaced_liquid(source)) is not None:
-        reason = "Liquid stands inside a tag: put it around the tag, or into a quoted value."
+        reason = "Liquid inside a tag: move it around the tag or into a quoted value."
         return [TemplateFault(code="misplaced", reason=reason, line=line_at(source, index))]
     fragments.append(_Fragment(language=language, html=html, liquid=liquid))
     return []
@@ -198,7 +194,7 @@ def _check_markup(language: str, source: str, fragments: list[_Fragment]) -> lis
 def _check_inlined(
     fragments: Sequence[_Fragment], examples: tuple[Mapping[str, Any], ...], budget: Budget
 ) -> Iterator[TemplateFault]:
-    """Yield what is wrong with HTML once the layout's styles are in it, as it will be sent."""
+    """Yield the faults of HTML after CSS inlining, as it is sent."""
     layout = templates.read_shipped(templates.LAYOUT, Part.EMAIL_HTML, DEFAULT_LANGUAGE) or ""
     outcome = inlining.dry_run(
         [fragment.html for fragment in fragments], css=inlining.extract_style_sheet(layout)
@@ -224,13 +220,13 @@ def _check_inlined(
 
 
 def _is_known(used: Variable, variables: Mapping[str, Any]) -> bool:
-    """Return whether an example has a variable; what it is inside of a list is not looked at."""
+    """Return whether the example data has a variable; items of lists aren't checked."""
     value: Any = variables
     for segment in used.segments:
         if not isinstance(segment, str) or not isinstance(value, Mapping):
             return True
         if segment not in value:
-            # Liquid's own: the size of an object, its first and last entry.
+            # Liquid's own properties of an object.
             return value is not variables and segment in ("size", "first", "last")
         value = value[segment]
     return True
@@ -239,7 +235,6 @@ def _is_known(used: Variable, variables: Mapping[str, Any]) -> bool:
 def _check_output(
     part: Part, bound: BoundTemplate, examples: tuple[Mapping[str, Any], ...], budget: Budget
 ) -> list[TemplateFault]:
-    """Return what is wrong with what a part says with the examples."""
     try:
         template = Template.from_bound(bound)
         outputs = [template.render(variables, budget=budget) for variables in examples]
@@ -248,10 +243,10 @@ def _check_output(
     for text in outputs:
         if not clean_line(text):
             return [
-                TemplateFault(code="blank", reason="Nothing is left of it with the type's example.")
+                TemplateFault(code="blank", reason="Blank when rendered with the example data.")
             ]
         if part in ONE_LINE_PARTS and len(clean_line(text)) > SUBJECT_LENGTH:
-            reason = f"With the type's example it has over {SUBJECT_LENGTH} characters."
+            reason = f"More than {SUBJECT_LENGTH} characters when rendered with the example data."
             return [TemplateFault(code="too_long", reason=reason)]
     return []
 
@@ -263,7 +258,7 @@ def _syntax_fault(error: LiquidError, source: str, environment: Environment) -> 
 
 
 def _search_line(reason: str, source: str, environment: Environment) -> int | None:
-    """Return the line of a fault that was found at the end of something: Liquid does not say."""
+    """Return the line of a syntax fault for which Liquid reports none."""
     opened: list[int] = []
     for match in _MARKUP.finditer(source):
         tag = match[1] or ""

@@ -1,9 +1,9 @@
-"""The markup of a mail's HTML: its tags, and how deep they nest. Pure.
+"""HTML markup of an email: its tags and their nesting. Pure.
 
-The library that writes styles into elements recurses once for each level of nesting, in C, and
-overflows its stack at some 10,000 levels (8 MB): the process would end. The limits here are an
-upper bound on what an HTML parser makes of a source, whatever its rules for missing end tags: an
-end tag counts only where the parser surely closes the element.
+The CSS inlining library recurses once per nesting level, in C, and overflows its stack at about
+10,000 levels (8 MB), which ends the process. The limits here are an upper bound on what an HTML
+parser makes of a source, whatever its rules for missing end tags: an end tag counts only where the
+parser certainly closes the element.
 """
 
 import re
@@ -14,9 +14,9 @@ MAX_NESTING = 200
 """Levels of elements."""
 MAX_TAGS = 5_000
 MAX_REOPENED = 50_000
-"""Elements that a parser may add, because bold, links and the like go on in the next paragraph."""
+"""Elements that a parser may add, because unclosed formatting continues in the next paragraph."""
 MAX_STYLE_COST = 1_000_000
-"""Characters of style sheets in the source, times tags: each rule is tried on each element."""
+"""Style sheet characters times tags: each rule is matched against each element."""
 _VOID = frozenset(
     {"area", "base", "basefont", "bgsound", "br", "col", "embed", "frame", "hr", "image", "img"}
     | {"input", "keygen", "link", "meta", "param", "source", "track", "wbr"}
@@ -25,7 +25,7 @@ _FORMATTING = frozenset(
     {"a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong"}
     | {"tt", "u"}
 )
-"""Elements that go on in what follows where they are not closed."""
+"""Elements that continue in what follows if they aren't closed."""
 _IMPLIED_END_TAGS = frozenset(
     ["li", "p", "dd", "dt", "option", "optgroup", "rb", "rp", "rt", "rtc"]
 )
@@ -34,17 +34,17 @@ _IMPLICITLY_CLOSED: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(_FORMATTING, frozenset[str]()),
     **dict.fromkeys(["table", "tbody", "thead", "tfoot", "tr"], _IMPLIED_END_TAGS | _TABLE_PARTS),
 }
-"""Elements that an end tag closes on its way, where it is not only those in _IMPLIED."""
+"""Elements that an end tag closes implicitly, if other than _IMPLIED_END_TAGS."""
 _RAW_TEXT_ELEMENTS = {
     name: re.compile(rf"</{name}(?=[\t\n\f\r />])", re.IGNORECASE | re.ASCII)
     for name in ("title", "style", "textarea", "script")
 }
-"""Elements that hold no other elements, with their ends."""
+"""Elements that contain text only, with their end tags."""
 _SPECIAL_PARSING = frozenset(
     {"svg", "math", "script", "plaintext", "xmp", "iframe", "noembed", "noframes", "noscript"}
     | {"select", "frameset", "template"}
 )
-"""Elements after which other rules hold for what a tag is: no end tag counts from there."""
+"""Elements after which other tokenization rules apply: no later end tag counts."""
 _TOKEN = re.compile(
     r"(?P<comment><!--(?:-?>|[\s\S]*?(?:--!?>|\Z))|<(?:[!?]|/[^A-Za-z])[^>]*+>?)"
     r"|<(?P<end>/?)(?P<name>[A-Za-z][^\t\n\f\r />]*+)"
@@ -54,33 +54,33 @@ _TOKEN = re.compile(
     r"(?:\"[^\"]*+(?:\"|\Z)|'[^']*+(?:'|\Z)|[^\t\n\f\r >\"'][^\t\n\f\r >]*+)?)?"
     r")*+(?P<closed>>)?"
 )
-"""A comment or a tag, as the HTML standard reads them; what is not closed may reach to the end."""
+"""A comment or tag as the HTML standard defines it; an unclosed one may extend to the end."""
 _START = re.compile(r"<[A-Za-z]")
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A comment, a tag, or an element of text only with its content."""
+    """A comment, a tag, or a text-only element with its content."""
 
     start: int
     end: int
     name: str = ""
-    """The element's, in lower case; empty for a comment."""
+    """Element name in lower case; empty for a comment."""
     is_end: bool = False
     tag_end: int = 0
-    """Where the tag itself ends."""
+    """End of the tag itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Excess:
-    """Which limit is passed, and where."""
+    """A limit that is exceeded, and where."""
 
     reason: str
     index: int
 
 
 def tokenize(html: str) -> Iterator[Token]:
-    """Yield what is not text, in one pass. Something that is never closed reaches to the end."""
+    """Yield comments, tags, and text-only elements in one pass. Unclosed ones extend to the end."""
     at = 0
     while match := _TOKEN.search(html, at):
         name = match["name"] or ""
@@ -99,14 +99,14 @@ def tokenize(html: str) -> Iterator[Token]:
 
 
 def find_excess(html: str) -> Excess | None:
-    """Return the first limit that HTML passes; None if it may be given to a parser."""
+    """Return the first limit that HTML exceeds; None if it is safe to parse."""
     if html.count("<") <= MAX_NESTING and "<style" not in html.lower():
         return None
     return _TagCounter().run(html)
 
 
 class _TagCounter:
-    """A pass over HTML's tags that keeps the elements which may still be open."""
+    """One pass over HTML's tags that tracks the elements that may still be open."""
 
     def __init__(self) -> None:
         self.open: list[str] = []
@@ -133,7 +133,7 @@ class _TagCounter:
         return None
 
     def _count_hidden_tags(self, text: str) -> None:
-        """Count tags where by these rules are none: a parser in another state may find some."""
+        """Count tags inside a token: a parser in another state may find some."""
         tag_count = sum(1 for _ in _START.finditer(text))
         self.open += ["?"] * tag_count
         self.tags += tag_count
@@ -159,11 +159,11 @@ class _TagCounter:
 
     def _exceeded_limit(self) -> str | None:
         if len(self.open) > MAX_NESTING:
-            return f"HTML nests at most {MAX_NESTING} levels deep; every element needs its end tag."
+            return f"HTML nesting exceeds {MAX_NESTING} levels; every element needs its end tag."
         if self.tags > MAX_TAGS:
-            return f"A part has at most {MAX_TAGS:,} HTML tags."
+            return f"More than {MAX_TAGS:,} HTML tags in a part."
         if self.reopened > MAX_REOPENED:
-            return "Bold, links and the like are left open over too many elements."
+            return "Formatting such as bold or links stays open over too many elements."
         if self.style * self.tags > MAX_STYLE_COST:
-            return "The style sheet is too long for so many elements."
+            return "The style sheet is too long for this many elements."
         return None

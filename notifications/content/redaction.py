@@ -7,17 +7,25 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
-from domain.content import Attachment, Content, SensitiveContent
+from domain.content import Content, SensitiveContent
 from domain.errors import ProviderError, ProviderResponse
 from providers.contract import SendResult
 
 from ..catalog import types
 from ..catalog.types import MASK, TypeConfig
 
+MIN_SECRET_LENGTH = 4
+"""Shorter values are masked by name only: they occur in other texts by chance."""
+MIN_PARTIAL_LENGTH = 3
+"""Characters of a value at the end of a truncated text that are masked too."""
+WITHHELD = "[not kept: it may repeat a secret]"
+"""Stored instead of a provider's response that may repeat sensitive content."""
+SendOutcome = SendResult | ProviderError
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redacted:
-    """Content and data as they may be stored and shown, and what they hide."""
+    """Content and data with sensitive values masked, and the sensitive values."""
 
     content: Content
     data: Mapping[str, Any]
@@ -32,9 +40,9 @@ def redact(
     data: Mapping[str, Any],
     type_config: TypeConfig,
 ) -> Redacted:
-    """Return a composed content and its data without secrets, and those; None if there are none.
+    """Mask the sensitive values of composed content and its data.
 
-    ``has_own_subject`` and ``has_own_body`` say which of them the request gave itself.
+    ``has_own_subject`` and ``has_own_body``: the request contained the subject or body itself.
     """
     names = type_config.sensitive_variables | types.sensitive_variables(content.template_id)
     if not names:
@@ -50,9 +58,13 @@ def redact(
     masked = mask(data, names, values)
     if not redacted_fields and masked == data:
         return Redacted(content=content, data=data)
+    originals = {name: getattr(content, name) for name in redacted_fields}
     secret = SensitiveContent(
         data=data,
-        content={name: _to_builtins(getattr(content, name)) for name in redacted_fields},
+        content={
+            name: [asdict(one) for one in value] if isinstance(value, tuple) else value
+            for name, value in originals.items()
+        },
         secrets=values,
         has_inline_content=has_own_body or has_own_subject,
     )
@@ -64,21 +76,27 @@ def redact(
 def _mask_fields(
     content: Content, names: Collection[str], values: Collection[str]
 ) -> dict[str, Any]:
-    """Return the fields that go along with the words, without what repeats a secret."""
     return {
-        "image_url": _remove_secrets_if_any(content.image_url, values),
-        "deep_link": _remove_secrets_if_any(content.deep_link, values),
-        "reply_to": _remove_secrets_if_any(content.reply_to, values),
+        "image_url": content.image_url and remove_secrets(content.image_url, values),
+        "deep_link": content.deep_link and remove_secrets(content.deep_link, values),
+        "reply_to": content.reply_to and remove_secrets(content.reply_to, values),
         "payload": content.payload and mask(content.payload, names, values),
-        "attachments": tuple(_mask_attachment(one, values) for one in content.attachments),
+        "attachments": tuple(
+            replace(
+                one,
+                url=remove_secrets(one.url, values),
+                filename=remove_secrets(one.filename, values),
+            )
+            for one in content.attachments
+        ),
     }
 
 
 def _mask_own_words(content: Content, has_own_subject: bool, has_own_body: bool) -> dict[str, Any]:
-    """Return the fields that the app's own words stand in, with nothing of them left."""
+    """Return the fields that contain the client's own texts, masked completely."""
     fields: dict[str, Any] = {}
     if has_own_subject or (has_own_body and content.subject is not None):
-        # Without a subject of its own it is the first line of the body.
+        # A derived subject is the first line of the body.
         fields["subject"] = MASK
     if has_own_body:
         fields |= {"body": MASK, "deep_link": None}
@@ -86,33 +104,8 @@ def _mask_own_words(content: Content, has_own_subject: bool, has_own_body: bool)
     return fields
 
 
-def _mask_attachment(attachment: Attachment, values: Collection[str]) -> Attachment:
-    url, filename = (
-        remove_secrets(attachment.url, values),
-        remove_secrets(attachment.filename, values),
-    )
-    return replace(attachment, url=url, filename=filename)
-
-
-def _remove_secrets_if_any(text: str | None, values: Collection[str]) -> str | None:
-    return text if text is None else remove_secrets(text, values)
-
-
-def _to_builtins(value: Any) -> Any:
-    """Return a value as it is sealed."""
-    return [asdict(one) for one in value] if isinstance(value, tuple) else value
-
-
-MIN_SECRET_LENGTH = 4
-"""A shorter value is hidden by its name alone: it stands in every other text by chance."""
-MIN_PARTIAL_LENGTH = 3
-"""So much of a value at the end of a text that was cut is hidden as well."""
-WITHHELD = "[not kept: it may repeat a secret]"
-SendOutcome = SendResult | ProviderError
-
-
 def find_secrets(data: Mapping[str, Any], names: Collection[str]) -> tuple[str, ...]:
-    """Return the secrets that stand under these names, at any depth, the longest first."""
+    """Return the sensitive values under these names, at any depth, longest first."""
     found = {
         text
         for text in _values_under(data, names, is_secret=False)
@@ -124,13 +117,13 @@ def find_secrets(data: Mapping[str, Any], names: Collection[str]) -> tuple[str, 
 def mask(
     data: Mapping[str, Any], names: Collection[str], secrets: Collection[str] | None = None
 ) -> dict[str, Any]:
-    """Return data without what stands under these names, or repeats it; ``secrets`` if known."""
+    """Mask the values under these names and their repetitions; ``secrets`` if already known."""
     known = find_secrets(data, names) if secrets is None else secrets
     return {name: _mask_value(value, name, names, known) for name, value in data.items()}
 
 
 def mask_all(value: Any) -> Any:
-    """Return a value of the same shape in which every text and number is hidden."""
+    """Return a value of the same shape with every text and number masked."""
     if isinstance(value, Mapping):
         return {name: mask_all(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
@@ -139,7 +132,7 @@ def mask_all(value: Any) -> Any:
 
 
 def remove_secrets(text: str, secrets: Collection[str]) -> str:
-    """Return a text without these secrets, as they are or as JSON, HTML and links write them."""
+    """Mask these values in a text, as they are and as JSON, HTML, and URLs encode them."""
     for secret in secrets:
         for form in _encodings_of(secret):
             text = text.replace(form, MASK)
@@ -147,7 +140,7 @@ def remove_secrets(text: str, secrets: Collection[str]) -> str:
 
 
 def mask_response(outcome: SendOutcome, secret: SensitiveContent | None) -> SendOutcome:
-    """Return what a provider answered to a message without what it repeats of its secret."""
+    """Mask the sensitive values that a provider's response repeats."""
     if secret is None:
         return outcome
     if isinstance(outcome, SendResult):
@@ -161,7 +154,7 @@ def mask_response(outcome: SendOutcome, secret: SensitiveContent | None) -> Send
 
 def _mask_excerpt(answer: ProviderResponse, secret: SensitiveContent) -> ProviderResponse:
     if secret.has_inline_content:
-        # Which part of the words is the secret, nobody but the app knows.
+        # Only the client knows which part of its own text is sensitive.
         return replace(answer, excerpt=WITHHELD if answer.excerpt else "")
     excerpt = remove_secrets(answer.excerpt, secret.secrets)
     partial_length = max(
@@ -171,14 +164,14 @@ def _mask_excerpt(answer: ProviderResponse, secret: SensitiveContent) -> Provide
 
 
 def _partial_secret_length(text: str, secret: str) -> int:
-    """Return how much of a secret stands at the end of a text that was cut in the middle of it."""
+    """Return the length of a value's prefix at the end of a truncated text."""
     sizes = range(len(secret) - 1, MIN_PARTIAL_LENGTH - 1, -1)
     return next((size for size in sizes if text.endswith(secret[:size])), 0)
 
 
 def _encodings_of(secret: str) -> Iterator[str]:
     in_json = json.dumps(secret, ensure_ascii=False)[1:-1]
-    # The widest first: what is left of a form after another was hidden in it would stay.
+    # Widest first: masking a shorter form inside a wider one would leave the rest.
     yield from dict.fromkeys(
         (
             json.dumps(secret)[1:-1],
@@ -193,7 +186,6 @@ def _encodings_of(secret: str) -> Iterator[str]:
 
 
 def _values_under(value: Any, names: Collection[str], *, is_secret: bool) -> Iterator[str]:
-    """Yield every text and number under one of these names."""
     if isinstance(value, Mapping):
         for name, one in value.items():
             yield from _values_under(one, names, is_secret=is_secret or name in names)

@@ -1,4 +1,4 @@
-"""Texts of templates: shipped files, stored versions, look-up by part and language."""
+"""Template texts: shipped files, stored versions, and lookup by part and language."""
 
 import json
 import re
@@ -20,10 +20,10 @@ from . import inlining
 from .engine import HTML_ENVIRONMENT, LAYOUT_ENVIRONMENT, Template, TemplateError
 
 DEFAULT_LANGUAGE = "default"
-"""Stands for the template's own language where languages are named."""
+"""Names a template's own language."""
 TEMPLATE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
 STORED_LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?", re.ASCII)
-"""A language as templates are stored under: ``pt``, ``pt-BR``, ``zh-Hant-TW``."""
+"""A language code of a stored text: ``pt``, ``pt-BR``, ``zh-Hant-TW``."""
 _LOCALE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*", re.ASCII)
 
 
@@ -52,11 +52,11 @@ DERIVED_FROM: Mapping[Part, Part] = {
     Part.PUSH: Part.BODY,
     Part.WHATSAPP: Part.BODY,
 }
-"""What a part is made of where a template does not have it."""
+"""The part from which a missing part is made."""
 
 
 def language_chain(locale: str | None) -> tuple[str, ...]:
-    """Return the languages to look into: ``pt-BR``, ``pt``, the template's own."""
+    """Return the languages to search: ``pt-BR``, ``pt``, the template's own."""
     if not locale or not _LOCALE.fullmatch(locale):
         return (DEFAULT_LANGUAGE,)
     words = locale.split("-")
@@ -64,13 +64,13 @@ def language_chain(locale: str | None) -> tuple[str, ...]:
 
 
 LAYOUT = "_layout"
-"""The folder of what goes around every mail."""
+"""The folder of the email layout."""
 LAYOUT_WORDS_FILE = "words.json"
 
 
 @lru_cache(maxsize=4096)
 def read_shipped(name: str, part: Part, language: str) -> str | None:
-    """Return the text of a part in exactly this language; None if there is none."""
+    """Return a part's text in exactly this language; None if there is none."""
     path = _folder(name, language) / FILES[part]
     return path.read_text(encoding="utf-8").strip() if path.is_file() else None
 
@@ -82,7 +82,7 @@ def layout_words(locale: str | None) -> Mapping[str, str]:
 
 
 def shipped_texts(name: str) -> dict[str, dict[str, str]]:
-    """Return every part of a template by its language; nothing if there is no such template."""
+    """Return the shipped parts of a template by language; empty if there is no such template."""
     folder = _folder(name, DEFAULT_LANGUAGE)
     if not TEMPLATE_NAME.fullmatch(name) or not folder.is_dir():
         return {}
@@ -97,7 +97,7 @@ def shipped_texts(name: str) -> dict[str, dict[str, str]]:
 
 
 def clear_files() -> None:
-    """Read the files anew at the next use."""
+    """Clear the cached files."""
     read_shipped.cache_clear()
     _read_layout_words.cache_clear()
 
@@ -117,19 +117,19 @@ def _folder(name: str, language: str) -> Path:
 
 
 SHIPPED_VERSION = 0
-"""The version that is the files."""
+"""The version number of the shipped files."""
 MAX_NUMBER = 999_999
 MAX_INSERT_ATTEMPTS = 100
-"""How often a number is looked for: each time it was taken, somebody else has got a version."""
+"""Attempts to insert under the next number; each conflict means another version exists."""
 MAX_CACHED_VERSIONS = 512
-"""Versions a process remembers. They do not change."""
+"""Versions cached in a process; a stored version never changes."""
 Parts = Mapping[str, Mapping[str, str]]
 """Texts by language and part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """A version of a type's template. One of the files has neither dates nor an author."""
+    """A version of a type's template. The shipped version has neither dates nor an author."""
 
     type: str
     number: int
@@ -138,23 +138,23 @@ class Version:
     created_at: datetime | None = None
     created_by: str | None = None
     published_at: datetime | None = None
-    """When it was published last; None if it never was."""
+    """Time of the last publication; None if never published."""
 
 
 class UnknownVersionError(LookupError):
-    """There is no such version of this type."""
+    """The type has no such version."""
 
 
 class VersionConflictError(Exception):
-    """Too many versions of one type are made at the same time: try again."""
+    """Too many versions of one type are created at the same time. Retry."""
 
 
 def create_version(
     *, type_slug: str, parts: Parts, note: str, created_by: str, now: datetime
 ) -> Version:
-    """Store a new version under the next number and return it; raises VersionConflictError.
+    """Store a version under the next number and return it; raises VersionConflictError.
 
-    It is used by nobody before it is published. The parts were checked: :mod:`.checking`.
+    It isn't used before it is published. :mod:`.linting` has checked the parts.
     """
     for _ in range(MAX_INSERT_ATTEMPTS):
         newest = list_versions(type_slug=type_slug, limit=1)
@@ -177,10 +177,10 @@ def create_version(
 
 
 def publish_version(*, type_slug: str, number: int, now: datetime) -> None:
-    """Make a version the one that new notifications of its type take.
+    """Use a version for new notifications of its type.
 
-    Raises UnknownVersionError, and types.UnknownTypeError if there is no such type. What was accepted before
-    keeps its version.
+    Accepted notifications keep their version. Raises UnknownVersionError, and UnknownTypeError if
+    the type doesn't exist.
     """
     if get_version(type_slug=type_slug, number=number) is None:
         raise UnknownVersionError
@@ -192,7 +192,7 @@ def publish_version(*, type_slug: str, number: int, now: datetime) -> None:
 
 
 def get_version(*, type_slug: str, number: int) -> Version | None:
-    """Return a version; None if there is none."""
+    """Return a version; None if it doesn't exist."""
     if number == SHIPPED_VERSION:
         parts = shipped_texts(type_slug)
         return Version(type=type_slug, number=SHIPPED_VERSION, parts=parts) if parts else None
@@ -203,9 +203,9 @@ def get_version(*, type_slug: str, number: int) -> Version | None:
 def list_versions(
     *, type_slug: str, limit: int, below: int | None = None, above: int | None = None
 ) -> list[Version]:
-    """Return stored versions of a type, the newest first: the first ``limit`` under ``below``.
+    """Return a type's stored versions, newest first: the first ``limit`` below ``below``.
 
-    With ``above``, the last of those over it.
+    With ``above``, the last ones above it.
     """
     id_range = {
         "$gt": _version_id(type_slug, above or SHIPPED_VERSION),
@@ -226,7 +226,7 @@ def list_versions(
 
 @lru_cache(maxsize=MAX_CACHED_VERSIONS)
 def parts_of(type_slug: str, number: int) -> Parts:
-    """Return the texts of a stored version, remembered; raises UnknownVersionError."""
+    """Return the texts of a stored version, cached; raises UnknownVersionError."""
     version = get_version(type_slug=type_slug, number=number)
     if version is None:
         raise UnknownVersionError
@@ -234,12 +234,12 @@ def parts_of(type_slug: str, number: int) -> Parts:
 
 
 def clear_versions() -> None:
-    """Read the versions anew at the next use."""
+    """Clear the cached versions."""
     parts_of.cache_clear()
 
 
 def _version_id(type_slug: str, number: int) -> str:
-    """Return a version's id. It orders by number, and is unique on every shard."""
+    """Return a version's id, which sorts by number and is unique on every shard."""
     return f"{type_slug}:{number:06}"
 
 
@@ -256,23 +256,23 @@ def _parse_version(document: Document) -> Version:
 
 
 MAX_CACHED_TEMPLATES = 2_048
-"""Parts a process keeps parsed: 20 µs each to do again, 220 µs with HTML to inline."""
+"""Parsed parts cached in a process: parsing takes 20 µs, and 220 µs with CSS inlining."""
 
 
 def find_template(name: str, version: int, part: Part, locale: str | None) -> Template | None:
-    """Return the parsed template of a part; None if there is none.
+    """Return a part's parsed template; None if there is none.
 
-    A part that is made of another where it is missing goes with that other: HTML that was written
-    for one body is not looked for behind another body, of a newer version or a nearer language.
+    A derived part belongs to its source part: HTML written for one body isn't used with another
+    body of a newer version or a nearer language.
 
-    Raises TemplateError if it cannot be parsed, or the version is not stored.
+    Raises TemplateError if it can't be parsed or the version isn't stored.
     """
     located = _locate(name, version, part, locale)
     return None if located is None else _parse_part(located[0], part)
 
 
 def language_of(name: str, version: int, locale: str | None) -> str | None:
-    """Return the language a template's body is found in; None for its own, and for none."""
+    """Return the language in which a template's body is found; None for its own or none."""
     try:
         located = _locate(name, version, Part.BODY, locale)
     except TemplateError:
@@ -281,9 +281,9 @@ def language_of(name: str, version: int, locale: str | None) -> str | None:
 
 
 def effective_texts(name: str, version: int) -> dict[str, dict[str, str]]:
-    """Return every text that a version says to somebody, its own or the files', by language.
+    """Return every text that a version uses, its own or shipped, by language.
 
-    Raises TemplateError if the version is not stored.
+    Raises TemplateError if the version isn't stored.
     """
     texts: dict[str, dict[str, str]] = {}
     for language in _languages_of(name, version):
@@ -296,7 +296,7 @@ def effective_texts(name: str, version: int) -> dict[str, dict[str, str]]:
 
 
 def get_layout(locale: str | None) -> Template:
-    """Return what goes around the HTML of every mail; raises TemplateError."""
+    """Return the layout around the HTML of every email; raises TemplateError."""
     return _parse_layout(_layout_source(locale))
 
 
@@ -306,17 +306,16 @@ def opening_tag(element: str) -> str:
 
 
 def clear() -> None:
-    """Read and parse everything anew at the next use."""
+    """Clear all cached texts and templates."""
     for cached in (_locate, _parse_part, _parse_layout):
         cached.cache_clear()
     clear_files()
     clear_versions()
 
 
-# Callers choose the locale: it is no key of what is costly to make.
+# Clients choose the locale, so it isn't a key of the caches that are costly to fill.
 @lru_cache(maxsize=8_192)
 def _locate(name: str, version: int, part: Part, locale: str | None) -> tuple[str, str] | None:
-    """Return the source of a part and its language."""
     if not TEMPLATE_NAME.fullmatch(name):
         return None
     source_part = DERIVED_FROM.get(part)
@@ -329,22 +328,20 @@ def _locate(name: str, version: int, part: Part, locale: str | None) -> tuple[st
 
 
 def _languages_of(name: str, version: int) -> list[str]:
-    """Return the languages of a version and of the files, the template's own first."""
+    """Return the languages of a version and of the shipped files, the template's own first."""
     stored = get_version(type_slug=name, number=version)
     both = [stored.parts if stored else {}, shipped_texts(name)]
     return list(dict.fromkeys([DEFAULT_LANGUAGE, *(code for some in both for code in some)]))
 
 
 def _sources(name: str, version: int, locale: str | None) -> Iterator[tuple[dict[Part, str], str]]:
-    """Yield the texts there are, nearest first, each with its language."""
+    """Yield the available texts, nearest first, each with its language."""
     chain = language_chain(locale)
     if version != SHIPPED_VERSION:
         try:
             stored = parts_of(name, version)
         except UnknownVersionError:
-            raise TemplateError(
-                "unknown_version", "This version of the template is not stored any more."
-            ) from None
+            raise TemplateError("unknown_version", "The template version isn't stored.") from None
         for language in chain:
             texts = stored.get(language, {})
             yield {part: texts[part] for part in Part if part in texts}, language
@@ -371,4 +368,4 @@ def _layout_source(locale: str | None) -> str:
         source = read_shipped(LAYOUT, Part.EMAIL_HTML, language)
         if source is not None:
             return source
-    raise TemplateError("unknown_template", "The layout of mail is missing.")
+    raise TemplateError("unknown_template", "The email layout is missing.")

@@ -1,4 +1,4 @@
-"""What becomes of rendered text before it is sent: cleaned, cut, made into paragraphs. Pure."""
+"""Cleans, truncates, and splits text. Pure."""
 
 import re
 import unicodedata
@@ -18,39 +18,38 @@ _CONTROL = dict.fromkeys(
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _JOINER = "\u200d"
 _MARKS = ("Mn", "Me", "Mc", "Sk")
-"""Categories of characters that belong to the one before them: accents, skin tones."""
+"""Unicode categories of characters that modify the preceding one: accents, skin tones."""
 ELLIPSIS = "\u2026"
 
 
 def clean_line(text: str) -> str:
-    """Return ``text`` as one line without control, invisible and direction-changing characters."""
+    """Return one line without control, invisible, and direction-changing characters."""
     if text.isascii() and text.isprintable():
         return " ".join(text.split())
     return " ".join(without_invisible(text).translate(_CONTROL).split())
 
 
 def without_invisible(text: str) -> str:
-    """Return ``text`` without zero-width and direction-changing characters.
-
-    The joiners that emoji and some scripts are written with stay.
-    """
+    """Remove zero-width and direction-changing characters, but not joiners: emoji need them."""
     return text.translate(_INVISIBLE)
 
 
 def without_blank_lines(text: str) -> str:
-    """Return ``text`` without blank lines, for where there is little room."""
+    """Return a text without blank lines."""
     return _BLANK_LINES.sub("\n", text.strip())
 
 
 def truncate_words(text: str, *, limit: int) -> str:
-    """Return ``text``, cut to ``limit`` characters with an ellipsis after a whole word.
+    """Truncate a text to ``limit`` characters, with an ellipsis after a whole word.
 
-    One that is longer than the limit is cut between two letters as people see them.
+    A word longer than the limit is truncated between grapheme clusters.
     """
     if len(text) <= limit:
         return text
     end = limit - len(ELLIPSIS)
-    while end > 0 and _belongs_together(text[end - 1], text[end]):
+    while end > 0 and (
+        _JOINER in text[end - 1 : end + 1] or unicodedata.category(text[end]) in _MARKS
+    ):
         end -= 1
     head = text[:end]
     words = re.match(r"(.*\S)\s", head + text[end], re.DOTALL)
@@ -58,9 +57,5 @@ def truncate_words(text: str, *, limit: int) -> str:
 
 
 def paragraphs(text: str) -> list[list[str]]:
-    """Return the paragraphs of ``text`` as lists of lines."""
+    """Return the paragraphs of a text as lists of lines."""
     return [paragraph.split("\n") for paragraph in _BLANK_LINES.split(text)]
-
-
-def _belongs_together(left: str, right: str) -> bool:
-    return _JOINER in (left, right) or unicodedata.category(right) in _MARKS

@@ -1,4 +1,4 @@
-"""What its owner does in an inbox. The store writes it; streams are told of what has changed."""
+"""Actions of an inbox's owner: writes through the store and wakes open streams."""
 
 from datetime import datetime
 from typing import Protocol
@@ -14,7 +14,7 @@ from . import wakeups as inbox_wakeups
 
 
 class NotInInboxError(LookupError):
-    """There is no such notification in this inbox."""
+    """The inbox has no such notification."""
 
 
 def mark_read(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Document:
@@ -28,17 +28,17 @@ def mark_unread(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Do
 
 
 def archive(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Document:
-    """Put a notification away and return it; raises NotInInboxError."""
+    """Archive a notification and return it; raises NotInInboxError."""
     return _apply_mark(store.archive, inbox, notification_id, now)
 
 
 def unarchive(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Document:
-    """Put a notification back and return it; raises NotInInboxError."""
+    """Restore an archived notification and return it; raises NotInInboxError."""
     return _apply_mark(store.unarchive, inbox, notification_id, now)
 
 
 def mark_all_read(*, inbox: Inbox, now: datetime) -> int:
-    """Mark everything in an inbox as read; return how many were not."""
+    """Mark every notification of an inbox as read; return how many were unread."""
     count = store.mark_all_read(inbox=inbox, now=now)
     if count:
         inbox_wakeups.wake_inbox(inbox)
@@ -47,10 +47,9 @@ def mark_all_read(*, inbox: Inbox, now: datetime) -> int:
 
 
 def open_feed(*, inbox: Inbox, limit: int, unread: bool) -> Page:
-    """Return the beginning of a feed, which its owner has thereby seen.
+    """Return the first page of a feed and mark it as seen.
 
-    Seen is what the newest of the page is no newer than: by the time it was delivered, so that what
-    arrives meanwhile is not taken for seen.
+    Seen is everything delivered up to the newest of the page, so that later arrivals stay unseen.
     """
     page = feed.page(inbox, limit=limit, unread=unread)
     newest = page.documents[0]["inbox_at"] if page.documents else None
@@ -62,10 +61,10 @@ def open_feed(*, inbox: Inbox, limit: int, unread: bool) -> Page:
 
 
 class MarkAction(Protocol):
-    """One of the things that are done to a notification."""
+    """An action on one notification of an inbox."""
 
     def __call__(self, *, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Document:
-        """Do it and return the notification; raises NotInInboxError."""
+        """Apply the action and return the notification; raises NotInInboxError."""
         ...
 
 

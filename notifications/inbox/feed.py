@@ -1,7 +1,7 @@
-"""What is in an inbox: a page of it, one of it, how much of it, and what came since.
+"""Reads an inbox: pages, single notifications, counts, and arrivals since a time.
 
-Every read goes by the index ``ntf_inbox`` and in its order: newest first, by when it was delivered
-in-app. Counts are read from the index alone.
+Every read uses the index ``ntf_inbox`` in its order: newest in-app delivery first. Counts read the
+index alone.
 """
 
 from dataclasses import dataclass
@@ -22,24 +22,24 @@ INDEX = "ntf_inbox"
 
 
 class FeedPosition(NamedTuple):
-    """A place in a feed, that of one notification."""
+    """The position of a notification in a feed."""
 
     inbox_at: datetime
     id: ObjectId
 
     @classmethod
     def from_document(cls, document: Document) -> "FeedPosition":
-        """Return a notification's place."""
+        """Return a notification's position."""
         return cls(document["inbox_at"], document["_id"])
 
 
 @dataclass(frozen=True, slots=True)
 class FeedCounts:
-    """How much waits in an inbox; 10,000 is the most that is counted."""
+    """Counts of an inbox, up to 10,000."""
 
     unread: int
     unseen: int
-    """Of the unread, what was delivered since its owner last looked at the feed."""
+    """Unread notifications delivered after the owner's last look at the feed."""
 
 
 def page(
@@ -51,7 +51,7 @@ def page(
     after: FeedPosition | None = None,
     before: FeedPosition | None = None,
 ) -> Page:
-    """Return up to ``limit`` of what is archived or not, behind ``after`` or before ``before``."""
+    """Return up to ``limit`` notifications, archived or not, after or before a position."""
     filters: dict[str, Any] = {"is_archived": archived} | ({"is_read": False} if unread else {})
     return paging.page(
         "notifications",
@@ -64,23 +64,23 @@ def page(
 
 
 def since(inbox: Inbox, *, moment: datetime, limit: int) -> list[Document]:
-    """Return the newest that were delivered at ``moment`` or later, the newest first."""
+    """Return the newest notifications delivered at ``moment`` or later, newest first."""
     query = inbox.match(is_archived=False, since={"$gte": moment})
     return list(_notifications().find(query).sort(NEWEST_FIRST).hint(INDEX).limit(limit))
 
 
 def get(inbox: Inbox, notification_id: ObjectId) -> Document | None:
-    """Return a notification that is in an inbox."""
+    """Return a notification of an inbox; None if the inbox doesn't have it."""
     return _notifications().find_one({**inbox.match(), "_id": notification_id})
 
 
 def counts(inbox: Inbox) -> FeedCounts:
-    """Return how much is unread, and unseen. What is archived does not count."""
+    """Return the counts of unread and unseen notifications, without archived ones."""
     seen_at = seen_until(inbox)
     if seen_at is None:
         unread = _count(inbox.match(is_read=False, is_archived=False))
         return FeedCounts(unread=unread, unseen=unread)
-    # Two ends of one range of the index: nothing is counted twice.
+    # Adjacent ranges of the index: nothing is counted twice.
     seen, unseen = (
         _count(inbox.match(is_read=False, is_archived=False, since={operator: seen_at}))
         for operator in ("$lte", "$gt")
@@ -89,7 +89,7 @@ def counts(inbox: Inbox) -> FeedCounts:
 
 
 def seen_until(inbox: Inbox) -> datetime | None:
-    """Return up to when its owner has seen what is in it; None if they never looked."""
+    """Return the time up to which the owner has seen the feed; None if never opened."""
     visit = collection("inbox_visits").find_one({"_id": inbox.key})
     return visit["seen_until"] if visit else None
 

@@ -1,9 +1,8 @@
-"""Hints to open streams: "look at this inbox now", and nothing else.
+"""Wake-ups of open inbox streams.
 
-A stream reads what there is from MongoDB, as it does once a minute without any hint. So one may be
-lost, repeated or late, publishing never fails what was written before, and nothing that a
-notification says ever comes to Valkey: a hint is the hash of whose inbox it is, or the id of a
-token that was revoked.
+A wake-up only triggers a read. A stream also reads from MongoDB once a minute without one, so a
+wake-up may be lost, repeated, or late, and a failed publish never fails a write. Valkey holds no
+content: a wake-up is the hash of an inbox, or the id of a revoked token.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,31 +18,31 @@ from ..store import Document, Inbox, Settlement
 
 log = structlog.get_logger(__name__)
 VALKEY_CHANNEL = "inbox"
-"""Every stream process hears all hints, and most concern none of its streams: one message tells of
-a thousand accepted at once, and nobody has to subscribe to a person."""
+"""One channel for all inboxes: every stream process receives every wake-up. One message covers
+1,000 accepted notifications, and streams need no subscription per recipient."""
 MAX_INBOXES_PER_MESSAGE = 1_000
 """Inboxes in one message: 64 KB."""
 
 
 def wake_accepted(documents: Iterable[Document]) -> None:
-    """Tell streams of new notifications that are in their inboxes already."""
+    """Wake streams for accepted notifications that are already in their inbox."""
     _publish_inboxes([_inbox(document) for document in documents if "inbox_at" in document])
 
 
 def wake_settled(settlements: Iterable[Settlement]) -> None:
-    """Tell streams of what has been delivered in-app: it had been scheduled."""
+    """Wake streams for scheduled notifications that were delivered in-app."""
     ids = [s.claimed.notification_id for s in settlements if s.claimed.channel is Channel.IN_APP]
     if ids:
         _publish_inboxes(_inboxes_of(ids))
 
 
 def wake_inbox(inbox: Inbox) -> None:
-    """Tell streams that something in an inbox was read or put away, or may not be shown now."""
+    """Wake the streams of an inbox after a change."""
     _publish_inboxes([inbox])
 
 
 def wake_revoked(jti: str) -> None:
-    """Tell streams that a token is revoked."""
+    """Wake streams to end those of a revoked token."""
     _publish_keys([jti])
 
 

@@ -1,25 +1,28 @@
-"""Accepting many at once: one look at the database, one insert, an outcome for each of them."""
+"""Accepts up to 1,000 notifications in one call: one read, one insert, an outcome for each item."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
+import structlog
 from bson import ObjectId
+from pymongo.errors import PyMongoError
 
 from domain.states import Priority
+from notifyproject.db.collections import collection
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 
 from .. import callback_events, queries, store
 from ..catalog import types
 from ..content.engine import RenderCache
-from ..inbox import wakeups as inbox_wakeups
-from ..queueing import backlog, fair_queue
+from ..queueing import backlog
 from ..store import NewNotification
 from ..validation import FieldProblem, InvalidRequestError
 from . import idempotency
-from .idempotency import IdempotencyRecord, Refusal
+from .acceptance import enqueue_accepted
 from .preparation import load_recipients, prepare
 from .requests import (
     AlreadyNotifiedError,
@@ -29,52 +32,73 @@ from .requests import (
     RepeatedItemError,
 )
 
+log = structlog.get_logger(__name__)
 MAX_ITEMS = 1_000
 MAX_PROBLEMS = 10
 MAX_POINTER_CHARACTERS = 4_000
-"""Of one item no more problems are told, nor more characters of pointers: they are kept with the
-call's key, and a thousand items share one document."""
+"""Limits on the problems reported for one item. They are stored with the idempotency key, and
+1,000 items share one document."""
 BulkItem = NotificationRequest | InvalidRequestError
-"""An item as it was read: what it asks for, or what is wrong with its form."""
+"""A parsed item, or the problems found while parsing it."""
+Refusal = InvalidRequestError | AlreadyNotifiedError | RepeatedItemError | OverloadedError
+"""Why an item was not accepted."""
 ItemOutcome = ObjectId | Refusal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Record:
+    """The idempotency record of a call: an id or a refusal for each item, by its index."""
+
+    ids: Mapping[int, ObjectId]
+    refusals: Mapping[int, Refusal]
+    created_at: datetime
+    is_complete: bool = False
+    """Every accepted item is stored."""
+
+    def outcomes(self) -> list[ItemOutcome]:
+        """Return the outcome of each item, in the order of the items."""
+        outcomes: dict[int, ItemOutcome] = {**self.ids, **self.refusals}
+        return [outcomes[index] for index in range(len(outcomes))]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BulkAcceptance:
-    """What became of each item of a call, in their order: an id, or a refusal."""
+    """The outcome of each item of a call, in order: an id or a refusal."""
 
     outcomes: Sequence[ItemOutcome]
     is_replayed: bool
-    """The call is a repeated one: this is what became of it the first time."""
+    """The call repeats an earlier one, whose outcomes these are."""
 
 
 def accept_bulk(
     requests: Sequence[BulkItem], *, contents: Sequence[bytes], caller: Caller, now: datetime
 ) -> BulkAcceptance:
-    """Check, store and hint at many notifications; a bad one does not stop the others.
+    """Validate, store, and enqueue many notifications; an invalid item doesn't stop the others.
 
-    ``contents`` are the items as bytes: those of equal items are equal. Of equal ones the first is
-    accepted. While too much waits to be sent, only critical ones are.
+    ``contents`` are the items as bytes, equal for equal items; of equal items only the first is
+    accepted. During overload only critical items are accepted.
 
-    Raises KeyReusedError, OverloadedError if that leaves none; PyMongoError when nothing can be promised.
+    Raises KeyReusedError, OverloadedError if no item can be accepted, and PyMongoError if nothing
+    was accepted.
     """
     fingerprint = _fingerprint(contents)
-    record = idempotency.find(caller=caller, fingerprint=fingerprint)
-    if record is not None:
-        return _replay(record, requests, caller=caller, now=now)
-    new_record, prepared = _make_record(requests, contents, caller=caller, now=now)
-    record, is_new = idempotency.reserve(new_record, caller=caller, fingerprint=fingerprint)
-    crash_points.reach(Boundary.BULK_RESERVED)
-    if not is_new:
-        return _replay(record, requests, caller=caller, now=now)
-    completed = _store_accepted(record, prepared, {}, caller=caller, now=now)
-    return BulkAcceptance(outcomes=completed.outcomes(), is_replayed=False)
+    existing = idempotency.find(caller=caller, fingerprint=fingerprint)
+    if existing is None:
+        record, prepared = _make_record(requests, contents, caller=caller, now=now)
+        existing = idempotency.reserve(
+            _dump_record(record), caller=caller, fingerprint=fingerprint, now=now
+        )
+        crash_points.reach(Boundary.BULK_RESERVED)
+        if existing is None:
+            completed = _store_accepted(record, prepared, {}, caller=caller, now=now)
+            return BulkAcceptance(outcomes=completed.outcomes(), is_replayed=False)
+    return _replay(_load_record(existing), requests, caller=caller, now=now)
 
 
 def _replay(
-    record: IdempotencyRecord, requests: Sequence[BulkItem], *, caller: Caller, now: datetime
+    record: _Record, requests: Sequence[BulkItem], *, caller: Caller, now: datetime
 ) -> BulkAcceptance:
-    """Return what became of a call that was made before; do what is left to do of it."""
+    """Return the outcome of an earlier call, after storing what is still missing."""
     if not record.is_complete:
         prepared, invalid = _prepare_missing(record, requests, caller=caller)
         record = _store_accepted(record, prepared, invalid, caller=caller, now=now)
@@ -83,8 +107,8 @@ def _replay(
 
 def _make_record(
     requests: Sequence[BulkItem], contents: Sequence[bytes], *, caller: Caller, now: datetime
-) -> tuple[IdempotencyRecord, dict[int, NewNotification]]:
-    """Return what can be promised, and the notifications for it by their places."""
+) -> tuple[_Record, dict[int, NewNotification]]:
+    """Return a new record, and the notifications to store by their index."""
     refusals = _find_duplicates(contents)
     to_prepare = {n: one for n, one in enumerate(requests) if n not in refusals}
     if backlog.is_overloaded(now=now):
@@ -92,7 +116,7 @@ def _make_record(
         to_prepare = {n: one for n, one in to_prepare.items() if n not in refusals}
     prepared, invalid = _prepare(to_prepare, caller=caller, now=now)
     ids = {n: one.id for n, one in prepared.items()}
-    return IdempotencyRecord(ids=ids, refusals={**refusals, **invalid}, created_at=now), prepared
+    return _Record(ids=ids, refusals={**refusals, **invalid}, created_at=now), prepared
 
 
 def _fingerprint(contents: Sequence[bytes]) -> str:
@@ -104,7 +128,7 @@ def _fingerprint(contents: Sequence[bytes]) -> str:
 
 
 def _find_duplicates(contents: Sequence[bytes]) -> dict[int, Refusal]:
-    """Return the items that stand in the call before, each with the place of the first."""
+    """Return the items that repeat an earlier one, each with the index of the first."""
     first: dict[bytes, int] = {}
     duplicates: dict[int, Refusal] = {}
     for index, content in enumerate(contents):
@@ -114,7 +138,7 @@ def _find_duplicates(contents: Sequence[bytes]) -> dict[int, Refusal]:
 
 
 def _refuse_overload(requests: Mapping[int, BulkItem]) -> dict[int, Refusal]:
-    """Return the items that have to wait; raises OverloadedError if all of them have to."""
+    """Return the items to refuse during overload; raises OverloadedError if all are refused."""
     deferred = [n for n, one in requests.items() if not _is_critical(one)]
     if len(deferred) == len(requests):
         raise OverloadedError(backlog.RETRY_AFTER)
@@ -134,7 +158,6 @@ def _is_critical(request: BulkItem) -> bool:
 def _prepare(
     items: Mapping[int, BulkItem], *, caller: Caller, now: datetime
 ) -> tuple[dict[int, NewNotification], dict[int, Refusal]]:
-    """Return the notifications asked for, and what is wrong with the others, by their places."""
     requests = {n: one for n, one in items.items() if isinstance(one, NotificationRequest)}
     invalid: dict[int, Refusal] = {
         n: _truncate_problems(one)
@@ -160,12 +183,12 @@ def _prepare(
 
 
 def _prepare_missing(
-    record: IdempotencyRecord, requests: Sequence[BulkItem], *, caller: Caller
+    record: _Record, requests: Sequence[BulkItem], *, caller: Caller
 ) -> tuple[dict[int, NewNotification], dict[int, Refusal]]:
-    """Return what was promised and is not stored yet, as it was then: with the ids it was given.
+    """Prepare the reserved notifications that aren't stored yet, with their reserved ids.
 
-    Whoever promised it may be about to store it: both store the same. What cannot be accepted any
-    more, because its type is gone, was promised to nobody yet.
+    The first call may be about to store them: both store the same. An item that became invalid,
+    such as one whose type was deleted, was never acknowledged.
     """
     stored = queries.existing_ids(list(record.ids.values()))
     missing = {index: one for index, one in record.ids.items() if one not in stored}
@@ -175,7 +198,7 @@ def _prepare_missing(
 
 
 def _truncate_problems(refusal: InvalidRequestError) -> InvalidRequestError:
-    """Return what is wrong with an item, as much of it as is told."""
+    """Return an item's problems within the limits on reported problems."""
     reported: list[FieldProblem] = []
     length = 0
     for problem in refusal.problems[:MAX_PROBLEMS]:
@@ -187,14 +210,14 @@ def _truncate_problems(refusal: InvalidRequestError) -> InvalidRequestError:
 
 
 def _store_accepted(
-    record: IdempotencyRecord,
+    record: _Record,
     prepared: Mapping[int, NewNotification],
     invalid: Mapping[int, Refusal],
     *,
     caller: Caller,
     now: datetime,
-) -> IdempotencyRecord:
-    """Store what was promised and is not stored yet; return what became of the whole promise."""
+) -> _Record:
+    """Store the notifications that are missing; return the completed record."""
     results = store.accept(callback_events.mark_for_callbacks(list(prepared.values())), now=now)
     crash_points.reach(Boundary.BULK_STORED)
     refusals = dict(invalid)
@@ -202,14 +225,77 @@ def _store_accepted(
         if isinstance(result, store.DuplicateEntity):
             is_own = result.client_id == caller.client_id
             refusals[index] = AlreadyNotifiedError(result.notification_id if is_own else None)
-    accepted = [r.document for r in results if isinstance(r, store.Accepted)]
-    fair_queue.enqueue_wakeups(accepted, now=now)
-    inbox_wakeups.wake_accepted(accepted)
-    callback_events.enqueue_publisher(now=now)
+    enqueue_accepted((r.document for r in results if isinstance(r, store.Accepted)), now=now)
     crash_points.reach(Boundary.BULK_ENQUEUED)
     completed = replace(
         record,
         ids={index: one for index, one in record.ids.items() if index not in refusals},
         refusals={**record.refusals, **refusals},
     )
-    return idempotency.complete(completed, caller=caller, now=now)
+    return _complete(completed, caller=caller, now=now)
+
+
+def _complete(record: _Record, *, caller: Caller, now: datetime) -> _Record:
+    """Mark a record as complete: a repeated call is then answered from it alone.
+
+    Return the record that was completed first, by this call or a concurrent one. If the write
+    fails, a repeated call completes the record.
+    """
+    completed = replace(record, is_complete=True)
+    try:
+        result = collection("idempotency_keys").update_one(
+            {"_id": idempotency.record_id(caller), "kept_at": None},
+            {"$set": {**_dump_record(completed), "kept_at": now}},
+        )
+        if result.matched_count:
+            return completed
+        existing = collection("idempotency_keys").find_one({"_id": idempotency.record_id(caller)})
+    except PyMongoError as error:
+        log.warning("idempotency_record_not_completed", reason=type(error).__name__)
+        return completed
+    return completed if existing is None else _load_record(existing)
+
+
+def _dump_record(record: _Record) -> dict[str, Any]:
+    return {
+        "notification_ids": [record.ids[index] for index in sorted(record.ids)],
+        "refusals": [
+            {"place": index, **_dump_refusal(refusal)} for index, refusal in record.refusals.items()
+        ],
+    }
+
+
+def _load_record(document: Mapping[str, Any]) -> _Record:
+    refusals = {one["place"]: _load_refusal(one) for one in document["refusals"]}
+    ids: list[ObjectId] = document["notification_ids"]
+    accepted = (index for index in range(len(ids) + len(refusals)) if index not in refusals)
+    return _Record(
+        ids=dict(zip(accepted, ids, strict=True)),
+        refusals=refusals,
+        created_at=document["created_at"],
+        is_complete=document.get("kept_at") is not None,
+    )
+
+
+def _dump_refusal(refusal: Refusal) -> dict[str, Any]:
+    match refusal:
+        case InvalidRequestError():
+            problems = [[p.pointer, p.code, p.detail] for p in refusal.problems]
+            return {"why": "invalid", "problems": problems}
+        case AlreadyNotifiedError():
+            return {"why": "already_notified", "notification_id": refusal.notification_id}
+        case RepeatedItemError():
+            return {"why": "repeated", "first": refusal.first_index}
+        case OverloadedError():
+            return {"why": "overloaded"}
+
+
+def _load_refusal(stored: Mapping[str, Any]) -> Refusal:
+    match stored["why"]:
+        case "invalid":
+            return InvalidRequestError([FieldProblem(*problem) for problem in stored["problems"]])
+        case "already_notified":
+            return AlreadyNotifiedError(stored["notification_id"])
+        case "repeated":
+            return RepeatedItemError(stored["first"])
+    return OverloadedError(backlog.RETRY_AFTER)

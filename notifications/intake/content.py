@@ -1,8 +1,9 @@
-"""Composes and checks content, attachments, and the size of a push."""
+"""Composes content and validates it, its attachments, and the size of a push."""
 
 import mimetypes
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -37,26 +38,26 @@ from .requests import AttachmentRequest, NotificationRequest
 
 ATTACHMENTS_POINTER = "/content/attachments"
 DEFAULT_CONTENT_TYPE = "application/octet-stream"
-"""What a file is whose name tells nothing."""
+"""Content type of a file whose name doesn't imply one."""
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*", re.ASCII)
 _COMPOSITE_TYPES = ("multipart/", "message/")
 _INVALID_FILENAME = re.compile(r'[/\\:*?"<>|;]|^\.|\.$')
 _MIME_TYPES = mimetypes.MimeTypes(filenames=())
-"""Python's own table: what the machine has besides differs from one to the next."""
+"""Python's own table only: system tables differ between machines."""
 
 
 def check_attachments(
     requests: Sequence[AttachmentRequest], problems: ProblemCollector
 ) -> tuple[Attachment, ...]:
-    """Return the attachments a mail is to have; what is wrong with any of them is noted.
+    """Return an email's attachments; add a problem for each invalid one.
 
-    Their hosts must be public names that the setting ATTACHMENT_HOSTS lists, letter for letter.
+    Hosts must be public names listed in ATTACHMENT_HOSTS, compared exactly.
     """
     if not requests:
         return ()
     if not settings.ATTACHMENT_HOSTS:
         problems.add(
-            ATTACHMENTS_POINTER, "not_enabled", "No host is allowed here to fetch attachments from."
+            ATTACHMENTS_POINTER, "not_enabled", "Attachments are disabled: no host is allowed."
         )
         return ()
     return tuple(
@@ -70,9 +71,15 @@ def _check_attachment(
 ) -> Attachment:
     filename = text.without_invisible(request.filename).strip()
     _check_url(request.url, f"{pointer}/url", problems)
-    _check_filename(filename, f"{pointer}/filename", problems)
+    if not filename:
+        problems.add(f"{pointer}/filename", "blank", "`filename` is required.")
+    elif has_control_characters(filename) or _INVALID_FILENAME.search(filename):
+        reason = "Expected a file name such as invoice.pdf."
+        problems.add(f"{pointer}/filename", "invalid_filename", reason)
     content_type = (request.content_type or _guess_content_type(filename)).lower()
-    _check_content_type(content_type, f"{pointer}/content_type", problems)
+    if not _MEDIA_TYPE.fullmatch(content_type) or content_type.startswith(_COMPOSITE_TYPES):
+        reason = "Expected a media type such as text/csv."
+        problems.add(f"{pointer}/content_type", "invalid_content_type", reason)
     return Attachment(url=request.url, filename=filename, content_type=content_type)
 
 
@@ -86,25 +93,11 @@ def _check_url(url: str, pointer: str, problems: ProblemCollector) -> None:
     if host is None or not url.isascii():
         problems.add(pointer, "invalid_url", "Expected a URL in ASCII, without a port.")
     elif host not in settings.ATTACHMENT_HOSTS:
-        problems.add(pointer, "host_not_allowed", "Attachments are not fetched from this host.")
-
-
-def _check_filename(name: str, pointer: str, problems: ProblemCollector) -> None:
-    if not name:
-        problems.add(pointer, "blank", "A file has a name.")
-    elif has_control_characters(name) or _INVALID_FILENAME.search(name):
-        problems.add(
-            pointer, "invalid_filename", "Expected the name of a file such as invoice.pdf."
-        )
-
-
-def _check_content_type(content_type: str, pointer: str, problems: ProblemCollector) -> None:
-    if not _MEDIA_TYPE.fullmatch(content_type) or content_type.startswith(_COMPOSITE_TYPES):
-        problems.add(pointer, "invalid_content_type", "Expected a media type such as text/csv.")
+        problems.add(pointer, "host_not_allowed", "Host not allowed.")
 
 
 def _guess_content_type(filename: str) -> str:
-    """Return the type a name tells of; a packed file is that, whatever is in it."""
+    """Return the content type that a file name implies; for a compressed file the default."""
     content_type, encoding = _MIME_TYPES.guess_type(filename)
     if content_type is None or encoding is not None or content_type.startswith(_COMPOSITE_TYPES):
         return DEFAULT_CONTENT_TYPE
@@ -113,11 +106,11 @@ def _guess_content_type(filename: str) -> str:
 
 S = DeliveryStatus
 EXAMPLE_DEVICE_ID = "f" * 64
-"""A device's id, of which there is one in every push."""
+"""A device id of the usual length; every push contains one."""
 MAX_FRAME_BYTES = 512
-"""Bytes at most of what is in every push, whatever it says: names of fields, and our ids."""
+"""Upper bound of a push's fixed part: field names and ids."""
 MAX_TEXT_BYTES = 4 * (rendering.PUSH_TITLE_LENGTH + rendering.PUSH_BODY_LENGTH)
-"""Bytes at most of a title and a text, which are cut to what a phone shows."""
+"""Upper bound of a push's title and text, which are truncated."""
 
 
 def check_push_size(
@@ -130,10 +123,10 @@ def check_push_size(
     problems: ProblemCollector,
     now: datetime,
 ) -> None:
-    """Note it if there is a push and it would be larger than Firebase takes: it could never arrive.
+    """Add a problem if a push would exceed Firebase's limit and could never arrive.
 
-    Only what may be too large is rendered for it: a payload or links of over about 1 KB. Nothing is
-    looked at that has problems already.
+    Renders a push only if it may be too large: with over about 1 KB of payload or links. Skipped if
+    there are problems already.
     """
     has_push = any(one.channel is Channel.PUSH and one.status is S.PENDING for one in deliveries)
     if problems.problems or not has_push:
@@ -161,20 +154,20 @@ def check_push_size(
     except TemplateError as problem:
         problems.add("/data", problem.code, str(problem))
     except PermanentError as error:
-        # A key that Firebase keeps for itself is told when it is sent: other channels take it.
+        # A key that Firebase reserves fails at send time: other channels accept it.
         if error.code is FailureCode.TOO_LARGE:
-            problems.add(pointer, "too_long", "A push has at most 4 KB: its texts, links, payload.")
+            problems.add(pointer, "too_long", "The push exceeds 4 KB: texts, links, and payload.")
 
 
 def _extra_bytes(content: Content) -> int:
-    """Return the bytes at most of what a push carries besides its words."""
+    """Return an upper bound of a push's bytes besides its texts."""
     links = sum(len(link.encode()) for link in (content.image_url, content.deep_link) if link)
     return links + (len(msgspec.json.encode(content.payload)) if content.payload else 0)
 
 
 MAX_BODY_BYTES = 100 * 1024
 MAX_DERIVED_SUBJECT_LENGTH = 78
-"""A subject made from the body is cut to a line of mail."""
+"""A subject derived from the body is truncated to one email line."""
 
 
 def compose_content(
@@ -186,23 +179,31 @@ def compose_content(
     problems: ProblemCollector,
     render_cache: RenderCache | None = None,
 ) -> Content:
-    """Return the content; problems with any part of it are noted.
+    """Return the content; add a problem for each invalid part.
 
-    A body of the caller's is used as it is, whatever it looks like. Without one the template
-    supplies subject and body, and a subject of the caller's replaces the template's. What these
-    channels say besides is rendered when they send, by the version that is published now.
+    A body from the request is used unchanged. Without one, the template supplies subject and body,
+    and a subject from the request replaces the template's. The channels' own parts are rendered at
+    send time, with the template version that is published now.
     """
     given = request.content
     subject = _check_subject(given.subject, problems)
-    _check_body(given.body, problems)
-    image_url = _check_link(given.image_url, "/content/image_url", check_image_url, problems)
-    deep_link = _check_link(given.deep_link, "/content/deep_link", check_deep_link, problems)
+    if given.body is not None:
+        if not _first_line(given.body):
+            problems.add("/content/body", "blank", "Must not be blank.")
+        elif len(given.body.encode(errors="surrogatepass")) > MAX_BODY_BYTES:
+            problems.add("/content/body", "too_long", "The body exceeds 100 KB.")
+    image_url = _check(
+        _clean(given.image_url), "image_url", "invalid_url", check_image_url, problems
+    )
+    deep_link = _check(
+        _clean(given.deep_link), "deep_link", "invalid_url", check_deep_link, problems
+    )
     body, template_id, version = given.body, None, None
     data: Mapping[str, Any] = request.data
     if body is None:
         template_id, version = _resolve_template(type_config, given.template_id, problems)
         if template_id is not None:
-            # As it may be shown: what is stored rendered is shown in many places.
+            # Masked, because rendered content is stored and shown in many places.
             names = type_config.sensitive_variables | types.sensitive_variables(template_id)
             data = redaction.mask(request.data, names)
             rendered = _render(
@@ -212,7 +213,7 @@ def compose_content(
                 recipient=recipient,
                 channels=channels,
                 problems=problems,
-                render_cache=render_cache,
+                cache=render_cache,
             )
             subject, body = subject or rendered[0], rendered[1]
     elif subject is None:
@@ -226,7 +227,7 @@ def compose_content(
         image_url=image_url,
         deep_link=deep_link,
         payload=given.payload,
-        reply_to=_check_reply_to(given.reply_to, problems),
+        reply_to=_check(given.reply_to, "reply_to", "invalid_email", normalize_email, problems),
         attachments=check_attachments(given.attachments, problems),
     )
 
@@ -236,51 +237,31 @@ def _check_subject(subject: str | None, problems: ProblemCollector) -> str | Non
         return None
     if has_control_characters(subject):
         problems.add(
-            "/content/subject",
-            "control_characters",
-            "A subject is one line without control characters.",
+            "/content/subject", "control_characters", "Must be one line without control characters."
         )
         return None
     subject = text.without_invisible(subject)
     if not subject.strip():
-        problems.add("/content/subject", "blank", "A subject says something, or is left out.")
+        problems.add("/content/subject", "blank", "Must not be blank.")
         return None
     return subject
-
-
-def _check_body(body: str | None, problems: ProblemCollector) -> None:
-    if body is None:
-        return
-    if not _first_line(body):
-        problems.add("/content/body", "blank", "A body says something, or is left out.")
-    elif len(body.encode(errors="surrogatepass")) > MAX_BODY_BYTES:
-        problems.add("/content/body", "too_long", "A body has at most 100 KB.")
 
 
 def _resolve_template(
     type_config: TypeConfig, requested: str | None, problems: ProblemCollector
 ) -> tuple[str | None, int]:
-    """Return the name of the template and its published version; None if there is none."""
+    """Return a template's name and published version; None for a missing template."""
     name = requested or type_config.slug
-    version = (
-        type_config.template_version
-        if name == type_config.slug
-        else types.get_template_version(name)
-    )
-    if _template_exists(name, version):
-        return name, version
+    is_own = name == type_config.slug
+    version = type_config.template_version if is_own else types.get_template_version(name)
+    with suppress(TemplateError):
+        if rendering.exists(name, version=version):
+            return name, version
     if requested is not None:
-        problems.add("/content/template_id", "unknown_template", "There is no such template.")
+        problems.add("/content/template_id", "unknown_template", "Unknown template.")
     else:
-        problems.add("/content/body", "required", "This type has no template: say what to send.")
+        problems.add("/content/body", "required", "This type has no template; provide `content`.")
     return None, version
-
-
-def _template_exists(name: str, version: int) -> bool:
-    try:
-        return rendering.exists(name, version=version)
-    except TemplateError:
-        return False
 
 
 def _render(
@@ -291,15 +272,11 @@ def _render(
     recipient: Recipient,
     channels: Sequence[Channel],
     problems: ProblemCollector,
-    render_cache: RenderCache | None,
+    cache: RenderCache | None,
 ) -> tuple[str | None, str | None]:
     try:
         subject, body = rendering.render_text(
-            name=template_id,
-            version=version,
-            data=data,
-            recipient=recipient,
-            render_cache=render_cache,
+            name=template_id, version=version, data=data, recipient=recipient, render_cache=cache
         )
         rendering.check_channels(
             channels,
@@ -307,45 +284,40 @@ def _render(
             version=version,
             data=data,
             recipient=recipient,
-            render_cache=render_cache,
+            render_cache=cache,
         )
     except TemplateError as problem:
         problems.add(_variable_pointer(problem.variable), problem.code, str(problem))
         return None, None
     if len(subject) > SUBJECT_LENGTH:
-        problems.add("/data", "too_long", f"The subject has over {SUBJECT_LENGTH} characters.")
+        problems.add("/data", "too_long", f"The subject exceeds {SUBJECT_LENGTH} characters.")
     if len(body.encode()) > MAX_BODY_BYTES:
-        problems.add("/data", "too_long", "The rendered body has over 100 KB.")
+        problems.add("/data", "too_long", "The rendered body exceeds 100 KB.")
     return subject, body
 
 
 def _variable_pointer(variable: str | None) -> str:
-    """Return the pointer to where a template's variable is given."""
     if variable is None:
         return "/data"
     path = variable.replace(".", "/")
     return f"/{path}" if variable.startswith("recipient.") else f"/data/{path}"
 
 
-def _check_link(
-    link: str | None, pointer: str, check: Callable[[str], str], problems: ProblemCollector
+def _clean(link: str | None) -> str | None:
+    return link and text.without_invisible(link)
+
+
+def _check(
+    value: str | None,
+    field: str,
+    code: str,
+    normalize: Callable[[str], str],
+    problems: ProblemCollector,
 ) -> str | None:
-    if link is None:
-        return None
     try:
-        return check(text.without_invisible(link))
-    except InvalidLinkError as problem:
-        problems.add(pointer, "invalid_url", str(problem))
-        return None
-
-
-def _check_reply_to(address: str | None, problems: ProblemCollector) -> str | None:
-    if address is None:
-        return None
-    try:
-        return normalize_email(address)
-    except InvalidAddressError as problem:
-        problems.add("/content/reply_to", "invalid_email", str(problem))
+        return None if value is None else normalize(value)
+    except (InvalidLinkError, InvalidAddressError) as problem:
+        problems.add(f"/content/{field}", code, str(problem))
         return None
 
 

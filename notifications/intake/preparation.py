@@ -1,6 +1,6 @@
-"""Builds a notification from a request: recipient, priority, content, channels, and times."""
+"""Builds a notification from a request: recipient, priority, channels, content, and times."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -11,33 +11,44 @@ from domain.content import Recipient
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus, Priority
 from recipients import queries as recipients
+from recipients.preferences import NO_PREFERENCE, Preference
 from recipients.queries import RecipientSnapshot, RegisteredRecipient
 
 from ..catalog import retention, types
-from ..catalog.types import TypeConfig
+from ..catalog.types import Fallback, TypeConfig
 from ..content.engine import RenderCache
 from ..content.redaction import redact
 from ..store import NewDelivery, NewNotification
 from ..validation import (
+    ALL,
     InvalidAddressError,
     ProblemCollector,
     has_control_characters,
     normalize_email,
     normalize_phone,
+    parse_channel,
+    parse_channels,
 )
 from . import times as intake_times
-from .channels import choose_channels
 from .content import check_push_size, compose_content
 from .requests import Caller, NotificationRecipientRequest, NotificationRequest
 from .times import resolve_times
 
 PRIORITY_ALIASES = {"medium": Priority.NORMAL}
+MUTED = "The recipient muted this type."
+MUTED_ON_CHANNEL = "The recipient muted this type on this channel."
+UNREACHABLE = {
+    Channel.EMAIL: ("/recipient/email", "No email address."),
+    Channel.WHATSAPP: ("/recipient/phone", "No phone number."),
+    Channel.PUSH: ("/user_id", "Push requires `user_id` or `recipient.device_ids`."),
+    Channel.IN_APP: ("/user_id", "In-app requires `user_id`."),
+}
 
 
 def resolve_priority(
     request: NotificationRequest, type_config: TypeConfig | None, problems: ProblemCollector
 ) -> Priority:
-    """Return a request's priority, or its type's if it names none; notes one there is not."""
+    """Return the request's priority, or its type's; add a problem for an unknown one."""
     if request.priority is None:
         return type_config.priority if type_config else Priority.NORMAL
     alias = PRIORITY_ALIASES.get(request.priority)
@@ -52,66 +63,41 @@ def resolve_priority(
 
 def resolve_recipient(
     given: NotificationRecipientRequest,
-    person: RegisteredRecipient | None,
+    registered: RegisteredRecipient | None,
     problems: ProblemCollector,
 ) -> Recipient:
-    """Return the recipient; a problem of a given field is noted, and the field left out."""
+    """Return the recipient; add a problem for each invalid field and omit it."""
+
+    def check(field: str, normalize: Callable[[str], str]) -> str | None:
+        value = getattr(given, field)
+        try:
+            return None if value is None else normalize(value)
+        except InvalidAddressError as problem:
+            problems.add(f"/recipient/{field}", f"invalid_{field}", str(problem))
+        except time.InvalidTimeError as problem:
+            problems.add(f"/recipient/{field}", problem.code, str(problem))
+        return None
+
+    email, phone = check("email", normalize_email), check("phone", normalize_phone)
+    name = given.name
+    if name is not None and has_control_characters(name):
+        reason = "Must be one line without control characters."
+        problems.add("/recipient/name", "control_characters", reason)
+        name = None
     return Recipient(
         device_ids=tuple(dict.fromkeys(given.device_ids)),
-        email=_resolve_email(given, problems) or (person.email if person else None),
-        phone=_resolve_phone(given, problems) or (person.phone if person else None),
-        name=_resolve_name(given, problems) or (person.name if person else None),
-        locale=given.locale or (person.locale if person else None),
-        timezone=_resolve_timezone(given, problems) or (person.timezone if person else None),
+        email=email or (registered.email if registered else None),
+        phone=phone or (registered.phone if registered else None),
+        name=name or (registered.name if registered else None),
+        locale=given.locale or (registered.locale if registered else None),
+        timezone=check("timezone", lambda zone: time.parse_zone(zone).key)
+        or (registered.timezone if registered else None),
     )
-
-
-def _resolve_email(given: NotificationRecipientRequest, problems: ProblemCollector) -> str | None:
-    if given.email is None:
-        return None
-    try:
-        return normalize_email(given.email)
-    except InvalidAddressError as problem:
-        problems.add("/recipient/email", "invalid_email", str(problem))
-        return None
-
-
-def _resolve_phone(given: NotificationRecipientRequest, problems: ProblemCollector) -> str | None:
-    if given.phone is None:
-        return None
-    try:
-        return normalize_phone(given.phone)
-    except InvalidAddressError as problem:
-        problems.add("/recipient/phone", "invalid_phone", str(problem))
-        return None
-
-
-def _resolve_name(given: NotificationRecipientRequest, problems: ProblemCollector) -> str | None:
-    if given.name is not None and has_control_characters(given.name):
-        problems.add(
-            "/recipient/name",
-            "control_characters",
-            "A name is one line without control characters.",
-        )
-        return None
-    return given.name
-
-
-def _resolve_timezone(
-    given: NotificationRecipientRequest, problems: ProblemCollector
-) -> str | None:
-    if given.timezone is None:
-        return None
-    try:
-        return time.parse_zone(given.timezone).key
-    except time.InvalidTimeError as problem:
-        problems.add("/recipient/timezone", problem.code, str(problem))
-        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A notification ready to be stored. ``adjusted``: its local time did not exist."""
+    """A notification to store. ``is_time_adjusted``: its local time doesn't exist."""
 
     notification: NewNotification
     is_time_adjusted: bool = False
@@ -126,18 +112,18 @@ def prepare(
     now: datetime,
     render_cache: RenderCache | None = None,
 ) -> Prepared:
-    """Build the notification of a request. Raises InvalidRequestError with all its problems.
+    """Return the notification to store; raises InvalidRequestError with every problem.
 
-    ``render_cache`` holds what was rendered for others of the batch.
+    ``render_cache`` holds texts rendered for other recipients of the batch.
     """
     problems = ProblemCollector()
     type_config = _find_type(request, problems)
-    person = snapshot.registered.get(request.user_id or "")
-    recipient = resolve_recipient(request.recipient, person, problems)
+    registered = snapshot.registered.get(request.user_id or "")
+    recipient = resolve_recipient(request.recipient, registered, problems)
     if request.user_id is not None and ("\x00" in request.user_id or not request.user_id.strip()):
-        problems.add("/user_id", "invalid", "Expected a user id of yours.")
+        problems.add("/user_id", "invalid", "Must not be blank.")
     request = intake_times.apply_reminder(
-        request, type_config=type_config, person=person, now=now, problems=problems
+        request, type_config=type_config, registered=registered, now=now, problems=problems
     )
     times = resolve_times(request, recipient, type_config, now, problems)
     priority = resolve_priority(request, type_config, problems)
@@ -147,7 +133,11 @@ def prepare(
     if caller.template_version is not None:
         type_config = replace(type_config, template_version=caller.template_version)
     deliveries = choose_channels(
-        request, type_config=type_config, recipient=recipient, person=person, problems=problems
+        request,
+        type_config=type_config,
+        recipient=recipient,
+        registered=registered,
+        problems=problems,
     )
     content = compose_content(
         request,
@@ -212,8 +202,145 @@ def _find_type(request: NotificationRequest, problems: ProblemCollector) -> Type
         return types.get_type(request.type)
     except types.UnknownTypeError as error:
         suggestion = f" Did you mean {', '.join(error.suggestions)}?" if error.suggestions else ""
-        problems.add("/type", "unknown_type", f"There is no such type.{suggestion}")
+        problems.add("/type", "unknown_type", f"Unknown type.{suggestion}")
         return None
+
+
+def choose_channels(
+    request: NotificationRequest,
+    *,
+    type_config: TypeConfig,
+    recipient: Recipient,
+    registered: RegisteredRecipient | None,
+    problems: ProblemCollector,
+) -> list[NewDelivery]:
+    """Return a delivery for each channel; an unreachable channel is skipped unless explicit.
+
+    The channels are the request's, the recipient's, or the type's, in this order.
+    """
+    preference = preference_of(registered, type_config)
+    is_explicit, channels = _requested_channels(request, type_config, preference, problems)
+    deliveries = [
+        _make_delivery(
+            channel,
+            request=request,
+            recipient=recipient,
+            is_explicit=is_explicit,
+            problems=problems,
+        )
+        for channel in channels
+    ]
+    if preference.muted:
+        return [_make_opted_out(delivery, MUTED) for delivery in deliveries]
+    deliveries = [
+        _make_opted_out(one, MUTED_ON_CHANNEL) if one.channel in preference.muted_channels else one
+        for one in deliveries
+    ]
+    if not is_explicit and type_config.fallback is not None:
+        deliveries = _apply_fallback(deliveries, type_config.fallback)
+    if deliveries and not problems.problems and all(_is_skipped(d) for d in deliveries):
+        problems.add("/recipient", "no_address", "No channel can reach this recipient.")
+    return deliveries
+
+
+def preference_of(registered: RegisteredRecipient | None, type_config: TypeConfig) -> Preference:
+    """Return a recipient's preference for a type."""
+    if registered is None:
+        return NO_PREFERENCE
+    return registered.preference(
+        type_slug=type_config.slug,
+        category=type_config.category.value,
+        is_critical=type_config.priority is Priority.CRITICAL,
+    )
+
+
+def _requested_channels(
+    request: NotificationRequest,
+    type_config: TypeConfig,
+    preference: Preference,
+    problems: ProblemCollector,
+) -> tuple[bool, Sequence[Channel]]:
+    """Return whether the request names the channels, and the channels."""
+    if request.channels is None:
+        return False, _preferred_channels(preference) or type_config.channels
+    if request.channels == [ALL]:
+        return False, list(Channel)
+    return True, parse_channels(request.channels, problems=problems)
+
+
+def _preferred_channels(preference: Preference) -> Sequence[Channel]:
+    """Return the recipient's preferred channels, without duplicates and unknown names."""
+    channels = (parse_channel(name) for name in preference.channels)
+    return list(dict.fromkeys(c for c in channels if c is not None))
+
+
+def _make_delivery(
+    channel: Channel,
+    *,
+    request: NotificationRequest,
+    recipient: Recipient,
+    is_explicit: bool,
+    problems: ProblemCollector,
+) -> NewDelivery:
+    if _is_reachable(channel, request, recipient):
+        return NewDelivery(channel=channel)
+    pointer, reason = UNREACHABLE[channel]
+    if is_explicit and all(problem.pointer != pointer for problem in problems.problems):
+        problems.add(pointer, "no_address", reason)
+    return NewDelivery(
+        channel=channel,
+        status=DeliveryStatus.SUPPRESSED,
+        failure_code=FailureCode.NO_ADDRESS,
+        failure_reason=f"Skipped: {reason}",
+    )
+
+
+def _apply_fallback(deliveries: list[NewDelivery], fallback: Fallback) -> list[NewDelivery]:
+    """Return the deliveries, with the fallback channel waiting for the first other open channel.
+
+    In-app is never the primary channel: it always delivers.
+    """
+    primary = next(
+        (
+            one.channel
+            for one in deliveries
+            if one.channel not in (fallback.channel, Channel.IN_APP) and _is_open(one)
+        ),
+        None,
+    )
+    if primary is None:
+        return deliveries
+    return [
+        replace(one, fallback_for=primary, delay=fallback.after)
+        if one.channel is fallback.channel and _is_open(one)
+        else one
+        for one in deliveries
+    ]
+
+
+def _is_reachable(channel: Channel, request: NotificationRequest, recipient: Recipient) -> bool:
+    if channel is Channel.IN_APP:
+        return request.user_id is not None
+    if channel is Channel.PUSH:
+        return request.user_id is not None or bool(recipient.device_ids)
+    return recipient.address(channel) is not None
+
+
+def _make_opted_out(delivery: NewDelivery, reason: str) -> NewDelivery:
+    return NewDelivery(
+        channel=delivery.channel,
+        status=DeliveryStatus.SUPPRESSED,
+        failure_code=FailureCode.OPTED_OUT,
+        failure_reason=reason,
+    )
+
+
+def _is_open(delivery: NewDelivery) -> bool:
+    return delivery.status is DeliveryStatus.PENDING
+
+
+def _is_skipped(delivery: NewDelivery) -> bool:
+    return delivery.failure_code is FailureCode.NO_ADDRESS
 
 
 def _mark_suppressed(
@@ -250,17 +377,17 @@ def _mark_suppressed(
 
 
 def addresses_of(
-    request: NotificationRequest, person: RegisteredRecipient | None
+    request: NotificationRequest, registered: RegisteredRecipient | None
 ) -> list[tuple[str, str]]:
-    """Return the (channel, address) pairs to look up suppressions for, as they will be stored."""
-    email = _normalized_email(request) or (person.email if person else None)
-    phone = request.recipient.phone or (person.phone if person else None)
+    """Return the (channel, address) pairs to check for suppressions, normalized."""
+    email = _normalized_email(request) or (registered.email if registered else None)
+    phone = request.recipient.phone or (registered.phone if registered else None)
     found = ((Channel.EMAIL, email), (Channel.WHATSAPP, phone))
     return [(channel.value, address) for channel, address in found if address]
 
 
 def _normalized_email(request: NotificationRequest) -> str | None:
-    """Return the given address in its normal form; None if it is none: resolve() tells of that."""
+    """Return the normalized address; None if it is invalid, which prepare() reports."""
     if request.recipient.email is None:
         return None
     try:
@@ -270,7 +397,7 @@ def _normalized_email(request: NotificationRequest) -> str | None:
 
 
 def load_recipients(requests: Sequence[NotificationRequest], *, now: datetime) -> RecipientSnapshot:
-    """Read the recipients and suppressions of a batch of requests, in two queries."""
+    """Read the registered recipients and suppressions of a batch, in two queries."""
     registered = recipients.find_registered(r.user_id for r in requests if r.user_id)
     addresses = [
         pair for r in requests for pair in addresses_of(r, registered.get(r.user_id or ""))

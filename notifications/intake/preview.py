@@ -23,11 +23,11 @@ CHANNEL_NOT_CHOSEN = "Not one of this notification's channels."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelPreview:
-    """What a channel would say."""
+    """The message of one channel."""
 
     channel: Channel
     message: Message | None
-    """None if it cannot be rendered; ``problem`` says why."""
+    """None if it can't be rendered; ``problem`` holds the reason."""
     problem: str | None = None
     not_sent_reason: str | None = None
     """None if the notification would be sent on this channel."""
@@ -35,7 +35,7 @@ class ChannelPreview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """A notification as it would be accepted, and what it would say on every channel."""
+    """A notification as it would be accepted, with its message for each channel."""
 
     notification: NewNotification
     channels: tuple[ChannelPreview, ...]
@@ -43,9 +43,9 @@ class Preview:
 
 
 def preview(request: NotificationRequest, *, caller: Caller, now: datetime) -> Preview:
-    """Check a request as if it were to be accepted, and render it; raises InvalidRequestError.
+    """Validate and render a request without storing it; raises InvalidRequestError.
 
-    Secrets are shown: the caller has just given them.
+    Sensitive values are shown: the caller has just sent them.
     """
     snapshot = load_recipients([request], now=now)
     prepared = prepare(
@@ -78,7 +78,7 @@ def _preview_channel(
 
 
 def _render(channel: Channel, notification: NewNotification) -> Message:
-    """Return what a channel says; raises TemplateError for what could not be accepted."""
+    """Return a channel's message; raises TemplateError for what would not be accepted."""
     content, data = notification.content, notification.data
     if (secret := notification.secret) is not None:
         content, data = secret.unmask(content), secret.data
@@ -91,25 +91,20 @@ def _render(channel: Channel, notification: NewNotification) -> Message:
             recipient=notification.recipient,
         )
     return rendering.render_message(
-        channel=channel,
-        content=content,
-        data=data,
-        recipient=notification.recipient,
+        channel=channel, content=content, data=data, recipient=notification.recipient
     )
 
 
 TEST_TYPE = "transactional"
 TEST_SUBJECT = "Test message"
-TEST_BODY = (
-    "This is a test from the people who run our notifications. There is nothing for you to do."
-)
+TEST_BODY = "This is a test of our notification service. You don't need to do anything."
 
 
 def send_test(*, channel: Channel, address: str, now: datetime) -> ObjectId:
-    """Send a test to an address, a phone number or a device's id; return the notification's id.
+    """Send a test message to an address, phone number, or device; return the notification's id.
 
-    It goes the way of every other: by the first provider of the channel that takes it. Raises
-    InvalidRequestError if the address is none.
+    It takes the regular path, to the first available provider of the channel. Raises
+    InvalidRequestError if the address is invalid.
     """
     request = NotificationRequest(
         type=TEST_TYPE,
@@ -117,9 +112,7 @@ def send_test(*, channel: Channel, address: str, now: datetime) -> ObjectId:
         channels=[channel.value],
         content=ContentRequest(subject=TEST_SUBJECT, body=TEST_BODY),
     )
-    caller = Caller(client_id=registry.system_client_id(now=now))
-    acceptance = intake_acceptance.accept(request, caller=caller, now=now)
-    return ObjectId(acceptance.document["_id"])
+    return _send(request, now=now)
 
 
 def send_template_test(
@@ -132,9 +125,9 @@ def send_template_test(
     locale: str | None,
     now: datetime,
 ) -> ObjectId:
-    """Send what a version of a type's template says with its example, published or not.
+    """Send a template version with its example data, published or not.
 
-    Returns the notification's id; raises InvalidRequestError if the address is none.
+    Returns the notification's id; raises InvalidRequestError if the address is invalid.
     """
     request = NotificationRequest(
         type=slug,
@@ -142,9 +135,15 @@ def send_template_test(
         channels=[channel.value],
         data=dict(example),
     )
-    caller = Caller(client_id=registry.system_client_id(now=now), template_version=version)
-    acceptance = intake_acceptance.accept(request, caller=caller, now=now)
-    return ObjectId(acceptance.document["_id"])
+    return _send(request, now=now, template_version=version)
+
+
+def _send(
+    request: NotificationRequest, *, now: datetime, template_version: int | None = None
+) -> ObjectId:
+    client_id = registry.system_client_id(now=now)
+    caller = Caller(client_id=client_id, template_version=template_version)
+    return ObjectId(intake_acceptance.accept(request, caller=caller, now=now).document["_id"])
 
 
 def _recipient(

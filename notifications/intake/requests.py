@@ -1,4 +1,4 @@
-"""Structures of a request, its caller, and the refusals of intake."""
+"""Request structures, the caller, and the refusals of intake."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -24,7 +24,7 @@ Timestamp = Annotated[
     str,
     Meta(
         max_length=40,
-        description="RFC 3339 with an offset; finer than a millisecond is cut off.",
+        description="RFC 3339 with an offset; truncated to milliseconds.",
         examples=["2026-12-01T09:00:00Z"],
         extra_json_schema={"format": "date-time"},
     ),
@@ -35,7 +35,7 @@ Link = Annotated[str, Meta(min_length=1, max_length=2048)]
 class NotificationRecipientRequest(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
-    """Whom to reach. What is left out comes from the registered recipient ``user_id``."""
+    """The recipient. Omitted fields come from the registered recipient ``user_id``."""
 
     email: Annotated[str, Meta(max_length=320, examples=["ada@example.com"])] | None = None
     phone: (
@@ -50,20 +50,18 @@ class NotificationRecipientRequest(
 
 
 class AttachmentRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A file that goes with the mail. It is fetched, without credentials, when the mail is sent."""
+    """An email attachment, fetched without credentials when the email is sent."""
 
-    url: Annotated[
-        Link, Meta(description="https, on a host that the service is set up to fetch from.")
-    ]
+    url: Annotated[Link, Meta(description="An https URL on an allowed host.")]
     filename: Annotated[
         str, Meta(min_length=1, max_length=FILENAME_LENGTH, examples=["invoice.pdf"])
     ]
     content_type: Annotated[str, Meta(max_length=CONTENT_TYPE_LENGTH)] | None = None
-    """Left out: what the file's name tells."""
+    """Omitted: guessed from the file name."""
 
 
 class ContentRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to say. A body given here is used as it is; without one, the template is rendered."""
+    """The content. A body is used unchanged; without one, the template is rendered."""
 
     subject: Annotated[str, Meta(max_length=SUBJECT_LENGTH)] | None = None
     body: str | None = None
@@ -72,63 +70,82 @@ class ContentRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     deep_link: Link | None = None
     payload: dict[str, Any] | None = None
     reply_to: (
-        Annotated[str, Meta(max_length=320, description="Where an answer to the mail goes.")] | None
+        Annotated[str, Meta(max_length=320, description="Reply-To address of the email.")] | None
     ) = None
     attachments: Annotated[
         list[AttachmentRequest],
-        Meta(max_length=MAX_ATTACHMENTS, description="Of the mail; 10 MB in all."),
+        Meta(max_length=MAX_ATTACHMENTS, description="Email attachments; 10 MB in total."),
     ] = []
 
 
 class LocalTime(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A time on the recipient's wall clock.
+    """A time on the recipient's clock.
 
-    One that a clock change skips becomes the first instant after it, one that happens twice the
+    A time that a clock change skips becomes the first instant after it; an ambiguous time is the
     first.
     """
 
     at: Annotated[str, Meta(max_length=19, examples=["2026-12-01T09:00"])]
     timezone: Annotated[str, Meta(max_length=64, examples=["Europe/Lisbon"])] | None = None
-    """IANA name; left out: the recipient's own zone, whichever it is when the time has come."""
+    """IANA name; omitted: the recipient's own zone at send time."""
 
 
 class NotificationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A notification to accept. Only ``type`` and a way to reach someone are required."""
+    """A notification to accept. Requires ``type`` and a way to reach the recipient."""
 
-    type: Annotated[str, Meta(min_length=1, max_length=64, description="A registered type's slug.")]
-    user_id: Annotated[str, Meta(min_length=1, max_length=USER_ID_LENGTH)] | None = None
-    recipient: NotificationRecipientRequest = NotificationRecipientRequest()
+    type: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=64,
+            description="A registered type's slug.",
+            examples=["payment_confirmed"],
+        ),
+    ]
+    user_id: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=USER_ID_LENGTH)] | None,
+        Meta(examples=["ada"]),
+    ] = None
+    recipient: Annotated[
+        NotificationRecipientRequest, Meta(examples=[{"email": "ada@example.com"}])
+    ] = NotificationRecipientRequest()
     channels: (
         Annotated[
             list[str],
-            Meta(description="email, push, whatsapp, in_app. Left out: the recipient's or type's."),
+            Meta(description="email, push, whatsapp, in_app. Default: the recipient's or type's."),
         ]
         | None
     ) = None
     priority: (
-        Annotated[str, Meta(description="critical, high, normal or low; left out: the type's.")]
+        Annotated[str, Meta(description="critical, high, normal, or low. Default: the type's.")]
         | None
     ) = None
     entity_id: (
         Annotated[
             Id128,
-            Meta(description="What it is about. A person is told once of each type and entity."),
+            Meta(description="Subject of the notification; one per recipient, type, and entity."),
         ]
         | None
     ) = None
-    external_id: Annotated[Id128, Meta(description="Your own id, for finding it again.")] | None = (
-        None
-    )
+    external_id: Annotated[
+        Id128 | None, Meta(description="Your own id, for lookups.", examples=["o-1001"])
+    ] = None
     content: ContentRequest = ContentRequest()
-    data: Annotated[dict[str, Any], Meta(description="The template's variables.")] = {}
+    data: Annotated[
+        dict[str, Any],
+        Meta(
+            description="Template variables.",
+            examples=[{"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"}],
+        ),
+    ] = {}
     scheduled_at: Timestamp | None = None
     scheduled_local: LocalTime | None = None
     event_at: (
         Annotated[
             Timestamp,
             Meta(
-                description="Of a reminder: when what it is about begins. It is sent as long "
-                "before as the person wishes, or else the type says, or now if that is past."
+                description="Start of the event, for reminders. The lead time is the recipient's "
+                "or the type's; if that time has passed, the reminder is sent now."
             ),
         ]
         | None
@@ -142,27 +159,30 @@ class NotificationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     ) = None
     expires_at: Timestamp | None = None
     max_retries: (
-        Annotated[int, Meta(ge=0, le=MAX_RETRIES, description="Tries after the first one.")] | None
+        Annotated[int, Meta(ge=0, le=MAX_RETRIES, description="Attempts after the first.")] | None
     ) = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who asks, and for which request of theirs."""
+    """The client that makes a request, and the request's metadata."""
 
     client_id: ObjectId
     request_id: str | None = None
     traceparent: str | None = None
-    """The request's span, if it is traced."""
+    """The request's span, if traced."""
     idempotency_key: str | None = None
     is_test: bool = False
-    """It is in test mode: what it sends goes to the sandbox."""
+    """Test mode: the notification goes to the sandbox."""
     template_version: int | None = None
-    """The version of the type's template that is tried, published or not: ours alone to ask."""
+    """Template version to use, published or not. Only for test sends by staff."""
 
 
 class AlreadyNotifiedError(Exception):
-    """The person has been told about the entity. ``notification_id`` if that was the caller's."""
+    """A notification for this recipient, type, and entity exists.
+
+    ``notification_id`` is None if it belongs to another client.
+    """
 
     def __init__(self, notification_id: ObjectId | None) -> None:
         super().__init__("already notified")
@@ -170,11 +190,11 @@ class AlreadyNotifiedError(Exception):
 
 
 class KeyReusedError(Exception):
-    """An idempotency key came with another request than the first time."""
+    """The idempotency key was used with a different request."""
 
 
 class RepeatedItemError(Exception):
-    """The same item stands earlier in the same call, at ``first``."""
+    """The item is identical to the item at ``first_index`` of the same call."""
 
     def __init__(self, first_index: int) -> None:
         super().__init__("repeated item")
@@ -182,7 +202,7 @@ class RepeatedItemError(Exception):
 
 
 class OverloadedError(Exception):
-    """More is waiting than is taken on in bulk: come again after ``retry_after``."""
+    """The backlog is full. Retry after ``retry_after``."""
 
     def __init__(self, retry_after: timedelta) -> None:
         super().__init__("overloaded")

@@ -15,7 +15,6 @@ from recipients.queries import RegisteredRecipient
 
 from ..catalog.types import TypeConfig
 from ..validation import ProblemCollector
-from .channels import preference_of
 from .requests import NotificationRequest
 
 HOUR = timedelta(hours=1)
@@ -26,22 +25,22 @@ def apply_reminder(
     request: NotificationRequest,
     *,
     type_config: TypeConfig | None,
-    person: RegisteredRecipient | None,
+    registered: RegisteredRecipient | None,
     now: datetime,
     problems: ProblemCollector,
 ) -> NotificationRequest:
-    """Return a request that names an event as one that names the time of sending.
+    """Return the request with the send time and expiry of its reminder.
 
-    Unless the caller says otherwise, it expires when the event begins. Notes problems, and then
-    returns the request as it is.
+    Expires when the event begins, unless the request sets an expiry. Adds a problem and returns the
+    request unchanged if the event is invalid.
     """
     if request.event_at is None or type_config is None:
         return request
     try:
-        event_at, send_at = _resolve_event(request.event_at, request, type_config, person, now)
+        event_at, send_at = _resolve_event(request.event_at, request, type_config, registered, now)
     except time.InvalidTimeError as problem:
         problems.add(EVENT_POINTER, problem.code, str(problem))
-        # That nothing can be said of the event is no second problem.
+        # Avoids a second problem: missing event variables.
         return msgspec.structs.replace(request, data={**_event_variables(now, now), **request.data})
     return _apply_times(
         request, event_at=event_at, send_at=send_at, ttl_seconds=type_config.ttl_seconds
@@ -52,31 +51,29 @@ def _resolve_event(
     event: str,
     request: NotificationRequest,
     type_config: TypeConfig,
-    person: RegisteredRecipient | None,
+    registered: RegisteredRecipient | None,
     now: datetime,
 ) -> tuple[datetime, datetime]:
-    """Return when the event begins and when to remind of it; raises InvalidTimeError."""
+    """Return the event's start and the reminder's send time; raises InvalidTimeError."""
     if request.scheduled_at is not None or request.scheduled_local is not None:
         raise time.InvalidTimeError(
-            "conflict", "Give the time of the event or of sending, not both."
+            "conflict", "`event_at` and `scheduled_at` are mutually exclusive."
         )
     if type_config.notify_before is None:
-        raise time.InvalidTimeError(
-            "not_a_reminder", "This type is no reminder: give scheduled_at."
-        )
+        raise time.InvalidTimeError("not_a_reminder", "Not a reminder type.")
     event_at = time.parse_timestamp(event)
-    lead_time = preference_of(person, type_config).notify_before or type_config.notify_before
+    lead_time = type_config.notify_before
+    if registered is not None:
+        category = type_config.category.value
+        preference = registered.preference(type_slug=type_config.slug, category=category)
+        lead_time = preference.notify_before or lead_time
     return event_at, time.resolve_reminder(
         event_at=event_at, lead_time=_clamp_reminder(lead_time), now=now
     )
 
 
 def _apply_times(
-    request: NotificationRequest,
-    *,
-    event_at: datetime,
-    send_at: datetime,
-    ttl_seconds: int | None,
+    request: NotificationRequest, *, event_at: datetime, send_at: datetime, ttl_seconds: int | None
 ) -> NotificationRequest:
     expires_at = event_at
     if ttl_seconds is not None:
@@ -91,9 +88,9 @@ def _apply_times(
 
 
 def _event_variables(event_at: datetime, send_at: datetime) -> Mapping[str, Any]:
-    """Return what templates may say of the event, unless the caller says it.
+    """Return the event variables for templates; the request's own data overrides them.
 
-    How long before it leaves is the person's wish: the caller does not know it.
+    The lead time may be the recipient's preference, which the client doesn't know.
     """
     hours = round((event_at - send_at) / HOUR)
     return {"start_time": _format_timestamp(event_at), "hours_until_start": max(hours, 1)}
@@ -104,22 +101,22 @@ def _format_timestamp(instant: datetime) -> str:
 
 
 def _clamp_reminder(lead_time: timedelta) -> timedelta:
-    """Return a wish within its bounds: an older release may have stored another."""
+    """Return a lead time within its bounds: an older release may have stored another."""
     return min(max(lead_time, MIN_REMINDER), MAX_REMINDER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendTimes:
-    """When to send, and until when."""
+    """The send time and the expiry."""
 
     send_at: datetime
     scheduled_at: datetime | None
     scheduled_local: str | None
-    """What the registered person's own clock shows then."""
+    """The send time on the registered recipient's own clock."""
     expires_at: datetime | None
     ttl_seconds: int | None
     is_time_adjusted: bool
-    """The local time asked for does not exist."""
+    """The requested local time doesn't exist."""
 
 
 def resolve_times(
@@ -129,7 +126,7 @@ def resolve_times(
     now: datetime,
     problems: ProblemCollector,
 ) -> SendTimes:
-    """Return when to send and until when; notes problems and then answers with now."""
+    """Return the send time and expiry; add a problem and use ``now`` if the time is invalid."""
     requested_time, is_time_adjusted = _resolve_requested_time(request, recipient, problems)
     send_at = now
     try:
@@ -150,7 +147,7 @@ def resolve_times(
 
 
 def _resolve_ttl(request: NotificationRequest, type_config: TypeConfig | None) -> int | None:
-    """Return the seconds it may be sent for: the caller's, or the type's if they say nothing."""
+    """Return the time to live in seconds: the request's, or the type's by default."""
     if request.ttl is not None or request.expires_at is not None or type_config is None:
         return request.ttl
     return type_config.ttl_seconds
@@ -161,7 +158,9 @@ def _resolve_requested_time(
 ) -> tuple[datetime | None, bool]:
     if request.scheduled_at is not None and request.scheduled_local is not None:
         problems.add(
-            "/scheduled_local", "conflict", "Give scheduled_at or scheduled_local, not both."
+            "/scheduled_local",
+            "conflict",
+            "`scheduled_at` and `scheduled_local` are mutually exclusive.",
         )
         return None, False
     if request.scheduled_at is not None:
@@ -181,7 +180,7 @@ def _resolve_requested_time(
 
 
 def is_adjusted(request: NotificationRequest, *, default_zone: str | None) -> bool:
-    """Return whether an accepted request's local time, else in ``own_zone``, does not exist."""
+    """Return whether an accepted request's local time doesn't exist in its zone."""
     if request.scheduled_local is None:
         return False
     local = time.parse_local(request.scheduled_local.at)
@@ -195,7 +194,7 @@ def _resolve_zone(
     name = request.scheduled_local.timezone if request.scheduled_local else None
     if name is None and recipient.timezone is None:
         problems.add(
-            "/scheduled_local/timezone", "required", "Neither this nor the recipient has a zone."
+            "/scheduled_local/timezone", "required", "Required: the recipient has no time zone."
         )
         return None
     try:
@@ -209,7 +208,7 @@ def _resolve_expiry(
     request: NotificationRequest, ttl: int | None, send_at: datetime, problems: ProblemCollector
 ) -> datetime | None:
     if request.ttl is not None and request.expires_at is not None:
-        problems.add("/ttl", "conflict", "Give ttl or expires_at, not both.")
+        problems.add("/ttl", "conflict", "`ttl` and `expires_at` are mutually exclusive.")
         return None
     expires_at = None
     if request.expires_at is not None:
@@ -233,7 +232,7 @@ def _parse_timestamp(text: str, pointer: str, problems: ProblemCollector) -> dat
 
 
 def _recipient_local_time(request: NotificationRequest) -> str | None:
-    """Return a local time whose zone is the registered person's; None if the request names one."""
+    """Return a local time in the registered recipient's zone; None if the request sets a zone."""
     local = request.scheduled_local
     if local is None or local.timezone or request.recipient.timezone or request.user_id is None:
         return None

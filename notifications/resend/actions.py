@@ -1,7 +1,8 @@
-"""Retry, resend, cancel, reschedule, and run now."""
+"""Retry, resend, cancel, reschedule, and run now; for staff, with an audit log."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from bson import ObjectId
@@ -9,54 +10,51 @@ from bson import ObjectId
 from domain import content, time
 from domain.content import SensitiveContent
 from domain.retry import DEFAULT_MAX_RETRIES
-from domain.states import Category, Channel, DeliveryStatus, NotificationStatus, Priority
-from notifyproject.platform import crash_points, tracing
+from domain.states import (
+    BulkAction,
+    Category,
+    Channel,
+    DeliveryStatus,
+    NotificationStatus,
+    Priority,
+)
+from domain.time import InvalidTimeError
+from notifyproject.platform import audit, crash_points, tracing
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.encryption import DecryptionError
 
 from .. import callback_events, queries, store
 from ..catalog import retention, types
 from ..inbox import wakeups as inbox_wakeups
+from ..models import Notification
 from ..queueing import fair_queue
 from ..store import Document, NewDelivery, NewNotification
 
 
 class InvalidStateError(Exception):
-    """The notification is not in a state in which this can be done; the message says why."""
+    """The object is in a state that doesn't allow the action; the message says why."""
 
-    code = "not_possible"
+    code = "invalid_state"
 
 
 class SensitiveDataDestroyedError(InvalidStateError):
-    """It had a code or the like, which is destroyed once every channel has ended."""
+    """The sensitive content was destroyed when every channel had ended."""
 
-    code = "secret_gone"
+    code = "sensitive_data_destroyed"
 
     def __init__(self) -> None:
-        super().__init__(
-            "Its secret, such as a code, is not kept any more: only dots would be sent. "
-            "Let the app send a new one."
-        )
+        super().__init__("Its sensitive data was destroyed. Send a new notification.")
 
 
 class ContentRemovedError(InvalidStateError):
-    """It is so old that what it said is not kept any more."""
+    """The content was removed by retention."""
 
     code = "content_removed"
 
     def __init__(self, at: datetime) -> None:
         super().__init__(
-            f"What it said was removed on {at:%Y-%m-%d}, as the retention of its category says. "
-            "Let the app send a new one."
+            f"Content was removed on {at:%Y-%m-%d} by retention. Send a new notification."
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resent:
-    """A new notification that says the same again."""
-
-    original_id: ObjectId
-    document: Document
 
 
 def retry(
@@ -66,11 +64,12 @@ def retry(
     failed_until: datetime | None = None,
     now: datetime,
 ) -> Document:
-    """Re-open the failed deliveries of a notification, of these channels or of all.
+    """Reopen the failed deliveries of a notification, on these channels or on all.
 
-    ``failed_until``: only those that failed by then, so that asking twice opens them once.
-    Raises LookupError if there is none, InvalidStateError if nothing has failed or its time is over,
-    SecretExpiredError if it would say nothing but dots, ContentRemovedError if nothing at all.
+    ``failed_until`` selects only those that failed by then, which makes repeated calls idempotent.
+
+    Raises LookupError if it doesn't exist, InvalidStateError if nothing has failed or it has
+    expired, SensitiveDataDestroyedError, and ContentRemovedError.
     """
     document = _load_document(notification_id)
     chosen = channels or [Channel(d["channel"]) for d in document["delivery"]]
@@ -82,7 +81,7 @@ def retry(
         now=now,
     )
     if reopened is None:
-        # Read anew: it may have changed since, and be too old by now.
+        # Read again: it may have changed since.
         raise _reopen_error(_load_document(notification_id), chosen, now)
     crash_points.reach(Boundary.REOPENED)
     fair_queue.enqueue_wakeups([reopened], now=now)
@@ -95,12 +94,13 @@ def resend(
     channels: Sequence[Channel] | None,
     new_id: ObjectId | None = None,
     now: datetime,
-) -> Resent:
-    """Send the same again, on these channels or on all, as a new notification linked to the old.
+) -> Document:
+    """Send the content again, on these channels or on all, as a new, linked notification.
 
-    Asked twice for the same ``new_id``, it is sent once.
-    Raises LookupError if there is none, InvalidStateError if it was never on one of these channels,
-    SecretExpiredError if it would say nothing but dots, ContentRemovedError if nothing at all.
+    Repeated calls with the same ``new_id`` send it once.
+
+    Raises LookupError if it doesn't exist, InvalidStateError if it never had one of these channels,
+    SensitiveDataDestroyedError, and ContentRemovedError.
     """
     document = _load_document(notification_id)
     if store.is_content_removed(document):
@@ -108,41 +108,43 @@ def resend(
     original_channels = [Channel(d["channel"]) for d in document["delivery"]]
     chosen = list(channels or original_channels)
     if unknown := [c for c in chosen if c not in original_channels]:
-        raise InvalidStateError(f"The original was not for {', '.join(unknown)}.")
+        raise InvalidStateError(f"The original has no delivery on {', '.join(unknown)}.")
     new = replace(
         _copy(document, chosen, now, new_id or ObjectId()), secret=_load_sensitive_content(document)
     )
     (result,) = store.accept(callback_events.mark_for_callbacks([new]), now=now)
     if isinstance(result, store.DuplicateEntity):
-        raise InvalidStateError("A notification about this entity exists already.")
+        raise InvalidStateError("A notification for this entity already exists.")
     store.link_resend(original_id=notification_id, resend_id=new.id, now=now)
     fair_queue.enqueue_wakeups([result.document], now=now)
     inbox_wakeups.wake_accepted([result.document])
     callback_events.enqueue_publisher(now=now)
-    return Resent(original_id=notification_id, document=result.document)
+    return result.document
 
 
 def cancel(
     *, notification_id: ObjectId, channels: Sequence[Channel] | None, reason: str, now: datetime
 ) -> Document:
-    """Withdraw what has not been sent; raises LookupError, or InvalidStateError if nothing is pending."""
+    """Cancel the pending deliveries of these channels or of all.
+
+    Raises LookupError if it doesn't exist, InvalidStateError if nothing is pending.
+    """
     document = _load_document(notification_id)
     chosen = channels or [Channel(d["channel"]) for d in document["delivery"]]
     cancelled = store.cancel(
         notification_id=notification_id, channels=chosen, reason=reason, now=now
     )
     if cancelled is None:
-        raise InvalidStateError("Nothing of it is pending any more.")
+        raise InvalidStateError("Nothing is pending.")
     callback_events.enqueue_publisher(now=now)
     return cancelled
 
 
 def reschedule(*, notification_id: ObjectId, requested_time: datetime, now: datetime) -> Document:
-    """Send at another time what has not been sent.
+    """Change the send time of a notification that wasn't attempted.
 
-    What expires so long after its send time still does; an expiry at an instant stays. Raises
-    LookupError if there is none, InvalidTimeError for a time that cannot be, InvalidStateError once
-    something was tried.
+    A time to live counts from the new send time; an absolute expiry stays. Raises LookupError if it
+    doesn't exist, InvalidTimeError for an invalid time, InvalidStateError once attempted.
     """
     document = _load_document(notification_id)
     send_at = time.resolve_send_at(requested=requested_time, now=now)
@@ -150,18 +152,17 @@ def reschedule(*, notification_id: ObjectId, requested_time: datetime, now: date
     time.resolve_expiry(send_at=send_at, ttl_seconds=None, expires_at=instant)
     rescheduled = store.reschedule(notification_id=notification_id, send_at=send_at, now=now)
     if rescheduled is None:
-        raise InvalidStateError(
-            "It is too late: something of it was sent or tried, or it has ended."
-        )
+        raise InvalidStateError("Already sent or attempted.")
     fair_queue.enqueue_wakeups([rescheduled], now=now)
     return rescheduled
 
 
 def follow_time_zone(*, user_id: str, zone: str, now: datetime) -> int:
-    """Move what waits for a time on a person's own clock to that time in the zone they are in now.
+    """Move notifications scheduled on a recipient's own clock to a new time zone.
 
-    What names a zone itself stays, and so does what has been tried. A time that is over there is
-    now. Returns how many were moved; may be repeated. Raises InvalidTimeError for what is no zone.
+    Those with an explicit zone stay, and so do those already attempted. A time that has passed in
+    the new zone becomes now. Idempotent; returns how many were moved. Raises InvalidTimeError for
+    an unknown zone.
     """
     current_zone = time.parse_zone(zone)
     results = []
@@ -181,51 +182,48 @@ def follow_time_zone(*, user_id: str, zone: str, now: datetime) -> int:
 
 
 def _load_document(notification_id: ObjectId) -> Document:
-    """Return a notification that still says something; raises LookupError, InvalidStateError."""
     document = queries.get(notification_id=notification_id)
     if document is None:
         raise LookupError("no such notification")
     if document.get("erased_at") is not None:
-        raise InvalidStateError("The person was erased, and what it said with them.")
+        raise InvalidStateError("The recipient was erased, with the content.")
     return document
 
 
 def _reopen_error(
     document: Document, channels: Sequence[Channel], now: datetime
 ) -> InvalidStateError:
-    """Return why nothing of these channels was re-opened."""
     if store.is_content_removed(document):
         return ContentRemovedError(document["content_removed_at"])
-    if store.is_secret_expired(document) and _has_failed(document, channels):
+    has_failed = any(
+        d["channel"] in channels and d["status"] == DeliveryStatus.FAILED
+        for d in document["delivery"]
+    )
+    if has_failed and store.is_secret_expired(document):
         return SensitiveDataDestroyedError()
     expires_at = document.get("expires_at")
     if expires_at is not None and expires_at <= now:
-        return InvalidStateError("Its time is over: it has expired.")
-    return InvalidStateError("None of these channels has failed.")
-
-
-def _has_failed(document: Document, channels: Sequence[Channel]) -> bool:
-    failed = DeliveryStatus.FAILED
-    return any(d["channel"] in channels and d["status"] == failed for d in document["delivery"])
+        return InvalidStateError("The notification has expired.")
+    return InvalidStateError("No failed channel to retry.")
 
 
 def _load_sensitive_content(document: Document) -> SensitiveContent | None:
     """Return the sensitive content.
 
-    Raises SecretExpiredError, and InvalidStateError if it cannot be decrypted.
+    Raises SensitiveDataDestroyedError, and InvalidStateError if it can't be decrypted.
     """
     try:
         return store.secret_in(document)
     except content.SecretExpiredError:
         raise SensitiveDataDestroyedError from None
     except DecryptionError as problem:
-        raise InvalidStateError(f"Its secret cannot be opened: {problem}.") from None
+        raise InvalidStateError(f"Its sensitive data can't be decrypted: {problem}.") from None
 
 
 def _copy(
     document: Document, channels: Sequence[Channel], now: datetime, new_id: ObjectId
 ) -> NewNotification:
-    """Return a notification that says what ``document`` said, to be sent now."""
+    """Return a new notification with the content of ``document``, due now."""
     max_attempts = max(d["max_attempts"] for d in document["delivery"])
     return NewNotification(
         id=new_id,
@@ -252,7 +250,7 @@ def _copy(
 
 
 def _resend_expiry(type_name: str, now: datetime) -> datetime | None:
-    """Return when a resend expires: its time to live begins anew."""
+    """Return when a resend expires: its time to live starts again."""
     try:
         ttl = types.get_type(type_name).ttl_seconds
     except types.UnknownTypeError:
@@ -260,15 +258,11 @@ def _resend_expiry(type_name: str, now: datetime) -> datetime | None:
     return time.resolve_expiry(send_at=now, ttl_seconds=ttl, expires_at=None)
 
 
-class NothingScheduledError(Exception):
-    """Nothing of the notification waits for another time; the message says so."""
-
-
 def run_now(*, notification_id: ObjectId, now: datetime) -> Document:
-    """Make due now what waits: a scheduled notification whole, of another the channels that wait.
+    """Make scheduled or held deliveries due now.
 
-    Quiet hours, suppressions and an expiry hold all the same. Raises LookupError if there is none,
-    NothingScheduledError, PyMongoError.
+    Quiet hours, suppressions, and the expiry still apply. Raises LookupError if it doesn't exist,
+    InvalidStateError if nothing is scheduled or held, and PyMongoError.
     """
     document = queries.get(notification_id=notification_id)
     if document is None:
@@ -280,10 +274,138 @@ def run_now(*, notification_id: ObjectId, now: datetime) -> Document:
         and scheduled_at is not None
         and scheduled_at > now
     ):
-        # All of its times move, an expiry that counts from the send time included.
+        # Moves every time, including an expiry that counts from the send time.
         changed = store.reschedule(notification_id=notification_id, send_at=now, now=now)
     changed = changed or store.make_due_now(notification_id=notification_id, now=now)
     if changed is None:
-        raise NothingScheduledError("Nothing of it waits for another time.")
+        raise InvalidStateError("Nothing is scheduled or held.")
     fair_queue.enqueue_wakeups([changed], now=now)
     return changed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staff:
+    """A member of staff, as the audit log and bulk operations store one."""
+
+    id: ObjectId
+    username: str
+
+
+ChannelSelection = Mapping[ObjectId, Sequence[Channel] | None]
+"""Notifications, each with the channels to act on; None for all of its channels."""
+NOT_FOUND = "Not found."
+
+
+@dataclass(slots=True)
+class ActionResult:
+    """The result of one action on several notifications."""
+
+    done: list[ObjectId] = field(default_factory=list)
+    """The notifications acted on; for a resend, the new notifications."""
+    refused: dict[ObjectId, str] = field(default_factory=dict)
+    """The reason for each notification that was left as it was."""
+
+    @property
+    def reasons(self) -> list[str]:
+        """Each refusal reason once, with its count if there are several refusals."""
+        counts = Counter(self.refused.values())
+        if len(self.refused) == 1:
+            return list(counts)
+        return [f"{reason} ({count})" for reason, count in counts.items()]
+
+
+def act_on_each(
+    action: BulkAction,
+    selection: ChannelSelection,
+    *,
+    by: Staff,
+    now: datetime,
+    send_at: datetime | None = None,
+) -> ActionResult:
+    """Apply a staff action to several notifications; a refusal doesn't stop the others."""
+    result = ActionResult()
+    for notification_id, channels in selection.items():
+        if channels is not None and not channels:
+            result.refused[notification_id] = "It has none of these channels."
+            continue
+        try:
+            sent_id = act_as_staff(
+                action,
+                notification_id=notification_id,
+                channels=channels,
+                by=by,
+                now=now,
+                send_at=send_at,
+            )
+        except (InvalidStateError, InvalidTimeError) as problem:
+            result.refused[notification_id] = str(problem)
+        except LookupError:
+            result.refused[notification_id] = NOT_FOUND
+        else:
+            result.done.append(sent_id)
+    return result
+
+
+def act_as_staff(
+    action: BulkAction,
+    *,
+    notification_id: ObjectId,
+    channels: Sequence[Channel] | None,
+    by: Staff,
+    now: datetime,
+    send_at: datetime | None = None,
+    failed_until: datetime | None = None,
+    new_id: ObjectId | None = None,
+    source: str = "",
+) -> ObjectId:
+    """Apply a staff action to one notification and record it in the audit log.
+
+    ``send_at`` is for a reschedule, ``failed_until`` for a retry, ``new_id`` for a resend.
+    ``source`` follows the action in the audit message. Returns the id of the notification that is
+    sent: the new one for a resend.
+
+    Raises LookupError, InvalidStateError, InvalidTimeError, and PyMongoError.
+    """
+    on_channels = f"on {', '.join(channels) if channels else 'all channels'}"
+    sent_id = notification_id
+    match action:
+        case BulkAction.RETRY:
+            document = retry(
+                notification_id=notification_id,
+                channels=channels,
+                failed_until=failed_until,
+                now=now,
+            )
+            done = f"Retried {on_channels}"
+        case BulkAction.RESEND:
+            new = resend(notification_id=notification_id, channels=channels, new_id=new_id, now=now)
+            sent_id = ObjectId(new["_id"])
+            _audit(new, f"Resent from {notification_id}{source}.", by)
+            document = {**new, "_id": notification_id}
+            done = f"Resent {on_channels} as {sent_id}"
+        case BulkAction.CANCEL:
+            reason = f"Cancelled by {by.username}."
+            document = cancel(
+                notification_id=notification_id, channels=channels, reason=reason, now=now
+            )
+            done = f"Cancelled {on_channels}"
+        case BulkAction.RESCHEDULE:
+            document = reschedule(
+                notification_id=notification_id, requested_time=send_at or now, now=now
+            )
+            done = f"Rescheduled to {send_at or now:%Y-%m-%d %H:%M} UTC"
+        case BulkAction.RUN_NOW:
+            document = run_now(notification_id=notification_id, now=now)
+            done = "Made due now"
+    _audit(document, f"{done}{source}.", by)
+    return sent_id
+
+
+def _audit(document: Document, message: str, by: Staff) -> None:
+    audit.record(
+        by=by.id,
+        model=Notification,
+        object_id=str(document["_id"]),
+        name=f"{document['type']} {document['_id']}",
+        message=message,
+    )

@@ -1,4 +1,4 @@
-"""What is true today of the people, addresses and devices that deliveries were for."""
+"""Collects the facts for the resend risk of many notifications, in a few reads."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,30 +24,30 @@ from ..store import Document, is_content_removed, is_secret_expired, recipient_o
 from .risk import DeliveryFacts, ResendRisk, assess_risk
 
 BATCH = 100
-"""Notifications whose surroundings are read at once."""
+"""Notifications whose facts are read at once."""
 F = FailureCode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Context:
-    """What is true today of the people and addresses of a batch."""
+    """The current recipients, suppressions, and devices of a batch."""
 
     snapshot: RecipientSnapshot
     targets: devices.PushTargets
     open_windows: frozenset[str]
     ambiguous: frozenset[tuple[ObjectId, str]]
-    """Notifications and channels with an attempt of which nobody knows the outcome."""
+    """Notifications and channels with an attempt whose outcome is unknown."""
     refused_devices: Mapping[ObjectId, set[str]]
-    """Devices whose tokens the provider did not take."""
+    """Devices whose tokens the provider rejected."""
 
 
 def assess_risks(
     documents: Sequence[Document], *, now: datetime
 ) -> dict[tuple[ObjectId, Channel], ResendRisk]:
-    """Return the verdict on every delivery of these notifications, by id and channel.
+    """Return the resend risk of every delivery of these notifications, by id and channel.
 
-    ``documents`` are whole ones. For each hundred of them, five reads at most, each by an index.
-    Raises PyMongoError.
+    ``documents`` are complete. Takes at most five indexed reads per 100 notifications. Raises
+    PyMongoError.
     """
     found: dict[tuple[ObjectId, Channel], ResendRisk] = {}
     for start in range(0, len(documents), BATCH):
@@ -85,7 +85,7 @@ def _read_context(documents: Sequence[Document], *, now: datetime) -> _Context:
 def _read_attempts(
     ids: Sequence[ObjectId],
 ) -> tuple[frozenset[tuple[ObjectId, str]], Mapping[ObjectId, set[str]]]:
-    """Return the channels in doubt, and the devices that were no good."""
+    """Return the channels with an unknown outcome, and the rejected devices."""
     statuses = [AttemptStatus.UNKNOWN.value, AttemptStatus.FAILED.value]
     found = collection("delivery_attempts").find(
         {"notification_id": {"$in": list(ids)}, "status": {"$in": statuses}},
@@ -139,7 +139,7 @@ def _suppression_reason(
         is_critical=type_config is not None and type_config.priority is Priority.CRITICAL,
     )
     if reason == recipients.MUTED:
-        return "The person has muted this kind of message."
+        return "The recipient muted this type."
     return reason and f"The address is suppressed: {reason.replace('_', ' ')}."
 
 
@@ -150,7 +150,7 @@ def _can_reach(
     if channel is Channel.IN_APP:
         return bool(document.get("user_id"))
     if channel is not Channel.PUSH:
-        # A resend goes to the same address: one the provider does not take stays one.
+        # A resend goes to the same address, which the provider would reject again.
         return (
             bool(recipient.address(channel)) and delivery.get("failure_code") != F.INVALID_RECIPIENT
         )

@@ -122,7 +122,7 @@ FAILURE_TTL = timedelta(seconds=5)
 MAX_CODE = 100
 OK, MIN_SERVER_ERROR = 200, 500
 GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-TOKEN_TIMEOUT_REASON = "Google did not issue an access token in time."  # noqa: S105
+GOOGLE_TIMEOUT_REASON = "Google did not issue an access token in time."
 _HEADERS = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
@@ -243,7 +243,7 @@ def _await_fetch(fetch: Future[AccessToken], deadline: Deadline) -> AccessToken:
     try:
         return fetch.result(deadline.remaining())
     except TimeoutError as error:
-        raise ProviderUnavailableError(TOKEN_TIMEOUT_REASON) from error
+        raise ProviderUnavailableError(GOOGLE_TIMEOUT_REASON) from error
     except ProviderUnavailableError as error:
         # A new exception for each waiting thread.
         raise ProviderUnavailableError(

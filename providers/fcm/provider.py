@@ -78,7 +78,10 @@ class Client(FCMNotification):
         deadline = Deadline.after(timeout)
         token = self._tokens.current(deadline=deadline)
         response = yield self._build_request(payload, token, deadline, request)
-        if response.status != ACCEPTED and _needs_new_token(response):
+        if (
+            response.status != ACCEPTED
+            and responses.rule_for(read_refusal(response)).needs_new_token
+        ):
             # Rejected for the token, so nothing was sent. The wait for a new one also blocks this
             # thread's other exchanges, which must not miss their responses: so it is short.
             token_deadline = Deadline(min(deadline.at, Deadline.after(TOKEN_REPLACE_TIMEOUT).at))
@@ -110,7 +113,7 @@ class Client(FCMNotification):
         try:
             time_left = deadline.remaining()
         except TimeoutError as error:
-            raise ProviderUnavailableError(fcm_credentials.TOKEN_TIMEOUT_REASON) from error
+            raise ProviderUnavailableError(fcm_credentials.GOOGLE_TIMEOUT_REASON) from error
         return Request(
             url=self.fcm_end_point,
             body=payload,
@@ -201,7 +204,3 @@ class FCM:
             project=self._project,
             clock=self.clock,
         )
-
-
-def _needs_new_token(response: http.Response) -> bool:
-    return responses.rule_for(read_refusal(response)).needs_new_token

@@ -65,7 +65,7 @@ def template_message(template: WhatsAppTemplateMessage, request: SendRequest) ->
     """Return a message by an approved template."""
     content: dict[str, Any] = {"name": template.name, "language": {"code": template.language}}
     if template.parameters:
-        values = [{"type": "text", "text": _to_one_line(v)} for v in template.parameters]
+        values = [{"type": "text", "text": _GAPS.sub(" ", v)} for v in template.parameters]
         content["components"] = [{"type": "body", "parameters": values}]
     return _build_message("template", content, request)
 
@@ -87,10 +87,6 @@ def _text_with_link(message: Message) -> str:
     if not link or not link.startswith("https://") or link in message.text:
         return message.text
     return f"{message.text}\n\n{link}" if message.text else link
-
-
-def _to_one_line(value: str) -> str:
-    return _GAPS.sub(" ", value)
 
 
 MIN_SECOND_REQUEST_SECONDS = 1.0

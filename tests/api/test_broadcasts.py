@@ -211,7 +211,7 @@ class TestHoldingUp:
         read_all(answer)
         for what in ("pause", "resume", "cancel"):
             refused = change(app, answer, what)
-            assert (refused.status_code, refused.json()["code"]) == (409, "not_possible")
+            assert (refused.status_code, refused.json()["code"]) == (409, "invalid_state")
 
 
 CONTROL = "control_characters"

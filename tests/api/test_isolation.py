@@ -208,7 +208,7 @@ def test_an_inboxs_token_opens_nothing_of_an_apps(world: World, route: Route) ->
 def test_without_its_scope_it_is_403_whatever_else_the_app_may(world: World, route: Route) -> None:
     before = world.belongings()
     answer = world.ask(route, world.without[VIEWS[route[0]].scopes[route[1]]])
-    assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
+    assert (answer.status_code, answer.json()["code"]) == (403, "insufficient_scope")
     assert world.belongings() == before
 
 
@@ -263,6 +263,6 @@ def _check(world: World, route: Route, *, answer: Any, is_admin: bool) -> None:
             assert world.named["notification"] not in said
             if sample.empty:
                 assert answer.json() == answer.json() | sample.empty
-    # Decision 13: who has the scope admin exports what every app has told a person.
+    # Decision 10: who has the scope admin exports what every app has told a person.
     if not (is_admin and route[0] == "recipient-export"):
         assert MARKER not in said

@@ -130,7 +130,7 @@ def test_lifting_a_bounce_leaves_the_persons_own_wish(app: App) -> None:
 def test_what_the_person_wants_is_lifted_only_by_name(app: App, reason: R) -> None:
     hold_back(reason=reason)
     answer = lift(app)
-    assert (answer.status_code, answer.json()["code"]) == (409, "persons_own_wish")
+    assert (answer.status_code, answer.json()["code"]) == (409, "recipient_opted_out")
     assert standing(app) == [reason]
     assert lift(app, reason=reason.value).json() == {"lifted": [reason.value], "standing": []}
 
@@ -153,7 +153,7 @@ def test_who_lifted_it_is_in_the_audit_log_without_the_address(app: App) -> None
     hold_back()
     lift(app)
     entry = LogEntry.objects.get()
-    assert entry.get_change_message() == "By the app app: Lifted: hard_bounce on email."
+    assert entry.get_change_message() == "By client app: Lifted: hard_bounce on email."
     assert entry.user_id == app.id
     assert "ada" not in f"{entry.object_id} {entry.object_repr}"
 

@@ -58,7 +58,7 @@ def test_a_server_that_is_set_up_well_has_nothing_to_be_told() -> None:
     [
         ("FIELD_ENCRYPTION_KEYS", "", "Set FIELD_ENCRYPTION_KEYS in the environment"),
         ("FIELD_ENCRYPTION_KEYS", "a:c2hvcnQ=", "has fewer than 32 bytes"),
-        ("ADMIN_REQUIRE_OTP", "false", "Staff sign in with a password alone"),
+        ("ADMIN_REQUIRE_OTP", "false", "staff sign in with a password alone"),
     ],
 )
 def test_a_server_that_is_not_is_told_why(name: str, value: str, said: str) -> None:

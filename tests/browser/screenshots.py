@@ -21,7 +21,7 @@ from monitoring import alert_rules
 from monitoring.alert_rules import enabled_rules
 from notifications.bulk import decisions, runner, selection
 from notifications.bulk.decisions import StartOptions
-from notifications.bulk.operation import Staff
+from notifications.resend.actions import Staff
 from notifications.resend.risk import RiskKind
 from notifyproject.db.collections import collection
 from notifyproject.platform import cache, valkey
@@ -108,7 +108,7 @@ def _half_done(now: datetime) -> ObjectId:
         found.description[0],
         "Channel: Email",
         "Cause: Provider error",
-        "Failed: in the last 24 hours",
+        "Failed: last 24 h",
     )
     cohort = replace(found, description=words)
     asked = decisions.preview(action=BulkAction.RETRY, selection=cohort, by=maria, now=now)

@@ -55,7 +55,6 @@ def failures(monkeypatch: pytest.MonkeyPatch) -> list[None]:
 
 
 def _clear_connections() -> None:
-    platform_broker._client.cache_clear()
     platform_broker._connection.cache_clear()
 
 

@@ -53,7 +53,7 @@ def test_only_test_notifications_are_marked() -> None:
 @pytest.mark.parametrize("is_test", [True, False])
 def test_resend_keeps_the_test_flag(is_test: bool) -> None:
     original = factories.accepted(is_test=is_test)
-    resent = actions.resend(notification_id=original["_id"], channels=None, now=NOON).document
+    resent = actions.resend(notification_id=original["_id"], channels=None, now=NOON)
     assert factories.read(resent["_id"]).get("is_test", False) is is_test
 
 

@@ -1,4 +1,4 @@
-"""docs/state_machine.md says what the code does."""
+"""docs/reference/states.md says what the code does."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ from django.conf import settings
 
 from domain.states import TRANSITIONS, DeliveryStatus, NotificationStatus
 
-PAGE = Path(settings.BASE_DIR, "docs", "state_machine.md").read_text(encoding="utf-8")
+PAGE = Path(settings.BASE_DIR, "docs", "reference", "states.md").read_text(encoding="utf-8")
 
 
 NOWHERE = "\N{EN DASH}"

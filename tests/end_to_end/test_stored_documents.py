@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bson import ObjectId, json_util
+from bson import json_util
 from django.test import Client
 
+from access.clients import registry
 from delivery import dispatcher, sweeper, worker
 from domain.states import AttemptStatus, BulkStage, Channel, DeliveryStatus
+from domain.time import utc_now
 from notifications import callback_events, queries, store
 from notifications.bulk import runner as bulk_runner
 from notifyproject.db.collections import collection
@@ -83,7 +85,9 @@ def statuses(channel: Channel | None = None) -> list[str]:
 
 
 def test_the_api_answers_every_notification_and_its_attempts(dump: Mapping[str, Any]) -> None:
-    app = App(id=ObjectId(), key=dump["api_key"])
+    (client,) = collection("api_clients").find()
+    key = registry.issue_key(client_id=client["_id"], now=utc_now())
+    app = App(id=client["_id"], key=key.text)
     ids = [str(document["_id"]) for document in collection("notifications").find()]
     listed = app.get("/notifications", limit=100).json()["results"]
     assert sorted(item["id"] for item in listed) == sorted(ids)

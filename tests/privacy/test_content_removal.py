@@ -248,7 +248,7 @@ def test_risk_of_a_stripped_notification_is_will_fail_again() -> None:
     remove()
     found = assess_risks([factories.read(document["_id"])], now=DUE)[(document["_id"], EMAIL)]
     assert found.kind is RiskKind.WILL_FAIL_AGAIN
-    assert "not kept any more, as it is old" in found.reason
+    assert "removed by retention" in found.reason
 
 
 def test_concurrent_retry_and_removal_leave_a_whole_notification() -> None:
@@ -361,7 +361,7 @@ def test_second_run_reads_only_later_changes() -> None:
 def test_categories_with_equal_days_share_a_position() -> None:
     remove(at=NOON + 30 * DAY + HOUR)
     assert set(positions().values()) == {NOON + HOUR}
-    collection(retention.COLLECTION).update_one(
+    collection("retention_policies").update_one(
         {"_id": "marketing"}, {"$set": {"content_days": 29}}
     )
     remove(at=NOON + 30 * DAY + HOUR)
@@ -376,7 +376,7 @@ def test_categories_with_equal_days_share_a_position() -> None:
 
 @pytest.mark.usefixtures("many")
 def test_longer_retention_skips_nothing() -> None:
-    policies = collection(retention.COLLECTION)
+    policies = collection("retention_policies")
     remove(at=NOON + 30 * DAY + HOUR)
     policies.update_many({}, {"$set": {"content_days": 40}})
     assert remove(at=NOON + 31 * DAY).notifications == 0

@@ -28,7 +28,7 @@ C = Category
 
 def set_days(category: Category, **days: int | None) -> None:
     """Set the days of a category, as the console does."""
-    collection(retention.COLLECTION).update_one(
+    collection("retention_policies").update_one(
         {"_id": category.value}, {"$set": days}, upsert=True
     )
     retention.invalidate_retention()
@@ -54,7 +54,7 @@ def test_content_is_kept_no_longer_than_the_notification(settings: Any) -> None:
 
 def test_policies_are_read_once() -> None:
     retention.invalidate_retention()
-    with plans(retention.COLLECTION) as found:
+    with plans("retention_policies") as found:
         for category in [*Category] * 100:
             retention.purge_at(category, send_at=NOON)
     assert len(found) == 1
@@ -62,11 +62,11 @@ def test_policies_are_read_once() -> None:
 
 def test_missing_policy_is_added_and_others_are_kept() -> None:
     set_days(C.ALERT, content_days=5)
-    collection(retention.COLLECTION).delete_one({"_id": "marketing"})
+    collection("retention_policies").delete_one({"_id": "marketing"})
     assert retention_days(C.MARKETING) == (30, 90)
     retention.add_missing_policies()
     retention.invalidate_retention()
-    assert collection(retention.COLLECTION).count_documents({}) == len(Category)
+    assert collection("retention_policies").count_documents({}) == len(Category)
     assert retention_days(C.ALERT) == (5, 90)
 
 
@@ -74,7 +74,7 @@ def test_resend_is_kept_by_the_current_policy(broker: Any) -> None:
     document = factories.settled(S.FAILED)
     set_days(C.TRANSACTIONAL, metadata_days=14)
     resent = actions.resend(notification_id=document["_id"], channels=None, now=NOON + DAY)
-    assert resent.document["purge_at"] == NOON + 15 * DAY
+    assert resent["purge_at"] == NOON + 15 * DAY
 
 
 def test_accepted_notification_is_kept_by_its_policy(broker: Any) -> None:

@@ -1,6 +1,5 @@
 """``manage.py create_api_client``: create an API client or issue a key to one."""
 
-from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -79,15 +78,13 @@ class Command(BaseCommand):
             if client_id is None:
                 raise CommandError(f"Unknown client: {name}.")
             return client_id
+        names = options["scopes"]
+        scopes = list(Scope) if ALL_SCOPES in names else [Scope(one) for one in names]
         try:
             return registry.create_client(
-                name=name, scopes=_scopes(options["scopes"]), is_test=options["test"], now=now
+                name=name, scopes=scopes, is_test=options["test"], now=now
             )
         except DuplicateKeyError:
             raise CommandError(
                 f"The client {name} already exists. Use --new-key to issue another key."
             ) from None
-
-
-def _scopes(names: Sequence[str]) -> list[Scope]:
-    return list(Scope) if ALL_SCOPES in names else [Scope(name) for name in names]

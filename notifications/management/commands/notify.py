@@ -1,4 +1,4 @@
-"""``manage.py notify``: send one notification, and watch it."""
+"""``manage.py notify``: sends one notification, and follows it."""
 
 import json
 import time
@@ -27,7 +27,7 @@ POLL_SECONDS = 0.2
 
 
 class Command(BaseCommand):
-    """Send one notification through the service, as an app would."""
+    """Sends one notification through the service, as a client would."""
 
     help = "Send one notification. With --wait, print its timeline until every channel has ended."
 
@@ -51,11 +51,13 @@ class Command(BaseCommand):
             metavar="NAME=VALUE",
             help="variables for the template; a value that begins with { or [ is JSON",
         )
-        parser.add_argument("--wait", action="store_true", help="follow it to its end")
+        parser.add_argument(
+            "--wait", action="store_true", help="wait until every channel has ended"
+        )
         parser.add_argument("--timeout", type=float, default=60, metavar="SECONDS")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Send it."""
+        """Send the notification."""
         request = NotificationRequest(
             type=options["type"],
             user_id=options["user"],
@@ -77,20 +79,20 @@ class Command(BaseCommand):
             )
         except validation.InvalidRequestError as error:
             lines = [f"  {p.pointer.lstrip('/')}: {p.detail}" for p in error.problems]
-            raise CommandError("\n".join(["It cannot be sent:", *lines])) from None
+            raise CommandError("\n".join(["The notification can't be sent:", *lines])) from None
         notification_id = acceptance.document["_id"]
         self.stdout.write(f"accepted {notification_id}")
         if options["wait"]:
             self._follow(notification_id, options["timeout"])
 
     def _follow(self, notification_id: ObjectId, timeout: float) -> None:
-        """Print what happens until nothing is open; raises CommandError when time is up."""
+        """Print the timeline until nothing is open; raises CommandError at the timeout."""
         deadline = time.monotonic() + timeout
         shown: set[tuple[str, ...]] = set()
         while True:
             document = queries.get(notification_id=notification_id)
             if document is None:
-                raise CommandError("It is gone: somebody deleted it.")
+                raise CommandError("The notification was deleted.")
             for line in _timeline(document, queries.attempts_of(notification_id)):
                 if line not in shown:
                     shown.add(line)
@@ -98,7 +100,7 @@ class Command(BaseCommand):
             if all(d["status"] not in OPEN for d in document["delivery"]):
                 break
             if time.monotonic() > deadline:
-                raise CommandError(f"After {timeout:.0f} s it is {document['status']}.")
+                raise CommandError(f"Timed out after {timeout:.0f} s: {document['status']}.")
             time.sleep(POLL_SECONDS)
         self.stdout.write(f"{document['status']}")
 
@@ -106,7 +108,7 @@ class Command(BaseCommand):
 def _timeline(
     document: Mapping[str, Any], attempts: list[Mapping[str, Any]]
 ) -> list[tuple[str, ...]]:
-    """Return what has happened so far, in order."""
+    """Return the events so far, in order."""
     events = [(document["created_at"], "accepted", "", "")]
     for attempt in attempts:
         attempt_name = f"{attempt['channel']} attempt {attempt['attempt_number']}"
@@ -139,7 +141,7 @@ def _parse_variable(text: str) -> tuple[str, Any]:
 
 
 def _get_or_create_client() -> ObjectId:
-    """Return the client that stands for this command, without a key."""
+    """Return the client of this command, which has no key."""
     return registry.find_client(CLIENT_NAME) or registry.create_client(
         name=CLIENT_NAME, scopes=[], now=utc_now()
     )

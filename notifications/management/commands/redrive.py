@@ -1,4 +1,4 @@
-"""``manage.py redrive --channel email --code provider_error``: retry failures, after a preview."""
+"""``manage.py redrive --channel email --code provider_error``: retries failures after a preview."""
 
 import time
 from typing import Any
@@ -13,7 +13,8 @@ from domain.time import InvalidTimeError, parse_timestamp, utc_now
 from ...bulk import decisions, repository, runner, selection
 from ...bulk import operation as bulk_operation
 from ...bulk.decisions import StartOptions
-from ...bulk.operation import BulkStateError, Operation, Staff
+from ...bulk.operation import Operation
+from ...resend.actions import InvalidStateError, Staff
 from ...resend.risk import RiskKind
 
 PERMISSIONS = ("notifications.run_bulkoperation", "notifications.retry_notification")
@@ -21,12 +22,11 @@ POLL_SECONDS = 0.2
 
 
 class Command(BaseCommand):
-    """Preview a bulk retry of failed deliveries and, if it is confirmed, start it."""
+    """Previews a bulk retry of failed deliveries and, if confirmed, starts it."""
 
     help = (
-        "Count and judge failed deliveries, and print what a retry of each would be. With --yes "
-        "those whose retry is safe are tried again in the background: see Bulk operations in the "
-        "console. Without it nothing is changed."
+        "Count failed deliveries by resend risk. With --yes, retry the safe ones in the "
+        "background: see Bulk operations in the console. Without it, nothing is changed."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -37,8 +37,10 @@ class Command(BaseCommand):
         parser.add_argument(
             "--per-second", type=int, default=bulk_operation.DEFAULT_PER_SECOND, metavar="N"
         )
-        parser.add_argument("--by", metavar="USERNAME", help="the operator who asks for it")
-        parser.add_argument("--reason", default="", help="why, for the record; with --yes")
+        parser.add_argument("--by", metavar="USERNAME", help="the operator, for the audit log")
+        parser.add_argument(
+            "--reason", default="", help="the reason, for the audit log; with --yes"
+        )
         confirmation = parser.add_mutually_exclusive_group()
         confirmation.add_argument(
             "--dry-run", action="store_true", help="preview only, as without --yes"
@@ -46,12 +48,12 @@ class Command(BaseCommand):
         confirmation.add_argument("--yes", action="store_true", help="start it")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Preview it, and start it if that was asked for."""
+        """Preview the retry, and start it with --yes."""
         by = self._find_staff(options)
         operation = self._preview(options, by)
         self._print_preview(operation)
         if not options["yes"]:
-            decisions.discard(operation.id)
+            repository.discard(operation.id)
             self.stdout.write("Nothing was changed. Start it with --yes, --by and --reason.")
             return
         start_options = StartOptions(
@@ -61,22 +63,22 @@ class Command(BaseCommand):
         )
         try:
             decisions.start(operation.id, options=start_options, by=by, now=utc_now())
-        except BulkStateError as problem:
-            decisions.discard(operation.id)
+        except InvalidStateError as problem:
+            repository.discard(operation.id)
             raise CommandError(str(problem)) from problem
         self.stdout.write(f"Bulk operation {operation.id} is running: follow it in the console.")
 
     def _find_staff(self, options: dict[str, Any]) -> Staff:
-        """Return who asks; raises CommandError unless they may, if it is to be started."""
+        """Return the operator; raises CommandError without permission to start."""
         if options["by"] is None and not options["yes"]:
             return bulk_operation.UNKNOWN_STAFF
         user = StaffUser.objects.filter(username=options["by"] or "").first()
         if user is None or not user.has_perms(PERMISSIONS):
-            raise CommandError("--by takes the name of an operator who may retry in bulk.")
+            raise CommandError("--by takes the username of an operator who can resend in bulk.")
         return Staff(id=user.pk, username=user.get_username())
 
     def _preview(self, options: dict[str, Any], by: Staff) -> Operation:
-        """Return the operation with its preview, made in this process; raises CommandError."""
+        """Return the operation after its preview in this process; raises CommandError."""
         try:
             since = parse_timestamp(options["since"]) if options["since"] else None
         except InvalidTimeError as problem:
@@ -88,23 +90,22 @@ class Command(BaseCommand):
         )
         while operation.stage is BulkStage.PREVIEWING:
             if not runner.run(operation.id):
-                # A worker was faster.
+                # Another worker has the lease.
                 time.sleep(POLL_SECONDS)
             found = repository.get(operation.id)
             if found is None:
-                raise CommandError("The preview was deleted meanwhile.")
+                raise CommandError("The preview was deleted.")
             operation = found
         if operation.stage is not BulkStage.READY:
             raise CommandError(operation.problem or "The preview was cancelled.")
         return operation
 
     def _print_preview(self, operation: Operation) -> None:
-        """Print the preview."""
         prefix = "more than " if operation.is_capped else ""
         self.stdout.write(f"{prefix}{operation.found_count} notifications with failures:")
         for kind in RiskKind:
             if count := operation.preview_counts.get(kind):
-                action = "would be retried" if kind is RiskKind.SAFE else "would be left out"
+                action = "would be retried" if kind is RiskKind.SAFE else "would be skipped"
                 self.stdout.write(f"{count:>8} {kind.value.replace('_', ' ')}: {action}")
         if operation.is_capped:
-            self.stdout.write("Those are the oldest; the others are judged when their turn comes.")
+            self.stdout.write("Those are the oldest; the others are assessed while it runs.")

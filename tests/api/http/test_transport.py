@@ -24,10 +24,10 @@ def test_a_valid_body_is_accepted(app: App) -> None:
     [
         (b"", 400, "empty_body"),
         (b"   \n", 400, "empty_body"),
-        (b"[]", 422, "invalid_request"),
-        (b"null", 422, "invalid_request"),
-        (b'"text"', 422, "invalid_request"),
-        (b"5", 422, "invalid_request"),
+        (b"[]", 422, "validation_failed"),
+        (b"null", 422, "validation_failed"),
+        (b'"text"', 422, "validation_failed"),
+        (b"5", 422, "validation_failed"),
         (b"{} {}", 400, "malformed_json"),
         (b'{"type": "mfa_code"} x', 400, "malformed_json"),
         (b'{"type": "mfa_code",}', 400, "malformed_json"),
@@ -244,7 +244,7 @@ def test_what_is_read_and_makes_no_sense_is_422_with_its_place(
 ) -> None:
     for name, method, path in routes:
         for raw in NO_OBJECTS:
-            assert told(app, method, path, raw) == (422, "invalid_request"), (name, raw)
+            assert told(app, method, path, raw) == (422, "validation_failed"), (name, raw)
         for raw, code in INVALID:
             answer = app.send(path, raw, method=method, headers=KEY)
             assert answer.status_code == 422, (name, raw[:20])
@@ -277,8 +277,8 @@ def test_where_no_body_is_taken_one_that_says_something_is_refused(app: App) -> 
     parts = {"parts": {"default": {"subject": "S", "body": "B"}}}
     assert app.post("/types/payment_confirmed/templates", parts).status_code == 201
     publish = "/types/payment_confirmed/templates/versions/1/publish"
-    assert told(app, "POST", publish, b"[]") == (422, "invalid_request")
+    assert told(app, "POST", publish, b"[]") == (422, "validation_failed")
     assert told(app, "POST", publish, b"{") == (400, "malformed_json")
     for raw, _ in INVALID:
-        assert told(app, "POST", publish, raw) == (422, "invalid_request"), raw[:20]
+        assert told(app, "POST", publish, raw) == (422, "validation_failed"), raw[:20]
     assert app.send(publish, b"").status_code == 200

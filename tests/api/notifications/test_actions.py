@@ -42,7 +42,7 @@ class TestCancel:
     def test_after_sending_it_is_too_late(self, app: App, status: DeliveryStatus) -> None:
         document = factories.settled(status, client_id=app.id)
         answer = act(app, document["_id"], "cancel")
-        assert (answer.status_code, answer.json()["code"]) == (409, "not_possible")
+        assert (answer.status_code, answer.json()["code"]) == (409, "invalid_state")
 
     def test_while_it_is_being_sent_it_is_too_late(self, app: App) -> None:
         one = factories.started(client_id=app.id)
@@ -154,7 +154,7 @@ def test_a_secret_that_is_destroyed_is_not_sent_again_as_dots(app: App, action: 
     masked = Content(subject="Code", body=MASK, is_masked=True)
     document = failed(app, type="mfa_code", content=masked)
     answer = act(app, document["_id"], action)
-    assert (answer.status_code, answer.json()["code"]) == (409, "secret_gone")
+    assert (answer.status_code, answer.json()["code"]) == (409, "sensitive_data_destroyed")
     assert app.get("/notifications").json()["results"][0]["resent_as"] == []
 
 
@@ -235,7 +235,7 @@ def test_an_expiry_at_an_instant_stays(app: App) -> None:
 def test_after_a_try_it_is_too_late(app: App, status: DeliveryStatus) -> None:
     document = factories.settled(status, client_id=app.id)
     answer = reschedule(app, document["_id"])
-    assert (answer.status_code, answer.json()["code"]) == (409, "not_possible")
+    assert (answer.status_code, answer.json()["code"]) == (409, "invalid_state")
 
 
 def test_what_is_in_the_inbox_is_too_late(app: App) -> None:

@@ -109,10 +109,10 @@ def test_of_equal_items_the_first_is_accepted_and_the_others_are_told(app: App) 
     assert [one.get("error", {}).get("code") for one in body["results"]] == [
         None,
         None,
-        *["repeated_item"] * 3,
+        *["duplicate_item"] * 3,
     ]
     assert body["results"][2]["error"]["status"] == 409
-    assert body["results"][3]["error"]["detail"].startswith("The same as item 1 ")
+    assert body["results"][3]["error"]["detail"].startswith("Identical to item 1 ")
     assert len(stored()) == 2
 
 
@@ -122,7 +122,10 @@ def test_items_that_differ_in_anything_are_two(app: App) -> None:
 
 def test_a_bad_item_that_comes_twice_is_told_once(app: App) -> None:
     body = post_bulk(app, 5, 5).json()
-    assert [one["error"]["code"] for one in body["results"]] == ["invalid_request", "repeated_item"]
+    assert [one["error"]["code"] for one in body["results"]] == [
+        "validation_failed",
+        "duplicate_item",
+    ]
 
 
 def test_the_same_item_in_another_call_is_another_notification(app: App) -> None:
@@ -139,8 +142,8 @@ def test_a_person_is_told_once_about_an_entity(app: App) -> None:
     body = post_bulk(app, told[0], told[1], told[2], again).json()
     assert (body["accepted"], body["rejected"]) == (2, 2)
     assert body["results"][0]["error"]["code"] == "already_notified"
-    assert str(first) in body["results"][0]["error"]["detail"]
-    assert body["results"][1]["id"] in body["results"][3]["error"]["detail"]
+    assert body["results"][0]["error"]["notification_id"] == str(first)
+    assert body["results"][3]["error"]["notification_id"] == body["results"][1]["id"]
 
 
 def test_nothing_is_told_of_another_clients_notification(app: App, other_app: App) -> None:
@@ -246,11 +249,11 @@ def padded(size: int) -> bytes:
         (b'{"notifications": [{"type": "\xff"}]}', 400, "not_utf8"),
         (b'{"notifications": ' + b"[" * 1_000 + b"]" * 1_000 + b"}", 400, "too_deep"),
         (b"[" * 1_000_000, 400, "too_deep"),
-        (b"[]", 422, "invalid_request"),
-        (b"null", 422, "invalid_request"),
-        (b"{}", 422, "invalid_request"),
-        (b'{"notifications": []}', 422, "invalid_request"),
-        (b'{"notifications": [5], "more": 1}', 422, "invalid_request"),
+        (b"[]", 422, "validation_failed"),
+        (b"null", 422, "validation_failed"),
+        (b"{}", 422, "validation_failed"),
+        (b'{"notifications": []}', 422, "validation_failed"),
+        (b'{"notifications": [5], "more": 1}', 422, "validation_failed"),
     ],
     ids=lambda value: str(value)[:30],
 )

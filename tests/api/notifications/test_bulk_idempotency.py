@@ -14,7 +14,7 @@ from bson import ObjectId
 from domain.time import utc_now
 from notifications import queries
 from notifications.catalog import types
-from notifications.intake import bulk, idempotency
+from notifications.intake import bulk
 from notifications.intake import requests as intake_requests
 from notifications.intake.requests import Caller, NotificationRequest
 from notifications.validation import InvalidRequestError
@@ -180,7 +180,7 @@ def test_what_cannot_be_accepted_any_more_was_promised_to_nobody(
 def test_a_promise_that_could_not_be_noted_as_kept_is_kept(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(idempotency, "complete", lambda promise, **_: promise)
+    monkeypatch.setattr(bulk, "_complete", lambda record, **_: record)
     first = accept(app, 3)
     monkeypatch.undo()
     assert accept(app, 3).outcomes == first.outcomes

@@ -218,14 +218,14 @@ def test_a_preference_for_a_channel_without_an_address_is_skipped(app: App) -> N
     assert statuses(answer) == {"email": "pending", "whatsapp": "suppressed"}
     skipped = answer.json()["delivery"][1]
     assert skipped["failure_code"] == "no_address"
-    assert skipped["failure_reason"] == "Skipped: There is no phone number."
+    assert skipped["failure_reason"] == "Skipped: No phone number."
 
 
 def test_a_person_is_told_once_of_each_type_and_entity(app: App, other_app: App) -> None:
     first = app.notify(user_id="ada", entity_id="order-1")
     again = app.notify(user_id="ada", entity_id="order-1")
     assert (again.status_code, again.json()["code"]) == (409, "already_notified")
-    assert first.json()["id"] in again.json()["detail"]
+    assert again.json()["notification_id"] == first.json()["id"]
     foreign = other_app.notify(user_id="ada", entity_id="order-1")
     assert foreign.status_code == 409
     assert first.json()["id"] not in foreign.content.decode()

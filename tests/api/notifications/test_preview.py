@@ -51,7 +51,7 @@ def test_it_says_which_channels_would_be_used_and_why_not_the_others(app: App) -
     assert channels["email"]["would_send"]
     assert channels["in_app"]["would_send"]
     assert not channels["whatsapp"]["would_send"]
-    assert channels["whatsapp"]["reason"] == "Skipped: There is no phone number."
+    assert channels["whatsapp"]["reason"] == "Skipped: No phone number."
     channels = preview(app)["channels"]
     assert channels["push"]["reason"] == "Not one of this notification's channels."
 

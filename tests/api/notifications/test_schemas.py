@@ -235,7 +235,7 @@ def test_it_is_not_sent_again_and_the_answer_says_why(app: App, action: str) -> 
     answer = app.post(f"/notifications/{one}/{action}")
     assert (answer.status_code, answer.json()["code"]) == (409, "content_removed")
     today = f"{utc_now():%Y-%m-%d}"
-    assert f"was removed on {today}, as the retention of its category" in answer.json()["detail"]
+    assert f"removed on {today} by retention" in answer.json()["detail"]
     assert len(app.get("/notifications").json()["results"]) == 1
 
 

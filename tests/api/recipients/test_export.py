@@ -79,7 +79,7 @@ def test_secrets_are_masked(ada: App) -> None:
 
 def test_who_was_told_everything_is_in_the_audit_log(ada: App) -> None:
     ada.get(f"{ONE}/export")
-    assert LogEntry.objects.get().get_change_message() == "By the app app: Exported."
+    assert LogEntry.objects.get().get_change_message() == "By client app: Exported."
 
 
 def test_an_export_of_nobody_is_not_found(app: App) -> None:

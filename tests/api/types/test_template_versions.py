@@ -165,13 +165,13 @@ def test_a_list_is_asked_for_properly(app: App, query: dict[str, Any], status: i
 @pytest.mark.parametrize(
     ("parts", "pointer", "code", "detail"),
     [
-        ({}, "/parts", "required", "at least one part"),
+        ({}, "/parts", "required", "At least one part"),
         ([], "/parts", "wrong_type", "Expected `object`"),
-        ({"default": {}}, "/parts", "required", "at least one part"),
+        ({"default": {}}, "/parts", "required", "At least one part"),
         ({"default": "x"}, "/parts/default", "wrong_type", "Expected `object`"),
         ({"default": {"body": 5}}, "/parts/default/body", "wrong_type", "Expected `str"),
-        ({"default": {"sms": "x"}}, "/parts/default/sms", "unknown_field", "no such field"),
-        ({"default": {"body": ""}}, "/parts/default/body", "blank", "says something"),
+        ({"default": {"sms": "x"}}, "/parts/default/sms", "unknown_field", "Unknown field"),
+        ({"default": {"body": ""}}, "/parts/default/body", "blank", "not be blank"),
         ({"a/b~": {"body": "x"}}, "/parts/a~1b~0", "invalid_locale", "such as pt"),
         ({"PT": {"body": "x"}}, "/parts/PT", "invalid_locale", "such as pt"),
         ({"default": {"body": "a\n{% if %}"}}, "/parts/default/body", "syntax", "Line 2: "),
@@ -179,7 +179,7 @@ def test_a_list_is_asked_for_properly(app: App, query: dict[str, Any], status: i
             {"pt": {"body": "a\n\n{{ amount | shout }}"}},
             "/parts/pt/body",
             "unknown_filter",
-            "Line 3: There is no filter 'shout'.",
+            "Line 3: Unknown filter 'shout'.",
         ),
         (
             {"default": {"email_html": "<p>\n{{ tip }}</p>"}},
@@ -288,7 +288,7 @@ def stored(app: App) -> None:
 @pytest.mark.parametrize(
     ("part", "source", "code", "detail"),
     [
-        ("email_html", NESTED, "too_complex", "Line 2: HTML nests at most 200 levels deep"),
+        ("email_html", NESTED, "too_complex", "Line 2: HTML nesting exceeds 200 levels"),
         ("body", "a\n{{ (1..4000000) | join }}", "template_failed", "Line 2: A list or range has"),
         ("body", "{{" * 20_000, "syntax", "Line 1: Expected '}}', found end of file."),
         ("body", "{{ amount }}\n" * 501, "too_complex", "Line 501: A part has at most 500"),

@@ -124,7 +124,7 @@ def test_cancelling_withdraws_pending_notifications_in_pages() -> None:
     done = read(one)
     assert (done["status"], done["withdrawn"], done["finished_at"]) == ("cancelled", 9, NOON)
     (reason,) = {d["delivery"][0]["failure_reason"] for d in collection("notifications").find()}
-    assert reason == "Its broadcast was cancelled."
+    assert reason == "The broadcast was cancelled."
 
 
 def test_cancelling_keeps_sent_notifications() -> None:

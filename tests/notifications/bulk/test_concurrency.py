@@ -12,9 +12,10 @@ from bson import ObjectId
 from domain.states import BulkAction, BulkOutcome, BulkStage, DeliveryStatus
 from notifications import store
 from notifications.bulk import decisions, executor, repository, results, runner, selection
-from notifications.bulk.operation import BulkStateError, Operation
+from notifications.bulk.operation import Operation
 from notifications.bulk.repository import LEASE
 from notifications.resend import actions
+from notifications.resend.actions import InvalidStateError
 from notifications.resend.risk import ResendRisk, RiskKind
 from notifyproject.db.collections import collection
 from tests.support.factories import notifications as factories
@@ -200,7 +201,7 @@ def test_cancel_within_a_page_leaves_the_rest_unchanged(clock: Time) -> None:
     assert (cancelled.stage, cancelled.counts) == (BulkStage.CANCELLED, {BulkOutcome.DONE: done})
     assert 0 < done < 9
     for step in (decisions.cancel, decisions.resume, decisions.pause):
-        with pytest.raises(BulkStateError):
+        with pytest.raises(InvalidStateError):
             step(cancelled.id, by=MARIA, now=clock())
 
 
@@ -216,7 +217,7 @@ def test_retry_by_staff_during_the_run_is_recorded_as_failed(clock: Time) -> Non
     found = rows(finish(clock, operation))
     assert found[first]["outcome"] == "done"
     assert found[second]["outcome"] == "failed"
-    assert found[second]["detail"] == "None of these channels has failed."
+    assert found[second]["detail"] == "No failed channel to retry."
 
 
 def test_poison_operation_is_paused(clock: Time) -> None:

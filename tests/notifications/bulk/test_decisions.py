@@ -8,7 +8,8 @@ from bson import ObjectId
 from domain import content
 from domain.states import BulkAction, BulkOutcome, BulkStage, Channel, DeliveryStatus
 from notifications.bulk import decisions, repository, results, runner, selection
-from notifications.bulk.operation import BulkStateError, Selection
+from notifications.bulk.operation import Selection
+from notifications.resend.actions import InvalidStateError
 from notifications.resend.risk import RiskKind
 from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
@@ -116,19 +117,22 @@ def test_interrupted_preview_counts_each_once(clock: Time) -> None:
 @pytest.mark.parametrize(
     ("fields", "match"),
     [
-        ({"reason": "  "}, "Say why"),
+        ({"reason": "  "}, "A reason is required"),
         ({"reason": "x" * 501}, "at most 500"),
-        ({"per_second": 0}, "from 1 to 500"),
-        ({"per_second": 501}, "from 1 to 500"),
-        ({"included_risks": frozenset()}, "nothing to do"),
-        ({"included_risks": frozenset({RiskKind.SUPPRESSED})}, "always left out"),
-        ({"included_risks": frozenset({RiskKind.SAFE, RiskKind.MAY_DUPLICATE})}, "second copy"),
+        ({"per_second": 0}, "must be 1 to 500"),
+        ({"per_second": 501}, "must be 1 to 500"),
+        ({"included_risks": frozenset()}, "Nothing selected"),
+        ({"included_risks": frozenset({RiskKind.SUPPRESSED})}, "always skipped"),
+        (
+            {"included_risks": frozenset({RiskKind.SAFE, RiskKind.MAY_DUPLICATE})},
+            "reason for duplicates",
+        ),
     ],
 )
 def test_operation_needs_every_decision(clock: Time, fields: dict[str, object], match: str) -> None:
     failed()
     operation = previewed(clock)
-    with pytest.raises(BulkStateError, match=match):
+    with pytest.raises(InvalidStateError, match=match):
         started(clock, operation, **fields)
     assert stored(operation).stage is BulkStage.READY
 
@@ -136,34 +140,34 @@ def test_operation_needs_every_decision(clock: Time, fields: dict[str, object], 
 def test_expired_preview_is_not_started(clock: Time) -> None:
     operation = previewed(clock)
     clock.at += repository.PREVIEW_LIFETIME + timedelta(seconds=1)
-    with pytest.raises(BulkStateError, match="over a day old"):
+    with pytest.raises(InvalidStateError, match="preview expired"):
         started(clock, operation)
 
 
 def test_operation_starts_once(clock: Time) -> None:
     operation = started(clock)
-    with pytest.raises(BulkStateError, match="somebody else was faster"):
+    with pytest.raises(InvalidStateError, match="changed meanwhile"):
         decisions.start(operation.id, options=plan(), by=MARIA, now=clock())
 
 
 def test_unknown_operation_is_not_started(clock: Time) -> None:
-    with pytest.raises(BulkStateError, match="not there"):
+    with pytest.raises(InvalidStateError, match="Not found"):
         decisions.start(ObjectId(), options=plan(), by=MARIA, now=clock())
 
 
 def test_preview_needs_a_channel_and_a_future_time(clock: Time) -> None:
     nothing = Selection(match={}, order="created_at", description=(), channels=())
-    with pytest.raises(BulkStateError, match="channel"):
+    with pytest.raises(InvalidStateError, match="channel"):
         decisions.preview(action=BulkAction.RETRY, selection=nothing, by=MARIA, now=clock())
     for send_at in (None, clock.at - timedelta(seconds=1)):
-        with pytest.raises(BulkStateError, match="time"):
+        with pytest.raises(InvalidStateError, match="time"):
             previewed(clock, action=BulkAction.RESCHEDULE, selected=EVERYTHING, send_at=send_at)
 
 
 def test_discarded_preview_is_deleted(clock: Time) -> None:
     failed()
     operation = previewed(clock)
-    decisions.discard(operation.id)
+    repository.discard(operation.id)
     assert repository.get(operation.id) is None
     assert rows(operation) == {}
 
@@ -171,6 +175,6 @@ def test_discarded_preview_is_deleted(clock: Time) -> None:
 def test_started_operation_is_not_discarded(clock: Time) -> None:
     failed()
     operation = started(clock)
-    decisions.discard(operation.id)
+    repository.discard(operation.id)
     assert stored(operation).stage is BulkStage.RUNNING
     assert BulkOutcome.DONE not in stored(operation).counts

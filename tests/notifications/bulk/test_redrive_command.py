@@ -51,9 +51,9 @@ def test_command_with_yes_starts_the_operation(clock: Time) -> None:
 @pytest.mark.parametrize(
     ("options", "output"),
     [
-        ({"yes": True, "reason": "x"}, "--by takes the name of an operator"),
-        ({"yes": True, "reason": "x", "by": "rui"}, "--by takes the name of an operator"),
-        ({"yes": True, "by": "maria"}, "Say why"),
+        ({"yes": True, "reason": "x"}, "--by takes the username of an operator"),
+        ({"yes": True, "reason": "x", "by": "rui"}, "--by takes the username of an operator"),
+        ({"yes": True, "by": "maria"}, "A reason is required"),
         ({"since": "yesterday"}, "--since: Expected a time"),
     ],
 )

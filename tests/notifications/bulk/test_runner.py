@@ -6,6 +6,7 @@ import pytest
 
 from background import tasks
 from delivery import sweeper
+from domain.queues import SERVICE
 from domain.states import (
     BulkAction,
     BulkOutcome,
@@ -22,7 +23,6 @@ from notifications.queueing import wakeups
 from notifications.resend import actions
 from notifications.resend.risk import RiskKind
 from notifyproject.db.collections import collection
-from notifyproject.settings.base import SERVICE_QUEUE
 from recipients.models import SuppressionReason
 from tests.support.factories import notifications as factories
 from tests.support.factories.bulk import (
@@ -138,7 +138,7 @@ def test_delivery_changed_since_the_preview_is_skipped(clock: Time) -> None:
     operation = finish(clock, operation)
     assert operation.counts == {BulkOutcome.SKIPPED: 2}
     assert operation.reasons == {"changed": 1, "gone": 1}
-    assert rows(operation)[first]["detail"].endswith("it is pending now.")
+    assert rows(operation)[first]["detail"].endswith("now pending.")
 
 
 def test_delivery_that_failed_again_since_the_preview_is_skipped(clock: Time) -> None:
@@ -225,22 +225,22 @@ def test_each_step_sends_a_wakeup(clock: Time) -> None:
     requested = decisions.preview(
         action=BulkAction.RETRY, selection=EVERYTHING, by=MARIA, now=clock()
     )
-    assert wakeups.depth(SERVICE_QUEUE) == 1
+    assert wakeups.depth(SERVICE) == 1
     tasks.run_bulk_operation(str(requested.id))
     started(clock, stored(requested))
-    assert wakeups.depth(SERVICE_QUEUE) == 2
+    assert wakeups.depth(SERVICE) == 2
     decisions.pause(requested.id, by=MARIA, now=clock())
     decisions.resume(requested.id, by=MARIA, now=clock())
-    assert wakeups.depth(SERVICE_QUEUE) == 3
+    assert wakeups.depth(SERVICE) == 3
 
 
 def test_sweep_wakes_up_an_abandoned_operation(clock: Time) -> None:
     failed()
     operation = started(clock)
-    depth = wakeups.depth(SERVICE_QUEUE) or 0
+    depth = wakeups.depth(SERVICE) or 0
     sweeper.sweep(now=clock())
     # One wake-up, and the heartbeat of the sweep.
-    assert wakeups.depth(SERVICE_QUEUE) == depth + 2
+    assert wakeups.depth(SERVICE) == depth + 2
     finish(clock, operation)
     assert runner.enqueue_due(now=clock()) == 0
     assert stored(operation).stage is BulkStage.COMPLETED

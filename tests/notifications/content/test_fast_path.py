@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from liquid import Environment
 from liquid.exceptions import LiquidError
 
-from notifications.content import fast_path, templates
+from notifications.content import engine, templates
 from notifications.content.engine import HTML_ENVIRONMENT, MAX_OUTPUT, TEXT_ENVIRONMENT
 from tests.support.factories.records import SHIPPED
 
@@ -19,10 +19,12 @@ def filled(
     source: str, variables: dict[str, Any], environment: Environment = TEXT_ENVIRONMENT
 ) -> str | None:
     """Return the fast-path text; None if it is left to Liquid."""
-    pieces = fast_path.compile_fast_path(environment.from_string(source))
+    pieces = engine.compile_fast_path(environment.from_string(source))
     if pieces is None:
         return None
-    return fast_path.fill(pieces, variables, autoescape=environment.autoescape, limit=MAX_OUTPUT)
+    return engine.fill_fast_path(
+        pieces, variables, autoescape=environment.autoescape, limit=MAX_OUTPUT
+    )
 
 
 def rendered(
@@ -93,7 +95,7 @@ def test_values_are_escaped_in_html() -> None:
     ],
 )
 def test_complex_template_is_left_to_liquid(source: str) -> None:
-    assert fast_path.compile_fast_path(TEXT_ENVIRONMENT.from_string(source)) is None
+    assert engine.compile_fast_path(TEXT_ENVIRONMENT.from_string(source)) is None
 
 
 @pytest.mark.parametrize(
@@ -165,6 +167,6 @@ def test_most_shipped_texts_take_the_fast_path() -> None:
     plain_ones = [
         one
         for one in sources
-        if fast_path.compile_fast_path(TEXT_ENVIRONMENT.from_string(one)) is not None
+        if engine.compile_fast_path(TEXT_ENVIRONMENT.from_string(one)) is not None
     ]
     assert len(plain_ones) > len(sources) * 0.6

@@ -41,7 +41,7 @@ def test_deeply_nested_html_is_refused_with_its_line() -> None:
     source = "<p>x</p>\n{% if\norder %}\n" + "<div>\n" * 250 + "{% endif %}"
     (fault,) = faults("email_html", source)
     assert fault.line == 4 + 200
-    assert fault.reason == "HTML nests at most 200 levels deep; every element needs its end tag."
+    assert fault.reason == "HTML nesting exceeds 200 levels; every element needs its end tag."
 
 
 @pytest.mark.parametrize("name", hostile.HARMLESS)
@@ -140,7 +140,7 @@ def test_html_beyond_the_static_limits_ends_only_the_subprocess(name: str, ungua
     """The dry run catches what the static limits miss."""
     (fault,) = faults("email_html", hostile.HTML[name])
     assert fault.code == "too_complex"
-    assert "within the limits of memory and time" in fault.reason
+    assert "exceeds the memory or time limit" in fault.reason
 
 
 def test_dry_run_names_the_language(unguarded: None) -> None:

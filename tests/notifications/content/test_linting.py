@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from notifications.content.limits import MAX_SOURCE
 from notifications.content.linting import MAX_LANGUAGES, TemplateFault, lint_template
-from notifications.content.source import MAX_SOURCE
 from notifications.content.templates import Part
 
 EXAMPLE = {"order": "12345", "items": [{"name": "Tea"}], "shop": {"city": "Porto"}, "code": "1"}
@@ -63,7 +63,7 @@ def test_syntax_error_is_reported_with_its_line(source: str, line: int, reason: 
 @pytest.mark.parametrize("part", ["body", "email_html"])
 def test_unknown_filter_is_named(part: str) -> None:
     fault = fault_of("a\n{{ order | shout }}", part=part)
-    assert fault == ("unknown_filter", 2, "There is no filter 'shout'.")
+    assert fault == ("unknown_filter", 2, "Unknown filter 'shout'.")
     assert fault_of("{{ order | safe }}", part="email_html")[0] == "unknown_filter"
     assert fault_of("{% if order == 'x' %}{{ order | shout }}{% endif %}")[0] == "unknown_filter"
 
@@ -100,7 +100,7 @@ def test_all_faults_are_reported() -> None:
         ("default", Part.BODY, "syntax", 1),
         ("pt", Part.BODY, "unknown_variable", 1),
     ]
-    assert found[0].text == "Line 2: There is no filter 'c'."
+    assert found[0].text == "Line 2: Unknown filter 'c'."
 
 
 def test_oversized_output_is_refused() -> None:

@@ -10,7 +10,7 @@ from domain.content import Recipient
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from notifications.catalog.types import Fallback
-from notifications.intake.channels import choose_channels
+from notifications.intake.preparation import choose_channels
 from notifications.store import NewDelivery
 from notifications.validation import ProblemCollector
 from recipients.queries import RegisteredRecipient
@@ -38,7 +38,7 @@ def choose(
         request(type=kind, channels=channels, user_id=user_id),
         type_config=SHIPPED[kind],
         recipient=recipient,
-        person=known,
+        registered=known,
         problems=problems,
     )
     return deliveries, [(p.pointer, p.code) for p in problems.problems]
@@ -150,7 +150,7 @@ def test_default_channel_without_an_address_is_skipped() -> None:
     (email,) = [d for d in deliveries if d.channel is EMAIL]
     assert problems == []
     assert (email.status, email.failure_code) == (S.SUPPRESSED, FailureCode.NO_ADDRESS)
-    assert email.failure_reason == "Skipped: There is no email address."
+    assert email.failure_reason == "Skipped: No email address."
     assert names(deliveries) == [PUSH, IN_APP]
 
 
@@ -242,7 +242,7 @@ def test_fallback_does_not_wait_for_a_muted_channel() -> None:
             request(type="order_shipped"),
             type_config=kind,
             recipient=REACHABLE,
-            person=registered(order_shipped={"muted_channels": muted}),
+            registered=registered(order_shipped={"muted_channels": muted}),
             problems=ProblemCollector(),
         )
         (push,) = [one for one in deliveries if one.channel is PUSH]

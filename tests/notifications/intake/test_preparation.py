@@ -59,7 +59,7 @@ def test_unknown_type_suggests_similar_names() -> None:
 def test_type_without_similar_names_suggests_none() -> None:
     with pytest.raises(InvalidRequestError) as invalid:
         prepared(type="qqqqqqq")
-    assert invalid.value.problems[0].detail == "There is no such type."
+    assert invalid.value.problems[0].detail == "Unknown type."
 
 
 @pytest.mark.parametrize(

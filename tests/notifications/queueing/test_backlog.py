@@ -71,13 +71,13 @@ def test_backlog_is_measured_every_few_seconds(
     assert not backlog.is_overloaded(now=NOON)
     accept_due(4)
     assert not backlog.is_overloaded(now=NOON), "measured just before"
-    monkeypatch.setattr(backlog, "FRESH_SECONDS", -1.0)
+    monkeypatch.setattr(backlog._cache, "seconds", -1.0)
     assert backlog.is_overloaded(now=NOON)
 
 
 def test_concurrent_callers_share_a_result(limits: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not backlog.is_overloaded(now=NOON)
-    monkeypatch.setattr(backlog, "FRESH_SECONDS", -1.0)
+    monkeypatch.setattr(backlog._cache, "seconds", -1.0)
     begun, go_on = threading.Event(), threading.Event()
 
     def measure_slowly(**_: Any) -> Backlog:
@@ -92,5 +92,5 @@ def test_concurrent_callers_share_a_result(limits: Any, monkeypatch: pytest.Monk
     assert not backlog.is_overloaded(now=NOON)
     go_on.set()
     measuring.join()
-    monkeypatch.setattr(backlog, "FRESH_SECONDS", 60.0)
+    monkeypatch.setattr(backlog._cache, "seconds", 60.0)
     assert backlog.is_overloaded(now=NOON)

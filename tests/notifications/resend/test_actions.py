@@ -77,14 +77,14 @@ def test_run_now_makes_a_fallback_due() -> None:
 
 def test_run_now_refuses_a_claimed_delivery() -> None:
     one = factories.started()
-    with pytest.raises(actions.NothingScheduledError):
+    with pytest.raises(actions.InvalidStateError):
         run({"_id": one.notification_id})
 
 
 @pytest.mark.parametrize("status", [S.SENT, S.FAILED, S.UNKNOWN])
 def test_run_now_refuses_unscheduled_deliveries(status: DeliveryStatus) -> None:
     document = factories.settled(status)
-    with pytest.raises(actions.NothingScheduledError):
+    with pytest.raises(actions.InvalidStateError):
         run(document)
     assert factories.read(document["_id"]) == document
 

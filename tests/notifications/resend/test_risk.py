@@ -119,4 +119,4 @@ def test_current_reason_is_given() -> None:
     facts = DeliveryFacts(
         channel=Channel.PUSH, status=S.FAILED, code=F.NO_ADDRESS.value, can_reach=False
     )
-    assert assess_risk(facts).reason == "The person has no active device that has not refused it."
+    assert assess_risk(facts).reason == "No active device that hasn't rejected it."

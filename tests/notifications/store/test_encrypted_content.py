@@ -163,8 +163,8 @@ def test_reading_keeps_the_secret() -> None:
 def test_resend_takes_the_secret_along(broker: Any) -> None:
     document = accepted_with_secret(EMAIL, WHATSAPP)
     resent = actions.resend(notification_id=document["_id"], channels=[EMAIL], now=NOON)
-    assert resent.document["sealed"] != document["sealed"]
-    assert store.secret_in(resent.document) == SECRET
+    assert resent["sealed"] != document["sealed"]
+    assert store.secret_in(resent) == SECRET
 
 
 @pytest.mark.parametrize("again", [actions.resend, actions.retry])
@@ -172,7 +172,7 @@ def test_destroyed_secret_is_not_resent(again: Callable[..., Any], fcm: Scripted
     document = accepted_with_secret()
     fcm.always(refused)
     deliver(document["_id"])
-    with pytest.raises(actions.SensitiveDataDestroyedError, match="only dots would be sent"):
+    with pytest.raises(actions.SensitiveDataDestroyedError, match="sensitive data was destroyed"):
         again(notification_id=document["_id"], channels=None, now=NOON)
     assert factories.read(document["_id"])["status"] == "failed"
     assert len(fcm.seen) == 1

@@ -176,7 +176,7 @@ def test_nobody_waits_for_a_slow_token_longer_than_the_send_may_take(project: Pr
     with endpoint(project, socket_server.stopping()) as one, ending():
         error = attempt(one.fcm, timeout=0.3)
     assert type(error) is ProviderUnavailableError
-    assert error.reason == credentials.TOKEN_TIMEOUT_REASON
+    assert error.reason == credentials.GOOGLE_TIMEOUT_REASON
 
 
 @pytest.mark.parametrize(

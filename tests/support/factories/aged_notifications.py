@@ -8,7 +8,6 @@ from bson import ObjectId
 from domain.content import Attachment, Content, Recipient
 from domain.states import Category, Channel, DeliveryStatus
 from notifications import store
-from notifications.catalog import retention
 from notifications.store import DeliveryReceipt, Document
 from notifyproject.db.collections import collection
 from privacy import content_removal
@@ -62,7 +61,7 @@ def is_removed(document: Document) -> bool:
 
 def policy(category: Category, **days: int) -> None:
     """Give a category days of its own, as the console does."""
-    collection(retention.COLLECTION).update_one(
+    collection("retention_policies").update_one(
         {"_id": category.value}, {"$set": days}, upsert=True
     )
 

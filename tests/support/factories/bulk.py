@@ -9,7 +9,8 @@ from domain.states import BulkAction, BulkStage, Channel, DeliveryStatus
 from notifications.bulk import decisions, repository, runner, selection
 from notifications.bulk import operation as bulk_operation
 from notifications.bulk.decisions import StartOptions
-from notifications.bulk.operation import Operation, Staff
+from notifications.bulk.operation import Operation
+from notifications.resend.actions import Staff
 from notifications.resend.risk import RiskKind
 from notifyproject.db.collections import collection
 from tests.support.factories import notifications as factories
