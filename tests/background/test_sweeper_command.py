@@ -41,7 +41,7 @@ def test_command_sweeps_and_prints_its_counts(broker: redis.Redis) -> None:
     assert (utc_now() - last).total_seconds() < 60
 
 
-def test_command_delivers_without_a_broker_if_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_delivers_without_a_broker_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
     provider = ScriptedProvider()
     monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
     platform_broker._health.record_failure()

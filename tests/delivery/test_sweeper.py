@@ -136,7 +136,7 @@ def test_sweep_looks_one_minute_ahead(ahead: timedelta, count: int) -> None:
     assert sweep().woken == count
 
 
-def test_sweep_looks_a_whole_minute_ahead_from_any_millisecond() -> None:
+def test_sweep_looks_a_full_minute_ahead_from_any_millisecond() -> None:
     now = NOON + timedelta(milliseconds=500)
     accepted(send_at=now + HORIZON - timedelta(milliseconds=100), created_at=now)
     assert sweep(now) == report(woken=1)

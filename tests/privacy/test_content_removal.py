@@ -251,7 +251,7 @@ def test_risk_of_a_stripped_notification_is_will_fail_again() -> None:
     assert "removed by retention" in found.reason
 
 
-def test_concurrent_retry_and_removal_leave_a_whole_notification() -> None:
+def test_concurrent_retry_and_removal_leave_a_consistent_state() -> None:
     """Each notification is open with its content, or closed without it."""
     ids = [ended()["_id"] for _ in range(30)]
     start = threading.Barrier(2)

@@ -57,7 +57,7 @@ def test_preview_reads_page_by_page(clock: Time, monkeypatch: pytest.MonkeyPatch
     assert previewed(clock).preview_counts == {"safe": 9}
 
 
-def test_capped_preview_says_so(clock: Time, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_capped_preview_is_marked(clock: Time, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selection, "PAGE_SIZE", 2)
     monkeypatch.setattr(runner, "PREVIEW_CAP", 4)
     failed(7)

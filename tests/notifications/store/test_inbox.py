@@ -192,7 +192,7 @@ def test_other_users_and_clients_change_nothing() -> None:
     assert read(document["_id"]) == document
 
 
-def test_notification_outside_the_inbox_is_left_alone() -> None:
+def test_notification_not_in_the_inbox_is_unchanged() -> None:
     cancelled = in_app(send_at=LATER)["_id"]
     store.cancel(notification_id=cancelled, channels=[IN_APP], reason="no", now=NOON)
     scheduled, mail = in_app(send_at=LATER)["_id"], factories.settled(S.DELIVERED)["_id"]
