@@ -84,7 +84,7 @@ def read(broadcast_id: ObjectId) -> dict[str, Any]:
     return document
 
 
-def told(broadcast_id: ObjectId) -> list[str]:
+def notified_users(broadcast_id: ObjectId) -> list[str]:
     """Return who has a notification of a broadcast, each as often as they have one."""
     found = collection("notifications").find({"broadcast_id": broadcast_id})
     return sorted(document["user_id"] for document in found)

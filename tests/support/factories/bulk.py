@@ -50,10 +50,10 @@ def failed(count: int = 1, *, at: datetime = NOON, **fields: Any) -> list[Object
 
 def previewed(clock: Time, *, action: BulkAction = BulkAction.RETRY, **fields: Any) -> Operation:
     """Return an operation on all failures of email, with its preview."""
-    cohort = fields.pop("cohort", None) or selection.select_failures(
+    selected = fields.pop("selected", None) or selection.select_failures(
         channel=EMAIL, code=None, since=None
     )
-    asked = decisions.preview(action=action, selection=cohort, by=MARIA, now=clock(), **fields)
+    asked = decisions.preview(action=action, selection=selected, by=MARIA, now=clock(), **fields)
     assert runner.run(asked.id, clock=clock)
     return stored(asked)
 

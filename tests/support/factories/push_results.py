@@ -18,7 +18,7 @@ def result(device_id: str, outcome: Outcome) -> TargetResult:
     )
 
 
-def concluded(*outcomes: Outcome, **fields: Any) -> Settlement:
+def combined(*outcomes: Outcome, **fields: Any) -> Settlement:
     """Conclude an attempt at the devices d0, d1, ...: one for each outcome, unless said."""
     ids = tuple(f"d{n}" for n in range(len(outcomes)))
     context = {name: fields.pop(name) for name in CONTEXT if name in fields}

@@ -24,14 +24,14 @@ def resolve_targets(
     return targets.resolve_targets(claims, channel=channel, now=now)
 
 
-def aimed_at(one: ClaimedDelivery, *, now: datetime = NOON) -> list[str | None]:
+def target_ids(one: ClaimedDelivery, *, now: datetime = NOON) -> list[str | None]:
     """Return the devices it goes to; it goes somewhere."""
     aimed = resolve_targets(one, now=now)
     assert aimed.deferred == []
     return [target.device_id for target in aimed.targets[one.reference]]
 
 
-def parked(one: ClaimedDelivery, *, now: datetime = NOON) -> Deferred:
+def deferral(one: ClaimedDelivery, *, now: datetime = NOON) -> Deferred:
     """Return why it goes nowhere."""
     aimed = resolve_targets(one, now=now)
     assert aimed.targets == {}

@@ -93,7 +93,7 @@ def unresponsive(*, brief: float = BRIEF) -> Iterator[Silent]:
 
 
 @contextmanager
-def of_our_own(data_dir: Path) -> Iterator[servers.Server]:
+def own_valkey(data_dir: Path) -> Iterator[servers.Server]:
     """Have a Valkey there that nobody else uses, to be killed and started again."""
     server = servers.valkey(data_dir=data_dir, port=servers.free_port())
     server.start()
