@@ -171,18 +171,18 @@ def _register_people(first: App) -> None:
     first.post("/types/payment_confirmed/templates", {"parts": PARTS})
 
 
-def test_the_samples_are_of_the_routes_there_are() -> None:
+def test_every_route_has_a_sample() -> None:
     assert set(SAMPLES) == set(ROUTES)
 
 
-def test_each_sample_leads_to_its_route(world: World) -> None:
+def test_each_sample_resolves_to_its_route(world: World) -> None:
     for route in ROUTES:
         path = filled(sample_of(route).path, world.named).partition("?")[0]
         assert resolve(f"/api/v1{path}").url_name == route[0]
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=name_of)
-def test_without_a_key_or_token_that_holds_it_is_401(world: World, route: Route) -> None:
+def test_request_without_valid_credentials_is_401(world: World, route: Route) -> None:
     ended = inbox_token(world.first, "ada")
     inbox_tokens.revoke(client_id=world.first.id, jti=claims_of(ended)["jti"], now=utc_now())
     unknown = f"ntf_{'a' * 10}_{'x' * 43}"
@@ -195,17 +195,17 @@ def test_without_a_key_or_token_that_holds_it_is_401(world: World, route: Route)
 
 
 @pytest.mark.parametrize("route", INBOX, ids=name_of)
-def test_an_apps_key_opens_no_inbox(world: World, route: Route) -> None:
+def test_api_key_opens_no_inbox_route(world: World, route: Route) -> None:
     assert world.ask(route, world.first.key).status_code == 401
 
 
 @pytest.mark.parametrize("route", APPS, ids=name_of)
-def test_an_inboxs_token_opens_nothing_of_an_apps(world: World, route: Route) -> None:
+def test_inbox_token_opens_no_client_route(world: World, route: Route) -> None:
     assert world.ask(route, world.token).status_code == 401
 
 
 @pytest.mark.parametrize("route", APPS, ids=name_of)
-def test_without_its_scope_it_is_403_whatever_else_the_app_may(world: World, route: Route) -> None:
+def test_request_without_the_scope_is_403(world: World, route: Route) -> None:
     before = world.belongings()
     answer = world.ask(route, world.without[VIEWS[route[0]].scopes[route[1]]])
     assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
@@ -213,7 +213,7 @@ def test_without_its_scope_it_is_403_whatever_else_the_app_may(world: World, rou
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_a_method_it_does_not_take_does_nothing(world: World, name: str) -> None:
+def test_unsupported_method_changes_nothing(world: World, name: str) -> None:
     route = next(route for route in ROUTES if route[0] == name)
     credential = world.token if route in INBOX else world.first.key
     before = world.belongings()
@@ -224,7 +224,7 @@ def test_a_method_it_does_not_take_does_nothing(world: World, name: str) -> None
 
 
 @pytest.mark.parametrize("route", APPS, ids=name_of)
-def test_another_app_has_only_what_is_the_companys(world: World, route: Route) -> None:
+def test_other_client_gets_only_shared_data(world: World, route: Route) -> None:
     before = world.belongings()
     for app in (world.guest,) if sample_of(route).makes else (world.plain, world.other):
         if app is world.plain and VIEWS[route[0]].scopes[route[1]] is Scope.ADMIN:
@@ -235,7 +235,7 @@ def test_another_app_has_only_what_is_the_companys(world: World, route: Route) -
 
 
 @pytest.mark.parametrize("route", INBOX, ids=name_of)
-def test_another_person_has_nothing_of_an_inbox(world: World, route: Route) -> None:
+def test_other_recipient_gets_nothing_of_an_inbox(world: World, route: Route) -> None:
     before = world.belongings()
     for stranger in (inbox_token(world.first, "eve"), inbox_token(world.other, "ada")):
         _check(world, route, answer=world.ask(route, stranger), is_admin=False)

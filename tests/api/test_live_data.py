@@ -75,7 +75,7 @@ def safe(route: Route) -> SafeWrite | None:
     return declared
 
 
-def test_there_is_live_data_to_be_changed(world: World) -> None:
+def test_live_data_covers_every_collection(world: World) -> None:
     filled = {name for name, _ in world.untouched.before}
     assert filled >= {
         *("notifications", "delivery_attempts", "broadcasts", "recipients", "topic_members"),
@@ -86,14 +86,14 @@ def test_there_is_live_data_to_be_changed(world: World) -> None:
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=name_of)
-def test_a_test_key_leaves_live_data_as_it_is(world: World, route: Route) -> None:
+def test_test_key_leaves_live_data_unchanged(world: World, route: Route) -> None:
     for named in (world.lives, world.own()):
         world.ask(route, named)
         world.untouched.check()
 
 
 @pytest.mark.parametrize("route", WRITES, ids=name_of)
-def test_a_write_is_declared_safe_or_refused(world: World, route: Route) -> None:
+def test_write_is_declared_safe_or_refused(world: World, route: Route) -> None:
     on_live = world.ask(route, world.lives)
     on_own = world.ask(route, world.own())
     if safe(route) is None:
@@ -108,7 +108,7 @@ def test_a_write_is_declared_safe_or_refused(world: World, route: Route) -> None
 @pytest.mark.parametrize(
     "route", [one for one in WRITES if safe(one) is SafeWrite.NOTHING], ids=name_of
 )
-def test_a_route_that_says_it_stores_nothing_stores_nothing(world: World, route: Route) -> None:
+def test_route_declared_as_storing_nothing_stores_nothing(world: World, route: Route) -> None:
     own = world.own()
     before = dump()
     assert world.ask(route, own).status_code < 300
@@ -118,7 +118,7 @@ def test_a_route_that_says_it_stores_nothing_stores_nothing(world: World, route:
 @pytest.mark.parametrize(
     "route", [one for one in WRITES if safe(one) is SafeWrite.MARKED], ids=name_of
 )
-def test_a_route_that_says_it_marks_tests_marks_them(world: World, route: Route) -> None:
+def test_route_declared_as_marked_marks_tests(world: World, route: Route) -> None:
     name = "broadcasts" if route[0] == "broadcasts" else "notifications"
     collection("idempotency_keys").delete_many({"_id": {"$nin": _lives_keys(world)}})
     before = collection(name).count_documents({"is_test": True})
@@ -131,7 +131,7 @@ def _lives_keys(world: World) -> list[str]:
     return [key for name, key in world.untouched.before if name == "idempotency_keys"]
 
 
-def test_each_view_declares_only_writes_that_it_has() -> None:
+def test_views_declare_only_their_own_writes() -> None:
     for name, view in VIEWS.items():
         own = {method for route, method in WRITES if route == name}
         assert set(getattr(view, "test_mode", {})) <= own, name
@@ -146,7 +146,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("method", "path", "body"), CHANGES)
-def test_people_suppressions_and_types_are_live_data(
+def test_recipients_suppressions_and_types_are_live_data(
     world: World, method: str, path: str, body: Any
 ) -> None:
     tester = world.tester
@@ -155,7 +155,7 @@ def test_people_suppressions_and_types_are_live_data(
     world.untouched.check()
 
 
-def test_a_change_by_a_live_key_is_seen(db: None) -> None:
+def test_comparison_detects_changes_by_a_live_key(db: None) -> None:
     """The comparison finds what it is there to find."""
     live, tester = new_app("another live"), new_app("another tester", is_test=True)
     live.put("/recipients/zoe", {"email": "zoe@example.com"})

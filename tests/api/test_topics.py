@@ -22,7 +22,7 @@ def members(answer: Answer) -> list[str]:
     return [one["user_id"] for one in answer.json()["results"]]
 
 
-def test_a_person_joins_a_topic_once_and_leaves_it(app: App) -> None:
+def test_member_joins_once_and_leaves(app: App) -> None:
     first, again = join(app, "ada"), join(app, "ada")
     assert (first.status_code, again.status_code) == (200, 200)
     assert first.json() == again.json()
@@ -33,11 +33,11 @@ def test_a_person_joins_a_topic_once_and_leaves_it(app: App) -> None:
     assert leave(app, "ada").status_code == 404
 
 
-def test_a_topic_nobody_is_in_is_empty(app: App) -> None:
+def test_empty_topic_has_an_empty_list(app: App) -> None:
     assert app.get(NEWS).json() == {"results": [], "next": None, "previous": None}
 
 
-def test_members_are_listed_by_user_id_page_by_page(app: App) -> None:
+def test_members_are_paginated_by_user_id(app: App) -> None:
     for user_id in ("eve", "ada", "dan", "bob", "cyd"):
         join(app, user_id)
     join(app, "zoe", "new")
@@ -55,7 +55,7 @@ def test_members_are_listed_by_user_id_page_by_page(app: App) -> None:
 @pytest.mark.parametrize(
     "topic", ["News", "a.b", "a:b", "-news", "_", "$gt", "t" * 65, "no%20topic"]
 )
-def test_what_is_no_topic_is_refused(app: App, topic: str) -> None:
+def test_invalid_topic_is_refused(app: App, topic: str) -> None:
     answer = join(app, "ada", topic)
     assert (answer.status_code, pointers(answer)) == (422, {"": "invalid_topic"})
     assert app.get(f"/topics/{topic}/members").status_code == 404
@@ -70,14 +70,14 @@ def test_what_is_no_topic_is_refused(app: App, topic: str) -> None:
         ({"user_id": "ada"}, 400, "unknown_parameter"),
     ],
 )
-def test_a_list_that_cannot_be_is_refused(
+def test_invalid_list_query_is_refused(
     app: App, query: dict[str, Any], status: int, code: str
 ) -> None:
     answer = app.get(NEWS, **query)
     assert (answer.status_code, answer.json()["code"]) == (status, code)
 
 
-def test_a_cursor_of_another_list_is_none_of_this(app: App) -> None:
+def test_cursor_of_another_list_is_refused(app: App) -> None:
     for user_id in ("ada", "bob"):
         join(app, user_id)
         app.put(f"/suppressions/email/{user_id}@example.com", {})

@@ -50,7 +50,7 @@ def tried(**fields: Any) -> TryRecord:
     return TryRecord(at=NOON, duration_ms=12, **fields)
 
 
-def test_an_event_is_recorded_once() -> None:
+def test_event_is_stored_once() -> None:
     called_back(ELSEWHERE)
     assert outbox.store_messages([event(1), event(2)], now=NOON) == [CLIENT]
     outbox.store_messages([event(2), event(3)], now=NOON + MINUTE)
@@ -58,12 +58,12 @@ def test_an_event_is_recorded_once() -> None:
     assert stored(event(2).id)["created_at"] == NOON
 
 
-def test_nobody_without_a_callback_is_told() -> None:
+def test_event_without_callback_is_not_stored() -> None:
     called_back(ELSEWHERE)
     assert outbox.store_messages([event(client_id=ObjectId())], now=NOON) == []
 
 
-def test_of_two_workers_at_once_one_gets_each_message() -> None:
+def test_concurrent_claims_share_no_message() -> None:
     ids = recorded(40)
     gate, taken = threading.Barrier(2), list[list[ClaimedMessage]]()
 
@@ -81,7 +81,7 @@ def test_of_two_workers_at_once_one_gets_each_message() -> None:
     assert first | second == set(ids)
 
 
-def test_a_message_is_free_again_when_its_lease_ends_and_the_late_worker_writes_nothing() -> None:
+def test_expired_lease_is_claimed_again_and_the_late_settle_is_ignored() -> None:
     recorded()
     (late,) = claim()
     assert claim(at=NOON + MESSAGE_LEASE - MINUTE) == []
@@ -91,7 +91,7 @@ def test_a_message_is_free_again_when_its_lease_ends_and_the_late_worker_writes_
     assert stored(other.id)["tries"] == 1
 
 
-def test_what_came_through_is_over() -> None:
+def test_delivered_message_is_settled() -> None:
     (message_id,) = recorded()
     (held,) = claim()
     outbox.settle(held, tried(status_code=204), Decision(TryOutcome.DELIVERED))
@@ -102,7 +102,7 @@ def test_what_came_through_is_over() -> None:
     assert document["purge_at"] == NOON + 30 * DAY
 
 
-def test_what_did_not_is_due_again_when_it_was_decided() -> None:
+def test_failed_message_is_due_at_the_decided_time() -> None:
     (message_id,) = recorded()
     (held,) = claim()
     problem = tried(status_code=503, error="HTTP 503.", excerpt="busy")
@@ -115,7 +115,7 @@ def test_what_did_not_is_due_again_when_it_was_decided() -> None:
     assert again.tries == 1
 
 
-def test_the_last_ten_tries_are_kept() -> None:
+def test_last_ten_tries_are_kept() -> None:
     (message_id,) = recorded()
     for number in range(12):
         at = NOON + number * MESSAGE_LEASE
@@ -125,7 +125,7 @@ def test_the_last_ten_tries_are_kept() -> None:
 
 
 @pytest.mark.parametrize("verdict", [TryOutcome.GIVE_UP, TryOutcome.GONE])
-def test_what_is_given_up_has_failed_and_can_be_sent_again(verdict: TryOutcome) -> None:
+def test_failed_message_can_be_replayed(verdict: TryOutcome) -> None:
     (message_id,) = recorded()
     (held,) = claim()
     outbox.settle(held, tried(error="HTTP 500."), Decision(verdict))
@@ -138,19 +138,19 @@ def test_what_is_given_up_has_failed_and_can_be_sent_again(verdict: TryOutcome) 
     assert [one.id for one in claim(at=NOON + DAY)] == [message_id]
 
 
-def test_what_has_not_ended_is_not_sent_again() -> None:
+def test_pending_message_is_not_replayed() -> None:
     (message_id,) = recorded()
     with pytest.raises(StillPendingError):
         outbox.reopen(message_id=message_id, client_id=CLIENT, now=NOON)
 
 
-def test_nobody_sends_anothers_messages_again() -> None:
+def test_another_clients_message_is_not_replayed() -> None:
     (message_id,) = recorded()
     with pytest.raises(LookupError):
         outbox.reopen(message_id=message_id, client_id=ObjectId(), now=NOON)
 
 
-def test_what_happens_while_a_callback_is_switched_off_is_kept_and_not_sent() -> None:
+def test_event_of_a_disabled_callback_is_stored_as_failed() -> None:
     called_back(ELSEWHERE)
     subscriptions.disable(client_id=CLIENT, reason=DisabledReason.FAILING, now=NOON)
     assert outbox.store_messages([event()], now=NOON) == []
@@ -164,14 +164,14 @@ def test_what_happens_while_a_callback_is_switched_off_is_kept_and_not_sent() ->
 # The callback itself.
 
 
-def test_a_callback_has_a_secret_that_is_told_once_and_kept_sealed() -> None:
+def test_callback_secret_is_returned_once_and_stored_encrypted() -> None:
     made = called_back(ELSEWHERE)
     assert made.secret is not None
     assert made.secret.removeprefix("whsec_") not in str(subscriptions.get(CLIENT))
     assert called_back(ELSEWHERE).secret is None
 
 
-def test_an_app_that_makes_it_twice_at_once_has_one() -> None:
+def test_concurrent_puts_create_one_callback() -> None:
     gate, made = threading.Barrier(4), list[str | None]()
 
     def work() -> None:
@@ -187,7 +187,7 @@ def test_an_app_that_makes_it_twice_at_once_has_one() -> None:
     assert collection("callbacks").count_documents({}) == 1
 
 
-def test_put_again_it_is_switched_on_again() -> None:
+def test_put_enables_a_disabled_callback() -> None:
     called_back(ELSEWHERE)
     subscriptions.disable(client_id=CLIENT, reason=DisabledReason.GONE, now=NOON)
     document = called_back(ELSEWHERE, now=NOON + DAY).document
@@ -195,7 +195,7 @@ def test_put_again_it_is_switched_on_again() -> None:
     assert not {"disabled_at", "disabled_reason", "failing_since", "open_until"} & set(document)
 
 
-def test_what_an_operator_has_switched_off_stays_off() -> None:
+def test_put_keeps_an_operators_disabling() -> None:
     called_back(ELSEWHERE)
     subscriptions.disable(client_id=CLIENT, reason=DisabledReason.BY_OPERATOR, now=NOON)
     changed = called_back(f"{ELSEWHERE}/new").document
@@ -203,7 +203,7 @@ def test_what_an_operator_has_switched_off_stays_off() -> None:
     assert subscriptions.enable(client_id=CLIENT, now=NOON)
 
 
-def test_put_as_it_is_it_does_not_forget_that_it_fails() -> None:
+def test_put_of_the_same_url_keeps_the_failures() -> None:
     called_back(ELSEWHERE)
     trouble = {"failures": 7, "failing_since": NOON}
     collection("callbacks").update_one({"_id": CLIENT}, {"$set": trouble})
@@ -213,7 +213,7 @@ def test_put_as_it_is_it_does_not_forget_that_it_fails() -> None:
     assert "failing_since" not in elsewhere
 
 
-def test_it_is_not_replaced_more_often_than_all_secrets_can_sign() -> None:
+def test_secret_rotations_are_limited() -> None:
     called_back(ELSEWHERE)
     for _ in range(4):
         subscriptions.rotate(CLIENT, now=NOON)
@@ -223,7 +223,7 @@ def test_it_is_not_replaced_more_often_than_all_secrets_can_sign() -> None:
     assert len(subscriptions.get(CLIENT)["secrets"]) == 2
 
 
-def test_nobody_without_a_callback_has_a_secret() -> None:
+def test_client_without_callback_has_no_secret() -> None:
     with pytest.raises(NoCallbackError):
         subscriptions.rotate(CLIENT, now=NOON)
     with pytest.raises(NoCallbackError):

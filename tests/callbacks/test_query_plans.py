@@ -84,7 +84,7 @@ READS: dict[str, tuple[str, int, Callable[[], Any]]] = {
 
 
 @pytest.mark.parametrize("name", READS)
-def test_what_is_asked_for_is_found_by_an_index_and_in_its_order(name: str) -> None:
+def test_reads_use_indexes_in_order(name: str) -> None:
     of, most, read = READS[name]
     with plans(of) as found:
         read()

@@ -23,16 +23,16 @@ def decided(
 
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
-def test_success_is_a_status_from_200_to_299(status: int) -> None:
+def test_status_from_200_to_299_is_delivered(status: int) -> None:
     assert decided(status) == Decision(TryOutcome.DELIVERED)
 
 
 @pytest.mark.parametrize("status", [None, 100, 301, 302, 307, 400, 401, 404, 429, 500, 503])
-def test_all_else_is_tried_again(status: int | None) -> None:
+def test_other_status_is_retried(status: int | None) -> None:
     assert decided(status).outcome is TryOutcome.RETRY
 
 
-def test_who_is_gone_is_called_no_more() -> None:
+def test_status_410_is_gone() -> None:
     assert decided(410) == Decision(TryOutcome.GONE)
 
 
@@ -48,19 +48,19 @@ def test_who_is_gone_is_called_no_more() -> None:
         (7, 11 * HOUR),
     ],
 )
-def test_the_wait_after_each_try(tries: int, wait: timedelta) -> None:
+def test_delay_after_each_try(tries: int, wait: timedelta) -> None:
     assert decided(503, tries=tries).at == NOW + wait
     assert decided(503, tries=tries, dice=0.0).at == NOW + wait * 0.8
     assert decided(503, tries=tries, dice=1.0).at == NOW + wait * 1.2
 
 
-def test_the_eighth_try_is_the_last_and_comes_about_a_day_after_the_first() -> None:
+def test_eighth_try_is_the_last() -> None:
     assert retry.MAX_TRIES == 8
     assert decided(503, tries=8) == Decision(TryOutcome.GIVE_UP)
     assert timedelta(hours=23) < sum(retry.DELAYS, timedelta(0)) < timedelta(hours=24)
 
 
-def test_a_pause_that_is_asked_for_is_kept_and_no_shorter_than_the_wait() -> None:
+def test_retry_after_extends_the_delay_up_to_a_limit() -> None:
     assert decided(429, pause=2 * MINUTE).at == NOW + 2 * MINUTE
     assert decided(429, tries=2, pause=1 * SECOND).at == NOW + MINUTE
     assert decided(503, pause=timedelta(days=9)).at == NOW + 12 * HOUR
@@ -79,7 +79,7 @@ def test_a_pause_that_is_asked_for_is_kept_and_no_shorter_than_the_wait() -> Non
         ("", None),
     ],
 )
-def test_how_a_pause_is_asked_for(text: str, pause: timedelta | None) -> None:
+def test_retry_after_is_parsed(text: str, pause: timedelta | None) -> None:
     limit = retry.MAX_RETRY_AFTER
     assert parse_retry_after({"retry-after": text}, now=NOW, limit=limit) == pause
     assert parse_retry_after({}, now=NOW, limit=limit) is None
@@ -98,14 +98,14 @@ def test_how_a_pause_is_asked_for(text: str, pause: timedelta | None) -> None:
         (1_000_000, 10 * MINUTE),
     ],
 )
-def test_a_receiver_that_fails_again_and_again_is_left_alone_longer_each_time(
+def test_circuit_opens_longer_with_each_failure(
     failures: int, left_alone: timedelta | None
 ) -> None:
     until = NOW + left_alone if left_alone else None
     assert retry.circuit_open_until(failures=failures, now=NOW) == until
 
 
-def test_a_receiver_fails_since_the_first_of_its_failures_in_a_row() -> None:
+def test_failing_since_is_the_first_failure_in_a_row() -> None:
     standing = ReceiverHealth().after_failure(at=NOW, error="HTTP 500.")
     standing = standing.after_failure(at=NOW + HOUR, error="HTTP 503.")
     assert standing == ReceiverHealth(
@@ -113,20 +113,20 @@ def test_a_receiver_fails_since_the_first_of_its_failures_in_a_row() -> None:
     )
 
 
-def test_one_success_makes_all_well() -> None:
+def test_success_resets_the_health() -> None:
     standing = (
         ReceiverHealth().after_failure(at=NOW, error="HTTP 500.").after_success(at=NOW + HOUR)
     )
     assert standing == ReceiverHealth(last_failure_at=NOW, last_success_at=NOW + HOUR)
 
 
-def test_a_callback_is_switched_off_after_five_days_of_failures() -> None:
+def test_callback_is_disabled_after_five_days_of_failures() -> None:
     standing = ReceiverHealth().after_failure(at=NOW, error="HTTP 500.")
     almost = timedelta(days=5) - SECOND
     assert standing.disable_reason(now=NOW + almost) is None
     assert standing.disable_reason(now=NOW + almost + SECOND) is DisabledReason.FAILING
 
 
-def test_a_callback_whose_receiver_is_gone_is_switched_off_at_once() -> None:
+def test_callback_is_disabled_at_once_when_gone() -> None:
     standing = ReceiverHealth().after_failure(at=NOW, error="HTTP 410.", is_gone=True)
     assert standing.disable_reason(now=NOW) is DisabledReason.GONE

@@ -66,7 +66,7 @@ def statuses() -> list[str]:
     return [d["status"] for d in collection("callback_messages").find().sort("_id", 1)]
 
 
-def test_a_message_comes_signed_with_its_id_and_the_second_it_is_sent_in(
+def test_message_is_signed_with_its_id_and_send_time(
     receiver: Receiver,
 ) -> None:
     secret = called_back(receiver.url).secret
@@ -91,7 +91,7 @@ def test_a_message_comes_signed_with_its_id_and_the_second_it_is_sent_in(
     assert subscriptions.get(CLIENT)["last_success_at"] == NOON
 
 
-def test_for_a_day_after_it_is_replaced_the_old_secret_signs_along(receiver: Receiver) -> None:
+def test_replaced_secret_signs_for_a_day(receiver: Receiver) -> None:
     old = called_back(receiver.url).secret
     new = subscriptions.rotate(CLIENT, now=NOON)
     for at, secrets in ((NOON + DAY - SECOND, [new, old]), (NOON + DAY, [new])):
@@ -105,7 +105,7 @@ def test_for_a_day_after_it_is_replaced_the_old_secret_signs_along(receiver: Rec
         ]
 
 
-def test_what_fails_is_tried_again_with_the_same_id_and_the_same_bytes() -> None:
+def test_failed_message_is_retried_with_the_same_id_and_bytes() -> None:
     with receiving(500, 204) as receiver:
         called_back(receiver.url)
         tell()
@@ -119,7 +119,7 @@ def test_what_fails_is_tried_again_with_the_same_id_and_the_same_bytes() -> None
     assert first.headers["webhook-timestamp"] != second.headers["webhook-timestamp"]
 
 
-def test_a_round_is_twenty_messages_and_the_rest_waits_at_the_end_of_the_queue(
+def test_round_sends_twenty_messages_and_requeues_the_rest(
     receiver: Receiver, broker: redis.Redis
 ) -> None:
     called_back(receiver.url)
@@ -142,7 +142,7 @@ def test_one_worker_at_a_time_calls_a_receiver(receiver: Receiver) -> None:
     assert not worker.release_lease(hold, hold.health, now=NOON + MESSAGE_LEASE)
 
 
-def test_a_receiver_that_fails_is_left_alone_and_then_probed_with_one_message() -> None:
+def test_failing_receiver_is_probed_with_one_message() -> None:
     with receiving(500) as receiver:
         called_back(receiver.url)
         tell(25)
@@ -154,7 +154,7 @@ def test_a_receiver_that_fails_is_left_alone_and_then_probed_with_one_message() 
     assert statuses() == ["pending"] * 25
 
 
-def test_once_it_answers_again_everything_follows() -> None:
+def test_recovered_receiver_gets_the_backlog() -> None:
     with receiving(*[500] * 8, 204) as receiver:
         called_back(receiver.url)
         tell(25)
@@ -167,7 +167,7 @@ def test_once_it_answers_again_everything_follows() -> None:
     assert "failing_since" not in subscriptions.get(CLIENT)
 
 
-def test_a_receiver_that_fails_holds_up_nobody_else(receiver: Receiver) -> None:
+def test_failing_receiver_does_not_delay_others(receiver: Receiver) -> None:
     with receiving(500) as failing:
         called_back(failing.url)
         called_back(receiver.url, client_id=OTHER)
@@ -177,7 +177,7 @@ def test_a_receiver_that_fails_holds_up_nobody_else(receiver: Receiver) -> None:
         assert call(client_id=OTHER) == 20
 
 
-def test_a_process_gives_most_of_its_threads_to_notifications(
+def test_rounds_are_limited_per_process(
     receiver: Receiver, broker: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called_back(receiver.url)
@@ -194,7 +194,7 @@ def test_a_process_gives_most_of_its_threads_to_notifications(
     assert call() == 1
 
 
-def test_who_answers_410_is_called_no_more() -> None:
+def test_status_410_disables_the_callback() -> None:
     with receiving(410) as receiver:
         called_back(receiver.url)
         tell(3)
@@ -208,7 +208,7 @@ def test_who_answers_410_is_called_no_more() -> None:
     assert "410" in entry.change_message
 
 
-def test_after_five_days_of_failures_it_is_switched_off_and_that_is_on_record() -> None:
+def test_five_days_of_failures_disable_the_callback() -> None:
     with receiving(500) as receiver:
         called_back(receiver.url)
         tell()
@@ -220,7 +220,7 @@ def test_after_five_days_of_failures_it_is_switched_off_and_that_is_on_record() 
     assert "five days" in LogEntry.objects.get().change_message
 
 
-def test_eight_tries_and_it_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_message_fails_after_eight_tries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "FAILURES_TO_OPEN", 100)
     with receiving(503) as receiver:
         called_back(receiver.url)
@@ -234,7 +234,7 @@ def test_eight_tries_and_it_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert NOON + 18 * HOUR < at < NOON + 30 * HOUR
 
 
-def test_a_receiver_that_was_replaced_meanwhile_is_not_judged_by_the_old_one() -> None:
+def test_replaced_receiver_is_not_disabled_for_the_old_one() -> None:
     with receiving(500) as receiver:
         called_back(receiver.url)
         hold = worker.acquire_lease(CLIENT, now=NOON)
@@ -250,7 +250,7 @@ def test_a_receiver_that_was_replaced_meanwhile_is_not_judged_by_the_old_one() -
     assert "claim" not in callback
 
 
-def test_a_round_begins_nothing_when_its_time_is_over(
+def test_round_starts_nothing_after_its_time(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called_back(receiver.url)
@@ -281,7 +281,7 @@ def all_statuses() -> list[str]:
     return [document["status"] for document in collection("callback_messages").find()]
 
 
-def test_the_sweep_finds_what_no_hint_reached(listener: Receiver, broker: redis.Redis) -> None:
+def test_sweep_wakes_due_messages(listener: Receiver, broker: redis.Redis) -> None:
     called_back(listener.url)
     record_one()
     assert worker.sweep(now=NOON) == SweepReport(woken=1, unpublished=0)
@@ -301,7 +301,7 @@ def left_alone(_: Receiver) -> None:
 
 
 @pytest.mark.parametrize("state", [held, later, left_alone])
-def test_the_sweep_leaves_what_is_not_to_be_sent_now(
+def test_sweep_skips_what_is_not_due(
     state: Callable[[Receiver], None], listener: Receiver, broker: redis.Redis
 ) -> None:
     called_back(listener.url)
@@ -311,7 +311,7 @@ def test_the_sweep_leaves_what_is_not_to_be_sent_now(
     assert broker.llen("callbacks") == 0
 
 
-def test_the_sweep_ends_what_has_nowhere_to_go(listener: Receiver) -> None:
+def test_sweep_fails_messages_without_a_callback(listener: Receiver) -> None:
     called_back(listener.url)
     record_one()
     subscriptions.remove(CLIENT)
@@ -319,7 +319,7 @@ def test_the_sweep_ends_what_has_nowhere_to_go(listener: Receiver) -> None:
     assert all_statuses() == ["failed"]
 
 
-def test_without_the_key_of_its_secret_nothing_is_sent_and_nothing_goes_round(
+def test_missing_encryption_key_sends_nothing(
     listener: Receiver, broker: redis.Redis, settings: Any
 ) -> None:
     called_back(listener.url)
@@ -331,7 +331,7 @@ def test_without_the_key_of_its_secret_nothing_is_sent_and_nothing_goes_round(
     assert subscriptions.get(CLIENT)["state"] == CallbackState.ACTIVE
 
 
-def test_where_this_machine_may_not_be_called_it_is_not(listener: Receiver, settings: Any) -> None:
+def test_disallowed_loopback_is_not_called(listener: Receiver, settings: Any) -> None:
     called_back(listener.url)
     record_one()
     settings.CALLBACK_LOOPBACK = False
@@ -339,7 +339,7 @@ def test_where_this_machine_may_not_be_called_it_is_not(listener: Receiver, sett
     assert listener.requests == []
 
 
-def test_without_a_broker_it_says_so_and_a_process_can_call_by_itself(
+def test_sweep_without_broker_reports_unpublished_and_inline_run_delivers(
     listener: Receiver,
 ) -> None:
     called_back(listener.url)
@@ -350,7 +350,7 @@ def test_without_a_broker_it_says_so_and_a_process_can_call_by_itself(
     assert all_statuses() == ["delivered"]
 
 
-def test_a_process_that_stops_begins_nothing_and_gives_back_what_it_has(listener: Receiver) -> None:
+def test_shutdown_starts_nothing_and_returns_the_claims(listener: Receiver) -> None:
     called_back(listener.url)
     record_one()
     assert worker.run_round(CLIENT, clock=lambda: NOON, is_shutting_down=lambda: True) == 0
@@ -358,7 +358,7 @@ def test_a_process_that_stops_begins_nothing_and_gives_back_what_it_has(listener
     assert call_at_noon() == 1
 
 
-def test_the_sweeper_without_beat_tells_apps_too(
+def test_sweeper_command_sends_callbacks(
     listener: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("signal.signal", lambda *_: process.clear_shutdown())

@@ -34,7 +34,7 @@ def hanging() -> Iterator[Silent]:
         yield listener
 
 
-def test_what_is_stored_comes_back(broker: redis.Redis) -> None:
+def test_presence_round_trips(broker: redis.Redis) -> None:
     assert presence.store(ID, AWAKE)
     asleep = Presence(
         online=False, app_foreground=True, notification_enabled=False, last_active=NOON
@@ -43,7 +43,7 @@ def test_what_is_stored_comes_back(broker: redis.Redis) -> None:
     assert presence.read([ID, "nobody", OTHER]) == {ID: AWAKE, OTHER: asleep}
 
 
-def test_it_is_a_hash_that_is_gone_after_an_hour(broker: redis.Redis) -> None:
+def test_presence_is_a_hash_that_expires_after_an_hour(broker: redis.Redis) -> None:
     presence.store(ID, AWAKE)
     assert broker.type(KEY) == b"hash"
     assert set(broker.hgetall(KEY)) == {
@@ -52,7 +52,7 @@ def test_it_is_a_hash_that_is_gone_after_an_hour(broker: redis.Redis) -> None:
     assert LIFETIME - 5 <= broker.ttl(KEY) <= LIFETIME == 3600
 
 
-def test_a_later_heartbeat_takes_the_place_and_the_hour_begins_anew(broker: redis.Redis) -> None:
+def test_later_heartbeat_replaces_and_renews(broker: redis.Redis) -> None:
     presence.store(ID, AWAKE)
     broker.expire(KEY, 10)
     later = Presence(
@@ -67,7 +67,7 @@ def test_a_later_heartbeat_takes_the_place_and_the_hour_begins_anew(broker: redi
 
 
 @pytest.mark.parametrize("left", [{}, {"online": "1"}, {"last_active": "yesterday"}])
-def test_what_is_not_whole_is_not_known(broker: redis.Redis, left: dict[str, str]) -> None:
+def test_incomplete_presence_is_ignored(broker: redis.Redis, left: dict[str, str]) -> None:
     if left:
         presence.store(ID, AWAKE)
         broker.hset(KEY, mapping=left)
@@ -76,16 +76,16 @@ def test_what_is_not_whole_is_not_known(broker: redis.Redis, left: dict[str, str
     assert presence.read([ID]) == {}
 
 
-def test_nobody_is_not_asked_for(gone: None) -> None:
+def test_empty_read_makes_no_request(gone: None) -> None:
     assert presence.read([]) == {}
 
 
-def test_without_valkey_nothing_is_known(gone: None) -> None:
+def test_presence_without_valkey_is_unknown(gone: None) -> None:
     assert not presence.store(ID, AWAKE)
     assert presence.read([ID]) == {}
 
 
-def test_a_silent_valkey_is_waited_for_once(hanging: Silent) -> None:
+def test_silent_valkey_is_tried_once(hanging: Silent) -> None:
     assert not presence.store(ID, AWAKE)
     assert presence.read([ID]) == {}
     assert hanging.asked == 1

@@ -40,7 +40,7 @@ def resolved(local: str, zone: str) -> ResolvedTime:
         ("2026-07-01T09:00", "Pacific/Kiritimati", "2026-06-30T19:00"),
     ],
 )
-def test_a_local_time_is_an_instant(local: str, zone: str, instant: str) -> None:
+def test_local_time_is_resolved(local: str, zone: str, instant: str) -> None:
     assert resolved(local, zone) == ResolvedTime(at(instant), is_adjusted=False)
 
 
@@ -60,7 +60,7 @@ def test_a_local_time_is_an_instant(local: str, zone: str, instant: str) -> None
         ("2011-12-30T12:00", "Pacific/Apia", "2011-12-30T10:00"),
     ],
 )
-def test_a_time_the_clock_skips_is_the_first_instant_after(
+def test_skipped_time_is_the_next_instant(
     local: str, zone: str, instant: str
 ) -> None:
     assert resolved(local, zone) == ResolvedTime(at(instant), is_adjusted=True)
@@ -75,7 +75,7 @@ def test_a_time_the_clock_skips_is_the_first_instant_after(
         ("2026-10-04T02:30", "Australia/Lord_Howe"),
     ],
 )
-def test_the_edges_of_a_gap_exist(local: str, zone: str) -> None:
+def test_edges_of_a_gap_exist(local: str, zone: str) -> None:
     assert not resolved(local, zone).is_adjusted
 
 
@@ -91,16 +91,16 @@ def test_the_edges_of_a_gap_exist(local: str, zone: str) -> None:
         ("2026-04-04T23:30", "America/Santiago", "2026-04-05T02:30"),
     ],
 )
-def test_a_time_that_happens_twice_is_the_first(local: str, zone: str, instant: str) -> None:
+def test_repeated_time_is_the_first(local: str, zone: str, instant: str) -> None:
     assert resolved(local, zone) == ResolvedTime(at(instant), is_adjusted=False)
 
 
-def test_the_hour_after_a_time_that_happens_twice_is_not_ambiguous() -> None:
+def test_hour_after_a_repeated_time_is_unambiguous() -> None:
     assert resolved("2026-10-25T02:00", "Europe/London").at == at("2026-10-25T02:00")
 
 
 @given(locals_, zones)
-def test_every_local_time_in_every_zone_is_found(local: datetime, zone: ZoneInfo) -> None:
+def test_every_local_time_in_every_zone_is_resolved(local: datetime, zone: ZoneInfo) -> None:
     found = resolve_local(local, zone)
     shown = found.at.astimezone(zone).replace(tzinfo=None)
     just_before = (found.at - SECOND).astimezone(zone).replace(tzinfo=None)
@@ -120,7 +120,7 @@ def test_every_local_time_in_every_zone_is_found(local: datetime, zone: ZoneInfo
         *("2026-12-01T09:0\u0660", "2026-12-01T09:00\n", "0000-12-01T09:00", "10000-12-01T09:00"),
     ],
 )
-def test_what_is_no_local_time_is_refused(text: str) -> None:
+def test_invalid_local_time_is_refused(text: str) -> None:
     with pytest.raises(InvalidTimeError) as problem:
         parse_local(text)
     assert problem.value.code == "invalid_datetime"

@@ -44,7 +44,7 @@ def quiet(start: str, end: str, zone: str = "UTC") -> QuietHours:
         ("2026-12-31T23:00", "2027-01-01T07:00"),
     ],
 )
-def test_a_night_holds_its_start_and_not_its_end(now: str, until: str | None) -> None:
+def test_night_includes_its_start_and_not_its_end(now: str, until: str | None) -> None:
     assert quiet("22:00", "07:00").until(at(now)) == (at(until) if until else None)
 
 
@@ -57,7 +57,7 @@ def test_a_night_holds_its_start_and_not_its_end(now: str, until: str | None) ->
         ("2026-11-21T14:30", None),
     ],
 )
-def test_a_nap_begins_and_ends_on_one_day(now: str, until: str | None) -> None:
+def test_quiet_hours_within_one_day(now: str, until: str | None) -> None:
     assert quiet("13:00", "14:30").until(at(now)) == (at(until) if until else None)
 
 
@@ -72,7 +72,7 @@ def test_a_nap_begins_and_ends_on_one_day(now: str, until: str | None) -> None:
         ("00:00", "00:01", "2026-11-21T00:00:59", "2026-11-21T00:01"),
     ],
 )
-def test_midnight_is_a_time_like_any_other(
+def test_midnight_can_be_start_or_end(
     start: str, end: str, now: str, until: str | None
 ) -> None:
     assert quiet(start, end).until(at(now)) == (at(until) if until else None)
@@ -87,7 +87,7 @@ def test_midnight_is_a_time_like_any_other(
         ("Pacific/Kiritimati", "2026-11-21T08:00", "2026-11-21T17:00"),
     ],
 )
-def test_the_clock_is_the_persons_own(zone: str, now: str, until: str | None) -> None:
+def test_quiet_hours_use_their_timezone(zone: str, now: str, until: str | None) -> None:
     assert quiet("22:00", "07:00", zone).until(at(now)) == (at(until) if until else None)
 
 
@@ -101,13 +101,13 @@ def test_the_clock_is_the_persons_own(zone: str, now: str, until: str | None) ->
     ],
     ids=["after the gap", "inside the gap", "at its start", "at its end"],
 )
-def test_an_end_that_the_clock_skips_is_the_first_instant_after(
+def test_skipped_end_is_the_next_instant(
     end: str, now: str, until: str
 ) -> None:
     assert quiet("22:00", end, LONDON).until(at(now)) == at(until)
 
 
-def test_a_start_that_the_clock_skips_is_the_first_instant_after() -> None:
+def test_skipped_start_is_the_next_instant() -> None:
     night = quiet("01:30", "07:00", LONDON)
     assert night.until(at("2026-03-29T00:59:59")) is None
     assert night.until(at("2026-03-29T01:00")) == at("2026-03-29T06:00")
@@ -125,12 +125,12 @@ def test_a_start_that_the_clock_skips_is_the_first_instant_after() -> None:
     ],
     ids=["before", "first pass", "first end", "clock set back", "second pass", "second end"],
 )
-def test_an_end_that_happens_twice_ends_the_night_twice(now: str, until: str | None) -> None:
+def test_repeated_end_ends_twice(now: str, until: str | None) -> None:
     night = quiet("22:00", "01:30", LONDON)
     assert night.until(at(now)) == (at(until) if until else None)
 
 
-def test_a_night_over_a_clock_change_ends_by_the_new_clock() -> None:
+def test_night_over_a_clock_change_ends_by_the_new_clock() -> None:
     assert quiet("22:00", "07:00", LONDON).until(at("2026-10-24T22:00")) == at("2026-10-25T07:00")
 
 
@@ -143,14 +143,14 @@ def test_a_night_over_a_clock_change_ends_by_the_new_clock() -> None:
     ],
     ids=["end in the gap", "first of two", "second of two"],
 )
-def test_a_clock_change_of_half_an_hour_is_one_too(now: str, until: str) -> None:
+def test_half_hour_clock_change_is_handled(now: str, until: str) -> None:
     ends = {"2026-10": "02:15", "2026-04": "01:45"}
     night = quiet("22:00", ends[now[:7]], "Australia/Lord_Howe")
     assert night.until(at(now)) == at(until)
 
 
 @given(start=minutes, end=minutes, zone=zones, now=instants)
-def test_a_person_is_left_alone_until_an_instant_outside_the_span(
+def test_until_is_never_inside_quiet_hours(
     start: time, end: time, zone: ZoneInfo, now: datetime
 ) -> None:
     pause = (start.hour - end.hour) * 60 + start.minute - end.minute
@@ -167,7 +167,7 @@ def test_a_person_is_left_alone_until_an_instant_outside_the_span(
 
 
 @given(start=minutes, end=minutes, zone=zones, now=instants)
-def test_a_person_is_left_alone_up_to_the_very_end(
+def test_until_is_the_exact_end(
     start: time, end: time, zone: ZoneInfo, now: datetime
 ) -> None:
     assume(start != end)
@@ -178,7 +178,7 @@ def test_a_person_is_left_alone_up_to_the_very_end(
 
 
 @pytest.mark.parametrize("moment", ["22:00", "00:00", "12:30"])
-def test_quiet_hours_cannot_start_when_they_end(moment: str) -> None:
+def test_equal_start_and_end_are_refused(moment: str) -> None:
     with pytest.raises(InvalidTimeError) as problem:
         quiet(moment, moment)
     assert problem.value.code == "empty_quiet_hours"
@@ -191,7 +191,7 @@ def test_quiet_hours_cannot_start_when_they_end(moment: str) -> None:
         *("\u0660\u0667:00", "07.00", "99:99"),
     ],
 )
-def test_what_is_no_time_of_day_is_refused(text: str) -> None:
+def test_invalid_time_of_day_is_refused(text: str) -> None:
     for start, end in ((text, "07:00"), ("22:00", text)):
         with pytest.raises(InvalidTimeError) as problem:
             quiet(start, end)
@@ -199,7 +199,7 @@ def test_what_is_no_time_of_day_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("zone", ["Nowhere/City", "../UTC", "", "europe/london"])
-def test_quiet_hours_need_a_zone(zone: str) -> None:
+def test_unknown_timezone_is_refused(zone: str) -> None:
     with pytest.raises(InvalidTimeError) as problem:
         quiet("22:00", "07:00", zone)
     assert problem.value.code == "unknown_timezone"

@@ -22,13 +22,13 @@ def steps() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("status", list(DeliveryStatus))
-def test_the_table_has_every_step_there_is(status: DeliveryStatus) -> None:
+def test_page_lists_every_transition(status: DeliveryStatus) -> None:
     after = steps()[status]
     written = set() if after == NOWHERE else set(after.split(", "))
     assert written == {one.value for one in TRANSITIONS[status]}
 
 
-def test_the_drawing_shows_no_step_that_is_not_on_the_table() -> None:
+def test_diagram_has_only_listed_transitions() -> None:
     arrows = re.findall(r"^    (\w+) --> (\w+)", PAGE, re.MULTILINE)
     assert len(arrows) > 10
     for before, after in arrows:
@@ -36,5 +36,5 @@ def test_the_drawing_shows_no_step_that_is_not_on_the_table() -> None:
 
 
 @pytest.mark.parametrize("status", list(NotificationStatus))
-def test_every_overall_status_is_explained(status: NotificationStatus) -> None:
+def test_page_explains_every_overall_status(status: NotificationStatus) -> None:
     assert re.search(rf"^\| {status.value} \|", PAGE, re.MULTILINE)

@@ -78,7 +78,7 @@ def expected(states: Sequence[State]) -> NotificationStatus:
 
 
 @pytest.mark.parametrize("states", UP_TO_THREE, ids=lambda states: " ".join(map(str, states)))
-def test_the_overall_status_follows_from_the_deliveries(states: Sequence[State]) -> None:
+def test_overall_status_follows_the_deliveries(states: Sequence[State]) -> None:
     assert overall_status(states) is expected(states)
 
 
@@ -105,16 +105,16 @@ def test_the_overall_status_follows_from_the_deliveries(states: Sequence[State])
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else str(value),
 )
-def test_examples_of_the_overall_status(states: list[State], status: NotificationStatus) -> None:
+def test_overall_status_examples(states: list[State], status: NotificationStatus) -> None:
     assert overall_status(states) is status
 
 
-def test_the_order_of_the_deliveries_does_not_matter() -> None:
+def test_delivery_order_does_not_matter() -> None:
     for states in UP_TO_THREE:
         assert len({overall_status(order) for order in itertools.permutations(states)}) == 1
 
 
-def test_a_notification_is_unfinished_exactly_while_a_delivery_is_open() -> None:
+def test_notification_is_unfinished_while_a_delivery_is_open() -> None:
     unfinished = {
         NotificationStatus.CREATED,
         NotificationStatus.QUEUED,
@@ -127,7 +127,7 @@ def test_a_notification_is_unfinished_exactly_while_a_delivery_is_open() -> None
         )
 
 
-def test_every_status_has_its_transitions() -> None:
+def test_every_status_has_transitions() -> None:
     assert set(TRANSITIONS) == set(S)
 
 
@@ -135,7 +135,7 @@ def test_transitions_lead_to_statuses_only() -> None:
     assert set().union(*TRANSITIONS.values()) <= set(S)
 
 
-def test_every_status_can_be_reached_from_pending() -> None:
+def test_every_status_is_reachable_from_pending() -> None:
     reached, border = {S.PENDING}, {S.PENDING}
     while border:
         border = set().union(*(TRANSITIONS[status] for status in border)) - reached
@@ -144,43 +144,43 @@ def test_every_status_can_be_reached_from_pending() -> None:
 
 
 @pytest.mark.parametrize("status", [S.READ, S.EXPIRED, S.CANCELLED, S.SUPPRESSED])
-def test_an_end_has_no_way_out(status: DeliveryStatus) -> None:
+def test_final_status_has_no_transition(status: DeliveryStatus) -> None:
     assert not TRANSITIONS[status]
 
 
 @pytest.mark.parametrize("status", [S.EXPIRED, S.CANCELLED, S.SUPPRESSED])
-def test_only_what_is_pending_is_withdrawn(status: DeliveryStatus) -> None:
+def test_only_pending_deliveries_are_withdrawn(status: DeliveryStatus) -> None:
     assert [before for before in S if status in TRANSITIONS[before]] == [S.PENDING]
 
 
 @pytest.mark.parametrize("before", [S.SENT, S.DELIVERED, S.READ])
 @pytest.mark.parametrize("after", [S.PENDING, S.SENDING, S.UNKNOWN])
-def test_what_was_sent_is_never_sent_again(before: DeliveryStatus, after: DeliveryStatus) -> None:
+def test_sent_delivery_is_never_sent_again(before: DeliveryStatus, after: DeliveryStatus) -> None:
     assert after not in TRANSITIONS[before]
 
 
-def test_only_a_claimed_delivery_begins_to_be_sent() -> None:
+def test_sending_follows_pending_only() -> None:
     assert [before for before in S if S.SENDING in TRANSITIONS[before]] == [S.PENDING]
 
 
-def test_only_what_is_being_sent_has_an_unknown_outcome() -> None:
+def test_unknown_follows_sending_only() -> None:
     assert [before for before in S if S.UNKNOWN in TRANSITIONS[before]] == [S.SENDING]
 
 
 @pytest.mark.parametrize("status", sorted(OPEN))
 @pytest.mark.parametrize("reported", [S.SENT, S.DELIVERED, S.READ, S.FAILED])
-def test_a_receipt_may_come_before_our_own_write(
+def test_receipt_can_precede_the_settlement(
     status: DeliveryStatus, reported: DeliveryStatus
 ) -> None:
     assert reported in TRANSITIONS[status]
 
 
-def test_a_success_only_ever_rises() -> None:
+def test_success_only_rises() -> None:
     rising = [S.SENT, S.DELIVERED, S.READ]
     assert set(rising) == SUCCEEDED
     for index, status in enumerate(rising):
         assert TRANSITIONS[status] & SUCCEEDED == set(rising[index + 1 :])
 
 
-def test_a_failure_is_reopened_or_overruled() -> None:
+def test_failure_is_reopened_or_overruled() -> None:
     assert TRANSITIONS[S.FAILED] >= {S.PENDING, *SUCCEEDED}

@@ -53,7 +53,7 @@ offsets = st.integers(-23 * 60 - 59, 23 * 60 + 59).map(lambda m: timezone(timede
         ("2026-12-01T09:00:00.999999999Z", datetime(2026, 12, 1, 9, 0, 0, 999_000, tzinfo=UTC)),
     ],
 )
-def test_a_timestamp_names_an_instant(text: str, instant: datetime) -> None:
+def test_timestamp_is_parsed(text: str, instant: datetime) -> None:
     assert parse_timestamp(text) == instant
     assert parse_timestamp(text).tzinfo is UTC
 
@@ -67,7 +67,7 @@ def test_a_timestamp_names_an_instant(text: str, instant: datetime) -> None:
         "2026-12-01T09:00:00.123456789",
     ],
 )
-def test_a_timestamp_without_an_offset_is_told_so(text: str) -> None:
+def test_timestamp_without_offset_is_naive(text: str) -> None:
     with pytest.raises(InvalidTimeError, match="time zone is missing") as problem:
         parse_timestamp(text)
     assert problem.value.code == "naive_datetime"
@@ -96,20 +96,20 @@ def test_a_timestamp_without_an_offset_is_told_so(text: str) -> None:
         "2026-12-01T09:00:00[Europe/Lisbon]",
     ],
 )
-def test_what_is_no_timestamp_is_refused(text: str) -> None:
+def test_invalid_timestamp_is_refused(text: str) -> None:
     with pytest.raises(InvalidTimeError) as problem:
         parse_timestamp(text)
     assert problem.value.code == "invalid_datetime"
 
 
-def test_an_offset_has_at_most_59_minutes() -> None:
+def test_offset_over_59_minutes_is_refused() -> None:
     for offset in ("+00:60", "+01:60", "-01:99", "+12:75"):
         with pytest.raises(InvalidTimeError) as problem:
             parse_timestamp(f"2026-12-01T09:00:00{offset}")
         assert problem.value.code == "invalid_datetime"
 
 
-def test_a_timestamp_with_an_offset_is_not_told_that_it_has_none() -> None:
+def test_invalid_fraction_is_not_reported_as_naive() -> None:
     for text in ("2026-12-01T09:00:00.1234567890Z", "2026-12-01T09:00:00.+01:00"):
         with pytest.raises(InvalidTimeError) as problem:
             parse_timestamp(text)
@@ -117,7 +117,7 @@ def test_a_timestamp_with_an_offset_is_not_told_that_it_has_none() -> None:
 
 
 @given(st.datetimes(datetime(1970, 1, 2), datetime(2999, 12, 30)), offsets)
-def test_every_instant_is_read_back_from_what_it_is_written_as(
+def test_timestamp_round_trips(
     local: datetime, zone: timezone
 ) -> None:
     moment = local.replace(tzinfo=zone)
@@ -130,16 +130,16 @@ def test_every_instant_is_read_back_from_what_it_is_written_as(
         r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(Z|[+-][0-9]{2}:[0-9]{2})"
     )
 )
-def test_any_text_is_a_timestamp_or_a_problem(text: str) -> None:
+def test_any_text_is_parsed_or_refused(text: str) -> None:
     with contextlib.suppress(InvalidTimeError):
         assert parse_timestamp(text).tzinfo is UTC
 
 
-def test_instants_are_cut_to_milliseconds_not_rounded() -> None:
+def test_instants_are_truncated_to_milliseconds() -> None:
     assert truncate_to_milliseconds(NOON.replace(microsecond=999_999)).microsecond == 999_000
 
 
-def test_the_present_is_utc_in_whole_milliseconds() -> None:
+def test_utc_now_has_milliseconds() -> None:
     before = datetime.now(UTC)
     now = utc_now()
     assert now.tzinfo is UTC
@@ -150,7 +150,7 @@ def test_the_present_is_utc_in_whole_milliseconds() -> None:
 @pytest.mark.parametrize(
     "name", ["UTC", "Europe/London", "America/New_York", "Australia/Lord_Howe", "Etc/GMT+12"]
 )
-def test_a_zone_is_known_by_its_name(name: str) -> None:
+def test_zone_is_parsed(name: str) -> None:
     assert parse_zone(name).key == name
 
 
@@ -163,7 +163,7 @@ def test_a_zone_is_known_by_its_name(name: str) -> None:
         "tzdata.zi",
     ],
 )
-def test_an_unknown_or_path_like_zone_is_refused(name: str) -> None:
+def test_unknown_or_path_like_zone_is_refused(name: str) -> None:
     with pytest.raises(InvalidTimeError) as problem:
         parse_zone(name)
     assert problem.value.code == "unknown_timezone"
@@ -182,7 +182,7 @@ def test_an_unknown_or_path_like_zone_is_refused(name: str) -> None:
     ],
     ids=["no time", "now", "just past", "5 minutes past", "soon", "in a month", "in a year"],
 )
-def test_it_is_sent_when_asked_or_now(asked: datetime | None, send_at: datetime) -> None:
+def test_send_time_is_the_requested_time_or_now(asked: datetime | None, send_at: datetime) -> None:
     assert resolve_send_at(requested=asked, now=NOON) == send_at
 
 
@@ -196,14 +196,14 @@ def test_it_is_sent_when_asked_or_now(asked: datetime | None, send_at: datetime)
         (datetime.min.replace(tzinfo=UTC), "in_the_past"),
     ],
 )
-def test_a_time_too_far_away_is_refused(asked: datetime, code: str) -> None:
+def test_send_time_out_of_range_is_refused(asked: datetime, code: str) -> None:
     with pytest.raises(InvalidTimeError) as problem:
         resolve_send_at(requested=asked, now=NOON)
     assert problem.value.code == code
 
 
 @given(st.datetimes(datetime(2000, 1, 1), datetime(2050, 1, 1)))
-def test_nothing_is_sent_before_now_nor_before_it_is_asked_for(asked: datetime) -> None:
+def test_send_time_is_never_before_now_or_the_requested_time(asked: datetime) -> None:
     instant = asked.replace(tzinfo=UTC)
     try:
         send_at = resolve_send_at(requested=instant, now=NOON)
@@ -224,21 +224,21 @@ def test_nothing_is_sent_before_now_nor_before_it_is_asked_for(asked: datetime) 
         (None, NOON + timedelta(days=1), NOON + timedelta(days=1)),
     ],
 )
-def test_it_expires_after_its_time_to_live_or_when_told(
+def test_expiry_is_the_ttl_or_the_given_time(
     ttl: int | None, expires_at: datetime | None, expected: datetime | None
 ) -> None:
     assert resolve_expiry(send_at=NOON, ttl_seconds=ttl, expires_at=expires_at) == expected
 
 
 @pytest.mark.parametrize("ttl", [0, -1, -3600, 2_592_001, 2**31, 2**63 - 1, -(2**63)])
-def test_a_time_to_live_is_within_a_second_and_thirty_days(ttl: int) -> None:
+def test_ttl_out_of_range_is_refused(ttl: int) -> None:
     with pytest.raises(InvalidTimeError) as problem:
         resolve_expiry(send_at=NOON, ttl_seconds=ttl, expires_at=None)
     assert problem.value.code == "invalid_ttl"
 
 
 @pytest.mark.parametrize("expires_at", [NOON, NOON - MILLISECOND, NOON - timedelta(days=1)])
-def test_it_cannot_expire_before_it_is_sent(expires_at: datetime) -> None:
+def test_expiry_before_sending_is_refused(expires_at: datetime) -> None:
     with pytest.raises(InvalidTimeError) as problem:
         resolve_expiry(send_at=NOON, ttl_seconds=None, expires_at=expires_at)
     assert problem.value.code == "expires_before_sending"

@@ -30,13 +30,13 @@ def wish(**preferences: Any) -> Preference:
         ({"system_alert": {}, "alert": {"muted": True}}, Preference(muted=True)),
     ],
 )
-def test_a_wish_about_a_type_goes_before_one_about_its_category(
+def test_type_preference_overrides_the_category(
     preferences: dict[str, Any], expected: Preference
 ) -> None:
     assert wish(**preferences) == expected
 
 
-def test_when_to_be_reminded_says_nothing_about_whether_and_where() -> None:
+def test_reminder_time_does_not_override_muting() -> None:
     """Who chose an hour for one reminder has not taken back that they mute all of its kind."""
     hour = {"notify_before": 3600}
     assert wish(system_alert=hour, alert={"muted": True}) == Preference(
@@ -53,5 +53,5 @@ def test_when_to_be_reminded_says_nothing_about_whether_and_where() -> None:
         *({"notify_before": True}, {"unknown": 1}),
     ],
 )
-def test_what_is_no_wish_is_passed_over(stored: Any) -> None:
+def test_invalid_preference_is_ignored(stored: Any) -> None:
     assert wish(system_alert=stored) == NO_PREFERENCE

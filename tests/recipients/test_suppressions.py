@@ -46,7 +46,7 @@ def lifted(address: tuple[str, str] = EMAIL, *reasons: R, **options: Any) -> tup
     return lift(channel=channel, address=where, reasons=reasons or list(R), **options)
 
 
-def test_a_suppressed_address_is_found_with_the_reason() -> None:
+def test_suppressed_address_is_found_with_its_reason() -> None:
     hold_back()
     assert held_back(EMAIL, PHONE) == {
         EMAIL: ActiveSuppression(reason="hard_bounce", marketing_only=False)
@@ -55,12 +55,12 @@ def test_a_suppressed_address_is_found_with_the_reason() -> None:
 
 @pytest.mark.parametrize("address", ["ada@example.com", "Ada@Example.com", "ADA@EXAMPLE.COM"])
 @pytest.mark.parametrize("stored", ["ada@example.com", "Ada@Example.COM"])
-def test_mail_addresses_do_not_differ_by_case(stored: str, address: str) -> None:
+def test_email_is_case_insensitive(stored: str, address: str) -> None:
     hold_back(("email", stored))
     assert ("email", address) in held_back(("email", address))
 
 
-def test_two_spellings_of_one_address_are_both_held_back() -> None:
+def test_both_spellings_of_an_address_are_found() -> None:
     hold_back()
     asked = [("email", "ada@example.com"), ("email", "Ada@example.com")]
     assert set(held_back(*asked)) == set(asked)
@@ -75,31 +75,31 @@ def test_two_spellings_of_one_address_are_both_held_back() -> None:
         ("ada@stra\u00dfe.example", "ada@xn--strae-oqa.example"),
     ],
 )
-def test_a_foreign_domain_is_the_same_however_it_is_written(asked: str, reported: str) -> None:
+def test_idn_spellings_are_the_same_domain(asked: str, reported: str) -> None:
     """It is sent to, and a bounce is reported of it, in the form with ``xn--``."""
     hold_back(("email", reported))
     assert ("email", asked) in held_back(("email", asked))
     assert lifted(("email", asked)) == (R.HARD_BOUNCE,)
 
 
-def test_two_domains_that_look_alike_are_two() -> None:
+def test_similar_domains_are_different() -> None:
     hold_back(("email", "ada@strasse.example"))
     assert held_back(("email", "ada@stra\u00dfe.example")) == {}
 
 
-def test_what_is_no_address_is_held_back_as_it_is_written() -> None:
+def test_malformed_address_is_suppressed_literally() -> None:
     hold_back(("email", "\u00e4da@\u2603"))
     assert held_back(("email", "\u00e4da@\u2603"), ("email", "ada@\u2603")).keys() == {
         ("email", "\u00e4da@\u2603")
     }
 
 
-def test_a_channel_is_suppressed_on_its_own() -> None:
+def test_channels_are_suppressed_separately() -> None:
     hold_back(("email", "same"))
     assert held_back(("whatsapp", "same")) == {}
 
 
-def test_a_batch_of_addresses_is_one_read_by_an_index() -> None:
+def test_batch_is_one_read_by_an_index() -> None:
     for number in range(50):
         hold_back(("email", f"user{number}@example.com"))
         hold_back(("email", f"somebody-else{number}@example.com"))
@@ -111,7 +111,7 @@ def test_a_batch_of_addresses_is_one_read_by_an_index() -> None:
     assert plan.examined == 50
 
 
-def test_no_address_is_not_asked_for() -> None:
+def test_empty_read_makes_no_query() -> None:
     with plans("suppressions") as found:
         assert held_back() == {}
     assert found == []
@@ -122,12 +122,12 @@ def test_no_address_is_not_asked_for() -> None:
     [("+5511987654321", "+551187654321"), ("+525512345678", "+5215512345678")],
     ids=["Brazil", "Mexico"],
 )
-def test_a_number_whatsapp_writes_in_an_older_form_is_the_same(dialled: str, reported: str) -> None:
+def test_older_whatsapp_spelling_is_the_same_number(dialled: str, reported: str) -> None:
     hold_back(("whatsapp", reported), reason=R.UNSUBSCRIBED)
     assert ("whatsapp", dialled) in held_back(("whatsapp", dialled))
 
 
-def test_a_suppression_is_stored_with_who_said_so_and_no_address_in_its_id() -> None:
+def test_suppression_has_its_source_and_no_address_in_its_id() -> None:
     stored = hold_back(reason=R.COMPLAINT)
     one = Suppression.objects.get(pk=suppression_id(*EMAIL, R.COMPLAINT))
     assert (one.channel, one.address) == EMAIL
@@ -147,7 +147,7 @@ def test_a_suppression_is_stored_with_who_said_so_and_no_address_in_its_id() -> 
         ([(R.COMPLAINT, True), (R.UNSUBSCRIBED, False)], ("unsubscribed", False)),
     ],
 )
-def test_of_several_reasons_the_strictest_holds(
+def test_strictest_of_several_reasons_applies(
     reasons: list[tuple[R, bool]], held: tuple[str, bool]
 ) -> None:
     for reason, marketing_only in reasons:
@@ -156,7 +156,7 @@ def test_of_several_reasons_the_strictest_holds(
     assert Suppression.objects.count() == len(reasons)
 
 
-def test_the_reasons_of_an_address_are_told_newest_first() -> None:
+def test_reasons_are_listed_newest_first() -> None:
     hold_back(reason=R.UNSUBSCRIBED, marketing_only=True)
     hold_back(now=NOON + DAY)
     hold_back(("email", "bob@example.com"))
@@ -188,7 +188,7 @@ LATER = {"expires_at": NOON + 2 * DAY}
         (FULL | LATER, FULL | UNTIL, FULL | LATER),
     ],
 )
-def test_twice_for_the_same_reason_the_stricter_stays(
+def test_stricter_of_two_entries_with_one_reason_stays(
     first: dict[str, Any], second: dict[str, Any], stands: dict[str, Any]
 ) -> None:
     hold_back(reason=R.MANUAL, source="admin", **first)
@@ -200,7 +200,7 @@ def test_twice_for_the_same_reason_the_stricter_stays(
     assert Suppression.objects.count() == 1
 
 
-def test_one_that_is_over_counts_for_nothing() -> None:
+def test_expired_suppression_is_replaced() -> None:
     """MongoDB removes it within a minute; until then it is there, and holds nothing back."""
     hold_back(reason=R.MANUAL, **UNTIL)
     stored = hold_back(reason=R.MANUAL, source="api", now=NOON + DAY, **MARKETING)
@@ -212,12 +212,12 @@ def test_one_that_is_over_counts_for_nothing() -> None:
     ("expires_at", "is_held_back"),
     [(NOON - DAY, False), (NOON, False), (NOON + timedelta(milliseconds=1), True), (None, True)],
 )
-def test_a_suppression_may_be_for_a_time(expires_at: Any, is_held_back: bool) -> None:
+def test_suppression_can_expire(expires_at: Any, is_held_back: bool) -> None:
     hold_back(reason=R.MANUAL, now=NOON - 2 * DAY, expires_at=expires_at)
     assert (EMAIL in held_back(EMAIL)) is is_held_back
 
 
-def test_who_unsubscribes_stays_unsubscribed_when_something_else_ends() -> None:
+def test_unsubscription_outlives_another_suppression() -> None:
     hold_back(reason=R.MANUAL, **UNTIL)
     hold_back(reason=R.UNSUBSCRIBED, marketing_only=True)
     assert held_back(EMAIL)[EMAIL].marketing_only is False
@@ -227,27 +227,27 @@ def test_who_unsubscribes_stays_unsubscribed_when_something_else_ends() -> None:
 
 
 @pytest.mark.parametrize("address", ["ada@example.com", "Ada@Example.COM"])
-def test_a_lifted_suppression_holds_nothing_back(address: str) -> None:
+def test_lifted_suppression_does_not_apply(address: str) -> None:
     hold_back()
     assert lifted(("email", address)) == (R.HARD_BOUNCE,)
     assert held_back(EMAIL) == {}
 
 
-def test_lifting_one_reason_leaves_the_others() -> None:
+def test_lifting_one_reason_keeps_the_others() -> None:
     hold_back()
     hold_back(reason=R.UNSUBSCRIBED, marketing_only=True)
     assert lifted(EMAIL, R.HARD_BOUNCE, R.MANUAL) == (R.HARD_BOUNCE,)
     assert held_back(EMAIL)[EMAIL] == ActiveSuppression(reason="unsubscribed", marketing_only=True)
 
 
-def test_lifting_what_is_not_suppressed_says_so() -> None:
+def test_lifting_returns_the_lifted_reasons() -> None:
     assert lifted() == ()
     hold_back()
     assert lifted() == (R.HARD_BOUNCE,)
     assert lifted() == ()
 
 
-def test_one_suppression_is_lifted_and_no_other() -> None:
+def test_lifting_affects_one_address_only() -> None:
     bob = ("email", "bob@example.com")
     for address in (EMAIL, PHONE, bob, ("whatsapp", "ada@example.com")):
         hold_back(address)
@@ -256,14 +256,14 @@ def test_one_suppression_is_lifted_and_no_other() -> None:
     assert ("whatsapp", "ada@example.com") in held_back(("whatsapp", "ada@example.com"))
 
 
-def test_only_what_is_old_enough_or_about_marketing_is_lifted_if_that_is_asked_for() -> None:
+def test_lifting_can_be_limited_to_marketing_or_age() -> None:
     hold_back(reason=R.UNSUBSCRIBED, marketing_only=False)
     assert lifted(EMAIL, R.UNSUBSCRIBED, marketing_only=True) == ()
     assert lifted(EMAIL, R.UNSUBSCRIBED, before=NOON - DAY) == ()
     assert lifted(EMAIL, R.UNSUBSCRIBED, before=NOON) == (R.UNSUBSCRIBED,)
 
 
-def test_a_number_whose_bounce_is_lifted_begins_anew() -> None:
+def test_lifting_a_bounce_resets_soft_bounces() -> None:
     """Else the next strike would suppress it at once: the old ones are still counted."""
     for event in "123":
         suppressions.record_soft_bounce(channel="whatsapp", address=PHONE[1], event=event, now=NOON)
@@ -282,7 +282,7 @@ def test_a_number_whose_bounce_is_lifted_begins_anew() -> None:
     assert not lift_one(stored["_id"])
 
 
-def test_a_suppression_is_lifted_by_its_id() -> None:
+def test_suppression_is_lifted_by_id() -> None:
     hold_back()
     with plans("suppressions") as found:
         lifted(EMAIL, R.HARD_BOUNCE)
@@ -290,7 +290,7 @@ def test_a_suppression_is_lifted_by_its_id() -> None:
     assert plan.is_by_id
 
 
-def test_an_address_is_held_back_after_it_was_forgotten() -> None:
+def test_anonymized_address_stays_suppressed() -> None:
     hold_back(reason=R.COMPLAINT)
     hold_back(("email", "bob@example.com"))
     assert suppressions.anonymise([("email", "Ada@example.com"), PHONE]) == 1
@@ -301,7 +301,7 @@ def test_an_address_is_held_back_after_it_was_forgotten() -> None:
     assert suppressions.anonymise([EMAIL]) == 0
 
 
-def test_a_report_about_a_forgotten_address_does_not_bring_it_back() -> None:
+def test_anonymized_suppression_gets_no_address_again() -> None:
     hold_back()
     suppressions.anonymise([EMAIL])
     assert "address" not in hold_back()
@@ -330,7 +330,7 @@ def many() -> None:
         {"channel": "whatsapp", "reason": R.MANUAL},
     ],
 )
-def test_a_page_is_read_by_an_index_in_its_order(wanted: dict[str, Any]) -> None:
+def test_page_is_read_by_an_index_in_order(wanted: dict[str, Any]) -> None:
     first = suppressions.page(limit=5, **wanted)
     last = first.documents[-1]
     for backwards in (None, False, True):
@@ -346,7 +346,7 @@ def test_a_page_is_read_by_an_index_in_its_order(wanted: dict[str, Any]) -> None
 
 
 @pytest.mark.usefixtures("many")
-def test_a_list_is_newest_first_and_of_what_is_asked_for() -> None:
+def test_list_is_newest_first_and_filtered() -> None:
     assert len(listed()) == 100
     assert listed()[0] == "user119@example.com"
     assert listed(channel="whatsapp")[0] == "+3519123450117"
@@ -366,20 +366,20 @@ def test_each_event_counts_once() -> None:
     assert [strike(event) for event in ("a", "b", "b", "a", "c")] == [1, 2, 2, 2, 3]
 
 
-def test_the_same_event_told_by_many_at_once_counts_once() -> None:
+def test_concurrent_equal_events_count_once() -> None:
     strike("a")
     with ThreadPoolExecutor(8) as threads:
         counts = list(threads.map(strike, ["b"] * 16))
     assert set(counts) == {2}
 
 
-def test_what_reaches_them_ends_the_row() -> None:
+def test_delivery_resets_soft_bounces() -> None:
     strike("a")
     suppressions.clear_soft_bounces(**PHONE_ADDRESS)
     assert strike("b") == 1
 
 
-def test_addresses_are_counted_apart() -> None:
+def test_addresses_are_counted_separately() -> None:
     strike("a")
     other = PHONE_ADDRESS | {"address": "+351912345679"}
     assert suppressions.record_soft_bounce(**other, event="b", now=NOON) == 1

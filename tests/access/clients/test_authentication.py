@@ -57,24 +57,24 @@ def may(view: APIView, method: str, user: Any) -> bool:
 
 @pytest.mark.parametrize("make", [client, person])
 @pytest.mark.parametrize("method", WRITES)
-def test_a_write_that_is_not_declared_safe_is_refused(make: Any, method: str) -> None:
+def test_undeclared_write_is_refused_to_test_keys(make: Any, method: str) -> None:
     with pytest.raises(authentication.TestKeyError):
         may(Undeclared(), method, make(is_test=True))
     assert may(Undeclared(), method, make(is_test=False))
 
 
 @pytest.mark.parametrize("make", [client, person])
-def test_a_declaration_is_for_one_method(make: Any) -> None:
+def test_safe_write_declaration_covers_one_method(make: Any) -> None:
     assert may(Declared(), "PUT", make(is_test=True))
     with pytest.raises(authentication.TestKeyError):
         may(Declared(), "DELETE", make(is_test=True))
 
 
 @pytest.mark.parametrize("make", [client, person])
-def test_reading_needs_no_declaration(make: Any) -> None:
+def test_read_needs_no_declaration(make: Any) -> None:
     assert may(Undeclared(), "GET", make(is_test=True))
 
 
-def test_without_the_scope_the_scope_is_what_is_missing() -> None:
+def test_missing_scope_is_reported_before_test_mode() -> None:
     few = frozenset({Scope.NOTIFICATIONS_READ})
     assert not may(Undeclared(), "POST", client(is_test=True, scopes=few))

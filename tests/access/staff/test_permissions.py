@@ -44,7 +44,7 @@ def names(role: str) -> set[str]:
     return {f"{kinds[p.content_type_id].app_label}.{p.codename}" for p in permissions}
 
 
-def test_four_roles_are_made() -> None:
+def test_command_creates_four_roles() -> None:
     said = created()
     assert [line.partition(":")[0] for line in said.splitlines()] == [
         *("viewer", "support", "operator", "admin")
@@ -55,7 +55,7 @@ def test_four_roles_are_made() -> None:
     assert len(names("admin")) == console_permissions().count()
 
 
-def test_a_viewer_looks_at_everything_but_accounts() -> None:
+def test_viewer_has_view_permissions_except_accounts() -> None:
     created()
     found = names("viewer")
     assert all(name.partition(".")[2].startswith("view_") for name in found)
@@ -63,13 +63,13 @@ def test_a_viewer_looks_at_everything_but_accounts() -> None:
     assert not any(name.startswith(("access.", "auth.")) for name in found)
 
 
-def test_each_role_may_do_more_than_the_one_before() -> None:
+def test_each_role_includes_the_one_below() -> None:
     created()
     assert names("viewer") < names("operator") < names("admin")
     assert names("support") < names("operator")
 
 
-def test_addresses_are_whole_for_admins_only_and_shown_on_record_to_operators() -> None:
+def test_unmasked_addresses_are_for_admins_and_revealing_for_operators() -> None:
     created()
     whole, shown = "notifications.view_addresses", "notifications.reveal_addresses"
     assert [whole in names(role) for role in ("viewer", "support", "operator", "admin")] == [
@@ -79,13 +79,13 @@ def test_addresses_are_whole_for_admins_only_and_shown_on_record_to_operators() 
     assert shown not in names("support")
 
 
-def test_support_sends_one_again_and_not_several() -> None:
+def test_support_resends_one_notification_only() -> None:
     created()
     assert "notifications.resend_notification" in names("support")
     assert "notifications.resend_several" not in names("support")
 
 
-def test_every_permission_of_ours_is_given_to_a_role_knowingly() -> None:
+def test_every_custom_permission_is_assigned_or_listed() -> None:
     own = {
         f"{kind.app_label}.{permission.codename}"
         for permission in Permission.objects.all()
@@ -97,7 +97,7 @@ def test_every_permission_of_ours_is_given_to_a_role_knowingly() -> None:
     )
 
 
-def test_made_twice_it_adds_what_is_missing_and_takes_nothing_away() -> None:
+def test_second_run_adds_missing_permissions_and_removes_none() -> None:
     created()
     support = Group.objects.get(name="support")
     more = Permission.objects.get(codename="cancel_notification")
@@ -110,19 +110,19 @@ def test_made_twice_it_adds_what_is_missing_and_takes_nothing_away() -> None:
     assert names("support") == SUPPORT_PERMISSIONS
 
 
-def test_without_its_permissions_no_role_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_permission_fails_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     unknown = SUPPORT_PERMISSIONS | {"notifications.no_such_thing"}
     monkeypatch.setattr("access.staff.permissions.SUPPORT_PERMISSIONS", unknown)
     with pytest.raises(CommandError, match="no_such_thing"):
         created()
 
 
-def test_a_permission_nobody_knows_belongs_to_no_viewer() -> None:
+def test_unknown_permission_is_left_out_of_viewer() -> None:
     viewer = roles(["shop.view_order", "shop.cancel_order", "auth.view_group"])[0]
     assert viewer.permissions == {"shop.view_order"}
 
 
-def test_the_local_stack_makes_them_at_its_first_start_and_leaves_them_alone_after_it(
+def test_first_run_creates_roles_once(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     first_run.create_roles()
@@ -146,7 +146,7 @@ def member(db: None) -> StaffUser:
     return StaffUser.objects.get(pk=user.pk)
 
 
-def test_it_is_their_own_and_their_roles(member: StaffUser) -> None:
+def test_permissions_combine_own_and_roles(member: StaffUser) -> None:
     backend, django = StaffBackend(), ModelBackend()
     own = backend.get_user_permissions(member)
     assert own == {"notifications.view_addresses"}
@@ -155,21 +155,21 @@ def test_it_is_their_own_and_their_roles(member: StaffUser) -> None:
     assert member.get_all_permissions() == django.get_all_permissions(again)
 
 
-def test_somebody_without_a_role_may_do_nothing(db: None) -> None:
+def test_user_without_role_has_no_permission(db: None) -> None:
     assert make_staff("nobody").get_all_permissions() == set()
 
 
-def test_somebody_who_has_left_may_do_nothing(member: StaffUser) -> None:
+def test_inactive_user_has_no_permission(member: StaffUser) -> None:
     member.is_active = False
     assert member.get_all_permissions() == set()
 
 
-def test_a_superuser_may_do_everything(db: None) -> None:
+def test_superuser_has_every_permission(db: None) -> None:
     everything = make_staff("maria", superuser=True).get_all_permissions()
     assert len(everything) == Permission.objects.count()
 
 
-def test_nothing_is_gone_through(member: StaffUser, reading: Any) -> None:
+def test_permission_reads_use_indexes(member: StaffUser, reading: Any) -> None:
     reading.commands.clear()
     reading.is_on = True
     member.has_perm("notifications.view_notification")

@@ -44,7 +44,7 @@ def told(app: App, **query: Any) -> list[dict[str, Any]]:
     return results
 
 
-def test_a_callback_is_made_and_its_secret_is_told_once(shop: App) -> None:
+def test_put_returns_the_secret_once(shop: App) -> None:
     made = shop.put("/callbacks", HOOK)
     assert made.status_code == 200
     assert made.headers["Cache-Control"] == "no-store"
@@ -56,7 +56,7 @@ def test_a_callback_is_made_and_its_secret_is_told_once(shop: App) -> None:
     assert (seen["state"], seen["secret"]) == ("active", None)
 
 
-def test_it_may_be_for_every_event_but_a_test(shop: App) -> None:
+def test_every_event_but_test_can_be_subscribed(shop: App) -> None:
     everything = [event.value for event in SUBSCRIBABLE]
     assert shop.put("/callbacks", {"url": URL, "events": everything}).status_code == 200
     assert shop.put("/callbacks", {"url": URL, "events": ["test"]}).status_code == 422
@@ -73,7 +73,7 @@ def test_it_may_be_for_every_event_but_a_test(shop: App) -> None:
         ({"events": ["delivery.lost"]}, "/events/0", "unknown_event"),
     ],
 )
-def test_what_makes_no_sense_is_not_taken(
+def test_invalid_callback_is_refused(
     shop: App, change: dict[str, Any], pointer: str, code: str
 ) -> None:
     answer = shop.put("/callbacks", HOOK | change)
@@ -83,11 +83,11 @@ def test_what_makes_no_sense_is_not_taken(
 
 
 @pytest.mark.parametrize("body", [{"url": URL}, {**HOOK, "events": []}, {**HOOK, "more": 1}])
-def test_what_is_not_a_callback_is_not_taken(shop: App, body: dict[str, Any]) -> None:
+def test_incomplete_callback_is_refused(shop: App, body: dict[str, Any]) -> None:
     assert shop.put("/callbacks", body).status_code == 422
 
 
-def test_the_secret_is_replaced_and_the_old_one_holds_for_a_day(shop: App) -> None:
+def test_rotated_secret_stays_valid_for_a_day(shop: App) -> None:
     first = shop.put("/callbacks", HOOK).json()["secret"]
     answer = shop.post("/callbacks/secret")
     assert answer.headers["Cache-Control"] == "no-store"
@@ -100,7 +100,7 @@ def test_the_secret_is_replaced_and_the_old_one_holds_for_a_day(shop: App) -> No
     assert (refused.status_code, refused.json()["code"]) == (409, "too_many_secrets")
 
 
-def test_a_test_comes_through_whatever_the_callback_is_for(shop: App, receiver: Receiver) -> None:
+def test_test_event_is_sent_whatever_is_subscribed(shop: App, receiver: Receiver) -> None:
     shop.put("/callbacks", {**HOOK, "url": receiver.url})
     sent = shop.post("/callbacks/test")
     assert (sent.status_code, sent.json()["status"], sent.json()["type"]) == (
@@ -115,7 +115,7 @@ def test_a_test_comes_through_whatever_the_callback_is_for(shop: App, receiver: 
     assert told(shop, status="failed") == []
 
 
-def test_what_it_was_told_is_listed_newest_first_and_page_by_page(shop: App) -> None:
+def test_deliveries_are_paginated_newest_first(shop: App) -> None:
     shop.put("/callbacks", HOOK)
     ids = [shop.post("/callbacks/test").json()["id"] for _ in range(5)]
     first = shop.get("/callbacks/deliveries", limit=2).json()
@@ -129,11 +129,11 @@ def test_what_it_was_told_is_listed_newest_first_and_page_by_page(shop: App) -> 
 
 
 @pytest.mark.parametrize("query", [{"status": "lost"}, {"limit": "0"}])
-def test_a_list_that_cannot_be(shop: App, query: dict[str, str]) -> None:
+def test_invalid_list_query_is_refused(shop: App, query: dict[str, str]) -> None:
     assert shop.get("/callbacks/deliveries", **query).status_code == 422
 
 
-def test_what_was_told_is_told_again(shop: App, receiver: Receiver) -> None:
+def test_delivery_is_replayed(shop: App, receiver: Receiver) -> None:
     shop.put("/callbacks", {**HOOK, "url": receiver.url})
     sent = shop.post("/callbacks/test").json()["id"]
     early = shop.post(f"/callbacks/deliveries/{sent}/replay")
@@ -145,7 +145,7 @@ def test_what_was_told_is_told_again(shop: App, receiver: Receiver) -> None:
     assert receiver.ids() == [sent, sent]
 
 
-def test_nobody_tells_an_app_again_what_another_was_told(shop: App) -> None:
+def test_another_clients_delivery_is_not_replayed(shop: App) -> None:
     other = new_app("other")
     for one in (shop, other):
         one.put("/callbacks", HOOK)
@@ -155,7 +155,7 @@ def test_nobody_tells_an_app_again_what_another_was_told(shop: App) -> None:
     assert told(other) == []
 
 
-def test_a_callback_that_is_switched_off_says_so_and_is_switched_on_by_putting_it(
+def test_put_enables_a_disabled_callback(
     shop: App,
 ) -> None:
     shop.put("/callbacks", HOOK)
@@ -167,7 +167,7 @@ def test_a_callback_that_is_switched_off_says_so_and_is_switched_on_by_putting_i
     assert shop.put("/callbacks", HOOK).json()["state"] == "active"
 
 
-def test_removed_it_is_gone_and_what_waited_has_failed(shop: App) -> None:
+def test_removal_fails_pending_deliveries(shop: App) -> None:
     shop.put("/callbacks", HOOK)
     shop.post("/callbacks/test")
     assert shop.send("/callbacks", b"", method="DELETE").status_code == 204
@@ -181,7 +181,7 @@ def test_removed_it_is_gone_and_what_waited_has_failed(shop: App) -> None:
     )
 
 
-def test_what_it_is_told_names_what_it_is_about(shop: App) -> None:
+def test_event_body_identifies_its_subject(shop: App) -> None:
     shop.put("/callbacks", HOOK)
     document = factories.settled(
         DeliveryStatus.FAILED, client_id=shop.id, has_callback=True, external_id="order-7"
@@ -208,7 +208,7 @@ def test_what_it_is_told_names_what_it_is_about(shop: App) -> None:
         assert set(told_of["body"]["data"]) <= set(described.data.__struct_fields__)
 
 
-def test_what_the_app_has_sent_is_marked_once_it_has_a_callback(shop: App) -> None:
+def test_notification_is_marked_only_after_the_callback_exists(shop: App) -> None:
     before = shop.notify(type="payment_confirmed").json()["id"]
     shop.put("/callbacks", HOOK)
     after = shop.notify(type="payment_confirmed").json()["id"]
@@ -217,7 +217,7 @@ def test_what_the_app_has_sent_is_marked_once_it_has_a_callback(shop: App) -> No
     assert before != after
 
 
-def test_where_an_app_is_called_back_is_on_record(shop: App) -> None:
+def test_callback_changes_are_audited(shop: App) -> None:
     shop.put("/callbacks", HOOK)
     shop.put("/callbacks", HOOK | {"events": ["delivery.sent"]})
     shop.put("/callbacks", HOOK | {"url": "https://elsewhere.example.com/hooks"})
@@ -268,7 +268,7 @@ NOT_HTTPS = ["http://shop.example.com/", "ftp://shop.example.com/", "file://shop
     ],
     ids=["inside", "no host", "no URL", "not https", "port"],
 )
-def test_a_url_that_is_not_called_is_refused(app: App, urls: list[str], code: str) -> None:
+def test_forbidden_url_is_refused(app: App, urls: list[str], code: str) -> None:
     for url in urls:
         answer = app.put("/callbacks", VALID_HOOK | {"url": url})
         assert (answer.status_code, pointers(answer)) == (422, {"/url": code}), url
@@ -301,7 +301,7 @@ def test_a_url_that_is_not_called_is_refused(app: App, urls: list[str], code: st
         ({"$set": 1}, "/$set", "unknown_field"),
     ],
 )
-def test_what_is_no_callback_is_refused_with_its_place(
+def test_invalid_callback_field_is_refused_with_its_pointer(
     app: App, change: dict[str, Any], pointer: str, code: str
 ) -> None:
     body = {name: value for name, value in {**VALID_HOOK, **change}.items() if value is not ...}
@@ -310,12 +310,12 @@ def test_what_is_no_callback_is_refused_with_its_place(
     assert app.get("/callbacks").status_code == 404
 
 
-def test_all_problems_are_told_at_once(app: App) -> None:
+def test_all_problems_are_reported_at_once(app: App) -> None:
     answer = app.put("/callbacks", {"url": "http://x.example.com/", "events": ["a", "b"]})
     assert pointers(answer).keys() == {"/url", "/events/0", "/events/1"}
 
 
-def test_what_is_refused_leaves_the_callback_as_it_was(app: App) -> None:
+def test_refused_change_leaves_the_callback_unchanged(app: App) -> None:
     app.put("/callbacks", VALID_HOOK)
     before = app.get("/callbacks").json()
     assert app.put("/callbacks", VALID_HOOK | {"url": "https://10.0.0.1/"}).status_code == 422
@@ -323,11 +323,11 @@ def test_what_is_refused_leaves_the_callback_as_it_was(app: App) -> None:
 
 
 @pytest.mark.parametrize("one", ["x", "a" * 24, "msg_" + "a" * 24, "$ne", "%00", "a" * 121])
-def test_a_delivery_that_is_not_there_is_not_found(app: App, one: str) -> None:
+def test_unknown_delivery_is_not_found(app: App, one: str) -> None:
     app.put("/callbacks", VALID_HOOK)
     assert app.post(f"/callbacks/deliveries/{one}/replay").status_code == 404
 
 
 @pytest.mark.parametrize("method", ["POST", "PATCH"])
-def test_a_method_that_is_none_is_refused(app: App, method: str) -> None:
+def test_unsupported_method_is_refused(app: App, method: str) -> None:
     assert app.send("/callbacks", b"{}", method=method).status_code == 405

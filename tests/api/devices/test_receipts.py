@@ -76,7 +76,7 @@ def phone(db: None) -> str:
 # What it does.
 
 
-def test_a_push_that_came_is_delivered(app: App, phone: str) -> None:
+def test_delivered_receipt_marks_push_delivered(app: App, phone: str) -> None:
     notification_id = sent(app, phone)
     answer = tell(app, phone, notification_id)
     assert (answer.status_code, answer.content) == (204, b"")
@@ -87,7 +87,7 @@ def test_a_push_that_came_is_delivered(app: App, phone: str) -> None:
     assert (delivery["read_at"], shown["is_read"], delivery["provider"]) == (None, False, "fcm")
 
 
-def test_a_push_that_was_opened_is_read(app: App, phone: str) -> None:
+def test_opened_receipt_marks_push_read(app: App, phone: str) -> None:
     notification_id = sent(app, phone)
     tell(app, phone, notification_id, "opened")
     shown = app.get(f"/notifications/{notification_id}").json()
@@ -96,14 +96,14 @@ def test_a_push_that_was_opened_is_read(app: App, phone: str) -> None:
     assert delivery["delivered_at"] == delivery["read_at"] == shown["read_at"]
 
 
-def test_a_device_that_reports_is_alive(app: App, phone: str) -> None:
+def test_receipt_updates_last_receipt_at(app: App, phone: str) -> None:
     tell(app, phone, sent(app, phone))
     shown = app.get(f"/devices/{phone}").json()
     assert shown["last_receipt_at"]
     assert shown["last_accepted_at"] is None
 
 
-def test_an_old_push_that_is_opened_does_not_switch_a_device_on_again(app: App, phone: str) -> None:
+def test_old_receipt_does_not_reactivate_a_device(app: App, phone: str) -> None:
     notification_id = sent(app, phone)
     evidence = Evidence(at=NOON, source="fcm")
     reason = DeactivationReason.UNREGISTERED
@@ -113,7 +113,7 @@ def test_an_old_push_that_is_opened_does_not_switch_a_device_on_again(app: App, 
     assert status_of(notification_id) == "read"
 
 
-def test_the_first_device_that_reports_speaks_for_its_user(app: App, phone: str) -> None:
+def test_first_receipt_counts_for_the_user(app: App, phone: str) -> None:
     tablet = factories.device("tablet")
     notification_id = sent(app, phone, tablet)
     tell(app, tablet, notification_id, "opened")
@@ -122,7 +122,7 @@ def test_the_first_device_that_reports_speaks_for_its_user(app: App, phone: str)
     assert status_of(notification_id) == "read"
 
 
-def test_a_device_that_is_forgotten_since_is_believed(app: App, phone: str) -> None:
+def test_receipt_of_a_removed_device_counts(app: App, phone: str) -> None:
     notification_id = sent(app, phone)
     registration.remove(device_id=phone)
     assert tell(app, phone, notification_id).status_code == 204
@@ -134,7 +134,7 @@ def test_a_device_that_is_forgotten_since_is_believed(app: App, phone: str) -> N
 
 
 @pytest.mark.parametrize("events", [EVENTS, EVENTS[::-1], *shuffled(EVENTS * 10, times=3)])
-def test_in_any_order_it_is_read(app: App, phone: str, events: Sequence[str]) -> None:
+def test_receipts_in_any_order_end_as_read(app: App, phone: str, events: Sequence[str]) -> None:
     notification_id = sent(app, phone)
     for event in events:
         assert tell(app, phone, notification_id, event).status_code == 204
@@ -142,7 +142,7 @@ def test_in_any_order_it_is_read(app: App, phone: str, events: Sequence[str]) ->
 
 
 @pytest.mark.parametrize("event", EVENTS)
-def test_to_tell_it_again_changes_nothing(app: App, phone: str, event: str) -> None:
+def test_repeated_receipt_changes_nothing(app: App, phone: str, event: str) -> None:
     notification_id = sent(app, phone)
     tell(app, phone, notification_id, event)
     before = factories.read(notification_id)
@@ -153,7 +153,7 @@ def test_to_tell_it_again_changes_nothing(app: App, phone: str, event: str) -> N
 
 @pytest.mark.parametrize("outcome", [S.SENT, S.UNKNOWN, S.FAILED])
 @pytest.mark.parametrize("event", EVENTS)
-def test_a_device_may_be_faster_than_our_own_record(
+def test_receipt_before_settlement_is_kept(
     app: App, phone: str, event: str, outcome: DeliveryStatus
 ) -> None:
     one = begun(app, phone)
@@ -165,7 +165,7 @@ def test_a_device_may_be_faster_than_our_own_record(
 
 
 @pytest.mark.parametrize("outcome", [S.UNKNOWN, S.FAILED])
-def test_a_device_knows_better_than_we(app: App, phone: str, outcome: DeliveryStatus) -> None:
+def test_receipt_overrides_unknown_and_failed(app: App, phone: str, outcome: DeliveryStatus) -> None:
     one = begun(app, phone)
     settle(one, outcome)
     tell(app, phone, one.notification_id)
@@ -174,7 +174,7 @@ def test_a_device_knows_better_than_we(app: App, phone: str, outcome: DeliverySt
     assert delivery["next_attempt_at"] is None
 
 
-def test_what_was_withdrawn_meanwhile_stays_so(app: App, phone: str) -> None:
+def test_receipt_does_not_change_a_cancelled_push(app: App, phone: str) -> None:
     one = begun(app, phone)
     settle(one, S.PENDING)
     assert app.post(f"/notifications/{one.notification_id}/cancel").status_code < 300
@@ -182,7 +182,7 @@ def test_what_was_withdrawn_meanwhile_stays_so(app: App, phone: str) -> None:
     assert status_of(one.notification_id) == "cancelled"
 
 
-def test_a_push_whose_first_device_has_it_is_found_without_its_attempts(
+def test_accepted_device_is_matched_without_reading_attempts(
     app: App, phone: str
 ) -> None:
     notification_id = sent(app, phone)
@@ -215,7 +215,7 @@ NOT_ITS_OWN: dict[str, Callable[[App, str], Any]] = {
 
 
 @pytest.mark.parametrize("whose", NOT_ITS_OWN)
-def test_a_push_that_never_was_on_its_way_to_it_is_not_found(
+def test_receipt_for_a_push_not_sent_to_the_device_is_not_found(
     app: App, phone: str, whose: str
 ) -> None:
     notification_id = NOT_ITS_OWN[whose](app, phone)
@@ -227,7 +227,7 @@ def test_a_push_that_never_was_on_its_way_to_it_is_not_found(
 
 
 @pytest.mark.parametrize("one", ["x", "0" * 64, "A" * 64, "0" * 63, "%00"])
-def test_a_device_that_is_none_is_not_found(app: App, phone: str, one: str) -> None:
+def test_receipt_of_an_invalid_device_is_not_found(app: App, phone: str, one: str) -> None:
     answer = tell(app, one, sent(app, phone))
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
 
@@ -251,7 +251,7 @@ def test_a_device_that_is_none_is_not_found(app: App, phone: str, one: str) -> N
         ({"notification_id": "a" * 24, "event": "opened", "at": 1}, {"/at": "unknown_field"}),
     ],
 )
-def test_a_receipt_that_makes_no_sense_is_refused(
+def test_invalid_receipt_is_refused(
     app: App, phone: str, body: dict[str, Any], found: dict[str, str]
 ) -> None:
     answer = app.post(f"/devices/{phone}/receipts", body)
@@ -259,7 +259,7 @@ def test_a_receipt_that_makes_no_sense_is_refused(
     assert "secret" not in answer.content.decode()
 
 
-def test_a_body_is_a_json_object(app: App, phone: str) -> None:
+def test_body_must_be_a_json_object(app: App, phone: str) -> None:
     path = f"/devices/{phone}/receipts"
     assert app.post(path).json()["code"] == "empty_body"
     assert app.post(path, []).status_code == 422
@@ -269,7 +269,7 @@ def test_a_body_is_a_json_object(app: App, phone: str) -> None:
     assert app.get(path).status_code == 405
 
 
-def test_it_needs_the_scope(app: App, phone: str) -> None:
+def test_receipt_needs_the_devices_scope(app: App, phone: str) -> None:
     notification_id = sent(app, phone)
     others = new_app("others", Scope.NOTIFICATIONS_WRITE, Scope.NOTIFICATIONS_READ)
     assert tell(others, phone, notification_id).status_code == 403
@@ -278,7 +278,7 @@ def test_it_needs_the_scope(app: App, phone: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["notifications", "devices"])
-def test_when_the_store_cannot_keep_it_the_app_is_asked_to_come_again(
+def test_store_failure_answers_503(
     app: App, phone: str, name: str
 ) -> None:
     notification_id = sent(app, phone)
@@ -289,7 +289,7 @@ def test_when_the_store_cannot_keep_it_the_app_is_asked_to_come_again(
     assert status_of(notification_id) == "delivered"
 
 
-def test_the_log_says_which_push_and_not_to_whom(
+def test_log_holds_ids_and_no_addresses(
     app: App, phone: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")

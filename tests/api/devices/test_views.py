@@ -69,7 +69,7 @@ def switch_off(one: str = ID) -> None:
     )
 
 
-def test_a_device_is_registered_and_shown(app: App) -> None:
+def test_device_is_registered_and_shown(app: App) -> None:
     answer = register(app, **TOLD)
     assert answer.status_code == 200
     shown = answer.json()
@@ -94,14 +94,14 @@ def test_a_device_is_registered_and_shown(app: App) -> None:
     assert app.get(ONE).json() == shown
 
 
-def test_registering_again_is_the_same_device(app: App) -> None:
+def test_second_registration_updates_the_device(app: App) -> None:
     first, again = register(app), register(app, **TOLD)
     assert first.json()["id"] == again.json()["id"]
     assert collection("devices").count_documents({}) == 1
     assert again.json()["device_model"] == "Pixel 8"
 
 
-def test_a_token_that_moves_to_another_user_leaves_the_first(app: App) -> None:
+def test_token_moves_to_another_user(app: App) -> None:
     register(app, **TOLD)
     call(app, "PUT", f"{ONE}/preferences", {"enabled": False})
     moved = register(app, user_id="bob").json()
@@ -114,11 +114,11 @@ def test_a_token_that_moves_to_another_user_leaves_the_first(app: App) -> None:
 @pytest.mark.parametrize(
     ("spelling", "meant"), [("ios", "ios"), ("IOS", "ios"), ("ANDROID", "android"), ("web", "web")]
 )
-def test_a_platform_may_be_written_in_capitals(app: App, spelling: str, meant: str) -> None:
+def test_platform_is_accepted_in_capitals(app: App, spelling: str, meant: str) -> None:
     assert register(app, platform=spelling).json()["platform"] == meant
 
 
-def test_registering_switches_a_device_on_again(app: App) -> None:
+def test_registration_reactivates_a_device(app: App) -> None:
     register(app)
     switch_off()
     shown = app.get(ONE).json()
@@ -127,7 +127,7 @@ def test_registering_switches_a_device_on_again(app: App) -> None:
     assert (shown["is_active"], shown["deactivation_reason"]) == (True, None)
 
 
-def test_no_answer_and_no_log_holds_a_token(app: App, caplog: pytest.LogCaptureFixture) -> None:
+def test_token_is_in_no_response_and_no_log(app: App, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG", logger="devices")
     answers = [
         register(app),
@@ -144,7 +144,7 @@ def test_no_answer_and_no_log_holds_a_token(app: App, caplog: pytest.LogCaptureF
     assert TOKEN not in caplog.text
 
 
-def test_a_users_devices_are_listed_newest_first_page_by_page(app: App) -> None:
+def test_devices_are_paginated_newest_first(app: App) -> None:
     for n in range(5):
         register(app, device_token=f"token-{n}")
     newest = [d["_id"] for d in queries.page(user_id="ada", limit=9).documents]
@@ -160,14 +160,14 @@ def test_a_users_devices_are_listed_newest_first_page_by_page(app: App) -> None:
     assert last["next"] is None
 
 
-def test_inactive_devices_are_listed_too(app: App) -> None:
+def test_inactive_devices_are_listed(app: App) -> None:
     register(app)
     switch_off()
     (shown,) = app.get("/devices", user_id="ada").json()["results"]
     assert shown["is_active"] is False
 
 
-def test_a_user_without_devices_has_an_empty_list(app: App) -> None:
+def test_user_without_devices_has_an_empty_list(app: App) -> None:
     assert app.get("/devices", user_id="nobody").json() == {
         "results": [],
         "next": None,
@@ -175,7 +175,7 @@ def test_a_user_without_devices_has_an_empty_list(app: App) -> None:
     }
 
 
-def test_a_change_leaves_the_rest_alone_and_null_forgets(app: App) -> None:
+def test_patch_keeps_other_fields_and_null_clears(app: App) -> None:
     register(app, **TOLD)
     answer = call(app, "PATCH", ONE, {"app_version": "4.0", "language": None})
     assert answer.status_code == 200
@@ -185,12 +185,12 @@ def test_a_change_leaves_the_rest_alone_and_null_forgets(app: App) -> None:
     assert app.get(ONE).json() == shown
 
 
-def test_a_change_of_nothing_changes_nothing(app: App) -> None:
+def test_empty_patch_changes_nothing(app: App) -> None:
     before = register(app, **TOLD).json()
     assert call(app, "PATCH", ONE, {}).json() == before
 
 
-def test_a_device_is_switched_off_when_its_user_signs_out_and_on_again(app: App) -> None:
+def test_device_is_deactivated_and_reactivated_by_patch(app: App) -> None:
     register(app)
     shown = call(app, "PATCH", ONE, {"is_active": False}).json()
     assert (shown["is_active"], shown["deactivation_reason"]) == (False, "by_user")
@@ -199,7 +199,7 @@ def test_a_device_is_switched_off_when_its_user_signs_out_and_on_again(app: App)
     assert (shown["is_active"], shown["deactivation_reason"]) == (True, None)
 
 
-def test_a_new_token_makes_a_new_device_with_all_that_is_known(app: App) -> None:
+def test_new_token_creates_a_device_with_the_known_fields(app: App) -> None:
     register(app, **TOLD)
     call(app, "PUT", f"{ONE}/preferences", {"categories": {"marketing": False}})
     body = {"device_token": "new-token", "app_version": "4.0"}
@@ -212,7 +212,7 @@ def test_a_new_token_makes_a_new_device_with_all_that_is_known(app: App) -> None
     assert (old["is_active"], old["deactivation_reason"]) == (False, "replaced")
 
 
-def test_a_device_is_forgotten(app: App) -> None:
+def test_device_is_deleted(app: App) -> None:
     register(app)
     answer = call(app, "DELETE", ONE)
     assert (answer.status_code, answer.content) == (204, b"")
@@ -220,7 +220,7 @@ def test_a_device_is_forgotten(app: App) -> None:
     assert call(app, "DELETE", ONE).status_code == 404
 
 
-def test_every_call_needs_the_scope(db: None, broker: Any) -> None:
+def test_every_call_needs_the_devices_scope(db: None, broker: Any) -> None:
     others = new_app("others", *(scope for scope in Scope if scope not in _ENOUGH))
     calls = [
         ("PUT", "/devices", device()),
@@ -241,7 +241,7 @@ def test_every_call_needs_the_scope(db: None, broker: Any) -> None:
 _ENOUGH = (Scope.DEVICES_WRITE, Scope.ADMIN)
 
 
-def test_people_and_their_devices_are_shared_by_the_apps(app: App, other_app: App) -> None:
+def test_devices_are_shared_by_all_clients(app: App, other_app: App) -> None:
     """As registered recipients are: a user is the same person to all of a company's apps."""
     register(app)
     assert other_app.get(ONE).status_code == 200
@@ -290,7 +290,7 @@ BAD_FIELDS: list[tuple[dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("fields", "pointer", "code"), BAD_FIELDS)
-def test_a_registration_that_makes_no_sense_is_refused(
+def test_invalid_registration_is_refused(
     app: App, fields: dict[str, Any], pointer: str, code: str
 ) -> None:
     answer = register(app, **fields)
@@ -300,11 +300,11 @@ def test_a_registration_that_makes_no_sense_is_refused(
 
 
 @pytest.mark.parametrize("language", ["pt", "pt-BR", "pt_BR", "zh-Hant-TW", "sr-Latn"])
-def test_languages_may_be_written_as_devices_write_them(app: App, language: str) -> None:
+def test_language_is_accepted_in_device_formats(app: App, language: str) -> None:
     assert register(app, language=language).json()["language"] == language
 
 
-def test_every_bad_field_is_named_at_once_and_no_value_is_repeated(app: App) -> None:
+def test_all_invalid_fields_are_reported_without_values(app: App) -> None:
     answer = register(
         app,
         device_token="my secret token",
@@ -334,7 +334,7 @@ def test_every_bad_field_is_named_at_once_and_no_value_is_repeated(app: App) -> 
         ({"deactivation_reason": None}, "/deactivation_reason", "unknown_field"),
     ],
 )
-def test_a_change_that_makes_no_sense_is_refused_whole(
+def test_invalid_patch_changes_nothing(
     app: App, fields: dict[str, Any], pointer: str, code: str
 ) -> None:
     before = register(app).json()
@@ -378,7 +378,7 @@ BAD_WISHES: list[tuple[Any, str, str]] = [
 
 
 @pytest.mark.parametrize(("wishes", "pointer", "code"), BAD_WISHES)
-def test_wishes_that_make_no_sense_are_refused(
+def test_invalid_preferences_are_refused(
     app: App, wishes: Any, pointer: str, code: str
 ) -> None:
     register(app)
@@ -392,7 +392,7 @@ def test_wishes_that_make_no_sense_are_refused(
 
 @pytest.mark.parametrize("name", list(AWAKE))
 @pytest.mark.parametrize(("value", "code"), [(..., "required"), ("yes", "wrong_type")])
-def test_a_heartbeat_tells_all_three(app: App, name: str, value: Any, code: str) -> None:
+def test_heartbeat_needs_all_fields(app: App, name: str, value: Any, code: str) -> None:
     register(app)
     body = {**AWAKE, name: value}
     answer = call(app, "POST", HEARTBEAT, {n: v for n, v in body.items() if v is not ...})
@@ -412,7 +412,7 @@ def test_a_heartbeat_tells_all_three(app: App, name: str, value: Any, code: str)
         ({"user_id": "ada", "limit": "-1"}, "/limit", "out_of_range"),
     ],
 )
-def test_a_list_that_cannot_be_is_refused(
+def test_invalid_list_query_is_refused(
     app: App, query: dict[str, str], pointer: str, code: str
 ) -> None:
     answer = app.get("/devices", **query)
@@ -429,12 +429,12 @@ def test_a_list_that_cannot_be_is_refused(
         ({"cursor": ""}, "invalid_cursor"),
     ],
 )
-def test_parameters_that_are_none_are_refused(app: App, query: dict[str, Any], code: str) -> None:
+def test_invalid_parameter_is_refused(app: App, query: dict[str, Any], code: str) -> None:
     answer = app.get("/devices", **{"user_id": "ada", **query})
     assert (answer.status_code, answer.json()["code"]) == (400, code)
 
 
-def test_a_cursor_of_another_list_is_none_of_this(app: App) -> None:
+def test_cursor_of_another_list_is_refused(app: App) -> None:
     for _ in range(2):
         app.notify(user_id="ada")
     cursor = app.get("/notifications", limit=1).json()["next"]
@@ -443,7 +443,7 @@ def test_a_cursor_of_another_list_is_none_of_this(app: App) -> None:
 
 
 @pytest.mark.parametrize("one", ["x", "0" * 64, "A" * 64, "0" * 63, ID[:-1] + "g", "%00"])
-def test_a_device_that_is_not_there_is_not_found(app: App, one: str) -> None:
+def test_unknown_device_is_not_found(app: App, one: str) -> None:
     calls = [
         ("GET", "", None),
         ("PATCH", "", {"language": "pt"}),
@@ -463,7 +463,7 @@ def test_a_device_that_is_not_there_is_not_found(app: App, one: str) -> None:
     ("method", "path"),
     [("PUT", "/devices"), ("PATCH", ONE), ("POST", HEARTBEAT), ("PUT", PREFERENCES)],
 )
-def test_a_body_is_a_json_object(app: App, method: str, path: str) -> None:
+def test_body_must_be_a_json_object(app: App, method: str, path: str) -> None:
     assert call(app, method, path).json()["code"] == "empty_body"
     assert call(app, method, path, []).status_code == 422
     register(app)
@@ -475,11 +475,11 @@ def test_a_body_is_a_json_object(app: App, method: str, path: str) -> None:
     ("method", "path"),
     [("POST", "/devices"), ("DELETE", "/devices"), ("PUT", ONE), ("GET", HEARTBEAT)],
 )
-def test_a_method_that_is_none_is_refused(app: App, method: str, path: str) -> None:
+def test_unsupported_method_is_refused(app: App, method: str, path: str) -> None:
     assert call(app, method, path, {}).status_code == 405
 
 
-def test_when_the_store_cannot_keep_it_the_app_is_asked_to_come_again(
+def test_store_failure_answers_503(
     app: App, caplog: pytest.LogCaptureFixture
 ) -> None:
     with fail_commands("findAndModify", "devices", NO_DISK):
@@ -508,14 +508,14 @@ def test_preferences_are_replaced_and_shown(app: App) -> None:
     assert shown == {"enabled": True, "categories": {}, "quiet_hours": None}
 
 
-def test_quiet_hours_may_be_switched_off_without_saying_when_they_would_be(app: App) -> None:
+def test_disabled_quiet_hours_need_no_times(app: App) -> None:
     register(app)
     answer = call(app, "PUT", f"{ONE}/preferences", {"quiet_hours": {"enabled": False}})
     hours = answer.json()["notification_preferences"]["quiet_hours"]
     assert hours == {"enabled": False, "start": "22:00", "end": "07:00", "timezone": None}
 
 
-def test_a_heartbeat_is_kept_for_an_hour_and_shown(app: App, broker: redis.Redis) -> None:
+def test_heartbeat_is_shown_and_expires_after_an_hour(app: App, broker: redis.Redis) -> None:
     register(app)
     answer = call(app, "POST", f"{ONE}/heartbeat", AWAKE)
     assert answer.status_code == 200
@@ -528,13 +528,13 @@ def test_a_heartbeat_is_kept_for_an_hour_and_shown(app: App, broker: redis.Redis
     assert listed["state"] == state
 
 
-def test_a_heartbeat_tells_an_inactive_device_to_register(app: App) -> None:
+def test_heartbeat_reports_an_inactive_device(app: App) -> None:
     register(app)
     switch_off()
     assert call(app, "POST", f"{ONE}/heartbeat", AWAKE).json()["is_active"] is False
 
 
-def test_without_valkey_a_heartbeat_is_still_taken(app: App, settings: Any) -> None:
+def test_heartbeat_is_accepted_without_valkey(app: App, settings: Any) -> None:
     register(app)
     settings.REDIS_URL = f"redis://127.0.0.1:{free_port()}/0"
     valkey.clear()

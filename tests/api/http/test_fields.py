@@ -60,7 +60,7 @@ TITLE = {"body": "Hello"}
         ({"priority": "urgent"}, "/priority", "unknown_priority"),
     ],
 )
-def test_a_bad_value_is_refused_with_its_place(
+def test_invalid_value_is_refused_with_its_pointer(
     app: App, fields: dict[str, Any], pointer: str, code: str
 ) -> None:
     answer = app.notify(**fields)
@@ -77,7 +77,7 @@ SCALARS: dict[str, list[str]] = {
 
 
 @pytest.mark.parametrize("operator", [{"$gt": ""}, {"$ne": None}, ["ada@example.com"], True, 5])
-def test_what_is_no_text_is_none_wherever_a_text_belongs(app: App, operator: Any) -> None:
+def test_non_text_is_a_wrong_type_in_every_text_field(app: App, operator: Any) -> None:
     for place, names in [*SCALARS.items(), ("", ["ttl", "max_retries", "event_at"])]:
         for name in names:
             if operator == 5 and name in ("ttl", "max_retries"):
@@ -89,7 +89,7 @@ def test_what_is_no_text_is_none_wherever_a_text_belongs(app: App, operator: Any
             assert (answer.status_code, pointers(answer)) == (422, {pointer: "wrong_type"}), fields
 
 
-def test_a_push_has_at_most_4_kb_when_it_is_rendered(app: App) -> None:
+def test_rendered_push_over_4_kb_is_refused(app: App) -> None:
     content = {"subject": "S", "body": "B", "payload": {"fill": "x" * 4_096}}
     asked = {"channels": ["push"], "user_id": "ada", "recipient": ..., "content": content}
     for answer in (app.notify(**asked), app.post("/notifications/preview", request(**asked))):
@@ -99,7 +99,7 @@ def test_a_push_has_at_most_4_kb_when_it_is_rendered(app: App) -> None:
 
 
 @pytest.mark.parametrize("raw", [b'"\\ud800"', b'"a\\udc00b"'])
-def test_half_a_surrogate_pair_is_refused(app: App, raw: bytes) -> None:
+def test_lone_surrogate_is_refused(app: App, raw: bytes) -> None:
     body = (
         b'{"type":"payment_confirmed","recipient":{"email":"a@b.example"},"data":{"x":'
         + raw
@@ -126,7 +126,7 @@ def test_half_a_surrogate_pair_is_refused(app: App, raw: bytes) -> None:
         "  two  spaces\u00a0kept ",
     ],
 )
-def test_text_comes_back_exactly(app: App, stored: Any, text: str) -> None:
+def test_text_is_returned_unchanged(app: App, stored: Any, text: str) -> None:
     answer = app.notify(content={"subject": text, "body": text}, data={"x": text})
     body = answer.json()
     assert body["content"]["subject"] == text
@@ -135,7 +135,7 @@ def test_text_comes_back_exactly(app: App, stored: Any, text: str) -> None:
     assert stored(answer)["content"]["body"] == text
 
 
-def test_invisible_characters_are_taken_out_of_subjects_and_links(app: App) -> None:
+def test_invisible_characters_are_removed_from_subject_and_link(app: App) -> None:
     answer = app.notify(
         content={
             "subject": "Pay\u202eeur\u200b now",
@@ -149,40 +149,40 @@ def test_invisible_characters_are_taken_out_of_subjects_and_links(app: App) -> N
     assert content["body"] == "kept: \u202e\u200b"
 
 
-def test_a_placeholder_in_data_is_not_rendered(app: App) -> None:
+def test_placeholder_in_data_is_not_rendered(app: App) -> None:
     answer = app.notify(data={**request()["data"], "video_title": "{{ order_id }}"})
     assert answer.json()["content"]["subject"] == "Payment confirmed: {{ order_id }}"
 
 
-def test_a_missing_variable_is_named(app: App) -> None:
+def test_missing_variable_is_named(app: App) -> None:
     answer = app.notify(data={"order_id": 1, "amount": "1"})
     assert pointers(answer) == {"/data/video_title": "missing_variable"}
     assert "video_title" in answer.json()["errors"][0]["detail"]
 
 
-def test_no_value_is_repeated_in_a_problem(app: App) -> None:
+def test_problem_repeats_no_value(app: App) -> None:
     answer = app.notify(recipient={"email": "very-secret-value"}, priority="very-secret-value")
     assert b"very-secret-value" not in answer.content
 
 
-def test_a_secret_is_neither_shown_nor_rendered_into_the_store(app: App, stored: Any) -> None:
+def test_sensitive_data_is_neither_shown_nor_stored_in_content(app: App, stored: Any) -> None:
     answer = app.notify(type="mfa_code", data={"code": "481516"})
     assert answer.status_code == 202
     assert b"481516" not in answer.content
     assert "481516" not in str(stored(answer)["content"])
 
 
-def test_a_type_without_a_template_needs_a_body(app: App) -> None:
+def test_type_without_template_needs_a_body(app: App) -> None:
     answer = app.notify(type="transactional", data={})
     assert pointers(answer) == {"/content/body": "required"}
 
 
-def test_a_body_without_a_subject_gets_its_first_line(app: App) -> None:
+def test_missing_subject_is_the_first_line_of_the_body(app: App) -> None:
     answer = app.notify(type="transactional", content={"body": "\nOrder shipped\nmore"}, data={})
     assert answer.json()["content"]["subject"] == "Order shipped"
 
 
-def test_the_callers_words_win_over_the_template(app: App) -> None:
+def test_content_of_the_request_overrides_the_template(app: App) -> None:
     answer = app.notify(content={"subject": "S", "body": "B"}, data={})
     assert (
         answer.json()["content"] | {"subject": "S", "body": "B", "template_id": None}
@@ -190,7 +190,7 @@ def test_the_callers_words_win_over_the_template(app: App) -> None:
     )
 
 
-def test_a_named_template_that_is_none_is_refused(app: App) -> None:
+def test_unknown_template_is_refused(app: App) -> None:
     for name in ("nope", "../etc", "_layout", "a/b"):
         answer = app.notify(content={"template_id": name})
         assert pointers(answer) == {"/content/template_id": "unknown_template"}
@@ -240,15 +240,15 @@ def next_clock_change(zone: str, *, forward: bool) -> str:
     ],
 )
 @pytest.mark.parametrize("field", ["scheduled_at", "expires_at"])
-def test_a_time_that_is_none_is_refused(app: App, field: str, text: str, code: str) -> None:
+def test_invalid_time_is_refused(app: App, field: str, text: str, code: str) -> None:
     assert pointers(app.notify(**{field: text})) == {f"/{field}": code}
 
 
-def test_a_number_is_no_time(app: App) -> None:
+def test_number_is_not_a_time(app: App) -> None:
     assert pointers(app.notify(scheduled_at=1_800_000_000)) == {"/scheduled_at": "wrong_type"}
 
 
-def test_what_is_finer_than_a_millisecond_is_cut_off_and_shown(app: App) -> None:
+def test_time_is_truncated_to_milliseconds(app: App) -> None:
     day = (utc_now() + timedelta(days=1)).strftime("%Y-%m-%d")
     answer = app.notify(scheduled_at=f"{day}T10:00:00.123999999+01:00")
     assert moment(answer.json()["scheduled_at"]) == datetime.fromisoformat(
@@ -256,27 +256,27 @@ def test_what_is_finer_than_a_millisecond_is_cut_off_and_shown(app: App) -> None
     )
 
 
-def test_a_little_in_the_past_is_now(app: App) -> None:
+def test_slightly_past_time_means_now(app: App) -> None:
     answer = app.notify(scheduled_at=in_(minutes=-4))
     assert answer.json()["status"] == "queued"
 
 
-def test_further_in_the_past_is_refused(app: App) -> None:
+def test_past_time_is_refused(app: App) -> None:
     assert pointers(app.notify(scheduled_at=in_(minutes=-6))) == {"/scheduled_at": "in_the_past"}
 
 
-def test_over_a_year_ahead_is_refused(app: App) -> None:
+def test_time_over_a_year_ahead_is_refused(app: App) -> None:
     assert pointers(app.notify(scheduled_at=in_(days=366))) == {"/scheduled_at": "too_far_ahead"}
     assert app.notify(scheduled_at=in_(days=364)).status_code == 202
 
 
-def test_a_scheduled_notification_waits(app: App, stored: Any) -> None:
+def test_scheduled_notification_is_due_at_its_time(app: App, stored: Any) -> None:
     answer = app.notify(scheduled_at=in_(hours=2))
     assert answer.json()["status"] == "created"
     assert stored(answer)["due_at"] == moment(answer.json()["scheduled_at"])
 
 
-def test_a_scheduled_in_app_notification_is_not_delivered_yet(app: App) -> None:
+def test_scheduled_in_app_notification_is_pending(app: App) -> None:
     answer = app.notify(
         channels=["in_app"], user_id="ada", recipient=..., scheduled_at=in_(hours=2)
     )
@@ -293,24 +293,24 @@ def test_a_scheduled_in_app_notification_is_not_delivered_yet(app: App) -> None:
         ({"ttl": 60, "expires_at": "2030-01-01T00:00:00Z"}, "/ttl", "conflict"),
     ],
 )
-def test_an_expiry_that_makes_no_sense_is_refused(
+def test_invalid_expiry_is_refused(
     app: App, fields: dict[str, Any], pointer: str, code: str
 ) -> None:
     assert pointers(app.notify(**fields)) == {pointer: code}
 
 
-def test_expiring_at_the_send_time_is_refused(app: App) -> None:
+def test_expiry_at_the_send_time_is_refused(app: App) -> None:
     at = in_(hours=2)
     answer = app.notify(scheduled_at=at, expires_at=at)
     assert pointers(answer) == {"/expires_at": "expires_before_sending"}
 
 
-def test_a_ttl_counts_from_the_send_time(app: App) -> None:
+def test_ttl_counts_from_the_send_time(app: App) -> None:
     body = app.notify(scheduled_at=in_(hours=2), ttl=60).json()
     assert moment(body["expires_at"]) - moment(body["scheduled_at"]) == timedelta(seconds=60)
 
 
-def test_a_type_supplies_the_ttl(app: App) -> None:
+def test_type_sets_the_default_ttl(app: App) -> None:
     body = app.notify(type="mfa_code", data={"code": "1"}).json()
     assert moment(body["expires_at"]) - moment(body["created_at"]) == timedelta(seconds=300)
 
@@ -322,25 +322,25 @@ class TestLocalTime:
         local = {"at": at, **({"timezone": zone} if zone else {})}
         return app.notify(scheduled_local=local, **fields)
 
-    def test_it_is_resolved_to_utc(self, app: App) -> None:
+    def test_local_time_is_resolved_to_utc(self, app: App) -> None:
         day = (utc_now() + timedelta(days=2)).strftime("%Y-%m-%d")
         body = self.ask(app, f"{day}T09:00", "Asia/Kolkata").json()
         assert moment(body["scheduled_at"]) == datetime.fromisoformat(f"{day}T03:30:00+00:00")
         assert body["adjusted"] is False
 
-    def test_a_time_the_clocks_skip_is_the_first_instant_after(self, app: App) -> None:
+    def test_skipped_local_time_is_the_next_instant(self, app: App) -> None:
         day = next_clock_change("Europe/London", forward=True)
         body = self.ask(app, f"{day}T01:30").json()
         assert body["scheduled_at"] == f"{day}T01:00:00Z"
         assert body["adjusted"] is True
 
-    def test_a_time_that_happens_twice_is_the_first(self, app: App) -> None:
+    def test_repeated_local_time_is_the_first(self, app: App) -> None:
         day = next_clock_change("Europe/London", forward=False)
         body = self.ask(app, f"{day}T01:30").json()
         assert body["scheduled_at"] == f"{day}T00:30:00Z"
         assert body["adjusted"] is False
 
-    def test_the_recipients_zone_is_used_if_none_is_given(self, app: App) -> None:
+    def test_timezone_defaults_to_the_recipients(self, app: App) -> None:
         day = (utc_now() + timedelta(days=2)).strftime("%Y-%m-%d")
         recipient = {"email": "ada@example.com", "timezone": "Asia/Kolkata"}
         body = self.ask(app, f"{day}T09:00", None, recipient=recipient).json()
@@ -361,11 +361,11 @@ class TestLocalTime:
             ("2099-03-28T01:30", None, "/scheduled_local/timezone", "required"),
         ],
     )
-    def test_what_cannot_be_resolved_is_refused(
+    def test_invalid_local_time_is_refused(
         self, app: App, at: str, zone: str | None, pointer: str, code: str
     ) -> None:
         assert pointers(self.ask(app, at, zone)) == {pointer: code}
 
-    def test_it_excludes_scheduled_at(self, app: App) -> None:
+    def test_local_time_excludes_scheduled_at(self, app: App) -> None:
         answer = self.ask(app, "2099-03-28T03:30", scheduled_at=in_(hours=1))
         assert pointers(answer) == {"/scheduled_local": "conflict"}

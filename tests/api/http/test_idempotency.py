@@ -23,7 +23,7 @@ def ask(app: App, key: str, **fields: Any) -> Any:
     return app.post("/notifications", request(**fields), headers={"Idempotency-Key": key})
 
 
-def test_the_same_request_again_is_the_same_notification(app: App) -> None:
+def test_same_request_is_replayed(app: App) -> None:
     first, again = ask(app, "k-1"), ask(app, "k-1")
     assert (first.status_code, again.status_code) == (202, 202)
     assert first.json()["id"] == again.json()["id"]
@@ -32,7 +32,7 @@ def test_the_same_request_again_is_the_same_notification(app: App) -> None:
     assert collection("notifications").count_documents({}) == 1
 
 
-def test_the_order_of_fields_does_not_matter(app: App) -> None:
+def test_field_order_does_not_matter(app: App) -> None:
     body = request()
     reordered = dict(reversed(body.items())) | {"data": dict(reversed(body["data"].items()))}
     first = app.post("/notifications", body, headers={"Idempotency-Key": "k"})
@@ -40,35 +40,35 @@ def test_the_order_of_fields_does_not_matter(app: App) -> None:
     assert first.json()["id"] == again.json()["id"]
 
 
-def test_another_request_under_the_same_key_is_refused(app: App) -> None:
+def test_other_request_with_the_same_key_is_refused(app: App) -> None:
     ask(app, "k-1")
     answer = ask(app, "k-1", external_id="other")
     assert (answer.status_code, answer.json()["code"]) == (422, "idempotency_key_reused")
 
 
-def test_another_client_may_use_the_same_key(app: App, other_app: App) -> None:
+def test_key_is_per_client(app: App, other_app: App) -> None:
     assert ask(app, "k-1").json()["id"] != ask(other_app, "k-1").json()["id"]
 
 
-def test_a_refused_request_does_not_use_up_its_key(app: App) -> None:
+def test_refused_request_does_not_use_its_key(app: App) -> None:
     assert ask(app, "k-1", priority="nope").status_code == 422
     assert ask(app, "k-1").status_code == 202
 
 
 @pytest.mark.parametrize("key", ["", " ", "a b", "é", "x" * 256, "a\tb"])
-def test_a_key_that_is_none_is_refused(app: App, key: str) -> None:
+def test_invalid_key_is_refused(app: App, key: str) -> None:
     answer = ask(app, key)
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_idempotency_key")
 
 
-def test_a_crash_between_key_and_notification_is_healed(app: App) -> None:
+def test_crash_after_storing_the_key_is_recovered(app: App) -> None:
     first = ask(app, "k-1").json()["id"]
     collection("notifications").delete_one({"_id": ObjectId(first)})
     assert ask(app, "k-1").json()["id"] == first
     assert collection("notifications").count_documents({}) == 1
 
 
-def test_two_hundred_at_once_are_one_notification(app: App) -> None:
+def test_concurrent_requests_create_one_notification(app: App) -> None:
     wanted = NotificationRequest(
         type="payment_confirmed",
         recipient=NotificationRecipientRequest(email="ada@example.com"),
@@ -95,7 +95,7 @@ def test_two_hundred_at_once_are_one_notification(app: App) -> None:
     assert collection("notifications").count_documents({}) == 1
 
 
-def test_of_equal_requests_at_once_one_wins_and_the_others_get_its_answer(app: App) -> None:
+def test_concurrent_equal_requests_get_one_answer(app: App) -> None:
     barrier = threading.Barrier(6)
 
     def bring(_: int) -> Any:
@@ -112,7 +112,7 @@ def test_of_equal_requests_at_once_one_wins_and_the_others_get_its_answer(app: A
     assert collection("notifications").count_documents({}) == 1
 
 
-def test_of_two_different_requests_at_once_one_wins(app: App) -> None:
+def test_concurrent_different_requests_have_one_winner(app: App) -> None:
     outcomes: list[str] = []
     barrier = threading.Barrier(2)
 
@@ -142,7 +142,7 @@ def test_of_two_different_requests_at_once_one_wins(app: App) -> None:
     assert sorted(outcomes) == ["accepted", "refused"]
 
 
-def test_a_request_that_would_be_too_late_by_now_gets_its_first_answer(app: App) -> None:
+def test_replay_after_the_send_time_returns_the_first_answer(app: App) -> None:
     """The caller lost the answer and asks again: what it asked for was promised."""
     local = {"at": "2026-03-29T01:30", "timezone": "Europe/London"}
     wanted = NotificationRequest(

@@ -47,7 +47,7 @@ def answered(error: Exception) -> Any:
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )
-def test_every_error_is_a_problem_that_repeats_nothing(
+def test_every_error_becomes_a_problem_without_values(
     error: Exception, status: int, code: str
 ) -> None:
     answer = answered(error)
@@ -58,17 +58,17 @@ def test_every_error_is_a_problem_that_repeats_nothing(
 
 
 @pytest.mark.parametrize(("wait", "seconds"), [(0.2, "1"), (1, "1"), (3.1, "4"), (None, None)])
-def test_who_is_too_fast_waits_whole_seconds_and_at_least_one(
+def test_retry_after_is_rounded_up_to_whole_seconds(
     wait: float | None, seconds: str | None
 ) -> None:
     assert answered(exceptions.Throttled(wait=wait)).headers.get("Retry-After") == seconds
 
 
-def test_when_the_store_is_away_the_caller_is_asked_to_come_again() -> None:
+def test_store_unavailable_has_retry_after() -> None:
     assert answered(AutoReconnect()).headers["Retry-After"] == "5"
 
 
-def test_the_places_of_what_is_wrong_are_told() -> None:
+def test_field_problems_have_pointers() -> None:
     answer = answered(validation_failed([FieldProblem("/data/a~1b", "nul_character", "A text.")]))
     (error,) = answer.data.errors
     assert (error.pointer, error.code, error.detail) == ("/data/a~1b", "nul_character", "A text.")
@@ -83,5 +83,5 @@ def test_the_places_of_what_is_wrong_are_told() -> None:
         (503, "Service Unavailable"),
     ],
 )
-def test_a_title_is_the_same_with_every_python(status: int, title: str) -> None:
+def test_status_titles_do_not_depend_on_the_python_version(status: int, title: str) -> None:
     assert status_title(status) == title

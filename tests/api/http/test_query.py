@@ -61,12 +61,12 @@ def told(app: App, path: str, query: str) -> tuple[int, str | None]:
     return answer.status_code, answer.json().get("code")
 
 
-def test_each_list_is_one(app: App, lists: list[str]) -> None:
+def test_each_list_accepts_a_limit(app: App, lists: list[str]) -> None:
     for path in lists:
         assert told(app, path, "limit=1") == (200, None), path
 
 
-def test_a_parameter_nobody_knows_and_a_cursor_of_somebody_elses_are_400(
+def test_unknown_parameter_and_forged_cursor_are_400(
     app: App, lists: list[str]
 ) -> None:
     for path in lists:
@@ -74,7 +74,7 @@ def test_a_parameter_nobody_knows_and_a_cursor_of_somebody_elses_are_400(
             assert told(app, path, query) == (400, code), (path, query)
 
 
-def test_a_page_has_1_to_100_and_any_other_size_is_422(app: App, lists: list[str]) -> None:
+def test_page_size_out_of_1_to_100_is_422(app: App, lists: list[str]) -> None:
     for path in lists:
         for size in SIZES:
             assert told(app, path, f"limit={size}") == (422, "invalid_request"), (path, size)

@@ -15,7 +15,7 @@ from tests.support.clients.api import App, pointers, request
 PATH = "/notifications"
 
 
-def test_a_valid_body_is_accepted(app: App) -> None:
+def test_valid_body_is_accepted(app: App) -> None:
     assert app.notify().status_code == 202
 
 
@@ -49,14 +49,14 @@ def test_a_valid_body_is_accepted(app: App) -> None:
         (b'{"type": "\x01"}', 400, "malformed_json"),
     ],
 )
-def test_a_body_that_is_no_json_object_is_refused(
+def test_body_that_is_no_json_object_is_refused(
     app: App, raw: bytes, status: int, code: str
 ) -> None:
     answer = app.send(PATH, raw)
     assert (answer.status_code, answer.json()["code"]) == (status, code)
 
 
-def test_brackets_inside_texts_are_not_depth(app: App) -> None:
+def test_brackets_inside_text_are_not_depth(app: App) -> None:
     assert (
         app.notify(data={**request()["data"], "x": "[" * 100 + '"' + "{" * 100}).status_code == 202
     )
@@ -76,29 +76,29 @@ def test_brackets_inside_texts_are_not_depth(app: App) -> None:
         "",
     ],
 )
-def test_another_media_type_or_charset_is_refused(app: App, content_type: str) -> None:
+def test_unsupported_media_type_or_charset_is_refused(app: App, content_type: str) -> None:
     answer = app.send(PATH, json.dumps(request()).encode(), content_type=content_type)
     assert (answer.status_code, answer.json()["code"]) == (415, "unsupported_media_type")
 
 
-def test_the_charset_may_be_named(app: App) -> None:
+def test_charset_can_be_named(app: App) -> None:
     raw = json.dumps(request()).encode()
     assert app.send(PATH, raw, content_type="application/json; charset=UTF-8").status_code == 202
 
 
-def test_a_compressed_body_is_refused(app: App) -> None:
+def test_compressed_body_is_refused(app: App) -> None:
     raw = gzip.compress(json.dumps(request()).encode())
     answer = app.send(PATH, raw, headers={"Content-Encoding": "gzip"})
     assert answer.status_code == 415
 
 
-def test_a_body_over_256_kb_is_refused(app: App) -> None:
+def test_body_over_256_kb_is_refused(app: App) -> None:
     raw = json.dumps(request(data={"x": "y" * 256 * 1024})).encode()
     answer = app.send(PATH, raw)
     assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
 
 
-def test_a_chunked_body_is_read_up_to_the_limit(app: App) -> None:
+def test_chunked_body_is_read_up_to_the_limit(app: App) -> None:
     def chunked(raw: bytes) -> Any:
         return app.send(
             PATH,
@@ -113,53 +113,53 @@ def test_a_chunked_body_is_read_up_to_the_limit(app: App) -> None:
     assert chunked(json.dumps(request(data={"x": "y" * 300_000})).encode()).status_code == 413
 
 
-def test_a_length_that_is_no_number_is_refused(app: App) -> None:
+def test_invalid_content_length_is_refused(app: App) -> None:
     answer = app.send(PATH, b"{}", CONTENT_LENGTH="²")
     assert answer.status_code == 400
 
 
 @pytest.mark.parametrize("method", ["put", "patch", "delete"])
-def test_a_wrong_method_is_refused(app: App, method: str) -> None:
+def test_unsupported_method_is_refused(app: App, method: str) -> None:
     answer = getattr(app.http, method)(
         "/api/v1/notifications", headers={"Authorization": f"Bearer {app.key}"}
     )
     assert (answer.status_code, answer.json()["code"]) == (405, "method_not_allowed")
 
 
-def test_an_unknown_field_is_named(app: App) -> None:
+def test_unknown_field_is_named(app: App) -> None:
     answer = app.notify(prioriti="high")
     assert answer.status_code == 422
     assert pointers(answer) == {"/prioriti": "unknown_field"}
 
 
-def test_an_unknown_field_inside_another_is_named(app: App) -> None:
+def test_unknown_nested_field_is_named(app: App) -> None:
     answer = app.notify(recipient={"email": "ada@example.com", "mail": "x"})
     assert pointers(answer) == {"/recipient/mail": "unknown_field"}
 
 
-def test_over_500_properties_are_refused(app: App) -> None:
+def test_more_than_500_properties_are_refused(app: App) -> None:
     answer = app.notify(data={f"k{n}": n for n in range(500)})
     assert pointers(answer) == {"": "too_many_properties"}
 
 
-def test_a_key_of_over_128_characters_is_refused(app: App) -> None:
+def test_key_over_128_characters_is_refused(app: App) -> None:
     answer = app.notify(data={"k" * 129: 1})
     assert answer.status_code == 422
     assert list(pointers(answer).values()) == ["key_too_long"]
 
 
-def test_an_address_that_is_none_is_a_problem_not_a_page(app: App) -> None:
+def test_unknown_path_is_a_problem(app: App) -> None:
     answer = app.get("/nothing/here")
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
 
 
 @pytest.mark.parametrize("raw", [b"", b"[]", b"{", b'{"type": "nope"}'])
-def test_what_is_refused_leaves_nothing_behind(app: App, raw: bytes) -> None:
+def test_refused_request_stores_nothing(app: App, raw: bytes) -> None:
     app.send(PATH, raw)
     assert collection("notifications").count_documents({}) == 0
 
 
-def test_a_slash_at_the_end_is_the_same_address(app: App) -> None:
+def test_trailing_slash_is_accepted(app: App) -> None:
     assert app.post("/notifications/", request()).status_code == 202
 
 
@@ -229,7 +229,7 @@ def told(app: App, method: str, path: str, raw: bytes, **options: Any) -> tuple[
     return answer.status_code, answer.json()["code"]
 
 
-def test_what_cannot_be_read_is_400(app: App, routes: list[tuple[str, str, str]]) -> None:
+def test_unreadable_body_is_400_on_every_route(app: App, routes: list[tuple[str, str, str]]) -> None:
     for name, method, path in routes:
         if name not in CALLED_WITHOUT:
             assert told(app, method, path, b"") == (400, "empty_body"), name
@@ -239,7 +239,7 @@ def test_what_cannot_be_read_is_400(app: App, routes: list[tuple[str, str, str]]
     assert not any(collection(one).count_documents({}) for one in CHANGED)
 
 
-def test_what_is_read_and_makes_no_sense_is_422_with_its_place(
+def test_invalid_body_is_422_with_a_pointer_on_every_route(
     app: App, routes: list[tuple[str, str, str]]
 ) -> None:
     for name, method, path in routes:
@@ -255,7 +255,7 @@ def test_what_is_read_and_makes_no_sense_is_422_with_its_place(
     assert not any(collection(one).count_documents({}) for one in CHANGED)
 
 
-def test_what_is_another_kind_of_body_is_415(app: App, routes: list[tuple[str, str, str]]) -> None:
+def test_unsupported_body_is_415_on_every_route(app: App, routes: list[tuple[str, str, str]]) -> None:
     refused = (415, "unsupported_media_type")
     for name, method, path in routes:
         for kind in ("application/x-www-form-urlencoded", "application/xml", "text/plain"):
@@ -267,13 +267,13 @@ def test_what_is_another_kind_of_body_is_415(app: App, routes: list[tuple[str, s
         assert told(app, method, path, b"{}", headers=packed) == refused, name
 
 
-def test_what_is_too_large_is_413(app: App, routes: list[tuple[str, str, str]]) -> None:
+def test_large_body_is_413_on_every_route(app: App, routes: list[tuple[str, str, str]]) -> None:
     raw = b'{"a": "' + b"x" * (4 * 1024 * 1024) + b'"}'
     for name, method, path in routes:
         assert told(app, method, path, raw) == (413, "too_large"), name
 
 
-def test_where_no_body_is_taken_one_that_says_something_is_refused(app: App) -> None:
+def test_route_without_body_refuses_a_body(app: App) -> None:
     parts = {"parts": {"default": {"subject": "S", "body": "B"}}}
     assert app.post("/types/payment_confirmed/templates", parts).status_code == 201
     publish = "/types/payment_confirmed/templates/versions/1/publish"

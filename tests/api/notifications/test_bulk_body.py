@@ -66,7 +66,7 @@ def together(item: Any) -> Any:
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_what_is_no_json_object_is_refused_as_a_whole(raw: bytes, status: int, code: str) -> None:
+def test_non_object_is_refused(raw: bytes, status: int, code: str) -> None:
     assert refused(raw)[:2] == (status, code)
 
 
@@ -84,11 +84,11 @@ def test_what_is_no_json_object_is_refused_as_a_whole(raw: bytes, status: int, c
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_a_body_is_a_list_of_one_to_a_thousand(value: Any, pointers: dict[str, str]) -> None:
+def test_body_has_one_to_a_thousand_items(value: Any, pointers: dict[str, str]) -> None:
     assert refused(json.dumps(value).encode()) == (422, "invalid_request", pointers)
 
 
-def test_a_thousand_are_read() -> None:
+def test_thousand_items_are_read() -> None:
     assert len(read_items(body(*[PLAIN] * 1_000)).requests) == 1_000
 
 
@@ -104,20 +104,20 @@ def test_a_thousand_are_read() -> None:
         b'{"notifications": [{"data": {"a" : ":", "a"\n:"::"}}]}',
     ],
 )
-def test_a_key_that_stands_twice_is_found_wherever_it_is(raw: bytes) -> None:
+def test_duplicate_key_is_found_at_any_level(raw: bytes) -> None:
     assert refused(raw)[:2] == (400, "duplicate_key")
 
 
 @pytest.mark.parametrize("text", [":", '":', "a:b:c", '"a": 1, "a": 2', "\\u003a", "é:"])
 @pytest.mark.parametrize("ensure_ascii", [True, False])
-def test_a_colon_in_a_text_is_no_property(text: str, *, ensure_ascii: bool) -> None:
+def test_colon_in_a_text_is_no_property(text: str, *, ensure_ascii: bool) -> None:
     item = {**PLAIN, "data": {"a": text, text: "a"}}
     raw = json.dumps({"notifications": [item]}, ensure_ascii=ensure_ascii).encode()
     assert isinstance(read_items(raw).requests[0], NotificationRequest)
 
 
 @pytest.mark.parametrize("levels", [1, 10, MAX_DEPTH - 1, MAX_DEPTH])
-def test_an_item_may_be_as_deep_as_one_that_comes_alone(levels: int) -> None:
+def test_item_depth_limit_equals_a_single_request(levels: int) -> None:
     deep: Any = 1
     for _ in range(levels - 2):
         deep = [deep]
@@ -136,7 +136,7 @@ def test_many_brackets_are_not_depth() -> None:
 
 
 @pytest.mark.parametrize("item", [5, None, True, "text", [], [PLAIN], 1.5])
-def test_an_item_that_is_no_object_is_told_so(item: Any) -> None:
+def test_non_object_item_is_a_wrong_type(item: Any) -> None:
     (problem,) = together(item)
     assert (problem.pointer, problem.code) == ("", "wrong_type")
 
@@ -189,7 +189,7 @@ def test_an_item_that_is_no_object_is_told_so(item: Any) -> None:
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_an_item_is_read_as_if_it_came_alone(fields: dict[str, Any]) -> None:
+def test_item_is_read_like_a_single_request(fields: dict[str, Any]) -> None:
     item = {**PLAIN, **fields}
     assert together(item) == alone(item)
 
@@ -209,14 +209,14 @@ VALUES = st.recursive(
 
 @settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(NotificationRequest.__struct_fields__), VALUES, max_size=4))
-def test_any_item_is_read_as_if_it_came_alone(fields: dict[str, Any]) -> None:
+def test_any_item_is_read_like_a_single_request(fields: dict[str, Any]) -> None:
     item = {"type": "x", **fields}
     assert together(item) == alone(item)
 
 
 @settings(deadline=None)
 @given(VALUES, VALUES)
-def test_contents_are_equal_for_equal_items_only(one: Any, other: Any) -> None:
+def test_canonical_content_is_equal_for_equal_items_only(one: Any, other: Any) -> None:
     first, second, again = read_items(body(one, other, one)).canonical
     assert first == again
     assert (first == second) == (_canonical(one) == _canonical(other))
@@ -226,13 +226,13 @@ def _canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def test_the_order_of_fields_and_blanks_make_no_other_content() -> None:
+def test_canonical_content_ignores_field_order_and_spaces() -> None:
     spaced = b'{"notifications": [{"b":1,"a":[1,2]} , { "a" : [ 1, 2 ],\n "b": 1 }]}'
     first, second = read_items(spaced).canonical
     assert first == second
 
 
-def test_ordinary_items_are_not_looked_at_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ordinary_items_take_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
     def forbidden(*_: Any) -> None:
         raise AssertionError("looked at closely")
 

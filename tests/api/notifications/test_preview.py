@@ -37,13 +37,13 @@ def test_every_channel_is_rendered(app: App) -> None:
     assert {one["problem"] for one in body["channels"].values()} == {None}
 
 
-def test_nothing_is_stored_and_nothing_is_sent(app: App) -> None:
+def test_preview_stores_and_sends_nothing(app: App) -> None:
     app.post(PATH, request(), headers={"Idempotency-Key": "once"})
     for name in ("notifications", "delivery_attempts", "idempotency_keys"):
         assert collection(name).count_documents({}) == 0
 
 
-def test_it_says_which_channels_would_be_used_and_why_not_the_others(app: App) -> None:
+def test_preview_shows_used_channels_and_reasons(app: App) -> None:
     collection("recipients").insert_one(
         {"_id": "ada", "email": "ada@example.com", "is_active": True}
     )
@@ -56,7 +56,7 @@ def test_it_says_which_channels_would_be_used_and_why_not_the_others(app: App) -
     assert channels["push"]["reason"] == "Not one of this notification's channels."
 
 
-def test_it_is_in_the_persons_language_and_with_the_persons_clock(app: App) -> None:
+def test_preview_uses_the_recipients_locale_and_timezone(app: App) -> None:
     person = {"email": "ada@example.com", "locale": "pt-BR", "timezone": "Asia/Tokyo"}
     data = {
         "contest_name": "Round 900",
@@ -69,13 +69,13 @@ def test_it_is_in_the_persons_language_and_with_the_persons_clock(app: App) -> N
     assert "(01/12/2026, 23:35 Asia/Tokyo)" in body["channels"]["in_app"]["text"]
 
 
-def test_a_secret_is_shown_to_whoever_has_just_given_it(app: App) -> None:
+def test_preview_shows_sensitive_data_of_its_request(app: App) -> None:
     channels = preview(app, type="mfa_code", data={"code": "493817"})["channels"]
     for one in channels.values():
         assert "493817" in f"{one['subject']}{one['text']}"
 
 
-def test_the_callers_words_are_shown_on_every_channel(app: App) -> None:
+def test_content_of_the_request_is_shown_on_every_channel(app: App) -> None:
     content = {
         "subject": "Hello",
         "body": "<b>Words</b>",
@@ -91,7 +91,7 @@ def test_the_callers_words_are_shown_on_every_channel(app: App) -> None:
     assert "&lt;b&gt;Words&lt;/b&gt;" in body["channels"]["email"]["html"]
 
 
-def test_times_are_resolved_as_they_would_be(app: App) -> None:
+def test_times_are_resolved(app: App) -> None:
     local = {"at": "2027-03-28T01:30", "timezone": "Europe/London"}
     body = preview(app, scheduled_local=local, ttl=3600)
     assert body["adjusted"]
@@ -99,7 +99,7 @@ def test_times_are_resolved_as_they_would_be(app: App) -> None:
     assert body["expires_at"] == "2027-03-28T02:00:00Z"
 
 
-def test_a_channel_that_could_not_be_accepted_says_so(app: App) -> None:
+def test_channel_that_cannot_render_has_a_problem(app: App) -> None:
     parts = {"default": {"whatsapp": "{{ order_id }}", "body": "{{ amount }}"}}
     app.post("/types/payment_confirmed/templates", {"parts": parts})
     app.post("/types/payment_confirmed/templates/versions/1/publish")
@@ -124,7 +124,7 @@ def test_a_channel_that_could_not_be_accepted_says_so(app: App) -> None:
         ({"content": {"template_id": "nope"}}, "/content/template_id", "unknown_template"),
     ],
 )
-def test_it_refuses_what_could_not_be_sent(
+def test_preview_refuses_what_create_refuses(
     app: App, fields: dict[str, Any], pointer: str, code: str
 ) -> None:
     refused, shown = app.notify(**fields), app.post(PATH, request(**fields))
@@ -135,11 +135,11 @@ def test_it_refuses_what_could_not_be_sent(
 
 
 @pytest.mark.parametrize("raw", [b"", b"[]", b"{", b'{"a": 1, "a": 2}', b"\xff"])
-def test_it_reads_one_json_object(app: App, raw: bytes) -> None:
+def test_body_must_be_a_json_object(app: App, raw: bytes) -> None:
     assert app.send(PATH, raw).status_code == app.send("/notifications", raw).status_code
 
 
-def test_only_who_may_send_may_preview(app: App) -> None:
+def test_preview_needs_the_write_scope(app: App) -> None:
     reader = new_app("reader", Scope.NOTIFICATIONS_READ)
     assert reader.post(PATH, request()).status_code == 403
     assert app.get(PATH).status_code == 405

@@ -29,19 +29,19 @@ def ids(answer: Any) -> list[str]:
     return [one["id"] for one in answer.json()["results"]]
 
 
-def test_a_notification_is_read_as_it_was_accepted(app: App) -> None:
+def test_notification_is_read_as_accepted(app: App) -> None:
     accepted = app.notify(user_id="ada", external_id="e-1").json()
     assert app.get(f"/notifications/{accepted['id']}").json() == accepted
 
 
-def test_claims_and_internals_are_not_shown(app: App) -> None:
+def test_internals_are_not_shown(app: App) -> None:
     one = factories.claimed(client_id=app.id)
     body = app.get(f"/notifications/{one.notification_id}")
     for word in ("claim", "token", "due_at", "purge_at", "client_id", "claim_count"):
         assert f'"{word}"' not in body.content.decode()
 
 
-def test_the_derived_fields_follow_from_the_deliveries(app: App) -> None:
+def test_derived_fields_follow_the_deliveries(app: App) -> None:
     document = factories.settled(
         DeliveryStatus.FAILED, client_id=app.id, channels=(Channel.EMAIL, Channel.IN_APP)
     )
@@ -53,7 +53,7 @@ def test_the_derived_fields_follow_from_the_deliveries(app: App) -> None:
     assert (body["is_delivered"], body["is_failed"]) == (False, False)
 
 
-def test_every_attempt_is_listed_with_what_the_provider_said(app: App) -> None:
+def test_attempts_have_the_provider_response(app: App) -> None:
     document = factories.settled(DeliveryStatus.FAILED, client_id=app.id)
     (attempt,) = app.get(f"/notifications/{document['_id']}/attempts").json()["results"]
     assert attempt["attempt_number"] == 1
@@ -63,13 +63,13 @@ def test_every_attempt_is_listed_with_what_the_provider_said(app: App) -> None:
     assert attempt["duration_ms"] == 12
 
 
-def test_a_parameter_that_attempts_do_not_have_is_refused(app: App) -> None:
+def test_attempts_refuse_unknown_parameters(app: App) -> None:
     accepted = app.notify(user_id="ada").json()
     answer = app.get(f"/notifications/{accepted['id']}/attempts?channel=email")
     assert (answer.status_code, answer.json()["code"]) == (400, "unknown_parameter")
 
 
-def test_a_list_is_newest_first_and_pages_through(app: App) -> None:
+def test_list_is_newest_first_and_paginated(app: App) -> None:
     expected = many(app, 7)
     first = app.get("/notifications", limit=3)
     assert ids(first) == expected[:3]
@@ -86,7 +86,7 @@ def test_a_list_is_newest_first_and_pages_through(app: App) -> None:
     assert start.json()["previous"] is None
 
 
-def test_pages_neither_skip_nor_repeat_what_was_created_at_once(app: App) -> None:
+def test_pages_are_complete_for_equal_times(app: App) -> None:
     now = utc_now()
     expected = {str(factories.accepted(client_id=app.id, created_at=now)["_id"]) for _ in range(5)}
     found: list[str] = []
@@ -100,7 +100,7 @@ def test_pages_neither_skip_nor_repeat_what_was_created_at_once(app: App) -> Non
     assert sorted(found) == sorted(expected)
 
 
-def test_what_arrives_meanwhile_does_not_move_the_pages(app: App) -> None:
+def test_new_notifications_do_not_shift_pages(app: App) -> None:
     expected = many(app, 4)
     first = app.get("/notifications", limit=2)
     factories.accepted(client_id=app.id, created_at=utc_now())
@@ -131,7 +131,7 @@ def test_what_arrives_meanwhile_does_not_move_the_pages(app: App) -> None:
         ({"created_after": "2020-01-01T00:00:00+02:00"}, 3),
     ],
 )
-def test_filters_narrow_a_list(app: App, filters: dict[str, str], count: int) -> None:
+def test_filters_narrow_the_list(app: App, filters: dict[str, str], count: int) -> None:
     factories.settled(DeliveryStatus.FAILED, client_id=app.id, entity_id="order-1")
     factories.accepted(client_id=app.id, channels=(Channel.IN_APP,), external_id="e-1")
     factories.accepted(client_id=app.id, user_id="eve", type="mfa_code")
@@ -161,27 +161,27 @@ def test_filters_narrow_a_list(app: App, filters: dict[str, str], count: int) ->
         ("user_id=a%00b", 422, "invalid_request"),
     ],
 )
-def test_a_parameter_that_makes_no_sense_is_refused(
+def test_invalid_parameter_is_refused(
     app: App, query: str, status: int, code: str
 ) -> None:
     answer = app.get(f"/notifications?{query}")
     assert (answer.status_code, answer.json()["code"]) == (status, code)
 
 
-def test_a_cursor_of_another_address_is_refused_if_changed(app: App) -> None:
+def test_changed_cursor_is_refused(app: App) -> None:
     many(app, 3)
     cursor = app.get("/notifications", limit=1).json()["next"]
     assert app.get("/notifications", cursor=cursor + "x").status_code == 400
 
 
-def test_a_persons_history_holds_only_theirs(app: App) -> None:
+def test_recipient_history_has_only_theirs(app: App) -> None:
     mine = many(app, 2)
     many(app, 1, user_id="eve")
     assert ids(app.get("/recipients/ada/notifications")) == mine
     assert app.get("/recipients/ada/notifications", user_id="eve").status_code == 400
 
 
-def test_read_all_marks_what_was_delivered_in_app(app: App, other_app: App) -> None:
+def test_read_all_marks_delivered_in_app_notifications(app: App, other_app: App) -> None:
     factories.accepted(client_id=app.id, channels=(Channel.IN_APP, Channel.EMAIL))
     factories.accepted(client_id=app.id, channels=(Channel.IN_APP,))
     factories.accepted(client_id=other_app.id, channels=(Channel.IN_APP,))
@@ -193,11 +193,11 @@ def test_read_all_marks_what_was_delivered_in_app(app: App, other_app: App) -> N
     assert app.get("/recipients/ada/notifications", unread="true").json()["results"] == []
 
 
-def test_a_limit_is_named_with_its_bounds(app: App) -> None:
+def test_limit_out_of_range_is_named(app: App) -> None:
     assert pointers(app.get("/notifications?limit=0")) == {"/limit": "out_of_range"}
 
 
-def test_a_large_number_comes_back(app: App) -> None:
+def test_large_numbers_are_returned_unchanged(app: App) -> None:
     data = {"order_id": 2**63 - 1, "video_title": "S", "amount": -(2**63), "list": [2**40, 1.5]}
     accepted = app.notify(data=data).json()
     assert accepted["data"] == data

@@ -18,20 +18,20 @@ def rehearsal(db: None, broker: Any) -> App:
     return new_app("rehearsal", is_test=True)
 
 
-def test_what_a_key_in_test_mode_sends_is_a_test(rehearsal: App, stored: Stored) -> None:
+def test_notification_of_a_test_key_is_a_test(rehearsal: App, stored: Stored) -> None:
     answer = rehearsal.notify()
     assert (answer.status_code, answer.json()["is_test"]) == (202, True)
     assert stored(answer)["is_test"] is True
     assert rehearsal.get(f"/notifications/{answer.json()['id']}").json()["is_test"] is True
 
 
-def test_what_any_other_key_sends_is_none(app: App, stored: Stored) -> None:
+def test_notification_of_a_live_key_is_not_a_test(app: App, stored: Stored) -> None:
     answer = app.notify()
     assert answer.json()["is_test"] is False
     assert "is_test" not in stored(answer)
 
 
-def test_many_at_once_are_tests_too(rehearsal: App) -> None:
+def test_bulk_notifications_of_a_test_key_are_tests(rehearsal: App) -> None:
     answer = rehearsal.post(
         "/notifications/bulk",
         {"notifications": [request(external_id=one) for one in ("1", "2")]},
@@ -42,16 +42,16 @@ def test_many_at_once_are_tests_too(rehearsal: App) -> None:
     assert [one["is_test"] for one in found] == [True, True]
 
 
-def test_so_is_a_resend(rehearsal: App) -> None:
+def test_resend_of_a_test_is_a_test(rehearsal: App) -> None:
     first = rehearsal.notify().json()["id"]
     assert rehearsal.post(f"/notifications/{first}/resend").json()["is_test"] is True
 
 
-def test_nobody_else_sees_it(rehearsal: App, app: App) -> None:
+def test_test_notification_is_hidden_from_other_clients(rehearsal: App, app: App) -> None:
     first = rehearsal.notify().json()["id"]
     assert app.get(f"/notifications/{first}").status_code == 404
     assert app.get("/notifications").json()["results"] == []
 
 
-def test_nobody_makes_a_test_of_a_request(app: App) -> None:
+def test_is_test_is_no_request_field(app: App) -> None:
     assert app.notify(is_test=True).status_code == 422

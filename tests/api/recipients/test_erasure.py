@@ -38,7 +38,7 @@ def everything() -> str:
     return " ".join(str(list(database()[name].find())) for name in sorted(names))
 
 
-def test_nothing_that_says_who_they_are_or_what_they_were_told_is_left(ada: App) -> None:
+def test_erasure_removes_addresses_and_content(ada: App) -> None:
     notify(ada, channels=["email", "whatsapp"], external_id="x-1")
     notify(ada, content={"subject": "Dear Countess", "body": "Sunrise"}, data={})
     notify(ada, recipient={"email": "other.ada@example.com"})
@@ -62,7 +62,7 @@ def test_nothing_that_says_who_they_are_or_what_they_were_told_is_left(ada: App)
         assert secret not in left, secret
 
 
-def test_what_became_of_their_notifications_can_still_be_counted(ada: App) -> None:
+def test_erased_notifications_are_still_counted(ada: App) -> None:
     sent = notify(ada)
     before = collection("notifications").count_documents({})
     erase(ada)
@@ -71,7 +71,7 @@ def test_what_became_of_their_notifications_can_still_be_counted(ada: App) -> No
     assert ada.get(f"/notifications/{sent}").json()["status"] == "cancelled"
 
 
-def test_nothing_more_is_sent(ada: App) -> None:
+def test_erasure_cancels_pending_deliveries(ada: App) -> None:
     notify(ada)
     (document,) = collection("notifications").find()
     erase(ada)
@@ -81,7 +81,7 @@ def test_nothing_more_is_sent(ada: App) -> None:
     assert pointers(refused) == {"/recipient": "no_address"}
 
 
-def test_what_they_wanted_held_back_is_recognised_if_the_address_comes_back(ada: App) -> None:
+def test_suppressions_outlive_the_erasure(ada: App) -> None:
     erase(ada)
     held = queries.find_suppressed(PAIRS, now=utc_now())
     assert {one.reason for one in held.values()} == {"unsubscribed"}
@@ -92,7 +92,7 @@ def test_what_they_wanted_held_back_is_recognised_if_the_address_comes_back(ada:
     assert answer.json()["delivery"][0]["status"] == "suppressed"
 
 
-def test_their_tokens_for_the_inbox_are_void(ada: App) -> None:
+def test_erasure_revokes_inbox_tokens(ada: App) -> None:
     notify(ada, type="alert", content={"body": "Hello"}, data={}, channels=["in_app"])
     issued = inbox_tokens.issue(client_id=ada.id, user_id="ada", now=utc_now())
     user = inbox_tokens.authenticate(issued.text, now=utc_now())
@@ -101,7 +101,7 @@ def test_their_tokens_for_the_inbox_are_void(ada: App) -> None:
     assert not inbox_tokens.is_valid(user, now=utc_now())
 
 
-def test_so_are_those_of_an_app_that_never_told_them_anything(ada: App, other_app: App) -> None:
+def test_erasure_revokes_inbox_tokens_of_every_client(ada: App, other_app: App) -> None:
     text = other_app.post("/inbox/tokens", {"user_id": "ada"}).json()["token"]
     bobs = other_app.post("/inbox/tokens", {"user_id": "bob"}).json()["token"]
     erase(ada)
@@ -109,7 +109,7 @@ def test_so_are_those_of_an_app_that_never_told_them_anything(ada: App, other_ap
     assert inbox_tokens.authenticate(bobs, now=utc_now()) is not None
 
 
-def test_erasing_again_is_harmless(ada: App) -> None:
+def test_repeated_erasure_changes_nothing(ada: App) -> None:
     notify(ada)
     erase(ada)
     before = everything()
@@ -120,14 +120,14 @@ def test_erasing_again_is_harmless(ada: App) -> None:
     assert LogEntry.objects.filter(action_flag=3).count() == 1
 
 
-def test_somebody_nobody_registered_is_erased_all_the_same(app: App) -> None:
+def test_unregistered_recipient_is_erased(app: App) -> None:
     notify(app, recipient={"email": ADA["email"]})
     assert erase(app).json()["notifications"] == 1
     assert ADA["email"] not in everything()
     assert erase(app, "/recipients/nobody").json()["is_complete"] is True
 
 
-def test_a_person_is_erased_from_what_every_app_sent(ada: App, other_app: App) -> None:
+def test_erasure_covers_all_clients(ada: App, other_app: App) -> None:
     """Half an erasure is none. It tells no app anything of another's."""
     notify(ada)
     notify(other_app)
@@ -135,7 +135,7 @@ def test_a_person_is_erased_from_what_every_app_sent(ada: App, other_app: App) -
     assert ADA["email"] not in everything()
 
 
-def test_who_was_registered_with_the_same_address_keeps_theirs(ada: App) -> None:
+def test_recipient_with_the_same_address_is_kept(ada: App) -> None:
     ada.put("/recipients/twin", {"email": ADA["email"]})
     kept = notify(ada, user_id="twin")
     erase(ada)
@@ -143,7 +143,7 @@ def test_who_was_registered_with_the_same_address_keeps_theirs(ada: App) -> None
     assert ada.get("/recipients/twin").json()["email"] == ADA["email"]
 
 
-def test_who_erased_whom_is_in_the_audit_log(ada: App) -> None:
+def test_erasure_is_audited(ada: App) -> None:
     notify(ada)
     erase(ada)
     entry = LogEntry.objects.get()
@@ -158,7 +158,7 @@ def test_who_erased_whom_is_in_the_audit_log(ada: App) -> None:
 # More than one request has time for.
 
 
-def test_a_call_that_runs_out_of_time_goes_on_when_it_is_repeated(
+def test_erasure_out_of_time_continues_when_repeated(
     ada: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(5):
@@ -175,7 +175,7 @@ def test_a_call_that_runs_out_of_time_goes_on_when_it_is_repeated(
     assert ADA["email"] not in everything()
 
 
-def test_an_app_is_told_to_repeat_it(ada: App, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_incomplete_erasure_answers_202(ada: App, monkeypatch: pytest.MonkeyPatch) -> None:
     notify(ada)
     monkeypatch.setattr(erasure, "MAX_SECONDS", -1.0)
     answer = erase(ada)

@@ -24,7 +24,7 @@ def ada(app: App, valkey_anew: None) -> App:
     return app
 
 
-def test_everything_about_a_person_is_one_document(ada: App) -> None:
+def test_export_holds_everything_about_a_recipient(ada: App) -> None:
     first, second = notify(ada), notify(ada)
     device = ada.get("/devices", user_id="ada").json()["results"][0]["id"]
     awake = Presence(
@@ -44,7 +44,7 @@ def test_everything_about_a_person_is_one_document(ada: App) -> None:
     assert TOKEN not in str(told)
 
 
-def test_an_export_is_read_page_by_page(ada: App) -> None:
+def test_export_is_paginated(ada: App) -> None:
     ids = [notify(ada) for _ in range(3)]
     first = ada.get(f"{ONE}/export", limit=2).json()
     second = ada.get(f"{ONE}/export", limit=2, cursor=first["next"]).json()
@@ -53,13 +53,13 @@ def test_an_export_is_read_page_by_page(ada: App) -> None:
     assert ada.get(f"{ONE}/export", cursor="x").json()["code"] == "invalid_cursor"
 
 
-def test_what_was_deleted_is_held_all_the_same(ada: App) -> None:
+def test_deleted_notifications_are_exported(ada: App) -> None:
     notify(ada)
     collection("notifications").update_one({}, {"$set": {"is_active": False}})
     assert len(ada.get(f"{ONE}/export").json()["notifications"]) == 1
 
 
-def test_an_app_is_told_of_its_own_notifications_and_an_admin_of_all(
+def test_export_has_own_notifications_and_all_for_admins(
     ada: App, other_app: App
 ) -> None:
     mine, others = notify(ada), notify(other_app)
@@ -72,22 +72,22 @@ def test_an_app_is_told_of_its_own_notifications_and_an_admin_of_all(
     assert told["of_all_apps"] is True
 
 
-def test_secrets_are_masked(ada: App) -> None:
+def test_sensitive_data_is_masked(ada: App) -> None:
     notify(ada, type="mfa_code", data={"code": "271828", "expires_in": 5})
     assert "271828" not in ada.get(f"{ONE}/export").content.decode()
 
 
-def test_who_was_told_everything_is_in_the_audit_log(ada: App) -> None:
+def test_export_is_audited(ada: App) -> None:
     ada.get(f"{ONE}/export")
     assert LogEntry.objects.get().get_change_message() == "By the app app: Exported."
 
 
-def test_an_export_of_nobody_is_not_found(app: App) -> None:
+def test_export_of_an_unknown_recipient_is_not_found(app: App) -> None:
     assert app.get("/recipients/nobody/export").status_code == 404
     assert LogEntry.objects.count() == 0
 
 
-def test_a_page_is_read_by_indexes_in_its_order(ada: App) -> None:
+def test_export_reads_pages_by_indexes(ada: App) -> None:
     notify(ada)
     (model,) = collection("notifications").find()
     copies = [{**model, "_id": ObjectId(), "user_id": f"user-{n % 20}"} for n in range(2_000)]

@@ -35,7 +35,7 @@ def sent(app: App, **fields: Any) -> dict[str, tuple[str, str | None]]:
 # Telling.
 
 
-def test_what_a_person_wants_is_kept_and_shown(ada: App) -> None:
+def test_preferences_are_stored_and_shown(ada: App) -> None:
     told = {
         "marketing": {"muted": True},
         "contest_reminder": {"channels": ["email", "in-app"], "notify_before": 7200},
@@ -54,14 +54,14 @@ def test_what_a_person_wants_is_kept_and_shown(ada: App) -> None:
     }
 
 
-def test_what_is_told_replaces_what_was_told_before(ada: App) -> None:
+def test_put_replaces_all_preferences(ada: App) -> None:
     ada.put(PATH, {"preferences": {"marketing": {"muted": True}}, "quiet_hours": HOURS})
     assert wish(ada, alert={"muted": True}).json()["quiet_hours"] is None
     assert set(ada.get(PATH).json()["preferences"]) == {"alert"}
     assert ada.put(PATH, {}).json() == {"preferences": {}, "quiet_hours": None}
 
 
-def test_what_an_older_release_stored_is_shown_as_far_as_it_makes_sense(ada: App) -> None:
+def test_invalid_stored_preferences_are_shown_in_part(ada: App) -> None:
     stored = {"alert": {"channels": ["fax"], "muted": True}, "marketing": 7, "gone": {"x": 1}}
     collection("recipients").update_one({"_id": "ada"}, {"$set": {"preferences": stored}})
     shown = ada.get(PATH).json()["preferences"]
@@ -76,7 +76,7 @@ CRITICAL: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("wanted", "field"), CRITICAL)
 @pytest.mark.parametrize("slug", ["mfa_code", "forgot_password", "user_activation"])
-def test_what_is_critical_cannot_be_muted(
+def test_critical_type_cannot_be_muted(
     ada: App, slug: str, wanted: dict[str, Any], field: str
 ) -> None:
     answer = wish(ada, **{slug: wanted})
@@ -84,7 +84,7 @@ def test_what_is_critical_cannot_be_muted(
     assert (answer.status_code, pointers(answer)) == (422, expected)
 
 
-def test_where_it_goes_may_be_chosen_all_the_same(ada: App) -> None:
+def test_channels_of_a_critical_type_can_be_chosen(ada: App) -> None:
     chosen = {"muted": False, "channels": ["whatsapp"], "muted_channels": []}
     assert wish(ada, mfa_code=chosen).status_code == 200
 
@@ -143,7 +143,7 @@ BAD: list[tuple[Any, str, str]] = [
 
 
 @pytest.mark.parametrize(("body", "pointer", "code"), BAD)
-def test_what_cannot_be_wanted_is_refused_whole_with_its_place(
+def test_invalid_preferences_change_nothing(
     ada: App, body: Any, pointer: str, code: str
 ) -> None:
     wish(ada, marketing={"muted": True})
@@ -153,7 +153,7 @@ def test_what_cannot_be_wanted_is_refused_whole_with_its_place(
     assert ada.get(PATH).json() == before
 
 
-def test_every_problem_is_told_at_once_and_near_names_with_it(ada: App) -> None:
+def test_all_problems_are_reported_with_suggestions(ada: App) -> None:
     answer = wish(ada, mfa_code={"muted": True}, marketnig={"muted": True}, alert={"channels": []})
     assert set(pointers(answer)) == {
         *("/preferences/mfa_code/muted", "/preferences/marketnig", "/preferences/alert/channels")
@@ -162,7 +162,7 @@ def test_every_problem_is_told_at_once_and_near_names_with_it(ada: App) -> None:
     assert "Did you mean marketing?" in unknown["detail"]
 
 
-def test_a_type_that_is_switched_off_may_still_be_wished_about(ada: App) -> None:
+def test_preference_for_a_disabled_type_is_accepted(ada: App) -> None:
     """What an app has read it may write back."""
     off = {"name": "Sale", "category": "marketing", "channels": ["email"], "is_active": False}
     ada.put("/types/new_sale", off)
@@ -172,18 +172,18 @@ def test_a_type_that_is_switched_off_may_still_be_wished_about(ada: App) -> None
 # Doing.
 
 
-def test_nothing_of_a_muted_type_is_sent_whoever_names_the_channels(ada: App) -> None:
+def test_muted_type_is_suppressed_on_named_channels(ada: App) -> None:
     wish(ada, payment_confirmed={"muted": True})
     assert sent(ada, channels=["email"]) == {"email": ("suppressed", "opted_out")}
 
 
-def test_of_a_muted_category_one_type_may_be_wanted(ada: App) -> None:
+def test_type_preference_overrides_a_muted_category(ada: App) -> None:
     wish(ada, transactional={"muted": True}, payment_confirmed={"muted": False})
     assert sent(ada) == {"email": ("pending", None)}
     assert sent(ada, type="new_sale") == {"email": ("suppressed", "opted_out")}
 
 
-def test_a_channel_is_muted_and_the_others_go(ada: App) -> None:
+def test_muted_channel_is_suppressed_alone(ada: App) -> None:
     wish(ada, payment_confirmed={"muted_channels": ["email"]})
     assert sent(ada, channels=["email", "whatsapp"]) == {
         "email": ("suppressed", "opted_out"),
@@ -191,13 +191,13 @@ def test_a_channel_is_muted_and_the_others_go(ada: App) -> None:
     }
 
 
-def test_who_mutes_everything_transactional_still_gets_the_code_to_sign_in_with(ada: App) -> None:
+def test_muted_category_does_not_suppress_critical_types(ada: App) -> None:
     wish(ada, transactional={"muted": True})
     code = {"type": "mfa_code", "data": {"code": "123456", "expires_in": 5}}
     assert sent(ada, **code) == {"email": ("pending", None)}
 
 
-def test_a_reminder_is_sent_as_long_before_as_the_person_wishes(ada: App) -> None:
+def test_reminder_is_scheduled_by_the_preference(ada: App) -> None:
     event = {
         "type": "contest_reminder",
         "event_at": "2099-01-01T12:00:00Z",
@@ -219,7 +219,7 @@ def _in_ten_days() -> str:
     return (utc_now() + timedelta(days=10)).date().isoformat()
 
 
-def test_a_type_of_the_apps_own_may_be_a_reminder(ada: App) -> None:
+def test_custom_type_can_be_a_reminder(ada: App) -> None:
     kind = {"name": "Call", "category": "transactional", "channels": ["email"]}
     ada.put("/types/call_planned", kind)
     hour = {"notify_before": 3600}

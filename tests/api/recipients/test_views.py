@@ -34,7 +34,7 @@ def register(app: App, user_id: str = "ada", **fields: Any) -> Answer:
 # Registering.
 
 
-def test_a_person_is_registered_and_shown(app: App) -> None:
+def test_recipient_is_registered_and_shown(app: App) -> None:
     answer = register(app)
     assert answer.status_code == 201
     shown = answer.json()
@@ -44,7 +44,7 @@ def test_a_person_is_registered_and_shown(app: App) -> None:
     assert app.get(ONE).json() == shown
 
 
-def test_registering_again_forgets_what_is_not_told_but_not_what_the_person_wants(app: App) -> None:
+def test_second_registration_replaces_the_profile_and_keeps_preferences(app: App) -> None:
     register(app, quiet_hours=HOURS)
     app.put(
         f"{ONE}/preferences", {"preferences": {"marketing": {"muted": True}}, "quiet_hours": HOURS}
@@ -61,12 +61,12 @@ def test_registering_again_forgets_what_is_not_told_but_not_what_the_person_want
     assert "phone" not in stored, "an index holds only the people who have one"
 
 
-def test_quiet_hours_are_taken_away_by_null(app: App) -> None:
+def test_null_removes_quiet_hours(app: App) -> None:
     register(app, quiet_hours=HOURS)
     assert register(app, quiet_hours=None).json()["quiet_hours"] is None
 
 
-def test_a_registered_person_is_reached_by_their_id(app: App) -> None:
+def test_registered_recipient_is_reached_by_user_id(app: App) -> None:
     register(app)
     answer = app.notify(user_id="ada", recipient=..., channels=["email", "whatsapp"])
     assert answer.status_code == 202
@@ -74,18 +74,18 @@ def test_a_registered_person_is_reached_by_their_id(app: App) -> None:
     assert (recipient["email"], recipient["phone"]) == (ADA["email"], ADA["phone"])
 
 
-def test_addresses_are_stored_in_their_normal_form(app: App) -> None:
+def test_email_is_normalized(app: App) -> None:
     assert register(app, email="Ada@EXAMPLE.com").json()["email"] == "Ada@example.com"
 
 
-def test_a_person_nobody_registered_is_not_found(app: App) -> None:
+def test_unregistered_recipient_is_not_found(app: App) -> None:
     for path in (ONE, f"{ONE}/preferences", f"{ONE}/export"):
         assert app.get(path).status_code == 404
     assert app.put(f"{ONE}/preferences", {}).status_code == 404
 
 
 @pytest.mark.parametrize("user_id", ["%20", "%00", "a%00b", "a%0Ab", "x" * 129])
-def test_what_is_no_user_id_is_not_found(app: App, user_id: str) -> None:
+def test_invalid_user_id_is_not_found(app: App, user_id: str) -> None:
     path = f"/recipients/{user_id}"
     answers = [
         app.get(path),
@@ -103,7 +103,7 @@ def test_what_is_no_user_id_is_not_found(app: App, user_id: str) -> None:
 @pytest.mark.parametrize(
     "user_id", ["507f1f77bcf86cd799439011", "a@b.c", "a:b", "ünï", "$gt", "a b"]
 )
-def test_a_user_id_is_whatever_the_app_calls_people(app: App, user_id: str) -> None:
+def test_user_id_is_any_text(app: App, user_id: str) -> None:
     assert register(app, user_id).json()["user_id"] == user_id
     assert app.get(f"/recipients/{user_id}").json()["user_id"] == user_id
 
@@ -145,7 +145,7 @@ BAD_FIELDS: list[tuple[dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("fields", "pointer", "code"), BAD_FIELDS)
-def test_what_cannot_be_so_is_refused_with_its_place(
+def test_invalid_field_is_refused_with_its_pointer(
     app: App, fields: dict[str, Any], pointer: str, code: str
 ) -> None:
     answer = register(app, **fields)
@@ -153,14 +153,14 @@ def test_what_cannot_be_so_is_refused_with_its_place(
     assert collection("recipients").count_documents({}) == 0
 
 
-def test_every_bad_field_is_named_at_once_and_no_value_is_repeated(app: App) -> None:
+def test_all_invalid_fields_are_reported_without_values(app: App) -> None:
     answer = register(app, email="secret", phone="secret", locale="!secret", timezone="secret/x")
     assert set(pointers(answer)) == {"/email", "/phone", "/locale", "/timezone"}
     assert "secret" not in answer.content.decode()
 
 
 @pytest.mark.parametrize("path", [ONE, f"{ONE}/preferences", "/suppressions/email/ada@example.com"])
-def test_a_body_is_a_json_object(app: App, path: str) -> None:
+def test_body_must_be_a_json_object(app: App, path: str) -> None:
     register(app)
     assert app.send(path, b"", method="PUT").json()["code"] == "empty_body"
     assert app.send(path, b"[]", method="PUT").status_code == 422
@@ -211,7 +211,7 @@ def test_every_call_needs_its_scope(db: None, broker: Any) -> None:
             assert one.send(path, b"{}", method=method).status_code != 403, (method, path)
 
 
-def test_people_are_shared_by_the_apps(app: App, other_app: App) -> None:
+def test_recipients_are_shared_by_all_clients(app: App, other_app: App) -> None:
     """A user is the same person to all of a company's apps; what they are sent is not."""
     register(app)
     assert other_app.get(ONE).json()["email"] == ADA["email"]

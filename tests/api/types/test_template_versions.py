@@ -36,7 +36,7 @@ def notified(app: App, **fields: Any) -> dict[str, Any]:
     return content
 
 
-def test_a_version_is_stored_published_and_said(app: App) -> None:
+def test_version_is_created_and_published(app: App) -> None:
     answer = create(app, note="Shorter")
     assert answer.status_code == 201
     version = answer.json()
@@ -70,7 +70,7 @@ def test_a_version_is_stored_published_and_said(app: App) -> None:
     assert notified(app, recipient=person)["subject"] == "Pago: 49.90"
 
 
-def test_what_was_accepted_keeps_its_version(app: App) -> None:
+def test_accepted_notification_keeps_its_version(app: App) -> None:
     create(app)
     publish(app, 1)
     accepted = app.notify().json()["id"]
@@ -79,14 +79,14 @@ def test_what_was_accepted_keeps_its_version(app: App) -> None:
     assert notified(app)["subject"] == "Payment confirmed: Sunrise"
 
 
-def test_a_template_named_by_the_caller_is_taken_in_its_published_version(app: App) -> None:
+def test_named_template_uses_its_published_version(app: App) -> None:
     create(app)
     publish(app, 1)
     named = notified(app, type="new_sale", content={"template_id": "payment_confirmed"})
     assert (named["subject"], named["template_version"]) == ("Paid: 49.90", 1)
 
 
-def test_a_type_without_files_gets_its_words_from_a_version(app: App) -> None:
+def test_type_without_files_uses_a_published_version(app: App) -> None:
     path = "/types/alert/templates"
     parts = {"default": {"subject": "Look out", "body": "Something is up."}}
     assert create(app, parts, path=path).status_code == 201
@@ -96,7 +96,7 @@ def test_a_type_without_files_gets_its_words_from_a_version(app: App) -> None:
     assert publish(app, 0, path=path).status_code == 404
 
 
-def test_a_variable_the_published_version_needs_is_missed(app: App) -> None:
+def test_variable_missing_for_the_published_version_is_reported(app: App) -> None:
     create(app, {"default": {"whatsapp": "{{ amount }}", "body": "{{ order_id }}"}})
     publish(app, 1)
     data = {"order_id": 1, "video_title": "Sunrise"}
@@ -105,7 +105,7 @@ def test_a_variable_the_published_version_needs_is_missed(app: App) -> None:
     assert pointers(app.notify(data=data, **to_phone)) == {"/data/amount": "missing_variable"}
 
 
-def test_the_list_is_newest_first_and_ends_with_the_releases_own(app: App) -> None:
+def test_list_ends_with_the_shipped_version(app: App) -> None:
     for _ in range(3):
         create(app)
     publish(app, 2)
@@ -119,7 +119,7 @@ def test_the_list_is_newest_first_and_ends_with_the_releases_own(app: App) -> No
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 5])
-def test_pages_lead_from_one_to_the_next_and_back(app: App, limit: int) -> None:
+def test_pages_are_complete_in_both_directions(app: App, limit: int) -> None:
     for _ in range(5):
         create(app)
     pages, cursor = [], None
@@ -139,7 +139,7 @@ def test_pages_lead_from_one_to_the_next_and_back(app: App, limit: int) -> None:
     assert back == pages[-2::-1]
 
 
-def test_a_list_of_nothing_is_empty(app: App) -> None:
+def test_type_without_versions_has_an_empty_list(app: App) -> None:
     assert app.get("/types/alert/templates").json() == {
         "results": [],
         "next": None,
@@ -158,7 +158,7 @@ def test_a_list_of_nothing_is_empty(app: App) -> None:
         ({"limit": ["1", "2"]}, 400),
     ],
 )
-def test_a_list_is_asked_for_properly(app: App, query: dict[str, Any], status: int) -> None:
+def test_invalid_list_query_is_refused(app: App, query: dict[str, Any], status: int) -> None:
     assert app.get(PATH, **query).status_code == status
 
 
@@ -196,7 +196,7 @@ def test_a_list_is_asked_for_properly(app: App, query: dict[str, Any], status: i
         ({"default": {"body": "a\x00"}}, "/parts/default/body", "nul_character", "NUL"),
     ],
 )
-def test_a_bad_template_is_refused_with_its_line_and_the_reason(
+def test_invalid_template_is_refused_with_its_line(
     app: App, parts: Any, pointer: str, code: str, detail: str
 ) -> None:
     answer = create(app, parts)
@@ -207,7 +207,7 @@ def test_a_bad_template_is_refused_with_its_line_and_the_reason(
     assert collection("template_versions").count_documents({}) == 0
 
 
-def test_every_fault_of_every_part_is_told(app: App) -> None:
+def test_all_template_problems_are_reported(app: App) -> None:
     parts = {
         "default": {"subject": "{{ tip }}", "body": "{% nope %}"},
         "pt": {"push": "{{ amount | shout }}"},
@@ -221,7 +221,7 @@ def test_every_fault_of_every_part_is_told(app: App) -> None:
     assert set(pointers(create(app, wrong))) == {"/parts/default/subject", "/parts/pt/sms"}
 
 
-def test_a_type_without_files_needs_a_subject_and_a_body(app: App) -> None:
+def test_type_without_files_needs_subject_and_body(app: App) -> None:
     answer = create(app, {"pt": {"body": "Ol\u00e1"}}, path="/types/alert/templates")
     assert pointers(answer) == {
         "/parts/default/subject": "required",
@@ -229,7 +229,7 @@ def test_a_type_without_files_needs_a_subject_and_a_body(app: App) -> None:
     }
 
 
-def test_what_else_a_body_may_not_be(app: App) -> None:
+def test_invalid_body_is_refused(app: App) -> None:
     assert pointers(create(app, note="x" * 201)) == {"/note": "out_of_range"}
     assert pointers(app.post(PATH, {"note": "x"})) == {"/parts": "required"}
     assert pointers(create(app, published=True)) == {"/published": "unknown_field"}
@@ -239,7 +239,7 @@ def test_what_else_a_body_may_not_be(app: App) -> None:
     assert app.send(PATH, large).status_code == 413
 
 
-def test_publishing_takes_a_version_there_is_and_nothing_else(app: App) -> None:
+def test_publish_needs_an_existing_version(app: App) -> None:
     create(app)
     for number in ("2", "999999", "x", "-1", "1000000", "%00"):
         assert publish(app, number).status_code == 404
@@ -252,14 +252,14 @@ def test_publishing_takes_a_version_there_is_and_nothing_else(app: App) -> None:
 
 
 @pytest.mark.parametrize("slug", ["nope", "..", "PaymentConfirmed"])
-def test_a_type_there_is_not_has_no_templates(app: App, slug: str) -> None:
+def test_unknown_type_has_no_templates(app: App, slug: str) -> None:
     path = f"/types/{slug}/templates"
     assert app.get(path).status_code == 404
     assert create(app, path=path).status_code == 404
     assert publish(app, 0, path=path).status_code == 404
 
 
-def test_a_key_without_the_scope_may_do_nothing(app: App) -> None:
+def test_template_routes_need_the_scope(app: App) -> None:
     create(app)
     sender = new_app("sender", Scope.NOTIFICATIONS_WRITE, Scope.NOTIFICATIONS_READ)
     assert sender.get(PATH).status_code == 403
@@ -295,7 +295,7 @@ def stored(app: App) -> None:
         ("push", "\n{{ 'a' | append: 'a' }}" + "{{" * 3, "syntax", "Line 2: Expected '}}'"),
     ],
 )
-def test_it_is_refused_with_its_line_and_the_reason(
+def test_hostile_template_is_refused_with_its_line(
     app: App, part: str, source: str, code: str, detail: str
 ) -> None:
     answer = create(app, {"default": {"subject": "S", "body": "B", part: source}})
@@ -305,7 +305,7 @@ def test_it_is_refused_with_its_line_and_the_reason(
     assert error["detail"].startswith(detail)
 
 
-def test_one_that_is_there_is_previewed_as_what_is_wrong_with_it(app: App, stored: None) -> None:
+def test_preview_shows_the_problem_of_a_stored_hostile_template(app: App, stored: None) -> None:
     answer = app.post("/notifications/preview", request(channels=["in_app"], user_id="ada"))
     assert answer.status_code == 200
     channels = {one["channel"]: one for one in answer.json()["channels"]}
@@ -313,7 +313,7 @@ def test_one_that_is_there_is_previewed_as_what_is_wrong_with_it(app: App, store
     assert channels["in_app"]["text"] == "Hello"
 
 
-def test_mail_by_one_that_is_there_is_refused(app: App, stored: None) -> None:
+def test_mail_of_a_stored_hostile_template_is_refused(app: App, stored: None) -> None:
     answer = app.notify(channels=["email"])
     assert answer.status_code == 422
     (error,) = answer.json()["errors"]
@@ -321,7 +321,7 @@ def test_mail_by_one_that_is_there_is_refused(app: App, stored: None) -> None:
     assert "200 levels" in error["detail"]
 
 
-def test_the_pages_of_one_that_is_there_are_shown(app: App, stored: None) -> None:
+def test_console_shows_a_stored_hostile_template(app: App, stored: None) -> None:
     looker: Client = signed_in(make_staff("rui", "notifications.view_notificationtype"))
     for page in ("payment_5Fconfirmed/change/", "payment_confirmed/templates/1/"):
         shown: Any = looker.get(f"/admin/notifications/notificationtype/{page}")

@@ -36,7 +36,7 @@ WHOLE = {
 }
 
 
-def test_a_new_type_is_made_and_can_be_used_at_once(app: App) -> None:
+def test_new_type_is_usable_at_once(app: App) -> None:
     answer = app.put(PATH, WHOLE)
     assert answer.status_code == 201
     body = answer.json()
@@ -56,7 +56,7 @@ def test_a_new_type_is_made_and_can_be_used_at_once(app: App) -> None:
     assert (wording.name, wording.language, wording.parameters) == ("lost", "pt_PT", ("parcel",))
 
 
-def test_what_may_be_left_out_gets_its_default(app: App) -> None:
+def test_omitted_fields_have_defaults(app: App) -> None:
     body = app.put(PATH, LEAST).json()
     assert (
         body
@@ -77,12 +77,12 @@ def test_what_may_be_left_out_gets_its_default(app: App) -> None:
     )
 
 
-def test_a_type_may_take_every_channel(app: App) -> None:
+def test_all_means_every_channel(app: App) -> None:
     body = app.put(PATH, LEAST | {"channels": ["all"]}).json()
     assert body["channels"] == [channel.value for channel in Channel]
 
 
-def test_a_type_becomes_what_the_body_says_and_keeps_its_age_and_its_template(app: App) -> None:
+def test_put_replaces_the_type_and_keeps_creation_time_and_template(app: App) -> None:
     made = app.put(PATH, WHOLE).json()
     collection("notification_types").update_one(
         {"_id": "parcel_lost"}, {"$set": {"template_version": 3}}
@@ -95,14 +95,14 @@ def test_a_type_becomes_what_the_body_says_and_keeps_its_age_and_its_template(ap
     assert answer.json()["updated_at"] >= made["updated_at"]
 
 
-def test_a_type_that_is_switched_off_can_be_read_and_not_used(app: App) -> None:
+def test_disabled_type_is_readable_and_not_usable(app: App) -> None:
     app.put(PATH, LEAST | {"is_active": False})
     assert app.get(PATH).json()["is_active"] is False
     assert pointers(app.notify(type="parcel_lost"))["/type"] == "unknown_type"
 
 
 @pytest.mark.parametrize("default", DEFAULT_TYPES, ids=lambda default: default.slug)
-def test_every_shipped_type_can_be_read_and_put_back_as_it_is(app: App, default: Any) -> None:
+def test_every_shipped_type_round_trips(app: App, default: Any) -> None:
     body = app.get(f"/types/{default.slug}").json()
     assert body["name"] == default.name
     derived = ("slug", "template_version", "created_at", "updated_at")
@@ -113,12 +113,12 @@ def test_every_shipped_type_can_be_read_and_put_back_as_it_is(app: App, default:
 
 
 @pytest.mark.parametrize("slug", ["nope", "MfaCode", "mfa_code ", "..", "%00", "mfa_code%0a"])
-def test_a_type_there_is_not_is_not_found(app: App, slug: str) -> None:
+def test_unknown_type_is_not_found(app: App, slug: str) -> None:
     assert app.get(f"/types/{slug}").status_code == 404
 
 
 @pytest.mark.parametrize("slug", ["Parcel", "1st", "a-b", "a.b", "_a", "a%00", "\u00e4", "$where"])
-def test_a_slug_is_a_plain_name(app: App, slug: str) -> None:
+def test_invalid_slug_is_refused(app: App, slug: str) -> None:
     answer = app.put(f"/types/{slug}", LEAST)
     assert (answer.status_code, pointers(answer)) == (422, {"": "invalid_slug"})
     assert app.put(f"/types/{'a' * 65}", LEAST).status_code == 404
@@ -174,7 +174,7 @@ def test_a_slug_is_a_plain_name(app: App, slug: str) -> None:
         ({"template_version": 7}, "/template_version", "unknown_field"),
     ],
 )
-def test_what_cannot_be_is_told_with_its_place(
+def test_invalid_field_is_refused_with_its_pointer(
     app: App, fields: dict[str, Any], pointer: str, code: str
 ) -> None:
     body = {name: value for name, value in {**LEAST, **fields}.items() if value is not ...}
@@ -184,18 +184,18 @@ def test_what_cannot_be_is_told_with_its_place(
     assert app.get(PATH).status_code == 404
 
 
-def test_all_that_is_wrong_is_told_at_once(app: App) -> None:
+def test_all_problems_are_reported_at_once(app: App) -> None:
     bad = {"name": " ", "category": "x", "priority": "y", "channels": ["z"]}
     assert set(pointers(app.put(PATH, bad))) == {"/name", "/category", "/priority", "/channels/0"}
 
 
 @pytest.mark.parametrize("raw", [b"", b"[]", b"null", b"{", b'{"name": NaN}', b"\xff"])
-def test_a_body_is_one_json_object(app: App, raw: bytes) -> None:
+def test_body_must_be_a_json_object(app: App, raw: bytes) -> None:
     answer = app.send(PATH, raw, method="PUT")
     assert answer.status_code in (400, 422)
 
 
-def test_a_key_without_the_scope_may_neither_read_nor_write(app: App) -> None:
+def test_type_routes_need_the_scope(app: App) -> None:
     sender = new_app("sender", Scope.NOTIFICATIONS_WRITE)
     assert sender.get("/types/mfa_code").status_code == 403
     assert sender.put(PATH, LEAST).status_code == 403

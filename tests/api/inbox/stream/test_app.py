@@ -59,7 +59,7 @@ def cut_off(broker: redis.Redis) -> None:
             broker.client_kill_filter(_id=client["id"])
 
 
-def test_it_begins_with_when_to_come_again_and_with_the_counts(app: App) -> None:
+def test_stream_begins_with_retry_and_counts(app: App) -> None:
     arrives(app)
     with process() as streams, streams.open(token(app)) as stream:
         first = stream.event()
@@ -73,7 +73,7 @@ def test_it_begins_with_when_to_come_again_and_with_the_counts(app: App) -> None
         assert 2_000 <= retry <= 6_000
 
 
-def test_what_happens_comes_by_a_hint(app: App) -> None:
+def test_wakeup_sends_changes_at_once(app: App) -> None:
     """New by the API; delivered when its time had come; read elsewhere: each is told at once."""
 
     with process(pace=BY_HINT) as streams, streams.open(token(app)) as stream:
@@ -104,7 +104,7 @@ def test_what_happens_comes_by_a_hint(app: App) -> None:
         assert stream.event() == Event("counts", {"unread": 0, "unseen": 0})
 
 
-def test_everyone_hears_of_their_own_inbox_only(app: App, other_app: App) -> None:
+def test_stream_has_only_its_own_inbox(app: App, other_app: App) -> None:
     with (
         process(pace=BY_HINT) as streams,
         streams.open(token(app)) as ada,
@@ -123,7 +123,7 @@ def test_everyone_hears_of_their_own_inbox_only(app: App, other_app: App) -> Non
             assert stream.body.count(b"event: notification") == 1
 
 
-def test_a_hint_names_nobody_and_says_nothing(app: App, broker: redis.Redis) -> None:
+def test_wakeup_holds_no_content_and_no_user_id(app: App, broker: redis.Redis) -> None:
     """A notification's words and whose it is stay out of Valkey."""
     with broker.pubsub(ignore_subscribe_messages=True) as heard:
         heard.subscribe(inbox_wakeups.VALKEY_CHANNEL)
@@ -139,7 +139,7 @@ def test_a_hint_names_nobody_and_says_nothing(app: App, broker: redis.Redis) -> 
     assert all(len(message) == 64 and int(message, 16) for message in messages)
 
 
-def test_it_comes_back_to_where_it_was(app: App) -> None:
+def test_last_event_id_resumes_the_stream(app: App) -> None:
     start = utc_now() - timedelta(minutes=5)
     moments = [start + timedelta(minutes=n) for n in range(4)]
     known, *missed = [arrives(app, created_at=moment) for moment in moments]
@@ -150,7 +150,7 @@ def test_it_comes_back_to_where_it_was(app: App) -> None:
             assert [event.name for event in stream.events(1)] == ["counts"]
 
 
-def test_what_came_to_be_seen_late_is_sent_although_a_newer_one_was(app: App) -> None:
+def test_notification_visible_late_is_sent(app: App) -> None:
     """Two processes store at nearly the same time, and the earlier one is the slower one."""
 
     with process(pace=BY_HINT) as streams, streams.open(token(app)) as stream:
@@ -164,7 +164,7 @@ def test_what_came_to_be_seen_late_is_sent_although_a_newer_one_was(app: App) ->
 
 
 @pytest.mark.parametrize("case", ["forgotten", "anothers", "too much"])
-def test_who_has_missed_more_than_is_sent_is_told_to_read_the_feed(app: App, case: str) -> None:
+def test_reload_event_replaces_missed_events(app: App, case: str) -> None:
     last = unknown_id()
     if case == "anothers":
         last = arrives(app, user_id="eve")
@@ -186,14 +186,14 @@ def test_who_has_missed_more_than_is_sent_is_told_to_read_the_feed(app: App, cas
         assert len(ids(events)) == (MAX_EVENTS_PER_POLL if case == "too much" else 0)
 
 
-def test_a_sign_of_life_comes_while_nothing_happens(app: App) -> None:
+def test_heartbeat_is_sent_while_idle(app: App) -> None:
     with process() as streams, streams.open(token(app)) as stream:
         stream.events(1)
         until(lambda: stream.body.count(b"\n:\n\n") >= 3)
         assert stream.body.count(b"event:") == 1
 
 
-def test_without_a_hint_it_looks_once_in_a_while(app: App) -> None:
+def test_poll_finds_changes_without_wakeup(app: App) -> None:
     pace = StreamTiming(heartbeat=0.02, poll=0.1)
     with process(pace=pace) as streams, streams.open(token(app)) as stream:
         streams.connected()
@@ -202,7 +202,7 @@ def test_without_a_hint_it_looks_once_in_a_while(app: App) -> None:
         assert ids(stream.events(2)) == [unhinted]
 
 
-def test_without_valkey_it_looks_at_each_heartbeat(app: App, settings: Any) -> None:
+def test_heartbeat_polls_without_valkey(app: App, settings: Any) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
 
     with process() as streams, streams.open(token(app)) as stream:
@@ -212,7 +212,7 @@ def test_without_valkey_it_looks_at_each_heartbeat(app: App, settings: Any) -> N
         assert not streams.streams.listener.is_connected
 
 
-def test_when_valkey_comes_back_nothing_was_missed(app: App, broker: redis.Redis) -> None:
+def test_reconnected_stream_misses_nothing(app: App, broker: redis.Redis) -> None:
     with process(pace=BY_HINT) as streams, streams.open(token(app)) as stream:
         streams.connected()
         stream.events(1)
@@ -222,7 +222,7 @@ def test_when_valkey_comes_back_nothing_was_missed(app: App, broker: redis.Redis
         assert ids(stream.events(0)) == []
 
 
-def test_while_mongodb_does_not_answer_it_stays_open(app: App) -> None:
+def test_stream_stays_open_while_mongodb_fails(app: App) -> None:
     with process(pace=BY_HINT) as streams, streams.open(token(app)) as stream:
         streams.connected()
         stream.events(1)
@@ -243,7 +243,7 @@ def _last(streams: Process, text: str, *, do: Any) -> list[Event | None]:
 
 
 @pytest.mark.parametrize("pace", [BY_HINT, StreamTiming(heartbeat=0.02, poll=NEVER)])
-def test_it_ends_when_its_token_is_revoked(app: App, pace: StreamTiming) -> None:
+def test_stream_ends_when_its_token_is_revoked(app: App, pace: StreamTiming) -> None:
     """By a hint at once, without one at the next heartbeat."""
     text = token(app)
 
@@ -259,14 +259,14 @@ def test_it_ends_when_its_token_is_revoked(app: App, pace: StreamTiming) -> None
     assert found == [Event("end", {"reason": "token_revoked"}), None]
 
 
-def test_it_ends_when_all_tokens_of_a_person_are_revoked(app: App) -> None:
+def test_stream_ends_when_all_tokens_of_the_recipient_are_revoked(app: App) -> None:
     with process(pace=BY_HINT) as streams:
         path = "/inbox/tokens?user_id=ada"
         found = _last(streams, token(app), do=lambda: app.send(path, b"", method="DELETE"))
     assert found == [Event("end", {"reason": "token_revoked"}), None]
 
 
-def test_it_ends_when_its_token_runs_out(app: App) -> None:
+def test_stream_ends_when_its_token_expires(app: App) -> None:
     late = timedelta(0)
 
     def run_out() -> None:
@@ -278,7 +278,7 @@ def test_it_ends_when_its_token_runs_out(app: App) -> None:
     assert found == [Event("end", {"reason": "token_expired"}), None]
 
 
-def test_it_ends_when_its_process_does(app: App) -> None:
+def test_stream_ends_on_shutdown(app: App) -> None:
     with process(pace=BY_HINT) as streams:
         found = _last(streams, token(app), do=lambda: streams.run(streams.streams.stop()))
         assert found == [Event("end", {"reason": "restart"}), None]
@@ -286,7 +286,7 @@ def test_it_ends_when_its_process_does(app: App) -> None:
             assert (late.status, late.problem()["code"]) == (503, "restarting")
 
 
-def test_publishing_a_hint_fails_nothing(app: App, settings: Any) -> None:
+def test_failed_wakeup_does_not_fail_the_request(app: App, settings: Any) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     from notifyproject.platform import valkey
 
@@ -321,7 +321,7 @@ def refused(stream: SSEClient) -> tuple[int, str]:
     return stream.status, problem["code"]
 
 
-def test_the_web_says_where_streams_are(app: App, settings: Any) -> None:
+def test_web_process_returns_the_stream_url(app: App, settings: Any) -> None:
     """A thread of the web that held a stream would answer nobody else."""
     settings.INBOX_STREAM_URL = "https://stream.example.com"
     answer = InboxUser(app=app).get("/stream")
@@ -330,7 +330,7 @@ def test_the_web_says_where_streams_are(app: App, settings: Any) -> None:
     assert InboxUser(app=app, token="x").get("/stream").status_code == 401
 
 
-def test_a_token_that_does_not_hold_opens_no_stream(app: App, streams: Process) -> None:
+def test_invalid_token_opens_no_stream(app: App, streams: Process) -> None:
     good = token(app)
     late = token(app, now=utc_now() - timedelta(hours=1))
     for text in ("", "x", app.key, late, forged(good, key="x" * 40), forged(good, aud="admin")):
@@ -352,21 +352,21 @@ def test_a_token_that_does_not_hold_opens_no_stream(app: App, streams: Process) 
         ({"method": "DELETE"}, 405, "method_not_allowed"),
     ],
 )
-def test_a_request_that_makes_no_sense_is_refused(
+def test_invalid_request_is_refused(
     app: App, streams: Process, how: dict[str, Any], status: int, code: str
 ) -> None:
     with streams.open(token(app), **how) as stream:
         assert refused(stream) == (status, code)
 
 
-def test_without_mongodb_it_is_to_be_asked_for_later(app: App, streams: Process) -> None:
+def test_stream_without_mongodb_answers_503(app: App, streams: Process) -> None:
     text = token(app)
     with fail_commands("find", "api_clients", REFUSED), streams.open(text) as stream:
         assert refused(stream) == (503, "store_unavailable")
         assert stream.headers["retry-after"]
 
 
-def test_a_person_has_some_streams_and_others_have_theirs(app: App, streams: Process) -> None:
+def test_streams_are_limited_per_recipient(app: App, streams: Process) -> None:
     with ExitStack() as opened:
         first = opened.enter_context(streams.open(token(app)))
         for _ in range(MAX_PER_INBOX - 1):
@@ -382,7 +382,7 @@ def test_a_person_has_some_streams_and_others_have_theirs(app: App, streams: Pro
             assert instead.status == 200
 
 
-def test_a_process_holds_so_many_and_no_more(app: App, streams: Process) -> None:
+def test_streams_are_limited_per_process(app: App, streams: Process) -> None:
     with ExitStack() as opened:
         for n in range(MAX_PER_INBOX + 2):
             opened.enter_context(streams.open(token(app, f"user-{n}")))
@@ -392,7 +392,7 @@ def test_a_process_holds_so_many_and_no_more(app: App, streams: Process) -> None
         assert again.status == 200
 
 
-def test_to_who_does_not_read_nothing_more_is_written(app: App) -> None:
+def test_stalled_reader_gets_no_more_data(app: App) -> None:
     """Its place stays taken: it could fill the memory with connections that nobody reads."""
     pace = StreamTiming(heartbeat=0.01, poll=0.01, write_timeout=0.05)
     with process(pace=pace) as streams, streams.open(token(app), is_reading=False) as stream:
@@ -404,7 +404,7 @@ def test_to_who_does_not_read_nothing_more_is_written(app: App) -> None:
     assert len(streams.streams._connections) == 0
 
 
-def test_a_page_may_follow_if_it_may_read(app: App, streams: Process) -> None:
+def test_cors_headers_follow_the_allowed_origins(app: App, streams: Process) -> None:
     asked = {"origin": PAGE, "access_control_request_method": "GET"}
     with streams.open("", method="OPTIONS", **asked) as stream:
         assert (stream.status, stream.body) == (204, b"")
@@ -420,11 +420,11 @@ def test_a_page_may_follow_if_it_may_read(app: App, streams: Process) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/admin/", "/api/v1/inbox", "/api/v1/inbox/streams"])
-def test_a_stream_process_answers_nothing_else(app: App, streams: Process, path: str) -> None:
+def test_stream_process_serves_no_other_path(app: App, streams: Process, path: str) -> None:
     with streams.open(token(app), path=path) as stream:
         assert refused(stream) == (421, "not_here")
 
 
-def test_it_says_that_it_is_alive(streams: Process) -> None:
+def test_stream_process_answers_healthz(streams: Process) -> None:
     with streams.open("", path="/healthz") as stream:
         assert (stream.status, stream.problem()) == (200, {"status": "ok"})

@@ -46,7 +46,7 @@ class Mute:
                 connection.sendall(b"+OK\r\n" * asked.count(b"*"))
 
 
-def test_while_nothing_is_said_valkey_is_asked_whether_it_is_there(
+def test_idle_connection_is_pinged(
     app: App, broker: redis.Redis
 ) -> None:
     def last_said() -> set[str]:
@@ -58,7 +58,7 @@ def test_while_nothing_is_said_valkey_is_asked_whether_it_is_there(
         streams.connected()
 
 
-def test_who_does_not_answer_is_left_and_asked_anew(app: App, settings: Any) -> None:
+def test_silent_valkey_is_reconnected(app: App, settings: Any) -> None:
     mute = Mute()
     settings.REDIS_URL = mute.url
     with process(pace=BY_HINT) as streams, streams.open(token(app)):
@@ -72,7 +72,7 @@ def places() -> ConnectionLimiter:
     return ConnectionLimiter(max_connections=3)
 
 
-def test_a_place_is_free_again_when_it_is_left(places: ConnectionLimiter) -> None:
+def test_released_place_is_reused(places: ConnectionLimiter) -> None:
     with places.acquire("a"), places.acquire("b"):
         with places.acquire("a"):
             for person in ("a", "c"):
@@ -84,7 +84,7 @@ def test_a_place_is_free_again_when_it_is_left(places: ConnectionLimiter) -> Non
     assert not places._in_use, "nobody is remembered"
 
 
-def test_a_place_is_free_again_whatever_happens_in_it(places: ConnectionLimiter) -> None:
+def test_failed_block_releases_its_place(places: ConnectionLimiter) -> None:
     for _ in range(5):
         with pytest.raises(ValueError, match="broken"), places.acquire("a"):
             raise ValueError("broken")
