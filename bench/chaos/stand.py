@@ -102,7 +102,7 @@ class Installation:
 
     def sweeper(self, name: str = "sweeper", *options: str) -> Program:
         """Return a process that sweeps without beat."""
-        return self.program(name, "manage.py", "sweeper", *options, ready_text="hinted")
+        return self.program(name, "manage.py", "sweeper", *options, ready_text="woken ")
 
     def start(self, *programs: Program, **environment: str) -> None:
         """Start programs side by side and wait until each is ready."""

@@ -20,7 +20,7 @@ from ..widgets.filters import TimeFilter
 from ..widgets.lists import filters_only_request
 
 CODE, PROVIDER, CHANNEL, STATUS = "code", "provider", "channel", "delivery_status"
-PAGING_PARAMETERS = ("p", "all", "o", "e", "after", "before", "list")
+PAGING_PARAMETERS = ("p", "all", "o", "e", "cursor", "list")
 """Parameters of a list that say which part of it is looked at."""
 
 

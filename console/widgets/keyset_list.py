@@ -10,13 +10,14 @@ from typing import Any
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.http import HttpRequest
 
-from notifyproject.db import keyset
+from notifyproject.db import paging
 from notifyproject.db.match import Match
-from notifyproject.db.paging import Cursor
+from notifyproject.db.paging import Cursor, InvalidCursorError, cursor_of_row
 
 from .lists import BoundedChangeList, CappedPaginator
 
-AFTER, BEFORE = "after", "before"
+CURSOR = "cursor"
+"""The query parameter; the cursor holds the direction."""
 
 
 class KeysetPage(CappedPaginator):
@@ -36,14 +37,14 @@ class KeysetChangeList(BoundedChangeList):
     def get_filters_params(self, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the parameters of filters: a cursor is none."""
         found: dict[str, Any] = super().get_filters_params(params)
-        return {name: value for name, value in found.items() if name not in (AFTER, BEFORE)}
+        return {name: value for name, value in found.items() if name != CURSOR}
 
     def get_query_string(
         self, new_params: Mapping[str, Any] | None = None, remove: Sequence[str] | None = None
     ) -> str:
         """Return a link's query: other filters begin at the first page."""
-        cursor_parameters = [name for name in (AFTER, BEFORE) if name not in (new_params or {})]
-        text: str = super().get_query_string(new_params, [*(remove or ()), *cursor_parameters])
+        removed = [*(remove or ()), *([] if CURSOR in (new_params or {}) else [CURSOR])]
+        text: str = super().get_query_string(new_params, removed)
         return text
 
     def read_page(self, request: HttpRequest) -> None:
@@ -53,7 +54,7 @@ class KeysetChangeList(BoundedChangeList):
         backwards = cursor is not None and cursor.backwards
         try:
             found = self.read(cursor, order)
-        except keyset.InvalidCursorError as error:
+        except InvalidCursorError as error:
             raise IncorrectLookupParameters(str(error)) from error
         has_more = len(found) > self.list_per_page
         found = found[: self.list_per_page]
@@ -65,14 +66,24 @@ class KeysetChangeList(BoundedChangeList):
         self.paginator = KeysetPage(self.result_list, self.list_per_page)
 
     def _parse_cursor(self, request: HttpRequest) -> Cursor | None:
-        """Return where the page begins, and which way it goes; None for the first."""
-        for name in (AFTER, BEFORE):
-            if text := request.GET.get(name):
-                try:
-                    return keyset.decode_cursor(text, backwards=name == BEFORE)
-                except keyset.InvalidCursorError as error:
-                    raise IncorrectLookupParameters(str(error)) from error
-        return None
+        """Return the cursor that the page begins at; None for the first page."""
+        text = request.GET.get(CURSOR)
+        if not text:
+            return None
+        try:
+            return paging.decode_cursor(text, list_name=self.cursor_list_name)
+        except InvalidCursorError as error:
+            raise IncorrectLookupParameters(str(error)) from error
+
+    @property
+    def cursor_list_name(self) -> str:
+        """The name that cursors of this list are signed for."""
+        return f"console-{self.opts.model_name}"
+
+    def cursor_link(self, cursor: Cursor) -> str:
+        """Return the query of the link to the page at a cursor."""
+        text = paging.encode_cursor(cursor, list_name=self.cursor_list_name)
+        return self.get_query_string({CURSOR: text})
 
     def read(self, cursor: Cursor | None, order: Sequence[str]) -> list[Any]:
         """Return the rows behind a cursor or before it, the next one first, and one too many.
@@ -83,7 +94,7 @@ class KeysetChangeList(BoundedChangeList):
         if self.model_admin.list_index and not self.query:
             rows = rows.filter(Match({}, index=self.model_admin.list_index))
         if cursor is not None:
-            rows = rows.filter(Match(keyset.match_beyond(cursor, order)))
+            rows = rows.filter(Match(paging.match_beyond(cursor, paging.order_of(order))))
             if cursor.backwards:
                 rows = rows.order_by(*(reversed_field(name) for name in order))
         return list(rows[: self.list_per_page + 1])
@@ -94,13 +105,11 @@ class KeysetChangeList(BoundedChangeList):
         """Link to the pages on either side."""
         if not self.result_list:
             return
-        first, last = (
-            keyset.encode_cursor(keyset.cursor_of_row(self.result_list[n], order)) for n in (0, -1)
-        )
+        first, last = self.result_list[0], self.result_list[-1]
         if has_more or backwards:
-            self.next_url = self.get_query_string({AFTER: last}, [BEFORE])
+            self.next_url = self.cursor_link(cursor_of_row(last, order))
         if has_more if backwards else has_cursor:
-            self.previous_url = self.get_query_string({BEFORE: first}, [AFTER])
+            self.previous_url = self.cursor_link(cursor_of_row(first, order, backwards=True))
 
 
 def reversed_field(name: str) -> str:

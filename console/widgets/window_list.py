@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from notifyproject.db import keyset, paging
+from notifyproject.db import paging
 from notifyproject.db.collections import collection
 from notifyproject.db.match import Match, match_of
-from notifyproject.db.paging import Cursor, Order
+from notifyproject.db.paging import Cursor, InvalidCursorError, Order
 
 from .filters import TimeFilter
-from .keyset_list import AFTER, BEFORE, KeysetChangeList, reversed_field
+from .keyset_list import KeysetChangeList, reversed_field
 
 WINDOW = 10_000
 """Rows that a page looks through. To read and dismiss so many takes about 150 ms."""
@@ -40,7 +40,7 @@ class WindowChangeList(KeysetChangeList):
         if self.query:
             return super().read(cursor, order)
         backwards = cursor is not None and cursor.backwards
-        sort_order = keyset.mongodb_order(order)
+        sort_order = paging.order_of(order)
         sort_order = paging.reversed_order(sort_order) if backwards else sort_order
         end = self._window_end(cursor, sort_order) if self._is_scanning() else None
         names = [reversed_field(name) if backwards else name for name in order]
@@ -52,8 +52,7 @@ class WindowChangeList(KeysetChangeList):
             if len(found) > self.list_per_page:
                 return found
         if end is not None:
-            name, other = (BEFORE, AFTER) if backwards else (AFTER, BEFORE)
-            self.next_window_url = self.get_query_string({name: keyset.encode_cursor(end)}, [other])
+            self.next_window_url = self.cursor_link(Cursor(end.values, backwards))
         return found
 
     def link(
@@ -113,10 +112,11 @@ def _parts(start: Cursor | None, end: Cursor | None, sort_order: Order) -> list[
     """Return what lies behind ``start`` and not behind ``end``, in parts, each a range of an index.
 
     The order is a field and the key. In one condition MongoDB would read the rows to tell where
-    they stand, or sort them, as soon as there are several ranges for it to merge. Raises InvalidCursorError.
+    they stand, or sort them, as soon as there are several ranges for it to merge. Raises
+    InvalidCursorError.
     """
     if start is not None and len(start.values) != len(sort_order):
-        raise keyset.InvalidCursorError("a cursor in another list")
+        raise InvalidCursorError("a cursor in another list")
     (field, direction), (key, _) = sort_order
     behind, upto = ("$gt", "$lt") if direction > 0 else ("$lt", "$gt")
     after = {behind: start.values[1]} if start else {}

@@ -1,4 +1,4 @@
-"""How the admin looks and what its menu holds: django-unfold's settings."""
+"""Appearance and menu of the console: settings of django-unfold."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,7 @@ _BADGES = {
 
 
 def environment_badge(_request: HttpRequest) -> tuple[str, str]:
-    """Return the words and the colour that say which installation this is."""
+    """Return the label and the color of the installation's badge."""
     from django.conf import settings
 
     name = str(settings.SETTINGS_MODULE).rpartition(".")[2]
@@ -28,7 +28,7 @@ def environment_badge(_request: HttpRequest) -> tuple[str, str]:
 
 
 def _has_permission(permission: str) -> Callable[[HttpRequest], bool]:
-    """Return a check that the user has a permission."""
+    """Return a permission check of the request's user."""
 
     def check(request: HttpRequest) -> bool:
         return bool(request.user.has_perm(permission))
@@ -37,12 +37,12 @@ def _has_permission(permission: str) -> Callable[[HttpRequest], bool]:
 
 
 def _is_home(request: HttpRequest) -> bool:
-    """Return whether the page is the home page: every other one is below it."""
+    """Return whether this is the home page: every other URL starts with its URL."""
     return request.path == reverse("admin:index")
 
 
 def _menu_item(title: str, icon: str, model: str) -> dict[str, Any]:
-    """Return a menu entry for a model's list: ``app_model``."""
+    """Return a menu entry for the list of a model, ``app_model``."""
     app, _, name = model.rpartition("_")
     return {
         "title": title,
@@ -74,10 +74,10 @@ NAVIGATION = [
                 "permission": _has_permission("notifications.view_notification"),
             },
             _menu_item("Bulk operations", "dynamic_feed", "notifications_bulkoperation"),
-        ],
+        ]
     },
     {
-        "title": "People",
+        "title": "Recipients and devices",
         "separator": True,
         "items": [
             _menu_item("Recipients", "group", "recipients_recipient"),
@@ -86,7 +86,7 @@ NAVIGATION = [
         ],
     },
     {
-        "title": "What happened",
+        "title": "Activity",
         "separator": True,
         "items": [
             _menu_item("Attempts", "send", "notifications_deliveryattempt"),
@@ -96,7 +96,7 @@ NAVIGATION = [
         ],
     },
     {
-        "title": "How it runs",
+        "title": "System",
         "separator": True,
         "items": [
             _menu_item("Providers", "hub", "notifications_providerstate"),
@@ -176,6 +176,6 @@ UNFOLD: dict[str, Any] = {
             "800": "oklch(39.8% .195 277.366)",
             "900": "oklch(35.9% .144 278.697)",
             "950": "oklch(25.7% .09 281.288)",
-        },
+        }
     },
 }

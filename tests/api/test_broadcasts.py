@@ -121,9 +121,7 @@ class TestIdempotency:
         first, other = begin(app, key="k"), begin(other_app, key="k")
         assert first.json()["id"] != other.json()["id"]
 
-    def test_crash_after_storing_the_key_is_recovered(
-        self, app: App
-    ) -> None:
+    def test_crash_after_storing_the_key_is_recovered(self, app: App) -> None:
         first = begin(app, key="k")
         collection("broadcasts").delete_one({"_id": ObjectId(first.json()["id"])})
         again = begin(app, key="k")
@@ -182,7 +180,9 @@ class TestRead:
 
 
 class TestActions:
-    def test_broadcast_is_paused_and_resumed(self, app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_broadcast_is_paused_and_resumed(
+        self, app: App, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(runner, "PAGE_SIZE", 2)
         recipients(3)
         answer = begin(app)
@@ -211,7 +211,7 @@ class TestActions:
         read_all(answer)
         for what in ("pause", "resume", "cancel"):
             refused = change(app, answer, what)
-            assert (refused.status_code, refused.json()["code"]) == (409, "not_possible")
+            assert (refused.status_code, refused.json()["code"]) == (409, "invalid_state")
 
 
 CONTROL = "control_characters"

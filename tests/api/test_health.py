@@ -13,6 +13,7 @@ from delivery import heartbeats, sweeper
 from domain.time import utc_now
 from monitoring import alert_rules, alerts
 from notifyproject.db.collections import collection
+from notifyproject.platform import clock_check
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
@@ -53,6 +54,14 @@ def test_readyz_is_degraded_without_broker(db: None, settings: Any) -> None:
     answer = Client().get("/readyz")
     assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
     assert answer.json()["broker"]["ok"] is False
+
+
+def test_readyz_is_not_ready_with_a_wrong_clock(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock_check, "is_wrong", lambda: True)
+    answer = Client().get("/readyz")
+    assert (answer.status_code, answer.json()["status"]) == (503, "not ready")
+    assert answer.json()["clock"]["ok"] is False
+    assert answer.json()["mongodb"]["ok"] is True
 
 
 def test_readyz_is_not_ready_without_store(db: None, monkeypatch: pytest.MonkeyPatch) -> None:

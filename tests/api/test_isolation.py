@@ -208,7 +208,7 @@ def test_inbox_token_opens_no_client_route(world: World, route: Route) -> None:
 def test_request_without_the_scope_is_403(world: World, route: Route) -> None:
     before = world.belongings()
     answer = world.ask(route, world.without[VIEWS[route[0]].scopes[route[1]]])
-    assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
+    assert (answer.status_code, answer.json()["code"]) == (403, "insufficient_scope")
     assert world.belongings() == before
 
 

@@ -130,7 +130,7 @@ def test_lifting_a_bounce_keeps_the_unsubscription(app: App) -> None:
 def test_recipients_own_suppression_is_lifted_only_by_reason(app: App, reason: R) -> None:
     hold_back(reason=reason)
     answer = lift(app)
-    assert (answer.status_code, answer.json()["code"]) == (409, "persons_own_wish")
+    assert (answer.status_code, answer.json()["code"]) == (409, "recipient_opted_out")
     assert standing(app) == [reason]
     assert lift(app, reason=reason.value).json() == {"lifted": [reason.value], "standing": []}
 
@@ -153,7 +153,7 @@ def test_lifting_is_audited_without_the_address(app: App) -> None:
     hold_back()
     lift(app)
     entry = LogEntry.objects.get()
-    assert entry.get_change_message() == "By the app app: Lifted: hard_bounce on email."
+    assert entry.get_change_message() == "By client app: Lifted: hard_bounce on email."
     assert entry.user_id == app.id
     assert "ada" not in f"{entry.object_id} {entry.object_repr}"
 
@@ -228,7 +228,5 @@ def test_invalid_parameter_is_refused(app: App, query: dict[str, Any], code: str
 
 
 @pytest.mark.parametrize("channel", ["push", "pigeon"])
-def test_channel_without_suppressions_is_not_found(
-    app: App, channel: str
-) -> None:
+def test_channel_without_suppressions_is_not_found(app: App, channel: str) -> None:
     assert app.get(f"/suppressions/{channel}/{ADA}").status_code == 404

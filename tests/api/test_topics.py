@@ -65,7 +65,7 @@ def test_invalid_topic_is_refused(app: App, topic: str) -> None:
 @pytest.mark.parametrize(
     ("query", "status", "code"),
     [
-        ({"limit": "101"}, 422, "invalid_request"),
+        ({"limit": "101"}, 422, "validation_failed"),
         ({"cursor": "x"}, 400, "invalid_cursor"),
         ({"user_id": "ada"}, 400, "unknown_parameter"),
     ],

@@ -302,7 +302,7 @@ def test_failure_after_sent_fails_the_delivery(order: tuple[str, ...]) -> None:
         call_whatsapp(about(document, kind))
     one = delivery(document)
     assert (one["status"], one["failure_code"]) == ("failed", "reported_failed")
-    assert one["failure_reason"].startswith("WhatsApp cannot deliver to this number")
+    assert one["failure_reason"].startswith("Undeliverable: no WhatsApp on this number")
     assert len(factories.read(document["_id"])["error_history"]) == 1
 
 
@@ -380,7 +380,7 @@ def test_log_holds_no_number_and_no_text(caplog: pytest.LogCaptureFixture) -> No
     for headers in (signed(raw), {}):
         post(raw, headers=headers)
     assert "receipt_applied" in caplog.text
-    assert "webhook_refused" in caplog.text
+    assert "webhook_rejected" in caplog.text
     assert PHONE[1:] not in caplog.text
     assert "diagnosis" not in caplog.text
 
@@ -439,7 +439,7 @@ def test_whatsapp_missing_secret_refuses_all(settings: Any) -> None:
     "raw", [b"", b"{}", b"[1]", b"<xml>", b"\xff", webhook(change("x")), webhook(entry=7)]
 )
 def test_signed_body_that_is_no_webhook_is_refused(raw: bytes) -> None:
-    refused(post(raw), 400, "malformed")
+    refused(post(raw), 400, "bad_request")
 
 
 def test_whatsapp_large_body_is_refused() -> None:

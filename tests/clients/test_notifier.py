@@ -175,11 +175,11 @@ def test_after_the_last_try_the_error_has_the_key_to_go_on_with() -> None:
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 422])
 def test_what_is_refused_is_not_tried_again_and_says_why(status: int) -> None:
-    service = Service(problem(status, "invalid_request"))
-    with pytest.raises(NotificationRefused, match="invalid_request: It is not so") as caught:
+    service = Service(problem(status, "validation_failed"))
+    with pytest.raises(NotificationRefused, match="validation_failed: It is not so") as caught:
         service.notifier().notify("mfa_code", email="nonsense")
     error = caught.value
-    assert (error.status, error.code, len(service.asked)) == (status, "invalid_request", 1)
+    assert (error.status, error.code, len(service.asked)) == (status, "validation_failed", 1)
     assert error.problem is not None
     assert [one.pointer for one in error.problem.errors] == ["/recipient/email"]
 
@@ -208,7 +208,7 @@ def test_an_acceptance_nobody_can_read_is_not_taken_for_one(answer: Any) -> None
 
 
 def test_no_error_tells_the_key_or_what_was_to_be_said() -> None:
-    service = Service(httpx.ConnectError("refused"), problem(422, "invalid_request"))
+    service = Service(httpx.ConnectError("refused"), problem(422, "validation_failed"))
     notifier = service.notifier(tries=1)
     for _ in range(2):
         with pytest.raises(NotificationError) as caught:

@@ -74,7 +74,7 @@ def test_a_page_that_failed_says_so_and_not_why(
     answer = console.get("/admin/recipients/recipient/")
     assert answer.status_code == 500
     text = page(answer)
-    assert "The service failed." in text
+    assert "Unexpected error." in text
     assert "canary" not in text
 
 

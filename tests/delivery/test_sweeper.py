@@ -12,6 +12,7 @@ from bson import ObjectId
 
 from delivery import heartbeats, sweeper
 from delivery.sweeper import MAX_QUEUE_DEPTH, SweepReport
+from domain.queues import SERVICE
 from domain.states import Channel, DeliveryStatus, Priority
 from notifications import store
 from notifications.catalog import types
@@ -20,7 +21,7 @@ from notifications.queueing.fair_queue import BURST
 from notifications.queueing.wakeups import HORIZON, WAKEUP_SIZE
 from notifications.store import LEASE
 from notifyproject.db.collections import collection
-from notifyproject.settings.base import SERVICE_QUEUE, queue_names
+from notifyproject.settings.base import queue_names
 from tests.support.broker_messages import queued_messages as messages
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON, accepted, claimed, new, started
@@ -48,7 +49,7 @@ def woken(broker: redis.Redis, queue: str = "email.normal") -> list[ObjectId]:
 
 def depths(broker: redis.Redis) -> dict[str, int]:
     """Return how many messages wait in each lane that has some."""
-    found = {name: int(broker.llen(name)) for name in queue_names() if name != SERVICE_QUEUE}
+    found = {name: int(broker.llen(name)) for name in queue_names() if name != SERVICE}
     return {name: depth for name, depth in found.items() if depth}
 
 
@@ -229,7 +230,7 @@ def test_a_crowd_that_falls_due_within_the_minute_is_drawn_then(broker: redis.Re
 
 def test_each_sweep_asks_a_worker_for_a_sign_of_life(broker: redis.Redis) -> None:
     sweep()
-    (message,) = messages(broker, SERVICE_QUEUE)
+    (message,) = messages(broker, SERVICE)
     assert message.task == "notifications.canary"
     assert heartbeats.last_worker_heartbeat() is None
     heartbeats.record_worker_heartbeat(now=NOON)

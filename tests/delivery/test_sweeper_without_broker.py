@@ -56,7 +56,6 @@ def failures(monkeypatch: pytest.MonkeyPatch) -> list[None]:
 
 
 def _forget_connections() -> None:
-    platform_broker._client.cache_clear()
     platform_broker._connection.cache_clear()
 
 

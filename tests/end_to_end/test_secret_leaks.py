@@ -146,6 +146,6 @@ def test_a_code_is_nowhere_but_in_the_request_and_in_its_owners_inbox(
     assert CANARY not in str(ada.get().json())
     for one in ids:
         again = app.post(f"/notifications/{one}/resend")
-        assert (again.status_code, again.json()["code"]) == (409, "secret_gone")
+        assert (again.status_code, again.json()["code"]) == (409, "sensitive_data_destroyed")
     assert documents_containing(CANARY) == []
     assert CANARY not in logged()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from domain.content import Recipient
 from domain.states import Category, Channel
+from notifyproject.platform.encryption import encrypt_token
 from privacy import unsubscribe
 from privacy.unsubscribe import (
     MAX_TOKEN_LENGTH,
@@ -63,11 +64,18 @@ def test_it_says_whether_its_mail_was_a_test(is_test: bool) -> None:
     assert parse_link(url.rpartition("/")[2]).is_test is is_test
 
 
-def test_a_link_from_before_links_said_so_is_no_test(settings: Any) -> None:
+def test_a_link_from_before_links_said_so_is_no_test() -> None:
     told = ("email", ADA, ID.binary, "pt")
-    sealed = unsubscribe._cipher(settings.SECRET_KEY).encrypt(msgspec.msgpack.encode(told), None)
-    found = parse_link(base64.urlsafe_b64encode(sealed).rstrip(b"=").decode())
+    text = encrypt_token(msgspec.msgpack.encode(told), purpose=unsubscribe.PURPOSE)
+    found = parse_link(text)
     assert (found.address, found.locale, found.is_test) == (ADA, "pt", False)
+
+
+def test_links_of_earlier_releases_open() -> None:
+    found = parse_link(
+        "i0AuEfXTPRr5kZv3uq-TpissnnkCRfNcxdaOIV4PG6ymMJ-Um3gISRmKOANCkCDvQ5_LTabgEC3M"
+    )
+    assert (found.address, found.notification_id, found.locale) == (ADA, ID, "pt")
 
 
 def test_it_is_where_people_reach_the_web(settings: Any) -> None:

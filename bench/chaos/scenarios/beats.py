@@ -81,7 +81,7 @@ def many_sweepers(*, count: int, rate: float, beats: int, sweepers: int) -> Find
         load.finish()
         installation.wait_final(timeout=FINAL_SECONDS)
         evidence = collect_evidence(installation)
-        swept = sum(one.count_logged("hinted") for one in installation.programs)
+        swept = sum(one.count_logged("woken ") for one in installation.programs)
         return make_findings(evidence, Bound(name="sweeps", value=swept, minimum=sweepers * 5))
 
 

@@ -137,7 +137,7 @@ def test_delivery_is_replayed(shop: App, receiver: Receiver) -> None:
     shop.put("/callbacks", {**HOOK, "url": receiver.url})
     sent = shop.post("/callbacks/test").json()["id"]
     early = shop.post(f"/callbacks/deliveries/{sent}/replay")
-    assert (early.status_code, early.json()["code"]) == (409, "still_pending")
+    assert (early.status_code, early.json()["code"]) == (409, "delivery_pending")
     worker.run_round(shop.id, clock=utc_now)
     again = shop.post(f"/callbacks/deliveries/{sent}/replay")
     assert (again.status_code, again.json()["tries"]) == (202, 0)
@@ -225,10 +225,10 @@ def test_callback_changes_are_audited(shop: App) -> None:
     shop.send("/callbacks", b"", method="DELETE")
     entries = LogEntry.objects.filter(object_id=str(shop.id)).order_by("pk")
     assert [entry.change_message for entry in entries] == [
-        "By the app shop: Called back at shop.example.com.",
-        "By the app shop: Called back at elsewhere.example.com.",
-        "By the app shop: Secret replaced.",
-        "By the app shop: Called back no more.",
+        "By client shop: Endpoint set to shop.example.com.",
+        "By client shop: Endpoint set to elsewhere.example.com.",
+        "By client shop: Secret rotated.",
+        "By client shop: Endpoint deleted.",
     ]
 
 

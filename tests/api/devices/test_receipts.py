@@ -165,7 +165,9 @@ def test_receipt_before_settlement_is_kept(
 
 
 @pytest.mark.parametrize("outcome", [S.UNKNOWN, S.FAILED])
-def test_receipt_overrides_unknown_and_failed(app: App, phone: str, outcome: DeliveryStatus) -> None:
+def test_receipt_overrides_unknown_and_failed(
+    app: App, phone: str, outcome: DeliveryStatus
+) -> None:
     one = begun(app, phone)
     settle(one, outcome)
     tell(app, phone, one.notification_id)
@@ -182,9 +184,7 @@ def test_receipt_does_not_change_a_cancelled_push(app: App, phone: str) -> None:
     assert status_of(one.notification_id) == "cancelled"
 
 
-def test_accepted_device_is_matched_without_reading_attempts(
-    app: App, phone: str
-) -> None:
+def test_accepted_device_is_matched_without_reading_attempts(app: App, phone: str) -> None:
     notification_id = sent(app, phone)
     with plans("delivery_attempts") as found:
         tell(app, phone, notification_id)
@@ -278,9 +278,7 @@ def test_receipt_needs_the_devices_scope(app: App, phone: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["notifications", "devices"])
-def test_store_failure_answers_503(
-    app: App, phone: str, name: str
-) -> None:
+def test_store_failure_answers_503(app: App, phone: str, name: str) -> None:
     notification_id = sent(app, phone)
     with fail_commands("update", name, NO_DISK):
         answer = tell(app, phone, notification_id)

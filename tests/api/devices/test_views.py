@@ -378,9 +378,7 @@ BAD_WISHES: list[tuple[Any, str, str]] = [
 
 
 @pytest.mark.parametrize(("wishes", "pointer", "code"), BAD_WISHES)
-def test_invalid_preferences_are_refused(
-    app: App, wishes: Any, pointer: str, code: str
-) -> None:
+def test_invalid_preferences_are_refused(app: App, wishes: Any, pointer: str, code: str) -> None:
     register(app)
     answer = call(app, "PUT", PREFERENCES, wishes)
     assert answer.status_code == 422
@@ -479,9 +477,7 @@ def test_unsupported_method_is_refused(app: App, method: str, path: str) -> None
     assert call(app, method, path, {}).status_code == 405
 
 
-def test_store_failure_answers_503(
-    app: App, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_store_failure_answers_503(app: App, caplog: pytest.LogCaptureFixture) -> None:
     with fail_commands("findAndModify", "devices", NO_DISK):
         answer = register(app)
     assert (answer.status_code, answer.json()["code"]) == (503, "store_unavailable")

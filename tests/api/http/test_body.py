@@ -211,7 +211,7 @@ def test_utf16_without_byte_order_mark_is_malformed() -> None:
 
 @pytest.mark.parametrize("body", [b"[]", b"null", b'"x"', b"1", b"true", b"[{}]", b"0.5"])
 def test_json_that_is_no_object_is_invalid(body: bytes) -> None:
-    assert refused(body) == (422, "invalid_request")
+    assert refused(body) == (422, "validation_failed")
 
 
 def test_deepest_allowed_json_is_decoded() -> None:
@@ -228,7 +228,7 @@ def test_infinite_number_is_refused() -> None:
 def test_syntax_problem_has_the_position_and_no_content() -> None:
     with pytest.raises(ApiError) as problem:
         decode(b'{"secret":\n  canary}')
-    assert problem.value.detail == "Not valid JSON at line 2, column 3."
+    assert problem.value.detail == "Invalid JSON at line 2, column 3."
 
 
 @given(st.binary(max_size=80))

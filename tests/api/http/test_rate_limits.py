@@ -55,9 +55,7 @@ def test_request_over_the_limit_is_refused_with_retry_after(app: App, limits: An
     assert told(answer) == ("3", "0")
 
 
-def test_limit_is_per_client_endpoint_and_direction(
-    app: App, other_app: App, limits: Any
-) -> None:
+def test_limit_is_per_client_endpoint_and_direction(app: App, other_app: App, limits: Any) -> None:
     for _ in range(4):
         app.get("/notifications")
     assert app.get("/notifications").status_code == 429
@@ -108,9 +106,7 @@ def test_counter_key_names_the_client_and_expires(
     assert 30_000 < broker.pttl(key) <= 60_000
 
 
-def test_counter_without_expiry_gets_one(
-    app: App, limits: Any, broker: redis.Redis
-) -> None:
+def test_counter_without_expiry_gets_one(app: App, limits: Any, broker: redis.Redis) -> None:
     app.get("/notifications")
     (key,) = keys(broker)
     broker.persist(key)
@@ -125,9 +121,7 @@ def test_inbox_limit_is_per_recipient(app: App, limits: Any, broker: redis.Redis
     assert not any("ada" in key or "eve" in key for key in keys(broker))
 
 
-def test_repeated_failures_block_the_address(
-    app: App, limits: Any
-) -> None:
+def test_repeated_failures_block_the_address(app: App, limits: Any) -> None:
     key, app.key = app.key, "ntf_" + "a" * 10 + "_" + "x" * 43
     assert [app.get("/notifications").status_code for _ in range(4)] == [401] * 4
     app.key = key
@@ -180,8 +174,6 @@ def test_valkey_outage_allows_requests_and_is_logged_once(
         (",", 1, "unknown"),
     ],
 )
-def test_client_ip_comes_from_the_trusted_proxy(
-    forwarded: str, proxies: int, address: str
-) -> None:
+def test_client_ip_comes_from_the_trusted_proxy(forwarded: str, proxies: int, address: str) -> None:
     meta = {"REMOTE_ADDR": "192.0.2.1", "HTTP_X_FORWARDED_FOR": forwarded}
     assert rate_limits.client_ip(meta, proxies=proxies) == address

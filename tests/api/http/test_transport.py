@@ -24,10 +24,10 @@ def test_valid_body_is_accepted(app: App) -> None:
     [
         (b"", 400, "empty_body"),
         (b"   \n", 400, "empty_body"),
-        (b"[]", 422, "invalid_request"),
-        (b"null", 422, "invalid_request"),
-        (b'"text"', 422, "invalid_request"),
-        (b"5", 422, "invalid_request"),
+        (b"[]", 422, "validation_failed"),
+        (b"null", 422, "validation_failed"),
+        (b'"text"', 422, "validation_failed"),
+        (b"5", 422, "validation_failed"),
         (b"{} {}", 400, "malformed_json"),
         (b'{"type": "mfa_code"} x', 400, "malformed_json"),
         (b'{"type": "mfa_code",}', 400, "malformed_json"),
@@ -229,7 +229,9 @@ def told(app: App, method: str, path: str, raw: bytes, **options: Any) -> tuple[
     return answer.status_code, answer.json()["code"]
 
 
-def test_unreadable_body_is_400_on_every_route(app: App, routes: list[tuple[str, str, str]]) -> None:
+def test_unreadable_body_is_400_on_every_route(
+    app: App, routes: list[tuple[str, str, str]]
+) -> None:
     for name, method, path in routes:
         if name not in CALLED_WITHOUT:
             assert told(app, method, path, b"") == (400, "empty_body"), name
@@ -244,7 +246,7 @@ def test_invalid_body_is_422_with_a_pointer_on_every_route(
 ) -> None:
     for name, method, path in routes:
         for raw in NO_OBJECTS:
-            assert told(app, method, path, raw) == (422, "invalid_request"), (name, raw)
+            assert told(app, method, path, raw) == (422, "validation_failed"), (name, raw)
         for raw, code in INVALID:
             answer = app.send(path, raw, method=method, headers=KEY)
             assert answer.status_code == 422, (name, raw[:20])
@@ -255,7 +257,9 @@ def test_invalid_body_is_422_with_a_pointer_on_every_route(
     assert not any(collection(one).count_documents({}) for one in CHANGED)
 
 
-def test_unsupported_body_is_415_on_every_route(app: App, routes: list[tuple[str, str, str]]) -> None:
+def test_unsupported_body_is_415_on_every_route(
+    app: App, routes: list[tuple[str, str, str]]
+) -> None:
     refused = (415, "unsupported_media_type")
     for name, method, path in routes:
         for kind in ("application/x-www-form-urlencoded", "application/xml", "text/plain"):
@@ -277,8 +281,8 @@ def test_route_without_body_refuses_a_body(app: App) -> None:
     parts = {"parts": {"default": {"subject": "S", "body": "B"}}}
     assert app.post("/types/payment_confirmed/templates", parts).status_code == 201
     publish = "/types/payment_confirmed/templates/versions/1/publish"
-    assert told(app, "POST", publish, b"[]") == (422, "invalid_request")
+    assert told(app, "POST", publish, b"[]") == (422, "validation_failed")
     assert told(app, "POST", publish, b"{") == (400, "malformed_json")
     for raw, _ in INVALID:
-        assert told(app, "POST", publish, raw) == (422, "invalid_request"), raw[:20]
+        assert told(app, "POST", publish, raw) == (422, "validation_failed"), raw[:20]
     assert app.send(publish, b"").status_code == 200

@@ -67,9 +67,7 @@ def test_issued_token_is_not_stored(app: App) -> None:
         ([], 422, ""),
     ],
 )
-def test_invalid_request_is_refused(
-    app: App, body: Any, status: int, pointer: str
-) -> None:
+def test_invalid_request_is_refused(app: App, body: Any, status: int, pointer: str) -> None:
     answer = app.post("/inbox/tokens", body)
     assert (answer.status_code, list(pointers(answer))) == (status, [pointer])
 
@@ -242,9 +240,7 @@ def test_revocation_outlives_the_token(app: App) -> None:
 
 
 @pytest.mark.parametrize("change", [{"is_active": False}, {"scopes": ["notifications:read"]}])
-def test_token_ends_when_its_client_cannot_issue(
-    app: App, change: dict[str, Any]
-) -> None:
+def test_token_ends_when_its_client_cannot_issue(app: App, change: dict[str, Any]) -> None:
     person = InboxUser(app=app)
     collection("api_clients").update_one({"_id": app.id}, {"$set": change})
     assert person.get().status_code == 401

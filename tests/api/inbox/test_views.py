@@ -49,9 +49,7 @@ def test_scheduled_cancelled_and_expired_are_not_shown(app: App, ada: InboxUser)
     assert (ada.ids(), ada.counts()) == ([], (0, 0))
 
 
-def test_scheduled_notification_is_ordered_by_delivery_time(
-    app: App, ada: InboxUser
-) -> None:
+def test_scheduled_notification_is_ordered_by_delivery_time(app: App, ada: InboxUser) -> None:
     one = factories.claimed(client_id=app.id, channel=IN_APP, send_at=at(60), at=at(60))
     newer = delivered(app, created_at=at(30))
     begun = factories.start(one, at=at(60), provider="inbox")

@@ -42,7 +42,7 @@ class TestCancel:
     def test_finished_delivery_cannot_be_cancelled(self, app: App, status: DeliveryStatus) -> None:
         document = factories.settled(status, client_id=app.id)
         answer = act(app, document["_id"], "cancel")
-        assert (answer.status_code, answer.json()["code"]) == (409, "not_possible")
+        assert (answer.status_code, answer.json()["code"]) == (409, "invalid_state")
 
     def test_sending_delivery_cannot_be_cancelled(self, app: App) -> None:
         one = factories.started(client_id=app.id)
@@ -154,7 +154,7 @@ def test_destroyed_sensitive_data_blocks_retry_and_resend(app: App, action: str)
     masked = Content(subject="Code", body=MASK, is_masked=True)
     document = failed(app, type="mfa_code", content=masked)
     answer = act(app, document["_id"], action)
-    assert (answer.status_code, answer.json()["code"]) == (409, "secret_gone")
+    assert (answer.status_code, answer.json()["code"]) == (409, "sensitive_data_destroyed")
     assert app.get("/notifications").json()["results"][0]["resent_as"] == []
 
 
@@ -235,7 +235,7 @@ def test_fixed_expiry_is_kept(app: App) -> None:
 def test_attempted_notification_cannot_be_rescheduled(app: App, status: DeliveryStatus) -> None:
     document = factories.settled(status, client_id=app.id)
     answer = reschedule(app, document["_id"])
-    assert (answer.status_code, answer.json()["code"]) == (409, "not_possible")
+    assert (answer.status_code, answer.json()["code"]) == (409, "invalid_state")
 
 
 def test_delivered_in_app_notification_cannot_be_rescheduled(app: App) -> None:

@@ -109,10 +109,10 @@ def test_repeated_items_are_rejected(app: App) -> None:
     assert [one.get("error", {}).get("code") for one in body["results"]] == [
         None,
         None,
-        *["repeated_item"] * 3,
+        *["duplicate_item"] * 3,
     ]
     assert body["results"][2]["error"]["status"] == 409
-    assert body["results"][3]["error"]["detail"].startswith("The same as item 1 ")
+    assert body["results"][3]["error"]["detail"].startswith("Identical to item 1 ")
     assert len(stored()) == 2
 
 
@@ -122,7 +122,10 @@ def test_items_that_differ_are_accepted(app: App) -> None:
 
 def test_repeated_invalid_item_is_reported_as_repeated(app: App) -> None:
     body = post_bulk(app, 5, 5).json()
-    assert [one["error"]["code"] for one in body["results"]] == ["invalid_request", "repeated_item"]
+    assert [one["error"]["code"] for one in body["results"]] == [
+        "validation_failed",
+        "duplicate_item",
+    ]
 
 
 def test_same_item_in_another_call_is_accepted(app: App) -> None:
@@ -139,8 +142,8 @@ def test_recipient_is_notified_once_per_entity(app: App) -> None:
     body = post_bulk(app, told[0], told[1], told[2], again).json()
     assert (body["accepted"], body["rejected"]) == (2, 2)
     assert body["results"][0]["error"]["code"] == "already_notified"
-    assert str(first) in body["results"][0]["error"]["detail"]
-    assert body["results"][1]["id"] in body["results"][3]["error"]["detail"]
+    assert body["results"][0]["error"]["notification_id"] == str(first)
+    assert body["results"][3]["error"]["notification_id"] == body["results"][1]["id"]
 
 
 def test_already_notified_hides_other_clients(app: App, other_app: App) -> None:
@@ -246,17 +249,15 @@ def padded(size: int) -> bytes:
         (b'{"notifications": [{"type": "\xff"}]}', 400, "not_utf8"),
         (b'{"notifications": ' + b"[" * 1_000 + b"]" * 1_000 + b"}", 400, "too_deep"),
         (b"[" * 1_000_000, 400, "too_deep"),
-        (b"[]", 422, "invalid_request"),
-        (b"null", 422, "invalid_request"),
-        (b"{}", 422, "invalid_request"),
-        (b'{"notifications": []}', 422, "invalid_request"),
-        (b'{"notifications": [5], "more": 1}', 422, "invalid_request"),
+        (b"[]", 422, "validation_failed"),
+        (b"null", 422, "validation_failed"),
+        (b"{}", 422, "validation_failed"),
+        (b'{"notifications": []}', 422, "validation_failed"),
+        (b'{"notifications": [5], "more": 1}', 422, "validation_failed"),
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_invalid_list_is_refused(
-    app: App, raw: bytes, status: int, code: str
-) -> None:
+def test_invalid_list_is_refused(app: App, raw: bytes, status: int, code: str) -> None:
     answer = send(app, raw)
     assert (answer.status_code, answer.json()["code"]) == (status, code)
     assert collection("notifications").count_documents({}) == 0
@@ -379,9 +380,7 @@ class TestOverloaded:
     def test_single_notification_is_accepted(self, app: App) -> None:
         assert app.notify().status_code == 202
 
-    def test_accepted_call_is_replayed(
-        self, app: App, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_accepted_call_is_replayed(self, app: App, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(backlog, "is_overloaded", lambda **_: False)
         first = post_bulk(app, item(0), key="k")
         monkeypatch.setattr(backlog, "is_overloaded", lambda **_: True)

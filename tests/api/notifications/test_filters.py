@@ -12,12 +12,11 @@ from django.http import QueryDict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.http.paging import _salt
 from api.http.problems import ApiError
 from api.notifications.filters import CHOICES, LIST, ListRequest, cursors, parse_list_request
 from domain.states import Channel, DeliveryStatus
 from notifications.queries import Filter, Position
-from notifyproject.db.paging import MAX_PAGE, Page
+from notifyproject.db.paging import MAX_PAGE, Page, _salt
 
 CLIENT = ObjectId("c" * 24)
 ID = ObjectId("a" * 24)

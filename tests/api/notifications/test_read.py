@@ -147,23 +147,21 @@ def test_filters_narrow_the_list(app: App, filters: dict[str, str], count: int) 
         ("user_id=a&user_id=b", 400, "repeated_parameter"),
         ("cursor=forged", 400, "invalid_cursor"),
         ("cursor=", 400, "invalid_cursor"),
-        ("limit=0", 422, "invalid_request"),
-        ("limit=101", 422, "invalid_request"),
-        ("limit=1000000", 422, "invalid_request"),
-        ("limit=-1", 422, "invalid_request"),
-        ("limit=ten", 422, "invalid_request"),
-        ("limit=%D9%A3", 422, "invalid_request"),
-        ("status=nope", 422, "invalid_request"),
-        ("channel=fax", 422, "invalid_request"),
-        ("created_after=yesterday", 422, "invalid_request"),
-        ("created_after=2026-01-01T00:00:00", 422, "invalid_request"),
-        ("unread=maybe", 422, "invalid_request"),
-        ("user_id=a%00b", 422, "invalid_request"),
+        ("limit=0", 422, "validation_failed"),
+        ("limit=101", 422, "validation_failed"),
+        ("limit=1000000", 422, "validation_failed"),
+        ("limit=-1", 422, "validation_failed"),
+        ("limit=ten", 422, "validation_failed"),
+        ("limit=%D9%A3", 422, "validation_failed"),
+        ("status=nope", 422, "validation_failed"),
+        ("channel=fax", 422, "validation_failed"),
+        ("created_after=yesterday", 422, "validation_failed"),
+        ("created_after=2026-01-01T00:00:00", 422, "validation_failed"),
+        ("unread=maybe", 422, "validation_failed"),
+        ("user_id=a%00b", 422, "validation_failed"),
     ],
 )
-def test_invalid_parameter_is_refused(
-    app: App, query: str, status: int, code: str
-) -> None:
+def test_invalid_parameter_is_refused(app: App, query: str, status: int, code: str) -> None:
     answer = app.get(f"/notifications?{query}")
     assert (answer.status_code, answer.json()["code"]) == (status, code)
 

@@ -142,7 +142,9 @@ def test_every_delivery_status_is_shown(status: DeliveryStatus) -> None:
     ],
     ids=["a secret", "no secret given", "not a secret here", "the type is gone"],
 )
-def test_sensitive_data_is_masked(type_name: str, data: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_sensitive_data_is_masked(
+    type_name: str, data: dict[str, Any], expected: dict[str, Any]
+) -> None:
     assert redacted(data, type_name) == expected
     assert shown(type=type_name, data=data)["data"] == expected
 
@@ -235,7 +237,7 @@ def test_removed_content_blocks_retry_and_resend(app: App, action: str) -> None:
     answer = app.post(f"/notifications/{one}/{action}")
     assert (answer.status_code, answer.json()["code"]) == (409, "content_removed")
     today = f"{utc_now():%Y-%m-%d}"
-    assert f"was removed on {today} by retention" in answer.json()["detail"]
+    assert f"removed on {today} by retention" in answer.json()["detail"]
     assert len(app.get("/notifications").json()["results"]) == 1
 
 

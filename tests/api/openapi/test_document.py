@@ -1,21 +1,22 @@
 """The OpenAPI document: complete, with examples that hold, and the same for everybody."""
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.test import Client
 from drf_spectacular.generators import SchemaGenerator
 from jsonschema import Draft202012Validator
 
+from api.http import problems
 from api.http.body import convert
 from api.http.problems import MEDIA_TYPE
 from api.inbox import cors
 from api.openapi import document
-from api.openapi.document import RATE_LIMIT_HEADERS, structures_by_name
-from api.openapi.problems import CONFLICTS, CONTENT_REMOVED, SENSITIVE_DATA_DESTROYED
+from api.openapi.document import RATE_LIMIT_HEADERS
+from api.openapi.operations import structures
+from notifications.resend import actions
 
 SHOWN_ANYWAY = {"WWW-Authenticate"}
 """Of no use to a page: its request says what it was."""
@@ -92,17 +93,17 @@ def test_every_request_example_is_readable(described: Any, operations: Any) -> N
     for operation in operations:
         for place, _media_type, content in contents(operation):
             if place == "request":
-                structure = structures_by_name()[content["schema"]["$ref"].rpartition("/")[2]]
+                structure = structures[content["schema"]["$ref"].rpartition("/")[2]]
                 for value in values(described, content).values():
                     assert convert(value, structure), operation["operationId"]
 
 
 def test_no_example_text_repeats_its_field_name(described: Any, operations: list[Any]) -> None:
-    """A field without a word in schema_words.py has its own name as its example."""
+    """A string field without an example has its own name as its example."""
     for operation in operations:
         for _place, _media_type, content in contents(operation):
             for value in values(described, content).values():
-                assert not [*_nameless(value, "")], "give it a word in schema_words.py"
+                assert not [*_nameless(value, "")], "give the field an example"
 
 
 def _nameless(value: Any, field: str) -> Iterator[str]:
@@ -141,18 +142,41 @@ def test_operations_state_whether_they_refuse_test_keys(
     assert not refusing & {"createNotification", "getRecipient", "readInboxItem", "putCallback"}
 
 
-def test_conflict_texts_are_those_of_the_code() -> None:
-    folders = ("api", "notifications/broadcasts", "callbacks")
-    paths = [p for folder in folders for p in Path(settings.BASE_DIR, folder).rglob("*.py")]
-    paths.append(Path(settings.BASE_DIR, "notifications", "resend", "actions.py"))
-    source = "".join(
-        path.read_text() for path in paths if path.parts[-2:] != ("openapi", "problems.py")
-    )
-    for operation, known in CONFLICTS.items():
-        for code, detail in known:
-            assert f'"{code}"' in source, operation
-            by_class = {SENSITIVE_DATA_DESTROYED.code, CONTENT_REMOVED.code}
-            assert code in by_class or f'"{detail}"' in source, operation
+def test_operations_show_the_problems_they_name(described: Any, operations: list[Any]) -> None:
+    shown = {
+        operation["operationId"]: {
+            code
+            for place, media_type, content in contents(operation)
+            if media_type == MEDIA_TYPE
+            for code in values(described, content)
+        }
+        for operation in operations
+    }
+    assert {"sensitive_data_destroyed", "invalid_state"} <= shown["retryNotification"]
+    assert {"callback_disabled", "delivery_pending"} <= shown["replayCallbackDelivery"]
+    assert {"missing_idempotency_key", "overloaded"} <= shown["createNotifications"]
+    assert {"version_conflict", "test_key"} <= shown["createTemplateVersion"]
+    assert {"recipient_opted_out"} <= shown["liftSuppression"]
+    assert {"wrong_endpoint", "invalid_event_id"} <= shown["streamInbox"]
+    assert "empty_body" not in shown["cancelNotification"]
+
+
+def test_refused_actions_have_the_texts_of_the_catalogue() -> None:
+    at = datetime(2026, 7, 1, tzinfo=UTC)
+    for error, problem in (
+        (actions.SensitiveDataDestroyedError(), problems.SENSITIVE_DATA_DESTROYED),
+        (actions.ContentRemovedError(at), problems.CONTENT_REMOVED),
+    ):
+        assert problems.to_api_error(error) == problem.example_error()
+
+
+def test_each_code_is_in_the_catalogue_once() -> None:
+    types = [one for one in vars(problems).values() if isinstance(one, problems.ProblemType)]
+    assert len({one.code for one in types}) == len(types) > 40
+    for one in types:
+        detail = one.example_error().detail
+        assert "{" not in detail
+        assert detail.endswith("."), one.code
 
 
 def test_rate_limit_and_retry_headers_are_described(operations: list[Any]) -> None:

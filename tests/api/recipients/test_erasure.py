@@ -149,7 +149,7 @@ def test_erasure_is_audited(ada: App) -> None:
     entry = LogEntry.objects.get()
     assert (entry.object_id, entry.action_flag, entry.user_id) == ("ada", 3, ada.id)
     assert entry.get_change_message() == (
-        "By the app app: Erased: 1 notifications, 1 devices, 1 topics."
+        "By client app: Erased: 1 notifications, 1 devices, 1 topics."
     )
     erase(ada, "/recipients/nobody")
     assert LogEntry.objects.count() == 1, "nothing was there"
@@ -181,4 +181,4 @@ def test_incomplete_erasure_answers_202(ada: App, monkeypatch: pytest.MonkeyPatc
     answer = erase(ada)
     assert (answer.status_code, answer.json()["is_complete"]) == (202, False)
     assert answer.headers["Retry-After"]
-    assert "Erased in part" in LogEntry.objects.get().get_change_message()
+    assert "Partially erased" in LogEntry.objects.get().get_change_message()

@@ -59,9 +59,7 @@ def test_deleted_notifications_are_exported(ada: App) -> None:
     assert len(ada.get(f"{ONE}/export").json()["notifications"]) == 1
 
 
-def test_export_has_own_notifications_and_all_for_admins(
-    ada: App, other_app: App
-) -> None:
+def test_export_has_own_notifications_and_all_for_admins(ada: App, other_app: App) -> None:
     mine, others = notify(ada), notify(other_app)
     narrow = new_app("narrow", Scope.RECIPIENTS_WRITE, Scope.NOTIFICATIONS_WRITE)
     own = notify(narrow)
@@ -79,7 +77,7 @@ def test_sensitive_data_is_masked(ada: App) -> None:
 
 def test_export_is_audited(ada: App) -> None:
     ada.get(f"{ONE}/export")
-    assert LogEntry.objects.get().get_change_message() == "By the app app: Exported."
+    assert LogEntry.objects.get().get_change_message() == "By client app: Exported."
 
 
 def test_export_of_an_unknown_recipient_is_not_found(app: App) -> None:

@@ -143,9 +143,7 @@ BAD: list[tuple[Any, str, str]] = [
 
 
 @pytest.mark.parametrize(("body", "pointer", "code"), BAD)
-def test_invalid_preferences_change_nothing(
-    ada: App, body: Any, pointer: str, code: str
-) -> None:
+def test_invalid_preferences_change_nothing(ada: App, body: Any, pointer: str, code: str) -> None:
     wish(ada, marketing={"muted": True})
     before = ada.get(PATH).json()
     answer = ada.put(PATH, body)

@@ -193,7 +193,7 @@ def test_pages_are_turned_by_place_and_nothing_is_counted(
 def test_a_new_filter_begins_at_the_first_page(console: Client) -> None:
     accepted(1)
     changelist = console.get(URL).context["cl"]
-    place = changelist.get_query_string({"after": "x"})
-    assert "after" in place
-    changelist.filter_params["after"] = ["x"]
-    assert "after" not in changelist.get_query_string({"status": "sent"})
+    place = changelist.get_query_string({"cursor": "x"})
+    assert "cursor" in place
+    changelist.filter_params["cursor"] = ["x"]
+    assert "cursor" not in changelist.get_query_string({"status": "sent"})

@@ -6,6 +6,7 @@ import pytest
 
 from background import tasks
 from delivery import sweeper
+from domain.queues import SERVICE
 from domain.states import (
     BulkAction,
     BulkOutcome,
@@ -22,7 +23,6 @@ from notifications.queueing import wakeups
 from notifications.resend import actions
 from notifications.resend.risk import RiskKind
 from notifyproject.db.collections import collection
-from notifyproject.settings.base import SERVICE_QUEUE
 from recipients.models import SuppressionReason
 from tests.support.factories import notifications as factories
 from tests.support.factories.bulk import (
@@ -228,22 +228,22 @@ def test_it_is_in_the_audit_log_who_did_what(clock: Time) -> None:
 def test_a_worker_is_told_at_each_step(clock: Time) -> None:
     failed()
     asked = decisions.preview(action=BulkAction.RETRY, selection=EVERYTHING, by=MARIA, now=clock())
-    assert wakeups.depth(SERVICE_QUEUE) == 1
+    assert wakeups.depth(SERVICE) == 1
     tasks.run_bulk_operation(str(asked.id))
     started(clock, stored(asked))
-    assert wakeups.depth(SERVICE_QUEUE) == 2
+    assert wakeups.depth(SERVICE) == 2
     decisions.pause(asked.id, by=MARIA, now=clock())
     decisions.resume(asked.id, by=MARIA, now=clock())
-    assert wakeups.depth(SERVICE_QUEUE) == 3
+    assert wakeups.depth(SERVICE) == 3
 
 
 def test_an_operation_nobody_goes_on_with_is_found_by_the_sweep(clock: Time) -> None:
     failed()
     operation = started(clock)
-    told = wakeups.depth(SERVICE_QUEUE) or 0
+    told = wakeups.depth(SERVICE) or 0
     sweeper.sweep(now=clock())
     # And the sweep's own question whether a worker is there.
-    assert wakeups.depth(SERVICE_QUEUE) == told + 2
+    assert wakeups.depth(SERVICE) == told + 2
     finish(clock, operation)
     assert runner.enqueue_due(now=clock()) == 0
     assert stored(operation).stage is BulkStage.COMPLETED

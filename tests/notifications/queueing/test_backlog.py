@@ -73,7 +73,7 @@ def test_it_is_measured_once_in_a_few_seconds(limits: Any, monkeypatch: pytest.M
     assert not backlog.is_overloaded(now=NOON)
     wait(4)
     assert not backlog.is_overloaded(now=NOON), "measured a moment ago"
-    monkeypatch.setattr(backlog, "FRESH_SECONDS", -1.0)
+    monkeypatch.setattr(backlog._cache, "seconds", -1.0)
     assert backlog.is_overloaded(now=NOON)
 
 
@@ -81,7 +81,7 @@ def test_while_one_thread_measures_the_others_go_by_what_was_measured_last(
     limits: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not backlog.is_overloaded(now=NOON)
-    monkeypatch.setattr(backlog, "FRESH_SECONDS", -1.0)
+    monkeypatch.setattr(backlog._cache, "seconds", -1.0)
     begun, go_on = threading.Event(), threading.Event()
 
     def slowly(**_: Any) -> Backlog:
@@ -96,5 +96,5 @@ def test_while_one_thread_measures_the_others_go_by_what_was_measured_last(
     assert not backlog.is_overloaded(now=NOON)
     go_on.set()
     measuring.join()
-    monkeypatch.setattr(backlog, "FRESH_SECONDS", 60.0)
+    monkeypatch.setattr(backlog._cache, "seconds", 60.0)
     assert backlog.is_overloaded(now=NOON)

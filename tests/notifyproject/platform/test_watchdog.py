@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ settings.configure(WORKER_MAX_TASKS=0, WORKER_MAX_MEMORY_MB=0)
 from notifyproject.platform import watchdog
 watchdog.SAMPLE_SECONDS, watchdog.MAX_SILENCE = 0.01, 0.05
 watchdog.count_waiting = lambda queues: 1
+watchdog.clock_check.is_wrong = lambda: False
 watchdog.start(queues=["email.normal"], threads=4)
 time.sleep(60)
 """
@@ -105,6 +107,13 @@ def test_it_ends_when_it_has_grown_too_large() -> None:
     life = WorkerLimits(max_megabytes=600)
     assert life.recycle_reason(look(megabytes=600)) is None
     assert life.recycle_reason(look(megabytes=601)) == "too_large"
+
+
+def test_wrong_clock_recycles_the_worker() -> None:
+    limits = WorkerLimits()
+    assert limits.recycle_reason(look()) is None
+    sample = replace(look(), is_clock_wrong=True)
+    assert limits.recycle_reason(sample) == "clock_wrong"
 
 
 def test_it_ends_when_it_has_done_enough() -> None:

@@ -85,5 +85,5 @@ def test_a_server_under_a_supervisor_is_seen_to_end(tmp_path: Path) -> None:
 def test_a_server_that_lives_and_is_silent_does_not_answer(tmp_path: Path) -> None:
     server = dying(tmp_path)
     server.command = [sys.executable, "-c", "import time; time.sleep(60)"]
-    with pytest.raises(ServerFailedError, match=r"^one does not answer"):
+    with pytest.raises(ServerFailedError, match=r"^one does not respond"):
         server.start(timeout=0.2)

@@ -228,7 +228,7 @@ def test_stream_stays_open_while_mongodb_fails(app: App) -> None:
         stream.events(1)
         with capture_logs() as logs, fail_commands("find", "notifications", REFUSED):
             new = arrives(app)
-            until(lambda: "inbox_stream_waits" in [entry["event"] for entry in logs])
+            until(lambda: "inbox_stream_poll_failed" in [entry["event"] for entry in logs])
         inbox_wakeups.wake_inbox(own(app))
         assert ids(stream.events(2)) == [new]
 
@@ -325,7 +325,7 @@ def test_web_process_returns_the_stream_url(app: App, settings: Any) -> None:
     """A thread of the web that held a stream would answer nobody else."""
     settings.INBOX_STREAM_URL = "https://stream.example.com"
     answer = InboxUser(app=app).get("/stream")
-    assert (answer.status_code, answer.json()["code"]) == (421, "not_here")
+    assert (answer.status_code, answer.json()["code"]) == (421, "wrong_endpoint")
     assert "https://stream.example.com/api/v1/inbox/stream" in answer.json()["detail"]
     assert InboxUser(app=app, token="x").get("/stream").status_code == 401
 
@@ -422,7 +422,7 @@ def test_cors_headers_follow_the_allowed_origins(app: App, streams: Process) -> 
 @pytest.mark.parametrize("path", ["/", "/admin/", "/api/v1/inbox", "/api/v1/inbox/streams"])
 def test_stream_process_serves_no_other_path(app: App, streams: Process, path: str) -> None:
     with streams.open(token(app), path=path) as stream:
-        assert refused(stream) == (421, "not_here")
+        assert refused(stream) == (421, "wrong_endpoint")
 
 
 def test_stream_process_answers_healthz(streams: Process) -> None:

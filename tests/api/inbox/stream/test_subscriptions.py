@@ -46,9 +46,7 @@ class Mute:
                 connection.sendall(b"+OK\r\n" * asked.count(b"*"))
 
 
-def test_idle_connection_is_pinged(
-    app: App, broker: redis.Redis
-) -> None:
+def test_idle_connection_is_pinged(app: App, broker: redis.Redis) -> None:
     def last_said() -> set[str]:
         return {client["cmd"] for client in broker.client_list() if client["name"] == CLIENT_NAME}
 

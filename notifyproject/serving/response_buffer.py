@@ -1,4 +1,4 @@
-"""An answer on its way to a client of the web, which may take its time to read it."""
+"""Response buffer for a client that may read slowly."""
 
 import mmap
 import select
@@ -7,24 +7,24 @@ from collections import deque
 from typing import Any
 
 FLUSH_BYTES = 64 * 1024
-"""Bytes of an answer that are sent together; fewer wait for the answer's end."""
+"""Bytes that are sent together; fewer wait for the end of the response."""
 MAX_UNSENT = 1024 * 1024
-"""Bytes of an answer made piece by piece that may wait for the client before more are made."""
+"""Unsent bytes of a streamed response, beyond which the thread waits for the client."""
 
 
 class ResponseBuffer:
-    """A buffer that gunicorn writes a response into, in place of the socket."""
+    """The object that gunicorn writes a response to, in place of the socket."""
 
     def __init__(self, client: socket.socket, *, seconds: float) -> None:
         self._socket = client
         self._seconds = seconds
         self._parts: deque[memoryview] = deque()
         self.buffered = 0
-        """Bytes that occupy memory of this process."""
+        """Bytes in the memory of this process."""
         self.sent = 0
 
     def sendall(self, data: bytes) -> None:
-        """Take bytes of the answer; wait for the client only if it has left too many unread."""
+        """Buffer bytes; wait for the client only if too many are unsent."""
         if not data:
             return
         if self.buffered > MAX_UNSENT:
@@ -35,12 +35,12 @@ class ResponseBuffer:
             self.flush()
 
     def sendfile(self, file: Any, offset: int = 0, count: int | None = None) -> None:
-        """Take a part of a file, which stays in the page cache for all clients together."""
+        """Buffer a part of a file, mapped from the page cache that all clients share."""
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._parts.append(memoryview(mapped)[offset : None if count is None else offset + count])
 
     def flush(self) -> bool:
-        """Send what the kernel takes; return whether that was all. Raises OSError."""
+        """Send as much as the kernel accepts; return whether that is all. Raises OSError."""
         while self._parts:
             parts = [self._parts[index] for index in range(min(len(self._parts), 16))]
             try:
@@ -63,28 +63,18 @@ class ResponseBuffer:
                 self._parts.appendleft(rest)
 
     def _wait_for_client(self) -> None:
-        """Wait until the client has read something; raises TimeoutError and other OSErrors."""
+        """Wait until the client reads. Raises TimeoutError and other OSErrors."""
         poll = select.poll()
         poll.register(self._socket, select.POLLOUT)
         while not self.flush() and self.buffered > MAX_UNSENT:
             if not poll.poll(self._seconds * 1_000):
-                raise TimeoutError("the client does not read its answer")
+                raise TimeoutError("the client does not read its response")
 
     def recv(self, _size: int) -> bytes:
-        """Return that there is no more: what a request needs was there before it was begun."""
+        """Return the end of input: the request is complete before a thread handles it."""
         return b""
 
-    def gettimeout(self) -> None:
-        """Do nothing: a timeout is the connection's affair, as are the other methods' effects."""
+    def gettimeout(self, *_args: Any) -> None:
+        """Do nothing: the connection controls timeouts, and the state of the socket."""
 
-    def settimeout(self, _seconds: float | None) -> None:
-        """Do nothing."""
-
-    def setblocking(self, _blocks: bool) -> None:
-        """Do nothing."""
-
-    def shutdown(self, _how: int) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""
+    settimeout = setblocking = shutdown = close = gettimeout

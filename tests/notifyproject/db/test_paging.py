@@ -1,4 +1,4 @@
-"""Places in an ordered list, as they stand in addresses and in MongoDB's words."""
+"""Cursors: their encoding, and the filters they become."""
 
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -6,21 +6,28 @@ from types import SimpleNamespace
 import pytest
 from bson import ObjectId
 
-from notifyproject.db import keyset
-from notifyproject.db.keyset import InvalidCursorError
-from notifyproject.db.paging import Cursor
+from notifyproject.db.paging import (
+    Cursor,
+    InvalidCursorError,
+    cursor_of_row,
+    decode_cursor,
+    encode_cursor,
+    match_beyond,
+    order_of,
+)
 
 AT = datetime(2026, 11, 21, 12, 0, 0, 5_000, tzinfo=UTC)
 KEY = ObjectId("64b000000000000000000001")
-ORDER = ("-created_at", "-id")
+FIELDS = ("-created_at", "-id")
+ORDER = order_of(FIELDS)
 
 
 def test_a_place_is_read_as_it_was_written() -> None:
     row = SimpleNamespace(created_at=AT, pk=KEY)
-    place = keyset.cursor_of_row(row, ORDER)
+    place = cursor_of_row(row, FIELDS)
     assert place == Cursor((AT, KEY))
-    assert keyset.decode_cursor(keyset.encode_cursor(place)) == place
-    assert keyset.decode_cursor(keyset.encode_cursor(Cursor(("user-7",)))) == Cursor(("user-7",))
+    for cursor in (place, Cursor((AT, KEY), backwards=True), Cursor(("user-7",))):
+        assert decode_cursor(encode_cursor(cursor, list_name="a"), list_name="a") == cursor
 
 
 @pytest.mark.parametrize(
@@ -28,11 +35,18 @@ def test_a_place_is_read_as_it_was_written() -> None:
 )
 def test_what_is_no_place_is_refused(text: str) -> None:
     with pytest.raises(InvalidCursorError):
-        keyset.match_beyond(keyset.decode_cursor(text), ORDER)
+        decode_cursor(text, list_name="a")
+
+
+def test_a_cursor_is_good_for_its_own_list_alone() -> None:
+    with pytest.raises(InvalidCursorError):
+        decode_cursor(encode_cursor(Cursor((KEY,)), list_name="a"), list_name="b")
+    with pytest.raises(InvalidCursorError):
+        match_beyond(Cursor((KEY,)), ORDER)
 
 
 def test_behind_a_place_the_bound_comes_first() -> None:
-    assert keyset.match_beyond(Cursor((AT, KEY)), ORDER) == {
+    assert match_beyond(Cursor((AT, KEY)), ORDER) == {
         "$and": [
             {"created_at": {"$lte": AT}},
             {
@@ -46,19 +60,19 @@ def test_behind_a_place_the_bound_comes_first() -> None:
 
 
 def test_before_a_place_everything_is_turned() -> None:
-    found = keyset.match_beyond(Cursor((AT, KEY), backwards=True), ("due_at", "id"))
+    found = match_beyond(Cursor((AT, KEY), backwards=True), order_of(("due_at", "id")))
     assert found["$and"][0] == {"due_at": {"$lte": AT}}
-    assert keyset.match_beyond(Cursor((AT, KEY), backwards=True), ORDER)["$and"][0] == {
+    assert match_beyond(Cursor((AT, KEY), backwards=True), ORDER)["$and"][0] == {
         "created_at": {"$gte": AT}
     }
 
 
 def test_an_order_by_the_key_alone_needs_no_more() -> None:
-    assert keyset.match_beyond(Cursor((KEY,)), ("-id",)) == {"_id": {"$lt": KEY}}
+    assert match_beyond(Cursor((KEY,)), order_of(("-id",))) == {"_id": {"$lt": KEY}}
 
 
 def test_each_further_field_is_one_more_step() -> None:
-    found = keyset.match_beyond(Cursor(("ada", AT, KEY)), ("user_id", "-created_at", "id"))
+    found = match_beyond(Cursor(("ada", AT, KEY)), order_of(("user_id", "-created_at", "id")))
     assert found == {
         "$and": [
             {"user_id": {"$gte": "ada"}},
