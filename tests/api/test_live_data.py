@@ -1,4 +1,4 @@
-"""Every route and method, asked with a test key: live data stays what it is, byte for byte."""
+"""Every route and method with a test key: live data stays unchanged, byte for byte."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ KEYS = [f"key-of-{name}" for name, _ in ROUTES]
 
 @dataclass(kw_only=True)
 class World:
-    """A live app, a test client with every scope, and what both have."""
+    """A live client, a test client with every scope, and their data."""
 
     live: App
     tester: App
@@ -34,18 +34,18 @@ class World:
 
     def ask(self, route: Route, named: dict[str, str]) -> Any:
         """Send a route's sample as the test client, or as a person with a token of its."""
-        # Each time another token: one of the samples revokes them.
+        # A new token each time: one of the samples revokes them.
         credential = inbox_token(self.tester) if route in INBOX else self.tester.key
         return ask(self.tester.http, route, credential, named=named)
 
     def own(self) -> dict[str, str]:
-        """Make the test client something of its own anew: the test before may have ended it."""
+        """Create new data of the test client: the test before may have removed it."""
         return belongings(self.tester, is_test=True)
 
 
 @pytest.fixture(scope="module")
 def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
-    """Give all tests here one database: what is live in it never changes."""
+    """Share one database: its live data never changes."""
     with django_db_blocker.unblock():
         types.invalidate_types()
         yield
@@ -54,7 +54,6 @@ def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def world(db: None) -> Iterator[World]:
-    """Set everything up once."""
     valkey = redis.Redis.from_url(settings.REDIS_URL)
     valkey.flushdb()
     live, tester = new_app("live"), new_app("tester", is_test=True)
@@ -120,14 +119,14 @@ def test_route_declared_as_storing_nothing_stores_nothing(world: World, route: R
 )
 def test_route_declared_as_marked_marks_tests(world: World, route: Route) -> None:
     name = "broadcasts" if route[0] == "broadcasts" else "notifications"
-    collection("idempotency_keys").delete_many({"_id": {"$nin": _lives_keys(world)}})
+    collection("idempotency_keys").delete_many({"_id": {"$nin": _live_keys(world)}})
     before = collection(name).count_documents({"is_test": True})
     assert world.ask(route, world.own()).status_code < 300
     assert collection(name).count_documents({"is_test": True}) > before
     world.untouched.check()
 
 
-def _lives_keys(world: World) -> list[str]:
+def _live_keys(world: World) -> list[str]:
     return [key for name, key in world.untouched.before if name == "idempotency_keys"]
 
 
@@ -156,7 +155,6 @@ def test_recipients_suppressions_and_types_are_live_data(
 
 
 def test_comparison_detects_changes_by_a_live_key(db: None) -> None:
-    """The comparison finds what it is there to find."""
     live, tester = new_app("another live"), new_app("another tester", is_test=True)
     live.put("/recipients/zoe", {"email": "zoe@example.com"})
     untouched = Untouched(tester=tester)

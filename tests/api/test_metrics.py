@@ -1,4 +1,4 @@
-"""/metrics: what Prometheus is told, and who may ask."""
+"""/metrics: exported samples, and access."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -27,7 +27,7 @@ def _read_anew(pauses_anew: None) -> Iterator[None]:
     prometheus.clear()
 
 
-def told() -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+def samples() -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
     prometheus.clear()
     text = Client().get("/metrics").content.decode()
     return {
@@ -38,7 +38,7 @@ def told() -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
 
 
 def value(name: str, **labels: str) -> float | None:
-    return told().get((name, frozenset(labels.items())))
+    return samples().get((name, frozenset(labels.items())))
 
 
 def test_deliveries_of_the_last_hour_are_exported() -> None:
@@ -71,7 +71,7 @@ def test_backlog_and_health_are_exported() -> None:
 
 def test_metrics_without_valkey_omit_queues() -> None:
     valkey._pause.begin()
-    found = {name for name, _ in told()}
+    found = {name for name, _ in samples()}
     assert "notify_due" in found
     assert "notify_queue_messages" not in found
 
@@ -82,7 +82,7 @@ def test_types_over_the_limit_are_grouped_as_other(monkeypatch: pytest.MonkeyPat
     for kind in ("alert", "new_sale", "order_shipped"):
         factories.accepted(created_at=now, type=kind)
     rollup.run(now=now + timedelta(seconds=1))
-    labels = [dict(own) for name, own in told() if name == "notify_deliveries_last_hour"]
+    labels = [dict(own) for name, own in samples() if name == "notify_deliveries_last_hour"]
     assert len({one["type"] for one in labels}) == 2
     assert "other" in {one["type"] for one in labels}
 

@@ -1,6 +1,4 @@
-"""Topics, and who is told what is broadcast to them."""
-
-from typing import Any
+"""The topic routes: members and lists."""
 
 import pytest
 
@@ -60,21 +58,6 @@ def test_invalid_topic_is_refused(app: App, topic: str) -> None:
     assert (answer.status_code, pointers(answer)) == (422, {"": "invalid_topic"})
     assert app.get(f"/topics/{topic}/members").status_code == 404
     assert collection("topic_members").count_documents({}) == 0
-
-
-@pytest.mark.parametrize(
-    ("query", "status", "code"),
-    [
-        ({"limit": "101"}, 422, "validation_failed"),
-        ({"cursor": "x"}, 400, "invalid_cursor"),
-        ({"user_id": "ada"}, 400, "unknown_parameter"),
-    ],
-)
-def test_invalid_list_query_is_refused(
-    app: App, query: dict[str, Any], status: int, code: str
-) -> None:
-    answer = app.get(NEWS, **query)
-    assert (answer.status_code, answer.json()["code"]) == (status, code)
 
 
 def test_cursor_of_another_list_is_refused(app: App) -> None:

@@ -17,16 +17,12 @@ from tests.support.clients.unsubscribe import ADA, actions, heading, link
 from tests.support.factories import notifications as factories
 
 pytestmark = pytest.mark.usefixtures("db")
-
-
 PAIR = ("email", ADA)
-
 ONE_CLICK = {"List-Unsubscribe": "One-Click"}
 
 
 @pytest.fixture
 def http() -> Client:
-    """Give a test a client that is held to every rule about forms."""
     return Client(enforce_csrf_checks=True, raise_request_exception=False)
 
 
@@ -34,13 +30,13 @@ def stored() -> list[dict[str, Any]]:
     return list(collection("suppressions").find())
 
 
-def is_held_back() -> bool:
+def is_suppressed() -> bool:
     return PAIR in find_suppressed([PAIR], now=utc_now())
 
 
 @pytest.mark.parametrize("method", ["get", "head"])
 def test_reading_the_page_changes_nothing(http: Client, method: str) -> None:
-    """Programs that look for harmful links open every link of a mail."""
+    """Link scanners open every link of a mail."""
     for _ in range(3):
         assert getattr(http, method)(link()).status_code == 200
     assert stored() == []
@@ -104,19 +100,19 @@ def test_repeated_unsubscription_changes_nothing(http: Client) -> None:
 
 def test_other_address_is_not_suppressed(http: Client) -> None:
     http.post(link("bob@example.com"))
-    assert not is_held_back()
+    assert not is_suppressed()
 
 
 def test_address_is_case_insensitive(http: Client) -> None:
     http.post(link("Ada@Example.COM"))
-    assert is_held_back()
+    assert is_suppressed()
 
 
 def test_link_works_without_its_notification(http: Client) -> None:
-    """Mails are kept for years, notifications for 90 days, and who was erased may come back."""
+    """Mails are kept for years, and notifications for 90 days."""
     assert collection("notifications").count_documents({}) == 0
     http.post(link())
-    assert is_held_back()
+    assert is_suppressed()
 
 
 def test_unsubscription_can_be_undone(http: Client) -> None:
@@ -127,7 +123,7 @@ def test_unsubscription_can_be_undone(http: Client) -> None:
     assert actions(page) == [("post", path)]
     assert stored() == []
     assert heading(http.post(path)) == "You are unsubscribed"
-    assert is_held_back()
+    assert is_suppressed()
 
 
 def test_undo_without_unsubscription_changes_nothing(http: Client) -> None:
@@ -152,13 +148,15 @@ def test_get_of_the_undo_page_redirects(http: Client) -> None:
     http.post(path)
     answer = http.get(f"{path}/undo")
     assert (answer.status_code, answer["Location"]) == (302, path)
-    assert is_held_back()
+    assert is_suppressed()
 
 
-@pytest.mark.parametrize("held", [True, False])
+@pytest.mark.parametrize("is_suppressed_before", [True, False])
 @pytest.mark.parametrize("step", ["", "/undo"])
-def test_link_of_a_test_changes_nothing(http: Client, held: bool, step: str) -> None:
-    if held:
+def test_link_of_a_test_changes_nothing(
+    http: Client, is_suppressed_before: bool, step: str
+) -> None:
+    if is_suppressed_before:
         http.post(link())
     before = stored()
     answer = http.post(f"{link(is_test=True)}{step}", ONE_CLICK)
@@ -168,9 +166,9 @@ def test_link_of_a_test_changes_nothing(http: Client, held: bool, step: str) -> 
     assert stored() == before
 
 
-@pytest.mark.parametrize("held", [True, False])
-def test_page_of_a_test_ignores_suppressions(http: Client, held: bool) -> None:
-    if held:
+@pytest.mark.parametrize("is_suppressed_before", [True, False])
+def test_page_of_a_test_ignores_suppressions(http: Client, is_suppressed_before: bool) -> None:
+    if is_suppressed_before:
         http.post(link())
     path = link(is_test=True)
     page = http.get(path)
@@ -226,11 +224,11 @@ def test_invalid_link_is_not_found(http: Client, method: str, token: str) -> Non
 def test_store_failure_answers_503_with_a_retry_link(
     http: Client, monkeypatch: pytest.MonkeyPatch, method: str, step: str
 ) -> None:
-    def away(*_: Any, **__: Any) -> None:
-        raise NetworkTimeout("away")
+    def unavailable(*_: Any, **__: Any) -> None:
+        raise NetworkTimeout("unavailable")
 
-    monkeypatch.setattr(unsubscribe, "suppress", away)
-    monkeypatch.setattr(unsubscribe.recipients, "find_suppressed", away)
+    monkeypatch.setattr(unsubscribe, "suppress", unavailable)
+    monkeypatch.setattr(unsubscribe.recipients, "find_suppressed", unavailable)
     path = link()
     answer = getattr(http, method)(f"{path}{step}")
     if (method, step) == ("get", "/undo"):
@@ -271,11 +269,11 @@ def test_log_holds_no_address(http: Client, caplog: pytest.LogCaptureFixture) ->
         http.post(path)
         http.post(f"{path}/undo")
         http.get("/u/x")
-    said = caplog.text
-    assert "unsubscribed" in said
-    assert "resubscribed" in said
-    assert "ada" not in said.lower()
-    assert "example.com" not in said
+    log = caplog.text
+    assert "unsubscribed" in log
+    assert "resubscribed" in log
+    assert "ada" not in log.lower()
+    assert "example.com" not in log
 
 
 def test_sender_name_is_escaped(http: Client, settings: Any) -> None:

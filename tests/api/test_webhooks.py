@@ -227,11 +227,8 @@ def test_signed_body_that_is_no_event_list_is_refused(db: None, raw: bytes) -> N
 
 
 S = DeliveryStatus
-
 URL = "/webhooks/whatsapp"
-
 NO_DISK = {"errorCode": 14031}
-
 TOKEN = "verify-token"
 
 
@@ -402,8 +399,8 @@ def test_other_webhook_fields_are_ignored() -> None:
     assert answer.json() == {"events": 0, "changed": 0, "inbound": 0}
 
 
-def refused(answer: Any, code: int = 403, word: str = "invalid_signature") -> None:
-    assert (answer.status_code, answer.json()["code"]) == (code, word)
+def refused(answer: Any, status_code: int = 403, code: str = "invalid_signature") -> None:
+    assert (answer.status_code, answer.json()["code"]) == (status_code, code)
     assert answer.headers["Content-Type"] == "application/problem+json"
     assert collection("webhook_log").count_documents({}) == 0
 
@@ -477,21 +474,21 @@ def test_handshake_returns_the_challenge_as_plain_text() -> None:
 )
 def test_invalid_handshake_is_refused(query: dict[str, str]) -> None:
     answer = handshake(**query)
-    refused(answer, word="invalid_token")
+    refused(answer, code="invalid_token")
     assert "script" not in json.dumps(answer.json())
 
 
 def test_handshake_without_configured_token_is_refused(settings: Any) -> None:
     settings.WHATSAPP_VERIFY_TOKEN = ""
-    refused(handshake(verify_token=""), word="invalid_token")
+    refused(handshake(verify_token=""), code="invalid_token")
 
 
 def test_empty_handshake_is_refused() -> None:
-    refused(Client().get(URL), word="invalid_token")
+    refused(Client().get(URL), code="invalid_token")
 
 
 def test_inbound_opt_out_suppresses_marketing() -> None:
-    wishes = webhook(told(wish("stop", timestamp=int(time.time()))))
-    assert post(wishes).status_code == 200
+    body = webhook(told(wish("stop", timestamp=int(time.time()))))
+    assert post(body).status_code == 200
     (found,) = collection("suppressions").find({"channel": "whatsapp"})
     assert (found["reason"], found["marketing_only"]) == ("unsubscribed", True)

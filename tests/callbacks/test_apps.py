@@ -1,4 +1,4 @@
-"""A server does not call itself for anybody."""
+"""The system check of loopback callbacks."""
 
 from typing import Any
 
@@ -9,9 +9,7 @@ from callbacks import apps
 
 
 @pytest.mark.parametrize(("is_on", "ids"), [(True, ["callbacks.E001"]), (False, [])])
-def test_loopback_fails_the_deployment_check(
-    is_on: bool, ids: list[str], settings: Any
-) -> None:
+def test_loopback_fails_the_deployment_check(is_on: bool, ids: list[str], settings: Any) -> None:
     settings.CALLBACK_LOOPBACK = is_on
     assert [problem.id for problem in apps.check_loopback()] == ids
 

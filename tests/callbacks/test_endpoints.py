@@ -1,4 +1,4 @@
-"""Callback endpoints: which URLs are called, and what comes of a request."""
+"""Callback endpoints: URLs, requests, and responses."""
 
 import socket
 from collections.abc import Callable
@@ -127,7 +127,7 @@ def test_closed_port_is_refused() -> None:
 
 
 def resolving_to(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
-    """Let a name have these addresses, others at each question; return what is asked for."""
+    """Resolve names to these addresses, in turn; return the list of resolved names."""
     asked: list[str] = []
 
     def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
@@ -163,7 +163,7 @@ def test_name_with_a_private_address_is_not_connected(
 def test_resolved_address_is_checked_and_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """First public, then inside: what was looked at is what is connected to."""
+    """First public, then private: the checked address is the one connected to."""
     asked = resolving_to(monkeypatch, ["93.184.215.14"], ["127.0.0.1"])
     tried: list[Any] = []
 

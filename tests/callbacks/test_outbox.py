@@ -1,4 +1,4 @@
-"""Messages to apps: one worker has each, what is due is found, and what ends is kept."""
+"""The callback outbox: claims, settlement, replay, and the subscription."""
 
 import threading
 from datetime import timedelta
@@ -17,7 +17,6 @@ from tests.support.factories.notifications import CLIENT, NOON
 from tests.support.fakes.callback_receiver import called_back
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
-
 E = EventType
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 ELSEWHERE = "http://127.0.0.1:9/hooks"
@@ -29,7 +28,7 @@ def event(number: int = 1, *, client_id: ObjectId = CLIENT, **fields: Any) -> Ev
 
 
 def recorded(count: int = 1) -> list[str]:
-    """Make a callback and so many messages to it; return their ids."""
+    """Create a callback and messages to it; return their ids."""
     called_back(ELSEWHERE)
     events = [event(number) for number in range(count)]
     outbox.store_messages(events, now=NOON)
@@ -65,10 +64,10 @@ def test_event_without_callback_is_not_stored() -> None:
 
 def test_concurrent_claims_share_no_message() -> None:
     ids = recorded(40)
-    gate, taken = threading.Barrier(2), list[list[ClaimedMessage]]()
+    barrier, taken = threading.Barrier(2), list[list[ClaimedMessage]]()
 
     def work() -> None:
-        gate.wait()
+        barrier.wait()
         taken.append(claim(limit=40))
 
     workers = [threading.Thread(target=work) for _ in range(2)]
@@ -124,11 +123,11 @@ def test_last_ten_tries_are_kept() -> None:
     assert [one["duration_ms"] for one in stored(message_id)["history"]] == list(range(2, 12))
 
 
-@pytest.mark.parametrize("verdict", [TryOutcome.GIVE_UP, TryOutcome.GONE])
-def test_failed_message_can_be_replayed(verdict: TryOutcome) -> None:
+@pytest.mark.parametrize("outcome", [TryOutcome.GIVE_UP, TryOutcome.GONE])
+def test_failed_message_can_be_replayed(outcome: TryOutcome) -> None:
     (message_id,) = recorded()
     (held,) = claim()
-    outbox.settle(held, tried(error="HTTP 500."), Decision(verdict))
+    outbox.settle(held, tried(error="HTTP 500."), Decision(outcome))
     assert stored(message_id)["status"] == "failed"
     outbox.replay(message_id=message_id, client_id=CLIENT, now=NOON + DAY)
     document = stored(message_id)
@@ -161,9 +160,6 @@ def test_event_of_a_disabled_callback_is_stored_as_failed() -> None:
     assert len(claim()) == 1
 
 
-# The callback itself.
-
-
 def test_callback_secret_is_returned_once_and_stored_encrypted() -> None:
     made = called_back(ELSEWHERE)
     assert made.secret is not None
@@ -172,10 +168,10 @@ def test_callback_secret_is_returned_once_and_stored_encrypted() -> None:
 
 
 def test_concurrent_puts_create_one_callback() -> None:
-    gate, made = threading.Barrier(4), list[str | None]()
+    barrier, made = threading.Barrier(4), list[str | None]()
 
     def work() -> None:
-        gate.wait()
+        barrier.wait()
         made.append(called_back(ELSEWHERE).secret)
 
     workers = [threading.Thread(target=work) for _ in range(4)]

@@ -1,4 +1,4 @@
-"""When an app is called back again, and when no more."""
+"""Retries of callbacks, and the health of a receiver."""
 
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -13,13 +13,13 @@ from domain.retry import parse_retry_after
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
 MIDDLE = 0.5
-"""The dice that change no wait."""
+"""The jitter that changes no delay."""
 
 
 def decided(
-    status: int | None, *, tries: int = 1, pause: timedelta | None = None, dice: float = MIDDLE
+    status: int | None, *, tries: int = 1, pause: timedelta | None = None, jitter: float = MIDDLE
 ) -> Decision:
-    return retry.decide_retry(status=status, tries=tries, pause=pause, now=NOW, jitter=dice)
+    return retry.decide_retry(status=status, tries=tries, pause=pause, now=NOW, jitter=jitter)
 
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
@@ -50,8 +50,8 @@ def test_status_410_is_gone() -> None:
 )
 def test_delay_after_each_try(tries: int, wait: timedelta) -> None:
     assert decided(503, tries=tries).at == NOW + wait
-    assert decided(503, tries=tries, dice=0.0).at == NOW + wait * 0.8
-    assert decided(503, tries=tries, dice=1.0).at == NOW + wait * 1.2
+    assert decided(503, tries=tries, jitter=0.0).at == NOW + wait * 0.8
+    assert decided(503, tries=tries, jitter=1.0).at == NOW + wait * 1.2
 
 
 def test_eighth_try_is_the_last() -> None:
@@ -86,7 +86,7 @@ def test_retry_after_is_parsed(text: str, pause: timedelta | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("failures", "left_alone"),
+    ("failures", "open_for"),
     [
         (0, None),
         (4, None),
@@ -98,35 +98,31 @@ def test_retry_after_is_parsed(text: str, pause: timedelta | None) -> None:
         (1_000_000, 10 * MINUTE),
     ],
 )
-def test_circuit_opens_longer_with_each_failure(
-    failures: int, left_alone: timedelta | None
-) -> None:
-    until = NOW + left_alone if left_alone else None
+def test_circuit_opens_longer_with_each_failure(failures: int, open_for: timedelta | None) -> None:
+    until = NOW + open_for if open_for else None
     assert retry.circuit_open_until(failures=failures, now=NOW) == until
 
 
 def test_failing_since_is_the_first_failure_in_a_row() -> None:
-    standing = ReceiverHealth().after_failure(at=NOW, error="HTTP 500.")
-    standing = standing.after_failure(at=NOW + HOUR, error="HTTP 503.")
-    assert standing == ReceiverHealth(
+    health = ReceiverHealth().after_failure(at=NOW, error="HTTP 500.")
+    health = health.after_failure(at=NOW + HOUR, error="HTTP 503.")
+    assert health == ReceiverHealth(
         failures=2, failing_since=NOW, last_failure_at=NOW + HOUR, last_error="HTTP 503."
     )
 
 
 def test_success_resets_the_health() -> None:
-    standing = (
-        ReceiverHealth().after_failure(at=NOW, error="HTTP 500.").after_success(at=NOW + HOUR)
-    )
-    assert standing == ReceiverHealth(last_failure_at=NOW, last_success_at=NOW + HOUR)
+    health = ReceiverHealth().after_failure(at=NOW, error="HTTP 500.").after_success(at=NOW + HOUR)
+    assert health == ReceiverHealth(last_failure_at=NOW, last_success_at=NOW + HOUR)
 
 
 def test_callback_is_disabled_after_five_days_of_failures() -> None:
-    standing = ReceiverHealth().after_failure(at=NOW, error="HTTP 500.")
+    health = ReceiverHealth().after_failure(at=NOW, error="HTTP 500.")
     almost = timedelta(days=5) - SECOND
-    assert standing.disable_reason(now=NOW + almost) is None
-    assert standing.disable_reason(now=NOW + almost + SECOND) is DisabledReason.FAILING
+    assert health.disable_reason(now=NOW + almost) is None
+    assert health.disable_reason(now=NOW + almost + SECOND) is DisabledReason.FAILING
 
 
 def test_callback_is_disabled_at_once_when_gone() -> None:
-    standing = ReceiverHealth().after_failure(at=NOW, error="HTTP 410.", is_gone=True)
-    assert standing.disable_reason(now=NOW) is DisabledReason.GONE
+    health = ReceiverHealth().after_failure(at=NOW, error="HTTP 410.", is_gone=True)
+    assert health.disable_reason(now=NOW) is DisabledReason.GONE

@@ -1,4 +1,4 @@
-"""Signatures that every library of Standard Webhooks can check."""
+"""Signatures of the Standard Webhooks specification."""
 
 import base64
 
@@ -11,7 +11,7 @@ MESSAGE = "msg_p5jXN8AQM9LWM0D4loKWxJek"
 SENT = 1614265330
 BODY = b'{"test": 2432232314}'
 SIGNATURE = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
-"""What the libraries of the standard are tested with."""
+"""The test vector of the standard's libraries."""
 
 
 def test_known_message_has_the_known_signature() -> None:
@@ -46,9 +46,7 @@ def test_every_secret_signs() -> None:
         (MESSAGE, SENT, b'{"test":2432232314}'),
     ],
 )
-def test_any_difference_changes_the_signature(
-    message_id: str, timestamp: int, body: bytes
-) -> None:
+def test_any_difference_changes_the_signature(message_id: str, timestamp: int, body: bytes) -> None:
     assert signing.sign(message_id, timestamp, body, secret=SECRET) != SIGNATURE
 
 

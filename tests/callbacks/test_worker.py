@@ -23,16 +23,10 @@ from tests.support.factories.notifications import CLIENT, NOON, settled
 from tests.support.fakes.callback_receiver import Receiver, called_back, receiving
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
-
-
 SECOND = timedelta(seconds=1)
-
 MINUTE = timedelta(minutes=1)
-
 HOUR = timedelta(hours=1)
-
 DAY = timedelta(days=1)
-
 OTHER = ObjectId("d" * 24)
 
 
@@ -47,8 +41,8 @@ def receiver() -> Iterator[Receiver]:
         yield one
 
 
-def tell(count: int = 1, *, client_id: ObjectId = CLIENT, now: datetime = NOON) -> list[str]:
-    """Record so many messages to an app; return their ids."""
+def record(count: int = 1, *, client_id: ObjectId = CLIENT, now: datetime = NOON) -> list[str]:
+    """Store messages to a client; return their ids."""
     ids = [f"evt_{client_id}_{now.timestamp():.0f}_{number:03}" for number in range(count)]
     events = [
         Event(id=one, client_id=client_id, type=EventType.DELIVERY_SENT, at=now, data={"n": one})
@@ -70,7 +64,7 @@ def test_message_is_signed_with_its_id_and_send_time(
     receiver: Receiver,
 ) -> None:
     secret = called_back(receiver.url).secret
-    (message_id,) = tell()
+    (message_id,) = record()
     assert call() == 1
     (request,) = receiver.requests
     assert request.headers["content-type"] == "application/json"
@@ -95,7 +89,7 @@ def test_replaced_secret_signs_for_a_day(receiver: Receiver) -> None:
     old = called_back(receiver.url).secret
     new = subscriptions.rotate(CLIENT, now=NOON)
     for at, secrets in ((NOON + DAY - SECOND, [new, old]), (NOON + DAY, [new])):
-        tell(now=at)
+        record(now=at)
         call(at=at)
         last = receiver.requests[-1]
         found = last.headers["webhook-signature"].split(" ")
@@ -108,7 +102,7 @@ def test_replaced_secret_signs_for_a_day(receiver: Receiver) -> None:
 def test_failed_message_is_retried_with_the_same_id_and_bytes() -> None:
     with receiving(500, 204) as receiver:
         called_back(receiver.url)
-        tell()
+        record()
         call()
         assert statuses() == ["pending"]
         assert call(at=NOON + SECOND) == 0
@@ -123,7 +117,7 @@ def test_round_sends_twenty_messages_and_requeues_the_rest(
     receiver: Receiver, broker: redis.Redis
 ) -> None:
     called_back(receiver.url)
-    tell(25)
+    record(25)
     assert call() == 20
     assert broker.llen("callbacks") == 1
     assert call() == 5
@@ -134,7 +128,7 @@ def test_round_sends_twenty_messages_and_requeues_the_rest(
 
 def test_one_worker_at_a_time_calls_a_receiver(receiver: Receiver) -> None:
     called_back(receiver.url)
-    tell()
+    record()
     hold = worker.acquire_lease(CLIENT, now=NOON)
     assert hold is not None
     assert call() == 0
@@ -145,7 +139,7 @@ def test_one_worker_at_a_time_calls_a_receiver(receiver: Receiver) -> None:
 def test_failing_receiver_is_probed_with_one_message() -> None:
     with receiving(500) as receiver:
         called_back(receiver.url)
-        tell(25)
+        record(25)
         assert call() == 8
         assert subscriptions.get(CLIENT)["failures"] == 8
         assert call(at=NOON + MINUTE) == 0
@@ -157,7 +151,7 @@ def test_failing_receiver_is_probed_with_one_message() -> None:
 def test_recovered_receiver_gets_the_backlog() -> None:
     with receiving(*[500] * 8, 204) as receiver:
         called_back(receiver.url)
-        tell(25)
+        record(25)
         call()
         call(at=NOON + 5 * MINUTE)
         assert subscriptions.get(CLIENT)["failures"] == 0
@@ -171,8 +165,8 @@ def test_failing_receiver_does_not_delay_others(receiver: Receiver) -> None:
     with receiving(500) as failing:
         called_back(failing.url)
         called_back(receiver.url, client_id=OTHER)
-        tell(25)
-        tell(25, client_id=OTHER)
+        record(25)
+        record(25, client_id=OTHER)
         call()
         assert call(client_id=OTHER) == 20
 
@@ -181,7 +175,7 @@ def test_rounds_are_limited_per_process(
     receiver: Receiver, broker: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called_back(receiver.url)
-    tell()
+    record()
     places = worker._round_slots(0)
     monkeypatch.setattr(worker, "_round_slots", lambda _: places)
     taken = 0
@@ -197,7 +191,7 @@ def test_rounds_are_limited_per_process(
 def test_status_410_disables_the_callback() -> None:
     with receiving(410) as receiver:
         called_back(receiver.url)
-        tell(3)
+        record(3)
         call()
         assert call(at=NOON + DAY) == 0
     callback = subscriptions.get(CLIENT)
@@ -211,10 +205,10 @@ def test_status_410_disables_the_callback() -> None:
 def test_five_days_of_failures_disable_the_callback() -> None:
     with receiving(500) as receiver:
         called_back(receiver.url)
-        tell()
+        record()
         call()
         at = NOON + 5 * DAY
-        tell(now=at)
+        record(now=at)
         call(at=at)
         assert subscriptions.get(CLIENT)["disabled_reason"] == DisabledReason.FAILING
     assert "five days" in LogEntry.objects.get().change_message
@@ -224,7 +218,7 @@ def test_message_fails_after_eight_tries(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(retry, "FAILURES_TO_OPEN", 100)
     with receiving(503) as receiver:
         called_back(receiver.url)
-        tell()
+        record()
         at = NOON
         for _ in range(9):
             call(at=at)
@@ -254,7 +248,7 @@ def test_round_starts_nothing_after_its_time(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called_back(receiver.url)
-    tell(20)
+    record(20)
     monkeypatch.setattr(worker, "MAX_ROUND_SECONDS", 0.0)
     assert call() == worker.MAX_CONCURRENT_REQUESTS
     assert call() == worker.MAX_CONCURRENT_REQUESTS
@@ -296,11 +290,11 @@ def later(_: Receiver) -> None:
     collection("callback_messages").update_many({}, {"$set": {"next_try_at": NOON + HOUR}})
 
 
-def left_alone(_: Receiver) -> None:
+def circuit_open(_: Receiver) -> None:
     collection("callbacks").update_one({}, {"$set": {"open_until": NOON + HOUR}})
 
 
-@pytest.mark.parametrize("state", [held, later, left_alone])
+@pytest.mark.parametrize("state", [held, later, circuit_open])
 def test_sweep_skips_what_is_not_due(
     state: Callable[[Receiver], None], listener: Receiver, broker: redis.Redis
 ) -> None:
@@ -366,6 +360,6 @@ def test_sweeper_command_sends_callbacks(
     settled(DeliveryStatus.FAILED, has_callback=True)
     platform_broker._health.record_failure()
     call_command("sweeper", once=True, deliver=True, stdout=StringIO())
-    told = sorted(request.body["type"] for request in listener.requests)
-    assert told == ["delivery.failed", "notification.completed"]
+    types = sorted(request.body["type"] for request in listener.requests)
+    assert types == ["delivery.failed", "notification.completed"]
     assert all_statuses() == ["delivered"] * 2

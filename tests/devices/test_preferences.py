@@ -1,4 +1,4 @@
-"""What a device wants to be told."""
+"""Device preferences and quiet hours."""
 
 from typing import Any
 

@@ -18,19 +18,14 @@ from tests.support.factories.notifications import NOON
 from tests.support.mongo.query_plans import Plan, emptied, plans
 
 pytestmark = pytest.mark.usefixtures("db")
-
-
 USERS = 1_000
-
 EACH = 12
-
 BATCH = 100
 """Of each user's devices, two in three are inactive."""
 
 
 @pytest.fixture(scope="module")
 def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
-    """Store the devices once for all tests here: they only read."""
     with django_db_blocker.unblock(), emptied("devices"):
         _registered_for_ada()
         collection("devices").insert_many(
@@ -64,7 +59,7 @@ def _device(user: int, n: int) -> dict[str, Any]:
 
 
 def _registered_for_ada() -> None:
-    """Register more devices for one user than a notification goes to, seen in turns."""
+    """Register more devices of one user than a notification has targets."""
     for n in range(MAX_TARGETS + 5):
         new = Registration(
             user_id="ada",
@@ -74,8 +69,8 @@ def _registered_for_ada() -> None:
             timezone="Europe/Lisbon",
         )
         registration.register(new, now=NOON + timedelta(minutes=n * 7 % 25))
-    wishes = Preferences(categories={"marketing": False})
-    registration.set_preferences(device_id=device_id("adas-0"), preferences=wishes, now=NOON)
+    preferences = Preferences(categories={"marketing": False})
+    registration.set_preferences(device_id=device_id("adas-0"), preferences=preferences, now=NOON)
     status.deactivate(
         device_ids=[device_id("adas-1")],
         reason=DeactivationReason.BY_USER,
@@ -84,14 +79,14 @@ def _registered_for_ada() -> None:
     )
 
 
-def asked(read: Callable[[], Any]) -> tuple[Any, Plan]:
+def query(read: Callable[[], Any]) -> tuple[Any, Plan]:
     with plans("devices") as found:
         result = read()
     (plan,) = found
     return result, plan
 
 
-def assert_thrifty(plan: Plan) -> None:
+def assert_efficient(plan: Plan) -> None:
     assert plan.is_indexed or plan.is_by_id, plan.summary
     assert not plan.sorts, plan.summary
     assert plan.examined <= 2 * max(plan.returned, 1), plan
@@ -156,27 +151,27 @@ def test_named_device_adds_no_target_for_its_user() -> None:
 
 def test_batch_is_one_read_by_users() -> None:
     users = [f"user-{n * 7}" for n in range(BATCH)]
-    found, plan = asked(lambda: queries.find_push_targets(user_ids=users))
+    found, plan = query(lambda: queries.find_push_targets(user_ids=users))
     assert set(found.by_user) == set(users)
     assert {len(own) for own in found.by_user.values()} == {EACH // 3}
-    assert_thrifty(plan)
+    assert_efficient(plan)
     assert plan.examined == plan.returned == BATCH * EACH // 3
 
 
 def test_batch_is_one_read_by_devices() -> None:
     ids = [one for user in range(BATCH) for one in ids_of(user)[:2]]
-    found, plan = asked(lambda: queries.find_push_targets(device_ids=ids))
+    found, plan = query(lambda: queries.find_push_targets(device_ids=ids))
     assert set(found.by_device) == set(ids)
-    assert_thrifty(plan)
+    assert_efficient(plan)
 
 
 def test_batch_is_one_read_by_users_and_devices() -> None:
     users = [f"user-{n}" for n in range(BATCH // 2)]
     ids = [one for user in range(BATCH // 2, BATCH) for one in ids_of(user)]
-    found, plan = asked(lambda: queries.find_push_targets(user_ids=users, device_ids=ids))
+    found, plan = query(lambda: queries.find_push_targets(user_ids=users, device_ids=ids))
     assert set(found.by_user) == set(users)
     assert set(found.by_device) == set(ids)
-    assert_thrifty(plan)
+    assert_efficient(plan)
 
 
 def test_empty_read_makes_no_query() -> None:
@@ -189,17 +184,17 @@ def test_batch_status_writes_are_one_command_by_id() -> None:
     nobody = [device_id(f"nobody-{n}") for n in range(BATCH)]
     evidence = Evidence(at=NOON, source="fcm")
     for reason in (DeactivationReason.UNREGISTERED, DeactivationReason.BY_USER):
-        count, plan = asked(
+        count, plan = query(
             lambda reason=reason: status.deactivate(
                 device_ids=nobody, reason=reason, evidence=evidence, now=NOON
             )
         )
         assert (count, plan.is_by_id, plan.examined) == (0, True, 0)
-    count, plan = asked(
+    count, plan = query(
         lambda: status.record_suspicion(device_ids=nobody, evidence=evidence, now=NOON)
     )
     assert (count, plan.is_by_id, plan.examined) == (0, True, 0)
-    count, plan = asked(lambda: status.record_success(accepted=dict.fromkeys(nobody, NOON)))
+    count, plan = query(lambda: status.record_success(accepted=dict.fromkeys(nobody, NOON)))
     assert (count, plan.is_by_id, plan.examined) == (0, True, 0)
 
 
@@ -214,7 +209,7 @@ def test_registration_reads_by_id_and_counts_in_the_index() -> None:
 
 
 def test_list_has_all_devices_newest_first() -> None:
-    found, plan = asked(lambda: queries.page(user_id="user-5", limit=20))
+    found, plan = query(lambda: queries.page(user_id="user-5", limit=20))
     assert {d["_id"] for d in found.documents} == {
         *ids_of(5),
         *ids_of(5, active=False),
@@ -222,24 +217,24 @@ def test_list_has_all_devices_newest_first() -> None:
     created = [d["created_at"] for d in found.documents]
     assert created == sorted(created, reverse=True)
     assert (found.has_next, found.has_previous) == (False, False)
-    assert_thrifty(plan)
+    assert_efficient(plan)
 
 
 def test_list_is_paginated_in_both_directions() -> None:
-    whole = queries.page(user_id="user-5", limit=20).documents
-    first, plan = asked(lambda: queries.page(user_id="user-5", limit=5))
-    assert_thrifty(plan)
+    everything = queries.page(user_id="user-5", limit=20).documents
+    first, plan = query(lambda: queries.page(user_id="user-5", limit=5))
+    assert_efficient(plan)
     assert (first.has_next, first.has_previous) == (True, False)
-    second, plan = asked(
+    second, plan = query(
         lambda: queries.page(user_id="user-5", limit=5, after=_place(first.documents[-1]))
     )
-    assert_thrifty(plan)
+    assert_efficient(plan)
     assert (second.has_next, second.has_previous) == (True, True)
-    back, plan = asked(
+    back, plan = query(
         lambda: queries.page(user_id="user-5", limit=5, before=_place(second.documents[0]))
     )
-    assert_thrifty(plan)
-    assert [*first.documents, *second.documents] == whole[:10]
+    assert_efficient(plan)
+    assert [*first.documents, *second.documents] == everything[:10]
     assert back.documents == first.documents
     assert (back.has_next, back.has_previous) == (True, False)
 
@@ -249,7 +244,7 @@ def _place(document: queries.Document) -> Position:
 
 
 def test_device_is_read_by_id() -> None:
-    found, plan = asked(lambda: queries.get(ids_of(3)[0]))
+    found, plan = query(lambda: queries.get(ids_of(3)[0]))
     assert found is not None
     assert plan.is_by_id
 
@@ -267,7 +262,7 @@ def test_device_is_read_by_id() -> None:
 )
 def test_console_list_uses_an_index(filters: dict[str, Any]) -> None:
     queryset = Device.objects.filter(**filters).order_by("-last_seen", "-id")[:50]
-    found, plan = asked(lambda: list(queryset))
+    found, plan = query(lambda: list(queryset))
     assert len(found) == 50
     assert plan.is_indexed
     assert not plan.sorts
@@ -286,11 +281,8 @@ def target(device_id: str, user_id: str) -> PushTarget:
 
 
 PHONE = target("phone", "ada")
-
 TABLET = target("tablet", "ada")
-
 BOBS = target("bobs", "bob")
-
 TARGETS = PushTargets(
     by_user={"ada": (PHONE, TABLET), "bob": (BOBS,)},
     by_device={"tablet": TABLET, "bobs": BOBS},

@@ -21,17 +21,12 @@ from tests.support.fakes.mongo_failpoints import CUT, LOST_ANSWER, fail_commands
 from tests.support.waiting import LIMIT
 
 pytestmark = pytest.mark.usefixtures("db")
-
-
 TOKEN = "dGhpcyBpcyBh:APA91bHun4MxP5egoKMwt2KZFBaFUH-1RYqx"
-
 ID = device_id(TOKEN)
-
 LATER = NOON + timedelta(hours=1)
-
 MUTED = Preferences(categories={"marketing": False})
 
-TOLD = {
+DESCRIPTION = {
     "app_version": "3.2.1",
     "device_model": "Pixel 8",
     "os_version": "15",
@@ -53,7 +48,7 @@ def stored(one: str = ID) -> Document:
     return document
 
 
-def switch_off(one: str = ID, *, at: datetime = LATER) -> None:
+def deactivate(one: str = ID, *, at: datetime = LATER) -> None:
     reason, evidence = DeactivationReason.UNREGISTERED, Evidence(at=at, source="fcm")
     assert status.deactivate(device_ids=[one], reason=reason, evidence=evidence, now=at) == 1
 
@@ -63,14 +58,14 @@ def owned(user_id: str) -> set[str]:
 
 
 def test_device_is_stored_as_registered() -> None:
-    document = register(**TOLD)
+    document = register(**DESCRIPTION)
     assert document == stored()
     assert document == {
         "_id": ID,
         "user_id": "ada",
         "device_token": TOKEN,
         "platform": "android",
-        **TOLD,
+        **DESCRIPTION,
         "is_active": True,
         "suspicions": 0,
         "proven_at": NOON,
@@ -81,7 +76,7 @@ def test_device_is_stored_as_registered() -> None:
 
 
 def test_model_reads_the_stored_device() -> None:
-    register(**TOLD)
+    register(**DESCRIPTION)
     registration.set_preferences(
         device_id=ID,
         preferences=Preferences(
@@ -90,7 +85,7 @@ def test_model_reads_the_stored_device() -> None:
         ),
         now=NOON,
     )
-    switch_off()
+    deactivate()
     device = Device.objects.get()
     assert (device.pk, device.device_model, device.is_active) == (ID, "Pixel 8", False)
     assert device.notification_preferences.categories == {"marketing": False}
@@ -99,8 +94,8 @@ def test_model_reads_the_stored_device() -> None:
 
 
 def test_second_registration_updates_the_device() -> None:
-    register(**TOLD)
-    assert register(at=LATER, **TOLD) == {
+    register(**DESCRIPTION)
+    assert register(at=LATER, **DESCRIPTION) == {
         **stored(),
         "created_at": NOON,
         "updated_at": LATER,
@@ -111,7 +106,7 @@ def test_second_registration_updates_the_device() -> None:
 
 
 def test_second_registration_clears_omitted_fields_and_keeps_preferences() -> None:
-    register(**TOLD)
+    register(**DESCRIPTION)
     registration.set_preferences(device_id=ID, preferences=MUTED, now=NOON)
     document = register(at=LATER, app_version="4.0")
     assert document["app_version"] == "4.0"
@@ -126,15 +121,20 @@ def test_values_are_stored_as_text() -> None:
 
 
 def test_token_moves_to_another_user() -> None:
-    register(**TOLD)
+    register(**DESCRIPTION)
     registration.set_preferences(device_id=ID, preferences=MUTED, now=NOON)
     status.record_success(accepted={ID: NOON}, receipts={ID: NOON})
     document = register(user_id="bob", at=LATER)
     assert owned("ada") == set()
     assert owned("bob") == {ID}
     assert document["created_at"] == LATER
-    told_of_the_first = {"notification_preferences", "last_accepted_at", "last_receipt_at", *TOLD}
-    assert not told_of_the_first & document.keys()
+    fields_of_the_first = {
+        "notification_preferences",
+        "last_accepted_at",
+        "last_receipt_at",
+        *DESCRIPTION,
+    }
+    assert not fields_of_the_first & document.keys()
 
 
 def test_registration_reactivates_and_clears_failures() -> None:
@@ -142,7 +142,7 @@ def test_registration_reactivates_and_clears_failures() -> None:
     for minute in (1, 2):
         evidence = Evidence(at=NOON + timedelta(minutes=minute), source="fcm")
         status.record_suspicion(device_ids=[ID], evidence=evidence, now=evidence.at)
-    switch_off()
+    deactivate()
     document = register(at=LATER + timedelta(hours=1))
     assert (document["is_active"], document["suspicions"]) == (True, 0)
     gone = {"deactivated_at", "deactivation_reason", "deactivation_evidence", "suspected_at"}
@@ -168,8 +168,8 @@ def test_device_over_the_limit_replaces_the_least_recently_seen() -> None:
 
 def test_inactive_devices_are_replaced_first() -> None:
     ids = fill()
-    switch_off(ids[20], at=LATER)
-    switch_off(ids[10], at=LATER + timedelta(minutes=1))
+    deactivate(ids[20], at=LATER)
+    deactivate(ids[10], at=LATER + timedelta(minutes=1))
     register("new-1", at=LATER + timedelta(hours=1))
     assert ids[20] not in owned("ada")
     assert ids[10] in owned("ada")
@@ -191,7 +191,7 @@ def test_other_users_devices_are_never_replaced() -> None:
 
 
 def test_update_keeps_other_fields_and_none_clears() -> None:
-    register(**TOLD)
+    register(**DESCRIPTION)
     changes = {"app_version": "4.0", "language": None}
     document = registration.update(device_id=ID, changes=changes, now=LATER)
     assert document == stored()
@@ -233,25 +233,25 @@ def test_unknown_device_is_not_created_by_a_change() -> None:
 
 
 def test_replaced_token_keeps_the_fields_and_deactivates_the_old_device() -> None:
-    register(**TOLD)
+    register(**DESCRIPTION)
     registration.set_preferences(device_id=ID, preferences=MUTED, now=NOON)
     document = registration.replace_token(device_id=ID, token="new", now=LATER)
     assert document is not None
     assert document == stored(device_id("new"))
     assert (document["user_id"], document["platform"]) == ("ada", "android")
-    assert {name: document[name] for name in TOLD} == TOLD
+    assert {name: document[name] for name in DESCRIPTION} == DESCRIPTION
     assert document["notification_preferences"]["categories"] == {"marketing": False}
     assert (stored()["is_active"], stored()["deactivation_reason"]) == (False, "replaced")
 
 
 def test_token_replacement_is_idempotent() -> None:
-    register(**TOLD)
+    register(**DESCRIPTION)
     first = registration.replace_token(device_id=ID, token="new", now=LATER)
     assert registration.replace_token(device_id=ID, token="new", now=LATER) == first
 
 
 def test_same_token_is_not_replaced() -> None:
-    before = register(**TOLD)
+    before = register(**DESCRIPTION)
     assert registration.replace_token(device_id=ID, token=TOKEN, now=LATER) == before
     assert stored() == before
 
@@ -267,7 +267,7 @@ def test_heartbeat_is_stored_once_in_five_minutes() -> None:
 
 def test_heartbeat_does_not_reactivate() -> None:
     register()
-    switch_off()
+    deactivate()
     document = registration.heartbeat(device_id=ID, now=LATER)
     assert document is not None
     assert document["is_active"] is False
@@ -275,9 +275,8 @@ def test_heartbeat_does_not_reactivate() -> None:
 
 
 THREADS = 16
-
 TAKEN = {"errorCode": 12582}
-"""Another has just inserted the same key, by the number that may be given without the key."""
+"""A duplicate key error, by the number that needs no key."""
 
 
 def register_web(token: str, user_id: str = "ada", **fields: Any) -> Document:
@@ -330,7 +329,7 @@ def test_concurrent_registrations_keep_the_limit() -> None:
 
 
 def test_registration_wins_over_a_concurrent_refusal() -> None:
-    """The send began before the app registered: whoever is first, the device is active."""
+    """The send began before the registration: the device is active in either order."""
     evidence = Evidence(at=NOON + timedelta(minutes=1), source="fcm")
     reason = DeactivationReason.UNREGISTERED
     for n in range(20):

@@ -14,10 +14,7 @@ from tests.support.factories.devices import ID, TOKEN, accept, at, device, regis
 from tests.support.factories.notifications import NOON
 
 pytestmark = pytest.mark.usefixtures("db")
-
-
 R = DeactivationReason
-
 BY_PEOPLE = tuple(reason for reason in R if reason not in BY_PROVIDER)
 
 
@@ -27,7 +24,7 @@ def refuse(*ids: str, began: float, stored: float | None = None, reason: R = R.U
     return status.deactivate(device_ids=ids or (ID,), reason=reason, evidence=evidence, now=now)
 
 
-def standing() -> dict[str, Any]:
+def current_status() -> dict[str, Any]:
     return {
         name: device().get(name)
         for name in ("is_active", "deactivation_reason", "suspicions", "proven_at")
@@ -86,9 +83,7 @@ def test_decision_by_people_overrides_the_provider(first: str) -> None:
 
 @pytest.mark.parametrize("began", [3.0, 4.0])
 @pytest.mark.parametrize("reason", BY_PROVIDER)
-def test_refusal_before_the_registration_is_ignored(
-    reason: R, began: float
-) -> None:
+def test_refusal_before_the_registration_is_ignored(reason: R, began: float) -> None:
     register()
     register(minute=4)
     assert refuse(began=began, stored=5, reason=reason) == 0
@@ -185,7 +180,7 @@ def test_results_in_any_order_give_the_same_device(
     EVENTS["registered at 0"]()
     for name in order:
         EVENTS[name]()
-    assert standing() == {
+    assert current_status() == {
         "is_active": True,
         "deactivation_reason": None,
         "suspicions": 0,
@@ -268,7 +263,7 @@ def test_earlier_acceptance_does_not_reset_suspect_results() -> None:
 
 
 def test_receipt_does_not_reset_suspect_results() -> None:
-    """It may be of an old message, opened long after the token was replaced."""
+    """It can be of an old message, opened after the token was replaced."""
     register()
     suspect(began=1)
     status.record_success(accepted={}, receipts={ID: at(2)})
@@ -311,7 +306,7 @@ def test_three_sender_mismatches_in_a_row_deactivate() -> None:
 
 
 def test_accepted_token_ignores_sender_mismatches() -> None:
-    """A token belongs to one project for as long as it lives: the service account is another."""
+    """A token belongs to one project: only the service account can have changed."""
     register()
     accept(answered=0.5)
     assert [mismatch(began=minute) for minute in range(1, 9)] == [0] * 8

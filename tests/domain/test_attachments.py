@@ -1,4 +1,4 @@
-"""The address of an attachment: what host it is on, if it may be one."""
+"""The host of an attachment URL, and stored attachments."""
 
 import pytest
 from hypothesis import given

@@ -10,11 +10,7 @@ from hypothesis import strategies as st
 from domain.time import InvalidTimeError, ResolvedTime, parse_local, resolve_local, zone_names
 
 SECOND = timedelta(seconds=1)
-
-
 zones = st.sampled_from(sorted(zone_names())).map(ZoneInfo)
-
-
 locals_ = st.datetimes(datetime(1975, 1, 1), datetime(2037, 12, 31)).map(
     lambda local: local.replace(microsecond=0)
 )
@@ -60,9 +56,7 @@ def test_local_time_is_resolved(local: str, zone: str, instant: str) -> None:
         ("2011-12-30T12:00", "Pacific/Apia", "2011-12-30T10:00"),
     ],
 )
-def test_skipped_time_is_the_next_instant(
-    local: str, zone: str, instant: str
-) -> None:
+def test_skipped_time_is_the_next_instant(local: str, zone: str, instant: str) -> None:
     assert resolved(local, zone) == ResolvedTime(at(instant), is_adjusted=True)
 
 

@@ -10,16 +10,10 @@ from hypothesis import strategies as st
 from domain.time import InvalidTimeError, QuietHours, zone_names
 
 LONDON = "Europe/London"
-
-
 minutes = st.integers(0, 24 * 60 - 1).map(lambda m: time(m // 60, m % 60))
-
-
 instants = st.datetimes(datetime(2020, 1, 1), datetime(2036, 1, 1)).map(
     lambda moment: moment.replace(tzinfo=UTC)
 )
-
-
 zones = st.sampled_from(sorted(zone_names())).map(ZoneInfo)
 
 
@@ -72,9 +66,7 @@ def test_quiet_hours_within_one_day(now: str, until: str | None) -> None:
         ("00:00", "00:01", "2026-11-21T00:00:59", "2026-11-21T00:01"),
     ],
 )
-def test_midnight_can_be_start_or_end(
-    start: str, end: str, now: str, until: str | None
-) -> None:
+def test_midnight_can_be_start_or_end(start: str, end: str, now: str, until: str | None) -> None:
     assert quiet(start, end).until(at(now)) == (at(until) if until else None)
 
 
@@ -101,9 +93,7 @@ def test_quiet_hours_use_their_timezone(zone: str, now: str, until: str | None) 
     ],
     ids=["after the gap", "inside the gap", "at its start", "at its end"],
 )
-def test_skipped_end_is_the_next_instant(
-    end: str, now: str, until: str
-) -> None:
+def test_skipped_end_is_the_next_instant(end: str, now: str, until: str) -> None:
     assert quiet("22:00", end, LONDON).until(at(now)) == at(until)
 
 
@@ -167,9 +157,7 @@ def test_until_is_never_inside_quiet_hours(
 
 
 @given(start=minutes, end=minutes, zone=zones, now=instants)
-def test_until_is_the_exact_end(
-    start: time, end: time, zone: ZoneInfo, now: datetime
-) -> None:
+def test_until_is_the_exact_end(start: time, end: time, zone: ZoneInfo, now: datetime) -> None:
     assume(start != end)
     hours = QuietHours(start=start, end=end, zone=zone)
     until = hours.until(now)

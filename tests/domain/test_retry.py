@@ -1,4 +1,4 @@
-"""What follows a failed attempt."""
+"""Decisions after a failed attempt."""
 
 from datetime import datetime, timedelta
 
@@ -34,27 +34,17 @@ from domain.states import Priority
 from tests.support.factories.records import NOON, retry_state
 
 BUSY = TransientError("busy", code=FailureCode.PROVIDER_ERROR)
-
-
 SILENT = TransientError("silent", code=FailureCode.TIMEOUT, is_ambiguous=True)
-
-
 DOWN = ProviderUnavailableError("down")
-
-
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
-
-
 priorities = st.sampled_from(Priority)
-
-
-dice = st.floats(-1, 1)
+jitter = st.floats(-1, 1)
 
 
 def after(
-    error: ProviderError, *, dice: float = 0.0, now: datetime = NOON, **past: object
+    error: ProviderError, *, jitter: float = 0.0, now: datetime = NOON, **past: object
 ) -> object:
-    return decide_retry(error=error, state=retry_state(**past), now=now, jitter=dice)
+    return decide_retry(error=error, state=retry_state(**past), now=now, jitter=jitter)
 
 
 @pytest.mark.parametrize(
@@ -79,17 +69,15 @@ def test_delay_is_at_most_six_hours(priority: Priority, n: int) -> None:
 
 
 def test_any_number_of_attempts_has_a_delay() -> None:
-    """Each re-opening by an operator adds attempts: there is no upper limit to their number."""
+    """Each re-opening by an operator adds attempts without a limit."""
     for attempts in (12, 40, 64, 1_000):
         assert delay(priority=Priority.NORMAL, counted_attempts=attempts, jitter=0) == MAX_DELAY
 
 
-@given(priority=priorities, attempts=st.integers(1, 20), dice=dice)
-def test_jitter_is_a_fifth_to_either_side(
-    priority: Priority, attempts: int, dice: float
-) -> None:
+@given(priority=priorities, attempts=st.integers(1, 20), jitter=jitter)
+def test_jitter_is_a_fifth_to_either_side(priority: Priority, attempts: int, jitter: float) -> None:
     middle = delay(priority=priority, counted_attempts=attempts, jitter=0)
-    wait = delay(priority=priority, counted_attempts=attempts, jitter=dice)
+    wait = delay(priority=priority, counted_attempts=attempts, jitter=jitter)
     assert middle * (1 - JITTER) - SECOND <= wait <= middle * (1 + JITTER) + SECOND
 
 
@@ -99,10 +87,10 @@ def test_jitter_reaches_both_ends() -> None:
     assert (low, high) == (48 * SECOND, 72 * SECOND)
 
 
-@given(priority=priorities, attempts=st.integers(1, 10), dice=dice)
-def test_more_attempts_never_wait_less(priority: Priority, attempts: int, dice: float) -> None:
-    wait = delay(priority=priority, counted_attempts=attempts, jitter=dice)
-    assert delay(priority=priority, counted_attempts=attempts + 1, jitter=dice) >= wait
+@given(priority=priorities, attempts=st.integers(1, 10), jitter=jitter)
+def test_more_attempts_never_wait_less(priority: Priority, attempts: int, jitter: float) -> None:
+    wait = delay(priority=priority, counted_attempts=attempts, jitter=jitter)
+    assert delay(priority=priority, counted_attempts=attempts + 1, jitter=jitter) >= wait
 
 
 def test_transient_error_is_retried() -> None:
@@ -113,16 +101,14 @@ def test_transient_error_is_retried() -> None:
     ("retry_after", "wait"),
     [(None, 300), (0.0, 300), (1.0, 300), (299.0, 300), (301.0, 301), (7200.0, 7200)],
 )
-def test_delay_is_at_least_retry_after(
-    retry_after: float | None, wait: int
-) -> None:
+def test_delay_is_at_least_retry_after(retry_after: float | None, wait: int) -> None:
     error = TransientError("slow down", code=FailureCode.RATE_LIMITED, retry_after=retry_after)
     assert after(error) == RetryAt(NOON + wait * SECOND)
 
 
 def test_jitter_never_undercuts_retry_after() -> None:
     error = TransientError("slow down", code=FailureCode.RATE_LIMITED, retry_after=300)
-    assert after(error, dice=-1) == RetryAt(NOON + 300 * SECOND)
+    assert after(error, jitter=-1) == RetryAt(NOON + 300 * SECOND)
 
 
 @pytest.mark.parametrize("max_attempts", [1, 2, 4, 11])
@@ -161,7 +147,7 @@ def test_retry_after_the_expiry_is_given_up(left: timedelta, decision: object) -
     max_attempts=st.integers(1, 12),
     retry_after=st.none() | st.floats(0, 90_000),
     left=st.none() | st.integers(1, 200_000),
-    dice=dice,
+    jitter=jitter,
     priority=priorities,
 )
 def test_retry_is_in_the_future_within_limit_and_expiry(
@@ -170,7 +156,7 @@ def test_retry_is_in_the_future_within_limit_and_expiry(
     max_attempts: int,
     retry_after: float | None,
     left: int | None,
-    dice: float,
+    jitter: float,
     priority: Priority,
 ) -> None:
     past = retry_state(
@@ -180,7 +166,7 @@ def test_retry_is_in_the_future_within_limit_and_expiry(
         expires_at=None if left is None else NOON + left * SECOND,
     )
     decision = retry_or_give_up(
-        code=FailureCode.RATE_LIMITED, retry_after=retry_after, state=past, now=NOON, jitter=dice
+        code=FailureCode.RATE_LIMITED, retry_after=retry_after, state=past, now=NOON, jitter=jitter
     )
     if isinstance(decision, GiveUp):
         assert decision.code is FailureCode.RATE_LIMITED
@@ -225,37 +211,37 @@ def test_unknown_outcome_awaits_a_receipt_after_the_last_attempt() -> None:
 
 
 @pytest.mark.parametrize(
-    ("excused", "wait"),
+    ("uncounted", "wait"),
     [(0, 30), (1, 60), (2, 120), (3, 240), (4, 480), (5, 900), (6, 900), (500, 900)],
 )
-def test_outage_is_retried_at_growing_delays(excused: int, wait: int) -> None:
-    decision = after(DOWN, attempt_count=excused + 1, uncounted_attempts=excused)
+def test_outage_is_retried_at_growing_delays(uncounted: int, wait: int) -> None:
+    decision = after(DOWN, attempt_count=uncounted + 1, uncounted_attempts=uncounted)
     assert decision == RetryUncounted(NOON + wait * SECOND)
 
 
-@pytest.mark.parametrize(("dice", "wait"), [(-1, 24), (1, 36)])
-def test_outage_retries_have_jitter(dice: float, wait: int) -> None:
-    assert after(DOWN, dice=dice) == RetryUncounted(NOON + wait * SECOND)
+@pytest.mark.parametrize(("jitter", "wait"), [(-1, 24), (1, 36)])
+def test_outage_retries_have_jitter(jitter: float, wait: int) -> None:
+    assert after(DOWN, jitter=jitter) == RetryUncounted(NOON + wait * SECOND)
 
 
 @given(
     error=st.sampled_from([BUSY, SILENT, DOWN, PermanentError("no", code=FailureCode.REJECTED)]),
     attempts=st.integers(1, 10**9),
-    excused=st.integers(0, 10**9),
-    dice=dice,
+    uncounted=st.integers(0, 10**9),
+    jitter=jitter,
     priority=priorities,
 )
 def test_every_state_has_a_decision(
-    error: ProviderError, attempts: int, excused: int, dice: float, priority: Priority
+    error: ProviderError, attempts: int, uncounted: int, jitter: float, priority: Priority
 ) -> None:
-    """One delivery without an answer would cost its whole batch theirs."""
+    """One delivery without a decision would fail its batch."""
     past = {
-        "attempt_count": attempts + excused,
-        "uncounted_attempts": excused,
+        "attempt_count": attempts + uncounted,
+        "uncounted_attempts": uncounted,
         "max_attempts": 10**9 + 1,
         "priority": priority,
     }
-    assert after(error, dice=dice, **past)
+    assert after(error, jitter=jitter, **past)
 
 
 def test_outage_uses_no_attempt() -> None:
@@ -291,8 +277,8 @@ def test_outage_is_given_up_at_the_expiry() -> None:
         (UnknownPolicy.FAIL, {"expires_at": NOON}, GiveUp(FailureCode.OUTCOME_UNKNOWN)),
     ],
     ids=[
-        *("twice is better than never", "twice is worse than never", "no attempt left"),
-        *("one attempt was excused", "too late", "in time", "too late anyway"),
+        *("retry", "fail", "no attempt left"),
+        *("one uncounted attempt", "too late", "in time", "too late anyway"),
     ],
 )
 def test_policy_decides_without_a_receipt(

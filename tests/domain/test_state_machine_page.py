@@ -9,8 +9,6 @@ from django.conf import settings
 from domain.states import TRANSITIONS, DeliveryStatus, NotificationStatus
 
 PAGE = Path(settings.BASE_DIR, "docs", "state_machine.md").read_text(encoding="utf-8")
-
-
 NOWHERE = "\N{EN DASH}"
 
 

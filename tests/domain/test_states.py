@@ -30,26 +30,16 @@ class State:
 
 
 WAITING = State(S.PENDING, is_waiting=True)
-
-
 DUE = State(S.PENDING)
-
-
 WAITING_AGAIN = State(S.PENDING, attempt_count=1, is_waiting=True)
-
-
 DUE_AGAIN = State(S.PENDING, attempt_count=2)
-
-
 ENDED = [State(status) for status in S if status not in OPEN]
-
 
 EVERY = [
     *(WAITING, DUE, WAITING_AGAIN, DUE_AGAIN),
     *(State(S.SENDING, attempt_count=1), State(S.UNKNOWN, attempt_count=1)),
     *ENDED,
 ]
-
 
 UP_TO_THREE = [
     states
@@ -59,7 +49,7 @@ UP_TO_THREE = [
 
 
 def expected(states: Sequence[State]) -> NotificationStatus:
-    """Return the overall status by the rules as they are told to people: the first that holds."""
+    """Return the overall status by the documented rules: the first match."""
     counted = {state.status for state in states} - {S.CANCELLED, S.SUPPRESSED}
     succeeded = counted & SUCCEEDED
     rules = [

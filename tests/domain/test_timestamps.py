@@ -22,17 +22,9 @@ from domain.time import (
 from tests.support.factories.records import NOON
 
 SECOND = timedelta(seconds=1)
-
-
 ARABIC = {ord(str(n)): 0x0660 + n for n in range(10)}
-
-
 FULL_WIDTH = {ord(str(n)): 0xFF10 + n for n in range(10)}
-
-
 MILLISECOND = timedelta(milliseconds=1)
-
-
 offsets = st.integers(-23 * 60 - 59, 23 * 60 + 59).map(lambda m: timezone(timedelta(minutes=m)))
 
 
@@ -117,9 +109,7 @@ def test_invalid_fraction_is_not_reported_as_naive() -> None:
 
 
 @given(st.datetimes(datetime(1970, 1, 2), datetime(2999, 12, 30)), offsets)
-def test_timestamp_round_trips(
-    local: datetime, zone: timezone
-) -> None:
+def test_timestamp_round_trips(local: datetime, zone: timezone) -> None:
     moment = local.replace(tzinfo=zone)
     assert parse_timestamp(moment.isoformat()) == truncate_to_milliseconds(moment)
 

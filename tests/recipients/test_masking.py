@@ -1,4 +1,4 @@
-"""Addresses as those see them who may not see them whole."""
+"""Masked addresses."""
 
 import pytest
 

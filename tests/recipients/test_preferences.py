@@ -1,4 +1,4 @@
-"""What a person wants of a type: told of it, or of its category."""
+"""Preference for a type: by type, or by category."""
 
 from datetime import timedelta
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from recipients.preferences import NO_PREFERENCE, Preference, preference_for
 
 
-def wish(**preferences: Any) -> Preference:
+def preference(**preferences: Any) -> Preference:
     return preference_for(preferences, type_slug="system_alert", category="alert")
 
 
@@ -33,16 +33,15 @@ def wish(**preferences: Any) -> Preference:
 def test_type_preference_overrides_the_category(
     preferences: dict[str, Any], expected: Preference
 ) -> None:
-    assert wish(**preferences) == expected
+    assert preference(**preferences) == expected
 
 
 def test_reminder_time_does_not_override_muting() -> None:
-    """Who chose an hour for one reminder has not taken back that they mute all of its kind."""
     hour = {"notify_before": 3600}
-    assert wish(system_alert=hour, alert={"muted": True}) == Preference(
+    assert preference(system_alert=hour, alert={"muted": True}) == Preference(
         muted=True, notify_before=timedelta(hours=1)
     )
-    assert wish(alert=hour).notify_before == timedelta(hours=1)
+    assert preference(alert=hour).notify_before == timedelta(hours=1)
 
 
 @pytest.mark.parametrize(
@@ -54,4 +53,4 @@ def test_reminder_time_does_not_override_muting() -> None:
     ],
 )
 def test_invalid_preference_is_ignored(stored: Any) -> None:
-    assert wish(system_alert=stored) == NO_PREFERENCE
+    assert preference(system_alert=stored) == NO_PREFERENCE

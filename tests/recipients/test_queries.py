@@ -1,4 +1,4 @@
-"""Registered people: one read for a whole batch."""
+"""Reads of recipients, preferences, and suppressions."""
 
 from typing import Any
 
@@ -82,10 +82,10 @@ def test_empty_read_makes_no_query() -> None:
 
 def test_preference_for_a_type_is_read() -> None:
     register("ada", preferences={"alert": {"channels": ["push"]}})
-    wish = queries.find_registered(["ada"])["ada"].preference(
+    preference = queries.find_registered(["ada"])["ada"].preference(
         type_slug="system_alert", category="alert"
     )
-    assert wish == Preference(channels=("push",))
+    assert preference == Preference(channels=("push",))
 
 
 ADDRESS = ("email", "ada@example.com")
@@ -94,14 +94,14 @@ ADDRESS = ("email", "ada@example.com")
 def suppression(
     *,
     category: str,
-    held: ActiveSuppression | None = None,
+    active: ActiveSuppression | None = None,
     preferences: dict[str, Any] | None = None,
     is_critical: bool = False,
 ) -> str | None:
     """Return the suppression of an email of type ``news`` to Ada."""
     ada = RegisteredRecipient(user_id="ada", preferences=preferences or {})
     snapshot = RecipientSnapshot(
-        registered={"ada": ada}, suppressed={ADDRESS: held} if held is not None else {}
+        registered={"ada": ada}, suppressed={ADDRESS: active} if active is not None else {}
     )
     return snapshot.suppression_of(
         user_id="ada",
@@ -126,8 +126,8 @@ def suppression(
 def test_marketing_suppression_applies_to_marketing_only(
     category: Category, marketing_only: bool, applies: bool, is_critical: bool
 ) -> None:
-    held = ActiveSuppression(reason="unsubscribed", marketing_only=marketing_only)
-    found = suppression(category=category, held=held, is_critical=is_critical)
+    active = ActiveSuppression(reason="unsubscribed", marketing_only=marketing_only)
+    found = suppression(category=category, active=active, is_critical=is_critical)
     assert found == ("unsubscribed" if applies else None)
 
 
@@ -151,6 +151,6 @@ def test_preference_suppresses_all_but_critical_types(
 
 
 def test_address_suppression_precedes_the_preference() -> None:
-    held = ActiveSuppression(reason="hard_bounce", marketing_only=False)
+    active = ActiveSuppression(reason="hard_bounce", marketing_only=False)
     muted = {"news": {"muted": True}}
-    assert suppression(category="alert", held=held, preferences=muted) == "hard_bounce"
+    assert suppression(category="alert", active=active, preferences=muted) == "hard_bounce"

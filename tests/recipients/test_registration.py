@@ -1,4 +1,4 @@
-"""Registered people: written in one place, one write each."""
+"""Writes of recipients: registration, preferences, and erasure."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -13,7 +13,6 @@ from tests.support.factories.notifications import NOON
 from tests.support.mongo.query_plans import plans
 
 pytestmark = pytest.mark.usefixtures("db")
-
 LATER = NOON + timedelta(hours=1)
 HOURS = {"enabled": True, "start": "22:00", "end": "07:00"}
 
@@ -34,7 +33,7 @@ def test_first_registration_is_new() -> None:
 
 
 def test_omitted_fields_are_not_stored() -> None:
-    """The indexes by address hold only people who have one."""
+    """The sparse indexes hold only recipients with the address."""
     register(email="ada@example.com", phone="+351912345678")
     register(LATER, phone="+351912345678")
     one = stored()
@@ -73,9 +72,6 @@ def test_representation_holds_no_address() -> None:
     assert not any(secret in repr(person) for secret in ("example.com", "351", "Ada L"))
 
 
-# Being erased.
-
-
 def test_recipient_under_erasure_is_not_found() -> None:
     register(email="ada@example.com")
     begun = registration.begin_erasure("ada", now=LATER)
@@ -83,7 +79,7 @@ def test_recipient_under_erasure_is_not_found() -> None:
     assert begun["email"] == "ada@example.com"
     assert registration.get("ada") is None
     assert queries.find_registered(["ada"]) == {}
-    assert registration.begin_erasure("ada", now=LATER) is not None, "a broken off call goes on"
+    assert registration.begin_erasure("ada", now=LATER) is not None, "an interrupted call continues"
     assert registration.finish_erasure("ada")
     assert not registration.finish_erasure("ada")
     assert registration.begin_erasure("ada", now=LATER) is None

@@ -1,4 +1,4 @@
-"""Who has written to us on WhatsApp, and who may therefore be answered in our own words."""
+"""WhatsApp service windows: recording inbound messages, and open windows."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
@@ -15,29 +15,25 @@ from tests.support.fakes.mongo_failpoints import CUT, LOST_ANSWER, Trouble, fail
 from tests.support.mongo.query_plans import plans
 
 pytestmark = pytest.mark.usefixtures("db")
-
 ADA, BOB = "+351912345678", "+447700900999"
 MINUTE, MILLISECOND = timedelta(minutes=1), timedelta(milliseconds=1)
 
 
-def wrote(*phones: str, at: datetime = NOON, now: datetime | None = None) -> None:
+def record(*phones: str, at: datetime = NOON, now: datetime | None = None) -> None:
     record_inbound([(phone, at) for phone in phones], now=now or at)
 
 
-def may_be_answered(*phones: str, at: datetime = NOON + MINUTE) -> frozenset[str]:
+def find_open(*phones: str, at: datetime = NOON + MINUTE) -> frozenset[str]:
     return open_windows(phones, now=at)
 
 
-def last_of(phone: str = ADA) -> datetime:
+def last_inbound_of(phone: str = ADA) -> datetime:
     return Conversation.objects.get(pk=phone).last_inbound_at
 
 
-# The window.
-
-
 def test_inbound_message_opens_the_window() -> None:
-    wrote(ADA)
-    assert may_be_answered(ADA, BOB) == {ADA}
+    record(ADA)
+    assert find_open(ADA, BOB) == {ADA}
 
 
 @pytest.mark.parametrize(
@@ -51,99 +47,93 @@ def test_inbound_message_opens_the_window() -> None:
     ],
 )
 def test_window_is_open_for_a_day_less_a_minute(age: timedelta, is_open: bool) -> None:
-    wrote(ADA)
-    assert (may_be_answered(ADA, at=NOON + age) == {ADA}) is is_open
+    record(ADA)
+    assert (find_open(ADA, at=NOON + age) == {ADA}) is is_open
 
 
 def test_empty_read_makes_no_query() -> None:
     with plans("conversations") as found:
-        assert may_be_answered() == frozenset()
+        assert find_open() == frozenset()
     assert found == []
 
 
 def test_batch_is_one_read_by_ids() -> None:
-    wrote(*[f"+4477009{number:05}" for number in range(2_000)])
+    record(*[f"+4477009{number:05}" for number in range(2_000)])
     with plans("conversations") as found:
-        known = may_be_answered(*[f"+4477009{number:05}" for number in range(1_950, 2_050)])
+        known = find_open(*[f"+4477009{number:05}" for number in range(1_950, 2_050)])
     (plan,) = found
     assert len(known) == 50
     assert plan.is_by_id
     assert plan.examined <= 100
 
 
-# Noting.
-
-
 def test_inbound_record_expires_after_a_month() -> None:
-    wrote(ADA)
+    record(ADA)
     one = Conversation.objects.get()
     assert (one.phone, one.last_inbound_at, one.expires_at) == (ADA, NOON, NOON + RETENTION)
 
 
 def test_later_message_extends_the_window() -> None:
-    wrote(ADA)
-    wrote(ADA, at=NOON + MINUTE)
-    assert last_of() == NOON + MINUTE
+    record(ADA)
+    record(ADA, at=NOON + MINUTE)
+    assert last_inbound_of() == NOON + MINUTE
     assert Conversation.objects.get().expires_at == NOON + MINUTE + RETENTION
 
 
 @pytest.mark.parametrize("earlier", [MINUTE, WINDOW, timedelta(days=7)])
 def test_older_message_does_not_shorten_the_window(earlier: timedelta) -> None:
-    wrote(ADA)
-    wrote(ADA, at=NOON - earlier, now=NOON)
-    assert last_of() == NOON
+    record(ADA)
+    record(ADA, at=NOON - earlier, now=NOON)
+    assert last_inbound_of() == NOON
 
 
 def test_latest_of_several_messages_counts() -> None:
     times = [NOON, NOON + 2 * MINUTE, NOON + MINUTE]
     record_inbound([(ADA, at) for at in times], now=NOON + WINDOW)
-    assert last_of() == NOON + 2 * MINUTE
+    assert last_inbound_of() == NOON + 2 * MINUTE
 
 
 def test_future_message_counts_as_now() -> None:
-    wrote(ADA, at=NOON + WINDOW, now=NOON)
-    wrote(BOB, at=NOON, now=NOON)
+    record(ADA, at=NOON + WINDOW, now=NOON)
+    record(BOB, at=NOON, now=NOON)
     record_inbound([(BOB, NOON + WINDOW), (BOB, NOON + 2 * WINDOW)], now=NOON + MINUTE)
-    assert (last_of(ADA), last_of(BOB)) == (NOON, NOON + MINUTE)
+    assert (last_inbound_of(ADA), last_inbound_of(BOB)) == (NOON, NOON + MINUTE)
 
 
 def test_repeated_recording_changes_nothing() -> None:
     for _ in range(3):
-        wrote(ADA, BOB)
+        record(ADA, BOB)
     assert Conversation.objects.count() == 2
-    assert may_be_answered(ADA, BOB) == {ADA, BOB}
+    assert find_open(ADA, BOB) == {ADA, BOB}
 
 
 def test_empty_recording_makes_no_query() -> None:
     with plans("conversations") as found:
-        wrote()
+        record()
     assert found == []
 
 
 def test_known_numbers_are_one_write_by_ids() -> None:
     phones = [f"+4477009{number:05}" for number in range(200)]
-    wrote(*phones)
+    record(*phones)
     with plans("conversations") as found:
-        wrote(*phones[:100], at=NOON + MINUTE)
+        record(*phones[:100], at=NOON + MINUTE)
     (plan,) = found
     assert plan.is_by_id
     assert plan.examined <= 100
-    assert last_of(phones[0]) == NOON + MINUTE
-    assert last_of(phones[100]) == NOON
+    assert last_inbound_of(phones[0]) == NOON + MINUTE
+    assert last_inbound_of(phones[100]) == NOON
 
 
 def test_known_and_new_numbers_are_recorded_together() -> None:
-    wrote(ADA)
-    wrote(ADA, BOB, at=NOON + MINUTE)
-    assert (last_of(ADA), last_of(BOB)) == (NOON + MINUTE, NOON + MINUTE)
+    record(ADA)
+    record(ADA, BOB, at=NOON + MINUTE)
+    assert (last_inbound_of(ADA), last_inbound_of(BOB)) == (NOON + MINUTE, NOON + MINUTE)
 
 
 def test_number_like_an_expression_is_text() -> None:
-    wrote("$last_inbound_at", ADA)
-    assert may_be_answered("$last_inbound_at") == {"$last_inbound_at"}
-
-
-# One person, two spellings.
+    record("$last_inbound_at", ADA)
+    assert find_open("$last_inbound_at") == {"$last_inbound_at"}
 
 
 @pytest.mark.parametrize(
@@ -152,9 +142,9 @@ def test_number_like_an_expression_is_text() -> None:
     ids=["Brazil", "Mexico"],
 )
 def test_older_whatsapp_spelling_is_the_same_number(dialled: str, reported: str) -> None:
-    wrote(reported)
-    assert may_be_answered(dialled, reported) == {dialled, reported}
-    wrote(dialled, at=NOON + MINUTE)
+    record(reported)
+    assert find_open(dialled, reported) == {dialled, reported}
+    record(dialled, at=NOON + MINUTE)
     assert Conversation.objects.count() == 1
 
 
@@ -171,10 +161,7 @@ def test_other_number_has_one_spelling(phone: str) -> None:
 
 def test_two_spellings_in_one_webhook_are_one_number() -> None:
     record_inbound([("+551187654321", NOON), ("+5511987654321", NOON - MINUTE)], now=NOON)
-    assert last_of("+551187654321") == NOON
-
-
-# Trouble.
+    assert last_inbound_of("+551187654321") == NOON
 
 
 def test_concurrent_insert_is_tolerated(
@@ -187,24 +174,24 @@ def test_concurrent_insert_is_tolerated(
         add(latest)
 
     monkeypatch.setattr(service_windows, "_add_missing", racing)
-    wrote(ADA)
-    assert last_of() == NOON
+    record(ADA)
+    assert last_inbound_of() == NOON
 
 
 def test_concurrent_recordings_keep_the_latest() -> None:
     times = [NOON + number * MINUTE for number in range(40)]
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda at: wrote(ADA, BOB, at=at), times[::-1]))
-    assert (last_of(ADA), last_of(BOB)) == (times[-1], times[-1])
+        list(pool.map(lambda at: record(ADA, BOB, at=at), times[::-1]))
+    assert (last_inbound_of(ADA), last_inbound_of(BOB)) == (times[-1], times[-1])
     assert Conversation.objects.count() == 2
 
 
 @pytest.mark.parametrize(
-    ("command", "trouble"), [("update", CUT), ("insert", CUT), ("insert", LOST_ANSWER)]
+    ("command", "failure"), [("update", CUT), ("insert", CUT), ("insert", LOST_ANSWER)]
 )
-def test_failed_recording_raises_and_can_be_repeated(command: str, trouble: Trouble) -> None:
-    with fail_commands(command, "conversations", trouble, times=2), pytest.raises(PyMongoError):
-        wrote(ADA)
-    wrote(ADA)
-    assert last_of() == NOON
+def test_failed_recording_raises_and_can_be_repeated(command: str, failure: Trouble) -> None:
+    with fail_commands(command, "conversations", failure, times=2), pytest.raises(PyMongoError):
+        record(ADA)
+    record(ADA)
+    assert last_inbound_of() == NOON
     assert Conversation.objects.count() == 1

@@ -1,4 +1,4 @@
-"""Suppressed addresses: reasons, lists, and soft bounces that add up."""
+"""Suppressions: reasons, lifting, lists, and soft bounces."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -16,18 +16,13 @@ from tests.support.factories.notifications import NOON
 from tests.support.mongo.query_plans import plans
 
 pytestmark = pytest.mark.usefixtures("db")
-
-
 R = SuppressionReason
-
 EMAIL = ("email", "ada@example.com")
-
 PHONE = ("whatsapp", "+351912345678")
-
 DAY = timedelta(days=1)
 
 
-def hold_back(
+def store(
     address: tuple[str, str] = EMAIL, *, reason: R = R.HARD_BOUNCE, **fields: Any
 ) -> dict[str, Any]:
     channel, where = address
@@ -35,20 +30,18 @@ def hold_back(
     return dict(suppress(channel=channel, address=where, reason=reason, **options))
 
 
-def held_back(
-    *addresses: tuple[str, str], now: Any = NOON
-) -> dict[tuple[str, str], ActiveSuppression]:
+def find(*addresses: tuple[str, str], now: Any = NOON) -> dict[tuple[str, str], ActiveSuppression]:
     return queries.find_suppressed(addresses, now=now)
 
 
-def lifted(address: tuple[str, str] = EMAIL, *reasons: R, **options: Any) -> tuple[R, ...]:
+def lift_reasons(address: tuple[str, str] = EMAIL, *reasons: R, **options: Any) -> tuple[R, ...]:
     channel, where = address
     return lift(channel=channel, address=where, reasons=reasons or list(R), **options)
 
 
 def test_suppressed_address_is_found_with_its_reason() -> None:
-    hold_back()
-    assert held_back(EMAIL, PHONE) == {
+    store()
+    assert find(EMAIL, PHONE) == {
         EMAIL: ActiveSuppression(reason="hard_bounce", marketing_only=False)
     }
 
@@ -56,14 +49,14 @@ def test_suppressed_address_is_found_with_its_reason() -> None:
 @pytest.mark.parametrize("address", ["ada@example.com", "Ada@Example.com", "ADA@EXAMPLE.COM"])
 @pytest.mark.parametrize("stored", ["ada@example.com", "Ada@Example.COM"])
 def test_email_is_case_insensitive(stored: str, address: str) -> None:
-    hold_back(("email", stored))
-    assert ("email", address) in held_back(("email", address))
+    store(("email", stored))
+    assert ("email", address) in find(("email", address))
 
 
 def test_both_spellings_of_an_address_are_found() -> None:
-    hold_back()
+    store()
     asked = [("email", "ada@example.com"), ("email", "Ada@example.com")]
-    assert set(held_back(*asked)) == set(asked)
+    assert set(find(*asked)) == set(asked)
 
 
 @pytest.mark.parametrize(
@@ -76,35 +69,35 @@ def test_both_spellings_of_an_address_are_found() -> None:
     ],
 )
 def test_idn_spellings_are_the_same_domain(asked: str, reported: str) -> None:
-    """It is sent to, and a bounce is reported of it, in the form with ``xn--``."""
-    hold_back(("email", reported))
-    assert ("email", asked) in held_back(("email", asked))
-    assert lifted(("email", asked)) == (R.HARD_BOUNCE,)
+    """Mail is sent, and bounces are reported, in the form with ``xn--``."""
+    store(("email", reported))
+    assert ("email", asked) in find(("email", asked))
+    assert lift_reasons(("email", asked)) == (R.HARD_BOUNCE,)
 
 
 def test_similar_domains_are_different() -> None:
-    hold_back(("email", "ada@strasse.example"))
-    assert held_back(("email", "ada@stra\u00dfe.example")) == {}
+    store(("email", "ada@strasse.example"))
+    assert find(("email", "ada@stra\u00dfe.example")) == {}
 
 
 def test_malformed_address_is_suppressed_literally() -> None:
-    hold_back(("email", "\u00e4da@\u2603"))
-    assert held_back(("email", "\u00e4da@\u2603"), ("email", "ada@\u2603")).keys() == {
+    store(("email", "\u00e4da@\u2603"))
+    assert find(("email", "\u00e4da@\u2603"), ("email", "ada@\u2603")).keys() == {
         ("email", "\u00e4da@\u2603")
     }
 
 
 def test_channels_are_suppressed_separately() -> None:
-    hold_back(("email", "same"))
-    assert held_back(("whatsapp", "same")) == {}
+    store(("email", "same"))
+    assert find(("whatsapp", "same")) == {}
 
 
 def test_batch_is_one_read_by_an_index() -> None:
     for number in range(50):
-        hold_back(("email", f"user{number}@example.com"))
-        hold_back(("email", f"somebody-else{number}@example.com"))
+        store(("email", f"user{number}@example.com"))
+        store(("email", f"somebody-else{number}@example.com"))
     with plans("suppressions") as found:
-        held = held_back(*[("email", f"user{n}@example.com") for n in range(100)])
+        held = find(*[("email", f"user{n}@example.com") for n in range(100)])
     (plan,) = found
     assert len(held) == 50
     assert plan.is_indexed
@@ -113,7 +106,7 @@ def test_batch_is_one_read_by_an_index() -> None:
 
 def test_empty_read_makes_no_query() -> None:
     with plans("suppressions") as found:
-        assert held_back() == {}
+        assert find() == {}
     assert found == []
 
 
@@ -123,12 +116,12 @@ def test_empty_read_makes_no_query() -> None:
     ids=["Brazil", "Mexico"],
 )
 def test_older_whatsapp_spelling_is_the_same_number(dialled: str, reported: str) -> None:
-    hold_back(("whatsapp", reported), reason=R.UNSUBSCRIBED)
-    assert ("whatsapp", dialled) in held_back(("whatsapp", dialled))
+    store(("whatsapp", reported), reason=R.UNSUBSCRIBED)
+    assert ("whatsapp", dialled) in find(("whatsapp", dialled))
 
 
 def test_suppression_has_its_source_and_no_address_in_its_id() -> None:
-    stored = hold_back(reason=R.COMPLAINT)
+    stored = store(reason=R.COMPLAINT)
     one = Suppression.objects.get(pk=suppression_id(*EMAIL, R.COMPLAINT))
     assert (one.channel, one.address) == EMAIL
     assert (one.reason, one.source, one.marketing_only) == ("complaint", "sendgrid", False)
@@ -151,15 +144,15 @@ def test_strictest_of_several_reasons_applies(
     reasons: list[tuple[R, bool]], held: tuple[str, bool]
 ) -> None:
     for reason, marketing_only in reasons:
-        hold_back(reason=reason, marketing_only=marketing_only)
-    assert held_back(EMAIL)[EMAIL] == ActiveSuppression(reason=held[0], marketing_only=held[1])
+        store(reason=reason, marketing_only=marketing_only)
+    assert find(EMAIL)[EMAIL] == ActiveSuppression(reason=held[0], marketing_only=held[1])
     assert Suppression.objects.count() == len(reasons)
 
 
 def test_reasons_are_listed_newest_first() -> None:
-    hold_back(reason=R.UNSUBSCRIBED, marketing_only=True)
-    hold_back(now=NOON + DAY)
-    hold_back(("email", "bob@example.com"))
+    store(reason=R.UNSUBSCRIBED, marketing_only=True)
+    store(now=NOON + DAY)
+    store(("email", "bob@example.com"))
     reasons = [
         one["reason"] for one in list_for_address(channel="email", address="ADA@example.com")
     ]
@@ -167,16 +160,13 @@ def test_reasons_are_listed_newest_first() -> None:
 
 
 FULL = {"marketing_only": False}
-
 MARKETING = {"marketing_only": True}
-
 UNTIL = {"expires_at": NOON + DAY}
-
 LATER = {"expires_at": NOON + 2 * DAY}
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "stands"),
+    ("first", "second", "expected"),
     [
         (MARKETING, FULL, FULL),
         (FULL, MARKETING, FULL),
@@ -189,21 +179,21 @@ LATER = {"expires_at": NOON + 2 * DAY}
     ],
 )
 def test_stricter_of_two_entries_with_one_reason_stays(
-    first: dict[str, Any], second: dict[str, Any], stands: dict[str, Any]
+    first: dict[str, Any], second: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    hold_back(reason=R.MANUAL, source="admin", **first)
-    stored = hold_back(reason=R.MANUAL, source="api", now=NOON + DAY / 2, **second)
-    assert stored["marketing_only"] is stands["marketing_only"]
-    assert stored.get("expires_at") == stands.get("expires_at")
+    store(reason=R.MANUAL, source="admin", **first)
+    stored = store(reason=R.MANUAL, source="api", now=NOON + DAY / 2, **second)
+    assert stored["marketing_only"] is expected["marketing_only"]
+    assert stored.get("expires_at") == expected.get("expires_at")
     assert stored["created_at"] == NOON
-    assert stored["source"] == ("admin" if stands == first else "api")
+    assert stored["source"] == ("admin" if expected == first else "api")
     assert Suppression.objects.count() == 1
 
 
 def test_expired_suppression_is_replaced() -> None:
-    """MongoDB removes it within a minute; until then it is there, and holds nothing back."""
-    hold_back(reason=R.MANUAL, **UNTIL)
-    stored = hold_back(reason=R.MANUAL, source="api", now=NOON + DAY, **MARKETING)
+    """MongoDB removes it within a minute."""
+    store(reason=R.MANUAL, **UNTIL)
+    stored = store(reason=R.MANUAL, source="api", now=NOON + DAY, **MARKETING)
     assert (stored["marketing_only"], stored["source"]) == (True, "api")
     assert (stored["created_at"], stored.get("expires_at")) == (NOON + DAY, None)
 
@@ -213,67 +203,67 @@ def test_expired_suppression_is_replaced() -> None:
     [(NOON - DAY, False), (NOON, False), (NOON + timedelta(milliseconds=1), True), (None, True)],
 )
 def test_suppression_can_expire(expires_at: Any, is_held_back: bool) -> None:
-    hold_back(reason=R.MANUAL, now=NOON - 2 * DAY, expires_at=expires_at)
-    assert (EMAIL in held_back(EMAIL)) is is_held_back
+    store(reason=R.MANUAL, now=NOON - 2 * DAY, expires_at=expires_at)
+    assert (EMAIL in find(EMAIL)) is is_held_back
 
 
 def test_unsubscription_outlives_another_suppression() -> None:
-    hold_back(reason=R.MANUAL, **UNTIL)
-    hold_back(reason=R.UNSUBSCRIBED, marketing_only=True)
-    assert held_back(EMAIL)[EMAIL].marketing_only is False
-    assert held_back(EMAIL, now=NOON + 2 * DAY)[EMAIL] == ActiveSuppression(
+    store(reason=R.MANUAL, **UNTIL)
+    store(reason=R.UNSUBSCRIBED, marketing_only=True)
+    assert find(EMAIL)[EMAIL].marketing_only is False
+    assert find(EMAIL, now=NOON + 2 * DAY)[EMAIL] == ActiveSuppression(
         reason="unsubscribed", marketing_only=True
     )
 
 
 @pytest.mark.parametrize("address", ["ada@example.com", "Ada@Example.COM"])
 def test_lifted_suppression_does_not_apply(address: str) -> None:
-    hold_back()
-    assert lifted(("email", address)) == (R.HARD_BOUNCE,)
-    assert held_back(EMAIL) == {}
+    store()
+    assert lift_reasons(("email", address)) == (R.HARD_BOUNCE,)
+    assert find(EMAIL) == {}
 
 
 def test_lifting_one_reason_keeps_the_others() -> None:
-    hold_back()
-    hold_back(reason=R.UNSUBSCRIBED, marketing_only=True)
-    assert lifted(EMAIL, R.HARD_BOUNCE, R.MANUAL) == (R.HARD_BOUNCE,)
-    assert held_back(EMAIL)[EMAIL] == ActiveSuppression(reason="unsubscribed", marketing_only=True)
+    store()
+    store(reason=R.UNSUBSCRIBED, marketing_only=True)
+    assert lift_reasons(EMAIL, R.HARD_BOUNCE, R.MANUAL) == (R.HARD_BOUNCE,)
+    assert find(EMAIL)[EMAIL] == ActiveSuppression(reason="unsubscribed", marketing_only=True)
 
 
 def test_lifting_returns_the_lifted_reasons() -> None:
-    assert lifted() == ()
-    hold_back()
-    assert lifted() == (R.HARD_BOUNCE,)
-    assert lifted() == ()
+    assert lift_reasons() == ()
+    store()
+    assert lift_reasons() == (R.HARD_BOUNCE,)
+    assert lift_reasons() == ()
 
 
 def test_lifting_affects_one_address_only() -> None:
     bob = ("email", "bob@example.com")
     for address in (EMAIL, PHONE, bob, ("whatsapp", "ada@example.com")):
-        hold_back(address)
-    lifted()
-    assert set(held_back(EMAIL, PHONE, bob)) == {PHONE, bob}
-    assert ("whatsapp", "ada@example.com") in held_back(("whatsapp", "ada@example.com"))
+        store(address)
+    lift_reasons()
+    assert set(find(EMAIL, PHONE, bob)) == {PHONE, bob}
+    assert ("whatsapp", "ada@example.com") in find(("whatsapp", "ada@example.com"))
 
 
 def test_lifting_can_be_limited_to_marketing_or_age() -> None:
-    hold_back(reason=R.UNSUBSCRIBED, marketing_only=False)
-    assert lifted(EMAIL, R.UNSUBSCRIBED, marketing_only=True) == ()
-    assert lifted(EMAIL, R.UNSUBSCRIBED, before=NOON - DAY) == ()
-    assert lifted(EMAIL, R.UNSUBSCRIBED, before=NOON) == (R.UNSUBSCRIBED,)
+    store(reason=R.UNSUBSCRIBED, marketing_only=False)
+    assert lift_reasons(EMAIL, R.UNSUBSCRIBED, marketing_only=True) == ()
+    assert lift_reasons(EMAIL, R.UNSUBSCRIBED, before=NOON - DAY) == ()
+    assert lift_reasons(EMAIL, R.UNSUBSCRIBED, before=NOON) == (R.UNSUBSCRIBED,)
 
 
 def test_lifting_a_bounce_resets_soft_bounces() -> None:
-    """Else the next strike would suppress it at once: the old ones are still counted."""
+    """Or the next soft bounce would suppress it at once."""
     for event in "123":
         suppressions.record_soft_bounce(channel="whatsapp", address=PHONE[1], event=event, now=NOON)
-    hold_back(PHONE)
-    lifted(PHONE)
+    store(PHONE)
+    lift_reasons(PHONE)
     assert (
         suppressions.record_soft_bounce(channel="whatsapp", address=PHONE[1], event="4", now=NOON)
         == 1
     )
-    stored = hold_back(PHONE)
+    stored = store(PHONE)
     assert lift_one(stored["_id"])
     assert (
         suppressions.record_soft_bounce(channel="whatsapp", address=PHONE[1], event="5", now=NOON)
@@ -283,18 +273,18 @@ def test_lifting_a_bounce_resets_soft_bounces() -> None:
 
 
 def test_suppression_is_lifted_by_id() -> None:
-    hold_back()
+    store()
     with plans("suppressions") as found:
-        lifted(EMAIL, R.HARD_BOUNCE)
+        lift_reasons(EMAIL, R.HARD_BOUNCE)
     (plan,) = found
     assert plan.is_by_id
 
 
 def test_anonymized_address_stays_suppressed() -> None:
-    hold_back(reason=R.COMPLAINT)
-    hold_back(("email", "bob@example.com"))
+    store(reason=R.COMPLAINT)
+    store(("email", "bob@example.com"))
     assert suppressions.anonymise([("email", "Ada@example.com"), PHONE]) == 1
-    assert held_back(EMAIL)[EMAIL].reason == "complaint"
+    assert find(EMAIL)[EMAIL].reason == "complaint"
     kept = [one.get("address") for one in collection("suppressions").find().sort("address", 1)]
     assert kept == [None, "bob@example.com"]
     assert "ada" not in str(list(collection("suppressions").find({"reason": "complaint"})))
@@ -302,10 +292,10 @@ def test_anonymized_address_stays_suppressed() -> None:
 
 
 def test_anonymized_suppression_gets_no_address_again() -> None:
-    hold_back()
+    store()
     suppressions.anonymise([EMAIL])
-    assert "address" not in hold_back()
-    assert lifted() == (R.HARD_BOUNCE,)
+    assert "address" not in store()
+    assert lift_reasons() == (R.HARD_BOUNCE,)
 
 
 def listed(**wanted: Any) -> list[str]:
@@ -314,10 +304,9 @@ def listed(**wanted: Any) -> list[str]:
 
 @pytest.fixture
 def many() -> None:
-    """Store suppressions of every kind, a minute between them."""
     for n in range(120):
         address = ("email", f"user{n}@example.com") if n % 3 else ("whatsapp", f"+3519123450{n}")
-        hold_back(address, reason=list(R)[n % 4], now=NOON + timedelta(minutes=n))
+        store(address, reason=list(R)[n % 4], now=NOON + timedelta(minutes=n))
 
 
 @pytest.mark.usefixtures("many")
@@ -358,28 +347,28 @@ def test_list_is_newest_first_and_filtered() -> None:
 PHONE_ADDRESS: dict[str, Any] = {"channel": "whatsapp", "address": "+351912345678"}
 
 
-def strike(event: str) -> int:
+def soft_bounce(event: str) -> int:
     return suppressions.record_soft_bounce(**PHONE_ADDRESS, event=event, now=NOON)
 
 
 def test_each_event_counts_once() -> None:
-    assert [strike(event) for event in ("a", "b", "b", "a", "c")] == [1, 2, 2, 2, 3]
+    assert [soft_bounce(event) for event in ("a", "b", "b", "a", "c")] == [1, 2, 2, 2, 3]
 
 
 def test_concurrent_equal_events_count_once() -> None:
-    strike("a")
+    soft_bounce("a")
     with ThreadPoolExecutor(8) as threads:
-        counts = list(threads.map(strike, ["b"] * 16))
+        counts = list(threads.map(soft_bounce, ["b"] * 16))
     assert set(counts) == {2}
 
 
 def test_delivery_resets_soft_bounces() -> None:
-    strike("a")
+    soft_bounce("a")
     suppressions.clear_soft_bounces(**PHONE_ADDRESS)
-    assert strike("b") == 1
+    assert soft_bounce("b") == 1
 
 
 def test_addresses_are_counted_separately() -> None:
-    strike("a")
+    soft_bounce("a")
     other = PHONE_ADDRESS | {"address": "+351912345679"}
     assert suppressions.record_soft_bounce(**other, event="b", now=NOON) == 1

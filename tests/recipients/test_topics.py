@@ -1,4 +1,4 @@
-"""Members of topics: read in their order by an index, streamed without one twice."""
+"""Topic members: joins, pages, and batches."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta

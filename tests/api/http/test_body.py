@@ -1,4 +1,4 @@
-"""Request bodies: what is refused before anybody asks what it means, and the form of values."""
+"""Request bodies: transport, JSON, and values."""
 
 import io
 import json
@@ -26,7 +26,6 @@ from notifications.validation import MAX_KEY_LENGTH
 from tests.support.waiting import computing
 
 JSON = "application/json"
-
 factory = RequestFactory()
 
 
@@ -98,7 +97,9 @@ def test_body_over_the_limit_is_too_large(size: int, limit: int) -> None:
     assert (problem.value.status, problem.value.code) == (413, "too_large")
 
 
-@pytest.mark.parametrize("length", ["-1", "1e3", "abc", "0x10", "\u0661", "1,000", " 5 5"])
+@pytest.mark.parametrize(
+    "length", ["-1", "1e3", "abc", "0x10", "\u0661", "1,000", " 5 5", "\u00b2"]
+)
 def test_invalid_content_length_is_malformed(length: str) -> None:
     request = factory.generic("POST", "/", b"{}", content_type=JSON)
     request.META["CONTENT_LENGTH"] = length
@@ -133,11 +134,11 @@ def test_chunked_body_is_read_up_to_the_limit(size: int, status: int | None) -> 
 
 @pytest.mark.parametrize("is_chunked", [True, False])
 def test_incomplete_body_is_malformed(is_chunked: bool) -> None:
-    """The connection was lost, or the chunks are none: the server raises an OSError."""
+    """On a lost connection or invalid chunks the server raises an OSError."""
 
     class Broken(io.BytesIO):
         def read(self, _size: int | None = -1) -> bytes:
-            raise OSError("canary")
+            raise OSError("secret")
 
     headers = {"HTTP_TRANSFER_ENCODING": "chunked", "CONTENT_LENGTH": ""} if is_chunked else {}
     body = {"wsgi.input": Broken()}
@@ -181,7 +182,10 @@ def test_json_object_is_decoded(body: bytes, value: dict[str, Any]) -> None:
             (body, "malformed_json")
             for body in (b'{"a": NaN}', b'{"a": Infinity}', b'{"a": -Infinity}')
         ],
-        *[(body, "malformed_json") for body in (b'{"a": "\n"}', b'{"a": "\\x"}', b'{"a": "x}')],
+        *[
+            (body, "malformed_json")
+            for body in (b'{"a": "\n"}', b'{"a": "\x01"}', b'{"a": "\\x"}', b'{"a": "x}')
+        ],
         (b"\xef\xbb\xbf{}", "byte_order_mark"),
         ("{}".encode("utf-16"), "not_utf8"),
         (b'{"a": "\xff"}', "not_utf8"),
@@ -277,14 +281,14 @@ def test_unterminated_text_takes_linear_time(rest: bytes) -> None:
         assert refused(b'{"body": "' + rest)[0] == 400
 
 
-def wrong(value: dict[str, Any]) -> list[tuple[str, str]]:
+def problems_of(value: dict[str, Any]) -> list[tuple[str, str]]:
     with pytest.raises(ApiError) as problem:
         check_values(value)
     assert problem.value.status == 422
     return [(e.pointer, e.code) for e in problem.value.errors]
 
 
-def misfit(value: dict[str, Any]) -> tuple[str, str]:
+def problem_of(value: dict[str, Any]) -> tuple[str, str]:
     with pytest.raises(ApiError) as problem:
         convert(value, NotificationRequest)
     assert problem.value.status == 422
@@ -321,6 +325,8 @@ def test_ordinary_values_are_accepted() -> None:
         ({"data": {"__proto__": 1}}, ("/data/__proto__", "forbidden_key")),
         ({"data": {"a": [{"b": {"$c": 1}}]}}, ("/data/a/0/b/$c", "forbidden_key")),
         ({"content": {"payload": {"a.b": 1}}}, ("/content/payload/a.b", "forbidden_key")),
+        ({"content": {"payload": {"$set": 1}}}, ("/content/payload/$set", "forbidden_key")),
+        ({"data": {"x": [{"__proto__": 1}]}}, ("/data/x/0/__proto__", "forbidden_key")),
         ({"data": {"a/b~c": "\x00"}}, ("/data/a~1b~0c", "nul_character")),
         ({"data": {"k" * 129: 1}}, (f"/data/{'k' * 128}", "key_too_long")),
         ({"k" * 129: 1}, (f"/{'k' * 128}", "key_too_long")),
@@ -330,7 +336,7 @@ def test_ordinary_values_are_accepted() -> None:
 def test_value_that_cannot_be_stored_is_refused_with_its_pointer(
     value: dict[str, Any], problem: tuple[str, str]
 ) -> None:
-    assert wrong(value) == [problem]
+    assert problems_of(value) == [problem]
 
 
 def test_key_of_128_characters_is_accepted() -> None:
@@ -338,7 +344,7 @@ def test_key_of_128_characters_is_accepted() -> None:
 
 
 def test_operator_instead_of_text_is_a_wrong_type() -> None:
-    assert misfit({"type": {"$gt": ""}}) == ("/type", "wrong_type")
+    assert problem_of({"type": {"$gt": ""}}) == ("/type", "wrong_type")
 
 
 @pytest.mark.parametrize("count", [MAX_PROPERTIES - 1, MAX_PROPERTIES])
@@ -356,11 +362,11 @@ def test_up_to_500_properties_are_accepted(count: int) -> None:
     ids=["on top", "below", "in a list"],
 )
 def test_more_than_500_properties_at_all_levels_are_refused(value: dict[str, Any]) -> None:
-    assert wrong(value) == [("", "too_many_properties")]
+    assert problems_of(value) == [("", "too_many_properties")]
 
 
 def test_at_most_100_problems_are_reported() -> None:
-    assert len(wrong({"data": {"a": ["\x00"] * 20_000}})) == 100
+    assert len(problems_of({"data": {"a": ["\x00"] * 20_000}})) == 100
 
 
 def test_pointer_prefix_is_kept() -> None:
@@ -425,15 +431,15 @@ def test_valid_request_is_converted() -> None:
 def test_invalid_field_is_refused_with_its_pointer(
     fields: dict[str, Any], problem: tuple[str, str]
 ) -> None:
-    assert misfit({"type": "alert"} | fields) == problem
+    assert problem_of({"type": "alert"} | fields) == problem
 
 
 def test_missing_field_is_reported() -> None:
-    assert misfit({"user_id": "ada"}) == ("/type", "required")
+    assert problem_of({"user_id": "ada"}) == ("/type", "required")
 
 
 @pytest.mark.parametrize("field", ["type", "user_id", "priority"])
 def test_invalid_value_is_not_repeated(field: str) -> None:
     with pytest.raises(ApiError) as problem:
-        convert({"type": "alert", field: ["canary"]}, NotificationRequest)
-    assert "canary" not in repr(problem.value.errors)
+        convert({"type": "alert", field: ["secret"]}, NotificationRequest)
+    assert "secret" not in repr(problem.value.errors)

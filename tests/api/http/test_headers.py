@@ -1,4 +1,4 @@
-"""What every answer tells a browser: nothing is framed, guessed, kept, or loaded from elsewhere."""
+"""Security and cache headers of every response."""
 
 import pytest
 from django.test import Client as DjangoClient
@@ -6,23 +6,16 @@ from django.test import Client as DjangoClient
 from notifyproject.platform import middleware
 from tests.support.clients.api import App
 
-PROGRAMS = [
-    "/healthz",
-    "/readyz",
-    "/api/schema",
-    "/api/v1/notifications",
-    "/api/v1/notifications/unknown",
-    "/api/v1/inbox",
-    "/api/v1/nowhere",
-    "/webhooks/sendgrid",
-    "/nowhere",
-    "/",
+API_PATHS = [
+    *("/healthz", "/readyz", "/api/schema", "/api/v1/notifications"),
+    *("/api/v1/notifications/unknown", "/api/v1/inbox", "/api/v1/nowhere", "/webhooks/sendgrid"),
+    *("/nowhere", "/"),
 ]
 PAGES = ["/admin/", "/admin/login/", "/admin/nowhere/", "/api/docs"]
-KEPT_BY_NOBODY = ["/api/v1/notifications", "/api/v1/inbox", "/webhooks/sendgrid", "/admin/login/"]
+PRIVATE = ["/api/v1/notifications", "/api/v1/inbox", "/webhooks/sendgrid", "/admin/login/"]
 
 
-@pytest.mark.parametrize("path", [*PROGRAMS, *PAGES, "/u/nonsense", "/static/admin/css/base.css"])
+@pytest.mark.parametrize("path", [*API_PATHS, *PAGES, "/u/nonsense", "/static/admin/css/base.css"])
 def test_every_response_has_security_headers(app: App, path: str) -> None:
     answer = app.http.get(path)
     answer.close()
@@ -33,7 +26,7 @@ def test_every_response_has_security_headers(app: App, path: str) -> None:
     assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
 
 
-@pytest.mark.parametrize("path", PROGRAMS)
+@pytest.mark.parametrize("path", API_PATHS)
 def test_api_response_has_the_api_policy(app: App, path: str) -> None:
     headers = app.http.get(path).headers
     assert headers["Content-Security-Policy"] == middleware.API_CONTENT_POLICY
@@ -56,7 +49,7 @@ def test_page_with_its_own_policy_keeps_it(app: App) -> None:
     assert policy.startswith("default-src 'none'")
 
 
-@pytest.mark.parametrize("path", KEPT_BY_NOBODY)
+@pytest.mark.parametrize("path", PRIVATE)
 def test_private_response_is_not_cached(app: App, path: str) -> None:
     assert "no-store" in app.http.get(path).headers["Cache-Control"]
 
@@ -67,8 +60,8 @@ def test_client_response_is_not_cached(app: App) -> None:
 
 
 def test_preflight_response_has_security_headers(db: None) -> None:
-    question = {"Origin": "https://app.example", "Access-Control-Request-Method": "GET"}
-    answer = DjangoClient().options("/api/v1/inbox", headers=question)
+    preflight = {"Origin": "https://app.example", "Access-Control-Request-Method": "GET"}
+    answer = DjangoClient().options("/api/v1/inbox", headers=preflight)
     assert answer.status_code == 204
     assert answer.headers["Content-Security-Policy"] == middleware.API_CONTENT_POLICY
     assert answer.headers["X-Content-Type-Options"] == "nosniff"

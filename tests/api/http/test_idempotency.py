@@ -1,4 +1,4 @@
-"""Two requests with one key are one request."""
+"""Idempotency keys of single requests."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -69,7 +69,7 @@ def test_crash_after_storing_the_key_is_recovered(app: App) -> None:
 
 
 def test_concurrent_requests_create_one_notification(app: App) -> None:
-    wanted = NotificationRequest(
+    notification_request = NotificationRequest(
         type="payment_confirmed",
         recipient=NotificationRecipientRequest(email="ada@example.com"),
         data=request()["data"],
@@ -81,7 +81,7 @@ def test_concurrent_requests_create_one_notification(app: App) -> None:
     def accept() -> None:
         barrier.wait()
         ids.extend(
-            acceptance.accept(wanted, caller=caller, now=utc_now()).document["_id"]
+            acceptance.accept(notification_request, caller=caller, now=utc_now()).document["_id"]
             for _ in range(4)
         )
 
@@ -98,14 +98,14 @@ def test_concurrent_requests_create_one_notification(app: App) -> None:
 def test_concurrent_equal_requests_get_one_answer(app: App) -> None:
     barrier = threading.Barrier(6)
 
-    def bring(_: int) -> Any:
+    def send(_: int) -> Any:
         barrier.wait()
         return replace(app, http=Client(raise_request_exception=False)).post(
             "/notifications", request(), headers={"Idempotency-Key": "k-1"}
         )
 
     with ThreadPoolExecutor(6) as threads:
-        answers = list(threads.map(bring, range(6)))
+        answers = list(threads.map(send, range(6)))
     assert {answer.status_code for answer in answers} == {202}
     assert len({answer.content for answer in answers}) == 1
     assert sum("Idempotent-Replayed" not in answer.headers for answer in answers) == 1
@@ -117,7 +117,7 @@ def test_concurrent_different_requests_have_one_winner(app: App) -> None:
     barrier = threading.Barrier(2)
 
     def accept(name: str) -> None:
-        wanted = NotificationRequest(
+        notification_request = NotificationRequest(
             type="transactional",
             recipient=NotificationRecipientRequest(email="ada@example.com"),
             content=requests.ContentRequest(body=name),
@@ -125,7 +125,7 @@ def test_concurrent_different_requests_have_one_winner(app: App) -> None:
         barrier.wait()
         try:
             acceptance.accept(
-                wanted,
+                notification_request,
                 caller=Caller(client_id=app.id, idempotency_key="k-2"),
                 now=utc_now(),
             )
@@ -143,9 +143,8 @@ def test_concurrent_different_requests_have_one_winner(app: App) -> None:
 
 
 def test_replay_after_the_send_time_returns_the_first_answer(app: App) -> None:
-    """The caller lost the answer and asks again: what it asked for was promised."""
     local = {"at": "2026-03-29T01:30", "timezone": "Europe/London"}
-    wanted = NotificationRequest(
+    notification_request = NotificationRequest(
         type="payment_confirmed",
         recipient=NotificationRecipientRequest(email="ada@example.com"),
         data=request()["data"],
@@ -153,12 +152,12 @@ def test_replay_after_the_send_time_returns_the_first_answer(app: App) -> None:
     )
     caller = Caller(client_id=app.id, idempotency_key="k-1")
     before = datetime(2026, 3, 28, 12, tzinfo=UTC)
-    first = acceptance.accept(wanted, caller=caller, now=before)
+    first = acceptance.accept(notification_request, caller=caller, now=before)
     for now in (before, before + timedelta(days=2)):
-        again = acceptance.accept(wanted, caller=caller, now=now)
+        again = acceptance.accept(notification_request, caller=caller, now=now)
         assert again.document["_id"] == first.document["_id"]
         assert (again.is_replayed, again.is_time_adjusted) == (True, True)
-    other = msgspec.structs.replace(wanted, external_id="other")
+    other = msgspec.structs.replace(notification_request, external_id="other")
     with pytest.raises(validation.InvalidRequestError):
         acceptance.accept(other, caller=caller, now=before + timedelta(days=2))
     assert collection("notifications").count_documents({}) == 1

@@ -1,4 +1,4 @@
-"""What a problem looks like, and which errors become which."""
+"""Problem responses of errors."""
 
 from typing import Any
 
@@ -58,9 +58,7 @@ def test_every_error_becomes_a_problem_without_values(
 
 
 @pytest.mark.parametrize(("wait", "seconds"), [(0.2, "1"), (1, "1"), (3.1, "4"), (None, None)])
-def test_retry_after_is_rounded_up_to_whole_seconds(
-    wait: float | None, seconds: str | None
-) -> None:
+def test_retry_after_is_rounded_up_to_seconds(wait: float | None, seconds: str | None) -> None:
     assert answered(exceptions.Throttled(wait=wait)).headers.get("Retry-After") == seconds
 
 

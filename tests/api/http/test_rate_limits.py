@@ -1,4 +1,4 @@
-"""How often an app may call each endpoint, a person their inbox, and an address fail."""
+"""Rate limits per client and endpoint, per inbox, and for failing addresses."""
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -14,13 +14,11 @@ from tests.support.clients.api import Answer, App, request
 from tests.support.clients.inbox import InboxUser
 
 pytestmark = pytest.mark.usefixtures("broker", "valkey_anew")
-
 KEYS = "rate_limit:*"
 
 
 @pytest.fixture
 def limits(settings: Any) -> Any:
-    """Give a test small limits."""
     settings.RATE_LIMIT_READ = 3
     settings.RATE_LIMIT_WRITE = 20
     settings.RATE_LIMIT_INBOX = 2
@@ -28,8 +26,7 @@ def limits(settings: Any) -> Any:
     return settings
 
 
-def told(answer: Answer) -> tuple[str, str]:
-    """Return what an answer says of the limit and what is left of it."""
+def limit_headers(answer: Answer) -> tuple[str, str]:
     return answer.headers["RateLimit-Limit"], answer.headers["RateLimit-Remaining"]
 
 
@@ -39,10 +36,10 @@ def keys(broker: redis.Redis) -> set[str]:
 
 def test_every_response_has_the_remaining_limit(app: App, limits: Any) -> None:
     answers = [app.get("/notifications") for _ in range(3)]
-    assert [told(answer) for answer in answers] == [("3", "2"), ("3", "1"), ("3", "0")]
+    assert [limit_headers(answer) for answer in answers] == [("3", "2"), ("3", "1"), ("3", "0")]
     assert all(0 < int(answer.headers["RateLimit-Reset"]) <= 60 for answer in answers)
-    assert told(app.get("/notifications/unknown")) == ("3", "2"), "404, too"
-    assert told(app.post("/notifications", {})) == ("20", "19"), "422, too"
+    assert limit_headers(app.get("/notifications/unknown")) == ("3", "2"), "404, too"
+    assert limit_headers(app.post("/notifications", {})) == ("20", "19"), "422, too"
 
 
 def test_request_over_the_limit_is_refused_with_retry_after(app: App, limits: Any) -> None:
@@ -52,7 +49,7 @@ def test_request_over_the_limit_is_refused_with_retry_after(app: App, limits: An
     assert (answer.status_code, answer.json()["code"]) == (429, "rate_limited")
     assert answer.headers["Retry-After"] == answer.headers["RateLimit-Reset"]
     assert 0 < int(answer.headers["Retry-After"]) <= 60
-    assert told(answer) == ("3", "0")
+    assert limit_headers(answer) == ("3", "0")
 
 
 def test_limit_is_per_client_endpoint_and_direction(app: App, other_app: App, limits: Any) -> None:
@@ -77,8 +74,8 @@ def test_refused_requests_do_not_extend_the_wait(
     (key,) = keys(broker)
     assert int(broker.get(key) or 0) == 3
     broker.pexpire(key, 30_500)
-    told = int(app.get("/notifications").headers["Retry-After"])
-    assert broker.pttl(key) <= told * 1000 <= 31_000, "never told to come too early"
+    retry_after = int(app.get("/notifications").headers["Retry-After"])
+    assert broker.pttl(key) <= retry_after * 1000 <= 31_000, "never too early"
     broker.delete(key)  # As when its minute is over.
     assert app.get("/notifications").status_code == 200
 
@@ -86,14 +83,14 @@ def test_refused_requests_do_not_extend_the_wait(
 def test_concurrent_requests_respect_the_limit(app: App, limits: Any) -> None:
     headers = {"Authorization": f"Bearer {app.key}"}
 
-    def bring(_: int) -> int:
+    def send(_: int) -> int:
         client = DjangoClient(raise_request_exception=False)
         body = request()
         path, kind = "/api/v1/notifications", "application/json"
         return client.post(path, body, content_type=kind, headers=headers).status_code
 
     with ThreadPoolExecutor(50) as threads:
-        statuses = Counter(threads.map(bring, range(50)))
+        statuses = Counter(threads.map(send, range(50)))
     assert statuses == {202: 20, 429: 30}
 
 

@@ -1,4 +1,4 @@
-"""Which web pages may read inboxes."""
+"""CORS of the inbox routes."""
 
 from typing import Any
 
@@ -11,14 +11,9 @@ from tests.support.clients.api import App
 from tests.support.clients.inbox import InboxUser
 
 PAGE = "https://app.example.com"
-STRANGE = [
-    "https://evil.example",
-    "https://app.example.com.evil.example",
-    "http://app.example.com",
-    "https://app.example.com:8443",
-    "null",
-    "*",
-    "https://app.example.com, https://evil.example",
+OTHER_ORIGINS = [
+    *("https://evil.example", "https://app.example.com.evil.example", "http://app.example.com"),
+    *("https://app.example.com:8443", "null", "*", "https://app.example.com, https://evil.example"),
 ]
 
 
@@ -28,8 +23,7 @@ def ada(app: App, settings: Any) -> InboxUser:
     return InboxUser(app=app)
 
 
-def asked(ada: InboxUser, path: str, origin: str) -> Any:
-    """Ask as a browser does before it sends a token."""
+def preflight(ada: InboxUser, path: str, origin: str) -> Any:
     headers = {"Origin": origin, "Access-Control-Request-Method": "GET"}
     return ada.app.http.options(f"/api/v1{path}", headers=headers)
 
@@ -54,16 +48,19 @@ def test_allowed_origin_reads_problems(ada: InboxUser) -> None:
 
 @pytest.mark.parametrize("path", ["/inbox", "/inbox/counts", "/inbox/x/read", "/inbox/stream"])
 def test_preflight_lists_methods_and_headers(ada: InboxUser, path: str) -> None:
-    answer = asked(ada, path, PAGE)
+    answer = preflight(ada, path, PAGE)
     assert (answer.status_code, answer.content, allowed(answer)) == (204, b"", PAGE)
     assert answer.headers["Access-Control-Allow-Methods"] == "GET, POST"
     for name in ("authorization", "last-event-id"):
         assert name in answer.headers["Access-Control-Allow-Headers"]
 
 
-@pytest.mark.parametrize("origin", STRANGE)
+@pytest.mark.parametrize("origin", OTHER_ORIGINS)
 def test_other_origin_reads_nothing(ada: InboxUser, origin: str) -> None:
-    for answer in (ada.send("GET", "", headers={"Origin": origin}), asked(ada, "/inbox", origin)):
+    for answer in (
+        ada.send("GET", "", headers={"Origin": origin}),
+        preflight(ada, "/inbox", origin),
+    ):
         assert allowed(answer) is None
         assert "Access-Control-Allow-Headers" not in answer.headers
         assert answer.headers["Vary"] == "Origin", "a cache must not mistake one for the other"
@@ -71,7 +68,7 @@ def test_other_origin_reads_nothing(ada: InboxUser, origin: str) -> None:
 
 @pytest.mark.parametrize("path", ["/inbox/tokens", "/inbox/tokens/x", "/notifications", "/devices"])
 def test_routes_with_api_keys_have_no_cors(ada: InboxUser, path: str) -> None:
-    answer = asked(ada, path, PAGE)
+    answer = preflight(ada, path, PAGE)
     assert (answer.status_code, allowed(answer)) == (401, None)
 
 

@@ -1,4 +1,4 @@
-"""Inbox tokens: issued by apps, for 15 minutes, one inbox each, and revocable at once."""
+"""Inbox tokens: issuing, authentication, revocation, and the signing key."""
 
 import base64
 import json
@@ -13,17 +13,13 @@ from django.test import override_settings
 
 from access.checks import check_inbox_signing_key
 from access.clients import inbox_tokens
-from access.models import Scope
 from domain.time import utc_now
 from notifyproject.db.collections import collection
 from notifyproject.settings.environment import read
-from tests.support.clients.api import App, new_app, pointers
+from tests.support.clients.api import App, pointers
 from tests.support.clients.inbox import InboxUser, claims_of, forged, token
 
 DAY = timedelta(days=1)
-
-
-# Issuing.
 
 
 def test_client_gets_a_token_for_a_recipient(app: App) -> None:
@@ -70,24 +66,6 @@ def test_issued_token_is_not_stored(app: App) -> None:
 def test_invalid_request_is_refused(app: App, body: Any, status: int, pointer: str) -> None:
     answer = app.post("/inbox/tokens", body)
     assert (answer.status_code, list(pointers(answer))) == (status, [pointer])
-
-
-def test_malformed_body_is_refused(app: App) -> None:
-    assert app.post("/inbox/tokens").status_code == 400
-    assert app.send("/inbox/tokens", b'{"user_id": "\\ud800"}').status_code == 422
-    assert app.send("/inbox/tokens", b'{"user_id": "a", "user_id": "b"}').status_code == 400
-
-
-def test_issue_and_revoke_need_the_scope(db: None) -> None:
-    able, others = new_app("able", Scope.INBOX_ISSUE), set(Scope) - {Scope.INBOX_ISSUE, Scope.ADMIN}
-    unable = new_app("unable", *others)
-    assert able.post("/inbox/tokens", {"user_id": "ada"}).status_code == 201
-    assert unable.post("/inbox/tokens", {"user_id": "ada"}).status_code == 403
-    assert unable.send("/inbox/tokens?user_id=ada", b"", method="DELETE").status_code == 403
-    assert unable.send("/inbox/tokens/x", b"", method="DELETE").status_code == 403
-
-
-# Using.
 
 
 def test_token_opens_only_the_inbox(app: App) -> None:
@@ -186,9 +164,6 @@ def test_token_expires_after_its_lifetime(app: App) -> None:
     assert InboxUser(app=app, token=token(app, now=now - DAY)).get().status_code == 401
 
 
-# Revoking.
-
-
 def test_revoked_token_is_refused_at_once(app: App) -> None:
     one, other = InboxUser(app=app), InboxUser(app=app)
     jti = claims_of(one.token)["jti"]
@@ -244,9 +219,6 @@ def test_token_ends_when_its_client_cannot_issue(app: App, change: dict[str, Any
     person = InboxUser(app=app)
     collection("api_clients").update_one({"_id": app.id}, {"$set": change})
     assert person.get().status_code == 401
-
-
-# The key.
 
 
 @pytest.mark.parametrize("key", ["short", "x" * 31])

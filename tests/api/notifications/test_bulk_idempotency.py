@@ -1,4 +1,4 @@
-"""The same call again, after it was answered, at the same time, or after a crash."""
+"""Idempotency of bulk calls: replays, crashes, and concurrency."""
 
 import itertools
 import threading
@@ -31,7 +31,7 @@ class Crash(BaseException):
 
 @pytest.fixture
 def crash_before_storing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Let the next call end when it has taken its key and stored nothing."""
+    """Let the next call crash after storing its key."""
 
     def arm() -> None:
         def crash(*_: Any, **__: Any) -> None:
@@ -44,7 +44,6 @@ def crash_before_storing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 
 def accept(app: App, count: int, *, key: str = "k", name: str = "x") -> bulk.BulkAcceptance:
-    """Accept so many requests of a name, below the route."""
     requests = [
         msgspec.convert(request(external_id=f"{name}-{n}"), NotificationRequest)
         for n in range(count)
@@ -72,15 +71,14 @@ def test_same_call_is_replayed(app: App) -> None:
 
 
 def test_rejections_are_replayed(app: App) -> None:
-    """Also of an item that could be accepted by now."""
-    told = item(0, user_id="ada", entity_id="order-1")
-    post_bulk(app, told)
-    first = post_bulk(app, told, item(1), key="k")
+    repeated = item(0, user_id="ada", entity_id="order-1")
+    post_bulk(app, repeated)
+    first = post_bulk(app, repeated, item(1), key="k")
     collection("notifications").delete_many({})
-    again = post_bulk(app, told, item(1), key="k")
+    again = post_bulk(app, repeated, item(1), key="k")
     assert first.json()["results"][0]["error"]["code"] == "already_notified"
     assert ids(first) == ids(again)
-    assert collection("notifications").count_documents({}) == 0, "nothing is sent a second time"
+    assert collection("notifications").count_documents({}) == 0, "nothing is sent again"
 
 
 def test_field_order_does_not_matter(app: App) -> None:
@@ -116,20 +114,17 @@ def test_call_without_accepted_items_is_replayed(app: App) -> None:
     assert again.headers["Idempotent-Replayed"] == "true"
 
 
-# After a crash.
-
-
 def test_crash_after_storing_the_key_is_recovered(
     app: App, crash_before_storing: Callable[[], None]
 ) -> None:
     crash_before_storing()
     with pytest.raises(Crash):
         accept(app, 5)
-    promised = collection("idempotency_keys").find_one({})["notification_ids"]
+    stored_ids = collection("idempotency_keys").find_one({})["notification_ids"]
     assert stored() == []
     again = accept(app, 5)
-    assert (list(again.outcomes), again.is_replayed) == (promised, True)
-    assert [d["_id"] for d in stored()] == promised
+    assert (list(again.outcomes), again.is_replayed) == (stored_ids, True)
+    assert [d["_id"] for d in stored()] == stored_ids
 
 
 def test_crash_during_storing_is_recovered(app: App) -> None:
@@ -146,7 +141,7 @@ def test_crash_during_storing_is_recovered(app: App) -> None:
 def test_recovered_call_keeps_its_original_times(
     app: App, crash_before_storing: Callable[[], None]
 ) -> None:
-    """By now its send time lies too far in the past, and so does its expiry."""
+    """Its send time and expiry are in the past when the call is repeated."""
     now = utc_now()
     at = (now + timedelta(minutes=1)).isoformat().replace("+00:00", "Z")
     wanted = msgspec.convert(request(scheduled_at=at, ttl=60), NotificationRequest)
@@ -194,18 +189,14 @@ def test_complete_record_is_replayed_without_reading_notifications(
     first = accept(app, 3)
 
     def forbidden(*_: Any, **__: Any) -> None:
-        raise AssertionError("looked at")
+        raise AssertionError("read")
 
     monkeypatch.setattr(queries, "existing_ids", forbidden)
     monkeypatch.setattr(bulk, "load_recipients", forbidden)
     assert accept(app, 3).outcomes == first.outcomes
 
 
-# At the same time.
-
-
 def test_concurrent_calls_create_one_set_of_notifications(app: App) -> None:
-    """Each of 25 threads asks eight times: whoever comes second stores nothing of its own."""
     barrier = threading.Barrier(25)
 
     def ask(_: int) -> list[bulk.BulkAcceptance]:

@@ -1,4 +1,4 @@
-"""Deleting what is over and old, by the API and by the command."""
+"""Deletion of old finished notifications by the API and the command."""
 
 import io
 from datetime import timedelta
@@ -8,14 +8,13 @@ import pytest
 from bson import ObjectId
 from django.core.management import CommandError, call_command
 
-from access.models import Scope
 from api.notifications import cleanup
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications import store
 from notifyproject.db.collections import collection
 from privacy import purge as privacy_purge
-from tests.support.clients.api import App, new_app, pointers
+from tests.support.clients.api import App, pointers
 from tests.support.factories import notifications as factories
 
 S = DeliveryStatus
@@ -28,7 +27,7 @@ def clean_up(app: App, **fields: Any) -> Any:
 
 
 def sent(app: App, *, days_ago: int = 60, **fields: Any) -> ObjectId:
-    """Return the id of a notification that was sent so long ago, with one attempt."""
+    """Return the id of a sent notification with one attempt."""
     at = utc_now() - days_ago * DAY
     later = utc_now() + 90 * DAY
     document = factories.settled(
@@ -81,7 +80,6 @@ def test_unfinished_notification_is_kept(app: App) -> None:
 
 
 def test_recently_changed_notification_is_kept(app: App) -> None:
-    """It was re-opened and sent, or read, a day ago."""
     touched = sent(app)
     collection("notifications").update_one(
         {"_id": touched}, {"$set": {"updated_at": utc_now() - DAY}}
@@ -118,7 +116,6 @@ def test_metrics_and_analytics_events_are_kept(app: App) -> None:
 def test_call_deletes_up_to_its_limit_oldest_first(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In batches, the oldest first, and past what stays."""
     monkeypatch.setattr(privacy_purge, "BATCH", 2)
     monkeypatch.setattr(cleanup, "MAX_PER_CALL", 3)
     factories.accepted(created_at=LONG_AGO - 5 * DAY, client_id=app.id)
@@ -155,15 +152,6 @@ def test_invalid_request_deletes_nothing(
     assert answer.status_code == 422
     assert pointers(answer) == problems
     assert len(left()) == 1
-
-
-def test_cleanup_needs_the_admin_scope(db: None) -> None:
-    writer = new_app("writer", *(scope for scope in Scope if scope is not Scope.ADMIN))
-    assert clean_up(writer).status_code == 403
-    assert clean_up(new_app("admin", Scope.ADMIN)).status_code == 200
-
-
-# The command.
 
 
 def purge(*arguments: str) -> str:

@@ -1,4 +1,4 @@
-"""Create a notification: recipients, channels, links, and what only a mail has."""
+"""Creating a notification: recipients, channels, links, attachments, and test mode."""
 
 from collections.abc import Callable
 from typing import Any
@@ -53,16 +53,8 @@ def test_invalid_email_is_refused(app: App, email: str) -> None:
 @pytest.mark.parametrize(
     "phone",
     [
-        "912345678",
-        "00351912345678",
-        "+351 912 345 678",
-        "+0123456789",
-        "+1",
-        "+999999999999999",
-        "+35191234567890123",
-        "tel:+351912345678",
-        "+३५१९१२३४५६७८",
-        "",
+        *("912345678", "00351912345678", "+351 912 345 678", "+0123456789", "+1"),
+        *("+999999999999999", "+35191234567890123", "tel:+351912345678", "+३५१९१२३४५६७८", ""),
     ],
 )
 def test_invalid_phone_is_refused(app: App, phone: str) -> None:
@@ -294,9 +286,7 @@ def test_valid_link_is_returned_unchanged(app: App, link: str) -> None:
 
 
 FILE = {"url": "https://files.example.com/7.pdf", "filename": "invoice.pdf"}
-
 STORED = {**FILE, "content_type": "application/pdf"}
-
 Stored = Callable[[Any], dict[str, Any]]
 
 

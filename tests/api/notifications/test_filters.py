@@ -1,4 +1,4 @@
-"""The parameters of a list."""
+"""Parameters and filters of notification lists."""
 
 import contextlib
 import itertools
@@ -26,19 +26,19 @@ SALT = _salt(LIST)
 NOON = datetime(2026, 11, 21, 12, 0, 0, 123_000, tzinfo=UTC)
 
 
-def asked(query: str = "", **fixed: Any) -> ListRequest:
+def parse(query: str = "", **fixed: Any) -> ListRequest:
     return parse_list_request(QueryDict(query), client_id=CLIENT, fixed=fixed)
 
 
 def refused(query: str) -> tuple[int, str]:
     with pytest.raises(ApiError) as problem:
-        asked(query)
+        parse(query)
     return problem.value.status, problem.value.code
 
 
-def places(query: str) -> list[tuple[str, str]]:
+def problems(query: str) -> list[tuple[str, str]]:
     with pytest.raises(ApiError) as problem:
-        asked(query)
+        parse(query)
     assert problem.value.status == 422
     return [(e.pointer, e.code) for e in problem.value.errors]
 
@@ -48,7 +48,7 @@ def document(number: int) -> dict[str, Any]:
 
 
 def test_default_list_has_twenty_of_the_client() -> None:
-    assert asked() == ListRequest(filters=Filter(client_id=CLIENT), limit=20)
+    assert parse() == ListRequest(filters=Filter(client_id=CLIENT), limit=20)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_default_list_has_twenty_of_the_client() -> None:
     ],
 )
 def test_filter_is_parsed(query: str, fields: dict[str, Any]) -> None:
-    assert asked(query).filters == Filter(client_id=CLIENT, **fields)
+    assert parse(query).filters == Filter(client_id=CLIENT, **fields)
 
 
 @pytest.mark.parametrize(
@@ -77,12 +77,12 @@ def test_filter_is_parsed(query: str, fields: dict[str, Any]) -> None:
     [(name, member.value) for name, words in CHOICES.items() for member in words],
 )
 def test_every_choice_is_a_filter(name: str, word: str) -> None:
-    assert getattr(asked(f"{name}={word}").filters, name) == word
+    assert getattr(parse(f"{name}={word}").filters, name) == word
 
 
 @pytest.mark.parametrize("limit", [1, 20, 99, MAX_PAGE])
 def test_page_size_up_to_100_is_accepted(limit: int) -> None:
-    assert asked(f"limit={limit}").limit == limit
+    assert parse(f"limit={limit}").limit == limit
 
 
 @pytest.mark.parametrize(
@@ -93,13 +93,13 @@ def test_page_size_up_to_100_is_accepted(limit: int) -> None:
     ],
 )
 def test_invalid_page_size_is_refused(limit: str) -> None:
-    assert ("/limit", "out_of_range") in places(f"limit={limit}")
+    assert ("/limit", "out_of_range") in problems(f"limit={limit}")
 
 
 def test_page_size_with_leading_zeros_is_refused() -> None:
     for limit in ("0000019999", "000001" + "9" * 20, "000100" + "0" * 30):
         with pytest.raises(ApiError) as problem:
-            asked(f"limit={limit}")
+            parse(f"limit={limit}")
         assert problem.value.status == 422
 
 
@@ -120,9 +120,9 @@ def test_repeated_parameter_is_malformed(query: str) -> None:
 
 
 def test_filter_fixed_by_the_path_is_no_parameter() -> None:
-    assert asked(user_id="ada").filters.user_id == "ada"
+    assert parse(user_id="ada").filters.user_id == "ada"
     with pytest.raises(ApiError) as problem:
-        asked("user_id=eve", user_id="ada")
+        parse("user_id=eve", user_id="ada")
     assert problem.value.code == "unknown_parameter"
 
 
@@ -144,11 +144,11 @@ def test_filter_fixed_by_the_path_is_no_parameter() -> None:
     ],
 )
 def test_invalid_value_is_refused_with_its_pointer(query: str, place: tuple[str, str]) -> None:
-    assert places(query) == [place]
+    assert problems(query) == [place]
 
 
 def test_all_problems_are_reported_at_once() -> None:
-    found = places("status=x&limit=0&unread=x&created_after=x&user_id=%00")
+    found = problems("status=x&limit=0&unread=x&created_after=x&user_id=%00")
     assert {pointer for pointer, _ in found} == {
         *("/status", "/limit", "/unread", "/created_after", "/user_id")
     }
@@ -176,10 +176,10 @@ def test_page_has_cursors_to_its_neighbors(has_next: bool, has_previous: bool) -
     assert (found["next"] is not None) is has_next
     assert (found["previous"] is not None) is has_previous
     if found["next"]:
-        request = asked(f"cursor={found['next']}")
+        request = parse(f"cursor={found['next']}")
         assert (request.after, request.before) == (Position(NOON, document(1)["_id"]), None)
     if found["previous"]:
-        request = asked(f"cursor={found['previous']}")
+        request = parse(f"cursor={found['previous']}")
         assert (request.after, request.before) == (None, Position(NOON, document(3)["_id"]))
 
 
@@ -193,7 +193,7 @@ def test_empty_page_has_no_cursors() -> None:
 def test_cursor_is_exact_to_the_millisecond(moment: datetime, raw: bytes) -> None:
     created_at = moment.replace(microsecond=moment.microsecond // 1000 * 1000, tzinfo=UTC)
     page = Page([{"_id": ObjectId(raw), "created_at": created_at}], True, False)
-    position = asked(f"cursor={cursors(page)['next']}").after
+    position = parse(f"cursor={cursors(page)['next']}").after
     assert position == Position(created_at, ObjectId(raw))
 
 
@@ -202,9 +202,6 @@ def test_cursor_is_short_ascii() -> None:
     assert cursor is not None
     assert len(cursor) < 200
     assert cursor.isascii()
-
-
-# What is asked of MongoDB.
 
 
 @pytest.mark.parametrize(
@@ -239,21 +236,21 @@ def test_cursor_is_short_ascii() -> None:
 )
 def test_filter_is_translated_to_mongodb(query: str, match: dict[str, Any]) -> None:
     expected = {"client_id": CLIENT, "is_active": True} | match
-    assert asked(query).filters.match() == expected
+    assert parse(query).filters.match() == expected
 
 
 @pytest.mark.parametrize(
     "query", ["channel=email", "channel=push", "delivery_status=read", "delivery_status=failed"]
 )
 def test_unread_conflicts_with_other_channels(query: str) -> None:
-    assert places(f"{query}&unread=true") == [("/unread", "conflict")]
+    assert problems(f"{query}&unread=true") == [("/unread", "conflict")]
 
 
 @pytest.mark.parametrize(
     "query", ["channel=in_app", "delivery_status=delivered", "channel=in_app&status=delivered"]
 )
 def test_unread_combines_with_in_app(query: str) -> None:
-    assert asked(f"{query}&unread=true").filters.unread
+    assert parse(f"{query}&unread=true").filters.unread
 
 
 def test_unread_list_never_drops_its_channel() -> None:
@@ -263,5 +260,5 @@ def test_unread_list_never_drops_its_channel() -> None:
         ("channel=push&unread=true", "push"),
     ):
         with contextlib.suppress(ApiError):
-            match = asked(query).filters.match()
+            match = parse(query).filters.match()
             assert match["delivery"]["$elemMatch"]["channel"] == channel

@@ -1,18 +1,16 @@
-"""Seeing what would be sent."""
+"""Preview of a notification."""
 
 from typing import Any
 
 import pytest
 
-from access.models import Scope
 from notifyproject.db.collections import collection
-from tests.support.clients.api import App, new_app, pointers, request
+from tests.support.clients.api import App, pointers, request
 
 PATH = "/notifications/preview"
 
 
 def preview(app: App, **fields: Any) -> dict[str, Any]:
-    """Return what would be sent, with the channels by their names."""
     answer = app.post(PATH, request(**fields))
     assert answer.status_code == 200, answer.content
     body: dict[str, Any] = answer.json()
@@ -132,14 +130,3 @@ def test_preview_refuses_what_create_refuses(
     assert pointers(shown) == pointers(refused)
     assert pointer in pointers(shown)
     assert code in (pointers(shown)[pointer], "invalid")
-
-
-@pytest.mark.parametrize("raw", [b"", b"[]", b"{", b'{"a": 1, "a": 2}', b"\xff"])
-def test_body_must_be_a_json_object(app: App, raw: bytes) -> None:
-    assert app.send(PATH, raw).status_code == app.send("/notifications", raw).status_code
-
-
-def test_preview_needs_the_write_scope(app: App) -> None:
-    reader = new_app("reader", Scope.NOTIFICATIONS_READ)
-    assert reader.post(PATH, request()).status_code == 403
-    assert app.get(PATH).status_code == 405

@@ -1,4 +1,4 @@
-"""What a notification looks like in the API, with its content and after its removal."""
+"""The views of a notification, with content and after its removal."""
 
 from datetime import timedelta
 from typing import Any
@@ -35,7 +35,7 @@ def delivery(channel: str = "email", status: str = "pending", **fields: Any) -> 
 
 
 def document(*deliveries: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    """Return the least a stored notification has."""
+    """Return a minimal stored notification."""
     return {
         "_id": ID,
         "client_id": ObjectId("c" * 24),
@@ -61,7 +61,6 @@ def document(*deliveries: dict[str, Any], **fields: Any) -> dict[str, Any]:
 
 
 def shown(*deliveries: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    """Return a notification as a caller reads it."""
     view = notification_view(document(*deliveries, **fields))
     return msgspec.json.decode(JSONRenderer().render(view))
 
@@ -218,12 +217,11 @@ def test_attempt_has_the_provider_response() -> None:
 
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
-
 LONG_AGO = utc_now() - timedelta(days=31)
 
 
 def removed(app: App, status: DeliveryStatus = DeliveryStatus.FAILED, **fields: Any) -> str:
-    """Return the id of a notification that ended long ago, and says nothing any more."""
+    """Return the id of a notification whose content was removed."""
     document = factories.settled(
         status, client_id=app.id, at=LONG_AGO, created_at=LONG_AGO, **fields
     )

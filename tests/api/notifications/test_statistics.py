@@ -1,14 +1,13 @@
-"""How many notifications there were and what became of them."""
+"""Statistics of notifications by status, type, and channel."""
 
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from access.models import Scope
 from domain.states import Channel, DeliveryStatus
 from monitoring import statistics
-from tests.support.clients.api import App, new_app, pointers
+from tests.support.clients.api import App, pointers
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON
 
@@ -24,7 +23,7 @@ def stats(app: App, **query: str) -> dict[str, Any]:
     return body
 
 
-def figures(app: App, **query: str) -> dict[str, tuple[int, int, int, float]]:
+def groups(app: App, **query: str) -> dict[str, tuple[int, int, int, float]]:
     """Return total, sent, failed and average attempts of each group."""
     return {
         one["value"]: (one["total"], one["sent"], one["failed"], one["average_attempts"])
@@ -34,7 +33,7 @@ def figures(app: App, **query: str) -> dict[str, tuple[int, int, int, float]]:
 
 @pytest.fixture
 def past(app: App, other_app: App) -> None:
-    """Give a test some notifications: sent, failed, waiting, in the inbox; and another client's."""
+    """Store sent, failed, waiting, and in-app notifications, and one of another client."""
     mine: dict[str, Any] = {"client_id": app.id}
     factories.settled(S.SENT, **mine)
     factories.settled(S.FAILED, type="new_sale", user_id="eve", **mine)
@@ -46,7 +45,7 @@ def past(app: App, other_app: App) -> None:
 @pytest.mark.usefixtures("past")
 class TestStatistics:
     def test_statistics_by_status(self, app: App) -> None:
-        assert figures(app, by="status") == {
+        assert groups(app, by="status") == {
             "sent": (1, 1, 0, 1.0),
             "failed": (1, 0, 1, 1.0),
             "queued": (1, 1, 0, 1.0),
@@ -57,13 +56,13 @@ class TestStatistics:
         assert stats(app) == stats(app, by="status")
 
     def test_statistics_by_type(self, app: App) -> None:
-        assert figures(app, by="type") == {
+        assert groups(app, by="type") == {
             "payment_confirmed": (2, 2, 0, 1.0),
             "new_sale": (2, 1, 1, 0.5),
         }
 
     def test_statistics_by_channel_count_deliveries(self, app: App) -> None:
-        assert figures(app, by="channel") == {
+        assert groups(app, by="channel") == {
             "email": (3, 2, 1, 1.0),
             "whatsapp": (1, 0, 0, 0.0),
             "in_app": (1, 1, 0, 0.0),
@@ -77,12 +76,12 @@ class TestStatistics:
         assert totals == sorted(totals, reverse=True)
 
     def test_statistics_of_one_recipient(self, app: App) -> None:
-        assert figures(app, user_id="eve") == {"failed": (1, 0, 1, 1.0)}
-        assert figures(app, user_id="nobody") == {}
+        assert groups(app, user_id="eve") == {"failed": (1, 0, 1, 1.0)}
+        assert groups(app, user_id="nobody") == {}
 
     def test_statistics_of_a_period(self, app: App) -> None:
         at = NOON.isoformat().replace("+00:00", "Z")
-        assert figures(app, created_before=at) == {"queued": (1, 1, 0, 1.0)}
+        assert groups(app, created_before=at) == {"queued": (1, 1, 0, 1.0)}
         assert stats(app, created_after=at)["counted"] == 3
 
     def test_only_the_newest_are_counted_over_the_cap(
@@ -91,11 +90,11 @@ class TestStatistics:
         monkeypatch.setattr(statistics, "CAP", 3)
         body = stats(app, by="channel")
         assert (body["counted"], body["complete"]) == (3, False)
-        assert "whatsapp" not in figures(app, by="channel")
+        assert "whatsapp" not in groups(app, by="channel")
 
     def test_other_clients_are_not_counted(self, app: App, other_app: App) -> None:
-        assert figures(other_app) == {"sent": (1, 1, 0, 1.0)}
-        assert figures(other_app, user_id="eve") == {}
+        assert groups(other_app) == {"sent": (1, 1, 0, 1.0)}
+        assert groups(other_app, user_id="eve") == {}
 
 
 def test_statistics_without_notifications_are_empty(app: App) -> None:
@@ -123,10 +122,3 @@ def test_invalid_query_is_refused(app: App, query: str, status: int) -> None:
     assert answer.status_code == status
     if status == 422:
         assert list(pointers(answer)) == [f"/{query.partition('=')[0]}"]
-
-
-def test_statistics_need_the_read_scope(db: None) -> None:
-    reader = new_app("reader", Scope.NOTIFICATIONS_READ)
-    writer = new_app("writer", Scope.NOTIFICATIONS_WRITE)
-    assert reader.get("/notifications/stats").status_code == 200
-    assert writer.get("/notifications/stats").status_code == 403

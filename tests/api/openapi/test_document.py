@@ -1,4 +1,4 @@
-"""The OpenAPI document: complete, with examples that hold, and the same for everybody."""
+"""The OpenAPI document: completeness and valid examples."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -18,21 +18,18 @@ from api.openapi.document import RATE_LIMIT_HEADERS
 from api.openapi.operations import structures
 from notifications.resend import actions
 
-SHOWN_ANYWAY = {"WWW-Authenticate"}
-"""Of no use to a page: its request says what it was."""
-
+NOT_EXPOSED = {"WWW-Authenticate"}
+"""Not exposed: of no use to a page."""
 NOT_COUNTED = {"401", "403"}
 
 
 @pytest.fixture(scope="module")
 def described() -> Any:
-    """Generate it once."""
     return SchemaGenerator().get_schema(request=None, public=True)
 
 
 @pytest.fixture(scope="module")
 def operations(described: Any) -> list[Any]:
-    """Give the tests every operation, with its path in it."""
     return [
         {**operation, "path": path}
         for path, methods in described["paths"].items()
@@ -41,7 +38,7 @@ def operations(described: Any) -> list[Any]:
 
 
 def contents(operation: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Yield all an operation takes and answers with: where, the media type, the content."""
+    """Yield the place, media type, and content of the request and of each response."""
     for media_type, content in operation.get("requestBody", {}).get("content", {}).items():
         yield "request", media_type, content
     for code, response in operation["responses"].items():
@@ -190,7 +187,7 @@ def test_rate_limit_and_retry_headers_are_described(operations: list[Any]) -> No
 
 
 def test_every_inbox_header_is_exposed_to_pages(operations: list[Any]) -> None:
-    shown = {*cors.EXPOSED_HEADERS.split(", "), *SHOWN_ANYWAY}
+    shown = {*cors.EXPOSED_HEADERS.split(", "), *NOT_EXPOSED}
     for operation in operations:
         if operation["security"] == [{"inboxToken": []}]:
             for response in operation["responses"].values():

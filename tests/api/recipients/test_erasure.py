@@ -1,4 +1,4 @@
-"""A person is erased: addresses and words go, counts stay, and nothing more is sent."""
+"""Erasure of a recipient: addresses and content go, counts stay."""
 
 import itertools
 
@@ -24,7 +24,6 @@ def erase(app: App, path: str = ONE) -> Answer:
 
 @pytest.fixture
 def ada(app: App) -> App:
-    """Register Ada with everything a person can have."""
     register(app)
     suppressions.record_soft_bounce(channel="email", address=ADA["email"], event="1", now=utc_now())
     for channel, address in PAIRS:
@@ -33,7 +32,7 @@ def ada(app: App) -> App:
 
 
 def everything() -> str:
-    """Return all that is stored anywhere of people."""
+    """Return every stored document as text."""
     names = set(database().list_collection_names()) - {"notification_types"}
     return " ".join(str(list(database()[name].find())) for name in sorted(names))
 
@@ -128,7 +127,6 @@ def test_unregistered_recipient_is_erased(app: App) -> None:
 
 
 def test_erasure_covers_all_clients(ada: App, other_app: App) -> None:
-    """Half an erasure is none. It tells no app anything of another's."""
     notify(ada)
     notify(other_app)
     assert erase(other_app).json()["notifications"] == 2
@@ -153,9 +151,6 @@ def test_erasure_is_audited(ada: App) -> None:
     )
     erase(ada, "/recipients/nobody")
     assert LogEntry.objects.count() == 1, "nothing was there"
-
-
-# More than one request has time for.
 
 
 def test_erasure_out_of_time_continues_when_repeated(

@@ -1,4 +1,4 @@
-"""Everything that is held about a person, as one document."""
+"""Export of everything stored about a recipient."""
 
 import pytest
 from bson import ObjectId
@@ -18,7 +18,6 @@ from tests.support.mongo.query_plans import plans
 
 @pytest.fixture
 def ada(app: App, valkey_anew: None) -> App:
-    """Register Ada with everything a person can have."""
     register(app)
     unsubscribe("email", ADA["email"])
     return app
@@ -27,21 +26,21 @@ def ada(app: App, valkey_anew: None) -> App:
 def test_export_holds_everything_about_a_recipient(ada: App) -> None:
     first, second = notify(ada), notify(ada)
     device = ada.get("/devices", user_id="ada").json()["results"][0]["id"]
-    awake = Presence(
+    presence_of_ada = Presence(
         online=True, app_foreground=False, notification_enabled=True, last_active=utc_now()
     )
-    presence.store(device, awake)
-    told = ada.get(f"{ONE}/export").json()
-    assert told["person"] == ada.get(ONE).json()
-    assert told["preferences"] == ada.get(f"{ONE}/preferences").json()
-    assert [d["id"] for d in told["devices"]] == [device]
-    assert told["devices"][0]["state"]["online"] is True
-    assert told["topics"] == ["news"]
-    assert [s["reason"] for s in told["suppressions"]] == ["unsubscribed"]
-    assert told["last_inbound_at"]
-    assert [n["id"] for n in told["notifications"]] == [second, first]
-    assert (told["attempts"], told["next"]) == ([], None)
-    assert TOKEN not in str(told)
+    presence.store(device, presence_of_ada)
+    exported = ada.get(f"{ONE}/export").json()
+    assert exported["person"] == ada.get(ONE).json()
+    assert exported["preferences"] == ada.get(f"{ONE}/preferences").json()
+    assert [d["id"] for d in exported["devices"]] == [device]
+    assert exported["devices"][0]["state"]["online"] is True
+    assert exported["topics"] == ["news"]
+    assert [s["reason"] for s in exported["suppressions"]] == ["unsubscribed"]
+    assert exported["last_inbound_at"]
+    assert [n["id"] for n in exported["notifications"]] == [second, first]
+    assert (exported["attempts"], exported["next"]) == ([], None)
+    assert TOKEN not in str(exported)
 
 
 def test_export_is_paginated(ada: App) -> None:
@@ -63,11 +62,11 @@ def test_export_has_own_notifications_and_all_for_admins(ada: App, other_app: Ap
     mine, others = notify(ada), notify(other_app)
     narrow = new_app("narrow", Scope.RECIPIENTS_WRITE, Scope.NOTIFICATIONS_WRITE)
     own = notify(narrow)
-    told = narrow.get(f"{ONE}/export").json()
-    assert ([n["id"] for n in told["notifications"]], told["of_all_apps"]) == ([own], False)
-    told = ada.get(f"{ONE}/export").json()
-    assert [n["id"] for n in told["notifications"]] == [own, others, mine]
-    assert told["of_all_apps"] is True
+    exported = narrow.get(f"{ONE}/export").json()
+    assert ([n["id"] for n in exported["notifications"]], exported["of_all_apps"]) == ([own], False)
+    exported = ada.get(f"{ONE}/export").json()
+    assert [n["id"] for n in exported["notifications"]] == [own, others, mine]
+    assert exported["of_all_apps"] is True
 
 
 def test_sensitive_data_is_masked(ada: App) -> None:

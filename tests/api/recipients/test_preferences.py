@@ -1,4 +1,4 @@
-"""What people want, and what it does to what they are sent."""
+"""Recipient preferences: storing, validation, and effect on channels."""
 
 from datetime import timedelta
 from typing import Any
@@ -21,28 +21,25 @@ def ada(app: App) -> App:
     return app
 
 
-def wish(app: App, **preferences: Any) -> Answer:
+def set_preferences(app: App, **preferences: Any) -> Answer:
     return app.put(PATH, {"preferences": preferences})
 
 
 def sent(app: App, **fields: Any) -> dict[str, tuple[str, str | None]]:
-    """Return what becomes of a notification on each channel: status and failure code."""
+    """Return the status and failure code of a new notification, by channel."""
     answer = app.notify(user_id="ada", recipient=..., **fields)
     assert answer.status_code == 202
     return {d["channel"]: (d["status"], d["failure_code"]) for d in answer.json()["delivery"]}
 
 
-# Telling.
-
-
 def test_preferences_are_stored_and_shown(ada: App) -> None:
-    told = {
+    given = {
         "marketing": {"muted": True},
         "contest_reminder": {"channels": ["email", "in-app"], "notify_before": 7200},
         "alert": {"muted_channels": ["whatsapp"]},
         "new_sale": {},
     }
-    answer = ada.put(PATH, {"preferences": told, "quiet_hours": HOURS})
+    answer = ada.put(PATH, {"preferences": given, "quiet_hours": HOURS})
     assert answer.status_code == 200
     shown = answer.json()
     assert shown == ada.get(PATH).json()
@@ -56,7 +53,7 @@ def test_preferences_are_stored_and_shown(ada: App) -> None:
 
 def test_put_replaces_all_preferences(ada: App) -> None:
     ada.put(PATH, {"preferences": {"marketing": {"muted": True}}, "quiet_hours": HOURS})
-    assert wish(ada, alert={"muted": True}).json()["quiet_hours"] is None
+    assert set_preferences(ada, alert={"muted": True}).json()["quiet_hours"] is None
     assert set(ada.get(PATH).json()["preferences"]) == {"alert"}
     assert ada.put(PATH, {}).json() == {"preferences": {}, "quiet_hours": None}
 
@@ -74,19 +71,19 @@ CRITICAL: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("wanted", "field"), CRITICAL)
+@pytest.mark.parametrize(("preference", "field"), CRITICAL)
 @pytest.mark.parametrize("slug", ["mfa_code", "forgot_password", "user_activation"])
 def test_critical_type_cannot_be_muted(
-    ada: App, slug: str, wanted: dict[str, Any], field: str
+    ada: App, slug: str, preference: dict[str, Any], field: str
 ) -> None:
-    answer = wish(ada, **{slug: wanted})
+    answer = set_preferences(ada, **{slug: preference})
     expected = {f"/preferences/{slug}/{field}": "critical"}
     assert (answer.status_code, pointers(answer)) == (422, expected)
 
 
 def test_channels_of_a_critical_type_can_be_chosen(ada: App) -> None:
     chosen = {"muted": False, "channels": ["whatsapp"], "muted_channels": []}
-    assert wish(ada, mfa_code=chosen).status_code == 200
+    assert set_preferences(ada, mfa_code=chosen).status_code == 200
 
 
 BAD: list[tuple[Any, str, str]] = [
@@ -144,7 +141,7 @@ BAD: list[tuple[Any, str, str]] = [
 
 @pytest.mark.parametrize(("body", "pointer", "code"), BAD)
 def test_invalid_preferences_change_nothing(ada: App, body: Any, pointer: str, code: str) -> None:
-    wish(ada, marketing={"muted": True})
+    set_preferences(ada, marketing={"muted": True})
     before = ada.get(PATH).json()
     answer = ada.put(PATH, body)
     assert (answer.status_code, pointers(answer)) == (422, {pointer: code})
@@ -152,7 +149,9 @@ def test_invalid_preferences_change_nothing(ada: App, body: Any, pointer: str, c
 
 
 def test_all_problems_are_reported_with_suggestions(ada: App) -> None:
-    answer = wish(ada, mfa_code={"muted": True}, marketnig={"muted": True}, alert={"channels": []})
+    answer = set_preferences(
+        ada, mfa_code={"muted": True}, marketnig={"muted": True}, alert={"channels": []}
+    )
     assert set(pointers(answer)) == {
         *("/preferences/mfa_code/muted", "/preferences/marketnig", "/preferences/alert/channels")
     }
@@ -161,28 +160,24 @@ def test_all_problems_are_reported_with_suggestions(ada: App) -> None:
 
 
 def test_preference_for_a_disabled_type_is_accepted(ada: App) -> None:
-    """What an app has read it may write back."""
     off = {"name": "Sale", "category": "marketing", "channels": ["email"], "is_active": False}
     ada.put("/types/new_sale", off)
-    assert wish(ada, new_sale={"muted": True}).status_code == 200
-
-
-# Doing.
+    assert set_preferences(ada, new_sale={"muted": True}).status_code == 200
 
 
 def test_muted_type_is_suppressed_on_named_channels(ada: App) -> None:
-    wish(ada, payment_confirmed={"muted": True})
+    set_preferences(ada, payment_confirmed={"muted": True})
     assert sent(ada, channels=["email"]) == {"email": ("suppressed", "opted_out")}
 
 
 def test_type_preference_overrides_a_muted_category(ada: App) -> None:
-    wish(ada, transactional={"muted": True}, payment_confirmed={"muted": False})
+    set_preferences(ada, transactional={"muted": True}, payment_confirmed={"muted": False})
     assert sent(ada) == {"email": ("pending", None)}
     assert sent(ada, type="new_sale") == {"email": ("suppressed", "opted_out")}
 
 
 def test_muted_channel_is_suppressed_alone(ada: App) -> None:
-    wish(ada, payment_confirmed={"muted_channels": ["email"]})
+    set_preferences(ada, payment_confirmed={"muted_channels": ["email"]})
     assert sent(ada, channels=["email", "whatsapp"]) == {
         "email": ("suppressed", "opted_out"),
         "whatsapp": ("pending", None),
@@ -190,7 +185,7 @@ def test_muted_channel_is_suppressed_alone(ada: App) -> None:
 
 
 def test_muted_category_does_not_suppress_critical_types(ada: App) -> None:
-    wish(ada, transactional={"muted": True})
+    set_preferences(ada, transactional={"muted": True})
     code = {"type": "mfa_code", "data": {"code": "123456", "expires_in": 5}}
     assert sent(ada, **code) == {"email": ("pending", None)}
 
@@ -205,7 +200,7 @@ def test_reminder_is_scheduled_by_the_preference(ada: App) -> None:
     far = ada.notify(user_id="ada", recipient=..., **event)
     assert pointers(far) == {"/event_at": "too_far_ahead"}
     soon = _in_ten_days()
-    wish(ada, contest_reminder={"notify_before": 3600})
+    set_preferences(ada, contest_reminder={"notify_before": 3600})
     shown = ada.notify(user_id="ada", recipient=..., **{**event, "event_at": f"{soon}T12:00:00Z"})
     assert shown.status_code == 202
     assert shown.json()["scheduled_at"] == f"{soon}T11:00:00Z"
@@ -221,7 +216,7 @@ def test_custom_type_can_be_a_reminder(ada: App) -> None:
     kind = {"name": "Call", "category": "transactional", "channels": ["email"]}
     ada.put("/types/call_planned", kind)
     hour = {"notify_before": 3600}
-    assert pointers(wish(ada, call_planned=hour)) == {
+    assert pointers(set_preferences(ada, call_planned=hour)) == {
         "/preferences/call_planned/notify_before": "not_a_reminder"
     }
     assert pointers(ada.put("/types/call_planned", {**kind, "notify_before_seconds": 59})) == {
@@ -229,4 +224,4 @@ def test_custom_type_can_be_a_reminder(ada: App) -> None:
     }
     shown = ada.put("/types/call_planned", {**kind, "notify_before_seconds": 900})
     assert shown.json()["notify_before_seconds"] == 900
-    assert wish(ada, call_planned=hour).status_code == 200
+    assert set_preferences(ada, call_planned=hour).status_code == 200

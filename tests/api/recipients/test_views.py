@@ -1,13 +1,11 @@
-"""An app registers people, and tells what they want."""
+"""The recipient routes: registration, profile, and validation."""
 
-import json
 from typing import Any
 
 import pytest
 
-from access.models import Scope
 from notifyproject.db.collections import collection
-from tests.support.clients.api import Answer, App, new_app, pointers
+from tests.support.clients.api import Answer, App, pointers
 
 ADA = {
     "email": "ada@example.com",
@@ -31,9 +29,6 @@ def register(app: App, user_id: str = "ada", **fields: Any) -> Answer:
     return app.put(f"/recipients/{user_id}", body)
 
 
-# Registering.
-
-
 def test_recipient_is_registered_and_shown(app: App) -> None:
     answer = register(app)
     assert answer.status_code == 201
@@ -54,8 +49,8 @@ def test_second_registration_replaces_the_profile_and_keeps_preferences(app: App
     shown = answer.json()
     assert (shown["email"], shown["phone"], shown["attributes"]) == ("ada@work.example", None, {})
     assert shown["quiet_hours"] == HOURS
-    wishes = app.get(f"{ONE}/preferences").json()["preferences"]
-    assert wishes["marketing"]["muted"] is True
+    preferences = app.get(f"{ONE}/preferences").json()["preferences"]
+    assert preferences["marketing"]["muted"] is True
     stored = collection("recipients").find_one({"_id": "ada"})
     assert stored is not None
     assert "phone" not in stored, "an index holds only the people who have one"
@@ -157,58 +152,6 @@ def test_all_invalid_fields_are_reported_without_values(app: App) -> None:
     answer = register(app, email="secret", phone="secret", locale="!secret", timezone="secret/x")
     assert set(pointers(answer)) == {"/email", "/phone", "/locale", "/timezone"}
     assert "secret" not in answer.content.decode()
-
-
-@pytest.mark.parametrize("path", [ONE, f"{ONE}/preferences", "/suppressions/email/ada@example.com"])
-def test_body_must_be_a_json_object(app: App, path: str) -> None:
-    register(app)
-    assert app.send(path, b"", method="PUT").json()["code"] == "empty_body"
-    assert app.send(path, b"[]", method="PUT").status_code == 422
-    assert app.send(path, b"{", method="PUT").status_code == 400
-    assert app.send(path, b'{"a": 1, "a": 2}', method="PUT").status_code == 400
-    form = app.send(path, b"a=1", method="PUT", content_type="application/x-www-form-urlencoded")
-    assert form.status_code == 415
-    assert app.send(path, json.dumps({"x": 1}).encode(), method="PUT").status_code == 422
-    assert app.send(path, b"{}", method="PATCH").status_code == 405
-
-
-# Who may.
-
-
-def test_every_call_needs_its_scope(db: None, broker: Any) -> None:
-    people = (Scope.RECIPIENTS_WRITE, Scope.ADMIN)
-    held_back = (Scope.SUPPRESSIONS_WRITE, Scope.ADMIN)
-    for enough, calls in (
-        (
-            people,
-            [
-                ("GET", ONE),
-                ("PUT", ONE),
-                ("DELETE", ONE),
-                ("GET", f"{ONE}/export"),
-                ("GET", f"{ONE}/preferences"),
-                ("PUT", f"{ONE}/preferences"),
-                ("GET", "/topics/news/members"),
-                ("PUT", "/topics/news/members/ada"),
-                ("DELETE", "/topics/news/members/ada"),
-            ],
-        ),
-        (
-            held_back,
-            [
-                ("GET", "/suppressions"),
-                *(
-                    (method, "/suppressions/email/a@b.example")
-                    for method in ("GET", "PUT", "DELETE")
-                ),
-            ],
-        ),
-    ):
-        others = new_app(f"all but {enough[0]}", *(scope for scope in Scope if scope not in enough))
-        one = new_app(f"only {enough[0]}", enough[0])
-        for method, path in calls:
-            assert others.send(path, b"{}", method=method).status_code == 403, (method, path)
-            assert one.send(path, b"{}", method=method).status_code != 403, (method, path)
 
 
 def test_recipients_are_shared_by_all_clients(app: App, other_app: App) -> None:

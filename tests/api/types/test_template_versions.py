@@ -1,19 +1,17 @@
-"""Template versions in the API, hostile templates among them."""
+"""The template version routes, with hostile templates."""
 
 from typing import Any
 
 import pytest
 from django.test import Client
 
-from access.models import Scope
 from domain.time import utc_now
 from notifications.content import templates
 from notifyproject.db.collections import collection
-from tests.support.clients.api import Answer, App, new_app, pointers, request
+from tests.support.clients.api import Answer, App, pointers, request
 from tests.support.clients.console import make_staff, signed_in
 
 PATH = "/types/payment_confirmed/templates"
-
 PARTS = {
     "default": {"subject": "Paid: {{ amount }}", "body": "We have {{ amount }}."},
     "pt": {"subject": "Pago: {{ amount }}", "body": "Recebemos {{ amount }}."},
@@ -29,7 +27,6 @@ def publish(app: App, number: int | str, *, path: str = PATH) -> Answer:
 
 
 def notified(app: App, **fields: Any) -> dict[str, Any]:
-    """Return the content of a notification that is accepted now."""
     answer = app.notify(**fields)
     assert answer.status_code == 202
     content: dict[str, Any] = answer.json()["content"]
@@ -148,21 +145,6 @@ def test_type_without_versions_has_an_empty_list(app: App) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "status"),
-    [
-        ({"limit": "0"}, 422),
-        ({"limit": "101"}, 422),
-        ({"limit": "many"}, 422),
-        ({"cursor": "forged"}, 400),
-        ({"page": "2"}, 400),
-        ({"limit": ["1", "2"]}, 400),
-    ],
-)
-def test_invalid_list_query_is_refused(app: App, query: dict[str, Any], status: int) -> None:
-    assert app.get(PATH, **query).status_code == status
-
-
-@pytest.mark.parametrize(
     ("parts", "pointer", "code", "detail"),
     [
         ({}, "/parts", "required", "At least one part"),
@@ -233,8 +215,6 @@ def test_invalid_body_is_refused(app: App) -> None:
     assert pointers(create(app, note="x" * 201)) == {"/note": "out_of_range"}
     assert pointers(app.post(PATH, {"note": "x"})) == {"/parts": "required"}
     assert pointers(create(app, published=True)) == {"/published": "unknown_field"}
-    assert app.send(PATH, b"{").status_code == 400
-    assert app.send(PATH, b"").status_code == 400
     large = b'{"parts": {"default": {"body": "' + b"x" * 300_000 + b'"}}}'
     assert app.send(PATH, large).status_code == 413
 
@@ -259,22 +239,12 @@ def test_unknown_type_has_no_templates(app: App, slug: str) -> None:
     assert publish(app, 0, path=path).status_code == 404
 
 
-def test_template_routes_need_the_scope(app: App) -> None:
-    create(app)
-    sender = new_app("sender", Scope.NOTIFICATIONS_WRITE, Scope.NOTIFICATIONS_READ)
-    assert sender.get(PATH).status_code == 403
-    assert create(sender).status_code == 403
-    assert publish(sender, 1).status_code == 403
-    keeper = new_app("keeper", Scope.TEMPLATES_WRITE)
-    assert create(keeper).json()["created_by"] == "app:keeper"
-
-
 NESTED = "<p>\n" + "<div>" * 13_000
 
 
 @pytest.fixture
 def stored(app: App) -> None:
-    """Publish a version with such HTML, as an earlier release took it."""
+    """Publish a version that an earlier release accepted."""
     templates.create_version(
         type_slug="payment_confirmed",
         parts={"default": {"subject": "S", "body": "Hello", "email_html": NESTED}},

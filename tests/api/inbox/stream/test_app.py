@@ -1,4 +1,4 @@
-"""Inbox streams: what is sent and when, and streams that are refused."""
+"""Inbox streams: events, wake-ups, ends, limits, and refusals."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -20,6 +20,7 @@ from notifications import queries, store
 from notifications.inbox import actions
 from notifications.inbox import wakeups as inbox_wakeups
 from notifications.store import Inbox
+from notifyproject.platform import valkey
 from tests.support.clients.api import App
 from tests.support.clients.inbox import (
     IN_APP,
@@ -30,14 +31,14 @@ from tests.support.clients.inbox import (
     token,
     unknown_id,
 )
-from tests.support.clients.sse import BY_HINT, NEVER, REFUSED, Event, Process, SSEClient, process
+from tests.support.clients.sse import BY_WAKEUP, NEVER, REFUSED, Event, Process, SSEClient, process
 from tests.support.factories import notifications as factories
 from tests.support.fakes.mongo_failpoints import fail_commands
 from tests.support.waiting import until
 
 
 def arrives(app: App, **fields: Any) -> str:
-    """Have a notification come as the API makes it come: stored, then hinted at."""
+    """Store a notification and publish its wake-up, as the API does."""
     document = delivered(app, **{"created_at": utc_now(), **fields})
     inbox_wakeups.wake_accepted([document])
     return str(document["_id"])
@@ -52,7 +53,7 @@ def own(app: App) -> Inbox:
 
 
 def cut_off(broker: redis.Redis) -> None:
-    """Cut the connection by which this test's process hears hints."""
+    """Cut the subscriber connection of the test's process."""
     database = broker.get_connection_kwargs()["db"]
     for client in broker.client_list():
         if client["name"] == CLIENT_NAME and int(client["db"]) == database:
@@ -74,9 +75,8 @@ def test_stream_begins_with_retry_and_counts(app: App) -> None:
 
 
 def test_wakeup_sends_changes_at_once(app: App) -> None:
-    """New by the API; delivered when its time had come; read elsewhere: each is told at once."""
-
-    with process(pace=BY_HINT) as streams, streams.open(token(app)) as stream:
+    """A new, a later delivered, and a read notification each send an event."""
+    with process(timing=BY_WAKEUP) as streams, streams.open(token(app)) as stream:
         streams.connected()
         assert stream.event() == Event("counts", {"unread": 0, "unseen": 0})
 
@@ -106,7 +106,7 @@ def test_wakeup_sends_changes_at_once(app: App) -> None:
 
 def test_stream_has_only_its_own_inbox(app: App, other_app: App) -> None:
     with (
-        process(pace=BY_HINT) as streams,
+        process(timing=BY_WAKEUP) as streams,
         streams.open(token(app)) as ada,
         streams.open(token(app, "eve")) as eve,
         streams.open(token(other_app)) as elsewhere,
@@ -124,7 +124,6 @@ def test_stream_has_only_its_own_inbox(app: App, other_app: App) -> None:
 
 
 def test_wakeup_holds_no_content_and_no_user_id(app: App, broker: redis.Redis) -> None:
-    """A notification's words and whose it is stay out of Valkey."""
     with broker.pubsub(ignore_subscribe_messages=True) as heard:
         heard.subscribe(inbox_wakeups.VALKEY_CHANNEL)
         arrives(app, user_id="ada")
@@ -143,7 +142,7 @@ def test_last_event_id_resumes_the_stream(app: App) -> None:
     start = utc_now() - timedelta(minutes=5)
     moments = [start + timedelta(minutes=n) for n in range(4)]
     known, *missed = [arrives(app, created_at=moment) for moment in moments]
-    with process(pace=BY_HINT) as streams:
+    with process(timing=BY_WAKEUP) as streams:
         with streams.open(token(app), last_event_id=known) as stream:
             assert ids(stream.events(4)) == missed, "the oldest first"
         with streams.open(token(app), last_event_id=missed[-1]) as stream:
@@ -151,9 +150,8 @@ def test_last_event_id_resumes_the_stream(app: App) -> None:
 
 
 def test_notification_visible_late_is_sent(app: App) -> None:
-    """Two processes store at nearly the same time, and the earlier one is the slower one."""
-
-    with process(pace=BY_HINT) as streams, streams.open(token(app)) as stream:
+    """Two processes store at nearly the same time, and the earlier one is slower."""
+    with process(timing=BY_WAKEUP) as streams, streams.open(token(app)) as stream:
         streams.connected()
         stream.events(1)
         now = utc_now()
@@ -163,12 +161,12 @@ def test_notification_visible_late_is_sent(app: App) -> None:
         assert ids(stream.events(2)) == [older]
 
 
-@pytest.mark.parametrize("case", ["forgotten", "anothers", "too much"])
+@pytest.mark.parametrize("case", ["unknown", "of another inbox", "too many"])
 def test_reload_event_replaces_missed_events(app: App, case: str) -> None:
     last = unknown_id()
-    if case == "anothers":
+    if case == "of another inbox":
         last = arrives(app, user_id="eve")
-    if case == "too much":
+    if case == "too many":
         last = arrives(app)
         new = [
             factories.new(
@@ -178,12 +176,12 @@ def test_reload_event_replaces_missed_events(app: App, case: str) -> None:
         ]
         store.accept(new, now=new[-1].created_at)
     with (
-        process(pace=BY_HINT) as streams,
+        process(timing=BY_WAKEUP) as streams,
         streams.open(token(app), last_event_id=last) as stream,
     ):
-        events = stream.events(MAX_EVENTS_PER_POLL + 2 if case == "too much" else 2)
+        events = stream.events(MAX_EVENTS_PER_POLL + 2 if case == "too many" else 2)
         assert (events[0].name, events[-1].name) == ("reload", "counts")
-        assert len(ids(events)) == (MAX_EVENTS_PER_POLL if case == "too much" else 0)
+        assert len(ids(events)) == (MAX_EVENTS_PER_POLL if case == "too many" else 0)
 
 
 def test_heartbeat_is_sent_while_idle(app: App) -> None:
@@ -194,17 +192,16 @@ def test_heartbeat_is_sent_while_idle(app: App) -> None:
 
 
 def test_poll_finds_changes_without_wakeup(app: App) -> None:
-    pace = StreamTiming(heartbeat=0.02, poll=0.1)
-    with process(pace=pace) as streams, streams.open(token(app)) as stream:
+    timing = StreamTiming(heartbeat=0.02, poll=0.1)
+    with process(timing=timing) as streams, streams.open(token(app)) as stream:
         streams.connected()
         stream.events(1)
-        unhinted = str(delivered(app, created_at=utc_now())["_id"])
-        assert ids(stream.events(2)) == [unhinted]
+        new = str(delivered(app, created_at=utc_now())["_id"])
+        assert ids(stream.events(2)) == [new]
 
 
 def test_heartbeat_polls_without_valkey(app: App, settings: Any) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
-
     with process() as streams, streams.open(token(app)) as stream:
         stream.events(1)
         new = str(delivered(app, created_at=utc_now())["_id"])
@@ -213,7 +210,7 @@ def test_heartbeat_polls_without_valkey(app: App, settings: Any) -> None:
 
 
 def test_reconnected_stream_misses_nothing(app: App, broker: redis.Redis) -> None:
-    with process(pace=BY_HINT) as streams, streams.open(token(app)) as stream:
+    with process(timing=BY_WAKEUP) as streams, streams.open(token(app)) as stream:
         streams.connected()
         stream.events(1)
         new = str(delivered(app, created_at=utc_now())["_id"])
@@ -223,7 +220,7 @@ def test_reconnected_stream_misses_nothing(app: App, broker: redis.Redis) -> Non
 
 
 def test_stream_stays_open_while_mongodb_fails(app: App) -> None:
-    with process(pace=BY_HINT) as streams, streams.open(token(app)) as stream:
+    with process(timing=BY_WAKEUP) as streams, streams.open(token(app)) as stream:
         streams.connected()
         stream.events(1)
         with capture_logs() as logs, fail_commands("find", "notifications", REFUSED):
@@ -233,8 +230,8 @@ def test_stream_stays_open_while_mongodb_fails(app: App) -> None:
         assert ids(stream.events(2)) == [new]
 
 
-def _last(streams: Process, text: str, *, do: Any) -> list[Event | None]:
-    """Return the events of a stream from something on that ends it."""
+def _last_events(streams: Process, text: str, *, do: Any) -> list[Event | None]:
+    """Return the last event of a stream after an action, and None for its end."""
     with streams.open(text) as stream:
         streams.connected()
         stream.events(1)
@@ -242,54 +239,52 @@ def _last(streams: Process, text: str, *, do: Any) -> list[Event | None]:
         return [stream.event(), stream.event()]
 
 
-@pytest.mark.parametrize("pace", [BY_HINT, StreamTiming(heartbeat=0.02, poll=NEVER)])
-def test_stream_ends_when_its_token_is_revoked(app: App, pace: StreamTiming) -> None:
-    """By a hint at once, without one at the next heartbeat."""
+@pytest.mark.parametrize("timing", [BY_WAKEUP, StreamTiming(heartbeat=0.02, poll=NEVER)])
+def test_stream_ends_when_its_token_is_revoked(app: App, timing: StreamTiming) -> None:
+    """At once by a wake-up, without one at the next heartbeat."""
     text = token(app)
 
     def revoke() -> None:
         jti = claims_of(text)["jti"]
-        if pace is BY_HINT:
+        if timing is BY_WAKEUP:
             app.send(f"/inbox/tokens/{jti}", b"", method="DELETE")
         else:
             inbox_tokens.revoke(client_id=app.id, jti=jti, now=utc_now())
 
-    with process(pace=pace) as streams:
-        found = _last(streams, text, do=revoke)
+    with process(timing=timing) as streams:
+        found = _last_events(streams, text, do=revoke)
     assert found == [Event("end", {"reason": "token_revoked"}), None]
 
 
 def test_stream_ends_when_all_tokens_of_the_recipient_are_revoked(app: App) -> None:
-    with process(pace=BY_HINT) as streams:
+    with process(timing=BY_WAKEUP) as streams:
         path = "/inbox/tokens?user_id=ada"
-        found = _last(streams, token(app), do=lambda: app.send(path, b"", method="DELETE"))
+        found = _last_events(streams, token(app), do=lambda: app.send(path, b"", method="DELETE"))
     assert found == [Event("end", {"reason": "token_revoked"}), None]
 
 
 def test_stream_ends_when_its_token_expires(app: App) -> None:
-    late = timedelta(0)
+    offset = timedelta(0)
 
     def run_out() -> None:
-        nonlocal late
-        late = inbox_tokens.LIFETIME
+        nonlocal offset
+        offset = inbox_tokens.LIFETIME
 
-    with process(clock=lambda: utc_now() + late) as streams:
-        found = _last(streams, token(app), do=run_out)
+    with process(clock=lambda: utc_now() + offset) as streams:
+        found = _last_events(streams, token(app), do=run_out)
     assert found == [Event("end", {"reason": "token_expired"}), None]
 
 
 def test_stream_ends_on_shutdown(app: App) -> None:
-    with process(pace=BY_HINT) as streams:
-        found = _last(streams, token(app), do=lambda: streams.run(streams.streams.stop()))
+    with process(timing=BY_WAKEUP) as streams:
+        found = _last_events(streams, token(app), do=lambda: streams.run(streams.streams.stop()))
         assert found == [Event("end", {"reason": "restart"}), None]
-        with streams.open(token(app)) as late:
-            assert (late.status, late.problem()["code"]) == (503, "restarting")
+        with streams.open(token(app)) as offset:
+            assert (offset.status, offset.problem()["code"]) == (503, "restarting")
 
 
 def test_failed_wakeup_does_not_fail_the_request(app: App, settings: Any) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    from notifyproject.platform import valkey
-
     valkey.clear()
     try:
         answer = app.notify(user_id="ada", channels=["in_app"], recipient=...)
@@ -306,10 +301,9 @@ PAGE = "https://app.example.com"
 
 @pytest.fixture
 def streams(db: None, broker: Any, settings: Any) -> Iterator[Process]:
-    """Give a test a stream process with room for a few."""
     settings.INBOX_STREAMS = MAX_PER_INBOX + 2
     settings.INBOX_ORIGINS = frozenset({PAGE})
-    with process(pace=BY_HINT) as one:
+    with process(timing=BY_WAKEUP) as one:
         yield one
 
 
@@ -322,7 +316,6 @@ def refused(stream: SSEClient) -> tuple[int, str]:
 
 
 def test_web_process_returns_the_stream_url(app: App, settings: Any) -> None:
-    """A thread of the web that held a stream would answer nobody else."""
     settings.INBOX_STREAM_URL = "https://stream.example.com"
     answer = InboxUser(app=app).get("/stream")
     assert (answer.status_code, answer.json()["code"]) == (421, "wrong_endpoint")
@@ -332,8 +325,8 @@ def test_web_process_returns_the_stream_url(app: App, settings: Any) -> None:
 
 def test_invalid_token_opens_no_stream(app: App, streams: Process) -> None:
     good = token(app)
-    late = token(app, now=utc_now() - timedelta(hours=1))
-    for text in ("", "x", app.key, late, forged(good, key="x" * 40), forged(good, aud="admin")):
+    offset = token(app, now=utc_now() - timedelta(hours=1))
+    for text in ("", "x", app.key, offset, forged(good, key="x" * 40), forged(good, aud="admin")):
         with streams.open(text) as stream:
             assert refused(stream) == (401, "unauthenticated")
             assert stream.headers["www-authenticate"] == 'Bearer realm="inbox"'
@@ -393,9 +386,9 @@ def test_streams_are_limited_per_process(app: App, streams: Process) -> None:
 
 
 def test_stalled_reader_gets_no_more_data(app: App) -> None:
-    """Its place stays taken: it could fill the memory with connections that nobody reads."""
-    pace = StreamTiming(heartbeat=0.01, poll=0.01, write_timeout=0.05)
-    with process(pace=pace) as streams, streams.open(token(app), is_reading=False) as stream:
+    """Its place stays taken, or unread connections could fill the RAM."""
+    timing = StreamTiming(heartbeat=0.01, poll=0.01, write_timeout=0.05)
+    with process(timing=timing) as streams, streams.open(token(app), is_reading=False) as stream:
         until(lambda: stream.refused == 1)
         with streams.open(token(app)) as other:
             until(lambda: other.body.count(b":\n\n") > 20)
