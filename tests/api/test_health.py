@@ -26,8 +26,7 @@ def test_readyz_is_ready_with_store_broker_worker_and_sweep(db: None, broker: An
     sweeper.sweep(now=utc_now())
     heartbeats.record_worker_heartbeat(now=utc_now())
     answer = Client().get("/readyz")
-    assert answer.status_code == 200
-    assert answer.json()["status"] == "ready"
+    assert (answer.status_code, answer.json()["status"]) == (200, "ready")
 
 
 def test_readyz_is_degraded_without_a_recent_sweep(db: None, broker: Any) -> None:

@@ -93,7 +93,6 @@ def test_bounce_fails_the_delivery_and_suppresses_the_address(db: None) -> None:
     assert (stored["status"], stored["failure_code"]) == ("failed", "bounced")
     assert "ada@example.com" not in stored["failure_reason"]
     suppression = collection("suppressions").find_one({"address": "ada@example.com"})
-    assert suppression is not None
     assert suppression["reason"] == "hard_bounce"
 
 
@@ -148,7 +147,6 @@ def test_unmatched_event_is_logged(db: None) -> None:
     answer = call([event("delivered", {"_id": "f" * 24}) | {"reference": "not-ours"}])
     assert answer.status_code == 200
     log = collection("webhook_log").find_one({})
-    assert log is not None
     assert (log["event_count"], log["unmatched_count"]) == (1, 1)
 
 
@@ -171,8 +169,7 @@ class TestRefused:
     """Nothing unsigned is applied."""
 
     def refused(self, answer: Any) -> None:
-        assert answer.status_code == 403
-        assert answer.json()["code"] == "invalid_signature"
+        assert (answer.status_code, answer.json()["code"]) == (403, "invalid_signature")
         assert collection("webhook_log").count_documents({}) == 0
 
     def test_signature_of_another_key_is_refused(self, db: None) -> None:
@@ -315,7 +312,6 @@ def test_marketing_opt_out_suppresses_marketing() -> None:
     # As we wrote to them: of some countries' numbers WhatsApp reports another spelling.
     written_to = document["recipient"]["phone"]
     suppression = collection("suppressions").find_one({"address": written_to})
-    assert suppression is not None
     assert (suppression["reason"], suppression["marketing_only"]) == ("unsubscribed", True)
 
 
@@ -463,13 +459,9 @@ def test_handshake_returns_the_challenge_as_plain_text() -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        {"verify_token": "another"},
-        {"verify_token": ""},
-        {"verify_token": "ü"},
-        {"mode": "unsubscribe"},
-        {"challenge": "<script>alert(1)</script>"},
-        {"challenge": "1" * 10_000},
-        {"challenge": ""},
+        *({"verify_token": "another"}, {"verify_token": ""}, {"verify_token": "ü"}),
+        *({"mode": "unsubscribe"}, {"challenge": "<script>alert(1)</script>"}),
+        *({"challenge": "1" * 10_000}, {"challenge": ""}),
     ],
 )
 def test_invalid_handshake_is_refused(query: dict[str, str]) -> None:

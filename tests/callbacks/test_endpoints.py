@@ -38,9 +38,7 @@ def test_redirect_is_not_followed(status: int) -> None:
     assert answer.error == f"HTTP {status}: redirects aren't followed."
 
 
-def test_request_has_only_the_signed_headers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_request_has_only_the_signed_headers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     handler = socket_server.KeepAlive(socket_server.response(204))
     with socket_server.serving(handler) as server:
@@ -160,9 +158,7 @@ def test_name_with_a_private_address_is_not_connected(
     assert answer.error == "The host is not on the public Internet."
 
 
-def test_resolved_address_is_checked_and_used(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_resolved_address_is_checked_and_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """First public, then private: the checked address is the one connected to."""
     asked = resolving_to(monkeypatch, ["93.184.215.14"], ["127.0.0.1"])
     tried: list[Any] = []
@@ -256,6 +252,19 @@ def test_host_header_has_a_non_default_port() -> None:
         *(("https://127.0.0.1/", "not_public"), ("https://[::1]/", "not_public")),
         *(("https://169.254.169.254/", "not_public"), ("https://10.1.2.3:8443/", "not_public")),
         *(("https://100.64.0.1/", "not_public"), ("https://[::ffff:10.0.0.1]/", "not_public")),
+        *((f"https://{host}/", "not_public") for host in ("192.168.0.1", "172.16.0.1", "0.0.0.0")),
+        *(
+            (f"https://{host}/", "not_public")
+            for host in ("[fe80::1]", "[fd00::1]", "printer.local")
+        ),
+        *((f"https://{host}/", "invalid_host") for host in ("0x7f000001", "017700000001", "127.1")),
+        *(
+            (f"https://{host}/", "invalid_host")
+            for host in ("0177.0.0.1", "a.internal.", "a_b.com")
+        ),
+        ("https://127\u30020\u30020\u30021/", "invalid_host"),
+        *((url, "invalid_url") for url in (" ", "javascript:alert(1)", "data:text/html,x")),
+        *(("mailto:a@b.example", "invalid_url"), ("https://x.com/\r\nHost: x", "invalid_url")),
         *(("https://[64:ff9b::a00:1]/", "not_public"), ("https://[fd00:ec2::254]/", "not_public")),
     ],
 )

@@ -1,6 +1,7 @@
 """The callback outbox: claims, settlement, replay, and the subscription."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -64,18 +65,14 @@ def test_event_without_callback_is_not_stored() -> None:
 
 def test_concurrent_claims_share_no_message() -> None:
     ids = recorded(40)
-    barrier, taken = threading.Barrier(2), list[list[ClaimedMessage]]()
+    barrier = threading.Barrier(2)
 
-    def work() -> None:
+    def work(_: int) -> set[str]:
         barrier.wait()
-        taken.append(claim(limit=40))
+        return {held.id for held in claim(limit=40)}
 
-    workers = [threading.Thread(target=work) for _ in range(2)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    first, second = ({held.id for held in some} for some in taken)
+    with ThreadPoolExecutor(2) as workers:
+        first, second = workers.map(work, range(2))
     assert not first & second
     assert first | second == set(ids)
 
@@ -168,18 +165,14 @@ def test_callback_secret_is_returned_once_and_stored_encrypted() -> None:
 
 
 def test_concurrent_puts_create_one_callback() -> None:
-    barrier, made = threading.Barrier(4), list[str | None]()
+    barrier = threading.Barrier(4)
 
-    def work() -> None:
+    def work(_: int) -> str | None:
         barrier.wait()
-        made.append(called_back(ELSEWHERE).secret)
+        return called_back(ELSEWHERE).secret
 
-    workers = [threading.Thread(target=work) for _ in range(4)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert len([secret for secret in made if secret]) == 1
+    with ThreadPoolExecutor(4) as workers:
+        assert len([secret for secret in workers.map(work, range(4)) if secret]) == 1
     assert collection("callbacks").count_documents({}) == 1
 
 

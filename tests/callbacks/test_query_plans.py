@@ -61,10 +61,7 @@ READS: dict[str, tuple[str, int, Callable[[], Any]]] = {
         *("callback_messages", 10),
         lambda: outbox.claim(client_id=CLIENT, limit=10, now=NOON + timedelta(hours=1)),
     ),
-    "next due time of a client": (
-        *("callback_messages", 1),
-        lambda: outbox.next_due_at(CLIENT),
-    ),
+    "next due time of a client": (*("callback_messages", 1), lambda: outbox.next_due_at(CLIENT)),
     "clients with pending messages": ("callback_messages", WAITING, outbox.waiting_clients),
     "messages of a client": (
         *("callback_messages", 21),

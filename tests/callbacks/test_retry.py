@@ -39,13 +39,8 @@ def test_status_410_is_gone() -> None:
 @pytest.mark.parametrize(
     ("tries", "wait"),
     [
-        (1, 5 * SECOND),
-        (2, 1 * MINUTE),
-        (3, 10 * MINUTE),
-        (4, 1 * HOUR),
-        (5, 3 * HOUR),
-        (6, 8 * HOUR),
-        (7, 11 * HOUR),
+        *((1, 5 * SECOND), (2, 1 * MINUTE), (3, 10 * MINUTE), (4, 1 * HOUR), (5, 3 * HOUR)),
+        *((6, 8 * HOUR), (7, 11 * HOUR)),
     ],
 )
 def test_delay_after_each_try(tries: int, wait: timedelta) -> None:
@@ -69,13 +64,9 @@ def test_retry_after_extends_the_delay_up_to_a_limit() -> None:
 @pytest.mark.parametrize(
     ("text", "pause"),
     [
-        ("120", 2 * MINUTE),
-        ("0", timedelta(0)),
-        ("999999999999", 12 * HOUR),
+        *(("120", 2 * MINUTE), ("0", timedelta(0)), ("999999999999", 12 * HOUR)),
         (format_datetime(NOW + HOUR, usegmt=True), HOUR),
-        (format_datetime(NOW - HOUR, usegmt=True), None),
-        ("soon", None),
-        ("-5", None),
+        *((format_datetime(NOW - HOUR, usegmt=True), None), ("soon", None), ("-5", None)),
         ("", None),
     ],
 )
@@ -88,14 +79,8 @@ def test_retry_after_is_parsed(text: str, pause: timedelta | None) -> None:
 @pytest.mark.parametrize(
     ("failures", "open_for"),
     [
-        (0, None),
-        (4, None),
-        (5, 30 * SECOND),
-        (6, 1 * MINUTE),
-        (7, 2 * MINUTE),
-        (9, 8 * MINUTE),
-        (10, 10 * MINUTE),
-        (1_000_000, 10 * MINUTE),
+        *((0, None), (4, None), (5, 30 * SECOND), (6, 1 * MINUTE), (7, 2 * MINUTE)),
+        *((9, 8 * MINUTE), (10, 10 * MINUTE), (1_000_000, 10 * MINUTE)),
     ],
 )
 def test_circuit_opens_longer_with_each_failure(failures: int, open_for: timedelta | None) -> None:

@@ -21,11 +21,7 @@ def test_known_message_has_the_known_signature() -> None:
 def test_headers_hold_the_id_and_the_send_time() -> None:
     assert signing.sign_headers(
         message_id=MESSAGE, timestamp=SENT, body=BODY, secrets=[SECRET]
-    ) == {
-        "webhook-id": MESSAGE,
-        "webhook-timestamp": "1614265330",
-        "webhook-signature": SIGNATURE,
-    }
+    ) == {"webhook-id": MESSAGE, "webhook-timestamp": "1614265330", "webhook-signature": SIGNATURE}
 
 
 def test_every_secret_signs() -> None:

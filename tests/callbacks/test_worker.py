@@ -60,9 +60,7 @@ def statuses() -> list[str]:
     return [d["status"] for d in collection("callback_messages").find().sort("_id", 1)]
 
 
-def test_message_is_signed_with_its_id_and_send_time(
-    receiver: Receiver,
-) -> None:
+def test_message_is_signed_with_its_id_and_send_time(receiver: Receiver) -> None:
     secret = called_back(receiver.url).secret
     (message_id,) = record()
     assert call() == 1
@@ -75,10 +73,7 @@ def test_message_is_signed_with_its_id_and_send_time(
     }
     assert secret is not None
     signed = signing.sign_headers(
-        message_id=message_id,
-        timestamp=int(NOON.timestamp()),
-        body=request.raw,
-        secrets=[secret],
+        message_id=message_id, timestamp=int(NOON.timestamp()), body=request.raw, secrets=[secret]
     )
     assert {name: request.headers[name] for name in signed} == signed
     assert statuses() == ["delivered"]
@@ -254,30 +249,9 @@ def test_round_starts_nothing_after_its_time(
     assert call() == worker.MAX_CONCURRENT_REQUESTS
 
 
-@pytest.fixture
-def listener(settings: Any) -> Iterator[Receiver]:
-    settings.CALLBACK_LOOPBACK = True
-    with receiving() as one:
-        yield one
-
-
-def record_one() -> None:
-    """Record a message to the app."""
-    event = Event(id="evt_1", client_id=CLIENT, type=EventType.DELIVERY_SENT, at=NOON, data={})
-    outbox.store_messages([event], now=NOON)
-
-
-def call_at_noon() -> int:
-    return worker.run_round(CLIENT, clock=lambda: NOON)
-
-
-def all_statuses() -> list[str]:
-    return [document["status"] for document in collection("callback_messages").find()]
-
-
-def test_sweep_wakes_due_messages(listener: Receiver, broker: redis.Redis) -> None:
-    called_back(listener.url)
-    record_one()
+def test_sweep_wakes_due_messages(receiver: Receiver, broker: redis.Redis) -> None:
+    called_back(receiver.url)
+    record()
     assert worker.sweep(now=NOON) == SweepReport(woken=1, unpublished=0)
     assert broker.llen("callbacks") == 1
 
@@ -296,70 +270,70 @@ def circuit_open(_: Receiver) -> None:
 
 @pytest.mark.parametrize("state", [held, later, circuit_open])
 def test_sweep_skips_what_is_not_due(
-    state: Callable[[Receiver], None], listener: Receiver, broker: redis.Redis
+    state: Callable[[Receiver], None], receiver: Receiver, broker: redis.Redis
 ) -> None:
-    called_back(listener.url)
-    record_one()
-    state(listener)
+    called_back(receiver.url)
+    record()
+    state(receiver)
     assert worker.sweep(now=NOON) == SweepReport(woken=0, unpublished=0)
     assert broker.llen("callbacks") == 0
 
 
-def test_sweep_fails_messages_without_a_callback(listener: Receiver) -> None:
-    called_back(listener.url)
-    record_one()
+def test_sweep_fails_messages_without_a_callback(receiver: Receiver) -> None:
+    called_back(receiver.url)
+    record()
     subscriptions.remove(CLIENT)
     assert worker.sweep(now=NOON) == SweepReport(woken=0, unpublished=0)
-    assert all_statuses() == ["failed"]
+    assert statuses() == ["failed"]
 
 
 def test_missing_encryption_key_sends_nothing(
-    listener: Receiver, broker: redis.Redis, settings: Any
+    receiver: Receiver, broker: redis.Redis, settings: Any
 ) -> None:
-    called_back(listener.url)
-    record_one()
+    called_back(receiver.url)
+    record()
     settings.FIELD_ENCRYPTION_KEYS = {"other": b"x" * 48}
-    assert call_at_noon() == 0
+    assert call() == 0
     assert broker.llen("callbacks") == 0
-    assert all_statuses() == ["pending"]
+    assert statuses() == ["pending"]
     assert subscriptions.get(CLIENT)["state"] == CallbackState.ACTIVE
 
 
-def test_disallowed_loopback_is_not_called(listener: Receiver, settings: Any) -> None:
-    called_back(listener.url)
-    record_one()
+def test_disallowed_loopback_is_not_called(receiver: Receiver, settings: Any) -> None:
+    called_back(receiver.url)
+    record()
     settings.CALLBACK_LOOPBACK = False
-    assert call_at_noon() == 0
-    assert listener.requests == []
+    assert call() == 0
+    assert receiver.requests == []
 
 
 def test_sweep_without_broker_reports_unpublished_and_inline_run_delivers(
-    listener: Receiver,
+    receiver: Receiver,
 ) -> None:
-    called_back(listener.url)
-    record_one()
+    called_back(receiver.url)
+    record()
     platform_broker._health.record_failure()
     assert worker.sweep(now=NOON) == SweepReport(woken=0, unpublished=1)
     assert worker.run_inline(clock=lambda: NOON) == 1
-    assert all_statuses() == ["delivered"]
+    assert statuses() == ["delivered"]
 
 
-def test_shutdown_starts_nothing_and_returns_the_claims(listener: Receiver) -> None:
-    called_back(listener.url)
-    record_one()
+def test_shutdown_starts_nothing_and_returns_the_claims(receiver: Receiver) -> None:
+    called_back(receiver.url)
+    record()
     assert worker.run_round(CLIENT, clock=lambda: NOON, is_shutting_down=lambda: True) == 0
-    assert listener.requests == []
-    assert call_at_noon() == 1
+    assert receiver.requests == []
+    assert call() == 1
 
 
 def test_sweeper_command_sends_callbacks(
-    listener: Receiver, monkeypatch: pytest.MonkeyPatch
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("signal.signal", lambda *_: process.clear_shutdown())
-    called_back(listener.url)
+    called_back(receiver.url)
     settled(DeliveryStatus.FAILED, has_callback=True)
     platform_broker._health.record_failure()
     call_command("sweeper", once=True, deliver=True, stdout=StringIO())
-    types = sorted(request.body["type"] for request in listener.requests)
+    types = sorted(request.body["type"] for request in receiver.requests)
     assert types == ["delivery.failed", "notification.completed"]
-    assert all_statuses() == ["delivered"] * 2
+    assert statuses() == ["delivered"] * 2

@@ -94,7 +94,6 @@ def test_quiet_hours_default_to_the_device_timezone(
     quiet = eligibility.parse_quiet_hours(
         preferences.quiet_hours, own_zone=own_zone, notification_zone=None
     )
-    assert quiet is not None
     assert (f"{quiet.start:%H:%M}", f"{quiet.end:%H:%M}") == ("22:00", "07:00")
     assert quiet.zone.key == zone
 

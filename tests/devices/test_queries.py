@@ -210,10 +210,7 @@ def test_registration_reads_by_id_and_counts_in_the_index() -> None:
 
 def test_list_has_all_devices_newest_first() -> None:
     found, plan = query(lambda: queries.page(user_id="user-5", limit=20))
-    assert {d["_id"] for d in found.documents} == {
-        *ids_of(5),
-        *ids_of(5, active=False),
-    }
+    assert {d["_id"] for d in found.documents} == {*ids_of(5), *ids_of(5, active=False)}
     created = [d["created_at"] for d in found.documents]
     assert created == sorted(created, reverse=True)
     assert (found.has_next, found.has_previous) == (False, False)
@@ -284,8 +281,7 @@ PHONE = target("phone", "ada")
 TABLET = target("tablet", "ada")
 BOBS = target("bobs", "bob")
 TARGETS = PushTargets(
-    by_user={"ada": (PHONE, TABLET), "bob": (BOBS,)},
-    by_device={"tablet": TABLET, "bobs": BOBS},
+    by_user={"ada": (PHONE, TABLET), "bob": (BOBS,)}, by_device={"tablet": TABLET, "bobs": BOBS}
 )
 
 

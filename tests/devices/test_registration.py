@@ -195,7 +195,6 @@ def test_update_keeps_other_fields_and_none_clears() -> None:
     changes = {"app_version": "4.0", "language": None}
     document = registration.update(device_id=ID, changes=changes, now=LATER)
     assert document == stored()
-    assert document is not None
     assert (document["app_version"], document["device_model"]) == ("4.0", "Pixel 8")
     assert "language" not in document
     assert (document["updated_at"], document["last_seen"]) == (LATER, NOON)
@@ -269,7 +268,6 @@ def test_heartbeat_does_not_reactivate() -> None:
     register()
     deactivate()
     document = registration.heartbeat(device_id=ID, now=LATER)
-    assert document is not None
     assert document["is_active"] is False
     assert document["last_seen"] == LATER
 
@@ -277,11 +275,6 @@ def test_heartbeat_does_not_reactivate() -> None:
 THREADS = 16
 TAKEN = {"errorCode": 12582}
 """A duplicate key error, by the number that needs no key."""
-
-
-def register_web(token: str, user_id: str = "ada", **fields: Any) -> Document:
-    new = Registration(user_id=user_id, token=token, platform=Platform.WEB)
-    return registration.register(new, **({"now": NOON} | fields))
 
 
 def at_once(calls: Iterable[Callable[[], Any]]) -> list[Any]:
@@ -303,7 +296,7 @@ def everything() -> list[dict[str, Any]]:
 
 def test_concurrent_registrations_create_one_device() -> None:
     for n in range(10):
-        at_once([lambda n=n: register_web(f"token-{n}")] * THREADS)
+        at_once([lambda n=n: register(f"token-{n}")] * THREADS)
     assert len(everything()) == 10
 
 
@@ -311,7 +304,7 @@ def test_concurrent_users_share_no_device() -> None:
     users = [f"user-{n}" for n in range(THREADS)]
     for n in range(10):
         token = f"token-{n}"
-        answers = at_once([lambda u=u, t=token: register_web(t, u) for u in users])
+        answers = at_once([lambda u=u, t=token: register(t, user_id=u) for u in users])
         assert {answer["user_id"] for answer in answers} == set(users)
         owner = queries.get(device_id(token))
         assert owner is not None
@@ -321,8 +314,8 @@ def test_concurrent_users_share_no_device() -> None:
 
 def test_concurrent_registrations_keep_the_limit() -> None:
     for n in range(MAX_DEVICES):
-        register_web(f"old-{n}", now=NOON - timedelta(minutes=n))
-    at_once([lambda n=n: register_web(f"new-{n}", now=LATER) for n in range(THREADS)])
+        register(f"old-{n}", at=NOON - timedelta(minutes=n))
+    at_once([lambda n=n: register(f"new-{n}", at=LATER) for n in range(THREADS)])
     kept = {document["device_token"] for document in everything()}
     assert len(kept) == MAX_DEVICES
     assert {f"new-{n}" for n in range(THREADS)} <= kept
@@ -333,10 +326,10 @@ def test_registration_wins_over_a_concurrent_refusal() -> None:
     evidence = Evidence(at=NOON + timedelta(minutes=1), source="fcm")
     reason = DeactivationReason.UNREGISTERED
     for n in range(20):
-        one = register_web(f"token-{n}")["_id"]
+        one = register(f"token-{n}")["_id"]
         at_once(
             [
-                lambda t=f"token-{n}": register_web(t, now=LATER),
+                lambda t=f"token-{n}": register(t, at=LATER),
                 lambda one=one: status.deactivate(
                     device_ids=[one], reason=reason, evidence=evidence, now=LATER
                 ),
@@ -346,7 +339,7 @@ def test_registration_wins_over_a_concurrent_refusal() -> None:
 
 
 def test_concurrent_suspect_results_count_once() -> None:
-    one = register_web("token")["_id"]
+    one = register("token")["_id"]
     evidence = Evidence(at=LATER, source="fcm")
     counted = at_once(
         [lambda: status.record_suspicion(device_ids=[one], evidence=evidence, now=LATER)] * THREADS
@@ -357,7 +350,7 @@ def test_concurrent_suspect_results_count_once() -> None:
 
 
 def test_concurrent_successes_keep_the_latest() -> None:
-    one = register_web("token")["_id"]
+    one = register("token")["_id"]
     times = [LATER + timedelta(seconds=n) for n in range(THREADS)]
     at_once([lambda t=t: status.record_success(accepted={one: t}) for t in times])
     (document,) = everything()
@@ -371,20 +364,20 @@ def test_removal_during_a_change_leaves_nothing() -> None:
         status.record_success(accepted={one: LATER})
 
     for n in range(10):
-        one = register_web(f"token-{n}")["_id"]
+        one = register(f"token-{n}")["_id"]
         at_once([lambda o=one: change(o), lambda o=one: registration.remove(device_id=o)])
     assert everything() == []
 
 
 def test_registration_with_a_lost_answer_is_repeated() -> None:
     with fail_commands("findAndModify", "devices", CUT):
-        register_web("token")
+        register("token")
     assert len(everything()) == 1
 
 
 def test_conflicting_registration_is_retried() -> None:
     with fail_commands("findAndModify", "devices", TAKEN, times=2):
-        register_web("token")
+        register("token")
     assert len(everything()) == 1
 
 
@@ -393,14 +386,14 @@ def test_repeated_conflict_fails_without_the_token() -> None:
         fail_commands("findAndModify", "devices", TAKEN, times=3),
         pytest.raises(ConflictError) as error,
     ):
-        register_web("a-secret-token")
+        register("a-secret-token")
     assert "a-secret-token" not in str(error.value)
     assert error.value.__context__ is None
     assert everything() == []
 
 
 def test_failed_success_write_can_be_repeated() -> None:
-    one = register_web("token")["_id"]
+    one = register("token")["_id"]
     with fail_commands("update", "devices", CUT), pytest.raises(AutoReconnect):
         status.record_success(accepted={one: LATER})
     with fail_commands("update", "devices", LOST_ANSWER), pytest.raises(WTimeoutError):
@@ -411,7 +404,7 @@ def test_failed_success_write_can_be_repeated() -> None:
 
 
 def test_suspect_result_with_a_lost_answer_counts_once() -> None:
-    one = register_web("token")["_id"]
+    one = register("token")["_id"]
     evidence = Evidence(at=LATER, source="fcm")
     with fail_commands("update", "devices", LOST_ANSWER), pytest.raises(WTimeoutError):
         status.record_suspicion(device_ids=[one], evidence=evidence, now=LATER)

@@ -1,10 +1,13 @@
-"""The states of a delivery, the steps between them, and the overall status."""
+"""Delivery states, their transitions, the overall status, and docs/state_machine.md."""
 
 import itertools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
+from django.conf import settings
 
 from domain.states import (
     OPEN,
@@ -138,23 +141,21 @@ def test_final_status_has_no_transition(status: DeliveryStatus) -> None:
     assert not TRANSITIONS[status]
 
 
-@pytest.mark.parametrize("status", [S.EXPIRED, S.CANCELLED, S.SUPPRESSED])
-def test_only_pending_deliveries_are_withdrawn(status: DeliveryStatus) -> None:
-    assert [before for before in S if status in TRANSITIONS[before]] == [S.PENDING]
+@pytest.mark.parametrize(
+    ("status", "before"),
+    [
+        *((status, S.PENDING) for status in (S.SENDING, S.EXPIRED, S.CANCELLED, S.SUPPRESSED)),
+        (S.UNKNOWN, S.SENDING),
+    ],
+)
+def test_status_has_one_predecessor(status: DeliveryStatus, before: DeliveryStatus) -> None:
+    assert [one for one in S if status in TRANSITIONS[one]] == [before]
 
 
 @pytest.mark.parametrize("before", [S.SENT, S.DELIVERED, S.READ])
 @pytest.mark.parametrize("after", [S.PENDING, S.SENDING, S.UNKNOWN])
 def test_sent_delivery_is_never_sent_again(before: DeliveryStatus, after: DeliveryStatus) -> None:
     assert after not in TRANSITIONS[before]
-
-
-def test_sending_follows_pending_only() -> None:
-    assert [before for before in S if S.SENDING in TRANSITIONS[before]] == [S.PENDING]
-
-
-def test_unknown_follows_sending_only() -> None:
-    assert [before for before in S if S.UNKNOWN in TRANSITIONS[before]] == [S.SENDING]
 
 
 @pytest.mark.parametrize("status", sorted(OPEN))
@@ -174,3 +175,33 @@ def test_success_only_rises() -> None:
 
 def test_failure_is_reopened_or_overruled() -> None:
     assert TRANSITIONS[S.FAILED] >= {S.PENDING, *SUCCEEDED}
+
+
+PAGE = Path(settings.BASE_DIR, "docs", "state_machine.md").read_text(encoding="utf-8")
+NOWHERE = "\N{EN DASH}"
+
+
+def steps() -> dict[str, str]:
+    """Return the rows of the table of steps."""
+    table = PAGE.partition("| from | to |")[2].partition("\n\n")[0]
+    rows = (line.strip("|").split("|") for line in table.splitlines() if line.startswith("| "))
+    return {before.strip(): after.strip() for before, after in rows}
+
+
+@pytest.mark.parametrize("status", list(DeliveryStatus))
+def test_page_lists_every_transition(status: DeliveryStatus) -> None:
+    after = steps()[status]
+    written = set() if after == NOWHERE else set(after.split(", "))
+    assert written == {one.value for one in TRANSITIONS[status]}
+
+
+def test_diagram_has_only_listed_transitions() -> None:
+    arrows = re.findall(r"^    (\w+) --> (\w+)", PAGE, re.MULTILINE)
+    assert len(arrows) > 10
+    for before, after in arrows:
+        assert DeliveryStatus(after) in TRANSITIONS[DeliveryStatus(before)]
+
+
+@pytest.mark.parametrize("status", list(NotificationStatus))
+def test_page_explains_every_overall_status(status: NotificationStatus) -> None:
+    assert re.search(rf"^\| {status.value} \|", PAGE, re.MULTILINE)

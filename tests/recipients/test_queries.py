@@ -47,7 +47,6 @@ def test_registered_recipient_has_every_field() -> None:
 def test_quiet_hours_are_read() -> None:
     register("ada", quiet_hours=PersonalQuietHours(enabled=True, start="22:00"))
     quiet = queries.find_registered(["ada"])["ada"].quiet_hours
-    assert quiet is not None
     assert (quiet["enabled"], quiet["start"], quiet["end"]) == (True, "22:00", "07:00")
 
 

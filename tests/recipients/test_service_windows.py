@@ -164,9 +164,7 @@ def test_two_spellings_in_one_webhook_are_one_number() -> None:
     assert last_inbound_of("+551187654321") == NOON
 
 
-def test_concurrent_insert_is_tolerated(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_concurrent_insert_is_tolerated(monkeypatch: pytest.MonkeyPatch) -> None:
     add = service_windows._add_missing
 
     def racing(latest: dict[str, datetime]) -> None:

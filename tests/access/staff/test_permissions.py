@@ -118,9 +118,7 @@ def test_unknown_permission_is_left_out_of_viewer() -> None:
     assert viewer.permissions == {"shop.view_order"}
 
 
-def test_first_run_creates_roles_once(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_first_run_creates_roles_once(capsys: pytest.CaptureFixture[str]) -> None:
     first_run.create_roles()
     made = set(Group.objects.values_list("name", flat=True))
     assert made == {"viewer", "support", "operator", "admin"}

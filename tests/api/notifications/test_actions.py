@@ -28,8 +28,7 @@ class TestCancel:
     def test_pending_delivery_is_cancelled(self, app: App) -> None:
         accepted = app.notify().json()
         answer = act(app, accepted["id"], "cancel")
-        assert answer.status_code == 200
-        assert answer.json()["status"] == "cancelled"
+        assert (answer.status_code, answer.json()["status"]) == (200, "cancelled")
         assert answer.json()["delivery"][0]["next_attempt_at"] is None
 
     def test_only_named_channels_are_cancelled(self, app: App) -> None:
@@ -115,21 +114,20 @@ class TestResend:
 
 @pytest.mark.parametrize("action", ["cancel", "retry", "resend"])
 class TestEveryAction:
-    def test_unknown_channel_is_refused(self, app: App, action: str) -> None:
-        document = failed(app)
-        answer = act(app, document["_id"], action, {"channels": ["fax"]})
-        assert pointers(answer) == {"/channels/0": "unknown_channel"}
-
-    def test_empty_channel_list_is_refused(self, app: App, action: str) -> None:
-        document = failed(app)
-        answer = act(app, document["_id"], action, {"channels": []})
-        assert pointers(answer) == {"/channels": "no_channel"}
+    @pytest.mark.parametrize(
+        ("body", "problems"),
+        [
+            ({"channels": ["fax"]}, {"/channels/0": "unknown_channel"}),
+            ({"channels": []}, {"/channels": "no_channel"}),
+            ({"channels": ["email", "email"]}, {"/channels/1": "duplicate_channel"}),
+            ({"chanels": []}, {"/chanels": "unknown_field"}),
+        ],
+    )
+    def test_invalid_body_is_refused(
+        self, app: App, action: str, body: Any, problems: dict[str, str]
+    ) -> None:
+        assert pointers(act(app, failed(app)["_id"], action, body)) == problems
         assert collection("notifications").count_documents({}) == 1
-
-    def test_duplicate_channel_is_refused(self, app: App, action: str) -> None:
-        document = failed(app)
-        answer = act(app, document["_id"], action, {"channels": ["email", "email"]})
-        assert pointers(answer) == {"/channels/1": "duplicate_channel"}
 
     def test_channel_spellings_are_those_of_create(self, app: App, action: str) -> None:
         document = failed(app, channels=(Channel.EMAIL, Channel.IN_APP))
@@ -137,12 +135,6 @@ class TestEveryAction:
         assert answer.status_code == (202 if action == "resend" else 409)
         every = act(app, document["_id"], action, {"channels": ["all"]})
         assert every.status_code == (409 if action == "cancel" else 202)
-
-    def test_unknown_field_is_refused(self, app: App, action: str) -> None:
-        document = failed(app)
-        assert pointers(act(app, document["_id"], action, {"chanels": []})) == {
-            "/chanels": "unknown_field"
-        }
 
     def test_unknown_notification_is_not_found(self, app: App, action: str) -> None:
         assert act(app, ObjectId(), action).status_code == 404
@@ -166,8 +158,7 @@ def at(delta: timedelta) -> str:
 
 
 def reschedule(app: App, notification_id: Any, scheduled_at: Any = None) -> Any:
-    body = {"scheduled_at": scheduled_at or at(DAY)}
-    return app.post(f"/notifications/{notification_id}/reschedule", body)
+    return act(app, notification_id, "reschedule", {"scheduled_at": scheduled_at or at(DAY)})
 
 
 def moment(text: str) -> datetime:
@@ -183,9 +174,8 @@ def test_reschedule_sets_the_new_time(app: App) -> None:
     assert body["status"] == "created"
     assert moment(body["scheduled_at"]) == moment(new_time)
     assert moment(body["delivery"][0]["next_attempt_at"]) == moment(new_time)
-    assert (
-        app.get(f"/notifications/{accepted['id']}").json()["scheduled_at"] == (body["scheduled_at"])
-    )
+    read = app.get(f"/notifications/{accepted['id']}").json()
+    assert read["scheduled_at"] == body["scheduled_at"]
 
 
 def test_reschedule_to_now_queues_the_notification(app: App) -> None:
@@ -243,13 +233,9 @@ def test_delivered_in_app_notification_cannot_be_rescheduled(app: App) -> None:
 @pytest.mark.parametrize(
     ("scheduled_at", "code"),
     [
-        ("2026-12-01T09:00", "naive_datetime"),
-        ("tomorrow", "invalid_datetime"),
-        ("2026-02-30T09:00:00Z", "invalid_datetime"),
-        (at(-HOUR), "in_the_past"),
-        (at(366 * DAY), "too_far_ahead"),
-        (5, "wrong_type"),
-        ({"$gt": ""}, "wrong_type"),
+        *(("2026-12-01T09:00", "naive_datetime"), ("tomorrow", "invalid_datetime")),
+        *(("2026-02-30T09:00:00Z", "invalid_datetime"), (at(-HOUR), "in_the_past")),
+        *((at(366 * DAY), "too_far_ahead"), (5, "wrong_type"), ({"$gt": ""}, "wrong_type")),
         ("9" * 41, "out_of_range"),
     ],
     ids=["no zone", "a word", "no such day", "past", "far", "a number", "an operator", "digits"],
@@ -257,8 +243,7 @@ def test_delivered_in_app_notification_cannot_be_rescheduled(app: App) -> None:
 def test_invalid_time_is_refused(app: App, scheduled_at: Any, code: str) -> None:
     accepted = app.notify().json()
     answer = reschedule(app, accepted["id"], scheduled_at)
-    assert answer.status_code == 422
-    assert pointers(answer) == {"/scheduled_at": code}
+    assert (answer.status_code, pointers(answer)) == (422, {"/scheduled_at": code})
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from bson import ObjectId
 from domain.states import Category
 from notifications.queueing import backlog
 from notifyproject.db.collections import collection
-from tests.support.clients.api import App, pointers
+from tests.support.clients.api import App
 from tests.support.clients.bulk import PATH, ids, item, post_bulk, problems, stored
 from tests.support.factories import notifications as factories
 
@@ -155,9 +155,7 @@ def test_recipients_are_loaded_for_all_items(app: App) -> None:
     person = {"_id": "ada", "email": "ada@example.com", "is_active": True, "preferences": {}}
     collection("recipients").insert_one(person)
     body = post_bulk(
-        app,
-        item(0, user_id="ada", recipient=...),
-        item(1, user_id="nobody", recipient=...),
+        app, item(0, user_id="ada", recipient=...), item(1, user_id="nobody", recipient=...)
     ).json()
     assert body["accepted"] == 1
     assert problems(body["results"][1]) == {"/recipient": "no_address"}
@@ -258,12 +256,6 @@ def test_invalid_list_is_refused(app: App, raw: bytes, status: int, code: str) -
     assert (answer.status_code, answer.json()["code"]) == (status, code)
     assert collection("notifications").count_documents({}) == 0
     assert collection("idempotency_keys").count_documents({}) == 0
-
-
-def test_more_than_a_thousand_items_are_refused(app: App) -> None:
-    answer = post_bulk(app, *range(1_001))
-    assert answer.status_code == 422
-    assert pointers(answer) == {"/notifications": "out_of_range"}
 
 
 def test_body_is_limited_to_4_mb(app: App) -> None:

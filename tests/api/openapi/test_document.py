@@ -274,7 +274,7 @@ def test_every_inbox_operation_is_described(described: Any) -> None:
         *("readInboxItem", "unreadInboxItem", "archiveInboxItem", "unarchiveInboxItem"),
     }
     assert set(inbox_operations(described, of_tokens=True)) == {
-        *("issueInboxToken", "revokeInboxToken", "revokeInboxTokens"),
+        *("issueInboxToken", "revokeInboxToken", "revokeInboxTokens")
     }
     stream = inbox_operations(described, of_tokens=False)["streamInbox"]
     assert "text/event-stream" in stream["responses"]["200"]["content"]

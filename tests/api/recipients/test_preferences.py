@@ -86,56 +86,46 @@ def test_channels_of_a_critical_type_can_be_chosen(ada: App) -> None:
     assert set_preferences(ada, mfa_code=chosen).status_code == 200
 
 
-BAD: list[tuple[Any, str, str]] = [
-    ({"preferences": []}, "/preferences", "wrong_type"),
-    ({"preferences": {"alert": True}}, "/preferences/alert", "wrong_type"),
-    ({"preferences": {"alert": None}}, "/preferences/alert", "wrong_type"),
-    ({"preferences": {"alert": {"muted": 1}}}, "/preferences/alert/muted", "wrong_type"),
-    ({"preferences": {"alert": {"mute": True}}}, "/preferences/alert/mute", "unknown_field"),
-    ({"preferences": {"alret": {}}}, "/preferences/alret", "unknown_type"),
-    ({"preferences": {"Alert": {}}}, "/preferences/Alert", "unknown_type"),
-    ({"preferences": {"MfaCode": {"muted": True}}}, "/preferences/MfaCode", "unknown_type"),
-    ({"preferences": {"$where": {}}}, "/preferences/$where", "unknown_type"),
-    ({"preferences": {"a.b/c": {}}}, "/preferences/a.b~1c", "unknown_type"),
-    ({"preferences": {"": {}}}, "/preferences/", "unknown_type"),
+BAD_PREFERENCES: list[tuple[Any, str, str]] = [
+    ([], "", "wrong_type"),
+    ({"alert": True}, "/alert", "wrong_type"),
+    ({"alert": None}, "/alert", "wrong_type"),
+    ({"alert": {"muted": 1}}, "/alert/muted", "wrong_type"),
+    ({"alert": {"mute": True}}, "/alert/mute", "unknown_field"),
+    ({"alret": {}}, "/alret", "unknown_type"),
+    ({"Alert": {}}, "/Alert", "unknown_type"),
+    ({"MfaCode": {"muted": True}}, "/MfaCode", "unknown_type"),
+    ({"$where": {}}, "/$where", "unknown_type"),
+    ({"a.b/c": {}}, "/a.b~1c", "unknown_type"),
+    ({"": {}}, "/", "unknown_type"),
+    ({"alert": {"channels": []}}, "/alert/channels", "no_channel"),
+    ({"alert": {"channels": ["email", "fax"]}}, "/alert/channels/1", "unknown_channel"),
     (
-        {"preferences": {"alert": {"channels": []}}},
-        "/preferences/alert/channels",
-        "no_channel",
-    ),
-    (
-        {"preferences": {"alert": {"channels": ["email", "fax"]}}},
-        "/preferences/alert/channels/1",
-        "unknown_channel",
-    ),
-    (
-        {"preferences": {"alert": {"muted_channels": ["email", "email"]}}},
-        "/preferences/alert/muted_channels/1",
+        {"alert": {"muted_channels": ["push", "push"]}},
+        "/alert/muted_channels/1",
         "duplicate_channel",
     ),
     (
-        {"preferences": {"alert": {"channels": ["email"], "muted_channels": ["email"]}}},
-        "/preferences/alert/muted_channels",
+        {"alert": {"channels": ["push"], "muted_channels": ["push"]}},
+        "/alert/muted_channels",
         "conflict",
     ),
     (
-        {"preferences": {"alert": {"notify_before": 3600}, "marketing": {"notify_before": 59}}},
-        "/preferences/marketing/notify_before",
-        "out_of_range",
+        {"alert": {"notify_before": 3600}, "marketing": {"notify_before": 59}},
+        *("/marketing/notify_before", "out_of_range"),
     ),
     (
-        {"preferences": {"contest_reminder": {"notify_before": 2_592_001}}},
-        "/preferences/contest_reminder/notify_before",
+        {"contest_reminder": {"notify_before": 2_592_001}},
+        "/contest_reminder/notify_before",
         "out_of_range",
     ),
-    (
-        {"preferences": {"new_sale": {"notify_before": 3600}}},
-        "/preferences/new_sale/notify_before",
-        "not_a_reminder",
-    ),
+    ({"new_sale": {"notify_before": 3600}}, "/new_sale/notify_before", "not_a_reminder"),
+    ({f"t{n}": {} for n in range(201)}, "", "out_of_range"),
+]
+BAD = [
+    *(({"preferences": given}, f"/preferences{at}", code) for given, at, code in BAD_PREFERENCES),
     ({"quiet_hours": {**HOURS, "end": "22:00"}}, "/quiet_hours/end", "empty_quiet_hours"),
     ({"quiet_hours": {**HOURS, "timezone": "/etc"}}, "/quiet_hours/timezone", "unknown_timezone"),
-    ({"preferences": {f"t{n}": {} for n in range(201)}}, "/preferences", "out_of_range"),
 ]
 
 
@@ -202,8 +192,7 @@ def test_reminder_is_scheduled_by_the_preference(ada: App) -> None:
     soon = _in_ten_days()
     set_preferences(ada, contest_reminder={"notify_before": 3600})
     shown = ada.notify(user_id="ada", recipient=..., **{**event, "event_at": f"{soon}T12:00:00Z"})
-    assert shown.status_code == 202
-    assert shown.json()["scheduled_at"] == f"{soon}T11:00:00Z"
+    assert (shown.status_code, shown.json()["scheduled_at"]) == (202, f"{soon}T11:00:00Z")
     assert shown.json()["expires_at"] == f"{soon}T12:00:00Z"
     assert shown.json()["content"]["subject"] == "Round 900 starts in 1 hour"
 

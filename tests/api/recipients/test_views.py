@@ -83,12 +83,8 @@ def test_unregistered_recipient_is_not_found(app: App) -> None:
 def test_invalid_user_id_is_not_found(app: App, user_id: str) -> None:
     path = f"/recipients/{user_id}"
     answers = [
-        app.get(path),
-        app.put(path, ADA),
-        delete(app, path),
-        app.get(f"{path}/export"),
-        app.get(f"{path}/preferences"),
-        app.put(f"{path}/preferences", {}),
+        *(app.get(path), app.put(path, ADA), delete(app, path), app.get(f"{path}/export")),
+        *(app.get(f"{path}/preferences"), app.put(f"{path}/preferences", {})),
         app.put(f"/topics/news/members/{user_id}", {}),
     ]
     assert [answer.status_code for answer in answers] == [404] * 7
