@@ -27,6 +27,7 @@ SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
+LATER = NOON + HOUR
 OTHER = ObjectId("d" * 24)
 
 
@@ -256,25 +257,21 @@ def test_sweep_wakes_due_messages(receiver: Receiver, broker: redis.Redis) -> No
     assert broker.llen("callbacks") == 1
 
 
-def held(_: Receiver) -> None:
-    worker.acquire_lease(CLIENT, now=NOON)
-
-
-def later(_: Receiver) -> None:
-    collection("callback_messages").update_many({}, {"$set": {"next_try_at": NOON + HOUR}})
-
-
-def circuit_open(_: Receiver) -> None:
-    collection("callbacks").update_one({}, {"$set": {"open_until": NOON + HOUR}})
-
-
-@pytest.mark.parametrize("state", [held, later, circuit_open])
+@pytest.mark.parametrize(
+    "prepare",
+    [
+        lambda: worker.acquire_lease(CLIENT, now=NOON),
+        lambda: collection("callback_messages").update_many({}, {"$set": {"next_try_at": LATER}}),
+        lambda: collection("callbacks").update_one({}, {"$set": {"open_until": LATER}}),
+    ],
+    ids=["leased", "due later", "circuit open"],
+)
 def test_sweep_skips_what_is_not_due(
-    state: Callable[[Receiver], None], receiver: Receiver, broker: redis.Redis
+    prepare: Callable[[], Any], receiver: Receiver, broker: redis.Redis
 ) -> None:
     called_back(receiver.url)
     record()
-    state(receiver)
+    prepare()
     assert worker.sweep(now=NOON) == SweepReport(woken=0, unpublished=0)
     assert broker.llen("callbacks") == 0
 

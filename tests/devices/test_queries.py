@@ -181,20 +181,20 @@ def test_empty_read_makes_no_query() -> None:
 
 
 def test_batch_status_writes_are_one_command_by_id() -> None:
-    nobody = [device_id(f"nobody-{n}") for n in range(BATCH)]
+    unknown = [device_id(f"nobody-{n}") for n in range(BATCH)]
     evidence = Evidence(at=NOON, source="fcm")
     for reason in (DeactivationReason.UNREGISTERED, DeactivationReason.BY_USER):
         count, plan = query(
             lambda reason=reason: status.deactivate(
-                device_ids=nobody, reason=reason, evidence=evidence, now=NOON
+                device_ids=unknown, reason=reason, evidence=evidence, now=NOON
             )
         )
         assert (count, plan.is_by_id, plan.examined) == (0, True, 0)
     count, plan = query(
-        lambda: status.record_suspicion(device_ids=nobody, evidence=evidence, now=NOON)
+        lambda: status.record_suspicion(device_ids=unknown, evidence=evidence, now=NOON)
     )
     assert (count, plan.is_by_id, plan.examined) == (0, True, 0)
-    count, plan = query(lambda: status.record_success(accepted=dict.fromkeys(nobody, NOON)))
+    count, plan = query(lambda: status.record_success(accepted=dict.fromkeys(unknown, NOON)))
     assert (count, plan.is_by_id, plan.examined) == (0, True, 0)
 
 

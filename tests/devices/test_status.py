@@ -24,13 +24,6 @@ def refuse(*ids: str, began: float, stored: float | None = None, reason: R = R.U
     return status.deactivate(device_ids=ids or (ID,), reason=reason, evidence=evidence, now=now)
 
 
-def current_status() -> dict[str, Any]:
-    return {
-        name: device().get(name)
-        for name in ("is_active", "deactivation_reason", "suspicions", "proven_at")
-    }
-
-
 def test_deactivation_stores_reason_and_evidence() -> None:
     register()
     assert refuse(began=5, stored=6) == 1
@@ -176,12 +169,13 @@ def test_results_in_any_order_give_the_same_device(order: tuple[str, ...]) -> No
     EVENTS["registered at 0"]()
     for name in order:
         EVENTS[name]()
-    assert current_status() == {
+    expected = {
         "is_active": True,
         "deactivation_reason": None,
         "suspicions": 0,
         "proven_at": at(5),
     }
+    assert {name: device().get(name) for name in expected} == expected
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))

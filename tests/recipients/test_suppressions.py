@@ -95,7 +95,7 @@ def test_channels_are_suppressed_separately() -> None:
 def test_batch_is_one_read_by_an_index() -> None:
     for number in range(50):
         store(("email", f"user{number}@example.com"))
-        store(("email", f"somebody-else{number}@example.com"))
+        store(("email", f"other{number}@example.com"))
     with plans("suppressions") as found:
         held = find(*[("email", f"user{n}@example.com") for n in range(100)])
     (plan,) = found

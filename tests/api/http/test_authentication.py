@@ -48,12 +48,9 @@ def test_scope_allows_only_its_operations(
     db: None, scope: Scope, method: str, path: str, status: int
 ) -> None:
     app = new_app("narrow", scope)
-    answer = app.get(path) if method == "GET" else app.post(path, _body(path))
+    body = request() if path == "/notifications" else None
+    answer = app.get(path) if method == "GET" else app.post(path, body)
     assert answer.status_code == status
-
-
-def _body(path: str) -> object:
-    return request() if path == "/notifications" else None
 
 
 def test_valid_request_id_is_returned(app: App) -> None:

@@ -1,6 +1,6 @@
 """Validation of texts, keys, and times of a request."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -144,12 +144,8 @@ def test_unknown_template_is_refused(app: App) -> None:
         assert pointers(answer) == {"/content/template_id": "unknown_template"}
 
 
-def iso(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def from_now(**span: float) -> str:
-    return iso(utc_now() + timedelta(**span))
+    return (utc_now() + timedelta(**span)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def moment(text: str) -> datetime:

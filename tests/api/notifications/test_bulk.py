@@ -236,12 +236,7 @@ def padded(size: int) -> bytes:
     ("raw", "status", "code"),
     [
         (b"", 400, "empty_body"),
-        (b"  \n", 400, "empty_body"),
         (b'{"notifications": [{}]', 400, "malformed_json"),
-        (b'{"notifications": [{"ttl": NaN}]}', 400, "malformed_json"),
-        (b'{"notifications": [{"a": 1, "a": 1}]}', 400, "duplicate_key"),
-        (b'{"notifications": [{"type": "\xff"}]}', 400, "not_utf8"),
-        (b'{"notifications": ' + b"[" * 1_000 + b"]" * 1_000 + b"}", 400, "too_deep"),
         (b"[" * 1_000_000, 400, "too_deep"),
         (b"[]", 422, "validation_failed"),
         (b"null", 422, "validation_failed"),

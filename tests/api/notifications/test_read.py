@@ -14,15 +14,9 @@ from tests.support.factories import notifications as factories
 def many(app: App, count: int, **fields: Any) -> list[str]:
     """Store notifications, one a minute, and return their ids, newest first."""
     start = utc_now() - timedelta(days=1)
-    ids = [
-        str(
-            factories.accepted(client_id=app.id, created_at=start + timedelta(minutes=n), **fields)[
-                "_id"
-            ]
-        )
-        for n in range(count)
-    ]
-    return ids[::-1]
+    times = [start + timedelta(minutes=n) for n in range(count)]
+    accepted = [factories.accepted(client_id=app.id, created_at=at, **fields) for at in times]
+    return [str(document["_id"]) for document in accepted][::-1]
 
 
 def ids(answer: Any) -> list[str]:

@@ -86,6 +86,7 @@ def test_channels_of_a_critical_type_can_be_chosen(ada: App) -> None:
     assert set_preferences(ada, mfa_code=chosen).status_code == 200
 
 
+MUTED = "/alert/muted_channels"
 BAD_PREFERENCES: list[tuple[Any, str, str]] = [
     ([], "", "wrong_type"),
     ({"alert": True}, "/alert", "wrong_type"),
@@ -100,25 +101,13 @@ BAD_PREFERENCES: list[tuple[Any, str, str]] = [
     ({"": {}}, "/", "unknown_type"),
     ({"alert": {"channels": []}}, "/alert/channels", "no_channel"),
     ({"alert": {"channels": ["email", "fax"]}}, "/alert/channels/1", "unknown_channel"),
-    (
-        {"alert": {"muted_channels": ["push", "push"]}},
-        "/alert/muted_channels/1",
-        "duplicate_channel",
-    ),
-    (
-        {"alert": {"channels": ["push"], "muted_channels": ["push"]}},
-        "/alert/muted_channels",
-        "conflict",
-    ),
+    ({"alert": {"muted_channels": ["push", "push"]}}, MUTED + "/1", "duplicate_channel"),
+    ({"alert": {"channels": ["push"], "muted_channels": ["push"]}}, MUTED, "conflict"),
     (
         {"alert": {"notify_before": 3600}, "marketing": {"notify_before": 59}},
         *("/marketing/notify_before", "out_of_range"),
     ),
-    (
-        {"contest_reminder": {"notify_before": 2_592_001}},
-        "/contest_reminder/notify_before",
-        "out_of_range",
-    ),
+    ({"alert": {"notify_before": 2_592_001}}, "/alert/notify_before", "out_of_range"),
     ({"new_sale": {"notify_before": 3600}}, "/new_sale/notify_before", "not_a_reminder"),
     ({f"t{n}": {} for n in range(201)}, "", "out_of_range"),
 ]
@@ -189,16 +178,12 @@ def test_reminder_is_scheduled_by_the_preference(ada: App) -> None:
     }
     far = ada.notify(user_id="ada", recipient=..., **event)
     assert pointers(far) == {"/event_at": "too_far_ahead"}
-    soon = _in_ten_days()
+    soon = (utc_now() + timedelta(days=10)).date().isoformat()
     set_preferences(ada, contest_reminder={"notify_before": 3600})
     shown = ada.notify(user_id="ada", recipient=..., **{**event, "event_at": f"{soon}T12:00:00Z"})
     assert (shown.status_code, shown.json()["scheduled_at"]) == (202, f"{soon}T11:00:00Z")
     assert shown.json()["expires_at"] == f"{soon}T12:00:00Z"
     assert shown.json()["content"]["subject"] == "Round 900 starts in 1 hour"
-
-
-def _in_ten_days() -> str:
-    return (utc_now() + timedelta(days=10)).date().isoformat()
 
 
 def test_custom_type_can_be_a_reminder(ada: App) -> None:
