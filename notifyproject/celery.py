@@ -1,4 +1,4 @@
-"""The Celery application. Its messages are wake-ups; MongoDB decides (docs/state_machine.md)."""
+"""The Celery application. Its messages are wake-ups; MongoDB decides (docs/reference/states.md)."""
 
 import ctypes
 import os

@@ -1,7 +1,7 @@
 """One-click unsubscribe links in marketing emails (RFC 8058).
 
 A link holds all that is needed, encrypted. Reasons:
-docs/decisions/0009-links-files-and-batches-of-mail.md.
+docs/decisions/0009-unsubscribe-attachments-batches.md.
 """
 
 from dataclasses import dataclass, field

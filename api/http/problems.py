@@ -450,7 +450,9 @@ def server_error_page(request: HttpRequest) -> HttpResponse:
 def error_page(request: HttpRequest, problem: ApiError) -> HttpResponse:
     """Return an HTML page in the console, and a problem document anywhere else."""
     if request.path.startswith("/admin/"):
-        template = select_template([f"{problem.status}.html", "problem.html"])
+        template = select_template(
+            [f"console/errors/{problem.status}.html", "console/errors/problem.html"]
+        )
         page = template.render({"title": problem.type.title, "detail": problem.detail}, request)
         return HttpResponse(page, status=problem.status)
     return HttpResponse(

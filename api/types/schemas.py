@@ -105,7 +105,7 @@ def version_view(version: Version, *, published_number: int) -> TemplateVersionV
     )
 
 
-Source = Annotated[str, Meta(description="Liquid; see docs/adding_a_type.md for the filters.")]
+Source = Annotated[str, Meta(description="Liquid; see docs/guides/templates.md for the filters.")]
 
 
 class PartsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -3,7 +3,7 @@
 Due times, expiry, and leases are decided by comparing stored instants with the present. A worker
 with a wrong clock would send early, send what has expired, or take over a lease that is held.
 NTP keeps clocks right; this check finds a machine on which NTP fails. Why nothing is corrected:
-docs/decisions/0028-one-clock.md.
+docs/decisions/0020-clock-skew.md.
 """
 
 import threading

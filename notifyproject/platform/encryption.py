@@ -3,7 +3,7 @@
 An encrypted value is ``v1.{key id}.{base64url of nonce and ciphertext}``. Its key is derived from
 one of ``FIELD_ENCRYPTION_KEYS``: the first encrypts, and each listed key decrypts. The associated
 data is authenticated, so a ciphertext copied to another document does not decrypt there. See
-docs/decisions/0024-secrets.md.
+docs/decisions/0016-sensitive-variables.md.
 
 A token is deterministic: the same text for the same bytes. Its key is derived from ``SECRET_KEY``.
 """

@@ -2,7 +2,7 @@
 
 In gunicorn's own worker, a thread belongs to a client and waits while the client sends and reads.
 Here one poller receives requests and sends responses for all clients without waiting for any, and
-threads only run Django. See docs/decisions/0036-slow-clients.md.
+threads only run Django. See docs/decisions/0029-slow-clients.md.
 """
 
 import errno

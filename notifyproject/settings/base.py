@@ -143,7 +143,7 @@ REST_FRAMEWORK = {
 
 SPECTACULAR_SETTINGS = {
     "TITLE": "Notifications",
-    "DESCRIPTION": "Sends notifications by email, push, WhatsApp and in-app, and tracks their delivery.",
+    "DESCRIPTION": "Sends notifications by email, push, WhatsApp and in-app, and tracks them.",
     "VERSION": "1",
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,

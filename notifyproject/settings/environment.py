@@ -129,7 +129,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     ANALYTICS_EVENTS_DAYS: Annotated[int, msgspec.Meta(ge=0, le=3_650)] = 30
     """Retention of analytics events. 0: none are written."""
     OTEL_EXPORTER_OTLP_ENDPOINT: str = ""
-    """Trace collector, such as ``http://127.0.0.1:4318``. Empty: no tracing. docs/tracing.md"""
+    """Trace collector, such as ``http://127.0.0.1:4318``. Empty: none. docs/guides/observe.md"""
 
     RETENTION_CONTENT_DAYS: Annotated[int, msgspec.Meta(ge=1, le=3_650)] = 30
     """Retention of content after the last change of a notification. The console overrides it for a
@@ -153,7 +153,8 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     """Messages after which a worker is recycled. 0: no limit."""
 
     CRASH_AT: str = ""
-    """Fault injection, never on a server: the boundary at which a process dies. docs/faults.md"""
+    """Fault injection, never on a server: the boundary at which a process dies.
+    docs/reference/fault_injection.md"""
     FREEZE_AT: str = ""
     """Fault injection: the boundary at which a process is suspended until SIGCONT."""
 

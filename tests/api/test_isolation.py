@@ -272,6 +272,6 @@ def _check(world: World, route: Route, *, answer: Any, is_admin: bool) -> None:
             assert world.named["notification"] not in body
             if sample.empty:
                 assert answer.json() == answer.json() | sample.empty
-    # Decision 13: the admin scope exports the notifications of every client.
+    # Decision 10: the admin scope exports the notifications of every client.
     if not (is_admin and route[0] == "recipient-export"):
         assert MARKER not in body

@@ -1,4 +1,4 @@
-"""Delivery states, their transitions, the overall status, and docs/state_machine.md."""
+"""Delivery states, their transitions, the overall status, and docs/reference/states.md."""
 
 import itertools
 import re
@@ -177,7 +177,7 @@ def test_failure_is_reopened_or_overruled() -> None:
     assert TRANSITIONS[S.FAILED] >= {S.PENDING, *SUCCEEDED}
 
 
-PAGE = Path(settings.BASE_DIR, "docs", "state_machine.md").read_text(encoding="utf-8")
+PAGE = Path(settings.BASE_DIR, "docs", "reference", "states.md").read_text(encoding="utf-8")
 NOWHERE = "\N{EN DASH}"
 
 

@@ -15,7 +15,7 @@ from tests.support.waiting import until
 
 pytestmark = pytest.mark.usefixtures("worker")
 
-PAGE = Path(django_settings.BASE_DIR, "docs", "callbacks.md")
+PAGE = Path(django_settings.BASE_DIR, "docs", "guides", "callbacks.md")
 EVERYTHING = sorted(event.value for event in SUBSCRIBABLE)
 
 
@@ -27,7 +27,7 @@ def receiver(settings: Any) -> Iterator[Receiver]:
 
 
 def verifies(request: Request, secret: str) -> bool:
-    """Return what the code of docs/callbacks.md makes of a request."""
+    """Return what the code of docs/guides/callbacks.md makes of a request."""
     code = re.search(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert code is not None
     known: dict[str, Any] = {}

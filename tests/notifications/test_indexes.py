@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("db")
 Key = list[tuple[str, int | str]]
 MODELS = [model for model in apps.get_models() if not model._meta.proxy]
 OURS = [model for model in MODELS if not model.__module__.startswith("django")]
-PAGE = Path(settings.BASE_DIR, "docs", "indexes.md")
+PAGE = Path(settings.BASE_DIR, "docs", "reference", "indexes.md")
 
 
 def existing(name: str) -> dict[str, dict[str, Any]]:

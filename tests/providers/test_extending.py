@@ -1,4 +1,4 @@
-"""docs/adding_a_channel.md, carried out: a provider of a few lines, from its table to a mail."""
+"""docs/guides/extend.md, carried out: a provider of a few lines, from its table to a mail."""
 
 import json
 import re
@@ -29,7 +29,7 @@ from tests.support.providers.fcm import Project
 ROOT = Path(django_settings.BASE_DIR)
 
 
-PAGE = (ROOT / "docs" / "adding_a_channel.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "guides" / "extend.md").read_text(encoding="utf-8")
 
 
 MODULE, MAKER = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)

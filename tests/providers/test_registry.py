@@ -9,10 +9,10 @@ from notifyproject.settings.environment import Environment
 from providers import registry
 from providers.in_app import InAppProvider
 from providers.registry import providers_for
-from sandbox import meta_account
+from sandbox import credentials
 from sandbox.config import WHATSAPP_API_VERSION
 from sandbox.providers.sendgrid.provider import KEY_PREFIX, REFUSED_KEYS
-from sandbox.providers.whatsapp import refusals
+from sandbox.providers.whatsapp import answers
 
 SANDBOX = "http://sandbox.test:8001"
 
@@ -98,9 +98,9 @@ def test_providers_are_made_once_and_anew_when_a_setting_changes(settings: Any) 
 
 
 def test_the_sandbox_takes_what_is_shown_to_it() -> None:
-    assert registry.SANDBOX_WHATSAPP_KEY == meta_account.WHATSAPP_ACCESS_TOKEN
-    assert registry.SANDBOX_WHATSAPP_KEY not in refusals.REFUSED_TOKENS
-    assert registry.SANDBOX_WHATSAPP_NUMBER == meta_account.PHONE_NUMBER_ID
+    assert registry.SANDBOX_WHATSAPP_KEY == credentials.WHATSAPP_ACCESS_TOKEN
+    assert registry.SANDBOX_WHATSAPP_KEY not in answers.REFUSED_TOKENS
+    assert registry.SANDBOX_WHATSAPP_NUMBER == credentials.PHONE_NUMBER_ID
     assert registry.SANDBOX_SENDGRID_KEY.startswith(KEY_PREFIX)
     assert registry.SANDBOX_SENDGRID_KEY not in REFUSED_KEYS
     assert Environment().WHATSAPP_API_VERSION == WHATSAPP_API_VERSION

@@ -1,20 +1,17 @@
 """Workers whose clocks are ten minutes fast and ten minutes slow, until they are right."""
 
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from notifyproject.platform.clock_check import CHECK_SECONDS
 from notifyproject.settings.environment import BASE_DIR
 
-from .. import bodies
-from ..crashing import sleep
-from ..expecting import accepted_id
-from ..findings import Bound, Findings, make_findings
-from ..gathering import collect_evidence
-from ..joining import waits
-from ..processes import START_SECONDS, ScenarioError, wait_until
-from ..scenario import Scenario
-from ..stand import Installation, run_installation
+from ...processes import START_SECONDS, ScenarioError, wait_until
+from ..analysis import waits
+from ..findings import Findings, accepted_id, at_least, at_most, make_findings, scenario
+from ..installation import Installation, run_installation
+from ..load import mail_body
 
 FAKETIME = "usr/lib/*/faketime/libfaketime.so.1"
 """From Debian's package; `make bench-servers` unpacks it."""
@@ -34,6 +31,13 @@ END_SECONDS = CHECK_SECONDS + 120
 """Seconds in which a running worker ends after its clock was moved."""
 
 
+@scenario(
+    17,
+    injects="one worker's clock ten minutes fast, another's ten minutes slow, until both are right",
+    shows="P6, P7",
+    full={"scheduled": 500, "expiring": 100},
+    short={"scheduled": 30, "expiring": 10},
+)
 def wrong_clocks(*, scheduled: int, expiring: int) -> Findings:
     """Start a fast and a slow worker, correct their clocks before work is due, and move one again.
 
@@ -71,36 +75,30 @@ def wrong_clocks(*, scheduled: int, expiring: int) -> Findings:
         fast = workers[0]
         _set_clock(installation, fast.name, FAST)
         fast.wait_ended(timeout=END_SECONDS)
-        evidence = collect_evidence(installation)
+        evidence = installation.collect_evidence()
         late = waits(evidence, later)
         requested = {one.notification_id for one in evidence.requests}
         return make_findings(
             evidence,
-            Bound(name="workers ready with a wrong clock", value=len(ready_early), maximum=0),
-            Bound(
-                name="requests while the clocks were wrong",
-                value=sum(one.at < corrected_at for one in evidence.requests),
-                maximum=0,
+            at_most("workers ready with a wrong clock", len(ready_early), 0),
+            at_most(
+                "requests while the clocks were wrong",
+                sum(one.at < corrected_at for one in evidence.requests),
+                0,
             ),
-            Bound(name="seconds late at least", value=min(late, default=None), minimum=0.0),
-            Bound(
-                name="seconds late at most",
-                value=max(late, default=None),
-                maximum=MAX_DELAY_SECONDS,
-            ),
-            Bound(
-                name="sent after their time was over", value=len(requested & set(brief)), maximum=0
-            ),
-            Bound(
-                name="workers that ended when their clock was moved",
-                value=fast.count_logged('"reason": "clock_wrong"'),
-                minimum=1,
+            at_least("seconds late at least", min(late, default=None), 0.0),
+            at_most("seconds late at most", max(late, default=None), MAX_DELAY_SECONDS),
+            at_most("sent after their time was over", len(requested & set(brief)), 0),
+            at_least(
+                "workers that ended when their clock was moved",
+                fast.count_logged('"reason": "clock_wrong"'),
+                1,
             ),
         )
 
 
 def _send(installation: Installation, key: str, number: int, **fields: object) -> str:
-    return accepted_id(installation.client.send(bodies.mail(number, **fields), key=key))
+    return accepted_id(installation.client.send(mail_body(number, **fields), key=key))
 
 
 def _fake_clock(installation: Installation, name: str) -> dict[str, str]:
@@ -130,14 +128,4 @@ def _set_clock(installation: Installation, name: str, skew: str) -> None:
 
 
 def _sleep_until(moment: datetime) -> None:
-    sleep((moment - datetime.now(UTC)).total_seconds())
-
-
-WRONG_CLOCKS = Scenario(
-    number=17,
-    injects="one worker's clock ten minutes fast, another's ten minutes slow, until both are right",
-    shows="P6, P7",
-    run=wrong_clocks,
-    full={"scheduled": 500, "expiring": 100},
-    short={"scheduled": 30, "expiring": 10},
-)
+    time.sleep(max((moment - datetime.now(UTC)).total_seconds(), 0))

@@ -1,5 +1,6 @@
-"""Problem responses of errors."""
+"""Problem responses of errors, and their list in docs/reference/api.md."""
 
+import re
 from typing import Any
 
 import pytest
@@ -11,9 +12,17 @@ from rest_framework import exceptions
 from rest_framework.request import Request
 
 from access.clients import authentication
-from api.http.problems import MEDIA_TYPE, exception_handler, status_title, validation_failed
+from api.http import problems
+from api.http.problems import (
+    MEDIA_TYPE,
+    ProblemType,
+    exception_handler,
+    status_title,
+    validation_failed,
+)
 from notifications.intake.requests import AlreadyNotifiedError, KeyReusedError
 from notifications.validation import FieldProblem, InvalidRequestError
+from notifyproject.settings.environment import BASE_DIR
 
 
 def answered(error: Exception) -> Any:
@@ -83,3 +92,18 @@ def test_field_problems_have_pointers() -> None:
 )
 def test_status_titles_do_not_depend_on_the_python_version(status: int, title: str) -> None:
     assert status_title(status) == title
+
+
+PAGE = (BASE_DIR / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
+CATALOGUE = {one.code: one for one in vars(problems).values() if isinstance(one, ProblemType)}
+
+
+def test_page_lists_every_problem_type() -> None:
+    listed = {
+        code: (int(status), title)
+        for codes, status, title in re.findall(
+            r"^\| (`[a-z0-9_`, ]+`) \| (\d{3}) \| ([^|;]+?)(?:;[^|]*)? \|$", PAGE, re.MULTILINE
+        )
+        for code in re.findall(r"`(\w+)`", codes)
+    }
+    assert listed == {code: (one.status, one.title) for code, one in CATALOGUE.items()}
