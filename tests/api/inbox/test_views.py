@@ -11,7 +11,7 @@ from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications import store
 from notifyproject.db.collections import collection
-from tests.support.clients.api import App, pointers
+from tests.support.clients.api import App, pages, pointers
 from tests.support.clients.inbox import IN_APP, InboxUser, at, delivered, unknown_id
 from tests.support.factories import notifications as factories
 
@@ -101,19 +101,8 @@ def test_item_has_only_the_recipients_fields(app: App, ada: InboxUser) -> None:
 def test_pages_are_complete_in_both_directions(app: App, ada: InboxUser) -> None:
     documents = [delivered(app, created_at=at(n // 3)) for n in range(7)]
     expected = sorted((str(d["_id"]) for d in documents), reverse=True)
-    found, cursor = [], {}
-    while True:
-        page = ada.get(limit=3, **cursor).json()
-        found += [item["id"] for item in page["results"]]
-        if page["next"] is None:
-            break
-        cursor = {"cursor": page["next"]}
-    assert found == expected
-    back = ada.get(limit=3, cursor=page["previous"]).json()
-    assert [item["id"] for item in back["results"]] == expected[3:6]
-    first = ada.get(limit=3, cursor=back["previous"]).json()
-    assert [item["id"] for item in first["results"]] == expected[:3]
-    assert first["previous"] is None
+    found = [[item["id"] for item in page] for page in pages(ada.get, limit=3)]
+    assert found == [expected[:3], expected[3:6], expected[6:]]
 
 
 @pytest.mark.parametrize(
