@@ -165,8 +165,8 @@ def test_comparison_detects_changes_by_a_live_key(db: None) -> None:
     live.put("/recipients/yan", {"email": "yan@example.com"})
     with pytest.raises(AssertionError, match="stored live data"):
         untouched.check()
-    live.send("/recipients/yan", b"", method="DELETE")
+    live.delete("/recipients/yan")
     untouched = Untouched(tester=tester)
-    live.send("/recipients/zoe", b"", method="DELETE")
+    live.delete("/recipients/zoe")
     with pytest.raises(AssertionError, match="changed or removed live data"):
         untouched.check()

@@ -22,11 +22,6 @@ def suppress(address: str = ADA, *, reason: R = R.HARD_BOUNCE, **fields: Any) ->
     factories.suppress(address, reason=reason, at=utc_now(), **fields)
 
 
-def lift(app: App, path: str = ONE, **query: str) -> Answer:
-    url = f"/api/v1{path}"
-    return app._checked(app.http.delete(url, query_params=query, headers=app._headers({})))
-
-
 def reasons_of(app: App, path: str = ONE) -> list[str]:
     return [one["reason"] for one in app.get(path).json()["results"]]
 
@@ -62,7 +57,7 @@ def test_address_is_suppressed_and_shown(app: App) -> None:
 def test_path_holds_the_address(app: App, path: str, address: str) -> None:
     assert app.put(f"/suppressions/{path}", {}).json()["address"] == address
     assert reasons_of(app, f"/suppressions/{path}") == ["manual"]
-    assert lift(app, f"/suppressions/{path}").status_code == 200
+    assert app.delete(f"/suppressions/{path}").status_code == 200
 
 
 def test_every_reason_can_be_imported(app: App) -> None:
@@ -112,7 +107,7 @@ def test_invalid_suppression_is_refused(
 def test_lifting_a_bounce_keeps_the_unsubscription(app: App) -> None:
     suppress()
     suppress(reason=R.UNSUBSCRIBED, marketing_only=True)
-    answer = lift(app)
+    answer = app.delete(ONE)
     assert answer.status_code == 200
     assert answer.json() == {"lifted": ["hard_bounce"], "standing": ["unsubscribed"]}
 
@@ -120,29 +115,29 @@ def test_lifting_a_bounce_keeps_the_unsubscription(app: App) -> None:
 @pytest.mark.parametrize("reason", [R.UNSUBSCRIBED, R.COMPLAINT])
 def test_recipients_own_suppression_is_lifted_only_by_reason(app: App, reason: R) -> None:
     suppress(reason=reason)
-    answer = lift(app)
+    answer = app.delete(ONE)
     assert (answer.status_code, answer.json()["code"]) == (409, "recipient_opted_out")
     assert reasons_of(app) == [reason]
-    assert lift(app, reason=reason.value).json() == {"lifted": [reason.value], "standing": []}
+    assert app.delete(ONE, reason=reason.value).json() == {"lifted": [reason.value], "standing": []}
 
 
 def test_only_the_named_reason_is_lifted(app: App) -> None:
     suppress()
     suppress(reason=R.MANUAL)
-    assert lift(app, reason="manual").json()["standing"] == ["hard_bounce"]
-    assert lift(app, reason="manual").status_code == 404
+    assert app.delete(ONE, reason="manual").json()["standing"] == ["hard_bounce"]
+    assert app.delete(ONE, reason="manual").status_code == 404
 
 
 def test_unknown_suppression_cannot_be_lifted(app: App) -> None:
     for path in (ONE, "/suppressions/pigeon/x", "/suppressions/whatsapp/12"):
-        assert lift(app, path).status_code == 404
-    assert pointers(lift(app, reason="because")) == {"/reason": "unknown_value"}
-    assert lift(app, why="x").json()["code"] == "unknown_parameter"
+        assert app.delete(path).status_code == 404
+    assert pointers(app.delete(ONE, reason="because")) == {"/reason": "unknown_value"}
+    assert app.delete(ONE, why="x").json()["code"] == "unknown_parameter"
 
 
 def test_lifting_is_audited_without_the_address(app: App) -> None:
     suppress()
-    lift(app)
+    app.delete(ONE)
     entry = LogEntry.objects.get()
     assert entry.get_change_message() == "By client app: Lifted: hard_bounce on email."
     assert entry.user_id == app.id

@@ -13,7 +13,7 @@ def join(app: App, user_id: str, topic: str = "news") -> Answer:
 
 
 def leave(app: App, user_id: str) -> Answer:
-    return app.send(f"{NEWS}/{user_id}", b"", method="DELETE")
+    return app.delete(f"{NEWS}/{user_id}")
 
 
 def members(answer: Answer) -> list[str]:

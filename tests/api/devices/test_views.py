@@ -36,12 +36,7 @@ PRESENCE = {"online": True, "app_foreground": False, "notification_enabled": Tru
 def call(app: App, method: str, path: str, body: Any = None) -> Answer:
     """Call the API with a JSON body, or with none."""
     raw = json.dumps(body).encode() if body is not None else b""
-    headers = app._headers({})
-    return app._checked(
-        app.http.generic(
-            method, f"/api/v1{path}", raw, content_type="application/json", headers=headers
-        )
-    )
+    return app.send(path, raw, method=method)
 
 
 def device(**fields: Any) -> dict[str, Any]:

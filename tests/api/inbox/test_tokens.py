@@ -168,7 +168,7 @@ def test_revoked_token_is_refused_at_once(app: App) -> None:
     one, other = InboxUser(app=app), InboxUser(app=app)
     jti = claims_of(one.token)["jti"]
     for _ in range(2):
-        answer = app.send(f"/inbox/tokens/{jti}", b"", method="DELETE")
+        answer = app.delete(f"/inbox/tokens/{jti}")
         assert (answer.status_code, answer.content) == (204, b"")
     assert one.get().status_code == 401
     assert other.get().status_code == 200
@@ -177,21 +177,21 @@ def test_revoked_token_is_refused_at_once(app: App) -> None:
 def test_other_client_cannot_revoke_a_token(app: App, other_app: App) -> None:
     person = InboxUser(app=app)
     jti = claims_of(person.token)["jti"]
-    assert other_app.send(f"/inbox/tokens/{jti}", b"", method="DELETE").status_code == 404
-    assert other_app.send("/inbox/tokens?user_id=ada", b"", method="DELETE").status_code == 204
+    assert other_app.delete(f"/inbox/tokens/{jti}").status_code == 404
+    assert other_app.delete("/inbox/tokens?user_id=ada").status_code == 204
     assert person.get().status_code == 200
 
 
 @pytest.mark.parametrize("jti", ["x", "a" * 48, "$ne", "%E2%82%AC" * 7, "%00"])
 def test_unknown_token_is_not_revoked(app: App, jti: str) -> None:
-    assert app.send(f"/inbox/tokens/{jti}", b"", method="DELETE").status_code == 404
+    assert app.delete(f"/inbox/tokens/{jti}").status_code == 404
     assert collection("inbox_revocations").count_documents({}) == 0
 
 
 def test_revoking_all_tokens_keeps_later_ones(app: App) -> None:
     before, eve = [InboxUser(app=app) for _ in range(2)], InboxUser(app=app, user_id="eve")
     for _ in range(2):
-        assert app.send("/inbox/tokens?user_id=ada", b"", method="DELETE").status_code == 204
+        assert app.delete("/inbox/tokens?user_id=ada").status_code == 204
         after = InboxUser(app=app)
         assert [person.get().status_code for person in (*before, after, eve)] == [
             *(401, 401, 200, 200)
@@ -202,13 +202,13 @@ def test_revoking_all_tokens_keeps_later_ones(app: App) -> None:
 
 @pytest.mark.parametrize("query", ["", "?user_id=", "?user_id=a%00", f"?user_id={'a' * 129}"])
 def test_revoking_all_tokens_needs_a_user_id(app: App, query: str) -> None:
-    answer = app.send(f"/inbox/tokens{query}", b"", method="DELETE")
+    answer = app.delete(f"/inbox/tokens{query}")
     assert (answer.status_code, list(pointers(answer))) == (422, ["/user_id"])
 
 
 def test_revocation_outlives_the_token(app: App) -> None:
     jti = claims_of(token(app))["jti"]
-    app.send(f"/inbox/tokens/{jti}", b"", method="DELETE")
+    app.delete(f"/inbox/tokens/{jti}")
     stored = collection("inbox_revocations").find_one({"_id": f"token:{jti}"})
     assert stored["expires_at"] > utc_now() + inbox_tokens.LIFETIME
 

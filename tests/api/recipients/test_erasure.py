@@ -12,14 +12,10 @@ from domain.time import utc_now
 from notifyproject.db.collections import collection, database
 from privacy import erasure
 from recipients import queries, suppressions
-from tests.support.clients.api import Answer, App, pointers
+from tests.support.clients.api import App, pointers
 from tests.support.clients.recipients import ADA, ONE, TOKEN, notify, register, unsubscribe
 
 PAIRS = [("email", ADA["email"]), ("whatsapp", ADA["phone"])]
-
-
-def erase(app: App, path: str = ONE) -> Answer:
-    return app._checked(app.http.delete(f"/api/v1{path}", headers=app._headers({})))
 
 
 @pytest.fixture
@@ -47,7 +43,7 @@ def test_erasure_removes_addresses_and_content(ada: App) -> None:
     notify(ada, user_id=..., recipient={"email": ADA["email"]})
     for secret in (*ADA.values(), "Countess", "Sunrise", "other.ada", TOKEN):
         assert secret in everything(), secret
-    answer = erase(ada)
+    answer = ada.delete(ONE)
     assert answer.status_code == 200
     assert answer.json() == {
         "user_id": "ada",
@@ -64,7 +60,7 @@ def test_erasure_removes_addresses_and_content(ada: App) -> None:
 def test_erased_notifications_are_still_counted(ada: App) -> None:
     sent = notify(ada)
     before = collection("notifications").count_documents({})
-    erase(ada)
+    ada.delete(ONE)
     assert collection("notifications").count_documents({}) == before
     assert ada.get("/notifications").json()["results"] == []
     assert ada.get(f"/notifications/{sent}").json()["status"] == "cancelled"
@@ -73,7 +69,7 @@ def test_erased_notifications_are_still_counted(ada: App) -> None:
 def test_erasure_cancels_pending_deliveries(ada: App) -> None:
     notify(ada)
     (document,) = collection("notifications").find()
-    erase(ada)
+    ada.delete(ONE)
     report = dispatcher.dispatch([document["_id"]], channel=Channel.EMAIL)
     assert report.claimed == 0
     refused = ada.notify(user_id="ada", recipient=...)
@@ -81,7 +77,7 @@ def test_erasure_cancels_pending_deliveries(ada: App) -> None:
 
 
 def test_suppressions_outlive_the_erasure(ada: App) -> None:
-    erase(ada)
+    ada.delete(ONE)
     held = queries.find_suppressed(PAIRS, now=utc_now())
     assert {one.reason for one in held.values()} == {"unsubscribed"}
     assert [s["address"] for s in ada.get("/suppressions").json()["results"]] == [None, None]
@@ -96,59 +92,60 @@ def test_erasure_revokes_inbox_tokens(ada: App) -> None:
     issued = inbox_tokens.issue(client_id=ada.id, user_id="ada", now=utc_now())
     user = inbox_tokens.authenticate(issued.text, now=utc_now())
     assert user is not None
-    erase(ada)
+    ada.delete(ONE)
     assert not inbox_tokens.is_valid(user, now=utc_now())
 
 
 def test_erasure_revokes_inbox_tokens_of_every_client(ada: App, other_app: App) -> None:
     text = other_app.post("/inbox/tokens", {"user_id": "ada"}).json()["token"]
     bobs = other_app.post("/inbox/tokens", {"user_id": "bob"}).json()["token"]
-    erase(ada)
+    ada.delete(ONE)
     assert inbox_tokens.authenticate(text, now=utc_now()) is None
     assert inbox_tokens.authenticate(bobs, now=utc_now()) is not None
 
 
 def test_repeated_erasure_changes_nothing(ada: App) -> None:
     notify(ada)
-    erase(ada)
+    ada.delete(ONE)
     before = everything()
-    again = erase(ada)
-    assert (again.status_code, again.json()["notifications"]) == (200, again.json()["devices"] == 0)
+    again = ada.delete(ONE)
+    assert again.status_code == 200
+    assert again.json()["notifications"] == again.json()["devices"] == 0
     assert everything() == before
     assert LogEntry.objects.filter(action_flag=3).count() == 1
 
 
 def test_unregistered_recipient_is_erased(app: App) -> None:
     notify(app, recipient={"email": ADA["email"]})
-    assert erase(app).json()["notifications"] == 1
+    assert app.delete(ONE).json()["notifications"] == 1
     assert ADA["email"] not in everything()
-    assert erase(app, "/recipients/nobody").json()["is_complete"] is True
+    assert app.delete("/recipients/nobody").json()["is_complete"] is True
 
 
 def test_erasure_covers_all_clients(ada: App, other_app: App) -> None:
     notify(ada)
     notify(other_app)
-    assert erase(other_app).json()["notifications"] == 2
+    assert other_app.delete(ONE).json()["notifications"] == 2
     assert ADA["email"] not in everything()
 
 
 def test_recipient_with_the_same_address_is_kept(ada: App) -> None:
     ada.put("/recipients/twin", {"email": ADA["email"]})
     kept = notify(ada, user_id="twin")
-    erase(ada)
+    ada.delete(ONE)
     assert ada.get(f"/notifications/{kept}").json()["recipient"]["email"] == ADA["email"]
     assert ada.get("/recipients/twin").json()["email"] == ADA["email"]
 
 
 def test_erasure_is_audited(ada: App) -> None:
     notify(ada)
-    erase(ada)
+    ada.delete(ONE)
     entry = LogEntry.objects.get()
     assert (entry.object_id, entry.action_flag, entry.user_id) == ("ada", 3, ada.id)
     assert entry.get_change_message() == (
         "By client app: Erased: 1 notifications, 1 devices, 1 topics."
     )
-    erase(ada, "/recipients/nobody")
+    ada.delete("/recipients/nobody")
     assert LogEntry.objects.count() == 1, "nothing was there"
 
 
@@ -172,7 +169,7 @@ def test_erasure_out_of_time_continues_when_repeated(
 def test_incomplete_erasure_answers_202(ada: App, monkeypatch: pytest.MonkeyPatch) -> None:
     notify(ada)
     monkeypatch.setattr(erasure, "MAX_SECONDS", -1.0)
-    answer = erase(ada)
+    answer = ada.delete(ONE)
     assert (answer.status_code, answer.json()["is_complete"]) == (202, False)
     assert answer.headers["Retry-After"]
     assert "Partially erased" in LogEntry.objects.get().get_change_message()

@@ -19,10 +19,6 @@ ONE = "/recipients/ada"
 HOURS = {"enabled": True, "start": "22:00", "end": "07:00", "timezone": "Europe/Lisbon"}
 
 
-def delete(app: App, path: str) -> Answer:
-    return app._checked(app.http.delete(f"/api/v1{path}", headers=app._headers({})))
-
-
 def register(app: App, user_id: str = "ada", **fields: Any) -> Answer:
     """Register Ada; ``fields`` replace hers, ... leaves one out."""
     body = {name: value for name, value in {**ADA, **fields}.items() if value is not ...}
@@ -83,7 +79,7 @@ def test_unregistered_recipient_is_not_found(app: App) -> None:
 def test_invalid_user_id_is_not_found(app: App, user_id: str) -> None:
     path = f"/recipients/{user_id}"
     answers = [
-        *(app.get(path), app.put(path, ADA), delete(app, path), app.get(f"{path}/export")),
+        *(app.get(path), app.put(path, ADA), app.delete(path), app.get(f"{path}/export")),
         *(app.get(f"{path}/preferences"), app.put(f"{path}/preferences", {})),
         app.put(f"/topics/news/members/{user_id}", {}),
     ]

@@ -247,7 +247,7 @@ def test_stream_ends_when_its_token_is_revoked(app: App, timing: StreamTiming) -
     def revoke() -> None:
         jti = claims_of(text)["jti"]
         if timing is BY_WAKEUP:
-            app.send(f"/inbox/tokens/{jti}", b"", method="DELETE")
+            app.delete(f"/inbox/tokens/{jti}")
         else:
             inbox_tokens.revoke(client_id=app.id, jti=jti, now=utc_now())
 
@@ -259,7 +259,7 @@ def test_stream_ends_when_its_token_is_revoked(app: App, timing: StreamTiming) -
 def test_stream_ends_when_all_tokens_of_the_recipient_are_revoked(app: App) -> None:
     with process(timing=BY_WAKEUP) as streams:
         path = "/inbox/tokens?user_id=ada"
-        found = _last_events(streams, token(app), do=lambda: app.send(path, b"", method="DELETE"))
+        found = _last_events(streams, token(app), do=lambda: app.delete(path))
     assert found == [Event("end", {"reason": "token_revoked"}), None]
 
 
