@@ -17,14 +17,14 @@ from api.inbox.stream.app import InboxStreamApp, StreamTiming
 from domain.time import utc_now
 from tests.support.waiting import LIMIT, until
 
-PATIENCE = LIMIT
+TIMEOUT = LIMIT
 REFUSED = {"errorCode": 13}
 """What MongoDB's driver does not try again."""
 NEVER = 3_600.0
-"""Of a pace: longer than any test."""
+"""Seconds: longer than any test."""
 QUICK = StreamTiming(heartbeat=0.05, poll=NEVER, write_timeout=0.1)
-BY_HINT = StreamTiming(heartbeat=NEVER, poll=NEVER)
-"""Nothing is looked at unless there is a hint."""
+BY_WAKEUP = StreamTiming(heartbeat=NEVER, poll=NEVER)
+"""Polls only after a wake-up."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class SSEClient:
         """Return the next event; None at the end of the stream."""
         while True:
             while b"\n\n" not in self._unread:
-                chunk = self._chunks.get(timeout=PATIENCE)
+                chunk = self._chunks.get(timeout=TIMEOUT)
                 if chunk is None:
                     return None
                 self._unread += chunk
@@ -109,7 +109,7 @@ class Process:
 
     def run(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Return what something returns that runs there."""
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE)
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(TIMEOUT)
 
     @contextmanager
     def open(
@@ -142,7 +142,7 @@ class Process:
             yield listener
         finally:
             self.loop.call_soon_threadsafe(listener.leave)
-            answer.result(PATIENCE)
+            answer.result(TIMEOUT)
 
     def connected(self) -> None:
         """Wait until hints are heard."""
@@ -151,18 +151,18 @@ class Process:
 
 @contextmanager
 def process(
-    *, pace: StreamTiming = QUICK, clock: Callable[[], datetime] = utc_now
+    *, timing: StreamTiming = QUICK, clock: Callable[[], datetime] = utc_now
 ) -> Iterator[Process]:
     """Run a stream process."""
 
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    one = Process(InboxStreamApp(clock=clock, timing=pace), loop)
+    one = Process(InboxStreamApp(clock=clock, timing=timing), loop)
     try:
         yield one
     finally:
         one.run(one.streams.stop())
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(PATIENCE)
+        thread.join(TIMEOUT)
         loop.close()

@@ -1,4 +1,4 @@
-"""The address of an attachment: what host it is on, if it may be one."""
+"""The host of an attachment URL, and stored attachments."""
 
 import pytest
 from hypothesis import given
@@ -19,7 +19,7 @@ from notifications.store import content_of
         "https://files.example.com/https://user@other.example.com:8080/",
     ],
 )
-def test_the_host_of_an_address(url: str) -> None:
+def test_host_is_parsed(url: str) -> None:
     assert attachment_host(url) == "files.example.com"
 
 
@@ -40,17 +40,17 @@ def test_the_host_of_an_address(url: str) -> None:
         *("https://%A", "https://files%2eexample.com/", "https://[fe80::1%25eth0]/"),
     ],
 )
-def test_what_cannot_be_the_address_of_an_attachment(url: str) -> None:
+def test_invalid_attachment_url_has_no_host(url: str) -> None:
     assert attachment_host(url) is None
 
 
 @given(st.text(max_size=50) | st.text(max_size=40).map(lambda text: f"https://{text}"))
-def test_any_text_is_an_address_or_not(text: str) -> None:
+def test_any_text_has_a_host_or_none(text: str) -> None:
     host = attachment_host(text)
     assert host is None or host == host.lower()
 
 
-def test_stored_attachments_are_read_as_they_were_stored() -> None:
+def test_stored_attachments_are_read() -> None:
     stored = {"url": "https://x.example/a", "filename": "a.pdf", "content_type": "application/pdf"}
     (one,) = content_of({"content": {"attachments": [stored]}}).attachments
     assert (one.url, one.filename, one.content_type) == tuple(stored.values())
