@@ -1,13 +1,13 @@
-# One image for web, stream, worker and beat: they differ by their command.
+# One image for web, stream, workers, and beat, which differ by their command.
 FROM python:3.11-slim-bookworm
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 DJANGO_SETTINGS_MODULE=notifyproject.settings.production
 WORKDIR /app
-# requirements-tracing.txt for an image that can trace: docs/tracing.md
+# requirements-tracing.txt for an image with traces: docs/guides/observe.md
 ARG REQUIREMENTS=requirements.txt
 COPY requirements.txt requirements-tracing.txt ./
 RUN pip install --no-cache-dir --require-hashes -r $REQUIREMENTS
 COPY . .
-# Before it runs: it writes none.
+# At build time, because the container writes no bytecode.
 RUN python -m compileall -q .
 RUN useradd --system --create-home notify \
  && SECRET_KEY=build ALLOWED_HOSTS=build MONGODB_URI=mongodb://build/build REDIS_URL=redis://build \

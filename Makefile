@@ -1,32 +1,33 @@
-# make up      the whole service on this machine, until Ctrl-C: http://127.0.0.1:8000 (or PORT=…)
-# make down    stops one that runs in the background
-# make test    every test, on servers it starts itself; TESTS="tests/delivery -k …" for some,
-#              PYTHON=python3.12 with another Python, 3.11 or later
-# make lint    style, types, layers, settings, migrations, API schema
-# make fuzz    10,000 (or CASES=n) made-up requests to the API, answered as its description says
-# make fuzz-templates   20,000 (or CASES=n) made-up templates: refused, or harmless, within 250 ms and 50 MB
+# make up      start the service on this machine until Ctrl-C: http://127.0.0.1:8000 (or PORT=…)
+# make down    stop a service that runs in the background
+# make test    run all tests on servers that they start; TESTS="tests/delivery -k …" for some,
+#              PYTHON=python3.12 for another Python, 3.11 or later
+# make lint    check style, types, imports, settings, migrations, API schema
+# make fuzz    10,000 (or CASES=n) random API requests, responses checked against the OpenAPI document
+# make fuzz-templates   20,000 (or CASES=n) random templates: rejected, or rendered within 250 ms and 50 MB
 # make client  update clients/python/openapi.yaml from the API, and install the client built from it
-# make chaos   faults on purpose, all or SCENARIO=n, figures to JSON=file: docs/faults.md
-# make screenshots   the pictures of docs/images, of a made-up day
-# make bench   what it does in a second, beside a hand-written floor and a peer: docs/performance.md
-# make audit   known holes in the libraries of a server, by pip-audit: needs the internet
+# make chaos   inject faults, all scenarios or SCENARIO=n, figures to JSON=file: docs/reference/fault_injection.md
+# make screenshots   take the screenshots of docs/images from example data
+# make bench   run the benchmarks beside a floor and a peer: docs/reference/performance.md
+# make audit   check the server's libraries for known vulnerabilities by pip-audit; needs the internet
 # make requirements   compile the pinned requirements from their .in files
+# make clean   delete the virtual environment and all data
 
 PYTHON ?= python3
 PORT ?= 8000
 BIN := .venv/bin
 UV_VERSION := 0.13.8
 PIP_AUDIT_VERSION := 2.10.1
-# One more than there are cores: a worker waits a third of its time for servers it starts.
+# One more than there are cores: a test process waits a third of its time for servers.
 TEST_WORKERS ?= $(shell echo $$(( $$(nproc) + 1 )))
 export PORT
 
-# The virtual environment's, once there is one.
+# The Python of the virtual environment, if it exists.
 PYTHON_NOW = $(or $(wildcard .venv/bin/python),$(PYTHON))
 
 .PHONY: up down test lint fuzz fuzz-templates client chaos bench bench-servers audit requirements screenshots clean
 .PHONY: python machine machine-for-tests
-# What the machine lacks is said before anything is installed, by -j too.
+# Check the machine before installing anything, also with -j.
 .NOTPARALLEL:
 
 up: machine .venv/local
@@ -46,7 +47,7 @@ lint: .venv/dev
 	env $(PRODUCTION) $(BIN)/python manage.py check --deploy --fail-level WARNING
 	env $(PRODUCTION) $(BIN)/python manage.py spectacular --validate --fail-on-warn --file /dev/null
 
-# Another seed at every run; a fault says with which.
+# Each run has another seed; a failure prints it.
 fuzz: machine .venv/dev
 	FUZZ_CASES=$(or $(CASES),10000) FUZZ_SEED=$(or $(SEED),$(shell date +%s)) \
 	  $(BIN)/python -m pytest -q tests/fuzz -k every_answer
@@ -66,9 +67,8 @@ chaos: machine .venv/local
 bench: machine .venv/dev bench-servers
 	$(BIN)/python -m bench $(or $(GOALS),all) $(if $(JSON),--json $(JSON))
 
-# The providers of the benchmarks, nginx and Postfix's smtp-sink, and clocks that are wrong. Unpacked from
-# Debian's packages,
-# not installed: no daemon is set up or started. What they need and the machine lacks comes along.
+# nginx and Postfix's smtp-sink as providers, and libfaketime for wrong clocks. Debian's packages are unpacked with
+# their missing dependencies, not installed, so that no daemon starts.
 bench-servers: .data/debian/usr/sbin/smtp-sink
 
 .data/debian/usr/sbin/smtp-sink:
@@ -78,7 +78,7 @@ bench-servers: .data/debian/usr/sbin/smtp-sink
 	  -o Debug::NoLocking=1 -o Dir::Cache::archives=$(CURDIR)/.data/debian/packages nginx postfix libfaketime
 	for package in .data/debian/packages/*.deb; do dpkg -x $$package .data/debian || exit 1; done
 
-# Enough of a production environment for Django's checks; nothing is connected to.
+# A production environment for Django's checks; nothing connects to it.
 PRODUCTION := DJANGO_SETTINGS_MODULE=notifyproject.settings.production \
   SECRET_KEY=not-a-secret-but-long-enough-to-pass-the-check-of-its-length-and-variety-0123 \
   INBOX_SIGNING_KEY=not-a-secret-either-but-another-one-than-that-0123 \
@@ -87,7 +87,7 @@ PRODUCTION := DJANGO_SETTINGS_MODULE=notifyproject.settings.production \
   MONGODB_URI=mongodb://db.example.com/notify?replicaSet=rs0 REDIS_URL=redis://broker.example.com/0 \
   SENDGRID_API_KEY=SG.example SENDGRID_WEBHOOK_PUBLIC_KEY=example
 
-# Known holes in what is installed on a server. It asks pypi.org, so it is no part of lint.
+# Not part of lint, because it queries pypi.org.
 audit: .venv/dev
 	$(BIN)/uv tool run pip-audit==$(PIP_AUDIT_VERSION) --require-hashes --disable-pip \
 	  -r requirements-tracing.txt
@@ -97,7 +97,7 @@ requirements: .venv/dev
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	    --no-header --no-emit-index-url $$name.in -o $$name.txt || exit 1; done
 
-# PYTHON=… on the command line asks for that Python: a .venv of another one is made anew.
+# PYTHON=… on the command line replaces a .venv of another Python.
 version = $(shell $(1) -c 'import platform; print(platform.python_version())' 2>/dev/null)
 ifeq ($(origin PYTHON),command line)
 ifneq ($(call version,$(PYTHON)),)
@@ -107,9 +107,8 @@ endif
 endif
 endif
 
-# A stamp for each set of requirements: installed again only when it changes. uv installs in
-# seconds what takes pip a minute and a half; where it cannot (a private index in pip's own
-# configuration), pip does it.
+# A stamp per set of requirements, which is installed again only when it changes. uv takes seconds
+# where pip takes a minute and a half; if uv fails (a private index in pip's configuration), pip installs.
 .venv/bin/python: | python
 	$(PYTHON) -m venv .venv || { rm -rf .venv; exit 1; }
 
@@ -119,7 +118,7 @@ endif
 	  || $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	touch $@
 
-# Its build generates code from openapi.yaml, so it is built again whenever one of its files changes.
+# The build generates code from openapi.yaml, so any changed file rebuilds it.
 .venv/client: .venv/dev $(wildcard clients/python/*.* clients/python/notifyproject_client/*.py)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --force-reinstall ./clients/python
 	touch $@
@@ -134,7 +133,7 @@ python:
 	  "Python 3.11 or later is needed, and $(PYTHON) is %d.%d: set PYTHON, as in make PYTHON=python3.12" \
 	  % sys.version_info[:2])'
 
-# Shared libraries, and the browser of the tests: root has apt install what is missing.
+# Shared libraries, and the browser for the tests. As root, apt installs what is missing.
 machine: python
 	@$(PYTHON_NOW) notifyproject/stack/prerequisites.py up
 

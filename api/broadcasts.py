@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Annotated, Any, ClassVar
 
 import msgspec
-from bson import ObjectId
 from msgspec import Meta
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -19,70 +18,69 @@ from notifications.broadcasts.documents import Document, request_of
 from notifications.broadcasts.repository import NEWEST_FIRST
 from notifications.broadcasts.requests import BroadcastRequest
 from notifications.intake.requests import Caller, ContentRequest
-from notifications.validation import ProblemCollector
 
 from .http import idempotency, paging
-from .http.body import MAX_BYTES_BULK, check_values, convert, decode, read_body
-from .http.paths import path_parameter
-from .http.problems import not_found
+from .http.body import MAX_BYTES_BULK, read_request
+from .http.paths import object_id_or_404, object_id_parameter
+from .http.problems import INVALID_STATE, NOT_FOUND
 from .openapi.operations import describe
+
+EXAMPLE_BROADCAST_ID = "6745e3f09b1d4c2a7f3e8b70"
 
 
 class BroadcastAudienceView(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
-    """Whom it is for: one of these."""
+    """The audience: one of these."""
 
-    topic: str | None = None
-    user_ids: Annotated[bool, Meta(description="People named one by one; not repeated here.")] = (
-        False
-    )
+    topic: Annotated[str | None, Meta(examples=["news"])] = None
+    user_ids: Annotated[bool, Meta(description="Listed recipients; not repeated here.")] = False
     all: bool = False
 
 
 class SkipReasonView(msgspec.Struct, kw_only=True, frozen=True):
-    """Why some people are told nothing."""
+    """Recipients without a notification for the same reason."""
 
     code: Annotated[str, Meta(examples=["no_address", "opted_out", "suppressed"])]
     count: int
-    examples: Annotated[list[str], Meta(description="The first 20 user ids of them.")]
+    examples: Annotated[list[str], Meta(description="The first 20 user ids.", examples=[["ada"]])]
 
 
 class BroadcastView(msgspec.Struct, kw_only=True, frozen=True):
-    """A broadcast and how far it has come."""
+    """A broadcast and its progress."""
 
-    id: str
-    status: BroadcastStatus
-    type: str
-    priority: Priority
+    id: Annotated[str, Meta(examples=[EXAMPLE_BROADCAST_ID])]
+    status: Annotated[BroadcastStatus, Meta(examples=["running"])]
+    type: Annotated[str, Meta(examples=["marketing"])]
+    priority: Annotated[Priority, Meta(examples=["normal"])]
     audience: BroadcastAudienceView
     audience_size: Annotated[
         int | None,
-        Meta(description="About how many there were when it was asked for; null: not counted."),
+        Meta(description="Approximate size at creation; null: not counted.", examples=[12_200]),
     ]
     channels: list[str] | None = None
-    content: ContentRequest
-    data: dict[str, Any]
+    content: Annotated[
+        ContentRequest, Meta(examples=[{"subject": "Spring", "body": "It is spring."}])
+    ]
+    data: Annotated[dict[str, Any], Meta(examples=[{}])]
     ttl: int | None = None
-    accepted: Annotated[int, Meta(description="Notifications that were made.")]
+    accepted: Annotated[int, Meta(description="Notifications created.", examples=[12_000])]
     skipped: Annotated[
         list[SkipReasonView],
-        Meta(
-            description="People who want nothing of it, or whom nothing reaches: no notification "
-            "is made for them."
-        ),
+        Meta(description="Recipients who opted out, are suppressed, or have no address."),
     ]
     rejected: Annotated[
         list[SkipReasonView],
-        Meta(description="People whose notification could not be made, by the problem's code."),
+        Meta(
+            description="Recipients whose notification was invalid, by error code.", examples=[[]]
+        ),
     ]
-    withdrawn: Annotated[int, Meta(description="Notifications that its being cancelled ended.")]
-    is_waiting: Annotated[
-        bool, Meta(description="It waits by itself: too much is to be sent already.")
+    withdrawn: Annotated[
+        int, Meta(description="Notifications cancelled with the broadcast.", examples=[0])
     ]
+    is_waiting: Annotated[bool, Meta(description="Throttled: the backlog is full.")]
     notifications: Annotated[
         dict[str, int] | None,
         Meta(
-            description="Of one broadcast: how many of its notifications are in each status; null "
-            "if there are too many to count, and in lists.",
+            description="Notifications by status; null in lists and if there are too many.",
             examples=[{"queued": 120, "sent": 4_800, "failed": 12}],
         ),
     ] = None
@@ -98,49 +96,38 @@ class BroadcastView(msgspec.Struct, kw_only=True, frozen=True):
     updated_at: datetime
     request_id: str | None = None
     is_test: bool = False
-    """A key in test mode asked for it: all of it goes to the sandbox, and reaches nobody."""
+    """Created with a test key: sent to the sandbox."""
 
 
 class BroadcastList(msgspec.Struct, kw_only=True, frozen=True):
-    """Part of a list. ``next`` and ``previous`` are values for the parameter ``cursor``."""
+    """A page of broadcasts. ``next`` and ``previous`` are values for the parameter ``cursor``."""
 
     results: list[BroadcastView]
-    next: str | None
+    next: paging.NextCursor
     previous: str | None
 
 
 def broadcast_view(
     document: Mapping[str, Any], *, counts: Mapping[NotificationStatus, int] | None = None
 ) -> BroadcastView:
-    """Return a stored broadcast as it is shown to its app."""
+    """Return a stored broadcast as the API shows it."""
     request = request_of(document)
-    return BroadcastView(
-        id=str(document["_id"]),
-        status=BroadcastStatus(document["status"]),
-        type=document["type"],
-        priority=Priority(document["priority"]),
-        audience=_audience(document),
-        audience_size=document.get("audience_size"),
-        channels=request.channels,
-        content=request.content,
-        data=request.data,
-        ttl=request.ttl,
-        accepted=document["accepted"],
-        skipped=_reason_views(document["skipped"]),
-        rejected=_reason_views(document["rejected"]),
-        withdrawn=document["withdrawn"],
-        is_waiting=document["is_waiting"],
-        notifications=None if counts is None else {s.value: n for s, n in counts.items()},
-        failure_code=document.get("failure_code"),
-        failure_reason=document.get("failure_reason"),
-        scheduled_at=document.get("scheduled_at"),
-        expires_at=document.get("expires_at"),
-        created_at=document["created_at"],
-        started_at=document.get("started_at"),
-        finished_at=document.get("finished_at"),
-        updated_at=document["updated_at"],
-        request_id=document.get("request_id"),
-        is_test=document.get("is_test", False),
+    fields = {name: document[name] for name in BroadcastView.__struct_fields__ if name in document}
+    return msgspec.convert(
+        {
+            **fields,
+            "id": str(document["_id"]),
+            "audience": _audience(document),
+            "channels": request.channels,
+            "content": request.content,
+            "data": request.data,
+            "ttl": request.ttl,
+            "audience_size": document.get("audience_size"),
+            "skipped": _reason_views(document["skipped"]),
+            "rejected": _reason_views(document["rejected"]),
+            "notifications": None if counts is None else {s.value: n for s, n in counts.items()},
+        },
+        BroadcastView,
     )
 
 
@@ -154,7 +141,7 @@ def _audience(document: Mapping[str, Any]) -> BroadcastAudienceView:
 
 
 def _reason_views(stored: Mapping[str, Mapping[str, Any]]) -> list[SkipReasonView]:
-    """Return the reasons, what holds for most people first."""
+    """Return the reasons, the most frequent first."""
     by_count = sorted(stored.items(), key=lambda one: (-one[1]["count"], one[0]))
     return [
         SkipReasonView(code=code, count=one["count"], examples=one["examples"])
@@ -164,11 +151,11 @@ def _reason_views(stored: Mapping[str, Mapping[str, Any]]) -> list[SkipReasonVie
 
 READ, WRITE = Scope.NOTIFICATIONS_READ, Scope.NOTIFICATIONS_WRITE
 LIST = "broadcasts"
-ID = path_parameter("broadcast_id", "24 hex digits", pattern="[0-9a-fA-F]{24}")
+ID = object_id_parameter("broadcast_id", example=EXAMPLE_BROADCAST_ID)
 
 
 class Broadcasts(APIView):
-    """All of an app's."""
+    """The client's broadcasts."""
 
     scopes: ClassVar = {"GET": READ, "POST": WRITE}
     test_mode: ClassVar = {"POST": SafeWrite.MARKED}
@@ -179,20 +166,20 @@ class Broadcasts(APIView):
         request=BroadcastRequest,
         response=BroadcastView,
         status=202,
-        problems=(400, 413, 415, 422),
+        max_bytes=MAX_BYTES_BULK,
         parameters=(idempotency.parameter(required=False),),
+        headers={202: ("Location",)},
     )
     def post(self, request: Any) -> Response:
-        """Tell everybody, the members of a topic, or up to 10,000 named people one thing.
+        """Create a broadcast.
 
-        The audience is read in the background, a thousand people at a time; GET says how far it is.
-        Each person gets a notification of their own, whose broadcast_id says where it comes from,
-        and nobody gets two. With too much waiting to be sent, it waits by itself. A type that is
-        critical, or has secret variables, is for one person and refused here.
+        Sends a notification to all recipients, to the members of a topic, or to up to 10,000 listed
+        recipients. The audience is read in the background, 1,000 recipients at a time; GET returns
+        the progress. Each recipient gets one notification, with the broadcast's id in broadcast_id.
+        While the backlog is full, the broadcast is throttled. A type that is critical or has
+        sensitive variables is rejected.
         """
-        raw = decode(read_body(request._request, limit=MAX_BYTES_BULK))
-        check_values(raw)
-        body = convert(raw, BroadcastRequest)
+        body = read_request(request, BroadcastRequest, limit=MAX_BYTES_BULK)
         caller = Caller(
             client_id=request.user.id,
             request_id=request.request_id,
@@ -207,19 +194,11 @@ class Broadcasts(APIView):
         return response
 
     @describe(
-        operation="listBroadcasts",
-        scope=READ,
-        response=BroadcastList,
-        problems=(400, 422),
-        parameters=paging.PARAMETERS,
+        operation="listBroadcasts", scope=READ, response=BroadcastList, parameters=paging.PARAMETERS
     )
     def get(self, request: Any) -> Response:
         """List broadcasts, newest first."""
-        problems = ProblemCollector()
-        page_request = paging.parse_page_request(
-            request.query_params, list_name=LIST, problems=problems
-        )
-        problems.raise_if_any()
+        page_request = paging.parse_page_request(request.query_params, list_name=LIST)
         page = repository.page(
             client_id=request.user.id, limit=page_request.limit, cursor=page_request.cursor
         )
@@ -229,19 +208,13 @@ class Broadcasts(APIView):
 
 
 class BroadcastDetail(APIView):
-    """One of them."""
+    """One broadcast."""
 
     scopes: ClassVar = {"GET": READ}
 
-    @describe(
-        operation="getBroadcast",
-        scope=READ,
-        response=BroadcastView,
-        problems=(404,),
-        parameters=(ID,),
-    )
+    @describe(operation="getBroadcast", scope=READ, response=BroadcastView, parameters=(ID,))
     def get(self, request: Any, broadcast_id: str) -> Response:
-        """Return a broadcast, how far it has come, and what became of its notifications."""
+        """Get a broadcast. Includes its progress and its notifications by status."""
         document = _broadcast_or_404(request, broadcast_id)
         return Response(
             broadcast_view(document, counts=repository.count_by_status(document["_id"]))
@@ -249,7 +222,7 @@ class BroadcastDetail(APIView):
 
 
 class Pause(APIView):
-    """Holding one up."""
+    """Pause."""
 
     scopes: ClassVar = {"POST": WRITE}
     test_mode: ClassVar = {"POST": SafeWrite.OWN}
@@ -258,19 +231,20 @@ class Pause(APIView):
         operation="pauseBroadcast",
         scope=WRITE,
         response=BroadcastView,
-        problems=(404, 409),
+        problems=(INVALID_STATE,),
         parameters=(ID,),
     )
     def post(self, request: Any, broadcast_id: str) -> Response:
-        """Make no more notifications of a broadcast until it is resumed.
+        """Pause a broadcast.
 
-        Those that are accepted are sent. A page that is under way ends: up to a thousand more.
+        No more notifications are created until it's resumed, apart from the batch in progress: up
+        to 1,000. Notifications that were created are sent.
         """
         return _apply(request, broadcast_id, control.pause)
 
 
 class Resume(APIView):
-    """Going on with one."""
+    """Resume."""
 
     scopes: ClassVar = {"POST": WRITE}
     test_mode: ClassVar = {"POST": SafeWrite.OWN}
@@ -279,16 +253,16 @@ class Resume(APIView):
         operation="resumeBroadcast",
         scope=WRITE,
         response=BroadcastView,
-        problems=(404, 409),
+        problems=(INVALID_STATE,),
         parameters=(ID,),
     )
     def post(self, request: Any, broadcast_id: str) -> Response:
-        """Go on with a paused broadcast behind the last person who was looked at."""
+        """Resume a broadcast. It continues after the last recipient processed."""
         return _apply(request, broadcast_id, control.resume)
 
 
 class CancelBroadcast(APIView):
-    """Calling one off."""
+    """Cancel."""
 
     scopes: ClassVar = {"POST": WRITE}
     test_mode: ClassVar = {"POST": SafeWrite.OWN}
@@ -298,25 +272,24 @@ class CancelBroadcast(APIView):
         scope=WRITE,
         response=BroadcastView,
         status=202,
-        problems=(404, 409),
+        problems=(INVALID_STATE,),
         parameters=(ID,),
     )
     def post(self, request: Any, broadcast_id: str) -> Response:
-        """Make no more notifications of a broadcast, and withdraw those that have not been sent.
+        """Cancel a broadcast.
 
-        Also of a completed one. It is cancelling until the last of them is withdrawn, or has ended
-        because it was being sent already; then it is cancelled.
+        No more notifications are created, and those that haven't been sent are cancelled, also of a
+        completed broadcast. The status is cancelling until the last of them has ended, then
+        cancelled.
         """
         return _apply(request, broadcast_id, control.cancel, status=202)
 
 
 def _broadcast_or_404(request: Any, broadcast_id: str) -> Document:
-    """Return a broadcast of the caller's; another's is not there, as far as it can tell."""
-    if not ObjectId.is_valid(broadcast_id):
-        raise not_found()
-    document = repository.get(ObjectId(broadcast_id), client_id=request.user.id)
+    """Return one of the client's broadcasts; raises ApiError 404."""
+    document = repository.get(object_id_or_404(broadcast_id), client_id=request.user.id)
     if document is None:
-        raise not_found()
+        raise NOT_FOUND.error()
     return document
 
 

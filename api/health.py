@@ -1,4 +1,4 @@
-"""Is the process alive, and can it do its work: for load balancers and people."""
+"""Liveness (``/healthz``) and readiness (``/readyz``) probes."""
 
 import time
 from datetime import datetime, timedelta
@@ -15,41 +15,56 @@ from delivery.heartbeats import last_sweep, last_worker_heartbeat
 from domain.time import utc_now
 from monitoring import alerts
 from notifyproject.db.collections import database
+from notifyproject.platform import clock_check
 
 log = structlog.get_logger(__name__)
 PROBE_TIMEOUT = 2.0
-"""Seconds a server may take; who asks whether we are ready does not wait for long."""
+"""Seconds that MongoDB or the broker may take to respond."""
 OVERDUE_AFTER = timedelta(seconds=150)
-"""No sweep, or no sign of a worker, for this long: what no hint reaches waits."""
+"""Age from which a sweep or a worker heartbeat is missing."""
 
 
 def healthz(_request: HttpRequest) -> JsonResponse:
-    """Answer that the process is alive."""
+    """Return 200: the process is alive."""
     return JsonResponse({"status": "ok"})
 
 
 def readyz(_request: HttpRequest) -> JsonResponse:
-    """Answer 200 if requests can be accepted, 503 if not, and in any case what is wrong.
+    """Return 200 if requests can be accepted, 503 if not, with the state of each dependency.
 
-    Without the broker, a worker or a sweep requests are still accepted, and leave when it is back:
-    a load balancer that turned them away would make an outage of a delay. That is ``degraded``.
+    Without the broker, a worker or a sweep the status is ``degraded``, with 200: requests are
+    accepted and delivered later, and a load balancer that rejected them would turn a delay into an
+    outage.
     """
     parts = {"mongodb": _mongodb_check(), "broker": _broker_check()}
     if not parts["mongodb"]["ok"]:
         unknown = _not_ok("not known")
         return JsonResponse(
-            {"status": "not ready", **parts, "sweep": unknown, "worker": unknown}, status=503
+            {
+                "status": "not ready",
+                **parts,
+                "clock": unknown,
+                "sweep": unknown,
+                "worker": unknown,
+            },
+            status=503,
         )
+    is_clock_wrong = clock_check.is_wrong()
+    parts["clock"] = (
+        _not_ok("over 2 s from MongoDB's: does NTP run?") if is_clock_wrong else {"ok": True}
+    )
     parts["sweep"] = _heartbeat_check(
-        last_sweep(), "no sweep for 2½ minutes: is beat running, and a worker?"
+        last_sweep(), "no sweep for 150 s: check that beat and a worker are running"
     )
     if not parts["sweep"]["ok"]:
         _standstill_alert.evaluate()
     parts["worker"] = _heartbeat_check(
         last_worker_heartbeat(),
-        "no worker took a message for 2½ minutes: is one running, and a sweep?",
+        "no worker heartbeat for 150 s: check that a worker and sweeps are running",
     )
     healthy = all(part["ok"] for part in parts.values())
+    if is_clock_wrong:
+        return JsonResponse({"status": "not ready", **parts}, status=503)
     return JsonResponse({"status": "ready" if healthy else "degraded", **parts})
 
 
@@ -74,7 +89,7 @@ def _broker_check() -> dict[str, Any]:
 
 
 def _heartbeat_check(last_seen: datetime | None, reason: str) -> dict[str, Any]:
-    """Return whether a sign of life, which each sweep asks for, is recent."""
+    """Return whether a heartbeat is recent; each sweep requests one."""
     if last_seen is None or utc_now() - last_seen > OVERDUE_AFTER:
         return _not_ok(reason)
     return {"ok": True, "at": last_seen.isoformat()}
@@ -85,9 +100,9 @@ def _not_ok(reason: str) -> dict[str, Any]:
 
 
 class _StandstillAlert:
-    """Tells operators that no sweep comes: beat, which looks at the alert rules, may be missing.
+    """Evaluates the standstill alert rules here, because beat, which evaluates them, may be down.
 
-    At most twice a minute in each process, however often it is asked.
+    At most every 30 s in each process.
     """
 
     INTERVAL = 30.0
@@ -96,14 +111,14 @@ class _StandstillAlert:
         self._evaluated_at = float("-inf")
 
     def evaluate(self) -> None:
-        """Look at the rules about a standstill."""
+        """Evaluate the standstill rules if they are due."""
         if time.monotonic() - self._evaluated_at < self.INTERVAL:
             return
         self._evaluated_at = time.monotonic()
         try:
             alerts.evaluate_stalled(now=utc_now())
         except PyMongoError as error:
-            log.warning("alerts_not_looked_at", reason=type(error).__name__)
+            log.warning("alert_evaluation_failed", reason=type(error).__name__)
 
 
 _standstill_alert = _StandstillAlert()

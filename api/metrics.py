@@ -1,4 +1,4 @@
-"""``/metrics``: figures for Prometheus, for whoever has the token or sits on this machine."""
+"""``/metrics`` for Prometheus: with ``METRICS_TOKEN``, or from this machine if none is set."""
 
 import hmac
 from ipaddress import ip_address
@@ -12,18 +12,18 @@ from monitoring import prometheus
 
 
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Answer with the exposition, or 403 to whoever may not have it."""
+    """Return the metrics; 403 without permission."""
     if request.method != "GET":
         return HttpResponseNotAllowed(["GET"])
     if not _is_allowed(request):
-        return HttpResponseForbidden("A bearer token is needed: METRICS_TOKEN.\n")
+        return HttpResponseForbidden("Bearer token required (METRICS_TOKEN).\n")
     return HttpResponse(prometheus.render_metrics(now=utc_now()), content_type=CONTENT_TYPE_LATEST)
 
 
 def _is_allowed(request: HttpRequest) -> bool:
-    """Return whether the token is right or, if none is set, the caller is on this machine.
+    """Return whether the token is valid or, if none is set, the request comes from this machine.
 
-    What a proxy passes on comes from somewhere else.
+    A proxied request counts as remote.
     """
     if settings.METRICS_TOKEN:
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")

@@ -1,4 +1,4 @@
-"""Membership of topics."""
+"""Topic membership."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -10,46 +10,50 @@ from rest_framework.views import APIView
 
 from access.models import Scope
 from domain.time import utc_now
-from notifications.validation import FieldProblem, ProblemCollector
+from notifications.validation import FieldProblem
 from recipients import topics
 from recipients.topics import KEY_ORDER, TOPIC
 
 from .http import paging
+from .http.fields import TopicName, UserId
 from .http.paths import USER_ID, path_parameter, user_id_or_404
-from .http.problems import not_found, validation_failed
+from .http.problems import NOT_FOUND, VALIDATION_FAILED, validation_failed
 from .openapi.operations import describe
 
 
 class MemberView(msgspec.Struct, kw_only=True, frozen=True):
     """A member of a topic."""
 
-    user_id: str
-    topic: str
+    user_id: UserId
+    topic: TopicName
     created_at: datetime
 
 
 class MemberList(msgspec.Struct, kw_only=True, frozen=True):
-    """Part of a list. ``next`` and ``previous`` are values for the parameter ``cursor``."""
+    """A page of members. ``next`` and ``previous`` are values for the parameter ``cursor``."""
 
     results: list[MemberView]
-    next: str | None
+    next: paging.NextCursor
     previous: str | None
 
 
 def member_view(document: Mapping[str, Any]) -> MemberView:
-    """Return a stored membership as it is shown to apps."""
-    return MemberView(
-        user_id=document["user_id"], topic=document["topic"], created_at=document["created_at"]
-    )
+    """Return a stored membership as the API shows it."""
+    return MemberView(**{name: document[name] for name in MemberView.__struct_fields__})
 
 
 WRITE = Scope.RECIPIENTS_WRITE
 LIST = "topic-members"
-NAME = path_parameter("topic", "a-z, 0-9, _ and -, at most 64", pattern="[a-z0-9][a-z0-9_-]*")
+NAME = path_parameter(
+    "topic", "a-z, 0-9, _ and -, at most 64", example="news", pattern="[a-z0-9][a-z0-9_-]*"
+)
+INVALID_TOPIC = FieldProblem(
+    "", "invalid_topic", "Expected up to 64 of a-z, 0-9, _ and -, beginning with a letter or digit."
+)
 
 
 class TopicMembers(APIView):
-    """Who is told what is broadcast to a topic."""
+    """The members of a topic."""
 
     scopes: ClassVar = {"GET": WRITE}
 
@@ -57,18 +61,13 @@ class TopicMembers(APIView):
         operation="listTopicMembers",
         scope=WRITE,
         response=MemberList,
-        problems=(400, 422),
         parameters=(NAME, *paging.PARAMETERS),
     )
     def get(self, request: Any, topic: str) -> Response:
-        """List the members of a topic by user id; a topic is there once it has a member."""
-        problems = ProblemCollector()
-        page_request = paging.parse_page_request(
-            request.query_params, list_name=LIST, problems=problems
-        )
-        problems.raise_if_any()
+        """List the members of a topic by user id; a topic exists while it has members."""
+        page_request = paging.parse_page_request(request.query_params, list_name=LIST)
         if not TOPIC.fullmatch(topic):
-            raise not_found()
+            raise NOT_FOUND.error()
         page = topics.members(topic=topic, limit=page_request.limit, cursor=page_request.cursor)
         results = [member_view(document) for document in page.documents]
         return Response(
@@ -77,7 +76,7 @@ class TopicMembers(APIView):
 
 
 class TopicMember(APIView):
-    """One of them."""
+    """One membership."""
 
     scopes: ClassVar = {"PUT": WRITE, "DELETE": WRITE}
 
@@ -85,30 +84,22 @@ class TopicMember(APIView):
         operation="joinTopic",
         scope=WRITE,
         response=MemberView,
-        problems=(404, 422),
+        problems=(VALIDATION_FAILED,),
         parameters=(NAME, USER_ID),
     )
     def put(self, request: Any, topic: str, user_id: str) -> Response:
-        """Make a person a member of a topic; again changes nothing."""
+        """Add a recipient to a topic; idempotent."""
         if not TOPIC.fullmatch(topic):
-            expected = (
-                "A topic has a-z, 0-9, _ and -, begins with none of the last two, at most 64."
-            )
-            raise validation_failed([FieldProblem("", "invalid_topic", expected)])
+            raise validation_failed([INVALID_TOPIC])
         return Response(
             member_view(topics.join(topic=topic, user_id=user_id_or_404(user_id), now=utc_now()))
         )
 
     @describe(
-        operation="leaveTopic",
-        scope=WRITE,
-        response=None,
-        status=204,
-        problems=(404,),
-        parameters=(NAME, USER_ID),
+        operation="leaveTopic", scope=WRITE, response=None, status=204, parameters=(NAME, USER_ID)
     )
     def delete(self, request: Any, topic: str, user_id: str) -> Response:
-        """End a person's membership of a topic."""
+        """Remove a recipient from a topic."""
         if not topics.leave(topic=topic, user_id=user_id):
-            raise not_found()
+            raise NOT_FOUND.error()
         return Response(status=204)

@@ -1,7 +1,7 @@
-"""The pages behind the unsubscribe link of a marketing mail, for people and for mail programs.
+"""The pages behind an unsubscribe link in marketing email (RFC 8058).
 
-Opening the link changes nothing: programs that look for harmful links open it, too. The button does
-it, and so does the POST of a mail program whose own button was pressed (RFC 8058).
+Opening the link changes nothing, because link scanners open it, too. The page's button
+unsubscribes, and so does the one-click POST of an email client.
 """
 
 import secrets
@@ -29,19 +29,19 @@ from .http.problems import RETRY_SECONDS
 
 log = structlog.get_logger(__name__)
 FOLDER = "unsubscribe"
-"""Of the templates; each language but English has its own below it."""
+"""Of the templates; every language other than English has a subfolder."""
 
 
-# A mail program that posts has no cookie and has seen no form. The link itself says whose
-# subscription it is about, and nobody else's can be changed by it.
+# The one-click POST comes without a cookie or a form. The link's token authorizes the change of one
+# subscription.
 @method_decorator(csrf_exempt, name="dispatch")
 class Unsubscribe(View):
-    """Whether to unsubscribe, and doing it. What a POST says does not matter: it is not read."""
+    """Asks whether to unsubscribe (GET) and unsubscribes (POST, whose body isn't read)."""
 
     http_method_names = ("get", "head", "post")
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Answer a request, also when the link is none or the database is away."""
+        """Respond, also to an invalid link or while the database is unavailable."""
         token = kwargs["token"]
         try:
             subscriber = unsubscribe.parse_link(token)
@@ -50,13 +50,13 @@ class Unsubscribe(View):
         try:
             return super().dispatch(request, subscriber=subscriber, token=token)
         except PyMongoError as error:
-            log.warning("unsubscribing_failed", reason=type(error).__name__)
+            log.warning("unsubscribe_failed", reason=type(error).__name__)
             response = _page(request, "later", subscriber=subscriber, token=token, status=503)
             response["Retry-After"] = str(RETRY_SECONDS)
             return response
 
     def get(self, request: HttpRequest, subscriber: Subscriber, token: str) -> HttpResponse:
-        """Ask, or say that it is done."""
+        """Show the button, or that the address is unsubscribed."""
         is_subscribed = unsubscribe.is_subscribed(subscriber, now=utc_now())
         state = "ask" if is_subscribed else "done"
         return _page(request, state, subscriber=subscriber, token=token)
@@ -69,14 +69,14 @@ class Unsubscribe(View):
 
 
 class Resubscribe(Unsubscribe):
-    """Undoing it."""
+    """Undoes an unsubscribe."""
 
     def get(self, request: HttpRequest, subscriber: Subscriber, token: str) -> HttpResponse:
-        """Lead to the page that asks: somebody has opened the address of the answer."""
+        """Redirect to the unsubscribe page: a browser reopened the URL of the POST."""
         return HttpResponseRedirect(_link(token))
 
     def post(self, request: HttpRequest, subscriber: Subscriber, token: str) -> HttpResponse:
-        """Subscribe again, unless something else than the person's wish holds the address back."""
+        """Lift the unsubscribe; another suppression of the address remains."""
         unsubscribe.resubscribe(subscriber)
         if subscriber.is_test:
             return _page(request, "test", subscriber=subscriber, token=token)
@@ -97,7 +97,7 @@ def _page(
     token: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    """Return a page in the person's language, or the browser's if nothing is known of them."""
+    """Return a page in the recipient's language, or the browser's if theirs is unknown."""
     nonce = secrets.token_urlsafe(16)
     name, address = parseaddr(settings.EMAIL_FROM)
     locale = subscriber.locale if subscriber else None
@@ -115,7 +115,7 @@ def _page(
         f"default-src 'none'; style-src 'nonce-{nonce}'; form-action 'self'; base-uri 'none'; "
         "frame-ancestors 'none'"
     )
-    # The address of the page is all that it takes to change a subscription: it goes nowhere.
+    # The page's URL authorizes the change, so it must not leak.
     response["Referrer-Policy"] = "no-referrer"
     response["Cache-Control"] = "no-store"
     response["X-Robots-Tag"] = "noindex, nofollow"

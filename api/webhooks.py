@@ -16,7 +16,7 @@ from providers.whatsapp.webhooks import redact_webhook
 from recipients import service_windows
 
 from .http.body import MAX_BYTES_BULK, read_raw
-from .http.problems import ApiError, bad_request
+from .http.problems import BAD_REQUEST, INVALID_SIGNATURE, INVALID_TOKEN, ApiError, ProblemType
 
 log = structlog.get_logger(__name__)
 
@@ -36,12 +36,9 @@ class SendGridWebhook(APIView):
         try:
             events = provider.parse_receipts(headers, raw)
         except InvalidSignatureError as error:
-            log.warning("webhook_refused", provider=provider.name, reason=str(error))
-            raise ApiError(
-                status=403, code="invalid_signature", detail="The signature is not valid."
-            ) from None
+            raise _rejected(error, INVALID_SIGNATURE, provider=provider.name) from None
         except ValueError:
-            raise bad_request("malformed", "Not a list of events.") from None
+            raise BAD_REQUEST.error("Expected a list of events.") from None
         applied = webhook_log.process_webhook(
             events, provider=provider.name, body=raw.decode(), now=utc_now()
         )
@@ -49,9 +46,9 @@ class SendGridWebhook(APIView):
 
 
 class WhatsAppWebhook(APIView):
-    """WhatsApp's webhook. The signature is the authentication; without a secret nobody is let in.
+    """WhatsApp's webhook. The signature authenticates it; without an app secret all are rejected.
 
-    Whatever fails half-way is sent again by Meta, and applying it twice ends as applying it once.
+    Meta repeats a webhook that fails halfway. Applying one twice is idempotent.
     """
 
     authentication_classes = ()
@@ -59,18 +56,16 @@ class WhatsAppWebhook(APIView):
 
     @extend_schema(exclude=True)
     def get(self, request: Any) -> HttpResponse:
-        """Prove to Meta that the webhook is ours."""
+        """Answer Meta's verification request with its challenge."""
         try:
             challenge = whatsapp().challenge(request.query_params)
         except InvalidSignatureError as error:
-            raise _invalid_signature(
-                error, code="invalid_token", detail="The token is not valid."
-            ) from None
+            raise _rejected(error, INVALID_TOKEN, provider="whatsapp") from None
         return HttpResponse(challenge, content_type="text/plain; charset=utf-8")
 
     @extend_schema(exclude=True)
     def post(self, request: Any) -> Response:
-        """Apply the reports of a signed webhook, and note who has written."""
+        """Apply the receipts, inbound messages and opt-outs of a signed webhook."""
         raw = read_raw(request._request, limit=MAX_BYTES_BULK)
         provider, now = whatsapp(), utc_now()
         headers = {name.lower(): value for name, value in request.headers.items()}
@@ -80,11 +75,9 @@ class WhatsAppWebhook(APIView):
             preferences = provider.parse_opt_outs(raw)
             body = redact_webhook(raw)
         except InvalidSignatureError as error:
-            raise _invalid_signature(
-                error, code="invalid_signature", detail="The signature is not valid."
-            ) from None
+            raise _rejected(error, INVALID_SIGNATURE, provider=provider.name) from None
         except ValueError:
-            raise bad_request("malformed", "Not a webhook of WhatsApp's.") from None
+            raise BAD_REQUEST.error("Expected a WhatsApp webhook.") from None
         applied = webhook_log.process_webhook(events, provider=provider.name, body=body, now=now)
         service_windows.record_inbound([(one.phone, one.at) for one in inbound_messages], now=now)
         inbound.apply_opt_outs(preferences, provider=provider.name, now=now)
@@ -93,6 +86,6 @@ class WhatsAppWebhook(APIView):
         )
 
 
-def _invalid_signature(error: InvalidSignatureError, *, code: str, detail: str) -> ApiError:
-    log.warning("webhook_refused", provider="whatsapp", reason=str(error))
-    return ApiError(status=403, code=code, detail=detail)
+def _rejected(error: InvalidSignatureError, problem: ProblemType, *, provider: str) -> ApiError:
+    log.warning("webhook_rejected", provider=provider, reason=str(error))
+    return problem.error()

@@ -1,7 +1,6 @@
-"""``python -m bench all``: measure what the service promises of its speed, and print it.
+"""``python -m bench all``: measure the service's performance goals and print the figures.
 
-Every figure stands beside what it is compared to, measured in the same run. What was measured, and
-how, is in docs/performance.md.
+Each figure has a baseline of the same run. docs/reference/performance.md describes the methods.
 """
 
 import argparse
@@ -13,23 +12,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from types import FrameType
+from typing import Any
 
 from notifyproject.stack import bytecode
 
-from . import (
-    admin,
-    draining,
-    due,
-    environment,
-    inbox,
-    latency,
-    memory,
-    path,
-    posting,
-    slow_connections,
-    volume,
-)
+from . import console_pages, draining, environment, path, posting, slow_connections, volume
 from .environment import Bench
 from .figures import HEADING, Figure
 
@@ -41,14 +28,14 @@ EXCLUDED_FROM_ALL = {
     "slow_connections": "slow_connections",
     "path": "path",
 }
-"""Benchmarks that `all` leaves out: they take long, or measure no speed."""
+"""Benchmarks that `all` excludes: they take long, or measure no speed."""
 
 
 def main() -> None:
-    """Run what is asked for."""
+    """Run the selected benchmarks and print their figures."""
     arguments = _arguments()
     bytecode.enable_cache()
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         figures = _measure(arguments)
     except KeyboardInterrupt:
@@ -78,18 +65,15 @@ def _arguments() -> argparse.Namespace:
         "--stored",
         type=int,
         default=1_000_000,
-        help="stored in S4 and S5; the goal says 5,000,000, which take some minutes to fill in",
+        help="stored in S4 and S5; the goal is 5,000,000, which take minutes to create",
     )
     parser.add_argument(
-        "--notifications",
-        type=int,
-        default=1_000_000,
-        help="in S6; there are three attempts for each",
+        "--notifications", type=int, default=1_000_000, help="in S6, with three attempts each"
     )
     parser.add_argument("--mails", type=int, default=200_000, help="of claims: four workers")
     parser.add_argument("--seconds", type=int, default=60, help="of S7 and slow_connections")
     parser.add_argument("--slow", type=int, default=500, help="clients of slow_connections")
-    parser.add_argument("--minutes", type=float, default=2, help="of load in S8; the goal says 60")
+    parser.add_argument("--minutes", type=float, default=2, help="of load in S8; the goal is 60")
     return parser.parse_args()
 
 
@@ -110,70 +94,56 @@ def _measure(arguments: argparse.Namespace) -> list[Figure]:
 
 
 def _measure_goal(goal: str, bench: Bench, arguments: argparse.Namespace) -> Iterator[Figure]:
-    """Measure one goal in a database of its own."""
-
     def log_progress(text: str) -> None:
         print(f"{goal}: {text}", flush=True)
 
-    measure: Mapping[str, Callable[[], Iterator[Figure]]] = {
-        "S1": lambda: draining.measure_rates(
-            bench, count=arguments.count, rounds=arguments.rounds, log_progress=log_progress
+    count, rounds, seconds = arguments.count, arguments.rounds, arguments.seconds
+    measures: Mapping[str, tuple[Callable[..., Iterator[Figure]], dict[str, Any]]] = {
+        "S1": (draining.measure_rates, {"count": count, "rounds": rounds}),
+        "S2": (posting.measure_single, {"rounds": rounds, "seconds": 5}),
+        "S3": (posting.measure_bulk, {"rounds": rounds, "count": count}),
+        "S6": (console_pages.measure_pages, {"stored": arguments.notifications}),
+        "S7": (posting.measure_latency, {"seconds": seconds}),
+        "S8": (draining.measure_memory, {"count": count, "minutes": arguments.minutes}),
+        "claims": (draining.measure_claims, {"count": arguments.mails}),
+        "slow_connections": (
+            slow_connections.measure_slow_connections,
+            {"count": arguments.slow, "seconds": seconds},
         ),
-        "S2": lambda: posting.measure_single(
-            bench, rounds=arguments.rounds, seconds=5, log_progress=log_progress
-        ),
-        "S3": lambda: posting.measure_bulk(
-            bench, rounds=arguments.rounds, count=arguments.count, log_progress=log_progress
-        ),
-        "S6": lambda: admin.measure_pages(
-            bench, stored=arguments.notifications, log_progress=log_progress
-        ),
-        "S7": lambda: latency.measure_latency(
-            bench, seconds=arguments.seconds, log_progress=log_progress
-        ),
-        "S8": lambda: memory.measure_memory(
-            bench, count=arguments.count, minutes=arguments.minutes, log_progress=log_progress
-        ),
-        "claims": lambda: draining.measure_claims(
-            bench, count=arguments.mails, log_progress=log_progress
-        ),
-        "slow_connections": lambda: slow_connections.measure_slow_connections(
-            bench, count=arguments.slow, seconds=arguments.seconds, log_progress=log_progress
-        ),
-        "path": lambda: path.measure_paths(bench, log_progress=log_progress),
+        "path": (path.measure_paths, {}),
     }
-    return measure[goal]()
+    measure, options = measures[goal]
+    return measure(bench, **options, log_progress=log_progress)
 
 
 def _measure_at_volume(
     wanted: set[str], bench: Bench, arguments: argparse.Namespace
 ) -> Iterator[Figure]:
-    """Measure what needs a collection of millions: it is filled once for all of them."""
 
     def log_progress(text: str) -> None:
         print(f"at volume: {text}", flush=True)
 
-    with bench.database(due.STORED_NAME):
+    with bench.database(volume.STORED_NAME):
         began = time.monotonic()
-        final = arguments.stored - due.SMALL_COUNT - inbox.INBOX_SIZE
+        final = arguments.stored - volume.SMALL_COUNT - volume.INBOX_SIZE
         volume.fill(
             [
                 volume.sent_mails(final),
-                volume.due_mails(due.SMALL_COUNT),
-                volume.inbox_items(inbox.INBOX_SIZE),
+                volume.due_mails(volume.SMALL_COUNT),
+                volume.inbox_items(volume.INBOX_SIZE),
             ]
         )
         log_progress(f"{arguments.stored:,} stored: filled in {time.monotonic() - began:.0f} s")
         if "S5" in wanted:
-            yield from inbox.measure_inbox(rounds=10)
+            yield from volume.measure_inbox(rounds=10)
         if "S4" in wanted:
-            yield from due.measure_sweeps_and_claims(
+            yield from volume.measure_sweeps_and_claims(
                 bench, due=arguments.due, rounds=20, log_progress=log_progress
             )
 
 
 def describe_machine() -> str:
-    """Return what this runs on, for committed results."""
+    """Return the machine, its versions, and its load, for committed results."""
     cpu = "unknown processor"
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -186,10 +156,6 @@ def describe_machine() -> str:
         f"{platform.release()}, Python {platform.python_version()}, load {load:.1f} over 15 min; "
         f"everything, the providers too, on these cores"
     )
-
-
-def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""The floor of an API: a Django view that stores what it is posted, acknowledged by a majority.
+"""The floor of the API: a Django view that stores its input with majority write concern.
 
-``gunicorn bench.bare:application``. No middleware, no authentication, nothing checked.
+``gunicorn bench.bare:application``. It has no middleware, authentication, or validation.
 """
 
 import json
@@ -19,17 +19,14 @@ from pymongo.collection import Collection
 from pymongo.write_concern import WriteConcern
 
 settings.configure(
-    ROOT_URLCONF="bench.bare",
-    ALLOWED_HOSTS=["127.0.0.1"],
-    SECRET_KEY="of-a-benchmark",
-    USE_TZ=True,
+    ROOT_URLCONF="bench.bare", ALLOWED_HOSTS=["127.0.0.1"], SECRET_KEY="of-a-benchmark", USE_TZ=True
 )
 django.setup()
 
 
 @cache
 def stored_requests() -> Collection[dict[str, Any]]:
-    """Return the collection; first asked for behind gunicorn's fork."""
+    """Return the collection; connect only after gunicorn's fork."""
     client = MongoClient[dict[str, Any]](os.environ["MONGODB_URI"])
     majority = WriteConcern(w="majority", j=True)
     return client.get_default_database().get_collection("bare", write_concern=majority)

@@ -1,12 +1,10 @@
-"""Servers and processes of a benchmark: on free ports, in a folder of their own, stopped by pid."""
+"""Servers and processes of a benchmark, on free ports and in a temporary folder."""
 
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -15,20 +13,20 @@ from typing import Any
 
 import redis
 
-from notifyproject.settings.environment import BASE_DIR
+from notifyproject.db.collections import database
 from notifyproject.stack import servers
 
 from . import sinks
+from .processes import Program, web_command, worker_command
 
 PRODUCTION_LOGGING = {"LOG_LEVEL": "INFO", "LOG_FORMAT": "json"}
-"""Programs log as they do in production; only this one is quiet."""
+"""The programs log as in production; this process is quiet."""
 READY_SECONDS = 60
-STOP_SECONDS = 30
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """A running set of servers; this process and its children are configured for them."""
+    """Running servers, for which this process and its children are configured."""
 
     folder: Path
     mongod_port: int
@@ -37,15 +35,13 @@ class Bench:
 
     @property
     def mongodb_uri(self) -> str:
-        """The URI of the database that is used at present."""
+        """The URI of the current database."""
         return os.environ["MONGODB_URI"]
 
     @contextmanager
     def database(self, name: str) -> Iterator[None]:
-        """Have this process and its children use another database: empty, and gone afterwards."""
+        """Switch this process and its children to an empty database; drop it afterwards."""
         from django.core.management import call_command
-
-        from notifyproject.db.collections import database
 
         before = self.mongodb_uri
         self.use_database(name)
@@ -58,7 +54,7 @@ class Bench:
             self.use_database(before.rpartition("/")[2].partition("?")[0])
 
     def use_database(self, name: str) -> None:
-        """Have this process and its children use a database that is there; hints are forgotten."""
+        """Switch this process and its children to a database; flush the broker."""
         from django.conf import settings
         from django.contrib.contenttypes.models import ContentType
         from django.db import connection
@@ -72,13 +68,13 @@ class Bench:
             valkey.flushdb()
 
     def fresh_folder(self, name: str) -> Path:
-        """Return an empty folder."""
+        """Return a new empty folder."""
         return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.folder))
 
 
 @contextmanager
 def run_environment() -> Iterator[Bench]:
-    """Run mongod, Valkey and the sinks, and set Django up in this process."""
+    """Run mongod, Valkey, and the sinks, and set up Django in this process."""
     folder = Path(tempfile.mkdtemp(prefix="notifyproject-bench-"))
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -104,76 +100,50 @@ def run_environment() -> Iterator[Bench]:
         import django
 
         django.setup()
-        yield Bench(folder=folder, mongod_port=mongod.port, mongod_pid=_pid_of(mongod), http=http)
+        if mongod.process is None:
+            raise RuntimeError("mongod has ended")
+        pid = mongod.process.pid
+        yield Bench(folder=folder, mongod_port=mongod.port, mongod_pid=pid, http=http)
 
 
-def _pid_of(server: servers.Server) -> int:
-    if server.process is None:
-        raise RuntimeError(f"{server.name} has ended")
-    return server.process.pid
-
-
-@contextmanager
-def run_process(
-    command: Sequence[str], *, log: Path, environment: Mapping[str, str] | None = None
-) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a program of ours for a while; what it prints goes to ``log``."""
-    with log.open("ab") as output:
-        started = subprocess.Popen(
-            command,
-            cwd=BASE_DIR,
-            env={**os.environ, **PRODUCTION_LOGGING, **(environment or {})},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            # Ctrl-C is for this process, which then stops each of its own.
-            start_new_session=True,
-            preexec_fn=servers.die_with_parent,
-        )
-    try:
-        yield started
-    finally:
-        started.terminate()
-        try:
-            started.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            started.kill()
-            started.wait()
-
-
-@contextmanager
-def run_worker(
-    bench: Bench, *, environment: Mapping[str, str] | None = None
-) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a Celery worker as the stack does, and wait until it takes tasks."""
-    with run_workers(bench, processes=1, environment=environment) as (started,):
-        yield started
+def program(
+    bench: Bench,
+    name: str,
+    command: Sequence[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    is_usable: Callable[[], bool] = lambda: True,
+) -> Program:
+    """Return a program of the benchmark, not started, with production logging."""
+    return Program(
+        name=name,
+        command=command,
+        environment={**PRODUCTION_LOGGING, **(environment or {})},
+        log=bench.folder / f"{name}.log",
+        is_usable=is_usable,
+    )
 
 
 @contextmanager
 def run_workers(
-    bench: Bench, *, processes: int, environment: Mapping[str, str] | None = None
-) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Run so many Celery workers side by side, and wait until all take tasks."""
+    bench: Bench, *, processes: int = 1, environment: Mapping[str, str] | None = None
+) -> Iterator[list[Program]]:
+    """Run Celery workers side by side, as the stack does, once all of them take tasks."""
     from notifyproject.celery import app
 
-    log = bench.folder / "worker.log"
     with ExitStack() as stack:
-        started = []
+        workers = []
         for number in range(processes):
-            command = [
-                *(sys.executable, "-m", "celery", "-q", "-A", "notifyproject", "worker"),
-                *("-l", "WARNING", "-n", f"bench-{number}@%h"),
-                *("--without-gossip", "--without-mingle", "--without-heartbeat"),
-            ]
-            worker = run_process(command, log=log, environment=environment)
-            started.append(stack.enter_context(worker))
-
-        def all_answer() -> bool:
-            return len(app.control.ping(timeout=0.5, limit=processes)) == processes
-
-        wait_for(all_answer, started[0], log)
-        yield started
+            name = f"bench-{number}"
+            command = worker_command(name, "-l", "WARNING")
+            worker = program(bench, name, command, environment=environment)
+            workers.append(worker)
+            stack.enter_context(worker.running())
+        workers[0].is_usable = lambda: (
+            len(app.control.ping(timeout=0.5, limit=processes)) == processes
+        )
+        workers[0].wait_ready(timeout=READY_SECONDS)
+        yield workers
 
 
 @contextmanager
@@ -184,73 +154,30 @@ def run_web(
     processes: int = 1,
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[tuple[list[int], str]]:
-    """Run gunicorn with eight threads in each process; yield the processes' ids and the URL."""
+    """Run gunicorn; yield the IDs of its worker processes and its URL."""
     port = servers.free_port()
-    command = [
-        *(sys.executable, "-m", "gunicorn", application, "--bind", f"{servers.HOST}:{port}"),
-        *("--worker-class", "notifyproject.serving.worker.WebWorker"),
-        *("--workers", str(processes), "--threads", "8"),
-        *("--log-level", "warning", "--keep-alive", "60"),
-    ]
-    log = bench.folder / "web.log"
-    with run_process(command, log=log, environment=environment) as started:
-
-        def is_ready() -> bool:
-            return len(children(started.pid)) == processes and not servers.is_free(port)
-
-        wait_for(is_ready, started, log)
-        yield children(started.pid), f"http://{servers.HOST}:{port}"
-
-
-def wait_for(
-    condition: Callable[[], bool],
-    started: subprocess.Popen[bytes] | None = None,
-    log: Path | None = None,
-    *,
-    timeout: float = READY_SECONDS,
-    pause: float = 0.05,
-) -> None:
-    """Wait until something is so; raises RuntimeError if the process ends or time runs out."""
-    deadline = time.monotonic() + timeout
-    while not condition():
-        ended = started is not None and started.poll() is not None
-        if ended or time.monotonic() > deadline:
-            output = log.read_text(errors="replace")[-2_000:] if log else ""
-            raise RuntimeError(f"{'it ended' if ended else 'it takes too long'}\n{output}")
-        time.sleep(pause)
+    command = web_command(
+        application,
+        f"{servers.HOST}:{port}",
+        processes=processes,
+        options=("--log-level", "warning", "--keep-alive", "60"),
+    )
+    web = program(bench, "web", command, environment=environment)
+    web.is_usable = lambda: len(web.children()) == processes and not servers.is_free(port)
+    with web.running(timeout=READY_SECONDS):
+        yield web.children(), f"http://{servers.HOST}:{port}"
 
 
 def run_program(bench: Bench, module: str, *arguments: str) -> dict[str, Any]:
-    """Run one of the benchmark's own programs and return the JSON it prints last."""
-    log = bench.folder / f"{module}.log"
-    log.unlink(missing_ok=True)
-    with run_process([sys.executable, "-m", f"bench.{module}", *arguments], log=log) as started:
-        wait_for(lambda: started.poll() is not None, timeout=1_800)
-        lines = log.read_text(errors="replace").splitlines()
-        if started.returncode:
-            raise RuntimeError("\n".join(lines[-30:]))
-        return json.loads(lines[-1])
-
-
-def children(pid: int) -> list[int]:
-    """Return the processes that a process has started."""
-    path = Path(f"/proc/{pid}/task/{pid}/children")
-    return [int(child) for child in path.read_text().split()]
-
-
-def cpu_seconds(*pids: int) -> float:
-    """Return the processor time that processes have used, in them and in the kernel for them."""
-    ticks = 0
-    for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def resident_megabytes(pid: int) -> float:
-    """Return the memory a process occupies."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        name, _, value = line.partition(":")
-        if name == "VmRSS":
-            return int(value.split()[0]) / 1024
-    raise RuntimeError(f"process {pid} has no memory any more")
+    """Run a module of this package and return the JSON of its last output line."""
+    child = program(bench, module, [sys.executable, "-m", f"bench.{module}", *arguments])
+    child.log.unlink(missing_ok=True)
+    child.start()
+    try:
+        child.wait_ended(timeout=1_800)
+    finally:
+        child.terminate()
+    lines = child.log.read_text(errors="replace").splitlines()
+    if child.process is None or child.process.returncode:
+        raise RuntimeError("\n".join(lines[-30:]))
+    return json.loads(lines[-1])

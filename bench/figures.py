@@ -1,19 +1,22 @@
-"""What a benchmark has found: a figure, what it is compared to, the goal, and whether it is met."""
+"""Figures of a benchmark: measured values beside a floor, a peer, and the goals."""
 
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from statistics import median
 from typing import Any, TypeVar
 
 Run = Callable[[], float]
+Progress = Callable[[str], None]
+"""Prints a line of progress."""
 T = TypeVar("T")
 KEY_WIDTH, LABEL_WIDTH = 18, 52
-"""Columns of the table."""
+"""Widths of the table's columns."""
 
 
 class Measure(StrEnum):
-    """What a goal bounds."""
+    """The value that a goal bounds."""
 
     OURS = "ours"
     FLOOR = "x floor"
@@ -22,14 +25,14 @@ class Measure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A goal: the measure is at least, or at most, ``value``."""
+    """A minimum or a maximum of a measure."""
 
     measure: Measure
     value: float
     is_least: bool
 
     def is_met_by(self, found: float | None) -> bool:
-        """Return whether a measured value keeps to it; what was not measured does not."""
+        """Return whether a value meets the goal; a missing value does not."""
         if found is None:
             return False
         return found >= self.value if self.is_least else found <= self.value
@@ -41,18 +44,18 @@ class Goal:
 
 
 def at_least(value: float, measure: Measure = Measure.OURS) -> Goal:
-    """Return the goal that a measure is ``value`` or more."""
+    """Return a minimum."""
     return Goal(measure, value, is_least=True)
 
 
 def at_most(value: float, measure: Measure = Measure.OURS) -> Goal:
-    """Return the goal that a measure is ``value`` or less."""
+    """Return a maximum."""
     return Goal(measure, value, is_least=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """One line of the answer. The ratios are medians of the rounds' own: a round is one time."""
+    """One line of the results. The ratios are medians of each round's ratio."""
 
     key: str
     label: str
@@ -63,12 +66,11 @@ class Figure:
     ratio_floor: float | None = None
     ratio_peer: float | None = None
     goals: Sequence[Goal] = ()
-    """Without any it is there to be read."""
     note: str = ""
 
     @property
     def is_met(self) -> bool | None:
-        """Whether every goal is met; None without one."""
+        """Whether every goal is met; None without goals."""
         found = {
             Measure.OURS: self.ours,
             Measure.FLOOR: self.ratio_floor,
@@ -80,18 +82,19 @@ class Figure:
 
     @property
     def goal(self) -> str:
-        """The goals in words."""
+        """The goals as text."""
         return " and ".join(map(str, self.goals))
 
     def as_json(self) -> dict[str, Any]:
-        """Return it for other programs."""
+        """Return the figure for the results file."""
         numbers = ("ours", "floor", "peer", "ratio_floor", "ratio_peer")
-        rounded = {name: _rounded(getattr(self, name)) for name in numbers}
+        values = {name: getattr(self, name) for name in numbers}
+        rounded = {k: None if v is None else float(f"{v:.4g}") for k, v in values.items()}
         texts = {"goal": self.goal, "what": self.label, "unit": self.unit, "note": self.note}
         return {**rounded, "met": self.is_met, **texts}
 
     def as_line(self) -> str:
-        """Return it for people."""
+        """Return the figure as a line of the table."""
         met = {True: "met", False: "NOT MET", None: ""}[self.is_met]
         columns = (
             f"{self.key:<{KEY_WIDTH}}{self.label:<{LABEL_WIDTH}}",
@@ -110,42 +113,46 @@ HEADING = (
 
 
 def run_rounds(
-    runs: Mapping[str, Callable[[], T]],
-    *,
-    rounds: int,
-    log_progress: Callable[[str], None] | None = None,
+    runs: Mapping[str, Callable[[], T]], *, rounds: int, log_progress: Progress | None = None
 ) -> dict[str, list[T]]:
-    """Return what each run measured in each round; the runs of a round follow one another."""
+    """Return the measurements of each run; each round executes all runs in turn."""
     found: dict[str, list[T]] = {name: [] for name in runs}
     for number in range(rounds):
         for name, run in runs.items():
             found[name].append(run())
             if log_progress is not None:
-                log_progress(f"round {number + 1}, {name}: {_format_measured(found[name][-1])}")
+                measured = found[name][-1]
+                text = _number(measured) if isinstance(measured, float) else str(measured)
+                log_progress(f"round {number + 1}, {name}: {text}")
     return found
+
+
+def compare(
+    *,
+    ours: Sequence[float],
+    floor: Sequence[float] | None = None,
+    peer: Sequence[float] | None = None,
+    **fields: Any,
+) -> Figure:
+    """Return the figure of the medians of all rounds, and the medians of their ratios."""
+    return Figure(
+        ours=median(ours),
+        floor=None if floor is None else median(floor),
+        peer=None if peer is None else median(peer),
+        ratio_floor=None if floor is None else ratio(ours, floor),
+        ratio_peer=None if peer is None else ratio(ours, peer),
+        **fields,
+    )
 
 
 def ratio(ours: Sequence[float], other: Sequence[float]) -> float:
     """Return the median of the rounds' ratios."""
-    return statistics.median(a / b for a, b in zip(ours, other, strict=True))
-
-
-def median(values: Iterable[float]) -> float:
-    """Return the median."""
-    return statistics.median(values)
+    return median(a / b for a, b in zip(ours, other, strict=True))
 
 
 def percentile(values: Sequence[float], percent: int) -> float | None:
-    """Return what so many of a hundred values are below; None of fewer than two."""
+    """Return a percentile; None for fewer than two values."""
     return statistics.quantiles(values, n=100)[percent - 1] if len(values) > 1 else None
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.4g}")
-
-
-def _format_measured(measured: object) -> str:
-    return _number(measured) if isinstance(measured, float) else str(measured)
 
 
 def _number(value: float | None) -> str:

@@ -1,10 +1,9 @@
-"""The floor: what the least code does that drains mail from MongoDB and survives a crash.
+"""The floor: the least code that drains mail from MongoDB and survives a crash.
 
-``python -m bench.floor MONGODB_URI MONGOD_PID SINK_URL MAIL COUNT`` prints the seconds it took, and
-those of the processor, as JSON. One process, written by hand on pymongo and urllib3: it claims a
-hundred mails with a token, marks them as being sent, posts them from 32 threads over one pool, logs
-the attempts and settles them in one bulk. No retries, gates, limits or breakers, nothing rendered,
-one channel, one index.
+``python -m bench.floor MONGODB_URI MONGOD_PID SINK_URL MAIL COUNT`` prints the wall time and the
+CPU time as JSON. One process on pymongo and urllib3 claims a hundred mails with a token, marks them
+as sending, posts them from 32 threads, logs the attempts, and settles them in bulk. It has no
+retries, limits, rendering, or circuit breakers, one channel, and one index.
 """
 
 import json
@@ -25,7 +24,7 @@ from pymongo import MongoClient, UpdateOne
 from pymongo.write_concern import WriteConcern
 
 from . import mail
-from .environment import cpu_seconds
+from .processes import cpu_seconds
 
 BATCH, THREADS, WARM_UP = 100, 32, 200
 LEASE = timedelta(seconds=90)
@@ -33,7 +32,7 @@ Document = dict[str, Any]
 
 
 class Floor:
-    """One process that drains."""
+    """A process that drains the mails."""
 
     def __init__(self, *, uri: str, sink: str) -> None:
         database = MongoClient[Document](uri, maxPoolSize=THREADS).get_default_database(
@@ -64,12 +63,12 @@ class Floor:
             )
 
     def drain(self) -> None:
-        """Send all that is due."""
+        """Send all due mails."""
         while claimed := self._claim():
             self._settle(claimed, list(self.threads.map(self._post, claimed)))
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Delete everything."""
         self.mails.delete_many({})
         self.attempts.delete_many({})
 
@@ -129,21 +128,13 @@ class Floor:
 
 def _body(document: Mapping[str, Any]) -> dict[str, Any]:
     name, sender = parseaddr(document["sender"])
-    content = document["content"]
-    return {
-        "from": {"email": sender, "name": name},
-        "subject": content["subject"],
-        "content": [
-            {"type": "text/plain", "value": content["text"]},
-            {"type": "text/html", "value": content["html"]},
-        ],
-        "personalizations": [{"to": [{"email": document["recipient"]}]}],
-        "custom_args": {"reference": str(document["_id"])},
-    }
+    body = mail.sendgrid_body(sender, **document["content"], to=document["recipient"])
+    body["from"]["name"] = name
+    return body | {"custom_args": {"reference": str(document["_id"])}}
 
 
 def main() -> None:
-    """Drain a few to be warm, and then what is measured."""
+    """Drain a few mails to warm up, and then the measured ones."""
     uri, mongod_pid, sink, path, count = sys.argv[1:]
     ready, floor = mail.RenderedMail.load(path), Floor(uri=uri, sink=sink)
     floor.clear()

@@ -1,4 +1,4 @@
-"""The mail that is sent in every benchmark: a payment was confirmed."""
+"""The mail of every benchmark: a confirmed payment."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -9,6 +9,8 @@ from typing import Any
 import msgspec
 from bson import ObjectId
 
+from domain.states import Category, Channel, Priority
+
 CLIENT = ObjectId("c" * 24)
 TYPE = "payment_confirmed"
 DATA = {"video_title": "Sunrise", "amount": "49.90"}
@@ -17,7 +19,7 @@ BATCH = 1_000
 
 @dataclass(frozen=True, kw_only=True)
 class RenderedMail:
-    """The mail as it leaves. The floor and the peer are given it, and have nothing to render."""
+    """The rendered mail. The floor and the peer render nothing."""
 
     sender: str
     subject: str
@@ -25,21 +27,20 @@ class RenderedMail:
     html: str
 
     def save(self, path: Path) -> Path:
-        """Write it down for another process; return where."""
+        """Save the mail for another process; return the path."""
         path.write_bytes(msgspec.json.encode(asdict(self)))
         return path
 
     @classmethod
     def load(cls, path: str) -> "RenderedMail":
-        """Return what another process has saved."""
+        """Return a saved mail."""
         return cls(**msgspec.json.decode(Path(path).read_bytes()))
 
 
 def rendered_mail() -> RenderedMail:
-    """Return the mail of number 1,000, rendered."""
+    """Return mail number 1,000, rendered."""
     from django.conf import settings
 
-    from domain.states import Channel
     from notifications.content import rendering
 
     notification = new_notification(1_000, at=datetime.now().astimezone())
@@ -57,12 +58,22 @@ def rendered_mail() -> RenderedMail:
 
 
 def address(number: int) -> str:
-    """Return the address that a mail goes to."""
+    """Return a recipient's address."""
     return f"user-{number}@example.com"
 
 
+def sendgrid_body(sender: str, *, subject: str, text: str, html: str, to: str) -> dict[str, Any]:
+    """Return SendGrid's request for a mail."""
+    return {
+        "from": {"email": sender},
+        "subject": subject,
+        "content": [{"type": "text/plain", "value": text}, {"type": "text/html", "value": html}],
+        "personalizations": [{"to": [{"email": to}]}],
+    }
+
+
 def request_body(number: int) -> dict[str, Any]:
-    """Return what an app posts to have the mail sent."""
+    """Return the API request for a mail."""
     return {
         "type": TYPE,
         "user_id": f"user-{number}",
@@ -75,12 +86,8 @@ def request_body(number: int) -> dict[str, Any]:
 def new_notification(
     number: int, *, at: datetime, user_id: str | None = None, in_app: bool = False
 ) -> Any:
-    """Return the mail as a notification that is due at once, as intake makes it.
-
-    ``in_app``: it is not a mail, but stands in the person's inbox.
-    """
+    """Return the mail, or an inbox item, as a due notification."""
     from domain import content
-    from domain.states import Category, Channel, Priority
     from notifications import store
 
     return store.NewNotification(
@@ -106,7 +113,7 @@ def new_notification(
 
 
 def store_due(count: int, *, at: datetime) -> Sequence[ObjectId]:
-    """Store mails that are due; return their ids."""
+    """Store due mails; return their IDs."""
     from notifications import store
 
     ids: list[ObjectId] = []

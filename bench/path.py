@@ -1,9 +1,8 @@
 """Path: the files of the service that one notification enters, in order.
 
-Four ways are run in this process: a POST to its stored document, a due email to its recorded
-attempt, a provider's webhook to its delivery, and the failed list to a resend. Each is run twice,
-with another notification; the second run is traced, when templates are compiled and types are
-cached, as they are for all but the first notification of a process.
+Four flows run in this process: a POST to its stored document, a due email to its recorded attempt,
+a provider's webhook to its delivery, and the failed list to a resend. Each runs twice with
+different notifications, and the second run is traced, as templates and types are then cached.
 """
 
 import ast
@@ -20,9 +19,14 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+from domain.errors import FailureCode
+from domain.states import Channel, DeliveryStatus
+from domain.states import DeliveryStatus as Status
+from domain.time import utc_now
+from notifyproject.db.collections import collection
 from notifyproject.settings.environment import BASE_DIR
 
-from . import mail, shapes
+from . import mail, notification_histories
 from .environment import Bench
 from .figures import Figure, at_most
 
@@ -32,38 +36,35 @@ PACKAGES = (
     "recipients",
 )
 MIN_STATEMENTS = 3
-"""A file of which each function executes fewer statements is a one-line helper, or a guard."""
+"""Files whose functions all execute fewer statements do not count: helpers and guards."""
 VOCABULARY = (
     *("domain/", "notifyproject/", "providers/contract.py", "providers/http.py"),
     *("notifications/models/", "notifications/store/documents.py"),
 )
-"""Values, states, and infrastructure: a reader knows them, or does not need to."""
+"""Values, states, and infrastructure, which do not count."""
 ARCHITECTURE = BASE_DIR / "docs/architecture.md"
 CLIENT_NAME = "path"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Flow:
-    """One way through the service, and how many files it may enter.
-
-    ``run`` is given 0 for the first run and 1 for the traced one.
-    """
+    """One flow through the service; ``run`` takes 0 for the first run and 1 for the traced one."""
 
     name: str
     run: Callable[[int], None]
     heading: str
-    """The section of docs/architecture.md that names its spine."""
+    """The section of docs/architecture.md that names the flow's main files."""
     max_files: int
 
 
 @dataclass(slots=True)
 class Trace:
-    """The lines that were executed, by file and function, in the order of the first call."""
+    """The executed lines, by file and function, in the order of the first call."""
 
     entered: dict[str, dict[CodeType, set[int]]] = field(default_factory=dict)
 
     def call(self, frame: FrameType, _event: str, _argument: object) -> Any:
-        """Record a call: a trace function of the interpreter."""
+        """Record a call; this is a trace function of the interpreter."""
         code = frame.f_code
         file = _relative(code.co_filename)
         if file is None or code.co_name == "<module>":
@@ -78,7 +79,7 @@ class Trace:
         return line
 
     def counted_files(self) -> list[str]:
-        """Return the files that decide or write something: no vocabulary, helper, or guard."""
+        """Return the files that count: no vocabulary, helpers, or guards."""
         return [
             file
             for file, functions in self.entered.items()
@@ -90,7 +91,7 @@ class Trace:
 
 
 def measure_paths(bench: Bench, *, log_progress: Callable[[str], None]) -> Iterator[Figure]:
-    """Run each way, print the files it enters, and yield how many."""
+    """Run each flow, print its files, and yield their number."""
     for number, flow in enumerate(_flows(bench), start=1):
         flow.run(0)
         with _traced() as trace:
@@ -113,10 +114,8 @@ def measure_paths(bench: Bench, *, log_progress: Callable[[str], None]) -> Itera
 
 
 def _flows(bench: Bench) -> Iterator[Flow]:
-    """Yield the four ways; what one needs is prepared just before it."""
     from django.conf import settings
 
-    from domain.time import utc_now
     from notifyproject.platform import process
 
     process.preload()
@@ -133,7 +132,6 @@ def _post() -> Flow:
 
     from access.clients import registry
     from access.models import Scope
-    from domain.time import utc_now
 
     client_id = registry.create_client(name=CLIENT_NAME, scopes=list(Scope), now=utc_now())
     key = registry.issue_key(client_id=client_id, now=utc_now()).text
@@ -153,7 +151,6 @@ def _post() -> Flow:
 
 def _send() -> Flow:
     from background import tasks
-    from notifyproject.db.collections import collection
 
     ids = [str(one["_id"]) for one in collection("notifications").find().sort("_id")]
 
@@ -169,9 +166,8 @@ def _receipt(bench: Bench, *, now: datetime) -> Flow:
     from django.conf import settings
     from django.test import Client
 
-    from notifyproject.db.collections import collection
     from providers import registry
-    from sandbox import keys
+    from sandbox import credentials
     from sandbox.providers.sendgrid import events
 
     attempts = [
@@ -179,8 +175,8 @@ def _receipt(bench: Bench, *, now: datetime) -> Flow:
         for attempt in collection("delivery_attempts").find().sort("_id")
         if attempt["status"] == "sent"
     ]
-    private_key = keys.load_webhook_key(bench.folder)
-    settings.SENDGRID_WEBHOOK_PUBLIC_KEY = keys.public_key_text(private_key)
+    private_key = credentials.load_webhook_key(bench.folder)
+    settings.SENDGRID_WEBHOOK_PUBLIC_KEY = credentials.public_key_text(private_key)
     registry.clear()
     webhooks = events.SignedWebhooks(private_key=private_key)
     client = Client()
@@ -204,14 +200,11 @@ def _resend(*, now: datetime) -> Flow:
     from django.test import Client
     from django.urls import reverse
 
-    from domain.errors import FailureCode
-    from domain.states import Channel, DeliveryStatus
-
-    delivery = shapes.DeliveryHistory(
+    delivery = notification_histories.DeliveryHistory(
         channel=Channel.EMAIL, final_status=DeliveryStatus.FAILED, code=FailureCode.PROVIDER_ERROR
     )
-    history = shapes.NotificationHistory(share=1, deliveries=(delivery,))
-    failed = [str(shapes.seed(history, now=now)[0]["_id"]) for _ in range(2)]
+    history = notification_histories.NotificationHistory(share=1, deliveries=(delivery,))
+    failed = [str(notification_histories.seed(history, now=now)[0]["_id"]) for _ in range(2)]
     client = Client()
     client.force_login(get_user_model().objects.create_superuser("path", password="path"))
     url = reverse("admin:notifications_failednotification_changelist")
@@ -229,10 +222,6 @@ def _resend(*, now: datetime) -> Flow:
 
 
 def _check_statuses() -> None:
-    """Raise RuntimeError unless each way did what it says."""
-    from domain.states import DeliveryStatus as Status
-    from notifyproject.db.collections import collection
-
     documents = collection("notifications").find().sort("_id")
     statuses = [document["delivery"][0]["status"] for document in documents]
     delivered, failed = [Status.DELIVERED] * 2, [Status.FAILED] * 2
@@ -248,7 +237,7 @@ def _expect(answer: Any, *statuses: int) -> None:
 
 @contextmanager
 def _traced() -> Iterator[Trace]:
-    """Trace the calls of this thread, and of threads that start meanwhile."""
+    """Trace the calls of this thread and of threads that it starts."""
     trace = Trace()
     threading.settrace(trace.call)
     sys.settrace(trace.call)
@@ -261,7 +250,7 @@ def _traced() -> Iterator[Trace]:
 
 @cache
 def _relative(filename: str) -> str | None:
-    """Return a file's path in the repository if it belongs to the service."""
+    """Return the path of a file of the service in the repository; None for others."""
     path = Path(filename)
     if not path.is_relative_to(BASE_DIR):
         return None
@@ -271,14 +260,12 @@ def _relative(filename: str) -> str | None:
 
 @cache
 def _statements(file: str) -> frozenset[int]:
-    """Return the first line of each statement of a file."""
     tree = ast.parse((BASE_DIR / file).read_text())
     return frozenset(node.lineno for node in ast.walk(tree) if isinstance(node, ast.stmt))
 
 
 @cache
 def _spine_files(heading: str) -> frozenset[str]:
-    """Return the files that a section of docs/architecture.md names."""
     page = ARCHITECTURE.read_text()
     section = re.search(rf"^## {re.escape(heading)}$(.*?)(?=^## |\Z)", page, re.M | re.S)
     return frozenset(re.findall(r"`([\w/]+\.py)`", section[1])) if section else frozenset()

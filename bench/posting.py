@@ -1,10 +1,10 @@
-"""S2 and S3: accepting notifications, one by one and by the thousand."""
+"""S2, S3, and S7: create notifications singly, in bulk, and at a steady rate."""
 
 import io
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -12,36 +12,43 @@ from typing import Any
 from uuid import uuid4
 
 import urllib3
+from bson import ObjectId
 
-from . import environment, mail
+from domain.time import utc_now
+from notifyproject.db.collections import collection
+
+from . import draining, environment, mail
 from .environment import Bench
-from .figures import Figure, Measure, at_least, median, ratio, run_rounds
+from .figures import Figure, Measure, Progress, at_least, at_most, compare, run_rounds
+from .processes import cpu_seconds, wait_until
 
-CALLERS, BULK_CALLERS = 8, 4
-"""Callers at once, of one notification and of a thousand."""
-WARM_UP = 2.0
+CALLERS, BULK_CALLERS, RATE_CALLERS = 8, 4, 16
+"""Concurrent callers of S2, S3, and S7."""
+WARM_UP_SECONDS, WARM_UP_COUNT = 2.0, 100
+RATE = 50
+"""Requests per second in S7."""
 BULK_PATH = "/api/v1/notifications/bulk"
 SINGLE_PATH = "/api/v1/notifications"
 
 
 @dataclass(frozen=True, kw_only=True)
 class WebServer:
-    """A web and how a mail is asked for there."""
+    """A running web, and the request headers for a mail."""
 
     pids: list[int]
     url: str
     headers: dict[str, str]
 
     def rate(self, *, seconds: float) -> float:
-        """Return the requests it answers for each second of its processor time."""
-        _post_for(self, seconds=WARM_UP)
-        before = environment.cpu_seconds(*self.pids)
+        """Return the requests per second of its CPU time."""
+        _post_for(self, seconds=WARM_UP_SECONDS)
+        before = cpu_seconds(*self.pids)
         answered = _post_for(self, seconds=seconds)
-        return answered / (environment.cpu_seconds(*self.pids) - before)
+        return answered / (cpu_seconds(*self.pids) - before)
 
 
 def measure_single(
-    bench: Bench, *, rounds: int, seconds: float, log_progress: Callable[[str], None]
+    bench: Bench, *, rounds: int, seconds: float, log_progress: Progress
 ) -> Iterator[Figure]:
     """Measure S2: POST of one notification."""
     with ExitStack() as stack:
@@ -52,15 +59,11 @@ def measure_single(
         }
         runs = {name: lambda web=web: web.rate(seconds=seconds) for name, web in webs.items()}
         found = run_rounds(runs, rounds=rounds, log_progress=log_progress)
-    yield Figure(
+    yield compare(
+        **found,
         key="S2",
         label="POST one notification, per CPU second of the web",
         unit="/CPU s",
-        ours=median(found["ours"]),
-        floor=median(found["floor"]),
-        peer=median(found["peer"]),
-        ratio_floor=ratio(found["ours"], found["floor"]),
-        ratio_peer=ratio(found["ours"], found["peer"]),
         goals=(at_least(0.5, Measure.FLOOR),),
         note="floor: a bare Django view with one majority insert; peer: a view with mail.send()",
     )
@@ -70,10 +73,9 @@ def measure_single(
 def run_service(
     bench: Bench, *, path: str = SINGLE_PATH, processes: int = 1
 ) -> Iterator[WebServer]:
-    """Run the service's web, with an API client of its own."""
+    """Run the service's web, with a new API client."""
     with environment.run_web(bench, "notifyproject.wsgi", processes=processes) as (pids, url):
-        key = create_key()
-        headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+        headers = {"Authorization": f"Bearer {create_key()}", "Content-Type": "application/json"}
         yield WebServer(pids=pids, url=url + path, headers=headers)
 
 
@@ -91,10 +93,9 @@ def _run_post_office(bench: Bench) -> Iterator[WebServer]:
 
 
 def create_key() -> str:
-    """Return a key of a new API client that may notify."""
+    """Return a key of a new API client that may create notifications."""
     from access.clients import registry
     from access.models import Scope
-    from domain.time import utc_now
 
     client_id = registry.create_client(
         name=f"bench {uuid4().hex[:8]}", scopes=[Scope.NOTIFICATIONS_WRITE], now=utc_now()
@@ -103,13 +104,11 @@ def create_key() -> str:
 
 
 def _post_for(web: WebServer, *, seconds: float) -> int:
-    """Have several callers post for a while; return how many requests were accepted."""
     http = urllib3.PoolManager(maxsize=CALLERS, block=True, retries=False)
     until = time.monotonic() + seconds
-    counts: list[int] = []
     problems: list[str] = []
 
-    def call(caller: int) -> None:
+    def call(caller: int) -> int:
         count = 0
         while time.monotonic() < until and not problems:
             body = json.dumps(mail.request_body(caller * 1_000_000 + count)).encode()
@@ -117,23 +116,20 @@ def _post_for(web: WebServer, *, seconds: float) -> int:
             if answer.status != 202:
                 problems.append(f"{answer.status}: {answer.data[:500]!r}")
             count += 1
-        counts.append(count)
+        return count
 
-    callers = [threading.Thread(target=call, args=(n,)) for n in range(CALLERS)]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join()
+    with ThreadPoolExecutor(CALLERS) as callers:
+        count = sum(callers.map(call, range(CALLERS)))
     http.clear()
     if problems:
         raise RuntimeError(problems[0])
-    return sum(counts)
+    return count
 
 
 def measure_bulk(
-    bench: Bench, *, rounds: int, count: int, log_progress: Callable[[str], None]
+    bench: Bench, *, rounds: int, count: int, log_progress: Progress
 ) -> Iterator[Figure]:
-    """Measure S3: notifications a second that are accepted by the thousand."""
+    """Measure S3: notifications per second in bulk requests of a thousand."""
     with run_service(bench, path=BULK_PATH, processes=2) as web:
         _post_in_bulk(web, BULK_CALLERS * mail.BATCH)
         runs = {
@@ -143,37 +139,30 @@ def measure_bulk(
             "peer": lambda: _send_many_with_post_office(bench, count),
         }
         found = run_rounds(runs, rounds=rounds, log_progress=log_progress)
-    yield Figure(
+    store = found.pop("store")
+    yield compare(
+        **found,
         key="S3",
         label="POST bulk of 1,000",
         unit="/s",
-        ours=median(found["ours"]),
-        floor=median(found["floor"]),
-        peer=median(found["peer"]),
-        ratio_floor=ratio(found["ours"], found["floor"]),
-        ratio_peer=ratio(found["ours"], found["peer"]),
         goals=(at_least(10_000),),
         note=f"{BULK_CALLERS} callers and two processes of the web, as the stack has; floor: "
         "insert_many of the same documents in one thread, indexed by _id alone; peer: send_many",
     )
-    yield Figure(
+    yield compare(
+        ours=store,
+        floor=found["floor"],
         key="S3 store",
         label="… store.accept alone, in one thread, all indexes",
         unit="/s",
-        ours=median(found["store"]),
-        floor=median(found["floor"]),
-        ratio_floor=ratio(found["store"], found["floor"]),
     )
 
 
 def _post_in_bulk(web: WebServer, count: int) -> float:
-    """Return the notifications a second that several callers get accepted."""
     from django.core.management import call_command
 
-    from notifyproject.db.collections import collection
-
-    # What is left of the round before is a backlog, which the service would refuse to add to; and
-    # what MongoDB has left to do of a deletion, it would do while we measure.
+    # The service would refuse to add to the backlog of the previous round, and MongoDB would
+    # finish a deletion during the measurement.
     collection("notifications").drop()
     call_command("check_indexes", "--create", stdout=io.StringIO())
     bodies = [
@@ -199,7 +188,6 @@ def _post_in_bulk(web: WebServer, count: int) -> float:
 
 
 def _accept_with_store(count: int) -> float:
-    from domain.time import utc_now
     from notifications import store
 
     now = utc_now()
@@ -211,9 +199,7 @@ def _accept_with_store(count: int) -> float:
 
 
 def _insert_many(count: int) -> float:
-    from domain.time import utc_now
     from notifications import store
-    from notifyproject.db.collections import collection
 
     now = utc_now()
     documents: list[dict[str, Any]] = []
@@ -233,3 +219,54 @@ def _send_many_with_post_office(bench: Bench, count: int) -> float:
     folder = bench.fresh_folder("post_office")
     answer = environment.run_program(bench, "post_office", "accept", str(folder), str(count))
     return count / float(answer["seconds"])
+
+
+def measure_latency(bench: Bench, *, seconds: int, log_progress: Progress) -> Iterator[Figure]:
+    """Measure S7: from the client's POST to the provider at a steady rate, on the same cores."""
+    timed = {"SENDGRID_URL": bench.http.timed_url}
+    with environment.run_workers(bench, environment=timed), run_service(bench) as web:
+        _post_at_rate(web, WARM_UP_COUNT)
+        wait_until(draining.is_all_final, timeout=60, what="the warm-up was not sent")
+        posted = _post_at_rate(web, seconds * RATE)
+        wait_until(draining.is_all_final, timeout=60, what="not everything was sent")
+    arrivals = bench.http.arrivals()
+    waits = sorted(
+        arrivals[document["delivery"][0]["provider_message_id"]] - posted[document["_id"]]
+        for document in collection("notifications").find(
+            {"_id": {"$in": list(posted)}}, {"delivery.provider_message_id": 1}
+        )
+    )
+    if len(waits) != seconds * RATE:
+        raise RuntimeError(f"{len(waits)} of {seconds * RATE} have arrived")
+    log_progress(f"the slowest: {1000 * waits[-1]:.0f} ms")
+    for percent, limit in ((50, 100), (99, 1_000)):
+        yield Figure(
+            key=f"S7 p{percent}",
+            label=f"POST → provider at {RATE}/s for {seconds} s, p{percent}",
+            unit="ms",
+            ours=1000 * waits[len(waits) * percent // 100],
+            goals=(at_most(limit),),
+            note="from the instant the caller begins its POST; the provider's own clock",
+        )
+
+
+def _post_at_rate(web: WebServer, count: int) -> dict[ObjectId, float]:
+    http = urllib3.PoolManager(maxsize=RATE_CALLERS, block=True, retries=False)
+    started: dict[ObjectId, float] = {}
+    lock = threading.Lock()
+    start = time.monotonic()
+
+    def post(number: int) -> None:
+        time.sleep(max(start + number / RATE - time.monotonic(), 0))
+        at = time.time()
+        body = json.dumps(mail.request_body(number)).encode()
+        answer = http.request("POST", web.url, body=body, headers=web.headers, timeout=30)
+        if answer.status != 202:
+            raise RuntimeError(f"{answer.status}: {answer.data[:500]!r}")
+        with lock:
+            started[ObjectId(answer.json()["id"])] = at
+
+    with ThreadPoolExecutor(RATE_CALLERS) as callers:
+        list(callers.map(post, range(count)))
+    http.clear()
+    return started

@@ -1,7 +1,7 @@
-"""Providers that take everything at once, written in C so that they are never what is measured.
+"""Sinks for mail, written in C so that they are never the bottleneck.
 
-nginx stands for SendGrid, smtp-sink (of Postfix) for a mail server. ``make bench-servers`` unpacks
-both from Debian's packages; those of the machine are used if they are on the path.
+nginx stands in for SendGrid, smtp-sink (of Postfix) for a mail server. ``make bench-servers``
+unpacks both from Debian's packages; installed ones take precedence.
 """
 
 import os
@@ -55,23 +55,23 @@ http {{
 
 @dataclass(frozen=True, kw_only=True)
 class HTTPSink:
-    """nginx: 202 and an X-Message-Id for everything, as SendGrid answers."""
+    """nginx: answers every request as SendGrid does, with a 202 and an X-Message-Id."""
 
     folder: Path
     port: int
 
     @property
     def url(self) -> str:
-        """Where mail is posted to."""
+        """The URL for mail."""
         return f"http://{HOST}:{self.port}"
 
     @property
     def timed_url(self) -> str:
-        """Where mail is posted to whose time of arrival is wanted."""
+        """The URL for mail whose arrival time is logged."""
         return f"{self.url}/timed"
 
     def server(self) -> Server:
-        """Return the server, to be started."""
+        """Return the server, not started."""
         self.folder.mkdir(parents=True, exist_ok=True)
         configuration = self.folder / "nginx.conf"
         configuration.write_text(
@@ -86,19 +86,19 @@ class HTTPSink:
         )
 
     def request_count(self) -> int:
-        """Return how many requests there were, this one not among them."""
+        """Return the number of requests before this one."""
         with urllib.request.urlopen(f"{self.url}/count", timeout=5) as answer:
             numbers = answer.read().decode().splitlines()[2].split()
         return int(numbers[2])
 
     def arrivals(self) -> dict[str, float]:
-        """Return when each message at ``timed_url`` was there, by its id: seconds of the epoch."""
+        """Return the arrival times of messages at ``timed_url``, by ID: seconds since the epoch."""
         lines = (self.folder / "arrivals.log").read_text().splitlines()
         return {message_id: float(at) for message_id, at in (line.split() for line in lines)}
 
 
 def smtp_sink(*, folder: Path, port: int) -> Server:
-    """Return smtp-sink, to be started: it takes every mail and throws it away."""
+    """Return smtp-sink, not started: it accepts and discards every mail."""
     unprivileged = ["-u", "nobody"] if os.geteuid() == 0 else []
     return Server(
         name="smtp-sink",
@@ -110,7 +110,7 @@ def smtp_sink(*, folder: Path, port: int) -> Server:
 
 
 def _command(name: str) -> list[str]:
-    """Return how a program is started; raises MissingServerError."""
+    """Return the command of a program; raises MissingServerError."""
     installed = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
     if installed:
         return [installed]

@@ -1,4 +1,4 @@
-"""Clients that are slow on purpose: each kind keeps a connection open and a server waiting."""
+"""Slow clients: each kind keeps a connection open and makes the server wait."""
 
 import contextlib
 import select
@@ -9,26 +9,25 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 RECEIVE_BUFFER_BYTES = 4_096
-"""Bytes a slow reader's system keeps for it."""
 PIPELINED = 20
-"""Requests a slow reader sends at once: their answers do not fit into the system's buffers."""
+"""Requests that a slow reader sends at once: their answers exceed the system's buffers."""
 
 
 class Kind(StrEnum):
-    """In which way a client is slow."""
+    """The way in which a client is slow."""
 
     SILENT = "silent"
-    """Connects and sends nothing."""
+    """Sends nothing."""
     HEAD = "head"
-    """Sends a request's head, a byte at a time."""
+    """Sends the head of a request, a byte at a time."""
     BODY = "body"
-    """Sends a whole head, and the body a byte at a time."""
+    """Sends the body a byte at a time."""
     CHUNKED = "chunked"
-    """The same, in chunks."""
+    """Sends the body a byte at a time, in chunks."""
     READER = "reader"
-    """Asks for much and does not read it."""
+    """Requests much and does not read it."""
     IDLE = "idle"
-    """Asks once, and keeps the connection."""
+    """Sends one request and keeps the connection."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,11 +37,11 @@ class TargetServer:
     host: str
     port: int
     large_path: str = "/static/unfold/css/styles.css"
-    """A path whose answer is large, and for which no key is needed."""
+    """A path with a large answer and without authentication."""
     post_path: str = "/api/v1/notifications"
 
     def initial_bytes(self, kind: Kind) -> bytes:
-        """Return what a client of this kind sends at once."""
+        """Return what a client of this kind sends first."""
         host = f"Host: {self.host}:{self.port}\r\n"
         post = f"POST {self.post_path} HTTP/1.1\r\n{host}Content-Type: application/json\r\n"
         return {
@@ -56,17 +55,16 @@ class TargetServer:
 
 
 REPEATED_BYTES = {Kind.HEAD: b"x", Kind.BODY: b" ", Kind.CHUNKED: b"1\r\n \r\n"}
-"""What a client sends from time to time."""
+"""What a client sends at each pause."""
 
 
 @dataclass(kw_only=True)
 class SlowClients:
-    """Many connections to one server; each that the server closes is opened again."""
+    """Many connections to one server. Closed ones are reopened."""
 
     target: TargetServer
     kinds: tuple[Kind, ...]
     count: int
-    """Connections of each kind."""
     pause: float = 3.0
     """Seconds between two bytes."""
     opened: int = field(default=0, init=False)
@@ -74,7 +72,7 @@ class SlowClients:
     _all_connected: threading.Event = field(default_factory=threading.Event, init=False)
 
     def __enter__(self) -> "SlowClients":
-        """Open all connections; return when they have sent what they send at once."""
+        """Open all connections, and send their first bytes."""
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
         self._all_connected.wait(timeout=60)
@@ -92,7 +90,7 @@ class SlowClients:
                 client = self._connect(kind)
                 if client is not None:
                     clients[client.fileno()] = (client, kind)
-                    # A slow reader learns of the end alone: what comes to it stays where it is.
+                    # A slow reader polls only for the end: it leaves the data unread.
                     only_end = kind is Kind.READER
                     poll.register(client, select.EPOLLRDHUP if only_end else select.EPOLLIN)
 
@@ -115,7 +113,7 @@ class SlowClients:
             client.close()
 
     def _connect(self, kind: Kind) -> socket.socket | None:
-        """Return a new client that has sent what its kind sends at once; None if it cannot."""
+        """Return a new connection with its first bytes sent; None if it failed."""
         client = socket.socket()
         if kind is Kind.READER:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)

@@ -1,9 +1,10 @@
-"""Whether the web answers while hundreds of slow clients hold connections to it."""
+"""Response times of the web while hundreds of slow clients hold connections."""
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import urllib3
 from django.core.management import call_command
@@ -13,7 +14,7 @@ from notifyproject.stack.running import Addresses, programs
 
 from . import environment, mail, posting
 from .environment import Bench
-from .figures import Figure, at_most
+from .figures import Figure, Progress, at_most
 from .slow_clients import Kind, SlowClients, TargetServer
 
 KINDS = {
@@ -25,13 +26,13 @@ KINDS = {
 LARGE = "/static/drf_spectacular_sidecar/swagger-ui-dist/swagger-ui-bundle.js"
 MAX_MILLISECONDS = 1_000
 PAUSE = 0.05
-"""Seconds between two requests."""
+"""Seconds between requests."""
 
 
 def measure_slow_connections(
-    bench: Bench, *, count: int, seconds: int, log_progress: Callable[[str], None]
+    bench: Bench, *, count: int, seconds: int, log_progress: Progress
 ) -> Iterator[Figure]:
-    """Measure health checks and POSTs beside so many slow clients, a new connection for each."""
+    """Measure health checks and POSTs, each on a new connection."""
     call_command("collectstatic", interactive=False, verbosity=0)
     key = posting.create_key()
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
@@ -55,36 +56,31 @@ def measure_slow_connections(
 
 @contextmanager
 def _run_web(bench: Bench) -> Iterator[int]:
-    """Run the web exactly as the local stack does; yield its port."""
+    """Run the web as the local stack does; yield its port."""
     port = servers.free_port()
     (web,) = [one for one in programs(Addresses(port=port), {}) if one.name == "web"]
-    log = bench.folder / "slow.log"
-    with environment.run_process(web.command, log=log) as started:
-        environment.wait_for(lambda: not servers.is_free(port), started, log)
+    program = environment.program(
+        bench, "slow", web.command, is_usable=lambda: not servers.is_free(port)
+    )
+    with program.running():
         # gunicorn listens before its processes are ready.
         urllib3.request("GET", f"http://{servers.HOST}:{port}/healthz", timeout=60)
         yield port
 
 
 def _measure(url: str, *, headers: dict[str, str], seconds: int) -> dict[str, list[float]]:
-    """Return the seconds that each request took, the slowest last; raises RuntimeError."""
     body = json.dumps(mail.request_body(1)).encode()
-    waits: dict[str, list[float]] = {"GET /healthz": [], "POST": []}
+    requests: dict[str, tuple[str, str, dict[str, Any]]] = {
+        "GET /healthz": ("GET", "/healthz", {}),
+        "POST": ("POST", posting.SINGLE_PATH, {"body": body, "headers": headers}),
+    }
+    waits: dict[str, list[float]] = {name: [] for name in requests}
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         for what, found in waits.items():
             began = time.monotonic()
-            if what == "POST":
-                answer = urllib3.request(
-                    "POST",
-                    url + posting.SINGLE_PATH,
-                    body=body,
-                    headers=headers,
-                    timeout=60,
-                    retries=False,
-                )
-            else:
-                answer = urllib3.request("GET", f"{url}/healthz", timeout=60, retries=False)
+            method, path, options = requests[what]
+            answer = urllib3.request(method, url + path, timeout=60, retries=False, **options)
             found.append(time.monotonic() - began)
             if answer.status >= 300:
                 raise RuntimeError(f"{answer.status}: {answer.data[:500]!r}")

@@ -1,18 +1,30 @@
-"""Collections of a size that takes months to grow: copies of real documents, made by MongoDB."""
+"""S4 and S5: sweeps, claims, and an inbox, with collections of millions of documents.
 
-from collections.abc import Mapping, Sequence
+The documents are copies of real ones, made by MongoDB.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from statistics import median
 from typing import Any
 
 from bson import ObjectId
 
+from domain.states import Channel, Priority
+from domain.time import utc_now
+from notifyproject.db.collections import collection, database
+
 from . import mail
+from .environment import Bench
+from .figures import Figure, Measure, Progress, Run, at_most, compare, run_rounds
 
 CLIENTS = tuple(ObjectId(f"{number:024x}") for number in range(1, 11))
-"""The apps whose notifications they are."""
+"""The clients of the copies."""
 READER = "reader"
-"""A person with a full inbox, at the first of the clients."""
+"""A recipient with a full inbox, at the first client."""
 FIRST_CLIENT = CLIENTS[0]
 HOUR_MS = 3_600_000
 Document = Mapping[str, Any]
@@ -20,7 +32,7 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class CopySpec:
-    """So many copies of a document, of one person or of ``people``, and of which clients."""
+    """A document and its number of copies; ``people`` is the number of recipients."""
 
     seed: Document
     count: int
@@ -29,17 +41,15 @@ class CopySpec:
 
 
 def due_mails(count: int) -> CopySpec:
-    """Return mails that wait to be sent."""
+    """Return due mails."""
     return CopySpec(
         seed=_accepted(mail.new_notification(1, at=_now())), count=count, people=200_000
     )
 
 
 def sent_mails(count: int) -> CopySpec:
-    """Return mails that were sent."""
+    """Return sent mails."""
     from delivery import dispatcher
-    from domain.states import Channel
-    from notifyproject.db.collections import collection
 
     document = _accepted(mail.new_notification(1, at=_now()))
     dispatcher.dispatch([document["_id"]], channel=Channel.EMAIL)
@@ -50,28 +60,37 @@ def sent_mails(count: int) -> CopySpec:
 
 
 def inbox_items(count: int) -> CopySpec:
-    """Return what one person has in the inbox, unread."""
+    """Return the unread items of one inbox."""
     item = mail.new_notification(1, at=_now(), user_id=READER, in_app=True)
     return CopySpec(seed=_accepted(item), count=count, clients=[FIRST_CLIENT])
 
 
 def fill(parts: Sequence[CopySpec]) -> None:
-    """Replace all notifications by copies; the indexes are built when all are there."""
-    from notifyproject.db.collections import collection, database
+    """Replace all notifications by copies, and build the indexes afterwards."""
+    with rebuild_indexes_after("notifications"):
+        database().aggregate(_copies(parts))
 
-    notifications = collection("notifications")
-    indexes = [
-        {name: value for name, value in index.items() if name != "v"}
-        for index in notifications.list_indexes()
-        if index["name"] != "_id_"
-    ]
-    notifications.drop()
-    database().aggregate(_copies(parts))
-    database().command("createIndexes", "notifications", indexes=indexes)
+
+@contextmanager
+def rebuild_indexes_after(*names: str) -> Iterator[None]:
+    """Build the indexes after the inserts, which takes a fraction of the time."""
+    indexes = {
+        name: [
+            {word: value for word, value in index.items() if word != "v"}
+            for index in collection(name).list_indexes()
+            if index["name"] != "_id_"
+        ]
+        for name in names
+    }
+    for name in names:
+        collection(name).drop()
+    yield
+    for name, found in indexes.items():
+        collection(name).database.command("createIndexes", name, indexes=found)
 
 
 def _copies(parts: Sequence[CopySpec]) -> list[dict[str, Any]]:
-    """Return a pipeline that writes the copies: each has an id and a person, and its own time."""
+    """Return the pipeline: each copy gets an ID, a recipient, and a time of its own."""
     seeds = [
         {**part.seed, "_clients": list(part.clients), "_people": part.people, "_count": part.count}
         for part in parts
@@ -122,7 +141,7 @@ def _random(below: Any) -> dict[str, Any]:
 
 
 def _earlier(moment: str) -> dict[str, Any]:
-    """Return a moment of up to an hour before; where there is none, there is none."""
+    """Return a time up to an hour earlier; missing times stay missing."""
     is_there = {"$eq": [{"$type": moment}, "date"]}
     return {"$cond": [is_there, {"$subtract": [moment, "$_shift"]}, "$$REMOVE"]}
 
@@ -137,6 +156,162 @@ def _accepted(new: Any) -> Document:
 
 
 def _now() -> Any:
-    from domain.time import utc_now
-
     return utc_now() - timedelta(seconds=1)
+
+
+INBOX_SIZE = 5_000
+PAGE = 20
+REPEATS = 50
+DEEP_PAGE = 100
+"""A page so deep that skipping to it would read all pages before it."""
+
+
+def measure_inbox(*, rounds: int) -> Iterator[Figure]:
+    """Measure S5: the query and its JSON, as in the API; the floor is the query with pymongo."""
+    from notifications.inbox import feed
+    from notifications.store import Inbox
+
+    inbox = Inbox(client_id=FIRST_CLIENT, user_id=READER)
+    position = _position(inbox, DEEP_PAGE * PAGE)
+    visible = inbox.match(is_archived=False)
+    beyond = inbox.match(is_archived=False, since={"$lt": position.inbox_at})
+    unread = inbox.match(is_archived=False, is_read=False)
+    reads: dict[str, tuple[str, Run, Run]] = {
+        "S5 page": (
+            "the feed's first page, as JSON",
+            _timed_run(lambda: _render_page(feed.page(inbox, limit=PAGE))),
+            _timed_run(lambda: list(_find_with_pymongo(visible))),
+        ),
+        "S5 deep": (
+            f"its page {DEEP_PAGE}, as JSON",
+            _timed_run(lambda: _render_page(feed.page(inbox, limit=PAGE, after=position))),
+            _timed_run(lambda: list(_find_with_pymongo(beyond))),
+        ),
+        "S5 counts": (
+            f"how many of {INBOX_SIZE:,} are unread, and unseen",
+            _timed_run(lambda: feed.counts(inbox)),
+            _timed_run(lambda: _count_with_pymongo(unread)),
+        ),
+    }
+    for key, (label, run_service, run_floor) in reads.items():
+        found = run_rounds({"ours": run_service, "floor": run_floor}, rounds=rounds)
+        yield compare(
+            **found,
+            key=key,
+            label=label,
+            unit="ms",
+            goals=(at_most(2.0, Measure.FLOOR),),
+            note="floor: pymongo's find, or count_documents, with the same filter and index",
+        )
+
+
+def _render_page(part: Any) -> bytes:
+    from api.http.rendering import JSONRenderer
+    from api.inbox.schemas import InboxList, inbox_item
+    from api.inbox.views import cursors
+
+    now = utc_now()
+    results = [inbox_item(document, now=now) for document in part.documents]
+    return JSONRenderer().render(InboxList(results=results, **cursors(part)))
+
+
+def _timed_run(run: Callable[[], Any]) -> Run:
+
+    def measure() -> float:
+        started = time.perf_counter()
+        for _ in range(REPEATS):
+            run()
+        return 1000 * (time.perf_counter() - started) / REPEATS
+
+    return measure
+
+
+def _find_with_pymongo(query: dict[str, Any]) -> Any:
+    from notifications.inbox.feed import INDEX, NEWEST_FIRST
+
+    found = collection("notifications").find(query).sort(NEWEST_FIRST)
+    return found.hint(INDEX).limit(PAGE + 1)
+
+
+def _count_with_pymongo(query: dict[str, Any]) -> int:
+    from notifications.inbox.feed import INDEX
+
+    return int(collection("notifications").count_documents(query, hint=INDEX))
+
+
+def _position(inbox: Any, number: int) -> Any:
+    from notifications.inbox.feed import FeedPosition
+
+    found = _find_with_pymongo(inbox.match(is_archived=False)).limit(0).skip(number)
+    return FeedPosition.from_document(found.next())
+
+
+SMALL_COUNT = 10_000
+SMALL_NAME, DUE_NAME, STORED_NAME = "bench_small", "bench_due", "bench_stored"
+CLAIMS_PER_ROUND = 5
+"""The median of each round counts."""
+
+
+def measure_sweeps_and_claims(
+    bench: Bench, *, due: int, rounds: int, log_progress: Progress
+) -> Iterator[Figure]:
+    """Measure S4; the database of stored notifications is already filled."""
+    bench.use_database(STORED_NAME)
+    stored = int(collection("notifications").estimated_document_count())
+    sizes = {SMALL_NAME: SMALL_COUNT, DUE_NAME: due}
+    with ExitStack() as stack:
+        for name, count in sizes.items():
+            stack.enter_context(bench.database(name))
+            began = time.monotonic()
+            fill([due_mails(count)])
+            log_progress(f"{count:,} due: filled in {time.monotonic() - began:.0f} s")
+        names = (SMALL_NAME, DUE_NAME, STORED_NAME)
+        sweeps: Mapping[str, list[float]] = {name: [] for name in names}
+        claims: Mapping[str, list[float]] = {name: [] for name in names}
+        for _ in range(rounds):
+            for name in names:
+                bench.use_database(name)
+                sweeps[name].append(_time_sweep())
+                claims[name].append(median(_time_claim() for _ in range(CLAIMS_PER_ROUND)))
+    for what, found in (("sweep", sweeps), ("claim of 100", claims)):
+        yield _figure(what, f"{due:,} due", found[DUE_NAME], found[SMALL_NAME])
+        yield _figure(what, f"{stored:,} stored", found[STORED_NAME], found[SMALL_NAME])
+
+
+def _figure(what: str, size: str, big: Sequence[float], small: Sequence[float]) -> Figure:
+    return compare(
+        ours=big,
+        floor=small,
+        key=f"S4 {what.split(maxsplit=1)[0]} {size.split()[1]}",
+        label=f"a {what}, {size}",
+        unit="ms",
+        goals=(at_most(1.2, Measure.FLOOR),),
+        note=f"floor: the same at {SMALL_COUNT:,} due",
+    )
+
+
+def _time_sweep() -> float:
+    from delivery import sweeper
+
+    started = time.perf_counter()
+    sweeper.sweep(now=utc_now())
+    return 1000 * (time.perf_counter() - started)
+
+
+def _time_claim() -> float:
+    from delivery import worker
+    from notifications import store
+    from notifications.queueing import fair_queue
+
+    size = worker.batch_size()
+    now = utc_now()
+    started = time.perf_counter()
+    queue = fair_queue.FairQueue(FIRST_CLIENT, Channel.EMAIL, Priority.NORMAL)
+    found = fair_queue.due(queue, until=now, now=now, limit=size + 1)
+    ids = [one.notification_id for one in found[:size]]
+    claims = store.claim(ids=ids, channel=Channel.EMAIL, worker="bench", now=now)
+    milliseconds = 1000 * (time.perf_counter() - started)
+    if len(claims) != size:
+        raise RuntimeError(f"{len(claims)} claims instead of {size}")
+    store.release(claims, now=now + timedelta(milliseconds=1))
+    return milliseconds

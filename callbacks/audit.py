@@ -18,11 +18,6 @@ def record_disabled(client_id: ObjectId, reason: DisabledReason) -> None:
     record(client_id, DISABLED_MESSAGES[reason], by=client_id)
 
 
-def record_by_app(client_id: ObjectId, name: str, message: str) -> None:
-    """Record a client's change to its own endpoint; the entry names the client in its message."""
-    record(client_id, f"By the app {name}: {message}", by=client_id)
-
-
 def record(client_id: ObjectId, message: str, *, by: ObjectId) -> None:
     """Record a change to an endpoint."""
     key = str(client_id)

@@ -12,8 +12,7 @@ from pymongo.errors import BulkWriteError
 
 from domain.queues import CALLBACKS
 from notifyproject.db import paging
-from notifyproject.db.collections import collection, is_duplicate
-from notifyproject.db.leases import unclaimed
+from notifyproject.db.collections import collection, is_duplicate, unclaimed
 from notifyproject.db.paging import Cursor, Page
 from notifyproject.platform import broker
 

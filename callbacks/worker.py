@@ -16,8 +16,7 @@ from bson import ObjectId
 from django.conf import settings
 
 from domain.retry import parse_retry_after
-from notifyproject.db.collections import collection
-from notifyproject.db.leases import unclaimed
+from notifyproject.db.collections import collection, unclaimed
 from notifyproject.platform import broker
 from notifyproject.platform.egress import Deadline
 from notifyproject.platform.encryption import DecryptionError

@@ -1,4 +1,4 @@
-"""The console: pages for the people who run the service.
+"""The operations console: the pages of operators and support.
 
-Pages read through the ORM and the queries of the packages; every change goes through their actions.
+Pages read through the ORM and the packages' queries; every change goes through their actions.
 """

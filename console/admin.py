@@ -1,7 +1,9 @@
-"""Registers every page with the Django admin.
+"""Registration of every page with the Django admin.
 
 The admin imports this module after those of other apps, so that the console replaces their pages.
 """
+
+from django.contrib import admin
 
 from . import (
     alerts,
@@ -49,3 +51,4 @@ __all__ = [
     "webhook_log",
     "workers",
 ]
+admin.site.index_template = "console/home.html"

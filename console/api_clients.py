@@ -1,15 +1,12 @@
-"""API clients and their keys in the admin."""
+"""API clients and their keys."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.admin.models import CHANGE, LogEntry
-from django.contrib.contenttypes.models import ContentType
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.safestring import SafeString
 from unfold.widgets import (
@@ -20,56 +17,55 @@ from unfold.widgets import (
 
 from access.clients import registry
 from access.models import APIClient, Scope
+from domain.time import utc_now
+from notifyproject.platform import audit
 
-from .widgets.actions import require_post
-from .widgets.columns import plain_chip
+from .widgets.actions import is_confirmed, not_found, render_page, require_post
+from .widgets.columns import test_chip
+from .widgets.formats import timestamp
 from .widgets.lists import ConsoleAdmin
 
 CHANGE_URL = "admin:access_apiclient_change"
 KEY_LIFETIMES = {"": None, "30": 30, "90": 90, "365": 365}
-"""How many days a new key holds, as the form names it; None: until it is revoked."""
-TEST_BADGE = plain_chip(
-    "Test", "warning", title="What it sends goes to the sandbox and reaches nobody."
-)
+"""Lifetimes of a new key in days, by the form's values; None: no expiry."""
 _SCOPE_LABELS = {
     Scope.NOTIFICATIONS_READ: "Read its notifications",
-    Scope.NOTIFICATIONS_WRITE: "Send, schedule and cancel notifications",
+    Scope.NOTIFICATIONS_WRITE: "Send, schedule, and cancel notifications",
     Scope.NOTIFICATIONS_RESEND: "Resend and retry notifications",
-    Scope.RECIPIENTS_WRITE: "Keep recipients and their preferences",
-    Scope.DEVICES_WRITE: "Keep devices",
-    Scope.INBOX_ISSUE: "Issue inbox tokens to its users",
-    Scope.SUPPRESSIONS_WRITE: "Keep suppressions",
-    Scope.CALLBACKS_WRITE: "Keep its callbacks",
-    Scope.TEMPLATES_WRITE: "Keep types and templates",
-    Scope.ADMIN: "Everything, clean-up included",
+    Scope.RECIPIENTS_WRITE: "Manage recipients and their preferences",
+    Scope.DEVICES_WRITE: "Manage devices",
+    Scope.INBOX_ISSUE: "Issue inbox tokens",
+    Scope.SUPPRESSIONS_WRITE: "Manage suppressions",
+    Scope.CALLBACKS_WRITE: "Manage its callback endpoint",
+    Scope.TEMPLATES_WRITE: "Manage types and templates",
+    Scope.ADMIN: "Full access",
 }
 
 
 class APIClientForm(forms.ModelForm):
-    """A client's name and what it may do."""
+    """Form of an API client."""
 
     name = forms.CharField(
         max_length=120,
         widget=UnfoldAdminTextInputWidget,
-        help_text="The calling app. Each app has a client of its own.",
+        help_text="The application that calls the API. Each application has its own client.",
     )
     scopes = forms.MultipleChoiceField(
         choices=[
             (scope.value, f"{words} ({scope.value})") for scope, words in _SCOPE_LABELS.items()
         ],
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
-        help_text="What it may do.",
     )
     is_test = forms.BooleanField(
         label="Test mode",
         required=False,
         widget=UnfoldBooleanSwitchWidget,
-        help_text="What it sends goes to the sandbox and never to people, and its keys begin "
-        "ntf_test_. It changes no live data. This cannot be changed later.",
+        help_text="Notifications are sent to the sandbox only, keys begin with ntf_test_, and live "
+        "data can't be changed. This setting is permanent.",
     )
 
     class Meta:
-        """The model and the fields that are filled in."""
+        """The model and its editable fields."""
 
         model = APIClient
         fields = ("name", "scopes", "is_test", "is_active")
@@ -77,7 +73,7 @@ class APIClientForm(forms.ModelForm):
 
 @admin.register(APIClient)
 class APIClientAdmin(ConsoleAdmin):
-    """The apps that call the API. They are switched off, not deleted: notifications name them."""
+    """The API clients. They are disabled, not deleted, because notifications refer to them."""
 
     form = APIClientForm
     list_display = ("name", "mode", "active_keys", "last_used", "scope_list", "is_active")
@@ -86,25 +82,22 @@ class APIClientAdmin(ConsoleAdmin):
     search_fields = ("name__startswith",)
     search_help_text = "Beginning of the name"
     ordering = ("name", "id")
-    change_form_outer_after_template = "admin/access/apiclient/keys.html"
+    change_form_outer_after_template = "console/api_clients/keys.html"
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Sequence[str]:
         """Return the fields; a new client is active."""
         return self.fields if obj else ("name", "is_test", "scopes")
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the admin's URLs, and those of keys."""
+        """Return the admin's URLs and those of keys."""
+        views = (("issue", self.issue_key_view), ("revoke", self.revoke_key_view))
         own = [
             path(
-                "<path:object_id>/issue-key/",
-                self.admin_site.admin_view(self.issue_key_view),
-                name="access_apiclient_issue_key",
-            ),
-            path(
-                "<path:object_id>/revoke-key/",
-                self.admin_site.admin_view(self.revoke_key_view),
-                name="access_apiclient_revoke_key",
-            ),
+                f"<path:object_id>/{verb}-key/",
+                self.admin_site.admin_view(view),
+                name=f"access_apiclient_{verb}_key",
+            )
+            for verb, view in views
         ]
         return own + super().get_urls()
 
@@ -114,37 +107,31 @@ class APIClientAdmin(ConsoleAdmin):
 
     @admin.display(description="Mode")
     def mode(self, row: Any) -> SafeString | str:
-        """Whether what it sends reaches people."""
-        return TEST_BADGE if row.is_test else "Live"
+        """Return whether the client is in test mode."""
+        return test_chip() if row.is_test else "Live"
 
     @admin.display(description="Active keys")
     def active_keys(self, row: Any) -> str:
-        """The prefixes of the keys that work."""
-        now = datetime.now(UTC)
+        """Return the masked active keys."""
+        now = utc_now()
         return ", ".join(_key_label(row, k) for k in row.keys if _is_active(k, now)) or "None"
 
-    @admin.display(description="Last used (UTC)")
-    def last_used(self, row: Any) -> str:
-        """When any of its keys was used last, to the minute."""
+    @admin.display(description="Last used")
+    def last_used(self, row: Any) -> SafeString | str:
+        """Return when a key of the client was last used, to the minute."""
         last = max((key.last_used_at for key in row.keys if key.last_used_at), default=None)
-        return f"{last:%Y-%m-%d %H:%M}" if last else "Never"
+        return timestamp(last, empty="Never")
 
     @admin.display(description="Scopes")
     def scope_list(self, row: Any) -> str:
-        """What it may do."""
+        """Return the scopes."""
         return ", ".join(row.scopes)
 
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        """Show a client and its keys."""
+    def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
+        """Return the client and its keys."""
         client = self.get_object(request, object_id)
-        now = datetime.now(UTC)
-        shown = {
+        now = utc_now()
+        return {
             "client": client,
             "client_keys": [_key_row(client, key, now) for key in client.keys] if client else [],
             "may_change_keys": self.has_change_permission(request, client),
@@ -152,95 +139,86 @@ class APIClientAdmin(ConsoleAdmin):
             "can_issue": client is not None
             and sum(_is_active(key, now) for key in client.keys) < registry.MAX_ACTIVE_KEYS,
         }
-        return super().change_view(request, object_id, form_url, shown | (extra_context or {}))
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Store the client's own fields: its keys may be in use meanwhile."""
+        """Store the client's own fields only, because keys can change at the same time."""
         scopes = [Scope(scope) for scope in form.cleaned_data["scopes"]]
         if change:
             APIClient.objects.filter(pk=obj.pk).update(
-                name=obj.name,
-                scopes=[scope.value for scope in scopes],
-                is_active=obj.is_active,
+                name=obj.name, scopes=[scope.value for scope in scopes], is_active=obj.is_active
             )
         else:
             obj.pk = registry.create_client(
-                name=obj.name, scopes=scopes, is_test=obj.is_test, now=_now()
+                name=obj.name, scopes=scopes, is_test=obj.is_test, now=utc_now()
             )
 
     def issue_key_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Issue a key and show it, this once; POST only, and no cache keeps the page."""
+        """Issue a key and show it once; POST only."""
         if refused := self._require_key_permission(request, object_id):
             return refused
         client = self.get_object(request, object_id)
-        lifetime, now = request.POST.get("life", ""), _now()
+        lifetime, now = request.POST.get("life", ""), utc_now()
         if lifetime not in KEY_LIFETIMES:
-            messages.error(request, "No key was issued: choose how long it holds.")
-            return HttpResponseRedirect(reverse(CHANGE_URL, args=[client.pk]))
+            messages.error(request, "No change: select an expiry.")
+            return _to_client(client)
         days = KEY_LIFETIMES[lifetime]
         expires_at = now + timedelta(days=days) if days else None
         try:
             issued = registry.issue_key(client_id=client.pk, now=now, expires_at=expires_at)
         except registry.TooManyKeysError as problem:
             messages.error(request, str(problem))
-            return HttpResponseRedirect(reverse(CHANGE_URL, args=[client.pk]))
+            return _to_client(client)
         _record(request, client, f"Issued the key {_key_label(client, issued)}.")
-        return self._key_page(request, client, issued.text)
-
-    def _key_page(self, request: HttpRequest, client: Any, text: str) -> HttpResponse:
-        request.current_app = self.admin_site.name
-        context = {
-            **self.admin_site.each_context(request),
-            "title": "New key",
-            "opts": self.opts,
-            "original": client,
-            "key_text": text,
-            "back": reverse(CHANGE_URL, args=[client.pk]),
-        }
-        # The admin's views forbid every cache to keep what they answer.
-        return TemplateResponse(request, "admin/access/apiclient/new_key.html", context)
+        # The admin's views forbid every cache to store their responses.
+        return render_page(
+            self,
+            request,
+            "console/api_clients/new_key.html",
+            title="New key",
+            original=client,
+            key_text=issued.text,
+            back=reverse(CHANGE_URL, args=[client.pk]),
+        )
 
     def revoke_key_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Switch a key off for good, after asking; POST only."""
+        """Revoke a key after a confirmation; POST only."""
         if refused := self._require_key_permission(request, object_id):
             return refused
         client = self.get_object(request, object_id)
-        prefix, now = request.POST.get("prefix", ""), _now()
+        prefix, now = request.POST.get("prefix", ""), utc_now()
         own = next((key for key in client.keys if key.prefix == prefix), None)
-        needs_confirmation = own is not None and _is_active(own, now)
-        if needs_confirmation and request.POST.get("confirmed") != "yes":
-            return self._revoke_page(request, client, own)
+        if own is not None and _is_active(own, now) and not is_confirmed(request):
+            return render_page(
+                self,
+                request,
+                "console/api_clients/revoke.html",
+                title="Revoke key",
+                original=client,
+                prefix=prefix,
+                shown=_key_label(client, own),
+                last_used_at=own.last_used_at,
+                back=reverse(CHANGE_URL, args=[client.pk]),
+            )
         if own is not None and registry.revoke_key(prefix=prefix, now=now):
             shown = _key_label(client, own)
             _record(request, client, f"Revoked the key {shown}.")
-            messages.success(request, f"The key {shown} is revoked: it works no more.")
+            messages.success(request, f"Key {shown} revoked.")
         else:
-            messages.warning(request, "There is no such active key.")
-        return HttpResponseRedirect(reverse(CHANGE_URL, args=[client.pk]))
-
-    def _revoke_page(self, request: HttpRequest, client: Any, key: Any) -> HttpResponse:
-        request.current_app = self.admin_site.name
-        context = {
-            **self.admin_site.each_context(request),
-            "title": "Revoke a key",
-            "opts": self.opts,
-            "original": client,
-            "prefix": key.prefix,
-            "shown": _key_label(client, key),
-            "last_used_at": key.last_used_at,
-            "back": reverse(CHANGE_URL, args=[client.pk]),
-        }
-        return TemplateResponse(request, "admin/access/apiclient/revoke.html", context)
+            messages.warning(request, "Active key not found.")
+        return _to_client(client)
 
     def _require_key_permission(self, request: HttpRequest, object_id: str) -> HttpResponse | None:
-        """Return why keys are not changed now; None if they may be."""
+        """Return the refusal of a change of keys; None if the user may change them."""
         client = self.get_object(request, object_id)
         if refused := require_post(request, allowed=self.has_change_permission(request, client)):
             return refused
         if client is None:
-            messages.warning(request, "There is no such client.")
-            return HttpResponseRedirect(reverse("admin:access_apiclient_changelist"))
+            return not_found(request, "API client", "admin:access_apiclient_changelist")
         return None
+
+
+def _to_client(client: Any) -> HttpResponse:
+    return HttpResponseRedirect(reverse(CHANGE_URL, args=[client.pk]))
 
 
 def _is_active(key: Any, now: datetime) -> bool:
@@ -258,16 +236,10 @@ def _key_row(client: Any, key: Any, now: datetime) -> dict[str, Any]:
 
 
 def _record(request: HttpRequest, client: APIClient, message: str) -> None:
-    LogEntry.objects.create(
-        user_id=request.user.pk,
-        content_type=ContentType.objects.get_for_model(APIClient),
+    audit.record(
+        by=request.user.pk,
+        model=APIClient,
         object_id=str(client.pk),
-        object_repr=str(client),
-        action_flag=CHANGE,
-        change_message=message,
+        name=str(client),
+        message=message,
     )
-
-
-def _now() -> datetime:
-    now = datetime.now(UTC)
-    return now.replace(microsecond=now.microsecond // 1000 * 1000)

@@ -1,4 +1,4 @@
-"""Django app config of the console: an app without models, installed last."""
+"""Django app config of the console, an app without models that is installed last."""
 
 from django.apps import AppConfig
 

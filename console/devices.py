@@ -1,27 +1,28 @@
-"""Devices: the list, the page, and enabling or disabling one."""
+"""Devices: the list, the page of one, and enabling or disabling."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.admin.models import CHANGE, LogEntry
-from django.contrib.contenttypes.models import ContentType
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, path, reverse
+from django.http import HttpRequest
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from devices import presence, status, tokens
 from devices.models import DeactivationReason, Device, Platform
+from domain.time import utc_now
 from notifyproject.db.collections import collection
+from notifyproject.platform import audit
 
-from .widgets.actions import require_post
-from .widgets.columns import plain_chip
-from .widgets.filters import ChoiceFilter, TimeFilter
-from .widgets.lists import ReadOnlyAdmin
+from .widgets.actions import EnableDisableAdmin
+from .widgets.columns import chip, id_column, label_column, link, time_column
+from .widgets.filters import ChoiceFilter, TimeFilter, choice_filter
+from .widgets.formats import count_of, timestamp
+from .widgets.links import NOTIFICATION, NOTIFICATIONS
 
 R = DeactivationReason
 PLATFORM_LABELS: Mapping[Platform, str] = {
@@ -30,68 +31,66 @@ PLATFORM_LABELS: Mapping[Platform, str] = {
     Platform.WEB: "Web",
 }
 REASON_LABELS: Mapping[DeactivationReason, str] = {
-    R.UNREGISTERED: "App removed",
-    R.SENDER_MISMATCH: "Another sender's",
-    R.SUSPECT: "Malformed token",
-    R.REPLACED: "New token",
-    R.BY_USER: "Off by its app",
-    R.BY_OPERATOR: "Off by staff",
+    R.UNREGISTERED: "Unregistered",
+    R.SENDER_MISMATCH: "Sender mismatch",
+    R.SUSPECT: "Invalid token",
+    R.REPLACED: "Replaced",
+    R.BY_USER: "Disabled by app",
+    R.BY_OPERATOR: "Disabled by staff",
 }
 MEANINGS: Mapping[DeactivationReason, str] = {
     R.UNREGISTERED: (
-        "The push provider says that the app was removed, or got a new token. It comes back by "
-        "itself when the person opens the app."
+        "The push provider reports that the app was removed or has a new token. The device is "
+        "enabled again when the recipient opens the app."
     ),
     R.SENDER_MISMATCH: (
-        "The push provider says that the token belongs to another project than ours. The app was "
-        "built with the wrong keys: its developers can mend it."
+        "The push provider reports that the token belongs to another project. Build the app with "
+        "the credentials of this project."
     ),
     R.SUSPECT: (
-        "The push provider called its token malformed three times in a row. It comes back by "
-        "itself when the app registers again."
+        "The push provider rejected the token as malformed three times in a row. The device is "
+        "enabled again when the app registers again."
     ),
-    R.REPLACED: "The app got a new token: it is in the list as another device.",
+    R.REPLACED: "The app has a new token, which is listed as another device.",
     R.BY_USER: (
-        "The app switched it off, such as when its user signed out. It comes back when the app "
-        "registers again."
+        "The app disabled it, for example because its user signed out. The device is enabled again "
+        "when the app registers again."
     ),
-    R.BY_OPERATOR: "A member of staff switched it off: the audit log says who.",
+    R.BY_OPERATOR: "Staff disabled it. See the audit log.",
 }
 ACTIVE, INACTIVE = "active", "inactive"
+SEARCH_CAP = 200
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class PlatformFilter(ChoiceFilter):
-    """By where the app runs."""
-
-    title = "platform"
-    parameter_name = "platform"
-    options = tuple((platform.value, words) for platform, words in PLATFORM_LABELS.items())
+PlatformFilter = choice_filter(
+    "platform", ((platform.value, words) for platform, words in PLATFORM_LABELS.items())
+)
 
 
 class StatusFilter(ChoiceFilter):
-    """By whether anything is pushed to it, and why not."""
+    """Filter by active or by the reason of the deactivation."""
 
     title = "state"
     parameter_name = "state"
     options = (
         (ACTIVE, "Active"),
-        (INACTIVE, "Off, for any reason"),
-        *((reason.value, f"Off: {words.lower()}") for reason, words in REASON_LABELS.items()),
+        (INACTIVE, "Inactive"),
+        *((reason.value, words) for reason, words in REASON_LABELS.items()),
     )
 
     def condition(self, word: str) -> dict[str, Any]:
-        """Return that it is active, or off for the reason."""
+        """Return the MongoDB condition for a choice."""
         if word == ACTIVE:
-            # Nearly all are: they are read in the list's order, by its index.
+            # Nearly all devices are active: read them in the list's order, by its index.
             return {"is_active": True, "last_seen": {"$gte": _LONG_AGO}}
-        # Reasons are named one by one: then each is read by the index, in the list's order.
+        # Each reason is named, so that the index serves the list's order for each of them.
         reasons = [reason.value for reason in DeactivationReason] if word == INACTIVE else [word]
         return {"deactivation_reason": {"$in": reasons}}
 
 
 class SeenFilter(TimeFilter):
-    """By when its app was last seen."""
+    """Filter by the time of the app's last registration or heartbeat."""
 
     title = "last seen"
     parameter_name = "seen"
@@ -99,23 +98,27 @@ class SeenFilter(TimeFilter):
 
 
 def set_active(request: HttpRequest, devices: Sequence[Device], *, on: bool) -> None:
-    """Switch devices, record each that changed, and tell the user how many did."""
+    """Enable or disable devices, record each change, and tell the user the count."""
     changed = [
         device for device in devices if _set_device_active(device.pk, on=on, by=request.user)
     ]
-    state = "on again" if on else "off"
+    word = "enabled" if on else "disabled"
     for device in changed:
-        _record(request, device, f"Switched {state}.")
-    count = len(changed)
-    text = f"{count} {'device is' if count == 1 else 'devices are'} switched {state}."
-    if others := len(devices) - count:
-        text += f" {others} {'was' if others == 1 else 'were'} so already, or gone."
+        audit.record(
+            by=request.user.pk,
+            model=Device,
+            object_id=device.pk,
+            name=str(device),
+            message=f"{word.capitalize()}.",
+        )
+    text = f"{count_of(len(changed), 'device')} {word}."
+    if others := len(devices) - len(changed):
+        text += f" {others} already {word} or deleted."
     messages.success(request, text)
 
 
 def _set_device_active(device_id: str, *, on: bool, by: Any) -> bool:
-    now = datetime.now(UTC)
-    now = now.replace(microsecond=now.microsecond // 1000 * 1000)
+    now = utc_now()
     if on:
         return status.reactivate(device_id=device_id, now=now)
     return bool(
@@ -128,26 +131,11 @@ def _set_device_active(device_id: str, *, on: bool, by: Any) -> bool:
     )
 
 
-def _record(request: HttpRequest, device: Device, message: str) -> None:
-    LogEntry.objects.create(
-        user_id=request.user.pk,
-        content_type=ContentType.objects.get_for_model(Device),
-        object_id=device.pk,
-        object_repr=str(device),
-        action_flag=CHANGE,
-        change_message=message,
-    )
-
-
-CHANGE_URL = "admin:devices_device_change"
-SEARCH_CAP = 200
-
-
 @admin.register(Device)
-class DeviceAdmin(ReadOnlyAdmin):
-    """The devices that apps have registered, the most recently seen first.
+class DeviceAdmin(EnableDisableAdmin):
+    """The registered devices, the most recently seen first.
 
-    The apps keep them. A token is all one needs to push to somebody: nobody sees one whole.
+    Clients manage them. A whole token would suffice to push to the recipient, so tokens are masked.
     """
 
     list_display = (
@@ -166,7 +154,7 @@ class DeviceAdmin(ReadOnlyAdmin):
             {"fields": ("user_id", "platform_display", "status", "meaning", "notifications_link")},
         ),
         (
-            "Life",
+            "Activity",
             {
                 "fields": (
                     "app_presence",
@@ -177,24 +165,36 @@ class DeviceAdmin(ReadOnlyAdmin):
                 )
             },
         ),
-        ("Wishes", {"fields": ("preferences", "quiet_hours")}),
+        ("Preferences", {"fields": ("preferences", "quiet_hours")}),
         ("App", {"fields": ("device_model", "os_version", "app_version", "language", "timezone")}),
-        ("More", {"fields": ("key", "token", "evidence", "registered", "changed")}),
+        ("Details", {"fields": ("key", "token", "evidence", "registered", "changed")}),
     )
     search_fields = ("user_id",)
-    search_help_text = "User id or device id"
-    empty_title = "No device is registered"
-    empty_words = "Apps register them by the API, when somebody signs in or gets a new token."
+    search_help_text = "User ID or device ID"
+    empty_title = "No devices"
+    empty_words = "Clients register devices by the API, on sign-in or with a new token."
     ordering = ("-last_seen", "-id")
     actions = ("switch_off_selected", "switch_on_selected")
-    change_form_outer_after_template = "admin/devices/device/switch.html"
+    object_label = "Device"
+    enable_consequence = (
+        "Resumes push to this device and clears the evidence against it. If the provider still "
+        "rejects its token, the next push disables it again."
+    )
+    disable_consequence = "Stops push to this device until it registers again or staff enable it."
+    last_seen_display = time_column("Last seen", "last_seen", empty="Never")
+    last_accepted = time_column("Last accepted by provider", "last_accepted_at", empty="Never")
+    last_receipt = time_column("Last receipt", "last_receipt_at", empty="Never")
+    registered = time_column("Registered", "created_at")
+    changed = time_column("Last change", "updated_at")
+    key = id_column()
+    platform_display = label_column("Platform", "platform", PLATFORM_LABELS)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet, search_term: str
     ) -> tuple[QuerySet, bool]:
-        """Return a user's devices, or the one with this id.
+        """Return a user's devices, or the device with this ID.
 
-        Not by token: what is searched for stands in the address, and addresses are logged.
+        A token isn't searched for: the search text is part of the URL, and URLs are logged.
         """
         text = search_term.strip()
         if not text:
@@ -203,184 +203,111 @@ class DeviceAdmin(ReadOnlyAdmin):
         ids = {text, *(row["_id"] for row in rows)}
         return queryset.filter(pk__in=sorted(ids)), False
 
-    def get_urls(self) -> list[URLPattern]:
-        """Return the admin's URLs, and those that switch one device."""
-        own = [
-            path(
-                f"<path:object_id>/switch-{'on' if on else 'off'}/",
-                self.admin_site.admin_view(self.switch_view),
-                {"on": on},
-                name=f"devices_device_switch_{'on' if on else 'off'}",
-            )
-            for on in (True, False)
-        ]
-        return own + super().get_urls()
-
     def has_deactivate_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may switch devices off."""
-        return request.user.has_perm("devices.deactivate_device")
+        """Return whether the user may disable devices."""
+        return self.may_switch(request, on=False)
 
     def has_reactivate_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may switch devices on again."""
-        return request.user.has_perm("devices.reactivate_device")
+        """Return whether the user may enable devices."""
+        return self.may_switch(request, on=True)
 
-    @admin.action(description="Switch off", permissions=["deactivate"])
+    @admin.action(description="Disable", permissions=["deactivate"])
     def switch_off_selected(self, request: HttpRequest, queryset: QuerySet) -> None:
-        """Push nothing more to the ticked devices."""
+        """Disable the selected devices."""
         set_active(request, list(queryset), on=False)
 
-    @admin.action(description="Switch on again", permissions=["reactivate"])
+    @admin.action(description="Enable", permissions=["reactivate"])
     def switch_on_selected(self, request: HttpRequest, queryset: QuerySet) -> None:
-        """Push to the ticked devices again."""
+        """Enable the selected devices."""
         set_active(request, list(queryset), on=True)
 
-    def switch_view(self, request: HttpRequest, object_id: str, *, on: bool) -> HttpResponse:
-        """Switch one device on or off; POST only."""
-        if refused := require_post(request, allowed=self._may_switch(request, on=on)):
-            return refused
-        device = self.get_object(request, object_id)
-        if device is None:
-            messages.warning(request, "There is no such device any more.")
-            return HttpResponseRedirect(reverse("admin:devices_device_changelist"))
-        set_active(request, [device], on=on)
-        return HttpResponseRedirect(reverse(CHANGE_URL, args=[device.pk]))
+    def is_enabled(self, obj: Any) -> bool:
+        """Return whether a device is active."""
+        return bool(obj.is_active)
 
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        """Show a device, with a button that switches it."""
-        device = self.get_object(request, object_id)
-        shown: dict[str, Any] = {"device": device, "may_switch": False}
-        if device is not None:
-            on = not device.is_active
-            name = f"admin:devices_device_switch_{'on' if on else 'off'}"
-            shown["may_switch"] = self._may_switch(request, on=on)
-            shown["switch_url"] = reverse(name, args=[device.pk])
-        return super().change_view(request, object_id, form_url, shown | (extra_context or {}))
+    def may_switch(self, request: HttpRequest, *, on: bool) -> bool:
+        """Return whether the user may enable or disable devices."""
+        return bool(request.user.has_perm(f"devices.{'re' if on else 'de'}activate_device"))
 
-    def _may_switch(self, request: HttpRequest, *, on: bool) -> bool:
-        if on:
-            return self.has_reactivate_permission(request)
-        return self.has_deactivate_permission(request)
+    def switch(self, request: HttpRequest, obj: Any, *, on: bool) -> None:
+        """Enable or disable a device."""
+        set_active(request, [obj], on=on)
 
     @admin.display(description="Device")
     def device(self, row: Any) -> str:
-        """What its app calls it, or else the beginning of its id."""
+        """Return the device's model, or else the beginning of its ID."""
         return row.device_model or f"{row.pk[:12]}…"
-
-    @admin.display(description="Platform")
-    def platform_display(self, row: Any) -> str:
-        """Where the app runs."""
-        return PLATFORM_LABELS[Platform(row.platform)]
 
     @admin.display(description="State")
     def status(self, row: Any) -> SafeString:
-        """Whether anything is pushed to it."""
+        """Return the state as a chip."""
         if row.is_active:
-            return plain_chip("Active", "success")
-        return plain_chip(REASON_LABELS[DeactivationReason(row.deactivation_reason)], "danger")
+            return chip("Active", "success")
+        return chip(REASON_LABELS[DeactivationReason(row.deactivation_reason)], "danger")
 
-    @admin.display(description="What that means")
-    def meaning(self, row: Any) -> str:
-        """What being off means, and what brings it back."""
+    @admin.display(description="Explanation")
+    def meaning(self, row: Any) -> SafeString | str:
+        """Return the meaning of the state, and what enables the device again."""
         if row.is_active:
-            return "Notifications are pushed to it."
-        at = _time(row.deactivated_at)
-        return f"Off since {at}. {MEANINGS[DeactivationReason(row.deactivation_reason)]}"
+            return "Receives push notifications."
+        reason = DeactivationReason(row.deactivation_reason)
+        return format_html("Inactive since {}. {}", timestamp(row.deactivated_at), MEANINGS[reason])
 
     @admin.display(description="Evidence")
     def evidence(self, row: Any) -> SafeString | str:
-        """What the deactivation rests on."""
+        """Return the evidence for the deactivation."""
         found = row.deactivation_evidence
         if found is None:
             return "-"
-        source = f"{found.source}{f': {found.code}' if found.code else ''}, {_time(found.at)}"
+        source = f"{found.source}{f': {found.code}' if found.code else ''}"
         if not found.notification_id:
-            return source
-        url = reverse("admin:notifications_notification_change", args=[found.notification_id])
-        return format_html('{} <a class="text-link" href="{}">Notification</a>', source, url)
+            return format_html("{}, {}", source, timestamp(found.at))
+        notification = link(reverse(NOTIFICATION, args=[found.notification_id]), "Notification")
+        return format_html("{}, {} {}", source, timestamp(found.at), notification)
 
-    @admin.display(description="Everything sent")
+    @admin.display(description="All notifications for this recipient")
     def notifications_link(self, row: Any) -> SafeString:
-        """Where the notifications to its user are listed."""
-        url = reverse("admin:notifications_notification_changelist")
-        query = urlencode({"q": row.user_id})
-        return format_html('<a class="text-link" href="{}?{}">Show notifications</a>', url, query)
+        """Return a link to the notifications of the device's recipient."""
+        return link(
+            f"{reverse(NOTIFICATIONS)}?{urlencode({'q': row.user_id})}", "Show notifications"
+        )
 
-    @admin.display(description="Now")
-    def app_presence(self, row: Any) -> str:
-        """What its app said of itself within the last hour."""
+    @admin.display(description="Current state")
+    def app_presence(self, row: Any) -> SafeString | str:
+        """Return the app's last heartbeat of the last hour."""
         known = presence.read([row.pk]).get(row.pk)
         if known is None:
-            return "No heartbeat within the last hour"
+            return "No heartbeat in the last hour"
         words = (
             "online" if known.online else "offline",
             "app in the foreground" if known.app_foreground else "app in the background",
-            *(() if known.notification_enabled else ("notifications off in its settings",)),
+            *(() if known.notification_enabled else ("notifications disabled in the settings",)),
         )
-        return f"{', '.join(words).capitalize()} ({_time(known.last_active)})"
+        return format_html("{} ({})", ", ".join(words).capitalize(), timestamp(known.last_active))
 
-    @admin.display(description="Last seen (UTC)")
-    def last_seen_display(self, row: Any) -> str:
-        """When its app last registered or sent a heartbeat."""
-        return _time(row.last_seen)
-
-    @admin.display(description="Provider last accepted (UTC)")
-    def last_accepted(self, row: Any) -> str:
-        """The last proof of life from the provider."""
-        return _time(row.last_accepted_at)
-
-    @admin.display(description="Last receipt (UTC)")
-    def last_receipt(self, row: Any) -> str:
-        """When the device itself last reported a message."""
-        return _time(row.last_receipt_at)
-
-    @admin.display(description="Wants")
+    @admin.display(description="Preferences")
     def preferences(self, row: Any) -> str:
-        """What it wants to be told."""
+        """Return the device's preferences."""
         preferences = row.notification_preferences
         if preferences is None or (preferences.enabled and not preferences.categories):
-            return "Everything"
+            return "No restrictions"
         if not preferences.enabled:
-            return "Nothing"
+            return "Muted"
         words = (
-            f"{name}: {'yes' if is_wanted else 'no'}"
+            f"{name}: {'allowed' if is_wanted else 'muted'}"
             for name, is_wanted in preferences.categories.items()
         )
         return ", ".join(words)
 
     @admin.display(description="Quiet hours")
     def quiet_hours(self, row: Any) -> str:
-        """When it is left alone."""
+        """Return the device's quiet hours."""
         hours = row.notification_preferences and row.notification_preferences.quiet_hours
         if not hours or not hours.enabled:
             return "None"
         return f"{hours.start} to {hours.end} ({hours.timezone or row.timezone or 'UTC'})"
 
-    @admin.display(description="Id")
-    def key(self, row: Any) -> SafeString:
-        """Its id whole; it breaks where the line ends."""
-        return format_html('<span style="overflow-wrap: anywhere">{}</span>', row.pk)
-
-    @admin.display(description="Its user's since (UTC)")
-    def registered(self, row: Any) -> str:
-        """When its present user got it."""
-        return _time(row.created_at)
-
-    @admin.display(description="Last change (UTC)")
-    def changed(self, row: Any) -> str:
-        """When it last changed, proofs of life aside."""
-        return _time(row.updated_at)
-
     @admin.display(description="Token")
     def token(self, row: Any) -> str:
-        """The beginning and the end of its token."""
+        """Return the masked token."""
         return tokens.mask_token(row.device_token)
-
-
-def _time(at: datetime | None) -> str:
-    return f"{at:%Y-%m-%d %H:%M}" if at else "Never"

@@ -1,4 +1,4 @@
-"""The list of failures: what did not arrive, grouped by cause, newest first."""
+"""Failed deliveries: the list, and its groups by cause."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Any
 import pymongo
 from django.contrib import admin, messages
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
@@ -23,30 +23,28 @@ from notifications.resend.assessment import assess_risks
 from notifyproject.db.match import Match
 
 from .notifications import filters
-from .notifications.actions import DETAIL
-from .notifications.list import NotificationListAdmin
-from .notifications.summary import PROVIDER_LABELS
-from .widgets import columns
-from .widgets.columns import EMPTY
+from .notifications.list import SecondaryListAdmin
+from .widgets.columns import chip, time_column
+from .widgets.failure_codes import Explanation, explain
 from .widgets.filters import ChoiceFilter
+from .widgets.formats import EMPTY
 from .widgets.keyset_list import KeysetChangeList
-from .widgets.labels import CHANNEL_ICONS, CHANNELS, RESEND_RISKS, Explanation, code_label, explain
+from .widgets.labels import CHANNEL_ICONS, CHANNELS, RESEND_RISKS, code_label, provider_label
+from .widgets.links import NOTIFICATION
 from .widgets.lists import PAGE_SECONDS, TOO_SLOW, is_timeout
 
-FAILED_LIST = "admin:notifications_failednotification_changelist"
 DEFAULT_PERIOD = timedelta(hours=24)
-"""How far the groups look back when no time is chosen."""
-S = DeliveryStatus
+"""Time range of the groups when no time is chosen."""
 MIN_PERIOD = timedelta(minutes=1)
 GROUP_FILTERS = (filters.FailedChannelFilter, filters.CauseFilter, filters.ProviderFilter)
-"""Filters that choose a group: the others stay to be seen."""
+"""Filters that select a group; they don't narrow the groups themselves."""
 CHART_SIZE = (96, 24)
-"""Width and height of a group's course."""
+"""Width and height of a group's trend in pixels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRow:
-    """Failures with one cause, as they stand above the list."""
+    """One row of the table of causes."""
 
     group: failure_groups.FailureGroup
     channel: str
@@ -56,33 +54,33 @@ class GroupRow:
     explanation: Explanation
     count: str
     trend: str
-    """Against the span of the same length before; empty if that is not known."""
+    """Comparison with the previous period of the same length; empty if unknown."""
     bars: Sequence[tuple[int, int, int]]
-    """The course as bars of a drawing 96 wide and 24 high: left edge, top, height."""
+    """Bars of the trend: left edge, top, height."""
     url: str
-    """The list, narrowed to this group; or widened again, if it is."""
+    """The list of this group; of all groups, if this one is chosen."""
     is_chosen: bool
 
 
 class FailedChangeList(KeysetChangeList):
-    """The failures, and their groups over the same time, narrowed by all but their own filters."""
+    """The list of failures and their groups in the same time range."""
 
     groups: Sequence[GroupRow] = ()
     counted_since: Any = None
-    period_label = "in the last 24 hours"
+    period_label = "last 24 h"
 
     def url_for_result(self, result: Any) -> str:
-        """Return where the notification is shown."""
-        return reverse(DETAIL, args=[result.pk])
+        """Return the URL of the notification's page."""
+        return reverse(NOTIFICATION, args=[result.pk])
 
     def get_results(self, request: HttpRequest) -> None:
-        """Read one page, and the groups."""
+        """Read one page and the groups."""
         super().get_results(request)
-        if self.is_filters_only:
+        if self.skips_rows:
             return
         limits = next(s.limits for s in self.filter_specs if isinstance(s, filters.FailedFilter))
         if any(limits):
-            self.period_label = "in the chosen time"
+            self.period_label = "in the selected time range"
         until = limits[1] or utc_now()
         try:
             with pymongo.timeout(PAGE_SECONDS):
@@ -100,7 +98,7 @@ class FailedChangeList(KeysetChangeList):
         self.groups = [self._row(group, found) for group in found.groups]
 
     def _list_conditions(self) -> list[dict[str, Any]]:
-        """Return what the chosen filters say of the notifications that are grouped."""
+        """Return the conditions of the filters that narrow the groups."""
         return [
             spec.condition(spec.value())
             for spec in self.filter_specs
@@ -119,33 +117,29 @@ class FailedChangeList(KeysetChangeList):
             "provider": cause.provider or filters.NO_PROVIDER,
         }
         chosen = all(self.params.get(name) == value for name, value in group_filters.items())
-        url = (
-            self.get_query_string(remove=list(group_filters))
-            if chosen
-            else self.get_query_string(group_filters)
-        )
         return GroupRow(
             group=group,
             channel=CHANNELS[cause.channel],
             icon=CHANNEL_ICONS[cause.channel],
             code=code_label(cause.code),
-            provider=PROVIDER_LABELS.get(cause.provider or "", cause.provider or EMPTY),
+            provider=provider_label(cause.provider) or EMPTY,
             explanation=explain(cause.code),
             count=f"{group.count:,}{'' if found.is_complete else '+'}",
             trend=_trend(group) if found.has_previous else "",
             bars=_bars(group.trend),
-            url=url,
+            url=self.get_query_string(remove=list(group_filters))
+            if chosen
+            else self.get_query_string(group_filters),
             is_chosen=chosen,
         )
 
 
 def _trend(group: failure_groups.FailureGroup) -> str:
-    """Return how a group's count compares with the span before, in words."""
     if not group.previous_count:
         return "new"
     if group.count == group.previous_count:
-        return f"as before: {group.previous_count:,}"
-    return f"{'up' if group.count > group.previous_count else 'down'} from {group.previous_count:,}"
+        return f"unchanged: {group.previous_count:,}"
+    return f"{'↑' if group.count > group.previous_count else '↓'} from {group.previous_count:,}"
 
 
 def _bars(counts: Sequence[int]) -> list[tuple[int, int, int]]:
@@ -156,7 +150,7 @@ def _bars(counts: Sequence[int]) -> list[tuple[int, int, int]]:
 
 
 @admin.register(FailedNotification)
-class FailedNotificationAdmin(NotificationListAdmin):
+class FailedNotificationAdmin(SecondaryListAdmin):
     """Notifications with a failed channel, the newest failure first."""
 
     list_display = (
@@ -169,7 +163,7 @@ class FailedNotificationAdmin(NotificationListAdmin):
         "client",
     )
     list_display_links = ("failed", "notification")
-    empty_title = "Nothing has failed"
+    empty_title = "No failed deliveries"
     list_filter = (
         filters.FailedChannelFilter,
         filters.CauseFilter,
@@ -181,41 +175,26 @@ class FailedNotificationAdmin(NotificationListAdmin):
         filters.AttemptsFilter,
         filters.FailedFilter,
     )
+    changelist_class = FailedChangeList
     ordering = ("-failed_at", "-id")
-    list_before_template = "admin/notifications/notification/failure_groups.html"
+    list_before_template = "console/failures.html"
+    failed = time_column("Failed", "failed_at")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet:
-        """Return what failed."""
+        """Return notifications with a failed channel."""
         return super().get_queryset(request).filter(Match(HAS_FAILED))
 
-    def get_changelist(self, request: HttpRequest, **_options: Any) -> type[FailedChangeList]:
-        """Return the kind of list."""
-        return FailedChangeList
-
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
-        """Give each row also the verdicts on what failed of it."""
+        """Add the resend risks of the failed channels."""
         super().prepare_rows(request, rows)
         risks = assess_risks(queries.get_many([row.pk for row in rows]), now=utc_now())
         for row in rows:
-            failed = (Channel(d.channel) for d in row.delivery if d.status == S.FAILED)
+            failed = (Channel(d.channel) for d in row.delivery if d.status == DeliveryStatus.FAILED)
             row.resend_risks = [one for c in failed if (one := risks.get((row.pk, c))) is not None]
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether the user may see notifications."""
-        return bool(request.user.has_perm("notifications.view_notification"))
-
-    def change_view(self, request: HttpRequest, object_id: str, *_args: Any) -> HttpResponse:
-        """Show the notification on its own page."""
-        return HttpResponseRedirect(reverse(DETAIL, args=[object_id]))
-
-    @admin.display(description="Failed (UTC)")
-    def failed(self, row: Any) -> SafeString | str:
-        """When its last channel failed."""
-        return columns.timestamp(row.failed_at)
-
-    @admin.display(description="A resend is")
+    @admin.display(description="Resend risk")
     def resend_risk(self, row: Any) -> SafeString:
-        """What sending again would be, for each channel that failed."""
+        """Return the resend risk of each failed channel as a chip, with the reason as tooltip."""
         reasons = {one.kind: one.reason for one in row.resend_risks}
-        chips = ((columns.chip(*RESEND_RISKS[kind], title=why),) for kind, why in reasons.items())
+        chips = ((chip(*RESEND_RISKS[kind], title=why),) for kind, why in reasons.items())
         return format_html_join(" ", "{}", chips)

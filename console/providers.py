@@ -1,4 +1,4 @@
-"""The providers: how each is doing, pause and resume, and a test message."""
+"""Providers: health, pause, circuit breaker and test sends."""
 
 from datetime import datetime
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 
@@ -21,47 +20,42 @@ from notifications.intake import preview
 from notifications.models import ProviderState
 from notifyproject.platform import audit
 
-from .notifications.actions import DETAIL
-from .notifications.summary import PROVIDER_LABELS, duration
-from .widgets.actions import require_post
-from .widgets.labels import CHANNEL_ICONS, CHANNELS
-from .widgets.lists import ReadOnlyAdmin
+from .widgets.actions import render_page, require_post
+from .widgets.formats import clock, duration, latency
+from .widgets.labels import CHANNEL_ICONS, CHANNELS, PROVIDERS
+from .widgets.links import NOTIFICATION
+from .widgets.lists import ListOnlyAdmin
 
 PAGE = "admin:notifications_providerstate_changelist"
 MAY_PAUSE, MAY_TEST = "notifications.pause_provider", "notifications.test_provider"
 ADDRESS_LENGTH = 320
-MINUTE = 60
 HEALTH_LABELS = {
     Health.PAUSED: ("Paused", "warning"),
-    Health.OPEN: ("Takes nothing", "danger"),
-    Health.PROBING: ("Being tried again", "warning"),
-    Health.PARTLY_OPEN: ("Partly down", "warning"),
-    Health.RATE_LIMITED: ("Slowed down", "warning"),
-    Health.UNKNOWN: ("Not known", "calm"),
-    Health.HEALTHY: ("Well", "success"),
+    Health.OPEN: ("Circuit open", "danger"),
+    Health.PROBING: ("Probing", "warning"),
+    Health.PARTLY_OPEN: ("Degraded", "warning"),
+    Health.RATE_LIMITED: ("Rate limited", "warning"),
+    Health.UNKNOWN: ("Unknown", "calm"),
+    Health.HEALTHY: ("Healthy", "success"),
 }
 CIRCUIT_LABELS = {
     State.CLOSED: ("Closed", "success"),
     State.OPEN: ("Open", "danger"),
-    State.HALF_OPEN: ("Half open", "warning"),
+    State.HALF_OPEN: ("Half-open", "warning"),
 }
 TEST_ADDRESSES = {
-    Channel.EMAIL: ("Mail address", "email"),
-    Channel.PUSH: ("Id of a device", "text"),
+    Channel.EMAIL: ("Email address", "email"),
+    Channel.PUSH: ("Device ID", "text"),
     Channel.WHATSAPP: ("Phone number, +351…", "tel"),
 }
 
 
 @admin.register(ProviderState)
-class ProviderStateAdmin(ReadOnlyAdmin):
-    """One page with every provider that is set up."""
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether the user may look at the page; a provider has none of its own."""
-        return obj is None and super().has_view_permission(request)
+class ProviderStateAdmin(ListOnlyAdmin):
+    """The page of all configured providers."""
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the page's address, and those of what is done on it."""
+        """Return the URLs of the page and of its actions."""
         views = (
             ("pause", self.pause_view),
             ("resume", self.resume_view),
@@ -85,68 +79,63 @@ class ProviderStateAdmin(ReadOnlyAdmin):
         if not self.has_view_permission(request):
             raise PermissionDenied
         now = utc_now()
-        context = {
-            **self.admin_site.each_context(request),
-            "title": "Providers",
-            "opts": self.opts,
-            "providers": rows(now=now),
-            "may_pause": request.user.has_perm(MAY_PAUSE),
-            "may_test": request.user.has_perm(MAY_TEST),
-            "now": now,
-        }
-        request.current_app = self.admin_site.name
-        return TemplateResponse(request, "admin/notifications/providerstate/page.html", context)
+        return render_page(
+            self,
+            request,
+            "console/providers.html",
+            title="Providers",
+            providers=rows(now=now),
+            may_pause=request.user.has_perm(MAY_PAUSE),
+            may_test=request.user.has_perm(MAY_TEST),
+            now=now,
+        )
 
     def pause_view(self, request: HttpRequest, name: str) -> HttpResponse:
-        """Let nothing more go to a provider; POST only."""
+        """Pause a provider; POST only."""
         if refused := _require_provider(request, name, MAY_PAUSE):
             return refused
         reason = request.POST.get("reason", "").strip()[: circuit_breaker.REASON_LENGTH]
         user = request.user.get_username()
         if circuit_breaker.pause(name, by=user, reason=reason, now=utc_now()):
             _record(request, name, f"Paused{f': {reason}' if reason else '.'}")
-            messages.success(request, f"{provider_label(name)} is paused: nothing more goes there.")
+            messages.success(request, f"{_label(name)} paused.")
         else:
-            messages.warning(request, f"{provider_label(name)} was paused already.")
+            messages.warning(request, f"No change: {_label(name)} is already paused.")
         return HttpResponseRedirect(reverse(PAGE))
 
     def resume_view(self, request: HttpRequest, name: str) -> HttpResponse:
-        """Let a provider be used again; POST only."""
+        """Resume a provider; POST only."""
         if refused := _require_provider(request, name, MAY_PAUSE):
             return refused
         if circuit_breaker.resume(name, by=request.user.get_username()):
             _record(request, name, "Resumed.")
-            messages.success(
-                request, f"{provider_label(name)} is used again, within half a minute."
-            )
+            messages.success(request, f"{_label(name)} resumed. Sending restarts within 1 min.")
         else:
-            messages.warning(request, f"{provider_label(name)} was not paused.")
+            messages.warning(request, f"No change: {_label(name)} isn't paused.")
         return HttpResponseRedirect(reverse(PAGE))
 
     def close_view(self, request: HttpRequest, name: str) -> HttpResponse:
-        """Close a provider's circuit, because somebody knows that it is well again; POST only."""
+        """Close a provider's circuit before its next probe; POST only."""
         if refused := _require_provider(request, name, MAY_PAUSE):
             return refused
         account = request.POST.get("circuit", "")
-        found = [
-            circuit
+        known = {
+            circuit.account
             for one in provider_health.provider_health(now=utc_now())
             for circuit in one.circuits
-            if one.name == name and circuit.account == account
-        ]
-        if not found:
-            messages.warning(request, "There is no such circuit.")
+            if one.name == name
+        }
+        if account not in known:
+            messages.warning(request, "Circuit not found.")
         elif circuit_breaker.close(account):
             _record(request, name, f"Closed the circuit {account}.")
-            messages.success(
-                request, f"The circuit of {provider_label(name)} is closed: all goes there."
-            )
+            messages.success(request, f"Circuit of {_label(name)} closed.")
         else:
-            messages.error(request, "Nothing was done: Valkey does not answer.")
+            messages.error(request, "No change: Valkey is unavailable.")
         return HttpResponseRedirect(reverse(PAGE))
 
     def test_view(self, request: HttpRequest, name: str) -> HttpResponse:
-        """Send a test by a provider's channel; POST only."""
+        """Send a test on a provider's channel; POST only."""
         if refused := _require_provider(request, name, MAY_TEST):
             return refused
         now = utc_now()
@@ -157,14 +146,23 @@ class ProviderStateAdmin(ReadOnlyAdmin):
         try:
             notification_id = preview.send_test(channel=channel, address=address, now=now)
         except validation.InvalidRequestError as error:
-            detail = " ".join(dict.fromkeys(problem.detail for problem in error.problems))
-            messages.error(request, f"Nothing was sent: {detail}")
+            show_not_sent(request, error)
         else:
             _record(request, name, f"Sent a test by {CHANNELS[channel]}: {notification_id}.")
-            link = reverse(DETAIL, args=[notification_id])
-            text = format_html('The test is on its way: <a href="{}">follow it</a>.', link)
-            messages.success(request, text)
+            show_test_sent(request, notification_id)
         return HttpResponseRedirect(reverse(PAGE))
+
+
+def show_test_sent(request: HttpRequest, notification_id: Any) -> None:
+    """Tell the user that a test was sent, with a link to it."""
+    url = reverse(NOTIFICATION, args=[notification_id])
+    messages.success(request, format_html('Test sent. <a href="{}">View notification</a>.', url))
+
+
+def show_not_sent(request: HttpRequest, error: validation.InvalidRequestError) -> None:
+    """Tell the user why a test wasn't sent."""
+    detail = " ".join(dict.fromkeys(problem.detail for problem in error.problems))
+    messages.error(request, f"Test not sent: {detail}")
 
 
 def rows(*, now: datetime) -> list[dict[str, Any]]:
@@ -177,71 +175,58 @@ def _row(one: ProviderHealth, now: datetime) -> dict[str, Any]:
     label, input_type = TEST_ADDRESSES[one.channel]
     return {
         "health": one,
-        "label": provider_label(one.name),
+        "label": _label(one.name),
         "channel": CHANNELS[one.channel],
         "icon": CHANNEL_ICONS[one.channel],
         "words": words,
         "color": color,
         "paused_for": duration((now - one.pause.since).total_seconds()) if one.pause else "",
-        "circuits": [_circuit(one, circuit) for circuit in one.circuits],
-        "rate": _rate(one),
-        "p95": short_duration(one.p95),
+        "circuits": [_circuit(one, circuit, now) for circuit in one.circuits],
+        "rate": _rate(one, now),
+        "p95": latency(one.p95),
         "address_label": label,
         "address_type": input_type,
     }
 
 
-def _circuit(one: ProviderHealth, circuit: Any) -> dict[str, Any]:
+def _circuit(one: ProviderHealth, circuit: Any, now: datetime) -> dict[str, Any]:
     words, color = CIRCUIT_LABELS[circuit.state]
-    scope = circuit.account.removeprefix(one.account).removeprefix(":")
     return {
         "circuit": circuit,
-        "scope": scope or "all of it",
+        "scope": circuit.account.removeprefix(one.account).removeprefix(":"),
         "words": words,
         "color": color,
         "is_closed": circuit.state is State.CLOSED,
+        "next_probe": clock(circuit.open_until, now=now) if circuit.open_until else "",
     }
 
 
-def _rate(one: ProviderHealth) -> str:
+def _rate(one: ProviderHealth, now: datetime) -> str:
     if one.rate is None:
         limit = "no limit"
     elif one.current_rate == one.rate:
-        limit = f"{one.rate:,.0f} a second"
+        limit = f"{one.rate:,.0f}/s"
     else:
-        limit = f"{one.current_rate:,.1f} a second now, of {one.rate:,.0f}"
+        limit = f"{one.current_rate:,.1f}/s now (limit {one.rate:,.0f}/s)"
     until = one.rate_status.blocked_until if one.rate_status else None
-    return f"{limit}; nothing before {until:%H:%M:%S}" if until else limit
+    return format_html("{}, blocked until {}", limit, clock(until, now=now)) if until else limit
 
 
-def short_duration(wait: float | None) -> str:
-    """Return a wait in words; a dash for none."""
-    if wait is None:
-        return "-"
-    if wait < 1:
-        return f"{wait * 1000:.0f} ms"
-    return f"{wait:.1f} s" if wait < MINUTE else duration(wait)
-
-
-def provider_label(name: str) -> str:
-    return PROVIDER_LABELS.get(name, name)
+def _label(name: str) -> str:
+    return PROVIDERS.get(name, name)
 
 
 def _require_provider(request: HttpRequest, name: str, permission: str) -> HttpResponse | None:
-    """Return why nothing is done; None if it may be."""
+    """Return the refusal of an action on a provider; None if it may run."""
     if refused := require_post(request, allowed=request.user.has_perm(permission)):
         return refused
     if name not in provider_health.provider_names():
-        messages.warning(request, "There is no such provider.")
+        messages.warning(request, "Provider not found.")
         return HttpResponseRedirect(reverse(PAGE))
     return None
 
 
 def _record(request: HttpRequest, name: str, message: str) -> None:
     audit.record(
-        by=request.user.pk,
-        model=ProviderState,
-        object_id=name,
-        name=provider_label(name),
-        message=message,
+        by=request.user.pk, model=ProviderState, object_id=name, name=_label(name), message=message
     )

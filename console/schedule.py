@@ -1,7 +1,7 @@
-"""celery-beat's schedule: its own admin in our theme, and fit for MongoDB.
+"""Schedule of Celery beat: the admin of django_celery_beat, adapted to the theme and MongoDB.
 
-The app's own puts the keys of crontabs into JSON, which fails for ObjectIds, filters by dates with
-expressions no index serves, and joins to show a schedule.
+The package's own admin serializes keys of crontabs as JSON, which fails for ObjectIds, filters by
+dates with expressions that no index serves, and joins tables.
 """
 
 from collections.abc import Sequence
@@ -12,8 +12,6 @@ from celery import current_app
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
 from django_celery_beat.admin import PeriodicTaskForm, TaskSelectWidget
 from django_celery_beat.models import (
     ClockedSchedule,
@@ -28,6 +26,7 @@ from kombu.utils.json import loads
 from unfold.admin import TabularInline
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
+from .widgets.columns import text_column, time_column
 from .widgets.lists import ConsoleAdmin
 
 SCHEDULES = {
@@ -36,18 +35,16 @@ SCHEDULES = {
     "solar": SolarSchedule,
     "clocked": ClockedSchedule,
 }
-
-
 for model in (PeriodicTask, *SCHEDULES.values()):
     admin.site.unregister(model)
 
 
 class RegisteredTaskWidget(UnfoldAdminSelectWidget, TaskSelectWidget):
-    """A choice of the tasks this project has, in our theme."""
+    """A choice of this project's tasks, in the theme."""
 
 
 class ThemedPeriodicTaskForm(PeriodicTaskForm):
-    """The app's form in our theme."""
+    """The package's form in the theme."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -57,14 +54,15 @@ class ThemedPeriodicTaskForm(PeriodicTaskForm):
 
 @admin.register(PeriodicTask)
 class PeriodicTaskAdmin(ConsoleAdmin):
-    """What beat starts, and when."""
+    """The periodic tasks."""
 
     form = ThemedPeriodicTaskForm
     list_display = ("name", "task", "schedule_text", "last_ran", "run_count", "enabled")
-    list_after_template = "admin/console/schedule_after.html"
     ordering = ("name", "id")
     actions = ("enable_tasks", "disable_tasks", "run_tasks")
     readonly_fields = ("last_run_at", "total_run_count", "schedule_text")
+    last_ran = time_column("Last run", "last_run_at")
+    run_count = text_column("Run count", "total_run_count")
     fieldsets = (
         (None, {"fields": ("name", "regtask", "task", "enabled", "description")}),
         (
@@ -85,7 +83,7 @@ class PeriodicTaskAdmin(ConsoleAdmin):
     )
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
-        """Give each row its schedule, in one read for each kind."""
+        """Add the schedules, in one read for each kind."""
         for name, model in SCHEDULES.items():
             keys = {key for row in rows if (key := getattr(row, f"{name}_id"))}
             found = model.objects.in_bulk(keys) if keys else {}
@@ -93,48 +91,36 @@ class PeriodicTaskAdmin(ConsoleAdmin):
                 if schedule := found.get(getattr(row, f"{name}_id")):
                     setattr(row, name, schedule)
 
-    @admin.display(description="Runs")
+    @admin.display(description="Schedule")
     def schedule_text(self, row: Any) -> str:
-        """When it runs, in words."""
+        """Return the schedule as text."""
         if row.crontab_id:
             return str(row.crontab.human_readable)
         return next(
             (str(getattr(row, name)) for name in SCHEDULES if getattr(row, f"{name}_id")), "-"
         ).capitalize()
 
-    @admin.display(description="Last run (UTC)")
-    def last_ran(self, row: Any) -> SafeString | str:
-        """When beat asked for it last; it tells the database of it every few minutes."""
-        if row.last_run_at is None:
-            return "-"
-        return format_html("<time>{}</time>", f"{row.last_run_at:%Y-%m-%d %H:%M}")
-
-    @admin.display(description="Runs so far")
-    def run_count(self, row: Any) -> int:
-        """How often it has run."""
-        return int(row.total_run_count)
-
     @admin.action(description="Enable", permissions=["change"])
     def enable_tasks(self, request: HttpRequest, queryset: QuerySet) -> None:
-        """Switch the ticked tasks on."""
+        """Enable the selected tasks."""
         count = queryset.update(enabled=True)
         PeriodicTasks.update_changed()
         messages.success(request, f"Enabled: {count}.")
 
     @admin.action(description="Disable", permissions=["change"])
     def disable_tasks(self, request: HttpRequest, queryset: QuerySet) -> None:
-        """Switch the ticked tasks off."""
+        """Disable the selected tasks."""
         count = queryset.update(enabled=False, last_run_at=None)
         PeriodicTasks.update_changed()
         messages.success(request, f"Disabled: {count}.")
 
     @admin.action(description="Run now", permissions=["change"])
     def run_tasks(self, request: HttpRequest, queryset: QuerySet) -> None:
-        """Ask the workers to run the ticked tasks once, now."""
+        """Publish the selected tasks once, now."""
         current_app.loader.import_default_modules()
         for task in queryset:
             if task.task not in current_app.tasks:
-                messages.error(request, f"{task.name}: there is no task {task.task}.")
+                messages.error(request, f"{task.name}: unknown task {task.task}.")
                 continue
             try:
                 current_app.send_task(
@@ -147,13 +133,13 @@ class PeriodicTaskAdmin(ConsoleAdmin):
                 )
             except (OperationalError, redis.RedisError, OSError) as error:
                 reason = type(error).__name__
-                messages.error(request, f"{task.name}: the broker does not answer ({reason}).")
+                messages.error(request, f"{task.name}: broker unavailable ({reason}).")
             else:
-                messages.success(request, f"{task.name}: asked a worker to run it.")
+                messages.success(request, f"{task.name}: queued.")
 
 
 class PeriodicTaskInline(TabularInline):
-    """The tasks that use a schedule."""
+    """Tasks that use a schedule."""
 
     model = PeriodicTask
     fields = ("name", "task", "enabled")
@@ -162,15 +148,15 @@ class PeriodicTaskInline(TabularInline):
     can_delete = False
     extra = 0
     show_change_link = True
-    verbose_name_plural = "Tasks that use this schedule"
+    verbose_name_plural = "Tasks with this schedule"
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return False: a task is added on its own page."""
+        """Return False: tasks are added on their own page."""
         return False
 
 
 class ScheduleAdmin(ConsoleAdmin):
-    """A schedule, and the tasks that use it."""
+    """A schedule and its tasks."""
 
     inlines = (PeriodicTaskInline,)
     ordering = ("id",)
@@ -178,14 +164,14 @@ class ScheduleAdmin(ConsoleAdmin):
 
 @admin.register(IntervalSchedule)
 class IntervalScheduleAdmin(ScheduleAdmin):
-    """Every so often."""
+    """Intervals."""
 
     list_display = ("__str__", "every", "period")
 
 
 @admin.register(CrontabSchedule)
 class CrontabScheduleAdmin(ScheduleAdmin):
-    """As cron has it."""
+    """Crontabs."""
 
     list_display = ("human_readable", "__str__")
     readonly_fields = ("human_readable",)
@@ -197,13 +183,13 @@ class CrontabScheduleAdmin(ScheduleAdmin):
 
 @admin.register(SolarSchedule)
 class SolarScheduleAdmin(ScheduleAdmin):
-    """By the sun."""
+    """Solar schedules."""
 
     list_display = ("__str__", "event", "latitude", "longitude")
 
 
 @admin.register(ClockedSchedule)
 class ClockedScheduleAdmin(ScheduleAdmin):
-    """Once, at an instant."""
+    """One-time schedules."""
 
     list_display = ("clocked_time",)

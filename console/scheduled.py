@@ -1,4 +1,4 @@
-"""The list of what is scheduled or waits: what is due when, why, and how to send it now."""
+"""Scheduled and held: every open notification, with its due time and the reason why it waits."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -6,78 +6,75 @@ from typing import Any
 
 from django.contrib import admin
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
+from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from domain.states import Priority
 from domain.time import utc_now
 from notifications.models.notification import WaitingNotification
+from notifyproject.db.fields import choices
 from notifyproject.db.match import Match
 
-from .notifications import actions as notifications_actions
 from .notifications import filters
-from .notifications.actions import DETAIL
-from .notifications.list import NotificationListAdmin
-from .notifications.summary import duration
-from .wait_reasons import WAIT_REASON_LABELS, WaitReason, find_waits, wait_condition
+from .notifications.actions import RESCHEDULE, SEND_NOW, selected_action
+from .notifications.list import SecondaryListAdmin
 from .widgets import columns
-from .widgets.filters import ChoiceFilter, TimeFilter
-from .widgets.labels import CHANNELS
+from .widgets.actions import permission_check
+from .widgets.filters import ChoiceFilter, time_filter
+from .widgets.formats import clock, duration, timestamp
+from .widgets.labels import CHANNELS, WAIT_LABELS
+from .widgets.wait_reasons import WaitReason, find_waits, wait_condition
 from .widgets.window_list import WindowChangeList
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
-WAITING = "admin:notifications_waitingnotification_changelist"
+_WITH_TIME = {
+    WaitReason.QUIET_HOURS: " until ",
+    WaitReason.RATE_LIMIT: " until ",
+    WaitReason.RETRY: " at ",
+}
+"""Reasons whose label continues with the due time."""
 
 
 class WaitReasonFilter(ChoiceFilter):
-    """By what it waits for, on any of its channels."""
+    """Filter by the reason why any channel waits."""
 
-    title = "waits for"
+    title = "wait reason"
     parameter_name = "reason"
-    options = tuple((reason.value, words) for reason, (words, _) in WAIT_REASON_LABELS.items())
+    options = tuple((reason.value, words) for reason, (words, _) in WAIT_LABELS.items())
 
     def condition(self, word: str) -> dict[str, Any]:
-        """Return that one of the deliveries waits for it."""
+        """Return the MongoDB condition for a choice."""
         return _any_delivery(wait_condition(WaitReason(word), now=utc_now()))
 
 
-class DueFilter(TimeFilter):
-    """By when it is due."""
-
-    title = "due"
-    parameter_name = "due"
-    path = "due_at"
-
-
 class PriorityFilter(filters.PriorityFilter):
-    """By priority: here an index serves it."""
+    """Filter by priority, which an index serves in this list."""
 
     is_unindexed = False
 
 
 class ChannelFilter(filters.ChannelFilter):
-    """By channel: what waits is looked through in its order."""
+    """Filter by channel, which this list scans in windows."""
 
     is_unindexed = False
 
     def condition(self, word: str) -> dict[str, Any]:
-        """Return that one of the deliveries is on the channel."""
+        """Return the MongoDB condition for a choice."""
         return _any_delivery({"channel": word})
 
 
 def _any_delivery(wanted: dict[str, Any]) -> dict[str, Any]:
-    """Return that one of the deliveries is like this, so that no index is chosen for it.
+    """Return the condition that any delivery matches, in a form for which MongoDB uses no index.
 
-    One that is would have all that it finds sorted; the list reads on in its own order instead.
+    With an index, MongoDB would sort all matches; this way the list is read in its own order.
     """
     return {"$nor": [{"delivery": {"$not": {"$elemMatch": wanted}}}]}
 
 
 @admin.register(WaitingNotification)
-class WaitingNotificationAdmin(NotificationListAdmin):
-    """What is open, the next to be looked at first."""
+class WaitingNotificationAdmin(SecondaryListAdmin):
+    """Open notifications, the next due first."""
 
     list_display = (
         "due",
@@ -88,27 +85,28 @@ class WaitingNotificationAdmin(NotificationListAdmin):
         "client",
     )
     list_display_links = ("due", "notification")
-    empty_title = "Nothing waits"
+    empty_title = "Nothing scheduled or held"
     list_filter = (
         WaitReasonFilter,
         ChannelFilter,
         filters.TypeFilter,
         PriorityFilter,
         filters.ClientFilter,
-        DueFilter,
+        time_filter("due", "due_at"),
     )
+    changelist_class = WindowChangeList
     ordering = ("due_at", "id")
-    # Another one, by channel, would have all that waits read and sorted.
+    # With an index by channel, MongoDB would read and sort all open notifications.
     list_index = "ntf_due"
     scanned_filters = (WaitReasonFilter, ChannelFilter, filters.TypeFilter, filters.ClientFilter)
     actions = ("run_selected", "reschedule_selected", "cancel_selected")
-
-    def get_changelist(self, request: HttpRequest, **_options: Any) -> type[WindowChangeList]:
-        """Return the kind of list: what waits for something rare is not looked for in all."""
-        return WindowChangeList
+    run_selected = selected_action(SEND_NOW, "reschedule")
+    reschedule_selected = selected_action(RESCHEDULE, "reschedule")
+    has_reschedule_permission = permission_check("notifications.reschedule_notification")
+    priority_display = columns.label_column("Priority", "priority", dict(choices(Priority)))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet:
-        """Return what is open; each priority is named, so that one index serves the order."""
+        """Return open notifications; each priority is named, so that one index serves the order."""
         wanted = {
             "priority": {"$in": [priority.value for priority in Priority]},
             "due_at": {"$gte": LONG_AGO},
@@ -116,56 +114,30 @@ class WaitingNotificationAdmin(NotificationListAdmin):
         return super().get_queryset(request).filter(Match(wanted))
 
     def get_ordering(self, request: HttpRequest) -> Sequence[str]:
-        """Return the order: by due time, also of what a search found, which is little."""
+        """Return the order by due time, also for search results, which are few."""
         return self.ordering
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether the user may see notifications."""
-        return bool(request.user.has_perm("notifications.view_notification"))
-
-    def has_reschedule_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may send at another time."""
-        return request.user.has_perm("notifications.reschedule_notification")
-
-    def change_view(self, request: HttpRequest, object_id: str, *_args: Any) -> HttpResponse:
-        """Show the notification on its own page."""
-        return HttpResponseRedirect(reverse(DETAIL, args=[object_id]))
-
-    @admin.action(description="Run now", permissions=["reschedule"])
-    def run_selected(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
-        """Send the ticked notifications now, after asking."""
-        return notifications_actions.run_on_selected(
-            self, request, queryset, notifications_actions.SEND_NOW
-        )
-
-    @admin.action(description="Reschedule", permissions=["reschedule"])
-    def reschedule_selected(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
-        """Send the ticked notifications at another time, after asking when."""
-        return notifications_actions.run_on_selected(
-            self, request, queryset, notifications_actions.RESCHEDULE
-        )
-
-    @admin.display(description="Due (UTC)")
+    @admin.display(description="Due")
     def due(self, row: Any) -> SafeString:
-        """When it is looked at next, and how far off that is."""
-        now = utc_now()
-        seconds_left = (row.due_at - now).total_seconds()
-        remaining = (
-            f"in {duration(seconds_left)}" if seconds_left > 0 else f"for {duration(-seconds_left)}"
-        )
-        return columns.two_lines(columns.timestamp(row.due_at), remaining)
+        """Return the due time and the time until or since then."""
+        left = (row.due_at - utc_now()).total_seconds()
+        relative = f"in {duration(left)}" if left > 0 else f"{duration(-left)} ago"
+        return columns.two_lines(timestamp(row.due_at), relative)
 
-    @admin.display(description="Waits for")
+    @admin.display(description="Status")
     def reason(self, row: Any) -> SafeString:
-        """What each open channel waits for, and why."""
-        open_waits = find_waits(row.delivery, now=utc_now())
-        lines = ((CHANNELS[one.channel], *WAIT_REASON_LABELS[one.reason]) for one in open_waits)
+        """Return the reason why each open channel waits."""
+        now = utc_now()
+        lines = (
+            (
+                CHANNELS[one.channel],
+                WAIT_LABELS[one.reason][0],
+                _WITH_TIME[one.reason] if one.until and one.reason in _WITH_TIME else "",
+                clock(one.until, now=now) if one.until and one.reason in _WITH_TIME else "",
+            )
+            for one in find_waits(row.delivery, now=now)
+        )
         return format_html(
             '<span class="two-lines">{}</span>',
-            format_html_join("", '<span>{}: {}<span class="quiet"> · {}</span></span>', lines),
+            format_html_join("", "<span>{}: {}{}{}</span>", lines),
         )
-
-    @admin.display(description="Priority")
-    def priority_display(self, row: Any) -> str:
-        """How urgent it is."""
-        return str(Priority(row.priority).value).capitalize()

@@ -1,6 +1,5 @@
-"""The pages on which staff give their second factor and set it up."""
+"""Two-factor sign-in: the check of a code, the set-up, and recovery codes."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 import segno
@@ -18,16 +17,17 @@ from access.models import StaffUser
 from access.staff import second_factor
 from access.staff.second_factor import TRY_WINDOW, CodeResult, Enrollment
 from access.staff.second_factor_gate import CHECK, RENEW, SET_UP, is_verified, mark_verified
+from domain.time import utc_now
 from notifyproject.platform import audit
 
 ERRORS = {
-    CodeResult.WRONG: "This code is not right, or was used already. Wait for the next one.",
-    CodeResult.PAUSED: f"Too many codes were wrong. Try again in {TRY_WINDOW.seconds // 60} minutes.",
+    CodeResult.WRONG: "Invalid or used code. Wait for the next one.",
+    CodeResult.PAUSED: f"Too many attempts. Try again in {TRY_WINDOW.seconds // 60} minutes.",
 }
 
 
 class CodeForm(forms.Form):
-    """A code from the app; where one is asked for, a recovery code will do as well."""
+    """Form for a code of the authenticator app or a recovery code."""
 
     code = forms.CharField(
         max_length=40,
@@ -40,38 +40,38 @@ class CodeForm(forms.Form):
 @sensitive_post_parameters("code")
 @require_http_methods(["GET", "POST"])
 def check(request: HttpRequest) -> HttpResponse:
-    """Ask for a code of the app, or a recovery code."""
+    """Check a code of the authenticator app or a recovery code."""
     enrollment = second_factor.enrollment_of(request.user.pk)
     if enrollment is None:
         return HttpResponseRedirect(reverse(SET_UP))
     if is_verified(request, enrollment):
-        return _redirect_to_next(request)
+        return HttpResponseRedirect(_next(request))
     form = CodeForm(request.POST or None)
     if form.is_valid():
         code = form.cleaned_data["code"]
-        result = second_factor.check(request.user.pk, code, now=datetime.now(UTC))
+        result = second_factor.check(request.user.pk, code, now=utc_now())
         if result is CodeResult.RIGHT:
             mark_verified(request, enrollment)
             _warn_of_used_code(request, enrollment)
-            return _redirect_to_next(request)
+            return HttpResponseRedirect(_next(request))
         form.add_error("code", ERRORS[result])
-    # By the theme's script: it hides the page at first, and the browser focuses nothing hidden.
+    # The theme's script hides the page at first, and the browser focuses nothing hidden.
     form.fields["code"].widget.attrs["x-init"] = "$nextTick(() => $el.focus())"
-    return _page(request, "check.html", "One more step", form=form)
+    return _page(request, "check.html", "Two-factor authentication", form=form)
 
 
 @sensitive_post_parameters("code")
 @require_http_methods(["GET", "POST"])
 def set_up(request: HttpRequest) -> HttpResponse:
-    """Set up the app on a phone: the first time, or another phone."""
-    now, enrollment = datetime.now(UTC), second_factor.enrollment_of(request.user.pk)
+    """Enroll an authenticator app, or replace the enrolled one."""
+    now, enrollment = utc_now(), second_factor.enrollment_of(request.user.pk)
     if enrollment is not None and not is_verified(request, enrollment):
         return HttpResponseRedirect(f"{reverse(CHECK)}?next={reverse(SET_UP)}")
     form = CodeForm(request.POST or None)
     if form.is_valid():
         codes = second_factor.confirm(request.user.pk, form.cleaned_data["code"], now=now)
         if codes is not None:
-            return _recovery_codes_page(request, codes, "Set up the second factor.")
+            return _recovery_codes_page(request, codes, "Set up two-factor authentication.")
         form.add_error("code", ERRORS[CodeResult.WRONG])
     invitation = second_factor.begin_enrollment(
         request.user.pk, name=request.user.get_username(), now=now
@@ -79,7 +79,7 @@ def set_up(request: HttpRequest) -> HttpResponse:
     return _page(
         request,
         "set_up.html",
-        "Set up your second factor",
+        "Set up two-factor authentication",
         form=form,
         enrollment=enrollment,
         key=" ".join(invitation.key[n : n + 4] for n in range(0, len(invitation.key), 4)),
@@ -90,26 +90,22 @@ def set_up(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["POST"])
 def renew(request: HttpRequest) -> HttpResponse:
-    """Make new recovery codes in place of the old ones."""
+    """Replace the recovery codes."""
     enrollment = second_factor.enrollment_of(request.user.pk)
     if enrollment is None or not is_verified(request, enrollment):
         return HttpResponseRedirect(reverse(CHECK))
     codes = second_factor.renew_recovery_codes(request.user.pk)
-    return _recovery_codes_page(request, codes, "Made new recovery codes.")
+    return _recovery_codes_page(request, codes, "Regenerated recovery codes.")
 
 
 def _recovery_codes_page(request: HttpRequest, codes: list[str], what: str) -> HttpResponse:
-    """Show recovery codes, this once; the session goes on with the second factor given."""
+    """Show recovery codes once, and mark the session as verified."""
     enrollment = second_factor.enrollment_of(request.user.pk)
     if enrollment is not None:
         mark_verified(request, enrollment)
     user = request.user
     audit.record(
-        by=user.pk,
-        model=StaffUser,
-        object_id=str(user.pk),
-        name=user.get_username(),
-        message=what,
+        by=user.pk, model=StaffUser, object_id=str(user.pk), name=user.get_username(), message=what
     )
     return _page(request, "recovery_codes.html", "Your recovery codes", codes=codes)
 
@@ -119,7 +115,7 @@ def _warn_of_used_code(request: HttpRequest, before: Enrollment) -> None:
     if now is not None and now.recovery_codes < before.recovery_codes:
         left = now.recovery_codes
         messages.warning(
-            request, f"A recovery code is used up; {left} left. Make new ones in your account menu."
+            request, f"Recovery code used; {left} left. Regenerate them in the account menu."
         )
 
 
@@ -127,7 +123,7 @@ def _page(request: HttpRequest, template: str, title: str, **context: Any) -> Ht
     request.current_app = admin.site.name
     return TemplateResponse(
         request,
-        f"admin/second_factor/{template}",
+        f"console/sign_in/{template}",
         {
             **admin.site.each_context(request),
             "title": title,
@@ -139,17 +135,13 @@ def _page(request: HttpRequest, template: str, title: str, **context: Any) -> Ht
 
 
 def _qr_code(uri: str) -> str:
-    """Return the QR code as the address of an image that holds it, dark on light in any theme."""
+    """Return the QR code as a data URI, dark on light in any theme."""
     code = segno.make(uri, error="m")
     return code.svg_data_uri(scale=5, border=4, dark="#000", light="#fff")
 
 
-def _redirect_to_next(request: HttpRequest) -> HttpResponse:
-    return HttpResponseRedirect(_next(request))
-
-
 def _next(request: HttpRequest) -> str:
-    """Return where the user wanted to go, if it is a page of ours."""
+    """Return the requested page if it is within this site, else Home."""
     wanted: str = request.POST.get("next") or request.GET.get("next") or ""
     is_safe = url_has_allowed_host_and_scheme(
         wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()

@@ -24,7 +24,7 @@ _WRITING = ("add_", "change_", "delete_")
 
 
 class _ByKind(ModelChoiceIterator):
-    """Permissions as choices, in groups named after what they are on."""
+    """Permissions as choices, grouped by their model."""
 
     def __iter__(self) -> Iterator[Any]:
         permissions = sorted(self.queryset, key=lambda p: (_kind(p), p.codename))
@@ -33,24 +33,24 @@ class _ByKind(ModelChoiceIterator):
 
 
 class PermissionsField(forms.ModelMultipleChoiceField):
-    """A choice of permissions, shown as boxes to tick."""
+    """A choice of permissions as checkboxes."""
 
     widget = UnfoldAdminCheckboxSelectMultipleWidget
     iterator = _ByKind
 
     def label_from_instance(self, obj: Any) -> str:
-        """Return what the permission allows."""
+        """Return the permission's name."""
         return str(obj.name)
 
 
 class RoleForm(forms.ModelForm):
-    """A role's name and what its members may do."""
+    """Form of a role."""
 
     name = forms.CharField(max_length=150, widget=UnfoldAdminTextInputWidget)
     permissions = PermissionsField(queryset=Permission.objects.none(), required=False)
 
     class Meta:
-        """The model and the fields that are filled in."""
+        """The model and its editable fields."""
 
         model = Group
         fields = ("name", "permissions")
@@ -61,12 +61,11 @@ class RoleForm(forms.ModelForm):
 
 
 def _kind(permission: Permission) -> str:
-    """Return what a permission is on, in words."""
     return capfirst(ContentType.objects.get_for_id(permission.content_type_id).name)
 
 
 def console_permissions() -> QuerySet[Permission]:
-    """Return the permissions the admin asks for: what nothing can change is only looked at."""
+    """Return the permissions that the console checks; read-only pages have no write permissions."""
     kinds = ContentType.objects.get_for_models(*admin.site._registry)
     read_only = {
         kinds[model].pk
@@ -86,7 +85,7 @@ def console_permissions() -> QuerySet[Permission]:
 
 @admin.register(StaffUser)
 class StaffUserAdmin(UserAdmin, ConsoleAdmin):
-    """Who works in the admin. Only a superuser changes superusers or makes some."""
+    """The staff accounts. Only a superuser can create or change superusers."""
 
     form = UserChangeForm
     add_form = UserCreationForm
@@ -96,9 +95,9 @@ class StaffUserAdmin(UserAdmin, ConsoleAdmin):
     filter_horizontal = ()
     fieldsets = (
         (None, {"fields": ("username", "password")}),
-        ("Person", {"fields": ("first_name", "last_name", "email")}),
+        ("Profile", {"fields": ("first_name", "last_name", "email")}),
         ("Access", {"fields": ("is_active", "is_staff", "is_superuser", "groups")}),
-        ("Times", {"fields": ("last_login", "date_joined")}),
+        ("Activity", {"fields": ("last_login", "date_joined")}),
     )
     search_fields = ("username__startswith", "email__exact")
     search_help_text = "Beginning of the username, or the email"
@@ -106,21 +105,21 @@ class StaffUserAdmin(UserAdmin, ConsoleAdmin):
 
     @admin.display(description="Name")
     def full_name(self, row: Any) -> str:
-        """First and last name."""
+        """Return the first and last name."""
         return row.get_full_name() or "-"
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Sequence[str]:
-        """Return what the user may not change: who is not a superuser makes none."""
+        """Return the read-only fields; only a superuser may set ``is_superuser``."""
         own = ("last_login", "date_joined")
         return own if request.user.is_superuser else (*own, "is_superuser")
 
     def formfield_for_manytomany(
         self, db_field: Any, request: HttpRequest, **options: Any
     ) -> forms.ModelMultipleChoiceField | None:
-        """Return the field for the roles, as boxes to tick."""
+        """Return the field of the roles as checkboxes."""
         options["widget"] = UnfoldAdminCheckboxSelectMultipleWidget()
         field = super().formfield_for_manytomany(db_field, request, **options)
-        field.help_text = "Roles: what the person may do."
+        field.help_text = "Roles"
         return field
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -128,12 +127,12 @@ class StaffUserAdmin(UserAdmin, ConsoleAdmin):
         return super().has_change_permission(request, obj) and _can_edit(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether the user may delete an account; nobody deletes their own."""
+        """Return whether the user may delete an account other than their own."""
         allowed = super().has_delete_permission(request, obj) and _can_edit(request, obj)
         return allowed and (obj is None or obj.pk != request.user.pk)
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Return no actions: accounts are changed one by one."""
+        """Return no actions: accounts are changed individually."""
         return {}
 
 
@@ -142,7 +141,7 @@ admin.site.unregister(Group)
 
 @admin.register(Group)
 class RoleAdmin(ConsoleAdmin):
-    """Roles: what their members may do."""
+    """The roles."""
 
     form = RoleForm
     list_display = ("name",)

@@ -1,4 +1,4 @@
-"""What providers called to tell us, and applying it again."""
+"""Provider webhooks: every verified call, and its replay."""
 
 import json
 from collections.abc import Sequence
@@ -18,57 +18,41 @@ from notifications.receipts import webhook_log
 from notifyproject.platform import audit
 from recipients.masking import can_see_addresses, mask_text
 
-from .notifications import filters
-from .notifications.summary import PROVIDER_LABELS
-from .widgets import columns
-from .widgets.actions import require_post
-from .widgets.filters import ChoiceFilter
+from .widgets.actions import not_found, parse_id, permission_check, require_post
+from .widgets.columns import label_column, time_column
+from .widgets.filters import choice_filter, time_filter
+from .widgets.formats import count_of
 from .widgets.keyset_list import KeysetChangeList
-from .widgets.lists import BoundedChangeList, ReadOnlyAdmin
+from .widgets.labels import PROVIDERS
+from .widgets.lists import ReadOnlyAdmin
 
 LIST = "admin:notifications_webhooklog_changelist"
 DETAIL = "admin:notifications_webhooklog_change"
 
 
-class ProviderFilter(ChoiceFilter):
-    """By the provider that called."""
-
-    title = "provider"
-    parameter_name = "provider"
-    options = tuple((name, PROVIDER_LABELS[name]) for name in webhook_log.PARSERS)
-    is_unindexed = True
-
-
-class OutcomeFilter(ChoiceFilter):
-    """By what became of the call."""
-
-    title = "outcome"
-    parameter_name = "outcome"
-    options = (
-        ("unfinished", "Not finished"),
-        ("unmatched", "Some of it is about nothing we know"),
-        ("applied", "Changed something"),
-        ("idle", "Changed nothing"),
-    )
-    is_unindexed = True
-
-    def condition(self, word: str) -> dict[str, Any]:
-        """Return that it came to this end."""
-        known: dict[str, dict[str, Any]] = {
-            "unfinished": {"processed_at": None},
-            "unmatched": {"unmatched_count": {"$gt": 0}},
-            "applied": {"applied_count": {"$gt": 0}},
-            "idle": {"applied_count": 0, "processed_at": {"$ne": None}},
-        }
-        return known[word]
+ProviderFilter = choice_filter(
+    "provider", ((name, PROVIDERS[name]) for name in webhook_log.PARSERS), is_unindexed=True
+)
+_OUTCOMES: dict[str, tuple[str, dict[str, Any]]] = {
+    "unfinished": ("Incomplete", {"processed_at": None}),
+    "unmatched": ("Unmatched events", {"unmatched_count": {"$gt": 0}}),
+    "applied": ("Applied", {"applied_count": {"$gt": 0}}),
+    "idle": ("No effect", {"applied_count": 0, "processed_at": {"$ne": None}}),
+}
+OutcomeFilter = choice_filter(
+    "outcome",
+    ((name, label) for name, (label, _) in _OUTCOMES.items()),
+    is_unindexed=True,
+    condition=lambda word: _OUTCOMES[word][1],
+)
 
 
 @admin.register(WebhookLog)
 class WebhookLogAdmin(ReadOnlyAdmin):
-    """Every verified call from a provider, newest first."""
+    """The verified calls of providers, newest first."""
 
     list_display = ("received", "provider_display", "events", "applied", "unmatched", "processed")
-    list_filter = (ProviderFilter, OutcomeFilter, filters.ReceivedFilter)
+    list_filter = (ProviderFilter, OutcomeFilter, time_filter("received", "received_at"))
     fields = (
         "received",
         "provider_display",
@@ -81,30 +65,31 @@ class WebhookLogAdmin(ReadOnlyAdmin):
     readonly_fields = fields
     ordering = ("-received_at", "-id")
     actions = ("replay_selected",)
-    empty_title = "No provider has called"
-    empty_words = "What they report of messages, each call as it came, is kept here for 30 days."
-    change_form_outer_after_template = "admin/notifications/webhooklog/replay.html"
-
-    def get_changelist(self, request: HttpRequest, **_options: Any) -> type[BoundedChangeList]:
-        """Return the kind of list: one whose pages are not counted."""
-        return KeysetChangeList
+    changelist_class = KeysetChangeList
+    empty_title = "No webhooks"
+    empty_words = "Calls from providers are kept for 30 days."
+    change_form_outer_after_template = "console/webhook_replay.html"
+    received = time_column("Received", "received_at")
+    provider_display = label_column("Provider", "provider", PROVIDERS)
+    has_replay_permission = permission_check("notifications.replay_webhooklog")
+    processed = time_column("Processed", "processed_at")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet:
-        """Return calls; the list does without their bodies."""
+        """Return the calls, for the list without their bodies."""
         queryset = super().get_queryset(request)
         match = request.resolver_match
         is_list = match is not None and match.url_name == LIST.partition(":")[2]
         return queryset.defer("body") if is_list else queryset
 
     def get_object(self, request: HttpRequest, *args: Any) -> Any:
-        """Return one call; its body without addresses, unless the user may see them."""
+        """Return one call, its body masked unless the user may see addresses."""
         found = super().get_object(request, *args)
         if found is not None and not can_see_addresses(request.user):
             found.body = mask_text(found.body)
         return found
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the admin's URLs, and the one that applies a call again."""
+        """Return the admin's URLs and that of the replay."""
         own = path(
             "<path:object_id>/replay/",
             self.admin_site.admin_view(self.replay_view),
@@ -112,84 +97,57 @@ class WebhookLogAdmin(ReadOnlyAdmin):
         )
         return [own, *super().get_urls()]
 
-    def has_replay_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may apply a call again."""
-        return request.user.has_perm("notifications.replay_webhooklog")
-
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        """Show a call, with a button that applies it again."""
-        shown = {"may_replay": self.has_replay_permission(request)}
-        return super().change_view(request, object_id, form_url, shown | (extra_context or {}))
+    def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
+        """Return the button that replays."""
+        return {"may_replay": self.has_replay_permission(request)}
 
     @admin.action(description="Replay", permissions=["replay"])
     def replay_selected(self, request: HttpRequest, queryset: QuerySet) -> None:
-        """Apply the ticked calls again, the oldest first."""
-        rows = list(queryset.only("pk"))
-        _replay(request, sorted(row.pk for row in rows))
+        """Replay the selected calls, the oldest first."""
+        _replay(request, sorted(row.pk for row in queryset.only("pk")))
 
     def replay_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Apply one call again; POST only."""
+        """Replay one call; POST only."""
         if refused := require_post(
             request,
             allowed=self.has_view_permission(request) and self.has_replay_permission(request),
         ):
             return refused
-        if not ObjectId.is_valid(object_id):
-            messages.warning(request, "There is no such call.")
-            return HttpResponseRedirect(reverse(LIST))
-        _replay(request, [ObjectId(object_id)])
+        log_id = parse_id(object_id)
+        if log_id is None:
+            return not_found(request, "Webhook", LIST)
+        _replay(request, [log_id])
         return HttpResponseRedirect(reverse(DETAIL, args=[object_id]))
-
-    @admin.display(description="Received (UTC)")
-    def received(self, row: Any) -> SafeString | str:
-        """When it came in."""
-        return columns.timestamp(row.received_at)
-
-    @admin.display(description="Provider")
-    def provider_display(self, row: Any) -> str:
-        """Who called."""
-        return PROVIDER_LABELS.get(row.provider, row.provider)
 
     @admin.display(description="Events")
     def events(self, row: Any) -> int:
-        """How many it told of."""
+        """Return the number of events."""
         return int(row.event_count or 0)
 
     @admin.display(description="Applied")
     def applied(self, row: Any) -> int:
-        """How many changed something."""
+        """Return the number of events that had an effect."""
         return int(row.applied_count or 0)
 
-    @admin.display(description="Of unknown messages")
+    @admin.display(description="Unmatched")
     def unmatched(self, row: Any) -> int:
-        """How many were about nothing of ours."""
+        """Return the number of events on unknown messages."""
         return int(row.unmatched_count or 0)
-
-    @admin.display(description="Processed (UTC)")
-    def processed(self, row: Any) -> SafeString | str:
-        """When its events had been applied."""
-        return columns.timestamp(row.processed_at)
 
     @admin.display(description="Body")
     def payload(self, row: Any) -> SafeString:
-        """What the provider sent, laid out."""
+        """Return the body, indented."""
         return format_html('<pre class="json">{}</pre>', _indented(row.body))
 
 
 def _replay(request: HttpRequest, ids: Sequence[ObjectId]) -> None:
-    """Apply calls again, record each, and tell the user what it did."""
+    """Replay calls, record each, and tell the user the result."""
     now, events, changed = utc_now(), 0, 0
     for log_id in ids:
         try:
             applied = webhook_log.replay(log_id, now=now)
         except LookupError:
-            messages.warning(request, "There is no such call any more.")
+            messages.warning(request, "Webhook not found. It might have been deleted.")
             continue
         except webhook_log.UnreadableWebhookError as problem:
             messages.error(request, str(problem))
@@ -200,15 +158,14 @@ def _replay(request: HttpRequest, ids: Sequence[ObjectId]) -> None:
             model=WebhookLog,
             object_id=str(log_id),
             name=f"call {log_id}",
-            message=f"Replayed: {applied.changed} of {applied.events} events changed something.",
+            message=f"Replayed: {applied.changed} of {applied.events} events applied.",
         )
     if events or changed:
-        text = f"Replayed {events} event{'' if events == 1 else 's'}: {changed} changed something."
-        messages.success(request, f"{text} What was applied before is passed over.")
+        text = f"Replayed {count_of(events, 'event')}: {changed} applied."
+        messages.success(request, f"{text} Applied events are skipped.")
 
 
 def _indented(body: str) -> str:
-    """Return JSON indented, and anything else as it is."""
     try:
         return json.dumps(json.loads(body), indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):

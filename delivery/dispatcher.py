@@ -17,13 +17,12 @@ from bson import ObjectId
 from django.conf import settings
 
 from domain.states import Channel, DeliveryStatus
-from domain.time import utc_now
+from domain.time import Clock, utc_now
 from notifications import callback_events, store
 from notifications.inbox import wakeups as inbox_wakeups
 from notifications.queueing.wakeups import ISOLATED_PER_WAKEUP, Wakeup
 from notifications.store import ClaimedDelivery, Deferred, Settlement
 from notifyproject.platform import cache, crash_points, process
-from notifyproject.platform.clock import Clock
 from notifyproject.platform.concurrency import ConcurrencyLimiter
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.process import worker_name

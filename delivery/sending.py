@@ -19,10 +19,10 @@ from django.conf import settings
 
 from domain.content import SensitiveContent
 from domain.errors import FailureCode, ProviderError, TransientError
+from domain.time import Clock
 from notifications.content.redaction import mask_response
 from notifications.store import ClaimedDelivery
 from notifyproject.platform import crash_points
-from notifyproject.platform.clock import Clock
 from notifyproject.platform.crash_points import Boundary
 from providers import http_client
 from providers.contract import (

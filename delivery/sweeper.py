@@ -6,7 +6,7 @@ sweepers is safe: they enqueue wake-ups, and change state by compare-and-set.
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import structlog
@@ -73,7 +73,11 @@ def sweep(*, now: datetime) -> SweepReport:
     record(SWEEP, now)
     log.info(
         "swept",
-        **asdict(report),
+        woken=report.woken,
+        pulled=report.pulled,
+        unpublished=report.unpublished,
+        recovered=report.recovered,
+        resolved=report.resolved,
         purged_secrets=purged_secrets,
         bulk_operations=bulk_operations,
     )

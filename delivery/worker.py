@@ -12,13 +12,12 @@ from bson import ObjectId
 from django.conf import settings
 
 from domain.states import Channel, Priority
-from domain.time import utc_now
+from domain.time import Clock, utc_now
 from notifications.broadcasts import runner
 from notifications.queueing import fair_queue, wakeups
 from notifications.queueing.fair_queue import FairQueue, PullToken
 from notifications.queueing.wakeups import ISOLATED_PER_WAKEUP
 from notifyproject.platform import crash_points, process
-from notifyproject.platform.clock import Clock
 from notifyproject.platform.concurrency import ConcurrencyLimiter
 from notifyproject.platform.crash_points import Boundary
 

@@ -2,6 +2,8 @@
 
 from .states import Channel, Priority
 
+SERVICE = "service"
+"""Short tasks that other work depends on, such as the sweep."""
 CALLBACKS = "callbacks"
 BROADCASTS = "broadcasts"
 """The queue of broadcast pages, with the lowest priority."""

@@ -1,6 +1,6 @@
 """States and transitions of notifications, deliveries, attempts, broadcasts, and bulk operations.
 
-A test compares docs/state_machine.md with this module.
+A test compares docs/reference/states.md with this module.
 """
 
 from collections.abc import Sequence

@@ -4,11 +4,13 @@ All instants are aware UTC with whole milliseconds, the resolution of MongoDB.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
+Clock = Callable[[], datetime]
 MIN_REMINDER = timedelta(minutes=1)
 MAX_REMINDER = timedelta(days=30)
 PAST_TOLERANCE = timedelta(minutes=5)
@@ -34,22 +36,9 @@ class InvalidTimeError(ValueError):
         self.code = code
 
 
-class Wall:
-    """The clock of this process; a set ``correction`` shifts it."""
-
-    correction = timedelta()
-
-    def now(self) -> datetime:
-        """Return the current time, aware UTC, in whole milliseconds."""
-        return truncate_to_milliseconds(datetime.now(UTC) + self.correction)
-
-
-wall = Wall()
-
-
 def utc_now() -> datetime:
     """Return the current time, aware UTC, in whole milliseconds."""
-    return wall.now()
+    return truncate_to_milliseconds(datetime.now(UTC))
 
 
 def truncate_to_milliseconds(instant: datetime) -> datetime:

@@ -1,4 +1,4 @@
-"""Shipped and enabled alert rules, and the detector of each. docs/alerts.md lists them."""
+"""Shipped and enabled alert rules, and the detector of each. docs/guides/operate.md lists them."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass

@@ -4,10 +4,8 @@ No process keeps counters of its own, so any process may be scraped, and restart
 Results are cached for a few seconds.
 """
 
-import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from threading import Lock
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -19,6 +17,7 @@ from analytics.metrics import MetricValue
 from analytics.models import AlertKind, Interval
 from delivery import circuit_breaker
 from delivery.circuit_breaker import State
+from notifyproject.platform.cache import TimedCache
 
 from . import dashboard, provider_health, workers
 
@@ -32,27 +31,20 @@ MAX_TYPES = 200
 OTHER_TYPES = "other"
 
 
-_latest: dict[str, tuple[bytes, float]] = {}
-_lock = Lock()
+_cache = TimedCache[bytes](seconds=FRESH_SECONDS)
+clear = _cache.clear
 _CIRCUIT_VALUES = {State.OPEN: 1.0, State.HALF_OPEN: 0.5, State.CLOSED: 0.0}
 
 
 def render_metrics(*, now: datetime) -> bytes:
     """Return the metrics in Prometheus format, at most ten seconds old."""
-    # One thread renders while the others wait.
-    with _lock:
-        text, rendered_at = _latest.get("all", (b"", float("-inf")))
-        if time.monotonic() - rendered_at > FRESH_SECONDS:
-            registry = CollectorRegistry(auto_describe=False)
-            registry.register(_ServiceCollector(now))
-            text = generate_latest(registry)
-            _latest["all"] = text, time.monotonic()
-        return text
+    return _cache.get(lambda: _render(now))
 
 
-def clear() -> None:
-    """Clear the cached metrics."""
-    _latest.clear()
+def _render(now: datetime) -> bytes:
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_ServiceCollector(now))
+    return generate_latest(registry)
 
 
 class _ServiceCollector(Collector):

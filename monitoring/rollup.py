@@ -2,7 +2,7 @@
 
 Nothing is counted while notifications are accepted or sent. A task each minute finds the minutes
 that have changed, by the index on the time of the last change, counts each of them again, and sums
-them up. docs/metrics.md describes each metric.
+them up. docs/reference/metrics.md describes each metric.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""Django's name for the project itself, which has commands but no models."""
+"""Django app config of the project, which has commands but no models."""
 
 from celery.signals import task_prerun
 from django.apps import AppConfig
@@ -7,12 +7,12 @@ from django.core.signals import request_started
 
 
 class NotifyprojectConfig(AppConfig):
-    """The project."""
+    """App config of the project."""
 
     name = "notifyproject"
 
     def ready(self) -> None:
-        """Register the system checks, have caches compared, and turn traces on if wanted."""
+        """Register system checks and cache signals, and start tracing if it is configured."""
         from .platform import cache, tracing
         from .platform.encryption import check_keys
 

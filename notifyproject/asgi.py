@@ -1,4 +1,4 @@
-"""The stream process, for gunicorn's ASGI worker: it answers streams of inboxes, nothing else."""
+"""ASGI application of the stream process: inbox streams only."""
 
 import os
 from typing import Any

@@ -1,4 +1,4 @@
-"""The Celery application. Its messages are hints: docs/state_machine.md says what decides."""
+"""The Celery application. Its messages are wake-ups; MongoDB decides (docs/reference/states.md)."""
 
 import ctypes
 import os
@@ -17,24 +17,24 @@ from celery.signals import (
 )
 
 M_ARENA_MAX = -8
-"""The name of an option in glibc's malloc.h."""
+"""From glibc's malloc.h."""
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "notifyproject.settings.local")
 
-app = Celery("notifyproject", task_cls="notifyproject.countdowns:ClockCheckedTask")
+app = Celery("notifyproject", task_cls="notifyproject.platform.clock_check:ClockCheckedTask")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
 
 @setup_logging.connect
 def _skip_celery_logging(**_: Any) -> None:
-    """Stop Celery from configuring logging: the settings have."""
+    """Keep the logging configuration of the settings."""
 
 
 @beat_init.connect
 @worker_init.connect
 def _refuse_unsafe_settings(**_: Any) -> None:
-    """End the process if a setting would lose or misdirect notifications."""
+    """Exit if a setting would lose or misdirect notifications."""
     from django.core.management.base import SystemCheckError
 
     from .platform.process import refuse_unsafe_settings
@@ -42,33 +42,37 @@ def _refuse_unsafe_settings(**_: Any) -> None:
     try:
         refuse_unsafe_settings()
     except SystemCheckError as error:
-        # What else a signal's receiver raises is logged, and the process goes on.
+        # Celery logs any other exception of a receiver, and the process continues.
         raise SystemExit(str(error)) from error
 
 
+@beat_init.connect
 @worker_init.connect
-def _check_clock(**_: Any) -> None:
-    """Compare clocks before the first message is taken: one for later waits by ours."""
-    from . import clock
+def _wait_for_right_clock(**_: Any) -> None:
+    """Take and schedule nothing before the clock is right.
 
-    clock.check_clock()
+    After a fast clock is corrected, beat would wait for the times that it has stored.
+    """
+    from .platform import clock_check
+
+    clock_check.wait_until_right()
 
 
 @worker_init.connect
 def _lengthen_switch_interval(**_: Any) -> None:
-    """Let a thread keep the interpreter for longer before others ask for it.
+    """Reduce switches between threads, which cost a tenth of the throughput.
 
-    A worker's threads wait for providers and give it up by themselves every fraction of a
-    millisecond; dozens that ask for it two hundred times a second cost a tenth of what is sent.
+    A worker's threads wait for providers and release the GIL by themselves every fraction of a
+    millisecond, so dozens of threads need not request it 200 times a second each.
     """
     sys.setswitchinterval(0.05)
 
 
 @worker_init.connect
 def _limit_malloc_arenas(**_: Any) -> None:
-    """Let threads share two of glibc's heaps: what is freed in one serves nobody in another.
+    """Limit glibc to two heaps, because memory freed in one is not reused in another.
 
-    A worker with 32 threads has 190 MB after 10,000 emails instead of 206.
+    A worker with 32 threads has 190 MB after 10,000 emails instead of 206 MB.
     """
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
@@ -77,7 +81,7 @@ def _limit_malloc_arenas(**_: Any) -> None:
 
 @worker_ready.connect
 def _freeze_gc(**_: Any) -> None:
-    """Keep the garbage collector from going through all that is loaded, over and over."""
+    """Exempt loaded objects from garbage collection."""
     from .platform.process import freeze_gc
 
     freeze_gc()
@@ -85,7 +89,7 @@ def _freeze_gc(**_: Any) -> None:
 
 @worker_ready.connect
 def _start_watchdog(sender: Any, **_: Any) -> None:
-    """End the process when another is to take its place: it hears nothing, or is too large."""
+    """Start the watchdog, which recycles this worker."""
     from .platform import watchdog
 
     on_message = watchdog.start(
@@ -96,7 +100,7 @@ def _start_watchdog(sender: Any, **_: Any) -> None:
 
 @worker_process_init.connect
 def _close_inherited_connections(**_: Any) -> None:
-    """Drop MongoDB connections a forked worker process has inherited: sockets cannot be shared."""
+    """Drop the MongoDB connections of the parent process: sockets cannot be shared."""
     from django.db import connections
 
     connections["default"].close_pool()
@@ -104,7 +108,7 @@ def _close_inherited_connections(**_: Any) -> None:
 
 @worker_shutting_down.connect
 def _request_shutdown(**_: Any) -> None:
-    """Let a running batch end after the round that is under way; the rest is given back."""
+    """End running batches after their current round; the rest is released."""
     from .platform import process
 
     process.request_shutdown()

@@ -1,4 +1,4 @@
-"""Third-party apps with MongoDB's primary keys. Their migrations are in ``mongo_migrations``."""
+"""Third-party apps with ObjectId primary keys. Their migrations are in ``mongo_migrations``."""
 
 from typing import Any
 
@@ -8,39 +8,31 @@ from django.contrib.auth.apps import AuthConfig
 from django.contrib.contenttypes.apps import ContentTypesConfig
 from django_celery_beat.apps import BeatConfig
 
-OBJECT_ID = "django_mongodb_backend.fields.ObjectIdAutoField"
+
+class _ObjectIds:
+    default_auto_field = "django_mongodb_backend.fields.ObjectIdAutoField"
 
 
-class MongoAdminConfig(AdminConfig):
+class MongoAdminConfig(_ObjectIds, AdminConfig):
     """django.contrib.admin."""
 
-    default_auto_field = OBJECT_ID
 
-
-class MongoAuthConfig(AuthConfig):
+class MongoAuthConfig(_ObjectIds, AuthConfig):
     """django.contrib.auth."""
 
-    default_auto_field = OBJECT_ID
 
-
-class MongoContentTypesConfig(ContentTypesConfig):
+class MongoContentTypesConfig(_ObjectIds, ContentTypesConfig):
     """django.contrib.contenttypes."""
 
-    default_auto_field = OBJECT_ID
 
-
-class MongoAxesConfig(AxesConfig):
-    """django-axes without its models: access/staff/lockout.py keeps what it asks to be kept."""
-
-    default_auto_field = OBJECT_ID
+class MongoAxesConfig(_ObjectIds, AxesConfig):
+    """django-axes without its models: access/staff/lockout.py stores its state."""
 
     def import_models(self) -> None:
-        """Let its modules import them, and nobody make collections or permissions of them."""
+        """Import the models, without collections or permissions for them."""
         super().import_models()
         self.models: dict[str, Any] = {}
 
 
-class MongoBeatConfig(BeatConfig):
+class MongoBeatConfig(_ObjectIds, BeatConfig):
     """django_celery_beat."""
-
-    default_auto_field = OBJECT_ID

@@ -1,4 +1,4 @@
-"""URL configuration: the console, and everything that the API package answers."""
+"""URL configuration: the console, and all routes of the API package."""
 
 from django.contrib import admin
 from django.urls import include, path

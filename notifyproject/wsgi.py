@@ -1,4 +1,4 @@
-"""The web, for gunicorn."""
+"""WSGI application of the web process."""
 
 import os
 

@@ -3,7 +3,7 @@
 The scan uses the existing index on the last change (``ntf_updated``): a notification that is open
 when the scan passes changes once more when it ends, and so lies ahead of the scan again. The
 progress of each category is stored, so that nothing is read twice. Reasons:
-docs/decisions/0031-retention.md.
+docs/decisions/0023-retention.md.
 """
 
 import time

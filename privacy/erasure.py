@@ -1,6 +1,6 @@
 """Erases a recipient: identity, addresses, and the content of notifications.
 
-What stays, and why: docs/decisions/0013-people-belong-to-the-company.md.
+What stays, and why: docs/decisions/0010-recipient-registry.md.
 """
 
 import time

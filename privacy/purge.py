@@ -12,6 +12,7 @@ from domain.states import Category
 from notifications import store
 from notifications.catalog import retention
 from notifyproject.db.collections import collection
+from notifyproject.platform import clock_check
 
 log = structlog.get_logger(__name__)
 BATCH = 1_000
@@ -38,8 +39,10 @@ def purge_notifications(
     """Delete notifications that ended, and have not changed for ``older_than``.
 
     Of one client, or of all if None; oldest first, ``at_most`` so many. Idempotent, and safe to
-    interrupt.
+    interrupt. Nothing is deleted while this process's clock is wrong.
     """
+    if clock_check.is_wrong():
+        return PurgeReport(notifications=0, attempts=0, is_complete=False)
     before = now - older_than
     found = notifications = attempts = 0
     for ids in _batches(client_id, before, at_most):

@@ -1,25 +1,20 @@
 """One-click unsubscribe links in marketing emails (RFC 8058).
 
 A link holds all that is needed, encrypted. Reasons:
-docs/decisions/0009-links-files-and-batches-of-mail.md.
+docs/decisions/0009-unsubscribe-attachments-batches.md.
 """
 
-import base64
-import binascii
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
 
 import msgspec
 import structlog
 from bson import ObjectId
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 from django.conf import settings
-from django.utils.crypto import salted_hmac
 
 from domain.states import Category, Channel
 from notifications.store import ClaimedDelivery
+from notifyproject.platform.encryption import DecryptionError, decrypt_token, encrypt_token
 from recipients import queries as recipients
 from recipients.models import SuppressionReason
 from recipients.suppressions import lift, suppress
@@ -86,8 +81,7 @@ def url_for(
     It never expires, and only the service's secret key reveals the address in it.
     """
     token = _Token(channel.value, address, notification_id.binary, locale, is_test)
-    encrypted = _cipher(settings.SECRET_KEY).encrypt(msgspec.msgpack.encode(token), None)
-    text = base64.urlsafe_b64encode(encrypted).rstrip(b"=").decode("ascii")
+    text = encrypt_token(msgspec.msgpack.encode(token), purpose=PURPOSE)
     return f"{settings.PUBLIC_URL}/u/{text}"
 
 
@@ -96,8 +90,7 @@ def parse_link(token: str) -> Subscriber:
     if len(token) > MAX_TOKEN_LENGTH or not token.isascii():
         raise UnknownLinkError
     try:
-        encrypted = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
-        payload = msgspec.msgpack.decode(_decrypt(encrypted), type=_Token)
+        payload = msgspec.msgpack.decode(decrypt_token(token, purpose=PURPOSE), type=_Token)
         return Subscriber(
             channel=Channel(payload.channel),
             address=payload.address,
@@ -105,7 +98,7 @@ def parse_link(token: str) -> Subscriber:
             locale=payload.locale,
             is_test=payload.is_test,
         )
-    except (binascii.Error, ValueError) as error:
+    except (DecryptionError, ValueError) as error:
         raise UnknownLinkError from error
 
 
@@ -161,19 +154,3 @@ def resubscribe(subscriber: Subscriber) -> None:
 
 def _log_test(subscriber: Subscriber) -> None:
     log.info("test_link_used", notification_id=str(subscriber.notification_id))
-
-
-def _decrypt(encrypted: bytes) -> bytes:
-    """Return the decrypted token; raises ValueError if no key of this service decrypts it."""
-    for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
-        try:
-            return _cipher(secret).decrypt(encrypted, None)
-        except InvalidTag:
-            continue
-    raise ValueError("not encrypted by this service")
-
-
-@lru_cache(maxsize=8)
-def _cipher(secret: str) -> AESSIV:
-    # AES-SIV takes two keys of 256 bits: 64 bytes.
-    return AESSIV(salted_hmac(PURPOSE, "", secret=secret, algorithm="sha512").digest())

@@ -1,1 +1,1 @@
-"""A scriptable stand-in for the providers."""
+"""A scriptable sandbox of the providers."""

@@ -1,4 +1,4 @@
-"""``python -m sandbox``: run the sandbox until it is told to stop."""
+"""``python -m sandbox``: run the sandbox until it is stopped."""
 
 import argparse
 import asyncio
@@ -6,11 +6,12 @@ import re
 import signal
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from .config import WHATSAPP_API_VERSION, Config, Timings
-from .keys import UnreadableKeyError
+from .credentials import UnreadableKeyError
 from .log import CorruptLogError, LogInUseError
 from .providers.whatsapp.templates import UnreadableTemplatesError
 from .server import serve
@@ -19,7 +20,7 @@ MAX_PORT = 65535
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run until SIGTERM or SIGINT; returns the exit status."""
+    """Run until SIGTERM or SIGINT; return the exit status."""
     config = _parse_config(arguments)
     try:
         asyncio.run(_run(config))
@@ -49,18 +50,19 @@ async def _run(config: Config) -> None:
 
 def _parse_config(arguments: Sequence[str] | None) -> Config:
     defaults = Timings()
+    seconds = partial(_number, maximum=24 * 3600, description="a number of seconds (up to a day)")
     parser = argparse.ArgumentParser(
         prog="python -m sandbox", description="A scriptable stand-in for the providers."
     )
-    parser.add_argument("--port", type=_port, required=True, help="0: any free one")
-    parser.add_argument("--data", type=Path, required=True, help="folder of the log and the keys")
-    parser.add_argument("--webhook-url", type=_url, default="", help="where SendGrid's events go")
+    parser.add_argument("--port", type=_port, required=True, help="0: any free port")
+    parser.add_argument("--data", type=Path, required=True, help="folder for the log and the keys")
     parser.add_argument(
-        "--whatsapp-webhook-url", type=_url, default="", help="where WhatsApp's reports go"
+        "--webhook-url", type=_url, default="", help="the receiver of SendGrid's events"
     )
     parser.add_argument(
-        "--whatsapp-templates", type=Path, help="a file of templates that are approved"
+        "--whatsapp-webhook-url", type=_url, default="", help="the receiver of WhatsApp's statuses"
     )
+    parser.add_argument("--whatsapp-templates", type=Path, help="a file of approved templates")
     parser.add_argument(
         "--whatsapp-api-version",
         type=_version,
@@ -70,7 +72,8 @@ def _parse_config(arguments: Sequence[str] | None) -> Config:
     )
     parser.add_argument(
         "--disordered",
-        type=_share,
+        dest="out_of_order_share",
+        type=partial(_number, maximum=1, description="a share from 0 to 1"),
         default=0.0,
         metavar="SHARE",
         help="share of WhatsApp messages whose reports come twice and in no order; 0 if not given",
@@ -83,27 +86,14 @@ def _parse_config(arguments: Sequence[str] | None) -> Config:
     ):
         parser.add_argument(
             f"--{name}-after",
-            type=_seconds,
+            type=seconds,
             default=default,
             metavar="SECONDS",
             help=f"{description}; {default:g} if not given",
         )
-    options = parser.parse_args(arguments)
-    return Config(
-        data=options.data,
-        webhook_url=options.webhook_url,
-        whatsapp_webhook_url=options.whatsapp_webhook_url,
-        whatsapp_templates=options.whatsapp_templates,
-        whatsapp_api_version=options.whatsapp_api_version,
-        out_of_order_share=options.disordered,
-        host=options.host,
-        port=options.port,
-        timings=Timings(
-            processed=options.processed_after,
-            delivered=options.delivered_after,
-            late=options.late_after,
-        ),
-    )
+    options = vars(parser.parse_args(arguments))
+    timings = {name: options.pop(f"{name}_after") for name in ("processed", "delivered", "late")}
+    return Config(**options, timings=Timings(**timings))
 
 
 def _port(text: str) -> int:
@@ -124,14 +114,6 @@ def _version(text: str) -> str:
     if not re.fullmatch(r"v[1-9][0-9]?\.[0-9]", text, re.ASCII):
         raise argparse.ArgumentTypeError(f"{text!r} is not a version such as v26.0")
     return text
-
-
-def _seconds(text: str) -> float:
-    return _number(text, maximum=24 * 3600, description="a number of seconds (up to a day)")
-
-
-def _share(text: str) -> float:
-    return _number(text, maximum=1, description="a share from 0 to 1")
 
 
 def _number(text: str, *, maximum: float, description: str) -> float:

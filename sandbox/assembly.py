@@ -1,12 +1,12 @@
-"""Every provider, with what it needs."""
+"""The assembly of all providers."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import google_account, keys, meta_account
+from . import credentials
 from .behaviours import Behaviours
 from .config import Config
-from .meta_account import MetaAccount
+from .credentials import MetaAccount
 from .providers.base import Provider, WebhookFormat
 from .providers.fcm.provider import Fcm
 from .providers.google_oauth.provider import GoogleOAuth
@@ -20,7 +20,7 @@ from .providers.whatsapp.templates import Templates
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookEndpoint:
-    """How a provider reports, and to whom."""
+    """The format and the URL of a provider's webhooks."""
 
     format: WebhookFormat
     url: str
@@ -28,7 +28,7 @@ class WebhookEndpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secrets:
-    """What a client needs to be believed."""
+    """The credentials of a client."""
 
     public_key: str
     service_account: Path
@@ -37,26 +37,26 @@ class Secrets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembly:
-    """The providers, and how those report that do."""
+    """The providers, and the endpoints of those with webhooks."""
 
     providers: dict[str, Provider]
     webhooks: dict[str, WebhookEndpoint]
 
 
 def create_secrets(data: Path, *, url: str) -> Secrets:
-    """Return the secrets of a sandbox at this URL, made if there are none; raises UnreadableKey."""
+    """Return the secrets of a sandbox at this URL; raises UnreadableKeyError."""
     return Secrets(
-        public_key=keys.ensure_webhook_key(data),
-        service_account=google_account.ensure_service_account(data, url=url),
-        whatsapp=meta_account.ensure_whatsapp_account(data),
+        public_key=credentials.ensure_webhook_key(data),
+        service_account=credentials.ensure_service_account(data, url=url),
+        whatsapp=credentials.ensure_whatsapp_account(data),
     )
 
 
 def assemble(config: Config, *, behaviours: Behaviours) -> Assembly:
-    """Return the providers; raises UnreadableKey, UnreadableTemplates or OSError."""
-    account = google_account.load_service_account(config.data)
+    """Return the providers; raises UnreadableKeyError, UnreadableTemplatesError, or OSError."""
+    account = credentials.load_service_account(config.data)
     tokens = AccessTokens.from_account(account)
-    business = meta_account.ensure_whatsapp_account(config.data)
+    business = credentials.ensure_whatsapp_account(config.data)
     providers: list[Provider] = [
         SendGrid(behaviours=behaviours, timings=config.timings),
         Fcm(behaviours=behaviours, timings=config.timings, account=account, tokens=tokens),
@@ -74,12 +74,11 @@ def assemble(config: Config, *, behaviours: Behaviours) -> Assembly:
         providers={provider.name: provider for provider in providers},
         webhooks={
             "sendgrid": WebhookEndpoint(
-                format=SignedWebhooks(private_key=keys.load_webhook_key(config.data)),
+                format=SignedWebhooks(private_key=credentials.load_webhook_key(config.data)),
                 url=config.webhook_url,
             ),
             "whatsapp": WebhookEndpoint(
-                format=whatsapp_events.SignedWebhooks(business),
-                url=config.whatsapp_webhook_url,
+                format=whatsapp_events.SignedWebhooks(business), url=config.whatsapp_webhook_url
             ),
         },
     )

@@ -1,4 +1,4 @@
-"""Which outcome a recipient gets: scripted ones first, then the magic recipients."""
+"""The outcome of a recipient: scripted ones first, then the magic recipients."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -16,7 +16,7 @@ def everybody_match(provider: str) -> str:
 
 
 def canonical(recipient: str) -> str:
-    """Return a recipient in the form in which it is compared: case and a phone's + do not count."""
+    """Return a recipient for comparison: lower case, without the + of a phone number."""
     text = recipient.strip().lower()
     number = text.removeprefix("+")
     return number if number.isdigit() else text
@@ -27,37 +27,37 @@ class Behaviour:
     """A scripted outcome."""
 
     match: str
-    """A recipient in its canonical form, ``*``, or ``*`` of one provider."""
+    """A canonical recipient, ``*``, or ``*`` of one provider."""
     outcome: str
     times: int | None
-    """How many more messages it is for; None: all."""
+    """Remaining messages; None for all."""
 
 
 class Behaviours:
-    """The scripts, and how often a recipient was refused that is refused only at first."""
+    """The scripts, and the failure counts of outcomes that fail only at first."""
 
     def __init__(self) -> None:
         self._scripts: dict[str, Behaviour] = {}
         self._failures: OrderedDict[str, int] = OrderedDict()
 
     def set(self, behaviour: Behaviour) -> None:
-        """Script a recipient; replaces what was scripted for it."""
+        """Add or replace the script of a match."""
         self._scripts[behaviour.match] = behaviour
 
     def get(self, match: str) -> Behaviour | None:
-        """Return what is scripted for exactly this match."""
+        """Return the script of exactly this match."""
         return self._scripts.get(match)
 
     def all(self) -> list[Behaviour]:
-        """Return every script."""
+        """Return all scripts."""
         return list(self._scripts.values())
 
     def remove(self, match: str) -> bool:
-        """Forget one script; return whether there was one."""
+        """Remove a script; return whether there was one."""
         return self._scripts.pop(match, None) is not None
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove everything."""
         self._scripts.clear()
         self._failures.clear()
 
@@ -70,10 +70,10 @@ class Behaviours:
         magic: Callable[[str], str],
         is_message: bool = True,
     ) -> Outcome:
-        """Return the outcome for one message to this recipient.
+        """Return the outcome of one message to a recipient.
 
-        ``magic`` returns the name a provider's recipient asks for by itself. What is no message
-        is not meant by a script for everybody, unless that names its provider.
+        ``magic`` returns the outcome that a recipient chooses by itself. A script for everybody
+        applies to other requests than messages only if it names the provider.
         """
         recipient = canonical(recipient)
         outcome = (
@@ -102,7 +102,7 @@ class Behaviours:
         return outcome
 
     def _should_fail(self, key: str, limit: int) -> bool:
-        """Count a failure; once there were enough, begin anew and return False."""
+        """Count a failure; after enough of them, reset the count and return False."""
         failures = self._failures.pop(key, 0)
         if failures >= limit:
             return False

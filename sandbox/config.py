@@ -1,4 +1,4 @@
-"""What a sandbox is started with."""
+"""The configuration of a sandbox."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,46 +8,42 @@ WHATSAPP_API_VERSION = "v26.0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timings:
-    """How long things take, in seconds."""
+    """Durations, in seconds."""
 
     processed: float = 0.05
-    """From the acceptance to the event ``processed``."""
+    """From acceptance to the event ``processed``."""
     delivered: float = 0.3
-    """From the acceptance to the event ``delivered``; what comes later takes multiples of it."""
+    """From acceptance to the event ``delivered``; later events use multiples of it."""
     late: float = 20.0
-    """Put before the events of a message that was taken without an answer."""
+    """The extra delay of events of a message that was accepted without an answer."""
     slow: float = 2.0
-    """Before a slow answer."""
     drip: float = 1.0
     """Between two bytes of a dripping answer."""
     rate_limit: int = 5
-    """The pause a rate limit asks for."""
     short_lived: float = 5.0
-    """How long a short-lived access token lasts."""
     batch_window: float = 0.1
-    """How long events are gathered before they are posted together."""
+    """How long events are collected for one POST."""
     retry_delay: float = 1.0
-    """Before a refused webhook is posted again; it doubles each time."""
+    """The delay before a webhook is retried; it doubles each time."""
     retry_timeout: float = 300.0
-    """A webhook is given up after this time."""
+    """When the retries of a webhook end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """Where a sandbox listens, where it keeps its log, and whom it tells."""
+    """The address, the data folder, and the webhook URLs of a sandbox."""
 
     data: Path
     webhook_url: str = ""
-    """Where SendGrid's events go; empty: nowhere."""
+    """The receiver of SendGrid's events; empty for none."""
     whatsapp_webhook_url: str = ""
-    """Where WhatsApp's reports and what people write go; empty: nowhere."""
+    """The receiver of WhatsApp's statuses and inbound messages; empty for none."""
     whatsapp_templates: Path | None = None
-    """A file of templates that are approved from the start, beside those of the data folder."""
+    """A file of approved templates, besides those in the data folder."""
     whatsapp_api_version: str = WHATSAPP_API_VERSION
-    """The newest there is: under a later one there is nothing."""
     out_of_order_share: float = 0.0
-    """The share of ordinary WhatsApp messages whose reports come twice and in no order."""
+    """The share of ordinary WhatsApp messages with duplicate statuses out of order."""
     host: str = "127.0.0.1"
     port: int = 0
-    """0: any free one."""
+    """0: any free port."""
     timings: Timings = field(default_factory=Timings)

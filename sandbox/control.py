@@ -1,4 +1,4 @@
-"""The control API under ``/_sandbox/``: what was asked, and what shall happen."""
+"""The control API under ``/_sandbox/``: past requests, and scripted outcomes."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -9,13 +9,27 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from . import wanted
 from .behaviours import EVERYBODY, Behaviour, Behaviours, canonical, everybody_match
-from .copies import accepted_messages
+from .control_requests import (
+    DEFAULT_LIMIT,
+    MAX_LIMIT,
+    BehaviourBody,
+    ControlError,
+    check_event,
+    check_inbound_message,
+    message_filter,
+    not_scripted_error,
+    parse_number,
+    read_body,
+    read_match,
+    read_query,
+    record_filter,
+    refuse_other_sites,
+)
+from .duplicates import accepted_messages
 from .log import Record
-from .memory import Event, Exchange, RecentRequests
 from .providers.base import EventRequest, InboundMessage, PlannedEvent, Provider
-from .wanted import ControlError, refuse_other_sites
+from .recent_requests import Exchange, RecentRequests
 from .webhooks import WebhookSender
 
 PREFIX = "/_sandbox"
@@ -33,7 +47,7 @@ class Control:
     webhook_senders: Mapping[str, WebhookSender]
 
     def routes(self) -> list[web.RouteDef]:
-        """Return the routes; those that change something refuse other sites' pages."""
+        """Return the routes."""
         one = PREFIX + "/behaviours/{match}"
         return [
             web.get(f"{PREFIX}/requests", _with_errors(self.list_requests)),
@@ -52,24 +66,27 @@ class Control:
         ]
 
     async def list_requests(self, request: web.Request) -> web.Response:
-        """Requests newest first, each with its body as it was sent."""
-        parameters = wanted.read_query(request, *FILTERS, "limit", "accepted")
-        return _list_response([_request_fields(one.record) for one in self._find(parameters)])
+        """List requests, newest first, with their original bodies."""
+        parameters = read_query(request, *FILTERS, "limit", "accepted")
+        return _list_response(
+            [
+                {name: getattr(one.record, name) for name in Record.__dataclass_fields__}
+                for one in self._find(parameters)
+            ]
+        )
 
     async def list_messages(self, request: web.Request) -> web.Response:
-        """Messages that were accepted, newest first, with their events."""
-        parameters = wanted.read_query(request, *FILTERS, "limit")
+        """List accepted messages, newest first, with their events."""
+        parameters = read_query(request, *FILTERS, "limit")
         found = self._find({**parameters, "accepted": "true"})
         return _list_response([self._message(one, parameters.get("recipient")) for one in found])
 
     async def list_copies(self, request: web.Request) -> web.Response:
-        """How often each reference was accepted for each recipient."""
-        parameters = wanted.read_query(request, *FILTERS, "limit", "at_least")
+        """List how often each reference was accepted for each recipient."""
+        parameters = read_query(request, *FILTERS, "limit", "at_least")
         found = self.recent_requests.acceptances.find(
-            wanted.message_filter(parameters, channels=self._channels()),
-            at_least=wanted.parse_number(
-                parameters, "at_least", default=1, maximum=wanted.MAX_LIMIT
-            ),
+            message_filter(parameters, channels=self._channels()),
+            at_least=parse_number(parameters, "at_least", default=1, maximum=MAX_LIMIT),
             limit=_limit(parameters),
         )
         return _list_response(
@@ -77,30 +94,30 @@ class Control:
         )
 
     async def get_counters(self, _request: web.Request) -> web.Response:
-        """What happened since the start or the last reset."""
+        """Return the counters since the start or the last reset."""
         return _json_response(asdict(self.recent_requests.counts))
 
     async def list_behaviours(self, _request: web.Request) -> web.Response:
-        """Every script."""
+        """List all scripts."""
         return _list_response([asdict(behaviour) for behaviour in self.behaviours.all()])
 
     async def delete_behaviours(self, _request: web.Request) -> web.Response:
-        """Forget every script."""
+        """Remove all scripts."""
         self.behaviours.clear()
         return web.Response(status=HTTPStatus.NO_CONTENT)
 
     async def get_behaviour(self, request: web.Request) -> web.Response:
-        """One script."""
-        match = wanted.read_match(request)
+        """Return one script."""
+        match = read_match(request)
         behaviour = self.behaviours.get(match)
         if behaviour is None:
-            raise wanted.not_scripted_error(match)
+            raise not_scripted_error(match)
         return _json_response(asdict(behaviour))
 
     async def put_behaviour(self, request: web.Request) -> web.Response:
-        """Script an address, or everybody."""
-        body = await wanted.read_body(request, wanted.BehaviourBody)
-        match = wanted.read_match(request)
+        """Script a recipient, or everybody."""
+        body = await read_body(request, BehaviourBody)
+        match = read_match(request)
         known = [
             provider.outcomes
             for provider in self.providers.values()
@@ -123,50 +140,36 @@ class Control:
         return _json_response(asdict(behaviour))
 
     async def delete_behaviour(self, request: web.Request) -> web.Response:
-        """Forget one script."""
-        match = wanted.read_match(request)
+        """Remove one script."""
+        match = read_match(request)
         if not self.behaviours.remove(match):
-            raise wanted.not_scripted_error(match)
+            raise not_scripted_error(match)
         return web.Response(status=HTTPStatus.NO_CONTENT)
 
     async def send_event(self, request: web.Request) -> web.Response:
-        """Send an event about a message, as often as is wanted."""
-        body = await wanted.read_body(request, wanted.EventBody)
-        body.check()
+        """Send an event about a message, with duplicates."""
+        body = await read_body(request, EventRequest)
+        check_event(body)
         record = self._latest_accepted(body.reference)
         provider = self.providers[record.provider]
         if body.kind not in provider.event_kinds:
             kinds = ", ".join(sorted(provider.event_kinds)) or "none"
             raise ControlError(f"There is no event “{body.kind}”. There are: {kinds}.")
-        event = EventRequest(
-            kind=body.kind,
-            delay=body.delay,
-            at=body.timestamp,
-            address=body.recipient,
-            code=body.code,
-        )
-        planned = _make_event(lambda: provider.make_event(event, record=record))
+        planned = _make_event(lambda: provider.make_event(body, record=record))
         return self._schedule(planned, provider=record.provider, request=record.id, body=body)
 
     async def send_inbound_message(self, request: web.Request) -> web.Response:
-        """Let a person write back, as often as is wanted."""
-        body = await wanted.read_body(request, wanted.InboundMessageBody)
-        body.check()
+        """Send an inbound message, with duplicates."""
+        body = await read_body(request, InboundMessage)
+        check_inbound_message(body)
         name = request.match_info["provider"]
         if name not in self.providers:
             raise ControlError(f"There is no provider “{name}”.", status=HTTPStatus.NOT_FOUND)
-        message = InboundMessage(
-            sender=body.sender,
-            text=body.text,
-            name=body.name,
-            button=body.button,
-            at=body.timestamp,
-        )
-        planned = _make_event(lambda: self.providers[name].make_inbound_event(message))
+        planned = _make_event(lambda: self.providers[name].make_inbound_event(body))
         return self._schedule(planned, provider=name, request=0, body=body)
 
     async def reset(self, _request: web.Request) -> web.Response:
-        """Forget requests, counters, scripts and events that wait; the log stays."""
+        """Delete requests, counters, scripts, and pending events; the log stays."""
         self.recent_requests.clear()
         self.behaviours.clear()
         return web.Response(status=HTTPStatus.NO_CONTENT)
@@ -177,9 +180,8 @@ class Control:
         *,
         provider: str,
         request: int,
-        body: wanted.EventBody | wanted.InboundMessageBody,
+        body: EventRequest | InboundMessage,
     ) -> web.Response:
-        """Send an event and its duplicates."""
         copies = body.duplicates + 1
         for _ in range(copies):
             self.webhook_senders[provider].schedule(
@@ -189,24 +191,22 @@ class Control:
         return _json_response(answer, status=HTTPStatus.ACCEPTED)
 
     def _find(self, parameters: Mapping[str, str]) -> list[Exchange]:
-        predicate = wanted.record_filter(parameters, channels=self._channels())
+        predicate = record_filter(parameters, channels=self._channels())
         return self.recent_requests.find(predicate, limit=_limit(parameters))
 
     def _channels(self) -> dict[str, str]:
         return {name: provider.channel for name, provider in self.providers.items()}
 
     def _latest_accepted(self, reference: str) -> Record:
-        """Return the latest accepted request with this reference."""
         found = self._find({"reference": reference, "accepted": "true", "limit": "1"})
         if not found:
             raise ControlError(
-                f"No accepted message has the reference “{reference}”.",
-                status=HTTPStatus.NOT_FOUND,
+                f"No accepted message has the reference “{reference}”.", status=HTTPStatus.NOT_FOUND
             )
         return found[0].record
 
     def _message(self, exchange: Exchange, recipient: str | None) -> dict[str, Any]:
-        """Return a message as a recipient sees it: the one that was asked for, or the first."""
+        """Return a message as the given recipient sees it, or the first."""
         record = exchange.record
         provider = self.providers[record.provider]
         everybody = [canonical(one) for one in record.recipients]
@@ -234,12 +234,15 @@ class Control:
                     accepted_messages(provider, record)
                 )
             ),
-            "events": [_event_fields(event) for event in exchange.events],
+            "events": [
+                {name: value for name, value in asdict(event).items() if name != "request_id"}
+                for event in exchange.events
+            ],
         }
 
 
 def _with_errors(handler: Handler) -> Handler:
-    """Turn what a handler refuses into a clear answer."""
+    """Turn a ControlError into a problem response, and refuse other sites."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         try:
@@ -267,19 +270,7 @@ def _make_event(make: Callable[[], PlannedEvent]) -> PlannedEvent:
 
 
 def _limit(parameters: Mapping[str, str]) -> int:
-    return wanted.parse_number(
-        parameters, "limit", default=wanted.DEFAULT_LIMIT, maximum=wanted.MAX_LIMIT
-    )
-
-
-def _request_fields(record: Record) -> dict[str, Any]:
-    return {field: getattr(record, field) for field in Record.__dataclass_fields__}
-
-
-def _event_fields(event: Event) -> dict[str, Any]:
-    fields = asdict(event)
-    del fields["request_id"]
-    return fields
+    return parse_number(parameters, "limit", default=DEFAULT_LIMIT, maximum=MAX_LIMIT)
 
 
 def _list_response(results: Sequence[Mapping[str, Any]]) -> web.Response:

@@ -1,7 +1,8 @@
-"""A request on a provider's route: judged, made durable, remembered, then answered."""
+"""A request to a provider: decide, make durable, remember, then answer."""
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from http import HTTPStatus
 from weakref import WeakSet
@@ -11,45 +12,34 @@ import structlog
 from aiohttp import web
 
 from .config import Timings
-from .copies import accepted_messages
+from .duplicates import accepted_messages
 from .log import Journal, Record
-from .memory import RecentRequests
 from .providers.base import IncomingRequest, Provider, RequestResult
-from .replies import send_response
+from .recent_requests import RecentRequests
+from .responses import send_response
 from .webhooks import WebhookSender
 
 log = structlog.get_logger(__name__)
 
 SECRET_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
 MAX_TEXT_LENGTH = 2_000
-"""Characters kept of a body that is not JSON."""
 _NO_BODY = msgspec.Raw(b"null")
 
 
+@dataclass(frozen=True, kw_only=True)
 class ProviderRoute:
-    """Everything under one provider's prefix."""
+    """The route of one provider."""
 
-    def __init__(
-        self,
-        *,
-        provider: Provider,
-        webhook_sender: WebhookSender | None,
-        recent_requests: RecentRequests,
-        journal: Journal,
-        ids: Iterator[int],
-        timings: Timings,
-        shutdown: asyncio.Event,
-        connections: WeakSet[asyncio.Transport],
-    ) -> None:
-        self._provider = provider
-        self._webhook_sender = webhook_sender
-        self._recent_requests = recent_requests
-        self._journal = journal
-        self._ids = ids
-        self._timings = timings
-        self._shutdown = shutdown
-        self._all_connections = connections
-        self._connections: WeakSet[asyncio.Transport] = WeakSet()
+    provider: Provider
+    webhook_sender: WebhookSender | None
+    recent_requests: RecentRequests
+    journal: Journal
+    ids: Iterator[int]
+    timings: Timings
+    shutdown: asyncio.Event
+    connections: WeakSet[asyncio.Transport]
+    """The connections to all providers."""
+    _own_connections: WeakSet[asyncio.Transport] = field(default_factory=WeakSet, init=False)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answer as the provider does, once the request is on disk."""
@@ -57,7 +47,7 @@ class ProviderRoute:
         try:
             body = await self._read_body(request)
         except ConnectionError:
-            # Half a request is none, and nobody is left to be answered.
+            # The client disconnected in the middle of the request.
             return web.Response(status=HTTPStatus.BAD_REQUEST)
         incoming = IncomingRequest(
             method=request.method,
@@ -67,20 +57,20 @@ class ProviderRoute:
             body=body,
         )
         now = datetime.now(UTC)
-        result = self._provider.handle(incoming, now=now)
+        result = self.provider.handle(incoming, now=now)
         record = self._record(incoming, result, now=now)
         try:
-            await self._journal.append(msgspec.json.encode(record))
+            await self.journal.append(msgspec.json.encode(record))
         except OSError as error:
             log.warning("request_not_logged", request=record.id, reason=str(error))
             text = f"The sandbox cannot write its log: {error}"
             return web.Response(status=HTTPStatus.INSUFFICIENT_STORAGE, text=text)
-        self._recent_requests.add(record, accepted_messages(self._provider, record))
-        if self._webhook_sender is not None:
+        self.recent_requests.add(record, accepted_messages(self.provider, record))
+        if self.webhook_sender is not None:
             for event in result.events:
-                self._webhook_sender.schedule(event, request_id=record.id, now=now)
+                self.webhook_sender.schedule(event, request_id=record.id, now=now)
         response = await send_response(
-            request, result.response, timings=self._timings, shutdown=self._shutdown
+            request, result.response, timings=self.timings, shutdown=self.shutdown
         )
         if incoming.body is None:
             response.force_close()
@@ -90,23 +80,23 @@ class ProviderRoute:
         transport = request.transport
         if transport is None:
             return
-        counts = self._recent_requests.counts
-        if transport not in self._all_connections:
-            self._all_connections.add(transport)
+        counts = self.recent_requests.counts
+        if transport not in self.connections:
+            self.connections.add(transport)
             counts.connections += 1
-        if transport not in self._connections:
-            self._connections.add(transport)
-            counts.of_provider(self._provider.name).connections += 1
+        if transport not in self._own_connections:
+            self._own_connections.add(transport)
+            counts.of_provider(self.provider.name).connections += 1
 
     async def _read_body(self, request: web.Request) -> bytes | None:
-        """Return the body; None for one that is larger than the provider takes."""
-        if (request.content_length or 0) > self._provider.max_body:
+        """Return the body; None if it is larger than the provider accepts."""
+        if (request.content_length or 0) > self.provider.max_body:
             return None
         try:
             body = await request.read()
         except web.HTTPRequestEntityTooLarge:
             return None
-        return body if len(body) <= self._provider.max_body else None
+        return body if len(body) <= self.provider.max_body else None
 
     def _record(self, incoming: IncomingRequest, result: RequestResult, *, now: datetime) -> Record:
         raw = incoming.body or b""
@@ -114,9 +104,9 @@ class ProviderRoute:
         if result.logged_body is not None:
             raw, is_json = result.logged_body, True
         return Record(
-            id=next(self._ids),
+            id=next(self.ids),
             time=now,
-            provider=self._provider.name,
+            provider=self.provider.name,
             method=incoming.method,
             path=incoming.path,
             status=result.response.recorded_status,
@@ -132,9 +122,11 @@ class ProviderRoute:
                 for name, value in incoming.headers.items()
                 if name not in SECRET_HEADERS
             },
-            # A line break can only stand between JSON's tokens: a space means the same.
+            # In JSON, line breaks occur only between tokens, where a space is equivalent.
             body=msgspec.Raw(raw.translate(_NO_LINE_BREAKS)) if is_json else _NO_BODY,
-            text=None if is_json or not raw else _truncated_text(raw),
+            text=None
+            if is_json or not raw
+            else raw[: MAX_TEXT_LENGTH * 4].decode(errors="replace")[:MAX_TEXT_LENGTH],
             is_message=result.is_message,
         )
 
@@ -143,13 +135,9 @@ _NO_LINE_BREAKS = bytes.maketrans(b"\r\n", b"  ")
 
 
 def _header_text(value: str) -> str:
-    """Return a header's value with bytes that are no UTF-8 replaced, so that it can be logged."""
+    """Replace invalid UTF-8 in a header, so that it can be logged."""
     return (
         value
         if value.isascii()
         else value.encode(errors="surrogateescape").decode("utf-8", "replace")
     )
-
-
-def _truncated_text(raw: bytes) -> str:
-    return raw[: MAX_TEXT_LENGTH * 4].decode(errors="replace")[:MAX_TEXT_LENGTH]

@@ -1,6 +1,6 @@
-"""What was asked of the sandbox, on disk before it was answered.
+"""The durable log: a request is on disk before its answer.
 
-One JSON object a line. Requests that arrive together share one fsync.
+One JSON object per line. Concurrent requests share one fsync.
 """
 
 import asyncio
@@ -23,43 +23,38 @@ CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One request on a provider's route, and what became of it."""
+    """One request to a provider, and its outcome."""
 
     id: int
-    """Rises by one with each request."""
     time: datetime
     provider: str
     method: str
     path: str
     status: int | Literal["stalled", "reset"]
-    """The HTTP status it was answered with, if it was answered."""
+    """The HTTP status of the answer, if there was one."""
     outcome: str
     accepted: bool
-    """The provider took the message, even if it never said so."""
+    """Whether the provider accepted the message, even without an answer."""
     reason: str | None
-    """Why it was refused."""
     title: str | None
-    """What a list of messages shows: the subject of a mail."""
     references: tuple[str, ...]
-    """Our own reference of each message."""
     recipients: tuple[str, ...]
     message_id: str | None
     headers: Mapping[str, str]
-    """Names in lower case, credentials left out."""
+    """Names in lower case, without credentials."""
     body: msgspec.Raw
-    """The JSON body as it was sent; ``null`` if it was none."""
+    """The JSON body as sent; ``null`` for other bodies."""
     text: str | None
-    """The beginning of a body that is not JSON."""
     is_message: bool = True
-    """Something was to be sent, or might have been; not so when a client signs in."""
+    """False for requests such as authentication."""
 
     def json(self) -> Any:
-        """Return the JSON body, decoded."""
+        """Return the decoded JSON body."""
         return msgspec.json.decode(self.body)
 
 
 class CorruptLogError(ValueError):
-    """A line in the middle of a log cannot be read. The message names it."""
+    """A line in the middle of a log is unreadable. The message names it."""
 
 
 class LogInUseError(RuntimeError):
@@ -67,9 +62,9 @@ class LogInUseError(RuntimeError):
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """Read a log of requests, oldest first; raises LogBroken.
+    """Yield the records of a log, oldest first; raises CorruptLogError.
 
-    The last line is left out if it was cut: its request was not answered.
+    An incomplete last line is left out: its request was not answered.
     """
     decoder = msgspec.json.Decoder(Record)
     for number, line in enumerate(_complete_lines(path), start=1):
@@ -80,12 +75,12 @@ def read_records(path: Path) -> Iterator[Record]:
 
 
 def read_last_lines(path: Path, count: int) -> list[bytes]:
-    """Return the last lines of a log, oldest first; none if there is no log."""
+    """Return the last lines of a log, oldest first; none without a log."""
     return list(deque(_complete_lines(path), maxlen=count)) if path.exists() else []
 
 
 class Journal:
-    """A log being written: lines are added one by one and made durable together."""
+    """A log that is being written: lines are added singly and flushed together."""
 
     def __init__(self, path: Path, *, durable: bool) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -102,7 +97,7 @@ class Journal:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=path.stem)
 
     def append(self, line: bytes) -> asyncio.Future[None]:
-        """Add a line; the future is done when it is on disk, and raises OSError if it is not."""
+        """Add a line; the future completes when it is on disk, or raises OSError."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
         self._pending.append((line, done))
@@ -111,14 +106,14 @@ class Journal:
         return done
 
     async def close(self) -> None:
-        """Write what waits, and let go of the file."""
+        """Write all pending lines and close the file."""
         if self._task is not None:
             await self._task
         self._thread.shutdown()
         os.close(self._fd)
 
     async def _write_pending(self) -> None:
-        """Write until nothing waits: what arrives during one fsync shares the next."""
+        """Write until nothing is pending: lines that arrive during an fsync share the next one."""
         loop = asyncio.get_running_loop()
         while self._pending:
             batch, self._pending = self._pending, []
@@ -134,7 +129,7 @@ class Journal:
         self._task = None
 
     def _write(self, data: bytes) -> None:
-        """Write it all, or leave the log as it was."""
+        """Write everything, or restore the log."""
         try:
             rest = memoryview(data)
             while rest:
@@ -150,7 +145,6 @@ class Journal:
 def _open_futures(
     batch: list[tuple[bytes, asyncio.Future[None]]],
 ) -> Iterator[asyncio.Future[None]]:
-    """Leave out those whose request was given up meanwhile."""
     return (done for _, done in batch if not done.done())
 
 
@@ -162,7 +156,7 @@ def _complete_lines(path: Path) -> Iterator[bytes]:
 
 
 def _truncate_partial_line(fd: int) -> int:
-    """Remove what follows the last whole line, and return the size of what is left."""
+    """Remove an incomplete last line; return the remaining size."""
     size = end = os.fstat(fd).st_size
     while end > 0:
         start = max(0, end - CHUNK)

@@ -1,6 +1,6 @@
-"""The outbox: a page for whoever wonders what their messages look like and what became of them.
+"""The outbox: pages that show messages and their events.
 
-What is in a message is hostile: everything is escaped, and a mail's HTML is shown in a frame that
+Message content is untrusted: everything is escaped, and the HTML of a mail is shown in a frame that
 may neither run scripts nor load anything.
 """
 
@@ -17,12 +17,12 @@ from liquid import CachingFileSystemLoader, Environment
 
 from . import pages
 from .behaviours import Behaviour, Behaviours, canonical
-from .copies import accepted_messages
+from .control_requests import ControlError, refuse_other_sites
+from .duplicates import accepted_messages
 from .log import Record
-from .memory import Exchange, RecentRequests
 from .pages import EVERYTHING, View
 from .providers.base import Channel, Provider
-from .wanted import ControlError, refuse_other_sites
+from .recent_requests import Exchange, RecentRequests
 
 FOLDER = Path(__file__).parent
 PAGE_SIZE = 50
@@ -42,12 +42,6 @@ _NUMBER = re.compile(r"[0-9]{1,18}", re.ASCII)
 STATIC = {"outbox.css": "text/css", "outbox.js": "text/javascript"}
 
 
-def _templates() -> Environment:
-    return Environment(
-        autoescape=True, loader=CachingFileSystemLoader(FOLDER / "templates", ext=".liquid")
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outbox:
     """The handlers of the pages."""
@@ -55,12 +49,16 @@ class Outbox:
     recent_requests: RecentRequests
     behaviours: Behaviours
     providers: Mapping[str, Provider]
-    templates: Environment = field(default_factory=_templates)
+    templates: Environment = field(
+        default_factory=lambda: Environment(
+            autoescape=True, loader=CachingFileSystemLoader(FOLDER / "templates", ext=".liquid")
+        )
+    )
     run_id: str = field(default_factory=lambda: secrets.token_hex(4))
-    """Tells this run from an earlier one, whose pages a browser may remember."""
+    """Distinguishes this run from earlier ones in a browser's cache."""
 
     def routes(self) -> list[web.RouteDef]:
-        """Return the routes of the pages and of what they are made of."""
+        """Return the routes of the pages and their assets."""
         return [
             web.get("/", self.list),
             web.get("/recipients", self.recipients),
@@ -72,7 +70,7 @@ class Outbox:
         ]
 
     async def list(self, request: web.Request) -> web.Response:
-        """The latest requests, newest first."""
+        """List the latest requests, newest first."""
         view = View(
             shown=_choice(request, "show", RESULTS),
             channel=_choice(request, "channel", CHANNELS),
@@ -105,7 +103,7 @@ class Outbox:
         )
 
     async def message(self, request: web.Request) -> web.Response:
-        """One request: its content, how it was answered, and its events."""
+        """Show one request: its content, its answer, and its events."""
         exchange = self._exchange(request)
         if exchange is None:
             return self._not_found_page("This message is not in memory any more, or never was.")
@@ -139,7 +137,7 @@ class Outbox:
         )
 
     async def let_through(self, request: web.Request) -> web.Response:
-        """Accept what comes for this recipient from now on, or undo that."""
+        """Accept messages to these recipients from now on, or undo that."""
         try:
             refuse_other_sites(request)
         except ControlError as refused:
@@ -158,7 +156,7 @@ class Outbox:
         return web.Response(status=HTTPStatus.SEE_OTHER, headers=back)
 
     async def mail(self, request: web.Request) -> web.Response:
-        """The HTML of a mail as it is, for the frame."""
+        """Return the HTML of a mail, for the frame."""
         exchange = self._exchange(request)
         if exchange is None or not exchange.record.accepted:
             return self._not_found_page("There is no such mail.")
@@ -172,7 +170,7 @@ class Outbox:
         )
 
     async def recipients(self, _request: web.Request) -> web.Response:
-        """The magic recipients, from the providers' own tables."""
+        """List the magic recipients of all providers."""
         tables = [
             {
                 "provider": provider.title,
@@ -187,7 +185,7 @@ class Outbox:
         return self._page("recipients", tables=tables)
 
     async def static(self, request: web.Request) -> web.Response:
-        """The style sheet and the script."""
+        """Return the style sheet or the script."""
         name = request.match_info["name"]
         if name not in STATIC:
             return self._not_found_page("There is no such file.")
@@ -195,7 +193,7 @@ class Outbox:
         return _response(text, kind=STATIC[name], policy=PAGE_POLICY)
 
     async def not_found(self, request: web.Request) -> web.Response:
-        """Any other path."""
+        """Answer any other path."""
         return self._not_found_page(f"There is nothing at {request.path}.")
 
     def _page(
@@ -227,7 +225,6 @@ class Outbox:
         )
 
     def _has_chosen_outcome(self, exchange: Exchange) -> bool:
-        """Return whether its recipient asked for what became of a request."""
         record = exchange.record
         return record.is_message and (
             self._provider(exchange).outcomes.find(record.outcome) is not None
@@ -246,19 +243,16 @@ class Outbox:
 
 
 def _choice(request: web.Request, name: str, choices: Sequence[str]) -> str:
-    """Return what the query chooses; the first if it is none of the choices."""
     chosen = request.query.get(name, "")
     return chosen if chosen in choices else choices[0]
 
 
 def _frame_query(request: web.Request, to: int) -> str:
-    """Return the query by which a frame shows the mail as the page does."""
     parts = (f"to={to}" if to else "", "images" if "images" in request.query else "")
     return "&".join(filter(None, parts))
 
 
 def _recipient(request: web.Request, exchange: Exchange) -> int:
-    """Return which of its recipients a message is to be shown as; the first for want of another."""
     number = _number(request.query.get("to", "")) or 0
     return number if number < len(exchange.record.recipients) else 0
 

@@ -1,57 +1,68 @@
-"""Outcomes as data: what a provider answers to a message, and what it reports afterwards."""
+"""Outcomes as data: a provider's answer to a message, and its later events."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 from .config import Timings
-from .replies import ResponseMode
+from .responses import ResponseMode
 
 
 class DelayUnit(StrEnum):
-    """What an event's delay is a multiple of."""
+    """The unit of an event's delay."""
 
     PROCESSED = "processed"
     DELIVERED = "delivered"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Step:
-    """One event of those an accepted message causes."""
+    """One event of an accepted message."""
 
     kind: str
     unit: DelayUnit = DelayUnit.DELIVERED
     multiple: float = 1
 
     def delay(self, timings: Timings) -> float:
-        """Return the seconds from the acceptance to this event."""
+        """Return the seconds from acceptance to this event."""
         seconds = timings.processed if self.unit is DelayUnit.PROCESSED else timings.delivered
         return seconds * self.multiple
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What becomes of a message to a magic recipient."""
+    """The outcome of a message to a magic recipient."""
 
     name: str
     aliases: tuple[str, ...] = ()
     description: str
-    """For people: one sentence."""
+    """One sentence, for the page of recipients."""
     status: int
     mode: ResponseMode = ResponseMode.COMPLETE
     accepted: bool = True
-    """The provider takes the message, whatever the client gets to see."""
+    """Whether the provider accepts the message, whatever the client receives."""
     steps: tuple[Step, ...] = ()
     has_late_events: bool = False
-    """Its events come much later."""
+    """Whether its events come much later."""
     initial_failures: int = 0
-    """How often a recipient meets this outcome before the ordinary one."""
+    """How often a recipient has this outcome before the default one."""
     traits: frozenset[str] = field(default_factory=frozenset)
-    """What only the provider's own module knows how to do."""
+    """Handled by the provider's own module."""
+
+
+def accepted(name: str, status: int, description: str, *steps: Step, **fields: Any) -> Outcome:
+    """Return the outcome of an accepted message with these events."""
+    return Outcome(name=name, status=status, description=description, steps=steps, **fields)
+
+
+def refused(name: str, status: int, description: str, *aliases: str, **fields: Any) -> Outcome:
+    """Return the outcome of a refused message."""
+    return replace(accepted(name, status, description, **fields), aliases=aliases, accepted=False)
 
 
 class Outcomes:
-    """One provider's table, looked up by name or alias."""
+    """A provider's outcomes, by name and alias."""
 
     def __init__(self, table: Sequence[Outcome], *, default: str) -> None:
         self.table = tuple(table)
@@ -59,5 +70,5 @@ class Outcomes:
         self.default = self._by_name[default]
 
     def find(self, name: str) -> Outcome | None:
-        """Return the outcome of this name or alias."""
+        """Return the outcome of a name or alias."""
         return self._by_name.get(name)

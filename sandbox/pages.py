@@ -1,4 +1,4 @@
-"""What the pages show of requests, messages and events, as plain data for the templates."""
+"""View data of the pages: requests, messages, and events, for the templates."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,14 +9,13 @@ from urllib.parse import urlencode
 import msgspec
 
 from .log import Record
-from .memory import Event, EventState, Exchange
-from .providers.base import Attachment, Channel, Provider
+from .providers.base import Channel, Provider
+from .recent_requests import Event, EventState, Exchange
 
 EVERYTHING = "all"
 SNIPPET = 160
 KILO = 1024
 MAX_RAW_LENGTH = 200_000
-"""Characters of a request that its page shows."""
 GOOD, BAD, WAIT, WARN, PLAIN = "good", "bad", "wait", "warn", "plain"
 TONES: Mapping[str, str] = {
     "delivered": GOOD,
@@ -44,14 +43,14 @@ STATES: Mapping[EventState, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What a list shows."""
+    """The filters of a list."""
 
     shown: str
     channel: str
     search: str
 
     def link(self, *, before: int | None = None) -> str:
-        """Return the address of this list, or of a later page of it."""
+        """Return the URL of this list, or of a later page."""
         query = {
             **({"before": str(before)} if before is not None else {}),
             "show": self.shown,
@@ -61,7 +60,7 @@ class View:
         return f"/?{urlencode(query)}"
 
     def includes(self, record: Record, *, channel: str) -> bool:
-        """Return whether a request of this channel is in the list."""
+        """Return whether the list includes a request of this channel."""
         return (
             is_listed(record)
             and (self.shown == EVERYTHING or record.accepted == (self.shown == "accepted"))
@@ -70,22 +69,17 @@ class View:
         )
 
     def filters(self, *, channels: Sequence[str], shown: Sequence[str]) -> list[dict[str, Any]]:
-        """Return the two rows of links that narrow the list."""
+        """Return the two rows of filter links."""
+        rows = (("Which channel", "channel", channels), ("Which requests", "shown", shown))
         return [
             {
-                "label": "Which channel",
+                "label": label,
                 "links": [
-                    _filter_link(replace(self, channel=choice), choice, current=self.channel)
-                    for choice in channels
+                    _filter_link(replace(self, **{name: one}), one, current=getattr(self, name))
+                    for one in choices
                 ],
-            },
-            {
-                "label": "Which requests",
-                "links": [
-                    _filter_link(replace(self, shown=choice), choice, current=self.shown)
-                    for choice in shown
-                ],
-            },
+            }
+            for label, name, choices in rows
         ]
 
 
@@ -95,19 +89,19 @@ def _filter_link(view: View, choice: str, *, current: str) -> dict[str, Any]:
 
 
 def is_refused(record: Record) -> bool:
-    """Return whether a request got an error, or was lost; not so one that was only checked."""
+    """Return whether a request got an error or was lost; a validation request did not."""
     return not record.accepted and (
         not isinstance(record.status, int) or record.status not in SUCCESS_STATUSES
     )
 
 
 def is_listed(record: Record) -> bool:
-    """Return whether a request belongs into an outbox: a message, or what kept one from going."""
+    """Return whether the outbox lists a request: a message, or a refused request."""
     return record.is_message or is_refused(record)
 
 
 def row(exchange: Exchange, provider: Provider, *, copies: int) -> dict[str, Any]:
-    """Return one line of the list."""
+    """Return one row of the list."""
     record = exchange.record
     title = record.title or ""
     snippet = (
@@ -131,7 +125,7 @@ def row(exchange: Exchange, provider: Provider, *, copies: int) -> dict[str, Any
 
 
 def chips(exchange: Exchange, *, copies: int) -> list[dict[str, str]]:
-    """Return the state of a request in a few words: how it was answered, then its events."""
+    """Return the status chips of a request: its answer, then its events."""
     record = exchange.record
     found = []
     if record.status in UNANSWERED:
@@ -162,7 +156,7 @@ def chips(exchange: Exchange, *, copies: int) -> list[dict[str, str]]:
 def message(
     exchange: Exchange, provider: Provider, *, copies: Sequence[int], to: int
 ) -> dict[str, Any]:
-    """Return what the page of one request shows, as the recipient of this number sees it."""
+    """Return the page of one request, for the recipient of this index."""
     record = exchange.record
     displayed = provider.display(record, to=to) if record.accepted else None
     return {
@@ -179,7 +173,12 @@ def message(
         "has_html": bool(displayed and displayed.html),
         "text": displayed.text if displayed else "",
         "heading": displayed.title if displayed else "",
-        "attachments": [_attachment(one) for one in displayed.attachments] if displayed else [],
+        "attachments": [
+            {"name": one.name, "kind": one.kind, "size": _size(one.size)}
+            for one in displayed.attachments
+        ]
+        if displayed
+        else [],
         "image": displayed.image if displayed else "",
         "link": displayed.link if displayed else "",
         "small_print": displayed.small_print if displayed else "",
@@ -191,7 +190,7 @@ def message(
 
 
 def raw(record: Record) -> tuple[str, bool]:
-    """Return a request's body for people to read, and whether that is all of it."""
+    """Return a request's body as text, and whether it is complete."""
     if record.text is not None:
         return record.text, True
     if bytes(record.body) == b"null":
@@ -201,18 +200,13 @@ def raw(record: Record) -> tuple[str, bool]:
 
 
 def matches(record: Record, search: str) -> bool:
-    """Return whether a search finds a request: in its recipients, subject, reference or id."""
+    """Return whether a search matches the recipients, subject, references, or message ID."""
     texts = (*record.recipients, *record.references, record.title or "", record.message_id or "")
     haystack = "\n".join(texts).lower()
     return all(word in haystack for word in search.lower().split())
 
 
-def _attachment(one: Attachment) -> dict[str, str]:
-    return {"name": one.name, "kind": one.kind, "size": _size(one.size)}
-
-
 def _size(count: int) -> str:
-    """Return a number of bytes as people say it."""
     if count < KILO:
         return f"{count} byte{'' if count == 1 else 's'}"
     if count < KILO**2:
@@ -230,7 +224,6 @@ def _chip(label: str, tone: str, tooltip: str, *, pending: bool = False) -> dict
 
 
 def _state_text(event: Event) -> str:
-    """Return how far an event has come, in words."""
     words = STATES[event.state]
     return f"{words} ({event.answer})" if event.answer else words
 

@@ -13,45 +13,40 @@ from weakref import WeakSet
 import msgspec
 from aiohttp import web
 
-from .assembly import Assembly, WebhookEndpoint, assemble, create_secrets
+from .assembly import Assembly, assemble, create_secrets
 from .behaviours import Behaviours
 from .config import Config
 from .control import Control
-from .copies import accepted_messages
+from .credentials import MetaAccount
+from .duplicates import accepted_messages
 from .exchange import ProviderRoute
 from .log import EVENTS_FILE, REQUESTS_FILE, CorruptLogError, Journal, Record, read_last_lines
-from .memory import MAX_REQUESTS, Event, RecentRequests
-from .meta_account import MetaAccount
 from .outbox import Outbox
+from .recent_requests import MAX_REQUESTS, Event, RecentRequests
 from .webhooks import WebhookSender
 
 MAX_EVENTS_LOADED = 4 * MAX_REQUESTS
 BACKLOG = 1024
 SHUTDOWN_TIMEOUT = 0.2
-"""Seconds that answers under way are given when the sandbox stops."""
 START_TIMEOUT = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
-    """A sandbox that listens."""
+    """A running sandbox, and the credentials of its clients."""
 
     url: str
-    """Its base URL, without a slash at the end."""
     data: Path
     public_key: str
-    """What verifies SendGrid's webhooks, as SendGrid shows it."""
     service_account: Path
-    """The JSON with which a client signs in to send pushes."""
     whatsapp: MetaAccount
-    """The ids and secrets of the WhatsApp account."""
 
 
 @asynccontextmanager
 async def serve(config: Config) -> AsyncIterator[Sandbox]:
-    """Listen until the block is left.
+    """Serve until the block ends.
 
-    Raises OSError, LogInUse, LogBroken, UnreadableKey or UnreadableTemplates.
+    Raises OSError, LogInUseError, CorruptLogError, UnreadableKeyError, or UnreadableTemplatesError.
     """
     async with AsyncExitStack() as stack:
         requests = Journal(config.data / REQUESTS_FILE, durable=True)
@@ -63,10 +58,14 @@ async def serve(config: Config) -> AsyncIterator[Sandbox]:
         events = Journal(config.data / EVENTS_FILE, durable=False)
         stack.push_async_callback(events.close)
         webhook_senders = {
-            name: _create_sender(
-                reports, recent_requests=recent_requests, journal=events, config=config
+            name: WebhookSender(
+                url=endpoint.url,
+                webhook_format=endpoint.format,
+                recent_requests=recent_requests,
+                journal=events,
+                timings=config.timings,
             )
-            for name, reports in assembly.webhooks.items()
+            for name, endpoint in assembly.webhooks.items()
         }
         for one in webhook_senders.values():
             stack.push_async_callback(one.close)
@@ -116,21 +115,9 @@ async def serve(config: Config) -> AsyncIterator[Sandbox]:
         )
 
 
-def _create_sender(
-    endpoint: WebhookEndpoint, *, recent_requests: RecentRequests, journal: Journal, config: Config
-) -> WebhookSender:
-    return WebhookSender(
-        url=endpoint.url,
-        webhook_format=endpoint.format,
-        recent_requests=recent_requests,
-        journal=journal,
-        timings=config.timings,
-    )
-
-
 @contextmanager
 def run_in_thread(config: Config) -> Iterator[Sandbox]:
-    """Run a sandbox in a thread until the block is left; raises what :func:`listening` raises."""
+    """Run a sandbox in a thread until the block ends; raises as :func:`serve` does."""
     started: Future[tuple[Sandbox, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
     async def run() -> None:
@@ -158,7 +145,7 @@ def run_in_thread(config: Config) -> Iterator[Sandbox]:
 
 
 def _load_history(data: Path, recent_requests: RecentRequests, assembly: Assembly) -> int:
-    """Remember the end of the log, and return the last request's id."""
+    """Load the end of the log; return the ID of the last request."""
     decoder, last_id = msgspec.json.Decoder(Record), 0
     lines = read_last_lines(data / REQUESTS_FILE, MAX_REQUESTS)
     try:
@@ -175,6 +162,6 @@ def _load_history(data: Path, recent_requests: RecentRequests, assembly: Assembl
             f"The log in {data} cannot be read ({error}): move the folder away."
         ) from error
     if not lines:
-        # Events of a log of requests that is gone would belong to other requests from now on.
+        # Without the log of requests, old events would belong to new requests with the same IDs.
         (data / EVENTS_FILE).unlink(missing_ok=True)
     return last_id

@@ -1,6 +1,7 @@
-"""Events on their way to the receiver: gathered, signed, posted, and posted again."""
+"""Delivery of events: collect, sign, post, and retry."""
 
 import asyncio
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,37 +11,30 @@ import structlog
 
 from .config import Timings
 from .log import Journal
-from .memory import Event, EventState, RecentRequests
 from .providers.base import PlannedEvent, WebhookFormat
+from .recent_requests import Event, EventState, RecentRequests
 
 log = structlog.get_logger(__name__)
 
 MAX_CONCURRENT_POSTS = 8
-"""POSTs at the same time."""
 MAX_PENDING_EVENTS = 100_000
-"""Events kept for a receiver that is down; those beyond are given up."""
+"""Events that are kept for a receiver that is down; more are abandoned."""
 TIMEOUT = aiohttp.ClientTimeout(total=10, connect=3)
 MAX_RETRY_DELAY = 30.0
 SUCCESS_STATUSES = range(200, 300)
 
 
+@dataclass(kw_only=True, eq=False)
 class WebhookSender:
-    """One provider's events to one receiver. Nothing here is ever waited for by a request."""
+    """Sends one provider's events to one receiver. No request waits for it."""
 
-    def __init__(
-        self,
-        *,
-        url: str,
-        webhook_format: WebhookFormat,
-        recent_requests: RecentRequests,
-        journal: Journal,
-        timings: Timings,
-    ) -> None:
-        self._url = url
-        self._webhook_format = webhook_format
-        self._recent_requests = recent_requests
-        self._journal = journal
-        self._timings = timings
+    url: str
+    webhook_format: WebhookFormat
+    recent_requests: RecentRequests
+    journal: Journal
+    timings: Timings
+
+    def __post_init__(self) -> None:
         self._is_closed = False
         self._due_events: list[Event] = []
         self._has_due_events = asyncio.Event()
@@ -52,17 +46,17 @@ class WebhookSender:
         self._batch_task = asyncio.get_running_loop().create_task(self._post_batches())
 
     def schedule(self, planned: PlannedEvent, *, request_id: int, now: datetime) -> None:
-        """Send an event when its delay is over."""
+        """Send an event after its delay."""
         event = Event(
             request_id=request_id, kind=planned.kind, payload=planned.payload, planned_at=now
         )
-        self._recent_requests.add_event(event)
+        self.recent_requests.add_event(event)
         asyncio.get_running_loop().call_later(
-            planned.delay, self._mark_due, event, self._recent_requests.generation
+            planned.delay, self._mark_due, event, self.recent_requests.generation
         )
 
     async def close(self) -> None:
-        """Stop; what was not sent stays unsent."""
+        """Stop, and abandon pending events."""
         self._is_closed = True
         tasks = [self._batch_task, *self._posts]
         for task in tasks:
@@ -71,64 +65,62 @@ class WebhookSender:
         await self._session.close()
 
     def _mark_due(self, event: Event, generation: int) -> None:
-        if self._is_closed or generation != self._recent_requests.generation:
+        if self._is_closed or generation != self.recent_requests.generation:
             return
-        self._webhook_format.stamp(event.payload, now=datetime.now(UTC))
-        if not self._url or self._recent_requests.counts.webhooks.waiting >= MAX_PENDING_EVENTS:
-            event.answer = "There is no webhook URL." if not self._url else "Too many events wait."
+        self.webhook_format.stamp(event.payload, now=datetime.now(UTC))
+        if not self.url or self.recent_requests.counts.webhooks.waiting >= MAX_PENDING_EVENTS:
+            event.answer = "There is no webhook URL." if not self.url else "Too many events wait."
             self._finish([event], EventState.FAILED)
             return
-        self._recent_requests.counts.webhooks.waiting += 1
+        self.recent_requests.counts.webhooks.waiting += 1
         event.state = EventState.SENDING
-        self._recent_requests.mark_changed(event.request_id)
+        self.recent_requests.mark_changed(event.request_id)
         self._due_events.append(event)
         self._has_due_events.set()
 
     async def _post_batches(self) -> None:
-        """Post what came together within a short time, in the order in which it was due."""
+        """Post the events of a short window together, in the order of their due times."""
         while True:
             await self._has_due_events.wait()
-            await asyncio.sleep(self._timings.batch_window)
+            await asyncio.sleep(self.timings.batch_window)
             self._has_due_events.clear()
             due, self._due_events = self._due_events, []
-            size = self._webhook_format.batch
+            size = self.webhook_format.batch
             for start in range(0, len(due), size):
                 post = asyncio.create_task(
                     self._post(
-                        due[start : start + size], generation=self._recent_requests.generation
+                        due[start : start + size], generation=self.recent_requests.generation
                     )
                 )
                 self._posts.add(post)
                 post.add_done_callback(self._posts.discard)
 
     async def _post(self, events: list[Event], *, generation: int) -> None:
-        """Post events until the receiver takes them or the time is up."""
         loop = asyncio.get_running_loop()
-        give_up, pause = loop.time() + self._timings.retry_timeout, self._timings.retry_delay
-        body = self._webhook_format.encode([event.payload for event in events])
+        give_up, pause = loop.time() + self.timings.retry_timeout, self.timings.retry_delay
+        body = self.webhook_format.encode([event.payload for event in events])
         while True:
             async with self._post_limit:
-                if generation != self._recent_requests.generation:
+                if generation != self.recent_requests.generation:
                     return
                 is_accepted, answer = await self._post_once(body)
-            if generation != self._recent_requests.generation:
+            if generation != self.recent_requests.generation:
                 return
             self._record_answer(events, is_accepted=is_accepted, answer=answer)
             if is_accepted or loop.time() + pause > give_up:
-                self._recent_requests.counts.webhooks.waiting -= len(events)
+                self.recent_requests.counts.webhooks.waiting -= len(events)
                 self._finish(events, EventState.SENT if is_accepted else EventState.FAILED)
                 return
             await asyncio.sleep(pause)
             pause = min(pause * 2, MAX_RETRY_DELAY)
 
     async def _post_once(self, body: bytes) -> tuple[bool, str]:
-        """Return whether the receiver took it, and what it said."""
-        headers = self._webhook_format.headers(body, now=datetime.now(UTC))
+        headers = self.webhook_format.headers(body, now=datetime.now(UTC))
         try:
-            if problem := await self._webhook_format.prepare(self._session, self._url):
+            if problem := await self.webhook_format.prepare(self._session, self.url):
                 return False, problem
             async with self._session.post(
-                self._url, data=body, headers=headers, allow_redirects=False
+                self.url, data=body, headers=headers, allow_redirects=False
             ) as response:
                 return response.status in SUCCESS_STATUSES, f"{response.status}"
         except TimeoutError:
@@ -137,27 +129,26 @@ class WebhookSender:
             return False, _describe_error(error)
 
     def _record_answer(self, events: list[Event], *, is_accepted: bool, answer: str) -> None:
-        counts = self._recent_requests.counts.webhooks
+        counts = self.recent_requests.counts.webhooks
         counts.requests += 1
         counts.refused += not is_accepted
         for event in events:
             event.tries += 1
             event.answer = answer
-            self._recent_requests.mark_changed(event.request_id)
-        if self._recent_requests.record_webhook_error(self._url, None if is_accepted else answer):
+            self.recent_requests.mark_changed(event.request_id)
+        if self.recent_requests.record_webhook_error(self.url, None if is_accepted else answer):
             if is_accepted:
                 log.info("webhook_taken_again", answer=answer)
             else:
                 log.warning("webhook_refused", answer=answer)
 
     def _finish(self, events: list[Event], state: EventState) -> None:
-        """Note the end of events, also in the log of events."""
-        counts = self._recent_requests.counts.webhooks
+        counts = self.recent_requests.counts.webhooks
         now = datetime.now(UTC)
         for event in events:
             event.state, event.sent_at = state, now
-            self._recent_requests.mark_changed(event.request_id)
-            self._journal.append(msgspec.json.encode(event)).add_done_callback(_log_write_error)
+            self.recent_requests.mark_changed(event.request_id)
+            self.journal.append(msgspec.json.encode(event)).add_done_callback(_log_write_error)
         if state is EventState.SENT:
             counts.sent += len(events)
         else:
@@ -165,7 +156,7 @@ class WebhookSender:
 
 
 def _log_write_error(done: asyncio.Future[Any]) -> None:
-    """Say that an event is not in the log: the page lacks it after a restart, no more."""
+    """Log a failed write: the page only lacks the event after a restart."""
     if not done.cancelled() and (error := done.exception()):
         log.warning("event_not_logged", reason=str(error))
 

@@ -23,7 +23,7 @@ from notifications.queueing import backlog
 from notifyproject.platform import broker as platform_broker
 from notifyproject.platform import cache, valkey
 from providers import registry
-from sandbox import google_account, server
+from sandbox import credentials, server
 from tests.support.mongo.written_collections import written
 from tests.support.providers import fcm_schema
 from tests.support.waiting import LIMIT
@@ -68,7 +68,7 @@ def _whoever_is_late_is_waited_for() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def google_account_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make one service account for the sandboxes of all tests: a new key takes its time."""
-    return google_account.load_service_account(tmp_path_factory.mktemp("google")).path
+    return credentials.load_service_account(tmp_path_factory.mktemp("google")).path
 
 
 @pytest.fixture(scope="session")

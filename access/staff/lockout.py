@@ -75,7 +75,7 @@ def locked_out(
     """Return the 429 response of a lockout; set as ``AXES_LOCKOUT_CALLABLE``."""
     minutes = WINDOW // timedelta(minutes=1)
     context = {"title": "Too many tries to sign in", "minutes": minutes}
-    response = render(request, "admin/locked_out.html", context, status=429)
+    response = render(request, "console/sign_in/locked_out.html", context, status=429)
     response["Retry-After"] = str(minutes * 60)
     return response
 

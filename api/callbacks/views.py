@@ -1,23 +1,28 @@
-"""An app's callback and what it was told. Each method reads, calls one service, and answers."""
+"""Callback endpoint, signing secret, deliveries, test, and replay."""
 
 from typing import Any, ClassVar
 
 from django.conf import settings
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from access.clients.authentication import SafeWrite
 from access.models import Scope
-from callbacks import audit, outbox, subscriptions
-from callbacks.events import CallbackState
-from callbacks.outbox import DISABLED_REASON, NEWEST_FIRST, REMOVED_REASON, StillPendingError
-from callbacks.subscriptions import NoCallbackError, TooManySecretsError
+from callbacks import outbox, subscriptions
+from callbacks.events import CallbackState, CallbackStatus
+from callbacks.models import Callback
+from callbacks.outbox import NEWEST_FIRST, REMOVED_REASON, StillPendingError
+from callbacks.subscriptions import SECRET_OVERLAP, NoCallbackError, TooManySecretsError
 from domain.time import utc_now
+from notifications.validation import ProblemCollector
+from notifyproject.platform import audit
 
 from ..http import paging
-from ..http.body import BODY_ERRORS, check_values, convert, decode, read_body
+from ..http.body import read_request
 from ..http.paths import path_parameter
-from ..http.problems import ApiError, not_found
+from ..http.problems import CALLBACK_DISABLED, DELIVERY_PENDING, NOT_FOUND, TOO_MANY_SECRETS
+from ..http.query import parse_choice
 from ..openapi.operations import describe
 from . import schemas
 from .schemas import (
@@ -28,40 +33,35 @@ from .schemas import (
     CallbackView,
     callback_view,
     delivery_view,
-    secret_view,
 )
 
 WRITE = Scope.CALLBACKS_WRITE
-DELIVERY_ID = path_parameter("delivery_id", "The id of a delivery of a callback", max_length=120)
+DELIVERY_ID = path_parameter(
+    "delivery_id", "The delivery's id", example=schemas.EXAMPLE_DELIVERY_ID, max_length=120
+)
+LIST = "callback-deliveries"
+STATUSES = sorted(status.value for status in CallbackStatus)
 NO_STORE = {"Cache-Control": "no-store"}
 
 
 class CallbackEndpoint(APIView):
-    """The one of the app."""
+    """The client's callback endpoint."""
 
     scopes: ClassVar = {"GET": WRITE, "PUT": WRITE, "DELETE": WRITE}
     test_mode: ClassVar = {"PUT": SafeWrite.OWN, "DELETE": SafeWrite.OWN}
 
-    @describe(operation="getCallback", scope=WRITE, response=CallbackView, problems=(404,))
+    @describe(operation="getCallback", scope=WRITE, response=CallbackView, problems=(NOT_FOUND,))
     def get(self, request: Any) -> Response:
-        """Return where the app is called back, and how its receiver has been doing."""
+        """Get the callback endpoint. Includes its state."""
         return Response(callback_view(_callback_or_404(request)))
 
-    @describe(
-        operation="putCallback",
-        scope=WRITE,
-        request=CallbackRequest,
-        response=CallbackView,
-        problems=BODY_ERRORS,
-    )
+    @describe(operation="putCallback", scope=WRITE, request=CallbackRequest, response=CallbackView)
     def put(self, request: Any) -> Response:
-        """Have the app called back at a URL; the first time, the answer holds the secret.
+        """Create or replace the callback endpoint.
 
-        One that was switched off because its receiver failed is switched on again.
+        The response that creates it holds the signing secret. A disabled endpoint is enabled again.
         """
-        raw = decode(read_body(request._request))
-        check_values(raw)
-        body = convert(raw, CallbackRequest)
+        body = read_request(request, CallbackRequest)
         before = subscriptions.get_many([request.user.id]).get(request.user.id)
         saved = subscriptions.put(
             client_id=request.user.id,
@@ -71,23 +71,25 @@ class CallbackEndpoint(APIView):
             now=utc_now(),
         )
         if before is None or _has_changed(before, saved.document):
-            _record_change(request, f"Called back at {saved.document['host']}.")
+            _record_change(request, f"Endpoint set to {saved.document['host']}.")
         return Response(callback_view(saved.document, secret=saved.secret), headers=NO_STORE)
 
-    @describe(operation="deleteCallback", scope=WRITE, response=None, status=204, problems=(404,))
+    @describe(
+        operation="deleteCallback", scope=WRITE, response=None, status=204, problems=(NOT_FOUND,)
+    )
     def delete(self, request: Any) -> Response:
-        """Call the app back no more. What waits to be told is not told."""
+        """Delete the callback endpoint. Pending events aren't sent."""
         try:
             subscriptions.remove(request.user.id)
         except NoCallbackError:
-            raise not_found() from None
+            raise NOT_FOUND.error() from None
         outbox.fail_pending(client_id=request.user.id, reason=REMOVED_REASON)
-        _record_change(request, "Called back no more.")
+        _record_change(request, "Endpoint deleted.")
         return Response(status=204)
 
 
 class CallbackSecret(APIView):
-    """What its messages are signed with."""
+    """The signing secret."""
 
     scopes: ClassVar = {"POST": WRITE}
     test_mode: ClassVar = {"POST": SafeWrite.OWN}
@@ -96,24 +98,24 @@ class CallbackSecret(APIView):
         operation="rotateCallbackSecret",
         scope=WRITE,
         response=CallbackSecretView,
-        problems=(404, 409),
+        problems=(NOT_FOUND, TOO_MANY_SECRETS),
     )
     def post(self, request: Any) -> Response:
-        """Replace the secret. For a day, messages are signed with the old one, too."""
+        """Rotate the signing secret. For a day, events are signed with the old one, too."""
         now = utc_now()
         try:
             secret = subscriptions.rotate(request.user.id, now=now)
         except NoCallbackError:
-            raise not_found() from None
+            raise NOT_FOUND.error() from None
         except TooManySecretsError:
-            detail = "It was replaced too often within a day: the ones before it still sign."
-            raise ApiError(status=409, code="too_many_secrets", detail=detail) from None
-        _record_change(request, "Secret replaced.")
-        return Response(secret_view(secret, now=now), headers=NO_STORE)
+            raise TOO_MANY_SECRETS.error() from None
+        _record_change(request, "Secret rotated.")
+        view = CallbackSecretView(secret=secret, previous_until=now + SECRET_OVERLAP)
+        return Response(view, headers=NO_STORE)
 
 
 class Deliveries(APIView):
-    """What the app was told."""
+    """Callback deliveries."""
 
     scopes: ClassVar = {"GET": WRITE}
 
@@ -121,25 +123,29 @@ class Deliveries(APIView):
         operation="listCallbackDeliveries",
         scope=WRITE,
         response=CallbackDeliveryList,
-        problems=(400, 422),
-        parameters=schemas.PARAMETERS,
+        parameters=(OpenApiParameter("status", str, enum=STATUSES), *paging.PARAMETERS),
     )
     def get(self, request: Any) -> Response:
-        """List what the app was told in the last 30 days, newest first."""
-        list_request = schemas.parse_list_request(request.query_params)
+        """List the callback deliveries of the last 30 days, newest first."""
+        query, problems = request.query_params, ProblemCollector()
+        page_request = paging.parse_page_request(
+            query, list_name=LIST, problems=problems, extra_parameters=("status",)
+        )
+        status = parse_choice("status", STATUSES, query, problems, code="unknown_status")
+        problems.raise_if_any()
         page = outbox.page(
             client_id=request.user.id,
-            status=list_request.status,
-            limit=list_request.page.limit,
-            cursor=list_request.page.cursor,
+            status=CallbackStatus(status) if status else None,
+            limit=page_request.limit,
+            cursor=page_request.cursor,
         )
         results = [delivery_view(document) for document in page.documents]
-        cursors = paging.page_links(page, list_name=schemas.LIST, order=NEWEST_FIRST)
+        cursors = paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
         return Response(CallbackDeliveryList(results=results, **cursors))
 
 
 class Replay(APIView):
-    """Once more."""
+    """Replay."""
 
     scopes: ClassVar = {"POST": WRITE}
     test_mode: ClassVar = {"POST": SafeWrite.OWN}
@@ -149,26 +155,25 @@ class Replay(APIView):
         scope=WRITE,
         response=CallbackDeliveryView,
         status=202,
-        problems=(404, 409),
+        problems=(CALLBACK_DISABLED, DELIVERY_PENDING),
         parameters=(DELIVERY_ID,),
     )
     def post(self, request: Any, delivery_id: str) -> Response:
-        """Tell the app of an event again, with the same webhook-id."""
+        """Replay a callback delivery. The webhook-id stays the same."""
         try:
             _check_enabled(_callback_or_404(request))
             document = outbox.replay(
                 message_id=delivery_id, client_id=request.user.id, now=utc_now()
             )
         except LookupError:
-            raise not_found() from None
+            raise NOT_FOUND.error() from None
         except StillPendingError:
-            detail = "It has not been told yet, and is tried again by itself."
-            raise ApiError(status=409, code="still_pending", detail=detail) from None
+            raise DELIVERY_PENDING.error() from None
         return Response(delivery_view(document), status=202)
 
 
 class Test(APIView):
-    """Nothing, to see whether it comes through."""
+    """Test."""
 
     scopes: ClassVar = {"POST": WRITE}
     test_mode: ClassVar = {"POST": SafeWrite.OWN}
@@ -178,15 +183,15 @@ class Test(APIView):
         scope=WRITE,
         response=CallbackDeliveryView,
         status=202,
-        problems=(404, 409),
+        problems=(NOT_FOUND, CALLBACK_DISABLED),
     )
     def post(self, request: Any) -> Response:
-        """Send the app an event of the type `test`, whatever its callback is for."""
+        """Send a test event to the callback endpoint. It needs no subscription."""
         _check_enabled(_callback_or_404(request))
         try:
             document = outbox.send_test(request.user.id, now=utc_now())
         except NoCallbackError:
-            raise not_found() from None
+            raise NOT_FOUND.error() from None
         return Response(delivery_view(document), status=202)
 
 
@@ -194,18 +199,20 @@ def _callback_or_404(request: Any) -> subscriptions.Document:
     try:
         return subscriptions.get(request.user.id)
     except NoCallbackError:
-        raise not_found() from None
+        raise NOT_FOUND.error() from None
 
 
 def _has_changed(before: subscriptions.Document, after: subscriptions.Document) -> bool:
-    """Return whether another receiver is called, or one that was not."""
+    """Return whether the URL or the state changed."""
     return any(before[name] != after[name] for name in ("url", "state"))
 
 
 def _record_change(request: Any, message: str) -> None:
-    audit.record_by_app(request.user.id, request.user.name, message)
+    audit.record_client_action(
+        request.user, model=Callback, object_id=str(request.user.id), message=message
+    )
 
 
 def _check_enabled(callback: subscriptions.Document) -> None:
     if callback["state"] != CallbackState.ACTIVE:
-        raise ApiError(status=409, code="callback_disabled", detail=DISABLED_REASON)
+        raise CALLBACK_DISABLED.error()

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -20,26 +19,31 @@ from notifications.receipts.device_receipts import DeviceEvent
 from notifications.validation import ProblemCollector, has_control_characters
 
 from ..http.fields import (
+    DeviceId,
     Language,
+    NotificationId,
     QuietHours,
     TimeZoneName,
+    UserId,
     check_language,
     check_quiet_hours,
     check_time_zone,
 )
+from ..http.paging import NextCursor
+from ..http.query import one_of
 
 
 class DeviceQuietHoursView(msgspec.Struct, kw_only=True, frozen=True):
-    """When a device is left alone."""
+    """A device's quiet hours."""
 
     enabled: bool = False
-    start: str
-    end: str
+    start: Annotated[str, Meta(examples=["22:00"])]
+    end: Annotated[str, Meta(examples=["07:00"])]
     timezone: str | None = None
 
 
 class DevicePreferencesView(msgspec.Struct, kw_only=True, frozen=True):
-    """What a device wants to be told."""
+    """A device's preferences."""
 
     enabled: bool = True
     categories: dict[str, bool] = {}
@@ -47,53 +51,53 @@ class DevicePreferencesView(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class DeviceStateView(msgspec.Struct, kw_only=True, frozen=True):
-    """How a device was when its app last sent a heartbeat, within the last hour."""
+    """A device's state at its last heartbeat, within the last hour."""
 
-    online: bool
+    online: Annotated[bool, Meta(examples=[True])]
     app_foreground: bool
-    notification_enabled: bool
+    notification_enabled: Annotated[bool, Meta(examples=[True])]
     last_active: datetime
 
 
 class DeviceView(msgspec.Struct, kw_only=True, frozen=True):
-    """A device and where it stands."""
+    """A device and its state."""
 
-    id: str
-    user_id: str
-    device_token: str
-    """Its beginning and end."""
+    id: DeviceId
+    user_id: UserId
+    device_token: Annotated[str, Meta(examples=["cXk3…base"])]
+    """Masked: its beginning and end."""
     platform: Platform
-    app_version: str | None = None
+    app_version: Annotated[str | None, Meta(examples=["2.4.0"])] = None
     device_model: str | None = None
     os_version: str | None = None
     language: str | None = None
     timezone: str | None = None
     notification_preferences: DevicePreferencesView = DevicePreferencesView()
-    is_active: bool
-    """False: nothing is pushed to it until it registers again."""
+    is_active: Annotated[bool, Meta(examples=[True])]
+    """False: no push to it until it registers again."""
     deactivated_at: datetime | None = None
     deactivation_reason: DeactivationReason | None = None
     last_accepted_at: datetime | None = None
-    """When the push provider last took a message for it."""
+    """When the push provider last accepted a message for it."""
     last_receipt_at: datetime | None = None
-    """When the device itself last reported a message."""
+    """The device's last receipt."""
     last_seen: datetime | None = None
     state: DeviceStateView | None = None
-    """null: no heartbeat for an hour, or nobody can tell now."""
+    """null: no heartbeat within the last hour, or unknown."""
     created_at: datetime
     updated_at: datetime
 
 
 class DeviceList(msgspec.Struct, kw_only=True, frozen=True):
-    """Part of a list. ``next`` and ``previous`` are values for the parameter ``cursor``."""
+    """A page of devices. ``next`` and ``previous`` are values for the parameter ``cursor``."""
 
     results: list[DeviceView]
-    next: str | None
+    next: NextCursor
     previous: str | None
 
 
 def device_view(document: Mapping[str, Any], state: Presence | None) -> DeviceView:
-    """Return a stored device as it is shown to apps."""
+    """Return a stored device as the API shows it."""
     fields = {name: document[name] for name in _COPIED_FIELDS & document.keys()}
     return msgspec.convert(
         {
@@ -101,7 +105,7 @@ def device_view(document: Mapping[str, Any], state: Presence | None) -> DeviceVi
             "id": document["_id"],
             "device_token": mask_token(document["device_token"]),
             "notification_preferences": document.get("notification_preferences") or {},
-            "state": _state_view(state) if state is not None else None,
+            "state": state and msgspec.convert(state, DeviceStateView, from_attributes=True),
         },
         DeviceView,
     )
@@ -111,38 +115,30 @@ _COMPUTED_FIELDS = {"id", "device_token", "notification_preferences", "state"}
 _COPIED_FIELDS = set(DeviceView.__struct_fields__) - _COMPUTED_FIELDS
 
 
-def _state_view(state: Presence) -> DeviceStateView:
-    return DeviceStateView(
-        online=state.online,
-        app_foreground=state.app_foreground,
-        notification_enabled=state.notification_enabled,
-        last_active=state.last_active,
-    )
-
-
 MAX_CATEGORIES = 100
-TOKEN_DESCRIPTION = (
-    "A new token makes a new device with all that is known of this one, which is switched off."
-)
-IS_ACTIVE_DESCRIPTION = (
-    "False, such as when its user signs out: nothing more is pushed to it. True: again."
-)
+IS_ACTIVE_DESCRIPTION = "False, such as when its user signs out: no more push. True: push again."
 PLATFORMS = {name: one for one in Platform for name in (one.value, one.value.upper())}
-"""Platforms by how they may be written."""
+"""Platforms by accepted spelling."""
 _ONE_LINE_FIELDS = ("app_version", "device_model", "os_version")
 _SLUG = re.compile(r"[a-z0-9_]{1,64}", re.ASCII)
 Text40 = Annotated[str, Meta(max_length=40)]
 Text120 = Annotated[str, Meta(max_length=120)]
-Token = Annotated[str, Meta(description=f"1 to {MAX_LENGTH} visible ASCII characters.")]
+Token = Annotated[
+    str,
+    Meta(
+        description=f"1 to {MAX_LENGTH} visible ASCII characters.",
+        examples=["cXk3-a-token-of-firebase"],
+    ),
+]
 
 
 class DeviceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A device to register. What is left out is not known afterwards."""
+    """A device to register. Omitted fields are cleared."""
 
-    user_id: Annotated[str, Meta(min_length=1, max_length=USER_ID_LENGTH)]
+    user_id: Annotated[UserId, Meta(min_length=1, max_length=USER_ID_LENGTH)]
     device_token: Token
-    platform: Annotated[str, Meta(description="android, ios or web.")]
-    app_version: Text40 | None = None
+    platform: Annotated[str, Meta(description="android, ios or web.", examples=["android"])]
+    app_version: Annotated[Text40 | None, Meta(examples=["2.4.0"])] = None
     device_model: Text120 | None = None
     os_version: Text40 | None = None
     language: Language | None = None
@@ -150,10 +146,13 @@ class DeviceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class DeviceChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What has changed of a device. What is left out stays; null forgets a value."""
+    """Changes to a device. Omitted fields stay; null clears a field."""
 
-    device_token: Annotated[str, Meta(description=TOKEN_DESCRIPTION)] | UnsetType = UNSET
-    app_version: Text40 | UnsetType | None = UNSET
+    device_token: (
+        Annotated[str, Meta(description="Creates a new device and deactivates this one.")]
+        | UnsetType
+    ) = UNSET
+    app_version: Annotated[Text40 | None, Meta(examples=["2.5.0"])] | UnsetType = UNSET
     device_model: Text120 | UnsetType | None = UNSET
     os_version: Text40 | UnsetType | None = UNSET
     language: Language | UnsetType | None = UNSET
@@ -162,79 +161,64 @@ class DeviceChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class HeartbeatRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a device is now. It is forgotten after an hour."""
+    """A device's current state, kept for an hour."""
 
-    online: bool
+    online: Annotated[bool, Meta(examples=[True])]
     app_foreground: bool
-    notification_enabled: bool
+    notification_enabled: Annotated[bool, Meta(examples=[True])]
 
 
 class DeviceReceiptRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What became of a push at a device."""
+    """A device's receipt for a push."""
 
     notification_id: Annotated[
-        str, Meta(description="24 hex digits: notification_id in the data of the push.")
+        NotificationId, Meta(description="24 hex digits: notification_id in the push's data.")
     ]
     event: Annotated[
         str,
         Meta(
             description="delivered or opened.",
+            examples=["opened"],
             extra_json_schema={"enum": [event.value for event in DeviceEvent]},
         ),
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
-    """What became of which push."""
-
-    notification_id: ObjectId
-    event: DeviceEvent
-
-
-class QuietHoursRequest(QuietHours, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A daily span of local time in which a device is left alone: start included, end not."""
-
-
 class DevicePreferencesRequest(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 ):
-    """What a device wants to be told. What is left out is as if it had never been told."""
+    """A device's preferences. Omitted fields are cleared."""
 
-    enabled: bool = True
-    """False: nothing at all."""
+    enabled: Annotated[bool, Meta(examples=[True])] = True
+    """False: no push at all."""
     categories: Annotated[
         dict[str, Any],
         Meta(
             max_length=MAX_CATEGORIES,
-            description="By category or type; a type goes before its category.",
+            description="By category or type; a type's overrides its category's.",
             examples=[{"marketing": False}],
             extra_json_schema={"additionalProperties": {"type": "boolean"}},
         ),
     ] = {}
-    quiet_hours: QuietHoursRequest | None = None
+    quiet_hours: QuietHours | None = None
 
 
 def registration(body: DeviceRequest) -> Registration:
-    """Return the registration a body is; raises InvalidRequestError."""
+    """Return the registration in a body; raises InvalidRequestError."""
     problems = ProblemCollector()
     if body.platform not in PLATFORMS:
-        expected = f"Expected one of {', '.join(Platform)}."
-        problems.add("/platform", "unknown_platform", expected)
+        problems.add("/platform", "unknown_platform", one_of(list(Platform)))
     _check_token(body.device_token, problems)
     fields = _device_fields(body)
     _check_device_fields(fields, problems)
     problems.raise_if_any()
     return Registration(
-        user_id=body.user_id,
-        token=body.device_token,
-        platform=PLATFORMS[body.platform],
-        **fields,
+        user_id=body.user_id, token=body.device_token, platform=PLATFORMS[body.platform], **fields
     )
 
 
 def device_changes(body: DeviceChanges) -> dict[str, str | None]:
-    """Return what a body changes of a device's description; raises InvalidRequestError."""
+    """Return the changed fields of a device; raises InvalidRequestError."""
     problems = ProblemCollector()
     if body.device_token is not UNSET:
         _check_token(body.device_token, problems)
@@ -245,12 +229,12 @@ def device_changes(body: DeviceChanges) -> dict[str, str | None]:
 
 
 def parse_preferences(body: DevicePreferencesRequest) -> Preferences:
-    """Return the preferences a body is; raises InvalidRequestError."""
+    """Return the preferences in a body; raises InvalidRequestError."""
     problems = ProblemCollector()
     for name, is_enabled in body.categories.items():
         if not _SLUG.fullmatch(name):
-            slug = "A category or type is named by its slug, such as marketing."
-            problems.add("/categories", "invalid_category", slug)
+            expected = "Expected slugs of categories or types, such as marketing."
+            problems.add("/categories", "invalid_category", expected)
         elif not isinstance(is_enabled, bool):
             problems.add(f"/categories/{name}", "wrong_type", "Expected true or false.")
     if body.quiet_hours is not None:
@@ -263,25 +247,25 @@ def parse_preferences(body: DevicePreferencesRequest) -> Preferences:
     )
 
 
-def parse_receipt(body: DeviceReceiptRequest) -> Receipt:
-    """Return the receipt a body is; raises InvalidRequestError."""
+def parse_receipt(body: DeviceReceiptRequest) -> tuple[ObjectId, DeviceEvent]:
+    """Return the notification and the event of a receipt; raises InvalidRequestError."""
     problems = ProblemCollector()
     if not ObjectId.is_valid(body.notification_id):
         problems.add("/notification_id", "invalid_id", "Expected 24 hex digits.")
     if body.event not in set(DeviceEvent):
-        problems.add("/event", "unknown_event", f"Expected one of {', '.join(DeviceEvent)}.")
+        problems.add("/event", "unknown_event", one_of(list(DeviceEvent)))
     problems.raise_if_any()
-    return Receipt(notification_id=ObjectId(body.notification_id), event=DeviceEvent(body.event))
+    return ObjectId(body.notification_id), DeviceEvent(body.event)
 
 
 def _check_token(token: str, problems: ProblemCollector) -> None:
     if not is_token(token):
-        expected = f"A token has 1 to {MAX_LENGTH} visible ASCII characters."
+        expected = f"Expected 1 to {MAX_LENGTH} visible ASCII characters."
         problems.add("/device_token", "invalid_token", expected)
 
 
 def _device_fields(body: DeviceRequest | DeviceChanges) -> dict[str, str | None]:
-    """Return what a body says of the device; what it leaves unset is left out."""
+    """Return the device's fields in a body, without unset ones."""
     given = {name: getattr(body, name) for name in (*_ONE_LINE_FIELDS, "language", "timezone")}
     return {name: value for name, value in given.items() if not isinstance(value, UnsetType)}
 
@@ -289,6 +273,8 @@ def _device_fields(body: DeviceRequest | DeviceChanges) -> dict[str, str | None]
 def _check_device_fields(fields: dict[str, str | None], problems: ProblemCollector) -> None:
     for name in _ONE_LINE_FIELDS:
         if has_control_characters(fields.get(name) or ""):
-            problems.add(f"/{name}", "control_characters", "One line without control characters.")
+            problems.add(
+                f"/{name}", "control_characters", "Must be one line without control characters."
+            )
     check_language(fields.get("language"), "/language", problems)
     check_time_zone(fields.get("timezone"), "/timezone", problems)

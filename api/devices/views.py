@@ -1,9 +1,7 @@
 """Devices: register, change, heartbeat, preferences, receipts."""
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from django.http import QueryDict
 from drf_spectacular.utils import OpenApiParameter
 from msgspec import UNSET
 from rest_framework.response import Response
@@ -23,13 +21,12 @@ from notifications.models.notification import USER_ID_LENGTH
 from notifications.receipts import device_receipts
 from notifications.store import Document
 from notifications.validation import ProblemCollector
-from notifyproject.db.paging import Page
 
 from ..http import paging
-from ..http.body import BODY_ERRORS, T, check_values, convert, decode, read_body
+from ..http.body import read_request
 from ..http.paths import path_parameter
-from ..http.problems import not_found
-from ..http.query import reject_unknown
+from ..http.problems import NOT_FOUND
+from ..http.query import INVALID_VALUE, reject_unknown
 from ..openapi.operations import describe
 from .schemas import (
     DeviceChanges,
@@ -47,103 +44,60 @@ from .schemas import (
 )
 
 LIST = "device"
-PARAMETER_NAMES = ("user_id", *paging.PARAMETER_NAMES)
 PARAMETERS = (
-    OpenApiParameter("user_id", str, required=True, description="Whose devices."),
+    OpenApiParameter("user_id", str, required=True, description="The devices' user."),
     *paging.PARAMETERS,
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListRequest:
-    """What part of whose list is asked for."""
-
-    user_id: str
-    limit: int
-    after: Position | None = None
-    before: Position | None = None
-
-
-def parse_list_request(query: QueryDict) -> ListRequest:
-    """Return a checked list request.
-
-    Raises ApiError 400 for a parameter nobody knows, one given twice, or a cursor that is not ours;
-    InvalidRequestError for a value that cannot be.
-    """
-    reject_unknown(query, allowed=PARAMETER_NAMES)
-    problems = ProblemCollector()
-    user_id = query.get("user_id", "")
-    if not user_id:
-        problems.add("/user_id", "required", "Whose devices? Give a user_id.")
-    elif "\x00" in user_id or len(user_id) > USER_ID_LENGTH:
-        problems.add("/user_id", "invalid", "Not a value of this parameter.")
-    limit = paging.parse_limit(query, problems)
-    problems.raise_if_any()
-    after, before = paging.parse_cursors(query, list_name=LIST, position_type=Position)
-    return ListRequest(user_id=user_id, limit=limit, after=after, before=before)
-
-
-def cursors(page: Page) -> dict[str, str | None]:
-    """Return the cursors to the neighbouring pages."""
-    return paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
-
-
 DEVICES = Scope.DEVICES_WRITE
-DEVICE_ID = path_parameter("device_id", "64 hex digits", pattern="[0-9a-f]{64}")
+DEVICE_ID = path_parameter(
+    "device_id", "64 hex digits", example="9f2c" * 16, pattern="[0-9a-f]{64}"
+)
 
 
 class Devices(APIView):
-    """Registering one, and listing a user's."""
+    """Registration, and the devices of a user."""
 
     scopes: ClassVar = {"PUT": DEVICES, "GET": DEVICES}
 
-    @describe(
-        operation="registerDevice",
-        scope=DEVICES,
-        request=DeviceRequest,
-        response=DeviceView,
-        problems=BODY_ERRORS,
-    )
+    @describe(operation="registerDevice", scope=DEVICES, request=DeviceRequest, response=DeviceView)
     def put(self, request: Any) -> Response:
-        """Register a device by its token; one that was another user's leaves that user."""
-        new = registration(_read_body(request, DeviceRequest))
+        """Register a device by its token; a device of another user changes its user."""
+        new = registration(read_request(request, DeviceRequest))
         return _device_response(devices_registration.register(new, now=utc_now()))
 
-    @describe(
-        operation="listDevices",
-        scope=DEVICES,
-        response=DeviceList,
-        problems=(400, 422),
-        parameters=PARAMETERS,
-    )
+    @describe(operation="listDevices", scope=DEVICES, response=DeviceList, parameters=PARAMETERS)
     def get(self, request: Any) -> Response:
-        """List a user's devices, newest first."""
-        list_request = parse_list_request(request.query_params)
-        page = queries.page(
-            user_id=list_request.user_id,
-            limit=list_request.limit,
-            after=list_request.after,
-            before=list_request.before,
-        )
+        """List the devices of a user, newest first."""
+        query, problems = request.query_params, ProblemCollector()
+        reject_unknown(query, allowed=("user_id", *paging.PARAMETER_NAMES))
+        user_id = query.get("user_id", "")
+        if not user_id:
+            problems.add("/user_id", "required", "`user_id` is required.")
+        elif "\x00" in user_id or len(user_id) > USER_ID_LENGTH:
+            problems.add("/user_id", "invalid", INVALID_VALUE)
+        limit = paging.parse_limit(query, problems)
+        problems.raise_if_any()
+        after, before = paging.parse_cursors(query, list_name=LIST, position_type=Position)
+        page = queries.page(user_id=user_id, limit=limit, after=after, before=before)
         states = presence.read([document["_id"] for document in page.documents])
         results = [device_view(one, states.get(one["_id"])) for one in page.documents]
-        return Response(DeviceList(results=results, **cursors(page)))
+        return Response(
+            DeviceList(
+                results=results, **paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
+            )
+        )
 
 
 class DeviceDetail(APIView):
-    """One of them."""
+    """One device."""
 
     scopes: ClassVar = {"GET": DEVICES, "PATCH": DEVICES, "DELETE": DEVICES}
 
-    @describe(
-        operation="getDevice",
-        scope=DEVICES,
-        response=DeviceView,
-        problems=(404,),
-        parameters=(DEVICE_ID,),
-    )
+    @describe(operation="getDevice", scope=DEVICES, response=DeviceView, parameters=(DEVICE_ID,))
     def get(self, request: Any, device_id: str) -> Response:
-        """Return a device."""
+        """Get a device."""
         return _device_response(queries.get(_device_id_or_404(device_id)))
 
     @describe(
@@ -151,32 +105,26 @@ class DeviceDetail(APIView):
         scope=DEVICES,
         request=DeviceChanges,
         response=DeviceView,
-        problems=(*BODY_ERRORS, 404),
         parameters=(DEVICE_ID,),
     )
     def patch(self, request: Any, device_id: str) -> Response:
-        """Change what is known of a device; with a new token the answer is the new device."""
+        """Change a device; with a new token, returns the new device."""
         return _device_response(
-            _apply_changes(_device_id_or_404(device_id), _read_body(request, DeviceChanges))
+            _apply_changes(_device_id_or_404(device_id), read_request(request, DeviceChanges))
         )
 
     @describe(
-        operation="removeDevice",
-        scope=DEVICES,
-        response=None,
-        status=204,
-        problems=(404,),
-        parameters=(DEVICE_ID,),
+        operation="removeDevice", scope=DEVICES, response=None, status=204, parameters=(DEVICE_ID,)
     )
     def delete(self, request: Any, device_id: str) -> Response:
-        """Forget a device and its token."""
+        """Delete a device. Also deletes its token."""
         if not devices_registration.remove(device_id=_device_id_or_404(device_id)):
-            raise not_found()
+            raise NOT_FOUND.error()
         return Response(status=204)
 
 
 class Heartbeat(APIView):
-    """An app that is awake."""
+    """Heartbeat."""
 
     scopes: ClassVar = {"POST": DEVICES}
 
@@ -185,19 +133,15 @@ class Heartbeat(APIView):
         scope=DEVICES,
         request=HeartbeatRequest,
         response=DeviceView,
-        problems=(*BODY_ERRORS, 404),
         parameters=(DEVICE_ID,),
     )
     def post(self, request: Any, device_id: str) -> Response:
-        """Tell how a device is now. An answer that is not active means: register again."""
-        device_id, body, now = (
-            _device_id_or_404(device_id),
-            _read_body(request, HeartbeatRequest),
-            utc_now(),
-        )
+        """Report a device's state. If the response isn't active, register the device again."""
+        device_id, now = _device_id_or_404(device_id), utc_now()
+        body = read_request(request, HeartbeatRequest)
         document = devices_registration.heartbeat(device_id=device_id, now=now)
         if document is None:
-            raise not_found()
+            raise NOT_FOUND.error()
         state = Presence(
             online=body.online,
             app_foreground=body.app_foreground,
@@ -208,7 +152,7 @@ class Heartbeat(APIView):
 
 
 class Preferences(APIView):
-    """What a device wants to be told."""
+    """Preferences."""
 
     scopes: ClassVar = {"PUT": DEVICES}
 
@@ -217,15 +161,12 @@ class Preferences(APIView):
         scope=DEVICES,
         request=DevicePreferencesRequest,
         response=DeviceView,
-        problems=(*BODY_ERRORS, 404),
         parameters=(DEVICE_ID,),
     )
     def put(self, request: Any, device_id: str) -> Response:
         """Replace a device's preferences."""
-        device_id, body = (
-            _device_id_or_404(device_id),
-            _read_body(request, DevicePreferencesRequest),
-        )
+        device_id = _device_id_or_404(device_id)
+        body = read_request(request, DevicePreferencesRequest)
         return _device_response(
             devices_registration.set_preferences(
                 device_id=device_id, preferences=parse_preferences(body), now=utc_now()
@@ -233,27 +174,21 @@ class Preferences(APIView):
         )
 
 
-def _read_body(request: Any, structure: type[T]) -> T:
-    raw = decode(read_body(request._request))
-    check_values(raw)
-    return convert(raw, structure)
-
-
 def _device_id_or_404(text: str) -> str:
-    """Return the id of a device; raises ApiError 404 for what cannot be one."""
+    """Return a device id; raises ApiError 404 if the text isn't one."""
     if not is_device_id(text):
-        raise not_found()
+        raise NOT_FOUND.error()
     return text
 
 
 def _device_response(document: Document | None) -> Response:
     if document is None:
-        raise not_found()
+        raise NOT_FOUND.error()
     return Response(device_view(document, presence.read([document["_id"]]).get(document["_id"])))
 
 
 def _apply_changes(device_id: str, body: DeviceChanges) -> Document | None:
-    """Carry out what a body changes, each by a write of its own; all may be repeated."""
+    """Apply each change by its own idempotent write; return the device, None if missing."""
     now, changes = utc_now(), device_changes(body)
     if (
         changes
@@ -280,7 +215,7 @@ def _apply_changes(device_id: str, body: DeviceChanges) -> Document | None:
 
 
 class DeviceReceipts(APIView):
-    """A push that came, or was opened."""
+    """Receipts of push."""
 
     scopes: ClassVar = {"POST": Scope.DEVICES_WRITE}
     test_mode: ClassVar = {"POST": SafeWrite.OWN}
@@ -291,24 +226,20 @@ class DeviceReceipts(APIView):
         request=DeviceReceiptRequest,
         response=None,
         status=204,
-        problems=(*BODY_ERRORS, 404),
         parameters=(DEVICE_ID,),
     )
     def post(self, request: Any, device_id: str) -> Response:
-        """Tell that a push reached a device or was opened there; again changes nothing."""
-        if not is_device_id(device_id):
-            raise not_found()
-        raw = decode(read_body(request._request))
-        check_values(raw)
-        receipt = parse_receipt(convert(raw, DeviceReceiptRequest))
+        """Report that a push was delivered or opened; idempotent."""
+        device_id = _device_id_or_404(device_id)
+        notification_id, event = parse_receipt(read_request(request, DeviceReceiptRequest))
         try:
             device_receipts.apply_device_receipt(
                 device_id=device_id,
-                notification_id=receipt.notification_id,
+                notification_id=notification_id,
                 client_id=request.user.id,
-                event=receipt.event,
+                event=event,
                 now=utc_now(),
             )
         except device_receipts.NotPushedError:
-            raise not_found() from None
+            raise NOT_FOUND.error() from None
         return Response(status=204)

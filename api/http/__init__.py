@@ -1,1 +1,1 @@
-"""What all resources share: bodies, parameters, problems, paging, rate limits."""
+"""Shared by all resources: bodies, parameters, problems, paging, rate limits."""

@@ -1,10 +1,10 @@
-"""Strict JSON: what a body may be, before anybody asks what it means."""
+"""Reads request bodies: size, media type, strict JSON, and structure."""
 
+import difflib
 import json
 import math
 import re
 from collections.abc import Mapping
-from http import HTTPStatus
 from typing import Any, NoReturn, TypeVar
 
 import msgspec
@@ -15,22 +15,31 @@ from rest_framework.parsers import BaseParser
 from notifications import validation
 from notifications.validation import FieldProblem, ProblemCollector, pointer_token
 
-from .problems import ApiError, bad_request, validation_failed
+from .problems import (
+    BAD_REQUEST,
+    BYTE_ORDER_MARK,
+    DUPLICATE_KEY,
+    EMPTY_BODY,
+    INCOMPLETE_BODY,
+    MALFORMED_JSON,
+    NOT_UTF8,
+    NUMBER_TOO_LARGE,
+    NUMBER_TOO_LONG,
+    TOO_DEEP,
+    TOO_LARGE,
+    validation_failed,
+)
 
-BODY_ERRORS = (400, 413, 415, 422)
-"""Statuses of a body that is malformed, too large, of another media type, or invalid."""
 MAX_BYTES = 256 * 1024
 MAX_BYTES_BULK = 4 * 1024 * 1024
 MAX_DEPTH = 20
 MAX_PROPERTIES = 500
-"""Of one notification, at all levels together."""
+"""Of one notification, over all levels."""
 MAX_DIGITS = 400
-"""A longer number is an attack on the parser; a double has at most 309 before the point."""
+"""Numbers this long attack the parser; a double has at most 309 digits before the point."""
 BOM = b"\xef\xbb\xbf"
-
-
-# Possessive, so that nothing is remembered for stepping back; one without an end reaches to the end
-# of the body, so that no part of it is read twice.
+# Possessive quantifiers never backtrack. An unterminated string matches to the end of the body, so
+# no part of the body is scanned twice.
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _LONG_NUMBER = re.compile(rb"\d{%d}" % MAX_DIGITS)
 _UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
@@ -41,59 +50,80 @@ T = TypeVar("T")
 
 
 class StrictJSONParser(BaseParser):
-    """For DRF's negotiation only: views call :func:`read_body` and :func:`decode`."""
+    """Takes part in content negotiation only: views call :func:`read_request`."""
 
     media_type = "application/json"
 
     def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> NoReturn:
-        """Refuse: nothing reads ``request.data``."""
-        raise AssertionError("views read bodies by read_body()")
+        """Fail: no view reads ``request.data``."""
+        raise AssertionError("views read bodies by read_request()")
+
+
+def read_request(request: Any, structure: type[T], *, limit: int = MAX_BYTES) -> T:
+    """Return the JSON body of a view's request as a strict structure; raises ApiError.
+
+    400 if it isn't an acceptable JSON object, 413 over ``limit`` bytes, 422 if it's invalid;
+    UnsupportedMediaType for any other media type.
+    """
+    return convert(read_json(request, limit=limit), structure)
+
+
+def read_json(request: Any, *, limit: int = MAX_BYTES) -> dict[str, Any]:
+    """Return the JSON object of a view's request; raises what :func:`read_request` raises."""
+    value = decode(read_body(request._request, limit=limit))
+    check_values(value)
+    return value
 
 
 def read_body(request: HttpRequest, *, limit: int = MAX_BYTES) -> bytes:
-    """Return a JSON request's body; raises ApiError 400, 413 or UnsupportedMediaType."""
-    if (request.META.get("CONTENT_LENGTH") or "0") == "0" and not _is_chunked(request):
-        raise _empty_body()
+    """Return a JSON request's body; raises ApiError 400 or 413, or UnsupportedMediaType."""
+    if not has_body(request):
+        raise EMPTY_BODY.error()
     _check_media_type(request)
     body = read_raw(request, limit=limit)
     if not body.strip():
-        raise _empty_body()
+        raise EMPTY_BODY.error()
     return body
 
 
-def read_raw(request: HttpRequest, *, limit: int) -> bytes:
-    """Return a body of any kind; raises ApiError 400 or 413.
+def has_body(request: HttpRequest) -> bool:
+    """Return whether the headers announce a body."""
+    return (request.META.get("CONTENT_LENGTH") or "0") != "0" or _is_chunked(request)
 
-    One without a length (chunked) is read up to the limit and no further. The connection may break
-    off meanwhile, or the chunks may be none: servers raise an OSError for both.
+
+def read_raw(request: HttpRequest, *, limit: int) -> bytes:
+    """Return a body of any media type; raises ApiError 400 or 413.
+
+    A chunked body has no length: it's read up to the limit. Servers raise an OSError if the
+    connection breaks or the chunks are malformed.
     """
     length = request.META.get("CONTENT_LENGTH") or ""
     if length and (not length.isascii() or not length.isdigit()):
-        raise bad_request("malformed", "Content-Length is not a number.")
+        raise BAD_REQUEST.error("Content-Length isn't a number.")
     if length and int(length[:20]) > limit:
-        raise _too_large(limit)
+        raise TOO_LARGE.error(kilobytes=limit // 1024)
     stream = request.META["wsgi.input"] if _is_chunked(request) else request
     try:
         body = stream.read(limit + 1)
     except OSError:
-        raise bad_request("incomplete_body", "The body ended before its end.") from None
+        raise INCOMPLETE_BODY.error() from None
     if len(body) > limit:
-        raise _too_large(limit)
+        raise TOO_LARGE.error(kilobytes=limit // 1024)
     return body
 
 
 def decode(raw: bytes, *, max_depth: int = MAX_DEPTH) -> dict[str, Any]:
-    """Return the JSON object a body is; raises ApiError.
+    """Return the JSON object in a body; raises ApiError.
 
-    400 for what is not exactly one JSON text in UTF-8 with unique keys and sane depth and numbers;
-    422 for one that is no object, or holds texts and numbers the store cannot keep.
+    400 unless it's one JSON text in UTF-8 with unique keys and bounded depth and numbers; 422 if it
+    isn't an object.
     """
     text = _decode_utf8(raw)
     without_strings = _STRING.sub(b"", raw)
     if _measure_depth(without_strings) > max_depth:
-        raise bad_request("too_deep", f"JSON nested deeper than {max_depth} levels.")
+        raise TOO_DEEP.error(levels=max_depth)
     if _LONG_NUMBER.search(without_strings):
-        raise bad_request("number_too_long", f"A number has {MAX_DIGITS} digits or more.")
+        raise NUMBER_TOO_LONG.error(digits=MAX_DIGITS)
     try:
         value = json.loads(
             text,
@@ -102,35 +132,33 @@ def decode(raw: bytes, *, max_depth: int = MAX_DEPTH) -> dict[str, Any]:
             parse_constant=_reject_constant,
         )
     except json.JSONDecodeError as error:
-        raise bad_request(
-            "malformed_json", f"Not valid JSON at line {error.lineno}, column {error.colno}."
-        ) from None
+        raise MALFORMED_JSON.error(line=error.lineno, column=error.colno) from None
     if not isinstance(value, dict):
         raise validation_failed([FieldProblem("", "wrong_type", "Expected a JSON object.")])
     return value
 
 
 def measure_depth(raw: bytes) -> int:
-    """Return how deep a JSON text is nested."""
+    """Return the nesting depth of a JSON text."""
     return _measure_depth(_STRING.sub(b"", raw))
 
 
 def check_values(value: Mapping[str, Any], *, pointer: str = "") -> None:
-    """Raise ApiError 422 for texts, numbers and keys in ``value`` that cannot be kept."""
+    """Raise ApiError 422 for texts, numbers and keys that can't be stored."""
     problems = ProblemCollector()
     count = validation.check_storable(value, pointer, problems, in_data=False)
     if count > MAX_PROPERTIES:
-        problems.add(pointer, "too_many_properties", f"Over {MAX_PROPERTIES} properties in all.")
+        problems.add(pointer, "too_many_properties", f"Over {MAX_PROPERTIES} properties in total.")
     if problems.problems:
         raise validation_failed(problems.problems)
 
 
 def convert(value: Mapping[str, Any], structure: type[T], *, pointer: str = "") -> T:
-    """Return ``value`` as a strict structure; raises ApiError 422 with a pointer."""
+    """Return ``value`` as a strict structure; raises ApiError 422, pointers below ``pointer``."""
     try:
         return msgspec.convert(value, structure, strict=True)
     except msgspec.ValidationError as error:
-        raise validation_failed([_field_problem(str(error), pointer)]) from None
+        raise validation_failed([_field_problem(str(error), pointer, structure)]) from None
 
 
 def _is_chunked(request: HttpRequest) -> bool:
@@ -147,11 +175,11 @@ def _check_media_type(request: HttpRequest) -> None:
 
 def _decode_utf8(raw: bytes) -> str:
     if raw.startswith(BOM):
-        raise bad_request("byte_order_mark", "The body begins with a byte order mark.")
+        raise BYTE_ORDER_MARK.error()
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:
-        raise bad_request("not_utf8", "The body is not valid UTF-8.") from None
+        raise NOT_UTF8.error() from None
 
 
 def _measure_depth(without_strings: bytes) -> int:
@@ -165,41 +193,33 @@ def _measure_depth(without_strings: bytes) -> int:
 def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
-        raise bad_request("duplicate_key", "An object has the same key twice.")
+        raise DUPLICATE_KEY.error()
     return result
 
 
 def _parse_float(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise bad_request("number_too_large", "A number is larger than a double can be.")
+        raise NUMBER_TOO_LARGE.error()
     return number
 
 
 def _reject_constant(_name: str) -> NoReturn:
-    raise bad_request("malformed_json", "NaN and Infinity are not JSON.")
+    raise MALFORMED_JSON.error("Invalid JSON: NaN or Infinity.")
 
 
-def _empty_body() -> ApiError:
-    return bad_request("empty_body", "The body is empty: send a JSON object.")
-
-
-def _too_large(limit: int) -> ApiError:
-    return ApiError(
-        status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        code="too_large",
-        detail=f"The body is larger than {limit // 1024} KB.",
-    )
-
-
-def _field_problem(message: str, prefix: str) -> FieldProblem:
-    """Return msgspec's complaint about one field as a problem."""
+def _field_problem(message: str, prefix: str, structure: Any) -> FieldProblem:
+    """Return msgspec's error message as a problem of one field."""
     match = _PATH.fullmatch(message)
     text, path = (match[1], match[2] or "") if match else (message, "")
     pointer = prefix + re.sub(r"\[(\d+)\]", r"/\1", path.replace(".", "/"))
     if unknown := _UNKNOWN_FIELD.fullmatch(text):
         name = f"{pointer}/{pointer_token(unknown[1])}"
-        return FieldProblem(name, "unknown_field", "There is no such field.")
+        # A message doesn't name the structure of an inner field.
+        known = [] if path else [one.encode_name for one in msgspec.structs.fields(structure)]
+        similar = difflib.get_close_matches(unknown[1], known, n=1)
+        hint = f" Did you mean `{similar[0]}`?" if similar else ""
+        return FieldProblem(name, "unknown_field", f"Unknown field.{hint}")
     if required := _REQUIRED.fullmatch(text):
         return FieldProblem(f"{pointer}/{required[1]}", "required", "The field is required.")
     code = "out_of_range" if "length" in text or "int` " in text else "wrong_type"

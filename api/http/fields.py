@@ -1,4 +1,4 @@
-"""Field types and structures that several resources share."""
+"""Field types and structures that several resources share, with the ids that examples use."""
 
 import re
 from typing import Annotated
@@ -11,29 +11,44 @@ from notifications.validation import ProblemCollector
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}([-_][A-Za-z0-9]{1,8})*", re.ASCII)
 _LOCAL_TIME = re.compile(r"([01]\d|2[0-3]):[0-5]\d", re.ASCII)
+EXAMPLE_TIME = "2026-12-01T09:00:00Z"
+EXAMPLE_ID = "6745e3f09b1d4c2a7f3e8b51"
+EXAMPLE_DATA = {"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"}
+NotificationId = Annotated[str, Meta(examples=[EXAMPLE_ID])]
+UserId = Annotated[str, Meta(examples=["ada"])]
+DeviceId = Annotated[str, Meta(examples=["9f2c" * 16])]
+TypeSlug = Annotated[str, Meta(examples=["payment_confirmed"])]
+TopicName = Annotated[str, Meta(examples=["news"])]
 Language = Annotated[str, Meta(max_length=35, examples=["pt-BR"])]
 TimeZoneName = Annotated[str, Meta(max_length=64, examples=["Europe/Lisbon"])]
 LocalTime = Annotated[str, Meta(max_length=5, examples=["22:00"])]
+Count = Annotated[int, Meta(examples=[3])]
 
 
 class QuietHours(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A daily span of local time: start included, end not."""
+    """A daily interval of local time: start included, end excluded."""
 
     enabled: bool
     start: LocalTime = "22:00"
     end: LocalTime = "07:00"
     timezone: TimeZoneName | None = None
-    """IANA name; left out: that of whose quiet hours these are."""
+    """IANA name; omitted: the zone of the recipient or device."""
+
+
+class UpdatedView(msgspec.Struct, kw_only=True, frozen=True):
+    """The number of notifications that changed."""
+
+    updated: Count
 
 
 def check_language(language: str | None, pointer: str, problems: ProblemCollector) -> None:
-    """Note a language that cannot be."""
+    """Report an invalid language tag."""
     if language is not None and not _LANGUAGE.fullmatch(language):
         problems.add(pointer, "invalid_language", "Expected a language such as pt or pt-BR.")
 
 
 def check_time_zone(time_zone: str | None, pointer: str, problems: ProblemCollector) -> None:
-    """Note a time zone that there is not."""
+    """Report an unknown time zone."""
     try:
         if time_zone is not None:
             time.parse_zone(time_zone)
@@ -42,18 +57,11 @@ def check_time_zone(time_zone: str | None, pointer: str, problems: ProblemCollec
 
 
 def check_quiet_hours(hours: QuietHours, problems: ProblemCollector) -> None:
-    """Note what is wrong with quiet hours, which stand at ``/quiet_hours``."""
+    """Report invalid quiet hours, with pointers below ``/quiet_hours``."""
     pointer, times = "/quiet_hours", {"start": hours.start, "end": hours.end}
     invalid = [name for name, text in times.items() if not _LOCAL_TIME.fullmatch(text)]
     for name in invalid:
         problems.add(f"{pointer}/{name}", "invalid_time", "Expected a time of day such as 22:00.")
     if not invalid and hours.start == hours.end:
-        detail = "Quiet hours cannot start when they end."
-        problems.add(f"{pointer}/end", "empty_quiet_hours", detail)
+        problems.add(f"{pointer}/end", "empty_quiet_hours", "`start` and `end` must differ.")
     check_time_zone(hours.timezone, f"{pointer}/timezone", problems)
-
-
-class UpdatedView(msgspec.Struct, kw_only=True, frozen=True):
-    """How many notifications were changed."""
-
-    updated: int

@@ -1,11 +1,11 @@
-"""The header by which a repeated request is recognised."""
+"""The ``Idempotency-Key`` header."""
 
 import re
 from typing import Any
 
 from drf_spectacular.utils import OpenApiParameter
 
-from .problems import bad_request
+from .problems import INVALID_IDEMPOTENCY_KEY, MISSING_IDEMPOTENCY_KEY
 
 HEADER = "Idempotency-Key"
 REPLAYED_HEADER = "Idempotent-Replayed"
@@ -13,29 +13,28 @@ KEY_PATTERN = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
 
 
 def parameter(*, required: bool) -> OpenApiParameter:
-    """Return the header's place in the schema."""
+    """Return the header's description in the OpenAPI document."""
     return OpenApiParameter(
         HEADER,
         str,
         OpenApiParameter.HEADER,
         required=required,
-        description="1 to 255 visible ASCII characters; the same key and body are one request.",
+        description="1 to 255 visible ASCII characters. A request with the same key and body is "
+        "processed once.",
     )
 
 
 def optional_key(request: Any) -> str | None:
-    """Return the key a request comes with, None without one; raises ApiError 400 if it is none."""
+    """Return the request's idempotency key, if any; raises ApiError 400 if it's invalid."""
     key: str | None = request.headers.get(HEADER)
     if key is not None and not KEY_PATTERN.fullmatch(key):
-        raise bad_request(
-            "invalid_idempotency_key", "Idempotency-Key is 1 to 255 visible ASCII characters."
-        )
+        raise INVALID_IDEMPOTENCY_KEY.error()
     return key
 
 
 def required_key(request: Any) -> str:
-    """Return the key a request comes with; raises ApiError 400 if it has none."""
+    """Return the request's idempotency key; raises ApiError 400 if it's missing or invalid."""
     key = optional_key(request)
     if key is None:
-        raise bad_request("missing_idempotency_key", "This needs the header Idempotency-Key.")
+        raise MISSING_IDEMPOTENCY_KEY.error()
     return key

@@ -2,28 +2,44 @@
 
 from typing import Any
 
+from bson import ObjectId
 from drf_spectacular.utils import OpenApiParameter
 
 from notifications.validation import has_control_characters
 
-from .problems import not_found
+from .fields import EXAMPLE_ID
+from .problems import NOT_FOUND
 
 
 def path_parameter(
-    name: str, description: str, *, max_length: int = 64, pattern: str | None = None
+    name: str, description: str, *, example: str, max_length: int = 64, pattern: str | None = None
 ) -> OpenApiParameter:
-    """Return a parameter in the path, of at most so many characters."""
+    """Return a path parameter of 1 to ``max_length`` characters."""
     schema: dict[str, Any] = {"type": "string", "minLength": 1, "maxLength": max_length}
     if pattern is not None:
         schema["pattern"] = f"^{pattern}$"
+    schema["examples"] = [example]
     return OpenApiParameter(name, schema, OpenApiParameter.PATH, description=description)
 
 
-USER_ID = path_parameter("user_id", "The caller's own id of the person", max_length=128)
+def object_id_parameter(name: str, *, example: str = EXAMPLE_ID) -> OpenApiParameter:
+    """Return a path parameter that is a MongoDB id."""
+    return path_parameter(name, "24 hex digits", example=example, pattern="[0-9a-fA-F]{24}")
+
+
+NOTIFICATION_ID = object_id_parameter("notification_id")
+USER_ID = path_parameter("user_id", "Your own id of the recipient", example="ada", max_length=128)
+
+
+def object_id_or_404(text: str) -> ObjectId:
+    """Return a MongoDB id; raises ApiError 404 if the text isn't one."""
+    if not ObjectId.is_valid(text):
+        raise NOT_FOUND.error()
+    return ObjectId(text)
 
 
 def user_id_or_404(user_id: str) -> str:
-    """Return a user id; raises ApiError 404 for what can be none: blank, or with NUL and such."""
+    """Return a user id; raises ApiError 404 if it's blank or has control characters."""
     if not user_id.strip() or has_control_characters(user_id):
-        raise not_found()
+        raise NOT_FOUND.error()
     return user_id

@@ -1,7 +1,12 @@
-"""Errors as RFC 9457 problems: every answer that is not a success is one of these."""
+"""Errors as RFC 9457 problems: the catalogue of problem types, the exception, the error handlers.
 
+Every response from 400 on has the code, the status and the title of one entry of the catalogue. The
+OpenAPI document takes its examples from the same entries.
+"""
+
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any
 
@@ -27,22 +32,24 @@ from notifications.validation import FieldProblem, InvalidRequestError
 log = structlog.get_logger(__name__)
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 5
-"""What a caller is asked to wait when the store cannot be reached."""
-_TITLES = {
+"""``Retry-After`` while the database is unavailable."""
+PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", re.ASCII)
+"""A name from a request that a problem may repeat."""
+_STATUS_TITLES = {
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Request Entity Too Large",
     HTTPStatus.UNPROCESSABLE_ENTITY: "Unprocessable Entity",
 }
-"""Statuses that Python 3.13 renamed: the API says the same with every Python."""
+"""Statuses that Python 3.13 renamed: the OpenAPI document is the same with every Python."""
 
 
 def status_title(status: int) -> str:
-    """Return the name of an HTTP status, as a problem and the description have it."""
+    """Return the name of an HTTP status."""
     http_status = HTTPStatus(status)
-    return _TITLES.get(http_status, http_status.phrase)
+    return _STATUS_TITLES.get(http_status, http_status.phrase)
 
 
 class FieldErrorView(msgspec.Struct, kw_only=True, frozen=True):
-    """One thing that is wrong with a request. No value is repeated."""
+    """One invalid field. The value isn't repeated."""
 
     pointer: str
     """JSON Pointer to the field."""
@@ -50,8 +57,8 @@ class FieldErrorView(msgspec.Struct, kw_only=True, frozen=True):
     detail: str
 
 
-class ProblemView(msgspec.Struct, kw_only=True, frozen=True):
-    """RFC 9457 problem details: what every answer that is not a success looks like."""
+class ProblemView(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
+    """RFC 9457 problem details, the body of every error response."""
 
     type: str
     title: str
@@ -59,27 +66,39 @@ class ProblemView(msgspec.Struct, kw_only=True, frozen=True):
     detail: str
     instance: str
     code: str
-    """For programs; it does not change."""
+    """For programs; stable."""
     request_id: str | None
-    """For whoever looks it up in the logs."""
+    """Finds the request in the logs."""
     errors: list[FieldErrorView]
+    notification_id: str | None = None
+    """The existing notification; with ``already_notified`` only."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApiError(Exception):
-    """An answer that is not a success."""
+    """An error response."""
 
-    status: int
-    code: str
+    type: "ProblemType"
     detail: str
     errors: Sequence[FieldProblem] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
+    notification_id: str | None = None
+
+    @property
+    def code(self) -> str:
+        """The problem type's code."""
+        return self.type.code
+
+    @property
+    def status(self) -> int:
+        """The problem type's HTTP status."""
+        return self.type.status
 
     def body(self, request: HttpRequest) -> ProblemView:
         """Return the problem document."""
         return ProblemView(
             type=f"urn:notifications:problem:{self.code}",
-            title=status_title(self.status),
+            title=self.type.title,
             status=self.status,
             detail=self.detail,
             instance=request.path,
@@ -88,31 +107,271 @@ class ApiError(Exception):
             errors=[
                 FieldErrorView(pointer=e.pointer, code=e.code, detail=e.detail) for e in self.errors
             ],
+            notification_id=self.notification_id,
         )
 
 
-def bad_request(code: str, detail: str) -> ApiError:
-    """Return 400: it cannot be parsed."""
-    return ApiError(status=400, code=code, detail=detail)
+@dataclass(frozen=True, slots=True)
+class ProblemType:
+    """An entry of the catalogue. ``detail`` may hold placeholders."""
+
+    code: str
+    status: int
+    title: str
+    detail: str
+    example: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """Values of the placeholders in the OpenAPI document."""
+
+    def error(
+        self,
+        detail: str | None = None,
+        *,
+        errors: Sequence[FieldProblem] = (),
+        headers: Mapping[str, str] | None = None,
+        retry_after: int | None = None,
+        **values: Any,
+    ) -> ApiError:
+        """Return an error of this type; ``values`` fill the placeholders of the detail.
+
+        ``detail`` replaces the catalogue's. ``retry_after``: seconds, for the header Retry-After.
+        """
+        all_headers = dict(headers or {})
+        if retry_after is not None:
+            all_headers["Retry-After"] = str(retry_after)
+        text = detail if detail is not None else self.detail.format(**values)
+        return ApiError(type=self, detail=text, errors=errors, headers=all_headers)
+
+    def example_error(self, *, errors: Sequence[FieldProblem] = (), **values: Any) -> ApiError:
+        """Return an error whose placeholders have the example's values, or the given ones."""
+        return self.error(errors=errors, **{**self.example, **values})
+
+
+_MALFORMED = "Malformed request"
+BAD_REQUEST = ProblemType("bad_request", 400, _MALFORMED, "The request can't be parsed.")
+MALFORMED_JSON = ProblemType(
+    "malformed_json",
+    400,
+    _MALFORMED,
+    "Invalid JSON at line {line}, column {column}.",
+    {"line": 3, "column": 5},
+)
+EMPTY_BODY = ProblemType("empty_body", 400, _MALFORMED, "The body is empty; send a JSON object.")
+INCOMPLETE_BODY = ProblemType("incomplete_body", 400, _MALFORMED, "The body is incomplete.")
+NOT_UTF8 = ProblemType("not_utf8", 400, _MALFORMED, "The body isn't valid UTF-8.")
+BYTE_ORDER_MARK = ProblemType("byte_order_mark", 400, _MALFORMED, "Remove the byte order mark.")
+
+_UNSUPPORTED_JSON = "Unsupported JSON"
+DUPLICATE_KEY = ProblemType("duplicate_key", 400, _UNSUPPORTED_JSON, "Duplicate object key.")
+TOO_DEEP = ProblemType(
+    "too_deep", 400, _UNSUPPORTED_JSON, "Nesting exceeds {levels} levels.", {"levels": 20}
+)
+NUMBER_TOO_LONG = ProblemType(
+    "number_too_long",
+    400,
+    _UNSUPPORTED_JSON,
+    "A number has {digits} or more digits.",
+    {"digits": 400},
+)
+NUMBER_TOO_LARGE = ProblemType(
+    "number_too_large", 400, _UNSUPPORTED_JSON, "A number exceeds the double range."
+)
+
+_INVALID_PARAMETER = "Invalid query parameter"
+UNKNOWN_PARAMETER = ProblemType(
+    "unknown_parameter", 400, _INVALID_PARAMETER, "Unknown parameter `{name}`.", {"name": "colour"}
+)
+REPEATED_PARAMETER = ProblemType(
+    "repeated_parameter",
+    400,
+    _INVALID_PARAMETER,
+    "Parameter `{name}` is repeated.",
+    {"name": "limit"},
+)
+INVALID_CURSOR = ProblemType(
+    "invalid_cursor", 400, _INVALID_PARAMETER, "Invalid or expired cursor."
+)
+
+_INVALID_HEADER = "Invalid header"
+MISSING_IDEMPOTENCY_KEY = ProblemType(
+    "missing_idempotency_key", 400, _INVALID_HEADER, "`Idempotency-Key` is required."
+)
+INVALID_IDEMPOTENCY_KEY = ProblemType(
+    "invalid_idempotency_key",
+    400,
+    _INVALID_HEADER,
+    "`Idempotency-Key` must be 1 to 255 visible ASCII characters.",
+)
+INVALID_EVENT_ID = ProblemType(
+    "invalid_event_id", 400, _INVALID_HEADER, "`Last-Event-ID` must be 24 hex digits."
+)
+
+UNAUTHENTICATED = ProblemType(
+    "unauthenticated",
+    401,
+    "Authentication required",
+    "The API key or inbox token is missing or invalid.",
+)
+_PERMISSION_DENIED = "Permission denied"
+INSUFFICIENT_SCOPE = ProblemType(
+    "insufficient_scope",
+    403,
+    _PERMISSION_DENIED,
+    "The API key needs the scope `{scope}`.",
+    {"scope": "recipients:write"},
+)
+TEST_KEY = ProblemType(
+    "test_key", 403, _PERMISSION_DENIED, "Test keys can't change live data. Use a live key."
+)
+_INVALID_SIGNATURE = "Invalid webhook signature"
+INVALID_SIGNATURE = ProblemType(
+    "invalid_signature", 403, _INVALID_SIGNATURE, "The webhook signature is invalid."
+)
+INVALID_TOKEN = ProblemType(
+    "invalid_token", 403, _INVALID_SIGNATURE, "The webhook verification token is invalid."
+)
+NOT_FOUND = ProblemType(
+    "not_found", 404, "Not found", "The resource doesn't exist or belongs to another client."
+)
+METHOD_NOT_ALLOWED = ProblemType(
+    "method_not_allowed", 405, "Method not allowed", "Use {methods}.", {"methods": "GET or POST"}
+)
+NOT_ACCEPTABLE = ProblemType("not_acceptable", 406, "Not acceptable", "Responses are JSON only.")
+
+ALREADY_NOTIFIED = ProblemType(
+    "already_notified",
+    409,
+    "Duplicate notification",
+    "A notification of this type already exists for this recipient and entity.",
+)
+DUPLICATE_ITEM = ProblemType(
+    "duplicate_item",
+    409,
+    "Duplicate item",
+    "Identical to item {index} of this request.",
+    {"index": 3},
+)
+INVALID_STATE = ProblemType(
+    "invalid_state",
+    409,
+    "Action not allowed in this state",
+    "The current state doesn't allow this action.",
+)
+_CONTENT_GONE = "Content no longer available"
+SENSITIVE_DATA_DESTROYED = ProblemType(
+    "sensitive_data_destroyed",
+    409,
+    _CONTENT_GONE,
+    "Its sensitive data was destroyed. Send a new notification.",
+)
+CONTENT_REMOVED = ProblemType(
+    "content_removed",
+    409,
+    _CONTENT_GONE,
+    "Content was removed on {date} by retention. Send a new notification.",
+    {"date": "2026-07-01"},
+)
+_CALLBACK_CONFLICT = "Callback conflict"
+CALLBACK_DISABLED = ProblemType(
+    "callback_disabled", 409, _CALLBACK_CONFLICT, "The callback endpoint is disabled."
+)
+DELIVERY_PENDING = ProblemType(
+    "delivery_pending", 409, _CALLBACK_CONFLICT, "The delivery is still being retried."
+)
+TOO_MANY_SECRETS = ProblemType(
+    "too_many_secrets", 409, _CALLBACK_CONFLICT, "Too many secret rotations in 24 hours."
+)
+RECIPIENT_OPTED_OUT = ProblemType(
+    "recipient_opted_out",
+    409,
+    "Recipient opted out",
+    "The recipient opted out. To lift this, pass `reason=unsubscribed` or `reason=complaint`.",
+)
+VERSION_CONFLICT = ProblemType(
+    "version_conflict",
+    409,
+    "Concurrent update",
+    "Another version was created at the same time. Retry.",
+)
+
+TOO_LARGE = ProblemType(
+    "too_large", 413, "Request too large", "The body exceeds {kilobytes} KB.", {"kilobytes": 256}
+)
+UNSUPPORTED_MEDIA_TYPE = ProblemType(
+    "unsupported_media_type",
+    415,
+    "Unsupported media type",
+    "Send uncompressed `application/json` in UTF-8.",
+)
+WRONG_ENDPOINT = ProblemType(
+    "wrong_endpoint",
+    421,
+    "Misdirected request",
+    "Use the stream at {url}.",
+    {"url": "https://stream.example.com/api/v1/inbox/stream"},
+)
+VALIDATION_FAILED = ProblemType(
+    "validation_failed", 422, "Validation failed", "One or more fields are invalid. See `errors`."
+)
+IDEMPOTENCY_KEY_REUSED = ProblemType(
+    "idempotency_key_reused",
+    422,
+    "Idempotency key reused",
+    "This key was used with a different request.",
+)
+RATE_LIMITED = ProblemType(
+    "rate_limited", 429, "Rate limit exceeded", "Retry after the time in `Retry-After`."
+)
+INTERNAL_ERROR = ProblemType(
+    "internal_error", 500, "Internal error", "Unexpected error. Report the request ID."
+)
+OVERLOADED = ProblemType(
+    "overloaded",
+    503,
+    "Service overloaded",
+    "The backlog is full. Retry after the time in `Retry-After`.",
+)
+_UNAVAILABLE = "Service unavailable"
+STORE_UNAVAILABLE = ProblemType(
+    "store_unavailable",
+    503,
+    _UNAVAILABLE,
+    "The database is unavailable; the request wasn't accepted.",
+)
+RESTARTING = ProblemType("restarting", 503, _UNAVAILABLE, "The process is restarting.")
+TOO_MANY_STREAMS = ProblemType("too_many_streams", 503, _UNAVAILABLE, "Stream limit reached.")
+
+_STATE_TYPES = {one.code: one for one in (INVALID_STATE, SENSITIVE_DATA_DESTROYED, CONTENT_REMOVED)}
+_TYPES_BY_STATUS = {
+    one.status: one
+    for one in (
+        UNAUTHENTICATED,
+        INSUFFICIENT_SCOPE,
+        METHOD_NOT_ALLOWED,
+        NOT_ACCEPTABLE,
+        UNSUPPORTED_MEDIA_TYPE,
+        RATE_LIMITED,
+    )
+}
+"""Problem types of Django REST framework's exceptions."""
+_TYPES_BY_EXCEPTION: Sequence[tuple[tuple[type[Exception], ...], ProblemType, int | None]] = (
+    ((KeyReusedError,), IDEMPOTENCY_KEY_REUSED, None),
+    ((PyMongoError,), STORE_UNAVAILABLE, RETRY_SECONDS),
+    ((TestKeyError,), TEST_KEY, None),
+    ((Http404, exceptions.NotFound), NOT_FOUND, None),
+)
 
 
 def validation_failed(errors: Sequence[FieldProblem]) -> ApiError:
-    """Return 422: it was parsed and makes no sense."""
-    detail = "The request is understood and not valid; errors says what is wrong."
-    return ApiError(status=422, code="invalid_request", detail=detail, errors=errors)
-
-
-def not_found() -> ApiError:
-    """Return 404: it is not there, or not the caller's."""
-    return ApiError(status=404, code="not_found", detail="There is no such thing.")
+    """Return 422 with the invalid fields."""
+    return VALIDATION_FAILED.error(errors=errors)
 
 
 def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response:
-    """Turn whatever a view raised into a problem; for ``REST_FRAMEWORK["EXCEPTION_HANDLER"]``."""
-    problem = to_api_error(error)
+    """Return the problem for an exception in a view; REST framework's ``EXCEPTION_HANDLER``."""
+    problem = to_api_error(error, view=context.get("view"))
     request = context["request"]
     if problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        # By its name: some paths hold an address.
+        # Logged by the route's name: some paths hold an address.
         route = getattr(request.resolver_match, "view_name", None)
         log.error("request_failed", route=route, code=problem.code, exc_info=error)
     response = Response(
@@ -123,110 +382,78 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response:
     return response
 
 
-def to_api_error(error: Exception) -> ApiError:
-    """Return what an error is answered with."""
+def to_api_error(error: Exception, *, view: Any = None) -> ApiError:
+    """Return the error response to an exception; ``view`` is where it was raised."""
     if isinstance(error, ApiError):
         return error
-    problem: ApiError | None = None
+    for exception_types, problem_type, retry_after in _TYPES_BY_EXCEPTION:
+        if isinstance(error, exception_types):
+            return problem_type.error(retry_after=retry_after)
+    problem = INTERNAL_ERROR.error()
     match error:
         case InvalidRequestError():
             problem = validation_failed(error.problems)
-        case AlreadyNotifiedError() | RepeatedItemError() | InvalidStateError():
-            problem = _conflict(error)
-        case KeyReusedError():
-            problem = ApiError(
-                status=422,
-                code="idempotency_key_reused",
-                detail="This Idempotency-Key came with a different request before.",
+        case AlreadyNotifiedError(notification_id=existing_id):
+            problem = replace(
+                ALREADY_NOTIFIED.error(), notification_id=str(existing_id) if existing_id else None
             )
-        case OverloadedError():
-            problem = ApiError(
-                status=503,
-                code="overloaded",
-                detail="Too much waits to be sent: bring it again later.",
-                headers={"Retry-After": str(int(error.retry_after.total_seconds()))},
-            )
-        case PyMongoError():
-            problem = ApiError(
-                status=503,
-                code="store_unavailable",
-                detail="The request was not accepted: the store cannot promise to keep it now.",
-                headers={"Retry-After": str(RETRY_SECONDS)},
-            )
-        case TestKeyError():
-            problem = ApiError(
-                status=403, code=TestKeyError.default_code, detail=TestKeyError.default_detail
-            )
-        case Http404() | exceptions.NotFound():
-            problem = not_found()
-        case exceptions.APIException() | PermissionDenied():
-            problem = _from_rest_framework(error)
-    return problem or ApiError(
-        status=500, code="internal_error", detail="The service failed. The request id tells why."
-    )
-
-
-def _conflict(error: AlreadyNotifiedError | RepeatedItemError | InvalidStateError) -> ApiError:
-    match error:
-        case AlreadyNotifiedError():
-            id_note = f" Its id is {error.notification_id}." if error.notification_id else ""
-            code = "already_notified"
-            detail = f"This person was told about this entity by this type before.{id_note}"
         case RepeatedItemError():
-            code = "repeated_item"
-            detail = f"The same as item {error.first_index} of this call: it is accepted once."
+            problem = DUPLICATE_ITEM.error(index=error.first_index)
         case InvalidStateError():
-            code, detail = error.code, str(error)
-    return ApiError(status=409, code=code, detail=detail)
+            problem = _STATE_TYPES[error.code].error(str(error))
+        case OverloadedError():
+            problem = OVERLOADED.error(retry_after=int(error.retry_after.total_seconds()))
+        case exceptions.APIException() | PermissionDenied():
+            problem = _from_rest_framework(error, view)
+    return problem
 
 
-def _from_rest_framework(error: Exception) -> ApiError:
-    status = getattr(error, "status_code", 403)
+def _from_rest_framework(error: Exception, view: Any) -> ApiError:
     headers = {}
     if auth_header := getattr(error, "auth_header", None):
         headers["WWW-Authenticate"] = auth_header
     if wait := getattr(error, "wait", None):
         headers["Retry-After"] = str(int(wait))
-    codes = {
-        401: ("unauthenticated", "The key or token for this is missing, or it is not a valid one."),
-        403: ("forbidden", "The API key does not have the scope for this."),
-        405: ("method_not_allowed", "This address does not take this method."),
-        406: ("not_acceptable", "Answers are JSON."),
-        415: ("unsupported_media_type", "Send application/json in UTF-8, not compressed."),
-        429: ("rate_limited", "Too many requests: wait as long as Retry-After says."),
-    }
-    code, detail = codes.get(status, ("malformed", "The request cannot be parsed."))
-    return ApiError(status=status, code=code, detail=detail, headers=headers)
+    problem_type = _TYPES_BY_STATUS.get(getattr(error, "status_code", 403), BAD_REQUEST)
+    request = getattr(view, "request", None)
+    if problem_type is METHOD_NOT_ALLOWED:
+        methods = [name for name in getattr(view, "allowed_methods", ()) if name != "OPTIONS"]
+        detail = f"Use {' or '.join(methods)}." if methods else "Use another method."
+    elif problem_type is INSUFFICIENT_SCOPE:
+        scope = getattr(view, "scopes", {}).get(request.method) if request else None
+        detail = INSUFFICIENT_SCOPE.detail.format(scope=scope) if scope else "Permission denied."
+    else:
+        detail = problem_type.detail
+    return problem_type.error(detail, headers=headers)
 
 
 def bad_request_page(request: HttpRequest, *_: Any, **__: Any) -> HttpResponse:
-    """Answer what Django refused before any view saw it; for ``handler400``."""
-    return error_page(request, bad_request("malformed", "The request cannot be understood."))
+    """Answer a request that Django rejected before any view; Django's ``handler400``."""
+    return error_page(request, BAD_REQUEST.error())
 
 
 def not_found_page(request: HttpRequest, *_: Any, **__: Any) -> HttpResponse:
-    """Answer an address that is none; for ``handler404``."""
-    return error_page(request, not_found())
+    """Answer an unknown URL; Django's ``handler404``."""
+    return error_page(request, NOT_FOUND.error())
 
 
 def forbidden_page(request: HttpRequest, *_: Any, **__: Any) -> HttpResponse:
-    """Answer who lacks a permission; for ``handler403``."""
-    detail = "The permission for this is missing."
-    return error_page(request, ApiError(status=403, code="forbidden", detail=detail))
+    """Answer a request without the permission for it; Django's ``handler403``."""
+    return error_page(request, INSUFFICIENT_SCOPE.error("Permission denied."))
 
 
 def server_error_page(request: HttpRequest) -> HttpResponse:
-    """Answer when a page failed; for ``handler500``."""
-    detail = "The service failed. The request id tells why."
-    return error_page(request, ApiError(status=500, code="internal_error", detail=detail))
+    """Answer when a page failed; Django's ``handler500``."""
+    return error_page(request, INTERNAL_ERROR.error())
 
 
 def error_page(request: HttpRequest, problem: ApiError) -> HttpResponse:
-    """Return a problem for programs, and a page that says what to do for people in the admin."""
+    """Return an HTML page in the console, and a problem document anywhere else."""
     if request.path.startswith("/admin/"):
-        template = select_template([f"{problem.status}.html", "problem.html"])
-        title = status_title(problem.status)
-        page = template.render({"title": title, "detail": problem.detail}, request)
+        template = select_template(
+            [f"console/errors/{problem.status}.html", "console/errors/problem.html"]
+        )
+        page = template.render({"title": problem.type.title, "detail": problem.detail}, request)
         return HttpResponse(page, status=problem.status)
     return HttpResponse(
         msgspec.json.encode(problem.body(request)), status=problem.status, content_type=MEDIA_TYPE

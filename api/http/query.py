@@ -8,32 +8,62 @@ from django.http import QueryDict
 from domain import time
 from notifications.validation import ProblemCollector
 
-from .problems import bad_request
+from .problems import PLAIN_NAME, REPEATED_PARAMETER, UNKNOWN_PARAMETER
 
 MAX_VALUE_LENGTH = 512
+INVALID_VALUE = "Invalid value."
 
 
 def reject_unknown(query: QueryDict, *, allowed: Collection[str]) -> None:
-    """Raise ApiError 400 for a parameter that is not ``allowed``, or one given twice."""
+    """Raise ApiError 400 for a parameter that isn't ``allowed``, or that is repeated."""
     for name in query:
         if name not in allowed:
-            raise bad_request("unknown_parameter", "There is no such filter or parameter.")
+            is_plain = PLAIN_NAME.fullmatch(name)
+            raise UNKNOWN_PARAMETER.error(None if is_plain else "Unknown parameter.", name=name)
         if len(query.getlist(name)) > 1:
-            raise bad_request("repeated_parameter", "A parameter is given more than once.")
+            raise REPEATED_PARAMETER.error(name=name)
 
 
 def reject_invalid_text(query: QueryDict, problems: ProblemCollector) -> None:
-    """Note values that no parameter can have."""
+    """Report values that are invalid for every parameter."""
     for name, text in query.items():
         if "\x00" in text or len(text) > MAX_VALUE_LENGTH:
-            problems.add(f"/{name}", "invalid", "Not a value of this parameter.")
+            problems.add(f"/{name}", "invalid", INVALID_VALUE)
 
 
 def parse_time(name: str, query: QueryDict, problems: ProblemCollector) -> datetime | None:
-    """Return the instant a parameter names; notes what is wrong with it."""
+    """Return a parameter that is a timestamp; reports an invalid one."""
     try:
-        # A plus sign that was not escaped arrives as a blank.
+        # A plus sign that wasn't escaped arrives as a space.
         return time.parse_timestamp(query[name].replace(" ", "+"))
     except time.InvalidTimeError as problem:
         problems.add(f"/{name}", problem.code, str(problem))
         return None
+
+
+def parse_choice(
+    name: str,
+    choices: Collection[str],
+    query: QueryDict,
+    problems: ProblemCollector,
+    *,
+    code: str = "unknown_value",
+) -> str | None:
+    """Return a parameter with a fixed set of values, if given; reports any other value."""
+    value = query.get(name)
+    if value is not None and value not in choices:
+        problems.add(f"/{name}", code, one_of(choices))
+        return None
+    return value
+
+
+def parse_bool(name: str, query: QueryDict, problems: ProblemCollector) -> bool:
+    """Return a parameter that is ``true`` or ``false`` (the default); reports any other value."""
+    if query.get(name, "false") not in ("true", "false"):
+        problems.add(f"/{name}", "wrong_type", "Expected true or false.")
+    return query.get(name) == "true"
+
+
+def one_of(choices: Collection[str]) -> str:
+    """Return the detail that names the allowed values."""
+    return f"Expected one of {', '.join(sorted(choices))}."

@@ -1,7 +1,7 @@
-"""How often apps and people may call the API, and how often an address may fail to say who it is.
+"""Per-client and per-IP rate limits; the ``RateLimit-*`` headers.
 
-A limit is for one caller and one endpoint, reading and writing apart. Every answer that was counted
-says what is left of it: ``RateLimit-Limit``, ``RateLimit-Remaining``, ``RateLimit-Reset``.
+A limit applies to one client or inbox and one endpoint, separately for reads and writes. Every
+counted response carries ``RateLimit-Limit``, ``RateLimit-Remaining`` and ``RateLimit-Reset``.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from access.clients.inbox_tokens import InboxUser
 from access.clients.rate_limits import Counter, RateLimitStatus
 from access.clients.registry import Client
 
-from .problems import MEDIA_TYPE, ApiError
+from .problems import MEDIA_TYPE, RATE_LIMITED
 
 log = structlog.get_logger(__name__)
 API_PREFIX = "/api/v1/"
@@ -28,10 +28,10 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class ClientThrottle(BaseThrottle):
-    """An app's, or a person's with an inbox token; for ``DEFAULT_THROTTLE_CLASSES``."""
+    """Rate limit of a client or an inbox; in ``DEFAULT_THROTTLE_CLASSES``."""
 
     def allow_request(self, request: Any, view: Any) -> bool:
-        """Count a request, and return whether it may go on."""
+        """Count a request and return whether it's within the limit."""
         counter_and_limit = _find_counter(request)
         if counter_and_limit is None:
             return True
@@ -40,18 +40,18 @@ class ClientThrottle(BaseThrottle):
         return self.rate_status is None or self.rate_status.is_allowed
 
     def wait(self) -> float | None:
-        """Return in how many seconds to come again."""
+        """Return the seconds to wait before the next request."""
         return self.rate_status.reset if self.rate_status else None
 
 
 class RateLimitMiddleware:
-    """Turn away addresses that keep failing, before a key is looked up; say what is left."""
+    """Blocks IP addresses after failed authentications; sets the ``RateLimit-*`` headers."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer the request."""
+        """Respond to the request."""
         if not request.path.startswith(API_PREFIX):
             return self.get_response(request)
         request.rate_status = None
@@ -77,7 +77,7 @@ class RateLimitMiddleware:
 
 
 def _find_counter(request: Any) -> tuple[Counter, int] | None:
-    """Return what counts a request, and how many there may be; None if nobody does."""
+    """Return the counter and the limit of a request; None if it isn't limited."""
     name = request.resolver_match.url_name
     is_read = request.method in SAFE_METHODS
     user, endpoint = request.user, f"{name}.{'read' if is_read else 'write'}"
@@ -85,23 +85,16 @@ def _find_counter(request: Any) -> tuple[Counter, int] | None:
         counter = Counter(scope="client", identifier=str(user.id), endpoint=endpoint)
         return counter, settings.RATE_LIMIT_READ if is_read else settings.RATE_LIMIT_WRITE
     if isinstance(user, InboxUser):
-        # Not by name: who reads keys in Valkey need not learn who reads their inbox.
-        recipient_digest = hashlib.sha256(f"{user.client_id}|{user.user_id}".encode()).hexdigest()[
-            :32
-        ]
-        return Counter(scope="inbox", identifier=recipient_digest, endpoint=endpoint), (
-            settings.RATE_LIMIT_INBOX
-        )
+        # A digest, so that Valkey's keys hold no user id.
+        digest = hashlib.sha256(f"{user.client_id}|{user.user_id}".encode()).hexdigest()[:32]
+        counter = Counter(scope="inbox", identifier=digest, endpoint=endpoint)
+        return counter, settings.RATE_LIMIT_INBOX
     return None
 
 
 def _reject_ip(request: HttpRequest, rate_status: RateLimitStatus) -> HttpResponse:
-    log.warning("address_turned_away", reset_seconds=rate_status.reset)
-    problem = ApiError(
-        status=429,
-        code="rate_limited",
-        detail="Too many requests without a valid key or token came from this address.",
-    )
+    log.warning("address_rejected", reset_seconds=rate_status.reset)
+    problem = RATE_LIMITED.error("Too many failed authentications from this IP address.")
     return HttpResponse(
         msgspec.json.encode(problem.body(request)),
         status=problem.status,

@@ -1,4 +1,4 @@
-"""Answers as JSON."""
+"""JSON responses."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from rest_framework.renderers import BaseRenderer
 
 
 class JSONRenderer(BaseRenderer):
-    """JSON by msgspec: ids as hex digits, times as RFC 3339."""
+    """Encodes JSON by msgspec: ids as hex digits, times as RFC 3339."""
 
     media_type = "application/json"
     format = "json"
@@ -18,17 +18,17 @@ class JSONRenderer(BaseRenderer):
     def render(
         self, data: Any, accepted_media_type: str | None = None, renderer_context: Any = None
     ) -> bytes:
-        """Return ``data`` as JSON; nothing at all for None."""
+        """Return ``data`` as JSON; an empty body for None."""
         return b"" if data is None else msgspec.json.encode(data, enc_hook=_encode_value)
 
 
 class JSONOnlyNegotiation(DefaultContentNegotiation):
-    """Answer in JSON whatever is asked for: a problem must be readable by any client."""
+    """Selects JSON whatever ``Accept`` names, so that any client can read a problem."""
 
     def select_renderer(
         self, request: Any, renderers: Any, format_suffix: str | None = None
     ) -> tuple[Any, str]:
-        """Return the only renderer there is."""
+        """Return the only renderer."""
         return renderers[0], renderers[0].media_type
 
 
@@ -36,6 +36,5 @@ def _encode_value(value: Any) -> str | int:
     if isinstance(value, ObjectId):
         return str(value)
     if isinstance(value, Int64):
-        # What a number over 32 bits comes back from MongoDB as.
-        return int(value)
+        return int(value)  # MongoDB returns numbers over 32 bits as Int64.
     raise TypeError(f"cannot be put into JSON: {type(value).__name__}")

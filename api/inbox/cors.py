@@ -1,8 +1,8 @@
-"""Which web pages may read inboxes: the answers browsers look for before they show a page anything.
+"""CORS for web pages that read an inbox.
 
-Only the inbox is for browsers, and only for pages of ``INBOX_ORIGINS``. Asking for tokens is not:
-that takes an API key, which no page may hold. Nothing here depends on cookies. The stream is no
-view of Django's and asks the same functions.
+Only pages of ``INBOX_ORIGINS`` may read inboxes. They can't issue tokens: that takes an API key,
+which no page may hold. Cookies play no part. The stream, which isn't a Django view, uses the same
+functions.
 """
 
 import re
@@ -16,17 +16,17 @@ ALLOWED_METHODS = "GET, POST"
 ALLOWED_HEADERS = "authorization, content-type, last-event-id, x-request-id"
 EXPOSED_HEADERS = "Retry-After, X-Request-Id, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset"
 PREFLIGHT_MAX_AGE = 3600
-"""Seconds a browser keeps to what it was told about a route."""
+"""Seconds for which a browser caches a preflight."""
 
 
 class InboxCorsMiddleware:
-    """Tell browsers which pages may read the inbox."""
+    """Adds the CORS headers of the inbox and answers preflights."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer the request; a browser's question before it without asking who it is."""
+        """Respond to the request; to a preflight without authentication."""
         if not BROWSER_PATHS.fullmatch(request.path):
             return self.get_response(request)
         if is_preflight(request.method, request.headers):
@@ -39,14 +39,14 @@ class InboxCorsMiddleware:
 
 
 def is_preflight(method: str | None, request_headers: Mapping[str, str]) -> bool:
-    """Return whether this is a browser asking what it may send."""
+    """Return whether a request is a CORS preflight."""
     return method == "OPTIONS" and "Access-Control-Request-Method" in request_headers
 
 
 def response_headers(method: str | None, request_headers: Mapping[str, str]) -> dict[str, str]:
-    """Return what a browser is told with any answer: of a strange page, only that it varies.
+    """Return the CORS headers of a response; only ``Vary`` for an origin that isn't allowed.
 
-    ``request_headers`` finds a header by its name in any spelling.
+    ``request_headers``: a mapping that ignores case.
     """
     origin = request_headers.get("Origin", "")
     if origin not in settings.INBOX_ORIGINS:

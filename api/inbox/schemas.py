@@ -1,4 +1,4 @@
-"""What an inbox shows: what its owner may see of a notification, and nothing of how it was sent."""
+"""The inbox's view of a notification: content and state, but nothing of its delivery."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -13,19 +13,18 @@ from notifications.content import engine, rendering
 from notifications.store import Document, content_of, is_shown_in_inbox, recipient_of, secret_in
 from notifyproject.platform.encryption import DecryptionError
 
-UNSEEN_DESCRIPTION = (
-    "Of the unread, what was delivered since GET /inbox was last asked for its beginning."
-)
+from ..http.fields import Count, NotificationId, TypeSlug
+from ..http.paging import NextCursor
 
 
 class InboxItem(msgspec.Struct, kw_only=True, frozen=True):
-    """A notification in the inbox. Its texts are plain text: escape them where HTML is expected."""
+    """A notification in the inbox. Texts are plain text: escape them in HTML."""
 
-    id: str
-    type: str
-    category: Category
-    subject: str | None = None
-    body: str | None = None
+    id: NotificationId
+    type: TypeSlug
+    category: Annotated[Category, Meta(examples=["transactional"])]
+    subject: Annotated[str | None, Meta(examples=["Paid"])] = None
+    body: Annotated[str | None, Meta(examples=["We have your 49.90 for Sunrise."])] = None
     image_url: str | None = None
     deep_link: str | None = None
     payload: dict[str, Any] | None = None
@@ -37,22 +36,28 @@ class InboxItem(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class InboxList(msgspec.Struct, kw_only=True, frozen=True):
-    """Part of an inbox. ``next`` and ``previous`` are values for the parameter ``cursor``."""
+    """A page of an inbox. ``next`` and ``previous`` are values for the parameter ``cursor``."""
 
     results: list[InboxItem]
-    next: str | None
+    next: NextCursor
     previous: str | None
 
 
 class InboxCounts(msgspec.Struct, kw_only=True, frozen=True):
-    """How much waits, without what is archived; 10,000 is the most that is counted."""
+    """Counts of an inbox without archived notifications; each at most 10,000."""
 
-    unread: int
-    unseen: Annotated[int, Meta(description=UNSEEN_DESCRIPTION)]
+    unread: Count
+    unseen: Annotated[
+        int,
+        Meta(
+            description="Unread ones delivered since the first page of GET /inbox was last read.",
+            examples=[1],
+        ),
+    ]
 
 
 def inbox_item(document: Document, *, now: datetime) -> InboxItem:
-    """Return a stored notification as its owner sees it."""
+    """Return a stored notification as its recipient sees it."""
     content, data = _visible_content(document, now)
     subject, body = _subject_and_body(document, content, data)
     return InboxItem(
@@ -73,10 +78,10 @@ def inbox_item(document: Document, *, now: datetime) -> InboxItem:
 
 
 def _visible_content(document: Document, now: datetime) -> tuple[Content, Mapping[str, Any] | None]:
-    """Return what it says; with the variables of a template, if it hides something of them.
+    """Return the content, and the template's variables if they include sensitive ones.
 
-    Its owner sees a secret while it is good for anything. Afterwards, and when it is not kept any
-    more, they see what everybody else does: the mask.
+    The recipient sees sensitive values while they're useful. Later, or once they're destroyed, they
+    see the redacted content.
     """
     content = content_of(document)
     if not is_shown_in_inbox(document, now=now):
@@ -91,15 +96,12 @@ def _visible_content(document: Document, now: datetime) -> tuple[Content, Mappin
 def _subject_and_body(
     document: Document, content: Content, data: Mapping[str, Any] | None
 ) -> tuple[str | None, str | None]:
-    """Return subject and body; rendered anew from the variables, if they are given."""
+    """Return subject and body, rendered again if ``data`` is given."""
     if data is None:
         return content.subject, content.body
     try:
         message = rendering.render_message(
-            channel=Channel.IN_APP,
-            content=content,
-            data=data,
-            recipient=recipient_of(document),
+            channel=Channel.IN_APP, content=content, data=data, recipient=recipient_of(document)
         )
     except engine.TemplateError:
         return content.subject, content.body

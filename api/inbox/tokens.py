@@ -19,38 +19,41 @@ from notifications.models.notification import USER_ID_LENGTH
 from notifications.store import Inbox
 from notifications.validation import ProblemCollector
 
-from ..http.body import BODY_ERRORS, check_values, convert, decode, read_body
+from ..http.body import read_request
+from ..http.fields import UserId
 from ..http.paths import path_parameter
-from ..http.problems import not_found
-from ..http.query import reject_unknown
+from ..http.problems import NOT_FOUND
+from ..http.query import INVALID_VALUE, reject_unknown
 from ..openapi.operations import describe
 from .views import STREAM_PATH
 
+EXAMPLE_JTI = "q0Vd2pT7wYbJ4mXs"
+
 
 class InboxTokenRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Whose inbox a token is for."""
+    """The recipient of the inbox."""
 
-    user_id: Annotated[str, Meta(min_length=1, max_length=USER_ID_LENGTH)]
+    user_id: Annotated[UserId, Meta(min_length=1, max_length=USER_ID_LENGTH)]
 
 
 class InboxTokenView(msgspec.Struct, kw_only=True, frozen=True):
-    """A token for one person's inbox. It is not kept: hand it on now, and ask for another later."""
+    """A token for one recipient's inbox. It isn't stored."""
 
-    token: str
-    jti: str
-    """What it is revoked by."""
-    user_id: str
+    token: Annotated[str, Meta(examples=["eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl"])]
+    jti: Annotated[str, Meta(examples=[EXAMPLE_JTI])]
+    """The token's id, for revoking it."""
+    user_id: UserId
     expires_at: datetime
-    stream_url: str
-    """Where GET /inbox/stream is answered: it has a process of its own."""
+    stream_url: Annotated[str, Meta(examples=["https://stream.example.com/api/v1/inbox/stream"])]
+    """The URL of GET /inbox/stream, which a separate process serves."""
 
 
 ISSUE = Scope.INBOX_ISSUE
-USER_ID = OpenApiParameter("user_id", str, required=True, description="Whose tokens.")
+USER_ID = OpenApiParameter("user_id", str, required=True, description="The tokens' recipient.")
 
 
 class Tokens(APIView):
-    """Those of one person."""
+    """The inbox tokens of a recipient."""
 
     scopes: ClassVar = {"POST": ISSUE, "DELETE": ISSUE}
     test_mode: ClassVar = {"POST": SafeWrite.NOTHING, "DELETE": SafeWrite.OWN}
@@ -61,13 +64,10 @@ class Tokens(APIView):
         request=InboxTokenRequest,
         response=InboxTokenView,
         status=201,
-        problems=BODY_ERRORS,
     )
     def post(self, request: Any) -> Response:
-        """Issue a token for one person's inbox. It holds for 15 minutes."""
-        raw = decode(read_body(request._request))
-        check_values(raw)
-        user_id = _check_user_id(convert(raw, InboxTokenRequest).user_id)
+        """Issue an inbox token. It opens one recipient's inbox for 15 minutes."""
+        user_id = _check_user_id(read_request(request, InboxTokenRequest).user_id)
         issued = inbox_tokens.issue(client_id=request.user.id, user_id=user_id, now=utc_now())
         view = InboxTokenView(
             token=issued.text,
@@ -79,15 +79,10 @@ class Tokens(APIView):
         return Response(view, status=201, headers={"Cache-Control": "no-store"})
 
     @describe(
-        operation="revokeInboxTokens",
-        scope=ISSUE,
-        response=None,
-        status=204,
-        problems=(400, 422),
-        parameters=(USER_ID,),
+        operation="revokeInboxTokens", scope=ISSUE, response=None, status=204, parameters=(USER_ID,)
     )
     def delete(self, request: Any) -> Response:
-        """Revoke every token of a person, at once: when they sign out everywhere, say."""
+        """Revoke all inbox tokens of a recipient, such as when they sign out everywhere."""
         reject_unknown(request.query_params, allowed=("user_id",))
         user_id = _check_user_id(request.query_params.get("user_id", ""))
         inbox_tokens.revoke_all(client_id=request.user.id, user_id=user_id)
@@ -96,7 +91,7 @@ class Tokens(APIView):
 
 
 class InboxTokenDetail(APIView):
-    """One of them."""
+    """One inbox token."""
 
     scopes: ClassVar = {"DELETE": ISSUE}
     test_mode: ClassVar = {"DELETE": SafeWrite.OWN}
@@ -106,23 +101,22 @@ class InboxTokenDetail(APIView):
         scope=ISSUE,
         response=None,
         status=204,
-        problems=(404,),
-        parameters=(path_parameter("jti", "What the token's answer says"),),
+        parameters=(path_parameter("jti", "The token's id", example=EXAMPLE_JTI),),
     )
     def delete(self, request: Any, jti: str) -> Response:
-        """Revoke a token, at once; again changes nothing."""
+        """Revoke an inbox token; idempotent."""
         if not inbox_tokens.revoke(client_id=request.user.id, jti=jti, now=utc_now()):
-            raise not_found()
+            raise NOT_FOUND.error()
         inbox_wakeups.wake_revoked(jti)
         return Response(status=204)
 
 
 def _check_user_id(user_id: str) -> str:
-    """Return a user id as notifications have one; raises InvalidRequestError."""
+    """Return a valid user id; raises InvalidRequestError."""
     problems = ProblemCollector()
     if not user_id.strip():
-        problems.add("/user_id", "required", "Whose inbox? Give a user_id.")
+        problems.add("/user_id", "required", "`user_id` is required.")
     elif "\x00" in user_id or len(user_id) > USER_ID_LENGTH:
-        problems.add("/user_id", "invalid", "Expected a user id of yours.")
+        problems.add("/user_id", "invalid", INVALID_VALUE)
     problems.raise_if_any()
     return user_id

@@ -20,30 +20,31 @@ from notifyproject.platform import tracing
 
 from ..http import idempotency
 from ..http.body import MAX_BYTES_BULK, read_body
-from ..http.problems import ProblemView, to_api_error
+from ..http.fields import EXAMPLE_ID
+from ..http.problems import OVERLOADED, ProblemView, to_api_error
 from ..openapi.operations import describe
 from .bulk_body import BulkRequest, read_items
 
 
 class BulkResultView(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
-    """What became of one item: its notification's id, or why it was not accepted."""
+    """The result of one item: its notification's id, or the error."""
 
-    index: Annotated[int, Meta(description="Its place in the call, from 0.")]
-    id: str | None = None
+    index: Annotated[int, Meta(description="Position in the request, from 0.", examples=[0])]
+    id: Annotated[str | None, Meta(examples=[EXAMPLE_ID])] = None
     error: ProblemView | None = None
-    """What POST /notifications would have answered; its pointers are inside the item."""
+    """The problem that POST /notifications would return; pointers are relative to the item."""
 
 
 class BulkView(msgspec.Struct, kw_only=True, frozen=True):
-    """What became of every item of a call."""
+    """The results of all items."""
 
-    accepted: int
-    rejected: int
+    accepted: Annotated[int, Meta(examples=[1])]
+    rejected: Annotated[int, Meta(examples=[0])]
     results: list[BulkResultView]
 
 
 def bulk_view(outcomes: Sequence[ItemOutcome], request: HttpRequest) -> BulkView:
-    """Return what became of the items of a call, in their order."""
+    """Return the results of the items, in their order."""
     results = [
         BulkResultView(index=index, id=str(outcome))
         if isinstance(outcome, ObjectId)
@@ -58,7 +59,7 @@ WRITE = Scope.NOTIFICATIONS_WRITE
 
 
 class BulkCreate(APIView):
-    """The collection, many at a time."""
+    """Bulk create."""
 
     scopes: ClassVar = {"POST": WRITE}
     test_mode: ClassVar = {"POST": SafeWrite.MARKED}
@@ -68,16 +69,17 @@ class BulkCreate(APIView):
         scope=WRITE,
         request=BulkRequest,
         response=BulkView,
-        problems=(400, 413, 415, 422),
+        max_bytes=MAX_BYTES_BULK,
+        problems=(OVERLOADED,),
         parameters=(idempotency.parameter(required=True),),
     )
     def post(self, request: Any) -> Response:
-        """Accept up to 1,000 notifications.
+        """Create up to 1,000 notifications.
 
-        A bad item does not stop the others. Of equal items the first is accepted, and the others
-        are answered with 409. With too much waiting to be sent already, only critical ones are
-        accepted: the others are answered with 503, and so is a call without any. What was
-        rejected is to be sent again in another call, under another key.
+        An invalid item doesn't affect the others. Of identical items, the first is accepted and the
+        others get 409. While the backlog is full, only critical notifications are accepted; the
+        others get 503, and so does a request without any. Send rejected items again in another
+        request, with another key.
         """
         key = idempotency.required_key(request)
         items = read_items(read_body(request._request, limit=MAX_BYTES_BULK))

@@ -1,13 +1,14 @@
-"""The body of a call that brings many notifications: its items, each good or bad by itself.
+"""Reads the body of a bulk create: its items, each valid or not.
 
-What is no good JSON is refused as a whole. Whatever stands in an item is that item's problem, and
-is answered as ``POST /notifications`` would. Most items have none: a few cheap looks show that they
-need not go through the checks one by one.
+A body that isn't acceptable JSON is rejected as a whole. An invalid item gets the error that
+``POST /notifications`` would return. Cheap checks find the items, nearly all, that need none of the
+strict ones.
 """
 
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -28,21 +29,21 @@ from ..http.problems import ApiError, validation_failed
 
 FIELD = "notifications"
 OUTER_LEVELS = 2
-"""An item stands inside a list inside an object, and may be as deep as one that comes alone."""
+"""An item is in a list in an object, and may be as deep as a single notification."""
 _MIN_INT, _MAX_INT = -(2**63), 2**63 - 1
 _PLAIN_KEY = re.compile(r"(?!__proto__$)[A-Za-z_][A-Za-z0-9_-]{0,127}", re.ASCII)
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
 class BulkRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Many notifications to accept, each by itself."""
+    """Notifications to create, each independently."""
 
     notifications: Annotated[list[NotificationRequest], Meta(min_length=1, max_length=MAX_ITEMS)]
 
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """What a body holds: each item as it is asked for, or what is wrong with it."""
+    """The items of a body: each a request, or its errors."""
 
     requests: Sequence[NotificationRequest | InvalidRequestError]
     canonical: Sequence[bytes]
@@ -50,7 +51,7 @@ class Items:
 
 
 def read_items(raw: bytes) -> Items:
-    """Return the items of a body; raises ApiError for a body that is no list of items."""
+    """Return the items of a body; raises ApiError if it has no list of items."""
     decoded = _read_fast(raw)
     if decoded is None:
         values = _item_list(decode(raw, max_depth=MAX_DEPTH + OUTER_LEVELS))
@@ -64,10 +65,10 @@ def read_items(raw: bytes) -> Items:
 
 
 def _read_fast(raw: bytes) -> tuple[Sequence[Any], Sequence[bytes]] | None:
-    """Return the items of a body and their contents; None if its text has to be looked at closely.
+    """Return the items of a body and their canonical JSON; None if it needs the strict reader.
 
-    A key that stands in an object twice is found by counting: each property has a colon, and what
-    is lost of a repeated one takes its own along. An escaped colon would be counted wrongly.
+    Duplicate keys are found by counting colons: each property has one, and decoding drops the
+    duplicate with its own. An escaped colon would break the count.
     """
     if raw.startswith(BOM) or b"\\u003" in raw:
         return None
@@ -91,12 +92,12 @@ def _may_be_deep(canonical: bytes) -> bool:
 
 
 def _item_list(value: Any) -> Sequence[Any]:
-    """Return the items of a decoded body; raises ApiError 422 for one that has no list of them."""
+    """Return the items of a decoded body; raises ApiError 422 if it has no list of them."""
     if not isinstance(value, dict):
         raise validation_failed([FieldProblem("", "wrong_type", "Expected a JSON object.")])
     problems = ProblemCollector()
     for name in value.keys() - {FIELD}:
-        problems.add(f"/{pointer_token(name)}", "unknown_field", "There is no such field.")
+        problems.add(f"/{pointer_token(name)}", "unknown_field", "Unknown field.")
     items = value.get(FIELD)
     if FIELD not in value:
         problems.add(f"/{FIELD}", "required", "The field is required.")
@@ -113,21 +114,15 @@ def _canonical_json(value: Any) -> bytes:
     try:
         return _encoder.encode(value)
     except UnicodeError:
-        # Half a surrogate pair: it is told of when the item is looked at.
+        # Half a surrogate pair, which the strict check of the item reports.
         return json.dumps(value, sort_keys=True).encode()
 
 
 def _parse_item(value: Any, canonical: bytes) -> NotificationRequest | InvalidRequestError:
+    """Return an item as a request, or its errors, as for a single notification."""
     if _needs_no_checks(value, canonical):
-        try:
+        with suppress(msgspec.ValidationError):
             return msgspec.convert(value, NotificationRequest, strict=True)
-        except msgspec.ValidationError:
-            return _parse_item_strictly(value)
-    return _parse_item_strictly(value)
-
-
-def _parse_item_strictly(value: Any) -> NotificationRequest | InvalidRequestError:
-    """Return an item as it is asked for, looked at as closely as one that comes alone."""
     try:
         if not isinstance(value, dict):
             raise validation_failed([FieldProblem("", "wrong_type", "Expected a JSON object.")])
@@ -138,7 +133,7 @@ def _parse_item_strictly(value: Any) -> NotificationRequest | InvalidRequestErro
 
 
 def _needs_no_checks(value: Any, canonical: bytes) -> bool:
-    """Return whether :func:`check_values` could find nothing in an item that is well formed."""
+    """Return whether :func:`check_values` would accept an item that has the right structure."""
     if not isinstance(value, dict) or b"\\u" in canonical or canonical.count(b":") > MAX_PROPERTIES:
         return False
     inner = value.get("content")
@@ -147,7 +142,7 @@ def _needs_no_checks(value: Any, canonical: bytes) -> bool:
 
 
 def _is_storable(value: Any) -> bool:
-    """Return whether a value of the caller's choice has plain keys and no giant numbers."""
+    """Return whether a value has plain keys and 64-bit numbers only."""
     if type(value) is dict:
         return all(_PLAIN_KEY.fullmatch(k) and _is_storable(v) for k, v in value.items())
     if type(value) is list:

@@ -14,35 +14,35 @@ from domain.time import utc_now
 from privacy import purge
 from privacy.purge import MAX_DAYS, MIN_DAYS
 
-from ..http.body import check_values, convert, decode, read_body
+from ..http.body import read_request
 from ..openapi.operations import describe
 
 
 class CleanupRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How old is old."""
+    """The minimum age."""
 
     older_than_days: Annotated[
         int,
-        Meta(ge=MIN_DAYS, le=MAX_DAYS, description="Nothing has happened to them for so long."),
+        Meta(ge=MIN_DAYS, le=MAX_DAYS, description="Days since the last change.", examples=[30]),
     ]
-    dry_run: Annotated[bool, Meta(description="Count, and delete nothing.")] = False
+    dry_run: Annotated[bool, Meta(description="Only count.", examples=[True])] = False
 
 
 class CleanupView(msgspec.Struct, kw_only=True, frozen=True):
-    """What was deleted, or would be."""
+    """The numbers deleted or, in a dry run, to delete."""
 
-    notifications: int
-    attempts: Annotated[int | None, Meta(description="Not counted in a dry run.")]
+    notifications: Annotated[int, Meta(examples=[12])]
+    attempts: Annotated[int | None, Meta(description="Not counted in a dry run.", examples=[14])]
     dry_run: bool
-    complete: Annotated[bool, Meta(description="False: there is more to delete.")]
+    complete: Annotated[bool, Meta(description="False: more to delete.", examples=[True])]
 
 
 MAX_PER_CALL = 10_000
-"""Of one call: it takes some seconds."""
+"""Per request; takes some seconds."""
 
 
 class Cleanup(APIView):
-    """What is over and old."""
+    """Cleanup."""
 
     scopes: ClassVar = {"POST": Scope.ADMIN}
     test_mode: ClassVar = {"POST": SafeWrite.OWN}
@@ -52,17 +52,14 @@ class Cleanup(APIView):
         scope=Scope.ADMIN,
         request=CleanupRequest,
         response=CleanupView,
-        problems=(400, 413, 415, 422),
     )
     def post(self, request: Any) -> Response:
-        """Delete the caller's notifications that ended long ago, and their attempts.
+        """Delete the client's old notifications that have ended, and their attempts.
 
-        With dry_run they are counted and nothing is deleted. Up to 10,000 in one call: while
-        complete is false, there are more.
+        With dry_run, they are only counted. One request deletes up to 10,000; repeat it while
+        complete is false.
         """
-        raw = decode(read_body(request._request))
-        check_values(raw)
-        body = convert(raw, CleanupRequest)
+        body = read_request(request, CleanupRequest)
         operation = purge.count_purgeable if body.dry_run else purge.purge_notifications
         report = operation(
             client_id=request.user.id,

@@ -1,4 +1,4 @@
-"""Filters of the lists of notifications."""
+"""Filters of the notification lists."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from notifyproject.db.paging import Page
 
 from ..http import paging
 from ..http.problems import validation_failed
-from ..http.query import parse_time, reject_invalid_text, reject_unknown
+from ..http.query import parse_bool, parse_choice, parse_time, reject_invalid_text, reject_unknown
 
 LIST = "list"
 CHOICES: Mapping[str, type[StrEnum]] = {
@@ -31,7 +31,7 @@ TIME_FILTERS = ("created_after", "created_before")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListRequest:
-    """What part of which list is asked for."""
+    """The requested page and filters."""
 
     filters: Filter
     limit: int
@@ -42,10 +42,10 @@ class ListRequest:
 def parse_list_request(
     query: QueryDict, *, client_id: ObjectId, fixed: Mapping[str, Any] | None = None
 ) -> ListRequest:
-    """Return a checked list request; ``fixed`` are filters the address itself sets.
+    """Return the checked list request; ``fixed`` are filters that the path sets.
 
-    Raises ApiError: 400 for a parameter nobody knows, one given twice, or a cursor that is not ours;
-    422 for a value that cannot be.
+    Raises ApiError: 400 for an unknown or repeated parameter, or an invalid cursor; 422 for an
+    invalid value.
     """
     fixed = fixed or {}
     allowed = {
@@ -59,7 +59,11 @@ def parse_list_request(
     problems = ProblemCollector()
     values: dict[str, Any] = {name: query[name] for name in TEXT_FILTERS if name in query}
     reject_invalid_text(query, problems)
-    values |= {name: parse_choice(name, query, problems) for name in CHOICES if name in query}
+    values |= {
+        name: parse_choice(name, list(choices), query, problems)
+        for name, choices in CHOICES.items()
+        if name in query
+    }
     values |= {name: parse_time(name, query, problems) for name in TIME_FILTERS if name in query}
     values["unread"] = parse_bool("unread", query, problems)
     _check_unread(values, problems)
@@ -72,37 +76,21 @@ def parse_list_request(
 
 
 def cursors(page: Page) -> dict[str, str | None]:
-    """Return the cursors to the neighbouring pages."""
+    """Return the cursors ``next`` and ``previous`` of a page."""
     return paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
 
 
-def parse_choice(name: str, query: QueryDict, problems: ProblemCollector) -> str | None:
-    """Return a parameter that has a fixed set of values; notes a problem for any other value."""
-    choices = CHOICES[name]
-    if query[name] not in {member.value for member in choices}:
-        problems.add(f"/{name}", "unknown_value", f"Expected one of {', '.join(choices)}.")
-        return None
-    return query[name]
-
-
-def parse_bool(name: str, query: QueryDict, problems: ProblemCollector) -> bool:
-    """Return a parameter that is true or false; notes a problem for anything else."""
-    if query.get(name, "false") not in ("true", "false"):
-        problems.add(f"/{name}", "wrong_type", "Expected true or false.")
-    return query.get(name) == "true"
-
-
 def _check_unread(values: Mapping[str, Any], problems: ProblemCollector) -> None:
-    """Note filters that cannot hold together with ``unread``: delivered in-app, and not read."""
+    """Report filters that contradict ``unread``, which means delivered in-app and not read."""
     implied = {"channel": Channel.IN_APP.value, "delivery_status": DeliveryStatus.DELIVERED.value}
     if values["unread"] and any(values.get(name) not in (None, v) for name, v in implied.items()):
         problems.add(
-            "/unread", "conflict", "Unread is what was delivered in-app: ask for nothing else."
+            "/unread", "conflict", "Unread means delivered in-app; remove the other filters."
         )
 
 
 def list_parameters(*, without: Sequence[str] = ()) -> list[OpenApiParameter]:
-    """Return the parameters of a list of notifications."""
+    """Return the query parameters of a notification list."""
     parameters = [OpenApiParameter(name, str) for name in TEXT_FILTERS]
     parameters += [
         OpenApiParameter(name, str, enum=[member.value for member in choices])

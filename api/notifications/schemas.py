@@ -1,11 +1,12 @@
-"""Notifications in the API: the structures, and the functions that make them."""
+"""Notifications in the API: structures, and the functions that build them."""
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from bson import ObjectId
+from msgspec import Meta
 
 from domain.states import (
     SUCCEEDED,
@@ -23,44 +24,51 @@ from notifications.intake.preview import ChannelPreview, Preview
 from notifications.intake.requests import Timestamp
 from notifications.store import Document, is_content_removed
 
+from ..http.fields import EXAMPLE_DATA, EXAMPLE_TIME, NotificationId, TypeSlug, UserId
+from ..http.paging import NextCursor
+
+ProviderName = Annotated[str | None, Meta(examples=["sendgrid"])]
+ProviderMessageId = Annotated[str | None, Meta(examples=["14c5d75ce93.dfd.64b469"])]
+OptionalTime = Annotated[datetime | None, Meta(examples=[EXAMPLE_TIME])]
+
 
 class DeliveryView(msgspec.Struct, kw_only=True, frozen=True):
-    """One channel and where it stands."""
+    """The delivery on one channel."""
 
     channel: Channel
-    status: DeliveryStatus
+    status: Annotated[DeliveryStatus, Meta(examples=["delivered"])]
     attempt_count: int
-    max_attempts: int
+    max_attempts: Annotated[int, Meta(examples=[4])]
     next_attempt_at: datetime | None = None
-    last_attempt_at: datetime | None = None
-    provider: str | None = None
-    provider_message_id: str | None = None
+    last_attempt_at: OptionalTime = None
+    provider: ProviderName = None
+    provider_message_id: ProviderMessageId = None
     failure_code: str | None = None
     failure_reason: str | None = None
-    sent_at: datetime | None = None
-    delivered_at: datetime | None = None
+    sent_at: OptionalTime = None
+    delivered_at: OptionalTime = None
     read_at: datetime | None = None
     failed_at: datetime | None = None
 
 
 class NotificationRecipientView(msgspec.Struct, kw_only=True, frozen=True):
-    """Whom it was for, as known when it was accepted."""
+    """The recipient, as known when the notification was accepted."""
 
     device_ids: list[str] = []
-    email: str | None = None
+    email: Annotated[str | None, Meta(examples=["ada@example.com"])] = None
     phone: str | None = None
-    name: str | None = None
+    name: Annotated[str | None, Meta(examples=["Ada"])] = None
     locale: str | None = None
     timezone: str | None = None
 
 
 class ContentView(msgspec.Struct, kw_only=True, frozen=True):
-    """What it says; secrets are masked."""
+    """The content; sensitive values are redacted."""
 
-    subject: str | None = None
-    body: str | None = None
-    template_id: str | None = None
-    template_version: int | None = None
+    subject: Annotated[str | None, Meta(examples=["Paid"])] = None
+    body: Annotated[str | None, Meta(examples=["We have your 49.90 for Sunrise."])] = None
+    template_id: Annotated[str | None, Meta(examples=["payment_confirmed"])] = None
+    template_version: Annotated[int | None, Meta(examples=[0])] = None
     image_url: str | None = None
     deep_link: str | None = None
     payload: dict[str, Any] | None = None
@@ -69,7 +77,7 @@ class ContentView(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class ErrorHistoryView(msgspec.Struct, kw_only=True, frozen=True):
-    """One line of the error history."""
+    """One entry of the error history."""
 
     timestamp: datetime
     channel: Channel
@@ -78,83 +86,82 @@ class ErrorHistoryView(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
-    """A notification and what became of it."""
+    """A notification and the state of its deliveries."""
 
-    id: str
-    status: NotificationStatus
-    type: str
-    category: Category
-    priority: Priority
-    user_id: str | None = None
+    id: NotificationId
+    status: Annotated[NotificationStatus, Meta(examples=["delivered"])]
+    type: TypeSlug
+    category: Annotated[Category, Meta(examples=["transactional"])]
+    priority: Annotated[Priority, Meta(examples=["normal"])]
+    user_id: Annotated[UserId | None, Meta(examples=["ada"])] = None
     recipient: NotificationRecipientView
     channels: list[Channel]
     entity_id: str | None = None
-    external_id: str | None = None
+    external_id: Annotated[str | None, Meta(examples=["o-1001"])] = None
     content: ContentView
-    data: dict[str, Any]
+    data: Annotated[dict[str, Any], Meta(examples=[EXAMPLE_DATA])]
     delivery: list[DeliveryView]
     scheduled_at: datetime | None = None
     adjusted: bool = False
-    """The local time asked for did not exist: scheduled_at is the first instant after it."""
+    """The requested local time doesn't exist: scheduled_at is the first instant after it."""
     expires_at: datetime | None = None
     error: str | None = None
     error_history: list[ErrorHistoryView] = []
     is_read: bool
     read_at: datetime | None = None
     is_archived: bool = False
-    """Put away by its owner; ``is_active`` is false only when it was deleted."""
+    """Archived by the recipient; ``is_active`` is false only if it was deleted."""
     archived_at: datetime | None = None
     is_active: bool = True
     content_removed_at: datetime | None = None
-    """What it said, and to which address, was removed then, as its category's retention says."""
+    """When retention removed its content and addresses."""
     broadcast_id: str | None = None
-    """The broadcast that it is one of."""
     resent_from: str | None = None
     resent_as: list[str] = []
-    sent_at: datetime | None = None
+    sent_at: OptionalTime = None
     failed_at: datetime | None = None
     created_at: datetime
     updated_at: datetime
     request_id: str | None = None
     is_test: bool = False
-    """A key in test mode asked for it: it went to the sandbox, and reached nobody."""
-    is_delivered: bool
+    """Created with a test key: sent to the sandbox."""
+    is_delivered: Annotated[bool, Meta(examples=[True])]
     is_failed: bool
     is_pending: bool
     can_retry: bool
     successful_channels: list[Channel]
-    failed_channels: list[Channel]
+    failed_channels: Annotated[list[Channel], Meta(examples=[[]])]
 
 
 class AttemptView(msgspec.Struct, kw_only=True, frozen=True):
-    """One try to hand a message to a provider."""
+    """One attempt to send a message by a provider."""
 
-    id: str
-    notification_id: str
+    id: Annotated[str, Meta(examples=["6745e3f19b1d4c2a7f3e8b53"])]
+    notification_id: NotificationId
     channel: Channel
     device_id: str | None = None
     attempt_number: int
-    status: AttemptStatus
-    provider: str | None = None
-    provider_message_id: str | None = None
-    platform_response: dict[str, Any] | None = None
+    status: Annotated[AttemptStatus, Meta(examples=["sent"])]
+    provider: ProviderName = None
+    provider_message_id: ProviderMessageId = None
+    platform_response: Annotated[dict[str, Any] | None, Meta(examples=[{"status": 202}])] = None
     error_code: str | None = None
     error_message: str | None = None
     attempted_at: datetime
-    finished_at: datetime | None = None
-    duration_ms: int | None = None
+    finished_at: OptionalTime = None
+    duration_ms: Annotated[int | None, Meta(examples=[84])] = None
 
 
 class NotificationList(msgspec.Struct, kw_only=True, frozen=True):
-    """Part of a list. ``next`` and ``previous`` are values for the parameter ``cursor``."""
+    """A page of notifications. ``next`` and ``previous`` are values for ``cursor``."""
 
     results: list[NotificationView]
-    next: str | None
+    next: NextCursor
     previous: str | None
 
 
 class AttemptList(msgspec.Struct, kw_only=True, frozen=True):
-    """Every attempt of a notification, the oldest first."""
+    """All attempts of a notification, oldest first."""
 
     results: list[AttemptView]
     next: str | None = None
@@ -162,7 +169,7 @@ class AttemptList(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def notification_view(document: Document, *, adjusted: bool = False) -> NotificationView:
-    """Return a stored notification as it is shown to its client."""
+    """Return a stored notification as the API shows it."""
     deliveries = [_pick(DeliveryView, delivery) for delivery in document["delivery"]]
     succeeded = [d.channel for d in deliveries if d.status in SUCCEEDED]
     failed = [d.channel for d in deliveries if d.status is DeliveryStatus.FAILED]
@@ -194,24 +201,20 @@ def notification_view(document: Document, *, adjusted: bool = False) -> Notifica
 
 
 def attempt_view(document: Document) -> AttemptView:
-    """Return an attempt's record as it is shown."""
+    """Return a stored attempt as the API shows it."""
     return _pick(
         AttemptView,
-        {
-            **document,
-            "id": document["_id"],
-            "notification_id": str(document["notification_id"]),
-        },
+        {**document, "id": document["_id"], "notification_id": str(document["notification_id"])},
     )
 
 
 def redacted(
     data: Mapping[str, Any], type_name: str, template_id: str | None = None
 ) -> dict[str, Any]:
-    """Return the template's variables without the secrets among them.
+    """Return the template's variables with sensitive ones redacted.
 
-    They are stored so. What has become a secret since is not shown either; nor is anything of a
-    type that is gone.
+    They are stored redacted. Variables that became sensitive later are redacted here, and all
+    variables of a type that no longer exists.
     """
     if types.find_type(type_name) is None:
         return dict.fromkeys(data, MASK)
@@ -227,7 +230,7 @@ _COPIED_FIELDS = set(NotificationView.__struct_fields__) - _COMPUTED_FIELDS
 
 
 def _pick(view: Any, document: Mapping[str, Any]) -> Any:
-    """Return the fields of ``document`` that a view shows."""
+    """Return a view with the fields that it shares with ``document``."""
     fields = {name: document[name] for name in view.__struct_fields__ if name in document}
     return msgspec.convert(fields, view)
 
@@ -237,42 +240,42 @@ def _hex(value: ObjectId | None) -> str | None:
 
 
 class ChannelPreviewView(msgspec.Struct, kw_only=True, frozen=True):
-    """What one channel would say. Push: ``subject`` is the title and ``text`` the body."""
+    """The preview of one channel. Push: ``subject`` is the title and ``text`` the body."""
 
     channel: Channel
-    would_send: bool
+    would_send: Annotated[bool, Meta(examples=[True])]
     """Whether the notification would be sent on this channel."""
     reason: str | None = None
-    """Why it would not."""
-    subject: str | None = None
-    text: str | None = None
+    """Why it wouldn't be sent."""
+    subject: Annotated[str | None, Meta(examples=["Paid"])] = None
+    text: Annotated[str | None, Meta(examples=["We have your 49.90 for Sunrise."])] = None
     html: str | None = None
     image_url: str | None = None
     deep_link: str | None = None
     payload: dict[str, Any] | None = None
     problem: str | None = None
-    """Why nothing can be shown of it."""
+    """Why there is no preview."""
 
 
 class PreviewView(msgspec.Struct, kw_only=True, frozen=True):
-    """What would be sent. Nothing is stored, and nothing goes out."""
+    """A rendered notification. Nothing is stored or sent."""
 
-    type: str
-    category: Category
-    priority: Priority
-    template_id: str | None = None
-    template_version: int | None = None
+    type: TypeSlug
+    category: Annotated[Category, Meta(examples=["transactional"])]
+    priority: Annotated[Priority, Meta(examples=["normal"])]
+    template_id: Annotated[str | None, Meta(examples=["payment_confirmed"])] = None
+    template_version: Annotated[int | None, Meta(examples=[0])] = None
     locale: str | None = None
     scheduled_at: datetime | None = None
     adjusted: bool = False
-    """The local time asked for does not exist: scheduled_at is the first instant after it."""
+    """The requested local time doesn't exist: scheduled_at is the first instant after it."""
     expires_at: datetime | None = None
     channels: list[ChannelPreviewView]
-    """Every channel there is, in a fixed order."""
+    """All channels, in a fixed order."""
 
 
 def preview_view(preview: Preview) -> PreviewView:
-    """Return a preview as it is shown."""
+    """Return a preview as the API shows it."""
     notification = preview.notification
     return PreviewView(
         type=notification.type,
@@ -289,28 +292,25 @@ def preview_view(preview: Preview) -> PreviewView:
 
 
 def _channel_view(one: ChannelPreview) -> ChannelPreviewView:
+    fields = ("subject", "text", "html", "image_url", "deep_link")
     message = one.message
     return ChannelPreviewView(
         channel=one.channel,
         would_send=one.not_sent_reason is None,
         reason=one.not_sent_reason,
-        subject=message.subject if message else None,
-        text=message.text if message else None,
-        html=message.html if message else None,
-        image_url=message.image_url if message else None,
-        deep_link=message.deep_link if message else None,
+        **{name: getattr(message, name) for name in fields if message},
         payload=dict(message.payload) if message and message.payload else None,
         problem=one.problem,
     )
 
 
 class ChannelsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which channels an action is for; left out: all of them."""
+    """The channels that an action applies to; omitted: all of them."""
 
-    channels: list[str] | None = None
+    channels: Annotated[list[str] | None, Meta(examples=[["email"]])] = None
 
 
 class RescheduleRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When to send instead."""
+    """The new send time."""
 
     scheduled_at: Timestamp

@@ -11,50 +11,42 @@ from rest_framework.views import APIView
 
 from access.models import Scope
 from monitoring import statistics
-from monitoring.statistics import GroupBy, Statistics, StatisticsFilter
+from monitoring.statistics import GroupBy, StatisticsFilter
 from notifications.validation import ProblemCollector
 
-from ..http import query as http_query
-from ..http.problems import validation_failed
-from ..http.query import reject_invalid_text, reject_unknown
+from ..http.fields import TypeSlug
+from ..http.query import parse_choice, parse_time, reject_invalid_text, reject_unknown
 from ..openapi.operations import describe
 from . import filters
 
 
 class StatisticsGroupView(msgspec.Struct, kw_only=True, frozen=True):
-    """The figures of one status, type or channel. By channel, deliveries are counted."""
+    """The counts of one status, type or channel. By channel, deliveries are counted."""
 
-    value: str
-    total: int
+    value: TypeSlug
+    total: Annotated[int, Meta(examples=[1000])]
     sent: Annotated[
         int,
-        Meta(description="A provider has taken it, or it is in the inbox, on a channel at least."),
+        Meta(
+            description="Accepted by a provider or in the inbox, on at least one channel.",
+            examples=[990],
+        ),
     ]
-    failed: int
+    failed: Annotated[int, Meta(examples=[10])]
     average_attempts: Annotated[
-        float, Meta(description="Tries for each, of all its channels together.")
+        float, Meta(description="Attempts per notification, over all channels.", examples=[1.02])
     ]
 
 
 class StatisticsView(msgspec.Struct, kw_only=True, frozen=True):
-    """The figures of a client's notifications, the largest group first."""
+    """Counts of a client's notifications, the largest group first."""
 
-    by: GroupBy
+    by: Annotated[GroupBy, Meta(examples=["type"])]
     results: list[StatisticsGroupView]
-    counted: Annotated[int, Meta(description="Notifications that were counted.")]
-    complete: Annotated[bool, Meta(description="False: there are more, and older.")]
-
-
-def statistics_view(found: Statistics, *, by: GroupBy) -> StatisticsView:
-    """Return figures as they are shown."""
-    return StatisticsView(
-        by=by,
-        results=[
-            msgspec.convert(g, StatisticsGroupView, from_attributes=True) for g in found.groups
-        ],
-        counted=found.counted,
-        complete=found.is_complete,
-    )
+    counted: Annotated[int, Meta(description="Notifications counted.", examples=[1000])]
+    complete: Annotated[
+        bool, Meta(description="False: older notifications weren't counted.", examples=[True])
+    ]
 
 
 READ = Scope.NOTIFICATIONS_READ
@@ -62,7 +54,7 @@ PARAMETER_NAMES = ("by", "user_id", *filters.TIME_FILTERS)
 
 
 class NotificationStatistics(APIView):
-    """How many there were and what became of them."""
+    """Notification counts."""
 
     scopes: ClassVar = {"GET": READ}
 
@@ -70,7 +62,6 @@ class NotificationStatistics(APIView):
         operation="getNotificationStats",
         scope=READ,
         response=StatisticsView,
-        problems=(400, 422),
         parameters=(
             OpenApiParameter(
                 "by", str, enum=[by.value for by in GroupBy], default=GroupBy.STATUS.value
@@ -83,26 +74,28 @@ class NotificationStatistics(APIView):
         ),
     )
     def get(self, request: Any) -> Response:
-        """Count notifications, those sent and those failed, with their average attempts.
+        """Count notifications: total, sent, failed, and average attempts.
 
-        Of more than 100,000 the newest are counted, and complete is false: narrow the time.
+        Of more than 100,000, the newest are counted and complete is false: narrow the time range.
         """
         by, selection = _parse_request(request.query_params, request.user.id)
-        return Response(statistics_view(statistics.count_notifications(selection, by=by), by=by))
+        found = statistics.count_notifications(selection, by=by)
+        groups = [
+            msgspec.convert(one, StatisticsGroupView, from_attributes=True) for one in found.groups
+        ]
+        return Response(
+            StatisticsView(by=by, results=groups, counted=found.counted, complete=found.is_complete)
+        )
 
 
 def _parse_request(query: QueryDict, client_id: Any) -> tuple[GroupBy, StatisticsFilter]:
-    """Return what is asked for; raises ApiError 400 or 422."""
+    """Return the checked parameters; raises ApiError 400 or 422."""
     reject_unknown(query, allowed=PARAMETER_NAMES)
     problems = ProblemCollector()
     reject_invalid_text(query, problems)
-    if (by := query.get("by", GroupBy.STATUS.value)) not in {one.value for one in GroupBy}:
-        problems.add("/by", "unknown_value", f"Expected one of {', '.join(GroupBy)}.")
+    by = parse_choice("by", list(GroupBy), query, problems) or GroupBy.STATUS
     times = {
-        name: http_query.parse_time(name, query, problems)
-        for name in filters.TIME_FILTERS
-        if name in query
+        name: parse_time(name, query, problems) for name in filters.TIME_FILTERS if name in query
     }
-    if problems.problems:
-        raise validation_failed(problems.problems)
+    problems.raise_if_any()
     return GroupBy(by), StatisticsFilter(client_id=client_id, user_id=query.get("user_id"), **times)

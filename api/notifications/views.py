@@ -2,8 +2,6 @@
 
 from typing import Any, ClassVar
 
-from bson import ObjectId
-from django.http import HttpRequest
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
@@ -22,9 +20,17 @@ from notifications.validation import ALL, FieldProblem, ProblemCollector, parse_
 from notifyproject.platform import tracing
 
 from ..http import idempotency
-from ..http.body import BODY_ERRORS, check_values, convert, decode, read_body
-from ..http.paths import path_parameter
-from ..http.problems import not_found, validation_failed
+from ..http.body import has_body, read_request
+from ..http.paths import NOTIFICATION_ID, object_id_or_404
+from ..http.problems import (
+    ALREADY_NOTIFIED,
+    CONTENT_REMOVED,
+    INVALID_STATE,
+    NOT_FOUND,
+    SENSITIVE_DATA_DESTROYED,
+    UNKNOWN_PARAMETER,
+    validation_failed,
+)
 from ..http.query import reject_unknown
 from ..openapi.operations import describe
 from . import filters
@@ -41,20 +47,22 @@ from .schemas import (
     preview_view,
 )
 
-NOTIFICATION_ID = path_parameter("notification_id", "24 hex digits", pattern="[0-9a-fA-F]{24}")
+READ, WRITE, RESEND = (
+    Scope.NOTIFICATIONS_READ,
+    Scope.NOTIFICATIONS_WRITE,
+    Scope.NOTIFICATIONS_RESEND,
+)
+CONTENT_GONE = (SENSITIVE_DATA_DESTROYED, CONTENT_REMOVED)
 
 
 def notification_or_404(request: Any, notification_id: str) -> Document:
-    """Return a notification of the caller's; another's is not there, as far as it can tell."""
-    if not ObjectId.is_valid(notification_id):
-        raise not_found()
-    document = queries.get(notification_id=ObjectId(notification_id), client_id=request.user.id)
+    """Return one of the client's notifications; raises ApiError 404."""
+    document = queries.get(
+        notification_id=object_id_or_404(notification_id), client_id=request.user.id
+    )
     if document is None:
-        raise not_found()
+        raise NOT_FOUND.error()
     return document
-
-
-READ, WRITE = Scope.NOTIFICATIONS_READ, Scope.NOTIFICATIONS_WRITE
 
 
 class Notifications(APIView):
@@ -69,14 +77,13 @@ class Notifications(APIView):
         request=NotificationRequest,
         response=NotificationView,
         status=202,
-        problems=(*BODY_ERRORS, 409),
+        problems=(ALREADY_NOTIFIED,),
         parameters=(idempotency.parameter(required=False),),
+        headers={202: ("Location",)},
     )
     def post(self, request: Any) -> Response:
-        """Accept a notification."""
-        raw = decode(read_body(request._request))
-        check_values(raw)
-        body = convert(raw, NotificationRequest)
+        """Create a notification."""
+        body = read_request(request, NotificationRequest)
         caller = Caller(
             client_id=request.user.id,
             request_id=request.request_id,
@@ -98,7 +105,6 @@ class Notifications(APIView):
         operation="listNotifications",
         scope=READ,
         response=NotificationList,
-        problems=(400, 422),
         parameters=list_parameters(),
     )
     def get(self, request: Any) -> Response:
@@ -107,7 +113,7 @@ class Notifications(APIView):
 
 
 class NotificationDetail(APIView):
-    """One of the collection."""
+    """One notification."""
 
     scopes: ClassVar = {"GET": READ}
 
@@ -115,16 +121,15 @@ class NotificationDetail(APIView):
         operation="getNotification",
         scope=READ,
         response=NotificationView,
-        problems=(404,),
         parameters=(NOTIFICATION_ID,),
     )
     def get(self, request: Any, notification_id: str) -> Response:
-        """Return a notification."""
+        """Get a notification."""
         return Response(notification_view(notification_or_404(request, notification_id)))
 
 
 class NotificationAttempts(APIView):
-    """Every try to deliver one."""
+    """The attempts of a notification."""
 
     scopes: ClassVar = {"GET": READ}
 
@@ -132,11 +137,11 @@ class NotificationAttempts(APIView):
         operation="listAttempts",
         scope=READ,
         response=AttemptList,
-        problems=(400, 404),
+        problems=(UNKNOWN_PARAMETER,),
         parameters=(NOTIFICATION_ID,),
     )
     def get(self, request: Any, notification_id: str) -> Response:
-        """List the attempts of a notification, the oldest first."""
+        """List the attempts of a notification, oldest first."""
         reject_unknown(request.query_params, allowed=())
         document = notification_or_404(request, notification_id)
         attempts = queries.attempts_of(document["_id"])
@@ -144,7 +149,7 @@ class NotificationAttempts(APIView):
 
 
 def list_page(request: Any, fixed: dict[str, Any]) -> Response:
-    """Answer with a page of notifications; ``fixed`` filters are not taken from the query."""
+    """Return a page of notifications; the query can't set the ``fixed`` filters."""
     list_request = filters.parse_list_request(
         request.query_params, client_id=request.user.id, fixed=fixed
     )
@@ -158,11 +163,8 @@ def list_page(request: Any, fixed: dict[str, Any]) -> Response:
     return Response(NotificationList(results=results, **filters.cursors(page)))
 
 
-WRITE, RESEND = Scope.NOTIFICATIONS_WRITE, Scope.NOTIFICATIONS_RESEND
-
-
 class Cancel(APIView):
-    """Withdrawing one."""
+    """Cancel."""
 
     scopes: ClassVar = {"POST": WRITE}
     test_mode: ClassVar = {"POST": SafeWrite.OWN}
@@ -172,24 +174,24 @@ class Cancel(APIView):
         scope=WRITE,
         request=ChannelsRequest,
         response=NotificationView,
-        status=200,
-        problems=(*BODY_ERRORS, 404, 409),
+        is_body_required=False,
+        problems=(INVALID_STATE,),
         parameters=(NOTIFICATION_ID,),
     )
     def post(self, request: Any, notification_id: str) -> Response:
-        """Cancel what of a notification has not been sent."""
+        """Cancel the pending deliveries of a notification."""
         document = notification_or_404(request, notification_id)
         cancelled = actions.cancel(
             notification_id=document["_id"],
             channels=_requested_channels(request),
-            reason="Cancelled by the app that sent it.",
+            reason="Cancelled by the client.",
             now=utc_now(),
         )
         return Response(notification_view(cancelled))
 
 
 class Retry(APIView):
-    """Trying failed channels again."""
+    """Retry."""
 
     scopes: ClassVar = {"POST": WRITE}
     test_mode: ClassVar = {"POST": SafeWrite.OWN}
@@ -200,14 +202,15 @@ class Retry(APIView):
         request=ChannelsRequest,
         response=NotificationView,
         status=202,
-        problems=(*BODY_ERRORS, 404, 409),
+        is_body_required=False,
+        problems=(INVALID_STATE, *CONTENT_GONE),
         parameters=(NOTIFICATION_ID,),
     )
     def post(self, request: Any, notification_id: str) -> Response:
-        """Re-open the failed channels of a notification.
+        """Retry the failed deliveries of a notification.
 
-        409 `secret_gone`: it had a code or the like, which is destroyed once all is over.
-        409 `content_removed`: it is so old that what it said is not kept any more.
+        409 `sensitive_data_destroyed`: its sensitive data, such as a code, is destroyed when all
+        deliveries have ended. 409 `content_removed`: retention removed its content.
         """
         document = notification_or_404(request, notification_id)
         reopened = actions.retry(
@@ -217,7 +220,7 @@ class Retry(APIView):
 
 
 class Resend(APIView):
-    """Sending the same again."""
+    """Resend."""
 
     scopes: ClassVar = {"POST": RESEND}
     test_mode: ClassVar = {"POST": SafeWrite.MARKED}
@@ -228,14 +231,15 @@ class Resend(APIView):
         request=ChannelsRequest,
         response=NotificationView,
         status=202,
-        problems=(*BODY_ERRORS, 404, 409),
+        is_body_required=False,
+        problems=(INVALID_STATE, *CONTENT_GONE),
         parameters=(NOTIFICATION_ID,),
     )
     def post(self, request: Any, notification_id: str) -> Response:
-        """Send a notification again as a new one.
+        """Resend a notification as a new one.
 
-        409 `secret_gone`: it had a code or the like, which is destroyed once all is over.
-        409 `content_removed`: it is so old that what it said is not kept any more.
+        409 `sensitive_data_destroyed`: its sensitive data, such as a code, is destroyed when all
+        deliveries have ended. 409 `content_removed`: retention removed its content.
         """
         document = notification_or_404(request, notification_id)
         resent = actions.resend(
@@ -245,7 +249,7 @@ class Resend(APIView):
 
 
 class Reschedule(APIView):
-    """Sending one at another time."""
+    """Reschedule."""
 
     scopes: ClassVar = {"POST": WRITE}
     test_mode: ClassVar = {"POST": SafeWrite.OWN}
@@ -255,16 +259,16 @@ class Reschedule(APIView):
         scope=WRITE,
         request=RescheduleRequest,
         response=NotificationView,
-        problems=(*BODY_ERRORS, 404, 409),
+        problems=(INVALID_STATE,),
         parameters=(NOTIFICATION_ID,),
     )
     def post(self, request: Any, notification_id: str) -> Response:
-        """Send a notification at another time, as long as nothing of it has been sent.
+        """Reschedule a notification that hasn't been attempted.
 
-        A ttl counts from the new time. An expires_at stays: the new time must lie before it.
+        A ttl counts from the new time. An expires_at stays: the new time must be before it.
         """
         document = notification_or_404(request, notification_id)
-        body = convert(_read_json(request), RescheduleRequest)
+        body = read_request(request, RescheduleRequest)
         try:
             rescheduled = actions.reschedule(
                 notification_id=document["_id"],
@@ -278,17 +282,11 @@ class Reschedule(APIView):
         return Response(notification_view(rescheduled))
 
 
-def _read_json(request: Any) -> dict[str, Any]:
-    raw = decode(read_body(request._request))
-    check_values(raw)
-    return raw
-
-
 def _requested_channels(request: Any) -> list[Channel] | None:
-    """Return the channels an action's optional body names; None for all there are."""
-    if not _has_body(request._request):
+    """Return the channels in an action's optional body; None for all channels."""
+    if not has_body(request._request):
         return None
-    names = convert(_read_json(request), ChannelsRequest).channels
+    names = read_request(request, ChannelsRequest).channels
     if names is None or names == [ALL]:
         return None
     problems = ProblemCollector()
@@ -297,15 +295,8 @@ def _requested_channels(request: Any) -> list[Channel] | None:
     return channels
 
 
-def _has_body(request: HttpRequest) -> bool:
-    return (
-        request.META.get("CONTENT_LENGTH") not in (None, "", "0")
-        or "HTTP_TRANSFER_ENCODING" in request.META
-    )
-
-
 class Preview(APIView):
-    """A notification that is not sent."""
+    """Preview."""
 
     scopes: ClassVar = {"POST": WRITE}
     test_mode: ClassVar = {"POST": SafeWrite.NOTHING}
@@ -315,12 +306,9 @@ class Preview(APIView):
         scope=WRITE,
         request=NotificationRequest,
         response=PreviewView,
-        problems=(400, 413, 415, 422),
     )
     def post(self, request: Any) -> Response:
-        """Check a notification and render it for every channel; nothing is sent or stored."""
-        raw = decode(read_body(request._request))
-        check_values(raw)
-        body = convert(raw, NotificationRequest)
+        """Validate a notification and render it for every channel; nothing is stored or sent."""
+        body = read_request(request, NotificationRequest)
         caller = Caller(client_id=request.user.id, request_id=request.request_id)
         return Response(preview_view(preview.preview(body, caller=caller, now=utc_now())))

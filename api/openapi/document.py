@@ -1,8 +1,10 @@
-"""Builds and caches the OpenAPI document: summaries, headers, webhooks."""
+"""Builds and caches the OpenAPI document: summaries, headers, examples, webhooks."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from inspect import cleandoc
+from itertools import chain, count
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -15,177 +17,200 @@ from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.renderers import BaseRenderer
 
 from access.clients.authentication import refuses_test_keys
+from notifications.validation import FieldProblem
 from notifyproject.platform.middleware import HEADER as REQUEST_ID
 
-from ..callbacks.schemas import EVENT_WEBHOOK, CallbackEvent
+from ..http.fields import EXAMPLE_ID
 from ..http.idempotency import HEADER as IDEMPOTENCY_KEY
 from ..http.idempotency import REPLAYED_HEADER
-from ..http.problems import MEDIA_TYPE
-from ..notifications.schemas import ChannelsRequest
-from ..recipients.preferences import PreferenceRequest
-from .examples import REFERENCE, example_of
-from .operations import STRUCTURE_REFERENCE, structures
-from .problems import operation_problems, problem_view
-from .wording import EXAMPLE_IDS
+from ..http.problems import MEDIA_TYPE, TEST_KEY, VALIDATION_FAILED, ApiError
+from ..http.query import INVALID_VALUE
+from .examples import example_of
+from .operations import STRUCTURE_REFERENCE, Operation, operations, structures, webhooks
 
 INTRODUCTION = """
 
-**Who asks.** Apps send `Authorization: Bearer ntf_…`, an API key; each operation names the scope
-it takes. People read their inbox with a token that their app has asked for.
+**Authentication.** Clients send `Authorization: Bearer ntf_…`, an API key; each operation names the
+scope that it requires. Recipients read their inbox with an inbox token, which a client issues.
 
-**Test mode.** A key that begins `ntf_test_` sends to the sandbox and reaches nobody. It changes no
-live data: people, topics, devices, suppressions, types and templates are changed with a live key,
-and a test key gets 403 `test_key`.
+**Test mode.** A key that begins with `ntf_test_` sends to the sandbox and reaches no recipient. It
+can't change live data (recipients, topics, devices, suppressions, types, templates): such a request
+gets 403 `test_key`.
 
-**Problems.** Every answer from 400 on is a problem document (RFC 9457, `application/problem+json`).
-`code` is for programs and does not change; `errors` points at each field that is wrong;
-`request_id` finds the request in the logs.
+**Errors.** Every response from 400 on is a problem document (RFC 9457, `application/problem+json`).
+`code` is stable and meant for programs; `errors` points at each invalid field; `request_id` finds
+the request in the logs.
 
-**Once.** With an `Idempotency-Key`, the same request sent again makes nothing new: after a timeout,
-send it again.
+**Idempotency.** A request that is repeated with the same `Idempotency-Key` has no second effect.
+After a timeout, send it again.
 
-**Limits.** `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset` (seconds) say what is
-left of a minute's requests. 429 and 503 say in `Retry-After` how many seconds to wait.
+**Rate limits.** `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset` (seconds) show what
+is left of a minute's requests. On 429 and 503, wait for the seconds in `Retry-After`.
 
-**Lists** come in pages: give `next` as `cursor` for the following one; null: there is none."""
-"""What stands above all operations, below the first sentence."""
-JSON = "application/json"
+**Pagination.** Lists come in pages. Pass `next` as `cursor` to get the next page; null marks the
+last page."""
+"""Follows the description's first sentence."""
 STREAM = "text/event-stream"
 STREAM_EXAMPLE = (
     "retry: 3000\n\nevent: counts\n"
     'data: {"unread":3,"unseen":1}\n\n'
-    f"id: {EXAMPLE_IDS['notification_id']}\nevent: notification\n"
-    f'data: {{"id":"{EXAMPLE_IDS["notification_id"]}","type":"payment_confirmed"}}\n\n'
+    f"id: {EXAMPLE_ID}\nevent: notification\n"
+    f'data: {{"id":"{EXAMPLE_ID}","type":"payment_confirmed"}}\n\n'
 )
-UNREFERENCED = (CallbackEvent, PreferenceRequest)
-"""Structures that no operation refers to: of the webhook, and inside an object with free keys."""
-
-
-def structures_by_name() -> dict[str, type[msgspec.Struct]]:
-    """Return every structure of the document."""
-    return dict(structures()) | {one.__name__: one for one in UNREFERENCED}
-
-
 EXAMPLE_PATH = "/api/v1/notifications"
-"""The address in the examples of problems that are the same at every address."""
+"""The ``instance`` of the example problems."""
+EXAMPLE_REQUEST_ID = "5b0c7f6e2a914d38"
 RATE_LIMIT_HEADERS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
 UNCOUNTED_STATUSES = frozenset({401, 403})
-"""Who is refused before anybody counts is not told of a limit."""
+"""Statuses of requests that are rejected before they count toward a rate limit."""
 RETRY_AFTER_STATUSES = frozenset({429, 503})
 HEADERS: Mapping[str, tuple[str, Any]] = {
-    REQUEST_ID: ("For whoever looks the request up in the logs.", EXAMPLE_IDS["request_id"]),
-    "RateLimit-Limit": ("How many such requests a minute takes.", 60_000),
-    "RateLimit-Remaining": ("How many are left of them.", 59_999),
-    "RateLimit-Reset": ("Seconds until the count begins again.", 42),
-    "Retry-After": ("Seconds after which to come again.", 17),
-    "WWW-Authenticate": ("What credential is asked for.", "Bearer"),
-    "Location": ("The address of what was made.", f"/api/v1/notifications/{EXAMPLE_IDS['id']}"),
-    REPLAYED_HEADER: ("true: the answer to the first request with this key.", "true"),
+    REQUEST_ID: ("Finds the request in the logs.", EXAMPLE_REQUEST_ID),
+    "RateLimit-Limit": ("Requests of this kind allowed per minute.", 60_000),
+    "RateLimit-Remaining": ("Requests left in this minute.", 59_999),
+    "RateLimit-Reset": ("Seconds until the count starts again.", 42),
+    "Retry-After": ("Seconds to wait before the next request.", 17),
+    "WWW-Authenticate": ("The required credential.", "Bearer"),
+    "Location": ("URL of the new resource.", f"/api/v1/notifications/{EXAMPLE_ID}"),
+    REPLAYED_HEADER: ("true: the response to the first request with this key.", "true"),
 }
-"""What the headers of answers say, and an example of each."""
-LOCATION_OPERATIONS = frozenset({"createNotification", "createBroadcast", "createTemplateVersion"})
+"""Descriptions and examples of the response headers."""
+
+
+def add_components(result: dict[str, Any], **_context: Any) -> dict[str, Any]:
+    """Add the structures and the webhooks; the first of the ``POSTPROCESSING_HOOKS``."""
+    result["webhooks"] = webhooks
+    _references, components = msgspec.json.schema_components(
+        structures.values(), ref_template=STRUCTURE_REFERENCE
+    )
+    for component in components.values():
+        if "description" in component:
+            # Before Python 3.13, docstrings keep the indentation of their lines.
+            component["description"] = cleandoc(component["description"])
+    result.setdefault("components", {}).setdefault("schemas", {}).update(sorted(components.items()))
+    return result
 
 
 def complete_document(result: dict[str, Any], **_context: Any) -> dict[str, Any]:
-    """Complete a description; for ``POSTPROCESSING_HOOKS``, after ``add_components``."""
+    """Complete the document; the second of the ``POSTPROCESSING_HOOKS``."""
     result["info"]["description"] += INTRODUCTION
     components = result["components"]
     components["headers"] = {name: _header(name) for name in HEADERS}
     components["examples"] = {}
     _set_time_formats(components["schemas"])
-    # A slash at the end is allowed, not asked for.
+    # The trailing slash is optional.
     result["paths"] = {path.rstrip("/"): item for path, item in result["paths"].items()}
     for path, item in result["paths"].items():
-        for method, operation in item.items():
-            example_path = _example_path(path)
+        for method, description in item.items():
+            for parameter in description.get("parameters", ()):
+                _add_parameter_example(parameter)
+            example_path = _example_path(path, description)
             is_live_only = refuses_test_keys(resolve(example_path).func.view_class, method.upper())
-            _describe_operation(operation, is_live_only=is_live_only)
-            _complete_operation(operation, example_path, components, is_live_only=is_live_only)
+            _describe_operation(description, is_live_only=is_live_only)
+            _add_body_example(description, components["schemas"])
+            _complete_responses(description, components, is_live_only=is_live_only)
     return result
 
 
-def _describe_operation(operation: dict[str, Any], *, is_live_only: bool) -> None:
-    """Split a docstring into a summary and all it says, with who may."""
-    text = operation["description"]
+def _describe_operation(description: dict[str, Any], *, is_live_only: bool) -> None:
+    """Split a docstring into the summary and the description, and add the required credential."""
+    text = description["description"]
     first, _, _more = text.partition("\n\n")
     sentence, _, _rest = " ".join(first.split()).partition(". ")
-    operation["summary"] = sentence.partition("; ")[0].rstrip(".")
-    scope = operation.get("x-scope")
+    description["summary"] = sentence.partition("; ")[0].rstrip(".")
+    scope = description.get("x-scope")
     credential = f"an API key with the scope `{scope}`" if scope else "an inbox token"
     live_only = " A test key gets 403 `test_key`." if is_live_only else ""
-    operation["description"] = f"{text}\n\nTakes {credential}.{live_only}"
+    description["description"] = f"{text}\n\nTakes {credential}.{live_only}"
 
 
-def _complete_operation(
-    operation: dict[str, Any], path: str, components: dict[str, Any], *, is_live_only: bool
+def _complete_responses(
+    description: dict[str, Any], components: dict[str, Any], *, is_live_only: bool
 ) -> None:
-    schemas, shared = components["schemas"], components["examples"]
-    body, example = _add_body_example(operation, schemas)
-    for parameter in operation.get("parameters", ()):
-        _add_parameter_example(parameter)
-    problems = operation_problems(operation, body=body, example=example, is_live_only=is_live_only)
-    for code, response in operation["responses"].items():
-        status = int(code)
+    operation = operations[description["operationId"]]
+    problems = [*operation.problems, *([TEST_KEY] if is_live_only else [])]
+    values = {"scope": description.get("x-scope"), "kilobytes": operation.max_bytes // 1024}
+    for code, response in description["responses"].items():
         response["headers"] = {
             name: {"$ref": f"#/components/headers/{name}"}
-            for name in _header_names(operation, status)
+            for name in _header_names(description, operation, int(code))
         }
         for media_type, content in response.get("content", {}).items():
             if media_type == MEDIA_TYPE:
                 content["examples"] = {
-                    problem.code: _share_example(problem_view(problem, path=path), shared)
-                    for problem in problems[status]
+                    problem.code: _problem_example(
+                        problem.example_error(
+                            errors=[_field_error(description)]
+                            if problem is VALIDATION_FAILED
+                            else (),
+                            **values,
+                        ),
+                        components["examples"],
+                    )
+                    for problem in problems
+                    if problem.status == int(code)
                 }
             else:
                 is_stream = media_type == STREAM
+                schemas = components["schemas"]
                 value = STREAM_EXAMPLE if is_stream else example_of(content["schema"], schemas)
                 content["examples"] = {"answer": {"value": value}}
 
 
-def _share_example(view: dict[str, Any], shared: dict[str, Any]) -> dict[str, Any]:
-    """Return an example of a problem: one for all addresses it looks the same at."""
-    name = view["code"]
-    common = {"value": {**view, "instance": EXAMPLE_PATH}}
-    if shared.setdefault(name, common) == common:
-        return {"$ref": f"#/components/examples/{name}"}
-    return {"value": view}
+def _problem_example(problem: ApiError, shared: dict[str, Any]) -> dict[str, str]:
+    """Return a reference to an example of a problem; equal examples are shared."""
+    request: Any = SimpleNamespace(path=EXAMPLE_PATH, request_id=EXAMPLE_REQUEST_ID)
+    example = {"value": msgspec.to_builtins(problem.body(request))}
+    name = next(
+        name
+        for name in chain([problem.code], (f"{problem.code}_{number}" for number in count(2)))
+        if shared.setdefault(name, example) == example
+    )
+    return {"$ref": f"#/components/examples/{name}"}
 
 
-def _add_body_example(
-    operation: dict[str, Any], schemas: Mapping[str, Any]
-) -> tuple[type[msgspec.Struct] | None, Any]:
-    """Show what an operation takes, and return its structure and the example."""
-    content = operation.get("requestBody", {}).get("content", {}).get(JSON)
-    if content is None:
-        return None, None
-    example = example_of(content["schema"], schemas)
-    content["examples"] = {"request": {"value": example}}
-    structure = structures_by_name()[content["schema"]["$ref"].removeprefix(REFERENCE)]
-    operation["requestBody"]["required"] = structure is not ChannelsRequest
-    return structure, example
+def _field_error(description: Mapping[str, Any]) -> FieldProblem:
+    """Return a typical invalid field of an operation."""
+    names = [p["name"] for p in description.get("parameters", ()) if p["in"] == "query"]
+    if "415" in description["responses"]:
+        return FieldProblem("/colour", "unknown_field", "Unknown field.")
+    if "limit" in names:
+        return FieldProblem("/limit", "out_of_range", "Expected a number from 1 to 100.")
+    return FieldProblem(f"/{names[0]}" if names else "", "invalid", INVALID_VALUE)
+
+
+def _add_body_example(description: dict[str, Any], schemas: Mapping[str, Any]) -> None:
+    body = description.get("requestBody")
+    if body is not None:
+        (content,) = body["content"].values()
+        content["examples"] = {"request": {"value": example_of(content["schema"], schemas)}}
+        body["required"] = operations[description["operationId"]].is_body_required
 
 
 def _add_parameter_example(parameter: dict[str, Any]) -> None:
     if parameter["name"] == IDEMPOTENCY_KEY:
         parameter["example"] = "payment-1001"
-    elif parameter["in"] == "path" or parameter.get("required"):
-        parameter["example"] = example_of(parameter["schema"], {}, name=parameter["name"])
+    elif parameter["in"] == "path":
+        (parameter["example"],) = parameter["schema"].pop("examples")
+    elif parameter.get("required"):
+        # The only required query parameter.
+        parameter["example"] = {"user_id": "ada"}[parameter["name"]]
 
 
-def _header_names(operation: Mapping[str, Any], status: int) -> Iterator[str]:
+def _header_names(
+    description: Mapping[str, Any], operation: Operation, status: int
+) -> Iterator[str]:
     yield REQUEST_ID
     if status == HTTPStatus.UNAUTHORIZED:
         yield "WWW-Authenticate"
     if status not in UNCOUNTED_STATUSES:
         yield from RATE_LIMIT_HEADERS
-    is_incomplete = (operation["operationId"], status) == ("eraseRecipient", HTTPStatus.ACCEPTED)
-    if status in RETRY_AFTER_STATUSES or is_incomplete:
+    if status in RETRY_AFTER_STATUSES:
         yield "Retry-After"
-    if status < HTTPStatus.BAD_REQUEST:
-        if operation["operationId"] in LOCATION_OPERATIONS:
-            yield "Location"
-        if any(p["name"] == IDEMPOTENCY_KEY for p in operation.get("parameters", ())):
-            yield REPLAYED_HEADER
+    yield from operation.headers.get(status, ())
+    has_key = any(p["name"] == IDEMPOTENCY_KEY for p in description.get("parameters", ()))
+    if status < HTTPStatus.BAD_REQUEST and has_key:
+        yield REPLAYED_HEADER
 
 
 def _header(name: str) -> dict[str, Any]:
@@ -194,16 +219,17 @@ def _header(name: str) -> dict[str, Any]:
     return {"description": description, "schema": {"type": kind}, "example": example}
 
 
-def _example_path(path: str) -> str:
+def _example_path(path: str, description: Mapping[str, Any]) -> str:
     """Return a path with an example for each of its parameters."""
-    for name, value in {**EXAMPLE_IDS, "channel": "email", "address": "ada@example.com"}.items():
-        path = path.replace(f"{{{name}}}", str(value))
+    for parameter in description.get("parameters", ()):
+        if parameter["in"] == "path":
+            path = path.replace(f"{{{parameter['name']}}}", parameter["example"])
     return path
 
 
 def _set_time_formats(schemas: dict[str, Any]) -> None:
-    """Say which texts are times: a schema of msgspec's says it only of types that insist on UTC."""
-    for info in msgspec.inspect.multi_type_info(structures_by_name().values()):
+    """Set the format of timestamps: msgspec sets it only for types that require a time zone."""
+    for info in msgspec.inspect.multi_type_info(structures.values()):
         for one in _structures(info):
             properties = schemas[one.cls.__name__]["properties"]
             for field in one.fields:
@@ -213,7 +239,7 @@ def _set_time_formats(schemas: dict[str, Any]) -> None:
 
 
 def _structures(info: Any) -> Iterator[msgspec.inspect.StructType]:
-    """Return a structure and all those inside it."""
+    """Yield a structure and all those inside it."""
     seen: set[type] = set()
     pending: list[Any] = [info]
     while pending:
@@ -251,7 +277,7 @@ def _is_time(info: Any) -> bool:
 
 
 _rendered: dict[str | None, bytes] = {}
-"""What was made already, by its media type."""
+"""The rendered document by media type."""
 
 
 class OpenAPIDocument(SpectacularAPIView):
@@ -261,23 +287,9 @@ class OpenAPIDocument(SpectacularAPIView):
 
     @extend_schema(exclude=True)
     def get(self, request: Any, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Answer with the description in the form that was asked for."""
+        """Return the document in the requested media type."""
         renderer: BaseRenderer = request.accepted_renderer
         if renderer.media_type not in _rendered:
             document = SchemaGenerator().get_schema(request=None, public=True)
             _rendered[renderer.media_type] = renderer.render(document, renderer_context={})
         return HttpResponse(_rendered[renderer.media_type], content_type=renderer.media_type)
-
-
-def add_components(result: dict[str, Any], **_context: Any) -> dict[str, Any]:
-    """Add the structures and what we send ourselves; for ``POSTPROCESSING_HOOKS``."""
-    result["webhooks"] = EVENT_WEBHOOK
-    _references, components = msgspec.json.schema_components(
-        structures_by_name().values(), ref_template=STRUCTURE_REFERENCE
-    )
-    for component in components.values():
-        if "description" in component:
-            # A docstring, which Python before 3.13 keeps with the indentation of its lines.
-            component["description"] = cleandoc(component["description"])
-    result.setdefault("components", {}).setdefault("schemas", {}).update(sorted(components.items()))
-    return result

@@ -1,10 +1,11 @@
-"""``@describe``: the OpenAPI description of one operation.
+"""``@describe``: the OpenAPI description of one operation, and the registry of what it refers to.
 
-It is made of the structures that bodies are checked against.
+Resources register their operations, structures and webhooks here; the document is built from them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import msgspec
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
@@ -12,17 +13,38 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_sche
 
 from access.models import Scope
 
-from ..http.problems import MEDIA_TYPE, ProblemView, status_title
+from ..http import idempotency
+from ..http.body import MAX_BYTES
+from ..http.problems import (
+    EMPTY_BODY,
+    IDEMPOTENCY_KEY_REUSED,
+    INSUFFICIENT_SCOPE,
+    INVALID_CURSOR,
+    INVALID_EVENT_ID,
+    INVALID_IDEMPOTENCY_KEY,
+    MALFORMED_JSON,
+    MEDIA_TYPE,
+    MISSING_IDEMPOTENCY_KEY,
+    NOT_FOUND,
+    RATE_LIMITED,
+    STORE_UNAVAILABLE,
+    TOO_LARGE,
+    UNAUTHENTICATED,
+    UNKNOWN_PARAMETER,
+    UNSUPPORTED_MEDIA_TYPE,
+    VALIDATION_FAILED,
+    WRONG_ENDPOINT,
+    ProblemType,
+    ProblemView,
+    status_title,
+)
 
 STRUCTURE_REFERENCE = "#/components/schemas/{name}"
-COMMON_ERRORS = (401, 403, 429, 503)
-"""Problems any route may answer with."""
-INBOX_ERRORS = (401, 429, 503)
-"""The same, where there are no scopes."""
+S = TypeVar("S", bound=type[msgspec.Struct])
 
 
 class ApiKeyScheme(OpenApiAuthenticationExtension):
-    """How API keys appear in the schema."""
+    """Security scheme of API keys."""
 
     target_class = "access.clients.authentication.KeyAuthentication"
     name = "apiKey"
@@ -33,7 +55,7 @@ class ApiKeyScheme(OpenApiAuthenticationExtension):
 
 
 class InboxTokenScheme(OpenApiAuthenticationExtension):
-    """How inbox tokens appear in the schema."""
+    """Security scheme of inbox tokens."""
 
     target_class = "access.clients.authentication.InboxAuthentication"
     name = "inboxToken"
@@ -43,12 +65,29 @@ class InboxTokenScheme(OpenApiAuthenticationExtension):
         return {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}
 
 
-_structures: dict[str, type[msgspec.Struct]] = {}
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """What the document needs of an operation and drf-spectacular doesn't keep."""
+
+    problems: Sequence[ProblemType]
+    is_body_required: bool = True
+    max_bytes: int = MAX_BYTES
+    headers: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    """Headers of a response by its status, apart from those that all responses have."""
 
 
-def structures() -> Mapping[str, type[msgspec.Struct]]:
-    """Return the structures that operations refer to, by name; complete when all views are."""
-    return _structures
+operations: dict[str, Operation] = {}
+"""The described operations by their id; complete once all views are loaded."""
+structures: dict[str, type[msgspec.Struct]] = {}
+"""The structures of the document by their name."""
+webhooks: dict[str, Any] = {}
+"""The requests that the service sends to clients, by name."""
+
+
+def register(structure: S) -> S:
+    """Add a structure that no operation refers to; a class decorator."""
+    structures[structure.__name__] = structure
+    return structure
 
 
 def describe(
@@ -59,53 +98,99 @@ def describe(
     status: int = 200,
     also_status: int | None = None,
     request: type[msgspec.Struct] | None = None,
-    problems: Sequence[int] = (),
+    is_body_required: bool = True,
+    max_bytes: int = MAX_BYTES,
+    problems: Sequence[ProblemType] = (),
     parameters: Sequence[OpenApiParameter] = (),
+    headers: Mapping[int, Sequence[str]] | None = None,
 ) -> Callable[[Any], Any]:
-    """Describe a view's method; its docstring is the summary. ``response`` None: without a body.
+    """Describe a view's method, whose docstring becomes the summary and the description.
 
-    ``scope`` None: it takes an inbox token, which opens one inbox and nothing else. ``also_status`` is
-    another status of the same answer.
+    ``scope`` None: takes an inbox token. ``response`` None: without a body. ``also_status``:
+    another status with the same response. ``problems``: those besides the ones that follow from the
+    authentication, the request and the parameters.
     """
+    standard = _standard_problems(scope, request, parameters, is_body_required=is_body_required)
+    all_problems = tuple(dict.fromkeys([*standard, *problems]))
+    operations[operation] = Operation(
+        problems=all_problems,
+        is_body_required=is_body_required,
+        max_bytes=max_bytes,
+        headers=headers or {},
+    )
     body = _reference(response) if response else None
     responses: dict[Any, Any] = {
         one: OpenApiResponse(body, status_title(one)) for one in (status, also_status) if one
     }
-    codes = {*(COMMON_ERRORS if scope else INBOX_ERRORS)}
-    if any(one.location == OpenApiParameter.PATH for one in parameters):
-        codes.add(404)
     return extend_schema(
         operation_id=operation,
         request={"application/json": _reference(request)} if request else None,
-        responses=responses | _problem_responses({*codes, *problems}),
+        responses=responses | _problem_responses(all_problems),
         parameters=list(parameters),
         extensions={"x-scope": scope.value} if scope else {},
     )
 
 
 def describe_stream(*, operation: str) -> Callable[[Any], Any]:
-    """Describe a method that answers with server-sent events."""
-    last = OpenApiParameter(
+    """Describe a method whose response is a stream of server-sent events."""
+    problems = (
+        *_standard_problems(None, None, (), is_body_required=False),
+        UNKNOWN_PARAMETER,
+        INVALID_EVENT_ID,
+        WRONG_ENDPOINT,
+    )
+    operations[operation] = Operation(problems=problems)
+    last_event_id = OpenApiParameter(
         "Last-Event-ID",
         {"type": "string", "pattern": "^[0-9a-f]{24}$"},
         OpenApiParameter.HEADER,
-        description="The id of the last event that came: a notification's.",
+        description="The id of the last event received.",
     )
-    events = OpenApiResponse({"type": "string"}, "Events, as they happen")
+    events = OpenApiResponse({"type": "string"}, "Server-sent events")
     return extend_schema(
         operation_id=operation,
         request=None,
-        responses={(200, "text/event-stream"): events}
-        | _problem_responses({*INBOX_ERRORS, 400, 421}),
-        parameters=[last],
+        responses={(200, "text/event-stream"): events} | _problem_responses(problems),
+        parameters=[last_event_id],
     )
 
 
-def _problem_responses(codes: set[int]) -> dict[Any, Any]:
+def _standard_problems(
+    scope: Scope | None,
+    request: type[msgspec.Struct] | None,
+    parameters: Sequence[OpenApiParameter],
+    *,
+    is_body_required: bool,
+) -> Iterator[ProblemType]:
+    """Yield the problems that follow from an operation's authentication, body and parameters."""
+    yield from (UNAUTHENTICATED, RATE_LIMITED, STORE_UNAVAILABLE)
+    if scope is not None:
+        yield INSUFFICIENT_SCOPE
+    if request is not None:
+        yield from (MALFORMED_JSON, TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, VALIDATION_FAILED)
+        if is_body_required:
+            yield EMPTY_BODY
+    for one in parameters:
+        if one.location == OpenApiParameter.PATH:
+            yield NOT_FOUND
+        elif one.location == OpenApiParameter.QUERY:
+            yield from (UNKNOWN_PARAMETER, VALIDATION_FAILED)
+            if one.name == "cursor":
+                yield INVALID_CURSOR
+        elif one.name == idempotency.HEADER:
+            yield from (INVALID_IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_REUSED)
+            if one.required:
+                yield MISSING_IDEMPOTENCY_KEY
+
+
+def _problem_responses(problems: Sequence[ProblemType]) -> dict[Any, Any]:
     body = _reference(ProblemView)
-    return {(code, MEDIA_TYPE): OpenApiResponse(body, status_title(code)) for code in sorted(codes)}
+    return {
+        (status, MEDIA_TYPE): OpenApiResponse(body, status_title(status))
+        for status in sorted({problem.status for problem in problems})
+    }
 
 
 def _reference(structure: type[msgspec.Struct]) -> Mapping[str, str]:
-    _structures[structure.__name__] = structure
+    register(structure)
     return {"$ref": STRUCTURE_REFERENCE.format(name=structure.__name__)}

@@ -1,4 +1,4 @@
-"""What apps send about what people want, and whether it makes sense."""
+"""Validates preferences of recipients."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,28 +14,30 @@ from notifications.catalog.types import TypeConfig
 from notifications.validation import ProblemCollector, parse_channels, pointer_token
 
 from ..http.body import convert
-from ..http.fields import check_quiet_hours
+from ..http.fields import QuietHours, check_quiet_hours
 from ..http.problems import ApiError
-from .schemas import RecipientQuietHours, stored_quiet_hours
+from ..openapi.operations import register
+from .schemas import stored_quiet_hours
 
 MAX_PREFERENCES = 200
 POINTER = "/preferences"
 CATEGORIES = frozenset(category.value for category in Category)
-CRITICAL_DETAIL = "This type is critical, such as a login code: it cannot be muted."
+CRITICAL_DETAIL = "Critical types, such as login codes, can't be muted."
 
 
+@register
 class PreferenceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a person wants of a type or category. What is left out is not wished for."""
+    """A preference for a type or category. Omitted fields are not set."""
 
-    muted: Annotated[bool, Meta(description="True: nothing of it.")] | None = None
+    muted: Annotated[bool, Meta(description="True: send nothing.")] | None = None
     channels: (
         Annotated[
-            list[str], Meta(description="Used in place of the type's when the app names none.")
+            list[str], Meta(description="Replaces the type's channels if the request names none.")
         ]
         | None
     ) = None
     muted_channels: (
-        Annotated[list[str], Meta(description="Nothing of it on these, whoever names them.")] | None
+        Annotated[list[str], Meta(description="Never used, even if the request names them.")] | None
     ) = None
     notify_before: (
         Annotated[
@@ -43,7 +45,7 @@ class PreferenceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
             Meta(
                 ge=int(MIN_REMINDER.total_seconds()),
                 le=int(MAX_REMINDER.total_seconds()),
-                description="Of a reminder: how many seconds before the event.",
+                description="Reminder lead time: seconds before the event.",
                 examples=[7200],
             ),
         ]
@@ -52,34 +54,34 @@ class PreferenceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class PreferencesRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a person wants. What is left out is as if it had never been told."""
+    """A recipient's preferences. Omitted fields are cleared."""
 
     preferences: Annotated[
         dict[str, Any],
         Meta(
             max_length=MAX_PREFERENCES,
-            description="By category or type; a type goes before its category.",
+            description="By category or type; a type's overrides its category's.",
             examples=[{"marketing": {"muted": True}, "contest_reminder": {"notify_before": 7200}}],
             extra_json_schema={
                 "additionalProperties": {"$ref": "#/components/schemas/PreferenceRequest"}
             },
         ),
     ] = {}
-    quiet_hours: RecipientQuietHours | None = None
+    quiet_hours: QuietHours | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preferences:
-    """What a person wants, as it is stored."""
+    """Preferences in their stored form."""
 
     preferences: Mapping[str, Any]
     quiet_hours: Mapping[str, Any] | None
 
 
 def parse_preferences(raw: Mapping[str, Any]) -> Preferences:
-    """Return the preferences a body is; raises ApiError or InvalidRequestError.
+    """Return the preferences in a body; raises ApiError or InvalidRequestError.
 
-    What is wrong with each wish is told with its own place.
+    The errors of each preference have their own pointers.
     """
     body = convert(raw, PreferencesRequest)
     problems = ProblemCollector()
@@ -97,7 +99,7 @@ def parse_preferences(raw: Mapping[str, Any]) -> Preferences:
 
 
 def _parse_preference(name: str, raw: Any, problems: ProblemCollector) -> dict[str, Any]:
-    """Return a wish as it is stored; notes what is wrong with it."""
+    """Return a preference in its stored form; reports its errors."""
     pointer = f"{POINTER}/{pointer_token(name)}"
     try:
         preference = convert(raw, PreferenceRequest, pointer=pointer)
@@ -115,7 +117,7 @@ def _parse_preference(name: str, raw: Any, problems: ProblemCollector) -> dict[s
         if field in stored:
             stored[field] = _stored_channels(stored[field], f"{pointer}/{field}", problems)
     if set(stored.get("channels", ())) & set(stored.get("muted_channels", ())):
-        detail = "A channel is both wanted and muted."
+        detail = "A channel can't be both preferred and muted."
         problems.add(f"{pointer}/muted_channels", "conflict", detail)
     return stored
 
@@ -123,12 +125,12 @@ def _parse_preference(name: str, raw: Any, problems: ProblemCollector) -> dict[s
 def _check_name(
     name: str, preference: PreferenceRequest, pointer: str, problems: ProblemCollector
 ) -> None:
-    """Note a name that is neither a category's nor a type's, and what may not be wished of it."""
+    """Report an unknown type or category, and fields that its type doesn't allow."""
     try:
         type_config = _find_type(name)
     except types.UnknownTypeError as error:
         suggestion = f" Did you mean {', '.join(error.suggestions)}?" if error.suggestions else ""
-        problems.add(pointer, "unknown_type", f"There is no such type or category.{suggestion}")
+        problems.add(pointer, "unknown_type", f"Unknown type or category.{suggestion}")
         return
     if type_config is None:
         return
@@ -137,14 +139,11 @@ def _check_name(
             if getattr(preference, field):
                 problems.add(f"{pointer}/{field}", "critical", CRITICAL_DETAIL)
     if preference.notify_before is not None and type_config.notify_before is None:
-        problems.add(f"{pointer}/notify_before", "not_a_reminder", "This type is no reminder.")
+        problems.add(f"{pointer}/notify_before", "not_a_reminder", "Not a reminder type.")
 
 
 def _find_type(name: str) -> TypeConfig | None:
-    """Return the type of this name; None for a category, or a type that is switched off.
-
-    Raises UnknownTypeError for any other.
-    """
+    """Return the type; None for a category or a disabled type; raises UnknownTypeError."""
     if name in CATEGORIES:
         return None
     if not types.SLUG.fullmatch(name):
@@ -158,7 +157,7 @@ def _find_type(name: str) -> TypeConfig | None:
 
 
 def _stored_channels(names: list[str], pointer: str, problems: ProblemCollector) -> list[str]:
-    """Return channels by the names they are stored under; muting none is no problem."""
+    """Return channels in their stored form; an empty list is valid only for muted ones."""
     if not names and pointer.endswith("muted_channels"):
         return []
     return [channel.value for channel in parse_channels(names, problems=problems, pointer=pointer)]

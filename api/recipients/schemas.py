@@ -1,6 +1,6 @@
 """Recipients in the API."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -23,10 +23,13 @@ from ..http.fields import (
     Language,
     QuietHours,
     TimeZoneName,
+    TopicName,
+    UserId,
     check_language,
     check_quiet_hours,
     check_time_zone,
 )
+from ..http.paging import NextCursor
 from ..notifications.schemas import AttemptView, NotificationView
 from ..suppressions import SuppressionView
 
@@ -34,49 +37,46 @@ MAX_ATTRIBUTES = 100
 MAX_ATTRIBUTES_BYTES = 16 * 1024
 
 
-class RecipientQuietHours(QuietHours, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A daily span of local time in which a person is left alone: start included, end not."""
-
-
 class RecipientRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A person to register. What is left out is not known afterwards, but for quiet hours."""
+    """A recipient. Omitted fields are cleared, apart from quiet hours."""
 
-    email: Annotated[str, Meta(max_length=320, examples=["ada@example.com"])] | None = None
+    email: Annotated[
+        Annotated[str, Meta(max_length=320)] | None, Meta(examples=["ada@example.com"])
+    ] = None
     phone: (
         Annotated[str, Meta(max_length=32, description="E.164", examples=["+351912345678"])] | None
     ) = None
-    name: Annotated[str, Meta(max_length=200)] | None = None
-    locale: Language | None = None
-    timezone: TimeZoneName | None = None
+    name: Annotated[Annotated[str, Meta(max_length=200)] | None, Meta(examples=["Ada"])] = None
+    locale: Annotated[Language | None, Meta(examples=["pt-BR"])] = None
+    timezone: Annotated[TimeZoneName | None, Meta(examples=["Europe/Lisbon"])] = None
     attributes: Annotated[
         dict[str, Any],
         Meta(
-            max_length=MAX_ATTRIBUTES,
-            description="Whatever else the app wants to keep: at most 16 KB of JSON.",
+            max_length=MAX_ATTRIBUTES, description="The client's own data: at most 16 KB of JSON."
         ),
     ] = {}
     quiet_hours: (
         Annotated[
-            RecipientQuietHours | None,
-            Meta(description="Left out: as they are; null: none. Also part of the preferences."),
+            QuietHours | None,
+            Meta(description="Omitted: unchanged; null: none. Also part of the preferences."),
         ]
         | UnsetType
     ) = UNSET
 
 
 def parse_recipient(user_id: str, body: RecipientRequest) -> RecipientProfile:
-    """Return the person a body is; raises InvalidRequestError."""
+    """Return the recipient in a body; raises InvalidRequestError."""
     problems = ProblemCollector()
-    email = _parse_email(body.email, problems)
-    phone = _parse_phone(body.phone, problems)
+    email = _normalize("email", body.email, normalize_email, problems)
+    phone = _normalize("phone", body.phone, normalize_phone, problems)
     if body.name is not None and (has_control_characters(body.name) or not body.name.strip()):
-        problems.add("/name", "invalid_name", "A name is one line that says something.")
+        problems.add("/name", "invalid_name", "Must be one line and not blank.")
     check_language(body.locale, "/locale", problems)
     check_time_zone(body.timezone, "/timezone", problems)
     if len(msgspec.json.encode(body.attributes)) > MAX_ATTRIBUTES_BYTES:
-        problems.add("/attributes", "too_long", "Attributes have at most 16 KB as JSON.")
+        problems.add("/attributes", "too_long", "Exceeds 16 KB of JSON.")
     hours = body.quiet_hours
-    if isinstance(hours, RecipientQuietHours):
+    if isinstance(hours, QuietHours):
         check_quiet_hours(hours, problems)
     problems.raise_if_any()
     return RecipientProfile(
@@ -91,27 +91,21 @@ def parse_recipient(user_id: str, body: RecipientRequest) -> RecipientProfile:
     )
 
 
-def stored_quiet_hours(hours: RecipientQuietHours | None) -> dict[str, Any] | None:
-    """Return quiet hours as they are stored."""
+def stored_quiet_hours(hours: QuietHours | None) -> dict[str, Any] | None:
+    """Return quiet hours in their stored form."""
     if hours is None:
         return None
     fields = msgspec.structs.asdict(hours)
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _parse_email(text: str | None, problems: ProblemCollector) -> str | None:
+def _normalize(
+    field: str, text: str | None, normalize: Callable[[str], str], problems: ProblemCollector
+) -> str | None:
     try:
-        return normalize_email(text) if text is not None else None
+        return normalize(text) if text is not None else None
     except InvalidAddressError as problem:
-        problems.add("/email", "invalid_email", str(problem))
-        return None
-
-
-def _parse_phone(text: str | None, problems: ProblemCollector) -> str | None:
-    try:
-        return normalize_phone(text) if text is not None else None
-    except InvalidAddressError as problem:
-        problems.add("/phone", "invalid_phone", str(problem))
+        problems.add(f"/{field}", f"invalid_{field}", str(problem))
         return None
 
 
@@ -119,22 +113,22 @@ Document = Mapping[str, Any]
 
 
 class RecipientView(msgspec.Struct, kw_only=True, frozen=True):
-    """A registered person."""
+    """A registered recipient."""
 
-    user_id: str
-    email: str | None = None
+    user_id: UserId
+    email: Annotated[str | None, Meta(examples=["ada@example.com"])] = None
     phone: str | None = None
-    name: str | None = None
+    name: Annotated[str | None, Meta(examples=["Ada"])] = None
     locale: str | None = None
     timezone: str | None = None
-    attributes: dict[str, Any]
-    quiet_hours: RecipientQuietHours | None = None
+    attributes: Annotated[dict[str, Any], Meta(examples=[{}])]
+    quiet_hours: QuietHours | None = None
     created_at: datetime
     updated_at: datetime
 
 
 class PreferenceView(msgspec.Struct, kw_only=True, frozen=True):
-    """What a person wants of a type or category; null: nothing was told."""
+    """A recipient's preference for a type or category; null: not set."""
 
     muted: bool | None = None
     channels: list[Channel] | None = None
@@ -144,48 +138,48 @@ class PreferenceView(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class PreferencesView(msgspec.Struct, kw_only=True, frozen=True):
-    """What a person wants."""
+    """A recipient's preferences."""
 
     preferences: dict[str, PreferenceView]
-    """By category or type; a type goes before its category."""
-    quiet_hours: RecipientQuietHours | None = None
+    """By category or type; a type's overrides its category's."""
+    quiet_hours: QuietHours | None = None
 
 
 class ErasureView(msgspec.Struct, kw_only=True, frozen=True):
-    """What was erased by this request."""
+    """What this request erased."""
 
-    user_id: str
-    is_complete: bool
-    """False: there is more than one request has time for. Send it again."""
-    notifications: int
+    user_id: UserId
+    is_complete: Annotated[bool, Meta(examples=[True])]
+    """False: the request ran out of time. Send it again."""
+    notifications: Annotated[int, Meta(examples=[12])]
     devices: int
-    topics: int
+    topics: Annotated[int, Meta(examples=[2])]
 
 
 class ExportView(msgspec.Struct, kw_only=True, frozen=True):
-    """Everything that is held about a person. What is secret in a notification is masked."""
+    """All data stored about a recipient. Sensitive values of notifications are redacted."""
 
-    user_id: str
+    user_id: UserId
     exported_at: datetime
-    of_all_apps: bool
-    """False: of notifications, those of the app that asks. With the scope admin: of all."""
+    of_all_apps: Annotated[bool, Meta(examples=[True])]
+    """False: only the requesting client's notifications. True needs the scope admin."""
     person: RecipientView | None = None
     preferences: PreferencesView | None = None
     devices: list[DeviceView]
-    topics: list[str]
+    topics: list[TopicName]
     suppressions: list[SuppressionView]
     last_inbound_at: datetime | None = None
-    """When they last wrote to us on WhatsApp, within 30 days."""
+    """The last WhatsApp message from the recipient, within 30 days."""
     notifications: list[NotificationView]
-    """Newest first, as many as ``limit`` says."""
+    """Newest first, up to ``limit``."""
     attempts: list[AttemptView]
-    """Every try to deliver these notifications."""
-    next: str | None = None
-    """Value of the parameter ``cursor`` for the notifications that follow."""
+    """The attempts of these notifications."""
+    next: NextCursor = None
+    """Value of the parameter ``cursor`` for the next notifications."""
 
 
 def recipient_view(document: Document) -> RecipientView:
-    """Return a stored person as they are shown to apps."""
+    """Return a stored recipient as the API shows it."""
     return RecipientView(
         user_id=document["_id"],
         **{name: document.get(name) for name in PROFILE_FIELDS},
@@ -197,7 +191,7 @@ def recipient_view(document: Document) -> RecipientView:
 
 
 def preferences_view(document: Document) -> PreferencesView:
-    """Return what a stored person wants; what an older release stored otherwise is left out."""
+    """Return a stored recipient's preferences, without values that an older release stored."""
     stored = as_mapping(document.get("preferences"))
     return PreferencesView(
         preferences={
@@ -215,9 +209,7 @@ def _preference_view(stored: Document) -> PreferenceView:
         return PreferenceView(muted=fields.get("muted") is True or None)
 
 
-def _quiet_hours(document: Document) -> RecipientQuietHours | None:
+def _quiet_hours(document: Document) -> QuietHours | None:
     stored = as_mapping(document.get("quiet_hours"))
-    fields = {
-        name: stored[name] for name in RecipientQuietHours.__struct_fields__ if name in stored
-    }
-    return msgspec.convert(fields, RecipientQuietHours) if fields else None
+    fields = {name: stored[name] for name in QuietHours.__struct_fields__ if name in stored}
+    return msgspec.convert(fields, QuietHours) if fields else None

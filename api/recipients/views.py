@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from drf_spectacular.utils import OpenApiParameter
+from django.contrib.admin.models import CHANGE, DELETION
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
@@ -13,24 +13,24 @@ from domain.time import utc_now
 from notifications.inbox import actions as inbox_actions
 from notifications.resend import actions
 from notifications.store import Inbox
-from notifications.validation import ProblemCollector
+from notifyproject.platform import audit
 from privacy import erasure, export
 from privacy.export import NEWEST_FIRST
 from recipients import registration
+from recipients.models import Recipient
 
 from ..devices.schemas import device_view
 from ..http import paging
-from ..http.body import BODY_ERRORS, check_values, convert, decode, read_body
+from ..http.body import read_json, read_request
 from ..http.fields import UpdatedView
 from ..http.paths import USER_ID, user_id_or_404
-from ..http.problems import RETRY_SECONDS, not_found
+from ..http.problems import NOT_FOUND, RETRY_SECONDS
 from ..notifications.filters import list_parameters
 from ..notifications.schemas import NotificationList, attempt_view, notification_view
 from ..notifications.views import list_page
 from ..openapi.operations import describe
 from ..suppressions import suppression_view
 from . import preferences, schemas
-from .audit import record_erasure, record_export
 from .preferences import PreferencesRequest
 from .schemas import (
     ErasureView,
@@ -47,19 +47,13 @@ LIST = "export"
 
 
 class RecipientDetail(APIView):
-    """A registered person."""
+    """One recipient."""
 
     scopes: ClassVar = {"GET": WRITE, "PUT": WRITE, "DELETE": WRITE}
 
-    @describe(
-        operation="getRecipient",
-        scope=WRITE,
-        response=RecipientView,
-        problems=(404,),
-        parameters=(USER_ID,),
-    )
+    @describe(operation="getRecipient", scope=WRITE, response=RecipientView, parameters=(USER_ID,))
     def get(self, request: Any, user_id: str) -> Response:
-        """Return a registered person."""
+        """Get a recipient."""
         return Response(recipient_view(_recipient_or_404(user_id)))
 
     @describe(
@@ -68,12 +62,11 @@ class RecipientDetail(APIView):
         request=RecipientRequest,
         response=RecipientView,
         also_status=201,
-        problems=(*BODY_ERRORS, 404),
         parameters=(USER_ID,),
     )
     def put(self, request: Any, user_id: str) -> Response:
-        """Register a person, or make them what the body says; 201 for a new one."""
-        body = convert(_read_json(request), RecipientRequest)
+        """Create or replace a recipient; 201 for a new one."""
+        body = read_request(request, RecipientRequest)
         recipient = schemas.parse_recipient(user_id_or_404(user_id), body)
         now = utc_now()
         stored = registration.register(recipient, now=now)
@@ -86,15 +79,15 @@ class RecipientDetail(APIView):
         scope=WRITE,
         response=ErasureView,
         also_status=202,
-        problems=(404,),
+        headers={202: ("Retry-After",)},
         parameters=(USER_ID,),
     )
     def delete(self, request: Any, user_id: str) -> Response:
-        """Erase a person, registered or not; 202 with Retry-After if it has to be sent again."""
+        """Erase a recipient, registered or not; 202 with Retry-After if it isn't complete."""
         user_id = user_id_or_404(user_id)
         result = erasure.erase(user_id, now=utc_now())
         if result.has_found_anything:
-            record_erasure(request, user_id, _audit_message(result))
+            _record(request, user_id, _erasure_message(result), flag=DELETION)
         answer = ErasureView(
             user_id=user_id,
             is_complete=result.is_complete,
@@ -108,7 +101,7 @@ class RecipientDetail(APIView):
 
 
 class Export(APIView):
-    """All there is about a person."""
+    """Export."""
 
     scopes: ClassVar = {"GET": WRITE}
 
@@ -116,20 +109,11 @@ class Export(APIView):
         operation="exportRecipient",
         scope=WRITE,
         response=ExportView,
-        problems=(400, 404, 422),
-        parameters=(
-            USER_ID,
-            paging.LIMIT,
-            OpenApiParameter("cursor", str, description="next of another page."),
-        ),
+        parameters=(USER_ID, *paging.PARAMETERS),
     )
     def get(self, request: Any, user_id: str) -> Response:
-        """Return everything held about a person; of other apps' notifications only to an admin."""
-        problems = ProblemCollector()
-        page_request = paging.parse_page_request(
-            request.query_params, list_name=LIST, problems=problems
-        )
-        problems.raise_if_any()
+        """Export all data of a recipient; other clients' notifications need the scope admin."""
+        page_request = paging.parse_page_request(request.query_params, list_name=LIST)
         user_id, all_clients = user_id_or_404(user_id), request.user.has_scope(Scope.ADMIN)
         data = export.export(
             user_id,
@@ -138,25 +122,21 @@ class Export(APIView):
             cursor=page_request.cursor,
         )
         if data.is_empty:
-            raise not_found()
-        record_export(request, user_id)
+            raise NOT_FOUND.error()
+        _record(request, user_id, "Exported.")
         return Response(_export_view(data, user_id=user_id, all_clients=all_clients))
 
 
 class Preferences(APIView):
-    """What a person wants."""
+    """Preferences."""
 
     scopes: ClassVar = {"GET": WRITE, "PUT": WRITE}
 
     @describe(
-        operation="getPreferences",
-        scope=WRITE,
-        response=PreferencesView,
-        problems=(404,),
-        parameters=(USER_ID,),
+        operation="getPreferences", scope=WRITE, response=PreferencesView, parameters=(USER_ID,)
     )
     def get(self, request: Any, user_id: str) -> Response:
-        """Return what a registered person wants."""
+        """Get a recipient's preferences."""
         return Response(preferences_view(_recipient_or_404(user_id)))
 
     @describe(
@@ -164,12 +144,11 @@ class Preferences(APIView):
         scope=WRITE,
         request=PreferencesRequest,
         response=PreferencesView,
-        problems=(*BODY_ERRORS, 404),
         parameters=(USER_ID,),
     )
     def put(self, request: Any, user_id: str) -> Response:
-        """Replace what a registered person wants."""
-        parsed = preferences.parse_preferences(_read_json(request))
+        """Replace a recipient's preferences."""
+        parsed = preferences.parse_preferences(read_json(request))
         stored = registration.set_preferences(
             user_id=user_id_or_404(user_id),
             preferences=parsed.preferences,
@@ -177,25 +156,25 @@ class Preferences(APIView):
             now=utc_now(),
         )
         if stored is None:
-            raise not_found()
+            raise NOT_FOUND.error()
         return Response(preferences_view(stored))
-
-
-def _read_json(request: Any) -> dict[str, Any]:
-    raw = decode(read_body(request._request))
-    check_values(raw)
-    return raw
 
 
 def _recipient_or_404(user_id: str) -> registration.Document:
     found = registration.get(user_id_or_404(user_id))
     if found is None:
-        raise not_found()
+        raise NOT_FOUND.error()
     return found
 
 
-def _audit_message(result: erasure.Erasure) -> str:
-    extent = "Erased" if result.is_complete else "Erased in part"
+def _record(request: Any, user_id: str, message: str, *, flag: int = CHANGE) -> None:
+    audit.record_client_action(
+        request.user, model=Recipient, object_id=user_id, message=message, flag=flag
+    )
+
+
+def _erasure_message(result: erasure.Erasure) -> str:
+    extent = "Erased" if result.is_complete else "Partially erased"
     return (
         f"{extent}: {result.notifications} notifications, {result.devices} devices, "
         f"{result.topics} topics."
@@ -223,7 +202,7 @@ def _export_view(data: export.Export, *, user_id: str, all_clients: bool) -> Exp
 
 
 class RecipientNotifications(APIView):
-    """What one person was sent."""
+    """The notifications of one recipient."""
 
     scopes: ClassVar = {"GET": Scope.RECIPIENTS_WRITE}
 
@@ -231,16 +210,15 @@ class RecipientNotifications(APIView):
         operation="listRecipientNotifications",
         scope=Scope.RECIPIENTS_WRITE,
         response=NotificationList,
-        problems=(400, 422),
         parameters=(USER_ID, *list_parameters(without=["user_id"])),
     )
     def get(self, request: Any, user_id: str) -> Response:
-        """List a person's notifications, newest first."""
+        """List the notifications of a recipient, newest first."""
         return list_page(request, {"user_id": user_id})
 
 
 class RecipientReadAll(APIView):
-    """A person has seen everything."""
+    """Mark all as read."""
 
     scopes: ClassVar = {"POST": Scope.RECIPIENTS_WRITE}
     test_mode: ClassVar = {"POST": SafeWrite.OWN}
@@ -252,6 +230,6 @@ class RecipientReadAll(APIView):
         parameters=(USER_ID,),
     )
     def post(self, request: Any, user_id: str) -> Response:
-        """Mark every in-app notification of a person as read."""
+        """Mark all in-app notifications of a recipient as read."""
         count = inbox_actions.mark_all_read(inbox=Inbox(request.user.id, user_id), now=utc_now())
         return Response(UpdatedView(updated=count))

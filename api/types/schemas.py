@@ -14,62 +14,68 @@ from notifications.content.linting import TemplateFault
 from notifications.content.templates import Parts, Version
 from notifications.models.catalog import NOTE_LENGTH
 from notifications.store import Document
-from notifications.validation import FieldProblem, InvalidRequestError
+from notifications.validation import FieldProblem, InvalidRequestError, pointer_token
 
 from ..http.body import convert
+from ..http.fields import EXAMPLE_DATA, EXAMPLE_TIME, TypeSlug
+from ..http.paging import NextCursor
 from ..http.problems import ApiError
+
+EXAMPLE_PARTS = {
+    "default": {"subject": "Paid", "body": "We have your {{ amount }} for {{ video_title }}."}
+}
 
 
 class TypeView(msgspec.Struct, kw_only=True, frozen=True):
-    """A registered type."""
+    """A notification type."""
 
-    slug: str
-    name: str
-    description: str
-    category: Category
-    priority: Priority
+    slug: TypeSlug
+    name: Annotated[str, Meta(examples=["Payment confirmed"])]
+    description: Annotated[str, Meta(examples=[""])]
+    category: Annotated[Category, Meta(examples=["transactional"])]
+    priority: Annotated[Priority, Meta(examples=["normal"])]
     channels: list[Channel]
-    max_retries: int
+    max_retries: Annotated[int, Meta(examples=[3])]
     ttl_seconds: int | None = None
     notify_before_seconds: int | None = None
     on_unknown: UnknownPolicy
     fallback_channel: Channel | None = None
-    """Used only if the first other channel has not delivered in time."""
-    fallback_after_seconds: int
-    approved_templates: list[WhatsAppTemplateRequest]
-    example_data: dict[str, Any]
-    sensitive_variables: list[str]
-    is_active: bool
-    template_version: int
-    """The version that new notifications take; 0 is the release's own."""
+    """Used only if no other channel has delivered after fallback_after_seconds."""
+    fallback_after_seconds: Annotated[int, Meta(examples=[600])]
+    approved_templates: Annotated[list[WhatsAppTemplateRequest], Meta(examples=[[]])]
+    example_data: Annotated[dict[str, Any], Meta(examples=[EXAMPLE_DATA])]
+    sensitive_variables: Annotated[list[str], Meta(examples=[[]])]
+    is_active: Annotated[bool, Meta(examples=[True])]
+    template_version: Annotated[int, Meta(examples=[0])]
+    """The published version; 0 is the built-in one."""
     created_at: datetime
     updated_at: datetime
 
 
 class TemplateVersionView(msgspec.Struct, kw_only=True, frozen=True):
-    """A version of what a type says. Number 0 is the release's own, without dates or an author."""
+    """A template version. Number 0 is the built-in one, without dates or an author."""
 
-    type: str
-    number: int
-    is_published: bool
-    parts: dict[str, dict[str, str]]
+    type: TypeSlug
+    number: Annotated[int, Meta(examples=[1])]
+    is_published: Annotated[bool, Meta(examples=[True])]
+    parts: Annotated[dict[str, dict[str, str]], Meta(examples=[EXAMPLE_PARTS])]
     note: str = ""
     created_at: datetime | None = None
     created_by: str | None = None
-    published_at: datetime | None = None
-    """When it was published last."""
+    published_at: Annotated[datetime | None, Meta(examples=[EXAMPLE_TIME])] = None
+    """When it was last published."""
 
 
 class TemplateVersionList(msgspec.Struct, kw_only=True, frozen=True):
-    """The versions of a type's template, the newest first."""
+    """A page of a type's template versions, newest first."""
 
     results: list[TemplateVersionView]
-    next: str | None
+    next: NextCursor
     previous: str | None
 
 
 def type_view(document: Document) -> TypeView:
-    """Return a stored type as it is shown."""
+    """Return a stored type as the API shows it."""
     fields = {name: document.get(name) for name in TypeView.__struct_fields__}
     return msgspec.convert(
         {
@@ -86,7 +92,7 @@ def type_view(document: Document) -> TypeView:
 
 
 def version_view(version: Version, *, published_number: int) -> TemplateVersionView:
-    """Return a version as it is shown; ``published`` is the number of the published one."""
+    """Return a version as the API shows it."""
     return TemplateVersionView(
         type=version.type,
         number=version.number,
@@ -99,11 +105,11 @@ def version_view(version: Version, *, published_number: int) -> TemplateVersionV
     )
 
 
-Source = Annotated[str, Meta(description="Liquid; docs/adding_a_type.md has the filters.")]
+Source = Annotated[str, Meta(description="Liquid; see docs/guides/templates.md for the filters.")]
 
 
 class PartsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The texts of a template in one language. What is left out is the files', or made of those."""
+    """A template in one language. Omitted parts are built-in or derived from the others."""
 
     subject: Source | None = None
     body: Source | None = None
@@ -114,27 +120,32 @@ class PartsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class TemplateRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A new version of what a type says. It is used by nobody before it is published."""
+    """A new template version. It isn't used until it's published."""
 
     parts: Annotated[
         dict[str, PartsRequest],
-        Meta(description="By language: ``default``, and such as ``pt`` or ``pt-BR``."),
+        Meta(
+            description="By language: ``default``, and such as ``pt`` or ``pt-BR``.",
+            examples=[EXAMPLE_PARTS],
+        ),
     ]
-    note: Annotated[str, Meta(max_length=NOTE_LENGTH, description="What has changed.")] = ""
+    note: Annotated[
+        str, Meta(max_length=NOTE_LENGTH, description="The changes.", examples=["Shorter."])
+    ] = ""
 
 
 class EmptyRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An action that needs to be told nothing."""
+    """The body of an action without parameters."""
 
 
 def template_parts(raw: Document) -> tuple[Parts, str]:
-    """Return the parts and the note of a body; raises ApiError 422 with every part's pointer."""
+    """Return the parts and the note of a body; raises ApiError 422 with the errors of all parts."""
     parts = raw.get("parts")
     errors: list[FieldProblem] = []
     if isinstance(parts, dict):
         for language, texts in parts.items():
             try:
-                convert(texts, PartsRequest, pointer=f"/parts/{_token(language)}")
+                convert(texts, PartsRequest, pointer=f"/parts/{pointer_token(language)}")
             except ApiError as problem:
                 errors += problem.errors
     if errors:
@@ -148,17 +159,12 @@ def template_parts(raw: Document) -> tuple[Parts, str]:
 
 
 def template_errors(faults: list[TemplateFault]) -> InvalidRequestError:
-    """Return what is wrong with a template, each fault with its pointer and line."""
+    """Return the faults of a template as errors, each with its pointer and line."""
     return InvalidRequestError([FieldProblem(_pointer(f), f.code, f.text) for f in faults])
 
 
 def _pointer(fault: TemplateFault) -> str:
     pointer = "/parts"
     if fault.language is not None:
-        pointer += f"/{_token(fault.language)}"
+        pointer += f"/{pointer_token(fault.language)}"
     return f"{pointer}/{fault.part}" if fault.part else pointer
-
-
-def _token(text: str) -> str:
-    """Return a key as part of a JSON Pointer."""
-    return text.replace("~", "~0").replace("/", "~1")

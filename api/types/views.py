@@ -1,9 +1,8 @@
 """Types and template versions: list, create, publish."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from django.http import QueryDict
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
@@ -19,14 +18,22 @@ from notifications.content.templates import (
     VersionConflictError,
 )
 from notifications.store import Document
-from notifications.validation import ProblemCollector
-from notifyproject.db.paging import Cursor
+from notifyproject.db.paging import Page
 
 from ..http import paging
-from ..http.body import BODY_ERRORS, check_values, convert, decode, read_body
+from ..http.body import read_json, read_request
+from ..http.paging import PageRequest
 from ..http.paths import path_parameter
-from ..http.problems import ApiError, not_found
-from ..http.query import reject_unknown
+from ..http.problems import (
+    EMPTY_BODY,
+    MALFORMED_JSON,
+    NOT_FOUND,
+    TOO_LARGE,
+    UNSUPPORTED_MEDIA_TYPE,
+    VALIDATION_FAILED,
+    VERSION_CONFLICT,
+    ApiError,
+)
 from ..openapi.operations import describe
 from .schemas import (
     EmptyRequest,
@@ -43,89 +50,48 @@ from .schemas import (
 LIST = "template"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionPageRequest:
-    """What part of the list is asked for."""
-
-    limit: int
-    below: int | None = None
-    above: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VersionPage:
-    """Part of the list, with the cursors to its neighbours."""
-
-    versions: list[Version]
-    next: str | None
-    previous: str | None
-
-
-def parse_page_request(query: QueryDict) -> VersionPageRequest:
-    """Return the checked parameters.
-
-    Raises ApiError 400 for a parameter nobody knows, one given twice, or a cursor that is not ours;
-    InvalidRequestError for a page size that cannot be.
-    """
-    reject_unknown(query, allowed=paging.PARAMETER_NAMES)
-    problems = ProblemCollector()
-    limit = paging.parse_limit(query, problems)
-    problems.raise_if_any()
-    below, above = paging.parse_cursors(query, list_name=LIST, position_type=int)
-    return VersionPageRequest(limit=limit, below=below, above=above)
-
-
-def version_page(type_slug: str, page_request: VersionPageRequest) -> VersionPage:
-    """Return a page of a type's versions; the release's own stands behind the stored ones."""
-    found = templates.list_versions(
+def version_page(
+    type_slug: str, page_request: PageRequest
+) -> tuple[Sequence[Version], dict[str, str | None]]:
+    """Return a page of a type's versions and its links; the built-in one is the last."""
+    cursor, limit = page_request.cursor, page_request.limit
+    is_backwards = cursor is not None and cursor.backwards
+    number = cursor.values[0] if cursor is not None else None
+    versions = templates.list_versions(
         type_slug=type_slug,
-        limit=page_request.limit + 1,
-        below=page_request.below,
-        above=page_request.above,
+        limit=limit + 1,
+        below=None if is_backwards else number,
+        above=number if is_backwards else None,
     )
-    shipped = None
-    if page_request.above is None and page_request.below != SHIPPED_VERSION:
+    if not is_backwards and number != SHIPPED_VERSION and len(versions) <= limit:
         shipped = templates.get_version(type_slug=type_slug, number=SHIPPED_VERSION)
-    rows = [*found, shipped] if shipped and len(found) <= page_request.limit else found
-    has_more = len(rows) > page_request.limit
-    if page_request.above is not None:
-        # Read upwards: what is too much is the newest.
-        rows = rows[-page_request.limit :]
-        return _page(rows, has_next=bool(rows), has_previous=has_more)
-    return _page(
-        rows[: page_request.limit], has_next=has_more, has_previous=page_request.below is not None
+        versions = [*versions, *([shipped] if shipped else [])]
+    has_more = len(versions) > limit
+    # Backwards, the versions are read in ascending order, so the surplus one is the newest.
+    versions = versions[-limit:] if is_backwards else versions[:limit]
+    page = Page(
+        [{"number": version.number} for version in versions],
+        has_next=is_backwards or has_more,
+        has_previous=has_more if is_backwards else cursor is not None,
     )
-
-
-def _page(rows: list[Version], *, has_next: bool, has_previous: bool) -> VersionPage:
-    return VersionPage(
-        versions=rows,
-        next=_cursor(rows[-1]) if rows and has_next else None,
-        previous=_cursor(rows[0], backwards=True) if rows and has_previous else None,
-    )
-
-
-def _cursor(version: Version, *, backwards: bool = False) -> str:
-    return paging.encode_cursor(Cursor((version.number,), backwards), list_name=LIST)
+    return versions, paging.page_links(page, list_name=LIST, order=[("number", -1)])
 
 
 TEMPLATES = Scope.TEMPLATES_WRITE
-SLUG = path_parameter("slug", "The type's slug, such as order_shipped")
+SLUG = path_parameter("slug", "The type's slug", example="payment_confirmed")
 NUMBER = path_parameter(
-    "number", "The version's number; 0 is the release's own", pattern="[0-9]{1,6}"
+    "number", "The version's number; 0 is the built-in one", example="1", pattern="[0-9]{1,6}"
 )
 
 
 class TypeDetail(APIView):
-    """A registered type."""
+    """A notification type."""
 
     scopes: ClassVar = {"GET": TEMPLATES, "PUT": TEMPLATES}
 
-    @describe(
-        operation="getType", scope=TEMPLATES, response=TypeView, problems=(404,), parameters=(SLUG,)
-    )
+    @describe(operation="getType", scope=TEMPLATES, response=TypeView, parameters=(SLUG,))
     def get(self, request: Any, slug: str) -> Response:
-        """Return a type."""
+        """Get a type."""
         return Response(type_view(_type_or_404(slug)))
 
     @describe(
@@ -134,19 +100,17 @@ class TypeDetail(APIView):
         request=TypeRequest,
         response=TypeView,
         also_status=201,
-        problems=BODY_ERRORS,
         parameters=(SLUG,),
     )
     def put(self, request: Any, slug: str) -> Response:
-        """Make a type, or make it what the body says; 201 for a new one."""
-        raw = _read_json(request)
-        fields = definitions.validate_type(slug, convert(raw, TypeRequest))
+        """Create or replace a type; 201 for a new one."""
+        fields = definitions.validate_type(slug, read_request(request, TypeRequest))
         is_new = types.define_type(slug, fields, now=utc_now())
         return Response(type_view(_type_or_404(slug)), status=201 if is_new else 200)
 
 
 class TemplateVersions(APIView):
-    """The versions of what a type says."""
+    """The template versions of a type."""
 
     scopes: ClassVar = {"GET": TEMPLATES, "POST": TEMPLATES}
 
@@ -154,17 +118,15 @@ class TemplateVersions(APIView):
         operation="listTemplateVersions",
         scope=TEMPLATES,
         response=TemplateVersionList,
-        problems=(400, 404, 422),
         parameters=(SLUG, *paging.PARAMETERS),
     )
     def get(self, request: Any, slug: str) -> Response:
-        """List the versions of a type's template, newest first; the release's own is the last."""
+        """List the template versions of a type, newest first; the built-in one is the last."""
         published = type_view(_type_or_404(slug)).template_version
-        page = version_page(slug, parse_page_request(request.query_params))
-        results = [version_view(version, published_number=published) for version in page.versions]
-        return Response(
-            TemplateVersionList(results=results, next=page.next, previous=page.previous)
-        )
+        page_request = paging.parse_page_request(request.query_params, list_name=LIST)
+        versions, links = version_page(slug, page_request)
+        results = [version_view(version, published_number=published) for version in versions]
+        return Response(TemplateVersionList(results=results, **links))
 
     @describe(
         operation="createTemplateVersion",
@@ -172,13 +134,14 @@ class TemplateVersions(APIView):
         request=TemplateRequest,
         response=TemplateVersionView,
         status=201,
-        problems=(*BODY_ERRORS, 404, 409),
+        problems=(VERSION_CONFLICT,),
         parameters=(SLUG,),
+        headers={201: ("Location",)},
     )
     def post(self, request: Any, slug: str) -> Response:
-        """Store a new version of a type's template. Publish it to have it used."""
+        """Create a template version. It isn't used until it's published."""
         document = _type_or_404(slug)
-        parts, note = template_parts(_read_json(request))
+        parts, note = template_parts(read_json(request))
         faults = linting.lint_template(
             name=slug,
             parts=parts,
@@ -196,8 +159,7 @@ class TemplateVersions(APIView):
                 now=utc_now(),
             )
         except VersionConflictError:
-            detail = "Too many versions are made at the same time: try again."
-            raise ApiError(status=409, code="busy", detail=detail) from None
+            raise VERSION_CONFLICT.error() from None
         response = Response(
             version_view(version, published_number=_published_number(document)), status=201
         )
@@ -206,7 +168,7 @@ class TemplateVersions(APIView):
 
 
 class TemplateVersionDetail(APIView):
-    """One of them."""
+    """One template version."""
 
     scopes: ClassVar = {"GET": TEMPLATES}
 
@@ -214,16 +176,15 @@ class TemplateVersionDetail(APIView):
         operation="getTemplateVersion",
         scope=TEMPLATES,
         response=TemplateVersionView,
-        problems=(404,),
         parameters=(SLUG, NUMBER),
     )
     def get(self, request: Any, slug: str, number: str) -> Response:
-        """Return a version of a type's template."""
+        """Get a template version."""
         return Response(_version_view_or_404(slug, number))
 
 
 class Publish(APIView):
-    """Choosing one of them."""
+    """Publish."""
 
     scopes: ClassVar = {"POST": TEMPLATES}
 
@@ -231,24 +192,24 @@ class Publish(APIView):
         operation="publishTemplateVersion",
         scope=TEMPLATES,
         response=TemplateVersionView,
-        problems=(*BODY_ERRORS, 404),
+        problems=(MALFORMED_JSON, TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, VALIDATION_FAILED),
         parameters=(SLUG, NUMBER),
     )
     def post(self, request: Any, slug: str, number: str) -> Response:
-        """Let new notifications take this version; 0 for the release's own."""
+        """Publish a template version. New notifications use it; 0 is the built-in one."""
         _reject_fields(request)
         _type_or_404(slug)
         try:
             templates.publish_version(type_slug=slug, number=int(number), now=utc_now())
         except UnknownVersionError:
-            raise not_found() from None
+            raise NOT_FOUND.error() from None
         return Response(_version_view_or_404(slug, number))
 
 
 def _type_or_404(slug: str) -> Document:
     document = types.read_type(slug)
     if document is None:
-        raise not_found()
+        raise NOT_FOUND.error()
     return document
 
 
@@ -260,22 +221,14 @@ def _version_view_or_404(slug: str, number: str) -> TemplateVersionView:
     document = _type_or_404(slug)
     version = templates.get_version(type_slug=slug, number=int(number))
     if version is None:
-        raise not_found()
+        raise NOT_FOUND.error()
     return version_view(version, published_number=_published_number(document))
 
 
-def _read_json(request: Any) -> dict[str, Any]:
-    raw = decode(read_body(request._request))
-    check_values(raw)
-    return raw
-
-
 def _reject_fields(request: Any) -> None:
-    """Raise ApiError if a request that needs no body has one that says something."""
+    """Raise ApiError if a request that needs no body has one with fields."""
     try:
-        raw = _read_json(request)
+        read_request(request, EmptyRequest)
     except ApiError as problem:
-        if problem.code == "empty_body":
-            return
-        raise
-    convert(raw, EmptyRequest)
+        if problem.type is not EMPTY_BODY:
+            raise

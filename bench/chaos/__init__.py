@@ -1,5 +1,5 @@
-"""Faults on purpose: real processes are killed, frozen and cut off, and three records are joined.
+"""Fault injection: kill, freeze, and disconnect real processes, and compare three records.
 
-What the client was told, what the provider got, and what MongoDB says must agree. How to run it and
-how to add a scenario: docs/faults.md.
+The client's answers, the provider's requests, and MongoDB's documents must agree.
+docs/reference/fault_injection.md describes how to run it and how to add a scenario.
 """

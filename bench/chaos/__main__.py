@@ -1,4 +1,4 @@
-"""``python -m bench.chaos``: run the fault scenarios, or one of them, and print what was found."""
+"""``python -m bench.chaos``: run the fault scenarios, or one of them, and print the findings."""
 
 import argparse
 import json
@@ -14,26 +14,27 @@ from notifyproject.settings.environment import BASE_DIR
 from notifyproject.stack import bytecode
 
 from . import page
-from .findings import Findings
-from .scenario import Scenario
+from .findings import Findings, Scenario
 from .scenarios import SCENARIOS
 
 
 def main() -> int:
-    """Run what is asked for; return 1 if any promise was not kept."""
+    """Run the selected scenarios; return 1 if a guarantee was broken."""
     parser = argparse.ArgumentParser(prog="python -m bench.chaos", description=__doc__)
-    parser.add_argument("--scenario", type=int, choices=SCENARIOS, help="one; all if not given")
-    parser.add_argument("--short", action="store_true", help="small sizes, to try it out")
-    parser.add_argument("--at-once", type=int, default=1, metavar="N", help="so many side by side")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
-    parser.add_argument("--page", type=Path, metavar="FILE", help="put the rows into this table")
+    parser.add_argument(
+        "--scenario", type=int, choices=SCENARIOS, help="one scenario; all by default"
+    )
+    parser.add_argument("--short", action="store_true", help="small sizes")
+    parser.add_argument("--at-once", type=int, default=1, metavar="N", help="scenarios in parallel")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to a file")
+    parser.add_argument("--page", type=Path, metavar="FILE", help="update the rows of a table")
     arguments = parser.parse_args()
-    # Of two hundred workers that are killed, one after the other, each is started again.
+    # A scenario starts hundreds of processes.
     bytecode.enable_cache()
     results: dict[int, dict[str, Any]] = {}
     for number, result in _results(arguments):
         results[number] = result
-        # One after the other: a run of hours that is ended leaves what it has found.
+        # Write after each scenario: an aborted run of hours keeps its results.
         if arguments.json:
             found = {str(one): results[one] for one in sorted(results)}
             arguments.json.write_text(json.dumps(found, indent=2) + "\n")
@@ -43,7 +44,6 @@ def main() -> int:
 
 
 def _results(arguments: argparse.Namespace) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Run what is asked for; yield each scenario's number and figures when it is over."""
     if arguments.scenario is not None:
         yield arguments.scenario, _run(SCENARIOS[arguments.scenario], short=arguments.short)
         return
@@ -56,12 +56,11 @@ def _results(arguments: argparse.Namespace) -> Iterator[tuple[int, dict[str, Any
             for done in as_completed(futures):
                 yield futures[done], done.result()
         finally:
-            # Ctrl-C ends those that run by itself: the others are not begun.
+            # Ctrl-C reaches the running processes by itself; cancel the others.
             pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _run(scenario: Scenario, *, short: bool) -> dict[str, Any]:
-    """Run a scenario in this process."""
     sizes = scenario.short if short else scenario.full
     print(f"{scenario.number}: {scenario.injects} {dict(sizes)}", flush=True)
     started = time.monotonic()
@@ -75,7 +74,7 @@ def _run(scenario: Scenario, *, short: bool) -> dict[str, Any]:
 
 
 def _run_in_subprocess(number: int, *, short: bool) -> dict[str, Any]:
-    """Run a scenario in a process of its own: each has its own servers, and settings stand once."""
+    """Run a scenario in its own process: Django's settings can be set only once."""
     target = Path(BASE_DIR, ".data", f"chaos-{number}.json")
     target.parent.mkdir(exist_ok=True)
     target.unlink(missing_ok=True)
@@ -87,10 +86,10 @@ def _run_in_subprocess(number: int, *, short: bool) -> dict[str, Any]:
         stdout=subprocess.PIPE,
         text=True,
     )
-    # At its end: others may be running, and lines of several are a riddle.
+    # Print the output as a whole: other scenarios may run at the same time.
     print(ended.stdout, end="", flush=True)
     if not target.exists():
-        return {"met": False, "problem": "the scenario did not come to its end"}
+        return {"met": False, "problem": "the scenario did not finish"}
     result: dict[str, Any] = json.loads(target.read_text())[str(number)]
     target.unlink()
     return result

@@ -1,4 +1,4 @@
-"""How each boundary of :mod:`notifyproject.platform.crash_points` is come to. Data alone."""
+"""How a process reaches each boundary of :mod:`notifyproject.platform.crash_points`. Data only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,79 +8,72 @@ from notifyproject.platform.crash_points import Boundary
 
 EMAIL, PUSH, WHATSAPP, IN_APP = EVERY_CHANNEL = ("email", "push", "whatsapp", "in_app")
 WITH_RECEIPTS = (EMAIL, WHATSAPP)
-"""Channels whose provider reports what became of a message."""
 
 
 class Trigger(StrEnum):
     """What brings a process to a boundary."""
 
     SENDING = "a worker sends one notification"
-    EXPIRED = "a worker takes one whose time is over"
-    SAME_CONTENT = "a worker sends the same mail to two people"
-    BURST = "a worker draws from a client's crowd"
-    SHUTDOWN = "a worker is asked to end in the middle of a batch"
-    FROZEN = "a worker is frozen for a minute and more before it sends"
-    POST = "an app posts a notification"
-    BULK = "an app posts many in one request"
-    BROADCAST = "a worker tells a page of a broadcast's audience"
-    RETRY = "a person re-opens what has failed"
-    RECEIPT = "a provider reports"
-    SWEEP = "a sweep finds what a lost worker was sending"
+    EXPIRED = "a worker claims an expired delivery"
+    SAME_CONTENT = "a worker sends the same mail to two recipients"
+    BURST = "a worker pulls from a client's burst"
+    SHUTDOWN = "a worker is stopped in the middle of a batch"
+    FROZEN = "a worker is frozen for over a minute before it sends"
+    POST = "a client posts a notification"
+    BULK = "a client posts a bulk request"
+    BROADCAST = "a worker processes a page of a broadcast's audience"
+    RETRY = "an operator retries a failed notification"
+    RECEIPT = "a provider sends a receipt"
+    SWEEP = "a sweep recovers a lost worker's sends"
 
 
 @dataclass(frozen=True, slots=True)
 class BoundaryCase:
-    """How to come to a boundary, on which channels, and what the provider then gets twice."""
+    """How to reach a boundary, on which channels, and the duplicates that may result."""
 
     trigger: Trigger
     channels: tuple[str, ...] = EVERY_CHANNEL
     duplicated: tuple[str, ...] = ()
-    """Channels on which a second copy is right: it was taken, and nobody will ever say so."""
+    """Channels with a correct duplicate: the message was accepted, and no receipt will tell."""
 
 
 B = Boundary
-WITHOUT_RECEIPTS = (PUSH,)
+_CASES = (
+    (BoundaryCase(Trigger.POST), (B.KEY_RESERVED, B.ACCEPT_STORED, B.ACCEPT_ENQUEUED)),
+    (BoundaryCase(Trigger.BULK), (B.BULK_RESERVED, B.BULK_STORED, B.BULK_ENQUEUED)),
+    (
+        BoundaryCase(Trigger.BROADCAST, (PUSH,)),
+        (B.BROADCAST_LEASED, B.BROADCAST_STORED, B.BROADCAST_ADVANCED),
+    ),
+    (BoundaryCase(Trigger.BURST, (EMAIL,)), (B.PULL_STARTED,)),
+    (
+        BoundaryCase(Trigger.SENDING),
+        (
+            *(B.WAKEUP_RECEIVED, B.CLAIM_WRITTEN, B.CLAIMED, B.RENDERED, B.START_WRITTEN),
+            *(B.STARTED, B.SEND_BEGINS),
+        ),
+    ),
+    (BoundaryCase(Trigger.EXPIRED, (EMAIL,)), (B.DEFERRED,)),
+    (BoundaryCase(Trigger.SHUTDOWN, (EMAIL,)), (B.RELEASED,)),
+    (BoundaryCase(Trigger.SENDING, duplicated=(PUSH,)), (B.SEND_ANSWERED, B.BATCH_SENT)),
+    (BoundaryCase(Trigger.SAME_CONTENT, (EMAIL,)), (B.GROUP_BEGINS, B.GROUP_ANSWERED)),
+    (BoundaryCase(Trigger.SENDING), (B.SETTLE_LOGGED, B.SETTLED, B.REPORTED, B.TASK_DONE)),
+    (BoundaryCase(Trigger.FROZEN, (EMAIL,)), (B.RETURN_LOGGED,)),
+    (BoundaryCase(Trigger.RETRY, (EMAIL,)), (B.REOPENED,)),
+    (
+        BoundaryCase(Trigger.SWEEP, (EMAIL,)),
+        (B.SWEEP_BEGINS, B.EXPIRY_LOGGED, B.LEASES_EXPIRED, B.RESOLVED, B.SWEEP_ENQUEUED),
+    ),
+    (
+        BoundaryCase(Trigger.RECEIPT, WITH_RECEIPTS),
+        (B.WEBHOOK_LOGGED, B.RECEIPT_APPLIED, B.RECEIPTS_MARKED),
+    ),
+)
 BOUNDARY_CASES: Mapping[Boundary, BoundaryCase] = {
-    B.KEY_RESERVED: BoundaryCase(Trigger.POST),
-    B.ACCEPT_STORED: BoundaryCase(Trigger.POST),
-    B.ACCEPT_ENQUEUED: BoundaryCase(Trigger.POST),
-    B.BULK_RESERVED: BoundaryCase(Trigger.BULK),
-    B.BULK_STORED: BoundaryCase(Trigger.BULK),
-    B.BULK_ENQUEUED: BoundaryCase(Trigger.BULK),
-    B.BROADCAST_LEASED: BoundaryCase(Trigger.BROADCAST, (PUSH,)),
-    B.BROADCAST_STORED: BoundaryCase(Trigger.BROADCAST, (PUSH,)),
-    B.BROADCAST_ADVANCED: BoundaryCase(Trigger.BROADCAST, (PUSH,)),
-    B.PULL_STARTED: BoundaryCase(Trigger.BURST, (EMAIL,)),
-    B.WAKEUP_RECEIVED: BoundaryCase(Trigger.SENDING),
-    B.CLAIM_WRITTEN: BoundaryCase(Trigger.SENDING),
-    B.CLAIMED: BoundaryCase(Trigger.SENDING),
-    B.RENDERED: BoundaryCase(Trigger.SENDING),
-    B.DEFERRED: BoundaryCase(Trigger.EXPIRED, (EMAIL,)),
-    B.RELEASED: BoundaryCase(Trigger.SHUTDOWN, (EMAIL,)),
-    B.START_WRITTEN: BoundaryCase(Trigger.SENDING),
-    B.STARTED: BoundaryCase(Trigger.SENDING),
-    B.SEND_BEGINS: BoundaryCase(Trigger.SENDING),
-    B.SEND_ANSWERED: BoundaryCase(Trigger.SENDING, duplicated=WITHOUT_RECEIPTS),
-    B.GROUP_BEGINS: BoundaryCase(Trigger.SAME_CONTENT, (EMAIL,)),
-    B.GROUP_ANSWERED: BoundaryCase(Trigger.SAME_CONTENT, (EMAIL,)),
-    B.BATCH_SENT: BoundaryCase(Trigger.SENDING, duplicated=WITHOUT_RECEIPTS),
-    B.SETTLE_LOGGED: BoundaryCase(Trigger.SENDING),
-    B.SETTLED: BoundaryCase(Trigger.SENDING),
-    B.RETURN_LOGGED: BoundaryCase(Trigger.FROZEN, (EMAIL,)),
-    B.REPORTED: BoundaryCase(Trigger.SENDING),
-    B.TASK_DONE: BoundaryCase(Trigger.SENDING),
-    B.REOPENED: BoundaryCase(Trigger.RETRY, (EMAIL,)),
-    B.SWEEP_BEGINS: BoundaryCase(Trigger.SWEEP, (EMAIL,)),
-    B.EXPIRY_LOGGED: BoundaryCase(Trigger.SWEEP, (EMAIL,)),
-    B.LEASES_EXPIRED: BoundaryCase(Trigger.SWEEP, (EMAIL,)),
-    B.RESOLVED: BoundaryCase(Trigger.SWEEP, (EMAIL,)),
-    B.SWEEP_ENQUEUED: BoundaryCase(Trigger.SWEEP, (EMAIL,)),
-    B.WEBHOOK_LOGGED: BoundaryCase(Trigger.RECEIPT, WITH_RECEIPTS),
-    B.RECEIPT_APPLIED: BoundaryCase(Trigger.RECEIPT, WITH_RECEIPTS),
-    B.RECEIPTS_MARKED: BoundaryCase(Trigger.RECEIPT, WITH_RECEIPTS),
+    boundary: case for case, boundaries in _CASES for boundary in boundaries
 }
 
 
 def cases_of(trigger: Trigger) -> list[tuple[Boundary, BoundaryCase]]:
-    """Return the boundaries that are come to in this way, in the order of the table."""
+    """Return the boundaries of a trigger, in order."""
     return [(boundary, one) for boundary, one in BOUNDARY_CASES.items() if one.trigger is trigger]

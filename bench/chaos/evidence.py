@@ -1,4 +1,4 @@
-"""What a run leaves behind, as plain records: answers, requests, steps, the state at the end."""
+"""The records of a run: answers, requests, steps, and the final state."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,28 +9,25 @@ ACCEPTED = 202
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What the client was told of one request."""
+    """An answer to the client."""
 
     key: str
-    """Its idempotency key."""
     item: int = 0
-    """Its place in a request that had several."""
     at: datetime
     status: int | None
     """None: the connection ended without an answer."""
     notification_id: str | None = None
     channels: tuple[str, ...] = ()
-    """The channels it was accepted for."""
 
     @property
     def is_accepted(self) -> bool:
-        """Whether the service took the notification upon itself."""
+        """Whether the service accepted the notification."""
         return self.status == ACCEPTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What the provider got: one message to one recipient."""
+    """A message to one recipient, at the provider."""
 
     notification_id: str
     channel: str
@@ -38,35 +35,33 @@ class Request:
     device_id: str | None
     at: datetime
     accepted: bool
-    """The provider took it, whether or not it could say so."""
+    """Whether the provider accepted it, even without an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """A delivery after one write to its notification, in the order of the writes."""
+    """A delivery after one write to its notification."""
 
     notification_id: str
     channel: str
     status: str
     attempt: int
     worker: str | None
-    """The worker that has claimed it."""
     at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredNotification:
-    """A notification as MongoDB has it at the end."""
+    """The final state of a notification."""
 
     notification_id: str
     key: str | None
     deliveries: Mapping[str, str]
-    """Each channel's status."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """The record of a try to send, as MongoDB has it at the end."""
+    """The final state of an attempt."""
 
     notification_id: str
     channel: str
@@ -77,16 +72,16 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kill:
-    """A process that was ended from outside, or that ended itself on demand."""
+    """A killed process."""
 
     worker: str
-    """The name it signs its claims with."""
+    """The name in its leases."""
     at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Everything that is known about a run."""
+    """All records of a run."""
 
     answers: Sequence[Answer]
     requests: Sequence[Request]

@@ -1,19 +1,21 @@
-"""What a scenario has found, and whether its promises were kept."""
+"""Scenarios, and their findings: the analysis of a run and the bounds on its figures."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
 
-from .evidence import Evidence
-from .joining import Analysis, analyze, final_statuses
+from .analysis import Analysis, analyze, final_statuses
+from .evidence import Answer, Evidence
 
+F = TypeVar("F", bound=Callable[..., "Findings"])
 MAX_SHOWN = 5
-"""Of each kind of finding, so many are named."""
+"""The number of findings of each kind that are printed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Bound:
-    """A figure and what it may be; None if there was nothing to measure, which is not met."""
+    """A figure and its limits. None (nothing was measured) is not within limits."""
 
     name: str
     value: float | None
@@ -22,21 +24,31 @@ class Bound:
 
     @property
     def is_met(self) -> bool:
-        """Whether the figure is within its bounds."""
+        """Whether the figure is within its limits."""
         if self.value is None:
             return False
-        below = self.maximum is not None and self.value > self.maximum
-        above = self.minimum is not None and self.value < self.minimum
-        return not (below or above)
+        is_above = self.maximum is not None and self.value > self.maximum
+        is_below = self.minimum is not None and self.value < self.minimum
+        return not (is_above or is_below)
 
     def __str__(self) -> str:
         value = "nothing" if self.value is None else f"{self.value:,.6g}"
         limits = [
-            f"{word} {limit:,.6g}"
-            for word, limit in (("≥", self.minimum), ("≤", self.maximum))
+            f"{sign} {limit:,.6g}"
+            for sign, limit in (("≥", self.minimum), ("≤", self.maximum))
             if limit is not None
         ]
         return f"{self.name} {value}" + (f" ({', '.join(limits)})" if limits else "")
+
+
+def at_most(name: str, value: float | None, maximum: float) -> Bound:
+    """Return a figure with a maximum."""
+    return Bound(name, value, maximum=maximum)
+
+
+def at_least(name: str, value: float | None, minimum: float) -> Bound:
+    """Return a figure with a minimum."""
+    return Bound(name, value, minimum=minimum)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,56 +61,104 @@ class Findings:
 
     @property
     def is_met(self) -> bool:
-        """Whether everything that the scenario shows was so."""
+        """Whether the run kept all guarantees and all bounds."""
         return self.analysis.is_clean and all(bound.is_met for bound in self.bounds)
 
     def problems(self) -> list[str]:
-        """Return what was not as promised, a line each."""
-        analysis = self.analysis
+        """Return the broken guarantees and bounds, one per line."""
         lines = []
         for name in ("lost", "split", "double", "illegal", "unbalanced"):
-            found: tuple[str, ...] = getattr(analysis, name)
+            found: tuple[str, ...] = getattr(self.analysis, name)
             lines += [f"{name}: {one}" for one in found[:MAX_SHOWN]]
             if len(found) > MAX_SHOWN:
                 lines.append(f"{name}: {len(found) - MAX_SHOWN} more")
         return [*lines, *(f"not met: {bound}" for bound in self.bounds if not bound.is_met)]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the figures for machines."""
-        analysis = self.analysis
+        """Return the figures for the results file."""
+        counted = ("lost", "split", "double", "double_unknown", "illegal")
         return {
-            "acknowledged": analysis.acknowledged,
-            "lost": len(analysis.lost),
-            "split": len(analysis.split),
-            "double": len(analysis.double),
-            "double_unknown": len(analysis.double_unknown),
-            "illegal": len(analysis.illegal),
-            "balanced": not analysis.unbalanced,
-            "in_flight": analysis.in_flight,
+            "acknowledged": self.analysis.acknowledged,
+            **{name: len(getattr(self.analysis, name)) for name in counted},
+            "balanced": not self.analysis.unbalanced,
+            "in_flight": self.analysis.in_flight,
             "deliveries": dict(self.statuses),
             "figures": {bound.name: bound.value for bound in self.bounds},
             "met": self.is_met,
         }
 
 
-def make_findings(evidence: Evidence, *bounds: Bound) -> Findings:
-    """Return the findings over a run, with what the scenario has measured besides."""
-    return Findings(
-        analysis=analyze(evidence), statuses=final_statuses(evidence), bounds=tuple(bounds)
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """An injected fault, and the function that runs it."""
+
+    number: int
+    injects: str
+    shows: str
+    run: Callable[..., Findings]
+    """Takes the sizes as keyword arguments."""
+    full: Mapping[str, Any]
+    """The sizes of the committed results."""
+    short: Mapping[str, Any]
+    """Sizes for a run of a few minutes."""
 
 
-def kill_bounds(analysis: Analysis) -> tuple[Bound, ...]:
-    """Return what must hold wherever workers were killed."""
-    return (
-        Bound(
-            name="copies after an unknown outcome",
-            value=len(analysis.double_unknown),
-            maximum=analysis.in_flight,
-        ),
-        Bound(
-            name="seconds until a dead worker's delivery moved on",
-            value=analysis.slowest_takeover,
-            maximum=150,
-        ),
-    )
+SCENARIOS: dict[int, Scenario] = {}
+"""All imported scenarios, by number."""
+
+
+def scenario(number: int, **data: Any) -> Callable[[F], F]:
+    """Register a function as a scenario; ``data`` has the other fields of :class:`Scenario`."""
+
+    def register(run: F) -> F:
+        SCENARIOS[number] = Scenario(number=number, run=run, **data)
+        return run
+
+    return register
+
+
+class NotAcceptedError(RuntimeError):
+    """The service refused a request that a scenario needs. The message has the status."""
+
+
+def accepted_id(answer: Answer) -> str:
+    """Return the ID of an accepted notification; raises NotAcceptedError."""
+    if answer.notification_id is None:
+        raise NotAcceptedError(f"{answer.key}: {answer.status}")
+    return answer.notification_id
+
+
+@dataclass
+class Expected:
+    """How often the provider should accept each notification."""
+
+    copies: Counter[str] = field(default_factory=Counter)
+
+    def add(self, answer: Answer, *, copies: int) -> str:
+        """Record the expected number of copies of a notification; return its ID."""
+        notification_id = accepted_id(answer)
+        self.copies[notification_id] = copies
+        return notification_id
+
+    def bound(self, evidence: Evidence) -> Bound:
+        """Count the notifications with another number of copies than expected."""
+        accepted = Counter(one.notification_id for one in evidence.requests if one.accepted)
+        names = self.copies.keys() | accepted.keys()
+        wrong = sum(accepted[name] != self.copies[name] for name in names)
+        return at_most("notifications with an unexpected number of copies", wrong, 0)
+
+
+def make_findings(
+    evidence: Evidence, *bounds: Bound, copies: Literal["none", "in flight", "any"] | None = None
+) -> Findings:
+    """Return the findings of a run, with the scenario's own bounds.
+
+    ``copies`` bounds the copies that the provider accepted after an unknown outcome: none, one for
+    each send in progress when a worker was killed, or no limit. None omits this figure.
+    """
+    analysis = analyze(evidence)
+    if copies is not None:
+        maximum = {"none": 0, "in flight": analysis.in_flight}.get(copies)
+        count = len(analysis.double_unknown)
+        bounds = (*bounds, Bound("copies after an unknown outcome", count, maximum=maximum))
+    return Findings(analysis=analysis, statuses=final_statuses(evidence), bounds=bounds)

@@ -1,9 +1,10 @@
-"""A client that sends notifications, tries again as clients do, and notes every answer."""
+"""An API client that retries and records every answer, its request bodies, and a load."""
 
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,16 +16,17 @@ THREADS = 8
 TIMEOUT = urllib3.Timeout(connect=3, read=30)
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 BULK_SIZE = 1_000
-"""Notifications in one request of many."""
+"""Notifications in one bulk request."""
 RETRY_TIMEOUT = 120.0
-"""Seconds a client goes on trying to get an answer."""
+"""Seconds for which a client retries."""
 CLIENT_ERRORS = range(400, 500)
 OK, TOO_MANY = 200, 429
 Body = Mapping[str, Any]
+NEWS = {"subject": "News", "body": "The same for everybody."}
 
 
 class Client:
-    """An app that calls the API with one key; any number of threads may use it."""
+    """A thread-safe API client with one key."""
 
     def __init__(self, *, url: str, key: str) -> None:
         self._url = f"{url}/api/v1"
@@ -32,15 +34,12 @@ class Client:
         self._http = urllib3.PoolManager(num_pools=4, maxsize=64, timeout=TIMEOUT, retries=False)
         self._lock = threading.Lock()
         self.on_accepted: Callable[[Answer], object] | None = None
-        """Called with each acceptance, in the thread that got it."""
+        """Called with each acceptance, in the thread that received it."""
         self.answers: list[Answer] = []
-        """Everything this app was told about its notifications, in the order it was told."""
+        """Every answer about a notification, in order."""
 
     def send(self, body: Body, *, key: str, retry_timeout: float = RETRY_TIMEOUT) -> Answer:
-        """Send a notification, with the same key again until there is an answer; return the last.
-
-        A refusal is an answer; a broken connection, a 429 or a 5xx is none.
-        """
+        """Send a notification, and retry without an answer or after 429 or 5xx; return the last."""
         deadline, pause = time.monotonic() + retry_timeout, FIRST_PAUSE
         while True:
             answer = self.send_once(body, key=key)
@@ -53,7 +52,7 @@ class Client:
             pause = min(pause * 2, LONGEST_PAUSE)
 
     def send_once(self, body: Body, *, key: str) -> Answer:
-        """Send a notification once and note what came of it."""
+        """Send a notification once and record the answer."""
         status, response = self.call("POST", "/notifications", body, {"Idempotency-Key": key})
         answer = Answer(
             key=key,
@@ -71,7 +70,7 @@ class Client:
         return answer
 
     def send_many(self, bodies: Sequence[Body], *, key: str) -> list[Answer]:
-        """Send notifications in one request, once; note what came of each and return that."""
+        """Send notifications in one bulk request, once; record and return the answers."""
         headers = {"Idempotency-Key": key}
         status, response = self.call(
             "POST", "/notifications/bulk", {"notifications": bodies}, headers
@@ -93,7 +92,7 @@ class Client:
         return answers
 
     def send_in_bulk(self, count: int, *, body: Callable[[int], Body], name: str) -> int:
-        """Send so many in requests of many, each once; return how many were accepted."""
+        """Send notifications in bulk requests, each once; return how many were accepted."""
         accepted = 0
         for start in range(0, count, BULK_SIZE):
             numbers = range(start, min(start + BULK_SIZE, count))
@@ -108,7 +107,7 @@ class Client:
         body: Body | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> tuple[int | None, Any]:
-        """Call the API; return the status and the JSON, or None and None without an answer."""
+        """Call the API; return the status and the JSON, or two Nones without an answer."""
         fields = {} if body is None else {"json": body}
         try:
             response = self._http.request(
@@ -119,62 +118,108 @@ class Client:
             return None, None
 
 
+@dataclass(kw_only=True)
 class Load:
-    """Notifications sent in the background at a rate, in bursts."""
+    """Notifications that are sent in the background at a rate (per second), in bursts."""
 
-    def __init__(
-        self,
-        client: Client,
-        *,
-        count: int,
-        rate: float,
-        body: Callable[[int], Body],
-        burst: int = 1,
-        name: str = "n",
-    ) -> None:
-        self._client, self._body = client, body
-        self.name = name
-        self._count, self._rate, self._burst = count, rate, burst
+    client: Client
+    count: int
+    rate: float
+    body: Callable[[int], Body]
+    burst: int = 1
+    name: str = "n"
+    done: int = field(default=0, init=False)
+    """The number of answered or abandoned notifications."""
+
+    def __post_init__(self) -> None:
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._lock = threading.Lock()
-        self.done = 0
-        """How many have had an answer, or none for as long as the client's patience lasts."""
 
     @property
     def is_over(self) -> bool:
-        """Whether all are sent."""
+        """Whether all notifications were sent."""
         return not self._thread.is_alive()
 
     def start(self) -> None:
-        """Begin."""
+        """Start sending."""
         self._thread.start()
 
     def finish(self) -> None:
-        """Wait until all are sent."""
+        """Wait until all notifications are sent."""
         self._thread.join()
 
     def stop(self) -> None:
-        """Send no more, and wait for those on their way."""
+        """Stop sending, and wait for the requests in progress."""
         self._stopped.set()
         self._thread.join()
 
     def _run(self) -> None:
         began = time.monotonic()
         with ThreadPoolExecutor(THREADS, thread_name_prefix="load") as threads:
-            for start in range(0, self._count, self._burst):
-                pause = began + start / self._rate - time.monotonic()
+            for start in range(0, self.count, self.burst):
+                pause = began + start / self.rate - time.monotonic()
                 if self._stopped.wait(max(pause, 0)):
                     return
-                numbers = range(start, min(start + self._burst, self._count))
-                if self._burst > 1:
+                numbers = range(start, min(start + self.burst, self.count))
+                if self.burst > 1:
                     wait([threads.submit(self._send, number) for number in numbers])
                 else:
                     threads.submit(self._send, start)
 
     def _send(self, number: int) -> None:
         try:
-            self._client.send(self._body(number), key=f"{self.name}-{number}")
+            self.client.send(self.body(number), key=f"{self.name}-{number}")
         finally:
             with self._lock:
                 self.done += 1
+
+
+def mail_body(number: int, *, to: str = "user", **fields: Any) -> dict[str, Any]:
+    """Return a mail to its own recipient; ``to`` chooses the sandbox's outcome."""
+    return {
+        "type": "payment_confirmed",
+        "user_id": f"user-{number}",
+        "recipient": {"email": f"{to}+{number}@example.com"},
+        "channels": ["email"],
+        "data": {"order_id": number, "video_title": "Sunrise", "amount": "49.90"},
+        **fields,
+    }
+
+
+def uniform_mail_body(number: int, **fields: Any) -> dict[str, Any]:
+    """Return a mail with the same content as others, so that they may share one request."""
+    return {**mail_body(number), "type": "transactional", "content": NEWS, "data": {}, **fields}
+
+
+def push_body(number: int, *, user_id: str, **fields: Any) -> dict[str, Any]:
+    """Return a push to a user's devices."""
+    return {**in_app_body(number), "user_id": user_id, "channels": ["push"], **fields}
+
+
+def device_body(*, user_id: str, token: str = "delivered-phone") -> dict[str, Any]:
+    """Return a device; its token chooses the sandbox's outcome."""
+    return {"user_id": user_id, "device_token": token, "platform": "android"}
+
+
+def broadcast_body(*user_ids: str) -> dict[str, Any]:
+    """Return a push broadcast."""
+    audience = {"user_ids": list(user_ids)}
+    return {"type": "alert", "audience": audience, "channels": ["push"], "content": NEWS}
+
+
+def whatsapp_body(number: int, *, phone: str, **fields: Any) -> dict[str, Any]:
+    """Return a WhatsApp message; its recipient must have written before."""
+    recipient = {"phone": phone}
+    return {**in_app_body(number), "recipient": recipient, "channels": ["whatsapp"], **fields}
+
+
+def in_app_body(number: int, **fields: Any) -> dict[str, Any]:
+    """Return an inbox item."""
+    return {
+        "type": "order_shipped",
+        "user_id": f"user-{number}",
+        "channels": ["in_app"],
+        "data": {"order": str(number)},
+        **fields,
+    }

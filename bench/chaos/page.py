@@ -10,11 +10,7 @@ from typing import Any
 
 from .scenarios import SCENARIOS
 
-HEAD = """# Faults
-
-What `make chaos` found. Each row is a run of real processes: mongod, Valkey, web, workers, beat,
-[sandbox](../sandbox.md). How it works and what the columns mean: [faults](../faults.md).
-
+HEAD = """\
 | | injected | with | shows | accepted | lost | double | after unknown | illegal | measured | met |
 |---|---|---|---|---|---|---|---|---|---|---|
 """
@@ -22,17 +18,17 @@ _ROW = re.compile(r"^\| (\d+) \|.*\|$", re.MULTILINE)
 
 
 def update(path: Path, results: Mapping[int, Mapping[str, Any]]) -> None:
-    """Put the rows of these results into the table at ``path``; the others stay."""
-    old = path.read_text() if path.exists() else ""
-    rows = {int(match[1]): match[0] for match in _ROW.finditer(old)}
+    """Replace the rows of these results in the page's last table; the rest of the page stays."""
+    text, _, table = (path.read_text() if path.exists() else "").partition(HEAD)
+    rows = {int(match[1]): match[0] for match in _ROW.finditer(table)}
     rows |= {number: _row(number, result) for number, result in results.items()}
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(HEAD + "\n".join(rows[number] for number in sorted(rows)) + "\n")
+    path.write_text(text + HEAD + "\n".join(rows[number] for number in sorted(rows)) + "\n")
 
 
 def numbers(text: str) -> list[int]:
-    """Return the scenarios that a table has rows for, in its order."""
-    return [int(match[1]) for match in _ROW.finditer(text)]
+    """Return the scenarios of a page's table, in its order."""
+    return [int(match[1]) for match in _ROW.finditer(text.partition(HEAD)[2])]
 
 
 def _row(number: int, result: Mapping[str, Any]) -> str:

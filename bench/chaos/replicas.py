@@ -1,4 +1,4 @@
-"""A MongoDB replica set of this run's own: one member, or three that can lose one."""
+"""A MongoDB replica set for one run: one member, or three that can lose one."""
 
 import contextlib
 import time
@@ -12,13 +12,13 @@ from pymongo.errors import AutoReconnect, PyMongoError
 from notifyproject.stack import servers
 from notifyproject.stack.servers import HOST, REPLICA_SET, Server
 
-from .processes import wait_until
+from ..processes import wait_until
 
 ELECTION_SECONDS = 60.0
 
 
 class ReplicaSet:
-    """The members of the set, each of which can be killed and started again."""
+    """Members that can be killed and restarted."""
 
     def __init__(self, *, folder: Path, members: int, parameters: tuple[str, ...] = ()) -> None:
         self.members: Sequence[Server] = [
@@ -31,7 +31,7 @@ class ReplicaSet:
         ]
 
     def uri(self, database: str) -> str:
-        """Return the URI of a database in this set."""
+        """Return the URI of a database."""
         hosts = ",".join(f"{HOST}:{one.port}" for one in self.members)
         return f"mongodb://{hosts}/{database}?replicaSet={REPLICA_SET}"
 
@@ -52,14 +52,14 @@ class ReplicaSet:
         )
 
     def primary(self) -> Server | None:
-        """Return the member that takes writes at present; None between two."""
+        """Return the current primary; None during an election."""
         for one in self.members:
             if one.process is not None and _is_primary(one):
                 return one
         return None
 
     def kill_primary(self) -> Server:
-        """Kill the primary as a power cut would, and return it; start it again with ``start()``."""
+        """Kill the primary and return it; restart it with ``start()``."""
         primary = self.primary()
         while primary is None:
             time.sleep(0.1)
@@ -68,7 +68,7 @@ class ReplicaSet:
         return primary
 
     def step_down(self, *, seconds: int) -> None:
-        """Make the primary give up for so many seconds."""
+        """Make the primary step down for some seconds."""
         primary = self.primary()
         if primary is not None:
             with _direct(primary) as client, contextlib.suppress(AutoReconnect):
@@ -90,7 +90,7 @@ class ReplicaSet:
         ]
 
     def stop(self) -> None:
-        """End every member."""
+        """Kill every member."""
         for one in self.members:
             one.kill()
 

@@ -1,4 +1,4 @@
-"""The list of broadcasts, and the page about one."""
+"""The list of broadcasts."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,64 +11,59 @@ from django.urls import URLPattern, path
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from access.models import APIClient
 from domain.states import BroadcastStatus
 from notifications.models import Broadcast
-from notifyproject.db.fields import choices
 
-from ..notifications import filters
+from ..notifications.filters import ClientFilter, CreatedFilter
 from ..widgets import columns, names
-from ..widgets.filters import ChoiceFilter
-from ..widgets.labels import code_label
+from ..widgets.filters import choice_filter
+from ..widgets.labels import BROADCAST_LABELS, broadcast_state
 from ..widgets.lists import ReadOnlyAdmin
 from . import actions, page
 from .actions import BroadcastAction
-from .labels import COLORS, audience_label
+from .labels import audience_label
 
-
-class BroadcastStatusFilter(ChoiceFilter):
-    """By where it stands."""
-
-    title = "status"
-    parameter_name = "status"
-    options = tuple(choices(BroadcastStatus))
-    is_unindexed = True
+BroadcastStatusFilter = choice_filter(
+    "status",
+    ((status.value, BROADCAST_LABELS[status][0]) for status in BroadcastStatus),
+    is_unindexed=True,
+)
 
 
 @admin.register(Broadcast)
 class BroadcastAdmin(ReadOnlyAdmin):
-    """Every message to many people, newest first, and how far it has come."""
+    """The broadcasts, newest first, with their progress."""
 
     list_display = (
-        "requested",
+        "created",
         "broadcast",
         "audience_display",
         "status_display",
         "progress",
         "client",
     )
-    list_display_links = ("requested", "broadcast")
-    empty_title = "No broadcast yet"
-    empty_words = "An app begins one by the API: one request, for an audience of any size."
-    list_filter = (BroadcastStatusFilter, filters.ClientFilter, filters.CreatedFilter)
+    list_display_links = ("created", "broadcast")
+    empty_title = "No broadcasts"
+    empty_words = "A client creates one by the API: one request for an audience of any size."
+    list_filter = (BroadcastStatusFilter, ClientFilter, CreatedFilter)
     ordering = ("-created_at", "-id")
     list_fullwidth = True
+    created = columns.time_column("Created", "created_at")
+    client = columns.text_column("Client", "client_name")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet:
-        """Return broadcasts without what lists do not show."""
+        """Return the broadcasts without the fields that the list doesn't show."""
         return super().get_queryset(request).defer("user_ids", "request")
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
-        """Give each row the names of its type and its client, in one read each."""
+        """Add the names of the types and the clients."""
         types = names.type_names({row.type for row in rows})
-        clients = APIClient.objects.only("name").in_bulk({row.client_id for row in rows})
+        clients = names.client_names({row.client_id for row in rows})
         for row in rows:
-            client = clients.get(row.client_id)
-            row.type_name = types[row.type]
-            row.client_name = client.name if client else str(row.client_id)
+            row.type_name, row.client_name = types[row.type], clients[row.client_id]
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the admin's URLs, and those that hold up or call off one broadcast."""
+        """Return the admin's URLs and those of the actions."""
         own = [
             path(
                 f"<path:object_id>/{action.name}/",
@@ -89,40 +84,28 @@ class BroadcastAdmin(ReadOnlyAdmin):
     def action_view(
         self, request: HttpRequest, object_id: str, action: BroadcastAction
     ) -> HttpResponse:
-        """Do something to one broadcast; POST only."""
+        """Run an action on one broadcast; POST only."""
         return actions.run_action(self, request, object_id, action)
-
-    @admin.display(description="Asked for (UTC)")
-    def requested(self, row: Any) -> SafeString | str:
-        """When it was asked for."""
-        return columns.timestamp(row.created_at)
 
     @admin.display(description="Broadcast")
     def broadcast(self, row: Any) -> SafeString | str:
-        """Its type, and whether it is a test."""
+        """Return the type and the test chip."""
         if row.is_test:
             return format_html("{} {}", row.type_name, columns.test_chip())
         return str(row.type_name)
 
     @admin.display(description="Audience")
     def audience_display(self, row: Any) -> str:
-        """Whom it is for."""
+        """Return the label of the audience."""
         return audience_label(row.audience, row.topic)
 
     @admin.display(description="Status")
     def status_display(self, row: Any) -> SafeString:
-        """Where it stands."""
-        status = BroadcastStatus(row.status)
-        label = "Waits for room" if row.is_waiting else code_label(status)
-        return columns.chip(label, COLORS[status])
+        """Return the state as a chip."""
+        return columns.chip(*broadcast_state(row.status, is_throttled=row.is_waiting))
 
-    @admin.display(description="Accepted")
+    @admin.display(description="Progress")
     def progress(self, row: Any) -> str:
-        """How many have a notification, of about how many."""
-        total = f" of about {row.audience_size:,}" if row.audience_size is not None else ""
+        """Return the number of notifications and the estimated size of the audience."""
+        total = f" / ~{row.audience_size:,}" if row.audience_size is not None else ""
         return f"{row.accepted:,}{total}"
-
-    @admin.display(description="Client")
-    def client(self, row: Any) -> str:
-        """The app that asked."""
-        return str(row.client_name)

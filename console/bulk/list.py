@@ -1,4 +1,4 @@
-"""Bulk operations: their list, the question, the preview, the progress and the results."""
+"""The list of bulk operations, and the URLs of their pages and steps."""
 
 from typing import Any
 
@@ -21,12 +21,11 @@ from notifications.bulk import decisions, repository
 from notifications.bulk.operation import Operation
 from notifications.models import BulkOperation
 from notifications.resend.actions import InvalidStateError, Staff
-from notifyproject.db.fields import choices
 
-from ..notifications.actions import parse_id
 from ..widgets import columns
-from ..widgets.actions import require_post
-from ..widgets.filters import ChoiceFilter, TimeFilter
+from ..widgets.actions import not_found, parse_id, require_post
+from ..widgets.filters import choice_filter, time_filter
+from ..widgets.links import FAILURES
 from ..widgets.lists import ReadOnlyAdmin
 from . import page
 from .labels import ACTIONS, STAGES
@@ -35,53 +34,39 @@ RUN_PERMISSION = "notifications.run_bulkoperation"
 LIST = "admin:notifications_bulkoperation_changelist"
 PAGE = "admin:notifications_bulkoperation_change"
 TRANSITIONS = {
-    "pause": (decisions.pause, "It is paused."),
-    "resume": (decisions.resume, "It goes on."),
-    "cancel": (decisions.cancel, "It is cancelled. What was done stays done."),
+    "pause": (decisions.pause, "Paused"),
+    "resume": (decisions.resume, "Resumed"),
+    "cancel": (decisions.cancel, "Cancelled. Completed changes remain."),
 }
 
 
-class ActionFilter(ChoiceFilter):
-    """By what is done."""
-
-    title = "action"
-    parameter_name = "action"
-    options = tuple((action.value, words.verb) for action, words in ACTIONS.items())
-    is_unindexed = True
-
-
-class StageFilter(ChoiceFilter):
-    """By where it stands."""
-
-    title = "stage"
-    parameter_name = "stage"
-    options = tuple(choices(BulkStage))
-    is_unindexed = True
-
-
-class CreatedFilter(TimeFilter):
-    """By when it was asked for."""
-
-    title = "created"
-    parameter_name = "created"
-    path = "created_at"
+ActionFilter = choice_filter(
+    "action", ((action.value, words.verb) for action, words in ACTIONS.items()), is_unindexed=True
+)
+StageFilter = choice_filter(
+    "stage", ((stage.value, words) for stage, (words, _) in STAGES.items()), is_unindexed=True
+)
 
 
 @admin.register(BulkOperation)
 class BulkOperationAdmin(ReadOnlyAdmin):
-    """What was done to many notifications at once, the newest first."""
+    """The bulk operations, newest first."""
 
-    list_display = ("requested", "operation", "state", "actor", "reason_display")
-    list_display_links = ("requested", "operation")
-    list_filter = (ActionFilter, StageFilter, CreatedFilter)
-    empty_title = "No operation yet"
-    empty_words = "It begins with a cause or a filter: choose them, then “All matching…”."
-    empty_link = ("admin:notifications_failednotification_changelist", "Failed deliveries")
+    list_display = ("created", "operation", "state", "actor", "reason_display")
+    list_display_links = ("created", "operation")
+    list_filter = (ActionFilter, StageFilter, time_filter("created", "created_at"))
+    empty_title = "No bulk operations"
+    empty_words = (
+        "To start one, filter a list of notifications and select “Bulk action on all matches…”."
+    )
+    empty_link = (FAILURES, "Failed deliveries")
     ordering = ("-created_at", "-id")
     list_fullwidth = True
+    created = columns.time_column("Created", "created_at")
+    reason_display = columns.text_column("Reason", "reason")
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the admin's URLs, and those of an operation's pages and steps."""
+        """Return the admin's URLs and those of an operation's pages and steps."""
 
         def url(route: str, view: Any, name: str, **kwargs: Any) -> URLPattern:
             url_name = f"notifications_bulkoperation_{name}"
@@ -105,7 +90,7 @@ class BulkOperationAdmin(ReadOnlyAdmin):
         ]
 
     def new_view(self, request: HttpRequest) -> HttpResponseBase:
-        """Ask what to do to the notifications of a list, or have that previewed."""
+        """Show the form of an operation on a list, or start its preview."""
         if not request.user.has_perm(RUN_PERMISSION):
             raise PermissionDenied
         return page.new_operation(self, request)
@@ -113,17 +98,17 @@ class BulkOperationAdmin(ReadOnlyAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, *_args: Any, **_options: Any
     ) -> HttpResponseBase:
-        """Show an operation."""
+        """Show one operation."""
         operation = self._find_operation(request, object_id)
         return page.page(self, request, operation) if operation else self._not_found(request)
 
     def progress_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
-        """Return the part of the page that shows how far it has come."""
+        """Return the part of the page that shows the progress."""
         operation = self._find_operation(request, object_id)
         return page.progress(request, operation) if operation else HttpResponse(status=404)
 
     def start_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
-        """Start a previewed operation; POST only."""
+        """Start an operation after its preview; POST only."""
         if refused := require_post(request, allowed=request.user.has_perm(RUN_PERMISSION)):
             return refused
         operation = self._find_operation(request, object_id)
@@ -134,7 +119,7 @@ class BulkOperationAdmin(ReadOnlyAdmin):
             plan = page.start_options(request, operation)
             decisions.start(operation.id, options=plan, by=staff_of(request), now=utc_now())
         except InvalidStateError as problem:
-            messages.error(request, f"It was not started. {problem}")
+            messages.error(request, f"Not started. {problem}")
             return page.page(self, request, repository.get(operation.id) or operation)
         return HttpResponseRedirect(reverse(PAGE, args=[operation.id]))
 
@@ -157,7 +142,7 @@ class BulkOperationAdmin(ReadOnlyAdmin):
         return HttpResponseRedirect(reverse(PAGE, args=[operation.id]))
 
     def results_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
-        """Return what became of each delivery as CSV, a row at a time."""
+        """Stream the result of each delivery as CSV."""
         operation = self._find_operation(request, object_id)
         if operation is None:
             return self._not_found(request)
@@ -168,29 +153,23 @@ class BulkOperationAdmin(ReadOnlyAdmin):
         )
 
     def _find_operation(self, request: HttpRequest, object_id: str) -> Operation | None:
-        """Return an operation; None if there is none. Raises PermissionDenied."""
+        """Return an operation, or None. Raises PermissionDenied."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         operation_id = parse_id(object_id)
         return repository.get(operation_id) if operation_id else None
 
     def _require_run_permission(self, request: HttpRequest, operation: Operation) -> None:
-        """Raise PermissionDenied for who may not have this done to many."""
+        """Raise PermissionDenied unless the user may run this action in bulk."""
         if not request.user.has_perms((RUN_PERMISSION, ACTIONS[operation.action].permission)):
             raise PermissionDenied
 
     def _not_found(self, request: HttpRequest) -> HttpResponse:
-        messages.warning(request, "There is no such bulk operation. It may have been deleted.")
-        return HttpResponseRedirect(reverse(LIST))
+        return not_found(request, "Bulk operation", LIST)
 
-    @admin.display(description="Asked for (UTC)")
-    def requested(self, row: Any) -> SafeString | str:
-        """When it was asked for."""
-        return columns.timestamp(row.created_at)
-
-    @admin.display(description="What")
+    @admin.display(description="Operation")
     def operation(self, row: Any) -> SafeString:
-        """What is done, and to what."""
+        """Return the action and the filters."""
         list_name, *filters = row.described or ("",)
         words = " · ".join(filters)
         return columns.two_lines(
@@ -198,24 +177,19 @@ class BulkOperationAdmin(ReadOnlyAdmin):
             format_html('<span class="one-line" title="{}">{}</span>', words, words),
         )
 
-    @admin.display(description="BulkStage")
+    @admin.display(description="Stage")
     def state(self, row: Any) -> SafeString:
-        """Where it stands, and how much was done."""
+        """Return the stage and the number of changed deliveries."""
         words, color = STAGES[BulkStage(row.stage)]
         done = row.counts.get(BulkOutcome.DONE.value, 0)
         return columns.two_lines(columns.chip(words, color), f"{done:,} done")
 
-    @admin.display(description="By")
+    @admin.display(description="Started by")
     def actor(self, row: Any) -> str:
-        """Who started it, or had it previewed."""
+        """Return the user who started or previewed the operation."""
         return row.started_by_name or row.created_by_name
-
-    @admin.display(description="Why")
-    def reason_display(self, row: Any) -> str:
-        """The reason that was given."""
-        return row.reason or columns.EMPTY
 
 
 def staff_of(request: HttpRequest) -> Staff:
-    """Return who asks, as it is kept."""
+    """Return the user for the audit log."""
     return Staff(id=request.user.pk, username=request.user.get_username())

@@ -1,4 +1,4 @@
-"""The pages of one bulk operation: the question, the preview, the progress, the results."""
+"""The pages of one bulk operation: form, preview, progress and results."""
 
 import csv
 import io
@@ -11,7 +11,6 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.loader import render_to_string
-from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from domain.states import ACTIVE_BULK_STAGES, BulkAction, BulkOutcome, BulkStage, Channel
@@ -23,17 +22,16 @@ from notifications.bulk.operation import Operation, Selection
 from notifications.resend.actions import InvalidStateError, Staff
 from notifications.resend.risk import RiskKind
 
-from ..notifications.actions import DETAIL
+from ..widgets.actions import render_page
 from ..widgets.labels import CHANNELS, RESEND_RISKS
+from ..widgets.links import HOME, NOTIFICATION
 from . import labels, selection
 from .labels import ACTIONS, STAGES
 from .selection import UnknownListError
 
-FOLDER = "admin/notifications/bulkoperation"
 PAGE = "admin:notifications_bulkoperation_change"
-HOME = "admin:index"
 MAX_SAMPLES = 3
-"""Deliveries that are shown of each verdict."""
+"""Example deliveries of each resend risk."""
 RISK_ACTIONS = frozenset({BulkAction.RETRY, BulkAction.RESEND})
 _WHOLE_NUMBER = re.compile(r"\d{1,6}", re.ASCII)
 RISK_ORDER = (
@@ -46,7 +44,7 @@ RISK_ORDER = (
 
 
 def new_operation(model_admin: Any, request: HttpRequest) -> HttpResponse:
-    """Ask what to do to all that a list shows; or, by POST, have that previewed."""
+    """Show the form of an operation on all matches of a list; on POST, start its preview."""
     form = request.POST if request.method == "POST" else request.GET
     name = form.get("list", "")
     query = selection.filter_query(
@@ -68,29 +66,26 @@ def new_operation(model_admin: Any, request: HttpRequest) -> HttpResponse:
         else:
             return HttpResponseRedirect(reverse(PAGE, args=[operation.id]))
     list_url = reverse(f"admin:notifications_{list_admin.opts.model_name}_changelist")
-    context = {
-        **model_admin.admin_site.each_context(request),
-        "title": "All that match",
-        "opts": model_admin.opts,
-        "described": selected.description,
-        "list_name": name,
-        "query": query,
-        "available_actions": [(action, ACTIONS[action]) for action in available_actions],
-        "chosen": form.get("action") or available_actions[0],
-        "channels": [(channel.value, CHANNELS[channel]) for channel in selected.channels],
-        "back": f"{list_url}?{query}",
-    }
-    request.current_app = model_admin.admin_site.name
-    return TemplateResponse(request, f"{FOLDER}/new.html", context)
+    return render_page(
+        model_admin,
+        request,
+        "console/bulk/new.html",
+        title="Bulk action",
+        described=selected.description,
+        list_name=name,
+        query=query,
+        available_actions=[(action, ACTIONS[action]) for action in available_actions],
+        chosen=form.get("action") or available_actions[0],
+        channels=[(channel.value, CHANNELS[channel]) for channel in selected.channels],
+        back=f"{list_url}?{query}",
+    )
 
 
 def page(model_admin: Any, request: HttpRequest, operation: Operation) -> HttpResponse:
-    """Show one operation; a form that was refused is shown as it was filled in."""
+    """Show one operation; a rejected form keeps its values."""
     context = {
-        **model_admin.admin_site.each_context(request),
         **_progress(operation),
-        "title": labels.ACTIONS[operation.action].verb,
-        "opts": model_admin.opts,
+        "title": ACTIONS[operation.action].verb,
         "headline": labels.summarize(operation),
         "filters": operation.selection.description[1:],
         "words": ACTIONS[operation.action],
@@ -109,26 +104,26 @@ def page(model_admin: Any, request: HttpRequest, operation: Operation) -> HttpRe
             RESEND_RISKS[kind][0] for kind in RISK_ORDER if kind in operation.included_risks
         ],
     }
-    request.current_app = model_admin.admin_site.name
-    return TemplateResponse(request, f"{FOLDER}/page.html", context)
+    return render_page(model_admin, request, "console/bulk/page.html", **context)
 
 
 def progress(request: HttpRequest, operation: Operation) -> HttpResponse:
-    """Return the part of the page that changes; the browser loads all of it in a new stage."""
+    """Return the part of the page that changes; a new stage makes the browser reload the page."""
     if request.GET.get("was") != operation.stage:
         return HttpResponse(headers={"HX-Refresh": "true"})
-    return HttpResponse(render_to_string(f"{FOLDER}/progress.html", _progress(operation), request))
+    text = render_to_string("console/bulk/progress.html", _progress(operation), request)
+    return HttpResponse(text)
 
 
 def start_options(request: HttpRequest, operation: Operation) -> StartOptions:
-    """Return what a person has decided in the form; raises NotPossible."""
+    """Return the options in the form. Raises InvalidStateError for invalid ones."""
     ticked = request.POST.getlist("include")
     known = {kind.value: kind for kind in RiskKind}
     if unknown := [word for word in ticked if word not in known]:
-        raise InvalidStateError(f"There is no verdict {unknown[0][:20]!r}.")
+        raise InvalidStateError(f"Unknown resend risk {unknown[0][:20]!r}.")
     rate = request.POST.get("per_second", "")
     if not _WHOLE_NUMBER.fullmatch(rate):
-        raise InvalidStateError("The pace is a whole number a second.")
+        raise InvalidStateError("The rate limit must be a whole number per second.")
     shows_resend_risk = operation.action in RISK_ACTIONS
     return StartOptions(
         included_risks=frozenset(known[word] for word in ticked)
@@ -141,7 +136,7 @@ def start_options(request: HttpRequest, operation: Operation) -> StartOptions:
 
 
 def csv_lines(operation: Operation) -> Iterator[str]:
-    """Yield the results as CSV, as they are read."""
+    """Yield the results as lines of CSV."""
     names = (*results.COLUMNS, "new_notification_id")
     yield _csv_line(names)
     for row in results.iter_rows(operation.id):
@@ -159,7 +154,7 @@ def _csv_line(values: tuple[str, ...]) -> str:
 
 
 def _available_actions(request: HttpRequest, selected: Selection) -> list[BulkAction]:
-    """Return the actions that make sense for a list and that this user may have done."""
+    """Return the actions that fit a list and that the user may run."""
     is_failure_list = selected.order == bulk_operation.FAILED_AT
     return [
         action
@@ -172,9 +167,9 @@ def _available_actions(request: HttpRequest, selected: Selection) -> list[BulkAc
 def _preview(
     request: HttpRequest, selected: Selection, available_actions: list[BulkAction]
 ) -> Operation:
-    """Have the choice in the form previewed; raises NotPossible."""
+    """Start the preview of the choices in the form. Raises InvalidStateError for invalid ones."""
     if request.POST.get("action") not in available_actions:
-        raise InvalidStateError("Choose what to do.")
+        raise InvalidStateError("Select an action.")
     ticked = request.POST.getlist("channels")
     return decisions.preview(
         action=BulkAction(request.POST["action"]),
@@ -192,17 +187,16 @@ def _preview(
 
 
 def _send_at(text: str) -> datetime | None:
-    """Return the time that was given in UTC; raises NotPossible for a text that is none."""
+    """Return the time in UTC, None without one. Raises InvalidStateError for an invalid text."""
     if not text:
         return None
     try:
         return datetime.strptime(text, "%Y-%m-%dT%H:%M").replace(tzinfo=UTC)
     except ValueError:
-        raise InvalidStateError("Write the time such as 2026-12-01T09:00.") from None
+        raise InvalidStateError("Enter the time as 2026-12-01T09:00.") from None
 
 
 def _progress(operation: Operation) -> dict[str, Any]:
-    """Return what is shown of how far an operation has come."""
     words, color = STAGES[operation.stage]
     return {
         "operation": operation,
@@ -217,7 +211,7 @@ def _progress(operation: Operation) -> dict[str, Any]:
 
 
 def _resend_risks(request: HttpRequest, operation: Operation) -> list[dict[str, Any]]:
-    """Return the preview's verdicts, each with its number and some of what it is about."""
+    """Return the resend risks of the preview, each with its count and example deliveries."""
     ticked = request.POST.getlist("include") if request.method == "POST" else [RiskKind.SAFE.value]
     return [
         {
@@ -232,7 +226,7 @@ def _resend_risks(request: HttpRequest, operation: Operation) -> list[dict[str, 
             "samples": [
                 {
                     "id": delivery.notification_id,
-                    "url": reverse(DETAIL, args=[delivery.notification_id]),
+                    "url": reverse(NOTIFICATION, args=[delivery.notification_id]),
                     "channel": CHANNELS[Channel(delivery.channel)],
                     "why": row.risk.reason,
                 }
@@ -245,11 +239,11 @@ def _resend_risks(request: HttpRequest, operation: Operation) -> list[dict[str, 
 
 
 def _buttons(operation: Operation) -> list[tuple[str, str, str]]:
-    """Return the steps that can be taken: name, words, and style."""
+    """Return the possible transitions: name, label and style."""
     pause = ("pause", "Pause", "button-primary")
     resume = ("resume", "Resume", "button-primary")
     cancel = ("cancel", "Cancel", "button-danger")
-    discard = ("cancel", "Throw the preview away", "")
+    discard = ("cancel", "Discard preview", "")
     return {
         BulkStage.PREVIEWING: [discard],
         BulkStage.READY: [],

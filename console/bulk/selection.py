@@ -1,4 +1,4 @@
-"""A cohort is what a list shows: its filters, its search and its limits in time, on all pages."""
+"""The selection of a bulk operation: all matches of a list's filters, search and time range."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,28 +20,28 @@ from ..widgets.filters import TimeFilter
 from ..widgets.lists import filters_only_request
 
 CODE, PROVIDER, CHANNEL, STATUS = "code", "provider", "channel", "delivery_status"
-PAGING_PARAMETERS = ("p", "all", "o", "e", "after", "before", "list")
-"""Parameters of a list that say which part of it is looked at."""
+PAGING_PARAMETERS = ("p", "all", "o", "e", "cursor", "list")
+"""Parameters of a list that don't narrow it."""
 
 
 class UnknownListError(Exception):
-    """There is no such list, or it cannot be narrowed like that; the message says so."""
+    """The list doesn't exist or rejects the filters; the message is for the user."""
 
 
 def selection_of_list(request: HttpRequest, *, name: str, query: str) -> tuple[Any, Selection]:
-    """Return a list's admin, and the cohort that is what the list shows with this query.
+    """Return a list's admin, and the selection of all its matches for a query.
 
-    ``name`` is the list's model. Raises NoSuchList.
+    ``name`` is the list's model. Raises UnknownListError.
     """
     list_admin = _admin_of(name)
     if list_admin is None or not list_admin.has_view_permission(request):
-        raise UnknownListError("There is no such list.")
+        raise UnknownListError("List not found.")
     params = QueryDict(query)
     try:
         changelist = list_admin.get_changelist_instance(filters_only_request(request, params))
         match = match_of(changelist.queryset)
     except (IncorrectLookupParameters, EmptyResultSet) as error:
-        raise UnknownListError("No notification can be in this list.") from error
+        raise UnknownListError("Nothing selected.") from error
     channel = params.get(CHANNEL)
     return list_admin, Selection(
         match=match,
@@ -56,7 +56,7 @@ def selection_of_list(request: HttpRequest, *, name: str, query: str) -> tuple[A
 
 
 def filter_query(query: str) -> str:
-    """Return what narrows a list of a list's query, without what pages through it."""
+    """Return the query of a list without the parameters of paging."""
     params = QueryDict(query, mutable=True)
     for parameter in PAGING_PARAMETERS:
         params.pop(parameter, None)
@@ -64,7 +64,7 @@ def filter_query(query: str) -> str:
 
 
 def _admin_of(name: str) -> Any:
-    """Return the admin of a list of notifications; None if there is none of this name."""
+    """Return the admin of a list of notifications, or None."""
     for model, found in admin.site._registry.items():
         if issubclass(model, Notification) and model._meta.model_name == name:
             return found
@@ -72,7 +72,7 @@ def _admin_of(name: str) -> Any:
 
 
 def _delivery_filters(params: Mapping[str, Any]) -> dict[str, str | None]:
-    """Return what the list's filters say of the one delivery they are about."""
+    """Return the conditions of the list's filters on a single delivery."""
     only: dict[str, str | None] = {}
     if code := params.get(CODE):
         only["failure_code"] = code
@@ -84,7 +84,7 @@ def _delivery_filters(params: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def _filter_descriptions(changelist: Any) -> list[str]:
-    """Return a list's filters in words; spans back from now as the instants they mean now."""
+    """Return a list's filters as text, relative times as absolute ones."""
     lines = []
     for spec in changelist.filter_specs:
         if isinstance(spec, TimeFilter):
@@ -99,5 +99,5 @@ def _filter_descriptions(changelist: Any) -> list[str]:
     if changelist.query:
         lines.append(f"Search: {mask_text(changelist.query)}")
     if changelist.is_limited_to_recent:
-        lines.append("The last 7 days")
+        lines.append("Last 7 days")
     return lines

@@ -1,4 +1,4 @@
-"""What apps were told, and sending it again."""
+"""Callback deliveries, and their redelivery."""
 
 import json
 from collections.abc import Sequence
@@ -12,62 +12,64 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from callbacks import audit, outbox
 from callbacks.events import CallbackStatus
 from callbacks.models import Callback, CallbackMessage
+from callbacks.outbox import StillPendingError
 from callbacks.retry import MAX_TRIES
-from notifyproject.db.collections import collection
+from callbacks.subscriptions import NoCallbackError
+from domain.time import utc_now
 from notifyproject.db.fields import choices
 
-from ..widgets.actions import require_post
-from ..widgets.columns import plain_chip
-from ..widgets.filters import ChoiceFilter
+from ..widgets.actions import not_found, permission_check, require_post
+from ..widgets.columns import chip, id_column, notification_column, text_column, time_column
+from ..widgets.filters import ChoiceFilter, choice_filter
+from ..widgets.formats import count_of, latency, timestamp
 from ..widgets.keyset_list import KeysetChangeList
-from ..widgets.lists import BoundedChangeList
-from . import endpoints
-from .endpoints import EMPTY, STATUS_COLORS, ClientOwnedAdmin, client_names, timestamp
+from ..widgets.lists import ReadOnlyAdmin, find_by_notification
+from ..widgets.names import client_names
+from .endpoints import ClientOwnedMixin
 
-CHANGE_URL = "admin:callbacks_callbackmessage_change"
+LIST = "admin:callbacks_callbackmessage_changelist"
 SEARCH_CAP = 200
+STATUS_COLORS = {
+    CallbackStatus.PENDING: "info",
+    CallbackStatus.DELIVERED: "success",
+    CallbackStatus.FAILED: "danger",
+}
 
 
-class StatusFilter(ChoiceFilter):
-    """By where it stands."""
-
-    title = "status"
-    parameter_name = "status"
-    options = tuple(choices(CallbackStatus))
+StatusFilter = choice_filter("status", choices(CallbackStatus))
 
 
 class ClientFilter(ChoiceFilter):
-    """By whose it is."""
+    """Filter by API client."""
 
-    title = "app"
+    title = "client"
     parameter_name = "client"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Sequence[tuple[str, str]]:
-        """Return the apps that have a callback."""
-        ids = list(Callback.objects.values_list("pk", flat=True))
-        return sorted(
-            ((str(one), name) for one, name in client_names(ids).items()), key=lambda c: c[1]
-        )
+        """Return the clients with an endpoint."""
+        names = client_names(list(Callback.objects.values_list("pk", flat=True)))
+        return sorted(((str(one), name) for one, name in names.items()), key=lambda c: c[1])
 
     def condition(self, word: str) -> dict[str, Any]:
-        """Return that it is this app's."""
+        """Return the MongoDB condition for a choice."""
         return {"client_id": ObjectId(word)}
 
 
 @admin.register(CallbackMessage)
-class CallbackMessageAdmin(ClientOwnedAdmin):
-    """What apps were told in the last 30 days, newest first. None of it holds an address."""
+class CallbackMessageAdmin(ClientOwnedMixin, ReadOnlyAdmin):
+    """The callback deliveries of the last 30 days, newest first. They contain no addresses."""
 
-    list_display = ("created", "app", "event", "result", "attempts", "next_try", "notification")
+    list_display = ("created", "client", "event", "result", "attempts", "next_try", "notification")
     list_filter = (StatusFilter, ClientFilter)
     fieldsets = (
         (
             None,
             {
                 "fields": (
-                    "app",
+                    "client",
                     "event",
                     "result",
                     "attempts",
@@ -77,34 +79,32 @@ class CallbackMessageAdmin(ClientOwnedAdmin):
                 )
             },
         ),
-        ("Tries", {"fields": ("attempt_history",)}),
+        ("Attempts", {"fields": ("attempt_history",)}),
         ("Message", {"fields": ("key", "body_display", "created", "replayed")}),
     )
+    changelist_class = KeysetChangeList
     search_fields = ("id",)
-    search_help_text = "Id of a notification or of a message"
+    search_help_text = "Notification or callback delivery ID"
     ordering = ("-created_at", "-id")
     actions = ("replay_selected",)
-    change_form_outer_after_template = "admin/callbacks/callbackmessage/replay.html"
-
-    def get_changelist(self, request: HttpRequest, **_options: Any) -> type[BoundedChangeList]:
-        """Return the kind of list: one whose pages are not counted."""
-        return KeysetChangeList
+    change_form_outer_after_template = "console/callbacks/redeliver.html"
+    has_replay_permission = permission_check("callbacks.replay_callbackmessage")
+    created = time_column("Created", "created_at")
+    event = text_column("Event", "type")
+    next_try = time_column("Next attempt", "next_try_at")
+    error_display = text_column("Last error", "error")
+    notification = notification_column()
+    key = id_column()
+    replayed = time_column("Last redelivered", "replayed_at")
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet, search_term: str
     ) -> tuple[QuerySet, bool]:
-        """Return one notification's messages, or one message."""
-        text = search_term.strip()
-        if not text:
-            return queryset, False
-        if not ObjectId.is_valid(text):
-            return queryset.filter(pk=text), False
-        wanted = {"notification_id": ObjectId(text)}
-        rows = collection("callback_messages").find(wanted, {"_id": 1}, limit=SEARCH_CAP)
-        return queryset.filter(pk__in=[row["_id"] for row in rows]), False
+        """Return the deliveries on one notification, or one delivery."""
+        return find_by_notification(queryset, search_term.strip(), cap=SEARCH_CAP), False
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the admin's URLs, and the one that sends a message again."""
+        """Return the admin's URLs and that of the redelivery."""
         replay = path(
             "<path:object_id>/replay/",
             self.admin_site.admin_view(self.replay_view),
@@ -112,34 +112,25 @@ class CallbackMessageAdmin(ClientOwnedAdmin):
         )
         return [replay, *super().get_urls()]
 
-    def has_replay_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may send messages again."""
-        return request.user.has_perm("callbacks.replay_callbackmessage")
-
-    @admin.action(description="Send again", permissions=["replay"])
+    @admin.action(description="Redeliver", permissions=["replay"])
     def replay_selected(self, request: HttpRequest, queryset: QuerySet) -> None:
-        """Send the ticked messages again, each with its own id."""
-        endpoints.replay(request, list(queryset))
+        """Redeliver the selected messages, each with its own ID."""
+        _redeliver(request, list(queryset))
 
     def replay_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Send one message again; POST only."""
+        """Redeliver one message; POST only."""
         if refused := require_post(request, allowed=self.has_replay_permission(request)):
             return refused
         message = self.get_object(request, object_id)
         if message is None:
-            messages.warning(request, "There is no such message any more.")
-            return HttpResponseRedirect(reverse("admin:callbacks_callbackmessage_changelist"))
-        endpoints.replay(request, [message])
-        return HttpResponseRedirect(reverse(CHANGE_URL, args=[message.pk]))
+            return not_found(request, "Callback delivery", LIST)
+        _redeliver(request, [message])
+        return HttpResponseRedirect(
+            reverse("admin:callbacks_callbackmessage_change", args=[message.pk])
+        )
 
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        """Show a message, with a button that sends it again."""
+    def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
+        """Return the button that redelivers."""
         message = self.get_object(request, object_id)
         is_over = message is not None and message.status != CallbackStatus.PENDING
         shown: dict[str, Any] = {"may_replay": is_over and self.has_replay_permission(request)}
@@ -147,74 +138,62 @@ class CallbackMessageAdmin(ClientOwnedAdmin):
             shown["replay_url"] = reverse(
                 "admin:callbacks_callbackmessage_replay", args=[message.pk]
             )
-        return super().change_view(request, object_id, form_url, shown | (extra_context or {}))
+        return shown
 
-    @admin.display(description="Made (UTC)")
-    def created(self, row: Any) -> str:
-        """When it was created."""
-        return timestamp(row.created_at)
-
-    @admin.display(description="Event")
-    def event(self, row: Any) -> str:
-        """What happened."""
-        return str(row.type)
-
-    @admin.display(description="Result")
+    @admin.display(description="Status")
     def result(self, row: Any) -> SafeString:
-        """Where it stands."""
+        """Return the status as a chip."""
         status = CallbackStatus(row.status)
-        return plain_chip(status.value.capitalize(), STATUS_COLORS[status])
+        return chip(status.value.capitalize(), STATUS_COLORS[status])
 
-    @admin.display(description="Tries")
+    @admin.display(description="Attempts")
     def attempts(self, row: Any) -> str:
-        """How often it was tried."""
+        """Return the number of attempts and its limit."""
         return f"{row.tries} of {MAX_TRIES}"
 
-    @admin.display(description="Next try (UTC)")
-    def next_try(self, row: Any) -> str:
-        """When it is due."""
-        return timestamp(row.next_try_at)
-
-    @admin.display(description="Last error")
-    def error_display(self, row: Any) -> str:
-        """What the last try failed of."""
-        return row.error or EMPTY
-
-    @admin.display(description="Notification")
-    def notification(self, row: Any) -> SafeString | str:
-        """What it is about."""
-        if row.notification_id is None:
-            return EMPTY
-        url = reverse("admin:notifications_notification_change", args=[row.notification_id])
-        return format_html('<a class="text-link" href="{}">{}</a>', url, row.notification_id)
-
-    @admin.display(description="Last tries")
+    @admin.display(description="Last attempts")
     def attempt_history(self, row: Any) -> SafeString | str:
-        """Each try: when, how long it took, and what was answered."""
-        tries = (
+        """Return the time, duration and result of each attempt."""
+        lines = format_html_join(
+            "",
+            "<li>{} · {} · {} <code>{}</code></li>",
             (
-                timestamp(one.at),
-                f"{one.duration_ms:,} ms",
-                one.error or f"It answered {one.status_code}.",
-                one.excerpt or "",
-            )
-            for one in reversed(row.history or ())
+                (
+                    timestamp(one.at),
+                    latency(one.duration_ms / 1000),
+                    one.error or f"HTTP {one.status_code}",
+                    one.excerpt or "",
+                )
+                for one in reversed(row.history or ())
+            ),
         )
-        lines = format_html_join("", "<li>{} · {} · {} <code>{}</code></li>", tries)
         return format_html("<ol>{}</ol>", lines) if row.history else "None yet"
-
-    @admin.display(description="Id")
-    def key(self, row: Any) -> SafeString:
-        """Its id whole; it breaks where the line ends."""
-        return format_html('<span style="overflow-wrap: anywhere">{}</span>', row.pk)
 
     @admin.display(description="Body")
     def body_display(self, row: Any) -> SafeString:
-        """What is sent."""
+        """Return the body, indented."""
         text = json.dumps(json.loads(row.body), indent=2, ensure_ascii=False)
         return format_html('<pre class="json">{}</pre>', text)
 
-    @admin.display(description="Last sent again (UTC)")
-    def replayed(self, row: Any) -> str:
-        """When somebody last asked for it to be sent again."""
-        return timestamp(row.replayed_at)
+
+def _redeliver(request: HttpRequest, wanted: Sequence[CallbackMessage]) -> None:
+    """Redeliver messages, record each, and tell the user the result."""
+    done, refused = 0, dict[str, int]()
+    for message in wanted:
+        try:
+            outbox.replay(message_id=message.pk, client_id=None, now=utc_now())
+        except StillPendingError:
+            reason = "still being retried"
+        except NoCallbackError:
+            reason = "the client has no callback endpoint"
+        except LookupError:
+            reason = "not found"
+        else:
+            audit.record_replay(message.pk, by=request.user.pk)
+            done += 1
+            continue
+        refused[reason] = refused.get(reason, 0) + 1
+    if done:
+        messages.success(request, f"{count_of(done, 'delivery')} queued again.")
+    for reason, count in refused.items():
+        messages.warning(request, f"{count} skipped: {reason}.")

@@ -1,1 +1,1 @@
-"""Notifications: the list, the page of one, its actions."""
+"""Notifications: the lists, the page of one, and the actions of staff."""

@@ -1,12 +1,12 @@
-"""Actions on one notification: the form, the confirmation, the result."""
+"""Actions of staff on notifications: confirmation, execution, audit and result."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from bson import ObjectId
-from django.contrib import messages
+from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -23,9 +23,11 @@ from notifications.resend.risk import ResendRisk
 from notifications.store import Document
 
 from ..widgets import names
-from ..widgets.actions import require_post
-from ..widgets.columns import delivery_chip
-from ..widgets.labels import CHANNELS, RESEND_RISKS
+from ..widgets.actions import is_confirmed, not_found, parse_id, render_page, require_post
+from ..widgets.columns import chip
+from ..widgets.formats import count_of
+from ..widgets.labels import CHANNELS, RESEND_RISKS, delivery_state
+from ..widgets.links import NOTIFICATION, NOTIFICATIONS
 from .summary import summarize
 
 S = DeliveryStatus
@@ -33,32 +35,29 @@ S = DeliveryStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaffAction:
-    """Something staff may do to notifications."""
+    """An action of staff on notifications."""
 
     name: str
-    """Its place in URLs, and the action's name with ``_selected``."""
-    verb: str
+    """Its segment in URLs; the admin's action is ``{name}_selected``."""
     button: str
-    """What is written on its button."""
+    question: str
+    """Heading of the confirmation, with a placeholder for the notifications."""
     action: BulkAction
     statuses: frozenset[DeliveryStatus]
-    """The channels it is about, by where they stand."""
+    """Statuses of the deliveries that it applies to."""
     consequence: str
     done_phrase: str
-    """What to say after it was done to a number of notifications."""
     permission: str
     has_channel_choice: bool = False
     has_time_input: bool = False
-    """The form has a field for the send time."""
     shows_resend_risk: bool = False
-    """It sends again what was sent or tried: each channel's verdict is told first."""
     is_for_scheduled: bool = False
-    """It is about channels only whose time lies in the future."""
+    """It applies only to deliveries with a due time in the future."""
     is_for_unattempted: bool = False
-    """It is about channels only that nothing was tried on."""
+    """It applies only to deliveries without attempts."""
 
     def applies_to(self, delivery: Mapping[str, Any], *, now: datetime) -> bool:
-        """Return whether one channel of a notification is among what it is about."""
+        """Return whether the action applies to a delivery."""
         if delivery["status"] not in self.statuses:
             return False
         if self.is_for_unattempted and delivery["attempt_count"]:
@@ -69,71 +68,68 @@ class StaffAction:
 
 RETRY = StaffAction(
     name="retry",
-    verb="Retry",
     button="Retry failed channels",
+    question="Retry {}?",
     action=BulkAction.RETRY,
     statuses=frozenset({S.FAILED}),
-    consequence="What failed is tried again now, on the same notification.",
-    done_phrase="tried again now",
+    consequence="Retries the failed channels of this notification.",
+    done_phrase="requeued",
     permission="notifications.retry_notification",
     shows_resend_risk=True,
 )
 RESEND = StaffAction(
     name="resend",
-    verb="Resend",
     button="Resend",
+    question="Resend {}?",
     action=BulkAction.RESEND,
     statuses=frozenset(DeliveryStatus),
-    consequence="A new notification that says the same is sent now, and linked to this one.",
-    done_phrase="sent again as a new notification",
+    consequence="Sends a copy as a new, linked notification.",
+    done_phrase="resent",
     permission="notifications.resend_notification",
     has_channel_choice=True,
     shows_resend_risk=True,
 )
 CANCEL = StaffAction(
     name="cancel",
-    verb="Cancel",
-    button="Cancel what is pending",
+    button="Cancel pending",
+    question="Cancel {}?",
     action=BulkAction.CANCEL,
     statuses=frozenset({S.PENDING}),
-    consequence="What has not been sent is withdrawn for good. What is on its way goes out.",
-    done_phrase="withdrawn",
+    consequence="Permanently cancels pending deliveries. Sends in progress complete.",
+    done_phrase="cancelled",
     permission="notifications.cancel_notification",
 )
 SEND_NOW = StaffAction(
     name="run",
-    verb="Run now",
-    button="Run now",
+    button="Send now",
+    question="Send {} now?",
     action=BulkAction.RUN_NOW,
     statuses=frozenset({S.PENDING}),
-    consequence="What waits is due now. Quiet hours, suppressions and an expiry hold all the same.",
+    consequence="Makes pending deliveries due now. Quiet hours, suppressions, and expiry still "
+    "apply.",
     done_phrase="due now",
     permission="notifications.reschedule_notification",
     is_for_scheduled=True,
 )
 RESCHEDULE = StaffAction(
     name="reschedule",
-    verb="Reschedule",
     button="Reschedule",
+    question="Reschedule {}?",
     action=BulkAction.RESCHEDULE,
     statuses=frozenset({S.PENDING}),
-    consequence="It is sent at the time you choose. What was tried already keeps its times.",
-    done_phrase="scheduled anew",
+    consequence="Changes the send time of deliveries without attempts.",
+    done_phrase="rescheduled",
     permission="notifications.reschedule_notification",
     has_time_input=True,
     is_for_unattempted=True,
 )
 STAFF_ACTIONS = (RETRY, RESEND, SEND_NOW, RESCHEDULE, CANCEL)
-TEMPLATE = "admin/notifications/notification/confirm.html"
-LIST = "admin:notifications_notification_changelist"
-DETAIL = "admin:notifications_notification_change"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmationChannel:
-    """One channel of a notification, as the question shows it."""
+    """One delivery on the confirmation page."""
 
-    channel: Channel
     name: str
     chip: str
     risk: str
@@ -143,7 +139,7 @@ class ConfirmationChannel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmationItem:
-    """One notification, as the question shows it, with the channels that it is about."""
+    """One notification on the confirmation page, with the deliveries that change."""
 
     id: ObjectId
     type: str
@@ -152,49 +148,53 @@ class ConfirmationItem:
     channels: Sequence[ConfirmationChannel]
 
 
-def parse_id(text: str) -> ObjectId | None:
-    """Return the id a URL names, None if it is none."""
-    return ObjectId(text) if ObjectId.is_valid(text) else None
-
-
 def run_on_selected(
-    admin: Any, request: HttpRequest, queryset: QuerySet, action: StaffAction
+    model_admin: Any, request: HttpRequest, queryset: QuerySet, action: StaffAction
 ) -> HttpResponse | None:
-    """Ask about the ticked notifications, or do it and return None: the list comes next."""
-    ids = [row.pk for row in queryset.only("pk")[: admin.list_per_page]]
-    if not _is_confirmed(request):
-        return _confirmation_page(admin, request, action, ids, is_single=False)
-    outcome = _run(action, request, ids)
-    if outcome is not None:
-        _show_result(request, action, outcome)
+    """Show the confirmation for the selected notifications; once confirmed, run the action.
+
+    Returns None after the run, so that the admin redirects to the list.
+    """
+    ids = [row.pk for row in queryset.only("pk")[: model_admin.list_per_page]]
+    if not is_confirmed(request):
+        return _confirmation_page(model_admin, request, action, ids, is_single=False)
+    _run(action, request, ids)
     return None
 
 
+def selected_action(action: StaffAction, permission: str) -> Callable[..., Any]:
+    """Return the admin action on the selected rows, guarded by ``has_{permission}_permission``."""
+
+    @admin.action(description=action.button, permissions=[permission])
+    def run(model_admin: Any, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
+        return run_on_selected(model_admin, request, queryset, action)
+
+    return run
+
+
 def run_on_one(
-    admin: Any, request: HttpRequest, object_id: str, action: StaffAction
+    model_admin: Any, request: HttpRequest, object_id: str, action: StaffAction
 ) -> HttpResponse:
-    """Ask about one notification, or do it; POST only."""
+    """Show the confirmation for one notification; once confirmed, run the action. POST only."""
     if refused := require_post(
         request,
-        allowed=admin.has_view_permission(request) and request.user.has_perm(action.permission),
+        allowed=model_admin.has_view_permission(request)
+        and request.user.has_perm(action.permission),
     ):
         return refused
     notification_id = parse_id(object_id)
     if notification_id is None or queries.get(notification_id=notification_id) is None:
-        messages.warning(request, "There is no such notification.")
-        return HttpResponseRedirect(reverse(LIST))
-    if not _is_confirmed(request):
-        return _confirmation_page(admin, request, action, [notification_id], is_single=True)
-    outcome = _run(action, request, [notification_id])
-    if outcome is not None:
-        _show_result(request, action, outcome)
-    return HttpResponseRedirect(reverse(DETAIL, args=[notification_id]))
+        return not_found(request, "Notification", NOTIFICATIONS)
+    if not is_confirmed(request):
+        return _confirmation_page(model_admin, request, action, [notification_id], is_single=True)
+    _run(action, request, [notification_id])
+    return HttpResponseRedirect(reverse(NOTIFICATION, args=[notification_id]))
 
 
 def confirmation_items(
     documents: Sequence[Document], action: StaffAction
 ) -> list[ConfirmationItem]:
-    """Return what the question shows of each notification."""
+    """Return the notifications as the confirmation page shows them."""
     types = names.type_names({document["type"] for document in documents})
     now = utc_now()
     risks = assess_risks(documents, now=now)
@@ -205,7 +205,7 @@ def confirmation_items(
             user_id=document.get("user_id"),
             summary=summarize(document, now=now),
             channels=[
-                _channel(d, risks[(document["_id"], Channel(d["channel"]))])
+                _channel(d, risks[(document["_id"], Channel(d["channel"]))], now=now)
                 for d in document["delivery"]
                 if action.applies_to(d, now=now)
             ],
@@ -214,13 +214,13 @@ def confirmation_items(
     ]
 
 
-def _channel(delivery: Mapping[str, Any], risk: ResendRisk) -> ConfirmationChannel:
-    channel = Channel(delivery["channel"])
+def _channel(
+    delivery: Mapping[str, Any], risk: ResendRisk, *, now: datetime
+) -> ConfirmationChannel:
     label, color = RESEND_RISKS[risk.kind]
     return ConfirmationChannel(
-        channel=channel,
-        name=CHANNELS[channel],
-        chip=delivery_chip(delivery["status"]),
+        name=CHANNELS[Channel(delivery["channel"])],
+        chip=chip(*delivery_state(delivery, now=now)),
         risk=label,
         color=color,
         risk_reason=risk.reason,
@@ -228,7 +228,7 @@ def _channel(delivery: Mapping[str, Any], risk: ResendRisk) -> ConfirmationChann
 
 
 def _confirmation_page(
-    admin: Any,
+    model_admin: Any,
     request: HttpRequest,
     action: StaffAction,
     ids: Sequence[ObjectId],
@@ -237,31 +237,26 @@ def _confirmation_page(
 ) -> TemplateResponse:
     order = {notification_id: place for place, notification_id in enumerate(ids)}
     documents = sorted(queries.get_many(ids), key=lambda document: order[document["_id"]])
-    items = confirmation_items(documents, action)
-    context = {
-        **admin.admin_site.each_context(request),
-        "title": f"{action.verb}?",
-        "opts": admin.opts,
-        "action": action,
-        "items": items,
-        "is_single": is_single,
-        "channel_choices": _choices(documents),
-        "action_checkbox_name": ACTION_CHECKBOX_NAME,
-        "back": reverse(DETAIL, args=[ids[0]]) if is_single else request.get_full_path(),
-    }
-    request.current_app = admin.admin_site.name
-    return TemplateResponse(request, TEMPLATE, context)
+    subject = "this notification" if is_single else count_of(len(documents), "notification")
+    return render_page(
+        model_admin,
+        request,
+        "console/notifications/confirm.html",
+        title=action.question.format(subject),
+        action=action,
+        items=confirmation_items(documents, action),
+        is_single=is_single,
+        channel_choices=_choices(documents),
+        action_checkbox_name=ACTION_CHECKBOX_NAME,
+        back=reverse(NOTIFICATION, args=[ids[0]]) if is_single else request.get_full_path(),
+    )
 
 
 def _choices(documents: Sequence[Document]) -> list[dict[str, Any]]:
-    """Return the channels to choose from; those that did not succeed are chosen to begin with."""
-    missing = {
-        d["channel"]
-        for document in documents
-        for d in document["delivery"]
-        if d["status"] not in SUCCEEDED
-    }
-    had = {d["channel"] for document in documents for d in document["delivery"]}
+    """Return the channels to choose from; those without success are chosen by default."""
+    deliveries = [d for document in documents for d in document["delivery"]]
+    missing = {d["channel"] for d in deliveries if d["status"] not in SUCCEEDED}
+    had = {d["channel"] for d in deliveries}
     return [
         {"value": channel.value, "name": CHANNELS[channel], "chosen": channel in missing}
         for channel in Channel
@@ -269,40 +264,34 @@ def _choices(documents: Sequence[Document]) -> list[dict[str, Any]]:
     ]
 
 
-def _is_confirmed(request: HttpRequest) -> bool:
-    return request.POST.get("confirmed") == "yes"
-
-
-def _run(action: StaffAction, request: HttpRequest, ids: Sequence[ObjectId]) -> ActionResult | None:
-    """Do it; None if no channel or no time was chosen, which the user is told."""
+def _run(action: StaffAction, request: HttpRequest, ids: Sequence[ObjectId]) -> None:
+    """Run an action with the form's choices, and tell the user the result."""
     selection: ChannelSelection = dict.fromkeys(ids)
     send_at: datetime | None = None
     if action.has_time_input:
         try:
             at = datetime.fromisoformat(request.POST.get("at", ""))
         except ValueError:
-            messages.error(request, "Nothing was done: write the time such as 2026-12-01T09:00.")
-            return None
+            messages.error(request, "No change: enter the time as 2026-12-01T09:00.")
+            return
         send_at = at.replace(tzinfo=UTC) if at.tzinfo is None else at
     if action.has_channel_choice:
         known = {channel.value for channel in Channel}
         chosen = [Channel(c) for c in request.POST.getlist("channels") if c in known]
         if not chosen:
-            messages.error(request, f"Nothing was done: choose a channel to {action.name} on.")
-            return None
+            messages.error(request, f"No change: select a channel to {action.name} on.")
+            return
         include_succeeded = len(ids) == 1 or request.POST.get("again") == "yes"
         selection = _resend_selection(ids, chosen, include_succeeded=include_succeeded)
     staff = Staff(id=request.user.pk, username=request.user.get_username())
-    return act_on_each(action.action, selection, by=staff, now=utc_now(), send_at=send_at)
+    result = act_on_each(action.action, selection, by=staff, now=utc_now(), send_at=send_at)
+    _show_result(request, action, result)
 
 
 def _resend_selection(
     ids: Sequence[ObjectId], chosen: Sequence[Channel], *, include_succeeded: bool
 ) -> ChannelSelection:
-    """Return each notification with those of the chosen channels that it had.
-
-    ``again``: also the channels on which it went out already.
-    """
+    """Return each notification with those of the chosen channels that it has."""
     done = (
         frozenset[str]() if include_succeeded else frozenset(status.value for status in SUCCEEDED)
     )
@@ -315,14 +304,11 @@ def _resend_selection(
 
 def _show_result(request: HttpRequest, action: StaffAction, result: ActionResult) -> None:
     count = len(result.done)
+    text = f"{count_of(count, 'notification')} {action.done_phrase}."
     if action is RESEND and count == 1:
-        link = reverse(DETAIL, args=[result.done[0]])
-        text = format_html('It is {}: <a href="{}">open it</a>.', action.done_phrase, link)
-        messages.success(request, text)
+        url = reverse(NOTIFICATION, args=[result.done[0]])
+        messages.success(request, format_html('{} <a href="{}">View it</a>.', text, url))
     elif count:
-        are = "notification is" if count == 1 else "notifications are"
-        messages.success(request, f"{count} {are} {action.done_phrase}.")
+        messages.success(request, text)
     if result.refused:
-        left = len(result.refused)
-        was = "One was" if left == 1 else f"{left} were"
-        messages.warning(request, f"{was} left as before: {' '.join(result.reasons)}")
+        messages.warning(request, f"{len(result.refused)} skipped: {' '.join(result.reasons)}")

@@ -1,4 +1,4 @@
-"""How the lists of notifications can be narrowed."""
+"""Filters of the lists of notifications."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,17 +8,16 @@ from django.http import HttpRequest
 
 from access.models import APIClient
 from domain.errors import FailureCode
-from domain.states import AttemptStatus, Category, DeliveryStatus, NotificationStatus, Priority
+from domain.states import Category, DeliveryStatus, NotificationStatus, Priority
 from notifications.models import NotificationType
 from notifyproject.db.fields import choices
 
-from ..widgets.filters import ChoiceFilter, TimeFilter
-from ..widgets.labels import CHANNELS, DELIVERY_LABELS, STATUS_LABELS, code_label
-from .summary import PROVIDER_LABELS
+from ..widgets.filters import ChoiceFilter, choice_filter, time_filter
+from ..widgets.labels import CHANNELS, DELIVERY_LABELS, PROVIDERS, STATUS_LABELS, code_label
 
 S = DeliveryStatus
 NO_PROVIDER = "none"
-"""Stands for the provider of what never came to one."""
+"""Choice for deliveries without a provider."""
 _UNFINISHED = frozenset(
     {
         NotificationStatus.CREATED,
@@ -52,22 +51,19 @@ OVERALL_STATUSES: Mapping[DeliveryStatus, frozenset[NotificationStatus]] = {
         NotificationStatus.PARTIALLY_DELIVERED,
     },
 }
-"""The overall statuses a notification can have when one of its deliveries has this one.
+"""Overall statuses that a notification can have if a delivery has this status.
 
-They let the index on the overall status serve a filter on the deliveries'.
+With them, the index on the overall status serves a filter on the deliveries' status.
 """
 
 
-class StatusFilter(ChoiceFilter):
-    """By overall status."""
-
-    title = "status"
-    parameter_name = "status"
-    options = tuple((status.value, words) for status, words in STATUS_LABELS.items())
+StatusFilter = choice_filter(
+    "status", ((status.value, words) for status, (words, _) in STATUS_LABELS.items())
+)
 
 
 class ChannelFilter(ChoiceFilter):
-    """By channel."""
+    """Filter by channel."""
 
     title = "channel"
     parameter_name = "channel"
@@ -75,25 +71,25 @@ class ChannelFilter(ChoiceFilter):
     is_unindexed = True
 
     def condition(self, word: str) -> dict[str, Any]:
-        """Return that one of the deliveries is on the channel."""
+        """Return the MongoDB condition for a choice."""
         return {"delivery": {"$elemMatch": {"channel": word}}}
 
 
 class DeliveryStatusFilter(ChoiceFilter):
-    """By the status of a delivery: of the chosen channel, or of any."""
+    """Filter by the status of a delivery: of the chosen channel, or of any."""
 
-    title = "channel's status"
+    title = "delivery status"
     parameter_name = "delivery_status"
-    options = tuple((status.value, words) for status, words in DELIVERY_LABELS.items())
+    options = tuple((status.value, words) for status, (words, _) in DELIVERY_LABELS.items())
 
     def __init__(self, request: HttpRequest, *args: Any) -> None:
         self.channel = request.GET.get(str(ChannelFilter.parameter_name), "")
         super().__init__(request, *args)
-        # Any overall status goes with these: no index helps.
+        # Any overall status is possible with these, so no index helps.
         self.is_unindexed = self.value() in (S.CANCELLED, S.SUPPRESSED)
 
     def condition(self, word: str) -> dict[str, Any]:
-        """Return that one delivery has the status, and on the chosen channel."""
+        """Return the MongoDB condition for a choice."""
         wanted = {"status": word} | ({"channel": self.channel} if self.channel else {})
         condition: dict[str, Any] = {"delivery": {"$elemMatch": wanted}}
         if overall := OVERALL_STATUSES.get(DeliveryStatus(word)):
@@ -102,27 +98,21 @@ class DeliveryStatusFilter(ChoiceFilter):
 
 
 class TypeFilter(ChoiceFilter):
-    """By registered type."""
+    """Filter by type."""
 
     title = "type"
     parameter_name = "type"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Sequence[tuple[str, str]]:
-        """Return the registered types, the inactive ones too."""
+        """Return the registered types, also inactive ones."""
         return [(kind.slug, kind.name) for kind in NotificationType.objects.only("slug", "name")]
 
 
-class CategoryFilter(ChoiceFilter):
-    """By category."""
-
-    title = "category"
-    parameter_name = "category"
-    options = tuple(choices(Category))
-    is_unindexed = True
+CategoryFilter = choice_filter("category", choices(Category), is_unindexed=True)
 
 
 class PriorityFilter(ChoiceFilter):
-    """By priority."""
+    """Filter by priority."""
 
     title = "priority"
     parameter_name = "priority"
@@ -131,7 +121,7 @@ class PriorityFilter(ChoiceFilter):
 
 
 class ClientFilter(ChoiceFilter):
-    """By the API client that asked."""
+    """Filter by API client."""
 
     title = "client"
     parameter_name = "client"
@@ -141,36 +131,24 @@ class ClientFilter(ChoiceFilter):
         return [(str(client.pk), client.name) for client in APIClient.objects.only("name")]
 
     def condition(self, word: str) -> dict[str, Any]:
-        """Return that this client asked."""
+        """Return the MongoDB condition for a choice."""
         return {"client_id": ObjectId(word)}
 
 
-class CreatedFilter(TimeFilter):
-    """By when it was accepted."""
-
-    title = "created"
-    parameter_name = "created"
-    path = "created_at"
-
-
-class FailedFilter(TimeFilter):
-    """By when it failed, on the channel that failed last."""
-
-    title = "failed"
-    parameter_name = "failed"
-    path = "failed_at"
+CreatedFilter = time_filter("created", "created_at")
+FailedFilter = time_filter("failed", "failed_at")
 
 
 class FailedChannelFilter(ChannelFilter):
-    """By the channel that failed."""
+    """Filter by the failed channel."""
 
     def condition(self, word: str) -> dict[str, Any]:
-        """Return that the delivery on the channel failed."""
+        """Return the MongoDB condition for a choice."""
         return {"delivery": {"$elemMatch": {"channel": word, "status": S.FAILED.value}}}
 
 
 class CauseFilter(ChoiceFilter):
-    """By the cause of the failure: of the chosen channel, or of any."""
+    """Filter by failure code: of the chosen channel, or of any."""
 
     title = "cause"
     parameter_name = "code"
@@ -182,19 +160,16 @@ class CauseFilter(ChoiceFilter):
         super().__init__(request, *args)
 
     def condition(self, word: str) -> dict[str, Any]:
-        """Return that a delivery failed for this cause, and on the chosen channel."""
+        """Return the MongoDB condition for a choice."""
         return {"delivery": {"$elemMatch": {**self.other_conditions, "failure_code": word}}}
 
 
 class ProviderFilter(ChoiceFilter):
-    """By who was to send what failed: of the chosen channel and cause, or of any."""
+    """Filter by the provider of a failed delivery: of the chosen channel and cause, or of any."""
 
     title = "provider"
     parameter_name = "provider"
-    options = (
-        *((name, label) for name, label in PROVIDER_LABELS.items()),
-        (NO_PROVIDER, "Never came to one"),
-    )
+    options = (*PROVIDERS.items(), (NO_PROVIDER, "None"))
     is_unindexed = True
 
     def __init__(self, request: HttpRequest, *args: Any) -> None:
@@ -202,70 +177,27 @@ class ProviderFilter(ChoiceFilter):
         super().__init__(request, *args)
 
     def condition(self, word: str) -> dict[str, Any]:
-        """Return that a delivery failed at this provider, on the channel and for the cause."""
+        """Return the MongoDB condition for a choice."""
         provider = None if word == NO_PROVIDER else word
         return {"delivery": {"$elemMatch": {**self.other_conditions, "provider": provider}}}
 
 
 class AttemptsFilter(ChoiceFilter):
-    """By how often a channel that failed was tried."""
+    """Filter by the attempts of a failed delivery."""
 
     title = "attempts"
     parameter_name = "attempts"
-    options = (("0", "None"), ("1", "One"), ("2", "Two"), ("3", "Three"), ("more", "More"))
+    options = (("0", "None"), ("1", "1"), ("2", "2"), ("3", "3"), ("more", "4+"))
     is_unindexed = True
 
     def condition(self, word: str) -> dict[str, Any]:
-        """Return that a delivery failed after so many attempts."""
+        """Return the MongoDB condition for a choice."""
         count: Any = {"$gt": 3} if word == "more" else int(word)
         return {"delivery": {"$elemMatch": {"status": S.FAILED.value, "attempt_count": count}}}
 
 
 def _failed_delivery(request: HttpRequest, *parameters: str) -> dict[str, Any]:
-    """Return what holds for a delivery that failed, as far as these parameters narrow it."""
+    """Return the condition on a failed delivery, narrowed by these parameters."""
     paths = {"channel": "channel", "code": "failure_code"}
     chosen = {paths[name]: word for name in parameters if (word := request.GET.get(name))}
     return {"status": S.FAILED.value, **chosen}
-
-
-class AttemptStatusFilter(ChoiceFilter):
-    """By what became of the attempt."""
-
-    title = "result"
-    parameter_name = "status"
-    options = tuple(choices(AttemptStatus))
-    is_unindexed = True
-
-
-class AttemptChannelFilter(ChoiceFilter):
-    """By the attempt's channel."""
-
-    title = "channel"
-    parameter_name = "channel"
-    options = ChannelFilter.options
-    is_unindexed = True
-
-
-class AttemptErrorFilter(ChoiceFilter):
-    """By the attempt's error."""
-
-    title = "error"
-    parameter_name = "error_code"
-    options = CauseFilter.options
-    is_unindexed = True
-
-
-class AttemptedFilter(TimeFilter):
-    """By when the attempt began."""
-
-    title = "attempted"
-    parameter_name = "attempted"
-    path = "attempted_at"
-
-
-class ReceivedFilter(TimeFilter):
-    """By when the call came in."""
-
-    title = "received"
-    parameter_name = "received"
-    path = "received_at"

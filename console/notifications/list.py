@@ -1,4 +1,4 @@
-"""The list of all notifications, and what every list of notifications shares."""
+"""The list of notifications, and the base of the other lists of notifications."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,76 +6,80 @@ from typing import Any
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.urls import URLPattern, path
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from access.models import APIClient
+from domain.time import utc_now
 from notifications.models import Notification
 from recipients.masking import can_see_addresses
 
 from ..widgets import columns, names
+from ..widgets.actions import permission_check
+from ..widgets.failure_codes import explain
+from ..widgets.formats import EMPTY
 from ..widgets.keyset_list import KeysetChangeList
-from ..widgets.labels import code_label, explain
-from ..widgets.lists import BoundedChangeList, ReadOnlyAdmin, search_text
-from . import actions as notifications_actions
+from ..widgets.labels import code_label, notification_state
+from ..widgets.links import NOTIFICATION
+from ..widgets.lists import ReadOnlyAdmin, search_text
 from . import filters, search
+from .actions import CANCEL, RESEND, RETRY, STAFF_ACTIONS, StaffAction, run_on_one, selected_action
 from .page import detail_page, revealed_page
 
 
 class NotificationListAdmin(ReadOnlyAdmin):
-    """A list of notifications. They are changed by operations, never by a form."""
+    """A list of notifications, which actions change, never a form."""
 
     has_bulk_operations = True
-    """All that match its filter may be acted on at once: :mod:`.bulk_operations`."""
+    """The list offers bulk operations on all matches."""
     search_fields = ("id",)
-    search_help_text = "Id, user, email, phone, entity, key…"
+    search_help_text = "ID, recipient, email, phone, entity, or key"
     actions = ("retry_selected", "resend_selected", "cancel_selected")
+    changelist_class = KeysetChangeList
     list_fullwidth = True
-
-    def get_changelist(self, request: HttpRequest, **_options: Any) -> type[BoundedChangeList]:
-        """Return the kind of list: one whose pages are not counted."""
-        return KeysetChangeList
+    client = columns.text_column("Client", "client_name")
+    retry_selected = selected_action(RETRY, "retry")
+    resend_selected = selected_action(RESEND, "resend_several")
+    cancel_selected = selected_action(CANCEL, "cancel")
+    has_retry_permission = permission_check("notifications.retry_notification")
+    has_resend_several_permission = permission_check(
+        "notifications.resend_notification", "notifications.resend_several"
+    )
+    has_cancel_permission = permission_check("notifications.cancel_notification")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet:
-        """Return notifications without what lists do not show."""
+        """Return the notifications without the fields that lists don't show."""
         return super().get_queryset(request).defer("content", "data", "error_history")
 
     def get_ordering(self, request: HttpRequest) -> Sequence[str]:
-        """Return the order: what a search found is read by key, and a key begins with a time."""
+        """Return the order; search results are read by key, which begins with the time."""
         return ("-id",) if search_text(request) else self.ordering
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet, search_term: str
     ) -> tuple[QuerySet, bool]:
-        """Return the notifications the text may mean; see :mod:`.searching`."""
+        """Return the notifications that the text may mean; see :mod:`.search`."""
         if not search_term.strip():
             return queryset, False
         ids = search.find_ids(search_term.strip())
         if len(ids) >= search.MAX_RESULTS:
-            messages.info(request, f"Only the newest {search.MAX_RESULTS:,} matches are listed.")
+            messages.info(request, f"Showing the newest {search.MAX_RESULTS:,} matches.")
         return queryset.filter(pk__in=ids), False
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
-        """Give each row its client's and type's names, and whether its addresses may be seen."""
-        clients = APIClient.objects.only("name").in_bulk({row.client_id for row in rows})
+        """Add the names of the clients and types, and the right to see addresses."""
+        clients = names.client_names({row.client_id for row in rows})
         types = names.type_names({row.type for row in rows})
         unmasked = can_see_addresses(request.user)
         for row in rows:
             row.type_name = types[row.type]
-            client = clients.get(row.client_id)
-            row.client_name = client.name if client else str(row.client_id)
+            row.client_name = clients[row.client_id]
             row.addresses_unmasked = unmasked
-
-    @admin.display(description="Accepted (UTC)")
-    def accepted(self, row: Any) -> SafeString | str:
-        """When it was accepted."""
-        return columns.timestamp(row.created_at)
 
     @admin.display(description="Notification")
     def notification(self, row: Any) -> SafeString:
-        """Its type, whether it is a test, and what it is about."""
+        """Return the type, the test chip, and the entity."""
         name = row.type_name
         if row.is_test:
             name = format_html("{} {}", name, columns.test_chip())
@@ -83,29 +87,24 @@ class NotificationListAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Recipient")
     def recipient_display(self, row: Any) -> SafeString:
-        """The user, and an address."""
+        """Return the user ID and an address."""
         recipient = row.recipient
         shown = columns.address(recipient.email or recipient.phone, unmasked=row.addresses_unmasked)
-        return columns.two_lines(row.user_id or recipient.name or columns.EMPTY, shown)
+        return columns.two_lines(row.user_id or recipient.name or EMPTY, shown)
 
     @admin.display(description="Status")
     def state(self, row: Any) -> SafeString:
-        """Where it stands as a whole."""
-        return columns.status_chip(row.status)
+        """Return the state of the notification as a chip."""
+        return columns.chip(*notification_state(row.status, row.delivery, now=utc_now()))
 
     @admin.display(description="Channels")
     def channels_display(self, row: Any) -> SafeString:
-        """Where each channel stands."""
-        return columns.channel_icons(row.delivery)
+        """Return an icon for each delivery."""
+        return columns.channel_icons(row.delivery, now=utc_now())
 
-    @admin.display(description="Client")
-    def client(self, row: Any) -> str:
-        """The app that asked."""
-        return str(row.client_name)
-
-    @admin.display(description="Why")
+    @admin.display(description="Cause")
     def failure_cause(self, row: Any) -> SafeString:
-        """The cause of the failures, in words."""
+        """Return the failure codes and their meanings."""
         failed = [d for d in row.delivery if d.status == "failed"]
         codes = dict.fromkeys(d.failure_code for d in failed)
         return columns.two_lines(
@@ -113,54 +112,32 @@ class NotificationListAdmin(ReadOnlyAdmin):
             "; ".join(explain(code).meaning for code in codes),
         )
 
-    def has_retry_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may re-open what failed."""
-        return request.user.has_perm("notifications.retry_notification")
 
-    def has_resend_several_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may send more than one again at once."""
-        names = ("notifications.resend_notification", "notifications.resend_several")
-        return request.user.has_perms(names)
+class SecondaryListAdmin(NotificationListAdmin):
+    """A list of a proxy model, whose rows lead to the pages of the notifications."""
 
-    def has_cancel_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may withdraw what is pending."""
-        return request.user.has_perm("notifications.cancel_notification")
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Return whether the user may see notifications."""
+        return bool(request.user.has_perm("notifications.view_notification"))
 
-    @admin.action(description="Retry failed channels", permissions=["retry"])
-    def retry_selected(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
-        """Re-open what failed of the ticked notifications, after asking."""
-        return notifications_actions.run_on_selected(
-            self, request, queryset, notifications_actions.RETRY
-        )
-
-    @admin.action(description="Resend", permissions=["resend_several"])
-    def resend_selected(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
-        """Send the ticked notifications again, after asking."""
-        return notifications_actions.run_on_selected(
-            self, request, queryset, notifications_actions.RESEND
-        )
-
-    @admin.action(description="Cancel what is pending", permissions=["cancel"])
-    def cancel_selected(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
-        """Withdraw what is pending of the ticked notifications, after asking."""
-        return notifications_actions.run_on_selected(
-            self, request, queryset, notifications_actions.CANCEL
-        )
+    def change_view(self, request: HttpRequest, object_id: str, *_args: Any) -> HttpResponse:
+        """Redirect to the notification's page."""
+        return HttpResponseRedirect(reverse(NOTIFICATION, args=[object_id]))
 
 
 @admin.register(Notification)
 class NotificationAdmin(NotificationListAdmin):
-    """Every notification, newest first, and the page about one."""
+    """All notifications, newest first, and the page of one."""
 
     list_display = (
-        "accepted",
+        "created",
         "notification",
         "recipient_display",
         "state",
         "channels_display",
         "client",
     )
-    list_display_links = ("accepted", "notification")
+    list_display_links = ("created", "notification")
     list_filter = (
         filters.StatusFilter,
         filters.ChannelFilter,
@@ -174,9 +151,10 @@ class NotificationAdmin(NotificationListAdmin):
         filters.CreatedFilter,
     )
     ordering = ("-created_at", "-id")
+    created = columns.time_column("Created", "created_at")
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the admin's URLs, and those of the operations on one notification."""
+        """Return the admin's URLs and those of the actions on one notification."""
         own = [
             path(
                 f"<path:object_id>/{action.name}/",
@@ -184,7 +162,7 @@ class NotificationAdmin(NotificationListAdmin):
                 {"action": action},
                 name=f"notifications_notification_{action.name}",
             )
-            for action in notifications_actions.STAFF_ACTIONS
+            for action in STAFF_ACTIONS
         ]
         reveal = path(
             "<path:object_id>/reveal/",
@@ -196,17 +174,17 @@ class NotificationAdmin(NotificationListAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, *_args: Any, **_options: Any
     ) -> HttpResponseBase:
-        """Show one notification; it is changed by operations only."""
+        """Show one notification, which only actions change."""
         if request.method not in ("GET", "HEAD"):
             raise PermissionDenied
         return detail_page(self, request, object_id)
 
     def reveal_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
-        """Show one notification with its addresses unmasked; POST only."""
+        """Show one notification with unmasked addresses; POST only."""
         return revealed_page(self, request, object_id)
 
     def action_view(
-        self, request: HttpRequest, object_id: str, action: notifications_actions.StaffAction
+        self, request: HttpRequest, object_id: str, action: StaffAction
     ) -> HttpResponseBase:
-        """Do something to one notification; POST only."""
-        return notifications_actions.run_on_one(self, request, object_id, action)
+        """Run an action on one notification; POST only."""
+        return run_on_one(self, request, object_id, action)

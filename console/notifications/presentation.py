@@ -1,4 +1,4 @@
-"""One notification as its page shows it: cards, timeline, content. No requests, no HTML of ours."""
+"""One notification as its page shows it: cards, timeline, content. Independent of requests."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from django.utils.html import format_html
+
 from domain import content as domain_content
-from domain.errors import FailureCode
 from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus
 from notifications import store
 from notifications.catalog import types
@@ -18,16 +19,19 @@ from notifications.store import Document
 from providers.contract import Message
 from recipients.masking import mask_address, mask_text
 
+from ..widgets.failure_codes import explain
+from ..widgets.formats import latency
 from ..widgets.labels import (
     CHANNEL_ICONS,
     CHANNELS,
-    DELIVERY_COLORS,
-    DELIVERY_LABELS,
     RESEND_RISKS,
+    attempt_state,
     code_label,
-    explain,
+    delivery_state,
+    provider_label,
 )
-from .summary import provider_name, removal_notice, summarize_delivery
+from ..widgets.wait_reasons import WaitReason, wait_reason
+from .summary import removal_notice, summarize_delivery
 
 S = DeliveryStatus
 _TIMES = (
@@ -38,34 +42,22 @@ _TIMES = (
     ("read_at", "Read"),
     ("failed_at", "Failed"),
 )
-_ATTEMPT_COLORS = {
-    "started": "info",
-    "sent": "success",
-    "failed": "danger",
-    "unknown": "warning",
-    "expired": "calm",
-}
-
-
-# What an email may load when it is looked at: pictures, and nothing that runs. Its links would open
-# new windows, which the sandbox forbids: they lead nowhere.
+# A previewed email may load images and runs nothing. Its links open new windows, which the frame's
+# sandbox forbids, so that they lead nowhere.
 _POLICY = (
     '<meta http-equiv="Content-Security-Policy" '
     "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src https: data:\">"
     '<base target="_blank">'
 )
 _HEAD = "<head>"
-_SECOND = 1_000
 PROVIDER_HELD_ADVICE = (
-    "Nothing is lost, and no attempt is used up: it goes once the provider takes messages again. "
-    "Whether it is paused, or its circuit open, stands under Providers."
+    "Wait, or see Providers: the provider is paused or its circuit is open. No attempt is used."
 )
-"""What to do about what no provider was given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelCard:
-    """One channel and where it stands."""
+    """The card of one delivery."""
 
     name: str
     icon: str
@@ -73,21 +65,20 @@ class ChannelCard:
     color: str
     summary: str
     provider_message: str | None
-    """What the provider or the service gave as the reason."""
     advice: str | None
     attempts: str | None
     provider: str | None
     message_id: str | None
     times: Sequence[tuple[str, datetime]]
     resend_risk: str | None
-    """What a resend would be; None while it is under way, or once it has gone."""
+    """None while the delivery is open, and once it has succeeded."""
     resend_risk_color: str
     resend_risk_reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptLine:
-    """One try, in the timeline."""
+    """One attempt in the timeline."""
 
     at: datetime
     channel: str
@@ -105,7 +96,7 @@ class AttemptLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedMessage:
-    """What one channel says."""
+    """The message of one channel."""
 
     channel: str
     icon: str
@@ -116,31 +107,31 @@ class RenderedMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedContent:
-    """What the recipient sees, secrets masked."""
+    """The message of each channel, sensitive values masked."""
 
     messages: Sequence[RenderedMessage]
     problem: str | None = None
-    """Why it cannot be shown."""
+    """The reason why the message can't be rendered."""
     removed: str | None = None
-    """That it was removed, when and why."""
+    """The notice that the content was removed."""
 
 
 def cards(
     document: Document, risks: Mapping[Channel, ResendRisk], *, unmasked: bool, now: datetime
 ) -> list[ChannelCard]:
-    """Return a card for each channel; ``unmasked``: addresses may be seen."""
+    """Return the card of each delivery."""
     found = [
         _card(delivery, risks[Channel(delivery["channel"])], unmasked=unmasked, now=now)
         for delivery in document["delivery"]
     ]
     if store.is_content_removed(document):
-        # Whatever could be done about the cause: there is nothing left to send.
+        # Without content nothing can be resent, whatever the cause.
         return [replace(card, advice=None) for card in found]
     return found
 
 
 def timeline(attempts: Sequence[Document], *, unmasked: bool) -> list[AttemptLine]:
-    """Return the attempts as lines, in their order."""
+    """Return the attempts as lines of the timeline."""
     return [_line(attempt, unmasked=unmasked) for attempt in attempts]
 
 
@@ -158,7 +149,7 @@ def errors(document: Document, *, unmasked: bool) -> list[dict[str, Any]]:
 
 
 def render_content(document: Document) -> RenderedContent:
-    """Return the message as each channel sends it, with the mask in place of each secret."""
+    """Return the message as each channel sends it, sensitive values masked."""
     content = store.content_of(document)
     if store.is_content_removed(document):
         return _remaining_content(document, content)
@@ -183,14 +174,14 @@ def render_content(document: Document) -> RenderedContent:
 
 
 def _remaining_content(document: Document, content: domain_content.Content) -> RenderedContent:
-    """Return what is left of a notification that is old: what stands in the person's inbox."""
+    """Return the item in the recipient's inbox, which outlasts the removal of content."""
     removed = removal_notice(document)
     if not document.get("inbox_at") or content.body is None:
         return RenderedContent(messages=(), removed=removed)
     stored = Message(subject=content.subject, text=content.body)
     return RenderedContent(
         messages=[_rendered_message(Channel.IN_APP, stored)],
-        removed=f"{removed} What their inbox shows stays as long as it is in there.",
+        removed=format_html("{} The inbox item stays in the recipient's inbox.", removed),
     )
 
 
@@ -205,7 +196,7 @@ def _rendered_message(channel: Channel, message: Message) -> RenderedMessage:
 
 
 def variables(document: Document, *, unmasked: bool) -> dict[str, Any]:
-    """Return the data the app sent, secrets masked; addresses too, unless ``unmasked``."""
+    """Return the template variables with sensitive values masked, and addresses too by default."""
     data = document["data"]
     if types.find_type(document["type"]) is None:
         return dict.fromkeys(data, types.MASK)
@@ -217,7 +208,7 @@ def variables(document: Document, *, unmasked: bool) -> dict[str, Any]:
 
 
 def contact(document: Document, *, unmasked: bool) -> list[tuple[str, str]]:
-    """Return whom it was for, as known when it was accepted."""
+    """Return the recipient's contact data of the time of acceptance."""
     recipient = document["recipient"]
     addresses = [
         (label, recipient[name] if unmasked else mask_address(recipient[name]))
@@ -239,32 +230,36 @@ def _card(
     channel, status = Channel(delivery["channel"]), DeliveryStatus(delivery["status"])
     has_error = delivery.get("failure_code") and status not in (S.SENT, S.DELIVERED, S.READ)
     used = delivery["attempt_count"] - delivery["excused_count"]
-    risk_label, color = RESEND_RISKS[risk.kind]
+    label, color = delivery_state(delivery, now=now)
+    risk_label, risk_color = RESEND_RISKS[risk.kind]
     return ChannelCard(
         name=CHANNELS[channel],
         icon=CHANNEL_ICONS[channel],
-        status=DELIVERY_LABELS[status],
-        color=DELIVERY_COLORS[status],
+        status=label,
+        color=color,
         summary=summarize_delivery(delivery, now=now),
         provider_message=_text(delivery.get("failure_reason"), unmasked=unmasked)
         if has_error
         else None,
-        advice=_advice(delivery) if has_error else None,
+        advice=_advice(delivery, now=now) if has_error else None,
         attempts=f"{used} of {delivery['max_attempts']}" if delivery["attempt_count"] else None,
-        provider=provider_name(delivery.get("provider")),
+        provider=provider_label(delivery.get("provider")),
         message_id=delivery.get("provider_message_id"),
         times=[(label, delivery[name]) for name, label in _TIMES if delivery.get(name)],
         resend_risk=None if status in OPEN | SUCCEEDED else risk_label,
-        resend_risk_color=color,
+        resend_risk_color=risk_color,
         resend_risk_reason=risk.reason,
     )
 
 
-def _advice(delivery: Mapping[str, Any]) -> str:
-    """Return what to do about a channel's trouble; what is held back is only waited for."""
-    is_held = delivery["failure_code"] == FailureCode.CHANNEL_UNAVAILABLE
-    if is_held and delivery["status"] == S.PENDING and not delivery["attempt_count"]:
-        return PROVIDER_HELD_ADVICE
+def _advice(delivery: Mapping[str, Any], *, now: datetime) -> str | None:
+    """Return the next step for a failed delivery, or for one that is held for its provider.
+
+    Any other pending delivery needs none: the service sends it, and a resend would duplicate it.
+    """
+    if delivery["status"] == S.PENDING:
+        is_held = wait_reason(delivery, now=now) is WaitReason.PROVIDER_HELD
+        return PROVIDER_HELD_ADVICE if is_held else None
     return explain(delivery["failure_code"]).advice
 
 
@@ -272,15 +267,16 @@ def _line(attempt: Document, *, unmasked: bool) -> AttemptLine:
     channel = Channel(attempt["channel"])
     response = attempt.get("platform_response")
     duration = attempt.get("duration_ms")
+    result, color = attempt_state(attempt["status"])
     return AttemptLine(
         at=attempt["attempted_at"],
         channel=CHANNELS[channel],
         icon=CHANNEL_ICONS[channel],
         number=attempt["attempt_number"],
-        color=_ATTEMPT_COLORS.get(attempt["status"], "calm"),
-        result=code_label(attempt["status"]),
-        provider=provider_name(attempt.get("provider")),
-        duration=None if duration is None else _duration(duration),
+        color=color,
+        result=result,
+        provider=provider_label(attempt.get("provider")),
+        duration=None if duration is None else latency(duration / 1000),
         error_message=_text(attempt.get("error_message"), unmasked=unmasked),
         code=code_label(attempt["error_code"]) if attempt.get("error_code") else None,
         response=_text(json.dumps(response, indent=2, default=str), unmasked=unmasked)
@@ -288,10 +284,6 @@ def _line(attempt: Document, *, unmasked: bool) -> AttemptLine:
         else None,
         worker=attempt.get("worker"),
     )
-
-
-def _duration(milliseconds: int) -> str:
-    return f"{milliseconds} ms" if milliseconds < _SECOND else f"{milliseconds / _SECOND:.1f} s"
 
 
 def _text(text: str | None, *, unmasked: bool) -> str | None:
@@ -305,7 +297,7 @@ def _value(value: Any, *, unmasked: bool) -> Any:
 
 
 def sandboxed_html(html: str | None) -> str | None:
-    """Return a mail for a sandboxed frame: it says first what it may load."""
+    """Return an email's HTML for a sandboxed frame, with a Content-Security-Policy."""
     if html is None:
         return None
     return html.replace(_HEAD, _HEAD + _POLICY, 1) if _HEAD in html else _POLICY + html

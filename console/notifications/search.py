@@ -1,6 +1,6 @@
-"""Finding notifications by anything a person may be holding in their hand.
+"""Search of notifications by any key: ID, recipient, address, entity, or provider's message ID.
 
-Each kind of text is looked up by its own index; one query for all of them would scan.
+Each kind of key has its own index; one query for all of them would scan the collection.
 """
 
 import re
@@ -14,14 +14,14 @@ from notifications.store import AttemptReference
 from notifyproject.db.collections import collection
 
 MAX_RESULTS = 1_000
-"""The newest notifications of one kind of match that are shown."""
+"""Maximum results for each kind of key, newest first."""
 _PHONE = re.compile(r"\+\d{6,15}", re.ASCII)
 _SEPARATORS = re.compile(r"[\s().-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class _LookUp:
-    """One kind of text, and the index that finds it."""
+    """A lookup of one kind of key by its index."""
 
     path: str
     value: Any
@@ -30,11 +30,10 @@ class _LookUp:
 
 
 def find_ids(text: str, *, cap: int = MAX_RESULTS) -> list[ObjectId]:
-    """Return the ids of the notifications that ``text`` may mean, the newest ``cap`` of each kind.
+    """Return the IDs of the notifications that ``text`` may mean, the newest ``cap`` of each kind.
 
-    It may be an id of ours, also that of a broadcast, an attempt's reference, a user id, an
-    address, an entity, external or idempotency key, or the provider's id of the message: always
-    whole.
+    The text is a whole key: the ID of a notification, a broadcast, or an attempt, a user ID, an
+    address, an entity, external, or idempotency key, or a provider's message ID.
     """
     found: dict[ObjectId, None] = dict.fromkeys(_own_ids(text))
     for look_up in _look_ups(text):
@@ -62,7 +61,7 @@ def _look_ups(text: str) -> Iterator[_LookUp]:
     yield _LookUp("idempotency_key", text, "ntf_idempotency_key")
     yield _LookUp("delivery.provider_message_id", text, "ntf_provider_message")
     if "@" in text:
-        # Kept as the caller wrote it, apart from the domain.
+        # Stored as the client sent it, with the domain in lower case.
         local, _, domain = text.rpartition("@")
         spellings = sorted({text, f"{local}@{domain.lower()}", text.lower()})
         for spelling in spellings:

@@ -1,7 +1,7 @@
-"""What is done about one person: show their addresses, end their tokens, export, erase.
+"""Actions on a recipient: reveal addresses, revoke inbox tokens, export, erase.
 
-Each is a POST with a permission of its own and a line in the audit log. What cannot be undone, or
-takes everything out of the house, is asked for by typing the person's id.
+Each is a POST with its own permission and an audit entry. For export and erasure, the user must
+also enter the recipient's user ID.
 """
 
 import json
@@ -36,11 +36,13 @@ from recipients.models import Recipient
 
 from ..notifications import presentation
 from ..widgets.actions import require_post
-from .page import RECIPIENT_LIST, recipient_page, recipient_url
+from ..widgets.formats import count_of
+from ..widgets.links import RECIPIENTS
+from .page import recipient_page, recipient_url
 
 Action = Callable[[Any, HttpRequest, str], HttpResponseBase]
 EXCLUDED_FIELDS = frozenset({"sealed", "claim", "data"})
-"""Fields of a notification that are no information about the person, or hold secrets."""
+"""Fields of a notification that hold secrets or no data on the recipient."""
 
 
 def _require_permission(admin: Any, request: HttpRequest, permission: str) -> HttpResponse | None:
@@ -49,53 +51,55 @@ def _require_permission(admin: Any, request: HttpRequest, permission: str) -> Ht
 
 
 def reveal(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
-    """Show a person's addresses, this once and on record."""
+    """Show a recipient with unmasked addresses, and record that."""
     if refused := require_post(
         request, allowed=admin.has_view_permission(request) and can_reveal_addresses(request.user)
     ):
         return refused
-    _record(request, user_id, "Had the addresses shown.")
+    _record(request, user_id, "Revealed addresses.")
     return recipient_page(admin, request, user_id, unmasked=True)
 
 
 def revoke_inbox_tokens(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
-    """End every inbox token of a person, at every app."""
+    """Revoke a recipient's inbox tokens of all clients."""
     if refused := _require_permission(admin, request, "recipients.sign_out_recipient"):
         return refused
     clients = list(APIClient.objects.only("pk"))
     for client in clients:
         inbox_tokens.revoke_all(client_id=client.pk, user_id=user_id)
-    _record(request, user_id, "Ended all inbox tokens.")
-    messages.success(request, "Every inbox token they had is void.")
+    _record(request, user_id, "Revoked inbox tokens.")
+    messages.success(request, "Inbox tokens revoked")
     return HttpResponseRedirect(recipient_url(user_id))
 
 
 def export(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
-    """Hand out everything that is held about a person, as a file."""
+    """Stream all data on a recipient as a JSON file."""
     if refused := _require_permission(admin, request, "recipients.export_recipient"):
         return refused
     if not _is_confirmed(request, user_id):
         return HttpResponseRedirect(recipient_url(user_id))
     _record(request, user_id, "Exported.")
     response = StreamingHttpResponse(_export_lines(user_id), content_type="application/json")
-    response["Content-Disposition"] = 'attachment; filename="person.json"'
+    response["Content-Disposition"] = 'attachment; filename="recipient.json"'
     return response
 
 
 def erase(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
-    """Erase a person, as far as the time of a request allows; asked again, it goes on."""
+    """Erase a recipient as far as the time of a request allows; a repeated request continues."""
     if refused := _require_permission(admin, request, "recipients.erase_recipient"):
         return refused
     if not _is_confirmed(request, user_id):
         return HttpResponseRedirect(recipient_url(user_id))
     done = erasure.erase(user_id, now=utc_now())
-    counts = f"{done.notifications:,} notifications and {done.devices:,} devices"
+    counts = (
+        f"{count_of(done.notifications, 'notification')} and {count_of(done.devices, 'device')}"
+    )
     if done.is_complete:
         _record(request, user_id, f"Erased, with {counts}.", flag=DELETION)
-        messages.success(request, f"{user_id} is erased, with {counts}.")
-        return HttpResponseRedirect(reverse(RECIPIENT_LIST))
-    _record(request, user_id, f"Began to erase: {counts} so far.", flag=DELETION)
-    messages.warning(request, f"So far {counts} are erased. There are more: erase again to go on.")
+        messages.success(request, f"{user_id} erased, with {counts}.")
+        return HttpResponseRedirect(reverse(RECIPIENTS))
+    _record(request, user_id, f"Started erasing: {counts} so far.", flag=DELETION)
+    messages.warning(request, f"{counts} erased so far. Erase again to continue.")
     return HttpResponseRedirect(recipient_url(user_id))
 
 
@@ -105,14 +109,14 @@ VIEWS: Mapping[str, Action] = {
     "export": export,
     "erase": erase,
 }
-"""What is done, by its place in the address."""
+"""Actions by their segment in URLs."""
 
 
 def _is_confirmed(request: HttpRequest, user_id: str) -> bool:
-    """Return whether the person's id was typed to confirm it; say so if not."""
+    """Return whether the user entered the user ID; show an error if not."""
     if request.POST.get("typed", "").strip() == user_id:
         return True
-    messages.error(request, "Nothing was done: type the user id to confirm it.")
+    messages.error(request, "No change: enter the user ID to confirm.")
     return False
 
 
@@ -128,7 +132,7 @@ def _record(request: HttpRequest, user_id: str, message: str, *, flag: int = CHA
 
 
 def _export_lines(user_id: str) -> Iterator[str]:
-    """Yield the file piece by piece; notifications are read page by page."""
+    """Yield the file in pieces; notifications are read in pages."""
     part = privacy_export.export(user_id, client_id=None, limit=MAX_PAGE)
     first = {
         "user_id": user_id,
@@ -159,7 +163,7 @@ def _notification(document: Document, attempts: list[Document]) -> dict[str, Any
 
 
 def _device(device: Document) -> dict[str, Any]:
-    """Return a device; its token is all one needs to push to it, and stays here."""
+    """Return a device with its token masked, which would suffice to push to it."""
     return {**device, "device_token": mask_token(device["device_token"])}
 
 
@@ -174,4 +178,4 @@ def _to_json_value(value: Any) -> Any:
         return str(value)
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
-    raise TypeError(f"nothing to write a {type(value).__name__} as")
+    raise TypeError(f"no JSON for {type(value).__name__}")

@@ -1,4 +1,4 @@
-"""The people notifications are for: the list, and what may be done on the page about one."""
+"""The list of recipients, and the URLs of the actions on one."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -25,20 +25,22 @@ View = Callable[..., HttpResponseBase]
 
 @admin.register(Recipient)
 class RecipientAdmin(ReadOnlyAdmin):
-    """The people the apps have registered. The apps keep them; they are not changed here.
+    """The registered recipients, which clients manage.
 
-    The page about one is shown of everybody who has notifications or devices, registered or not.
+    Unregistered recipients with notifications or devices have a page too.
     """
 
     list_display = ("user_id", "name", "email_display", "phone_display", "locale", "is_active")
     search_fields = ("user_id",)
-    search_help_text = "User id, email or phone"
+    search_help_text = "User ID, email, or phone"
     ordering = ("user_id",)
+    email_display = columns.text_column("Email", "shown_email")
+    phone_display = columns.text_column("Phone", "shown_phone")
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet, search_term: str
     ) -> tuple[QuerySet, bool]:
-        """Return the people with this id or address: each is looked up by its own index."""
+        """Return the recipients with this ID or address; each kind has its own index."""
         text = search_term.strip()
         if not text:
             return queryset, False
@@ -49,14 +51,14 @@ class RecipientAdmin(ReadOnlyAdmin):
         return queryset.filter(pk__in=sorted(ids)), False
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
-        """Mask the rows' addresses for those who may not see them."""
+        """Add the addresses, masked unless the user may see them."""
         unmasked = can_see_addresses(request.user)
         for row in rows:
             row.shown_email = columns.address(row.email, unmasked=unmasked)
             row.shown_phone = columns.address(row.phone, unmasked=unmasked)
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the admin's URLs, and those of what is done about one person."""
+        """Return the admin's URLs and those of the actions on one recipient."""
         own = [
             path(
                 f"<path:object_id>/{name}/",
@@ -76,19 +78,9 @@ class RecipientAdmin(ReadOnlyAdmin):
     def change_view(
         self, request: HttpRequest, object_id: str, *_args: Any, **_options: Any
     ) -> HttpResponseBase:
-        """Show one person; nothing is changed here."""
+        """Show one recipient."""
         if request.method not in ("GET", "HEAD"):
             raise PermissionDenied
         return recipient_page(
             self, request, unquote(object_id), unmasked=can_see_addresses(request.user)
         )
-
-    @admin.display(description="Email")
-    def email_display(self, row: Any) -> str:
-        """The address, as far as it may be seen."""
-        return row.shown_email or columns.EMPTY
-
-    @admin.display(description="Phone")
-    def phone_display(self, row: Any) -> str:
-        """The number, as far as it may be seen."""
-        return row.shown_phone or columns.EMPTY

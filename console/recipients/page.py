@@ -1,15 +1,12 @@
-"""The page about one person: how to reach them, what they want, what they were sent."""
+"""The page of one recipient: contact, preferences, devices, suppressions and notifications."""
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from django.contrib import messages
 from django.contrib.admin.utils import quote
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.http import urlencode
 
@@ -18,6 +15,7 @@ from access.models import APIClient, Scope
 from devices import queries as devices
 from devices.models import DeactivationReason, Platform
 from domain.states import Channel
+from domain.time import utc_now
 from notifications.queries import NEWEST_FIRST
 from notifications.store import Document
 from notifyproject.db.collections import collection
@@ -27,40 +25,26 @@ from recipients.masking import can_reveal_addresses, mask_text
 from recipients.models import Recipient, SuppressionReason
 
 from ..devices import PLATFORM_LABELS, REASON_LABELS
-from ..notifications.actions import DETAIL
-from ..notifications.actions import LIST as NOTIFICATIONS
-from ..notifications.summary import PROVIDER_LABELS
+from ..suppressions import SOURCE_LABELS
 from ..widgets import columns, names
-from ..widgets.labels import CHANNELS
+from ..widgets.actions import not_found, render_page
+from ..widgets.labels import CHANNELS, notification_state
+from ..widgets.links import DEVICE, NOTIFICATION, NOTIFICATIONS, RECIPIENT, RECIPIENTS
 
-TEMPLATE = "admin/recipients/recipient/person.html"
-RECIPIENT_PAGE = "admin:recipients_recipient_change"
-RECIPIENT_LIST = "admin:recipients_recipient_changelist"
 RECENT = 25
-"""Notifications that are shown; a link leads to the others."""
-_SHOWN = {"type": 1, "status": 1, "created_at": 1, "delivery": 1, "entity_id": 1, "is_test": 1}
-
-
-@dataclass(frozen=True, slots=True)
-class _Delivery:
-    """One channel, as its icon shows it."""
-
-    channel: str
-    status: str
+"""Number of notifications on the page."""
+_FIELDS = {"type": 1, "status": 1, "created_at": 1, "delivery": 1, "entity_id": 1, "is_test": 1}
 
 
 def recipient_url(user_id: str) -> str:
-    """Return where a person is shown."""
-    return reverse(RECIPIENT_PAGE, args=[quote(user_id)])
+    """Return the URL of a recipient's page."""
+    return reverse(RECIPIENT, args=[quote(user_id)])
 
 
 def recipient_page(
     admin: Any, request: HttpRequest, user_id: str, *, unmasked: bool
 ) -> HttpResponse:
-    """Show one person; to the list with a word, if nothing is known of this id.
-
-    ``unmasked``: addresses may be seen.
-    """
+    """Show one recipient; redirect to the list if nothing is known of this user ID."""
     if not admin.has_view_permission(request):
         raise PermissionDenied
     person = collection("recipients").find_one({"_id": user_id})
@@ -68,37 +52,36 @@ def recipient_page(
     may_see_sent = request.user.has_perm("notifications.view_notification")
     sent = _sent(user_id) if may_see_sent else []
     if person is None and not own_devices and not sent:
-        messages.warning(request, "Nobody of this id is known. They may have been erased.")
-        return HttpResponseRedirect(reverse(RECIPIENT_LIST))
-    request.current_app = admin.admin_site.name
-    context = {
-        **admin.admin_site.each_context(request),
-        "title": user_id,
-        "opts": admin.opts,
-        "original": Recipient(user_id=user_id),
-        "key": quote(user_id),
-        "person": person,
-        "contact": _contact(person or {}, unmasked=unmasked),
-        "preferences": _preferences((person or {}).get("preferences") or {}),
-        "quiet_hours": _quiet_hours(person or {}),
-        "attributes": _attributes(person or {}, unmasked=unmasked),
-        "suppressions": _suppressions(person or {}),
-        "last_inbound": _last_inbound(person or {}),
-        "topics": [one["topic"] for one in topics.memberships_of(user_id)],
-        "devices": [_device(one) for one in own_devices],
-        "sent": sent,
-        "may_see_sent": may_see_sent,
-        "all_sent": f"{reverse(NOTIFICATIONS)}?{_query(user_id)}",
-        "issuers": _issuers(),
-        "token_minutes": int(LIFETIME.total_seconds() // 60),
-        "is_revealed": unmasked and can_reveal_addresses(request.user),
-        "may_reveal": not unmasked and can_reveal_addresses(request.user),
+        return not_found(request, "Recipient", RECIPIENTS)
+    known = person or {}
+    return render_page(
+        admin,
+        request,
+        "console/recipients/page.html",
+        title=user_id,
+        original=Recipient(user_id=user_id),
+        key=quote(user_id),
+        person=person,
+        contact=_contact(known, unmasked=unmasked),
+        preferences=_preferences(known.get("preferences") or {}),
+        quiet_hours=_quiet_hours(known),
+        attributes=_attributes(known, unmasked=unmasked),
+        suppressions=_suppressions(known),
+        last_inbound=_last_inbound(known),
+        topics=[one["topic"] for one in topics.memberships_of(user_id)],
+        devices=[_device(one) for one in own_devices],
+        sent=sent,
+        may_see_sent=may_see_sent,
+        all_sent=f"{reverse(NOTIFICATIONS)}?{urlencode({'q': user_id})}",
+        issuers=_issuers(),
+        token_minutes=int(LIFETIME.total_seconds() // 60),
+        is_revealed=unmasked and can_reveal_addresses(request.user),
+        may_reveal=not unmasked and can_reveal_addresses(request.user),
         **{
             f"may_{verb}": request.user.has_perm(f"recipients.{verb}_recipient")
             for verb in ("erase", "export", "sign_out")
         },
-    }
-    return TemplateResponse(request, TEMPLATE, context)
+    )
 
 
 def _contact(person: Mapping[str, Any], *, unmasked: bool) -> list[tuple[str, str]]:
@@ -113,7 +96,7 @@ def _contact(person: Mapping[str, Any], *, unmasked: bool) -> list[tuple[str, st
 
 
 def _preferences(preferences: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what the person wants of each type or category, in words."""
+    """Return the label and the preference of each type or category."""
     return [
         (
             name.replace("_", " ").capitalize(),
@@ -125,13 +108,13 @@ def _preferences(preferences: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _preference_label(preference: Mapping[str, Any]) -> str:
     if preference.get("muted") is True:
-        return "nothing of it"
+        return "Muted"
     words = [
-        f"{label} {', '.join(str(one).replace('_', '-') for one in preference[name])}"
-        for name, label in (("channels", "only by"), ("muted_channels", "never by"))
+        f"{', '.join(CHANNELS.get(one, str(one)) for one in preference[name])} {word}"
+        for name, word in (("channels", "only"), ("muted_channels", "muted"))
         if isinstance(preference.get(name), list) and preference[name]
     ]
-    return "; ".join(words) or "wants it"
+    return "; ".join(words) or "Allowed"
 
 
 def _quiet_hours(person: Mapping[str, Any]) -> str:
@@ -155,7 +138,7 @@ def _suppressions(person: Mapping[str, Any]) -> list[dict[str, Any]]:
             "channel": CHANNELS[Channel(one["channel"])],
             "reason": SuppressionReason(one["reason"]).name.replace("_", " ").capitalize(),
             "scope": "Marketing" if one["marketing_only"] else "Everything",
-            "source": PROVIDER_LABELS.get(one["source"], one["source"]),
+            "source": SOURCE_LABELS.get(one["source"], one["source"]),
             "since": one["created_at"],
         }
         for channel, address in ((EMAIL, person.get("email")), (WHATSAPP, person.get("phone")))
@@ -172,24 +155,22 @@ def _last_inbound(person: Mapping[str, Any]) -> Any:
 def _device(device: Document) -> dict[str, Any]:
     reason = device.get("deactivation_reason")
     confirmations = [device[n] for n in ("last_accepted_at", "last_receipt_at") if device.get(n)]
+    inactive = REASON_LABELS[DeactivationReason(reason)] if reason else "Inactive"
     return {
         "name": device.get("device_model") or f"{device['_id'][:12]}…",
-        "url": reverse("admin:devices_device_change", args=[quote(device["_id"])]),
+        "url": reverse(DEVICE, args=[quote(device["_id"])]),
         "platform": PLATFORM_LABELS[Platform(device["platform"])],
         "is_active": device["is_active"],
-        "state": "Active"
-        if device["is_active"]
-        else REASON_LABELS[DeactivationReason(reason)]
-        if reason
-        else "Off",
+        "state": "Active" if device["is_active"] else inactive,
         "seen": device.get("last_seen"),
         "last_confirmed": max(confirmations, default=None),
     }
 
 
 def _sent(user_id: str) -> list[dict[str, Any]]:
-    """Return the newest notifications to a person, as they stand in the table."""
-    found = collection("notifications").find({"user_id": user_id}, _SHOWN)
+    """Return the recipient's newest notifications as rows."""
+    now = utc_now()
+    found = collection("notifications").find({"user_id": user_id}, _FIELDS)
     rows = list(found.sort(NEWEST_FIRST).hint("ntf_user_feed").limit(RECENT))
     types = names.type_names({row["type"] for row in rows})
     return [
@@ -197,23 +178,17 @@ def _sent(user_id: str) -> list[dict[str, Any]]:
             "at": row["created_at"],
             "type": types[row["type"]],
             "entity_id": row.get("entity_id") or "",
-            "status": columns.status_chip(row["status"]),
-            "icons": columns.channel_icons(
-                [_Delivery(d["channel"], d["status"]) for d in row["delivery"]]
-            ),
+            "status": columns.chip(*notification_state(row["status"], row["delivery"], now=now)),
+            "icons": columns.channel_icons(row["delivery"], now=now),
             "test": columns.test_chip() if row.get("is_test") else "",
-            "url": reverse(DETAIL, args=[row["_id"]]),
+            "url": reverse(NOTIFICATION, args=[row["_id"]]),
         }
         for row in rows
     ]
 
 
 def _issuers() -> Sequence[str]:
-    """Return the apps that may open an inbox for their users."""
+    """Return the names of the clients that can issue inbox tokens."""
     scopes = [Scope.INBOX_ISSUE.value, Scope.ADMIN.value]
     clients = APIClient.objects.filter(is_active=True).only("name", "scopes").order_by("name")
     return [client.name for client in clients if not set(scopes).isdisjoint(client.scopes)]
-
-
-def _query(user_id: str) -> str:
-    return urlencode({"q": user_id})

@@ -1,20 +1,30 @@
-"""What the pages of the console are made of: icons, coloured labels, tables of figures."""
+"""Template tags of the console: icons, chips, times, tables and breadcrumbs."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
 
 from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from ..widgets.columns import plain_chip
+from ..navigation import NAVIGATION
+from ..widgets import formats
+from ..widgets.columns import chip
 
 register = template.Library()
+register.simple_tag(chip)
 
 
-register.simple_tag(plain_chip, name="chip")
+@register.simple_tag
+def time(at: datetime | None, empty: str = formats.EMPTY) -> SafeString | str:
+    """Return an instant as a time element, or ``empty``."""
+    return formats.timestamp(at or None, empty=empty)
 
 
 @register.simple_tag
 def icon(name: str, color: str = "") -> SafeString:
-    """Return an icon that says nothing to those who do not see it."""
+    """Return an icon, hidden from screen readers."""
     return format_html(
         '<span class="material-symbols-outlined{}" aria-hidden="true">{}</span>',
         f" color-{color}" if color else "",
@@ -24,9 +34,9 @@ def icon(name: str, color: str = "") -> SafeString:
 
 @register.simple_block_tag
 def table(content: SafeString, labelled_by: str, *headers: str) -> SafeString:
-    """Return a table around its rows that scrolls by itself, named by the heading with this id.
+    """Return a table around its rows that scrolls by itself, labelled by the heading with this ID.
 
-    A head may begin with the class of its column: ``number|Failed``.
+    A header may begin with the class of its column: ``number|Failed``.
     """
     return format_html(
         '<div class="scroll-x" tabindex="0" role="region" aria-labelledby="{}">'
@@ -42,3 +52,18 @@ def _header_cell(text: str) -> SafeString:
     if not column:
         return format_html('<th scope="col">{}</th>', words)
     return format_html('<th scope="col" class="{}">{}</th>', column, words)
+
+
+@register.simple_tag
+def breadcrumbs(parts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the breadcrumbs, with the titles of the menu and without repeated titles.
+
+    Of two equal titles the last stays, because a phone shows no other.
+    """
+    menu = {str(item["link"]): item["title"] for group in NAVIGATION for item in group["items"]}
+    named = [{**part, "title": menu.get(str(part.get("link")), part["title"])} for part in parts]
+    return [
+        part
+        for part, following in zip(named, [*named[1:], None], strict=True)
+        if following is None or str(part["title"]).lower() != str(following["title"]).lower()
+    ]

@@ -1,4 +1,4 @@
-"""What the service keeps, and for how long: what MongoDB deletes by itself."""
+"""Template tag of the table of all retention times."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -20,26 +20,26 @@ register = template.Library()
 
 @register.simple_tag
 def retention_table() -> list[tuple[str, str]]:
-    """Return what is kept and how long, in words."""
+    """Return each kind of data and its retention."""
     policies = retention.read_all()
     return [
-        ("What notifications said, and to which address", _by_category(policies, "content")),
-        ("Notifications and their attempts", _by_category(policies, "metadata")),
-        ("Broadcasts, once they have ended", _days(BROADCAST_RETENTION)),
-        ("Calls of providers", _days(WEBHOOK_RETENTION)),
-        ("Callbacks to apps", _days(CALLBACK_RETENTION)),
-        ("Figures by the minute", _days(METRICS_RETENTION[Interval.MINUTE])),
-        ("Figures by the hour", _days(METRICS_RETENTION[Interval.HOUR])),
-        ("Figures by the day", "for good"),
+        ("Content and addresses of notifications", _by_category(policies, "content")),
+        ("Notifications and attempts", _by_category(policies, "metadata")),
+        ("Broadcasts, after their end", _days(BROADCAST_RETENTION)),
+        ("Provider webhooks", _days(WEBHOOK_RETENTION)),
+        ("Callback deliveries", _days(CALLBACK_RETENTION)),
+        ("Metrics per minute", _days(METRICS_RETENTION[Interval.MINUTE])),
+        ("Metrics per hour", _days(METRICS_RETENTION[Interval.HOUR])),
+        ("Metrics per day", "no expiry"),
         ("Bulk operations", _days(BULK_RETENTION)),
-        ("What became of each of their notifications", _days(BULK_RESULT_RETENTION)),
-        ("People, devices and suppressions", "until they are erased or lifted"),
-        ("The audit log", "for good"),
+        ("Results of bulk operations", _days(BULK_RESULT_RETENTION)),
+        ("Recipients, devices, and suppressions", "until erased or lifted"),
+        ("Audit log", "no expiry"),
     ]
 
 
 def _by_category(policies: Sequence[Retention], name: str) -> str:
-    """Return the days of each category, or of all if they are the same."""
+    """Return the retention of each category, or the common one."""
     spans = {policy.category: _days(getattr(policy, name)) for policy in policies}
     if len(set(spans.values())) == 1:
         return next(iter(spans.values()))

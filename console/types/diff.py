@@ -1,4 +1,4 @@
-"""What is different between two versions of what a type says, line by line. Pure."""
+"""Line-by-line diff of two template versions. Pure."""
 
 import difflib
 from collections.abc import Mapping, Sequence
@@ -11,22 +11,22 @@ from .preview import language_name
 from .version_form import LABELS
 
 CONTEXT = 2
-"""Lines around a change that did not change."""
+"""Unchanged lines shown around a change."""
 
 
 class LineChange(StrEnum):
-    """What became of a line."""
+    """The change of a line."""
 
     KEPT = "kept"
     ADDED = "added"
     REMOVED = "removed"
     OMITTED = "left_out"
-    """It stands for lines that did not change and are not shown."""
+    """A placeholder for unchanged lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One line of a text, as it is shown between two versions."""
+    """One line of a diff."""
 
     change: LineChange
     text: str
@@ -34,7 +34,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A text that is not the same in both."""
+    """The diff of one text."""
 
     language: str
     label: str
@@ -51,7 +51,7 @@ _LINE_CHANGES = {
 
 
 def changes(before: Parts, after: Parts) -> list[Change]:
-    """Return the texts that differ, by language and part; empty if both say the same."""
+    """Return the diffs of the changed texts, by language and part."""
     languages = dict.fromkeys([*after, *before])
     return [
         Change(
@@ -72,7 +72,7 @@ def _text(parts: Parts, language: str, part: Part) -> str:
 
 def _lines(before: str, after: str) -> list[Line]:
     found = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=CONTEXT)
-    # The first two lines name the files; a mark says where a piece begins, at the top or further.
+    # The first two lines name the files; a hunk header at the top omits no lines.
     return [
         Line(change=_LINE_CHANGES[line[0]], text="" if line[0] == "@" else line[1:])
         for number, line in enumerate(found)

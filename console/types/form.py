@@ -1,4 +1,4 @@
-"""The form of a type in the console. What it may say is checked as by the API."""
+"""Form of a notification type, validated as by the API."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -26,17 +26,17 @@ from ..widgets.labels import CHANNELS
 
 
 class NotificationTypeForm(forms.ModelForm):
-    """A type's fields, checked."""
+    """Form of a notification type."""
 
     slug = forms.CharField(
         max_length=SLUG_LENGTH,
         widget=UnfoldAdminTextInputWidget,
-        help_text="What callers write, such as order_shipped. It cannot be changed later.",
+        help_text="The type in API requests, such as order_shipped. It's permanent.",
     )
     channels = forms.MultipleChoiceField(
         choices=[(channel.value, words) for channel, words in CHANNELS.items()],
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
-        help_text="Used when neither the caller nor the recipient's preferences name any.",
+        help_text="Used if neither the request nor the recipient's preferences name channels.",
     )
     description = forms.CharField(
         max_length=definitions.DESCRIPTION_LENGTH,
@@ -44,10 +44,10 @@ class NotificationTypeForm(forms.ModelForm):
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
     )
     on_unknown = forms.ChoiceField(
-        label="When nobody knows whether it went",
+        label="If the outcome is unknown",
         choices=(
-            (UnknownPolicy.RETRY.value, "Send it again: twice is better than never"),
-            (UnknownPolicy.FAIL.value, "Do not: twice is worse than never"),
+            (UnknownPolicy.RETRY.value, "Retry (may duplicate)"),
+            (UnknownPolicy.FAIL.value, "Don't retry"),
         ),
         initial=UnknownPolicy.RETRY.value,
         widget=UnfoldAdminRadioSelectWidget,
@@ -56,31 +56,28 @@ class NotificationTypeForm(forms.ModelForm):
         min_value=0,
         max_value=MAX_RETRIES,
         widget=UnfoldAdminIntegerFieldWidget,
-        help_text="Tries after the first one.",
+        help_text="Attempts after the first one.",
     )
     ttl_seconds = forms.IntegerField(
-        label="Time to live (seconds)",
+        label="Time to live (s)",
         min_value=1,
         max_value=definitions.MAX_TTL_SECONDS,
         required=False,
         widget=UnfoldAdminIntegerFieldWidget,
-        help_text="How long after its send time it is worth sending, at most 30 days; "
-        "empty: for ever.",
+        help_text="Expiry after the send time, at most 30 days; empty: no expiry.",
     )
     notify_before_seconds = forms.IntegerField(
-        label="Reminds before the event (seconds)",
+        label="Reminder lead time (s)",
         min_value=definitions.MIN_REMINDER_SECONDS,
         max_value=definitions.MAX_REMINDER_SECONDS,
         required=False,
         widget=UnfoldAdminIntegerFieldWidget,
-        help_text="For requests that name an event, and people who want nothing else; empty: "
-        "it is no reminder.",
+        help_text="Default for requests with an event time; empty: not a reminder.",
     )
     sensitive_variables = forms.CharField(
         required=False,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Names of variables that are secrets, separated by commas. "
-        "They are shown to nobody.",
+        help_text="Names of variables with secrets, separated by commas. The values are masked.",
     )
     example_data = forms.JSONField(
         required=False,
@@ -89,31 +86,34 @@ class NotificationTypeForm(forms.ModelForm):
     )
 
     fallback_channel = forms.ChoiceField(
-        label="Stand-in channel",
+        label="Fallback channel",
         required=False,
-        choices=[("", "None: all channels at once"), *((c.value, CHANNELS[c]) for c in Channel)],
+        choices=[
+            ("", "None: all channels simultaneously"),
+            *((c.value, CHANNELS[c]) for c in Channel),
+        ],
         widget=UnfoldAdminSelectWidget,
-        help_text="Used only if the first other channel has not delivered in time.",
+        help_text="Used if the first other channel hasn't delivered in time.",
     )
     fallback_after_seconds = forms.IntegerField(
-        label="After (seconds)",
+        label="Fallback after (s)",
         required=False,
         min_value=1,
         max_value=definitions.MAX_TTL_SECONDS,
         widget=UnfoldAdminIntegerFieldWidget,
-        help_text="How long the other channel has. If it fails, nothing is waited for.",
+        help_text="Time limit of the other channel. If it fails, the fallback starts immediately.",
     )
     approved_templates = forms.JSONField(
-        label="Approved templates",
+        label="WhatsApp templates",
         required=False,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 5}),
-        help_text="What Meta has approved for people who have not written for a day: "
+        help_text="Templates approved by Meta, used outside the 24-hour window: "
         '[{"locale": "pt", "name": "order_shipped", "language": "pt_PT", '
         '"parameters": ["order"]}].',
     )
 
     class Meta:
-        """The model and the fields that are filled in."""
+        """The model and its editable fields."""
 
         model = NotificationType
         exclude = ("created_at", "updated_at", "template_version")
@@ -124,14 +124,14 @@ class NotificationTypeForm(forms.ModelForm):
             self.initial["sensitive_variables"] = ", ".join(self.instance.sensitive_variables)
 
     def clean_slug(self) -> str:
-        """Return the slug of a type that there is not yet."""
+        """Return the slug. Raises ValidationError for an existing one."""
         slug: str = self.cleaned_data["slug"]
         if NotificationType.objects.filter(pk=slug).exists():
-            raise forms.ValidationError("There is a type of this name.")
+            raise forms.ValidationError("A type with this slug already exists.")
         return slug
 
     def clean_channels(self) -> list[str]:
-        """Return the channels in their usual order."""
+        """Return the channels in their default order."""
         chosen = self.cleaned_data["channels"]
         return [channel.value for channel in Channel if channel.value in chosen]
 
@@ -141,36 +141,36 @@ class NotificationTypeForm(forms.ModelForm):
         return [name for name in dict.fromkeys(names) if name]
 
     def clean_fallback_channel(self) -> str | None:
-        """Return the channel; None for none."""
+        """Return the channel or None."""
         return self.cleaned_data["fallback_channel"] or None
 
     def clean_fallback_after_seconds(self) -> int:
-        """Return the seconds; left out, the usual ones."""
+        """Return the seconds; if empty, the default."""
         return self.cleaned_data["fallback_after_seconds"] or types.DEFAULT_FALLBACK_AFTER_SECONDS
 
     def clean_approved_templates(self) -> list[WhatsAppTemplateRequest]:
-        """Return the wordings, each complete."""
+        """Return the templates. Raises ValidationError for incomplete ones."""
         try:
             return msgspec.convert(
                 self.cleaned_data["approved_templates"] or [], list[WhatsAppTemplateRequest]
             )
         except msgspec.ValidationError as error:
             raise forms.ValidationError(
-                "Write a list of objects with locale, name, language and parameters, and nothing "
-                f"else. ({error})"
+                "Enter a list of objects with exactly locale, name, language, and parameters. "
+                f"({error})"
             ) from error
 
     def clean_example_data(self) -> dict[str, Any]:
-        """Return the variables; an object, nothing else."""
+        """Return the variables. Raises ValidationError unless they are an object."""
         data = self.cleaned_data["example_data"]
         if data in (None, ""):
             return {}
         if not isinstance(data, dict):
-            raise forms.ValidationError('Write an object, such as {"order": "12345"}.')
+            raise forms.ValidationError('Enter an object, such as {"order": "12345"}.')
         return data
 
     def clean(self) -> dict[str, Any]:
-        """Return the fields as they are stored, if they are a type together."""
+        """Return the fields as they are stored, after the validation of the API."""
         given: dict[str, Any] = self.cleaned_data
         if self.errors:
             return given
@@ -184,7 +184,7 @@ class NotificationTypeForm(forms.ModelForm):
 
 
 def _form_error(problem: FieldProblem, given: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the field a problem belongs to, and what to say about it there."""
+    """Return the form field of a problem and its text."""
     field, _, rest = problem.pointer.removeprefix("/").partition("/")
     value: Any = given.get(field)
     for token in filter(None, rest.split("/")):

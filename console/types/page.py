@@ -1,10 +1,10 @@
-"""Kinds of notification: what operators may change about them."""
+"""Notification types: the list and the page of one."""
 
 from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.urls import URLPattern
 from django.utils.safestring import SafeString
 
@@ -12,7 +12,7 @@ from domain.states import Channel
 from notifications.catalog import types
 from notifications.models import NotificationType
 
-from ..widgets import columns
+from ..widgets.formats import EMPTY
 from ..widgets.labels import CHANNELS
 from ..widgets.lists import ConsoleAdmin
 from . import versions
@@ -21,64 +21,57 @@ from .form import NotificationTypeForm
 
 @admin.register(NotificationType)
 class NotificationTypeAdmin(ConsoleAdmin):
-    """The registered types. They are switched off, not deleted: notifications name them."""
+    """The types. They are disabled, not deleted, because notifications refer to them."""
 
     class Media:
-        """What templates look like."""
+        """Styles of the template pages."""
 
-        css = {"all": ("console/templates.css",)}
+        css = {"all": ("console/types.css",)}
 
     form = NotificationTypeForm
     list_display = (
         *("name", "slug", "category", "priority", "channels_display", "max_attempts"),
         *("template", "is_active"),
     )
-    change_form_outer_after_template = f"{versions.FOLDER}/templates.html"
+    change_form_outer_after_template = "console/types/templates.html"
     ordering = ("slug",)
     search_fields = ("slug__startswith",)
     search_help_text = "Beginning of the slug"
     fieldsets = (
         (None, {"fields": ("slug", "name", "description", "is_active")}),
         ("Sending", {"fields": ("category", "priority", "channels", "notify_before_seconds")}),
-        ("Trying again", {"fields": ("max_retries", "ttl_seconds", "on_unknown")}),
-        ("If it does not arrive", {"fields": ("fallback_channel", "fallback_after_seconds")}),
+        ("Retries", {"fields": ("max_retries", "ttl_seconds", "on_unknown")}),
+        ("Fallback", {"fields": ("fallback_channel", "fallback_after_seconds")}),
         ("WhatsApp", {"fields": ("approved_templates",)}),
         ("Variables", {"fields": ("example_data", "sensitive_variables")}),
     )
 
     @admin.display(description="Channels")
     def channels_display(self, row: Any) -> SafeString | str:
-        """The default channels."""
-        return ", ".join(CHANNELS[Channel(c)] for c in row.channels) or columns.EMPTY
+        """Return the default channels."""
+        return ", ".join(CHANNELS[Channel(c)] for c in row.channels) or EMPTY
 
-    @admin.display(description="Tries")
+    @admin.display(description="Max attempts")
     def max_attempts(self, row: Any) -> int:
-        """How often it is tried in all."""
+        """Return the maximum number of attempts."""
         return int(row.max_retries) + 1
 
     @admin.display(description="Template")
     def template(self, row: Any) -> str:
-        """The published version of what it says."""
+        """Return the published version."""
         number = row.template_version
-        return f"Version {number}" if number else "The release's own"
+        return f"Version {number}" if number else "Built-in"
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the admin's URLs, and those of templates."""
+        """Return the admin's URLs and those of template versions."""
         return versions.urls(self) + super().get_urls()
 
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        """Show a type and what it says."""
-        context = versions.type_page_context(self, request, unquote(object_id))
-        return super().change_view(request, object_id, form_url, context | (extra_context or {}))
+    def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
+        """Return the template versions."""
+        return versions.type_page_context(self, request, unquote(object_id))
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        """Return what cannot be changed: the slug of a type that exists."""
+        """Return the read-only fields: the slug of an existing type."""
         return ("slug",) if obj else ()
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -86,9 +79,9 @@ class NotificationTypeAdmin(ConsoleAdmin):
         return False
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Store the type, for every process.
+        """Store the type, and clear its caches.
 
-        Of one that exists, what the form has: meanwhile another version may have been published.
+        Of an existing type only the changed fields, because a version can be published meanwhile.
         """
         if change:
             obj.save(update_fields=[*form.changed_data, "updated_at"])

@@ -1,4 +1,4 @@
-"""What a version of a template says on every channel, with the type's example. No requests."""
+"""Preview of a template version on every channel, with the type's example data."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -25,22 +25,21 @@ from ..widgets.labels import CHANNEL_ICONS, CHANNELS
 EXAMPLE_NAME = "Ada Lovelace"
 UNSUBSCRIBE = "https://example.com/unsubscribe"
 CLIENT_CONTENT = Content(
-    subject="The app's subject",
-    body="This type has no template of its own: the app that sends it says what it says.\n\n"
-    "Whatever it says looks like this.",
+    subject="Subject from the request",
+    body="This type has no template; content comes with the request.\n\nIt looks like this.",
 )
 _EMPHASIS = re.compile(r"\*(\S[^*\n]*)\*|\b_(\S[^_\n]*)_\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChannelPreview:
-    """What one channel says."""
+    """The message of one channel."""
 
     channel: str
     name: str
     icon: str
     is_default: bool
-    """The type takes this channel when nobody names another."""
+    """Whether it is a default channel of the type."""
     subject: str | None = None
     text: str | SafeString = ""
     html: str | None = None
@@ -48,17 +47,17 @@ class ChannelPreview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """A version in one language, on every channel."""
+    """The messages of a version in one language."""
 
     channels: Sequence[ChannelPreview]
     sender: str
     problem: str | None = None
-    """Why it cannot be shown."""
+    """The reason why the version can't be rendered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Language:
-    """A language to look at a version in."""
+    """A language of the preview."""
 
     code: str
     name: str
@@ -66,7 +65,7 @@ class Language:
 
 
 def preview(document: Document, *, version: int, language: str) -> Preview:
-    """Return what a version of a type's template says in a language."""
+    """Return the preview of a version in a language."""
     sender = parseaddr(settings.EMAIL_FROM)[0] or settings.EMAIL_FROM
     try:
         messages = _messages(document, version, language)
@@ -79,9 +78,9 @@ def preview(document: Document, *, version: int, language: str) -> Preview:
 
 
 def languages(document: Document, version: Version | None, *, requested: str) -> list[Language]:
-    """Return the languages of a version and of the files behind it, the template's own first.
+    """Return the languages of a version and of the built-in template, the default first.
 
-    The one that is asked for is chosen, or the first, if there is no such language.
+    The requested language is chosen, or the default if the version lacks it.
     """
     shipped = templates.get_version(type_slug=document["_id"], number=templates.SHIPPED_VERSION)
     found = [one.parts for one in (version, shipped) if one is not None]
@@ -93,7 +92,7 @@ def languages(document: Document, version: Version | None, *, requested: str) ->
 
 
 def language_name(code: str) -> str:
-    """Return what a language is called."""
+    """Return the name of a language."""
     if code == DEFAULT_LANGUAGE:
         return "Default"
     try:
@@ -103,7 +102,7 @@ def language_name(code: str) -> str:
 
 
 def _messages(document: Document, version: int, language: str) -> Mapping[Channel, Message]:
-    """Return the message of every channel; raises TemplateProblem."""
+    """Return the message of every channel. Raises TemplateError."""
     slug, data = document["_id"], document["example_data"]
     locale = None if language == DEFAULT_LANGUAGE else language
     person = Recipient(name=EXAMPLE_NAME, locale=locale)
@@ -140,7 +139,7 @@ def _channel_preview(channel: Channel, message: Message, document: Document) -> 
 
 
 def _with_emphasis(text: str) -> SafeString:
-    """Return a text as WhatsApp shows it: what is between stars is bold."""
+    """Return a text as WhatsApp shows it: bold between asterisks, italic between underscores."""
     pieces: list[tuple[str]] = []
     end = 0
     for match in _EMPHASIS.finditer(text):
@@ -151,7 +150,7 @@ def _with_emphasis(text: str) -> SafeString:
 
 
 def variables(data: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Return every variable a template may use, with its example."""
+    """Return the available variables and their example values."""
     found: list[tuple[str, str]] = []
     for name, value in data.items():
         if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""The form a new version of a template is written in: a text for each part and language."""
+"""Form of a new template version: a text for each part and language."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,28 +12,23 @@ from notifications.models.catalog import NOTE_LENGTH
 from .preview import language_name
 
 LANGUAGES = "language"
-"""The name under which the languages of the form are sent."""
+"""Name of the form's field with the languages."""
 NEW_LANGUAGE = "new_language"
 MAX_LANGUAGE_LENGTH = 12
 LABELS: Mapping[Part, tuple[str, str]] = {
-    Part.SUBJECT: ("Subject", "Of mail and in-app, and the title of a push."),
-    Part.BODY: ("Text", "For in-app, for mail as text, and for whatever is left out below."),
-    Part.EMAIL_HTML: ("HTML of mail", "Goes into the layout. Left out: made of the text."),
-    Part.PUSH_TITLE: ("Push title", "Left out: the subject."),
-    Part.PUSH: ("Push", "One or two sentences. Left out: the text."),
-    Part.WHATSAPP: ("WhatsApp", "*Stars* make it bold. Left out: the text."),
+    Part.SUBJECT: ("Subject", "For email and in-app, and the default push title."),
+    Part.BODY: ("Text", "For in-app and plain-text email, and the default of the parts below."),
+    Part.EMAIL_HTML: ("Email HTML", "Inserted into the layout. Default: made from the text."),
+    Part.PUSH_TITLE: ("Push title", "Default: the subject."),
+    Part.PUSH: ("Push", "One or two sentences. Default: the text."),
+    Part.WHATSAPP: ("WhatsApp", "*Asterisks* for bold. Default: the text."),
 }
-ROWS: Mapping[Part, int] = {
-    Part.SUBJECT: 1,
-    Part.PUSH_TITLE: 1,
-    Part.PUSH: 2,
-    Part.EMAIL_HTML: 9,
-}
+ROWS: Mapping[Part, int] = {Part.SUBJECT: 1, Part.PUSH_TITLE: 1, Part.PUSH: 2, Part.EMAIL_HTML: 9}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartField:
-    """One text of the form."""
+    """One text field."""
 
     name: str
     label: str
@@ -45,7 +40,7 @@ class PartField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageFields:
-    """The texts in one language; one without a code is still to be named."""
+    """The text fields of one language; a new language has no code yet."""
 
     code: str
     name: str
@@ -54,14 +49,14 @@ class LanguageFields:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is shown unfolded."""
+        """Whether the section is expanded."""
         has_errors = bool(self.errors) or any(field.errors for field in self.fields)
         return has_errors or self.code == DEFAULT_LANGUAGE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionForm:
-    """What is in the form."""
+    """The values and errors of the form."""
 
     parts: Parts
     note: str
@@ -70,13 +65,13 @@ class VersionForm:
     faults: Sequence[TemplateFault] = ()
 
     def with_faults(self, faults: Sequence[TemplateFault]) -> "VersionForm":
-        """Return the form with what is wrong with it."""
+        """Return the form with template faults."""
         general_errors = [fault.text for fault in faults if fault.language is None]
         return replace(self, faults=faults, errors=[*self.errors, *general_errors])
 
     @property
     def non_empty_parts(self) -> Parts:
-        """The parts that say something, by the languages that have any."""
+        """The parts with text, by language."""
         non_empty = {
             language: {part: text for part, text in texts.items() if text.strip()}
             for language, texts in self.parts.items()
@@ -84,18 +79,18 @@ class VersionForm:
         return {language: texts for language, texts in non_empty.items() if texts}
 
     def sections(self) -> list[LanguageFields]:
-        """Return the languages and, last, one that is still to be named."""
+        """Return the fields of each language."""
         codes = dict.fromkeys([DEFAULT_LANGUAGE, *self.parts])
         return [self._section(code) for code in codes]
 
     def blank_section(self) -> LanguageFields:
-        """Return the fields of a language that is not there yet."""
+        """Return the fields of a new language."""
         return self._section("")
 
     def _section(self, code: str) -> LanguageFields:
         return LanguageFields(
             code=code,
-            name=language_name(code) if code else "Another language",
+            name=language_name(code) if code else "New language",
             fields=[self._field(code, part) for part in Part],
             errors=[f.text for f in self.faults if f.language == code and f.part is None],
         )
@@ -114,31 +109,31 @@ class VersionForm:
 
 
 def field_name(code: str, part: Part) -> str:
-    """Return the name under which a part is sent."""
+    """Return the name of a part's form field."""
     return f"{part}:{code}"
 
 
 def from_version(parts: Parts) -> VersionForm:
-    """Return a form with the parts of a version in it."""
+    """Return a form with the texts of a version."""
     return VersionForm(parts=parts, note="", new_language="")
 
 
 def from_post(post: QueryDict) -> VersionForm:
-    """Return a form as it was sent. Browsers end lines with two characters: one is kept."""
+    """Return a form from a POST. Browsers send CRLF line ends, which become LF."""
     codes = list(dict.fromkeys([DEFAULT_LANGUAGE, *post.getlist(LANGUAGES)]))
     parts = {code: _texts(post, code) for code in codes if code}
     new, texts = post.get(NEW_LANGUAGE, "").strip(), _texts(post, "")
     note = post.get("note", "").strip()
     errors: list[str] = []
     if new in parts:
-        errors.append(f"The language {new} is there already.")
+        errors.append(f"The language {new} already exists.")
     elif new:
         parts[new] = texts
     elif any(text.strip() for text in texts.values()):
-        errors.append("Which language is the other one? Write its code, such as pt or pt-BR.")
+        errors.append("Enter the code of the new language, such as pt or pt-BR.")
         parts[""] = texts
     if len(note) > NOTE_LENGTH:
-        errors.append(f"The note has over {NOTE_LENGTH} characters.")
+        errors.append(f"The note exceeds {NOTE_LENGTH} characters.")
     return VersionForm(parts=parts, note=note, new_language=new, errors=errors)
 
 

@@ -1,17 +1,13 @@
-"""Versions of templates: read, write, publish, test."""
+"""Template versions: show, create, publish and test."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.admin.utils import quote
-from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
-from django.utils.html import format_html
 
 from domain.states import Channel
 from domain.time import utc_now
@@ -30,9 +26,8 @@ from notifications.models import NotificationType
 from notifications.store import Document
 from notifyproject.platform import audit
 
-from ..notifications.actions import DETAIL
-from ..providers import ADDRESS_LENGTH, MAY_TEST, TEST_ADDRESSES
-from ..widgets.actions import require_post
+from ..providers import ADDRESS_LENGTH, MAY_TEST, TEST_ADDRESSES, show_not_sent, show_test_sent
+from ..widgets.actions import not_found, render_page, require_post
 from ..widgets.labels import CHANNELS
 from . import diff, version_form
 from . import preview as template_preview
@@ -42,26 +37,25 @@ TYPES = "admin:notifications_notificationtype_changelist"
 
 
 def test_channels(request: HttpRequest) -> list[tuple[str, str, str]]:
-    """Return the channels a version may be tried on: name, words, and what its address is."""
+    """Return the channels of test sends: name, label, and label of the address."""
     if not request.user.has_perm(MAY_TEST):
         return []
     return [(one.value, CHANNELS[one], address) for one, (address, _) in TEST_ADDRESSES.items()]
 
 
 def test_view(request: HttpRequest, slug: str, number: int, admin: Any) -> HttpResponse:
-    """Send a version with the type's example; POST only."""
+    """Send a version with the type's example data; POST only."""
     if refused := require_post(
         request, allowed=admin.has_view_permission(request) and request.user.has_perm(MAY_TEST)
     ):
         return refused
     document = types.read_type(slug)
     if document is None or templates.get_version(type_slug=slug, number=number) is None:
-        messages.warning(request, "There is no such version.")
-        return HttpResponseRedirect(reverse(TYPES))
+        return not_found(request, "Version", TYPES)
     version_page = HttpResponseRedirect(reverse(VERSION, args=[slug, number]))
     name = request.POST.get("channel", "")
     if name not in TEST_ADDRESSES:
-        messages.error(request, "Nothing was sent: choose a channel.")
+        messages.error(request, "Test not sent: select a channel.")
         return version_page
     channel, now = Channel(name), utc_now()
     language = request.POST.get("language", DEFAULT_LANGUAGE)
@@ -76,19 +70,12 @@ def test_view(request: HttpRequest, slug: str, number: int, admin: Any) -> HttpR
             now=now,
         )
     except validation.InvalidRequestError as error:
-        detail = " ".join(dict.fromkeys(problem.detail for problem in error.problems))
-        messages.error(request, f"Nothing was sent: {detail}")
+        show_not_sent(request, error)
         return version_page
-    audit.record(
-        by=request.user.pk,
-        model=NotificationType,
-        object_id=slug,
-        name=document["name"],
-        message=f"Sent a test of version {number} by {CHANNELS[channel]}: {notification_id}.",
+    _record(
+        request, slug, f"Sent a test of version {number} by {CHANNELS[channel]}: {notification_id}."
     )
-    link = reverse(DETAIL, args=[notification_id])
-    text = format_html('The test is on its way: <a href="{}">follow it</a>.', link)
-    messages.success(request, text)
+    show_test_sent(request, notification_id)
     return version_page
 
 
@@ -96,13 +83,12 @@ TYPE = "admin:notifications_notificationtype_change"
 NEW = "admin:notifications_notificationtype_new_version"
 PUBLISH = "admin:notifications_notificationtype_publish"
 TEST = "admin:notifications_notificationtype_try"
-FOLDER = "admin/notifications/notificationtype"
 MAX_VERSIONS = 50
-"""How many versions the type's page lists."""
+"""Maximum versions on the type's page."""
 
 
 def urls(admin: Any) -> list[URLPattern]:
-    """Return the addresses of a type's templates, for its admin."""
+    """Return the URLs of a type's template versions."""
     views = (
         ("<path:slug>/templates/new/", new_view, NEW),
         ("<path:slug>/templates/<int:number>/", version_view, VERSION),
@@ -121,7 +107,7 @@ def urls(admin: Any) -> list[URLPattern]:
 
 
 def type_page_context(admin: Any, request: HttpRequest, slug: str) -> dict[str, Any]:
-    """Return what the page of a type shows of its templates; nothing if there is no such type."""
+    """Return the context of a type's page; empty for an unknown type."""
     document = types.read_type(slug)
     if document is None:
         return {}
@@ -141,13 +127,13 @@ def type_page_context(admin: Any, request: HttpRequest, slug: str) -> dict[str, 
 
 
 def version_view(request: HttpRequest, slug: str, number: int, admin: Any) -> HttpResponse:
-    """Show one version of a type's template."""
+    """Show one version."""
     if not admin.has_view_permission(request):
         raise PermissionDenied
     document = types.read_type(slug)
     version = templates.get_version(type_slug=slug, number=number) if document else None
     if document is None or version is None:
-        messages.warning(request, "There is no such version.")
+        messages.warning(request, "Version not found. It might have been deleted.")
         return HttpResponseRedirect(reverse(TYPES) if document is None else _type_url(slug))
     context = {
         "title": _name(number),
@@ -166,13 +152,12 @@ def version_view(request: HttpRequest, slug: str, number: int, admin: Any) -> Ht
 
 
 def new_view(request: HttpRequest, slug: str, admin: Any) -> HttpResponse:
-    """Show the form of a new version, and store what it is filled with."""
+    """Show the form of a new version; on POST, store it."""
     if not admin.has_change_permission(request):
         raise PermissionDenied
     document = types.read_type(slug)
     if document is None:
-        messages.warning(request, "There is no such type.")
-        return HttpResponseRedirect(reverse(TYPES))
+        return not_found(request, "Type", TYPES)
     if request.method == "POST":
         form = version_form.from_post(request.POST)
         form = form.with_faults(_faults(document, form))
@@ -192,16 +177,15 @@ def new_view(request: HttpRequest, slug: str, admin: Any) -> HttpResponse:
 
 
 def publish_view(request: HttpRequest, slug: str, number: int, admin: Any) -> HttpResponse:
-    """Let new notifications take a version; POST only."""
+    """Publish a version for new notifications; POST only."""
     if refused := require_post(request, allowed=admin.has_change_permission(request)):
         return refused
     try:
         templates.publish_version(type_slug=slug, number=number, now=utc_now())
     except (templates.UnknownVersionError, types.UnknownTypeError):
-        messages.warning(request, "There is no such version.")
-        return HttpResponseRedirect(reverse(TYPES))
-    _record(request, slug, f"Published {_name(number).lower()} of what it says.")
-    messages.success(request, f"{_name(number)} is published: new notifications take it.")
+        return not_found(request, "Version", TYPES)
+    _record(request, slug, f"Published {_name(number).lower()} of the template.")
+    messages.success(request, f"{_name(number)} published. New notifications use it.")
     return HttpResponseRedirect(_type_url(slug))
 
 
@@ -218,12 +202,10 @@ def _store(
             now=utc_now(),
         )
     except VersionConflictError:
-        messages.error(request, "Somebody else is storing versions of it: try again.")
+        messages.error(request, "Another version was saved at the same time. Try again.")
         return HttpResponseRedirect(reverse(NEW, args=[slug]))
-    _record(request, slug, f"Stored version {version.number} of what it says.")
-    messages.success(
-        request, f"Version {version.number} is stored. It is used once it is published."
-    )
+    _record(request, slug, f"Saved version {version.number} of the template.")
+    messages.success(request, f"Version {version.number} saved. Publish it to use it.")
     return HttpResponseRedirect(reverse(VERSION, args=[slug, version.number]))
 
 
@@ -237,7 +219,7 @@ def _faults(document: Document, form: version_form.VersionForm) -> list[linting.
 
 
 def _initial_texts(document: Document) -> Mapping[str, Mapping[str, str]]:
-    """Return what the type says now: a new version changes some of it."""
+    """Return the current texts, which a new version starts from."""
     try:
         return templates.effective_texts(
             document["_id"], document.get("template_version") or SHIPPED_VERSION
@@ -247,7 +229,7 @@ def _initial_texts(document: Document) -> Mapping[str, Mapping[str, str]]:
 
 
 def _preview(request: HttpRequest, document: Document, version: Version | None) -> dict[str, Any]:
-    """Return what a version says in the language that the page is asked for."""
+    """Return the preview of a version in the requested language."""
     requested = request.GET.get("language", DEFAULT_LANGUAGE)
     languages = template_preview.languages(document, version, requested=requested)
     chosen = next(language.code for language in languages if language.is_chosen)
@@ -259,7 +241,7 @@ def _preview(request: HttpRequest, document: Document, version: Version | None) 
 
 
 def _differences(document: Document, version: Version) -> Mapping[str, Any]:
-    """Return what differs from the published version; of that, from the one before it."""
+    """Return the diff to the published version; of the published version, to the previous one."""
     slug, number = document["_id"], version.number
     published = document.get("template_version") or SHIPPED_VERSION
     other = published if number != published else max(number - 1, SHIPPED_VERSION)
@@ -279,7 +261,7 @@ def _row(version: Version, published: int) -> dict[str, Any]:
         "name": _name(version.number),
         "is_published": version.number == published,
         "publish_words": "Roll back" if version.number < published else "Publish",
-        "by": f"{name} (app)" if who == "app" else name,
+        "by": f"{name} (client)" if who == "app" else name,
         "languages": [template_preview.language_name(code) for code in version.parts],
         "url": reverse(VERSION, args=[version.type, version.number]),
         "publish_url": reverse(PUBLISH, args=[version.type, version.number]),
@@ -287,7 +269,7 @@ def _row(version: Version, published: int) -> dict[str, Any]:
 
 
 def _sources(version: Version) -> list[dict[str, Any]]:
-    """Return a version's texts as they were written."""
+    """Return the source texts of a version."""
     return [
         {
             "name": template_preview.language_name(language),
@@ -302,39 +284,33 @@ def _sources(version: Version) -> list[dict[str, Any]]:
 
 
 def _name(number: int) -> str:
-    return "The release's own" if number == SHIPPED_VERSION else f"Version {number}"
+    return "Built-in" if number == SHIPPED_VERSION else f"Version {number}"
 
 
 def _type_url(slug: str) -> str:
-    # The admin's own addresses write an underscore in a way of their own.
+    # The admin quotes underscores in its URLs.
     return reverse(TYPE, args=[quote(slug)])
 
 
 def _page(
     admin: Any, request: HttpRequest, name: str, document: Document, context: dict[str, Any]
 ) -> HttpResponse:
-    request.current_app = admin.admin_site.name
-    original = NotificationType(pk=document["_id"], name=document["name"])
-    return TemplateResponse(
+    return render_page(
+        admin,
         request,
-        f"{FOLDER}/{name}",
-        {
-            **admin.admin_site.each_context(request),
-            "opts": admin.opts,
-            "original": original,
-            "media": admin.media,
-            **context,
-        },
+        f"console/types/{name}",
+        original=NotificationType(pk=document["_id"], name=document["name"]),
+        media=admin.media,
+        **context,
     )
 
 
 def _record(request: HttpRequest, slug: str, message: str) -> None:
     document = types.read_type(slug) or {}
-    LogEntry.objects.create(
-        user_id=request.user.pk,
-        content_type=ContentType.objects.get_for_model(NotificationType),
+    audit.record(
+        by=request.user.pk,
+        model=NotificationType,
         object_id=slug,
-        object_repr=document.get("name", slug),
-        action_flag=CHANGE,
-        change_message=message,
+        name=document.get("name", slug),
+        message=message,
     )

@@ -1,16 +1,124 @@
-"""Buttons of the admin: each is a POST, and has its permission."""
+"""POST guards, IDs in URLs, rendering of pages, and enabling and disabling of objects."""
 
+from collections.abc import Callable
+from typing import Any
+
+from bson import ObjectId
+from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+
+from .lists import ReadOnlyAdmin
 
 
 def require_post(request: HttpRequest, *, allowed: bool) -> HttpResponse | None:
-    """Return 405 for anything but a POST, and None for one to go on with.
+    """Return 405 unless the request is a POST; None for a POST that may continue.
 
-    Raises PermissionDenied for a POST that the user may not make.
+    Raises PermissionDenied for a POST that isn't ``allowed``.
     """
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
     if not allowed:
         raise PermissionDenied
     return None
+
+
+def permission_check(*permissions: str) -> Callable[[Any, HttpRequest], bool]:
+    """Return a method of an admin that checks the user's permissions."""
+
+    def check(_admin: Any, request: HttpRequest) -> bool:
+        return bool(request.user.has_perms(permissions))
+
+    return check
+
+
+def parse_id(text: str) -> ObjectId | None:
+    """Return the ID in a URL; None if the text isn't an ID."""
+    return ObjectId(text) if ObjectId.is_valid(text) else None
+
+
+def is_confirmed(request: HttpRequest) -> bool:
+    """Return whether the confirmation page sent this request."""
+    return request.POST.get("confirmed") == "yes"
+
+
+def render_page(
+    admin: Any, request: HttpRequest, template: str, *, title: str, **context: Any
+) -> TemplateResponse:
+    """Return a page within the admin's frame."""
+    request.current_app = admin.admin_site.name
+    frame = admin.admin_site.each_context(request)
+    return TemplateResponse(
+        request, template, {**frame, "title": title, "opts": admin.opts, **context}
+    )
+
+
+def not_found(request: HttpRequest, what: str, list_url: str) -> HttpResponse:
+    """Redirect to a list with a notice that an object doesn't exist."""
+    messages.warning(request, f"{what} not found. It might have been deleted.")
+    return HttpResponseRedirect(reverse(list_url))
+
+
+class EnableDisableAdmin(ReadOnlyAdmin):
+    """A read-only admin whose objects staff can enable and disable, on the object's page."""
+
+    change_form_outer_after_template = "console/widgets/enable_disable.html"
+    object_label: str
+    enable_consequence: str
+    disable_consequence: str
+
+    def is_enabled(self, obj: Any) -> bool:
+        """Return whether an object is enabled."""
+        raise NotImplementedError
+
+    def may_switch(self, request: HttpRequest, *, on: bool) -> bool:
+        """Return whether the user may enable (``on``) or disable objects."""
+        raise NotImplementedError
+
+    def switch(self, request: HttpRequest, obj: Any, *, on: bool) -> None:
+        """Enable (``on``) or disable an object, record it, and tell the user."""
+        raise NotImplementedError
+
+    def get_urls(self) -> list[URLPattern]:
+        """Return the admin's URLs and those that enable and disable one object."""
+        own = [
+            path(
+                f"<path:object_id>/switch-{word}/",
+                self.admin_site.admin_view(self.switch_view),
+                {"on": word == "on"},
+                name=f"{self._url_name}_switch_{word}",
+            )
+            for word in ("on", "off")
+        ]
+        return own + super().get_urls()
+
+    def switch_view(self, request: HttpRequest, object_id: str, *, on: bool) -> HttpResponse:
+        """Enable or disable one object; POST only."""
+        if refused := require_post(request, allowed=self.may_switch(request, on=on)):
+            return refused
+        obj = self.get_object(request, object_id)
+        if obj is None:
+            return not_found(request, self.object_label, f"admin:{self._url_name}_changelist")
+        self.switch(request, obj, on=on)
+        return HttpResponseRedirect(reverse(f"admin:{self._url_name}_change", args=[obj.pk]))
+
+    def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
+        """Return the button that enables or disables the object."""
+        obj = self.get_object(request, object_id)
+        context: dict[str, Any] = {}
+        if obj is not None:
+            is_on = self.is_enabled(obj)
+            url_name = f"admin:{self._url_name}_switch_{'off' if is_on else 'on'}"
+            context |= {
+                "is_on": is_on,
+                "may_switch": self.may_switch(request, on=not is_on),
+                "switch_url": reverse(url_name, args=[obj.pk]),
+                "consequence": self.disable_consequence if is_on else self.enable_consequence,
+            }
+        return context
+
+    @property
+    def _url_name(self) -> str:
+        return f"{self.opts.app_label}_{self.opts.model_name}"

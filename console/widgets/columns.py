@@ -1,66 +1,110 @@
-"""Chips, icons, addresses, and times in cells."""
+"""Chips, icons and addresses in cells, and columns that several lists share."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from django.contrib import admin
+from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from domain.states import Channel, DeliveryStatus, NotificationStatus
+from domain.states import Channel
 from recipients.masking import mask_address
 
-from .labels import (
-    CHANNEL_ICONS,
-    CHANNELS,
-    DELIVERY_COLORS,
-    DELIVERY_LABELS,
-    STATUS_COLORS,
-    STATUS_LABELS,
-)
+from .formats import EMPTY, timestamp
+from .labels import CHANNEL_ICONS, CHANNELS, delivery_state
+from .links import NOTIFICATION
+from .wait_reasons import field
+
+Column = Callable[[Any, Any], Any]
 
 
-def plain_chip(text: object, color: str, *, title: str = "") -> SafeString:
-    """Return a word in a colour; ``title``: what it says on hovering."""
+def time_column(label: str, path: str, *, empty: str = EMPTY) -> Column:
+    """Return a column that shows a time of each row."""
+
+    @admin.display(description=label)
+    def column(_admin: Any, row: Any) -> SafeString | str:
+        return timestamp(getattr(row, path), empty=empty)
+
+    return column
+
+
+def text_column(label: str, path: str) -> Column:
+    """Return a column that shows an attribute of each row as text."""
+
+    @admin.display(description=label)
+    def column(_admin: Any, row: Any) -> str:
+        value = getattr(row, path)
+        return EMPTY if value in (None, "") else str(value)
+
+    return column
+
+
+def label_column(label: str, path: str, labels: Mapping[Any, str]) -> Column:
+    """Return a column that shows the label of an attribute; an unknown value is its own label."""
+
+    @admin.display(description=label)
+    def column(_admin: Any, row: Any) -> str:
+        value = getattr(row, path)
+        return EMPTY if value is None else labels.get(value, str(value))
+
+    return column
+
+
+def id_column() -> Column:
+    """Return a column that shows the whole ID, broken where the line ends."""
+
+    @admin.display(description="ID")
+    def column(_admin: Any, row: Any) -> SafeString:
+        return format_html('<span style="overflow-wrap: anywhere">{}</span>', row.pk)
+
+    return column
+
+
+def notification_column() -> Column:
+    """Return a column that links to the notification of each row."""
+
+    @admin.display(description="Notification")
+    def column(_admin: Any, row: Any) -> SafeString | str:
+        if row.notification_id is None:
+            return EMPTY
+        return link(reverse(NOTIFICATION, args=[row.notification_id]), row.notification_id)
+
+    return column
+
+
+def link(url: str, text: object) -> SafeString:
+    """Return a link."""
+    return format_html('<a class="text-link" href="{}">{}</a>', url, text)
+
+
+def chip(text: object, color: str, *, title: str = "") -> SafeString:
+    """Return a text in a color; ``title`` is its tooltip."""
     if title:
         return format_html('<span class="chip chip-{}" title="{}">{}</span>', color, title, text)
     return format_html('<span class="chip chip-{}">{}</span>', color, text)
 
 
-EMPTY = "-"
-
-
-def chip(text: str, color: str, *, title: str = "") -> SafeString:
-    """Return a coloured label."""
-    return plain_chip(text, color, title=title or text)
-
-
-def status_chip(status: str) -> SafeString:
-    """Return a notification's overall status as a label."""
-    known = NotificationStatus(status)
-    return chip(STATUS_LABELS[known], STATUS_COLORS[known])
-
-
 def test_chip() -> SafeString:
-    """Return the label of what went to the sandbox only."""
-    return chip("Test", "warning", title="It goes to the sandbox and reaches nobody.")
+    """Return the chip of what is sent in test mode."""
+    return chip("Test", "warning", title="Test mode: sent to the sandbox only.")
 
 
-def delivery_chip(status: str) -> SafeString:
-    """Return a delivery's status as a label."""
-    known = DeliveryStatus(status)
-    return chip(DELIVERY_LABELS[known], DELIVERY_COLORS[known])
-
-
-def channel_icons(deliveries: Iterable[Any]) -> SafeString:
-    """Return an icon for each channel, coloured by what became of it."""
+def channel_icons(deliveries: Iterable[Any], *, now: datetime) -> SafeString:
+    """Return an icon for each delivery: the channel, in the color of its state."""
+    icons = []
+    for one in deliveries:
+        channel, (label, color) = Channel(field(one, "channel")), delivery_state(one, now=now)
+        words = f"{CHANNELS[channel]}: {label}"
+        icons.append((color, words, words, CHANNEL_ICONS[channel]))
     return format_html(
         '<span class="channel-icons">{}</span>',
         format_html_join(
             "",
-            '<span class="channel-icon color-{}" title="{}: {}" role="img" aria-label="{}: {}">'
+            '<span class="channel-icon color-{}" title="{}" role="img" aria-label="{}">'
             '<span class="material-symbols-outlined" aria-hidden="true">{}</span></span>',
-            (_icon(Channel(d.channel), DeliveryStatus(d.status)) for d in deliveries),
+            icons,
         ),
     )
 
@@ -74,25 +118,6 @@ def two_lines(first: Any, second: Any) -> SafeString:
     )
 
 
-def timestamp(at: datetime | None) -> SafeString | str:
-    """Return an instant, day and time in UTC."""
-    if at is None:
-        return EMPTY
-    return format_html(
-        '<time datetime="{}" title="{} UTC">{}</time>',
-        f"{at:%Y-%m-%dT%H:%M:%SZ}",
-        f"{at:%Y-%m-%d %H:%M:%S}",
-        f"{at:%d %b %H:%M:%S}",
-    )
-
-
 def address(value: str | None, *, unmasked: bool) -> str:
-    """Return an address, masked unless it may be seen unmasked."""
-    if not value:
-        return ""
-    return value if unmasked else mask_address(value)
-
-
-def _icon(channel: Channel, status: DeliveryStatus) -> tuple[str, ...]:
-    words = (CHANNELS[channel], DELIVERY_LABELS[status])
-    return (DELIVERY_COLORS[status], *words, *words, CHANNEL_ICONS[channel])
+    """Return an address, masked unless ``unmasked``."""
+    return value or "" if unmasked or not value else mask_address(value)

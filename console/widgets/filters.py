@@ -1,6 +1,6 @@
-"""Filters of the admin's lists, in terms that MongoDB's indexes can serve."""
+"""Choice and time filters whose conditions MongoDB's indexes can serve."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,7 +17,7 @@ from unfold.widgets import INPUT_CLASSES, UnfoldAdminSelectWidget
 from notifyproject.db.match import Match
 
 RECENT = "7d"
-"""How far a list looks back when a filter is on that no index serves."""
+"""Time range of a list with an unindexed filter and no chosen time."""
 SPANS = {
     "1h": ("Last hour", timedelta(hours=1)),
     "24h": ("Last 24 hours", timedelta(hours=24)),
@@ -28,7 +28,7 @@ _INPUT = "%Y-%m-%dT%H:%M"
 
 
 class TimeForm(forms.Form):
-    """A span back from now, or explicit limits in UTC."""
+    """A time range: back from now, or explicit limits in UTC."""
 
     def __init__(self, *, name: str, label: str, data: dict[str, str]) -> None:
         super().__init__(data)
@@ -49,10 +49,9 @@ class TimeForm(forms.Form):
 
 
 class TimeFilter(admin.SimpleListFilter):
-    """A time range over one path: a span back from now, or explicit limits.
+    """A time range over one ``path``: back from now, or explicit limits.
 
-    Subclasses name the ``path``; the parameters are ``<parameter_name>_within``, ``_from`` and
-    ``_until``.
+    The parameters are ``<parameter_name>_within``, ``_from`` and ``_until``.
     """
 
     path: str
@@ -65,34 +64,36 @@ class TimeFilter(admin.SimpleListFilter):
             if name in params:
                 self.used_parameters[name] = params.pop(name)[-1]
         self.form = TimeForm(
-            name=str(self.parameter_name), label=f"By {self.title}", data=self.used_parameters
+            name=str(self.parameter_name),
+            label=str(self.title).capitalize(),
+            data=self.used_parameters,
         )
         self.form.is_valid()
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> tuple[()]:
-        """Return nothing: the choices are in the form."""
+        """Return no choices: they are in the form."""
         return ()
 
     def has_output(self) -> bool:
-        """Return True: it is always shown."""
+        """Return True: the filter is always shown."""
         return True
 
     def expected_parameters(self) -> list[str | None]:
-        """Return the names of its parameters."""
+        """Return the names of the parameters."""
         return [f"{self.parameter_name}_{part}" for part in ("within", "from", "until")]
 
     def value(self) -> str | None:
-        """Return the chosen span."""
+        """Return the chosen range back from now."""
         return self.form.cleaned_data.get(f"{self.parameter_name}_within") or None
 
     @property
     def is_active(self) -> bool:
-        """Whether a time was chosen."""
+        """Whether a time is chosen."""
         return any(self.limits)
 
     @property
     def limits(self) -> tuple[datetime | None, datetime | None]:
-        """The chosen limits: from, inclusive, and until, exclusive."""
+        """The chosen limits: from (inclusive) and until (exclusive)."""
         chosen = self.form.cleaned_data
         since = chosen.get(f"{self.parameter_name}_from")
         span = self.value()
@@ -101,20 +102,20 @@ class TimeFilter(admin.SimpleListFilter):
         return since, chosen.get(f"{self.parameter_name}_until")
 
     def since(self, span: str) -> Match:
-        """Return the condition for a span back from now."""
+        """Return the condition for a range back from now."""
         return self.condition(datetime.now(UTC) - SPANS[span][1], None)
 
     def condition(self, since: datetime | None, until: datetime | None) -> Match:
-        """Return the condition for these limits, at least one of which is given."""
+        """Return the condition for these limits; at least one must be given."""
         bounds = {"$gte": since} if since is not None else {}
         if until is not None:
             bounds["$lt"] = until
         return Match({self.path: bounds})
 
     def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
-        """Return the rows within the limits; tell about limits that are none."""
+        """Return the rows within the limits; show an error for invalid limits."""
         if self.form.errors:
-            messages.error(request, f"{self.title}: write times such as 2026-12-01T09:00.")
+            messages.error(request, f"{self.title}: enter times as 2026-12-01T09:00.")
         return queryset.filter(self.condition(*self.limits)) if self.is_active else queryset
 
     def choices(self, changelist: ChangeList) -> Iterator[dict[str, Any]]:
@@ -123,12 +124,12 @@ class TimeFilter(admin.SimpleListFilter):
 
 
 class ObjectIdTimeFilter(TimeFilter):
-    """A time range for documents whose only ordered index is the key, which begins with a time."""
+    """A time range over the key, which begins with a time; no other index is needed."""
 
     path = "_id"
 
     def condition(self, since: datetime | None, until: datetime | None) -> Match:
-        """Return the condition on the key, whole seconds."""
+        """Return the condition on the key, to the second."""
         bounds = {"$gte": ObjectId.from_datetime(since)} if since is not None else {}
         if until is not None:
             bounds["$lt"] = ObjectId.from_datetime(until)
@@ -136,27 +137,54 @@ class ObjectIdTimeFilter(TimeFilter):
 
 
 class ChoiceFilter(DropdownFilter):
-    """One word out of a vocabulary; subclasses say what it means for the documents.
+    """A choice of one value.
 
-    ``is_unindexed``: no index serves it together with the list's order, so it needs a time to look at.
+    ``is_unindexed``: no index serves the filter together with the list's order, so that the list
+    needs a time range.
     """
 
     is_unindexed = False
     options: Sequence[tuple[str, str]] = ()
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Sequence[tuple[str, str]]:
-        """Return the words."""
+        """Return the choices."""
         return self.options
 
     def condition(self, word: str) -> dict[str, Any]:
-        """Return what holds for the documents."""
+        """Return the MongoDB condition for a choice."""
         return {str(self.parameter_name): word}
 
     def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
-        """Return the rows for which it holds; raises IncorrectLookupParameters for other words."""
+        """Return the matching rows. Raises IncorrectLookupParameters for an unknown choice."""
         word = self.value()
         if not word:
             return queryset
         if word not in {str(known) for known, _ in self.lookup_choices}:
-            raise IncorrectLookupParameters(f"{self.title}: no such choice")
+            raise IncorrectLookupParameters(f"{self.title}: unknown choice")
         return queryset.filter(Match(self.condition(word)))
+
+
+def time_filter(title: str, path: str) -> type[TimeFilter]:
+    """Return a time filter over one path; its parameters begin with the title."""
+    fields = {"title": title, "parameter_name": title, "path": path}
+    return type(f"{title.capitalize()}Filter", (TimeFilter,), fields)
+
+
+def choice_filter(
+    title: str,
+    options: Iterable[tuple[str, str]],
+    *,
+    parameter: str = "",
+    is_unindexed: bool = False,
+    condition: Callable[[str], dict[str, Any]] | None = None,
+) -> type[ChoiceFilter]:
+    """Return a choice filter; without a ``condition``, a field of the parameter's name is equal."""
+    fields: dict[str, Any] = {
+        "title": title,
+        "parameter_name": parameter or title,
+        "options": tuple(options),
+        "is_unindexed": is_unindexed,
+    }
+    if condition is not None:
+        fields["condition"] = lambda _self, word: condition(word)
+    return type(f"{title.title().replace(' ', '')}Filter", (ChoiceFilter,), fields)

@@ -1,7 +1,6 @@
-"""Lists that turn from page to page by cursor: no page is slower than the first.
+"""Keyset pagination for lists: no page is slower than the first.
 
-For collections that grow without end. Nothing says how many rows there are: to count them would be
-to read them all.
+For collections that grow without limit. The rows aren't counted: a count reads all of them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,50 +9,49 @@ from typing import Any
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.http import HttpRequest
 
-from notifyproject.db import keyset
+from notifyproject.db import paging
 from notifyproject.db.match import Match
-from notifyproject.db.paging import Cursor
+from notifyproject.db.paging import Cursor, InvalidCursorError, cursor_of_row
 
 from .lists import BoundedChangeList, CappedPaginator
 
-AFTER, BEFORE = "after", "before"
+CURSOR = "cursor"
+"""The query parameter; the cursor holds the direction."""
 
 
 class KeysetPage(CappedPaginator):
-    """One page: the rows that were read."""
+    """One page of rows."""
 
-    template_name = "admin/console/keyset.html"
+    template_name = "console/widgets/keyset.html"
 
 
 class KeysetChangeList(BoundedChangeList):
-    """A list whose pages begin at a cursor. Its admin's ``ordering`` must end in the key."""
+    """A list whose pages start at a cursor. The admin's ``ordering`` must end in the key."""
 
     next_url = ""
-    """The page behind this one; empty on the last."""
     previous_url = ""
-    """The page before this one; empty on the first."""
 
     def get_filters_params(self, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the parameters of filters: a cursor is none."""
+        """Return the parameters of filters, without cursors."""
         found: dict[str, Any] = super().get_filters_params(params)
-        return {name: value for name, value in found.items() if name not in (AFTER, BEFORE)}
+        return {name: value for name, value in found.items() if name != CURSOR}
 
     def get_query_string(
         self, new_params: Mapping[str, Any] | None = None, remove: Sequence[str] | None = None
     ) -> str:
-        """Return a link's query: other filters begin at the first page."""
-        cursor_parameters = [name for name in (AFTER, BEFORE) if name not in (new_params or {})]
-        text: str = super().get_query_string(new_params, [*(remove or ()), *cursor_parameters])
+        """Return the query of a link; a link with other filters starts at the first page."""
+        removed = [*(remove or ()), *([] if CURSOR in (new_params or {}) else [CURSOR])]
+        text: str = super().get_query_string(new_params, removed)
         return text
 
     def read_page(self, request: HttpRequest) -> None:
-        """Read the rows behind a cursor or before it, and one more to know whether it goes on."""
+        """Read the rows after or before a cursor, and one more to learn whether there are more."""
         order = self.get_ordering(request, self.queryset)
         cursor = self._parse_cursor(request)
         backwards = cursor is not None and cursor.backwards
         try:
             found = self.read(cursor, order)
-        except keyset.InvalidCursorError as error:
+        except InvalidCursorError as error:
             raise IncorrectLookupParameters(str(error)) from error
         has_more = len(found) > self.list_per_page
         found = found[: self.list_per_page]
@@ -65,25 +63,35 @@ class KeysetChangeList(BoundedChangeList):
         self.paginator = KeysetPage(self.result_list, self.list_per_page)
 
     def _parse_cursor(self, request: HttpRequest) -> Cursor | None:
-        """Return where the page begins, and which way it goes; None for the first."""
-        for name in (AFTER, BEFORE):
-            if text := request.GET.get(name):
-                try:
-                    return keyset.decode_cursor(text, backwards=name == BEFORE)
-                except keyset.InvalidCursorError as error:
-                    raise IncorrectLookupParameters(str(error)) from error
-        return None
+        """Return the cursor of the request; None for the first page."""
+        text = request.GET.get(CURSOR)
+        if not text:
+            return None
+        try:
+            return paging.decode_cursor(text, list_name=self.cursor_list_name)
+        except InvalidCursorError as error:
+            raise IncorrectLookupParameters(str(error)) from error
+
+    @property
+    def cursor_list_name(self) -> str:
+        """The name that cursors of this list are signed for."""
+        return f"console-{self.opts.model_name}"
+
+    def cursor_link(self, cursor: Cursor) -> str:
+        """Return the query of the link to the page at a cursor."""
+        text = paging.encode_cursor(cursor, list_name=self.cursor_list_name)
+        return self.get_query_string({CURSOR: text})
 
     def read(self, cursor: Cursor | None, order: Sequence[str]) -> list[Any]:
-        """Return the rows behind a cursor or before it, the next one first, and one too many.
+        """Return the rows after or before a cursor, nearest first, and one more than a page.
 
-        Raises InvalidCursorError for a cursor in another list.
+        Raises InvalidCursorError for a cursor of another list.
         """
         rows = self.queryset
         if self.model_admin.list_index and not self.query:
             rows = rows.filter(Match({}, index=self.model_admin.list_index))
         if cursor is not None:
-            rows = rows.filter(Match(keyset.match_beyond(cursor, order)))
+            rows = rows.filter(Match(paging.match_beyond(cursor, paging.order_of(order))))
             if cursor.backwards:
                 rows = rows.order_by(*(reversed_field(name) for name in order))
         return list(rows[: self.list_per_page + 1])
@@ -91,18 +99,16 @@ class KeysetChangeList(BoundedChangeList):
     def link(
         self, order: Sequence[str], *, has_more: bool, backwards: bool, has_cursor: bool
     ) -> None:
-        """Link to the pages on either side."""
+        """Set the URLs of the next and the previous page."""
         if not self.result_list:
             return
-        first, last = (
-            keyset.encode_cursor(keyset.cursor_of_row(self.result_list[n], order)) for n in (0, -1)
-        )
+        first, last = self.result_list[0], self.result_list[-1]
         if has_more or backwards:
-            self.next_url = self.get_query_string({AFTER: last}, [BEFORE])
+            self.next_url = self.cursor_link(cursor_of_row(last, order))
         if has_more if backwards else has_cursor:
-            self.previous_url = self.get_query_string({BEFORE: first}, [AFTER])
+            self.previous_url = self.cursor_link(cursor_of_row(first, order, backwards=True))
 
 
 def reversed_field(name: str) -> str:
-    """Return a field's name in an order the other way round."""
+    """Return a field's name for the reversed order."""
     return name[1:] if name.startswith("-") else f"-{name}"

@@ -1,7 +1,6 @@
-"""What the admin needs so that its lists stay quick over large collections.
+"""Base classes of the lists: bounded counts, reads within a time limit, declared filters only.
 
-Every list is ordered by an index, counts no more than it must, reads within a time limit, and can
-be narrowed in the ways its admin declares, and in no other.
+An index serves the order of every list, so that lists stay fast over large collections.
 """
 
 import copy
@@ -10,6 +9,7 @@ from math import ceil
 from typing import Any
 
 import pymongo
+from bson import ObjectId
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.options import IncorrectLookupParameters, ShowFacets
@@ -30,29 +30,27 @@ from notifyproject.db.collections import collection
 from .filters import RECENT, TimeFilter
 
 COUNT_CAP = 10_000
-"""No list counts, or pages, beyond this many rows."""
+"""Limit of rows that a list counts and pages through."""
 COUNT_SECONDS = 0.5
-"""How long counting may take before the page does without."""
+"""Time limit of a count; without a count, the page is shown all the same."""
 PAGE_SECONDS = 5.0
-"""How long reading the rows of a page may take."""
+"""Time limit of the read of a page."""
 _KEY_PLACEHOLDER = "place-of-the-key"
 _FILTERS_ONLY = "is_for_filters_only"
-TOO_SLOW = (
-    "This would read too much. Choose a shorter time, or search for one notification or person."
-)
+TOO_SLOW = "Query too large. Select a shorter time range or search for one notification."
 
 
 class CappedPaginator(Paginator):
-    """Counts at most COUNT_CAP rows, estimates a whole collection, and gives up on slow counts.
+    """A paginator that counts at most COUNT_CAP rows and estimates the size of whole collections.
 
-    Pages end where counting ends: skipping further would read everything before it.
+    Pages end where the count ends: a skip beyond it reads all the rows before.
     """
 
-    template_name = "admin/console/pagination.html"
+    template_name = "console/widgets/pagination.html"
 
     @cached_property
     def count(self) -> int:
-        """The number of rows, exact unless :attr:`described` says otherwise."""
+        """The number of rows: exact up to COUNT_CAP, above it an estimate or a lower bound."""
         queryset = self.object_list
         if not isinstance(queryset, QuerySet):
             return len(queryset)
@@ -70,12 +68,12 @@ class CappedPaginator(Paginator):
 
     @cached_property
     def num_pages(self) -> int:
-        """The number of pages one may turn to, at least one."""
+        """The number of pages, at least one."""
         return max(1, ceil(min(self.count, COUNT_CAP) / self.per_page))
 
     @property
     def count_label(self) -> str:
-        """The number of rows in words: exact, more than the cap, or about so many."""
+        """The number of rows as text: exact, "about N", or "more than N"."""
         if self.count <= COUNT_CAP:
             return f"{self.count:,}"
         if isinstance(self.object_list, QuerySet) and not self.object_list.query.where:
@@ -84,31 +82,31 @@ class CappedPaginator(Paginator):
 
 
 def is_timeout(error: BaseException) -> bool:
-    """Return whether a read was stopped because it took too long."""
+    """Return whether a read exceeded its time limit."""
     cause = error if isinstance(error, PyMongoError) else error.__cause__
     return isinstance(cause, PyMongoError) and cause.timeout
 
 
 class BoundedChangeList(ChangeList):
-    """A list that refuses undeclared look-ups and reads within a time window and a time limit."""
+    """A list that rejects undeclared lookups and reads within a time window and a time limit."""
 
     result_list: Sequence[Any]
     is_limited_to_recent = False
-    """A filter that no index serves is on, and nobody chose a time: older rows are left out."""
-    is_filters_only = False
-    """Nobody looks at its rows: only what narrows it is asked for; see :func:`for_filters`."""
+    """An unindexed filter is set without a time range: older rows are omitted."""
+    skips_rows = False
+    """No row is shown: see :func:`filters_only_request` and :meth:`_runs_action`."""
 
     def get_filters(self, request: HttpRequest) -> tuple[Any, ...]:
-        """Return the filters; raises IncorrectLookupParameters for any other condition."""
+        """Return the filters. Raises IncorrectLookupParameters for any other condition."""
         specs, has_filters, others, duplicates, _ = super().get_filters(request)
         if others:
             raise IncorrectLookupParameters(f"unknown conditions: {sorted(others)}")
-        # A form also sends the filters nobody touched.
+        # A form also sends empty filters.
         is_active = any(getattr(spec, "is_active", spec.value()) for spec in specs)
         return specs, has_filters, others, duplicates, is_active
 
     def get_queryset(self, request: HttpRequest, *args: Any, **options: Any) -> QuerySet:
-        """Return the rows; recent ones only, if the filters would read too much otherwise."""
+        """Return the rows; recent ones only for an unindexed filter without a time range."""
         queryset = super().get_queryset(request, *args, **options)
         times = [spec for spec in self.filter_specs if isinstance(spec, TimeFilter)]
         is_unindexed = any(
@@ -120,13 +118,13 @@ class BoundedChangeList(ChangeList):
         return queryset
 
     def get_ordering(self, request: HttpRequest, queryset: QuerySet) -> list[str]:
-        """Return the admin's own order: it ends in the key, and an index serves it."""
+        """Return the admin's own order, which ends in the key and is served by an index."""
         return list(self.model_admin.get_ordering(request))
 
     def get_results(self, request: HttpRequest) -> None:
-        """Read one page; a page that takes too long is shown empty, with a word why."""
-        self.is_filters_only = getattr(request, _FILTERS_ONLY, False)
-        if self.is_filters_only:
+        """Read one page. If the read exceeds its time limit, show an empty page and a notice."""
+        self.skips_rows = getattr(request, _FILTERS_ONLY, False) or self._runs_action(request)
+        if self.skips_rows:
             self._clear_results()
             return
         try:
@@ -135,18 +133,24 @@ class BoundedChangeList(ChangeList):
         except (DatabaseError, PyMongoError) as error:
             if not is_timeout(error):
                 raise
-            self._show_timeout(request)
+            messages.warning(request, TOO_SLOW)
+            self._clear_results()
         self.full_result_count = self.result_count
         self.model_admin.prepare_rows(request, self.result_list)
+
+    def _runs_action(self, request: HttpRequest) -> bool:
+        """Return whether the admin answers with the action's own page or a redirect.
+
+        A user without any action gets the list, also in answer to a POST.
+        """
+        has_selection = ACTION_CHECKBOX_NAME in request.POST or "index" in request.POST
+        is_action = request.method == "POST" and has_selection and "_save" not in request.POST
+        return is_action and bool(self.model_admin.get_actions(request))
 
     def read_page(self, request: HttpRequest) -> None:
         """Read the rows of one page."""
         super().get_results(request)
         self.result_list = list(self.result_list)
-
-    def _show_timeout(self, request: HttpRequest) -> None:
-        messages.warning(request, TOO_SLOW)
-        self._clear_results()
 
     def _clear_results(self) -> None:
         self.paginator = self.model_admin.paginator([], self.list_per_page)
@@ -157,7 +161,7 @@ class BoundedChangeList(ChangeList):
 
 
 class ConsoleAdmin(ModelAdmin):
-    """The base of every admin here. ``ordering`` must end in the key and be served by an index."""
+    """The base of every admin. ``ordering`` must end in the key and be served by an index."""
 
     paginator = CappedPaginator
     show_full_result_count = False
@@ -167,26 +171,42 @@ class ConsoleAdmin(ModelAdmin):
     list_filter_submit = True
     list_disable_select_all = True
     sortable_by = ()
-    list_before_template = "admin/console/list_before.html"
+    list_before_template = "console/widgets/list_notices.html"
+    changelist_class: type[BoundedChangeList] = BoundedChangeList
     list_index: str | None = None
-    """The index that pages by place are read by unless the list is searched; None: any."""
-    empty_title = "Nothing here yet"
-    """What an empty list says."""
+    """The index hint for pages of the list without a search; None: MongoDB chooses."""
+    empty_title = "No items"
+    """Heading of the empty list."""
     empty_words = ""
-    """How something comes into it."""
+    """Explanation below the heading of the empty list."""
     empty_link: tuple[str, str] | None = None
-    """Where to begin: a page of the console, and what is written on the link to it."""
+    """URL name and text of a link on the empty list."""
 
     def get_changelist(self, request: HttpRequest, **_options: Any) -> type[BoundedChangeList]:
-        """Return the kind of list: see :class:`BoundedChangeList`."""
-        return BoundedChangeList
+        """Return the class of the list."""
+        return self.changelist_class
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
-        """Add to the rows of a page what they show of other documents, in one read for all."""
+        """Add data of other documents to the rows of a page, in one read for all rows."""
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Show one object with the context of :meth:`page_context`."""
+        context = self.page_context(request, object_id) | (extra_context or {})
+        return super().change_view(request, object_id, form_url, context)
+
+    def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
+        """Return what the object's page shows beside its form."""
+        return {}
 
     @admin.display(description=ModelAdmin.action_checkbox.short_description)
     def action_checkbox(self, obj: Any) -> SafeString:
-        """Return a row's box: the widget is rendered once, and not for each row anew."""
+        """Return a row's checkbox; the widget is rendered once for all rows."""
         before, after = self._checkbox_parts
         return format_html("{}{}{}", before, obj.pk, after)
 
@@ -198,14 +218,14 @@ class ConsoleAdmin(ModelAdmin):
         return SafeString(before), SafeString(after)
 
     def response_action(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
-        """Run an action on the rows that were ticked, never on all that match."""
+        """Run an action on the selected rows, never on all matches."""
         request.POST = request.POST.copy()
         request.POST["select_across"] = "0"
         return super().response_action(request, queryset)
 
 
 class ReadOnlyAdmin(ConsoleAdmin):
-    """An admin that shows and changes nothing."""
+    """An admin that changes nothing."""
 
     def has_add_permission(self, request: HttpRequest, *_args: Any) -> bool:
         """Return False."""
@@ -220,8 +240,18 @@ class ReadOnlyAdmin(ConsoleAdmin):
         return False
 
 
+class ListOnlyAdmin(ReadOnlyAdmin):
+    """A read-only admin whose objects have no page of their own."""
+
+    list_display_links = None
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Return whether the user may see the list."""
+        return obj is None and super().has_view_permission(request)
+
+
 def filters_only_request(request: HttpRequest, query: QueryDict) -> HttpRequest:
-    """Return a request for what narrows a list by a query, and for none of its rows."""
+    """Return a request for the filters of a list with this query, and for none of its rows."""
     filters_request = copy.copy(request)
     filters_request.method, filters_request.GET = "GET", query
     setattr(filters_request, _FILTERS_ONLY, True)
@@ -229,5 +259,15 @@ def filters_only_request(request: HttpRequest, query: QueryDict) -> HttpRequest:
 
 
 def search_text(request: HttpRequest) -> str:
-    """Return what the list is searched for; empty if it is not."""
+    """Return the search text of a list; empty without a search."""
     return request.GET.get(SEARCH_VAR, "").strip()
+
+
+def find_by_notification(queryset: QuerySet, text: str, *, cap: int) -> QuerySet:
+    """Return the documents of the notification with this ID, at most ``cap``, or one document."""
+    if not text or not ObjectId.is_valid(text):
+        return queryset.filter(pk=text) if text else queryset
+    rows = collection(queryset.model._meta.db_table).find(
+        {"notification_id": ObjectId(text)}, {"_id": 1}, limit=cap
+    )
+    return queryset.filter(pk__in=[row["_id"] for row in rows])

@@ -1,13 +1,27 @@
-"""The names people know things by."""
+"""Names of types, clients and staff, each in one read."""
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
+from access.models import APIClient, StaffUser
 from notifications.models import NotificationType
 
 from .labels import code_label
 
 
 def type_names(slugs: Collection[str]) -> Mapping[str, str]:
-    """Return the types' names; for one that is not registered any more, its slug as words."""
+    """Return the types' names; a type that isn't registered any more has its slug as words."""
     known = NotificationType.objects.only("name").in_bulk(list(slugs))
     return {slug: known[slug].name if slug in known else code_label(slug) for slug in slugs}
+
+
+def client_names(client_ids: Collection[Any]) -> Mapping[Any, str]:
+    """Return the clients' names; a client that doesn't exist any more has its ID."""
+    known = APIClient.objects.only("name").in_bulk(list(client_ids))
+    return {one: known[one].name if one in known else str(one) for one in client_ids}
+
+
+def staff_names(user_ids: Collection[Any]) -> Mapping[Any, str]:
+    """Return the usernames of those who exist."""
+    known = StaffUser.objects.only("username").in_bulk(list(user_ids))
+    return {key: user.username for key, user in known.items()}

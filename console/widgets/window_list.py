@@ -1,46 +1,46 @@
-"""Lists that are looked through in their order for what no index finds, so much at a time.
+"""Lists that scan a bounded window of rows for filters that no index serves.
 
-A filter like that may match nothing: to say so for certain is to read all there is. Here a page
-looks through a window of the list, says how far it came, and goes on from there if it is asked.
+Such a filter may match nothing, and only a scan of all rows can prove it. A page scans one window
+in the order of the list, shows how far it got, and links to the next window.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from notifyproject.db import keyset, paging
+from notifyproject.db import paging
 from notifyproject.db.collections import collection
 from notifyproject.db.match import Match, match_of
-from notifyproject.db.paging import Cursor, Order
+from notifyproject.db.paging import Cursor, InvalidCursorError, Order
 
 from .filters import TimeFilter
-from .keyset_list import AFTER, BEFORE, KeysetChangeList, reversed_field
+from .keyset_list import KeysetChangeList, reversed_field
 
 WINDOW = 10_000
-"""Rows that a page looks through. To read and dismiss so many takes about 150 ms."""
+"""Rows that a page scans. To read and reject all of them takes about 150 ms."""
 _LAST_AND_NEXT = 2
 
 
 class WindowChangeList(KeysetChangeList):
-    """A list whose admin names the filters it is looked through for, and the index it is read by.
+    """A list whose admin names its unindexed ``scanned_filters`` and its ``list_index``.
 
-    The other filters must be served by that index: where a window ends is found by it alone. The
-    order is a field and the key, both in one direction.
+    That index must serve the other filters, because it alone finds the end of a window. The order
+    is a field and the key, both in one direction.
     """
 
     next_window_url = ""
-    """Where to look through more; empty if the page is full, or there is no more."""
+    """URL of the next window; empty if the page is full or the list ends."""
     window_label = f"{WINDOW:,}"
 
     def read(self, cursor: Cursor | None, order: Sequence[str]) -> list[Any]:
-        """Return the rows that match, of a window if they are looked for, and one too many.
+        """Return the matching rows, within a window for scanned filters, and one more than a page.
 
-        Raises InvalidCursorError for a cursor in another list.
+        Raises InvalidCursorError for a cursor of another list.
         """
         if self.query:
             return super().read(cursor, order)
         backwards = cursor is not None and cursor.backwards
-        sort_order = keyset.mongodb_order(order)
+        sort_order = paging.order_of(order)
         sort_order = paging.reversed_order(sort_order) if backwards else sort_order
         end = self._window_end(cursor, sort_order) if self._is_scanning() else None
         names = [reversed_field(name) if backwards else name for name in order]
@@ -52,14 +52,13 @@ class WindowChangeList(KeysetChangeList):
             if len(found) > self.list_per_page:
                 return found
         if end is not None:
-            name, other = (BEFORE, AFTER) if backwards else (AFTER, BEFORE)
-            self.next_window_url = self.get_query_string({name: keyset.encode_cursor(end)}, [other])
+            self.next_window_url = self.cursor_link(Cursor(end.values, backwards))
         return found
 
     def link(
         self, order: Sequence[str], *, has_more: bool, backwards: bool, has_cursor: bool
     ) -> None:
-        """Link the pages; one that ends with its window leads to the next window."""
+        """Set the URLs of the pages; a page that ends with its window leads to the next window."""
         super().link(order, has_more=has_more, backwards=backwards, has_cursor=has_cursor)
         if self.next_window_url and backwards:
             self.previous_url = self.next_window_url
@@ -71,7 +70,7 @@ class WindowChangeList(KeysetChangeList):
         return any(spec.value() for spec in self.filter_specs if isinstance(spec, scanned))
 
     def _indexed_conditions(self) -> list[dict[str, Any]]:
-        """Return what the list's index serves of what is wanted."""
+        """Return the conditions that the list's index serves."""
         served = [match_of(self.root_queryset)]
         for spec in self.filter_specs:
             if isinstance(spec, TimeFilter):
@@ -81,7 +80,7 @@ class WindowChangeList(KeysetChangeList):
         return served
 
     def _window_end(self, cursor: Cursor | None, sort_order: Order) -> Cursor | None:
-        """Return where the last row of the window is; None if there is none behind it."""
+        """Return the cursor of the window's last row; None if no row follows it."""
         served, rows = self._indexed_conditions(), collection(self.model._meta.db_table)
         names = {"_id": 0, **dict.fromkeys((name for name, _ in sort_order), 1)}
         found: list[Mapping[str, Any]] = []
@@ -103,20 +102,21 @@ class WindowChangeList(KeysetChangeList):
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Part of a list: what holds for its rows, and how many fields of the order are one value."""
+    """Part of a list: a condition, and the number of order fields that have one value in it."""
 
     match: dict[str, Any]
     fixed: int = 0
 
 
 def _parts(start: Cursor | None, end: Cursor | None, sort_order: Order) -> list[_Part]:
-    """Return what lies behind ``start`` and not behind ``end``, in parts, each a range of an index.
+    """Return the rows after ``start`` up to ``end`` as parts, each one range of the index.
 
-    The order is a field and the key. In one condition MongoDB would read the rows to tell where
-    they stand, or sort them, as soon as there are several ranges for it to merge. Raises InvalidCursorError.
+    The order is a field and the key. Given one condition with several ranges, MongoDB reads the
+    rows to compare them, or sorts them. Raises
+    InvalidCursorError.
     """
     if start is not None and len(start.values) != len(sort_order):
-        raise keyset.InvalidCursorError("a cursor in another list")
+        raise InvalidCursorError("a cursor of another list")
     (field, direction), (key, _) = sort_order
     behind, upto = ("$gt", "$lt") if direction > 0 else ("$lt", "$gt")
     after = {behind: start.values[1]} if start else {}

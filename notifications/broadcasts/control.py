@@ -6,8 +6,7 @@ from bson import ObjectId
 
 from domain import queues
 from domain.states import BroadcastStatus
-from notifyproject.db.collections import collection
-from notifyproject.db.leases import unclaimed
+from notifyproject.db.collections import collection, unclaimed
 
 from ..queueing import wakeups
 from ..resend.actions import InvalidStateError

@@ -13,8 +13,7 @@ from pymongo.errors import PyMongoError
 
 from domain.states import BroadcastStatus, NotificationStatus
 from notifyproject.db import paging
-from notifyproject.db.collections import collection
-from notifyproject.db.leases import unclaimed
+from notifyproject.db.collections import collection, unclaimed
 from notifyproject.db.paging import Cursor, Page
 from recipients import queries as recipients
 from recipients import topics

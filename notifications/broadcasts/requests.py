@@ -17,18 +17,13 @@ MAX_USER_IDS = 10_000
 class AudienceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The audience: exactly one of these fields."""
 
-    topic: (
-        Annotated[
-            str,
-            Meta(
-                min_length=1,
-                max_length=64,
-                description="The members of a topic when each page is read.",
-                examples=["news"],
-            ),
-        ]
-        | None
-    ) = None
+    topic: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=64)] | None,
+        Meta(
+            description="The members of a topic when each page is read.",
+            examples=["news"],
+        ),
+    ] = None
     user_ids: (
         Annotated[
             list[Annotated[str, Meta(min_length=1, max_length=USER_ID_LENGTH)]],
@@ -69,7 +64,9 @@ class BroadcastRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
         ]
         | None
     ) = None
-    content: ContentRequest = ContentRequest()
+    content: Annotated[
+        ContentRequest, Meta(examples=[{"subject": "Spring", "body": "It is spring."}])
+    ] = ContentRequest()
     priority: Annotated[str, Meta(description="high, normal, or low. Default: low.")] | None = None
     scheduled_at: Annotated[Timestamp, Meta(description="Start time. Default: now.")] | None = None
     ttl: (

@@ -7,10 +7,9 @@ import structlog
 from bson import ObjectId
 
 from domain.states import BroadcastStatus, DeliveryStatus
-from domain.time import utc_now
+from domain.time import Clock, utc_now
 from notifyproject.db.collections import collection
 from notifyproject.platform import crash_points, process
-from notifyproject.platform.clock import Clock
 from notifyproject.platform.crash_points import Boundary
 from notifyproject.platform.process import worker_name
 

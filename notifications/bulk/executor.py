@@ -9,8 +9,8 @@ from bson import ObjectId
 
 from domain import time
 from domain.states import FINAL_BULK_OUTCOMES, OPEN, SUCCEEDED, BulkAction, BulkOutcome, Channel
+from domain.time import Clock
 from notifyproject.db.collections import collection
-from notifyproject.platform.clock import Clock
 
 from .. import queries
 from ..resend import actions

@@ -14,8 +14,7 @@ from bson import ObjectId
 from pymongo import ReturnDocument
 
 from domain.states import ACTIVE_BULK_STAGES, BULK_TRANSITIONS, BulkAction, BulkOutcome, BulkStage
-from notifyproject.db.collections import collection
-from notifyproject.db.leases import unclaimed
+from notifyproject.db.collections import collection, unclaimed
 
 from ..resend.actions import InvalidStateError, Staff
 from ..store import Document

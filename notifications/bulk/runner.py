@@ -15,9 +15,8 @@ import structlog
 from bson import ObjectId
 
 from domain.states import BulkOutcome, BulkStage
-from domain.time import utc_now
+from domain.time import Clock, utc_now
 from notifyproject.platform import process
-from notifyproject.platform.clock import Clock
 
 from .. import queries
 from ..queueing import wakeups

@@ -51,12 +51,18 @@ class WhatsAppTemplateRequest(
 class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A complete type definition. Omitted fields get their defaults, not their previous values."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=NAME_LENGTH)]
+    name: Annotated[str, Meta(min_length=1, max_length=NAME_LENGTH, examples=["Payment confirmed"])]
     description: Annotated[str, Meta(max_length=DESCRIPTION_LENGTH)] = ""
-    category: Annotated[str, Meta(description=", ".join(Category))]
+    category: Annotated[
+        str, Meta(description=", ".join(Category), examples=[Category.TRANSACTIONAL.value])
+    ]
     priority: Annotated[str, Meta(description=", ".join(Priority))] = Priority.NORMAL.value
     channels: Annotated[
-        list[str], Meta(description="Used if neither the request nor the recipient selects any.")
+        list[str],
+        Meta(
+            description="Used if neither the request nor the recipient selects any.",
+            examples=[["email"]],
+        ),
     ]
     max_retries: Annotated[int, Meta(ge=0, le=MAX_RETRIES)] = DEFAULT_MAX_RETRIES
     ttl_seconds: (
@@ -103,7 +109,11 @@ class TypeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         ),
     ] = []
     example_data: Annotated[
-        dict[str, Any], Meta(description="Every variable that templates may use, with an example.")
+        dict[str, Any],
+        Meta(
+            description="Every variable that templates may use, with an example.",
+            examples=[{"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"}],
+        ),
     ] = {}
     sensitive_variables: Annotated[
         list[Annotated[str, Meta(max_length=VARIABLE_LENGTH)]],

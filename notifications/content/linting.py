@@ -27,7 +27,7 @@ MAX_TEMPLATE_WORK = 2 * MAX_WORK
 ONE_LINE_PARTS = (Part.SUBJECT, Part.PUSH_TITLE)
 REQUIRED_PARTS = (Part.SUBJECT, Part.BODY)
 EXAMPLE_RECIPIENT = {"name": "Ada Lovelace", "locale": "en", "timezone": "UTC"}
-"""The recipient's fields that templates may use; documented in docs/adding_a_type.md."""
+"""The recipient's fields that templates may use; documented in docs/guides/templates.md."""
 _MARKUP = re.compile(r"\{\{.*?\}\}|\{%-?\s*(\w*).*?%\}", re.DOTALL)
 _UNCLOSED = "expected tag end"
 

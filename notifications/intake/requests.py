@@ -93,9 +93,22 @@ class LocalTime(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class NotificationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A notification to accept. Requires ``type`` and a way to reach the recipient."""
 
-    type: Annotated[str, Meta(min_length=1, max_length=64, description="A registered type's slug.")]
-    user_id: Annotated[str, Meta(min_length=1, max_length=USER_ID_LENGTH)] | None = None
-    recipient: NotificationRecipientRequest = NotificationRecipientRequest()
+    type: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=64,
+            description="A registered type's slug.",
+            examples=["payment_confirmed"],
+        ),
+    ]
+    user_id: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=USER_ID_LENGTH)] | None,
+        Meta(examples=["ada"]),
+    ] = None
+    recipient: Annotated[
+        NotificationRecipientRequest, Meta(examples=[{"email": "ada@example.com"}])
+    ] = NotificationRecipientRequest()
     channels: (
         Annotated[
             list[str],
@@ -114,9 +127,17 @@ class NotificationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
         ]
         | None
     ) = None
-    external_id: Annotated[Id128, Meta(description="Your own id, for lookups.")] | None = None
+    external_id: Annotated[
+        Id128 | None, Meta(description="Your own id, for lookups.", examples=["o-1001"])
+    ] = None
     content: ContentRequest = ContentRequest()
-    data: Annotated[dict[str, Any], Meta(description="Template variables.")] = {}
+    data: Annotated[
+        dict[str, Any],
+        Meta(
+            description="Template variables.",
+            examples=[{"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"}],
+        ),
+    ] = {}
     scheduled_at: Timestamp | None = None
     scheduled_local: LocalTime | None = None
     event_at: (

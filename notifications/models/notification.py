@@ -210,7 +210,7 @@ class Notification(models.Model):
             ("view_addresses", "Can see addresses whole"),
             ("reveal_addresses", "Can have one masked address shown, on record"),
         )
-        # What each is for: docs/indexes.md. Every write pays for each.
+        # What each is for: docs/reference/indexes.md. Every write pays for each.
         indexes = (
             MongoIndex("user_id", "-created_at", "-_id", name="ntf_user_feed"),
             MongoIndex("type", "-created_at", "-_id", name="ntf_type_created"),

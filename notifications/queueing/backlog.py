@@ -4,11 +4,9 @@ Each process measures at most every few seconds, from the index of open work alo
 further than the limit.
 """
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from threading import Lock
 from typing import Any
 
 import structlog
@@ -16,15 +14,15 @@ from django.conf import settings
 
 from domain.states import Priority
 from notifyproject.db.collections import collection
+from notifyproject.platform.cache import TimedCache
 
 log = structlog.get_logger(__name__)
 FRESH_SECONDS = 5.0
 RETRY_AFTER = timedelta(seconds=30)
 """Wait for rejected clients: a backlog at its limit takes minutes to shrink."""
 INDEX = "ntf_due"
-_latest: dict[str, tuple[bool, float]] = {}
-"""The last result and its time, on the steady clock."""
-_lock = Lock()
+_cache = TimedCache[bool](seconds=FRESH_SECONDS, serve_stale=True)
+clear = _cache.clear
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,19 +43,14 @@ class Backlog:
 
 def is_overloaded(*, now: datetime) -> bool:
     """Return whether bulk requests must wait; measured a few seconds ago at most."""
-    was_overloaded, measured_at = _latest.get("all", (False, float("-inf")))
-    is_fresh = time.monotonic() - measured_at <= FRESH_SECONDS
-    # One thread measures; the others use the previous result meanwhile.
-    if is_fresh or not _lock.acquire(blocking=measured_at == float("-inf")):
-        return was_overloaded
-    try:
-        found = measure_backlog(now=now, cap=settings.BULK_PENDING_LIMIT + 1)
-        overloaded = found.is_overloaded(now=now)
-        if overloaded and not was_overloaded:
-            log.warning("backlog_limit_exceeded", due=found.due, oldest_due_at=found.oldest_due_at)
-        _latest["all"] = overloaded, time.monotonic()
-    finally:
-        _lock.release()
+    return _cache.get(lambda: _measure_overload(now))
+
+
+def _measure_overload(now: datetime) -> bool:
+    found = measure_backlog(now=now, cap=settings.BULK_PENDING_LIMIT + 1)
+    overloaded = found.is_overloaded(now=now)
+    if overloaded and not _cache.latest:
+        log.warning("backlog_limit_exceeded", due=found.due, oldest_due_at=found.oldest_due_at)
     return overloaded
 
 
@@ -95,8 +88,3 @@ def count_due(
     priorities = [one.value for one in ([priority] if priority else Priority)]
     wanted = {"priority": {"$in": priorities}, "due_at": {"$lte": now}, **(match or {})}
     return collection("notifications").count_documents(wanted, limit=cap, hint=INDEX)
-
-
-def clear() -> None:
-    """Clear the last result, so that the next call measures."""
-    _latest.clear()

@@ -22,8 +22,7 @@ from bson import ObjectId
 
 from domain import queues
 from domain.states import Channel, DeliveryStatus, Priority
-from notifyproject.db.collections import collection
-from notifyproject.db.leases import unclaimed
+from notifyproject.db.collections import collection, unclaimed
 from notifyproject.platform import valkey
 
 from ..store import Document

@@ -34,13 +34,13 @@ from ..store import Document, NewDelivery, NewNotification
 class InvalidStateError(Exception):
     """The object is in a state that doesn't allow the action; the message says why."""
 
-    code = "not_possible"
+    code = "invalid_state"
 
 
 class SensitiveDataDestroyedError(InvalidStateError):
     """The sensitive content was destroyed when every channel had ended."""
 
-    code = "secret_gone"
+    code = "sensitive_data_destroyed"
 
     def __init__(self) -> None:
         super().__init__("Its sensitive data was destroyed. Send a new notification.")

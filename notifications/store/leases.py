@@ -11,8 +11,7 @@ from pymongo.errors import BulkWriteError
 
 from domain.errors import FailureCode
 from domain.states import SUCCEEDED, TRANSITIONS, AttemptStatus, Channel, DeliveryStatus
-from notifyproject.db.collections import is_duplicate
-from notifyproject.db.leases import unclaimed
+from notifyproject.db.collections import is_duplicate, unclaimed
 from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 

@@ -1,4 +1,4 @@
 """The MongoDB engine: django-mongodb-backend, made to use indexes.
 
-Why it exists, with measurements: docs/decisions/0002-our-own-database-engine.md.
+Why it exists, with measurements: docs/decisions/0002-database-engine.md.
 """

@@ -1,18 +1,27 @@
 """Django's entry point to the engine: ``DATABASES["default"]["ENGINE"] = "notifyproject.db"``."""
 
 from django.db.models.expressions import ColPairs
-from django_mongodb_backend.base import DatabaseWrapper as MongoDatabaseWrapper
+from django_mongodb_backend import base, operations
 
-from .operations import DatabaseOperations
 from .schema import DatabaseSchemaEditor
 
-# A single-column foreign key reaches the backend as ColPairs of one column. Saying that it is
-# simple turns the $expr of prefetch_related, which scans, into an indexable match.
+# A single-column foreign key reaches the backend as ColPairs of one column. Declared as simple, the
+# $expr of prefetch_related, which scans, becomes a match that an index serves.
 ColPairs.is_simple_column = True
 
 
-class DatabaseWrapper(MongoDatabaseWrapper):
-    """The backend's wrapper with our operations and schema editor."""
+class DatabaseOperations(operations.DatabaseOperations):
+    """The backend's operations, with the compilers of :mod:`notifyproject.db.compiler`."""
+
+    compiler_module = "notifyproject.db.compiler"
+
+    def prep_for_iexact_query(self, x: str) -> str:
+        """Escape ``x``: the backend puts it into a regular expression unchanged."""
+        return self.prep_for_like_query(x)
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """The backend's wrapper, with these operations and the schema editor."""
 
     SchemaEditorClass = DatabaseSchemaEditor
     ops_class = DatabaseOperations

@@ -1,6 +1,6 @@
-"""pymongo's view of a model's collection, on the ORM's own connection pool."""
+"""pymongo collections on the ORM's connection pool, and the lease filter."""
 
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any
 
 from bson.codec_options import CodecOptions
@@ -14,9 +14,9 @@ from pymongo.read_concern import ReadConcern
 Document = dict[str, Any]
 
 DUPLICATE_KEY = 11_000
-"""MongoDB's code for a write that a unique index refuses."""
+"""MongoDB's error code of a violated unique index."""
 CODEC = CodecOptions[Document](tz_aware=True, tzinfo=UTC)
-# What is acknowledged is on the disks of a majority: it outlives any one server.
+# An acknowledged write is on the disks of a majority, so it survives the loss of a server.
 MAJORITY = WriteConcern(w="majority", j=True)
 
 
@@ -34,26 +34,31 @@ def database() -> Database[Document]:
 
 
 def collection(name: str) -> Collection[Document]:
-    """Return one collection by name; see :func:`database`."""
+    """Return a collection of :func:`database` by name."""
     return database()[name]
 
 
-def is_duplicate(error: BulkWriteError) -> bool:
-    """Return whether all that went wrong is that some documents were stored before.
+def unclaimed(*, now: datetime) -> dict[str, Any]:
+    """Return the filter of documents whose ``claim`` holds no lease, or an expired one."""
+    return {"$or": [{"claim": None}, {"claim.lease_until": {"$lte": now}}]}
 
-    A write that no majority has acknowledged is not among it: it may be undone.
+
+def is_duplicate(error: BulkWriteError) -> bool:
+    """Return whether the only errors are documents that were stored before.
+
+    False if a majority has not acknowledged the write, which may then be rolled back.
     """
     return _has_only_duplicates(error) and not error.details["writeConcernErrors"]
 
 
 def is_transient(error: PyMongoError) -> bool:
-    """Return whether a write that may be repeated is to be repeated after this error.
+    """Return whether to retry an idempotent write after this error.
 
-    Its answer was lost, or no majority has acknowledged it: because the time for that was over, or
-    because the primary steps down.
+    The response was lost, or a majority has not acknowledged the write: the time for that was over,
+    or the primary steps down.
     """
     if isinstance(error, BulkWriteError):
-        # Of a write of many the driver makes one error of all kinds: its details say which.
+        # The driver reports all errors of a bulk write as one; its details tell them apart.
         return _has_only_duplicates(error) and bool(error.details["writeConcernErrors"])
     if isinstance(error, (AutoReconnect, WriteConcernError)):
         return True

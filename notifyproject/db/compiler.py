@@ -1,6 +1,6 @@
 """Query compilers whose pipelines let MongoDB sort by an index.
 
-``IndexedQuery`` works on the pipeline the backend has built, a private interface: the backend is
+``IndexedQuery`` changes the pipeline that the backend builds, a private interface: the backend is
 pinned to 5.2.x and ``tests/notifyproject/db/test_engine.py`` asserts the pipelines and their plans.
 """
 
@@ -15,13 +15,13 @@ Stage = dict[str, Any]
 
 
 class IndexedQuery(MongoQuery):
-    """A query whose ``$sort`` stands where an index can serve it, and which may name the index."""
+    """A query with ``$sort`` at a position where an index serves it, and an optional index hint."""
 
     extra_fields: dict[str, Any] | None
 
     @wrap_database_errors
     def get_cursor(self) -> Any:
-        """Return the results, read by the index that a condition names."""
+        """Run the query with the index hint of its conditions."""
         index = index_of(self.query.where)
         session = self.compiler.connection.session
         return self.compiler.collection.aggregate(
@@ -31,7 +31,7 @@ class IndexedQuery(MongoQuery):
     def get_pipeline(self) -> list[Stage]:
         """Return the pipeline, ``$sort`` before ``$project`` and without no-op ``$addFields``."""
         if self.extra_fields:
-            # order_by copies each plain column onto itself. MongoDB takes the copy for a new field,
+            # order_by copies each plain column onto itself. For MongoDB the copy is a new field,
             # which no index covers.
             self.extra_fields = {
                 name: value for name, value in self.extra_fields.items() if value != f"${name}"
@@ -40,7 +40,7 @@ class IndexedQuery(MongoQuery):
 
 
 def _sort_before_project(pipeline: list[Stage]) -> list[Stage]:
-    """Swap each ``$project`` of plain columns with the ``$sort`` behind it: they commute."""
+    """Swap each ``$project`` of plain columns with the ``$sort`` after it: they commute."""
     for i in range(1, len(pipeline)):
         project, sort = pipeline[i - 1].get("$project"), pipeline[i].get("$sort")
         if project and sort and all(project.get(key, key == "_id") == 1 for key in sort):
@@ -48,31 +48,25 @@ def _sort_before_project(pipeline: list[Stage]) -> list[Stage]:
     return pipeline
 
 
-class SQLCompiler(compiler.SQLCompiler):
-    """See :class:`IndexedQuery`."""
-
+class _Indexed:
     query_class = IndexedQuery
 
 
-class SQLInsertCompiler(compiler.SQLInsertCompiler):
+class SQLCompiler(_Indexed, compiler.SQLCompiler):
     """See :class:`IndexedQuery`."""
 
-    query_class = IndexedQuery
 
-
-class SQLDeleteCompiler(compiler.SQLDeleteCompiler):
+class SQLInsertCompiler(_Indexed, compiler.SQLInsertCompiler):
     """See :class:`IndexedQuery`."""
 
-    query_class = IndexedQuery
 
-
-class SQLUpdateCompiler(compiler.SQLUpdateCompiler):
+class SQLDeleteCompiler(_Indexed, compiler.SQLDeleteCompiler):
     """See :class:`IndexedQuery`."""
 
-    query_class = IndexedQuery
 
-
-class SQLAggregateCompiler(compiler.SQLAggregateCompiler):
+class SQLUpdateCompiler(_Indexed, compiler.SQLUpdateCompiler):
     """See :class:`IndexedQuery`."""
 
-    query_class = IndexedQuery
+
+class SQLAggregateCompiler(_Indexed, compiler.SQLAggregateCompiler):
+    """See :class:`IndexedQuery`."""

@@ -1,4 +1,4 @@
-"""The indexes that models declare, beside those that the collections have."""
+"""Compares the indexes that models declare with those of the collections."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from .collections import database
 from .schema import DatabaseSchemaEditor
 
 OPTIONS = ("key", "unique", "sparse", "expireAfterSeconds", "partialFilterExpression")
-"""What makes an index the one that was declared; versions and background builds do not."""
+"""Options that are compared. Versions and background builds are not."""
 ID_INDEX = "_id_"
 
 
 class Problem(StrEnum):
-    """How an index and its declaration disagree."""
+    """Difference between an index and its declaration."""
 
     MISSING = "missing"
     UNDECLARED = "not declared"
@@ -27,7 +27,7 @@ class Problem(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One index that is not as declared."""
+    """An index that differs from its declaration."""
 
     collection: str
     name: str
@@ -35,7 +35,7 @@ class Drift:
 
 
 class _Recorder:
-    """Takes a collection's place while the schema editor makes its indexes."""
+    """Stands in for a collection and records its declared indexes."""
 
     def __init__(self) -> None:
         self.indexes: list[IndexModel] = []
@@ -45,7 +45,7 @@ class _Recorder:
 
 
 class _RecordingEditor(DatabaseSchemaEditor):
-    """A schema editor that writes down the indexes it would create."""
+    """A schema editor that records indexes instead of creating them."""
 
     def __init__(self) -> None:
         super().__init__(connection)
@@ -56,14 +56,14 @@ class _RecordingEditor(DatabaseSchemaEditor):
 
 
 def declared_indexes(model: type[models.Model]) -> dict[str, IndexModel]:
-    """Return a model's indexes by name, those that Django makes for its fields included."""
+    """Return a model's indexes by name, including those that Django derives from its fields."""
     editor = _RecordingEditor()
     editor._create_model_indexes(model)
     return {index.document["name"]: index for index in editor.recorder.indexes}
 
 
 def find_drift() -> list[Drift]:
-    """Return every disagreement, in the order of collections and names."""
+    """Return all differences, sorted by collection and name."""
     found = (
         Drift(name, index, problem)
         for name, indexes in _by_collection().items()
@@ -73,7 +73,7 @@ def find_drift() -> list[Drift]:
 
 
 def create_missing() -> list[Drift]:
-    """Create the indexes that are declared and missing; return which. Nothing is dropped."""
+    """Create missing indexes and return them. No index is dropped."""
     missing = [drift for drift in find_drift() if drift.problem is Problem.MISSING]
     indexes = _by_collection()
     for drift in missing:
@@ -82,7 +82,7 @@ def create_missing() -> list[Drift]:
 
 
 def _by_collection() -> dict[str, dict[str, IndexModel]]:
-    """Return the declared indexes of each collection that a model of ours has."""
+    """Return the declared indexes of each collection."""
     return {
         model._meta.db_table: declared_indexes(model)
         for model in apps.get_models()
@@ -103,7 +103,7 @@ def _compare(
 
 
 def _definition(index: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what matters of an index; the order of its keys does."""
+    """Return the compared properties of an index, with its keys in order."""
     definition = {name: index[name] for name in OPTIONS if index.get(name)}
     if "expireAfterSeconds" in index:
         definition["expireAfterSeconds"] = index["expireAfterSeconds"]

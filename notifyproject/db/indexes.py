@@ -1,4 +1,4 @@
-"""Indexes as MongoDB knows them, declared in ``Meta.indexes`` and made by migrations."""
+"""MongoDB indexes, declared in ``Meta.indexes`` and created by migrations."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,10 +13,10 @@ DIRECTIONS: dict[str, int | str] = {"-": DESCENDING, "#": HASHED}
 class MongoIndex(Index):
     """An index on any path of a document.
 
-    ``keys`` are column names or dotted paths, ``-`` before one for descending, ``#`` for hashed:
-    ``MongoIndex("user_id", "-created_at", name="user_feed")``. ``partial`` is a MongoDB filter;
-    ``expire_after_seconds`` makes a TTL index. Unlike Django's ``unique``, ``unique=True`` adds no
-    filter of its own: a missing field counts as null.
+    ``keys`` are column names or dotted paths, prefixed with ``-`` for descending and ``#`` for
+    hashed: ``MongoIndex("user_id", "-created_at", name="user_feed")``. ``partial`` is a MongoDB
+    filter. ``expire_after_seconds`` makes a TTL index. Unlike Django's ``unique``, ``unique=True``
+    adds no filter: a missing field counts as null.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class MongoIndex(Index):
         partial: Mapping[str, Any] | None = None,
         expire_after_seconds: int | None = None,
     ) -> None:
-        # Django wants fields it can look up in the model; a dotted path is none.
+        # Django requires field names of the model, and a dotted path is none.
         super().__init__(fields=["unused"], name=name)
         self.fields: list[str] = []
         self.fields_orders: list[tuple[str, str]] = []
@@ -44,7 +44,7 @@ class MongoIndex(Index):
             self.options["expire_after_seconds"] = expire_after_seconds
 
     def deconstruct(self) -> tuple[str, tuple[str, ...], dict[str, Any]]:
-        """Return what a migration writes down."""
+        """Return path, arguments, and keyword arguments for a migration."""
         return (
             f"{self.__class__.__module__}.{self.__class__.__qualname__}",
             self.keys,
@@ -63,7 +63,7 @@ class MongoIndex(Index):
         unique: bool = False,
         column_prefix: str = "",
     ) -> IndexModel:
-        """Return the index; ``column_prefix`` is the path of an embedded model."""
+        """Return pymongo's index; ``column_prefix`` is the path of an embedded model."""
         options = dict(self.options)
         if "partial" in options:
             options["partialFilterExpression"] = options.pop("partial")

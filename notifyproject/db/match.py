@@ -1,7 +1,7 @@
-"""A raw MongoDB match in a queryset.
+"""Raw MongoDB filters in querysets.
 
-The ORM turns conditions on the elements of an embedded array into ``$expr``, which no index serves,
-and has no words for ``$elemMatch``.
+The ORM compiles conditions on elements of an embedded array to ``$expr``, which no index serves,
+and cannot express ``$elemMatch``.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,50 +13,50 @@ from django.db.models.lookups import Lookup
 
 
 class Match(Lookup):
-    """A condition in MongoDB's own words: ``queryset.filter(Match({"delivery": {…}}))``.
+    """A raw MongoDB filter: ``queryset.filter(Match({"delivery": {…}}))``.
 
-    The paths are those of the documents. It can be negated, and combined with other conditions.
-    With an ``index`` that is the one by which MongoDB reads, whichever it would choose by itself.
+    Paths are those of the documents. It can be negated and combined with other conditions.
+    ``index`` is the name of the index that MongoDB must use.
     """
 
     contains_aggregate = False
     contains_over_clause = False
 
     def __init__(self, match: Mapping[str, Any], *, index: str | None = None) -> None:
-        # Django's lookups compare two sides; this one is whole as it is.
+        # Django's lookups compare two sides; this one has none.
         self.match, self.index = dict(match), index
         self.lhs = self.rhs = None
         self.bilateral_transforms: list[Any] = []
 
     def resolve_expression(self, *_args: Any, **_options: Any) -> "Match":
-        """Return itself: there is no name of a field to look up."""
+        """Return itself: there is no field name to resolve."""
         return self
 
     def relabeled_clone(self, _relabels: Any) -> "Match":
-        """Return itself: it names no table."""
+        """Return itself: there is no table name."""
         return self
 
     def get_source_expressions(self) -> list[Any]:
-        """Return nothing: it is made of no other expression."""
+        """Return no expressions."""
         return []
 
     def set_source_expressions(self, _expressions: Iterable[Any]) -> None:
         """Do nothing; see :meth:`get_source_expressions`."""
 
     def as_mql(self, _compiler: Any, _connection: Any, as_expr: bool = False) -> dict[str, Any]:
-        """Return the condition as it stands in ``$match``."""
+        """Return the filter for ``$match``."""
         if as_expr:
-            raise NotSupportedError("A Match stands in filter() or exclude() only.")
+            raise NotSupportedError("Use Match in filter() or exclude() only.")
         return self.match
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """What makes two of them equal."""
+        """Key for equality."""
         return (type(self), repr(self.match), self.index)
 
 
 def index_of(where: Any) -> str | None:
-    """Return the index that one of the conditions of a query names; None if none does."""
+    """Return the index hint of a query's conditions, or None."""
     if isinstance(where, Match):
         return where.index
     found = (index_of(child) for child in getattr(where, "children", ()))
@@ -64,9 +64,9 @@ def index_of(where: Any) -> str | None:
 
 
 def match_of(queryset: QuerySet) -> dict[str, Any]:
-    """Return what holds for a queryset's rows, in MongoDB's own words; nothing if all are in it.
+    """Return the MongoDB filter of a queryset, empty if it has all rows.
 
-    Raises EmptyResultSet if no row can be.
+    Raises EmptyResultSet if it can have none.
     """
     compiler = queryset.order_by().query.get_compiler(queryset.db)
     compiler.pre_sql_setup()

@@ -1,11 +1,15 @@
-"""Part of a list in an order that an index keeps: it begins where another part ended.
+"""Keyset paging: pages that begin at a cursor, and the encoding of cursors.
 
-Skipping reads all that is skipped; a place is found by the index that serves the order.
+Skipping reads all that is skipped; a cursor is found by the index that serves the order.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
+
+from bson import ObjectId
+from django.core import signing
 
 from .collections import collection
 
@@ -13,6 +17,11 @@ Document = Mapping[str, Any]
 Order = Sequence[tuple[str, int]]
 """Fields and directions; the last is the key."""
 MAX_PAGE = 100
+_TIME, _ID = "t", "o"
+
+
+class InvalidCursorError(ValueError):
+    """A text that isn't a cursor of this list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,20 +35,51 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """The place of a document in a list: its values of the fields of the order."""
+    """The position of a document in a list: its values of the order's fields."""
 
     values: tuple[Any, ...]
     backwards: bool = False
-    """What lies before it is asked for, not what lies behind it."""
+    """The page ends before this position instead of beginning after it."""
 
 
 def cursor_of(
     *, after: tuple[Any, ...] | None = None, before: tuple[Any, ...] | None = None
 ) -> Cursor | None:
-    """Return the place behind ``after``, or else before ``before``; None for the beginning."""
+    """Return the cursor behind ``after``, or else before ``before``; None for the first page."""
     if after is not None:
         return Cursor(after)
     return Cursor(before, backwards=True) if before is not None else None
+
+
+def cursor_of_row(row: Any, fields: Sequence[str], *, backwards: bool = False) -> Cursor:
+    """Return the position of a model instance in a list; ``fields`` is the order as in Django."""
+    names = [name.lstrip("-") for name in fields]
+    return Cursor(
+        tuple(row.pk if name == "id" else getattr(row, name) for name in names), backwards
+    )
+
+
+def order_of(fields: Sequence[str]) -> list[tuple[str, int]]:
+    """Return MongoDB's form of an order as in Django, such as ``-created_at``."""
+    return [
+        ("_id" if name.lstrip("-") == "id" else name.lstrip("-"), -1 if name[0] == "-" else 1)
+        for name in fields
+    ]
+
+
+def encode_cursor(cursor: Cursor, *, list_name: str) -> str:
+    """Return a cursor as text, signed for the list ``list_name`` alone."""
+    values = [_encode_value(value) for value in cursor.values]
+    return signing.dumps([int(cursor.backwards), *values], salt=_salt(list_name))
+
+
+def decode_cursor(text: str, *, list_name: str) -> Cursor:
+    """Return the cursor that a text encodes; raises InvalidCursorError."""
+    try:
+        backwards, *values = signing.loads(text, salt=_salt(list_name))
+    except signing.BadSignature:
+        raise InvalidCursorError("not a cursor of this list") from None
+    return Cursor(tuple(_decode_value(value) for value in values), backwards=bool(backwards))
 
 
 def page(
@@ -52,15 +92,14 @@ def page(
     fields: Mapping[str, int] | None = None,
     index: str | None = None,
 ) -> Page:
-    """Return up to ``limit`` documents of a collection, from a place on.
+    """Return up to ``limit`` documents of a collection, beginning at a cursor.
 
-    ``fields``: projected. ``hint``: the index to go by. Raises PyMongoError.
+    ``fields``: projection. ``index``: the index to use. Raises PyMongoError.
     """
     if cursor is not None:
-        # Side by side: what is wanted may bound the first field of the order too.
-        match = (
-            {"$and": [match, match_beyond(cursor, order)]} if match else match_beyond(cursor, order)
-        )
+        # Combined by $and: the filter may bound the order's first field, too.
+        beyond = match_beyond(cursor, order)
+        match = {"$and": [match, beyond]} if match else beyond
     backwards = cursor is not None and cursor.backwards
     fetch_limit = limit + 1
     read = collection(name).find(match, fields, batch_size=fetch_limit, hint=index)
@@ -74,11 +113,14 @@ def page(
 
 
 def match_beyond(cursor: Cursor, order: Order) -> dict[str, Any]:
-    """Return what holds for the documents behind a place, or before it.
+    """Return the filter for the documents behind a cursor, or before it.
 
-    Each step is a document that is the same up to a field and lies beyond the place in that one.
-    The range before them says less than they do: it gives the index scan its bound.
+    Each branch of ``$or`` matches documents that equal the cursor up to a field and lie beyond it
+    in that field. The range before them is implied by them: it bounds the index scan. Raises
+    InvalidCursorError for a cursor of another order.
     """
+    if len(cursor.values) != len(order):
+        raise InvalidCursorError("a cursor of another list")
     directed_order = reversed_order(order) if cursor.backwards else order
     operators = ["$gt" if direction > 0 else "$lt" for _, direction in directed_order]
     fields = list(zip([name for name, _ in directed_order], operators, cursor.values, strict=True))
@@ -93,5 +135,22 @@ def match_beyond(cursor: Cursor, order: Order) -> dict[str, Any]:
 
 
 def reversed_order(order: Order) -> list[tuple[str, int]]:
-    """Return the order the other way round."""
+    """Return the order with every direction reversed."""
     return [(name, -direction) for name, direction in order]
+
+
+def _salt(list_name: str) -> str:
+    return f"{list_name}-cursor"
+
+
+def _encode_value(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return [_TIME, round(value.timestamp() * 1000)]
+    return [_ID, str(value)] if isinstance(value, ObjectId) else value
+
+
+def _decode_value(value: Any) -> Any:
+    if not isinstance(value, list):
+        return value
+    kind, inner = value
+    return datetime.fromtimestamp(inner / 1000, UTC) if kind == _TIME else ObjectId(inner)

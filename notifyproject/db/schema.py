@@ -1,8 +1,8 @@
-"""Unique indexes that the planner may also use for look-ups.
+"""Schema editor: unique indexes that the query planner can also use for lookups.
 
 The backend makes a unique index partial on ``{"$type": "string"}`` so that several documents may
-lack the field. MongoDB cannot tell that ``{field: "ada"}`` implies that filter, so every look-up by
-a unique field scans. ``{"$gte": ""}`` admits the same documents and is implied by any equality.
+lack the field. MongoDB does not derive that filter from ``{field: "ada"}``, so each lookup by a
+unique field scans. ``{"$gte": ""}`` admits the same documents, and any equality implies it.
 """
 
 from collections.abc import Mapping
@@ -13,8 +13,8 @@ from bson import ObjectId
 from django_mongodb_backend.schema import DatabaseSchemaEditor as MongoSchemaEditor
 from pymongo.operations import IndexModel
 
-# The least value of each BSON type, by Django's name of the type. A comparison in MongoDB matches
-# values of the operand's type only; all numbers are one type.
+# The smallest value of each BSON type. A comparison in MongoDB matches values of the operand's type
+# only; all numbers are one type.
 LEAST_VALUE: dict[str, Any] = {
     "string": "",
     "objectId": ObjectId("0" * 24),
@@ -28,7 +28,7 @@ LEAST_VALUE: dict[str, Any] = {
 
 
 def lookup_friendly(partial: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the partial filter, each ``$type`` as a comparison that means the same."""
+    """Return the partial filter with each ``$type`` as an equivalent comparison."""
     return {
         field: {"$gte": LEAST_VALUE[condition["$type"]]} if _is_known_type(condition) else condition
         for field, condition in partial.items()
@@ -44,7 +44,7 @@ def _is_known_type(condition: Any) -> bool:
 
 
 class _LookupFriendlyIndex:
-    """Stands in for a Django index while the backend turns it into a pymongo one."""
+    """Stands in for a Django index while the backend converts it to a pymongo index."""
 
     def __init__(self, index: Any) -> None:
         self._index = index
@@ -62,7 +62,7 @@ class _LookupFriendlyIndex:
 
 
 class DatabaseSchemaEditor(MongoSchemaEditor):
-    """The backend's schema editor with unique indexes that serve look-ups."""
+    """The backend's schema editor, with unique indexes that serve lookups."""
 
     def add_index(self, model: Any, index: Any, **kwargs: Any) -> None:
         """Create ``index`` on the model's collection."""

@@ -1,1 +1,1 @@
-"""Commands of the project itself."""
+"""Commands of the project package."""

@@ -1,1 +1,1 @@
-"""The platform that every package stands on."""
+"""Technical services for all packages: Valkey, broker, caches, encryption, logs, tracing."""

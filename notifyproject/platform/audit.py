@@ -1,4 +1,4 @@
-"""What staff did, in one line each: the audit log that the console shows."""
+"""The audit log that the console shows: one line for each action of staff or of a client."""
 
 from typing import Any
 
@@ -12,10 +12,10 @@ MAX_NAME = 200
 def record(
     *, by: Any, model: type[Model], object_id: str, name: str, message: str, flag: int = CHANGE
 ) -> None:
-    """Write down that a member of staff (``by``, the key) did something to one object.
+    """Record that ``by`` (the key of a staff user or client) acted on an object.
 
-    ``name`` is what the object is called, ``message`` a whole sentence; neither holds an address.
-    ``flag``: ADDITION, CHANGE or DELETION of ``django.contrib.admin.models``. Raises DatabaseError.
+    ``name`` is the object's label, ``message`` a sentence; neither holds an address. ``flag``:
+    ADDITION, CHANGE or DELETION of ``django.contrib.admin.models``. Raises DatabaseError.
     """
     LogEntry.objects.create(
         user_id=by,
@@ -24,4 +24,18 @@ def record(
         object_repr=name[:MAX_NAME],
         action_flag=flag,
         change_message=message,
+    )
+
+
+def record_client_action(
+    client: Any, *, model: type[Model], object_id: str, message: str, flag: int = CHANGE
+) -> None:
+    """Record that a client acted on an object; the message gets the client's name."""
+    record(
+        by=client.id,
+        model=model,
+        object_id=object_id,
+        name=object_id,
+        message=f"By client {client.name}: {message}",
+        flag=flag,
     )

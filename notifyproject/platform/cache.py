@@ -1,9 +1,10 @@
-"""Caches of stored configuration: a change that was answered holds in every process.
+"""Caches of this process: stored configuration (SharedCache) and measurements (TimedCache).
 
-Each cache has a version in MongoDB. A writer stores its change, then a new version, then answers.
-A reader compares versions at the first read of each request, task and batch, all caches in one
-round trip, and loads again what has another version. Valkey plays no part: a process that could
-not reach it would miss a change that the others know of.
+A change of configuration is visible in all processes once its writer has a response. Each shared
+cache has a version in MongoDB. A writer stores its change, then a new version, then responds. A
+reader compares versions at the first read of each request, task, and batch, for all caches in one
+round trip, and reloads a value whose version changed. Valkey is not involved: a process that could
+not reach it would miss a change that other processes know.
 """
 
 import threading
@@ -19,17 +20,17 @@ from pymongo.errors import AutoReconnect
 from ..db.collections import collection, database
 
 MAX_AGE = 1.0
-"""Seconds for which a long request or task goes by the versions that it has read."""
+"""Seconds for which a long request or task relies on the versions that it has read."""
 MAX_LOADED = 30.0
-"""Seconds after which a value is loaded again, whatever its version: it may have been changed
-without one, in MongoDB's shell, by a restored backup, or by a process that died right before."""
+"""Seconds after which a value is reloaded, whatever its version. MongoDB's shell, a restored
+backup, or a process that died right before may have changed it without a version."""
 _VERSIONS_ID = "all"
 
 T = TypeVar("T")
 
 
 class SharedCache(Generic[T]):
-    """One process's copy of a value that is stored in MongoDB and seldom changes."""
+    """Per-process copy of a value that is stored in MongoDB and seldom changes."""
 
     def __init__(self, name: str, load: Callable[[], T]) -> None:
         self._name = name
@@ -39,22 +40,22 @@ class SharedCache(Generic[T]):
         _caches.add(self)
 
     def get(self) -> T:
-        """Return the value as of this request, task or batch. Raises PyMongoError."""
+        """Return the value as of this request, task, or batch. Raises PyMongoError."""
         version = _versions.version_of(self._name)
         loaded = self._loaded
         if loaded is None or not loaded.is_current(version):
             with self._lock:
                 loaded = self._loaded
-                # Of the threads that waited, the first has loaded it for all.
+                # The first of the waiting threads has loaded it for all.
                 if loaded is None or not loaded.is_current(version):
                     loaded_at = time.monotonic()
                     loaded = self._loaded = _Loaded(self._load(), version, loaded_at)
         return loaded.value
 
     def invalidate(self) -> None:
-        """Make every process load the value again; call it after each write. Raises PyMongoError.
+        """Make every process reload the value. Call it after each write. Raises PyMongoError.
 
-        A caller that gets an error must repeat the write: other processes may not know of it.
+        On an error, repeat the write: other processes may not know of it.
         """
         self.clear()
         collection("cache_versions").update_one(
@@ -63,20 +64,54 @@ class SharedCache(Generic[T]):
         compare_at_next_read()
 
     def clear(self) -> None:
-        """Load the value again at the next read, in this process."""
+        """Reload the value at the next read, in this process."""
         self._loaded = None
 
 
-def compare_at_next_read(**_: Any) -> None:
-    """Compare versions before this thread's next read: a request, task or batch begins.
+class TimedCache(Generic[T]):
+    """Per-process copy of a value that is expensive to compute and may be some seconds old.
 
-    Takes and ignores what Django's and Celery's signals send.
+    One thread computes the value. The other threads wait for it; with ``serve_stale`` they get the
+    previous value if there is one.
+    """
+
+    def __init__(self, *, seconds: float, serve_stale: bool = False) -> None:
+        self.latest: T | None = None
+        self.seconds = seconds
+        self._serve_stale = serve_stale
+        self._lock = threading.Lock()
+        self._computed_at = float("-inf")
+
+    def get(self, compute: Callable[[], T]) -> T:
+        """Return the value, computed if it is too old."""
+        latest = self.latest
+        is_computing = self._lock.locked()
+        if latest is not None and (self._is_fresh() or (self._serve_stale and is_computing)):
+            return latest
+        with self._lock:
+            if self.latest is None or not self._is_fresh():
+                self.latest = compute()
+                self._computed_at = time.monotonic()
+            return self.latest
+
+    def clear(self) -> None:
+        """Compute the value at the next read."""
+        self.latest, self._computed_at = None, float("-inf")
+
+    def _is_fresh(self) -> bool:
+        return time.monotonic() - self._computed_at <= self.seconds
+
+
+def compare_at_next_read(**_: Any) -> None:
+    """Compare versions before this thread's next read: a request, task, or batch begins.
+
+    A receiver of Django's and Celery's signals; it ignores their arguments.
     """
     _thread.is_compared = False
 
 
 def clear_all() -> None:
-    """Load every value again at its next read, in this process."""
+    """Reload every shared value at its next read, in this process."""
     for cache in _caches:
         cache.clear()
     compare_at_next_read()
@@ -86,7 +121,7 @@ def clear_all() -> None:
 class _Loaded(Generic[T]):
     value: T
     version: ObjectId | None
-    """Read before the value was: the value has all that this version stands for."""
+    """Read before the value, so the value has all changes up to this version."""
     loaded_at: float
 
     def is_current(self, version: ObjectId | None) -> bool:
@@ -100,7 +135,7 @@ class _Thread(threading.local):
 
 
 class _Versions:
-    """The versions that this process read last."""
+    """The versions that this process last read."""
 
     def __init__(self) -> None:
         self._found: Mapping[str, Any] = {}
@@ -110,7 +145,7 @@ class _Versions:
         self._lock = threading.Lock()
 
     def version_of(self, name: str) -> ObjectId | None:
-        """Return the version of a cache; None if it never changed. Raises PyMongoError."""
+        """Return the version of a cache, or None if it never changed. Raises PyMongoError."""
         is_old = time.monotonic() - self._read_at > MAX_AGE
         if is_old or not _thread.is_compared:
             self._read()
@@ -124,19 +159,19 @@ class _Versions:
         read_at = time.monotonic()
         found = _fetch()
         with self._lock:
-            # A read that began later has seen all that this one had to see.
+            # A read that began later has seen all changes that this one must see.
             if number > self._last_applied:
                 self._last_applied, self._found, self._read_at = number, found, read_at
 
 
 def _fetch() -> Mapping[str, Any]:
-    """Return the stored versions. A bare command costs two thirds of the processor of a find."""
+    """Return the stored versions. A bare command uses two thirds of the CPU time of a find."""
     try:
         reply = database().command(
             "find", "cache_versions", filter={"_id": _VERSIONS_ID}, limit=1, singleBatch=True
         )
     except AutoReconnect:
-        # The driver repeats a find while a primary is elected, but no command.
+        # While a primary is elected, the driver retries a find but not a command.
         return collection("cache_versions").find_one({"_id": _VERSIONS_ID}) or {}
     return next(iter(reply["cursor"]["firstBatch"]), {})
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 class ConcurrencyLimiter:
-    """Places, by what they are taken for."""
+    """Counts the holders of each key."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -15,7 +15,7 @@ class ConcurrencyLimiter:
 
     @contextmanager
     def try_acquire(self, key: Hashable, *, limit: int) -> Iterator[bool]:
-        """Take a place, if fewer than ``most`` are taken; say whether it has been."""
+        """Enter if fewer than ``limit`` hold the key. The value is whether it was entered."""
         with self._lock:
             is_acquired = self._in_use[key] < limit
             self._in_use[key] += is_acquired
@@ -28,6 +28,6 @@ class ConcurrencyLimiter:
                     del self._in_use[key]
 
     def in_use(self, key: Hashable) -> int:
-        """Return how many places are taken just now."""
+        """Return the current number of holders of a key."""
         with self._lock:
             return self._in_use[key]

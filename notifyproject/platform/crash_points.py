@@ -1,8 +1,8 @@
-"""Stopping at a step's boundary, to show that nothing is lost there.
+"""Kills or freezes a process at a named boundary, for fault injection.
 
-``CRASH_AT=settle_logged`` kills the process when it first comes to that boundary,
-``CRASH_AT=settle_logged:3`` the third time; ``FREEZE_AT`` stops it there until SIGCONT. Without
-them :func:`at` does nothing.
+``CRASH_AT=settle_logged`` kills the process when it first reaches that boundary, and
+``CRASH_AT=settle_logged:3`` the third time. ``FREEZE_AT`` suspends it there until SIGCONT. Without
+them, :func:`reach` does nothing.
 """
 
 import functools
@@ -17,94 +17,95 @@ from django.core.exceptions import ImproperlyConfigured
 
 
 class Boundary(StrEnum):
-    """A point between two steps at which a power cut would leave things half done."""
+    """A point between two steps, where a crash leaves work half done."""
 
     KEY_RESERVED = "key_reserved"
-    """The idempotency key is taken, the notification is not stored."""
+    """The idempotency key is reserved; the notification is not stored."""
     ACCEPT_STORED = "accept_stored"
-    """The notification is stored; nobody has been told, neither a worker nor the client."""
+    """The notification is stored; no wake-up and no response has been sent."""
     ACCEPT_ENQUEUED = "accept_hinted"
-    """A worker has been told; the client has no answer."""
+    """The wake-up is enqueued; the client has no response."""
 
     BULK_RESERVED = "bulk_promised"
-    """The ids of a call with many notifications are promised, none of them is stored."""
+    """The ids of a bulk request are reserved; no notification is stored."""
     BULK_STORED = "bulk_stored"
-    """As ``accept_stored``, of many."""
+    """As ``accept_stored``, for a bulk request."""
     BULK_ENQUEUED = "bulk_hinted"
-    """As ``accept_hinted``, of many; the call's key does not know yet what became of each."""
+    """As ``accept_hinted``, for a bulk request. Its idempotency record has no results yet."""
 
     BROADCAST_LEASED = "broadcast_taken"
-    """A worker has a broadcast's turn, and nobody of the page has been told."""
+    """A worker holds the lease of a broadcast; no recipient of the page is stored."""
     BROADCAST_STORED = "broadcast_stored"
-    """A page of a broadcast is stored; no worker was told, and its cursor does not know."""
+    """A page of a broadcast is stored; no wake-up is sent, and the cursor has not moved."""
     BROADCAST_ADVANCED = "broadcast_noted"
-    """The cursor has moved, and nobody was called to the next page."""
+    """The cursor has moved; no wake-up for the next page is sent."""
 
     PULL_STARTED = "turn_taken"
-    """A worker may draw from a client's crowd and has drawn nothing; nobody else was told to."""
+    """A worker has released its pull token and pulled nothing; no other pull is enqueued."""
     WAKEUP_RECEIVED = "task_taken"
-    """A worker knows which deliveries to look at and has done nothing about them."""
+    """A worker has the ids of a wake-up and has done nothing."""
     CLAIM_WRITTEN = "claim_written"
-    """Deliveries are claimed and nobody has read what they are."""
+    """Deliveries are claimed; their documents are not read."""
     CLAIMED = "claimed"
-    """A worker knows what it has claimed."""
+    """A worker has read the documents of its claims."""
     RENDERED = "rendered"
-    """The messages are made; nothing is on record of a send."""
+    """The messages are rendered; no attempt is recorded."""
     DEFERRED = "parked"
-    """Claims were given back unsent; the channels that wait for these to fail are not told."""
+    """Claims were deferred; their fallback channels are not activated."""
     RELEASED = "released"
-    """Claims were given back because the process stops; nobody is told to look at them."""
+    """Claims were released at shutdown; no wake-up is sent."""
     START_WRITTEN = "start_written"
-    """Deliveries are being sent, their attempts are not on record."""
+    """Deliveries are in the state sending; their attempts are not recorded."""
     STARTED = "started"
-    """The attempts are on record, no byte has left."""
+    """The attempts are recorded; no byte has been sent."""
     SEND_BEGINS = "send_begins"
-    """A sender has made sure that there is time, and is about to connect."""
+    """A send has enough lease left and is about to connect."""
     SEND_ANSWERED = "send_answered"
-    """The provider has answered, and only this process knows what."""
+    """The provider has responded; the response is only in memory."""
     GROUP_BEGINS = "group_begins"
-    """As ``send_begins``, of one request for several people."""
+    """As ``send_begins``, for a request with several recipients."""
     GROUP_ANSWERED = "group_answered"
-    """As ``send_answered``, of one request for several people."""
+    """As ``send_answered``, for a request with several recipients."""
     BATCH_SENT = "batch_sent"
-    """All of a batch is answered, nothing is written."""
+    """All responses of a batch are in memory; nothing is written."""
     SETTLE_LOGGED = "settle_logged"
-    """The attempts' records say what happened, the deliveries do not."""
+    """The results are in the attempts, not in the deliveries."""
     SETTLED = "settled"
-    """The deliveries say it, too; the channels that wait for these to fail are not told."""
+    """The deliveries are settled; their fallback channels are not activated."""
     RETURN_LOGGED = "withdraw_logged"
-    """The records say that it was too late to begin, the deliveries are still being sent."""
+    """The attempts are recorded as not begun; the deliveries are still in the state sending."""
     REPORTED = "reported"
-    """The provider's circuit knows how it went; addresses and devices are not yet judged by it."""
+    """The circuit has the result; the reputation of addresses and devices does not."""
     TASK_DONE = "task_done"
-    """A batch is over, what is to be looked at again is not hinted at."""
+    """A batch is done; its wake-ups are not sent."""
 
     REOPENED = "reopened"
-    """What had failed is open again, at a person's wish; neither they nor a worker know."""
+    """A retry by hand has reopened deliveries; no response and no wake-up is sent."""
 
     SWEEP_BEGINS = "sweep_begins"
-    """A sweep has begun and done nothing."""
+    """A sweep has started and done nothing."""
     EXPIRY_LOGGED = "rescue_logged"
-    """The records of lost attempts are closed, their deliveries are still being sent."""
+    """The attempts of lost workers are closed; their deliveries are still in the state sending."""
     LEASES_EXPIRED = "rescued"
-    """What lost workers left is in doubt now, nothing is decided."""
+    """Deliveries of lost workers are in the state unknown; none is resolved."""
     RESOLVED = "resolved"
-    """What was in doubt is decided, nothing is hinted at."""
+    """Unknown outcomes are resolved; no wake-up is sent."""
     SWEEP_ENQUEUED = "sweep_hinted"
-    """All that is due is hinted at, the sweep's sign of life is not written."""
+    """Wake-ups for all due work are sent; the heartbeat of the sweep is not written."""
 
     WEBHOOK_LOGGED = "webhook_logged"
-    """A provider's report is stored as it came, nothing is done about it."""
+    """A provider webhook is stored; its receipts are not applied."""
     RECEIPT_APPLIED = "receipt_applied"
-    """A report has changed its delivery; the address is not judged, the report not remembered."""
+    """A receipt is applied; reputation and the record of the receipt are not written."""
     RECEIPTS_MARKED = "receipts_remembered"
-    """All is done about a report, the provider has no answer."""
+    """A receipt is processed; the provider has no response."""
 
 
 def make_reach(crash_at: str, freeze_at: str = "") -> Callable[[Boundary], None]:
-    """Return what :func:`at` is to be for these places; raises ImproperlyConfigured.
+    """Return the function that stops this process at the given boundaries.
 
-    Killed, a process is gone as by a power cut; frozen, it stays as it is until SIGCONT.
+    A killed process ends as in a power cut; a frozen one waits for SIGCONT. Raises
+    ImproperlyConfigured.
     """
     targets = [
         (*_parse(text), number, itertools.count(1))
@@ -115,14 +116,14 @@ def make_reach(crash_at: str, freeze_at: str = "") -> Callable[[Boundary], None]
     def stop(boundary: Boundary) -> None:
         for target, occurrence, signal_number, counter in targets:
             if boundary is target and next(counter) == occurrence:
-                # To this thread: a stop that any other takes leaves it going on for a while.
+                # To this thread: it would run on for a while if another thread took the signal.
                 signal.pthread_kill(threading.get_ident(), signal_number)
 
     return stop
 
 
 def _parse(text: str) -> tuple[Boundary, int]:
-    """Return the boundary, and the how manieth time it is meant."""
+    """Return the boundary, and which occurrence of it."""
     name, _, times = text.partition(":")
     if name not in set(Boundary) or not (times or "1").isdecimal():
         raise ImproperlyConfigured(f"{text!r} is not a boundary, or a boundary:n.")
@@ -131,13 +132,13 @@ def _parse(text: str) -> tuple[Boundary, int]:
 
 @functools.cache
 def _configured() -> Callable[[Boundary], None] | None:
-    """Return what stops this process, or None without ``CRASH_AT`` and ``FREEZE_AT``."""
+    """Return the configured stop function, or None."""
     if not (settings.CRASH_AT or settings.FREEZE_AT):
         return None
     return make_reach(settings.CRASH_AT, settings.FREEZE_AT)
 
 
 def reach(boundary: Boundary) -> None:
-    """Report that this process reaches a boundary: called at one place for each boundary."""
+    """Mark that this process reaches a boundary. One call site for each boundary."""
     if stop := _configured():
         stop(boundary)

@@ -19,17 +19,17 @@ from urllib.parse import quote
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _UNICAST = ipaddress.ip_network("2000::/3")
 _TUNNELS = (ipaddress.ip_network("2002::/16"), ipaddress.ip_network("2001::/32"))
-"""6to4 and Teredo: an IPv4 address is hidden in them."""
+"""6to4 and Teredo: they embed an IPv4 address."""
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _PATH_SAFE = "/%:@!$&'()*+,;=~-._"
 
 
 class NotPublicError(Exception):
-    """A host has an address that is not a public one: such a name is a mistake or a trap."""
+    """A host has an address that is not public."""
 
 
 def is_public(address: Address) -> bool:
-    """Return whether an address is one of the public Internet, and of one machine."""
+    """Return whether an address is public and unicast."""
     if isinstance(address, ipaddress.IPv4Address):
         return address.is_global and not address.is_multicast and not address.is_reserved
     embedded = address.ipv4_mapped
@@ -48,20 +48,20 @@ def request_target(path: str, query: str) -> str:
 
 
 def addresses_of(host: str, port: int) -> list[tuple[str, int]]:
-    """Return where to connect to for a host.
+    """Resolve a host to its public addresses.
 
-    Raises NotPublicError if any of its addresses is not public, OSError if it has none.
+    Raises NotPublicError if an address is not public, and OSError if there is none.
     """
     return _resolve(host, port, is_public)
 
 
 def loopback_of(host: str, port: int) -> list[tuple[str, int]]:
-    """Return where this machine listens under a name; raises NotPublicError if that is another's."""
+    """Resolve a host to loopback addresses. Raises NotPublicError for any other address."""
     return _resolve(host, port, lambda address: address.is_loopback)
 
 
 def _resolve(host: str, port: int, is_allowed: Callable[[Address], bool]) -> list[tuple[str, int]]:
-    # It may take any time, and nothing hurries it; the deadline is looked at again after it.
+    # The resolver has no timeout, so the deadline is checked again afterwards.
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
     if not all(is_allowed(ipaddress.ip_address(a.partition("%")[0])) for a in addresses):
@@ -71,13 +71,13 @@ def _resolve(host: str, port: int, is_allowed: Callable[[Address], bool]) -> lis
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """The end of an exchange, on a clock that nobody sets back."""
+    """The end of an exchange, on the monotonic clock."""
 
     at: float
 
     @classmethod
     def after(cls, seconds: float) -> Self:
-        """Return the deadline that many seconds from now."""
+        """Return the deadline in so many seconds."""
         return cls(time.monotonic() + seconds)
 
     @property
@@ -86,7 +86,7 @@ class Deadline:
         return time.monotonic() >= self.at
 
     def remaining(self) -> float:
-        """Return the seconds that are left; raises TimeoutError if there are none."""
+        """Return the seconds left. Raises TimeoutError if there are none."""
         seconds = self.at - time.monotonic()
         if seconds <= 0:
             raise TimeoutError("the time limit is over")
@@ -94,10 +94,10 @@ class Deadline:
 
 
 class DeadlineReader(io.RawIOBase):
-    """A socket's input that ends in time and does not go on for ever.
+    """A socket's input with a deadline and a limit of bytes.
 
-    ``left`` returns the seconds left and raises TimeoutError if there are none; ``allowance`` is
-    the number of bytes it still reads, None for any number.
+    ``remaining`` returns the seconds left, or raises TimeoutError. ``allowance`` is the number of
+    bytes that it still reads; None is any number.
     """
 
     def __init__(
@@ -109,13 +109,13 @@ class DeadlineReader(io.RawIOBase):
         self.allowance = allowance
 
     def readable(self) -> bool:
-        """Return that it can be read."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        """Read once; raises TimeoutError at the deadline, OSError when the allowance is used up."""
+        """Read once. Raises TimeoutError at the deadline, and OSError without allowance."""
         if self.allowance is not None and self.allowance <= 0:
-            raise OSError("the other side says more than is read")
+            raise OSError("the response is larger than allowed")
         self._sock.settimeout(self._remaining())
         count = self._raw.readinto(buffer)
         if self.allowance is not None:
@@ -129,7 +129,7 @@ class DeadlineReader(io.RawIOBase):
 
 
 class _DeadlineSocket:
-    """What http.client needs of a socket to read a response from it."""
+    """The part of a socket that http.client needs to read a response."""
 
     def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
         self._sock, self._deadline = sock, deadline
@@ -139,10 +139,10 @@ class _DeadlineSocket:
 
 
 class _CompleteLineReader(io.BufferedReader):
-    """A response's input without half a line.
+    """A response's input that rejects incomplete lines.
 
-    http.client takes the end of the connection for the end of a head or of the last chunk, and the
-    first digit of a chunk's size for all of it.
+    http.client accepts the end of the connection as the end of the head or of the last chunk, and
+    the first digits of a chunk's size as the whole size.
     """
 
     def readline(self, size: int | None = -1, /) -> bytes:
@@ -159,13 +159,13 @@ class _Response(http.client.HTTPResponse):
 
 
 class Connection(http.client.HTTPConnection):
-    """A connection by https, within a time limit. It is for one request.
+    """An HTTPS connection with a deadline, for one request.
 
-    ``connect_timeout``: seconds that each address has to take it. Connecting raises NotPublicError, and
-    OSError as any connection does.
+    ``connect_timeout`` is in seconds, for each address. Connecting raises NotPublicError and
+    OSError.
     """
 
-    # The library's own class reads all certificates of the system anew for each connection.
+    # The library's own class loads all certificates of the system for each connection.
     default_port = http.client.HTTPS_PORT
 
     def __init__(self, host: str, port: int, *, deadline: Deadline, connect_timeout: float) -> None:
@@ -175,11 +175,11 @@ class Connection(http.client.HTTPConnection):
         self._connect_timeout = connect_timeout
 
     def connect(self) -> None:
-        """Connect, and see that it is the host."""
+        """Connect, and verify the host's certificate."""
         plain = self._connect_first(addresses_of(self.host, self.port))
         try:
             plain.settimeout(self._deadline.remaining())
-            # A connection that is cut off must not look like one that is over: see trust().
+            # A truncated connection must not look like a closed one: see tls_context().
             self.sock: Any = tls_context().wrap_socket(
                 plain, server_hostname=self.host, suppress_ragged_eofs=False
             )
@@ -188,19 +188,19 @@ class Connection(http.client.HTTPConnection):
             raise
 
     def send(self, data: Any) -> None:
-        """Send some of a request, in what time is left."""
+        """Send a part of a request before the deadline."""
         if self.sock is not None:
             self.sock.settimeout(self._deadline.remaining())
         super().send(data)
 
     def _connect_first(self, addresses: list[tuple[str, int]]) -> socket.socket:
-        """Return a connection to the first address that takes one; raises OSError."""
+        """Connect to the first address that accepts. Raises OSError."""
         failure = OSError("the host has no address")
         for address in addresses:
             timeout = min(self._connect_timeout, self._deadline.remaining())
             try:
                 sock = socket.create_connection(address, timeout=timeout)
-                # The head of a request leaves before its body: neither waits for the other.
+                # Head and body are separate writes: the body must not wait for the head's ACK.
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             except OSError as error:
                 failure = error
@@ -210,20 +210,20 @@ class Connection(http.client.HTTPConnection):
 
 
 class PlainConnection(Connection):
-    """The same without encryption, and to nobody but this machine: for a stack that runs on one."""
+    """An HTTP connection to this machine only, for a local stack."""
 
     default_port = http.client.HTTP_PORT
 
     def connect(self) -> None:
-        """Connect to this machine; raises NotPublicError for any other."""
+        """Connect. Raises NotPublicError for another machine."""
         self.sock = self._connect_first(loopback_of(self.host, self.port))
 
 
 @cache
 def tls_context() -> ssl.SSLContext:
-    """Return whose certificates are believed, and how TLS ends: with a close_notify alone."""
+    """Return the TLS context: the system's certificates, and an end by close_notify only."""
     context = ssl.create_default_context()
-    # Some releases of Python set it (3.11.2 does, 3.11.7 does not): OpenSSL 3 then reports the end
-    # of TCP as the end of TLS. OpenSSL 1.1 has no such option and always tells the two apart.
+    # Some Python releases set it (3.11.2 does, 3.11.7 does not): OpenSSL 3 then reports the end
+    # of TCP as the end of TLS. OpenSSL 1.1 has no such option and always distinguishes them.
     context.options &= ~getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)
     return context

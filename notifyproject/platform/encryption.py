@@ -1,11 +1,11 @@
-"""Sealing: small secrets that are kept for a while, unreadable without a key of ours.
+"""Encryption of stored values (AES-256-GCM) and of tokens in links (AES-SIV).
 
-A sealed text is ``v1.{key id}.{base64url of nonce and ciphertext}``: AES-256-GCM, with a key that
-is derived from one of ``FIELD_ENCRYPTION_KEYS``. The associated data is authenticated with it, so a
-ciphertext that is copied from one document to another does not decrypt there.
+An encrypted value is ``v1.{key id}.{base64url of nonce and ciphertext}``. Its key is derived from
+one of ``FIELD_ENCRYPTION_KEYS``: the first encrypts, and each listed key decrypts. The associated
+data is authenticated, so a ciphertext copied to another document does not decrypt there. See
+docs/decisions/0016-sensitive-variables.md.
 
-New secrets take the first key; old ones open as long as theirs is listed. See
-docs/decisions/0024-secrets.md.
+A token is deterministic: the same text for the same bytes. Its key is derived from ``SECRET_KEY``.
 """
 
 import base64
@@ -17,25 +17,26 @@ from functools import lru_cache
 from typing import Any
 
 from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM, AESSIV
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 from django.core import checks
+from django.utils.crypto import salted_hmac
 
 MIN_KEY_BYTES = 32
 VERSION = "v1"
 _PURPOSE = b"notifyproject sealing v1"
 _NONCE_BYTES = 12
-"""What NIST SP 800-38D recommends. Random, so no key should seal more than 2**32 secrets."""
+"""From NIST SP 800-38D. Nonces are random, so a key should encrypt at most 2**32 values."""
 _TAG_BYTES = 16
 _ENCRYPTED = re.compile(r"v1\.([a-z0-9_-]{1,32})\.([A-Za-z0-9_-]+)", re.ASCII)
 
 
 class DecryptionError(Exception):
-    """A sealed text does not open: changed, about something else, or its key is not listed.
+    """A ciphertext was changed, has other associated data, or its key is not listed.
 
-    It says which of these, and never what was sealed.
+    The message says which, and never contains the plaintext.
     """
 
 
@@ -44,10 +45,7 @@ class NoEncryptionKeyError(Exception):
 
 
 def encrypt(plain: bytes, *, associated_data: str) -> str:
-    """Return a text that only our keys open, and only for what it is ``about``.
-
-    Sealing the same twice gives two texts. Raises NoEncryptionKeyError.
-    """
+    """Encrypt a value under the first key, with a random nonce. Raises NoEncryptionKeyError."""
     keys: Mapping[str, bytes] = settings.FIELD_ENCRYPTION_KEYS
     for key_id, secret in keys.items():
         nonce = os.urandom(_NONCE_BYTES)
@@ -59,26 +57,42 @@ def encrypt(plain: bytes, *, associated_data: str) -> str:
 
 
 def decrypt(encrypted: str, *, associated_data: str) -> bytes:
-    """Return what was sealed about this; raises DecryptionError."""
+    """Decrypt a value that :func:`encrypt` returned. Raises DecryptionError."""
     match = _ENCRYPTED.fullmatch(encrypted)
     if match is None:
-        raise DecryptionError("not a sealed text")
+        raise DecryptionError("not an encrypted value")
     key_id, text = match.groups()
     secret = settings.FIELD_ENCRYPTION_KEYS.get(key_id)
     if secret is None:
         raise DecryptionError(f"FIELD_ENCRYPTION_KEYS does not list its key, {key_id}")
     raw = _decode(text)
     if len(raw) < _NONCE_BYTES + _TAG_BYTES:
-        raise DecryptionError("cut short")
+        raise DecryptionError("truncated")
     nonce, ciphertext = raw[:_NONCE_BYTES], raw[_NONCE_BYTES:]
     try:
         return _cipher(secret).decrypt(nonce, ciphertext, _bound_data(key_id, associated_data))
     except InvalidTag as error:
-        raise DecryptionError("changed, or sealed about something else") from error
+        raise DecryptionError("changed, or encrypted with other associated data") from error
+
+
+def encrypt_token(plain: bytes, *, purpose: str) -> str:
+    """Encrypt a token under ``SECRET_KEY``, as base64url. ``purpose`` separates its keys."""
+    return _encode(_token_cipher(settings.SECRET_KEY, purpose).encrypt(plain, None))
+
+
+def decrypt_token(token: str, *, purpose: str) -> bytes:
+    """Decrypt a token under ``SECRET_KEY`` or a fallback of it. Raises DecryptionError."""
+    raw = _decode(token)
+    for secret in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
+        try:
+            return _token_cipher(secret, purpose).decrypt(raw, None)
+        except InvalidTag:
+            continue
+    raise DecryptionError("encrypted with another key, or changed")
 
 
 def check_keys(**_: Any) -> list[checks.CheckMessage]:
-    """Return what is wrong with the keys that secrets are sealed with: a system check."""
+    """Check ``FIELD_ENCRYPTION_KEYS``: Django's system check."""
     keys: Mapping[str, bytes] = settings.FIELD_ENCRYPTION_KEYS
     hint = "`openssl rand -base64 48` makes one: FIELD_ENCRYPTION_KEYS=2026:… , the newest first."
     if not keys:
@@ -102,7 +116,7 @@ def check_keys(**_: Any) -> list[checks.CheckMessage]:
         problems.append(
             checks.Error(
                 "A key of FIELD_ENCRYPTION_KEYS is the SECRET_KEY or the INBOX_SIGNING_KEY.",
-                hint="Each needs a key of its own: they are changed at different times.",
+                hint="Use a separate key for each: they are rotated at different times.",
                 id="notifyproject.E003",
             )
         )
@@ -110,7 +124,6 @@ def check_keys(**_: Any) -> list[checks.CheckMessage]:
 
 
 def _decode_or_empty(key: str) -> bytes:
-    """Return what a key is if it is read as base64; nothing if it is none."""
     try:
         return base64.b64decode(key, validate=True)
     except (binascii.Error, ValueError):
@@ -126,18 +139,24 @@ def _encode(raw: bytes) -> str:
 
 
 def _decode(text: str) -> bytes:
-    """Return the bytes of a text; raises DecryptionError if it is not how we would write them."""
+    """Return the bytes of a base64url text. Raises DecryptionError unless it is canonical."""
     try:
         raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except binascii.Error as error:
-        raise DecryptionError("not base64") from error
+    except ValueError as error:
+        raise DecryptionError("not base64url") from error
     if _encode(raw) != text:
-        raise DecryptionError("not base64 as it is written here")
+        raise DecryptionError("not canonical base64url")
     return raw
 
 
 @lru_cache(maxsize=16)
 def _cipher(secret: bytes) -> AESGCM:
-    """Return a key's cipher. It is derived: a key may be longer than what AES takes."""
+    # Derived, because a configured key may be longer than an AES key.
     derived = HKDF(algorithm=SHA256(), length=32, salt=None, info=_PURPOSE).derive(secret)
     return AESGCM(derived)
+
+
+@lru_cache(maxsize=8)
+def _token_cipher(secret: str, purpose: str) -> AESSIV:
+    # 64 bytes: AES-SIV uses two keys of 256 bits.
+    return AESSIV(salted_hmac(purpose, "", secret=secret, algorithm="sha512").digest())

@@ -1,4 +1,4 @@
-"""Structured logs: one line an event, with ids and never an address or a body."""
+"""Structured logs: one line for each event, with ids and never an address or a body."""
 
 import json
 import logging.config
@@ -12,13 +12,13 @@ SHARED_PROCESSORS: list[Any] = [
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_log_level,
     structlog.stdlib.add_logger_name,
-    # Of what libraries add, no more: a request shows its query, a task its arguments.
+    # No other extras of libraries: a request contains its query, a task its arguments.
     structlog.stdlib.ExtraAdder(allow=["status_code"]),
     structlog.processors.TimeStamper(fmt="iso", utc=True),
     structlog.processors.StackInfoRenderer(),
 ]
 FOREIGN_LOGGERS = ("django", "celery.app.trace")
-"""Loggers whose lines quote what they were given: a path, an error with its words."""
+"""Loggers of libraries, whose events quote paths and error messages."""
 _ADDRESS = re.compile(
     r"(?<![\w.+'%-])[\w.+'%-]+(?:@|%40)[\w-]+(?:\.[\w-]+)+|(?<!\w)\+[1-9]\d{6,14}(?!\d)"
 )
@@ -27,7 +27,7 @@ _ADDRESS = re.compile(
 def redact_addresses(
     _logger: Any, _method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
-    """Take mail addresses and phone numbers out of what others wrote: errors name what they met."""
+    """Redact email addresses and phone numbers in tracebacks and in events of libraries."""
     foreign = str(event.get("logger") or "").startswith(FOREIGN_LOGGERS)
     for name in ("exception", "stack", *(["event"] if foreign else [])):
         if isinstance(event.get(name), str):
@@ -35,7 +35,7 @@ def redact_addresses(
     return event
 
 
-# json.dumps would make one for each line.
+# json.dumps would create an encoder for each line.
 _ENCODER = json.JSONEncoder(default=repr)
 
 
@@ -44,10 +44,10 @@ def _serialize(event: MutableMapping[str, Any], **_: Any) -> str:
 
 
 def logging_config(*, level: str, form: str) -> dict[str, Any]:
-    """Return a logging configuration; ``form`` is ``console`` for people, ``json`` for machines."""
+    """Return a logging configuration. ``form`` is ``console`` or ``json``."""
     renderer: Any = structlog.processors.JSONRenderer(serializer=_serialize)
     if form != "json":
-        # Plain tracebacks: the rich ones show local variables, addresses and bodies among them.
+        # Plain tracebacks: rich ones show local variables, such as addresses and bodies.
         plain = structlog.dev.plain_traceback
         renderer = structlog.dev.ConsoleRenderer(
             colors=True, pad_event_to=32, exception_formatter=plain
@@ -71,27 +71,27 @@ def logging_config(*, level: str, form: str) -> dict[str, Any]:
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
             "django.server": {"handlers": ["stderr"], "propagate": False},
-            # Its own format asks for what configure() switches off.
+            # Its own format needs fields that configure() disables.
             "gunicorn.error": {"handlers": ["stderr"], "propagate": False},
-            # Its DEBUG lines hold the API key.
+            # Its DEBUG lines contain the API key.
             "python_http_client": {"level": "WARNING"},
             "celery.app.trace": {"level": "WARNING"},
             "celery.worker.strategy": {"level": "WARNING"},
             "pymongo": {"level": "WARNING"},
-            # It logs each try. The tracing package logs once that spans are lost.
+            # It logs each attempt. The tracing package logs once that spans are dropped.
             "opentelemetry.exporter": {"level": "CRITICAL"},
         },
     }
 
 
-# One list for good: loggers keep the one they began with, and tests put theirs into it.
+# One list object: loggers keep the first one, and tests insert their processors into it.
 _PROCESSORS = [*SHARED_PROCESSORS, structlog.stdlib.ProcessorFormatter.wrap_for_formatter]
 
 
 def configure(config: dict[str, Any]) -> None:
-    """Configure logging and structlog; named by ``settings.LOGGING_CONFIG``."""
-    # What no line shows is not looked for, nor a stack without an error: a line costs 20 µs instead
-    # of 25, and a mail has one.
+    """Configure logging and structlog. ``settings.LOGGING_CONFIG`` names this function."""
+    # Fields that no line shows are not collected: a line takes 20 µs instead of 25, and each email
+    # writes one.
     # https://docs.python.org/3/howto/logging.html#optimization
     logging._srcfile = None
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False

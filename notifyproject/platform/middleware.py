@@ -1,4 +1,4 @@
-"""Middleware: request ids, a deadline for the database, the clock, and security headers."""
+"""Middleware: request ids, a deadline for the database, and security headers."""
 
 import re
 import uuid
@@ -9,30 +9,28 @@ import pymongo
 import structlog
 from django.http import HttpRequest, HttpResponse
 
-from .. import clock
-
 HEADER = "X-Request-Id"
 DATABASE_SECONDS = 12
-"""A primary is elected within this time, or the caller is told to come again."""
+"""An election of a primary takes less. After it, the response is 503 with Retry-After."""
 _VALID_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}", re.ASCII)
 
 
 def request_id(given: str) -> str:
-    """Return the caller's request id if it is a sane one, or else a new one."""
+    """Return the client's request id if it is valid, else a new one."""
     return given if _VALID_REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
 
 
 class RequestIdMiddleware:
-    """Take the caller's request id if it is a sane one, make one if not.
+    """Set a request id: the client's if it is valid, else a new one.
 
-    It is in the answer, in its problem, and in every log line the request causes.
+    The response, its problem document, and each log line of the request contain it.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer the request."""
+        """Handle the request."""
         request.request_id = request_id(request.headers.get(HEADER, ""))
         with structlog.contextvars.bound_contextvars(request_id=request.request_id):
             response = self.get_response(request)
@@ -41,41 +39,28 @@ class RequestIdMiddleware:
 
 
 class DeadlineMiddleware:
-    """Give up on the database after some seconds: a caller is told, not left hanging."""
+    """Limit the database time of a request, so that the client gets a response."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer the request."""
+        """Handle the request."""
         with pymongo.timeout(DATABASE_SECONDS):
             return self.get_response(request)
-
-
-class ClockMiddleware:
-    """Right the clock before something is accepted: when it is due is told by ours."""
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer the request."""
-        if request.method == "POST":
-            clock.check_clock()
-        return self.get_response(request)
 
 
 API_CONTENT_POLICY = (
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""An answer for programs: if a browser shows it all the same, it does nothing."""
+"""For API responses: a browser that shows one runs and loads nothing."""
 PAGE_CONTENT_POLICY = "; ".join(
     (
         "default-src 'self'",
-        # The console's own framework evaluates what stands in its attributes.
+        # The console's framework, Alpine.js, evaluates expressions in attributes.
         "script-src 'self' 'unsafe-inline' 'unsafe-eval'",
         "style-src 'self' 'unsafe-inline'",
-        # A preview of a mail shows the images it links to.
+        # Previews of emails show linked images.
         "img-src 'self' data: https: http:",
         "font-src 'self' data:",
         "connect-src 'self'",
@@ -85,7 +70,7 @@ PAGE_CONTENT_POLICY = "; ".join(
         "frame-ancestors 'none'",
     )
 )
-"""The console and the API's description: all of it from here, and inside nobody's frame."""
+"""For the console and the API documentation: resources of this origin, and no framing."""
 PAGE_PATHS = ("/admin/", "/api/docs")
 NO_STORE_PATHS = ("/admin/", "/api/v1/", "/webhooks/", "/u/")
 SECURITY_HEADERS = MappingProxyType(
@@ -99,13 +84,13 @@ SECURITY_HEADERS = MappingProxyType(
 
 
 class SecurityHeadersMiddleware:
-    """Add what an answer does not say by itself. It is outermost: no answer goes past it."""
+    """Add missing security headers. This middleware is outermost, so each response has them."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer the request."""
+        """Handle the request."""
         response = self.get_response(request)
         for name, value in SECURITY_HEADERS.items():
             response.headers.setdefault(name, value)

@@ -1,6 +1,6 @@
-"""Valkey as the memory all processes share, for what may be lost and need not be waited for.
+"""Valkey client for shared state that may be lost: rates, circuits, fair queues.
 
-Who asks it must be able to do without an answer: MongoDB has everything that counts.
+Callers work without it when it is unavailable: MongoDB holds all state that must last.
 """
 
 import os
@@ -20,28 +20,28 @@ from redis.retry import Retry
 
 log = structlog.get_logger(__name__)
 TIMEOUT = 0.3
-"""Seconds Valkey may take over a connection or an answer. A send waits for it."""
+"""Seconds for a connection or a response. A send waits for it."""
 PAUSE_AFTER_FAILURE = 5.0
-"""Seconds in which this process does not ask again after it got no answer."""
+"""Seconds without a further attempt after a failure."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
 class Unavailable(Exception):
-    """Valkey did not answer, or did not a few seconds ago."""
+    """Valkey did not respond now, or within the last PAUSE_AFTER_FAILURE seconds."""
 
 
 def client() -> redis.Redis:
-    """Return this process's client: bytes in and out, and no second try of anything."""
+    """Return this process's client, which takes and returns bytes and never retries."""
     return _client(os.getpid(), settings.REDIS_URL)
 
 
 @contextmanager
 def connection() -> Iterator[redis.Redis]:
-    """Lend the client to somebody who can do without an answer.
+    """Provide the client. Raises Unavailable on an error.
 
-    Raises Unavailable when there is none, and then at once for PAUSE_AFTER_FAILURE seconds: whatever is
-    sent meanwhile does not wait for each question in turn.
+    For PAUSE_AFTER_FAILURE seconds after an error it raises at once, so that callers do not wait
+    for a timeout each.
     """
     if _pause.is_on():
         raise Unavailable
@@ -55,22 +55,22 @@ def connection() -> Iterator[redis.Redis]:
 
 
 def run(script: str, *, keys: Sequence[str], args: Sequence[str | int | float]) -> Any:
-    """Return what a Lua script answers, in one round trip once Valkey knows it; raises Unavailable."""
-    # hiredis raises at half a character, of what a provider said say: here it is spoilt.
+    """Run a Lua script, in one round trip once it is loaded. Raises Unavailable."""
+    # hiredis raises on a lone surrogate, which a provider's response may contain.
     encoded = [arg.encode(errors="replace") if isinstance(arg, str) else arg for arg in args]
     with connection() as redis_client:
         return _script(redis_client, script)(keys=keys, args=encoded)
 
 
 def clear() -> None:
-    """Begin anew: the address is another one, or Valkey is known to be back."""
+    """Discard clients and the pause. For tests: the URL changed, or Valkey is back."""
     _client.cache_clear()
     _script.cache_clear()
     _pause.end()
 
 
 def to_milliseconds(instant: datetime) -> int:
-    """Return an aware instant as scripts reckon with it: whole milliseconds since 1970."""
+    """Return an aware instant as whole milliseconds since 1970, as scripts use it."""
     return (instant - _EPOCH) // _MILLISECOND
 
 
@@ -80,10 +80,10 @@ def from_milliseconds(milliseconds: int) -> datetime:
 
 
 class _Pause:
-    """The seconds after a failure."""
+    """The pause after a failure."""
 
     def __init__(self) -> None:
-        self._until = float("-inf")
+        self.end()
 
     def begin(self) -> None:
         self._until = time.monotonic() + PAUSE_AFTER_FAILURE
@@ -100,7 +100,7 @@ _pause = _Pause()
 
 @lru_cache(maxsize=100)
 def _script(redis_client: redis.Redis, script: str) -> Script:
-    """Return a script as the client names it: its digest is reckoned once."""
+    """Return a script with its digest, computed once."""
     return redis_client.register_script(script)
 
 
@@ -112,6 +112,6 @@ def _client(_process_id: int, url: str) -> redis.Redis:
         socket_connect_timeout=TIMEOUT,
         socket_timeout=TIMEOUT,
         retry=Retry(NoBackoff(), 0),
-        # Version 3 begins each connection with two more questions, and each may take so long.
+        # Version 3 adds two commands to each connection, each with a timeout of its own.
         protocol=2,
     )

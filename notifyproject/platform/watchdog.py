@@ -1,9 +1,9 @@
-"""When a worker ends itself, so that whoever runs it starts another.
+"""Worker watchdog: recycles a worker, whose supervisor then starts another.
 
-It has grown too large, it has done as many tasks as it should, or it hears its broker no longer:
-after the broker was away Celery may say that it is connected and take no message ever again, with
-nothing in its log (celery#8030, celery#8091), and to start anew is the only remedy known. What it
-had in its hands is finished or given back, or rescued when its lease is over.
+A worker ends when it is too large, has done its number of tasks, has a wrong clock, or receives
+nothing. After an outage of the broker, Celery may report a connection and never take a message
+again, without a log line (celery#8030, celery#8091); a restart is the only known remedy. Work in
+progress is finished or released, or recovered when its lease expires.
 """
 
 import os
@@ -20,35 +20,35 @@ import structlog
 from celery.worker import state
 from django.conf import settings
 
-from . import valkey
+from . import clock_check, process, valkey
 
 log = structlog.get_logger(__name__)
 MAX_SILENCE = 45.0
-"""Seconds in which messages wait, threads are free and none comes: then it does not hear."""
+"""Seconds in which messages wait, a thread is free, and none is received."""
 SAMPLE_SECONDS = 5.0
-"""Seconds between two looks."""
+"""Seconds between two samples."""
 SHUTDOWN_SECONDS = 60.0
-"""Seconds it has to end in good order."""
+"""Seconds for a graceful shutdown, after which the process exits at once."""
 JITTER = 0.1
-"""Workers that were started at once do not all end at once: limits differ by up to so much."""
+"""Largest random increase of the limits, so that workers do not all end at once."""
 MEGABYTE = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSample:
-    """A worker as it is now."""
+    """The current state of a worker."""
 
     waiting: int
     """Messages in its queues."""
     has_free_thread: bool
-    """It could take one."""
     megabytes: float
-    """What it has in memory."""
+    """Resident memory."""
+    is_clock_wrong: bool = False
 
 
 @dataclass(kw_only=True)
 class WorkerLimits:
-    """A worker's life so far, and when it is over."""
+    """Limits of a worker, checked against its history."""
 
     max_tasks: float = float("inf")
     max_megabytes: float = float("inf")
@@ -58,19 +58,21 @@ class WorkerLimits:
     _sampled_at: float = field(default=float("inf"), init=False)
 
     def record_message(self) -> None:
-        """Note that a message has come."""
+        """Record a received message."""
         self._tasks += 1
         self._deaf_since = None
 
     def recycle_reason(self, sample: WorkerSample) -> str | None:
-        """Return why it is to end, if it is."""
+        """Return the reason to recycle the worker, or None."""
         now = self.clock()
         was_suspended, self._sampled_at = now - self._sampled_at > 3 * SAMPLE_SECONDS, now
         if not sample.waiting or not sample.has_free_thread:
             self._deaf_since = None
         elif self._deaf_since is None or was_suspended:
-            # A process that was frozen had no chance to hear anything.
+            # A suspended process could not receive anything.
             self._deaf_since = now
+        if sample.is_clock_wrong:
+            return "clock_wrong"
         if self._deaf_since is not None and now - self._deaf_since >= MAX_SILENCE:
             return "receives_nothing"
         if sample.megabytes > self.max_megabytes:
@@ -79,10 +81,9 @@ class WorkerLimits:
 
 
 def start(*, queues: Collection[str], threads: int) -> Callable[..., None]:
-    """Look after this process for as long as it runs; return what is to be called with a message.
+    """Start the watchdog thread; return a receiver for Celery's signal ``task_received``.
 
-    That is a receiver of Celery's ``task_received``. ``threads``: how many tasks it takes at once.
-    A limit of 0 is none.
+    ``threads`` is the concurrency of the worker. A limit of 0 in the settings is no limit.
     """
     jitter = 1 + JITTER * random.SystemRandom().random()
     limits = WorkerLimits(
@@ -101,22 +102,23 @@ def start(*, queues: Collection[str], threads: int) -> Callable[..., None]:
 
 def _watch(limits: WorkerLimits, queues: Collection[str], threads: int) -> None:
     while True:
-        time.sleep(SAMPLE_SECONDS)
+        process.pause(SAMPLE_SECONDS)
         sample = WorkerSample(
             waiting=count_waiting(queues),
             has_free_thread=len(state.active_requests) < threads,
             megabytes=memory_megabytes(),
+            is_clock_wrong=clock_check.is_wrong(),
         )
         if reason := limits.recycle_reason(sample):
             log.error("worker_recycled", reason=reason, waiting=sample.waiting)
             os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(SHUTDOWN_SECONDS)
-            # The first process of a container cannot kill itself by a signal.
+            process.pause(SHUTDOWN_SECONDS)
+            # PID 1 of a container cannot kill itself by a signal.
             os._exit(1)
 
 
 def count_waiting(queues: Collection[str]) -> int:
-    """Return how many messages wait in these queues; none if the broker does not say."""
+    """Return the number of messages in these queues, or 0 if the broker is unavailable."""
     try:
         with valkey.connection() as client, client.pipeline(transaction=False) as pipe:
             for queue in queues:
@@ -127,7 +129,7 @@ def count_waiting(queues: Collection[str]) -> int:
 
 
 def memory_megabytes() -> float:
-    """Return what this process has in memory; 0 where the system does not say, as on macOS."""
+    """Return the resident memory of this process, or 0 without /proc, as on macOS."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:

@@ -1,1 +1,1 @@
-"""The web server's workers: gunicorn worker classes that no slow client can hold up."""
+"""Worker classes for gunicorn that slow clients cannot block."""

@@ -1,11 +1,12 @@
-"""One client of the web: what it has sent, what it is still to be sent, and by when.
+"""A client's connection to the web: received bytes, the response, and the deadline.
 
-A connection decides when a request is complete. What the request says, gunicorn's parser decides
-alone: it is given the bytes as they came, and can take no more than there are.
+The connection decides when a request is complete. Only gunicorn's parser interprets the request: it
+gets the received bytes unchanged, and cannot wait for more.
 """
 
 import io
 import re
+import resource
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,28 +17,38 @@ from gunicorn.http.body import LengthReader
 from gunicorn.http.errors import LimitRequestHeaders, NoMoreData
 from gunicorn.http.parser import RequestParser
 
-from .answer import ResponseBuffer
+from .response_buffer import ResponseBuffer
 
 MAX_HEAD = 64 * 1024
 MAX_BODY = 5 * 1024 * 1024
-"""Above what any view takes: a view says more clearly by how much a body is too large."""
+"""Larger than any view's limit, because a view reports its limit more precisely."""
 MAX_CHUNK_LINE = 8 * 1024
 RECEIVE_BYTES = 64 * 1024
 KERNEL_SEND_BUFFER = 128 * 1024
-"""Bytes not yet on their way that the kernel takes from us: more would hide how fast a client
-reads, and occupy memory that nobody counts."""
+"""Unsent bytes in the kernel. More would hide how fast a client reads, and use uncounted memory."""
 LINGER_SECONDS = 2.0
-"""How long what a client still sends is read and thrown away, so that the answer reaches it."""
+"""Seconds in which late input is read and discarded, so that the response reaches the client."""
+OTHER_FILES = 256
+"""Open files that are not connections of clients: servers, libraries, logs."""
 HEAD_END = re.compile(rb"\n\r?\n")
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
+def raise_file_limit() -> int:
+    """Raise the limit of open files to the hard limit; return how many may be connections."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard == resource.RLIM_INFINITY:
+        hard = max(soft, 65_536)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard - OTHER_FILES
+
+
 class BodyTooLargeError(Exception):
-    """The body is larger than any view takes."""
+    """The body is larger than MAX_BODY."""
 
 
 class Phase(StrEnum):
-    """What a connection waits for."""
+    """State of a connection: the event that it waits for."""
 
     IDLE = "idle"
     """The first byte of a request."""
@@ -46,27 +57,27 @@ class Phase(StrEnum):
     BODY = "body"
     """The rest of its body."""
     PROCESSING = "processing"
-    """A thread, and its answer."""
-    RESPONSE = "answer"
-    """The client, to read the answer."""
+    """A thread, and its response."""
+    RESPONSE = "response"
+    """The client, to read the response."""
     LINGER = "linger"
     """The client, to close the connection."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much time a client has."""
+    """Time limits for a client."""
 
     seconds: float
-    """For a head; for a body and an answer, besides what ``rate`` gives."""
+    """For a head. For a body and a response, in addition to the time from ``rate``."""
     rate: float
-    """Bytes a second of a body or an answer, at least."""
+    """Minimum bytes per second of a body or a response."""
     idle: float
     """Seconds between two requests."""
 
 
 class Connection:
-    """One client. It belongs to the poller, or to the one thread that answers its request."""
+    """A client's connection. Its owner is the poller, or the thread that handles its request."""
 
     def __init__(
         self, *, client: socket.socket, address: Any, server: Any, config: Any, limits: Limits
@@ -75,17 +86,17 @@ class Connection:
         if hasattr(socket, "TCP_NOTSENT_LOWAT") and client.family != socket.AF_UNIX:
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, KERNEL_SEND_BUFFER)
         self.socket = client
-        # These three names are gunicorn's.
+        # gunicorn uses the next three names.
         self.sock = ResponseBuffer(client, seconds=limits.seconds)
         self.client = address
         self.server = server
         self.request: Any = None
         self.events = 0
-        """What the poller is asked to look for."""
+        """Events that the poller watches."""
         self.is_keepalive = False
-        """Whether another request may follow the answer that is being sent."""
+        """Whether another request may follow the current response."""
         self.hard_deadline = float("inf")
-        """When it ends, whatever it waits for."""
+        """Monotonic time at which the connection closes in any state."""
         self._limits = limits
         self._parser = RequestParser(config, self._read_received(), address)
         self._received = bytearray()
@@ -96,17 +107,17 @@ class Connection:
         self._transferred = 0
 
     def enter(self, phase: Phase, *, now: float) -> None:
-        """Begin to wait for something else."""
+        """Enter a state."""
         self.phase, self._since = phase, now
         self._transferred = self.sock.sent if phase is Phase.RESPONSE else 0
 
     @property
     def buffered(self) -> int:
-        """Bytes of memory that the client makes us hold."""
+        """Bytes of memory that the connection uses."""
         return len(self._received) + self.sock.buffered
 
     def deadline(self) -> float:
-        """Return when the client has had the time it may take."""
+        """Return the monotonic time at which the client is too slow."""
         limits = self._limits
         match self.phase:
             case Phase.PROCESSING:
@@ -124,7 +135,7 @@ class Connection:
         return min(self._since + allowed, self.hard_deadline)
 
     def receive(self) -> int:
-        """Take what has come, and return how much; 0 at the end. Raises OSError."""
+        """Receive bytes; return their number, or 0 at the end. Raises OSError."""
         data = self.socket.recv(RECEIVE_BYTES)
         if self.phase is not Phase.LINGER:
             self._received += data
@@ -132,7 +143,7 @@ class Connection:
         return len(data)
 
     def has_request(self, *, now: float) -> bool:
-        """Return whether a request is complete; raises what is wrong with it."""
+        """Return whether a request is complete. Raises the errors of gunicorn's parser."""
         if self.phase is Phase.IDLE and self._received:
             self.enter(Phase.HEAD, now=now)
         if self.phase is Phase.HEAD and self._has_head():
@@ -141,11 +152,11 @@ class Connection:
         return self.phase is Phase.BODY and self._has_body()
 
     def read_body(self) -> None:
-        """Have gunicorn's parser read the body, all of which is here; raises what is wrong."""
+        """Parse the body, which is complete. Raises the errors of gunicorn's parser."""
         self.request.body = io.BytesIO(self.request.body.read())
 
     def begin_next(self, *, now: float) -> None:
-        """Get ready for another request, of which a part may be here."""
+        """Wait for the next request, of which a part may be received."""
         self._received[:0] = self._parser.unreader.take_buffered()
         self._searched = 0
         self.enter(Phase.IDLE, now=now)
@@ -177,14 +188,14 @@ class Connection:
         if size > MAX_BODY:
             raise BodyTooLargeError
         if self.request._expected_100_continue:
-            # Said here, so that gunicorn does not say it again.
+            # Sent here, so that gunicorn does not send it again.
             self.request._expected_100_continue = False
             if not is_complete:
                 self.socket.send(_CONTINUE)
         return is_complete
 
     def _read_received(self) -> Iterator[bytes]:
-        """Give the parser what has come; nothing, to it, is the end."""
+        """Yield the received bytes to the parser; for it, empty bytes are the end."""
         while True:
             data = bytes(self._received)
             self._received.clear()
@@ -192,14 +203,14 @@ class Connection:
 
 
 class ChunkedBody:
-    """Finds where a chunked body ends. What is malformed is complete: the parser refuses it."""
+    """Finds the end of a chunked body. A malformed one is complete: the parser rejects it."""
 
     def __init__(self) -> None:
         self._next_chunk = 0
-        """Where the next chunk begins; it may not be here yet."""
+        """Offset of the next chunk, which may not be received yet."""
 
     def is_complete(self, data: bytearray) -> bool:
-        """Return whether the parser need not wait for more."""
+        """Return whether the parser needs no more bytes."""
         while self._next_chunk < len(data):
             end = data.find(b"\r\n", self._next_chunk)
             if end < 0:
@@ -214,6 +225,6 @@ class ChunkedBody:
 
 
 def _chunk_size(line: bytes) -> int | None:
-    """Return the size that a chunk's first line says; None if it says none."""
+    """Return the size in a chunk's first line, or None if it has none."""
     digits = line.partition(b";")[0].strip(b" \t")
     return int(digits, 16) if re.fullmatch(rb"[0-9A-Fa-f]{1,16}", digits) else None

@@ -1,4 +1,4 @@
-"""Problem documents for requests that the server refuses before a view sees them."""
+"""Problem documents for requests that the server rejects before a view."""
 
 import json
 import uuid
@@ -11,19 +11,19 @@ from .connection import MAX_BODY, BodyTooLargeError
 
 
 class ClientTooSlowError(Exception):
-    """A request was begun and did not come in time."""
+    """A request was not complete before its deadline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """An answer to what is no request, after which the connection ends."""
+    """An error response, after which the connection closes."""
 
     status: int
     code: str
     detail: str
 
     def as_bytes(self, *, request_id: str) -> bytes:
-        """Return the whole answer."""
+        """Return the response."""
         title = HTTPStatus(self.status).phrase
         problem = {
             "type": f"urn:notifications:problem:{self.code}",
@@ -45,7 +45,7 @@ class Refusal:
 
 
 def new_request_id() -> str:
-    """Return an id for what has none of its own."""
+    """Return a new request id."""
     return uuid.uuid4().hex
 
 
@@ -56,7 +56,7 @@ _MALFORMED = Refusal(
     status=400, code="malformed_request", detail="This is not a well-formed HTTP/1.1 request."
 )
 _REFUSALS: tuple[tuple[type[BaseException], Refusal], ...] = (
-    # The answer's headers were wrong, not the request's; gunicorn derives these from the others.
+    # Errors in the response. gunicorn derives them from the errors of a request.
     (errors.InvalidResponseHeader, _FAILED),
     (errors.InvalidResponseHeaderName, _FAILED),
     (errors.ConfigurationProblem, _FAILED),
@@ -98,12 +98,12 @@ _REFUSALS: tuple[tuple[type[BaseException], Refusal], ...] = (
     ),
     (errors.ParseException, _MALFORMED),
     (errors.NoMoreData, _MALFORMED),
-    # The parser says so where a request would begin.
+    # The parser raises it at the beginning of a request.
     (StopIteration, _MALFORMED),
 )
 REFUSED = tuple(kind for kind, _ in _REFUSALS)
 
 
 def refusal_of(error: BaseException) -> Refusal:
-    """Return what an error is answered with."""
+    """Return the response to an error."""
     return next((refusal for kind, refusal in _REFUSALS if isinstance(error, kind)), _FAILED)

@@ -1,4 +1,4 @@
-"""gunicorn's ASGI worker for streams, which do not end by themselves when they are asked to."""
+"""gunicorn worker for ASGI streams, which would not end by themselves at shutdown."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,26 +7,26 @@ from typing import Any, cast
 from gunicorn.workers.gasgi import ASGIWorker
 
 from ..settings import environment
-from . import open_files, refusals
-from .connection import HEAD_END, MAX_HEAD
+from . import refusals
+from .connection import HEAD_END, MAX_HEAD, raise_file_limit
 
 ProtocolFactory = Callable[[], asyncio.Protocol]
 
 
 class StreamWorker(ASGIWorker):
-    """Ends its streams at SIGTERM, in order, instead of waiting for them and then cutting them.
+    """Closes its streams at SIGTERM, instead of waiting for them and then cutting them.
 
-    gunicorn sees a connection when a request's head is here: its own worker would wait for one
-    for as long as the client likes.
+    gunicorn gets a connection when the head of a request is complete. Its own worker waits for the
+    head without a limit.
     """
 
     def init_process(self) -> None:
-        """Make room for as many clients as there may be, and run."""
-        self._max_files = open_files.raise_limit()
+        """Raise the limit of open files, and run."""
+        self._max_files = raise_file_limit()
         super().init_process()
 
     def handle_exit_signal(self) -> None:
-        """Stop taking requests, and end the streams."""
+        """Stop accepting requests, and close the streams."""
         super().handle_exit_signal()
         self._stop_task = self.loop.create_task(self.asgi.stop())
 
@@ -39,7 +39,7 @@ class StreamWorker(ASGIWorker):
 
 
 class HeadBufferingLoop(asyncio.SelectorEventLoop):
-    """Gives a server's connections to its protocol when they have sent a request's head."""
+    """Event loop that passes a connection to its protocol when the head is complete."""
 
     def __init__(self, *, seconds: float, max_waiting: int) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class HeadBufferingLoop(asyncio.SelectorEventLoop):
         self._waiting: dict[HeadBufferingProtocol, None] = {}
 
     async def create_server(self, protocol_factory: Any, *args: Any, **kwargs: Any) -> Any:
-        """Start a server as asyncio does."""
+        """Start a server whose connections buffer the head first."""
         return await super().create_server(
             lambda: HeadBufferingProtocol(loop=self, protocol_factory=protocol_factory),
             *args,
@@ -56,18 +56,18 @@ class HeadBufferingLoop(asyncio.SelectorEventLoop):
         )
 
     def add(self, connection: "HeadBufferingProtocol") -> None:
-        """Count a connection that has sent no head yet; with too many, the oldest goes."""
+        """Add a connection without a complete head; beyond the limit, drop the oldest."""
         self._waiting[connection] = None
         if len(self._waiting) > self._max_waiting:
             next(iter(self._waiting)).abort()
 
     def remove(self, connection: "HeadBufferingProtocol") -> None:
-        """Forget a connection that is over, or has sent its head."""
+        """Remove a connection that is closed, or whose head is complete."""
         self._waiting.pop(connection, None)
 
 
 class HeadBufferingProtocol(asyncio.Protocol):
-    """A connection that has yet to send the head of its first request."""
+    """Buffers the head of a connection's first request."""
 
     def __init__(self, *, loop: HeadBufferingLoop, protocol_factory: ProtocolFactory) -> None:
         self._loop = loop
@@ -75,13 +75,13 @@ class HeadBufferingProtocol(asyncio.Protocol):
         self._head = bytearray()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to wait."""
+        """Start the timer."""
         self._transport = cast("asyncio.Transport", transport)
         self._timer = self._loop.call_later(self._loop.seconds, self._refuse)
         self._loop.add(self)
 
     def data_received(self, data: bytes) -> None:
-        """Hand the connection over when the head is complete, or longer than it may be."""
+        """Pass the connection on when the head is complete or too long."""
         searched = max(0, len(self._head) - 2)
         self._head += data
         if HEAD_END.search(self._head, searched) or len(self._head) > MAX_HEAD:
@@ -92,11 +92,11 @@ class HeadBufferingProtocol(asyncio.Protocol):
             protocol.data_received(bytes(self._head))
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """Stop waiting."""
+        """Stop the timer."""
         self._stop_waiting()
 
     def abort(self) -> None:
-        """Make room for another."""
+        """Drop the connection in favor of another."""
         self._stop_waiting()
         self._transport.abort()
 

@@ -1,8 +1,8 @@
-"""gunicorn's worker for the web: a thread gets a request when all of it is here, and not before.
+"""gunicorn worker for the web: a thread gets a request only when it is complete.
 
-gunicorn's own gives a thread to each client that has connected, and the thread waits for what the
-client sends and reads. Here one poller reads requests and sends answers for all clients, none of
-which it waits for; the threads only run Django. docs/decisions/0036-slow-clients.md
+In gunicorn's own worker, a thread belongs to a client and waits while the client sends and reads.
+Here one poller receives requests and sends responses for all clients without waiting for any, and
+threads only run Django. See docs/decisions/0029-slow-clients.md.
 """
 
 import errno
@@ -18,48 +18,46 @@ import structlog
 from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, ThreadWorker
 
 from ..settings import environment
-from . import open_files, refusals
-from .connection import Connection, Limits, Phase
+from . import refusals
+from .connection import Connection, Limits, Phase, raise_file_limit
 
 log = structlog.get_logger(__name__)
 SWEEP_SECONDS = 0.5
-"""How often clients that have had their time are looked for."""
+"""Seconds between two checks of deadlines."""
 MAX_BUFFERED = 256 * 1024 * 1024
-"""Bytes of memory for what clients have sent in part, and not read, in one process."""
+"""Bytes of memory for incomplete requests and unread responses, in one process."""
 OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class WebWorker(ThreadWorker):
-    """Reads and writes for every client without waiting for any."""
+    """Receives and sends for all clients without waiting for any."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         env = environment.current()
         self._max_connections = env.WEB_CONNECTIONS
         self._limits = Limits(
-            seconds=env.WEB_CLIENT_SECONDS,
-            rate=env.WEB_CLIENT_RATE,
-            idle=float(self.cfg.keepalive),
+            seconds=env.WEB_CLIENT_SECONDS, rate=env.WEB_CLIENT_RATE, idle=float(self.cfg.keepalive)
         )
         self._waiting: dict[Connection, None] = {}
-        """Connections that no thread has; who waits longest is first."""
+        """Connections without a thread, longest wait first."""
         self._sweep_at = 0.0
 
     @classmethod
     def check_config(cls, cfg: Any, log: Any) -> None:
-        """Refuse what a proxy in front does; raises ValueError."""
+        """Reject TLS and other protocols, which a proxy handles. Raises ValueError."""
         super().check_config(cfg, log)
         if cfg.is_ssl or cfg.protocol != "http":
             raise ValueError("The web speaks plain HTTP: TLS is for the proxy in front of it.")
 
     def init_process(self) -> None:
-        """Make room for as many clients as there may be, and run."""
-        # An answer from a file has the file open besides.
-        self.worker_connections = min(self._max_connections, open_files.raise_limit() // 2)
+        """Raise the limit of open files, and run."""
+        # A response from a file also has the file open.
+        self.worker_connections = min(self._max_connections, raise_file_limit() // 2)
         super().init_process()
 
     def accept(self, listener: Any) -> None:
-        """Take a new client; at the limit, whoever has waited longest goes."""
+        """Accept a client; at the limit, drop the one that has waited longest."""
         try:
             client, address = listener.accept()
         except OSError as error:
@@ -77,17 +75,17 @@ class WebWorker(ThreadWorker):
             limits=self._limits,
         )
         self._wait_for(connection, Phase.IDLE, selectors.EVENT_READ)
-        # One less than gunicorn's limit: there it stops to accept.
+        # One less than gunicorn's limit, at which it stops accepting.
         if self.nr_conns >= self.worker_connections:
             self._drop_oldest()
 
     def handle(self, conn: Connection) -> bool:
-        """Answer a request, in a thread; return whether another may follow."""
+        """Handle a request in a thread; return whether another may follow."""
         try:
             conn.read_body()
             is_keepalive = self.handle_request(conn.request, conn)
         except StopIteration:
-            # The answer had begun when it failed, and gunicorn has logged that.
+            # The request failed after the response had started, which gunicorn has logged.
             is_keepalive = False
         except OSError as error:
             log.info("web_client_disconnected", reason=type(error).__name__)
@@ -99,7 +97,7 @@ class WebWorker(ThreadWorker):
         return is_keepalive
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
-        """Answer what cannot be answered by Django; no name of gunicorn's may change."""
+        """Send an error response. gunicorn passes the parameters by name."""
         refusal = refusals.refusal_of(exc)
         request_id = refusals.new_request_id()
         status, reason = refusal.status, type(exc).__name__
@@ -116,7 +114,7 @@ class WebWorker(ThreadWorker):
         client.sendall(refusal.as_bytes(request_id=request_id))
 
     def finish_request(self, conn: Connection, fs: Future[bool]) -> None:
-        """Send what a thread has answered, back in the poller."""
+        """Send a thread's response, in the poller."""
         error = None if fs.cancelled() else fs.exception()
         if error is not None and not isinstance(error, OSError):
             log.error("web_request_failed", reason=type(error).__name__, exc_info=error)
@@ -127,7 +125,7 @@ class WebWorker(ThreadWorker):
         self._send(conn)
 
     def murder_keepalived(self, force: bool = False) -> None:
-        """End what has had its time, or everything: gunicorn asks after each look at the poller."""
+        """Close expired connections, or all. gunicorn calls this after each poll."""
         now = time.monotonic()
         if now < self._sweep_at and not force:
             return
@@ -141,13 +139,13 @@ class WebWorker(ThreadWorker):
         self._free_memory()
 
     def _cap_keepalive(self, deadline: float) -> None:
-        """Have those end by then who are not being answered: the process stops."""
+        """Limit the time of connections without a response: the process stops."""
         for connection in self._waiting:
             if connection.phase is not Phase.RESPONSE:
                 connection.hard_deadline = deadline
 
     def _on_event(self, connection: Connection, _file: Any) -> None:
-        # It may have gone since the poller saw it.
+        # The connection may have closed since the poll.
         if connection not in self._waiting:
             return
         if connection.phase is Phase.RESPONSE:
@@ -168,7 +166,7 @@ class WebWorker(ThreadWorker):
             self._proceed(connection)
 
     def _proceed(self, connection: Connection) -> None:
-        """Hand a complete request to a thread, or wait for the rest of it."""
+        """Pass a complete request to a thread, or wait for the rest."""
         phase = connection.phase
         try:
             is_complete = connection.has_request(now=time.monotonic())
@@ -177,7 +175,7 @@ class WebWorker(ThreadWorker):
         except OSError:
             self._close(connection)
         except Exception as error:
-            # A defect that one client finds does not end the others' process.
+            # A defect must not end the process for all other clients.
             self._refuse(connection, error)
         else:
             if is_complete:
@@ -211,7 +209,7 @@ class WebWorker(ThreadWorker):
             self._linger(connection)
 
     def _linger(self, connection: Connection) -> None:
-        """Close in order: a client that is still sending would lose the answer otherwise."""
+        """Half-close: otherwise a client that still sends would lose the response."""
         try:
             connection.socket.shutdown(1)
         except OSError:
@@ -224,7 +222,7 @@ class WebWorker(ThreadWorker):
         self._poll_for(connection, events)
 
     def _poll_for(self, connection: Connection, events: int) -> None:
-        """Wait for a client from now on, behind those who wait already."""
+        """Watch a connection, at the end of the waiting list."""
         self._waiting.pop(connection, None)
         self._waiting[connection] = None
         if connection.events == events:
@@ -252,7 +250,7 @@ class WebWorker(ThreadWorker):
             self._close(next(iter(self._waiting)))
 
     def _free_memory(self) -> None:
-        """Close what holds most, until all together hold what they may."""
+        """Close the connections with the most buffered bytes, until the total is allowed."""
         buffered = {one: one.buffered for one in self._waiting if one.buffered}
         total = sum(buffered.values())
         for connection in sorted(buffered, key=buffered.__getitem__, reverse=True):

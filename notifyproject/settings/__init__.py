@@ -1,1 +1,1 @@
-"""Settings for each kind of installation. Only ``environment`` reads variables."""
+"""Settings for each kind of installation. Only ``environment`` reads environment variables."""

@@ -1,4 +1,4 @@
-"""Settings every installation shares. Build on this through :func:`configure`."""
+"""Settings that all installations share. :func:`configure` adds those of the environment."""
 
 import base64
 import re
@@ -9,19 +9,15 @@ from django.core.exceptions import ImproperlyConfigured
 from kombu.entity import Exchange, Queue
 from pymongo.uri_parser import parse_uri
 
-from domain.queues import CALLBACKS as CALLBACK_QUEUE
+from domain.queues import BROADCASTS, CALLBACKS, SERVICE, queue_name
 from domain.states import Channel, Priority
 
 from ..platform.logs import logging_config
-from . import console, providers
+from . import console
 from .environment import BASE_DIR, DATA_DIR, Environment, split_list
 
 ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?", re.ASCII)
 ENCRYPTION_KEY_ID = re.compile(r"[a-z0-9_-]{1,32}", re.ASCII)
-SERVICE_QUEUE = "service"
-"""Short tasks that keep the others going: sweep, rescue."""
-BROADCAST_QUEUE = "broadcasts"
-"""Pages of broadcasts: more is accepted when nothing that was accepted waits."""
 
 INSTALLED_APPS = [
     "unfold",
@@ -55,7 +51,6 @@ MIDDLEWARE = [
     "notifyproject.platform.middleware.RequestIdMiddleware",
     "notifyproject.platform.tracing.middleware.TracingMiddleware",
     "notifyproject.platform.middleware.DeadlineMiddleware",
-    "notifyproject.platform.middleware.ClockMiddleware",
     "api.inbox.cors.InboxCorsMiddleware",
     "api.http.rate_limits.RateLimitMiddleware",
     "django.middleware.security.SecurityMiddleware",
@@ -67,14 +62,14 @@ MIDDLEWARE = [
     "access.staff.second_factor_gate.SecondFactorMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    # Innermost: it makes a page of a login that axes did not allow.
+    # Innermost: it renders the page of a login that axes refused.
     "axes.middleware.AxesMiddleware",
 ]
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
     "access.staff.permissions.StaffBackend",
 ]
-# Limits and windows are in access/staff/lockout.py. What is refused does not make the wait longer.
+# Limits are in access/staff/lockout.py. A refused login does not extend the lockout.
 AXES_HANDLER = "access.staff.lockout.LockoutHandler"
 AXES_LOCKOUT_CALLABLE = "access.staff.lockout.locked_out"
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
@@ -91,9 +86,9 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-            ],
+            ]
         },
-    },
+    }
 ]
 
 ROOT_URLCONF = "notifyproject.urls"
@@ -130,7 +125,7 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 
-# The API reads its bodies itself, with a cap for each route: api/http/body.py.
+# The API limits bodies by route: api/http/body.py.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
 
 REST_FRAMEWORK = {
@@ -148,7 +143,7 @@ REST_FRAMEWORK = {
 
 SPECTACULAR_SETTINGS = {
     "TITLE": "Notifications",
-    "DESCRIPTION": "Tell a person something by email, push, WhatsApp and in-app, and follow it.",
+    "DESCRIPTION": "Sends notifications by email, push, WhatsApp and in-app, and tracks them.",
     "VERSION": "1",
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
@@ -165,40 +160,38 @@ SPECTACULAR_SETTINGS = {
 }
 
 
+UNCHANGED = (
+    *("SECRET_KEY", "REDIS_URL", "WORKER_THREADS", "WORKER_MAX_MEMORY_MB", "WORKER_MAX_TASKS"),
+    *("BULK_PENDING_LIMIT", "RATE_LIMIT_READ", "RATE_LIMIT_WRITE", "RATE_LIMIT_INBOX"),
+    *("RATE_LIMIT_FAILED", "TRUSTED_PROXIES", "CALLBACK_LOOPBACK", "ANALYTICS_EVENTS_DAYS"),
+    *("RETENTION_CONTENT_DAYS", "RETENTION_METADATA_DAYS", "ADMIN_REQUIRE_OTP"),
+    *("METRICS_TOKEN", "OTEL_EXPORTER_OTLP_ENDPOINT", "CRASH_AT", "FREEZE_AT"),
+    *("SENDGRID_WEBHOOK_PUBLIC_KEY", "FCM_CREDENTIALS", "FCM_PROJECT_ID", "WHATSAPP_TOKEN"),
+    *("WHATSAPP_PHONE_NUMBER_ID", "WHATSAPP_APP_SECRET", "WHATSAPP_VERIFY_TOKEN"),
+    *("WHATSAPP_API_VERSION", "SANDBOX_FCM_CREDENTIALS"),
+)
+"""Settings that are environment variables without a change."""
+
+
 def configure(environment: Environment) -> dict[str, Any]:
-    """Return the settings that follow from the environment."""
+    """Return the settings that depend on the environment."""
     return {
-        "SECRET_KEY": environment.SECRET_KEY,
+        **{name: getattr(environment, name) for name in UNCHANGED},
         "ALLOWED_HOSTS": split_list(environment.ALLOWED_HOSTS),
         "PUBLIC_URL": environment.PUBLIC_URL.rstrip("/"),
-        "REDIS_URL": environment.REDIS_URL,
-        "WORKER_THREADS": environment.WORKER_THREADS,
-        "WORKER_MAX_MEMORY_MB": environment.WORKER_MAX_MEMORY_MB,
-        "WORKER_MAX_TASKS": environment.WORKER_MAX_TASKS,
-        "BULK_PENDING_LIMIT": environment.BULK_PENDING_LIMIT,
         "BULK_OLDEST_DUE": timedelta(seconds=environment.BULK_OLDEST_DUE),
-        "RATE_LIMIT_READ": environment.RATE_LIMIT_READ,
-        "RATE_LIMIT_WRITE": environment.RATE_LIMIT_WRITE,
-        "RATE_LIMIT_INBOX": environment.RATE_LIMIT_INBOX,
-        "RATE_LIMIT_FAILED": environment.RATE_LIMIT_FAILED,
-        "TRUSTED_PROXIES": environment.TRUSTED_PROXIES,
-        "CALLBACK_LOOPBACK": environment.CALLBACK_LOOPBACK,
         "ALERT_RECIPIENTS": tuple(split_list(environment.ALERT_RECIPIENTS)),
-        "ANALYTICS_EVENTS_DAYS": environment.ANALYTICS_EVENTS_DAYS,
-        "RETENTION_CONTENT_DAYS": environment.RETENTION_CONTENT_DAYS,
-        "RETENTION_METADATA_DAYS": environment.RETENTION_METADATA_DAYS,
         "DATABASES": _databases(environment),
         "FIELD_ENCRYPTION_KEYS": _field_encryption_keys(environment.FIELD_ENCRYPTION_KEYS),
-        "ADMIN_REQUIRE_OTP": environment.ADMIN_REQUIRE_OTP,
         **_inbox(environment),
-        **providers.configure(environment),
+        **_email(environment),
+        "FCM_URL": environment.FCM_URL.rstrip("/"),
+        "WHATSAPP_URL": environment.WHATSAPP_URL.rstrip("/"),
+        "SANDBOX_URL": environment.SANDBOX_URL.rstrip("/"),
+        "PROVIDER_RATES": _provider_rates(environment),
         **_celery(environment),
         "LOGGING": logging_config(level=environment.LOG_LEVEL, form=environment.LOG_FORMAT),
         "LOGGING_CONFIG": "notifyproject.platform.logs.configure",
-        "METRICS_TOKEN": environment.METRICS_TOKEN,
-        "OTEL_EXPORTER_OTLP_ENDPOINT": environment.OTEL_EXPORTER_OTLP_ENDPOINT,
-        "CRASH_AT": environment.CRASH_AT,
-        "FREEZE_AT": environment.FREEZE_AT,
     }
 
 
@@ -210,13 +203,12 @@ def _databases(environment: Environment) -> dict[str, Any]:
             "HOST": environment.MONGODB_URI,
             "NAME": name,
             "OPTIONS": {
-                # A pool about as large as the threads that use it.
+                # One connection for each thread, and some for the process.
                 "maxPoolSize": environment.WORKER_THREADS + 8,
                 "retryWrites": True,
                 "w": "majority",
                 "journal": True,
-                # A request is answered with a problem rather than left hanging when no primary
-                # is there.
+                # Without a primary, a request gets a problem document in time.
                 "serverSelectionTimeoutMS": 5_000,
                 "connectTimeoutMS": 3_000,
                 "appname": "notifyproject",
@@ -226,7 +218,7 @@ def _databases(environment: Environment) -> dict[str, Any]:
 
 
 def _field_encryption_keys(text: str) -> dict[str, bytes]:
-    """Return the keys by their ids, the newest first. What is wrong is told without the text."""
+    """Return the keys by id, in order. The error message does not contain a key."""
     keys: dict[str, bytes] = {}
     for number, item in enumerate(split_list(text), start=1):
         key_id, _, encoded = item.partition(":")
@@ -248,7 +240,7 @@ def _inbox(environment: Environment) -> dict[str, Any]:
     if not all(ORIGIN.fullmatch(origin) for origin in origins):
         raise ImproperlyConfigured(
             "environment variable INBOX_ORIGINS: expected origins such as https://app.example.com, "
-            "with a port if it is not the usual one, and without a path."
+            "with a port if it is not the default one, and without a path."
         )
     return {
         "INBOX_SIGNING_KEY": environment.INBOX_SIGNING_KEY,
@@ -258,15 +250,51 @@ def _inbox(environment: Environment) -> dict[str, Any]:
     }
 
 
+def _email(environment: Environment) -> dict[str, Any]:
+    has_key = bool(environment.SENDGRID_API_KEY)
+    default_url = "https://api.sendgrid.com" if has_key else environment.SANDBOX_URL
+    return {
+        "EMAIL_PROVIDERS": tuple(environment.EMAIL_PROVIDER.split(",")),
+        "EMAIL_FROM": environment.EMAIL_FROM,
+        "EMAIL_REPLY_TO": environment.EMAIL_REPLY_TO or None,
+        "ATTACHMENT_HOSTS": frozenset(split_list(environment.ATTACHMENT_HOSTS.lower())),
+        "SENDGRID_API_KEY": environment.SENDGRID_API_KEY or "SG.sandbox",
+        "SENDGRID_URL": (environment.SENDGRID_URL or default_url).rstrip("/"),
+        "EMAIL_BACKEND": "django.core.mail.backends.smtp.EmailBackend",
+        "EMAIL_HOST": environment.SMTP_HOST,
+        "EMAIL_PORT": environment.SMTP_PORT,
+        "EMAIL_HOST_USER": environment.SMTP_USER,
+        "EMAIL_HOST_PASSWORD": environment.SMTP_PASSWORD,
+        "EMAIL_USE_TLS": environment.SMTP_SECURITY == "starttls",
+        "EMAIL_USE_SSL": environment.SMTP_SECURITY == "tls",
+        "EMAIL_TIMEOUT": 15,
+    }
+
+
+def _provider_rates(environment: Environment) -> dict[str, tuple[float, int]]:
+    """Return rate per second and burst of the token bucket, for each provider with a limit.
+
+    The burst is the rate of a tenth of a second: batches stay whole, and a provider that counts by
+    the second hardly sees more than the rate.
+    """
+    rates = {
+        "sendgrid": environment.SENDGRID_MAX_PER_SECOND,
+        "smtp": environment.SMTP_MAX_PER_SECOND,
+        "fcm": environment.FCM_MAX_PER_SECOND,
+        "whatsapp": environment.WHATSAPP_MAX_PER_SECOND,
+    }
+    return {name: (rate, max(1, round(rate / 10))) for name, rate in rates.items() if rate > 0}
+
+
 def queue_names() -> list[str]:
-    """Return every queue in the order a worker serves them: strictly from the first to the last."""
-    delivery_queues = [f"{channel}.{p}" for p in Priority for channel in Channel]
-    return [SERVICE_QUEUE, *delivery_queues, CALLBACK_QUEUE, BROADCAST_QUEUE]
+    """Return all queues in the strict order in which a worker serves them."""
+    delivery_queues = [queue_name(channel, p) for p in Priority for channel in Channel]
+    return [SERVICE, *delivery_queues, CALLBACKS, BROADCASTS]
 
 
 def urgent_queue_names() -> list[str]:
-    """Return the queues that a worker of their own serves: no campaign takes all of its threads."""
-    return [SERVICE_QUEUE] + [f"{channel}.{Priority.CRITICAL}" for channel in Channel]
+    """Return the queues of the urgent worker, whose threads no campaign uses."""
+    return [SERVICE] + [queue_name(channel, Priority.CRITICAL) for channel in Channel]
 
 
 def _celery(environment: Environment) -> dict[str, Any]:
@@ -275,7 +303,7 @@ def _celery(environment: Environment) -> dict[str, Any]:
         "CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP": True,
         "CELERY_BROKER_CONNECTION_MAX_RETRIES": None,
         "CELERY_BROKER_TRANSPORT_OPTIONS": {
-            # A hint that died with its worker comes back after this; the sweep is faster.
+            # Seconds after which a lost message is redelivered; the sweep is faster.
             "visibility_timeout": 120,
             "queue_order_strategy": "priority",
             "socket_connect_timeout": 1,
@@ -287,7 +315,7 @@ def _celery(environment: Environment) -> dict[str, Any]:
         "CELERY_TASK_QUEUES": [
             Queue(name, Exchange(name), routing_key=name) for name in queue_names()
         ],
-        "CELERY_TASK_DEFAULT_QUEUE": SERVICE_QUEUE,
+        "CELERY_TASK_DEFAULT_QUEUE": SERVICE,
         "CELERY_TASK_CREATE_MISSING_QUEUES": False,
         "CELERY_TASK_ACKS_LATE": True,
         "CELERY_TASK_REJECT_ON_WORKER_LOST": True,
@@ -299,7 +327,7 @@ def _celery(environment: Environment) -> dict[str, Any]:
         "CELERY_WORKER_POOL": "threads",
         "CELERY_WORKER_HIJACK_ROOT_LOGGER": False,
         "CELERY_WORKER_SEND_TASK_EVENTS": False,
-        # A task that runs on while the broker is away is not lost: MongoDB has its state.
+        # A task may finish during an outage of the broker: MongoDB has its state.
         "CELERY_WORKER_CANCEL_LONG_RUNNING_TASKS_ON_CONNECTION_LOSS": False,
         "CELERY_BEAT_SCHEDULER": "django_celery_beat.schedulers:DatabaseScheduler",
         "CELERY_TIMEZONE": "UTC",

@@ -1,140 +1,19 @@
-"""How the admin looks and what its menu holds: django-unfold's settings."""
+"""Look of the console: settings of django-unfold."""
 
-from collections.abc import Callable
 from typing import Any
 
-from django.http import HttpRequest
 from django.templatetags.static import static
-from django.urls import reverse, reverse_lazy
+from django.urls import reverse_lazy
 
 from .environment import BASE_DIR
 
 STATICFILES_DIRS = [BASE_DIR / "static"]
 LOGIN_REDIRECT_URL = "admin:index"
 
-_BADGES = {
-    "production": ("Production", "danger"),
-    "local": ("This machine", "info"),
-    "test": ("Test", "warning"),
-}
-
-
-def environment_badge(_request: HttpRequest) -> tuple[str, str]:
-    """Return the words and the colour that say which installation this is."""
-    from django.conf import settings
-
-    name = str(settings.SETTINGS_MODULE).rpartition(".")[2]
-    return _BADGES.get(name, (name.capitalize(), "warning"))
-
-
-def _has_permission(permission: str) -> Callable[[HttpRequest], bool]:
-    """Return a check that the user has a permission."""
-
-    def check(request: HttpRequest) -> bool:
-        return bool(request.user.has_perm(permission))
-
-    return check
-
-
-def _is_home(request: HttpRequest) -> bool:
-    """Return whether the page is the home page: every other one is below it."""
-    return request.path == reverse("admin:index")
-
-
-def _menu_item(title: str, icon: str, model: str) -> dict[str, Any]:
-    """Return a menu entry for a model's list: ``app_model``."""
-    app, _, name = model.rpartition("_")
-    return {
-        "title": title,
-        "icon": icon,
-        "link": reverse_lazy(f"admin:{model}_changelist"),
-        "permission": _has_permission(f"{app}.view_{name}"),
-    }
-
-
-NAVIGATION = [
-    {
-        "items": [
-            {
-                "title": "Home",
-                "icon": "monitoring",
-                "link": reverse_lazy("admin:index"),
-                "active": _is_home,
-            },
-            {
-                **_menu_item("Failed deliveries", "error", "notifications_failednotification"),
-                "permission": _has_permission("notifications.view_notification"),
-            },
-            _menu_item("All notifications", "notifications", "notifications_notification"),
-            _menu_item("Broadcasts", "campaign", "notifications_broadcast"),
-            {
-                **_menu_item(
-                    "Scheduled and waiting", "schedule", "notifications_waitingnotification"
-                ),
-                "permission": _has_permission("notifications.view_notification"),
-            },
-            _menu_item("Bulk operations", "dynamic_feed", "notifications_bulkoperation"),
-        ],
-    },
-    {
-        "title": "People",
-        "separator": True,
-        "items": [
-            _menu_item("Recipients", "group", "recipients_recipient"),
-            _menu_item("Devices", "devices", "devices_device"),
-            _menu_item("Suppressions", "block", "recipients_suppression"),
-        ],
-    },
-    {
-        "title": "What happened",
-        "separator": True,
-        "items": [
-            _menu_item("Attempts", "send", "notifications_deliveryattempt"),
-            _menu_item("Provider webhooks", "webhook", "notifications_webhooklog"),
-            _menu_item("Callbacks to apps", "call_made", "callbacks_callbackmessage"),
-            _menu_item("Audit log", "history", "admin_logentry"),
-        ],
-    },
-    {
-        "title": "How it runs",
-        "separator": True,
-        "items": [
-            _menu_item("Providers", "hub", "notifications_providerstate"),
-            _menu_item("Workers and queues", "conveyor_belt", "notifications_heartbeat"),
-            _menu_item("Incidents", "notifications_active", "analytics_incident"),
-            _menu_item("Alert rules", "rule", "analytics_alertrule"),
-            _menu_item("Periodic tasks", "event_repeat", "django_celery_beat_periodictask"),
-            _menu_item("Retention", "auto_delete", "notifications_retentionpolicy"),
-        ],
-    },
-    {
-        "title": "Set-up",
-        "separator": True,
-        "items": [
-            _menu_item("Types", "category", "notifications_notificationtype"),
-            _menu_item("API clients and keys", "key", "access_apiclient"),
-            _menu_item("Callbacks", "phone_callback", "callbacks_callback"),
-            _menu_item("Staff", "badge", "access_staffuser"),
-            _menu_item("Roles", "shield_person", "auth_group"),
-        ],
-    },
-    {
-        "title": "Schedules of tasks",
-        "separator": True,
-        "collapsible": True,
-        "items": [
-            _menu_item("Intervals", "timer", "django_celery_beat_intervalschedule"),
-            _menu_item("Crontabs", "calendar_clock", "django_celery_beat_crontabschedule"),
-            _menu_item("Clocked", "alarm", "django_celery_beat_clockedschedule"),
-            _menu_item("Solar", "wb_twilight", "django_celery_beat_solarschedule"),
-        ],
-    },
-]
-
 UNFOLD: dict[str, Any] = {
     "SITE_TITLE": "Notifications",
     "SITE_HEADER": "Notifications",
-    "SITE_SUBHEADER": "Operators' console",
+    "SITE_SUBHEADER": "Operations console",
     "SITE_SYMBOL": "notifications_active",
     "SITE_URL": None,
     "SITE_FAVICONS": [
@@ -146,19 +25,23 @@ UNFOLD: dict[str, Any] = {
     ],
     "SHOW_HISTORY": False,
     "SHOW_VIEW_ON_SITE": False,
-    "ENVIRONMENT": "notifyproject.settings.console.environment_badge",
+    "ENVIRONMENT": "console.navigation.environment_badge",
     "DASHBOARD_CALLBACK": "console.home.dashboard",
     "LOGIN": {"image": lambda _request: static("console/login.svg")},
-    "STYLES": [
-        lambda _request: static("console/console.css"),
-        lambda _request: static("console/lists.css"),
+    "STYLES": [lambda _request: static("console/console.css")],
+    "SCRIPTS": [
+        lambda _request: static("console/palette.js"),
+        lambda _request: static("console/times.js"),
     ],
-    "SCRIPTS": [lambda _request: static("console/palette.js")],
-    "COMMAND": {"search_callback": "console.home.search_notifications"},
-    "SIDEBAR": {"show_search": True, "command_search": True, "navigation": NAVIGATION},
+    "COMMAND": {"search_callback": "console.command_palette.search"},
+    "SIDEBAR": {
+        "show_search": True,
+        "command_search": True,
+        "navigation": "console.navigation.sidebar",
+    },
     "ACCOUNT": {
         "navigation": [
-            {"title": "Second factor", "link": reverse_lazy("second-factor-set-up")},
+            {"title": "Two-factor authentication", "link": reverse_lazy("second-factor-set-up")},
             {"title": "Change password", "link": reverse_lazy("admin:password_change")},
         ]
     },
@@ -176,6 +59,6 @@ UNFOLD: dict[str, Any] = {
             "800": "oklch(39.8% .195 277.366)",
             "900": "oklch(35.9% .144 278.697)",
             "950": "oklch(25.7% .09 281.288)",
-        },
+        }
     },
 }

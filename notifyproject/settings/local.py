@@ -1,4 +1,4 @@
-"""For one machine: works with no variable set, next to a stack started by ``make up``."""
+"""Settings for a local stack, which ``make up`` starts. No variable is required."""
 
 from . import environment as _environment
 from .base import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""For a server. Refuses to start without the variables it cannot do without."""
+"""Settings for a server. A process does not start without the required variables."""
 
 import os
 

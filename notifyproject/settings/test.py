@@ -1,4 +1,4 @@
-"""For the test suite, which starts its own servers: tests/support/plugins/servers.py."""
+"""Settings for the tests, which start their own servers: tests/support/plugins/servers.py."""
 
 from . import environment as _environment
 from .base import *  # noqa: F403
@@ -16,7 +16,7 @@ globals().update(
                 "ADMIN_REQUIRE_OTP": "false",
                 "ALLOWED_HOSTS": "testserver,127.0.0.1,localhost",
                 "SANDBOX_URL": "http://127.0.0.1:8001",
-                # The tests of a limit set their own: the others come from one address at once.
+                # No limits: tests send from one address. Tests of limits set their own.
                 "RATE_LIMIT_READ": "0",
                 "RATE_LIMIT_WRITE": "0",
                 "RATE_LIMIT_INBOX": "0",
@@ -33,6 +33,6 @@ STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
-# Static files straight from their apps: nothing is collected for a test run.
+# Static files directly from their apps, without collectstatic.
 WHITENOISE_AUTOREFRESH = True
 WHITENOISE_USE_FINDERS = True

@@ -1,1 +1,1 @@
-"""The whole service on one machine: real servers from wheels, one supervisor, one log."""
+"""The local stack: servers from wheels, all programs, one supervisor, and one log."""

@@ -1,4 +1,4 @@
-"""The examples a new stack shows itself with: requests as data, sent through the REST API."""
+"""Example notifications of a new local stack: requests as data, sent through the REST API."""
 
 import json
 import re
@@ -19,38 +19,38 @@ REQUEST_SECONDS = 10.0
 POLL_SECONDS = 0.5
 WEBHOOK_SECONDS = 1.0
 TIMEOUT_SECONDS = 110.0
-"""The slowest example has two retries, 15 and 30 seconds apart, give or take a fifth."""
+"""The slowest example has two retries, after 15 and 30 seconds, with jitter of a fifth."""
 _RELATIVE = re.compile(r"now\+(\d+)h")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A request, and what is to become of it."""
+    """A request and its expected outcome."""
 
     name: str
     description: str
     request: Mapping[str, Any]
     expected: Mapping[str, Any]
     read_in_app: bool
-    """The person opens it in the app."""
+    """Whether the recipient reads it in the inbox."""
     devices: tuple[Mapping[str, Any], ...] = ()
-    """Registered beforehand."""
+    """Devices to register first."""
     sandbox_behaviours: Mapping[str, Any] = field(default_factory=dict)
-    """What the sandbox is told beforehand to do with an address or token."""
+    """Outcomes to script in the sandbox first, by address or token."""
     inbound_phones: tuple[str, ...] = ()
-    """Phone numbers whose owners write to us on WhatsApp beforehand."""
+    """Phone numbers that send a WhatsApp message first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of an example."""
+    """The current state of an example."""
 
     example: Example
     notification: Mapping[str, Any]
 
     @property
     def is_as_expected(self) -> bool:
-        """Whether every channel ended as the example says."""
+        """Whether each delivery has its expected outcome."""
         expected, notification = self.example.expected, self.notification
         deliveries = {d["channel"]: d for d in notification["delivery"]}
 
@@ -68,25 +68,25 @@ class Outcome:
 
 
 class ExampleRefusedError(RuntimeError):
-    """The API did not accept an example; the message is its problem."""
+    """The API rejected an example. The message has its problem."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class API:
-    """The REST API, as an app would call it."""
+    """Client of the REST API and of the sandbox."""
 
     base_url: str
     key: str
     pool: urllib3.PoolManager
     sandbox: str
-    """The base URL of the providers' sandbox."""
+    """Base URL of the sandbox."""
 
     def call(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
-        """Return the answer's JSON; raises ExampleRefusedError for anything but a success."""
+        """Return the JSON of the response. Raises ExampleRefusedError for an error status."""
         return self._call(method, f"{self.base_url}/api/v1{path}", body)
 
     def configure_sandbox(self, method: str, path: str, body: Any) -> None:
-        """Tell the sandbox what to do; raises ExampleRefusedError if it will not."""
+        """Script the sandbox. Raises ExampleRefusedError for an error status."""
         self._call(method, f"{self.sandbox}/_sandbox{path}", body)
 
     def _call(self, method: str, url: str, body: Any) -> dict[str, Any]:
@@ -107,7 +107,7 @@ class API:
 
 
 def load(now: datetime, *, folder: Path = FOLDER) -> list[Example]:
-    """Return the examples with their relative times (``now+2h``) made absolute."""
+    """Return the examples, with relative times (``now+2h``) as absolute ones."""
     examples = []
     for path in sorted(folder.glob("*.json")):
         stored = json.loads(path.read_text(encoding="utf-8"))
@@ -127,7 +127,7 @@ def load(now: datetime, *, folder: Path = FOLDER) -> list[Example]:
 
 
 def send_all(api: API, examples: list[Example]) -> list[Outcome]:
-    """Prepare and send the examples and return them as accepted."""
+    """Prepare and send the examples; return their states after acceptance."""
     for example in examples:
         for device in example.devices:
             api.call("PUT", "/devices", device)
@@ -136,7 +136,7 @@ def send_all(api: API, examples: list[Example]) -> list[Outcome]:
         for phone in example.inbound_phones:
             api.configure_sandbox("POST", "/whatsapp/written", {"from": phone, "text": "Hello"})
     if any(one.inbound_phones for one in examples):
-        # The sandbox tells the service by webhook that they have written.
+        # The sandbox sends these messages to the service by webhook.
         time.sleep(WEBHOOK_SECONDS)
     return [
         Outcome(example=one, notification=api.call("POST", "/notifications", one.request))
@@ -147,7 +147,7 @@ def send_all(api: API, examples: list[Example]) -> list[Outcome]:
 def follow(
     api: API, outcomes: list[Outcome], *, stop: Callable[[], bool]
 ) -> Iterator[list[Outcome]]:
-    """Yield the outcomes each time one has changed, until all are as expected or time is up."""
+    """Yield all states after each change, until all are as expected or the time is over."""
     deadline = time.monotonic() + TIMEOUT_SECONDS
     to_read = {o.example.request["user_id"] for o in outcomes if o.example.read_in_app}
     for user_id in to_read:
@@ -170,8 +170,8 @@ def follow(
 
 
 def format_table(outcomes: list[Outcome]) -> str:
-    """Return the outcomes as a table for a terminal."""
-    rows = [("example", "status", "what became of it")]
+    """Format the states as a table for a terminal."""
+    rows = [("example", "status", "deliveries")]
     rows += [
         (o.example.name, o.notification["status"], _describe(o.notification)) for o in outcomes
     ]

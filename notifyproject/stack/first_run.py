@@ -1,4 +1,4 @@
-"""What greets whoever starts the stack: credentials the first time, the examples, where to look."""
+"""First run of a local stack: prints credentials and URLs, and sends the examples."""
 
 import argparse
 import io
@@ -25,7 +25,7 @@ START_SECONDS = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class Credentials:
-    """How to use a local stack; the fields of ``.data/local-credentials.json``."""
+    """Credentials of a local stack; the fields of ``.data/local-credentials.json``."""
 
     admin: dict[str, str]
     api_key: str
@@ -34,7 +34,7 @@ class Credentials:
 
 
 def main() -> None:
-    """Greet."""
+    """Print the greeting, and at the first start run the examples."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--web", required=True)
     parser.add_argument("--sandbox", required=True)
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def _load_credentials(web: str, sandbox: str) -> Credentials:
-    """Return the credentials, made the first time; the addresses are those of this start."""
+    """Return the stored or new credentials, with the URLs of this start."""
     if CREDENTIALS_FILE.exists():
         stored = json.loads(CREDENTIALS_FILE.read_text())
         credentials = Credentials(**{**stored, "web": web, "sandbox": sandbox})
@@ -72,7 +72,7 @@ def _load_credentials(web: str, sandbox: str) -> Credentials:
 
 
 def _create_admin() -> dict[str, str]:
-    """Make the admin, or give the one there is a new password."""
+    """Create the admin, or set a new password."""
     from django.contrib.auth import get_user_model
 
     password = secrets.token_urlsafe(12)
@@ -85,7 +85,7 @@ def _create_admin() -> dict[str, str]:
 
 
 def create_roles() -> None:
-    """Make the roles, if there is none yet: what was changed about them since stays."""
+    """Create the roles if there are none; changed roles stay."""
     from django.contrib.auth.models import Group
     from django.core.management import call_command
 
@@ -94,7 +94,7 @@ def create_roles() -> None:
 
 
 def _create_api_key() -> str:
-    """Return a new API key of the local client, which replaces its earlier ones."""
+    """Return a new API key of the local client, which replaces earlier ones."""
     from django.core.management import call_command
 
     key = io.StringIO()
@@ -108,7 +108,7 @@ def _print_greeting(credentials: Credentials, *, is_new: bool) -> None:
         "",
         f"  Admin    {credentials.web}/admin/",
         f"  API      {credentials.web}/api/docs",
-        f"  Outbox   {credentials.sandbox}/  (what the sandbox's recipients got)",
+        f"  Outbox   {credentials.sandbox}/  (messages that the sandbox received)",
     )
     if is_new:
         _print(
@@ -116,17 +116,17 @@ def _print_greeting(credentials: Credentials, *, is_new: bool) -> None:
             f"  Log in as {credentials.admin['username']} "
             f"with the password {credentials.admin['password']}",
             f"  API key {credentials.api_key}",
-            "  Neither is shown again; both are in .data/local-credentials.json",
+            "  Both are also in .data/local-credentials.json and are not shown again.",
             "",
-            "  Nobody else may log in yet. Add them under Staff, each with a role: viewer (looks),",
-            "  support (finds, sees masked addresses, resends one), operator (many at once, pauses",
-            f"  providers), admin (everything): {credentials.web}/admin/access/staffuser/add/",
+            "  Add staff, each with a role: viewer (reads), support (finds notifications, sees",
+            "  masked addresses, resends one), operator (bulk operations, pauses providers), admin",
+            f"  (everything): {credentials.web}/admin/access/staffuser/add/",
         )
     _print("")
 
 
 def _run_examples(api: examples.API) -> None:
-    """Send the examples, and print a table at first and when all have ended."""
+    """Send the examples, and print a table now and when all have ended."""
     _print("Sending some examples through the API …", "")
     started = time.monotonic()
     outcomes = examples.send_all(api, examples.load(datetime.now(UTC)))
@@ -152,12 +152,12 @@ def _wait_for(pool: urllib3.PoolManager, url: str) -> None:
         except urllib3.exceptions.HTTPError:
             pass
         if time.monotonic() > deadline:
-            raise SystemExit(f"{url} does not answer")
+            raise SystemExit(f"{url} does not respond")
         time.sleep(0.2)
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file nobody else may read, whole or not at all."""
+    """Write a private file atomically."""
     temporary = path.with_suffix(".new")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:

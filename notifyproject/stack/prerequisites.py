@@ -1,7 +1,7 @@
 """Prerequisites of the machine, which ``make`` checks before it installs or starts anything.
 
-A program that imports nothing but Python's own library: it runs before there is a virtual
-environment. As root it installs what is missing by apt; anybody else is told the command.
+It imports only the standard library, because it runs before a virtual environment exists. As root
+it installs missing packages by apt; otherwise it prints the command.
 """
 
 import argparse
@@ -9,6 +9,7 @@ import ctypes
 import importlib.util
 import os
 import platform
+import re
 import shlex
 import shutil
 import subprocess
@@ -20,12 +21,13 @@ from pathlib import Path
 
 VENV = Path(__file__).resolve().parent.parent.parent / ".venv"
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-"""Names of the program that the browser tests drive; the first that is found is used.
-
-The headless shell draws no window: the tests take a quarter less of the processor with it.
-"""
+"""Programs for the browser tests, in order of preference. The headless shell draws no window, which
+saves a quarter of the CPU time."""
 APT = ("apt-get", "-qq", "-o", "DPkg::Lock::Timeout=120")
 APT_SECONDS = 900
+LDD_SECONDS = 10.0
+_MISSING = re.compile(r"^\s*(\S+) => not found", re.MULTILINE)
+_TOO_OLD = re.compile(r"version `(\S+)' not found")
 
 
 class Kind(StrEnum):
@@ -38,12 +40,12 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prerequisite:
-    """Something that no wheel brings."""
+    """A package of the system that no wheel contains."""
 
     kind: Kind
     name: str
     package: str
-    """Debian's package that has it."""
+    """Debian's package."""
     needed_by: str
 
     @property
@@ -59,7 +61,7 @@ class Prerequisite:
 
 
 def browser() -> str | None:
-    """Return the path of the browser that the tests drive, if this machine has one."""
+    """Return the path of a browser for the tests, or None."""
     return next((found for name in BROWSERS if (found := shutil.which(name))), None)
 
 
@@ -109,7 +111,7 @@ class Purpose(StrEnum):
 
 
 def prerequisites_for(purpose: Purpose) -> tuple[Prerequisite, ...]:
-    """Return what a purpose needs on this machine, as it is set up."""
+    """Return the prerequisites of a purpose on this machine."""
     is_linux = sys.platform == "linux" and platform.libc_ver()[0] == "glibc"
     has_wheel = is_linux and platform.machine() == "x86_64"
     return (
@@ -121,18 +123,18 @@ def prerequisites_for(purpose: Purpose) -> tuple[Prerequisite, ...]:
 
 
 def find_missing(prerequisites: Iterable[Prerequisite]) -> list[Prerequisite]:
-    """Return those that this machine does not have."""
+    """Return the prerequisites that this machine lacks."""
     return [one for one in prerequisites if not one.is_met]
 
 
 def format_missing(missing: Sequence[tuple[str, str]]) -> str:
-    """Return what is missing, and what needs it: ``libcurl.so.4 (for mongod) and …``."""
+    """Format names and their users: ``libcurl.so.4 (for mongod) and …``."""
     parts = [f"{name} (for {needed_by})" for name, needed_by in missing]
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if parts[1:] else parts)
 
 
 def how_to_install(packages: Sequence[str]) -> str:
-    """Return what to do on this machine to have some of Debian's packages."""
+    """Return the advice to install some of Debian's packages on this machine."""
     names = shlex.join(sorted(set(packages)))
     if shutil.which("apt-get") is None:
         return f"install it with your system's package manager; Debian's packages: {names}"
@@ -142,7 +144,7 @@ def how_to_install(packages: Sequence[str]) -> str:
 
 
 def install(packages: Sequence[str]) -> None:
-    """Install packages by apt, as root; what apt says of a failure is shown."""
+    """Install packages by apt, as root; print the output of a failure."""
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     install_arguments = ("install", "-y", "--no-install-recommends", *sorted(set(packages)))
     for arguments in (("update",), install_arguments):
@@ -165,8 +167,65 @@ def install(packages: Sequence[str]) -> None:
             return
 
 
+class MissingLibraryError(RuntimeError):
+    """The system lacks a library that a program needs. The message says how to install it."""
+
+
+def check_libraries(*, program: str, binary: Path) -> None:
+    """Check the shared libraries of a binary. Raises MissingLibraryError.
+
+    Without ``ldd``, or for a binary that it cannot read, there is no check: the program reports an
+    error at its start.
+    """
+    ldd = shutil.which("ldd")
+    if ldd is None:
+        return
+    try:
+        traced = subprocess.run(
+            [ldd, str(binary)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=LDD_SECONDS,
+        ).stdout
+    except subprocess.TimeoutExpired:
+        return
+    if missing := sorted(set(_MISSING.findall(traced))):
+        raise MissingLibraryError(_library_advice(program, missing))
+    if versions := sorted(set(_TOO_OLD.findall(traced))):
+        raise MissingLibraryError(
+            f"This system is too old for {program}: its libraries lack {', '.join(versions)}."
+        )
+
+
+def playwright_binary() -> Path | None:
+    """Return the path of Playwright's Node.js, or None if it is not installed."""
+    package = importlib.util.find_spec("playwright")
+    if package is None or package.submodule_search_locations is None:
+        return None
+    path = Path(package.submodule_search_locations[0]) / "driver" / "node"
+    return path if path.exists() else None
+
+
+def check_playwright() -> None:
+    """Check the libraries of Playwright's Node.js. Raises MissingLibraryError."""
+    if (binary := playwright_binary()) is not None:
+        check_libraries(program="Playwright", binary=binary)
+
+
+def _library_advice(program: str, missing: list[str]) -> str:
+    lacks = f"This machine lacks {format_missing([(name, program) for name in missing])}"
+    unknown = [name for name in missing if name not in PACKAGES]
+    known = [PACKAGES[name] for name in missing if name not in unknown]
+    advice = [f"install the package that has {' and '.join(unknown)}"] if unknown else []
+    advice += [how_to_install(known)] if known else []
+    return f"{lacks}: {'; '.join(advice)}."
+
+
 def main() -> None:
-    """Look, and install or say what is missing; exits with 1 while something is."""
+    """Check, and install or print missing packages; exit with 1 if any remain."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("purpose", type=Purpose, choices=list(Purpose))
     needed = prerequisites_for(parser.parse_args().purpose)
@@ -192,7 +251,7 @@ def _format_all(missing: Sequence[Prerequisite]) -> str:
 
 
 def _can_load(library: str) -> bool:
-    """Return whether the loader finds a library, and all that the library needs in turn."""
+    """Return whether the loader finds a library and its dependencies."""
     try:
         ctypes.CDLL(library)
     except OSError:

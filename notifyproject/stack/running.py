@@ -1,4 +1,4 @@
-"""Bringing the stack up: servers, preparation, programs; and taking it down from elsewhere."""
+"""Starts the local stack: servers, migrations, programs. Stops it from another process."""
 
 import base64
 import fcntl
@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -23,39 +22,28 @@ from .supervisor import Program, Supervisor
 
 STOP_SECONDS = 12
 URGENT_THREADS = 8
-"""Of the worker that serves nothing but what is critical, and the service's own work."""
+"""Threads of the worker for critical deliveries and the service queue."""
 
 
 class StackError(RuntimeError):
-    """The stack cannot start, or was not found; the message says why."""
+    """The stack cannot start or stop. The message has the reason."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Addresses:
-    """Where the parts of a stack listen."""
+    """Base URLs of a stack, on three consecutive ports."""
 
-    port: int
-
-    @property
-    def web(self) -> str:
-        """The web's base URL."""
-        return f"http://{servers.HOST}:{self.port}"
-
-    @property
-    def sandbox(self) -> str:
-        """The sandbox's base URL: one port further."""
-        return f"http://{servers.HOST}:{self.port + 1}"
-
-    @property
-    def stream(self) -> str:
-        """The base URL of the streams of inboxes: one more."""
-        return f"http://{servers.HOST}:{self.port + 2}"
+    def __init__(self, *, port: int) -> None:
+        self.port = port
+        self.web, self.sandbox, self.stream = (
+            f"http://{servers.HOST}:{port + offset}" for offset in range(3)
+        )
 
 
 def up(*, port: int, with_examples: bool) -> None:
-    """Run the whole service until SIGINT or SIGTERM.
+    """Run the stack until SIGINT or SIGTERM.
 
-    Raises StackError, MissingServerError, MissingLibraryError, ServerFailedError, ProgramFailedError.
+    Raises StackError, MissingServerError, MissingLibraryError, ServerFailedError, and
+    ProgramFailedError.
     """
     bytecode.enable_cache()
     DATA_DIR.mkdir(exist_ok=True)
@@ -63,7 +51,9 @@ def up(*, port: int, with_examples: bool) -> None:
     addresses = Addresses(port=port)
     for used_port in (port, port + 1, port + 2):
         if not servers.is_free(used_port):
-            raise StackError(f"Port {used_port} is taken: stop what listens there, or set PORT.")
+            raise StackError(
+                f"Port {used_port} is in use: stop the program that listens there, or set PORT."
+            )
     supervisor = Supervisor()
     try:
         environment = _start_servers(supervisor, addresses)
@@ -74,7 +64,7 @@ def up(*, port: int, with_examples: bool) -> None:
         first_run = _start_first_run(addresses, environment, with_examples=with_examples)
         supervisor.run(
             on_tick=lambda: _report_first_run(supervisor, first_run),
-            # It asks the web, and would say at length that there is none any more.
+            # It would log that the web is gone.
             before_stop=first_run.terminate,
         )
     finally:
@@ -84,7 +74,7 @@ def up(*, port: int, with_examples: bool) -> None:
 
 
 def down() -> bool:
-    """Stop a stack that runs in the background; return whether there was one."""
+    """Stop a running stack; return whether there was one."""
     if not STACK_FILE.exists():
         return False
     pid = json.loads(STACK_FILE.read_text())["pid"]
@@ -101,7 +91,7 @@ def down() -> bool:
 
 
 def programs(addresses: Addresses, environment: Mapping[str, str]) -> list[Program]:
-    """Return what runs beside the servers: sandbox, web, stream, workers, beat."""
+    """Return the programs beside the servers: sandbox, web, stream, workers, and beat."""
     python = sys.executable
     worker = [
         *(python, "-m", "celery", "-q", "-A", "notifyproject", "worker", "--loglevel", "INFO"),
@@ -137,7 +127,7 @@ def programs(addresses: Addresses, environment: Mapping[str, str]) -> list[Progr
             *("--pidfile", ""),
         ],
     }
-    # By the setting and not by Celery's option: what a channel may have is a share of the setting.
+    # A setting and not Celery's option: the limit of each channel is a share of the setting.
     overrides = {"urgent": {"WORKER_THREADS": str(URGENT_THREADS)}}
     return [
         Program(name=name, command=command, environment={**environment, **overrides.get(name, {})})
@@ -146,7 +136,7 @@ def programs(addresses: Addresses, environment: Mapping[str, str]) -> list[Progr
 
 
 def _start_servers(supervisor: Supervisor, addresses: Addresses) -> dict[str, str]:
-    """Start what the environment does not name; return the environment of all programs."""
+    """Start the servers that the environment lacks; return the environment of all programs."""
     state = _load_state()
     mongodb_uri, redis_url = os.environ.get("MONGODB_URI"), os.environ.get("REDIS_URL")
     if not mongodb_uri:
@@ -166,7 +156,7 @@ def _start_servers(supervisor: Supervisor, addresses: Addresses) -> dict[str, st
         state["valkey"] = valkey.port
     for name in ("secret_key", "inbox_signing_key"):
         state.setdefault(name, secrets.token_urlsafe(48))
-    # Whoever loses it cannot open what it sealed; the 48 bytes are written in base64.
+    # Stored: without the key, encrypted values are lost. The key is 48 bytes in base64.
     new_key = f"local:{base64.b64encode(secrets.token_bytes(48)).decode()}"
     state.setdefault("field_encryption_keys", state.pop("sealing_keys", new_key))
     _state_file().write_text(json.dumps(state))
@@ -188,7 +178,7 @@ def _start_servers(supervisor: Supervisor, addresses: Addresses) -> dict[str, st
 
 
 def _providers(addresses: Addresses) -> dict[str, str]:
-    """Return what makes the sandbox every provider that the environment does not name itself."""
+    """Return variables that make the sandbox each provider that the environment lacks."""
     sandbox_secrets = assembly.create_secrets(DATA_DIR / "sandbox", url=addresses.sandbox)
     whatsapp = sandbox_secrets.whatsapp
     sandboxes = {
@@ -223,7 +213,7 @@ def _supervise(supervisor: Supervisor, server: servers.Server) -> None:
 
 
 def _prepare(supervisor: Supervisor, environment: Mapping[str, str]) -> None:
-    """Migrate and collect static files, side by side; raises StackError."""
+    """Migrate and collect static files in parallel. Raises StackError."""
     tasks = {
         name: subprocess.Popen(
             [sys.executable, "manage.py", *arguments],
@@ -248,7 +238,7 @@ def _prepare(supervisor: Supervisor, environment: Mapping[str, str]) -> None:
 def _start_first_run(
     addresses: Addresses, environment: Mapping[str, str], *, with_examples: bool
 ) -> subprocess.Popen[str]:
-    """Start what greets people: credentials the first time, the examples, where to look."""
+    """Start the program that prints credentials and sends the examples."""
     command = [
         *(sys.executable, "-m", "notifyproject.stack.first_run"),
         *("--web", addresses.web, "--sandbox", addresses.sandbox),
@@ -266,21 +256,21 @@ def _start_first_run(
 
 def _report_first_run(supervisor: Supervisor, first_run: subprocess.Popen[str]) -> None:
     if first_run.returncode is None and first_run.poll():
-        supervisor.print_lines("the introduction failed; the stack itself goes on")
+        supervisor.print_lines("the first run failed; the stack continues")
 
 
 def _lock() -> IO[str]:
-    """Take the lock on the data folder: one stack at a time."""
+    """Lock the data folder, so that one stack runs at a time."""
     lock = (DATA_DIR / "lock").open("w")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise StackError("A stack runs on this data already: `make down` stops it.") from None
+        raise StackError("A stack already uses this data: `make down` stops it.") from None
     return lock
 
 
 def _write_stack_file(environment: Mapping[str, str]) -> None:
-    """Tell other processes of this checkout where the stack is: ``manage.py notify`` asks."""
+    """Write the environment for other processes of this checkout, such as ``manage.py notify``."""
     STACK_FILE.touch(mode=0o600)
     STACK_FILE.write_text(json.dumps({"pid": os.getpid(), "environment": dict(environment)}))
 
@@ -290,7 +280,7 @@ def _state_file() -> Path:
 
 
 def _load_state() -> dict[str, int | str]:
-    """Return what an earlier start chose: ports and secret keys."""
+    """Return the ports and secret keys of earlier starts."""
     return json.loads(_state_file().read_text()) if _state_file().exists() else {}
 
 

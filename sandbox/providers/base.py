@@ -1,34 +1,36 @@
-"""What a provider is to the rest of the sandbox.
+"""The interface of a provider. docs/reference/sandbox.md describes how to add one."""
 
-To add one: docs/sandbox.md.
-"""
-
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Protocol
+from itertools import product
+from typing import Any, ClassVar, Protocol
 
 import aiohttp
+import msgspec
 
+from ..behaviours import Behaviours
+from ..config import Timings
 from ..log import Record
 from ..outcomes import Outcome, Outcomes
-from ..replies import ProviderResponse
+from ..responses import ProviderResponse
 
 
 class Channel(StrEnum):
-    """What a provider carries, as the outbox page sorts it."""
+    """A provider's channel, as the outbox page sorts it."""
 
     EMAIL = "email"
     PUSH = "push"
     WHATSAPP = "whatsapp"
     NONE = "none"
-    """No messages: signing in, for one."""
+    """No messages, such as authentication."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncomingRequest:
-    """A request as it came."""
+    """A request to a provider."""
 
     method: str
     path: str
@@ -36,28 +38,40 @@ class IncomingRequest:
     headers: Mapping[str, str]
     """Names in lower case."""
     body: bytes | None
-    """None: larger than the provider takes."""
+    """None: larger than the provider accepts."""
+
+    def json(self) -> Any:
+        """Return the decoded body; raises ValueError."""
+        try:
+            return msgspec.json.decode(self.body or b"")
+        except RecursionError as error:
+            raise ValueError("too deep") from error
+
+    def bearer_token(self) -> str | None:
+        """Return the token in the Authorization header; None without one."""
+        scheme, _, token = self.headers.get("authorization", "").partition(" ")
+        return token.strip() if scheme.lower() == "bearer" else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedEvent:
-    """An event the provider will report."""
+    """An event that the provider will send."""
 
     kind: str
     delay: float
     payload: dict[str, Any]
-    """Without the time, which is filled in when it is sent."""
+    """Without the time, which is set when it is sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestResult:
-    """What the provider makes of a request."""
+    """A provider's decision on a request."""
 
     outcome: str
     response: ProviderResponse
     accepted: bool = False
     is_message: bool = True
-    """Something was to be sent, or might have been; not so when a client signs in."""
+    """False for requests such as authentication."""
     reason: str | None = None
     title: str | None = None
     references: tuple[str, ...] = ()
@@ -65,19 +79,17 @@ class RequestResult:
     message_id: str | None = None
     is_json: bool = False
     logged_body: bytes | None = None
-    """JSON the log keeps instead of a body that has credentials in it."""
+    """JSON for the log instead of a body with credentials."""
     events: tuple[PlannedEvent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
-    """A file that goes with a message."""
+    """A file in a message."""
 
     name: str
     kind: str
-    """Its media type."""
     size: int
-    """In bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,40 +102,39 @@ class DisplayedMessage:
     text: str
     html: str = ""
     image: str = ""
-    """Where its picture is; a page never loads it."""
+    """The URL of its picture, which a page never loads."""
     link: str = ""
-    """Where a tap leads."""
     small_print: str = ""
     buttons: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
-    """What the recipient does not see but the device or the mail program acts on."""
+    """Headers and settings for the device or the mail program."""
     attachments: tuple[Attachment, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventRequest:
-    """An event somebody asks for now."""
+class EventRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """A request for an event about a message."""
 
+    reference: str
     kind: str
-    delay: float
-    at: int | None
-    """The time it claims to have happened; None: when it is sent."""
-    address: str | None
-    """Which recipient of several it is about."""
+    delay: float = 0.0
+    duplicates: int = 0
+    recipient: str | None = None
+    timestamp: int | None = None
+    """The event's own time; None: when it is sent."""
     code: int | None = None
-    """The error it reports; None: the kind's own."""
+    """The error code; None: the default of the kind."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InboundMessage:
-    """Something a person writes to the sender of the messages."""
+class InboundMessage(msgspec.Struct, forbid_unknown_fields=True):
+    """A message from a person to the sender."""
 
-    sender: str
+    sender: str = msgspec.field(name="from")
     text: str
-    name: str | None
-    button: str | None
-    """The id of a button they tapped, whose words are ``text``."""
-    at: int | None
+    name: str | None = None
+    button: str | None = None
+    """The ID of a tapped button, whose label is ``text``."""
+    duplicates: int = 0
+    timestamp: int | None = None
 
 
 class WebhookFormat(Protocol):
@@ -131,106 +142,81 @@ class WebhookFormat(Protocol):
 
     @property
     def batch(self) -> int:
-        """How many events a POST may have."""
-        ...
+        """The maximum number of events in a POST."""
 
     async def prepare(self, session: aiohttp.ClientSession, url: str) -> str | None:
-        """Do what must be done before a POST; return why none may be sent yet."""
-        ...
+        """Prepare the endpoint; return the reason why no POST is possible yet."""
 
     def stamp(self, payload: dict[str, Any], *, now: datetime) -> None:
-        """Fill in the time of an event that is sent now."""
-        ...
+        """Set the time of an event."""
 
     def encode(self, payloads: Sequence[Mapping[str, Any]]) -> bytes:
         """Return the body of one POST."""
-        ...
 
     def headers(self, body: bytes, *, now: datetime) -> dict[str, str]:
         """Return the headers of one POST, with its signature."""
-        ...
 
 
-class Provider(Protocol):
-    """A provider of one channel."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider(ABC):
+    """A provider of one channel. By default, it sends no webhooks."""
 
-    @property
-    def name(self) -> str:
-        """Its name in the log."""
-        ...
+    behaviours: Behaviours
+    timings: Timings
 
-    @property
-    def title(self) -> str:
-        """Its name for people."""
-        ...
+    name: ClassVar[str]
+    title: ClassVar[str]
+    channel: ClassVar[Channel]
+    route: ClassVar[str]
+    """The pattern of its paths, in aiohttp's syntax."""
+    max_body: ClassVar[int]
+    outcomes: ClassVar[Outcomes]
+    addressing: ClassVar[str]
+    """How a recipient chooses an outcome by itself, for the page of recipients."""
+    event_kinds: ClassVar[frozenset[str]] = frozenset()
 
-    @property
-    def channel(self) -> Channel:
-        """What it carries."""
-        ...
-
-    @property
-    def route(self) -> str:
-        """The pattern of the paths it serves, as aiohttp writes it."""
-        ...
-
-    @property
-    def max_body(self) -> int:
-        """The largest body it takes, in bytes."""
-        ...
-
-    @property
-    def outcomes(self) -> Outcomes:
-        """Its table."""
-        ...
-
-    @property
-    def addressing(self) -> str:
-        """How a recipient asks for an outcome by itself: a sentence for people."""
-        ...
-
-    @property
-    def event_kinds(self) -> frozenset[str]:
-        """Every kind of event it can be asked for."""
-        ...
-
+    @abstractmethod
     def recipient_patterns(self, outcome: Outcome) -> tuple[str, ...]:
-        """Return what a recipient looks like that asks for this outcome."""
-        ...
+        """Return the patterns of the recipients that choose an outcome."""
 
+    @abstractmethod
     def handle(self, request: IncomingRequest, *, now: datetime) -> RequestResult:
-        """Return what it answers and what it will report."""
-        ...
+        """Return the answer to a request, and its events."""
 
-    def make_event(self, requested: EventRequest, *, record: Record) -> PlannedEvent:
-        """Return an event about a message it accepted; raises ValueError."""
-        ...
-
-    def make_inbound_event(self, message: InboundMessage) -> PlannedEvent:
-        """Return the event of a person who writes back; raises ValueError."""
-        ...
-
+    @abstractmethod
     def display(self, record: Record, *, to: int = 0) -> DisplayedMessage:
-        """Return the message of an accepted request, as the recipient of this number sees it."""
-        ...
+        """Return an accepted message as the recipient of this index sees it."""
 
     def deliveries(self, record: Record) -> Iterator[tuple[str, str]]:
-        """Return each recipient of an accepted request with each reference it got."""
-        ...
-
-
-class WithoutWebhooks:
-    """A provider that reports nothing and hears nothing."""
-
-    @property
-    def event_kinds(self) -> frozenset[str]:
-        """Return no kind."""
-        return frozenset()
+        """Yield each recipient of an accepted request with each of its references."""
+        return product(record.recipients, record.references)
 
     def make_event(self, requested: EventRequest, *, record: Record) -> PlannedEvent:
-        """Refuse."""
+        """Return an event about an accepted message; raises ValueError."""
         raise ValueError("This provider reports nothing.")
 
     def make_inbound_event(self, message: InboundMessage) -> PlannedEvent:
-        """Refuse."""
+        """Return the event of an inbound message; raises ValueError."""
         raise ValueError("This provider takes no messages from people.")
+
+    def choose_outcome(
+        self, recipient: str, *, magic: Callable[[str], str], is_message: bool = True
+    ) -> Outcome:
+        """Return the outcome of one message to a recipient."""
+        return self.behaviours.choose_outcome(
+            recipient,
+            provider=self.name,
+            outcomes=self.outcomes,
+            magic=magic,
+            is_message=is_message,
+        )
+
+
+def outcome_fields(outcome: Outcome) -> dict[str, Any]:
+    """Return the fields of a result that its outcome determines."""
+    return {
+        "outcome": outcome.name,
+        "accepted": outcome.accepted,
+        "reason": None if outcome.accepted else outcome.description,
+        "is_json": True,
+    }

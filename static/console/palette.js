@@ -1,6 +1,5 @@
-// The theme puts the keyboard into the command palette 20 ms after it opened. Where a browser
-// draws later than that, the field is not to be seen yet and cannot take it: so once more, when
-// it is.
+// The theme focuses the field of the command palette 20 ms after it opens. If the browser renders
+// later than that, the field isn't visible yet and can't take the focus: this focuses it once it is.
 addEventListener("DOMContentLoaded", () => {
   const field = document.getElementById("search-input-command");
   if (!field) return;

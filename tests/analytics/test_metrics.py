@@ -1,4 +1,4 @@
-"""Metrics: histograms of waits, and sums over hours."""
+"""Metrics: latency histograms and sums over hours."""
 
 import random
 from datetime import UTC, datetime, timedelta
@@ -19,57 +19,58 @@ def counted(waits: list[float]) -> list[int]:
     return counts
 
 
-def test_nothing_has_no_percentile() -> None:
+def test_empty_histogram_has_no_quantile() -> None:
     assert metrics.quantile(metrics.empty_histogram(), 0.95) is None
 
 
-def test_a_percentile_is_in_the_bucket_of_the_wait_that_it_is() -> None:
-    chance = random.Random(1)
-    waits = sorted(chance.expovariate(0.2) for _ in range(1_000))
+def test_quantile_is_in_the_bucket_of_the_exact_value() -> None:
+    rng = random.Random(1)
+    waits = sorted(rng.expovariate(0.2) for _ in range(1_000))
     for share in (0.5, 0.95, 0.99):
         exact = waits[int(share * len(waits)) - 1]
         found = metrics.quantile(counted(waits), share)
         assert found is not None
         upper = next(bound for bound in BOUNDS if exact <= bound)
-        lower = max((bound for bound in BOUNDS if bound < exact), default=0)
-        assert lower <= found <= upper
+        assert max((bound for bound in BOUNDS if bound < exact), default=0) <= found <= upper
 
 
-def test_beyond_the_last_bound_it_is_that_bound() -> None:
+def test_quantile_beyond_the_last_bound_is_that_bound() -> None:
     assert metrics.quantile(counted([1e9]), 0.5) == BOUNDS[-1]
 
 
 @given(st.lists(st.floats(0, 20_000)), st.lists(st.floats(0, 20_000)))
-def test_the_sum_of_two_is_the_histogram_of_both(one: list[float], other: list[float]) -> None:
+def test_sum_of_two_is_the_histogram_of_both(one: list[float], other: list[float]) -> None:
     assert metrics.add_histograms(counted(one), counted(other)) == counted(one + other)
 
 
 @given(st.lists(st.floats(0, 20_000), min_size=1))
-def test_a_greater_share_never_waits_less(waits: list[float]) -> None:
+def test_quantiles_never_decrease(waits: list[float]) -> None:
     counts = counted(waits)
     found = [metrics.quantile(counts, share / 10) or 0 for share in range(1, 11)]
     assert found == sorted(found)
 
 
 @pytest.mark.parametrize(("waits", "p50"), [([0.05, 0.05], 0.05), ([0.2] * 4, 0.175)])
-def test_within_a_bucket_waits_are_spread_evenly(waits: list[float], p50: float) -> None:
+def test_values_are_spread_evenly_within_a_bucket(waits: list[float], p50: float) -> None:
     assert metrics.quantile(counted(waits), 0.5) == pytest.approx(p50)
 
 
 NOW = datetime.now(UTC)
-
 HOUR = metrics.interval_start(Interval.HOUR, NOW)
-
 BEFORE = HOUR - timedelta(hours=1)
 
 
-def figure(
-    metric: str, value: int, *, at: datetime = HOUR, waits: list[int] | None = None, **told: str
+def metric_value(
+    metric: str,
+    value: int,
+    *,
+    at: datetime = HOUR,
+    waits: list[int] | None = None,
+    **dimensions: str,
 ) -> MetricValue:
-    """Return a figure of an hour."""
     return MetricValue(
         metric=metric,
-        dimensions=told,
+        dimensions=dimensions,
         value=value,
         timestamp=at,
         histogram=waits,
@@ -78,7 +79,6 @@ def figure(
 
 
 def summed(*by: str) -> list[MetricValue]:
-    """Return what was sent and how long it waited, summed."""
     return metrics.read_summed(
         Interval.HOUR, since=BEFORE, until=NOW, metrics=["sent", "latency"], by=by
     )
@@ -86,21 +86,21 @@ def summed(*by: str) -> list[MetricValue]:
 
 @pytest.fixture
 def stored() -> None:
-    """Store what was sent in two hours, of two types on two channels."""
-    figures = [
-        figure("sent", 1, channel="email", type="a"),
-        figure("sent", 2, channel="email", type="b"),
-        figure("sent", 4, channel="push", type="a"),
-        figure("sent", 8, at=BEFORE, channel="email", type="a"),
-        figure("failed", 16, channel="email", type="a"),
-        figure("latency", 1, waits=[1, 0, 2], channel="email", type="a"),
-        figure("latency", 2, waits=[0, 3, 1], channel="email", type="b"),
+    """Store two hours of two types on two channels."""
+    values = [
+        metric_value("sent", 1, channel="email", type="a"),
+        metric_value("sent", 2, channel="email", type="b"),
+        metric_value("sent", 4, channel="push", type="a"),
+        metric_value("sent", 8, at=BEFORE, channel="email", type="a"),
+        metric_value("failed", 16, channel="email", type="a"),
+        metric_value("latency", 1, waits=[1, 0, 2], channel="email", type="a"),
+        metric_value("latency", 2, waits=[0, 3, 1], channel="email", type="b"),
     ]
-    metrics.replace(Interval.HOUR, [HOUR, BEFORE], figures, now=NOW)
+    metrics.replace(Interval.HOUR, [HOUR, BEFORE], values, now=NOW)
 
 
 @pytest.mark.usefixtures("stored", "db")
-def test_the_oldest_come_first_each_by_what_is_told_apart() -> None:
+def test_sums_are_oldest_first_and_grouped_by_dimension() -> None:
     found = [one for one in summed("channel") if one.metric == "sent"]
     assert [one.timestamp for one in found] == [BEFORE, HOUR, HOUR]
     assert {(one.timestamp, one.dimension): one.value for one in found} == {
@@ -112,7 +112,7 @@ def test_the_oldest_come_first_each_by_what_is_told_apart() -> None:
 
 
 @pytest.mark.usefixtures("stored", "db")
-def test_waits_are_summed_too() -> None:
+def test_histograms_are_summed() -> None:
     (found,) = (one for one in summed("channel") if one.metric == "latency")
     assert found.histogram is not None
     assert found.histogram[:3] == [1, 3, 3]
@@ -120,6 +120,6 @@ def test_waits_are_summed_too() -> None:
 
 
 @pytest.mark.usefixtures("stored", "db")
-def test_what_a_figure_is_not_told_by_is_left_out() -> None:
+def test_missing_dimension_is_left_out() -> None:
     (found,) = (one for one in summed("status") if one.metric == "latency")
     assert found.dimensions == {}

@@ -13,23 +13,23 @@ from delivery import heartbeats, sweeper
 from domain.time import utc_now
 from monitoring import alert_rules, alerts
 from notifyproject.db.collections import collection
+from notifyproject.platform import clock_check
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
 
-def test_a_process_that_answers_is_alive(db: None) -> None:
+def test_healthz_answers_ok(db: None) -> None:
     assert Client().get("/healthz").json() == {"status": "ok"}
 
 
-def test_it_is_ready_with_store_broker_a_worker_and_a_recent_sweep(db: None, broker: Any) -> None:
+def test_readyz_is_ready_with_store_broker_worker_and_sweep(db: None, broker: Any) -> None:
     sweeper.sweep(now=utc_now())
     heartbeats.record_worker_heartbeat(now=utc_now())
     answer = Client().get("/readyz")
-    assert answer.status_code == 200
-    assert answer.json()["status"] == "ready"
+    assert (answer.status_code, answer.json()["status"]) == (200, "ready")
 
 
-def test_without_a_sweep_for_three_minutes_it_is_degraded(db: None, broker: Any) -> None:
+def test_readyz_is_degraded_without_a_recent_sweep(db: None, broker: Any) -> None:
     sweeper.sweep(now=utc_now())
     collection("heartbeats").update_one(
         {"_id": "sweep"}, {"$set": {"at": utc_now() - timedelta(minutes=4)}}
@@ -40,7 +40,7 @@ def test_without_a_sweep_for_three_minutes_it_is_degraded(db: None, broker: Any)
     assert answer.json()["mongodb"]["ok"] is True
 
 
-def test_without_a_sign_of_a_worker_it_is_degraded(db: None, broker: Any) -> None:
+def test_readyz_is_degraded_without_a_worker_heartbeat(db: None, broker: Any) -> None:
     sweeper.sweep(now=utc_now())
     heartbeats.record_worker_heartbeat(now=utc_now() - timedelta(minutes=4))
     answer = Client().get("/readyz")
@@ -48,14 +48,22 @@ def test_without_a_sign_of_a_worker_it_is_degraded(db: None, broker: Any) -> Non
     assert "no worker" in answer.json()["worker"]["reason"]
 
 
-def test_without_the_broker_it_is_degraded(db: None, settings: Any) -> None:
+def test_readyz_is_degraded_without_broker(db: None, settings: Any) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     answer = Client().get("/readyz")
     assert (answer.status_code, answer.json()["status"]) == (200, "degraded")
     assert answer.json()["broker"]["ok"] is False
 
 
-def test_without_the_store_it_is_not_ready(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readyz_is_not_ready_with_a_wrong_clock(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock_check, "is_wrong", lambda: True)
+    answer = Client().get("/readyz")
+    assert (answer.status_code, answer.json()["status"]) == (503, "not ready")
+    assert answer.json()["clock"]["ok"] is False
+    assert answer.json()["mongodb"]["ok"] is True
+
+
+def test_readyz_is_not_ready_without_store(db: None, monkeypatch: pytest.MonkeyPatch) -> None:
     nowhere = MongoClient("mongodb://127.0.0.1:1/x", serverSelectionTimeoutMS=100)
     monkeypatch.setattr(health, "database", lambda: nowhere["x"])
     answer = Client().get("/readyz")
@@ -76,13 +84,13 @@ def open_kinds() -> list[str]:
 
 
 @pytest.mark.usefixtures("_the_shipped_rules")
-def test_a_missing_sweep_opens_an_incident() -> None:
+def test_missing_sweep_opens_an_incident() -> None:
     assert Client().get("/readyz").json()["status"] == "degraded"
     assert open_kinds() == ["sweep_overdue"]
 
 
 @pytest.mark.usefixtures("_the_shipped_rules")
-def test_it_is_raised_twice_a_minute_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_alert_is_evaluated_at_most_twice_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[object] = []
     monkeypatch.setattr(alerts, "evaluate_stalled", lambda **_: looks.append(_))
     for _ in range(5):
@@ -91,7 +99,7 @@ def test_it_is_raised_twice_a_minute_at_most(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.usefixtures("_the_shipped_rules")
-def test_it_never_keeps_the_answer_from_being_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_alert_does_not_fail_readyz(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(**_: object) -> int:
         raise AutoReconnect("gone")
 

@@ -1,4 +1,4 @@
-"""Every route and method, asked by everybody it is not for. A route without a sample fails."""
+"""Every route and method, called without its permission. A route without a sample fails."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -42,27 +42,28 @@ MARKER = "only-for-the-first-app"
 
 @dataclass(kw_only=True)
 class World:
-    """What the first app has, and who else there is."""
+    """The first client's data, and the credentials of others."""
 
     first: App
     other: App
     plain: App
     """Every scope but admin, which is all of them."""
     guest: App
-    """Makes notifications of its own, so that the others have none."""
+    """Creates notifications, so that the other clients have none."""
     without: dict[Scope, str]
     """Keys of apps that have every scope but this one, and admin."""
+    only: dict[Scope, str]
+    """Keys of apps that have only this scope."""
     revoked: str
     token: str
     named: dict[str, str]
     http: DjangoClient = field(default_factory=lambda: DjangoClient(raise_request_exception=False))
 
     def ask(self, route: Route, credential: str | None, method: str | None = None) -> Any:
-        """Send a route's sample with a key or token, or with none."""
         return ask(self.http, route, credential, named=self.named, method=method)
 
     def belongings(self) -> list[Any]:
-        """Return all that is the first app's alone, as it is stored."""
+        """Return the stored data of the first client alone."""
         own = {"client_id": self.first.id}
         notifications = list(collection("notifications").find(own).sort("_id", 1))
         ids = [document["_id"] for document in notifications]
@@ -80,7 +81,7 @@ class World:
 
 @pytest.fixture(scope="module")
 def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
-    """Give all tests here one database: they change what is another's, or nothing."""
+    """Share one database: no test changes the first client's data."""
     with django_db_blocker.unblock():
         types.invalidate_types()
         yield
@@ -89,7 +90,6 @@ def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def world(db: None) -> Iterator[World]:
-    """Set everything up once: what may be changed is something that no other sample needs."""
     valkey = redis.Redis.from_url(settings.REDIS_URL)
     valkey.flushdb()
     yield _world()
@@ -100,7 +100,7 @@ def world(db: None) -> Iterator[World]:
 def _world() -> World:
     first, revoked = new_app("first"), new_app("revoked")
     registry.revoke_key(prefix=revoked.key.split("_")[1], now=utc_now())
-    of_adas = inbox_token(first)
+    adas_token = inbox_token(first)
     own: dict[str, Any] = {
         "client_id": first.id,
         "channels": [Channel.IN_APP],
@@ -123,17 +123,18 @@ def _world() -> World:
         other=new_app("other"),
         guest=new_app("guest"),
         plain=new_app("plain", *(scope for scope in Scope if scope is not Scope.ADMIN)),
-        without={scope: _without(scope).key for scope in Scope},
+        without={scope: _client_without(scope).key for scope in Scope},
+        only={scope: new_app(f"only {scope}", scope).key for scope in Scope},
         revoked=revoked.key,
-        token=of_adas,
+        token=adas_token,
         named={
             "notification": str(in_inbox["_id"]),
             "push": str(push["_id"]),
             "device": device_id("a-token-of-adas"),
             "discarded": device_id("another-token-of-adas"),
-            "jti": claims_of(of_adas)["jti"],
-            "broadcast": first.post("/broadcasts", saying(MARKER)).json()["id"],
-            "message": _called_back(first),
+            "jti": claims_of(adas_token)["jti"],
+            "broadcast": first.post("/broadcasts", broadcast_with(MARKER)).json()["id"],
+            "message": _create_callback(first),
             "type": "payment_confirmed",
             "tomorrow": (utc_now() + timedelta(days=1)).isoformat(),
         },
@@ -142,47 +143,46 @@ def _world() -> World:
     return world
 
 
-def _called_back(first: App) -> str:
-    """Give the first app a callback, and return the id of what it was told."""
+def _create_callback(first: App) -> str:
+    """Create a callback of the first client, and return the id of its test delivery."""
     url = f"https://hooks.example.com/{MARKER}"
     first.put("/callbacks", {"url": url, "events": ["delivery.failed"]})
     return str(first.post("/callbacks/test").json()["id"])
 
 
-def saying(words: str) -> dict[str, Any]:
-    """Return a broadcast that says this."""
+def broadcast_with(words: str) -> dict[str, Any]:
     return {**BROADCAST, "content": {"subject": words, "body": words}}
 
 
-def _without(scope: Scope) -> App:
+def _client_without(scope: Scope) -> App:
     kept = [one for one in Scope if one not in (scope, Scope.ADMIN)]
     return new_app(f"without {scope}", *kept)
 
 
 def _register_people(first: App) -> None:
-    """Tell the service by the first app about people, and what is said to them."""
+    """Register recipients, devices, a topic member, a suppression, and a template."""
     for user_id in ("ada", "eve"):
         first.put(f"/recipients/{user_id}", {"email": f"{user_id}@example.com"})
     for device_token in ("a-token-of-adas", "another-token-of-adas"):
-        told = {"user_id": "ada", "device_token": device_token, "platform": "ios"}
-        first.put("/devices", told)
+        device = {"user_id": "ada", "device_token": device_token, "platform": "ios"}
+        first.put("/devices", device)
     first.send("/topics/news/members/ada", b"", method="PUT")
     first.put("/suppressions/email/held@example.com", {})
     first.post("/types/payment_confirmed/templates", {"parts": PARTS})
 
 
-def test_the_samples_are_of_the_routes_there_are() -> None:
+def test_every_route_has_a_sample() -> None:
     assert set(SAMPLES) == set(ROUTES)
 
 
-def test_each_sample_leads_to_its_route(world: World) -> None:
+def test_each_sample_resolves_to_its_route(world: World) -> None:
     for route in ROUTES:
         path = filled(sample_of(route).path, world.named).partition("?")[0]
         assert resolve(f"/api/v1{path}").url_name == route[0]
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=name_of)
-def test_without_a_key_or_token_that_holds_it_is_401(world: World, route: Route) -> None:
+def test_request_without_valid_credentials_is_401(world: World, route: Route) -> None:
     ended = inbox_token(world.first, "ada")
     inbox_tokens.revoke(client_id=world.first.id, jti=claims_of(ended)["jti"], now=utc_now())
     unknown = f"ntf_{'a' * 10}_{'x' * 43}"
@@ -195,25 +195,34 @@ def test_without_a_key_or_token_that_holds_it_is_401(world: World, route: Route)
 
 
 @pytest.mark.parametrize("route", INBOX, ids=name_of)
-def test_an_apps_key_opens_no_inbox(world: World, route: Route) -> None:
+def test_api_key_opens_no_inbox_route(world: World, route: Route) -> None:
     assert world.ask(route, world.first.key).status_code == 401
 
 
 @pytest.mark.parametrize("route", APPS, ids=name_of)
-def test_an_inboxs_token_opens_nothing_of_an_apps(world: World, route: Route) -> None:
+def test_inbox_token_opens_no_client_route(world: World, route: Route) -> None:
     assert world.ask(route, world.token).status_code == 401
 
 
 @pytest.mark.parametrize("route", APPS, ids=name_of)
-def test_without_its_scope_it_is_403_whatever_else_the_app_may(world: World, route: Route) -> None:
+def test_request_without_the_scope_is_403(world: World, route: Route) -> None:
     before = world.belongings()
     answer = world.ask(route, world.without[VIEWS[route[0]].scopes[route[1]]])
-    assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
+    assert (answer.status_code, answer.json()["code"]) == (403, "insufficient_scope")
+    assert world.belongings() == before
+
+
+@pytest.mark.parametrize("route", APPS, ids=name_of)
+def test_request_with_only_the_scope_is_allowed(world: World, route: Route) -> None:
+    before = world.belongings()
+    _restore(world, route)
+    answer = world.ask(route, world.only[VIEWS[route[0]].scopes[route[1]]])
+    assert answer.status_code not in (401, 403)
     assert world.belongings() == before
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_a_method_it_does_not_take_does_nothing(world: World, name: str) -> None:
+def test_unsupported_method_changes_nothing(world: World, name: str) -> None:
     route = next(route for route in ROUTES if route[0] == name)
     credential = world.token if route in INBOX else world.first.key
     before = world.belongings()
@@ -224,32 +233,32 @@ def test_a_method_it_does_not_take_does_nothing(world: World, name: str) -> None
 
 
 @pytest.mark.parametrize("route", APPS, ids=name_of)
-def test_another_app_has_only_what_is_the_companys(world: World, route: Route) -> None:
+def test_other_client_gets_only_shared_data(world: World, route: Route) -> None:
     before = world.belongings()
     for app in (world.guest,) if sample_of(route).makes else (world.plain, world.other):
         if app is world.plain and VIEWS[route[0]].scopes[route[1]] is Scope.ADMIN:
             continue
-        _again(world, route)
+        _restore(world, route)
         _check(world, route, answer=world.ask(route, app.key), is_admin=app is world.other)
     assert world.belongings() == before
 
 
 @pytest.mark.parametrize("route", INBOX, ids=name_of)
-def test_another_person_has_nothing_of_an_inbox(world: World, route: Route) -> None:
+def test_other_recipient_gets_nothing_of_an_inbox(world: World, route: Route) -> None:
     before = world.belongings()
     for stranger in (inbox_token(world.first, "eve"), inbox_token(world.other, "ada")):
         _check(world, route, answer=world.ask(route, stranger), is_admin=False)
     assert world.belongings() == before
 
 
-def _again(world: World, route: Route) -> None:
-    """Put back what the app before may have taken away: it was allowed to."""
+def _restore(world: World, route: Route) -> None:
+    """Restore shared data that the client before was allowed to delete."""
     if route[1] == "DELETE" and sample_of(route).others is Others.THE_COMPANYS:
         _register_people(world.first)
 
 
 def _check(world: World, route: Route, *, answer: Any, is_admin: bool) -> None:
-    sample, said = sample_of(route), answer.content.decode()
+    sample, body = sample_of(route), answer.content.decode()
     match sample.others:
         case Others.NOT_FOUND:
             assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
@@ -257,12 +266,12 @@ def _check(world: World, route: Route, *, answer: Any, is_admin: bool) -> None:
             assert answer.status_code == 421
         case Others.THE_COMPANYS:
             assert sample.why
-            assert 200 <= answer.status_code < 300, said
+            assert 200 <= answer.status_code < 300, body
         case Others.NOTHING:
-            assert 200 <= answer.status_code < 300, said
-            assert world.named["notification"] not in said
+            assert 200 <= answer.status_code < 300, body
+            assert world.named["notification"] not in body
             if sample.empty:
                 assert answer.json() == answer.json() | sample.empty
-    # Decision 13: who has the scope admin exports what every app has told a person.
+    # Decision 10: the admin scope exports the notifications of every client.
     if not (is_admin and route[0] == "recipient-export"):
-        assert MARKER not in said
+        assert MARKER not in body

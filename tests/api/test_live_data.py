@@ -1,4 +1,4 @@
-"""Every route and method, asked with a test key: live data stays what it is, byte for byte."""
+"""Every route and method with a test key: live data stays unchanged, byte for byte."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ KEYS = [f"key-of-{name}" for name, _ in ROUTES]
 
 @dataclass(kw_only=True)
 class World:
-    """A live app, a test client with every scope, and what both have."""
+    """A live client, a test client with every scope, and their data."""
 
     live: App
     tester: App
@@ -34,18 +34,18 @@ class World:
 
     def ask(self, route: Route, named: dict[str, str]) -> Any:
         """Send a route's sample as the test client, or as a person with a token of its."""
-        # Each time another token: one of the samples revokes them.
+        # A new token each time: one of the samples revokes them.
         credential = inbox_token(self.tester) if route in INBOX else self.tester.key
         return ask(self.tester.http, route, credential, named=named)
 
     def own(self) -> dict[str, str]:
-        """Make the test client something of its own anew: the test before may have ended it."""
+        """Create new data of the test client: the test before may have removed it."""
         return belongings(self.tester, is_test=True)
 
 
 @pytest.fixture(scope="module")
 def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
-    """Give all tests here one database: what is live in it never changes."""
+    """Share one database: its live data never changes."""
     with django_db_blocker.unblock():
         types.invalidate_types()
         yield
@@ -54,7 +54,6 @@ def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def world(db: None) -> Iterator[World]:
-    """Set everything up once."""
     valkey = redis.Redis.from_url(settings.REDIS_URL)
     valkey.flushdb()
     live, tester = new_app("live"), new_app("tester", is_test=True)
@@ -75,7 +74,7 @@ def safe(route: Route) -> SafeWrite | None:
     return declared
 
 
-def test_there_is_live_data_to_be_changed(world: World) -> None:
+def test_live_data_covers_every_collection(world: World) -> None:
     filled = {name for name, _ in world.untouched.before}
     assert filled >= {
         *("notifications", "delivery_attempts", "broadcasts", "recipients", "topic_members"),
@@ -86,14 +85,14 @@ def test_there_is_live_data_to_be_changed(world: World) -> None:
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=name_of)
-def test_a_test_key_leaves_live_data_as_it_is(world: World, route: Route) -> None:
+def test_test_key_leaves_live_data_unchanged(world: World, route: Route) -> None:
     for named in (world.lives, world.own()):
         world.ask(route, named)
         world.untouched.check()
 
 
 @pytest.mark.parametrize("route", WRITES, ids=name_of)
-def test_a_write_is_declared_safe_or_refused(world: World, route: Route) -> None:
+def test_write_is_declared_safe_or_refused(world: World, route: Route) -> None:
     on_live = world.ask(route, world.lives)
     on_own = world.ask(route, world.own())
     if safe(route) is None:
@@ -108,7 +107,7 @@ def test_a_write_is_declared_safe_or_refused(world: World, route: Route) -> None
 @pytest.mark.parametrize(
     "route", [one for one in WRITES if safe(one) is SafeWrite.NOTHING], ids=name_of
 )
-def test_a_route_that_says_it_stores_nothing_stores_nothing(world: World, route: Route) -> None:
+def test_route_declared_as_storing_nothing_stores_nothing(world: World, route: Route) -> None:
     own = world.own()
     before = dump()
     assert world.ask(route, own).status_code < 300
@@ -118,20 +117,20 @@ def test_a_route_that_says_it_stores_nothing_stores_nothing(world: World, route:
 @pytest.mark.parametrize(
     "route", [one for one in WRITES if safe(one) is SafeWrite.MARKED], ids=name_of
 )
-def test_a_route_that_says_it_marks_tests_marks_them(world: World, route: Route) -> None:
+def test_route_declared_as_marked_marks_tests(world: World, route: Route) -> None:
     name = "broadcasts" if route[0] == "broadcasts" else "notifications"
-    collection("idempotency_keys").delete_many({"_id": {"$nin": _lives_keys(world)}})
+    collection("idempotency_keys").delete_many({"_id": {"$nin": _live_keys(world)}})
     before = collection(name).count_documents({"is_test": True})
     assert world.ask(route, world.own()).status_code < 300
     assert collection(name).count_documents({"is_test": True}) > before
     world.untouched.check()
 
 
-def _lives_keys(world: World) -> list[str]:
+def _live_keys(world: World) -> list[str]:
     return [key for name, key in world.untouched.before if name == "idempotency_keys"]
 
 
-def test_each_view_declares_only_writes_that_it_has() -> None:
+def test_views_declare_only_their_own_writes() -> None:
     for name, view in VIEWS.items():
         own = {method for route, method in WRITES if route == name}
         assert set(getattr(view, "test_mode", {})) <= own, name
@@ -146,7 +145,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("method", "path", "body"), CHANGES)
-def test_people_suppressions_and_types_are_live_data(
+def test_recipients_suppressions_and_types_are_live_data(
     world: World, method: str, path: str, body: Any
 ) -> None:
     tester = world.tester
@@ -155,8 +154,7 @@ def test_people_suppressions_and_types_are_live_data(
     world.untouched.check()
 
 
-def test_a_change_by_a_live_key_is_seen(db: None) -> None:
-    """The comparison finds what it is there to find."""
+def test_comparison_detects_changes_by_a_live_key(db: None) -> None:
     live, tester = new_app("another live"), new_app("another tester", is_test=True)
     live.put("/recipients/zoe", {"email": "zoe@example.com"})
     untouched = Untouched(tester=tester)
@@ -167,8 +165,8 @@ def test_a_change_by_a_live_key_is_seen(db: None) -> None:
     live.put("/recipients/yan", {"email": "yan@example.com"})
     with pytest.raises(AssertionError, match="stored live data"):
         untouched.check()
-    live.send("/recipients/yan", b"", method="DELETE")
+    live.delete("/recipients/yan")
     untouched = Untouched(tester=tester)
-    live.send("/recipients/zoe", b"", method="DELETE")
+    live.delete("/recipients/zoe")
     with pytest.raises(AssertionError, match="changed or removed live data"):
         untouched.check()

@@ -1,4 +1,4 @@
-"""/metrics: what Prometheus is told, and who may ask."""
+"""/metrics: exported samples, and access."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -27,7 +27,7 @@ def _read_anew(pauses_anew: None) -> Iterator[None]:
     prometheus.clear()
 
 
-def told() -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+def samples() -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
     prometheus.clear()
     text = Client().get("/metrics").content.decode()
     return {
@@ -38,10 +38,10 @@ def told() -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
 
 
 def value(name: str, **labels: str) -> float | None:
-    return told().get((name, frozenset(labels.items())))
+    return samples().get((name, frozenset(labels.items())))
 
 
-def test_it_tells_what_happened_in_the_last_hour() -> None:
+def test_deliveries_of_the_last_hour_are_exported() -> None:
     now = utc_now()
     for status in (DeliveryStatus.SENT, DeliveryStatus.FAILED):
         factories.settled(status, at=now, created_at=now)
@@ -54,7 +54,7 @@ def test_it_tells_what_happened_in_the_last_hour() -> None:
     assert value(f"{name}_count", channel="email") == 1
 
 
-def test_it_tells_what_waits_and_how_the_service_is() -> None:
+def test_backlog_and_health_are_exported() -> None:
     now = utc_now()
     factories.accepted(created_at=now - timedelta(minutes=10))
     collection("heartbeats").insert_one({"_id": "sweep", "at": now - timedelta(minutes=1)})
@@ -69,25 +69,25 @@ def test_it_tells_what_waits_and_how_the_service_is() -> None:
     assert value("notify_incidents_open", kind="failures") == 0
 
 
-def test_it_tells_what_it_knows_when_valkey_does_not_answer() -> None:
+def test_metrics_without_valkey_omit_queues() -> None:
     valkey._pause.begin()
-    found = {name for name, _ in told()}
+    found = {name for name, _ in samples()}
     assert "notify_due" in found
     assert "notify_queue_messages" not in found
 
 
-def test_types_beyond_a_number_are_told_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_types_over_the_limit_are_grouped_as_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prometheus, "MAX_TYPES", 1)
     now = utc_now()
     for kind in ("alert", "new_sale", "order_shipped"):
         factories.accepted(created_at=now, type=kind)
     rollup.run(now=now + timedelta(seconds=1))
-    labels = [dict(own) for name, own in told() if name == "notify_deliveries_last_hour"]
+    labels = [dict(own) for name, own in samples() if name == "notify_deliveries_last_hour"]
     assert len({one["type"] for one in labels}) == 2
     assert "other" in {one["type"] for one in labels}
 
 
-def test_what_was_read_is_used_again_for_a_while() -> None:
+def test_metrics_are_cached() -> None:
     first = Client().get("/metrics").content
     factories.accepted(created_at=utc_now() - timedelta(minutes=1))
     assert Client().get("/metrics").content == first
@@ -106,12 +106,12 @@ def test_what_was_read_is_used_again_for_a_while() -> None:
         ("s3cret", {"HTTP_AUTHORIZATION": "Bearer s3cret", "REMOTE_ADDR": "10.0.0.9"}, 200),
     ],
 )
-def test_it_is_for_whoever_has_the_token_or_sits_on_this_machine(
+def test_metrics_need_the_token_or_localhost(
     token: str, request_: dict[str, str], status: int, settings: Any
 ) -> None:
     settings.METRICS_TOKEN = token
     assert Client().get("/metrics", **request_).status_code == status
 
 
-def test_it_is_only_read() -> None:
+def test_metrics_are_read_only() -> None:
     assert Client().post("/metrics").status_code == 405

@@ -17,16 +17,12 @@ from tests.support.clients.unsubscribe import ADA, actions, heading, link
 from tests.support.factories import notifications as factories
 
 pytestmark = pytest.mark.usefixtures("db")
-
-
 PAIR = ("email", ADA)
-
 ONE_CLICK = {"List-Unsubscribe": "One-Click"}
 
 
 @pytest.fixture
 def http() -> Client:
-    """Give a test a client that is held to every rule about forms."""
     return Client(enforce_csrf_checks=True, raise_request_exception=False)
 
 
@@ -34,19 +30,19 @@ def stored() -> list[dict[str, Any]]:
     return list(collection("suppressions").find())
 
 
-def is_held_back() -> bool:
+def is_suppressed() -> bool:
     return PAIR in find_suppressed([PAIR], now=utc_now())
 
 
 @pytest.mark.parametrize("method", ["get", "head"])
-def test_to_look_changes_nothing(http: Client, method: str) -> None:
-    """Programs that look for harmful links open every link of a mail."""
+def test_reading_the_page_changes_nothing(http: Client, method: str) -> None:
+    """Link scanners open every link of a mail."""
     for _ in range(3):
         assert getattr(http, method)(link()).status_code == 200
     assert stored() == []
 
 
-def test_the_page_asks_with_one_button_and_shows_whom_it_means(http: Client) -> None:
+def test_page_has_one_button_and_a_masked_address(http: Client) -> None:
     path = link()
     page = http.get(path)
     assert heading(page) == "Stop these emails?"
@@ -55,7 +51,7 @@ def test_the_page_asks_with_one_button_and_shows_whom_it_means(http: Client) -> 
     assert ADA not in page.text
 
 
-def test_the_page_of_somebody_who_has_unsubscribed_says_so(http: Client) -> None:
+def test_page_of_an_unsubscribed_recipient_shows_it(http: Client) -> None:
     path = link()
     http.post(path)
     page = http.get(path)
@@ -75,7 +71,7 @@ def test_the_page_of_somebody_who_has_unsubscribed_says_so(http: Client) -> None
     ],
     ids=["one click as parts", "one click as a form", "the button", "nothing", "nonsense", "JSON"],
 )
-def test_a_post_unsubscribes_without_a_cookie_or_a_login(http: Client, how: dict[str, Any]) -> None:
+def test_post_unsubscribes_without_cookie_or_login(http: Client, how: dict[str, Any]) -> None:
     answer = http.post(link(), **how)
     assert answer.status_code == 200
     assert heading(answer) == "You are unsubscribed"
@@ -86,14 +82,14 @@ def test_a_post_unsubscribes_without_a_cookie_or_a_login(http: Client, how: dict
     assert "expires_at" not in suppression
 
 
-def test_the_answer_sets_no_cookie_and_leads_nowhere(http: Client) -> None:
+def test_response_has_no_cookie_and_no_redirect(http: Client) -> None:
     answer = http.post(link(), ONE_CLICK)
     assert answer.cookies == {}
     assert "Location" not in answer
     assert http.get(link()).cookies == {}
 
 
-def test_unsubscribing_twice_is_unsubscribing_once(http: Client) -> None:
+def test_repeated_unsubscription_changes_nothing(http: Client) -> None:
     path = link()
     http.post(path)
     (first,) = stored()
@@ -102,24 +98,24 @@ def test_unsubscribing_twice_is_unsubscribing_once(http: Client) -> None:
     assert stored() == [first]
 
 
-def test_somebody_else_gets_their_mail(http: Client) -> None:
+def test_other_address_is_not_suppressed(http: Client) -> None:
     http.post(link("bob@example.com"))
-    assert not is_held_back()
+    assert not is_suppressed()
 
 
-def test_an_address_is_the_same_however_it_is_written(http: Client) -> None:
+def test_address_is_case_insensitive(http: Client) -> None:
     http.post(link("Ada@Example.COM"))
-    assert is_held_back()
+    assert is_suppressed()
 
 
-def test_a_link_works_when_nothing_is_left_of_its_notification(http: Client) -> None:
-    """Mails are kept for years, notifications for 90 days, and who was erased may come back."""
+def test_link_works_without_its_notification(http: Client) -> None:
+    """Mails are kept for years, and notifications for 90 days."""
     assert collection("notifications").count_documents({}) == 0
     http.post(link())
-    assert is_held_back()
+    assert is_suppressed()
 
 
-def test_it_can_be_undone(http: Client) -> None:
+def test_unsubscription_can_be_undone(http: Client) -> None:
     path = link()
     http.post(path)
     page = http.post(f"{path}/undo")
@@ -127,17 +123,17 @@ def test_it_can_be_undone(http: Client) -> None:
     assert actions(page) == [("post", path)]
     assert stored() == []
     assert heading(http.post(path)) == "You are unsubscribed"
-    assert is_held_back()
+    assert is_suppressed()
 
 
-def test_undoing_what_was_not_done_is_nothing(http: Client) -> None:
+def test_undo_without_unsubscription_changes_nothing(http: Client) -> None:
     assert http.post(f"{link()}/undo").status_code == 200
     assert stored() == []
 
 
 @pytest.mark.parametrize("reason", [SuppressionReason.HARD_BOUNCE, SuppressionReason.COMPLAINT])
 @pytest.mark.parametrize("marketing_only", [True, False])
-def test_what_is_no_wish_of_theirs_is_not_undone(
+def test_undo_keeps_other_suppressions(
     http: Client, reason: SuppressionReason, marketing_only: bool
 ) -> None:
     factories.suppress(ADA, reason=reason, marketing_only=marketing_only, at=utc_now())
@@ -147,18 +143,20 @@ def test_what_is_no_wish_of_theirs_is_not_undone(
     assert stored() == [before]
 
 
-def test_to_look_at_the_answer_again_leads_to_the_question(http: Client) -> None:
+def test_get_of_the_undo_page_redirects(http: Client) -> None:
     path = link()
     http.post(path)
     answer = http.get(f"{path}/undo")
     assert (answer.status_code, answer["Location"]) == (302, path)
-    assert is_held_back()
+    assert is_suppressed()
 
 
-@pytest.mark.parametrize("held", [True, False])
+@pytest.mark.parametrize("is_suppressed_before", [True, False])
 @pytest.mark.parametrize("step", ["", "/undo"])
-def test_the_link_of_a_test_changes_no_subscription(http: Client, held: bool, step: str) -> None:
-    if held:
+def test_link_of_a_test_changes_nothing(
+    http: Client, is_suppressed_before: bool, step: str
+) -> None:
+    if is_suppressed_before:
         http.post(link())
     before = stored()
     answer = http.post(f"{link(is_test=True)}{step}", ONE_CLICK)
@@ -168,9 +166,9 @@ def test_the_link_of_a_test_changes_no_subscription(http: Client, held: bool, st
     assert stored() == before
 
 
-@pytest.mark.parametrize("held", [True, False])
-def test_the_page_of_a_test_asks_whatever_is_known_of_the_address(http: Client, held: bool) -> None:
-    if held:
+@pytest.mark.parametrize("is_suppressed_before", [True, False])
+def test_page_of_a_test_ignores_suppressions(http: Client, is_suppressed_before: bool) -> None:
+    if is_suppressed_before:
         http.post(link())
     path = link(is_test=True)
     page = http.get(path)
@@ -178,7 +176,7 @@ def test_the_page_of_a_test_asks_whatever_is_known_of_the_address(http: Client, 
     assert actions(page) == [("post", path)]
 
 
-def test_the_answer_to_a_test_is_in_portuguese_too(http: Client) -> None:
+def test_response_to_a_test_is_translated(http: Client) -> None:
     assert heading(http.post(link(locale="pt", is_test=True))) == "Este e-mail era um teste"
 
 
@@ -194,7 +192,7 @@ def test_the_answer_to_a_test_is_in_portuguese_too(http: Client) -> None:
         ("../pt", "en", "en", "Stop these emails?"),
     ],
 )
-def test_the_page_is_in_the_persons_language(
+def test_page_is_in_the_recipients_language(
     http: Client, locale: str | None, browser: str, language: str, title: str
 ) -> None:
     page = http.get(link(locale=locale), headers={"Accept-Language": browser})
@@ -203,7 +201,7 @@ def test_the_page_is_in_the_persons_language(
 
 
 @pytest.mark.parametrize("step", ["", "/undo"])
-def test_the_answers_are_in_portuguese_too(http: Client, step: str) -> None:
+def test_responses_are_translated(http: Client, step: str) -> None:
     page = http.post(f"{link(locale='pt')}{step}")
     assert '<html lang="pt">' in page.text
     assert "subscrição" in heading(page)
@@ -211,7 +209,7 @@ def test_the_answers_are_in_portuguese_too(http: Client, step: str) -> None:
 
 @pytest.mark.parametrize("method", ["get", "head", "post"])
 @pytest.mark.parametrize("token", ["x", "A" * 80, "A" * 3_000, "%00", "%C3%A9", "a.b"])
-def test_a_link_that_is_none_of_ours_is_a_clear_404(http: Client, method: str, token: str) -> None:
+def test_invalid_link_is_not_found(http: Client, method: str, token: str) -> None:
     for path in (f"/u/{token}", f"/u/{token}/undo"):
         answer = getattr(http, method)(path, headers={"Accept-Language": "pt"})
         assert answer.status_code == 404
@@ -223,14 +221,14 @@ def test_a_link_that_is_none_of_ours_is_a_clear_404(http: Client, method: str, t
 
 @pytest.mark.parametrize("method", ["get", "post"])
 @pytest.mark.parametrize("step", ["", "/undo"])
-def test_a_database_that_is_away_is_told_as_ours_and_to_try_again(
+def test_store_failure_answers_503_with_a_retry_link(
     http: Client, monkeypatch: pytest.MonkeyPatch, method: str, step: str
 ) -> None:
-    def away(*_: Any, **__: Any) -> None:
-        raise NetworkTimeout("away")
+    def unavailable(*_: Any, **__: Any) -> None:
+        raise NetworkTimeout("unavailable")
 
-    monkeypatch.setattr(unsubscribe, "suppress", away)
-    monkeypatch.setattr(unsubscribe.recipients, "find_suppressed", away)
+    monkeypatch.setattr(unsubscribe, "suppress", unavailable)
+    monkeypatch.setattr(unsubscribe.recipients, "find_suppressed", unavailable)
     path = link()
     answer = getattr(http, method)(f"{path}{step}")
     if (method, step) == ("get", "/undo"):
@@ -242,11 +240,11 @@ def test_a_database_that_is_away_is_told_as_ours_and_to_try_again(
 
 
 @pytest.mark.parametrize("method", ["put", "patch", "delete", "options"])
-def test_other_methods_are_not_taken(http: Client, method: str) -> None:
+def test_other_methods_are_refused(http: Client, method: str) -> None:
     assert getattr(http, method)(link()).status_code == 405
 
 
-def test_the_page_runs_nothing_loads_nothing_and_is_in_nobodys_frame(http: Client) -> None:
+def test_page_loads_nothing_and_cannot_be_framed(http: Client) -> None:
     for answer in (http.get(link()), http.post(link()), http.get("/u/x")):
         policy = answer["Content-Security-Policy"]
         assert policy.startswith("default-src 'none'; style-src 'nonce-")
@@ -258,27 +256,27 @@ def test_the_page_runs_nothing_loads_nothing_and_is_in_nobodys_frame(http: Clien
         assert answer["X-Frame-Options"] == "DENY"
 
 
-def test_its_address_is_not_passed_on_or_kept(http: Client) -> None:
+def test_page_is_not_referred_cached_or_indexed(http: Client) -> None:
     for answer in (http.get(link()), http.post(link())):
         assert answer["Referrer-Policy"] == "no-referrer"
         assert answer["Cache-Control"] == "no-store"
         assert "noindex" in answer["X-Robots-Tag"]
 
 
-def test_no_log_line_holds_an_address(http: Client, caplog: pytest.LogCaptureFixture) -> None:
+def test_log_holds_no_address(http: Client, caplog: pytest.LogCaptureFixture) -> None:
     path = link()
     with caplog.at_level(logging.DEBUG):
         http.post(path)
         http.post(f"{path}/undo")
         http.get("/u/x")
-    said = caplog.text
-    assert "unsubscribed" in said
-    assert "resubscribed" in said
-    assert "ada" not in said.lower()
-    assert "example.com" not in said
+    log = caplog.text
+    assert "unsubscribed" in log
+    assert "resubscribed" in log
+    assert "ada" not in log.lower()
+    assert "example.com" not in log
 
 
-def test_a_name_of_the_sender_is_shown_as_text(http: Client, settings: Any) -> None:
+def test_sender_name_is_escaped(http: Client, settings: Any) -> None:
     settings.EMAIL_FROM = '"<b>Shop</b> & Co" <shop@example.com>'
     assert "&lt;b&gt;Shop&lt;/b&gt; &amp; Co" in http.get(link()).text
     settings.EMAIL_FROM = "shop@example.com"

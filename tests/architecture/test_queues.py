@@ -19,7 +19,7 @@ from domain.states import Channel, Priority
 from notifications import callback_events
 from notifications.queueing import wakeups
 from notifyproject.celery import app
-from notifyproject.settings.base import SERVICE_QUEUE, queue_names, urgent_queue_names
+from notifyproject.settings.base import queue_names, urgent_queue_names
 from notifyproject.stack import running
 from tests.support.source import ROOT, SERVICE, calls, files, text
 
@@ -74,8 +74,8 @@ def test_every_task_queue_is_consumed(name: str) -> None:
 
 
 def test_default_queue_is_the_service_queue() -> None:
-    assert settings.CELERY_TASK_DEFAULT_QUEUE == SERVICE_QUEUE
-    assert SERVICE_QUEUE in queue_names()
+    assert settings.CELERY_TASK_DEFAULT_QUEUE == queues.SERVICE
+    assert queues.SERVICE in queue_names()
 
 
 def test_missing_queues_are_not_created() -> None:

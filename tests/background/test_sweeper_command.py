@@ -1,4 +1,4 @@
-"""``manage.py sweeper``: the sweep without beat, and without a broker."""
+"""``manage.py sweeper`` with and without a broker."""
 
 from io import StringIO
 from typing import Any
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("db", "broker")
 
 @pytest.fixture(autouse=True)
 def _signals(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave the test process's own signals alone."""
+    """Keep the signal handlers of the test process."""
     monkeypatch.setattr("signal.signal", lambda *_: None)
     valkey.clear()
     process.clear_shutdown()
@@ -32,7 +32,7 @@ def sweeper(**options: Any) -> str:
     return out.getvalue()
 
 
-def test_it_sweeps_and_says_what_it_did(broker: redis.Redis) -> None:
+def test_command_sweeps_and_prints_its_counts(broker: redis.Redis) -> None:
     factories.accepted()
     assert sweeper() == "woken 1, pulled 0, unpublished 0, recovered 0, resolved 0\n"
     assert broker.llen("email.normal") == 1
@@ -41,9 +41,7 @@ def test_it_sweeps_and_says_what_it_did(broker: redis.Redis) -> None:
     assert (utc_now() - last).total_seconds() < 60
 
 
-def test_without_a_broker_it_sends_what_is_due_if_asked_to(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_command_delivers_without_a_broker_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
     provider = ScriptedProvider()
     monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
     platform_broker._health.record_failure()
@@ -53,21 +51,19 @@ def test_without_a_broker_it_sends_what_is_due_if_asked_to(
     assert factories.delivery(factories.read(document["_id"]))["status"] == "sent"
 
 
-def test_without_a_broker_the_sending_stops_for_the_next_sweep() -> None:
+def test_inline_delivery_ends_with_its_time_budget() -> None:
     factories.accepted()
     assert worker.run_inline(seconds=0) == 0
 
 
-def test_the_task_of_a_sweep_sweeps_once_however_many_of_its_messages_waited(
-    broker: redis.Redis,
-) -> None:
+def test_task_sweeps_once_for_any_number_of_messages(broker: redis.Redis) -> None:
     factories.accepted()
     tasks.sweep()
     tasks.sweep()
     assert broker.llen("email.normal") == 1
 
 
-def test_with_a_broker_it_leaves_the_sending_to_the_workers(broker: redis.Redis) -> None:
+def test_command_leaves_delivery_to_workers_with_a_broker(broker: redis.Redis) -> None:
     factories.accepted()
     assert "sent without a broker" not in sweeper(deliver=True)
     assert broker.llen("email.normal") == 1

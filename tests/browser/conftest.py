@@ -13,7 +13,7 @@ from playwright.sync_api import (
 )
 
 from access.models import StaffUser
-from notifyproject.stack import libraries, prerequisites
+from notifyproject.stack import prerequisites
 from tests.browser.screen import PASSWORD, SIZES, WAIT, Screen
 
 expect.set_options(timeout=WAIT)
@@ -27,7 +27,7 @@ def chromium() -> Iterator[Browser]:
         pytest.fail(
             "These tests need Chromium: install it with apt-get install chromium-headless-shell."
         )
-    libraries.check_playwright()
+    prerequisites.check_playwright()
     before = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
     # The browser's driver runs an event loop in this thread; tests use the database beside it.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"

@@ -66,7 +66,8 @@ class Screen:
 
     def choose(self, entry: str) -> None:
         """Follow an entry of the menu, which a phone opens first."""
-        link = self.page.locator("#nav-sidebar-apps").get_by_role("link", name=entry)
+        words = self.page.get_by_text(entry, exact=True)
+        link = self.page.locator("#nav-sidebar-apps a").filter(has=words)
         for size in self.sizes():
             if size == "phone":
                 self.page.locator("text=dock_to_right >> visible=true").click()

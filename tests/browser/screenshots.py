@@ -108,7 +108,7 @@ def _half_done(now: datetime) -> ObjectId:
         found.description[0],
         "Channel: Email",
         "Cause: Provider error",
-        "Failed: in the last 24 hours",
+        "Failed: last 24 h",
     )
     cohort = replace(found, description=words)
     asked = decisions.preview(action=BulkAction.RETRY, selection=cohort, by=maria, now=now)

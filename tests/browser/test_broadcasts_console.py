@@ -39,32 +39,32 @@ def test_from_the_list_to_calling_it_off(screen: Screen, monkeypatch: pytest.Mon
     screen.sign_in()
     screen.open("/admin/")
     screen.choose("Broadcasts")
-    screen.shows(page.get_by_text("Named people").first)
+    screen.shows(page.get_by_text("Listed recipients").first)
     assert screen.fits()
     screen.reach(page.get_by_role("link", name="Marketing").first).click()
     screen.shows(
-        page.get_by_role("heading", name="4 accepted so far"),
-        page.get_by_text("8 looked at of about 11"),
-        page.get_by_text("Opted out"),
+        page.get_by_role("heading", name="4 created; reading the audience"),
+        page.get_by_text("8 of ~11 processed"),
+        page.get_by_text("Opted out", exact=True),
         page.get_by_text("It is spring."),
     )
     assert screen.fits()
 
     screen.reach(page.get_by_role("button", name="Pause")).click()
-    screen.shows(page.get_by_text("What was accepted is still sent."))
+    screen.shows(page.get_by_text("Existing notifications are still sent."))
     assert read(one)["status"] == "paused"
     page.get_by_role("button", name="Resume").focus()
     page.keyboard.press("Enter")
-    screen.shows(page.get_by_text("Resumed: it goes on"))
+    screen.shows(page.get_by_text("Resumed", exact=True))
     assert read(one)["status"] == "running"
 
     screen.reach(page.get_by_role("button", name="Cancel")).click()
-    screen.shows(page.get_by_text("What is on its way goes out."))
+    screen.shows(page.get_by_text("Sends in progress complete."))
     assert screen.fits()
-    screen.reach(page.get_by_role("button", name="Yes, cancel")).click()
-    screen.shows(page.get_by_text("is being withdrawn").first)
+    screen.reach(page.get_by_role("button", name="Cancel notifications")).click()
+    screen.shows(page.get_by_text("Cancelling pending notifications").first)
     run_to_completion(one, at=utc_now())
     page.reload()
-    screen.shows(page.get_by_role("heading", name="Of 4 that were accepted, 3 were withdrawn."))
+    screen.shows(page.get_by_role("heading", name="3 of 4 cancelled"))
     expect(page.locator("table.figures").first).to_contain_text("Sent")
     assert screen.fits()

@@ -68,7 +68,7 @@ def test_a_group_of_500_is_retried_with_progress(screen: Screen) -> None:
     screen.sign_in()
     screen.open(FAILED)
     screen.reach(page.get_by_role("link", name="Provider error").first).click()
-    screen.reach(page.get_by_role("link", name="All matching this filter…")).click()
+    screen.reach(page.get_by_role("link", name="Bulk action on all matches…")).click()
     screen.shows(page.get_by_text("Cause: Provider error"))
     assert screen.fits()
 
@@ -77,11 +77,11 @@ def test_a_group_of_500_is_retried_with_progress(screen: Screen) -> None:
     runner.run(the_operation())
     # The page finds out by itself.
     screen.shows(page.get_by_text("500 notifications, 500 deliveries."))
-    expect(page.get_by_role("checkbox", name=re.compile("^safe"))).to_be_checked()
+    expect(page.get_by_role("checkbox", name=re.compile("^Safe"))).to_be_checked()
     assert screen.fits()
 
     # From the keyboard: a reason, a pace, and Enter.
-    page.get_by_label("Why", exact=True).fill("SendGrid was down")
+    page.get_by_label("Reason", exact=True).fill("SendGrid outage")
     page.keyboard.press("Tab")
     page.keyboard.type("200")
     page.keyboard.press("Enter")
@@ -91,7 +91,7 @@ def test_a_group_of_500_is_retried_with_progress(screen: Screen) -> None:
     runner.run(the_operation(), clock=lambda: now)
     screen.shows(page.locator("progress"), page.get_by_text("200 of 500 deliveries"))
     screen.reach(page.get_by_role("button", name="Pause")).click()
-    screen.shows(page.get_by_text("Paused", exact=True))
+    screen.shows(page.locator(".chip", has_text="Paused"))
     assert screen.fits()
     screen.reach(page.get_by_role("button", name="Resume")).click()
     with worker():
@@ -100,5 +100,5 @@ def test_a_group_of_500_is_retried_with_progress(screen: Screen) -> None:
     assert screen.fits()
     assert collection("notifications").count_documents({"status": "retrying"}) == COUNT
     with page.expect_download() as download:
-        screen.reach(page.get_by_role("link", name="Results as CSV")).click()
+        screen.reach(page.get_by_role("link", name="Download results (CSV)")).click()
     assert len(download.value.path().read_text().splitlines()) == 1 + COUNT

@@ -32,7 +32,7 @@ def test_from_the_login_to_a_resend(screen: Screen) -> None:
     page = screen.page
 
     screen.log_in()
-    heading = page.get_by_role("heading", name="The last 24 hours", exact=True)
+    heading = page.get_by_role("heading", name="Deliveries, last 24 h", exact=True)
     screen.shows(heading, page.locator("canvas.chart"))
     assert screen.fits()
 
@@ -47,25 +47,24 @@ def test_from_the_login_to_a_resend(screen: Screen) -> None:
 
     headline = page.locator(".headline h2")
     expect(headline).to_have_text(
-        "Email failed once: the provider had a problem of its own. Nothing more will be tried. "
-        "In-app was delivered."
+        "Email failed once: provider error (5xx). No more retries. In-app delivered."
     )
     mail = page.frame_locator("iframe.mail-frame")
     screen.shows(mail.get_by_text("Your payment has arrived.", exact=True).last)
-    screen.reach(page.get_by_text("What the provider answered")).click()
+    screen.reach(page.get_by_text("Provider response")).click()
     screen.shows(page.locator("pre.json", has_text="503"))
     assert screen.fits()
 
-    screen.reach(page.get_by_role("button", name="Resend…")).click()
+    screen.reach(page.get_by_role("button", name="Resend")).click()
     heading = page.get_by_role("heading", name="Resend this notification?")
     screen.shows(heading, page.get_by_text("Resend: safe"))
     expect(page.get_by_label("Email")).to_be_checked()
     expect(page.get_by_label("In-app")).not_to_be_checked()
     assert screen.fits()
-    screen.reach(page.get_by_role("button", name="Yes, resend")).click()
+    screen.reach(page.get_by_role("button", name="Resend")).click()
 
-    screen.reach(page.get_by_role("link", name="open it")).click()
-    screen.shows(page.get_by_text("This is a resend of"))
+    screen.reach(page.get_by_role("link", name="View it")).click()
+    screen.shows(page.locator(".notice", has_text="Resent from"))
     new = Notification.objects.get(resent_from=document["_id"])
     assert page.url.endswith(f"{LIST}{new.pk}/change/")
     assert new.channels == ["email"]
@@ -92,8 +91,8 @@ def test_rows_are_ticked_and_retried(screen: Screen) -> None:
     screen.reach(page.locator("select[name=action]")).select_option("retry_selected")
     screen.reach(page.get_by_role("button", name="Run")).click()
     screen.shows(page.get_by_role("heading", name="Retry 2 notifications?"))
-    screen.reach(page.get_by_role("button", name="Yes, retry")).click()
-    screen.shows(page.get_by_text("2 notifications are tried again now."))
+    screen.reach(page.get_by_role("button", name="Retry failed channels")).click()
+    screen.shows(page.get_by_text("2 notifications requeued."))
     statuses = {factories.read(d["_id"])["status"] for d in documents}
     assert statuses == {"retrying"}
 

@@ -35,27 +35,27 @@ def test_a_pause_burns_nothing(screen: Screen, sendgrid: ScriptedProvider) -> No
     screen.sign_in()
     screen.open("/admin/")
     screen.choose("Providers")
-    screen.reach(page.get_by_label("Why it is paused")).fill("They are moving house")
+    screen.reach(page.get_by_label("Reason for the pause")).fill("They are moving house")
     screen.reach(page.get_by_role("button", name="Pause SendGrid")).click()
     screen.shows(page.get_by_text("by maria: They are moving house"))
 
     work(one, at=now)
     assert sendgrid.seen == []
-    screen.choose("Scheduled and waiting")
+    screen.choose("Scheduled and held")
     row = page.locator("#result_list tbody", has_text="ada")
-    expect(row).to_contain_text("the provider takes nothing at present")
+    expect(row).to_contain_text("Held: provider paused or circuit open")
     row.locator("a").first.click()
     screen.shows(
-        page.get_by_text("no attempt is used up"),
-        page.get_by_text("Nothing has been handed to a provider."),
+        page.get_by_text("No attempt is used"),
+        page.get_by_text("No attempts"),
     )
     assert factories.attempts(one) == []
 
     screen.choose("Providers")
     screen.reach(page.get_by_role("button", name="Resume SendGrid")).click()
-    screen.shows(page.get_by_text("SendGrid is used again, within half a minute."))
+    screen.shows(page.get_by_text("SendGrid resumed. Sending restarts within 1 min."))
     work(one, at=now + circuit_breaker.PAUSE_CHECK_INTERVAL)
     screen.open(f"/admin/notifications/notification/{one}/change/")
     screen.shows(page.get_by_text("1 of 4"))
-    expect(page.locator(".headline h2")).to_contain_text("Email was handed to SendGrid")
+    expect(page.locator(".headline h2")).to_contain_text("Email sent by SendGrid")
     assert len(sendgrid.seen) == 1

@@ -64,12 +64,12 @@ def test_home_shows_the_day_and_an_incident_is_taken_care_of(screen: Screen) -> 
     screen.sign_in()
     screen.open("/admin/")
     screen.shows(
-        page.get_by_role("heading", name="The last 24 hours", exact=True),
+        page.get_by_role("heading", name="Deliveries, last 24 h", exact=True),
         page.locator("canvas.chart").first,
         page.get_by_role("heading", name="Providers", exact=True),
     )
     assert screen.fits()
-    screen.reach(page.get_by_role("button", name="I take care of it")).click()
+    screen.reach(page.get_by_role("button", name="Acknowledge")).click()
     screen.shows(page.get_by_text("Acknowledged: 1."))
     screen.shows(page.locator(".chip", has_text="Acknowledged").first)
     assert screen.fits()
@@ -79,19 +79,19 @@ def test_a_provider_is_paused_tested_and_resumed(screen: Screen) -> None:
     page = screen.page
     screen.sign_in()
     screen.open(PROVIDERS)
-    screen.shows(page.get_by_role("heading", name="SendGrid"), page.get_by_text("Takes nothing"))
+    screen.shows(page.get_by_role("heading", name="SendGrid"), page.get_by_text("Circuit open"))
     assert screen.fits()
     panel = page.locator("section.provider", has_text="SendGrid")
-    screen.reach(panel.get_by_label("Why it is paused")).fill("A bill is due.")
+    screen.reach(panel.get_by_label("Reason for the pause")).fill("A bill is due.")
     page.keyboard.press("Enter")
     screen.shows(page.get_by_text("by maria: A bill is due."))
     assert screen.fits()
-    address = panel.get_by_label("Mail address")
+    address = panel.get_by_label("Email address")
     screen.reach(address).fill("ops@example.com")
     page.keyboard.press("Enter")
-    screen.shows(page.get_by_role("link", name="follow it"))
+    screen.shows(page.get_by_role("link", name="View notification"))
     screen.reach(panel.get_by_role("button", name="Resume SendGrid")).click()
-    screen.shows(page.get_by_text("SendGrid is used again, within half a minute."))
+    screen.shows(page.get_by_text("SendGrid resumed. Sending restarts within 1 min."))
 
 
 @pytest.mark.parametrize("path", [WORKERS, INCIDENTS, RULES, f"{RULES}add/", PROVIDERS])
@@ -112,5 +112,5 @@ def test_the_menu_leads_to_the_queues(screen: Screen) -> None:
     screen.choose("Workers and queues")
     screen.shows(page.get_by_role("heading", name="Queues", exact=True))
     late = page.locator(".tile-value.color-danger")
-    expect(late).to_have_text(["4 minutes ago"])
+    expect(late).to_have_text(["4 min ago"])
     assert screen.fits()

@@ -29,22 +29,22 @@ def test_from_what_it_says_to_saying_it_otherwise(screen: Screen) -> None:
     screen.reach(page.get_by_role("link", name="Portuguese")).click()
     expect(page.locator(".push-card")).to_contain_text("Recebemos o seu pagamento de 49.90.")
 
-    screen.reach(page.get_by_role("link", name="Write a new version")).click()
+    screen.reach(page.get_by_role("link", name="New version")).click()
     assert screen.fits()
     page.get_by_label("Push", exact=True).first.fill("We have {{ tip }}.")
-    screen.reach(page.get_by_role("button", name="Store as a new version")).click()
+    screen.reach(page.get_by_role("button", name="Save version")).click()
     screen.shows(page.get_by_text("Line 1: The type's example data has no 'tip'."))
     assert screen.fits()
     page.get_by_label("Push", exact=True).first.fill("We have {{ amount }}.")
-    page.get_by_label("What has changed").fill("A shorter push")
-    page.get_by_role("button", name="Store as a new version").click()
+    page.get_by_label("Changes").fill("A shorter push")
+    page.get_by_role("button", name="Save version").click()
 
     screen.shows(page.get_by_role("heading", name="Version 1: A shorter push"))
     expect(page.locator(".push-card")).to_contain_text("We have 49.90.")
     assert types.get_template_version("payment_confirmed") == 0
     assert screen.fits()
     screen.reach(page.get_by_role("button", name="Publish")).click()
-    screen.shows(page.get_by_text("Version 1 is published: new notifications take it."))
+    screen.shows(page.get_by_text("Version 1 published. New notifications use it."))
     assert types.get_template_version("payment_confirmed") == 1
     version = templates.get_version(type_slug="payment_confirmed", number=1)
     assert version is not None
@@ -56,11 +56,11 @@ def test_another_language_is_added(screen: Screen) -> None:
     page = screen.page
     screen.sign_in()
     screen.open(f"{TYPE}templates/new/")
-    screen.reach(page.get_by_role("heading", name="Another language")).click()
-    screen.reach(page.get_by_label("Its code")).fill("pt-BR")
+    screen.reach(page.get_by_role("heading", name="New language")).click()
+    screen.reach(page.get_by_label("Language code")).fill("pt-BR")
     section = page.locator("details.language").last
     screen.reach(section.get_by_label("Subject", exact=True)).fill("Pago")
-    screen.reach(page.get_by_role("button", name="Store as a new version")).click()
+    screen.reach(page.get_by_role("button", name="Save version")).click()
     screen.shows(page.get_by_role("link", name="Brazilian Portuguese"))
     version = templates.get_version(type_slug="payment_confirmed", number=1)
     assert version is not None

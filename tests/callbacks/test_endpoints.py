@@ -1,4 +1,4 @@
-"""Callback endpoints: which URLs are called, and what comes of a request."""
+"""Callback endpoints: URLs, requests, and responses."""
 
 import socket
 from collections.abc import Callable
@@ -26,21 +26,19 @@ def answer_to(handler: socket_server.Handler, *, timeout: float = LIMIT) -> Endp
 
 
 @pytest.mark.parametrize("status", [200, 204, 299])
-def test_a_status_from_200_to_299_is_success(status: int) -> None:
+def test_status_from_200_to_299_is_success(status: int) -> None:
     answer = answer_to(socket_server.answering(socket_server.response(status)))
     assert (answer.status, answer.error) == (status, None)
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
-def test_a_redirect_is_not_followed(status: int) -> None:
+def test_redirect_is_not_followed(status: int) -> None:
     inside = "Location: http://169.254.169.254/latest/meta-data/"
     answer = answer_to(socket_server.answering(socket_server.response(status, b"", inside)))
     assert answer.error == f"HTTP {status}: redirects aren't followed."
 
 
-def test_the_request_is_what_was_signed_and_nothing_of_the_environment(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_request_has_only_the_signed_headers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
     handler = socket_server.KeepAlive(socket_server.response(204))
     with socket_server.serving(handler) as server:
@@ -61,7 +59,7 @@ def test_the_request_is_what_was_signed_and_nothing_of_the_environment(
     ]
 
 
-def test_the_beginning_of_an_answer_is_kept_and_no_more_than_64_kb_is_read() -> None:
+def test_response_is_read_up_to_64_kb() -> None:
     read: list[int] = []
 
     def endless(connection: socket.socket) -> None:
@@ -81,7 +79,7 @@ def test_the_beginning_of_an_answer_is_kept_and_no_more_than_64_kb_is_read() -> 
     assert len(answer.excerpt) <= 500
 
 
-def test_an_answer_that_breaks_off_after_its_head_is_an_answer() -> None:
+def test_response_cut_after_its_head_counts() -> None:
     part = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nthe beginning"
     answer = answer_to(socket_server.answering(part))
     assert (answer.status, answer.error, answer.excerpt) == (200, None, "the beginning")
@@ -115,19 +113,19 @@ def dripping(connection: socket.socket) -> None:
         (socket_server.answering(b""), "Connection closed, or invalid response."),
     ],
 )
-def test_what_is_no_answer(handler: Callable[[socket.socket], None], error: str) -> None:
+def test_invalid_response_is_an_error(handler: Callable[[socket.socket], None], error: str) -> None:
     with ending():
         answer = answer_to(handler, timeout=SHORT if error == "Timed out." else LIMIT)
     assert (answer.status, answer.error) == (None, error)
 
 
-def test_a_port_that_nobody_listens_on() -> None:
+def test_closed_port_is_refused() -> None:
     answer = endpoints.post(here(1), body=b"{}", headers={})
     assert answer.error == "Connection refused."
 
 
 def resolving_to(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
-    """Let a name have these addresses, others at each question; return what is asked for."""
+    """Resolve names to these addresses, in turn; return the list of resolved names."""
     asked: list[str] = []
 
     def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
@@ -151,7 +149,7 @@ PUBLIC = Endpoint(host="shop.example.com", port=443, path="/hooks")
         *("2002:7f00:1::", "2001::a00:1"),
     ],
 )
-def test_a_name_that_leads_inside_is_not_connected_to(
+def test_name_with_a_private_address_is_not_connected(
     inside: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resolving_to(monkeypatch, ["93.184.215.14", inside])
@@ -160,10 +158,8 @@ def test_a_name_that_leads_inside_is_not_connected_to(
     assert answer.error == "The host is not on the public Internet."
 
 
-def test_a_name_that_changes_where_it_leads_is_asked_for_once_and_looked_at_each_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """First public, then inside: what was looked at is what is connected to."""
+def test_resolved_address_is_checked_and_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """First public, then private: the checked address is the one connected to."""
     asked = resolving_to(monkeypatch, ["93.184.215.14"], ["127.0.0.1"])
     tried: list[Any] = []
 
@@ -180,7 +176,7 @@ def test_a_name_that_changes_where_it_leads_is_asked_for_once_and_looked_at_each
     assert asked == ["shop.example.com"] * 2
 
 
-def test_what_may_only_be_called_on_this_machine_is_not_called_elsewhere(
+def test_loopback_url_with_a_public_address_is_not_connected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     resolving_to(monkeypatch, ["93.184.215.14"])
@@ -190,7 +186,7 @@ def test_what_may_only_be_called_on_this_machine_is_not_called_elsewhere(
     assert answer.error == "The host is not on the public Internet."
 
 
-def test_a_receiver_that_cannot_prove_its_name_is_told_nothing(
+def test_receiver_with_an_invalid_certificate_gets_nothing(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handler = socket_server.KeepAlive(socket_server.response(204))
@@ -220,11 +216,11 @@ def test_a_receiver_that_cannot_prove_its_name_is_told_nothing(
         ("https://[2606:4700::1111]/", Endpoint(host="2606:4700::1111", port=443, path="/")),
     ],
 )
-def test_a_url_that_is_called(url: str, target: Endpoint) -> None:
+def test_valid_url_is_parsed(url: str, target: Endpoint) -> None:
     assert endpoints.parse_url(url, allow_loopback=False) == target
 
 
-def test_the_host_is_named_with_its_port_unless_it_is_the_usual_one() -> None:
+def test_host_header_has_a_non_default_port() -> None:
     for url, authority in (
         ("https://shop.example.com/x", "shop.example.com"),
         ("https://shop.example.com:8443/x", "shop.example.com:8443"),
@@ -256,24 +252,31 @@ def test_the_host_is_named_with_its_port_unless_it_is_the_usual_one() -> None:
         *(("https://127.0.0.1/", "not_public"), ("https://[::1]/", "not_public")),
         *(("https://169.254.169.254/", "not_public"), ("https://10.1.2.3:8443/", "not_public")),
         *(("https://100.64.0.1/", "not_public"), ("https://[::ffff:10.0.0.1]/", "not_public")),
+        *((f"https://{host}/", "not_public") for host in ("192.168.0.1", "172.16.0.1", "0.0.0.0")),
+        *((f"https://{host}/", "not_public") for host in ("[fe80::1]", "[fd00::1]", "a.local")),
+        *((f"https://{host}/", "invalid_host") for host in ("0x7f000001", "017700000001", "127.1")),
+        *((f"https://{host}/", "invalid_host") for host in ("0177.0.0.1", "a_b.com", "x.local.")),
+        ("https://127\u30020\u30020\u30021/", "invalid_host"),
+        *((url, "invalid_url") for url in (" ", "javascript:alert(1)", "data:text/html,x")),
+        *(("mailto:a@b.example", "invalid_url"), ("https://x.com/\r\nHost: x", "invalid_url")),
         *(("https://[64:ff9b::a00:1]/", "not_public"), ("https://[fd00:ec2::254]/", "not_public")),
     ],
 )
-def test_a_url_that_is_not_called(url: str, code: str) -> None:
+def test_invalid_url_is_refused(url: str, code: str) -> None:
     with pytest.raises(InvalidUrlError) as problem:
         endpoints.parse_url(url, allow_loopback=False)
     assert problem.value.code == code
-    assert not url or url not in str(problem.value)
+    assert not url.strip() or url not in str(problem.value)
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9000/x", "http://[::1]/", "http://localhost/x"])
-def test_a_stack_on_one_machine_may_call_that_machine(url: str) -> None:
+def test_loopback_url_is_allowed_in_the_local_stack(url: str) -> None:
     assert endpoints.parse_url(url, allow_loopback=True).is_plain
 
 
 @pytest.mark.parametrize(
     "url", ["http://10.0.0.1/", "http://shop.example.com/", "https://127.0.0.1/", "http://0.0.0.0/"]
 )
-def test_and_no_other_one(url: str) -> None:
+def test_other_plain_url_is_refused_in_the_local_stack(url: str) -> None:
     with pytest.raises(InvalidUrlError):
         endpoints.parse_url(url, allow_loopback=True)

@@ -1,6 +1,7 @@
-"""Messages to apps: one worker has each, what is due is found, and what ends is kept."""
+"""The callback outbox: claims, settlement, replay, and the subscription."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -17,7 +18,6 @@ from tests.support.factories.notifications import CLIENT, NOON
 from tests.support.fakes.callback_receiver import called_back
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
-
 E = EventType
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 ELSEWHERE = "http://127.0.0.1:9/hooks"
@@ -29,7 +29,7 @@ def event(number: int = 1, *, client_id: ObjectId = CLIENT, **fields: Any) -> Ev
 
 
 def recorded(count: int = 1) -> list[str]:
-    """Make a callback and so many messages to it; return their ids."""
+    """Create a callback and messages to it; return their ids."""
     called_back(ELSEWHERE)
     events = [event(number) for number in range(count)]
     outbox.store_messages(events, now=NOON)
@@ -50,7 +50,7 @@ def tried(**fields: Any) -> TryRecord:
     return TryRecord(at=NOON, duration_ms=12, **fields)
 
 
-def test_an_event_is_recorded_once() -> None:
+def test_event_is_stored_once() -> None:
     called_back(ELSEWHERE)
     assert outbox.store_messages([event(1), event(2)], now=NOON) == [CLIENT]
     outbox.store_messages([event(2), event(3)], now=NOON + MINUTE)
@@ -58,30 +58,26 @@ def test_an_event_is_recorded_once() -> None:
     assert stored(event(2).id)["created_at"] == NOON
 
 
-def test_nobody_without_a_callback_is_told() -> None:
+def test_event_without_callback_is_not_stored() -> None:
     called_back(ELSEWHERE)
     assert outbox.store_messages([event(client_id=ObjectId())], now=NOON) == []
 
 
-def test_of_two_workers_at_once_one_gets_each_message() -> None:
+def test_concurrent_claims_share_no_message() -> None:
     ids = recorded(40)
-    gate, taken = threading.Barrier(2), list[list[ClaimedMessage]]()
+    barrier = threading.Barrier(2)
 
-    def work() -> None:
-        gate.wait()
-        taken.append(claim(limit=40))
+    def work(_: int) -> set[str]:
+        barrier.wait()
+        return {held.id for held in claim(limit=40)}
 
-    workers = [threading.Thread(target=work) for _ in range(2)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    first, second = ({held.id for held in some} for some in taken)
+    with ThreadPoolExecutor(2) as workers:
+        first, second = workers.map(work, range(2))
     assert not first & second
     assert first | second == set(ids)
 
 
-def test_a_message_is_free_again_when_its_lease_ends_and_the_late_worker_writes_nothing() -> None:
+def test_expired_lease_is_claimed_again_and_the_late_settle_is_ignored() -> None:
     recorded()
     (late,) = claim()
     assert claim(at=NOON + MESSAGE_LEASE - MINUTE) == []
@@ -91,7 +87,7 @@ def test_a_message_is_free_again_when_its_lease_ends_and_the_late_worker_writes_
     assert stored(other.id)["tries"] == 1
 
 
-def test_what_came_through_is_over() -> None:
+def test_delivered_message_is_settled() -> None:
     (message_id,) = recorded()
     (held,) = claim()
     outbox.settle(held, tried(status_code=204), Decision(TryOutcome.DELIVERED))
@@ -102,7 +98,7 @@ def test_what_came_through_is_over() -> None:
     assert document["purge_at"] == NOON + 30 * DAY
 
 
-def test_what_did_not_is_due_again_when_it_was_decided() -> None:
+def test_failed_message_is_due_at_the_decided_time() -> None:
     (message_id,) = recorded()
     (held,) = claim()
     problem = tried(status_code=503, error="HTTP 503.", excerpt="busy")
@@ -115,7 +111,7 @@ def test_what_did_not_is_due_again_when_it_was_decided() -> None:
     assert again.tries == 1
 
 
-def test_the_last_ten_tries_are_kept() -> None:
+def test_last_ten_tries_are_kept() -> None:
     (message_id,) = recorded()
     for number in range(12):
         at = NOON + number * MESSAGE_LEASE
@@ -124,11 +120,11 @@ def test_the_last_ten_tries_are_kept() -> None:
     assert [one["duration_ms"] for one in stored(message_id)["history"]] == list(range(2, 12))
 
 
-@pytest.mark.parametrize("verdict", [TryOutcome.GIVE_UP, TryOutcome.GONE])
-def test_what_is_given_up_has_failed_and_can_be_sent_again(verdict: TryOutcome) -> None:
+@pytest.mark.parametrize("outcome", [TryOutcome.GIVE_UP, TryOutcome.GONE])
+def test_failed_message_can_be_replayed(outcome: TryOutcome) -> None:
     (message_id,) = recorded()
     (held,) = claim()
-    outbox.settle(held, tried(error="HTTP 500."), Decision(verdict))
+    outbox.settle(held, tried(error="HTTP 500."), Decision(outcome))
     assert stored(message_id)["status"] == "failed"
     outbox.replay(message_id=message_id, client_id=CLIENT, now=NOON + DAY)
     document = stored(message_id)
@@ -138,19 +134,19 @@ def test_what_is_given_up_has_failed_and_can_be_sent_again(verdict: TryOutcome) 
     assert [one.id for one in claim(at=NOON + DAY)] == [message_id]
 
 
-def test_what_has_not_ended_is_not_sent_again() -> None:
+def test_pending_message_is_not_replayed() -> None:
     (message_id,) = recorded()
     with pytest.raises(StillPendingError):
         outbox.reopen(message_id=message_id, client_id=CLIENT, now=NOON)
 
 
-def test_nobody_sends_anothers_messages_again() -> None:
+def test_another_clients_message_is_not_replayed() -> None:
     (message_id,) = recorded()
     with pytest.raises(LookupError):
         outbox.reopen(message_id=message_id, client_id=ObjectId(), now=NOON)
 
 
-def test_what_happens_while_a_callback_is_switched_off_is_kept_and_not_sent() -> None:
+def test_event_of_a_disabled_callback_is_stored_as_failed() -> None:
     called_back(ELSEWHERE)
     subscriptions.disable(client_id=CLIENT, reason=DisabledReason.FAILING, now=NOON)
     assert outbox.store_messages([event()], now=NOON) == []
@@ -161,33 +157,26 @@ def test_what_happens_while_a_callback_is_switched_off_is_kept_and_not_sent() ->
     assert len(claim()) == 1
 
 
-# The callback itself.
-
-
-def test_a_callback_has_a_secret_that_is_told_once_and_kept_sealed() -> None:
+def test_callback_secret_is_returned_once_and_stored_encrypted() -> None:
     made = called_back(ELSEWHERE)
     assert made.secret is not None
     assert made.secret.removeprefix("whsec_") not in str(subscriptions.get(CLIENT))
     assert called_back(ELSEWHERE).secret is None
 
 
-def test_an_app_that_makes_it_twice_at_once_has_one() -> None:
-    gate, made = threading.Barrier(4), list[str | None]()
+def test_concurrent_puts_create_one_callback() -> None:
+    barrier = threading.Barrier(4)
 
-    def work() -> None:
-        gate.wait()
-        made.append(called_back(ELSEWHERE).secret)
+    def work(_: int) -> str | None:
+        barrier.wait()
+        return called_back(ELSEWHERE).secret
 
-    workers = [threading.Thread(target=work) for _ in range(4)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert len([secret for secret in made if secret]) == 1
+    with ThreadPoolExecutor(4) as workers:
+        assert len([secret for secret in workers.map(work, range(4)) if secret]) == 1
     assert collection("callbacks").count_documents({}) == 1
 
 
-def test_put_again_it_is_switched_on_again() -> None:
+def test_put_enables_a_disabled_callback() -> None:
     called_back(ELSEWHERE)
     subscriptions.disable(client_id=CLIENT, reason=DisabledReason.GONE, now=NOON)
     document = called_back(ELSEWHERE, now=NOON + DAY).document
@@ -195,7 +184,7 @@ def test_put_again_it_is_switched_on_again() -> None:
     assert not {"disabled_at", "disabled_reason", "failing_since", "open_until"} & set(document)
 
 
-def test_what_an_operator_has_switched_off_stays_off() -> None:
+def test_put_keeps_an_operators_disabling() -> None:
     called_back(ELSEWHERE)
     subscriptions.disable(client_id=CLIENT, reason=DisabledReason.BY_OPERATOR, now=NOON)
     changed = called_back(f"{ELSEWHERE}/new").document
@@ -203,7 +192,7 @@ def test_what_an_operator_has_switched_off_stays_off() -> None:
     assert subscriptions.enable(client_id=CLIENT, now=NOON)
 
 
-def test_put_as_it_is_it_does_not_forget_that_it_fails() -> None:
+def test_put_of_the_same_url_keeps_the_failures() -> None:
     called_back(ELSEWHERE)
     trouble = {"failures": 7, "failing_since": NOON}
     collection("callbacks").update_one({"_id": CLIENT}, {"$set": trouble})
@@ -213,7 +202,7 @@ def test_put_as_it_is_it_does_not_forget_that_it_fails() -> None:
     assert "failing_since" not in elsewhere
 
 
-def test_it_is_not_replaced_more_often_than_all_secrets_can_sign() -> None:
+def test_secret_rotations_are_limited() -> None:
     called_back(ELSEWHERE)
     for _ in range(4):
         subscriptions.rotate(CLIENT, now=NOON)
@@ -223,7 +212,7 @@ def test_it_is_not_replaced_more_often_than_all_secrets_can_sign() -> None:
     assert len(subscriptions.get(CLIENT)["secrets"]) == 2
 
 
-def test_nobody_without_a_callback_has_a_secret() -> None:
+def test_client_without_callback_has_no_secret() -> None:
     with pytest.raises(NoCallbackError):
         subscriptions.rotate(CLIENT, now=NOON)
     with pytest.raises(NoCallbackError):

@@ -1,4 +1,4 @@
-"""What is to be told, and what was, is found by its indexes: of thousands, what is asked for."""
+"""Query plans of callbacks among thousands of documents."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -24,7 +24,6 @@ USED = ("notifications", "callback_messages", "callbacks")
 
 @pytest.fixture(scope="module")
 def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
-    """Store what there is once for all tests here."""
     with django_db_blocker.unblock(), emptied(*USED):
         called_back("http://127.0.0.1:9/")
         store.accept(
@@ -39,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("db")
 
 
 def _message(number: int) -> dict[str, Any]:
-    """Return one of the messages: one in 40 waits, every third is another app's."""
+    """Return a message: one in 40 is pending, every third is of another client."""
     at = NOON + timedelta(seconds=number)
     waits = {"next_try_at": at} if not number % 40 else {}
     return {
@@ -57,21 +56,18 @@ def _message(number: int) -> dict[str, Any]:
 
 LATER = NOON + timedelta(days=1)
 READS: dict[str, tuple[str, int, Callable[[], Any]]] = {
-    "what apps are to be told": ("notifications", 20, lambda: store.pending_callbacks(limit=20)),
-    "what is due of an app": (
+    "pending callbacks": ("notifications", 20, lambda: store.pending_callbacks(limit=20)),
+    "due messages of a client": (
         *("callback_messages", 10),
         lambda: outbox.claim(client_id=CLIENT, limit=10, now=NOON + timedelta(hours=1)),
     ),
-    "when something is due of an app": (
-        *("callback_messages", 1),
-        lambda: outbox.next_due_at(CLIENT),
-    ),
-    "who has something waiting": ("callback_messages", WAITING, outbox.waiting_clients),
-    "what an app was told": (
+    "next due time of a client": (*("callback_messages", 1), lambda: outbox.next_due_at(CLIENT)),
+    "clients with pending messages": ("callback_messages", WAITING, outbox.waiting_clients),
+    "messages of a client": (
         *("callback_messages", 21),
         lambda: outbox.page(client_id=CLIENT, status=None, limit=20, cursor=None),
     ),
-    "what an app was not told": (
+    "failed messages of a client": (
         *("callback_messages", 21),
         lambda: outbox.page(
             client_id=CLIENT,
@@ -84,7 +80,7 @@ READS: dict[str, tuple[str, int, Callable[[], Any]]] = {
 
 
 @pytest.mark.parametrize("name", READS)
-def test_what_is_asked_for_is_found_by_an_index_and_in_its_order(name: str) -> None:
+def test_reads_use_indexes_in_order(name: str) -> None:
     of, most, read = READS[name]
     with plans(of) as found:
         read()

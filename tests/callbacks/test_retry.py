@@ -1,4 +1,4 @@
-"""When an app is called back again, and when no more."""
+"""Retries of callbacks, and the health of a receiver."""
 
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -13,54 +13,49 @@ from domain.retry import parse_retry_after
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
 MIDDLE = 0.5
-"""The dice that change no wait."""
+"""The jitter that changes no delay."""
 
 
 def decided(
-    status: int | None, *, tries: int = 1, pause: timedelta | None = None, dice: float = MIDDLE
+    status: int | None, *, tries: int = 1, pause: timedelta | None = None, jitter: float = MIDDLE
 ) -> Decision:
-    return retry.decide_retry(status=status, tries=tries, pause=pause, now=NOW, jitter=dice)
+    return retry.decide_retry(status=status, tries=tries, pause=pause, now=NOW, jitter=jitter)
 
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
-def test_success_is_a_status_from_200_to_299(status: int) -> None:
+def test_status_from_200_to_299_is_delivered(status: int) -> None:
     assert decided(status) == Decision(TryOutcome.DELIVERED)
 
 
 @pytest.mark.parametrize("status", [None, 100, 301, 302, 307, 400, 401, 404, 429, 500, 503])
-def test_all_else_is_tried_again(status: int | None) -> None:
+def test_other_status_is_retried(status: int | None) -> None:
     assert decided(status).outcome is TryOutcome.RETRY
 
 
-def test_who_is_gone_is_called_no_more() -> None:
+def test_status_410_is_gone() -> None:
     assert decided(410) == Decision(TryOutcome.GONE)
 
 
 @pytest.mark.parametrize(
     ("tries", "wait"),
     [
-        (1, 5 * SECOND),
-        (2, 1 * MINUTE),
-        (3, 10 * MINUTE),
-        (4, 1 * HOUR),
-        (5, 3 * HOUR),
-        (6, 8 * HOUR),
-        (7, 11 * HOUR),
+        *((1, 5 * SECOND), (2, 1 * MINUTE), (3, 10 * MINUTE), (4, 1 * HOUR), (5, 3 * HOUR)),
+        *((6, 8 * HOUR), (7, 11 * HOUR)),
     ],
 )
-def test_the_wait_after_each_try(tries: int, wait: timedelta) -> None:
+def test_delay_after_each_try(tries: int, wait: timedelta) -> None:
     assert decided(503, tries=tries).at == NOW + wait
-    assert decided(503, tries=tries, dice=0.0).at == NOW + wait * 0.8
-    assert decided(503, tries=tries, dice=1.0).at == NOW + wait * 1.2
+    assert decided(503, tries=tries, jitter=0.0).at == NOW + wait * 0.8
+    assert decided(503, tries=tries, jitter=1.0).at == NOW + wait * 1.2
 
 
-def test_the_eighth_try_is_the_last_and_comes_about_a_day_after_the_first() -> None:
+def test_eighth_try_is_the_last() -> None:
     assert retry.MAX_TRIES == 8
     assert decided(503, tries=8) == Decision(TryOutcome.GIVE_UP)
     assert timedelta(hours=23) < sum(retry.DELAYS, timedelta(0)) < timedelta(hours=24)
 
 
-def test_a_pause_that_is_asked_for_is_kept_and_no_shorter_than_the_wait() -> None:
+def test_retry_after_extends_the_delay_up_to_a_limit() -> None:
     assert decided(429, pause=2 * MINUTE).at == NOW + 2 * MINUTE
     assert decided(429, tries=2, pause=1 * SECOND).at == NOW + MINUTE
     assert decided(503, pause=timedelta(days=9)).at == NOW + 12 * HOUR
@@ -69,64 +64,50 @@ def test_a_pause_that_is_asked_for_is_kept_and_no_shorter_than_the_wait() -> Non
 @pytest.mark.parametrize(
     ("text", "pause"),
     [
-        ("120", 2 * MINUTE),
-        ("0", timedelta(0)),
-        ("999999999999", 12 * HOUR),
+        *(("120", 2 * MINUTE), ("0", timedelta(0)), ("999999999999", 12 * HOUR)),
         (format_datetime(NOW + HOUR, usegmt=True), HOUR),
-        (format_datetime(NOW - HOUR, usegmt=True), None),
-        ("soon", None),
-        ("-5", None),
+        *((format_datetime(NOW - HOUR, usegmt=True), None), ("soon", None), ("-5", None)),
         ("", None),
     ],
 )
-def test_how_a_pause_is_asked_for(text: str, pause: timedelta | None) -> None:
+def test_retry_after_is_parsed(text: str, pause: timedelta | None) -> None:
     limit = retry.MAX_RETRY_AFTER
     assert parse_retry_after({"retry-after": text}, now=NOW, limit=limit) == pause
     assert parse_retry_after({}, now=NOW, limit=limit) is None
 
 
 @pytest.mark.parametrize(
-    ("failures", "left_alone"),
+    ("failures", "open_for"),
     [
-        (0, None),
-        (4, None),
-        (5, 30 * SECOND),
-        (6, 1 * MINUTE),
-        (7, 2 * MINUTE),
-        (9, 8 * MINUTE),
-        (10, 10 * MINUTE),
-        (1_000_000, 10 * MINUTE),
+        *((0, None), (4, None), (5, 30 * SECOND), (6, 1 * MINUTE), (7, 2 * MINUTE)),
+        *((9, 8 * MINUTE), (10, 10 * MINUTE), (1_000_000, 10 * MINUTE)),
     ],
 )
-def test_a_receiver_that_fails_again_and_again_is_left_alone_longer_each_time(
-    failures: int, left_alone: timedelta | None
-) -> None:
-    until = NOW + left_alone if left_alone else None
+def test_circuit_opens_longer_with_each_failure(failures: int, open_for: timedelta | None) -> None:
+    until = NOW + open_for if open_for else None
     assert retry.circuit_open_until(failures=failures, now=NOW) == until
 
 
-def test_a_receiver_fails_since_the_first_of_its_failures_in_a_row() -> None:
-    standing = ReceiverHealth().after_failure(at=NOW, error="HTTP 500.")
-    standing = standing.after_failure(at=NOW + HOUR, error="HTTP 503.")
-    assert standing == ReceiverHealth(
+def test_failing_since_is_the_first_failure_in_a_row() -> None:
+    health = ReceiverHealth().after_failure(at=NOW, error="HTTP 500.")
+    health = health.after_failure(at=NOW + HOUR, error="HTTP 503.")
+    assert health == ReceiverHealth(
         failures=2, failing_since=NOW, last_failure_at=NOW + HOUR, last_error="HTTP 503."
     )
 
 
-def test_one_success_makes_all_well() -> None:
-    standing = (
-        ReceiverHealth().after_failure(at=NOW, error="HTTP 500.").after_success(at=NOW + HOUR)
-    )
-    assert standing == ReceiverHealth(last_failure_at=NOW, last_success_at=NOW + HOUR)
+def test_success_resets_the_health() -> None:
+    health = ReceiverHealth().after_failure(at=NOW, error="HTTP 500.").after_success(at=NOW + HOUR)
+    assert health == ReceiverHealth(last_failure_at=NOW, last_success_at=NOW + HOUR)
 
 
-def test_a_callback_is_switched_off_after_five_days_of_failures() -> None:
-    standing = ReceiverHealth().after_failure(at=NOW, error="HTTP 500.")
+def test_callback_is_disabled_after_five_days_of_failures() -> None:
+    health = ReceiverHealth().after_failure(at=NOW, error="HTTP 500.")
     almost = timedelta(days=5) - SECOND
-    assert standing.disable_reason(now=NOW + almost) is None
-    assert standing.disable_reason(now=NOW + almost + SECOND) is DisabledReason.FAILING
+    assert health.disable_reason(now=NOW + almost) is None
+    assert health.disable_reason(now=NOW + almost + SECOND) is DisabledReason.FAILING
 
 
-def test_a_callback_whose_receiver_is_gone_is_switched_off_at_once() -> None:
-    standing = ReceiverHealth().after_failure(at=NOW, error="HTTP 410.", is_gone=True)
-    assert standing.disable_reason(now=NOW) is DisabledReason.GONE
+def test_callback_is_disabled_at_once_when_gone() -> None:
+    health = ReceiverHealth().after_failure(at=NOW, error="HTTP 410.", is_gone=True)
+    assert health.disable_reason(now=NOW) is DisabledReason.GONE

@@ -1,4 +1,4 @@
-"""Signatures that every library of Standard Webhooks can check."""
+"""Signatures of the Standard Webhooks specification."""
 
 import base64
 
@@ -11,21 +11,17 @@ MESSAGE = "msg_p5jXN8AQM9LWM0D4loKWxJek"
 SENT = 1614265330
 BODY = b'{"test": 2432232314}'
 SIGNATURE = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
-"""What the libraries of the standard are tested with."""
+"""The test vector of the standard's libraries."""
 
 
-def test_a_known_message_has_the_known_signature() -> None:
+def test_known_message_has_the_known_signature() -> None:
     assert signing.sign(MESSAGE, SENT, BODY, secret=SECRET) == SIGNATURE
 
 
-def test_the_headers_name_the_message_and_the_second_it_is_sent_in() -> None:
+def test_headers_hold_the_id_and_the_send_time() -> None:
     assert signing.sign_headers(
         message_id=MESSAGE, timestamp=SENT, body=BODY, secrets=[SECRET]
-    ) == {
-        "webhook-id": MESSAGE,
-        "webhook-timestamp": "1614265330",
-        "webhook-signature": SIGNATURE,
-    }
+    ) == {"webhook-id": MESSAGE, "webhook-timestamp": "1614265330", "webhook-signature": SIGNATURE}
 
 
 def test_every_secret_signs() -> None:
@@ -46,18 +42,16 @@ def test_every_secret_signs() -> None:
         (MESSAGE, SENT, b'{"test":2432232314}'),
     ],
 )
-def test_whatever_differs_is_signed_differently(
-    message_id: str, timestamp: int, body: bytes
-) -> None:
+def test_any_difference_changes_the_signature(message_id: str, timestamp: int, body: bytes) -> None:
     assert signing.sign(message_id, timestamp, body, secret=SECRET) != SIGNATURE
 
 
-def test_an_id_that_could_be_taken_for_more_than_an_id_is_not_signed() -> None:
+def test_id_with_a_full_stop_is_not_signed() -> None:
     with pytest.raises(ValueError, match="full stop"):
         signing.sign_headers(message_id="evt_1.2", timestamp=SENT, body=BODY, secrets=[SECRET])
 
 
-def test_a_new_secret_is_32_random_bytes_in_base64() -> None:
+def test_new_secret_is_32_random_bytes_in_base64() -> None:
     first, second = signing.new_secret(), signing.new_secret()
     assert first != second
     assert first.startswith("whsec_")
@@ -65,6 +59,6 @@ def test_a_new_secret_is_32_random_bytes_in_base64() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "whsec_not base64", "c2VjcmV0"])
-def test_what_is_no_secret_is_not_signed_with(text: str) -> None:
+def test_invalid_secret_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="invalid callback secret"):
         signing.decode_secret(text)

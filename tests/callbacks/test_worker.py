@@ -23,16 +23,11 @@ from tests.support.factories.notifications import CLIENT, NOON, settled
 from tests.support.fakes.callback_receiver import Receiver, called_back, receiving
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
-
-
 SECOND = timedelta(seconds=1)
-
 MINUTE = timedelta(minutes=1)
-
 HOUR = timedelta(hours=1)
-
 DAY = timedelta(days=1)
-
+LATER = NOON + HOUR
 OTHER = ObjectId("d" * 24)
 
 
@@ -47,8 +42,8 @@ def receiver() -> Iterator[Receiver]:
         yield one
 
 
-def tell(count: int = 1, *, client_id: ObjectId = CLIENT, now: datetime = NOON) -> list[str]:
-    """Record so many messages to an app; return their ids."""
+def record(count: int = 1, *, client_id: ObjectId = CLIENT, now: datetime = NOON) -> list[str]:
+    """Store messages to a client; return their ids."""
     ids = [f"evt_{client_id}_{now.timestamp():.0f}_{number:03}" for number in range(count)]
     events = [
         Event(id=one, client_id=client_id, type=EventType.DELIVERY_SENT, at=now, data={"n": one})
@@ -66,11 +61,9 @@ def statuses() -> list[str]:
     return [d["status"] for d in collection("callback_messages").find().sort("_id", 1)]
 
 
-def test_a_message_comes_signed_with_its_id_and_the_second_it_is_sent_in(
-    receiver: Receiver,
-) -> None:
+def test_message_is_signed_with_its_id_and_send_time(receiver: Receiver) -> None:
     secret = called_back(receiver.url).secret
-    (message_id,) = tell()
+    (message_id,) = record()
     assert call() == 1
     (request,) = receiver.requests
     assert request.headers["content-type"] == "application/json"
@@ -81,21 +74,18 @@ def test_a_message_comes_signed_with_its_id_and_the_second_it_is_sent_in(
     }
     assert secret is not None
     signed = signing.sign_headers(
-        message_id=message_id,
-        timestamp=int(NOON.timestamp()),
-        body=request.raw,
-        secrets=[secret],
+        message_id=message_id, timestamp=int(NOON.timestamp()), body=request.raw, secrets=[secret]
     )
     assert {name: request.headers[name] for name in signed} == signed
     assert statuses() == ["delivered"]
     assert subscriptions.get(CLIENT)["last_success_at"] == NOON
 
 
-def test_for_a_day_after_it_is_replaced_the_old_secret_signs_along(receiver: Receiver) -> None:
+def test_replaced_secret_signs_for_a_day(receiver: Receiver) -> None:
     old = called_back(receiver.url).secret
     new = subscriptions.rotate(CLIENT, now=NOON)
     for at, secrets in ((NOON + DAY - SECOND, [new, old]), (NOON + DAY, [new])):
-        tell(now=at)
+        record(now=at)
         call(at=at)
         last = receiver.requests[-1]
         found = last.headers["webhook-signature"].split(" ")
@@ -105,10 +95,10 @@ def test_for_a_day_after_it_is_replaced_the_old_secret_signs_along(receiver: Rec
         ]
 
 
-def test_what_fails_is_tried_again_with_the_same_id_and_the_same_bytes() -> None:
+def test_failed_message_is_retried_with_the_same_id_and_bytes() -> None:
     with receiving(500, 204) as receiver:
         called_back(receiver.url)
-        tell()
+        record()
         call()
         assert statuses() == ["pending"]
         assert call(at=NOON + SECOND) == 0
@@ -119,11 +109,11 @@ def test_what_fails_is_tried_again_with_the_same_id_and_the_same_bytes() -> None
     assert first.headers["webhook-timestamp"] != second.headers["webhook-timestamp"]
 
 
-def test_a_round_is_twenty_messages_and_the_rest_waits_at_the_end_of_the_queue(
+def test_round_sends_twenty_messages_and_requeues_the_rest(
     receiver: Receiver, broker: redis.Redis
 ) -> None:
     called_back(receiver.url)
-    tell(25)
+    record(25)
     assert call() == 20
     assert broker.llen("callbacks") == 1
     assert call() == 5
@@ -134,7 +124,7 @@ def test_a_round_is_twenty_messages_and_the_rest_waits_at_the_end_of_the_queue(
 
 def test_one_worker_at_a_time_calls_a_receiver(receiver: Receiver) -> None:
     called_back(receiver.url)
-    tell()
+    record()
     hold = worker.acquire_lease(CLIENT, now=NOON)
     assert hold is not None
     assert call() == 0
@@ -142,10 +132,10 @@ def test_one_worker_at_a_time_calls_a_receiver(receiver: Receiver) -> None:
     assert not worker.release_lease(hold, hold.health, now=NOON + MESSAGE_LEASE)
 
 
-def test_a_receiver_that_fails_is_left_alone_and_then_probed_with_one_message() -> None:
+def test_failing_receiver_is_probed_with_one_message() -> None:
     with receiving(500) as receiver:
         called_back(receiver.url)
-        tell(25)
+        record(25)
         assert call() == 8
         assert subscriptions.get(CLIENT)["failures"] == 8
         assert call(at=NOON + MINUTE) == 0
@@ -154,10 +144,10 @@ def test_a_receiver_that_fails_is_left_alone_and_then_probed_with_one_message() 
     assert statuses() == ["pending"] * 25
 
 
-def test_once_it_answers_again_everything_follows() -> None:
+def test_recovered_receiver_gets_the_backlog() -> None:
     with receiving(*[500] * 8, 204) as receiver:
         called_back(receiver.url)
-        tell(25)
+        record(25)
         call()
         call(at=NOON + 5 * MINUTE)
         assert subscriptions.get(CLIENT)["failures"] == 0
@@ -167,21 +157,21 @@ def test_once_it_answers_again_everything_follows() -> None:
     assert "failing_since" not in subscriptions.get(CLIENT)
 
 
-def test_a_receiver_that_fails_holds_up_nobody_else(receiver: Receiver) -> None:
+def test_failing_receiver_does_not_delay_others(receiver: Receiver) -> None:
     with receiving(500) as failing:
         called_back(failing.url)
         called_back(receiver.url, client_id=OTHER)
-        tell(25)
-        tell(25, client_id=OTHER)
+        record(25)
+        record(25, client_id=OTHER)
         call()
         assert call(client_id=OTHER) == 20
 
 
-def test_a_process_gives_most_of_its_threads_to_notifications(
+def test_rounds_are_limited_per_process(
     receiver: Receiver, broker: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called_back(receiver.url)
-    tell()
+    record()
     places = worker._round_slots(0)
     monkeypatch.setattr(worker, "_round_slots", lambda _: places)
     taken = 0
@@ -194,10 +184,10 @@ def test_a_process_gives_most_of_its_threads_to_notifications(
     assert call() == 1
 
 
-def test_who_answers_410_is_called_no_more() -> None:
+def test_status_410_disables_the_callback() -> None:
     with receiving(410) as receiver:
         called_back(receiver.url)
-        tell(3)
+        record(3)
         call()
         assert call(at=NOON + DAY) == 0
     callback = subscriptions.get(CLIENT)
@@ -208,23 +198,23 @@ def test_who_answers_410_is_called_no_more() -> None:
     assert "410" in entry.change_message
 
 
-def test_after_five_days_of_failures_it_is_switched_off_and_that_is_on_record() -> None:
+def test_five_days_of_failures_disable_the_callback() -> None:
     with receiving(500) as receiver:
         called_back(receiver.url)
-        tell()
+        record()
         call()
         at = NOON + 5 * DAY
-        tell(now=at)
+        record(now=at)
         call(at=at)
         assert subscriptions.get(CLIENT)["disabled_reason"] == DisabledReason.FAILING
     assert "five days" in LogEntry.objects.get().change_message
 
 
-def test_eight_tries_and_it_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_message_fails_after_eight_tries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "FAILURES_TO_OPEN", 100)
     with receiving(503) as receiver:
         called_back(receiver.url)
-        tell()
+        record()
         at = NOON
         for _ in range(9):
             call(at=at)
@@ -234,7 +224,7 @@ def test_eight_tries_and_it_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert NOON + 18 * HOUR < at < NOON + 30 * HOUR
 
 
-def test_a_receiver_that_was_replaced_meanwhile_is_not_judged_by_the_old_one() -> None:
+def test_replaced_receiver_is_not_disabled_for_the_old_one() -> None:
     with receiving(500) as receiver:
         called_back(receiver.url)
         hold = worker.acquire_lease(CLIENT, now=NOON)
@@ -250,122 +240,97 @@ def test_a_receiver_that_was_replaced_meanwhile_is_not_judged_by_the_old_one() -
     assert "claim" not in callback
 
 
-def test_a_round_begins_nothing_when_its_time_is_over(
+def test_round_starts_nothing_after_its_time(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called_back(receiver.url)
-    tell(20)
+    record(20)
     monkeypatch.setattr(worker, "MAX_ROUND_SECONDS", 0.0)
     assert call() == worker.MAX_CONCURRENT_REQUESTS
     assert call() == worker.MAX_CONCURRENT_REQUESTS
 
 
-@pytest.fixture
-def listener(settings: Any) -> Iterator[Receiver]:
-    settings.CALLBACK_LOOPBACK = True
-    with receiving() as one:
-        yield one
-
-
-def record_one() -> None:
-    """Record a message to the app."""
-    event = Event(id="evt_1", client_id=CLIENT, type=EventType.DELIVERY_SENT, at=NOON, data={})
-    outbox.store_messages([event], now=NOON)
-
-
-def call_at_noon() -> int:
-    return worker.run_round(CLIENT, clock=lambda: NOON)
-
-
-def all_statuses() -> list[str]:
-    return [document["status"] for document in collection("callback_messages").find()]
-
-
-def test_the_sweep_finds_what_no_hint_reached(listener: Receiver, broker: redis.Redis) -> None:
-    called_back(listener.url)
-    record_one()
+def test_sweep_wakes_due_messages(receiver: Receiver, broker: redis.Redis) -> None:
+    called_back(receiver.url)
+    record()
     assert worker.sweep(now=NOON) == SweepReport(woken=1, unpublished=0)
     assert broker.llen("callbacks") == 1
 
 
-def held(_: Receiver) -> None:
-    worker.acquire_lease(CLIENT, now=NOON)
-
-
-def later(_: Receiver) -> None:
-    collection("callback_messages").update_many({}, {"$set": {"next_try_at": NOON + HOUR}})
-
-
-def left_alone(_: Receiver) -> None:
-    collection("callbacks").update_one({}, {"$set": {"open_until": NOON + HOUR}})
-
-
-@pytest.mark.parametrize("state", [held, later, left_alone])
-def test_the_sweep_leaves_what_is_not_to_be_sent_now(
-    state: Callable[[Receiver], None], listener: Receiver, broker: redis.Redis
+@pytest.mark.parametrize(
+    "prepare",
+    [
+        lambda: worker.acquire_lease(CLIENT, now=NOON),
+        lambda: collection("callback_messages").update_many({}, {"$set": {"next_try_at": LATER}}),
+        lambda: collection("callbacks").update_one({}, {"$set": {"open_until": LATER}}),
+    ],
+    ids=["leased", "due later", "circuit open"],
+)
+def test_sweep_skips_what_is_not_due(
+    prepare: Callable[[], Any], receiver: Receiver, broker: redis.Redis
 ) -> None:
-    called_back(listener.url)
-    record_one()
-    state(listener)
+    called_back(receiver.url)
+    record()
+    prepare()
     assert worker.sweep(now=NOON) == SweepReport(woken=0, unpublished=0)
     assert broker.llen("callbacks") == 0
 
 
-def test_the_sweep_ends_what_has_nowhere_to_go(listener: Receiver) -> None:
-    called_back(listener.url)
-    record_one()
+def test_sweep_fails_messages_without_a_callback(receiver: Receiver) -> None:
+    called_back(receiver.url)
+    record()
     subscriptions.remove(CLIENT)
     assert worker.sweep(now=NOON) == SweepReport(woken=0, unpublished=0)
-    assert all_statuses() == ["failed"]
+    assert statuses() == ["failed"]
 
 
-def test_without_the_key_of_its_secret_nothing_is_sent_and_nothing_goes_round(
-    listener: Receiver, broker: redis.Redis, settings: Any
+def test_missing_encryption_key_sends_nothing(
+    receiver: Receiver, broker: redis.Redis, settings: Any
 ) -> None:
-    called_back(listener.url)
-    record_one()
+    called_back(receiver.url)
+    record()
     settings.FIELD_ENCRYPTION_KEYS = {"other": b"x" * 48}
-    assert call_at_noon() == 0
+    assert call() == 0
     assert broker.llen("callbacks") == 0
-    assert all_statuses() == ["pending"]
+    assert statuses() == ["pending"]
     assert subscriptions.get(CLIENT)["state"] == CallbackState.ACTIVE
 
 
-def test_where_this_machine_may_not_be_called_it_is_not(listener: Receiver, settings: Any) -> None:
-    called_back(listener.url)
-    record_one()
+def test_disallowed_loopback_is_not_called(receiver: Receiver, settings: Any) -> None:
+    called_back(receiver.url)
+    record()
     settings.CALLBACK_LOOPBACK = False
-    assert call_at_noon() == 0
-    assert listener.requests == []
+    assert call() == 0
+    assert receiver.requests == []
 
 
-def test_without_a_broker_it_says_so_and_a_process_can_call_by_itself(
-    listener: Receiver,
+def test_sweep_without_broker_reports_unpublished_and_inline_run_delivers(
+    receiver: Receiver,
 ) -> None:
-    called_back(listener.url)
-    record_one()
+    called_back(receiver.url)
+    record()
     platform_broker._health.record_failure()
     assert worker.sweep(now=NOON) == SweepReport(woken=0, unpublished=1)
     assert worker.run_inline(clock=lambda: NOON) == 1
-    assert all_statuses() == ["delivered"]
+    assert statuses() == ["delivered"]
 
 
-def test_a_process_that_stops_begins_nothing_and_gives_back_what_it_has(listener: Receiver) -> None:
-    called_back(listener.url)
-    record_one()
+def test_shutdown_starts_nothing_and_returns_the_claims(receiver: Receiver) -> None:
+    called_back(receiver.url)
+    record()
     assert worker.run_round(CLIENT, clock=lambda: NOON, is_shutting_down=lambda: True) == 0
-    assert listener.requests == []
-    assert call_at_noon() == 1
+    assert receiver.requests == []
+    assert call() == 1
 
 
-def test_the_sweeper_without_beat_tells_apps_too(
-    listener: Receiver, monkeypatch: pytest.MonkeyPatch
+def test_sweeper_command_sends_callbacks(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("signal.signal", lambda *_: process.clear_shutdown())
-    called_back(listener.url)
+    called_back(receiver.url)
     settled(DeliveryStatus.FAILED, has_callback=True)
     platform_broker._health.record_failure()
     call_command("sweeper", once=True, deliver=True, stdout=StringIO())
-    told = sorted(request.body["type"] for request in listener.requests)
-    assert told == ["delivery.failed", "notification.completed"]
-    assert all_statuses() == ["delivered"] * 2
+    types = sorted(request.body["type"] for request in receiver.requests)
+    assert types == ["delivery.failed", "notification.completed"]
+    assert statuses() == ["delivered"] * 2

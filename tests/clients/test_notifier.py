@@ -174,11 +174,11 @@ def test_error_after_the_last_retry_has_the_idempotency_key() -> None:
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 413, 422])
 def test_refusal_is_not_retried_and_has_a_reason(status: int) -> None:
-    service = Service(problem(status, "invalid_request"))
-    with pytest.raises(NotificationRefused, match="invalid_request: It is not so") as caught:
+    service = Service(problem(status, "validation_failed"))
+    with pytest.raises(NotificationRefused, match="validation_failed: It is not so") as caught:
         service.notifier().notify("mfa_code", email="nonsense")
     error = caught.value
-    assert (error.status, error.code, len(service.requests)) == (status, "invalid_request", 1)
+    assert (error.status, error.code, len(service.requests)) == (status, "validation_failed", 1)
     assert [one.pointer for one in error.problem.errors] == ["/recipient/email"]
 
 
@@ -206,7 +206,7 @@ def test_unreadable_acceptance_is_not_success(answer: Any) -> None:
 
 
 def test_error_contains_neither_key_nor_content() -> None:
-    service = Service(httpx.ConnectError("refused"), problem(422, "invalid_request"))
+    service = Service(httpx.ConnectError("refused"), problem(422, "validation_failed"))
     notifier = service.notifier(tries=1)
     for _ in range(2):
         with pytest.raises(NotificationError) as caught:

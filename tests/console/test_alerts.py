@@ -68,7 +68,7 @@ def test_the_shipped_rules_are_listed(console: Client) -> None:
     alert_rules.add_missing_rules()
     page = console.get(RULES).content.decode()
     assert "more than 10 in 60 min" in page
-    assert "at once" in page
+    assert "immediately" in page
 
 
 def test_incidents_are_listed_and_narrowed(console: Client) -> None:

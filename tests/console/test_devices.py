@@ -75,13 +75,13 @@ def test_a_device_has_a_page_with_its_life_and_its_wishes(console: Client) -> No
         "iPhone 15",
         "iOS",
         "Active",
-        "Notifications are pushed to it.",
+        "Receives push notifications.",
         f"{now:%Y-%m-%d %H:%M}",
-        "marketing: no",
+        "marketing: muted",
         "22:00 to 07:00 (Europe/Lisbon)",
-        "Online, app in the foreground, notifications off in its settings",
+        "Online, app in the foreground, notifications disabled in the settings",
         "/admin/notifications/notification/?q=ada",
-        "Switch off",
+        "Disable",
     ):
         assert words in shown, words
 
@@ -91,12 +91,12 @@ def test_a_page_says_why_a_device_is_off_and_how_it_comes_back(console: Client) 
     refuse()
     shown = console.get(PAGE).content.decode()
     for words in (
-        "App removed",
-        "It comes back by itself when the person opens the app.",
+        "Unregistered",
+        "enabled again when the recipient opens the app.",
         "fcm: UNREGISTERED",
         f"/admin/notifications/notification/{'a' * 24}/change/",
-        "No heartbeat within the last hour",
-        "Switch on again",
+        "No heartbeat in the last hour",
+        "Enable",
     ):
         assert words in shown, words
 
@@ -161,16 +161,16 @@ def test_devices_are_in_the_menu_of_who_may_see_them(console: Client, support: C
 def test_a_device_is_switched_off_and_on_again_and_both_are_recorded(console: Client) -> None:
     register()
     response = console.post(OFF, follow=True)
-    assert "1 device is switched off." in response.content.decode()
+    assert "1 device disabled." in response.content.decode()
     document = queries.get(ID)
     assert document is not None
     assert (document["is_active"], document["deactivation_reason"]) == (False, "by_operator")
     assert document["deactivation_evidence"]["source"] == "maria"
     response = console.post(ON, follow=True)
-    assert "1 device is switched on again." in response.content.decode()
+    assert "1 device enabled." in response.content.decode()
     assert is_active()
     entries = LogEntry.objects.order_by("id")
-    assert [entry.change_message for entry in entries] == ["Switched off.", "Switched on again."]
+    assert [entry.change_message for entry in entries] == ["Disabled.", "Enabled."]
     assert {entry.user.username for entry in entries} == {"maria"}
     assert TOKEN not in str([(entry.object_repr, entry.object_id) for entry in entries])
 
@@ -182,7 +182,7 @@ def test_ticked_devices_are_switched_and_no_others(console: Client) -> None:
     assert [is_active(one) for one in ids] == [False, False, True]
     ticked = {"action": "switch_on_selected", "_selected_action": ids}
     shown = console.post(URL, ticked, follow=True).content.decode()
-    assert "2 devices are switched on again. 1 was so already, or gone." in shown
+    assert "2 devices enabled. 1 already enabled or deleted." in shown
     assert all(is_active(one) for one in ids)
     assert LogEntry.objects.count() == 4
 
@@ -195,7 +195,7 @@ def test_what_changed_nothing_is_not_recorded(console: Client) -> None:
 
 def test_a_device_that_is_gone_is_told(console: Client) -> None:
     response = console.post(OFF, follow=True)
-    assert "There is no such device any more." in response.content.decode()
+    assert "Device not found." in response.content.decode()
     assert console.get(PAGE, follow=True).status_code == 200
 
 

@@ -34,7 +34,7 @@ def test_an_unknown_page_is_a_page_that_leads_on(console: Client, path: str) -> 
     answer = console.get(f"/admin/{path}")
     assert answer.status_code == 404
     text = page(answer)
-    assert "There is no such page" in text
+    assert "Page not found" in text
     assert SEARCH in text
     assert "<b>" not in text
 
@@ -51,8 +51,8 @@ def test_who_may_not_is_told_whom_to_ask(db: None) -> None:
         answer = nobody.get(f"/admin/{path}")
         assert answer.status_code == 403
         text = page(answer)
-        assert "Your account may not do this" in text
-        assert "ask whoever manages staff accounts" in text
+        assert "Permission denied" in text
+        assert "ask an administrator" in text
 
 
 def test_a_form_that_is_out_of_date_is_to_be_loaded_anew(console: Client) -> None:
@@ -60,7 +60,7 @@ def test_a_form_that_is_out_of_date_is_to_be_loaded_anew(console: Client) -> Non
     strict.cookies = console.cookies
     answer = strict.post("/admin/recipients/suppression/add/", {"channel": "email"})
     assert answer.status_code == 403
-    assert "load the page anew" in page(answer)
+    assert "reload the page" in page(answer)
 
 
 def test_a_page_that_failed_says_so_and_not_why(
@@ -74,7 +74,7 @@ def test_a_page_that_failed_says_so_and_not_why(
     answer = console.get("/admin/recipients/recipient/")
     assert answer.status_code == 500
     text = page(answer)
-    assert "The service failed." in text
+    assert "Unexpected error." in text
     assert "canary" not in text
 
 

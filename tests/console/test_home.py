@@ -142,11 +142,11 @@ def text_of(client: Client) -> str:
 
 def test_home_says_that_nobody_is_needed(console: Client) -> None:
     collection("heartbeats").insert_one({"_id": "sweep", "at": utc_now()})
-    assert "The figures are not counted yet." in text_of(console)
+    assert "No metrics yet." in text_of(console)
     rollup.run(now=utc_now())
     page = text_of(console)
-    assert "Nothing needs you now." in page
-    assert "Nothing failed." in page
+    assert "All systems operational" in page
+    assert "No failures" in page
 
 
 def test_home_shows_the_day(console: Client) -> None:
@@ -160,11 +160,11 @@ def test_home_shows_the_day(console: Client) -> None:
     assert context["totals"]["rate"] == "50.0 %"
     page = text_of(console)
     for words in (
-        "No sweep yet: what no hint reaches waits.",
-        "Email failed 1 time in 24 hours: the provider refuses this message (rejected).",
+        "No sweep: missed wake-ups aren&#x27;t picked up.",
+        "Email: 1 failure in 24 h, message rejected by the provider",
         "/admin/notifications/failednotification/?channel=email&amp;code=rejected",
-        "The last 24 hours",
-        "Retry queue",
+        "Deliveries, last 24 h",
+        "Retrying",
         "SendGrid",
         "p95 95 ms",
         'data-type="bar"',
@@ -185,12 +185,12 @@ def test_home_says_when_it_counts_a_part_only(
     now = utc_now()
     monkeypatch.setattr(home, "BACKLOG_COUNT_CAP", 1)
     factories.settled(S.PENDING, at=now, created_at=now)
-    assert "1 or more" in text_of(console)
+    assert "1+" in text_of(console)
 
 
 def test_home_says_that_its_figures_are_old(console: Client) -> None:
     rollup.run(now=utc_now() - timedelta(minutes=10))
-    assert "The figures are of" in text_of(console)
+    assert "Metrics last updated" in text_of(console)
 
 
 def test_an_open_incident_stands_first_and_is_taken_care_of(console: Client) -> None:
@@ -204,20 +204,20 @@ def test_an_open_incident_stands_first_and_is_taken_care_of(console: Client) -> 
     incident = incidents.record(finding, now=utc_now())
     assert incident is not None
     page = text_of(console)
-    assert page.index("No sweep for over 3 minutes") < page.index("No sweep yet")
+    assert page.index("No sweep for over 3 minutes") < page.index("No sweep: missed")
     url = f"/admin/analytics/incident/{incident['_id']}/acknowledge/"
     assert f'action="{url}"' in page
     console.post(url)
     page = text_of(console)
-    assert "maria takes care of it." in page
+    assert "Acknowledged by maria." in page
     assert url not in page
 
 
 def test_home_shows_figures_to_those_who_may_see_notifications(db: None) -> None:
     nobody = signed_in(make_staff("nobody"))
     page = text_of(nobody)
-    assert "Choose a page in the menu." in page
-    assert "The last 24 hours" not in page
+    assert "Select a page from the menu." in page
+    assert "Deliveries, last 24 h" not in page
 
 
 AT_NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -250,26 +250,23 @@ def test_a_missing_sweep_is_told() -> None:
     never = replace(QUIET, last_sweep=None)
     late = replace(QUIET, last_sweep=AT_NOON - timedelta(minutes=4))
     assert [c.text for c in issues(backlog=never, failures=NO_FAILURES, now=AT_NOON)] == [
-        "No sweep yet: what no hint reaches waits."
+        "No sweep: missed wake-ups aren't picked up."
     ]
     assert [c.text for c in issues(backlog=late, failures=NO_FAILURES, now=AT_NOON)] == [
-        "No sweep for 4 minutes: what no hint reaches waits."
+        "No sweep for 4 min: missed wake-ups aren't picked up."
     ]
 
 
 def test_work_that_nobody_takes_is_told() -> None:
     waiting = replace(QUIET, due=3, oldest_due_at=AT_NOON - timedelta(minutes=6))
     (concern,) = issues(backlog=waiting, failures=NO_FAILURES, now=AT_NOON)
-    assert (concern.color, concern.text) == ("danger", "Work has been due for 6 minutes.")
+    assert (concern.color, concern.text) == ("danger", "Deliveries overdue by 6 min")
 
 
 def test_a_cause_that_is_ours_is_told_however_rare() -> None:
     (concern,) = issues(backlog=QUIET, failures=failed(F.RENDER_FAILED, 1), now=AT_NOON)
     assert concern.color == "danger"
-    assert concern.text == (
-        "Email failed 1 time in 24 hours: the message could not be made from its template "
-        "(render failed)."
-    )
+    assert concern.text == "Email: 1 failure in 24 h, template error"
     assert concern.list_query == "channel=email&code=render_failed"
     old = failed(F.RENDER_FAILED, 1, ago=timedelta(hours=2))
     assert [c.color for c in issues(backlog=QUIET, failures=old, now=AT_NOON)] == ["warning"]
@@ -280,6 +277,6 @@ def test_many_recent_failures_of_one_cause_are_told_after_a_standstill() -> None
     many = failed(F.PROVIDER_ERROR, 1_234)
     found = issues(backlog=late, failures=many, now=AT_NOON)
     assert [c.color for c in found] == ["danger", "warning"]
-    assert "1,234 times" in found[1].text
+    assert "1,234 failures" in found[1].text
     long_ago = failed(F.PROVIDER_ERROR, 1_234, ago=timedelta(hours=2))
     assert issues(backlog=QUIET, failures=long_ago, now=AT_NOON) == []

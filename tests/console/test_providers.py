@@ -47,7 +47,7 @@ def test_it_shows_what_a_provider_did(console: Client) -> None:
     assert (one.last_success, one.last_failure) == (minute, minute)
     assert health("smtp").last_success is None
     page = text_of(console)
-    for words in ("SendGrid", "Mail server", "1 failed or unknown", "no limit", "Well"):
+    for words in ("SendGrid", "Mail server", "1 failed or unknown", "no limit", "Healthy"):
         assert words in page, words
 
 
@@ -58,18 +58,18 @@ def test_a_circuit_and_a_slowed_rate_are_seen(console: Client, settings: Any) ->
     rate_limiter.take(account, 1, rate=100.0, burst=10, now=now)
     assert health().health is Health.RATE_LIMITED
     assert health().current_rate == pytest.approx(50.0)
-    assert "50.0 a second now, of 100" in text_of(console)
+    assert "50.0/s now (limit 100/s)" in text_of(console)
     circuit_breaker.trip(account, now=now, retry_after=600, reason="The key is revoked.")
     assert health().health is Health.OPEN
     page = text_of(console)
-    assert "Takes nothing" in page
+    assert "Circuit open" in page
     assert "The key is revoked." in page
     assert (circuit_breaker.close(account), health().health) == (True, Health.RATE_LIMITED)
 
 
 def test_pause_and_resume_are_recorded(console: Client) -> None:
     page = console.post(f"{URL}sendgrid/pause/", {"reason": "A bill is due."}, follow=True)
-    assert "SendGrid is paused" in page.content.decode()
+    assert "SendGrid paused" in page.content.decode()
     assert "A bill is due." in text_of(console)
     assert health().health is Health.PAUSED
     console.post(f"{URL}sendgrid/resume/")
@@ -83,10 +83,10 @@ def test_pause_and_resume_are_recorded(console: Client) -> None:
 def test_an_open_circuit_is_closed_by_hand(console: Client) -> None:
     account = registry.sendgrid().account
     circuit_breaker.trip(account, now=utc_now(), retry_after=600, reason="Out of quota.")
-    assert "Close it" in text_of(console)
+    assert "Close circuit" in text_of(console)
     console.post(f"{URL}sendgrid/close/", {"circuit": account})
     assert health().health is Health.HEALTHY
-    assert "Close it" not in text_of(console)
+    assert "Close circuit" not in text_of(console)
     (entry,) = LogEntry.objects.all()
     assert entry.get_change_message() == f"Closed the circuit {account}."
 
@@ -103,7 +103,7 @@ def test_what_changes_nothing_is_not_recorded(console: Client) -> None:
 
 def test_a_test_goes_the_way_of_every_other_message(console: Client) -> None:
     page = console.post(f"{URL}smtp/test/", {"address": "ops@example.com"}, follow=True)
-    assert "The test is on its way" in page.content.decode()
+    assert "Test sent" in page.content.decode()
     (one,) = Notification.objects.all()
     assert (one.recipient.email, one.channels) == ("ops@example.com", ["email"])
     assert not one.is_test

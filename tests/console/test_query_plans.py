@@ -14,9 +14,8 @@ from django.test import Client
 from console.widgets import window_list
 from domain.time import utc_now
 from monitoring import failure_groups
-from notifyproject.db import keyset
 from notifyproject.db.collections import collection
-from notifyproject.db.paging import Cursor
+from notifyproject.db.paging import Cursor, encode_cursor
 from tests import conftest
 from tests.support.factories import console_data as crowd
 from tests.support.factories.console_data import CLIENTS, MANY
@@ -46,14 +45,23 @@ def assert_quick(found: list[Plan], *, examined: int) -> None:
         assert plan.documents_examined <= examined, plan.told
 
 
+def with_cursors(query: str, model: str, *values: Any) -> str:
+    """Return a query whose ``{place}`` and ``{before}`` are cursors of a model's list."""
+    name = f"console-{model}"
+    return query.format(
+        place=encode_cursor(Cursor(values), list_name=name),
+        before=encode_cursor(Cursor(values, backwards=True), list_name=name),
+    )
+
+
 FIRST = PAGE + 1
 """What a page reads that an index serves: its rows, and one more to know whether it goes on."""
 LISTS = [
     ("", FIRST),
-    ("?after={place}", FIRST + 1),
-    ("?before={place}", FIRST + 1),
+    ("?cursor={place}", FIRST + 1),
+    ("?cursor={before}", FIRST + 1),
     ("?status=sent", FIRST),
-    ("?status=sent&after={place}", FIRST + 1),
+    ("?status=sent&cursor={place}", FIRST + 1),
     ("?status=processing", FIRST),
     ("?type=order_shipped", FIRST),
     (f"?client={CLIENTS[0]}", FIRST),
@@ -79,8 +87,8 @@ def test_the_list_of_all_notifications(
     collection("api_clients").insert_many(
         [{"_id": c, "name": str(c), "scopes": [], "keys": [], "is_active": True} for c in CLIENTS]
     )
-    place = keyset.encode_cursor(Cursor((many["created_at"], many["_id"])))
-    url = f"/admin/notifications/notification/{query.format(place=place)}"
+    query = with_cursors(query, "notification", many["created_at"], many["_id"])
+    url = f"/admin/notifications/notification/{query}"
     assert_quick(plans(console, url, of="notifications"), examined=int(examined))
 
 
@@ -135,8 +143,8 @@ def test_the_list_of_failures(many: Any, console: Client, query: str, examined: 
 
 WAITING = [
     ("", FIRST),
-    ("?after={place}", FIRST),
-    ("?before={place}&priority=normal", FIRST),
+    ("?cursor={place}", FIRST),
+    ("?cursor={before}&priority=normal", FIRST),
     ("?priority=normal", FIRST),
     ("?reason=retry", MANY / 2),
     ("?reason=report&channel=email", MANY / 2),
@@ -152,18 +160,18 @@ def test_the_list_of_what_waits(many: Any, console: Client, query: str, examined
     collection("api_clients").insert_many(
         [{"_id": c, "name": str(c), "scopes": [], "keys": [], "is_active": True} for c in CLIENTS]
     )
-    place = keyset.encode_cursor(Cursor((utc_now() - timedelta(days=9), many["_id"])))
-    url = f"/admin/notifications/waitingnotification/{query.format(place=place)}"
+    query = with_cursors(query, "waitingnotification", utc_now() - timedelta(days=9), many["_id"])
+    url = f"/admin/notifications/waitingnotification/{query}"
     assert_quick(plans(console, url, of="notifications"), examined=int(examined))
 
 
-@pytest.mark.parametrize("query", ["", "&priority=normal&due_within=24h", "&after={place}"])
+@pytest.mark.parametrize("query", ["", "&priority=normal&due_within=24h", "&cursor={place}"])
 def test_what_nothing_waits_for_is_looked_for_in_a_part_of_the_list(
     many: Any, console: Client, monkeypatch: pytest.MonkeyPatch, query: str
 ) -> None:
     monkeypatch.setattr(window_list, "WINDOW", 500)
-    place = keyset.encode_cursor(Cursor((utc_now() - timedelta(days=1), many["_id"])))
-    url = f"/admin/notifications/waitingnotification/?reason=rate{query.format(place=place)}"
+    query = with_cursors(query, "waitingnotification", utc_now() - timedelta(days=1), many["_id"])
+    url = f"/admin/notifications/waitingnotification/?reason=rate{query}"
     found = plans(console, url, of="notifications")
     assert sum(plan.documents_examined for plan in found) <= 500
     assert not any({"COLLSCAN", "SORT"} & plan.stages for plan in found)

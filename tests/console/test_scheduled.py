@@ -8,8 +8,8 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from console.wait_reasons import WaitReason, find_waits, wait_condition
 from console.widgets import lists, window_list
+from console.widgets.wait_reasons import WaitReason, find_waits, wait_condition
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
@@ -77,7 +77,7 @@ def test_each_reason_to_wait_is_told_and_can_be_chosen(console: Client) -> None:
         found = {"delivery": {"$elemMatch": wait_condition(reason, now=now)}}
         assert collection("notifications").count_documents(found) == 1
     shown = console.get(LIST).content.decode()
-    for words in ("the person is left alone until then", "the last one failed", "Its time"):
+    for words in ("Held: quiet hours until", "Retrying at", "Scheduled"):
         assert words in shown
 
 
@@ -110,17 +110,17 @@ def test_what_is_rare_is_looked_for_so_much_at_a_time(
     for n in range(2, 6):
         scheduled(now, after=n * HOUR)
     first = console.get(f"{LIST}?reason=rate")
-    assert "None among the next" in first.content.decode()
-    assert "Nothing matches" not in first.content.decode()
+    assert "No match in the next" in first.content.decode()
+    assert "No results" not in first.content.decode()
 
     second = console.get(LIST + first.context["cl"].next_window_url)
     assert [row.pk for row in second.context["cl"].result_list] == [rare["_id"]]
-    assert "These are all among the next" in second.content.decode()
+    assert "Matches in the next" in second.content.decode()
 
     third = console.get(LIST + second.context["cl"].next_url)
     assert third.context["cl"].result_list == []
     assert third.context["cl"].next_window_url == ""
-    assert "Nothing matches" in third.content.decode()
+    assert "No results" in third.content.decode()
 
     back = console.get(LIST + second.context["cl"].previous_url).context["cl"]
     assert (back.result_list, back.next_window_url) == ([], back.previous_url)
@@ -147,12 +147,12 @@ def test_a_page_that_is_full_does_not_say_how_far_it_looked(
 def test_one_is_run_now_from_its_page(console: Client) -> None:
     document = scheduled(utc_now())
     page = console.get(f"{ONE}{document['_id']}/change/").content.decode()
-    assert "Run now…" in page
-    assert "Reschedule…" in page
+    assert "Send now" in page
+    assert ">Reschedule</button>" in page
     url = f"{ONE}{document['_id']}/run/"
-    assert "Yes, run now" in console.post(url).content.decode()
+    assert "Send now" in console.post(url).content.decode()
     shown = console.post(url, {"confirmed": "yes"}, follow=True).content.decode()
-    assert "1 notification is due now." in shown
+    assert "1 notification due now." in shown
     assert factories.read(document["_id"])["status"] == "queued"
     assert LogEntry.objects.get().change_message == "Made due now."
 
@@ -163,7 +163,7 @@ def test_several_are_run_now(console: Client) -> None:
     ticked = [str(one["_id"]) for one in documents]
     action = {"action": "run_selected", "_selected_action": ticked, "confirmed": "yes"}
     shown = console.post(LIST, action, follow=True).content.decode()
-    assert "2 notifications are due now." in shown
+    assert "2 notifications due now." in shown
     assert all(factories.read(one["_id"])["due_at"] <= utc_now() for one in documents)
 
 
@@ -174,9 +174,7 @@ def test_one_is_sent_at_another_time(console: Client) -> None:
     assert 'type="datetime-local"' in console.post(url).content.decode()
     at = (now + 3 * HOUR).replace(second=0, microsecond=0)
     told = {"confirmed": "yes", "at": f"{at:%Y-%m-%dT%H:%M}"}
-    assert (
-        "1 notification is scheduled anew." in console.post(url, told, follow=True).content.decode()
-    )
+    assert "1 notification rescheduled." in console.post(url, told, follow=True).content.decode()
     assert factories.read(document["_id"])["due_at"] == at
     assert f"Rescheduled to {at:%Y-%m-%d %H:%M} UTC." in LogEntry.objects.get().change_message
 
@@ -184,8 +182,8 @@ def test_one_is_sent_at_another_time(console: Client) -> None:
 @pytest.mark.parametrize(
     ("at", "problem"),
     [
-        ("", "Nothing was done: write the time"),
-        ("tomorrow", "Nothing was done: write the time"),
+        ("", "No change: enter the time"),
+        ("tomorrow", "No change: enter the time"),
         ("2020-01-01T09:00", "more than 5 minutes in the past"),
     ],
 )
@@ -201,17 +199,15 @@ def test_what_was_tried_is_not_rescheduled(console: Client) -> None:
     now = utc_now()
     document = factories.settled(S.PENDING, at=now, created_at=now)
     page = console.get(f"{ONE}{document['_id']}/change/").content.decode()
-    assert "Run now…" in page
-    assert "Reschedule…" not in page
+    assert "Send now" in page
+    assert ">Reschedule</button>" not in page
 
 
 def test_several_are_withdrawn(console: Client) -> None:
     documents = [scheduled(utc_now()) for _ in range(2)]
     ticked = [str(one["_id"]) for one in documents]
     action = {"action": "cancel_selected", "_selected_action": ticked, "confirmed": "yes"}
-    assert (
-        "2 notifications are withdrawn." in console.post(LIST, action, follow=True).content.decode()
-    )
+    assert "2 notifications cancelled." in console.post(LIST, action, follow=True).content.decode()
     assert listed(console, LIST) == []
 
 

@@ -6,7 +6,7 @@ import pytest
 from django.template import Context, Template
 from django.urls import reverse
 
-from console.templatetags.crumbs import breadcrumbs
+from console.templatetags.console import breadcrumbs
 from console.templatetags.retention import retention_table
 from notifyproject.db.collections import collection
 
@@ -32,8 +32,8 @@ def test_no_name_comes_twice_and_the_last_one_stays() -> None:
 @pytest.mark.usefixtures("db")
 def test_how_long_notifications_are_kept_is_what_each_category_says() -> None:
     said, whole = (
-        "What notifications said, and to which address",
-        "Notifications and their attempts",
+        "Content and addresses of notifications",
+        "Notifications and attempts",
     )
     assert retention_table()[:2] == [(said, "30 days"), (whole, "90 days")]
     collection("retention_policies").update_one({"_id": "marketing"}, {"$set": {"content_days": 7}})
@@ -60,15 +60,13 @@ def test_a_label_has_the_colour_of_its_tone() -> None:
 def test_a_table_is_named_by_a_heading_and_its_columns_have_their_classes() -> None:
     rows = "{% for one in rows %}<tr><td>{{ one }}</td></tr>{% endfor %}"
     shown = rendered(
-        '{% table "sums" "Channel" "number|Failed" "wide-only|Last (UTC)" %}'
-        + rows
-        + "{% endtable %}",
+        '{% table "sums" "Channel" "number|Failed" "wide-only|Last" %}' + rows + "{% endtable %}",
         rows=["<i>"],
     )
     assert shown == (
         '<div class="scroll-x" tabindex="0" role="region" aria-labelledby="sums">'
         '<table class="figures"><thead><tr><th scope="col">Channel</th>'
         '<th scope="col" class="number">Failed</th>'
-        '<th scope="col" class="wide-only">Last (UTC)</th></tr></thead>'
+        '<th scope="col" class="wide-only">Last</th></tr></thead>'
         "<tbody><tr><td>&lt;i&gt;</td></tr></tbody></table></div>"
     )

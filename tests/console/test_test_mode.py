@@ -3,7 +3,7 @@
 import pytest
 from django.test import Client
 
-from console.notifications.summary import provider_name
+from console.widgets.labels import provider_label
 from domain.states import Channel
 from domain.time import utc_now
 from providers.registry import providers_for
@@ -34,4 +34,4 @@ def test_so_does_a_notifications_page(console: Client, is_test: bool) -> None:
 @pytest.mark.parametrize("channel", [Channel.EMAIL, Channel.WHATSAPP])
 def test_who_was_given_it_is_called_by_its_name(channel: Channel) -> None:
     (provider,) = providers_for(channel, test=True)
-    assert provider_name(provider.name) == "the sandbox"
+    assert str(provider_label(provider.name)).startswith("Sandbox (")

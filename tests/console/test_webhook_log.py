@@ -51,13 +51,13 @@ def test_a_call_that_was_not_finished_is_applied(console: Client) -> None:
     now = utc_now()
     document = factories.settled(S.SENT, at=now, created_at=now)
     log_id = called(body=bounce(document))
-    assert "Replayed 1 event: 1 changed something." in replay(console, log_id)
+    assert "Replayed 1 event: 1 applied." in replay(console, log_id)
     assert factories.delivery(factories.read(document["_id"]))["failure_code"] == "bounced"
     entry = collection("webhook_log").find_one({"_id": log_id})
     assert entry["applied_count"] == 1
     assert entry["processed_at"] is not None
     (line,) = LogEntry.objects.all()
-    assert line.change_message == "Replayed: 1 of 1 events changed something."
+    assert line.change_message == "Replayed: 1 of 1 events applied."
 
 
 def test_what_was_applied_before_is_passed_over(console: Client) -> None:
@@ -68,7 +68,7 @@ def test_what_was_applied_before_is_passed_over(console: Client) -> None:
     webhook_log.process_webhook(events, provider="sendgrid", body=body, now=now)
     before = factories.read(document["_id"])
     (entry,) = collection("webhook_log").find()
-    assert "Replayed 1 event: 0 changed something." in replay(console, entry["_id"])
+    assert "Replayed 1 event: 0 applied." in replay(console, entry["_id"])
     assert factories.read(document["_id"]) == before
 
 
@@ -101,8 +101,8 @@ def test_calls_are_found_by_provider_and_by_what_became_of_them(console: Client)
 
 
 def test_what_is_gone_is_told(console: Client) -> None:
-    assert "There is no such call" in replay(console, "0" * 24)
-    assert "There is no such call" in replay(console, "nonsense")
+    assert "Webhook not found" in replay(console, "0" * 24)
+    assert "Webhook not found" in replay(console, "nonsense")
 
 
 def test_the_button_is_for_those_who_may(console: Client, support: Client) -> None:

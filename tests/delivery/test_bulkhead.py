@@ -1,4 +1,4 @@
-"""Turns: one round at a time is being sent to a provider."""
+"""The bulkhead: one batch per provider at a time."""
 
 import threading
 from collections.abc import Sequence
@@ -12,27 +12,31 @@ from notifications.store import ClaimedDelivery
 from tests.support.factories.notifications import NOON
 from tests.support.factories.notifications import claimed_delivery as claimed
 
-LATE = timedelta(seconds=0.05)
+MARGIN = timedelta(seconds=0.05)
 
 
-def batch(*, left: timedelta = timedelta(seconds=90), count: int = 2) -> Sequence[ClaimedDelivery]:
-    return [claimed(notification_id=ObjectId(), lease_until=NOON + left) for _ in range(count)]
+def batch(
+    *, lease_left: timedelta = timedelta(seconds=90), count: int = 2
+) -> Sequence[ClaimedDelivery]:
+    return [
+        claimed(notification_id=ObjectId(), lease_until=NOON + lease_left) for _ in range(count)
+    ]
 
 
-def test_a_turn_that_is_free_is_taken() -> None:
-    with Bulkhead().acquire("sendgrid", batch(), now=NOON) as is_ours:
-        assert is_ours
+def test_free_slot_is_acquired_at_once() -> None:
+    with Bulkhead().acquire("sendgrid", batch(), now=NOON) as acquired:
+        assert acquired
 
 
-def test_one_has_it_at_a_time() -> None:
-    turns, order, begun = Bulkhead(), [], threading.Event()
+def test_second_batch_waits_for_the_first() -> None:
+    bulkhead, order, begun = Bulkhead(), [], threading.Event()
 
     def second() -> None:
         begun.set()
-        with turns.acquire("sendgrid", batch(), now=NOON) as is_ours:
-            order.append(("second", is_ours))
+        with bulkhead.acquire("sendgrid", batch(), now=NOON) as acquired:
+            order.append(("second", acquired))
 
-    with turns.acquire("sendgrid", batch(), now=NOON):
+    with bulkhead.acquire("sendgrid", batch(), now=NOON):
         other = threading.Thread(target=second)
         other.start()
         begun.wait()
@@ -41,37 +45,37 @@ def test_one_has_it_at_a_time() -> None:
     assert order == [("first", True), ("second", True)]
 
 
-def test_each_provider_has_its_own() -> None:
-    turns = Bulkhead()
+def test_each_provider_has_its_own_slot() -> None:
+    bulkhead = Bulkhead()
     with (
-        turns.acquire("sendgrid", batch(), now=NOON),
-        turns.acquire("whatsapp", batch(), now=NOON) as is_ours,
+        bulkhead.acquire("sendgrid", batch(), now=NOON),
+        bulkhead.acquire("whatsapp", batch(), now=NOON) as acquired,
     ):
-        assert is_ours
+        assert acquired
 
 
-def test_what_goes_alone_waits_for_nobody() -> None:
-    turns = Bulkhead()
+def test_isolated_delivery_does_not_wait() -> None:
+    bulkhead = Bulkhead()
     with (
-        turns.acquire("sendgrid", batch(), now=NOON),
-        turns.acquire("sendgrid", batch(count=1), now=NOON) as is_ours,
+        bulkhead.acquire("sendgrid", batch(), now=NOON),
+        bulkhead.acquire("sendgrid", batch(count=1), now=NOON) as acquired,
     ):
-        assert is_ours
+        assert acquired
 
 
-def test_nobody_waits_beyond_what_the_lease_leaves_room_for() -> None:
-    turns = Bulkhead()
-    with turns.acquire("sendgrid", batch(), now=NOON):
-        late = batch(left=MIN_LEASE_LEFT + LATE)
-        with turns.acquire("sendgrid", late, now=NOON) as is_ours:
-            assert not is_ours
-    with turns.acquire("sendgrid", batch(left=timedelta(0)), now=NOON) as is_ours:
-        assert is_ours
+def test_acquire_gives_up_before_the_lease_is_too_short() -> None:
+    bulkhead = Bulkhead()
+    with bulkhead.acquire("sendgrid", batch(), now=NOON):
+        short_lease = batch(lease_left=MIN_LEASE_LEFT + MARGIN)
+        with bulkhead.acquire("sendgrid", short_lease, now=NOON) as acquired:
+            assert not acquired
+    with bulkhead.acquire("sendgrid", batch(lease_left=timedelta(0)), now=NOON) as acquired:
+        assert acquired
 
 
-def test_a_turn_is_given_back_when_sending_fails() -> None:
-    turns = Bulkhead()
-    with pytest.raises(ZeroDivisionError), turns.acquire("sendgrid", batch(), now=NOON):
+def test_slot_is_released_when_sending_fails() -> None:
+    bulkhead = Bulkhead()
+    with pytest.raises(ZeroDivisionError), bulkhead.acquire("sendgrid", batch(), now=NOON):
         raise ZeroDivisionError
-    with turns.acquire("sendgrid", batch(left=timedelta(0)), now=NOON) as is_ours:
-        assert is_ours
+    with bulkhead.acquire("sendgrid", batch(lease_left=timedelta(0)), now=NOON) as acquired:
+        assert acquired

@@ -1,4 +1,4 @@
-"""What holds for every mix of answers, whatever came before."""
+"""Properties of combined results for any mix of outcomes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -50,17 +50,17 @@ outcomes = st.one_of(
 later = st.none() | st.timedeltas(timedelta(0), 100 * HOUR).map(lambda wait: NOON + wait)
 
 
-def is_in_doubt(outcome: Outcome) -> bool:
+def is_ambiguous(outcome: Outcome) -> bool:
     return isinstance(outcome, TransientError) and outcome.is_ambiguous
 
 
 @dataclass(frozen=True)
 class Case:
-    """An attempt, what came of it, and what is known beside."""
+    """An attempt with its results and context."""
 
     claimed: ClaimedDelivery
     results: Sequence[TargetResult]
-    dice: float
+    jitter: float
     context: dict[str, Any]
 
     @property
@@ -68,36 +68,36 @@ class Case:
         return [result.outcome for result in self.results]
 
     @property
-    def took_it(self) -> set[str | None]:
+    def accepting_targets(self) -> set[str | None]:
         return {r.device_id for r in self.results if isinstance(r.outcome, SendResult)}
 
     @property
-    def is_reached(self) -> bool:
-        return bool(self.took_it or self.claimed.accepted_targets)
+    def is_accepted(self) -> bool:
+        return bool(self.accepting_targets or self.claimed.accepted_targets)
 
     @property
-    def doubtful(self) -> set[str | None]:
-        """Who may have it, if nobody is known to have it."""
-        if self.is_reached:
+    def ambiguous(self) -> set[str | None]:
+        """The ambiguous targets if no target accepted."""
+        if self.is_accepted:
             return set()
-        now = {r.device_id for r in self.results if is_in_doubt(r.outcome)}
+        now = {r.device_id for r in self.results if is_ambiguous(r.outcome)}
         return now | ({*self.claimed.ambiguous_targets} - {r.device_id for r in self.results})
 
     @property
-    def has_others(self) -> bool:
-        """Whether there is somebody who certainly has not got it, and may get it yet."""
+    def has_retryable(self) -> bool:
+        """Whether a target certainly did not accept and can still do so."""
         failed = [r.outcome for r in self.results if isinstance(r.outcome, ProviderError)]
         later = any(
-            isinstance(e, TransientError | ProviderUnavailableError) and not is_in_doubt(e)
+            isinstance(e, TransientError | ProviderUnavailableError) and not is_ambiguous(e)
             for e in failed
         )
         not_begun = {*self.claimed.device_ids} - {r.device_id for r in self.results}
-        left_out = self.context.get("blocked_until") or self.context.get("quiet_hours_end")
-        return bool(later or not_begun or left_out)
+        skipped = self.context.get("blocked_until") or self.context.get("quiet_hours_end")
+        return bool(later or not_begun or skipped)
 
     def settlement(self) -> Settlement:
         return combine_results(
-            self.claimed, self.results, provider="p", now=NOON, jitter=self.dice, **self.context
+            self.claimed, self.results, provider="p", now=NOON, jitter=self.jitter, **self.context
         )
 
 
@@ -136,16 +136,14 @@ any_case = cases() | cases(with_devices=False)
 
 
 @given(any_case)
-def test_a_delivery_is_sent_only_if_somebody_has_it_and_failed_only_if_nobody_has(
-    case: Case,
-) -> None:
+def test_delivery_succeeds_if_and_only_if_a_target_accepted(case: Case) -> None:
     status = case.settlement().status
     assert status in {S.SENT, S.DELIVERED, S.PENDING, S.UNKNOWN, S.FAILED}
-    assert status is S.PENDING or (status in SUCCEEDED) is case.is_reached
+    assert status is S.PENDING or (status in SUCCEEDED) is case.is_accepted
 
 
 @given(any_case)
-def test_only_what_is_open_is_looked_at_again_and_not_after_its_end(case: Case) -> None:
+def test_only_open_deliveries_have_a_next_attempt_before_the_expiry(case: Case) -> None:
     settlement = case.settlement()
     at: datetime | None = settlement.next_attempt_at
     assert (at is not None) is (settlement.status in {S.PENDING, S.UNKNOWN})
@@ -156,70 +154,73 @@ def test_only_what_is_open_is_looked_at_again_and_not_after_its_end(case: Case) 
 
 
 @given(any_case)
-def test_an_attempt_counts_unless_an_outage_spoiled_it(case: Case) -> None:
+def test_attempt_counts_unless_an_outage_prevented_it(case: Case) -> None:
     settlement = case.settlement()
-    is_new_doubt = not case.is_reached and any(map(is_in_doubt, case.outcomes))
+    is_newly_ambiguous = not case.is_accepted and any(map(is_ambiguous, case.outcomes))
     if settlement.uncounted:
         assert settlement.status is S.PENDING
-        assert not is_new_doubt
+        assert not is_newly_ambiguous
     elif settlement.status is S.PENDING:
         assert any(isinstance(outcome, TransientError) for outcome in case.outcomes)
-        assert is_new_doubt or case.claimed.retry_state.counted_attempts < case.claimed.max_attempts
+        assert (
+            is_newly_ambiguous
+            or case.claimed.retry_state.counted_attempts < case.claimed.max_attempts
+        )
 
 
 @given(any_case)
-def test_a_doubt_with_nobody_reached_waits_for_the_others_and_is_decided_then(case: Case) -> None:
+def test_ambiguous_delivery_waits_for_the_others_and_is_then_unknown(case: Case) -> None:
     status = case.settlement().status
-    if not case.doubtful:
+    if not case.ambiguous:
         assert status is not S.UNKNOWN
     elif status is S.PENDING:
-        assert case.has_others
+        assert case.has_retryable
     else:
         assert status is S.UNKNOWN
 
 
 @given(any_case)
-def test_who_may_have_it_is_known_while_the_others_are_tried(case: Case) -> None:
+def test_ambiguous_targets_are_kept_while_others_are_retried(case: Case) -> None:
     settlement = case.settlement()
-    expected = case.doubtful if settlement.status is S.PENDING else set()
+    expected = case.ambiguous if settlement.status is S.PENDING else set()
     assert {*settlement.ambiguous_targets} == expected
 
 
 @given(any_case)
-def test_what_a_provider_may_have_taken_is_given_to_no_other(case: Case) -> None:
+def test_ambiguous_delivery_never_fails_over(case: Case) -> None:
     settlement = case.settlement()
     if settlement.fails_over:
         assert (settlement.status, settlement.next_attempt_at) == (S.PENDING, NOON)
-        assert not any(map(is_in_doubt, case.outcomes))
+        assert not any(map(is_ambiguous, case.outcomes))
         assert case.claimed.ambiguous_provider is None
 
 
 @given(any_case)
-def test_nobody_who_has_it_is_forgotten_and_nobody_else_is_among_them(case: Case) -> None:
-    told = case.settlement().accepted_targets
-    assert len(told) == len(set(told))
-    assert set(told) == {*case.claimed.accepted_targets, *case.took_it} - {None}
+def test_accepted_targets_are_exactly_the_targets_that_accepted(case: Case) -> None:
+    targets = case.settlement().accepted_targets
+    assert len(targets) == len(set(targets))
+    assert set(targets) == {*case.claimed.accepted_targets, *case.accepting_targets} - {None}
 
 
 @given(cases())
-def test_every_device_has_exactly_one_record_and_it_says_what_happened(case: Case) -> None:
-    tries = {one.device_id: one for one in case.settlement().target_attempts}
-    assert list(tries) == list(case.claimed.device_ids)
+def test_each_device_has_one_record_of_its_outcome(case: Case) -> None:
+    records = {one.device_id: one for one in case.settlement().target_attempts}
+    assert list(records) == list(case.claimed.device_ids)
     for result in case.results:
-        record = tries.pop(result.device_id or "")
+        record = records.pop(result.device_id or "")
         expected = AttemptStatus.FAILED
         if isinstance(result.outcome, SendResult):
             expected = AttemptStatus.SENT
-        elif is_in_doubt(result.outcome):
+        elif is_ambiguous(result.outcome):
             expected = AttemptStatus.UNKNOWN
         assert record.status is expected
         error = result.outcome if isinstance(result.outcome, ProviderError) else None
         assert record.code == (error.code if error else None)
-    assert {one.status for one in tries.values()} <= {AttemptStatus.EXPIRED}
+    assert {one.status for one in records.values()} <= {AttemptStatus.EXPIRED}
 
 
 @given(any_case)
-def test_why_it_is_not_sent_is_told(case: Case) -> None:
+def test_unsuccessful_settlement_has_code_and_reason(case: Case) -> None:
     settlement = case.settlement()
     explained = isinstance(settlement.code, FailureCode) and bool(settlement.reason)
     assert explained is (settlement.status not in SUCCEEDED)

@@ -35,7 +35,6 @@ from tests.support.fakes.provider import (
     by_recipient,
     channel_unavailable,
     invalid_token,
-    malformed_token,
     provider_error,
     refused,
     timeout,
@@ -46,13 +45,11 @@ pytestmark = pytest.mark.usefixtures("db", "broker")
 
 
 PUSH = Channel.PUSH
-
 SECOND = timedelta(seconds=1)
-
 MINUTE = timedelta(minutes=1)
 
 
-def test_every_device_is_an_attempt_with_a_reference_of_its_own(fcm: ScriptedProvider) -> None:
+def test_each_device_is_an_attempt_with_its_own_reference(fcm: ScriptedProvider) -> None:
     phone, tablet = device("phone"), device("tablet", platform=Platform.IOS)
     one = push()
     assert deliver(one).counts == {"sent": 1}
@@ -68,7 +65,7 @@ def test_every_device_is_an_attempt_with_a_reference_of_its_own(fcm: ScriptedPro
     assert set(state(one)["accepted_targets"]) == {phone, tablet}
 
 
-def test_what_each_device_was_answered_is_on_record(fcm: ScriptedProvider) -> None:
+def test_response_for_each_device_is_recorded(fcm: ScriptedProvider) -> None:
     phone, tablet = device("phone"), device("tablet")
     invalid = ProviderResponse(status=404, code="UNREGISTERED")
     fcm.behave = by_recipient(
@@ -86,18 +83,18 @@ def test_what_each_device_was_answered_is_on_record(fcm: ScriptedProvider) -> No
     assert {record["provider"] for record in records.values()} == {"fcm"}
 
 
-def test_one_device_of_three_that_takes_it_is_enough(fcm: ScriptedProvider) -> None:
+def test_one_accepted_device_of_three_makes_it_sent(fcm: ScriptedProvider) -> None:
     phone, *gone = (device(token) for token in ("phone", "old", "older"))
     fcm.behave = by_recipient({"old": invalid_token, "older": invalid_token})
     one = push()
     assert deliver(one).counts == {"sent": 1}
     assert delivery_status(one) == ("sent", None)
     assert state(one)["accepted_targets"] == [phone]
-    dead_ones = {(1, one): ("failed", "invalid_recipient") for one in gone}
-    assert tries(one) == {(1, phone): ("sent", None), **dead_ones}
+    invalid = {(1, one): ("failed", "invalid_recipient") for one in gone}
+    assert tries(one) == {(1, phone): ("sent", None), **invalid}
 
 
-def test_a_push_whose_devices_are_all_dead_has_failed(fcm: ScriptedProvider) -> None:
+def test_push_with_only_invalid_devices_fails(fcm: ScriptedProvider) -> None:
     device("old")
     device("older")
     fcm.always(invalid_token)
@@ -108,7 +105,7 @@ def test_a_push_whose_devices_are_all_dead_has_failed(fcm: ScriptedProvider) -> 
     assert factories.read(one)["error"] == "Device token invalid"
 
 
-def test_a_retry_reaches_only_the_devices_that_did_not_get_it(fcm: ScriptedProvider) -> None:
+def test_retry_reaches_only_devices_that_did_not_accept(fcm: ScriptedProvider) -> None:
     phone, tablet, watch = device("phone"), device("tablet"), device("watch")
     fcm.behave = by_recipient({"tablet": provider_error, "watch": refused})
     one = push()
@@ -127,7 +124,7 @@ def test_a_retry_reaches_only_the_devices_that_did_not_get_it(fcm: ScriptedProvi
     }
 
 
-def test_retries_that_are_used_up_leave_it_sent(fcm: ScriptedProvider) -> None:
+def test_exhausted_retries_leave_it_sent(fcm: ScriptedProvider) -> None:
     device("phone")
     device("tablet")
     fcm.behave = by_recipient({"tablet": provider_error})
@@ -137,9 +134,7 @@ def test_retries_that_are_used_up_leave_it_sent(fcm: ScriptedProvider) -> None:
     assert delivery_status(one) == ("sent", None)
 
 
-def test_a_device_that_may_have_it_gets_no_second_copy_if_another_has_it(
-    fcm: ScriptedProvider,
-) -> None:
+def test_ambiguous_device_gets_no_second_copy_if_another_accepted(fcm: ScriptedProvider) -> None:
     phone, tablet, watch = device("phone"), device("tablet"), device("watch")
     fcm.behave = by_recipient({"tablet": timeout, "watch": provider_error})
     one = push()
@@ -153,7 +148,7 @@ def test_a_device_that_may_have_it_gets_no_second_copy_if_another_has_it(
     assert watch not in state(one)["accepted_targets"]
 
 
-def test_a_push_that_nobody_answered_for_is_unknown(fcm: ScriptedProvider) -> None:
+def test_push_without_any_response_is_unknown(fcm: ScriptedProvider) -> None:
     phone, tablet = device("phone"), device("tablet")
     fcm.always(timeout)
     one = push()
@@ -161,7 +156,7 @@ def test_a_push_that_nobody_answered_for_is_unknown(fcm: ScriptedProvider) -> No
     assert tries(one) == {(1, phone): ("unknown", "timeout"), (1, tablet): ("unknown", "timeout")}
 
 
-def test_the_devices_of_a_batch_are_each_their_own_persons(fcm: ScriptedProvider) -> None:
+def test_devices_of_a_batch_belong_to_their_own_recipients(fcm: ScriptedProvider) -> None:
     phones = {user: device(f"{user}s", user_id=user) for user in ("ada", "bob", "eve")}
     fcm.behave = by_recipient({"bobs": invalid_token})
     ids = {user: push(user_id=user) for user in phones}
@@ -171,10 +166,10 @@ def test_the_devices_of_a_batch_are_each_their_own_persons(fcm: ScriptedProvider
 
 
 class Killed(BaseException):
-    """The process ends here."""
+    """Stands for the end of the process."""
 
 
-def test_a_worker_killed_while_it_sent_leaves_every_device_in_doubt(
+def test_worker_killed_while_sending_leaves_every_device_unknown(
     fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     phone, tablet = device("phone"), device("tablet")
@@ -195,44 +190,41 @@ def test_a_worker_killed_while_it_sent_leaves_every_device_in_doubt(
 
 
 @pytest.mark.usefixtures("one_thread")
-def test_devices_there_was_no_time_for_are_next(fcm: ScriptedProvider) -> None:
+def test_unsent_devices_are_sent_next(fcm: ScriptedProvider) -> None:
     """A provider that takes fifteen seconds for each of ten devices: a lease is ninety."""
     ids = {device(f"phone-{n}") for n in range(10)}
-    slowly = fcm.behave = Slow(takes=15 * SECOND, now=NOON)
+    slow = fcm.behave = Slow(takes=15 * SECOND, now=NOON)
     one = push()
-    assert deliver(one, clock=slowly.clock).counts == {"pending": 1}
+    assert deliver(one, clock=slow.clock).counts == {"pending": 1}
     have = set(state(one)["accepted_targets"])
     assert len(have) == len(fcm.seen) == 5
     records = tries(one)
     assert {records[1, device_id] for device_id in have} == {("sent", None)}
     assert {records[1, device_id] for device_id in ids - have} == {("expired", None)}
-    assert deliver(one, clock=slowly.clock).counts == {"sent": 1}
+    assert deliver(one, clock=slow.clock).counts == {"sent": 1}
     assert len({outbound.recipient for outbound in fcm.seen}) == len(fcm.seen) == 10
     assert set(state(one)["accepted_targets"]) == ids
     assert state(one)["excused_count"] == 1
 
 
 @pytest.mark.usefixtures("one_thread")
-def test_a_push_that_expires_half_way_is_sent_to_those_who_have_it(fcm: ScriptedProvider) -> None:
-    slowly = fcm.behave = Slow(takes=15 * SECOND, now=NOON)
+def test_push_that_expires_midway_is_sent_if_one_device_accepted(fcm: ScriptedProvider) -> None:
+    slow = fcm.behave = Slow(takes=15 * SECOND, now=NOON)
     device("phone")
     device("tablet")
     one = push(expires_at=NOON + 10 * SECOND)
-    deliver(one, clock=slowly.clock)
+    deliver(one, clock=slow.clock)
     assert len(fcm.seen) == 1
     assert delivery_status(one) == ("sent", None)
 
 
-def test_a_push_that_expires_before_its_retry_is_sent_if_one_device_has_it(
-    fcm: ScriptedProvider,
-) -> None:
+def test_push_that_expires_before_its_retry_is_sent_if_accepted(fcm: ScriptedProvider) -> None:
     device("phone")
     device("tablet")
     fcm.behave = by_recipient({"tablet": provider_error})
     one = push(expires_at=NOON + 20 * MINUTE)
     deliver(one)
-    report = deliver(one, at=NOON + 20 * MINUTE)
-    assert report.counts == {"sent": 1}
+    assert deliver(one, at=NOON + 20 * MINUTE).counts == {"sent": 1}
     assert delivery_status(one) == ("sent", None)
     assert state(one)["sent_at"] == NOON + 20 * MINUTE
 
@@ -240,14 +232,14 @@ def test_a_push_that_expires_before_its_retry_is_sent_if_one_device_has_it(
 HOUR = timedelta(hours=1)
 
 
-def test_a_person_without_a_device_cannot_be_pushed_to(fcm: ScriptedProvider) -> None:
+def test_push_without_a_device_fails(fcm: ScriptedProvider) -> None:
     one = push()
     assert deliver(one).counts == {"failed": 1}
     assert delivery_status(one) == ("failed", "no_address")
     assert (fcm.seen, factories.attempts(one)) == ([], [])
 
 
-def test_a_device_that_does_not_want_it_gets_nothing(fcm: ScriptedProvider) -> None:
+def test_device_preference_is_respected(fcm: ScriptedProvider) -> None:
     device("phone", preferences=Preferences(categories={"transactional": False}))
     device("tablet")
     assert deliver(push()).counts == {"sent": 1}
@@ -258,9 +250,7 @@ def test_a_device_that_does_not_want_it_gets_nothing(fcm: ScriptedProvider) -> N
     assert delivery_status(one) == ("suppressed", "opted_out")
 
 
-def test_a_push_to_devices_that_all_sleep_waits_for_the_first_to_wake(
-    fcm: ScriptedProvider,
-) -> None:
+def test_push_waits_for_the_first_device_to_leave_quiet_hours(fcm: ScriptedProvider) -> None:
     device("phone", preferences=in_quiet_hours("13:00"))
     device("tablet", preferences=in_quiet_hours("14:00"))
     one = push()
@@ -271,9 +261,7 @@ def test_a_push_to_devices_that_all_sleep_waits_for_the_first_to_wake(
     assert tokens(fcm) == ["phone"]
 
 
-def test_a_device_asleep_gets_it_in_the_morning_if_those_awake_are_dead(
-    fcm: ScriptedProvider,
-) -> None:
+def test_device_in_quiet_hours_gets_it_later_if_others_are_invalid(fcm: ScriptedProvider) -> None:
     device("old")
     device("tablet", preferences=in_quiet_hours("13:00"))
     fcm.behave = by_recipient({"old": invalid_token})
@@ -284,15 +272,15 @@ def test_a_device_asleep_gets_it_in_the_morning_if_those_awake_are_dead(
     assert tokens(fcm) == ["old", "tablet"]
 
 
-def test_a_dead_token_switches_its_device_off_and_says_why(fcm: ScriptedProvider) -> None:
+def test_invalid_token_deactivates_its_device_with_evidence(fcm: ScriptedProvider) -> None:
     old, phone = device("old"), device("phone")
     answer = ProviderResponse(status=404, code="UNREGISTERED")
     fcm.behave = by_recipient({"old": lambda: invalid_token(response=answer)})
     one = push()
     deliver(one)
-    off = stored_device(old)
-    assert (off["is_active"], off["deactivation_reason"]) == (False, "unregistered")
-    assert off["deactivation_evidence"] == {
+    deactivated = stored_device(old)
+    assert (deactivated["is_active"], deactivated["deactivation_reason"]) == (False, "unregistered")
+    assert deactivated["deactivation_evidence"] == {
         "at": NOON,
         "source": "fcm",
         "code": "UNREGISTERED",
@@ -304,34 +292,7 @@ def test_a_dead_token_switches_its_device_off_and_says_why(fcm: ScriptedProvider
     assert tokens(fcm) == ["phone"]
 
 
-def test_a_device_that_takes_a_push_is_alive(fcm: ScriptedProvider) -> None:
-    phone = device("phone")
-    deliver(push())
-    assert stored_device(phone)["last_accepted_at"] == NOON
-
-
-def test_a_token_called_malformed_three_times_in_a_row_is_dead(fcm: ScriptedProvider) -> None:
-    phone = device("phone")
-    fcm.always(malformed_token)
-    for n in range(3):
-        assert stored_device(phone)["is_active"]
-        at = NOON + n * MINUTE
-        deliver(push(created_at=at), at=at)
-    assert stored_device(phone)["deactivation_reason"] == "suspect"
-
-
-@pytest.mark.parametrize("trouble", [provider_error, timeout, refused, channel_unavailable])
-def test_no_other_trouble_is_blamed_on_a_device(
-    fcm: ScriptedProvider, trouble: Callable[[], Outcome]
-) -> None:
-    phone = device("phone")
-    before = stored_device(phone)
-    fcm.always(trouble)
-    deliver(push())
-    assert stored_device(phone) == before
-
-
-def test_a_wrong_project_opens_the_circuit_and_uses_up_no_attempt(fcm: ScriptedProvider) -> None:
+def test_unavailable_channel_opens_the_circuit_and_uses_no_attempt(fcm: ScriptedProvider) -> None:
     phones = [device("phone"), device("tablet")]
     fcm.always(channel_unavailable)
     one, two = push(), push()
@@ -349,17 +310,17 @@ def test_a_wrong_project_opens_the_circuit_and_uses_up_no_attempt(fcm: ScriptedP
     assert deliver(one, two, at=NOON + HOUR).counts["sent"] == 1
 
 
-ONCE: dict[str, Any] = {"type": "marketing"}
-"""Twice is worse than never."""
+AT_MOST_ONCE: dict[str, Any] = {"type": "marketing"}
+"""Its type fails unknown outcomes."""
 
-AGAIN: dict[str, Any] = {"type": "payment_confirmed"}
-"""Twice is better than never."""
+AT_LEAST_ONCE: dict[str, Any] = {"type": "payment_confirmed"}
+"""Its type retries unknown outcomes."""
 
 
-def doubtful(
+def ambiguous_push(
     fcm: ScriptedProvider, *, tablet: Callable[[], Outcome] = provider_error, **fields: Any
 ) -> tuple[ObjectId, str, str]:
-    """Return a push that nobody knows whether the phone has, and a tablet has certainly not."""
+    """Return a push that is ambiguous on a phone and failed on a tablet."""
     phone, other = device("phone"), device("tablet")
     fcm.behave = by_recipient({"phone": timeout, "tablet": tablet})
     one = push(**fields)
@@ -370,35 +331,31 @@ def doubtful(
     return one, phone, other
 
 
-def sent_at(fcm: ScriptedProvider, one: ObjectId, at: datetime) -> list[str]:
-    """Return whom it was sent to at this time."""
+def recipients_at(fcm: ScriptedProvider, one: ObjectId, at: datetime) -> list[str]:
+    """Dispatch at a time and return the tokens sent to."""
     deliver(one, at=at)
     return tokens(fcm)
 
 
-def test_who_has_not_got_it_gets_it_and_who_may_have_it_gets_no_second_copy(
-    fcm: ScriptedProvider,
-) -> None:
-    one, phone, tablet = doubtful(fcm, **ONCE)
+def test_retry_skips_the_ambiguous_device(fcm: ScriptedProvider) -> None:
+    one, phone, tablet = ambiguous_push(fcm, **AT_MOST_ONCE)
     assert (delivery_status(one), state(one)["doubtful_targets"]) == (
         ("pending", "timeout"),
         [phone],
     )
-    assert sent_at(fcm, one, RETRY) == ["tablet"]
+    assert recipients_at(fcm, one, RETRY) == ["tablet"]
     assert delivery_status(one) == ("sent", None)
     assert (state(one)["accepted_targets"], state(one)["doubtful_targets"]) == ([tablet], [])
 
 
-def test_when_the_others_cannot_get_it_nobody_can_tell_whether_it_went(
-    fcm: ScriptedProvider,
-) -> None:
-    one, phone, tablet = doubtful(fcm, **ONCE)
+def test_failure_of_the_other_devices_leaves_it_unknown(fcm: ScriptedProvider) -> None:
+    one, phone, tablet = ambiguous_push(fcm, **AT_MOST_ONCE)
     fcm.always(invalid_token)
-    assert sent_at(fcm, one, RETRY) == ["tablet"]
+    assert recipients_at(fcm, one, RETRY) == ["tablet"]
     assert delivery_status(one) == ("unknown", "outcome_unknown")
     assert sweeper.resolve_unknown(now=RETRY) == 1
     assert delivery_status(one) == ("failed", "outcome_unknown")
-    assert sent_at(fcm, one, RETRY + HOUR) == []
+    assert recipients_at(fcm, one, RETRY + HOUR) == []
     assert tries(one) == {
         (1, phone): ("unknown", "timeout"),
         (1, tablet): ("failed", "provider_error"),
@@ -406,75 +363,69 @@ def test_when_the_others_cannot_get_it_nobody_can_tell_whether_it_went(
     }
 
 
-def test_when_the_others_are_gone_nobody_can_tell_whether_it_went(fcm: ScriptedProvider) -> None:
-    one, _, tablet = doubtful(fcm, **ONCE)
+def test_removal_of_the_other_devices_leaves_it_unknown(fcm: ScriptedProvider) -> None:
+    one, _, tablet = ambiguous_push(fcm, **AT_MOST_ONCE)
     registration.remove(device_id=tablet)
-    assert sent_at(fcm, one, RETRY) == []
+    assert recipients_at(fcm, one, RETRY) == []
     assert delivery_status(one) == ("failed", "outcome_unknown")
 
 
-def test_a_device_asleep_gets_it_in_the_morning(fcm: ScriptedProvider) -> None:
+def test_device_in_quiet_hours_gets_it_after_them(fcm: ScriptedProvider) -> None:
     device("phone")
     device("tablet", preferences=in_quiet_hours("13:00"))
     fcm.always(timeout)
-    one = push(**ONCE)
+    one = push(**AT_MOST_ONCE)
     deliver(one)
     fcm.always(taken)
     tokens(fcm)
-    assert sent_at(fcm, one, NOON + 5 * MINUTE) == []
+    assert recipients_at(fcm, one, NOON + 5 * MINUTE) == []
     assert (delivery_status(one), state(one)["next_attempt_at"]) == (
         ("pending", "quiet_hours"),
         NOON + HOUR,
     )
-    assert sent_at(fcm, one, NOON + HOUR) == ["tablet"]
+    assert recipients_at(fcm, one, NOON + HOUR) == ["tablet"]
     assert delivery_status(one) == ("sent", None)
 
 
-def test_what_an_operator_opens_again_goes_to_the_device_in_doubt_too(
-    fcm: ScriptedProvider,
-) -> None:
-    one, _, tablet = doubtful(fcm, **ONCE)
+def test_reopened_push_goes_to_the_ambiguous_device_too(fcm: ScriptedProvider) -> None:
+    one, _, tablet = ambiguous_push(fcm, **AT_MOST_ONCE)
     registration.remove(device_id=tablet)
     deliver(one, at=RETRY)
     later = RETRY + HOUR
     store.reopen(notification_id=one, channels=[Channel.PUSH], extra_attempts=1, now=later)
-    assert sent_at(fcm, one, later) == ["phone"]
+    assert recipients_at(fcm, one, later) == ["phone"]
     assert delivery_status(one) == ("sent", None)
 
 
-def test_it_is_sent_again_to_all_if_its_type_says_so(fcm: ScriptedProvider) -> None:
-    one, *_ = doubtful(fcm, **AGAIN)
-    assert sent_at(fcm, one, RETRY) == ["phone", "tablet"]
+def test_retry_policy_sends_to_all_again(fcm: ScriptedProvider) -> None:
+    one, *_ = ambiguous_push(fcm, **AT_LEAST_ONCE)
+    assert recipients_at(fcm, one, RETRY) == ["phone", "tablet"]
     assert (delivery_status(one), state(one)["doubtful_targets"]) == (("sent", None), [])
 
 
-def test_a_device_in_doubt_may_report_before_it_is_sent_to_again(fcm: ScriptedProvider) -> None:
-    """The others are tried again after a quarter of a minute; a report may take half a minute."""
-    one, *_ = doubtful(fcm, **AGAIN, priority=Priority.CRITICAL)
+def test_ambiguous_device_has_time_to_report_before_its_retry(fcm: ScriptedProvider) -> None:
+    """The others are retried after 15 seconds; a receipt can take 30."""
+    one, *_ = ambiguous_push(fcm, **AT_LEAST_ONCE, priority=Priority.CRITICAL)
     fcm.always(provider_error)
-    assert sent_at(fcm, one, NOON + 18 * SECOND) == ["tablet"]
-    assert sent_at(fcm, one, NOON + 54 * SECOND) == ["phone", "tablet"]
+    assert recipients_at(fcm, one, NOON + 18 * SECOND) == ["tablet"]
+    assert recipients_at(fcm, one, NOON + 54 * SECOND) == ["phone", "tablet"]
 
 
-def test_when_the_others_are_gone_it_waits_for_the_report_and_is_sent_again(
-    fcm: ScriptedProvider,
-) -> None:
-    one, _, tablet = doubtful(fcm, **AGAIN, priority=Priority.CRITICAL)
+def test_retry_waits_for_the_receipt_when_the_others_are_removed(fcm: ScriptedProvider) -> None:
+    one, _, tablet = ambiguous_push(fcm, **AT_LEAST_ONCE, priority=Priority.CRITICAL)
     registration.remove(device_id=tablet)
-    assert sent_at(fcm, one, NOON + 18 * SECOND) == []
+    assert recipients_at(fcm, one, NOON + 18 * SECOND) == []
     waiting = state(one)
     assert (waiting["status"], waiting["next_attempt_at"]) == ("pending", NOON + 30 * SECOND)
-    assert sent_at(fcm, one, NOON + 30 * SECOND) == ["phone"]
+    assert recipients_at(fcm, one, NOON + 30 * SECOND) == ["phone"]
 
 
-def test_a_device_that_never_answers_is_sent_to_no_more_often_than_the_type_says(
-    fcm: ScriptedProvider,
-) -> None:
-    """While the other one waits for its platform, which uses up no attempt."""
+def test_silent_device_is_sent_to_no_more_than_max_attempts(fcm: ScriptedProvider) -> None:
+    """Even while the other device waits for its platform without using attempts."""
     fcm.behave = by_recipient({"phone": timeout, "tablet": channel_unavailable})
     device("phone")
     device("tablet")
-    one = push(**AGAIN, max_attempts=3)
+    one = push(**AT_LEAST_ONCE, max_attempts=3)
     at = NOON
     while state(one)["status"] == "pending" and at < NOON + 12 * HOUR:
         deliver(one, at=at)
@@ -483,9 +434,9 @@ def test_a_device_that_never_answers_is_sent_to_no_more_often_than_the_type_says
     assert delivery_status(one)[0] == "pending"
 
 
-@pytest.mark.parametrize("kind", [ONCE, AGAIN])
-def test_a_report_ends_the_doubt(fcm: ScriptedProvider, kind: dict[str, Any]) -> None:
-    one, phone, tablet = doubtful(fcm, **kind)
+@pytest.mark.parametrize("kind", [AT_MOST_ONCE, AT_LEAST_ONCE])
+def test_receipt_resolves_an_ambiguous_device(fcm: ScriptedProvider, kind: dict[str, Any]) -> None:
+    one, phone, tablet = ambiguous_push(fcm, **kind)
     device_receipts.apply_device_receipt(
         device_id=phone,
         notification_id=one,
@@ -493,6 +444,6 @@ def test_a_report_ends_the_doubt(fcm: ScriptedProvider, kind: dict[str, Any]) ->
         event=DeviceEvent.DELIVERED,
         now=NOON + SECOND,
     )
-    assert sent_at(fcm, one, RETRY) == ["tablet"]
+    assert recipients_at(fcm, one, RETRY) == ["tablet"]
     assert delivery_status(one) == ("delivered", None)
     assert state(one)["accepted_targets"] == [phone, tablet]

@@ -1,4 +1,4 @@
-"""What keeps a claimed delivery from being sent now."""
+"""Eligibility of claimed deliveries: expiry, suppression, quiet hours, quarantine."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -23,7 +23,7 @@ NIGHT = QuietHours.parse(start="22:00", end="07:00", zone="UTC")
 MILLISECOND = timedelta(milliseconds=1)
 
 
-def checked(
+def check(
     *,
     now: datetime = NOON,
     quiet: QuietHours | None = None,
@@ -32,48 +32,40 @@ def checked(
     **fields: Any,
 ) -> Deferred | None:
     return eligibility.check_eligibility(
-        claimed(**fields),
-        now=now,
-        quiet=quiet,
-        suppression=suppression,
-        has_provider=has_provider,
+        claimed(**fields), now=now, quiet=quiet, suppression=suppression, has_provider=has_provider
     )
 
 
-def fate(parked: Deferred | None) -> tuple[DeliveryStatus, FailureCode]:
-    assert parked is not None
-    return parked.status, parked.code
+def outcome(deferred: Deferred | None) -> tuple[DeliveryStatus, FailureCode]:
+    assert deferred is not None
+    return deferred.status, deferred.code
 
 
-def test_what_nothing_stands_against_is_sent() -> None:
-    assert checked() is None
+def test_eligible_delivery_is_sent() -> None:
+    assert check() is None
 
 
 @pytest.mark.parametrize("after", [timedelta(0), MILLISECOND, timedelta(days=1)])
-def test_nothing_is_sent_at_or_after_its_end(after: timedelta) -> None:
-    parked = checked(now=NOON + after, expires_at=NOON)
-    assert fate(parked) == (S.EXPIRED, FailureCode.EXPIRED)
+def test_delivery_is_expired_at_and_after_its_expiry(after: timedelta) -> None:
+    assert outcome(check(now=NOON + after, expires_at=NOON)) == (S.EXPIRED, FailureCode.EXPIRED)
 
 
-def test_it_is_sent_up_to_its_end() -> None:
-    assert checked(now=NOON - MILLISECOND, expires_at=NOON) is None
+def test_delivery_is_sent_until_its_expiry() -> None:
+    assert check(now=NOON - MILLISECOND, expires_at=NOON) is None
 
 
-@pytest.mark.parametrize("claims", [1, 2, 3])
-def test_three_claims_may_come_to_nothing(claims: int) -> None:
-    assert checked(claim_count=claims) is None
+@pytest.mark.parametrize("claims", [1, 2, 3, 4, 5, 100])
+def test_fourth_claim_is_quarantined(claims: int) -> None:
+    deferred = check(claim_count=claims)
+    assert (deferred is None) is (claims <= 3)
+    assert claims <= 3 or outcome(deferred) == (S.FAILED, FailureCode.QUARANTINED)
 
 
-@pytest.mark.parametrize("claims", [4, 5, 100])
-def test_what_three_workers_took_and_never_sent_is_quarantined(claims: int) -> None:
-    assert fate(checked(claim_count=claims)) == (S.FAILED, FailureCode.QUARANTINED)
-
-
-def test_a_channel_without_a_provider_fails() -> None:
-    parked = checked(has_provider=False, channel=Channel.WHATSAPP)
-    assert fate(parked) == (S.FAILED, FailureCode.CHANNEL_UNAVAILABLE)
-    assert parked is not None
-    assert "whatsapp" in parked.reason
+def test_channel_without_a_provider_fails() -> None:
+    deferred = check(has_provider=False, channel=Channel.WHATSAPP)
+    assert outcome(deferred) == (S.FAILED, FailureCode.CHANNEL_UNAVAILABLE)
+    assert deferred is not None
+    assert "whatsapp" in deferred.reason
 
 
 @pytest.mark.parametrize(
@@ -87,66 +79,67 @@ def test_a_channel_without_a_provider_fails() -> None:
         (Channel.IN_APP, Recipient(), True),
     ],
 )
-def test_mail_and_whatsapp_need_an_address(
+def test_email_and_whatsapp_need_address(
     channel: Channel, recipient: Recipient, is_sent: bool
 ) -> None:
-    parked = checked(channel=channel, recipient=recipient)
-    assert (parked is None) is is_sent
-    assert is_sent or fate(parked) == (S.FAILED, FailureCode.NO_ADDRESS)
+    deferred = check(channel=channel, recipient=recipient)
+    assert (deferred is None) is is_sent
+    assert is_sent or outcome(deferred) == (S.FAILED, FailureCode.NO_ADDRESS)
 
 
-def test_a_suppressed_address_gets_nothing_and_the_reason_is_told() -> None:
-    parked = checked(suppression="hard_bounce")
-    assert fate(parked) == (S.SUPPRESSED, FailureCode.SUPPRESSED)
-    assert parked is not None
-    assert "hard_bounce" in parked.reason
-    assert "@" not in parked.reason
+def test_suppressed_address_is_reported_with_its_reason() -> None:
+    deferred = check(suppression="hard_bounce")
+    assert outcome(deferred) == (S.SUPPRESSED, FailureCode.SUPPRESSED)
+    assert deferred is not None
+    assert "hard_bounce" in deferred.reason
+    assert "@" not in deferred.reason
 
 
 @pytest.mark.parametrize("priority", [Priority.HIGH, Priority.NORMAL, Priority.LOW])
 @pytest.mark.parametrize("channel", [Channel.EMAIL, Channel.PUSH, Channel.WHATSAPP])
-def test_quiet_hours_put_it_off_until_they_end(priority: Priority, channel: Channel) -> None:
-    parked = checked(now=MIDNIGHT, quiet=NIGHT, priority=priority, channel=channel)
-    assert fate(parked) == (S.PENDING, FailureCode.QUIET_HOURS)
-    assert parked is not None
-    assert parked.next_attempt_at == MORNING
+def test_quiet_hours_defer_until_they_end(priority: Priority, channel: Channel) -> None:
+    deferred = check(now=MIDNIGHT, quiet=NIGHT, priority=priority, channel=channel)
+    assert outcome(deferred) == (S.PENDING, FailureCode.QUIET_HOURS)
+    assert deferred is not None
+    assert deferred.next_attempt_at == MORNING
 
 
-def test_quiet_hours_do_not_hold_back_what_is_critical() -> None:
-    assert checked(now=MIDNIGHT, quiet=NIGHT, priority=Priority.CRITICAL) is None
-
-
-def test_quiet_hours_do_not_hold_back_what_makes_no_sound() -> None:
-    assert checked(now=MIDNIGHT, quiet=NIGHT, channel=Channel.IN_APP) is None
-
-
-def test_outside_quiet_hours_it_is_sent() -> None:
-    assert checked(now=NOON, quiet=NIGHT) is None
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"now": MIDNIGHT, "priority": Priority.CRITICAL},
+        {"now": MIDNIGHT, "channel": Channel.IN_APP},
+        {"now": NOON},
+    ],
+    ids=["critical", "in-app", "outside quiet hours"],
+)
+def test_quiet_hours_do_not_defer(fields: dict[str, Any]) -> None:
+    assert check(quiet=NIGHT, **fields) is None
 
 
 @pytest.mark.parametrize("expires_at", [MORNING, MORNING - MILLISECOND])
-def test_what_would_expire_before_the_quiet_hours_end_expires_now(expires_at: datetime) -> None:
-    parked = checked(now=MIDNIGHT, quiet=NIGHT, expires_at=expires_at)
-    assert fate(parked) == (S.EXPIRED, FailureCode.QUIET_HOURS)
-    assert parked is not None
-    assert parked.next_attempt_at is None
+def test_expiry_before_the_end_of_quiet_hours_expires_at_once(expires_at: datetime) -> None:
+    deferred = check(now=MIDNIGHT, quiet=NIGHT, expires_at=expires_at)
+    assert outcome(deferred) == (S.EXPIRED, FailureCode.QUIET_HOURS)
+    assert deferred is not None
+    assert deferred.next_attempt_at is None
 
 
-def test_what_outlives_the_quiet_hours_waits_for_their_end() -> None:
-    parked = checked(now=MIDNIGHT, quiet=NIGHT, expires_at=MORNING + MILLISECOND)
-    assert fate(parked) == (S.PENDING, FailureCode.QUIET_HOURS)
+def test_expiry_after_the_end_of_quiet_hours_defers() -> None:
+    deferred = check(now=MIDNIGHT, quiet=NIGHT, expires_at=MORNING + MILLISECOND)
+    assert outcome(deferred) == (S.PENDING, FailureCode.QUIET_HOURS)
 
 
-def test_only_what_waits_has_another_time() -> None:
-    for parked in (
-        checked(expires_at=NOON),
-        checked(claim_count=9),
-        checked(has_provider=False),
-        checked(recipient=Recipient()),
-        checked(suppression="manual"),
+def test_only_deferred_deliveries_have_a_next_attempt() -> None:
+    for deferred in (
+        check(expires_at=NOON),
+        check(claim_count=9),
+        check(has_provider=False),
+        check(recipient=Recipient()),
+        check(suppression="manual"),
     ):
-        assert parked is not None
-        assert parked.next_attempt_at is None
+        assert deferred is not None
+        assert deferred.next_attempt_at is None
 
 
 ALL: dict[str, Any] = {
@@ -170,62 +163,26 @@ ALL: dict[str, Any] = {
         ([name for name in ALL if name != "quiet"], FailureCode.QUIET_HOURS),
     ],
 )
-def test_the_most_final_reason_is_the_one_given(without: list[str], code: FailureCode) -> None:
-    assert fate(checked(**{k: v for k, v in ALL.items() if k not in without}))[1] is code
+def test_most_final_reason_wins(without: list[str], code: FailureCode) -> None:
+    assert outcome(check(**{k: v for k, v in ALL.items() if k not in without}))[1] is code
 
 
 STORED = {"enabled": True, "start": "22:00", "end": "07:00", "timezone": "Europe/London"}
 
 
-def zone_of(stored: dict[str, Any], own: str | None, sent: str | None) -> str | None:
-    hours = eligibility.parse_quiet_hours(stored, own_zone=own, notification_zone=sent)
+def parsed_zone(stored: dict[str, Any], recipient_zone: str | None, sent: str | None) -> str | None:
+    hours = eligibility.parse_quiet_hours(stored, own_zone=recipient_zone, notification_zone=sent)
     return hours.zone.key if hours else None
 
 
 @pytest.mark.parametrize(
-    ("stored", "own", "sent", "zone"),
+    ("stored", "recipient_zone", "sent", "zone"),
     [
         ("Europe/London", "Europe/Lisbon", "Asia/Tokyo", "Europe/London"),
         (None, "Europe/Lisbon", "Asia/Tokyo", "Europe/Lisbon"),
         (None, None, "Asia/Tokyo", "Asia/Tokyo"),
         (None, None, None, "UTC"),
         ("", "", "", "UTC"),
-    ],
-)
-def test_quiet_hours_are_in_the_nearest_zone_known(
-    stored: str | None, own: str | None, sent: str | None, zone: str
-) -> None:
-    assert zone_of(STORED | {"timezone": stored}, own, sent) == zone
-
-
-@pytest.mark.parametrize("stored", [None, {}, {"enabled": False}, STORED | {"enabled": False}])
-def test_quiet_hours_that_are_off_are_none(stored: dict[str, Any] | None) -> None:
-    assert eligibility.parse_quiet_hours(stored, own_zone="UTC", notification_zone=None) is None
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        {"start": "25:00"},
-        {"end": "7"},
-        {"start": "07:00"},
-    ],
-)
-def test_quiet_hours_that_cannot_be_are_none(broken: dict[str, str]) -> None:
-    assert (
-        eligibility.parse_quiet_hours(STORED | broken, own_zone="UTC", notification_zone=None)
-        is None
-    )
-
-
-def test_quiet_hours_without_a_start_do_not_stop_a_batch() -> None:
-    for stored in ({"enabled": True}, STORED | {"start": None}, {"enabled": True, "end": "07:00"}):
-        assert eligibility.parse_quiet_hours(stored, own_zone="UTC", notification_zone=None) is None
-
-
-@pytest.mark.parametrize(
-    ("stored", "own", "sent", "zone"),
-    [
         ("Mars/Olympus", "Europe/Lisbon", "Asia/Tokyo", "Europe/Lisbon"),
         ("Mars/Olympus", "Mars/Olympus", "Asia/Tokyo", "Asia/Tokyo"),
         ("Mars/Olympus", None, None, "UTC"),
@@ -233,35 +190,49 @@ def test_quiet_hours_without_a_start_do_not_stop_a_batch() -> None:
         (None, "../etc/passwd", None, "UTC"),
     ],
 )
-def test_a_zone_that_is_none_does_not_wake_anybody(
-    stored: Any, own: str | None, sent: str | None, zone: str
+def test_quiet_hours_use_the_most_specific_valid_time_zone(
+    stored: Any, recipient_zone: str | None, sent: str | None, zone: str
 ) -> None:
-    assert zone_of(STORED | {"timezone": stored}, own, sent) == zone
+    assert parsed_zone(STORED | {"timezone": stored}, recipient_zone, sent) == zone
 
 
 @pytest.mark.parametrize(
-    ("broken", "problem", "instead"),
+    "stored",
+    [
+        *(None, {}, {"enabled": False}, STORED | {"enabled": False}),
+        *(STORED | {"start": "25:00"}, STORED | {"end": "7"}, STORED | {"start": "07:00"}),
+        *({"enabled": True}, STORED | {"start": None}, {"enabled": True, "end": "07:00"}),
+    ],
+)
+def test_disabled_invalid_and_incomplete_quiet_hours_are_none(
+    stored: dict[str, Any] | None,
+) -> None:
+    assert eligibility.parse_quiet_hours(stored, own_zone="UTC", notification_zone=None) is None
+
+
+@pytest.mark.parametrize(
+    ("broken", "problem", "fallback"),
     [
         ({"timezone": "Mars/Olympus"}, "unknown_timezone", "Asia/Tokyo"),
         ({"start": "25:00"}, "invalid_time", "none"),
         ({"end": None}, "invalid_time", "none"),
     ],
 )
-def test_what_cannot_be_read_is_told_once_for_each_person(
-    broken: dict[str, Any], problem: str, instead: str
+def test_invalid_quiet_hours_are_logged_once_per_recipient(
+    broken: dict[str, Any], problem: str, fallback: str
 ) -> None:
     eligibility._warn_once.cache_clear()
     with capture_logs() as logs:
-        for whose in ("ada", "bob", "ada"):
+        for user_id in ("ada", "bob", "ada"):
             eligibility.parse_quiet_hours(
-                STORED | broken, own_zone=None, notification_zone="Asia/Tokyo", user_id=whose
+                STORED | broken, own_zone=None, notification_zone="Asia/Tokyo", user_id=user_id
             )
-    said = {"event": "quiet_hours_rejected", "log_level": "warning"}
-    said |= {"problem": problem, "used": instead}
-    assert logs == [said | {"user_id": "ada"}, said | {"user_id": "bob"}]
+    expected = {"event": "quiet_hours_rejected", "log_level": "warning"}
+    expected |= {"problem": problem, "used": fallback}
+    assert logs == [expected | {"user_id": "ada"}, expected | {"user_id": "bob"}]
 
 
-def test_quiet_hours_that_can_be_read_are_no_news() -> None:
+def test_valid_quiet_hours_log_nothing() -> None:
     eligibility._warn_once.cache_clear()
     with capture_logs() as logs:
         eligibility.parse_quiet_hours(
@@ -273,18 +244,18 @@ def test_quiet_hours_that_can_be_read_are_no_news() -> None:
     assert logs == []
 
 
-def test_a_test_that_has_no_sandbox_says_so() -> None:
-    parked = checked(has_provider=False, is_test=True)
-    assert fate(parked) == (S.FAILED, FailureCode.CHANNEL_UNAVAILABLE)
-    assert parked is not None
-    assert parked.reason == "Test notification, but no sandbox is configured for email."
-    assert checked(has_provider=True, is_test=True) is None
+def test_test_notification_without_a_sandbox_fails() -> None:
+    deferred = check(has_provider=False, is_test=True)
+    assert outcome(deferred) == (S.FAILED, FailureCode.CHANNEL_UNAVAILABLE)
+    assert deferred is not None
+    assert deferred.reason == "Test notification, but no sandbox is configured for email."
+    assert check(has_provider=True, is_test=True) is None
 
 
-def test_a_check_leaves_the_claim_as_it_is() -> None:
+def test_check_does_not_change_the_claim() -> None:
     one = claimed(claim_count=9)
-    parked = eligibility.check_eligibility(
+    deferred = eligibility.check_eligibility(
         one, now=NOON, quiet=None, suppression=None, has_provider=True
     )
-    assert parked is not None
-    assert parked.claimed == one == replace(one)
+    assert deferred is not None
+    assert deferred.claimed == one == replace(one)

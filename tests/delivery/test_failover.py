@@ -27,13 +27,7 @@ from tests.support.factories.mail import (
 )
 from tests.support.factories.notifications import NOON
 from tests.support.factories.routes import AFTER as ROUTES_AFTER
-from tests.support.factories.routes import (
-    choose,
-    chosen_providers,
-    permission,
-    several,
-    trip,
-)
+from tests.support.factories.routes import choose, chosen_providers, permission, several, trip
 from tests.support.fakes.provider import (
     Outcome,
     ScriptedProvider,
@@ -50,20 +44,16 @@ pytestmark = pytest.mark.usefixtures("db", "broker", "pauses_anew")
 
 
 EMAIL = Channel.EMAIL
-
 SECOND = timedelta(seconds=1)
-
 MINUTE = timedelta(minutes=1)
 AFTER = NOON + FIRST_WAIT
-"""When a circuit that opened at noon wants a probe."""
+"""When a circuit that opened at noon allows a probe."""
 
 
-@pytest.mark.parametrize("trouble", [channel_unavailable, unreachable])
-def test_what_the_first_did_not_take_goes_to_the_second_at_once(
-    mail: Mail, trouble: Callable[[], Outcome]
-) -> None:
+@pytest.mark.parametrize("error", [channel_unavailable, unreachable])
+def test_untaken_delivery_fails_over_at_once(mail: Mail, error: Callable[[], Outcome]) -> None:
     first, second = mail
-    first.always(trouble)
+    first.always(error)
     (one,) = mails(1)
     report = deliver(one)
     assert report.counts == {"pending": 1}
@@ -76,7 +66,7 @@ def test_what_the_first_did_not_take_goes_to_the_second_at_once(
     assert attempts_used(one) == 1
 
 
-def test_an_outage_of_the_first_is_met_once_and_then_known(mail: Mail) -> None:
+def test_outage_of_the_first_provider_is_met_once(mail: Mail) -> None:
     first, second = mail
     first.always(channel_unavailable)
     one, *others = mails(5)
@@ -85,7 +75,7 @@ def test_an_outage_of_the_first_is_met_once_and_then_known(mail: Mail) -> None:
     assert (len(first.seen), len(second.seen)) == (1, 5)
 
 
-def test_one_connection_that_fails_says_nothing_about_the_others(mail: Mail) -> None:
+def test_connection_error_affects_only_its_delivery(mail: Mail) -> None:
     first, _ = mail
     one, other = mails(2)
     first.always(unreachable)
@@ -95,7 +85,7 @@ def test_one_connection_that_fails_says_nothing_about_the_others(mail: Mail) -> 
     assert [history(i)[-1] for i in (one, other)] == [("smtp", "sent"), ("sendgrid", "sent")]
 
 
-def test_what_the_first_may_have_taken_is_never_given_to_the_second(mail: Mail) -> None:
+def test_ambiguous_delivery_does_not_fail_over(mail: Mail) -> None:
     first, second = mail
     first.always(timeout)
     (one,) = mails(1)
@@ -104,10 +94,10 @@ def test_what_the_first_may_have_taken_is_never_given_to_the_second(mail: Mail) 
     assert (delivery_status(one), second.seen) == (("unknown", "timeout"), [])
 
 
-@pytest.mark.parametrize("later", [provider_error, rate_limited])
-def test_what_the_first_takes_later_waits_for_it(mail: Mail, later: Callable[[], Outcome]) -> None:
+@pytest.mark.parametrize("error", [provider_error, rate_limited])
+def test_transient_error_waits_for_the_first(mail: Mail, error: Callable[[], Outcome]) -> None:
     first, second = mail
-    first.always(later)
+    first.always(error)
     (one,) = mails(1)
     deliver(one)
     assert deliver(one).claimed == 0
@@ -116,7 +106,7 @@ def test_what_the_first_takes_later_waits_for_it(mail: Mail, later: Callable[[],
     assert (len(first.seen), second.seen, attempts_used(one)) == (2, [], 2)
 
 
-def test_a_round_in_which_nobody_can_be_reached_is_one_attempt(mail: Mail) -> None:
+def test_one_failed_round_of_all_providers_is_one_attempt(mail: Mail) -> None:
     for provider in mail:
         provider.always(unreachable)
     (one,) = mails(1, max_attempts=2)
@@ -130,7 +120,7 @@ def test_a_round_in_which_nobody_can_be_reached_is_one_attempt(mail: Mail) -> No
     assert [name for name, _ in history(one)] == ["sendgrid", "smtp"] * 2
 
 
-def test_when_all_are_away_nothing_is_asked_until_the_first_may_be(mail: Mail) -> None:
+def test_outage_of_all_providers_defers_until_the_first_probe(mail: Mail) -> None:
     for provider in mail:
         provider.always(channel_unavailable)
     one, other = mails(2)
@@ -146,9 +136,7 @@ def test_when_all_are_away_nothing_is_asked_until_the_first_may_be(mail: Mail) -
     assert sum(len(provider.seen) for provider in mail) == 2
 
 
-def test_after_three_days_of_outage_it_has_failed_and_what_stands_in_for_it_goes(
-    mail: Mail,
-) -> None:
+def test_outage_of_three_days_is_a_failure(mail: Mail) -> None:
     for provider in mail:
         circuit_breaker.trip(provider.account, now=NOON + MAX_OUTAGE, retry_after=None)
     (one,) = mails(1)
@@ -156,7 +144,7 @@ def test_after_three_days_of_outage_it_has_failed_and_what_stands_in_for_it_goes
     assert delivery_status(one) == ("failed", "channel_unavailable")
 
 
-def half_open(provider: ScriptedProvider) -> None:
+def open_circuit(provider: ScriptedProvider) -> None:
     circuit_breaker.trip(provider.account, now=NOON, retry_after=None)
 
 
@@ -165,15 +153,15 @@ def circuit(provider: ScriptedProvider, now: datetime) -> State:
     return found.get(provider.account, State.CLOSED)
 
 
-def asks_for_a_probe(provider: ScriptedProvider, now: datetime) -> bool:
+def can_probe(provider: ScriptedProvider, now: datetime) -> bool:
     return isinstance(
         circuit_breaker.request_permissions([provider.account], now=now)[provider.account], Probe
     )
 
 
-def test_exactly_one_of_a_batch_tries_it_and_the_others_go_elsewhere(mail: Mail) -> None:
+def test_probe_sends_one_delivery_and_the_others_fail_over(mail: Mail) -> None:
     first, second = mail
-    half_open(first)
+    open_circuit(first)
     assert deliver(*mails(10), at=AFTER).counts == {"sent": 10}
     assert (len(first.seen), len(second.seen)) == (1, 9)
     assert circuit(first, AFTER) is State.CLOSED
@@ -181,9 +169,9 @@ def test_exactly_one_of_a_batch_tries_it_and_the_others_go_elsewhere(mail: Mail)
     assert (len(first.seen), len(second.seen)) == (4, 9)
 
 
-def test_the_one_that_tried_in_vain_goes_elsewhere_at_once(mail: Mail) -> None:
+def test_failed_probe_fails_over_at_once(mail: Mail) -> None:
     first, _ = mail
-    half_open(first)
+    open_circuit(first)
     first.always(channel_unavailable)
     (one,) = mails(1)
     deliver(one, at=AFTER)
@@ -192,8 +180,8 @@ def test_the_one_that_tried_in_vain_goes_elsewhere_at_once(mail: Mail) -> None:
     assert circuit(first, AFTER) is State.OPEN
 
 
-def test_with_nobody_else_the_others_wait_until_it_is_known(fcm: ScriptedProvider) -> None:
-    half_open(fcm)
+def test_deliveries_without_failover_wait_for_the_probe(fcm: ScriptedProvider) -> None:
+    open_circuit(fcm)
     ids = mails(10)
     report = deliver(*ids, at=AFTER)
     assert report.counts == {"sent": 1, "pending": 9}
@@ -202,21 +190,21 @@ def test_with_nobody_else_the_others_wait_until_it_is_known(fcm: ScriptedProvide
     assert {attempts_used(one) for one in ids} == {1}
 
 
-def test_a_probe_whose_message_cannot_be_rendered_is_not_used_up(fcm: ScriptedProvider) -> None:
-    half_open(fcm)
+def test_probe_is_returned_after_a_render_failure(fcm: ScriptedProvider) -> None:
+    open_circuit(fcm)
     masked = Content(subject="x", body="y", template_id="mfa_code", is_masked=True)
     assert deliver(*mails(1, content=masked), at=AFTER).counts == {"failed": 1}
-    assert asks_for_a_probe(fcm, AFTER)
+    assert can_probe(fcm, AFTER)
 
 
-def test_a_probe_whose_delivery_was_taken_over_is_given_back(
+def test_cancellation_returns_the_probe(
     fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    half_open(fcm)
+    open_circuit(fcm)
     (one,) = mails(1)
     choose = routing.choose_routes
 
-    def choose_slowly(*args: Any, **options: Any) -> Any:
+    def choose_then_cancel(*args: Any, **options: Any) -> Any:
         chosen = choose(*args, **options)
         cancelled = store.cancel(
             notification_id=one, channels=[EMAIL], reason="Withdrawn.", now=AFTER
@@ -224,30 +212,30 @@ def test_a_probe_whose_delivery_was_taken_over_is_given_back(
         assert cancelled is not None
         return chosen
 
-    monkeypatch.setattr(routing, "choose_routes", choose_slowly)
+    monkeypatch.setattr(routing, "choose_routes", choose_then_cancel)
     deliver(one, at=AFTER)
     assert (delivery_status(one)[0], fcm.seen) == ("cancelled", [])
-    assert asks_for_a_probe(fcm, AFTER)
+    assert can_probe(fcm, AFTER)
 
 
-def test_a_probe_that_is_not_begun_in_time_is_given_back(fcm: ScriptedProvider) -> None:
-    half_open(fcm)
+def test_probe_is_returned_if_the_send_is_too_late(fcm: ScriptedProvider) -> None:
+    open_circuit(fcm)
     (one,) = mails(1)
 
-    def thaws_late() -> datetime:
+    def resume_late() -> datetime:
         return AFTER + 90 * SECOND if state(one)["status"] == "sending" else AFTER
 
-    report = dispatcher.dispatch([one], channel=EMAIL, clock=thaws_late)
+    report = dispatcher.dispatch([one], channel=EMAIL, clock=resume_late)
     assert (report.counts, fcm.seen) == ({"pending": 1}, [])
-    assert asks_for_a_probe(fcm, AFTER + 90 * SECOND)
+    assert can_probe(fcm, AFTER + 90 * SECOND)
 
 
 LATER = NOON + 10 * MINUTE
-"""When no report has come of a send without an answer."""
+"""When the wait for a receipt is over."""
 
 
-def test_what_has_waited_begins_with_the_first_again(mail: Mail) -> None:
-    """Nobody could take it; then both can."""
+def test_deferred_delivery_restarts_with_the_first_provider(mail: Mail) -> None:
+    """Both providers were unavailable and are available again."""
     first, second = mail
     circuit_breaker.trip(second.account, now=NOON, retry_after=None)
     first.always(channel_unavailable)
@@ -259,9 +247,7 @@ def test_what_has_waited_begins_with_the_first_again(mail: Mail) -> None:
     assert (history(one)[-1], second.seen) == (("sendgrid", "sent"), [])
 
 
-def test_what_was_held_back_on_its_way_to_the_second_begins_with_the_first_again(
-    mail: Mail,
-) -> None:
+def test_delivery_deferred_during_failover_restarts_with_the_first_provider(mail: Mail) -> None:
     first, second = mail
     first.always(unreachable)
     (one,) = mails(1)
@@ -274,8 +260,8 @@ def test_what_was_held_back_on_its_way_to_the_second_begins_with_the_first_again
     assert (history(one)[-1], second.seen) == (("sendgrid", "sent"), [])
 
 
-def in_doubt_at_the_second(mail: Mail, *, lost: bool = False) -> ObjectId:
-    """Return a mail that the second may have taken, as the first was away, and that goes again."""
+def ambiguous_at_the_second(mail: Mail, *, lost: bool = False) -> ObjectId:
+    """Return an email that is pending again after an ambiguous attempt at the second provider."""
     first, second = mail
     circuit_breaker.trip(first.account, now=NOON, retry_after=None)
     second.always(timeout)
@@ -292,9 +278,9 @@ def in_doubt_at_the_second(mail: Mail, *, lost: bool = False) -> ObjectId:
 
 
 @pytest.mark.parametrize("lost", [False, True], ids=["no answer", "the worker was lost"])
-def test_what_the_second_may_have_taken_is_never_given_to_the_first(mail: Mail, lost: bool) -> None:
+def test_ambiguous_delivery_stays_with_the_second_provider(mail: Mail, lost: bool) -> None:
     first, second = mail
-    one = in_doubt_at_the_second(mail, lost=lost)
+    one = ambiguous_at_the_second(mail, lost=lost)
     second.always(unreachable)
     deliver(one, at=LATER)
     assert delivery_status(one) == ("pending", "connection_failed")
@@ -303,9 +289,9 @@ def test_what_the_second_may_have_taken_is_never_given_to_the_first(mail: Mail, 
     assert (history(one)[-1], first.seen) == (("smtp", "sent"), [])
 
 
-def test_what_an_operator_opens_again_goes_to_the_first_that_takes_it(mail: Mail) -> None:
+def test_reopened_delivery_goes_to_any_provider(mail: Mail) -> None:
     first, second = mail
-    one = in_doubt_at_the_second(mail)
+    one = ambiguous_at_the_second(mail)
     second.always(refused)
     deliver(one, at=LATER)
     assert delivery_status(one) == ("failed", "rejected")
@@ -314,7 +300,7 @@ def test_what_an_operator_opens_again_goes_to_the_first_that_takes_it(mail: Mail
     assert (history(one)[-1], len(first.seen)) == (("sendgrid", "sent"), 1)
 
 
-NEXT_LOOK = NOON + circuit_breaker.PAUSE_CHECK_INTERVAL
+NEXT_CHECK = NOON + circuit_breaker.PAUSE_CHECK_INTERVAL
 
 
 def pause(name: str = "sendgrid") -> bool:
@@ -325,7 +311,7 @@ def dispatch(document: object, at: object) -> BatchReport:
     return dispatcher.dispatch([document["_id"]], channel=Channel.EMAIL, clock=lambda: at)
 
 
-def test_what_is_for_it_waits_and_burns_no_attempt(
+def test_paused_provider_defers_without_using_an_attempt(
     mail: tuple[ScriptedProvider, ScriptedProvider], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: mail[:1])
@@ -336,33 +322,31 @@ def test_what_is_for_it_waits_and_burns_no_attempt(
 
     delivery = factories.delivery(factories.read(document["_id"]))
     assert (delivery["status"], delivery["attempt_count"]) == ("pending", 0)
-    assert delivery["next_attempt_at"] == NEXT_LOOK
-    assert [one.at for one in report.wakeups] == [NEXT_LOOK]
+    assert delivery["next_attempt_at"] == NEXT_CHECK
+    assert [one.at for one in report.wakeups] == [NEXT_CHECK]
     assert factories.attempts(document["_id"]) == []
     assert circuit_breaker.resume("sendgrid", by="maria")
-    dispatch(document, NEXT_LOOK)
+    dispatch(document, NEXT_CHECK)
     assert factories.delivery(factories.read(document["_id"]))["status"] == "sent"
     assert len(mail[0].seen) == 1
 
 
-def test_another_provider_of_the_channel_takes_it(
-    mail: tuple[ScriptedProvider, ScriptedProvider],
-) -> None:
+def test_pause_fails_over_to_another(mail: tuple[ScriptedProvider, ScriptedProvider]) -> None:
     document = factories.accepted()
     pause()
     dispatch(document, NOON)
     assert [len(provider.seen) for provider in mail] == [0, 1]
 
 
-def test_a_pause_outlives_the_process() -> None:
+def test_pause_survives_a_restart() -> None:
     pause()
     cache.clear_all()
-    assert circuit_breaker.paused_until(["sendgrid", "smtp"], now=NOON) == {"sendgrid": NEXT_LOOK}
+    assert circuit_breaker.paused_until(["sendgrid", "smtp"], now=NOON) == {"sendgrid": NEXT_CHECK}
 
 
-def test_who_paused_first_is_remembered_and_a_pause_ends_once() -> None:
+def test_first_pause_is_kept_and_ends_once() -> None:
     assert pause()
-    assert not circuit_breaker.pause("sendgrid", by="rui", reason="", now=NEXT_LOOK)
+    assert not circuit_breaker.pause("sendgrid", by="rui", reason="", now=NEXT_CHECK)
     (one,) = circuit_breaker.pauses().values()
     assert (one.by, one.reason, one.since) == ("maria", "A bill is due.", NOON)
     assert circuit_breaker.resume("sendgrid", by="rui")
@@ -370,24 +354,24 @@ def test_who_paused_first_is_remembered_and_a_pause_ends_once() -> None:
     assert circuit_breaker.pauses() == {}
 
 
-def test_a_reason_is_text_whatever_is_in_it() -> None:
+def test_reason_of_a_pause_is_stored_literally() -> None:
     circuit_breaker.pause("smtp", by="$maria", reason="$$ROOT", now=NOON)
     one = circuit_breaker.pauses()["smtp"]
     assert (one.by, one.reason) == ("$maria", "$$ROOT")
 
 
-def test_no_probe_is_taken_from_a_circuit_of_a_paused_provider(
-    first: ScriptedProvider, second: ScriptedProvider
-) -> None:
+def test_paused_provider_takes_no_probe(first: ScriptedProvider, second: ScriptedProvider) -> None:
     trip(first)
     claims = several(2)
-    routes, parked = choose(claims, first, second, now=ROUTES_AFTER, paused={"first": ROUTES_AFTER})
-    assert (chosen_providers(routes), parked) == ({"second": claims}, [])
+    routes, deferred = choose(
+        claims, first, second, now=ROUTES_AFTER, paused={"first": ROUTES_AFTER}
+    )
+    assert (chosen_providers(routes), deferred) == ({"second": claims}, [])
     assert isinstance(permission(first.account, ROUTES_AFTER), circuit_breaker.Probe)
 
 
-def test_all_paused_means_waiting(first: ScriptedProvider) -> None:
+def test_pause_of_all_providers_defers(first: ScriptedProvider) -> None:
     until = NOON + timedelta(seconds=30)
-    routes, parked = choose(several(2), first, paused={"first": until})
+    routes, deferred = choose(several(2), first, paused={"first": until})
     assert routes == []
-    assert [one.next_attempt_at for one in parked] == [until, until]
+    assert [one.next_attempt_at for one in deferred] == [until, until]

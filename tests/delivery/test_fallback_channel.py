@@ -1,4 +1,4 @@
-"""A channel that is used only if another one has not delivered in time."""
+"""Fallback channels in the store."""
 
 from datetime import timedelta
 
@@ -18,7 +18,7 @@ WAIT = timedelta(minutes=10)
 
 
 def accepted() -> ObjectId:
-    """Store a push with a mail that waits ten minutes for it."""
+    """Store a push with email as its fallback after ten minutes."""
     deliveries = (
         NewDelivery(channel=PUSH),
         NewDelivery(channel=EMAIL, fallback_for=PUSH, delay=WAIT),
@@ -28,7 +28,7 @@ def accepted() -> ObjectId:
     return one.id
 
 
-def test_it_waits_for_its_time() -> None:
+def test_fallback_waits_for_the_first_channel() -> None:
     notification_id = accepted()
     document = read(notification_id)
     assert delivery(document, EMAIL)["next_attempt_at"] == NOON + WAIT
@@ -36,16 +36,15 @@ def test_it_waits_for_its_time() -> None:
     assert store.claim(ids=[notification_id], channel=EMAIL, worker="w", now=NOON) == []
 
 
-def test_who_claims_it_is_told_how_the_other_stands() -> None:
+def test_claim_holds_the_status_of_the_other_channel() -> None:
     notification_id = accepted()
     mail = claim(notification_id, at=NOON + WAIT)
     assert mail.fallback_for is PUSH
     assert mail.channel_statuses == {PUSH: S.PENDING, EMAIL: S.PENDING}
-    push = claim(notification_id, channel=PUSH)
-    assert push.fallback_channels == (EMAIL,)
+    assert claim(notification_id, channel=PUSH).fallback_channels == (EMAIL,)
 
 
-def test_it_goes_at_once_when_the_other_has_failed() -> None:
+def test_fallback_is_due_at_once_when_the_first_channel_failed() -> None:
     notification_id = accepted()
     now = NOON + timedelta(minutes=1)
     assert store.activate_fallback(ids=[notification_id], fallback_for=PUSH, now=now) == 1
@@ -55,6 +54,6 @@ def test_it_goes_at_once_when_the_other_has_failed() -> None:
     assert store.activate_fallback(ids=[notification_id], fallback_for=PUSH, now=now) == 0
 
 
-def test_what_waits_for_nothing_is_not_hastened() -> None:
+def test_activation_ignores_notifications_without_a_fallback() -> None:
     one = claimed()
     assert store.activate_fallback(ids=[one.notification_id], fallback_for=PUSH, now=NOON) == 0

@@ -1,4 +1,4 @@
-"""What was claimed before and never sent goes alone: whoever claimed it may have died of it."""
+"""Isolation of poison candidates: deliveries whose last claim ended without a start."""
 
 import sys
 import threading
@@ -27,11 +27,11 @@ from tests.support.waiting import LIMIT, until
 pytestmark = pytest.mark.usefixtures("db", "broker", "own_process")
 
 EMAIL = Channel.EMAIL
-LANE = FairQueue(CLIENT, EMAIL, Priority.NORMAL)
+QUEUE = FairQueue(CLIENT, EMAIL, Priority.NORMAL)
 
 
-def suspected(count: int) -> list[ObjectId]:
-    """Return deliveries that a worker claimed and was lost with."""
+def candidates(count: int) -> list[ObjectId]:
+    """Return the ids of deliveries whose worker was lost after its claim."""
     ids = [accepted()["_id"] for _ in range(count)]
     claimed_at = NOON - store.LEASE
     before = {"send_at": claimed_at, "delivery.0.next_attempt_at": claimed_at}
@@ -40,10 +40,10 @@ def suspected(count: int) -> list[ObjectId]:
     return ids
 
 
-def test_of_many_that_go_alone_a_few_go_and_the_rest_is_hinted_at_for_others(
+def test_wakeup_isolates_a_few_candidates_and_queues_the_rest(
     broker: redis.Redis, mail: tuple[ScriptedProvider, ...]
 ) -> None:
-    ids = suspected(2 * ISOLATED_PER_WAKEUP + 2)
+    ids = candidates(2 * ISOLATED_PER_WAKEUP + 2)
     worker.handle_wakeup(ids, channel=EMAIL, priority=Priority.NORMAL, clock=lambda: NOON)
     assert len(mail[0].seen) == ISOLATED_PER_WAKEUP
     messages = queued_messages(broker)
@@ -55,10 +55,10 @@ def test_of_many_that_go_alone_a_few_go_and_the_rest_is_hinted_at_for_others(
     assert len(mail[0].seen) == len(ids)
 
 
-def test_of_a_crowd_that_goes_alone_a_sweep_has_some_go_in_each_message_and_none_twice(
+def test_sweep_sends_every_candidate_once_in_small_wakeups(
     broker: redis.Redis, mail: tuple[ScriptedProvider, ...]
 ) -> None:
-    suspected(wakeups.WAKEUP_SIZE + 20)
+    candidates(wakeups.WAKEUP_SIZE + 20)
     sweeper.sweep(now=NOON)
     assert {len(message.ids) for message in queued_messages(broker)} == {ISOLATED_PER_WAKEUP}
     work(broker, clock=lambda: NOON)
@@ -70,29 +70,29 @@ def test_of_a_crowd_that_goes_alone_a_sweep_has_some_go_in_each_message_and_none
     assert not collection("notifications").count_documents({"due_at": {"$exists": True}})
 
 
-def test_a_draw_leaves_it_to_the_sweep(mail: tuple[ScriptedProvider, ...]) -> None:
-    suspected(2)
+def test_pull_leaves_candidates_to_the_sweep(mail: tuple[ScriptedProvider, ...]) -> None:
+    candidates(2)
     fresh = accepted()["_id"]
-    worker.pull(LANE, None, clock=lambda: NOON)
+    worker.pull(QUEUE, None, clock=lambda: NOON)
     assert [o.notification_id for o in mail[0].seen] == [str(fresh)]
 
 
-def test_a_sweep_has_the_rest_of_a_crowd_drawn(
+def test_sweep_pulls_remaining_burst(
     broker: redis.Redis, mail: tuple[ScriptedProvider, ...]
 ) -> None:
-    suspected(2)
+    candidates(2)
     store.accept([new() for _ in range(fair_queue.BURST)], now=NOON)
     sweeper.sweep(now=NOON)
-    first, *draws = queued_messages(broker)
+    first, *pulls = queued_messages(broker)
     assert len(first.ids) == 2
-    assert {message.task for message in draws} == {wakeups.PULL}
+    assert {message.task for message in pulls} == {wakeups.PULL}
 
 
-def test_it_has_half_of_a_channels_threads(
+def test_isolation_uses_half_of_the_threads_of_a_channel(
     broker: redis.Redis, mail: tuple[ScriptedProvider, ...], settings: Any
 ) -> None:
     settings.WORKER_THREADS = 8
-    first, second, third, fourth = ([one] for one in suspected(4))
+    first, second, third, fourth = ([one] for one in candidates(4))
     chain = iter([second, third, fourth])
 
     def one_more(_outbound: Any) -> Any:
@@ -107,10 +107,10 @@ def test_it_has_half_of_a_channels_threads(
     assert (message.ids, message.eta is None) == (fourth, False)
 
 
-def test_the_next_one_is_claimed_when_the_sending_of_this_one_has_begun(
+def test_next_candidate_is_claimed_while_the_previous_is_sent(
     mail: tuple[ScriptedProvider, ...], settings: Any
 ) -> None:
-    """Each waits for the other's request: if one waited for the other's answer, none would go."""
+    """Each waits for the request of the other, not for its response."""
     settings.WORKER_THREADS = 8
     both = threading.Barrier(2, timeout=LIMIT)
 
@@ -122,20 +122,20 @@ def test_the_next_one_is_claimed_when_the_sending_of_this_one_has_begun(
     with ThreadPoolExecutor(2) as pool:
         sent = pool.map(
             lambda one: dispatcher.dispatch([one], channel=EMAIL, clock=lambda: NOON).counts,
-            suspected(2),
+            candidates(2),
         )
         assert list(sent) == [{"sent": 1}] * 2
 
 
 def _is_in(thread: threading.Thread, module: ModuleType) -> bool:
-    """Return whether a thread is in a function of a module."""
+    """Return whether a thread runs code of a module."""
     frame = sys._current_frames().get(thread.ident or 0)
     while frame is not None and frame.f_code.co_filename != module.__file__:
         frame = frame.f_back
     return frame is not None
 
 
-def test_of_two_threads_one_at_a_time_has_one_that_is_claimed_and_not_sent() -> None:
+def test_one_candidate_at_a_time_is_claimed_and_unsent() -> None:
     order: list[str] = []
 
     def another() -> None:
@@ -153,7 +153,7 @@ def test_of_two_threads_one_at_a_time_has_one_that_is_claimed_and_not_sent() -> 
     assert order == ["first", "second", "first is sent"]
 
 
-def test_a_worker_that_is_asked_to_stop_leaves_what_goes_alone_to_others(
+def test_stopping_worker_leaves_candidates_to_others(
     broker: redis.Redis, mail: tuple[ScriptedProvider, ...]
 ) -> None:
     def stop(_outbound: Any) -> Any:
@@ -161,7 +161,7 @@ def test_a_worker_that_is_asked_to_stop_leaves_what_goes_alone_to_others(
         return scripted.accepted()
 
     mail[0].behave = stop
-    ids = suspected(3)
+    ids = candidates(3)
     worker.handle_wakeup(ids, channel=EMAIL, priority=Priority.NORMAL, clock=lambda: NOON)
     assert len(mail[0].seen) == 1
     (message,) = queued_messages(broker)

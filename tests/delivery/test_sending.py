@@ -1,4 +1,4 @@
-"""Sending one and many: each in time, none spoiling the others."""
+"""Sending a batch: concurrency, deadlines, and errors of single messages."""
 
 import threading
 from collections.abc import Iterator
@@ -30,7 +30,6 @@ MESSAGE = Message(subject="Paid", text="Your payment has arrived.")
 def send_all(
     provider: ScriptedProvider, *started: ClaimedDelivery, now: datetime = NOON
 ) -> list[Settlement]:
-    """Send each to its one address; return what becomes of those that were begun."""
     jobs = [
         PreparedDelivery(claimed=one, message=MESSAGE, targets=(targets.address_of(one),))
         for one in started
@@ -53,7 +52,7 @@ def two_threads(settings: Any) -> Iterator[None]:
     sending._thread_pool.cache_clear()
 
 
-def test_a_provider_is_given_the_message_and_a_reference_and_no_more_than_it_needs() -> None:
+def test_send_request_holds_message_and_reference() -> None:
     provider = ScriptedProvider()
     send_all(provider, claimed(expires_at=NOON + MINUTE))
     (outbound,) = provider.seen
@@ -76,13 +75,13 @@ def test_a_provider_is_given_the_message_and_a_reference_and_no_more_than_it_nee
         (Channel.IN_APP, "ada"),
     ],
 )
-def test_the_recipient_is_the_channels_own(channel: Channel, recipient: str) -> None:
+def test_recipient_is_the_address_of_the_channel(channel: Channel, recipient: str) -> None:
     provider = ScriptedProvider()
     send_all(provider, claimed(channel=channel))
     assert provider.seen[0].recipient == recipient
 
 
-def test_a_single_message_is_sent_in_the_thread_that_asks() -> None:
+def test_single_message_is_sent_in_the_calling_thread() -> None:
     threads: list[str] = []
 
     def note(outbound: SendRequest) -> SendResult:
@@ -94,7 +93,7 @@ def test_a_single_message_is_sent_in_the_thread_that_asks() -> None:
 
 
 @pytest.mark.usefixtures("two_threads")
-def test_several_messages_are_sent_at_the_same_time() -> None:
+def test_several_messages_are_sent_concurrently() -> None:
     both = threading.Barrier(2, timeout=LIMIT)
 
     def meet(outbound: SendRequest) -> SendResult:
@@ -105,32 +104,25 @@ def test_several_messages_are_sent_at_the_same_time() -> None:
 
 
 @pytest.mark.usefixtures("two_threads")
-def test_outcomes_come_in_the_order_of_the_deliveries() -> None:
+def test_outcomes_keep_the_order_of_deliveries() -> None:
     started = several(20)
     settlements = send_all(ScriptedProvider(), *started)
     assert [s.claimed for s in settlements] == started
 
 
 @pytest.mark.usefixtures("two_threads")
-def test_a_defect_in_one_send_is_an_unknown_outcome_of_that_one() -> None:
+def test_internal_error_affects_only_its_delivery_and_has_its_own_code() -> None:
     started = several(3)
 
-    def stumble(outbound: SendRequest) -> SendResult:
+    def fail(outbound: SendRequest) -> SendResult:
         if outbound.reference == started[1].reference:
             raise KeyError("a defect")
         return accepted()
 
-    statuses = [s.status for s in send_all(ScriptedProvider(stumble), *started)]
-    assert statuses == [S.SENT, S.UNKNOWN, S.SENT]
-
-
-def test_a_defect_is_named_as_our_own() -> None:
-    def stumble(_outbound: SendRequest) -> SendResult:
-        raise ZeroDivisionError("a defect")
-
-    (settlement,) = send_all(ScriptedProvider(stumble), claimed())
-    assert settlement.code is FailureCode.INTERNAL_ERROR
-    assert settlement.answer.response is None
+    settlements = send_all(ScriptedProvider(fail), *started)
+    assert [s.status for s in settlements] == [S.SENT, S.UNKNOWN, S.SENT]
+    assert settlements[1].code is FailureCode.INTERNAL_ERROR
+    assert settlements[1].answer.response is None
 
 
 @pytest.mark.parametrize(
@@ -143,42 +135,41 @@ def test_a_defect_is_named_as_our_own() -> None:
         (timedelta(seconds=-600), False),
     ],
 )
-def test_a_send_starts_only_if_its_lease_outlives_it(left: timedelta, is_sent: bool) -> None:
+def test_send_starts_only_within_the_lease(left: timedelta, is_sent: bool) -> None:
     provider = ScriptedProvider()
     settlements = send_all(provider, claimed(lease_until=NOON + left))
     assert (len(provider.seen), len(settlements)) == (int(is_sent), int(is_sent))
 
 
-def test_no_request_starts_at_or_after_the_end_of_a_notification() -> None:
+def test_no_request_starts_after_the_expiry() -> None:
     provider = ScriptedProvider()
     for late in (timedelta(0), timedelta(milliseconds=1), 20 * SECOND):
         send_all(provider, claimed(expires_at=NOON), now=NOON + late)
     assert provider.seen == []
 
 
-def test_one_that_has_expired_does_not_keep_the_others_from_being_sent() -> None:
+def test_expired_delivery_does_not_block_the_others() -> None:
     late, *others = several(3)
-    provider = ScriptedProvider()
-    settlements = send_all(provider, replace(late, expires_at=NOON), *others)
+    settlements = send_all(ScriptedProvider(), replace(late, expires_at=NOON), *others)
     assert [s.claimed for s in settlements] == others
 
 
-def test_someone_without_an_address_is_reached_by_user_id() -> None:
+def test_recipient_without_an_address_is_reached_by_user_id() -> None:
     provider = ScriptedProvider()
     send_all(provider, replace(claimed(channel=Channel.IN_APP), recipient=Recipient()))
     assert provider.seen[0].recipient == "ada"
 
 
 @pytest.mark.parametrize(
-    ("is_proven", "expected"), [(True, [32, 32, 16]), (False, [10, 32, 32, 6])]
+    ("has_recent_success", "expected"), [(True, [32, 32, 16]), (False, [10, 32, 32, 6])]
 )
-def test_the_first_round_to_a_provider_that_has_proven_nothing_is_a_small_one(
-    settings: Any, is_proven: bool, expected: list[int]
+def test_first_round_to_an_unproven_provider_is_small(
+    settings: Any, has_recent_success: bool, expected: list[int]
 ) -> None:
     settings.WORKER_THREADS = 32
     waiting = [
         PreparedDelivery(claimed=one, message=MESSAGE, targets=(targets.address_of(one),))
         for one in several(80)
     ]
-    found = split_rounds(ScriptedProvider(), waiting, has_recent_success=is_proven)
+    found = split_rounds(ScriptedProvider(), waiting, has_recent_success=has_recent_success)
     assert [len(some) for some in found] == expected

@@ -1,4 +1,4 @@
-"""The sweep: finds what no hint reached, by the real broker."""
+"""The sweeper with the real broker."""
 
 import base64
 import json
@@ -12,6 +12,7 @@ from bson import ObjectId
 
 from delivery import heartbeats, sweeper
 from delivery.sweeper import MAX_QUEUE_DEPTH, SweepReport
+from domain.queues import SERVICE
 from domain.states import Channel, DeliveryStatus, Priority
 from notifications import store
 from notifications.catalog import types
@@ -20,7 +21,7 @@ from notifications.queueing.fair_queue import BURST
 from notifications.queueing.wakeups import HORIZON, WAKEUP_SIZE
 from notifications.store import LEASE
 from notifyproject.db.collections import collection
-from notifyproject.settings.base import SERVICE_QUEUE, queue_names
+from notifyproject.settings.base import queue_names
 from tests.support.broker_messages import queued_messages as messages
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON, accepted, claimed, new, started
@@ -37,7 +38,7 @@ def sweep(now: Any = NOON) -> SweepReport:
 
 
 def report(**counts: int) -> SweepReport:
-    """Return the report of a sweep that did this, and nothing else."""
+    """Return a sweep report with the given counts and zeros."""
     names = ("woken", "pulled", "unpublished", "recovered", "resolved")
     return SweepReport(**{name: counts.get(name, 0) for name in names})
 
@@ -47,15 +48,11 @@ def woken(broker: redis.Redis, queue: str = "email.normal") -> list[ObjectId]:
 
 
 def depths(broker: redis.Redis) -> dict[str, int]:
-    """Return how many messages wait in each lane that has some."""
-    found = {name: int(broker.llen(name)) for name in queue_names() if name != SERVICE_QUEUE}
+    found = {name: int(broker.llen(name)) for name in queue_names() if name != SERVICE}
     return {name: depth for name, depth in found.items() if depth}
 
 
-# What it hints at.
-
-
-def test_what_is_due_is_hinted_at_by_id_and_channel(broker: redis.Redis) -> None:
+def test_due_delivery_gets_a_wakeup_by_id_and_channel(broker: redis.Redis) -> None:
     document = accepted()
     assert sweep() == report(woken=1)
     (message,) = messages(broker)
@@ -63,7 +60,7 @@ def test_what_is_due_is_hinted_at_by_id_and_channel(broker: redis.Redis) -> None
     assert (message.task, message.eta) == ("notifications.deliver", None)
 
 
-def test_a_message_holds_ids_and_nothing_else(broker: redis.Redis) -> None:
+def test_wakeup_holds_only_ids(broker: redis.Redis) -> None:
     # Not "ada", which one random id in twenty holds, nor digits alone.
     accepted(user_id="lovelace", data={"code": "code-493817"})
     sweep()
@@ -75,7 +72,7 @@ def test_a_message_holds_ids_and_nothing_else(broker: redis.Redis) -> None:
 
 @pytest.mark.parametrize("priority", list(Priority))
 @pytest.mark.parametrize("channel", [EMAIL, PUSH, WHATSAPP])
-def test_each_channel_and_priority_has_a_queue(
+def test_queue_per_channel_and_priority(
     broker: redis.Redis, channel: Channel, priority: Priority
 ) -> None:
     document = accepted(channels=[channel], priority=priority)
@@ -84,7 +81,7 @@ def test_each_channel_and_priority_has_a_queue(
     assert woken(broker, f"{channel}.{priority}") == [document["_id"]]
 
 
-def test_nothing_due_is_nothing_hinted(broker: redis.Redis) -> None:
+def test_idle_sweep_sends_no_wakeups(broker: redis.Redis) -> None:
     assert sweep().woken == 0
     accepted(send_at=NOON + timedelta(hours=1))
     for status in (S.SENT, S.FAILED, S.UNKNOWN):
@@ -94,7 +91,7 @@ def test_nothing_due_is_nothing_hinted(broker: redis.Redis) -> None:
     assert depths(broker) == {}
 
 
-def test_each_channel_of_a_notification_is_hinted_at(broker: redis.Redis) -> None:
+def test_each_channel_of_a_notification_gets_a_wakeup(broker: redis.Redis) -> None:
     accepted(channels=[EMAIL, WHATSAPP])
     assert sweep().woken == 2
     assert depths(broker) == {"email.normal": 1, "whatsapp.normal": 1}
@@ -104,35 +101,26 @@ def test_each_channel_of_a_notification_is_hinted_at(broker: redis.Redis) -> Non
     ("count", "sizes"),
     [(1, [1]), (WAKEUP_SIZE, [100]), (WAKEUP_SIZE + 1, [100, 1]), (BURST, [100, 100])],
 )
-def test_a_hint_is_of_a_hundred_at_most(broker: redis.Redis, count: int, sizes: list[int]) -> None:
+def test_wakeup_holds_at_most_100_ids(broker: redis.Redis, count: int, sizes: list[int]) -> None:
     store.accept([new() for _ in range(count)], now=NOON)
     assert sweep().woken == count
-    found = [len(m.ids) for m in messages(broker)]
-    assert found == sizes
+    assert [len(m.ids) for m in messages(broker)] == sizes
     assert len(set(woken(broker))) == count
 
 
-def test_the_oldest_are_hinted_at_first(broker: redis.Redis) -> None:
+def test_wakeups_are_sent_oldest_first(broker: redis.Redis) -> None:
     documents = [accepted(send_at=NOON - n * SECOND, created_at=NOON) for n in (1, 3, 2)]
     sweep()
     assert woken(broker) == [documents[n]["_id"] for n in (1, 2, 0)]
 
 
-def test_a_claim_that_came_to_nothing_is_hinted_at_when_its_lease_is_over(
-    broker: redis.Redis,
-) -> None:
+def test_expired_claim_gets_a_wakeup(broker: redis.Redis) -> None:
     one = claimed()
     assert sweep(NOON + LEASE).woken == 1
     assert woken(broker) == [one.notification_id]
 
 
-# Ahead.
-
-
-# Ahead.
-
-
-def test_what_falls_due_before_the_next_sweep_is_hinted_at_ahead(broker: redis.Redis) -> None:
+def test_delivery_due_before_the_next_sweep_gets_a_scheduled_wakeup(broker: redis.Redis) -> None:
     accepted(send_at=NOON + 30 * SECOND)
     assert sweep().woken == 1
     (message,) = messages(broker)
@@ -143,46 +131,43 @@ def test_what_falls_due_before_the_next_sweep_is_hinted_at_ahead(broker: redis.R
     ("ahead", "count"),
     [(HORIZON, 1), (HORIZON + timedelta(milliseconds=1), 0), (SECOND, 1), (2 * HORIZON, 0)],
 )
-def test_the_sweep_looks_a_minute_ahead(ahead: timedelta, count: int) -> None:
+def test_sweep_looks_one_minute_ahead(ahead: timedelta, count: int) -> None:
     accepted(send_at=NOON + ahead)
     assert sweep().woken == count
 
 
-def test_the_sweep_looks_a_whole_minute_ahead_at_any_part_of_a_second() -> None:
+def test_sweep_looks_a_full_minute_ahead_from_any_millisecond() -> None:
     now = NOON + timedelta(milliseconds=500)
     accepted(send_at=now + HORIZON - timedelta(milliseconds=100), created_at=now)
     assert sweep(now) == report(woken=1)
 
 
-def test_what_falls_due_in_the_same_second_is_hinted_at_together(broker: redis.Redis) -> None:
+def test_deliveries_due_in_the_same_second_share_a_wakeup(broker: redis.Redis) -> None:
     for milliseconds in (1, 500, 999, 1000):
         accepted(send_at=NOON + 9 * SECOND + timedelta(milliseconds=milliseconds))
     sweep()
     assert [len(m.ids) for m in messages(broker)] == [4]
 
 
-def test_what_is_due_and_what_will_be_are_hinted_at_apart(broker: redis.Redis) -> None:
+def test_due_and_future_deliveries_get_separate_wakeups(broker: redis.Redis) -> None:
     accepted()
     accepted(send_at=NOON + 9 * SECOND)
     sweep()
     assert [m.eta is None for m in messages(broker)] == [True, False]
 
 
-# Not too much.
-
-
 def fill(broker: redis.Redis, queue: str, count: int) -> None:
     broker.rpush(queue, *[b"{}"] * count)
 
 
-def test_a_full_queue_gets_no_more(broker: redis.Redis) -> None:
+def test_full_queue_gets_no_wakeup(broker: redis.Redis) -> None:
     fill(broker, "email.normal", MAX_QUEUE_DEPTH)
     accepted()
     assert sweep() == report(unpublished=1)
     assert broker.llen("email.normal") == MAX_QUEUE_DEPTH
 
 
-def test_a_full_queue_holds_up_no_other(broker: redis.Redis) -> None:
+def test_full_queue_does_not_block_others(broker: redis.Redis) -> None:
     fill(broker, "email.normal", MAX_QUEUE_DEPTH)
     accepted(channels=[EMAIL, WHATSAPP])
     accepted(priority=Priority.CRITICAL)
@@ -190,36 +175,33 @@ def test_a_full_queue_holds_up_no_other(broker: redis.Redis) -> None:
     assert (broker.llen("whatsapp.normal"), broker.llen("email.critical")) == (1, 1)
 
 
-# Crowds.
-
-
-def draws(broker: redis.Redis, queue: str = "email.normal") -> list[str]:
-    """Return whose deliveries workers were told to draw."""
+def pulled_clients(broker: redis.Redis, queue: str = "email.normal") -> list[str]:
+    """Return the client ids of queued pulls."""
     return [m.args[0] for m in messages(broker, queue) if m.task == "notifications.draw"]
 
 
-def test_of_a_crowd_workers_are_told_whose_it_is(broker: redis.Redis) -> None:
+def test_burst_gets_pulls(broker: redis.Redis) -> None:
     first, *_ = store.accept([new() for _ in range(BURST + 1)], now=NOON)
     assert sweep() == report(pulled=1)
-    assert draws(broker) == [str(first.document["client_id"])] * fair_queue.MAX_PULLS
+    assert pulled_clients(broker) == [str(first.document["client_id"])] * fair_queue.MAX_PULLS
 
 
-def test_a_crowd_that_is_drawn_already_is_left_to_its_draws(broker: redis.Redis) -> None:
+def test_repeated_sweep_adds_no_pulls(broker: redis.Redis) -> None:
     store.accept([new() for _ in range(BURST + 1)], now=NOON)
     sweep()
     assert sweep() == report(pulled=1)
-    assert len(draws(broker)) == fair_queue.MAX_PULLS
+    assert len(pulled_clients(broker)) == fair_queue.MAX_PULLS
 
 
-def test_one_clients_crowd_hides_nothing_of_another_client(broker: redis.Redis) -> None:
+def test_burst_does_not_hide_another_client(broker: redis.Redis) -> None:
     store.accept([new(send_at=NOON - MINUTE) for _ in range(BURST + 1)], now=NOON)
     other = accepted(client_id=ObjectId())
     assert sweep() == report(pulled=1, woken=1)
-    hints_ = [m for m in messages(broker) if m.task == "notifications.deliver"]
-    assert [m.ids for m in hints_] == [[other["_id"]]]
+    wakeup_count = [m for m in messages(broker) if m.task == "notifications.deliver"]
+    assert [m.ids for m in wakeup_count] == [[other["_id"]]]
 
 
-def test_a_crowd_that_falls_due_within_the_minute_is_drawn_then(broker: redis.Redis) -> None:
+def test_future_burst_gets_a_scheduled_pull(broker: redis.Redis) -> None:
     store.accept([new(send_at=NOON + 9 * SECOND) for _ in range(BURST + 1)], now=NOON)
     assert sweep() == report(pulled=1)
     (message,) = messages(broker)
@@ -227,40 +209,37 @@ def test_a_crowd_that_falls_due_within_the_minute_is_drawn_then(broker: redis.Re
     assert message.eta is not None
 
 
-def test_each_sweep_asks_a_worker_for_a_sign_of_life(broker: redis.Redis) -> None:
+def test_sweep_requests_a_worker_heartbeat(broker: redis.Redis) -> None:
     sweep()
-    (message,) = messages(broker, SERVICE_QUEUE)
+    (message,) = messages(broker, SERVICE)
     assert message.task == "notifications.canary"
     assert heartbeats.last_worker_heartbeat() is None
     heartbeats.record_worker_heartbeat(now=NOON)
     assert heartbeats.last_worker_heartbeat() == NOON
 
 
-# Lost workers, unknown outcomes.
-
-
-def test_a_lost_send_is_rescued() -> None:
+def test_lost_attempt_is_recovered_as_unknown() -> None:
     one = started()
     assert sweep(NOON + LEASE).recovered == 1
     assert factories.read(one.notification_id)["delivery"][0]["status"] == "unknown"
 
 
 @pytest.mark.parametrize(
-    ("type_", "status", "hints_"),
+    ("type_", "status", "wakeup_count"),
     [("payment_confirmed", "pending", 1), ("marketing", "failed", 0)],
-    ids=["twice is better than never", "twice is worse than never"],
+    ids=["retried", "failed"],
 )
-def test_an_unknown_outcome_is_decided_by_its_type(
-    broker: redis.Redis, type_: str, status: str, hints_: int
+def test_unknown_outcome_is_resolved_by_its_type(
+    broker: redis.Redis, type_: str, status: str, wakeup_count: int
 ) -> None:
     document = factories.settled(S.UNKNOWN, type=type_)
     done = sweep(NOON + 5 * MINUTE)
-    assert (done.resolved, done.woken) == (1, hints_)
+    assert (done.resolved, done.woken) == (1, wakeup_count)
     assert factories.delivery(factories.read(document["_id"]))["status"] == status
-    assert len(woken(broker)) == hints_
+    assert len(woken(broker)) == wakeup_count
 
 
-def test_an_unknown_outcome_of_a_type_that_is_no_more_is_not_sent_twice() -> None:
+def test_unknown_outcome_of_a_removed_type_fails() -> None:
     document = factories.settled(S.UNKNOWN)
     collection("notification_types").delete_one({"_id": "payment_confirmed"})
     types.invalidate_types()
@@ -268,15 +247,12 @@ def test_an_unknown_outcome_of_a_type_that_is_no_more_is_not_sent_twice() -> Non
     assert factories.delivery(factories.read(document["_id"]))["status"] == "failed"
 
 
-def test_an_unknown_outcome_waits_for_its_receipt() -> None:
+def test_unknown_outcome_waits_for_its_receipt() -> None:
     factories.settled(S.UNKNOWN)
     assert sweep(NOON + 4 * MINUTE).resolved == 0
 
 
-# Any number of sweepers.
-
-
-def test_several_sweepers_at_once_change_each_thing_once() -> None:
+def test_concurrent_sweepers_recover_each_delivery_once() -> None:
     for _ in range(10):
         started()
         factories.settled(S.UNKNOWN)
@@ -286,7 +262,7 @@ def test_several_sweepers_at_once_change_each_thing_once() -> None:
     assert sum(one.resolved for one in reports) == 10
 
 
-def test_a_sweep_leaves_word_that_it_was_there() -> None:
+def test_sweep_records_its_heartbeat() -> None:
     assert heartbeats.last_sweep() is None
     sweep()
     assert heartbeats.last_sweep() == NOON

@@ -1,4 +1,4 @@
-"""The sweep while the broker cannot be reached, and when it is back."""
+"""The sweeper during and after an outage of the broker."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -22,28 +22,27 @@ from tests.support.waiting import SILENT_FOR
 
 pytestmark = pytest.mark.usefixtures("db")
 
-HINT: dict[str, Any] = {"channel": Channel.EMAIL, "priority": Priority.NORMAL, "now": NOON}
+WAKEUP: dict[str, Any] = {"channel": Channel.EMAIL, "priority": Priority.NORMAL, "now": NOON}
 
 
 @pytest.fixture
 def no_broker(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Publish to a port that nobody listens on."""
+    """Publish to a port without a listener."""
     url = f"redis://127.0.0.1:{servers.free_port()}/0"
     settings.REDIS_URL = url
-    elsewhere = Celery("elsewhere", set_as_current=False)
-    elsewhere.config_from_object("django.conf:settings", namespace="CELERY")
-    elsewhere.conf.broker_url = url
-    monkeypatch.setattr(platform_broker, "current_app", elsewhere)
+    unreachable = Celery("elsewhere", set_as_current=False)
+    unreachable.config_from_object("django.conf:settings", namespace="CELERY")
+    unreachable.conf.broker_url = url
+    monkeypatch.setattr(platform_broker, "current_app", unreachable)
     monkeypatch.setattr(platform_broker, "PAUSE_AFTER_FAILURE", SILENT_FOR)
-    _forget_connections()
+    _clear_connections()
     yield
-    _forget_connections()
-    elsewhere.close()
+    _clear_connections()
+    unreachable.close()
 
 
 @pytest.fixture
 def failures(monkeypatch: pytest.MonkeyPatch) -> list[None]:
-    """Count how often the broker was asked in vain."""
     counted: list[None] = []
     record_failure = platform_broker._BrokerHealth.record_failure
 
@@ -55,65 +54,60 @@ def failures(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     return counted
 
 
-def _forget_connections() -> None:
-    platform_broker._client.cache_clear()
+def _clear_connections() -> None:
     platform_broker._connection.cache_clear()
 
 
 @pytest.mark.usefixtures("no_broker")
-def test_what_is_lost_is_rescued_all_the_same() -> None:
+def test_lost_attempt_is_recovered() -> None:
     started()
     assert sweeper.sweep(now=NOON + LEASE).recovered == 1
     assert heartbeats.last_sweep() == NOON + LEASE
 
 
 @pytest.mark.usefixtures("no_broker")
-def test_a_sweep_says_how_much_it_could_not_hint_at() -> None:
+def test_sweep_counts_unpublished_wakeups() -> None:
     store.accept([new() for _ in range(3)], now=NOON)
     report = sweeper.sweep(now=NOON)
     assert report == SweepReport(woken=0, pulled=0, unpublished=3, recovered=0, resolved=0)
 
 
 @pytest.mark.usefixtures("no_broker")
-def test_a_hint_is_not_taken_and_nothing_fails(failures: list[None]) -> None:
-    assert not wakeups.send_wakeup([ObjectId()], **HINT)
+def test_wakeup_fails_without_an_error(failures: list[None]) -> None:
+    assert not wakeups.send_wakeup([ObjectId()], **WAKEUP)
     assert wakeups.depth("email.normal") is None
     fair_queue.enqueue_wakeups([accepted() for _ in range(20)], now=NOON)
-    assert len(failures) == 1, "it is asked once, and then left alone"
+    assert len(failures) == 1, "asked once"
 
 
 @pytest.mark.usefixtures("no_broker")
-def test_a_broker_that_has_just_been_there_holds_nobody_up_either(failures: list[None]) -> None:
+def test_recent_success_does_not_delay_the_failure(failures: list[None]) -> None:
     platform_broker._health.record_success()
-    assert not wakeups.send_wakeup([ObjectId()], **HINT)
+    assert not wakeups.send_wakeup([ObjectId()], **WAKEUP)
     assert len(failures) == 1
 
 
-def test_after_a_failure_the_broker_is_left_alone_for_some_seconds(
-    broker: redis.Redis, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pause_skips_the_broker(broker: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     platform_broker._health.record_failure()
-    assert not wakeups.send_wakeup([ObjectId()], **HINT)
+    assert not wakeups.send_wakeup([ObjectId()], **WAKEUP)
     assert broker.llen("email.normal") == 0
     monkeypatch.setattr(platform_broker, "PAUSE_AFTER_FAILURE", 0.0)
-    assert wakeups.send_wakeup([ObjectId()], **HINT)
+    assert wakeups.send_wakeup([ObjectId()], **WAKEUP)
     assert broker.llen("email.normal") == 1
 
 
-def test_while_all_producers_are_taken_a_hint_is_not_taken_and_the_broker_not_blamed(
-    broker: redis.Redis, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_pool_is_no_failure(broker: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_args: object, **_options: object) -> None:
         raise LimitExceeded(10)
 
     with monkeypatch.context() as patch:
         patch.setattr(platform_broker.current_app, "send_task", refuse)
-        assert not wakeups.send_wakeup([ObjectId()], **HINT)
-    assert wakeups.send_wakeup([ObjectId()], **HINT)
+        assert not wakeups.send_wakeup([ObjectId()], **WAKEUP)
+    assert wakeups.send_wakeup([ObjectId()], **WAKEUP)
     assert broker.llen("email.normal") == 1
 
 
-def test_what_was_not_hinted_at_is_hinted_at_when_the_broker_is_back(
+def test_unpublished_wakeup_is_sent_when_the_broker_is_back(
     broker: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     accepted()

@@ -1,4 +1,4 @@
-"""Notifications of API clients in test mode: known as such to the end, and beside the real ones."""
+"""Test mode: marked notifications, separate from the real ones."""
 
 from typing import Any
 
@@ -21,7 +21,6 @@ pytestmark = pytest.mark.usefixtures("db", "broker")
 
 
 def report(notification_id: ObjectId, channel: Channel, kind: ReceiptKind, **fields: Any) -> None:
-    """Have the sandbox report, as the provider that it stands in for."""
     receipt = Receipt(
         reference=f"{notification_id}.{channel}.1",
         provider_id="from-the-sandbox",
@@ -36,41 +35,40 @@ def report(notification_id: ObjectId, channel: Channel, kind: ReceiptKind, **fie
 
 
 def started(*, channel: Channel = Channel.EMAIL, is_test: bool = True) -> ObjectId:
-    """Return a delivery that a provider has been given."""
     claimed = factories.claimed(channel=channel, is_test=is_test)
     factories.start(claimed, provider=f"sandbox-{channel}" if is_test else channel)
     return claimed.notification_id
 
 
 @pytest.mark.parametrize("is_test", [True, False])
-def test_a_claim_knows_whether_it_is_a_test(is_test: bool) -> None:
+def test_claim_holds_the_test_flag(is_test: bool) -> None:
     assert factories.claimed(is_test=is_test).is_test is is_test
 
 
-def test_only_tests_are_marked() -> None:
+def test_only_test_notifications_are_marked() -> None:
     assert factories.accepted(is_test=True)["is_test"] is True
     assert "is_test" not in factories.accepted()
 
 
 @pytest.mark.parametrize("is_test", [True, False])
-def test_a_resend_is_what_the_original_was(is_test: bool) -> None:
+def test_resend_keeps_the_test_flag(is_test: bool) -> None:
     original = factories.accepted(is_test=is_test)
     resent = actions.resend(notification_id=original["_id"], channels=None, now=NOON)
     assert factories.read(resent["_id"]).get("is_test", False) is is_test
 
 
-def test_a_test_about_an_entity_does_not_stand_in_the_way_of_the_real_one() -> None:
-    rehearsal, real = new(entity_id="order-1", is_test=True), new(entity_id="order-1")
-    for one in (rehearsal, real):
+def test_test_notification_does_not_block_the_real_one() -> None:
+    test, real = new(entity_id="order-1", is_test=True), new(entity_id="order-1")
+    for one in (test, real):
         (result,) = store.accept([one], now=NOON)
         assert isinstance(result, store.Accepted)
-    for first, is_test in ((rehearsal, True), (real, False)):
+    for first, is_test in ((test, True), (real, False)):
         again = new(entity_id="order-1", is_test=is_test)
-        told = DuplicateEntity(notification_id=first.id, client_id=first.client_id)
-        assert store.accept([again], now=NOON) == [told]
+        duplicate = DuplicateEntity(notification_id=first.id, client_id=first.client_id)
+        assert store.accept([again], now=NOON) == [duplicate]
 
 
-def test_both_of_a_batch_are_told_of_their_own_first() -> None:
+def test_duplicates_name_the_original_of_the_same_mode() -> None:
     firsts = [new(entity_id="order-1", is_test=is_test) for is_test in (True, False)]
     store.accept(firsts, now=NOON)
     again = [new(entity_id="order-1", is_test=is_test) for is_test in (False, True)]
@@ -84,14 +82,14 @@ def test_both_of_a_batch_are_told_of_their_own_first() -> None:
 @pytest.mark.parametrize(
     "kind", [ReceiptKind.BOUNCED, ReceiptKind.COMPLAINED, ReceiptKind.UNSUBSCRIBED]
 )
-def test_what_the_sandbox_reports_suppresses_nobody(kind: ReceiptKind) -> None:
+def test_receipt_of_the_sandbox_suppresses_no_address(kind: ReceiptKind) -> None:
     report(started(), Channel.EMAIL, kind)
     assert collection("suppressions").count_documents({}) == 0
     report(started(is_test=False), Channel.EMAIL, kind)
     assert collection("suppressions").count_documents({}) == 1
 
 
-def test_what_the_sandbox_cannot_deliver_is_nobodys_strike() -> None:
+def test_undeliverable_test_is_no_soft_bounce() -> None:
     for _ in range(suppressions.MAX_SOFT_BOUNCES):
         report(
             started(channel=Channel.WHATSAPP),
@@ -102,24 +100,24 @@ def test_what_the_sandbox_cannot_deliver_is_nobodys_strike() -> None:
     assert collection("suppressions").count_documents({}) == 0
 
 
-def test_what_the_sandbox_delivers_is_no_proof_of_life() -> None:
+def test_delivered_test_resets_no_soft_bounces() -> None:
     channel, phone = Channel.WHATSAPP, "+351912345678"
     for n in range(suppressions.MAX_SOFT_BOUNCES):
         report(started(channel=channel), channel, ReceiptKind.DELIVERED)
-        strikes = suppressions.record_soft_bounce(
+        bounces = suppressions.record_soft_bounce(
             channel=channel.value, address=phone, event=f"event-{n}", now=NOON
         )
-    assert strikes == suppressions.MAX_SOFT_BOUNCES
+    assert bounces == suppressions.MAX_SOFT_BOUNCES
 
 
-def test_a_report_leaves_the_name_of_who_sent_it() -> None:
+def test_receipt_keeps_the_provider_name() -> None:
     notification_id = started()
     report(notification_id, Channel.EMAIL, ReceiptKind.DELIVERED)
     delivery = factories.delivery(factories.read(notification_id))
     assert (delivery["status"], delivery["provider"]) == ("delivered", "sandbox-email")
 
 
-def test_a_bounce_of_the_sandbox_is_a_failure_like_any_other() -> None:
+def test_bounce_of_the_sandbox_fails_the_delivery() -> None:
     notification_id = started()
     report(notification_id, Channel.EMAIL, ReceiptKind.BOUNCED)
     delivery = factories.delivery(factories.read(notification_id))

@@ -1,4 +1,4 @@
-"""What became of a delivery is told to its own trace, in ids and codes alone."""
+"""Tracing of deliveries: spans in the trace of each notification, without personal data."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -32,15 +32,15 @@ pytestmark = pytest.mark.usefixtures("db", "broker")
 
 WEBHOOK = f"00-{'a' * 32}-{'b' * 16}-01"
 MINUTE = timedelta(minutes=1)
-Use = Callable[..., ScriptedProvider]
+UseProvider = Callable[..., ScriptedProvider]
 
 
 @dataclass
-class Told:
-    """Who is told of spans, and was answering a webhook all the while."""
+class RecordingTracer:
+    """A tracer that records spans during a webhook request."""
 
     spans: list[tuple[str, Span]] = field(default_factory=list)
-    """Each with the traceparent it belongs to."""
+    """Spans with their parent traceparents."""
     links: list[str | None] = field(default_factory=list)
 
     def record(self, span: Span, *, parent: str, link: str | None) -> None:
@@ -58,23 +58,21 @@ class Told:
         return WEBHOOK
 
     def one(self) -> Span:
-        """Return the only span."""
         ((_, span),) = self.spans
         return span
 
 
 @pytest.fixture
-def told() -> Iterator[Told]:
-    """Turn traces on, to somebody who remembers them."""
-    told = Told()
-    tracing.set_tracer(told)
-    yield told
+def tracer() -> Iterator[RecordingTracer]:
+    tracer = RecordingTracer()
+    tracing.set_tracer(tracer)
+    yield tracer
     tracing.set_tracer(None)
 
 
 @pytest.fixture
-def use(monkeypatch: pytest.MonkeyPatch) -> Use:
-    """Give a test a way to say which provider serves every channel."""
+def use_provider(monkeypatch: pytest.MonkeyPatch) -> UseProvider:
+    """Return a function that makes a scripted provider serve every channel."""
 
     def install(behave: Behaviour | None = None) -> ScriptedProvider:
         provider = ScriptedProvider(behave)
@@ -101,71 +99,79 @@ def status(span: Span) -> tuple[Any, str | None]:
     return span.attributes["notify.delivery.status"], span.error
 
 
-def test_each_delivery_of_a_batch_is_told_to_its_own_trace(use: Use, told: Told) -> None:
-    use()
+def test_each_delivery_has_its_own_trace(
+    use_provider: UseProvider, tracer: RecordingTracer
+) -> None:
+    use_provider()
     ids = [traced(number) for number in (1, 2, 3)]
     deliver(*ids, accepted()["_id"])
-    assert {(where, span.attributes["notify.notification.id"]) for where, span in told.spans} == {
+    assert {(where, span.attributes["notify.notification.id"]) for where, span in tracer.spans} == {
         (parent(number), str(one)) for number, one in enumerate(ids, start=1)
     }
 
 
 @pytest.mark.parametrize(
-    ("outcome", "becomes", "said"),
+    ("outcome", "status_", "expected"),
     [
         (provider_error, "pending", ("provider_error", "TransientError")),
         (timeout, "unknown", ("timeout", "TransientError")),
         (refused, "failed", ("rejected", "PermanentError")),
     ],
 )
-def test_an_attempt_that_came_to_nothing_is_an_error(
-    use: Use, told: Told, outcome: Callable[[], Any], becomes: str, said: tuple[str, str]
+def test_failed_attempt_has_an_error_span(
+    use_provider: UseProvider,
+    tracer: RecordingTracer,
+    outcome: Callable[[], Any],
+    status_: str,
+    expected: tuple[str, str],
 ) -> None:
-    use(lambda _outbound: outcome())
+    use_provider(lambda _outbound: outcome())
     deliver(traced())
-    assert status(told.one()) == (becomes, said[0])
-    (request,) = told.one().children
-    assert (request.error, request.attributes["notify.outcome"]) == said
+    assert status(tracer.one()) == (status_, expected[0])
+    (request,) = tracer.one().children
+    assert (request.error, request.attributes["notify.outcome"]) == expected
 
 
-def test_every_try_is_a_span_of_the_same_trace(use: Use, told: Told) -> None:
+def test_attempts_share_a_trace(use_provider: UseProvider, tracer: RecordingTracer) -> None:
     outcomes = iter([provider_error(), taken()])
-    use(lambda _outbound: next(outcomes))
+    use_provider(lambda _outbound: next(outcomes))
     one = traced()
     deliver(one)
     deliver(one, after=7 * MINUTE)
-    assert [where for where, _ in told.spans] == [parent(1)] * 2
-    assert [span.attributes["notify.attempt"] for _, span in told.spans] == [1, 2]
-    assert [status(span) for _, span in told.spans] == [
+    assert [where for where, _ in tracer.spans] == [parent(1)] * 2
+    assert [span.attributes["notify.attempt"] for _, span in tracer.spans] == [1, 2]
+    assert [status(span) for _, span in tracer.spans] == [
         ("pending", "provider_error"),
         ("sent", None),
     ]
 
 
-def test_each_device_is_a_request_of_its_own(fcm: ScriptedProvider, told: Told) -> None:
+def test_each_device_has_a_request_span(fcm: ScriptedProvider, tracer: RecordingTracer) -> None:
     phone, tablet = device("phone"), device("tablet")
     fcm.behave = by_recipient({"tablet": refused})
     one = pushing.push(traceparent=parent(1))
     pushing.deliver(one)
     assert {
-        (request.attributes["notify.delivery.id"], request.error) for request in told.one().children
+        (request.attributes["notify.delivery.id"], request.error)
+        for request in tracer.one().children
     } == {(f"{one}.push.1.{phone}", None), (f"{one}.push.1.{tablet}", "rejected")}
 
 
-def test_what_ends_untried_is_told_and_what_waits_is_not(use: Use, told: Told) -> None:
-    use()
-    late = traced(expires_at=NOON + MINUTE)
-    deliver(late, after=2 * MINUTE)
-    assert status(told.one()) == ("expired", None)
-    assert told.one().attributes["notify.reason"] == "expired"
+def test_unsent_delivery_has_a_span(use_provider: UseProvider, tracer: RecordingTracer) -> None:
+    use_provider()
+    deliver(traced(expires_at=NOON + MINUTE), after=2 * MINUTE)
+    assert status(tracer.one()) == ("expired", None)
+    assert tracer.one().attributes["notify.reason"] == "expired"
 
 
-def test_a_report_is_told_to_the_trace_and_linked_to_its_webhook(use: Use, told: Told) -> None:
-    use()
+def test_receipt_is_linked_to_its_webhook(
+    use_provider: UseProvider, tracer: RecordingTracer
+) -> None:
+    use_provider()
     ids = [traced(1), traced(2), accepted()["_id"]]
     deliver(*ids)
-    told.spans.clear()
-    told.links.clear()
+    tracer.spans.clear()
+    tracer.links.clear()
     reported_at = NOON + 2 * MINUTE
     kinds = (ReceiptKind.DELIVERED, ReceiptKind.BOUNCED, ReceiptKind.DELIVERED)
     events = [
@@ -182,34 +188,34 @@ def test_a_report_is_told_to_the_trace_and_linked_to_its_webhook(use: Use, told:
     ]
     with plans("notifications") as found:
         processor.apply_receipts(events, provider="sendgrid", now=reported_at)
-    assert [(where, span.name, span.error) for where, span in told.spans] == [
+    assert [(where, span.name, span.error) for where, span in tracer.spans] == [
         (parent(1), "receipt delivered", None),
         (parent(2), "receipt bounced", "bounced"),
     ]
-    assert told.links == [WEBHOOK, WEBHOOK]
-    assert all(span.ended_at - span.began_at == MINUTE for _, span in told.spans)
-    (asked,) = [plan for plan in found if "traceparent" in str(plan.command.get("projection"))]
-    assert asked.is_by_id
+    assert tracer.links == [WEBHOOK, WEBHOOK]
+    assert all(span.ended_at - span.began_at == MINUTE for _, span in tracer.spans)
+    (plan_,) = [plan for plan in found if "traceparent" in str(plan.command.get("projection"))]
+    assert plan_.is_by_id
 
     processor.apply_receipts(events, provider="sendgrid", now=reported_at)
-    assert len(told.spans) == 2, "what was reported before is not told again"
+    assert len(tracer.spans) == 2, "a repeated receipt has no span"
 
 
-def test_no_span_holds_an_address_or_a_text(use: Use, told: Told) -> None:
-    use(lambda _outbound: refused())
+def test_spans_hold_no_address_or_text(use_provider: UseProvider, tracer: RecordingTracer) -> None:
+    use_provider(lambda _outbound: refused())
     deliver(traced())
-    everything = str(told.spans)
+    everything = str(tracer.spans)
     for secret in ("ada", "example.com", "+351912345678", "Your payment"):
         assert secret not in everything
 
 
-def test_who_takes_spans_may_fail_and_the_delivery_is_sent(
-    use: Use, told: Told, monkeypatch: pytest.MonkeyPatch
+def test_tracer_failure_does_not_stop_the_delivery(
+    use_provider: UseProvider, tracer: RecordingTracer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any, **__: Any) -> None:
-        raise RuntimeError("the watcher is ill")
+        raise RuntimeError("the tracer failed")
 
-    monkeypatch.setattr(told, "record", fail)
-    use()
+    monkeypatch.setattr(tracer, "record", fail)
+    use_provider()
     report = dispatcher.dispatch([traced()], channel=Channel.EMAIL, clock=lambda: NOON)
     assert report.counts == {"sent": 1}

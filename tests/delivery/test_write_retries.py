@@ -1,4 +1,4 @@
-"""A worker goes on trying to write what only it knows, while there is no primary."""
+"""Retried writes during a failover of the primary."""
 
 import pytest
 from pymongo.errors import OperationFailure, PyMongoError
@@ -29,7 +29,7 @@ from tests.support.fakes.mongo_failpoints import (
 )
 
 S = DeliveryStatus
-TROUBLES = {
+ERRORS = {
     "no primary": NOT_PRIMARY,
     "cut off": CUT,
     "answer lost": LOST_ANSWER,
@@ -45,56 +45,54 @@ def _short_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_collections, "PAUSE", 0.01)
 
 
-@pytest.fixture(params=TROUBLES)
-def trouble(request: pytest.FixtureRequest) -> Trouble:
-    return TROUBLES[request.param]
+@pytest.fixture(params=ERRORS)
+def error(request: pytest.FixtureRequest) -> Trouble:
+    return ERRORS[request.param]
 
 
-def test_an_outcome_is_written_when_the_primary_is_back(trouble: Trouble) -> None:
+def test_outcome_is_written_after_a_failover(error: Trouble) -> None:
     one = started()
-    with fail_commands("update", "notifications", trouble):
+    with fail_commands("update", "notifications", error):
         store.settle([factories.settlement(one, S.FAILED)], now=NOON)
     document = read(one.notification_id)
     assert delivery(document)["status"] == "failed"
     assert len(document["error_history"]) == 1
 
 
-def test_the_record_of_an_outcome_is_written_when_the_primary_is_back(
-    trouble: Trouble,
-) -> None:
+def test_attempt_outcome_is_written_after_a_failover(error: Trouble) -> None:
     one = started()
-    with fail_commands("update", "delivery_attempts", trouble):
+    with fail_commands("update", "delivery_attempts", error):
         assert store.settle([factories.settlement(one, S.SENT)], now=NOON) == 1
     assert attempts(one.notification_id)[0]["status"] == "sent"
 
 
-def test_a_start_is_made_once_when_the_primary_is_back(trouble: Trouble) -> None:
+def test_start_is_written_once_after_a_failover(error: Trouble) -> None:
     one = claimed()
-    with fail_commands("update", "notifications", trouble):
+    with fail_commands("update", "notifications", error):
         begun = store.start([one], provider="sendgrid", worker=WORKER, now=NOON)
     assert [c.attempt_count for c in begun] == [1]
     assert delivery(read(one.notification_id))["attempt_count"] == 1
 
 
-def test_a_started_attempt_is_recorded_when_the_primary_is_back(trouble: Trouble) -> None:
+def test_attempt_record_is_inserted_after_a_failover(error: Trouble) -> None:
     one = claimed()
-    # The driver itself repeats an insert once: only then is it our turn.
-    with fail_commands("insert", "delivery_attempts", trouble, times=2):
+    # The driver repeats an insert once by itself.
+    with fail_commands("insert", "delivery_attempts", error, times=2):
         store.start([one], provider="sendgrid", worker=WORKER, now=NOON)
     assert [a["status"] for a in attempts(one.notification_id)] == ["started"]
 
 
-def test_what_is_parked_is_given_back_when_the_primary_is_back(trouble: Trouble) -> None:
+def test_deferral_is_written_after_a_failover(error: Trouble) -> None:
     one = claimed()
-    parked = store.Deferred(
+    deferred = store.Deferred(
         claimed=one, status=S.EXPIRED, code=FailureCode.EXPIRED, reason="Its time was over."
     )
-    with fail_commands("update", "notifications", trouble):
-        store.defer([parked], now=NOON)
+    with fail_commands("update", "notifications", error):
+        store.defer([deferred], now=NOON)
     assert delivery(read(one.notification_id))["status"] == "expired"
 
 
-def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retries_end_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collections, "MAX_RETRY_SECONDS", 0.05)
     one = started()
     with (
@@ -105,7 +103,7 @@ def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     assert delivery(read(one.notification_id))["status"] == "sending"
 
 
-def test_an_error_that_time_does_not_mend_is_not_waited_for() -> None:
+def test_permanent_error_is_not_retried() -> None:
     one = started()
     with (
         fail_commands("update", "notifications", {"errorCode": 13}, times=2),
@@ -114,8 +112,8 @@ def test_an_error_that_time_does_not_mend_is_not_waited_for() -> None:
         store.settle([factories.settlement(one, S.SENT)], now=NOON)
 
 
-def test_a_claim_is_not_waited_for() -> None:
-    """What is not claimed now is claimed by the next hint."""
+def test_claim_is_not_retried() -> None:
+    """The next wake-up claims it."""
     document = factories.accepted()
     with fail_commands("update", "notifications", NOT_PRIMARY), pytest.raises(PyMongoError):
         store.claim(ids=[document["_id"]], channel=Channel.EMAIL, worker=WORKER, now=NOON)

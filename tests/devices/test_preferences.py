@@ -1,4 +1,4 @@
-"""What a device wants to be told."""
+"""Device preferences and quiet hours."""
 
 from typing import Any
 
@@ -22,13 +22,13 @@ def allowed(
 
 
 @pytest.mark.parametrize("priority", list(Priority))
-def test_who_told_no_wish_is_told_everything(priority: Priority) -> None:
+def test_device_without_preferences_gets_everything(priority: Priority) -> None:
     assert allowed(NO_PREFERENCES, priority=priority)
     assert allowed(Preferences(categories={"alert": False}), priority=priority)
 
 
 @pytest.mark.parametrize("priority", list(Priority))
-def test_a_device_that_wants_nothing_gets_nothing(priority: Priority) -> None:
+def test_disabled_device_gets_nothing(priority: Priority) -> None:
     off = Preferences(enabled=False, categories={"marketing": True, "new_sale": True})
     assert not allowed(off, priority=priority)
 
@@ -44,13 +44,13 @@ def test_a_device_that_wants_nothing_gets_nothing(priority: Priority) -> None:
         ({"transactional": False}, True),
     ],
 )
-def test_a_wish_about_the_type_goes_before_one_about_its_category(
+def test_type_preference_overrides_the_category(
     categories: dict[str, bool], expected: bool
 ) -> None:
     assert allowed(Preferences(categories=categories)) is expected
 
 
-def test_what_is_critical_passes_a_muted_category_and_not_a_muted_type() -> None:
+def test_critical_type_passes_a_muted_category_only() -> None:
     critical = {"category": "transactional", "type_slug": "mfa_code", "priority": "critical"}
     assert allowed(Preferences(categories={"transactional": False}), **critical)
     assert not allowed(Preferences(categories={"mfa_code": False}), **critical)
@@ -67,7 +67,7 @@ def test_what_is_critical_passes_a_muted_category_and_not_a_muted_type() -> None
         Preferences(quiet_hours=QUIET),
     ],
 )
-def test_what_is_stored_comes_back(preferences: Preferences) -> None:
+def test_preferences_round_trip(preferences: Preferences) -> None:
     assert from_document(to_document(preferences)) == preferences
 
 
@@ -75,7 +75,7 @@ def test_what_is_stored_comes_back(preferences: Preferences) -> None:
     "stored",
     [None, {}, {"enabled": None}, {"categories": None}, {"categories": {"marketing": "no"}}],
 )
-def test_what_is_no_wish_is_as_if_it_had_not_been_told(stored: dict[str, Any] | None) -> None:
+def test_invalid_preferences_are_ignored(stored: dict[str, Any] | None) -> None:
     assert from_document(stored) == NO_PREFERENCES
 
 
@@ -87,19 +87,18 @@ def test_what_is_no_wish_is_as_if_it_had_not_been_told(stored: dict[str, Any] | 
         (QUIET, None, "UTC"),
     ],
 )
-def test_the_gate_understands_a_devices_quiet_hours(
+def test_quiet_hours_default_to_the_device_timezone(
     stored: dict[str, Any], own_zone: str | None, zone: str
 ) -> None:
     preferences = from_document({"quiet_hours": stored})
     quiet = eligibility.parse_quiet_hours(
         preferences.quiet_hours, own_zone=own_zone, notification_zone=None
     )
-    assert quiet is not None
     assert (f"{quiet.start:%H:%M}", f"{quiet.end:%H:%M}") == ("22:00", "07:00")
     assert quiet.zone.key == zone
 
 
-def test_quiet_hours_that_are_off_are_none() -> None:
+def test_disabled_quiet_hours_are_none() -> None:
     preferences = from_document({"quiet_hours": {**QUIET, "enabled": False}})
     assert (
         eligibility.parse_quiet_hours(

@@ -1,4 +1,4 @@
-"""What a device's app last said of itself: kept in Valkey for an hour, lost without harm."""
+"""Presence of devices in Valkey."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -15,36 +15,33 @@ from tests.support.factories.notifications import NOON
 from tests.support.fakes.valkey_faults import Silent, unresponsive
 
 pytestmark = pytest.mark.usefixtures("valkey_anew")
-
 ID, OTHER = device_id("token"), device_id("other")
 KEY = f"device:{ID}:state"
-AWAKE = Presence(online=True, app_foreground=False, notification_enabled=True, last_active=NOON)
+ONLINE = Presence(online=True, app_foreground=False, notification_enabled=True, last_active=NOON)
 
 
 @pytest.fixture
-def gone(settings: Any) -> None:
-    """Nobody listens where Valkey was."""
+def no_valkey(settings: Any) -> None:
     settings.REDIS_URL = f"redis://127.0.0.1:{free_port()}/0"
 
 
 @pytest.fixture
-def hanging() -> Iterator[Silent]:
-    """Somebody listens there and never answers."""
+def silent_valkey() -> Iterator[Silent]:
     with unresponsive() as listener:
         yield listener
 
 
-def test_what_is_stored_comes_back(broker: redis.Redis) -> None:
-    assert presence.store(ID, AWAKE)
-    asleep = Presence(
+def test_presence_round_trips(broker: redis.Redis) -> None:
+    assert presence.store(ID, ONLINE)
+    offline = Presence(
         online=False, app_foreground=True, notification_enabled=False, last_active=NOON
     )
-    assert presence.store(OTHER, asleep)
-    assert presence.read([ID, "nobody", OTHER]) == {ID: AWAKE, OTHER: asleep}
+    assert presence.store(OTHER, offline)
+    assert presence.read([ID, "nobody", OTHER]) == {ID: ONLINE, OTHER: offline}
 
 
-def test_it_is_a_hash_that_is_gone_after_an_hour(broker: redis.Redis) -> None:
-    presence.store(ID, AWAKE)
+def test_presence_is_a_hash_that_expires_after_an_hour(broker: redis.Redis) -> None:
+    presence.store(ID, ONLINE)
     assert broker.type(KEY) == b"hash"
     assert set(broker.hgetall(KEY)) == {
         *(b"online", b"last_active", b"app_foreground", b"notification_enabled")
@@ -52,8 +49,8 @@ def test_it_is_a_hash_that_is_gone_after_an_hour(broker: redis.Redis) -> None:
     assert LIFETIME - 5 <= broker.ttl(KEY) <= LIFETIME == 3600
 
 
-def test_a_later_heartbeat_takes_the_place_and_the_hour_begins_anew(broker: redis.Redis) -> None:
-    presence.store(ID, AWAKE)
+def test_later_heartbeat_replaces_and_renews(broker: redis.Redis) -> None:
+    presence.store(ID, ONLINE)
     broker.expire(KEY, 10)
     later = Presence(
         online=False,
@@ -66,26 +63,26 @@ def test_a_later_heartbeat_takes_the_place_and_the_hour_begins_anew(broker: redi
     assert broker.ttl(KEY) > 10
 
 
-@pytest.mark.parametrize("left", [{}, {"online": "1"}, {"last_active": "yesterday"}])
-def test_what_is_not_whole_is_not_known(broker: redis.Redis, left: dict[str, str]) -> None:
-    if left:
-        presence.store(ID, AWAKE)
-        broker.hset(KEY, mapping=left)
-        if "online" in left:
+@pytest.mark.parametrize("stored", [{}, {"online": "1"}, {"last_active": "yesterday"}])
+def test_incomplete_presence_is_ignored(broker: redis.Redis, stored: dict[str, str]) -> None:
+    if stored:
+        presence.store(ID, ONLINE)
+        broker.hset(KEY, mapping=stored)
+        if "online" in stored:
             broker.hdel(KEY, "last_active")
     assert presence.read([ID]) == {}
 
 
-def test_nobody_is_not_asked_for(gone: None) -> None:
+def test_empty_read_makes_no_request(no_valkey: None) -> None:
     assert presence.read([]) == {}
 
 
-def test_without_valkey_nothing_is_known(gone: None) -> None:
-    assert not presence.store(ID, AWAKE)
+def test_presence_without_valkey_is_unknown(no_valkey: None) -> None:
+    assert not presence.store(ID, ONLINE)
     assert presence.read([ID]) == {}
 
 
-def test_a_silent_valkey_is_waited_for_once(hanging: Silent) -> None:
-    assert not presence.store(ID, AWAKE)
+def test_silent_valkey_is_tried_once(silent_valkey: Silent) -> None:
+    assert not presence.store(ID, ONLINE)
     assert presence.read([ID]) == {}
-    assert hanging.connections == 1
+    assert silent_valkey.connections == 1

@@ -18,19 +18,14 @@ from tests.support.factories.notifications import NOON
 from tests.support.mongo.query_plans import Plan, emptied, plans
 
 pytestmark = pytest.mark.usefixtures("db")
-
-
 USERS = 1_000
-
 EACH = 12
-
 BATCH = 100
 """Of each user's devices, two in three are inactive."""
 
 
 @pytest.fixture(scope="module")
 def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
-    """Store the devices once for all tests here: they only read."""
     with django_db_blocker.unblock(), emptied("devices"):
         _registered_for_ada()
         collection("devices").insert_many(
@@ -64,7 +59,7 @@ def _device(user: int, n: int) -> dict[str, Any]:
 
 
 def _registered_for_ada() -> None:
-    """Register more devices for one user than a notification goes to, seen in turns."""
+    """Register more devices of one user than a notification has targets."""
     for n in range(MAX_TARGETS + 5):
         new = Registration(
             user_id="ada",
@@ -74,8 +69,8 @@ def _registered_for_ada() -> None:
             timezone="Europe/Lisbon",
         )
         registration.register(new, now=NOON + timedelta(minutes=n * 7 % 25))
-    wishes = Preferences(categories={"marketing": False})
-    registration.set_preferences(device_id=device_id("adas-0"), preferences=wishes, now=NOON)
+    preferences = Preferences(categories={"marketing": False})
+    registration.set_preferences(device_id=device_id("adas-0"), preferences=preferences, now=NOON)
     status.deactivate(
         device_ids=[device_id("adas-1")],
         reason=DeactivationReason.BY_USER,
@@ -84,14 +79,14 @@ def _registered_for_ada() -> None:
     )
 
 
-def asked(read: Callable[[], Any]) -> tuple[Any, Plan]:
+def query(read: Callable[[], Any]) -> tuple[Any, Plan]:
     with plans("devices") as found:
         result = read()
     (plan,) = found
     return result, plan
 
 
-def assert_thrifty(plan: Plan) -> None:
+def assert_efficient(plan: Plan) -> None:
     assert plan.is_indexed or plan.is_by_id, plan.summary
     assert not plan.sorts, plan.summary
     assert plan.examined <= 2 * max(plan.returned, 1), plan
@@ -101,7 +96,7 @@ def ids_of(user: int, *, active: bool = True) -> list[str]:
     return [device_id(f"token-{user}-{n}") for n in range(EACH) if (n % 3 == 0) is active]
 
 
-def test_a_target_has_all_that_sending_needs() -> None:
+def test_target_has_every_field_for_sending() -> None:
     one = device_id("adas-0")
     found = queries.find_push_targets(device_ids=[one])
     assert found.by_device == {
@@ -118,12 +113,12 @@ def test_a_target_has_all_that_sending_needs() -> None:
     assert found.by_user == {}
 
 
-def test_a_device_that_told_nothing_wants_everything() -> None:
+def test_device_without_preferences_has_defaults() -> None:
     (one, *_) = ids_of(1)
     assert queries.find_push_targets(device_ids=[one]).by_device[one].preferences == NO_PREFERENCES
 
 
-def test_a_user_has_at_most_twenty_targets_the_most_recently_seen_first() -> None:
+def test_user_has_at_most_twenty_most_recent_targets() -> None:
     own = list(collection("devices").find({"user_id": "ada", "is_active": True}))
     own.sort(key=lambda d: (d["last_seen"], d["_id"]), reverse=True)
     found = queries.find_push_targets(user_ids=["ada"]).by_user["ada"]
@@ -131,7 +126,7 @@ def test_a_user_has_at_most_twenty_targets_the_most_recently_seen_first() -> Non
     assert len(own) > MAX_TARGETS
 
 
-def test_a_named_device_is_a_target_though_its_user_has_more_recent_ones() -> None:
+def test_named_device_is_a_target_beyond_the_limit() -> None:
     own = list(collection("devices").find({"user_id": "ada", "is_active": True}))
     oldest = min(own, key=lambda d: (d["last_seen"], d["_id"]))["_id"]
     found = queries.find_push_targets(user_ids=["ada"], device_ids=[oldest])
@@ -139,7 +134,7 @@ def test_a_named_device_is_a_target_though_its_user_has_more_recent_ones() -> No
     assert oldest not in {target.device_id for target in found.by_user["ada"]}
 
 
-def test_inactive_devices_and_people_without_any_are_not_there() -> None:
+def test_inactive_and_unknown_devices_are_no_targets() -> None:
     off = device_id("adas-1")
     found = queries.find_push_targets(user_ids=["ada", "nobody"], device_ids=[off, "0" * 64])
     assert set(found.by_user) == {"ada"}
@@ -147,63 +142,63 @@ def test_inactive_devices_and_people_without_any_are_not_there() -> None:
     assert off not in {target.device_id for target in found.by_user["ada"]}
 
 
-def test_a_named_device_does_not_make_its_user_a_target() -> None:
+def test_named_device_adds_no_target_for_its_user() -> None:
     (one, *_) = ids_of(7)
     found = queries.find_push_targets(user_ids=["user-8"], device_ids=[one])
     assert set(found.by_user) == {"user-8"}
     assert set(found.by_device) == {one}
 
 
-def test_the_targets_of_a_batch_are_one_read_by_users() -> None:
+def test_batch_is_one_read_by_users() -> None:
     users = [f"user-{n * 7}" for n in range(BATCH)]
-    found, plan = asked(lambda: queries.find_push_targets(user_ids=users))
+    found, plan = query(lambda: queries.find_push_targets(user_ids=users))
     assert set(found.by_user) == set(users)
     assert {len(own) for own in found.by_user.values()} == {EACH // 3}
-    assert_thrifty(plan)
+    assert_efficient(plan)
     assert plan.examined == plan.returned == BATCH * EACH // 3
 
 
-def test_the_targets_of_a_batch_are_one_read_by_devices() -> None:
+def test_batch_is_one_read_by_devices() -> None:
     ids = [one for user in range(BATCH) for one in ids_of(user)[:2]]
-    found, plan = asked(lambda: queries.find_push_targets(device_ids=ids))
+    found, plan = query(lambda: queries.find_push_targets(device_ids=ids))
     assert set(found.by_device) == set(ids)
-    assert_thrifty(plan)
+    assert_efficient(plan)
 
 
-def test_the_targets_of_a_batch_are_one_read_by_both() -> None:
+def test_batch_is_one_read_by_users_and_devices() -> None:
     users = [f"user-{n}" for n in range(BATCH // 2)]
     ids = [one for user in range(BATCH // 2, BATCH) for one in ids_of(user)]
-    found, plan = asked(lambda: queries.find_push_targets(user_ids=users, device_ids=ids))
+    found, plan = query(lambda: queries.find_push_targets(user_ids=users, device_ids=ids))
     assert set(found.by_user) == set(users)
     assert set(found.by_device) == set(ids)
-    assert_thrifty(plan)
+    assert_efficient(plan)
 
 
-def test_nobody_is_not_asked_for() -> None:
+def test_empty_read_makes_no_query() -> None:
     with plans("devices") as found:
         assert queries.find_push_targets() == queries.PushTargets(by_user={}, by_device={})
     assert found == []
 
 
-def test_what_is_said_of_a_batch_is_one_write_by_ids() -> None:
-    nobody = [device_id(f"nobody-{n}") for n in range(BATCH)]
+def test_batch_status_writes_are_one_command_by_id() -> None:
+    unknown = [device_id(f"nobody-{n}") for n in range(BATCH)]
     evidence = Evidence(at=NOON, source="fcm")
     for reason in (DeactivationReason.UNREGISTERED, DeactivationReason.BY_USER):
-        count, plan = asked(
+        count, plan = query(
             lambda reason=reason: status.deactivate(
-                device_ids=nobody, reason=reason, evidence=evidence, now=NOON
+                device_ids=unknown, reason=reason, evidence=evidence, now=NOON
             )
         )
         assert (count, plan.is_by_id, plan.examined) == (0, True, 0)
-    count, plan = asked(
-        lambda: status.record_suspicion(device_ids=nobody, evidence=evidence, now=NOON)
+    count, plan = query(
+        lambda: status.record_suspicion(device_ids=unknown, evidence=evidence, now=NOON)
     )
     assert (count, plan.is_by_id, plan.examined) == (0, True, 0)
-    count, plan = asked(lambda: status.record_success(accepted=dict.fromkeys(nobody, NOON)))
+    count, plan = query(lambda: status.record_success(accepted=dict.fromkeys(unknown, NOON)))
     assert (count, plan.is_by_id, plan.examined) == (0, True, 0)
 
 
-def test_registering_reads_the_device_and_counts_its_users_in_the_index() -> None:
+def test_registration_reads_by_id_and_counts_in_the_index() -> None:
     new = Registration(user_id="newcomer", token="new", platform=Platform.WEB)
     with plans("devices") as found:
         registration.register(new, now=NOON)
@@ -213,33 +208,30 @@ def test_registering_reads_the_device_and_counts_its_users_in_the_index() -> Non
     assert (counted.is_indexed, counted.examined) == (True, 0)
 
 
-def test_a_users_list_holds_all_newest_first() -> None:
-    found, plan = asked(lambda: queries.page(user_id="user-5", limit=20))
-    assert {d["_id"] for d in found.documents} == {
-        *ids_of(5),
-        *ids_of(5, active=False),
-    }
+def test_list_has_all_devices_newest_first() -> None:
+    found, plan = query(lambda: queries.page(user_id="user-5", limit=20))
+    assert {d["_id"] for d in found.documents} == {*ids_of(5), *ids_of(5, active=False)}
     created = [d["created_at"] for d in found.documents]
     assert created == sorted(created, reverse=True)
     assert (found.has_next, found.has_previous) == (False, False)
-    assert_thrifty(plan)
+    assert_efficient(plan)
 
 
-def test_a_list_is_turned_forth_and_back() -> None:
-    whole = queries.page(user_id="user-5", limit=20).documents
-    first, plan = asked(lambda: queries.page(user_id="user-5", limit=5))
-    assert_thrifty(plan)
+def test_list_is_paginated_in_both_directions() -> None:
+    everything = queries.page(user_id="user-5", limit=20).documents
+    first, plan = query(lambda: queries.page(user_id="user-5", limit=5))
+    assert_efficient(plan)
     assert (first.has_next, first.has_previous) == (True, False)
-    second, plan = asked(
+    second, plan = query(
         lambda: queries.page(user_id="user-5", limit=5, after=_place(first.documents[-1]))
     )
-    assert_thrifty(plan)
+    assert_efficient(plan)
     assert (second.has_next, second.has_previous) == (True, True)
-    back, plan = asked(
+    back, plan = query(
         lambda: queries.page(user_id="user-5", limit=5, before=_place(second.documents[0]))
     )
-    assert_thrifty(plan)
-    assert [*first.documents, *second.documents] == whole[:10]
+    assert_efficient(plan)
+    assert [*first.documents, *second.documents] == everything[:10]
     assert back.documents == first.documents
     assert (back.has_next, back.has_previous) == (True, False)
 
@@ -248,8 +240,8 @@ def _place(document: queries.Document) -> Position:
     return Position(document["created_at"], document["_id"])
 
 
-def test_one_is_read_by_its_id() -> None:
-    found, plan = asked(lambda: queries.get(ids_of(3)[0]))
+def test_device_is_read_by_id() -> None:
+    found, plan = query(lambda: queries.get(ids_of(3)[0]))
     assert found is not None
     assert plan.is_by_id
 
@@ -265,9 +257,9 @@ def test_one_is_read_by_its_id() -> None:
     ],
     ids=lambda filters: "+".join(filters) or "all",
 )
-def test_the_consoles_list_is_read_by_an_index(filters: dict[str, Any]) -> None:
+def test_console_list_uses_an_index(filters: dict[str, Any]) -> None:
     queryset = Device.objects.filter(**filters).order_by("-last_seen", "-id")[:50]
-    found, plan = asked(lambda: list(queryset))
+    found, plan = query(lambda: list(queryset))
     assert len(found) == 50
     assert plan.is_indexed
     assert not plan.sorts
@@ -286,35 +278,31 @@ def target(device_id: str, user_id: str) -> PushTarget:
 
 
 PHONE = target("phone", "ada")
-
 TABLET = target("tablet", "ada")
-
 BOBS = target("bobs", "bob")
-
 TARGETS = PushTargets(
-    by_user={"ada": (PHONE, TABLET), "bob": (BOBS,)},
-    by_device={"tablet": TABLET, "bobs": BOBS},
+    by_user={"ada": (PHONE, TABLET), "bob": (BOBS,)}, by_device={"tablet": TABLET, "bobs": BOBS}
 )
 
 
-def test_without_names_it_goes_to_all_of_the_users() -> None:
+def test_notification_without_device_ids_targets_all_of_the_user() -> None:
     assert TARGETS.for_notification(user_id="ada", device_ids=()) == (PHONE, TABLET)
 
 
-def test_a_user_without_devices_has_none() -> None:
+def test_user_without_devices_has_no_targets() -> None:
     assert TARGETS.for_notification(user_id="eve", device_ids=()) == ()
     assert TARGETS.for_notification(user_id=None, device_ids=()) == ()
 
 
-def test_named_devices_are_the_only_ones_each_once() -> None:
+def test_named_devices_are_targets_once() -> None:
     assert TARGETS.for_notification(user_id="ada", device_ids=["tablet", "gone", "tablet"]) == (
         TABLET,
     )
 
 
-def test_a_named_device_that_is_somebody_elses_by_now_gets_nothing_meant_for_this_user() -> None:
+def test_named_device_of_another_user_is_no_target() -> None:
     assert TARGETS.for_notification(user_id="ada", device_ids=["bobs", "tablet"]) == (TABLET,)
 
 
-def test_devices_named_without_a_user_are_taken_as_they_are() -> None:
+def test_named_devices_without_user_are_targets() -> None:
     assert TARGETS.for_notification(user_id=None, device_ids=["bobs", "tablet"]) == (BOBS, TABLET)

@@ -21,17 +21,12 @@ from tests.support.fakes.mongo_failpoints import CUT, LOST_ANSWER, fail_commands
 from tests.support.waiting import LIMIT
 
 pytestmark = pytest.mark.usefixtures("db")
-
-
 TOKEN = "dGhpcyBpcyBh:APA91bHun4MxP5egoKMwt2KZFBaFUH-1RYqx"
-
 ID = device_id(TOKEN)
-
 LATER = NOON + timedelta(hours=1)
-
 MUTED = Preferences(categories={"marketing": False})
 
-TOLD = {
+DESCRIPTION = {
     "app_version": "3.2.1",
     "device_model": "Pixel 8",
     "os_version": "15",
@@ -53,7 +48,7 @@ def stored(one: str = ID) -> Document:
     return document
 
 
-def switch_off(one: str = ID, *, at: datetime = LATER) -> None:
+def deactivate(one: str = ID, *, at: datetime = LATER) -> None:
     reason, evidence = DeactivationReason.UNREGISTERED, Evidence(at=at, source="fcm")
     assert status.deactivate(device_ids=[one], reason=reason, evidence=evidence, now=at) == 1
 
@@ -62,15 +57,15 @@ def owned(user_id: str) -> set[str]:
     return {d["_id"] for d in queries.page(user_id=user_id, limit=100).documents}
 
 
-def test_a_device_is_stored_as_it_was_told() -> None:
-    document = register(**TOLD)
+def test_device_is_stored_as_registered() -> None:
+    document = register(**DESCRIPTION)
     assert document == stored()
     assert document == {
         "_id": ID,
         "user_id": "ada",
         "device_token": TOKEN,
         "platform": "android",
-        **TOLD,
+        **DESCRIPTION,
         "is_active": True,
         "suspicions": 0,
         "proven_at": NOON,
@@ -80,8 +75,8 @@ def test_a_device_is_stored_as_it_was_told() -> None:
     }
 
 
-def test_the_model_reads_what_the_registry_writes() -> None:
-    register(**TOLD)
+def test_model_reads_the_stored_device() -> None:
+    register(**DESCRIPTION)
     registration.set_preferences(
         device_id=ID,
         preferences=Preferences(
@@ -90,7 +85,7 @@ def test_the_model_reads_what_the_registry_writes() -> None:
         ),
         now=NOON,
     )
-    switch_off()
+    deactivate()
     device = Device.objects.get()
     assert (device.pk, device.device_model, device.is_active) == (ID, "Pixel 8", False)
     assert device.notification_preferences.categories == {"marketing": False}
@@ -98,9 +93,9 @@ def test_the_model_reads_what_the_registry_writes() -> None:
     assert device.deactivation_evidence.source == "fcm"
 
 
-def test_registering_again_is_registering_once() -> None:
-    register(**TOLD)
-    assert register(at=LATER, **TOLD) == {
+def test_second_registration_updates_the_device() -> None:
+    register(**DESCRIPTION)
+    assert register(at=LATER, **DESCRIPTION) == {
         **stored(),
         "created_at": NOON,
         "updated_at": LATER,
@@ -110,8 +105,8 @@ def test_registering_again_is_registering_once() -> None:
     assert owned("ada") == {ID}
 
 
-def test_what_a_registration_does_not_tell_is_forgotten_but_not_the_wishes() -> None:
-    register(**TOLD)
+def test_second_registration_clears_omitted_fields_and_keeps_preferences() -> None:
+    register(**DESCRIPTION)
     registration.set_preferences(device_id=ID, preferences=MUTED, now=NOON)
     document = register(at=LATER, app_version="4.0")
     assert document["app_version"] == "4.0"
@@ -119,37 +114,42 @@ def test_what_a_registration_does_not_tell_is_forgotten_but_not_the_wishes() -> 
     assert document["notification_preferences"]["categories"] == {"marketing": False}
 
 
-def test_what_is_told_is_text_and_nothing_else() -> None:
+def test_values_are_stored_as_text() -> None:
     document = register(user_id="$user_id", device_model="$$ROOT", app_version="$device_token")
     assert document["user_id"] == "$user_id"
     assert (document["device_model"], document["app_version"]) == ("$$ROOT", "$device_token")
 
 
-def test_a_token_that_moves_to_another_user_leaves_the_first() -> None:
-    register(**TOLD)
+def test_token_moves_to_another_user() -> None:
+    register(**DESCRIPTION)
     registration.set_preferences(device_id=ID, preferences=MUTED, now=NOON)
     status.record_success(accepted={ID: NOON}, receipts={ID: NOON})
     document = register(user_id="bob", at=LATER)
     assert owned("ada") == set()
     assert owned("bob") == {ID}
     assert document["created_at"] == LATER
-    told_of_the_first = {"notification_preferences", "last_accepted_at", "last_receipt_at", *TOLD}
-    assert not told_of_the_first & document.keys()
+    fields_of_the_first = {
+        "notification_preferences",
+        "last_accepted_at",
+        "last_receipt_at",
+        *DESCRIPTION,
+    }
+    assert not fields_of_the_first & document.keys()
 
 
-def test_registering_switches_on_again_and_clears_what_was_held_against_it() -> None:
+def test_registration_reactivates_and_clears_failures() -> None:
     register()
     for minute in (1, 2):
         evidence = Evidence(at=NOON + timedelta(minutes=minute), source="fcm")
         status.record_suspicion(device_ids=[ID], evidence=evidence, now=evidence.at)
-    switch_off()
+    deactivate()
     document = register(at=LATER + timedelta(hours=1))
     assert (document["is_active"], document["suspicions"]) == (True, 0)
     gone = {"deactivated_at", "deactivation_reason", "deactivation_evidence", "suspected_at"}
     assert not gone & document.keys()
 
 
-def test_a_clock_that_lags_does_not_make_a_device_look_older() -> None:
+def test_registration_with_a_lagging_clock_keeps_later_times() -> None:
     register(at=LATER)
     document = register(at=NOON)
     assert (document["last_seen"], document["proven_at"]) == (LATER, LATER)
@@ -160,16 +160,16 @@ def fill(count: int = MAX_DEVICES) -> list[str]:
     return [register(f"token-{n}", at=NOON + timedelta(minutes=n))["_id"] for n in range(count)]
 
 
-def test_a_further_device_takes_the_place_of_the_one_that_was_not_seen_longest() -> None:
+def test_device_over_the_limit_replaces_the_least_recently_seen() -> None:
     ids = fill()
     new = register(at=LATER)["_id"]
     assert owned("ada") == {*ids[1:], new}
 
 
-def test_inactive_devices_make_way_first_the_one_that_is_so_longest_before_the_others() -> None:
+def test_inactive_devices_are_replaced_first() -> None:
     ids = fill()
-    switch_off(ids[20], at=LATER)
-    switch_off(ids[10], at=LATER + timedelta(minutes=1))
+    deactivate(ids[20], at=LATER)
+    deactivate(ids[10], at=LATER + timedelta(minutes=1))
     register("new-1", at=LATER + timedelta(hours=1))
     assert ids[20] not in owned("ada")
     assert ids[10] in owned("ada")
@@ -178,51 +178,50 @@ def test_inactive_devices_make_way_first_the_one_that_is_so_longest_before_the_o
     assert len(owned("ada")) == MAX_DEVICES
 
 
-def test_the_device_that_registers_never_makes_way_itself() -> None:
+def test_registering_device_is_never_replaced() -> None:
     fill()
     new = register(at=NOON - timedelta(days=1))["_id"]
     assert new in owned("ada")
 
 
-def test_another_users_devices_never_make_way() -> None:
+def test_other_users_devices_are_never_replaced() -> None:
     others = register("bobs", user_id="bob")["_id"]
     fill(MAX_DEVICES + 5)
     assert owned("bob") == {others}
 
 
-def test_a_change_leaves_the_rest_alone_and_none_forgets() -> None:
-    register(**TOLD)
+def test_update_keeps_other_fields_and_none_clears() -> None:
+    register(**DESCRIPTION)
     changes = {"app_version": "4.0", "language": None}
     document = registration.update(device_id=ID, changes=changes, now=LATER)
     assert document == stored()
-    assert document is not None
     assert (document["app_version"], document["device_model"]) == ("4.0", "Pixel 8")
     assert "language" not in document
     assert (document["updated_at"], document["last_seen"]) == (LATER, NOON)
 
 
 @pytest.mark.parametrize("name", ["user_id", "device_token", "is_active", "_id", "$set"])
-def test_only_the_description_is_changed_so(name: str) -> None:
+def test_read_only_field_is_not_updated(name: str) -> None:
     register()
     with pytest.raises(ValueError, match="read-only"):
         registration.update(device_id=ID, changes={name: "x"}, now=LATER)
 
 
-def test_preferences_are_replaced_whole() -> None:
+def test_preferences_are_replaced() -> None:
     register()
     registration.set_preferences(device_id=ID, preferences=MUTED, now=NOON)
     registration.set_preferences(device_id=ID, preferences=Preferences(enabled=False), now=LATER)
     assert stored()["notification_preferences"] == {"enabled": False, "categories": {}}
 
 
-def test_a_removed_device_is_gone_with_its_token() -> None:
+def test_removed_device_is_deleted() -> None:
     register()
     assert registration.remove(device_id=ID)
     assert collection("devices").count_documents({}) == 0
     assert not registration.remove(device_id=ID)
 
 
-def test_what_is_not_there_is_not_made_by_changing_it() -> None:
+def test_unknown_device_is_not_created_by_a_change() -> None:
     assert registration.update(device_id=ID, changes={"language": "pt"}, now=NOON) is None
     assert registration.set_preferences(device_id=ID, preferences=MUTED, now=NOON) is None
     assert registration.heartbeat(device_id=ID, now=NOON) is None
@@ -232,31 +231,31 @@ def test_what_is_not_there_is_not_made_by_changing_it() -> None:
     assert collection("devices").count_documents({}) == 0
 
 
-def test_a_new_token_takes_along_all_that_is_known_and_leaves_the_old_one_off() -> None:
-    register(**TOLD)
+def test_replaced_token_keeps_the_fields_and_deactivates_the_old_device() -> None:
+    register(**DESCRIPTION)
     registration.set_preferences(device_id=ID, preferences=MUTED, now=NOON)
     document = registration.replace_token(device_id=ID, token="new", now=LATER)
     assert document is not None
     assert document == stored(device_id("new"))
     assert (document["user_id"], document["platform"]) == ("ada", "android")
-    assert {name: document[name] for name in TOLD} == TOLD
+    assert {name: document[name] for name in DESCRIPTION} == DESCRIPTION
     assert document["notification_preferences"]["categories"] == {"marketing": False}
     assert (stored()["is_active"], stored()["deactivation_reason"]) == (False, "replaced")
 
 
-def test_a_new_token_may_be_told_twice() -> None:
-    register(**TOLD)
+def test_token_replacement_is_idempotent() -> None:
+    register(**DESCRIPTION)
     first = registration.replace_token(device_id=ID, token="new", now=LATER)
     assert registration.replace_token(device_id=ID, token="new", now=LATER) == first
 
 
-def test_the_same_token_is_no_new_one() -> None:
-    before = register(**TOLD)
+def test_same_token_is_not_replaced() -> None:
+    before = register(**DESCRIPTION)
     assert registration.replace_token(device_id=ID, token=TOKEN, now=LATER) == before
     assert stored() == before
 
 
-def test_a_heartbeat_is_stored_once_in_five_minutes() -> None:
+def test_heartbeat_is_stored_once_in_five_minutes() -> None:
     register()
     early, late = NOON + HEARTBEAT_INTERVAL - timedelta(seconds=1), NOON + HEARTBEAT_INTERVAL
     assert registration.heartbeat(device_id=ID, now=early) == stored()
@@ -265,24 +264,17 @@ def test_a_heartbeat_is_stored_once_in_five_minutes() -> None:
     assert stored()["last_seen"] == late
 
 
-def test_a_heartbeat_does_not_switch_a_device_on() -> None:
+def test_heartbeat_does_not_reactivate() -> None:
     register()
-    switch_off()
+    deactivate()
     document = registration.heartbeat(device_id=ID, now=LATER)
-    assert document is not None
     assert document["is_active"] is False
     assert document["last_seen"] == LATER
 
 
 THREADS = 16
-
 TAKEN = {"errorCode": 12582}
-"""Another has just inserted the same key, by the number that may be given without the key."""
-
-
-def register_web(token: str, user_id: str = "ada", **fields: Any) -> Document:
-    new = Registration(user_id=user_id, token=token, platform=Platform.WEB)
-    return registration.register(new, **({"now": NOON} | fields))
+"""A duplicate key error, by the number that needs no key."""
 
 
 def at_once(calls: Iterable[Callable[[], Any]]) -> list[Any]:
@@ -302,17 +294,17 @@ def everything() -> list[dict[str, Any]]:
     return list(collection("devices").find({}))
 
 
-def test_a_new_token_registered_by_many_at_once_is_one_device() -> None:
+def test_concurrent_registrations_create_one_device() -> None:
     for n in range(10):
-        at_once([lambda n=n: register_web(f"token-{n}")] * THREADS)
+        at_once([lambda n=n: register(f"token-{n}")] * THREADS)
     assert len(everything()) == 10
 
 
-def test_a_token_that_two_users_claim_at_once_is_one_users_whole() -> None:
+def test_concurrent_users_share_no_device() -> None:
     users = [f"user-{n}" for n in range(THREADS)]
     for n in range(10):
         token = f"token-{n}"
-        answers = at_once([lambda u=u, t=token: register_web(t, u) for u in users])
+        answers = at_once([lambda u=u, t=token: register(t, user_id=u) for u in users])
         assert {answer["user_id"] for answer in answers} == set(users)
         owner = queries.get(device_id(token))
         assert owner is not None
@@ -320,24 +312,24 @@ def test_a_token_that_two_users_claim_at_once_is_one_users_whole() -> None:
     assert len(everything()) == 10
 
 
-def test_a_user_keeps_to_the_cap_when_many_register_at_once() -> None:
+def test_concurrent_registrations_keep_the_limit() -> None:
     for n in range(MAX_DEVICES):
-        register_web(f"old-{n}", now=NOON - timedelta(minutes=n))
-    at_once([lambda n=n: register_web(f"new-{n}", now=LATER) for n in range(THREADS)])
+        register(f"old-{n}", at=NOON - timedelta(minutes=n))
+    at_once([lambda n=n: register(f"new-{n}", at=LATER) for n in range(THREADS)])
     kept = {document["device_token"] for document in everything()}
     assert len(kept) == MAX_DEVICES
     assert {f"new-{n}" for n in range(THREADS)} <= kept
 
 
-def test_a_refusal_that_races_with_a_registration_switches_nothing_off() -> None:
-    """The send began before the app registered: whoever is first, the device is active."""
+def test_registration_wins_over_a_concurrent_refusal() -> None:
+    """The send began before the registration: the device is active in either order."""
     evidence = Evidence(at=NOON + timedelta(minutes=1), source="fcm")
     reason = DeactivationReason.UNREGISTERED
     for n in range(20):
-        one = register_web(f"token-{n}")["_id"]
+        one = register(f"token-{n}")["_id"]
         at_once(
             [
-                lambda t=f"token-{n}": register_web(t, now=LATER),
+                lambda t=f"token-{n}": register(t, at=LATER),
                 lambda one=one: status.deactivate(
                     device_ids=[one], reason=reason, evidence=evidence, now=LATER
                 ),
@@ -346,8 +338,8 @@ def test_a_refusal_that_races_with_a_registration_switches_nothing_off() -> None
     assert [d["_id"] for d in everything() if not d["is_active"]] == []
 
 
-def test_suspicions_from_many_workers_are_each_counted_once() -> None:
-    one = register_web("token")["_id"]
+def test_concurrent_suspect_results_count_once() -> None:
+    one = register("token")["_id"]
     evidence = Evidence(at=LATER, source="fcm")
     counted = at_once(
         [lambda: status.record_suspicion(device_ids=[one], evidence=evidence, now=LATER)] * THREADS
@@ -357,51 +349,51 @@ def test_suspicions_from_many_workers_are_each_counted_once() -> None:
     assert (document["suspicions"], document["is_active"]) == (1, True)
 
 
-def test_proofs_of_life_from_many_workers_keep_the_latest() -> None:
-    one = register_web("token")["_id"]
+def test_concurrent_successes_keep_the_latest() -> None:
+    one = register("token")["_id"]
     times = [LATER + timedelta(seconds=n) for n in range(THREADS)]
     at_once([lambda t=t: status.record_success(accepted={one: t}) for t in times])
     (document,) = everything()
     assert document["last_accepted_at"] == document["proven_at"] == times[-1]
 
 
-def test_a_device_that_is_removed_while_it_is_changed_is_not_half_there() -> None:
+def test_removal_during_a_change_leaves_nothing() -> None:
     def change(one: str) -> None:
         registration.set_preferences(device_id=one, preferences=Preferences(), now=LATER)
         registration.heartbeat(device_id=one, now=LATER)
         status.record_success(accepted={one: LATER})
 
     for n in range(10):
-        one = register_web(f"token-{n}")["_id"]
+        one = register(f"token-{n}")["_id"]
         at_once([lambda o=one: change(o), lambda o=one: registration.remove(device_id=o)])
     assert everything() == []
 
 
-def test_a_registration_whose_answer_was_lost_is_repeated_by_the_driver() -> None:
+def test_registration_with_a_lost_answer_is_repeated() -> None:
     with fail_commands("findAndModify", "devices", CUT):
-        register_web("token")
+        register("token")
     assert len(everything()) == 1
 
 
-def test_a_registration_that_collides_with_another_is_tried_again() -> None:
+def test_conflicting_registration_is_retried() -> None:
     with fail_commands("findAndModify", "devices", TAKEN, times=2):
-        register_web("token")
+        register("token")
     assert len(everything()) == 1
 
 
-def test_one_that_collides_again_and_again_is_given_up_without_a_word_of_the_token() -> None:
+def test_repeated_conflict_fails_without_the_token() -> None:
     with (
         fail_commands("findAndModify", "devices", TAKEN, times=3),
         pytest.raises(ConflictError) as error,
     ):
-        register_web("a-secret-token")
+        register("a-secret-token")
     assert "a-secret-token" not in str(error.value)
     assert error.value.__context__ is None
     assert everything() == []
 
 
-def test_a_proof_of_life_that_could_not_be_stored_may_be_repeated() -> None:
-    one = register_web("token")["_id"]
+def test_failed_success_write_can_be_repeated() -> None:
+    one = register("token")["_id"]
     with fail_commands("update", "devices", CUT), pytest.raises(AutoReconnect):
         status.record_success(accepted={one: LATER})
     with fail_commands("update", "devices", LOST_ANSWER), pytest.raises(WTimeoutError):
@@ -411,8 +403,8 @@ def test_a_proof_of_life_that_could_not_be_stored_may_be_repeated() -> None:
     assert document["last_accepted_at"] == LATER
 
 
-def test_a_suspicion_whose_answer_was_lost_counts_once_when_it_is_repeated() -> None:
-    one = register_web("token")["_id"]
+def test_suspect_result_with_a_lost_answer_counts_once() -> None:
+    one = register("token")["_id"]
     evidence = Evidence(at=LATER, source="fcm")
     with fail_commands("update", "devices", LOST_ANSWER), pytest.raises(WTimeoutError):
         status.record_suspicion(device_ids=[one], evidence=evidence, now=LATER)

@@ -14,10 +14,7 @@ from tests.support.factories.devices import ID, TOKEN, accept, at, device, regis
 from tests.support.factories.notifications import NOON
 
 pytestmark = pytest.mark.usefixtures("db")
-
-
 R = DeactivationReason
-
 BY_PEOPLE = tuple(reason for reason in R if reason not in BY_PROVIDER)
 
 
@@ -27,14 +24,7 @@ def refuse(*ids: str, began: float, stored: float | None = None, reason: R = R.U
     return status.deactivate(device_ids=ids or (ID,), reason=reason, evidence=evidence, now=now)
 
 
-def standing() -> dict[str, Any]:
-    return {
-        name: device().get(name)
-        for name in ("is_active", "deactivation_reason", "suspicions", "proven_at")
-    }
-
-
-def test_a_device_is_switched_off_with_the_reason_and_what_it_rests_on() -> None:
+def test_deactivation_stores_reason_and_evidence() -> None:
     register()
     assert refuse(began=5, stored=6) == 1
     document = device()
@@ -49,7 +39,7 @@ def test_a_device_is_switched_off_with_the_reason_and_what_it_rests_on() -> None
     }
 
 
-def test_many_are_switched_off_in_one_write() -> None:
+def test_devices_are_deactivated_in_one_write() -> None:
     ids = [register(f"token-{n}") for n in range(5)]
     assert refuse(*ids[:3], ids[0], "nobody", began=5) == 3
     assert [device(one)["is_active"] for one in ids] == [False] * 3 + [True] * 2
@@ -62,7 +52,7 @@ def test_many_are_switched_off_in_one_write() -> None:
     )
 
 
-def test_of_two_answers_the_later_stays_and_the_device_is_off_since_the_first() -> None:
+def test_later_reason_replaces_the_earlier_and_keeps_the_time() -> None:
     register()
     refuse(began=5)
     assert refuse(began=6, reason=R.SENDER_MISMATCH) == 1
@@ -75,7 +65,7 @@ def test_of_two_answers_the_later_stays_and_the_device_is_off_since_the_first() 
 
 
 @pytest.mark.parametrize("first", ["people", "provider"])
-def test_what_people_decide_goes_before_what_a_provider_says(first: str) -> None:
+def test_decision_by_people_overrides_the_provider(first: str) -> None:
     register()
     decisions = [lambda: refuse(began=5, reason=R.BY_USER), lambda: refuse(began=6)]
     for decide in decisions if first == "people" else decisions[::-1]:
@@ -86,9 +76,7 @@ def test_what_people_decide_goes_before_what_a_provider_says(first: str) -> None
 
 @pytest.mark.parametrize("began", [3.0, 4.0])
 @pytest.mark.parametrize("reason", BY_PROVIDER)
-def test_an_answer_about_a_send_from_before_the_registration_switches_nothing_off(
-    reason: R, began: float
-) -> None:
+def test_refusal_before_the_registration_is_ignored(reason: R, began: float) -> None:
     register()
     register(minute=4)
     assert refuse(began=began, stored=5, reason=reason) == 0
@@ -96,9 +84,7 @@ def test_an_answer_about_a_send_from_before_the_registration_switches_nothing_of
 
 
 @pytest.mark.parametrize("proof", ["accepted", "receipts"])
-def test_an_answer_about_a_send_from_before_a_proof_of_life_switches_nothing_off(
-    proof: str,
-) -> None:
+def test_refusal_before_a_success_is_ignored(proof: str) -> None:
     register()
     status.record_success(**{"accepted": {}, proof: {ID: at(4)}})
     assert refuse(began=4, stored=5) == 0
@@ -106,7 +92,7 @@ def test_an_answer_about_a_send_from_before_a_proof_of_life_switches_nothing_off
 
 
 @pytest.mark.parametrize("reason", BY_PEOPLE)
-def test_what_people_decide_holds_whatever_else_is_known(reason: R) -> None:
+def test_decision_by_people_outlives_successes(reason: R) -> None:
     register()
     accept(answered=10)
     assert refuse(began=5, reason=reason) == 1
@@ -114,7 +100,7 @@ def test_what_people_decide_holds_whatever_else_is_known(reason: R) -> None:
     assert (device()["is_active"], device()["deactivation_reason"]) == (False, reason.value)
 
 
-def test_proofs_of_a_batch_are_stored_each_with_its_own_time() -> None:
+def test_batch_successes_keep_their_own_times() -> None:
     ids = [register(f"token-{n}") for n in range(4)]
     accepted = {ids[0]: at(1), ids[1]: at(2), "nobody": at(9)}
     receipts = {ids[1]: at(3), ids[2]: at(4)}
@@ -132,7 +118,7 @@ def test_proofs_of_a_batch_are_stored_each_with_its_own_time() -> None:
     assert not any(name.startswith("__") for one in ids for name in device(one))
 
 
-def test_an_older_proof_changes_nothing() -> None:
+def test_older_success_changes_nothing() -> None:
     register()
     accept(answered=5)
     before = device()
@@ -140,12 +126,12 @@ def test_an_older_proof_changes_nothing() -> None:
     assert device() == before
 
 
-def test_no_proofs_are_no_write() -> None:
+def test_no_success_is_no_write() -> None:
     assert status.record_success(accepted={}) == 0
 
 
 @pytest.mark.parametrize("reason", BY_PROVIDER)
-def test_an_acceptance_brings_back_what_an_older_answer_switched_off(reason: R) -> None:
+def test_later_acceptance_reactivates(reason: R) -> None:
     register()
     refuse(began=5, reason=reason)
     accept(answered=6)
@@ -154,7 +140,7 @@ def test_an_acceptance_brings_back_what_an_older_answer_switched_off(reason: R) 
     assert not gone & device().keys()
 
 
-def test_an_acceptance_from_before_the_refusal_does_not() -> None:
+def test_earlier_acceptance_does_not_reactivate() -> None:
     register()
     refuse(began=5)
     accept(answered=4)
@@ -162,7 +148,7 @@ def test_an_acceptance_from_before_the_refusal_does_not() -> None:
     assert device()["last_accepted_at"] == at(4)
 
 
-def test_a_receipt_does_not_bring_a_device_back() -> None:
+def test_receipt_does_not_reactivate() -> None:
     register()
     refuse(began=5)
     status.record_success(accepted={}, receipts={ID: at(6)})
@@ -179,22 +165,21 @@ EVENTS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("order", list(permutations(list(EVENTS)[1:])), ids=" / ".join)
-def test_in_whatever_order_answers_are_stored_the_same_device_results(
-    order: tuple[str, ...],
-) -> None:
+def test_results_in_any_order_give_the_same_device(order: tuple[str, ...]) -> None:
     EVENTS["registered at 0"]()
     for name in order:
         EVENTS[name]()
-    assert standing() == {
+    expected = {
         "is_active": True,
         "deactivation_reason": None,
         "suspicions": 0,
         "proven_at": at(5),
     }
+    assert {name: device().get(name) for name in expected} == expected
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
-def test_a_refusal_that_is_newest_wins_in_every_order(order: tuple[int, ...]) -> None:
+def test_newest_refusal_wins_in_any_order(order: tuple[int, ...]) -> None:
     register()
     events: list[Callable[[], Any]] = [
         lambda: accept(answered=3),
@@ -206,7 +191,7 @@ def test_a_refusal_that_is_newest_wins_in_every_order(order: tuple[int, ...]) ->
     assert (device()["is_active"], device()["deactivation_reason"]) == (False, "unregistered")
 
 
-def test_an_operator_brings_a_device_back_with_nothing_held_against_it() -> None:
+def test_operator_reactivation_clears_failures() -> None:
     register()
     suspect(began=1)
     refuse(began=5)
@@ -218,7 +203,7 @@ def test_an_operator_brings_a_device_back_with_nothing_held_against_it() -> None
     assert not status.reactivate(device_id=ID, now=at(8))
 
 
-def test_an_answer_from_before_the_undo_does_not_undo_it() -> None:
+def test_refusal_before_the_reactivation_is_ignored() -> None:
     register()
     refuse(began=5)
     status.reactivate(device_id=ID, now=at(7))
@@ -226,7 +211,7 @@ def test_an_answer_from_before_the_undo_does_not_undo_it() -> None:
     assert refuse(began=8) == 1
 
 
-def test_what_was_written_by_hand_and_lacks_everything_can_be_switched_off_and_on() -> None:
+def test_minimal_device_can_be_deactivated_and_reactivated() -> None:
     collection("devices").insert_one(
         {"_id": ID, "user_id": "ada", "device_token": TOKEN, "platform": "web", "is_active": True}
     )
@@ -236,7 +221,7 @@ def test_what_was_written_by_hand_and_lacks_everything_can_be_switched_off_and_o
     assert status.reactivate(device_id=ID, now=at(4))
 
 
-def test_three_suspicions_in_a_row_switch_a_device_off() -> None:
+def test_three_suspect_results_in_a_row_deactivate() -> None:
     register()
     for minute in range(1, MAX_SUSPICIONS):
         assert suspect(began=minute) == 1
@@ -250,7 +235,7 @@ def test_three_suspicions_in_a_row_switch_a_device_off() -> None:
     assert suspect(began=9) == 0
 
 
-def test_what_the_provider_accepted_in_between_ends_the_row() -> None:
+def test_acceptance_resets_suspect_results() -> None:
     register()
     suspect(began=1)
     suspect(began=2)
@@ -260,22 +245,18 @@ def test_what_the_provider_accepted_in_between_ends_the_row() -> None:
     assert (device()["is_active"], device()["suspicions"]) == (True, 1)
 
 
-def test_an_acceptance_from_before_the_suspicion_does_not_end_the_row() -> None:
+@pytest.mark.parametrize("proof", ["earlier acceptance", "receipt"])
+def test_acceptance_before_or_receipt_does_not_reset_suspect_results(proof: str) -> None:
     register()
     suspect(began=5)
-    accept(answered=4)
+    if proof == "earlier acceptance":
+        accept(answered=4)
+    else:
+        status.record_success(accepted={}, receipts={ID: at(6)})
     assert device()["suspicions"] == 1
 
 
-def test_a_receipt_does_not_end_the_row() -> None:
-    """It may be of an old message, opened long after the token was replaced."""
-    register()
-    suspect(began=1)
-    status.record_success(accepted={}, receipts={ID: at(2)})
-    assert device()["suspicions"] == 1
-
-
-def test_sends_that_began_together_or_earlier_count_once() -> None:
+def test_simultaneous_or_earlier_suspect_results_count_once() -> None:
     register()
     assert suspect(began=5) == 1
     assert suspect(began=5) == 0
@@ -283,7 +264,7 @@ def test_sends_that_began_together_or_earlier_count_once() -> None:
     assert device()["suspicions"] == 1
 
 
-def test_suspicions_from_before_the_registration_do_not_count() -> None:
+def test_suspect_result_before_the_registration_is_ignored() -> None:
     register(minute=5)
     assert suspect(began=5) == 0
     assert device()["suspicions"] == 0
@@ -292,14 +273,11 @@ def test_suspicions_from_before_the_registration_do_not_count() -> None:
 def mismatch(*, began: float) -> int:
     evidence = Evidence(at=at(began), source="fcm", code="SENDER_ID_MISMATCH")
     return status.record_suspicion(
-        device_ids=[ID],
-        reason=DeactivationReason.SENDER_MISMATCH,
-        evidence=evidence,
-        now=at(began),
+        device_ids=[ID], reason=DeactivationReason.SENDER_MISMATCH, evidence=evidence, now=at(began)
     )
 
 
-def test_a_token_that_is_another_senders_is_off_when_three_sends_in_a_row_say_so() -> None:
+def test_three_sender_mismatches_in_a_row_deactivate() -> None:
     register()
     for minute in (1, 1, 2):
         mismatch(began=minute)
@@ -310,15 +288,15 @@ def test_a_token_that_is_another_senders_is_off_when_three_sends_in_a_row_say_so
     assert mismatch(began=4) == 0
 
 
-def test_a_token_that_was_accepted_once_is_no_other_senders() -> None:
-    """A token belongs to one project for as long as it lives: the service account is another."""
+def test_accepted_token_ignores_sender_mismatches() -> None:
+    """A token belongs to one project: only the service account can have changed."""
     register()
     accept(answered=0.5)
     assert [mismatch(began=minute) for minute in range(1, 9)] == [0] * 8
     assert (device()["is_active"], device()["suspicions"]) == (True, 0)
 
 
-def test_what_is_accepted_after_all_was_never_another_senders() -> None:
+def test_acceptance_reactivates_after_sender_mismatches() -> None:
     register()
     for minute in (1, 2, 3):
         mismatch(began=minute)
@@ -326,6 +304,6 @@ def test_what_is_accepted_after_all_was_never_another_senders() -> None:
     assert (device()["is_active"], device()["suspicions"]) == (True, 0)
 
 
-def test_nobody_is_suspected_of_nothing() -> None:
+def test_empty_suspect_result_is_no_write() -> None:
     evidence = Evidence(at=NOON, source="fcm")
     assert status.record_suspicion(device_ids=[], evidence=evidence, now=NOON) == 0

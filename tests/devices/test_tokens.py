@@ -24,32 +24,32 @@ def test_visible_ascii_is_a_token(token: str) -> None:
     "token",
     ["", " ", "a b", "a\n", "a\x00", "tok\u00e9n", "\u202etoken", "x" * (MAX_LENGTH + 1), "\x7f"],
 )
-def test_anything_else_is_none(token: str) -> None:
+def test_other_text_is_not_a_token(token: str) -> None:
     assert not is_token(token)
 
 
-def test_the_id_of_a_device_is_the_hash_of_its_token() -> None:
+def test_device_id_is_the_hash_of_the_token() -> None:
     assert device_id(TOKEN) == hashlib.sha256(TOKEN.encode()).hexdigest()
     assert is_device_id(device_id(TOKEN))
 
 
 @pytest.mark.parametrize("text", ["", "x", "A" * 64, "a" * 63, "a" * 65, "a" * 64 + "\n", "g" * 64])
-def test_what_has_not_the_form_of_an_id_is_none(text: str) -> None:
+def test_malformed_device_id_is_refused(text: str) -> None:
     assert not is_device_id(text)
 
 
-def test_a_long_token_is_shown_by_its_ends() -> None:
+def test_token_is_masked_to_its_ends() -> None:
     assert mask_token(TOKEN) == "dGhpcy…RYqx"
 
 
 @given(st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), min_size=1, max_size=200))
-def test_never_more_than_ten_characters_of_a_token_are_shown(token: str) -> None:
+def test_mask_shows_at_most_ten_characters(token: str) -> None:
     shown = mask_token(token)
     assert len(shown) <= 11
     assert len(token) - len(shown.replace("…", "")) >= min(14, len(token))
 
 
-def test_what_holds_a_token_does_not_show_it() -> None:
+def test_token_is_not_in_representations() -> None:
     new = Registration(user_id="ada", token=TOKEN, platform=Platform.IOS)
     target = PushTarget(
         device_id=device_id(TOKEN),

@@ -27,37 +27,37 @@ ANSWER = ProviderResponse(status=503, code="busy", excerpt="Try again.")
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_every_error_tells_people_why_and_keeps_the_answer(error: ProviderError) -> None:
+def test_every_error_has_reason_and_response(error: ProviderError) -> None:
     assert error.reason == str(error) == "r"
     assert error.response == ANSWER
 
 
-def test_an_error_is_certain_and_asks_for_no_pause_unless_it_says_so() -> None:
+def test_error_defaults_to_certain_without_retry_after() -> None:
     error = TransientError("r", code=FailureCode.PROVIDER_ERROR)
     assert not error.is_ambiguous
     assert error.retry_after is None
     assert error.response is None
 
 
-def test_an_invalid_recipient_is_permanent_and_has_its_own_code() -> None:
+def test_invalid_recipient_is_permanent_with_its_code() -> None:
     error = InvalidRecipientError("r", action=RecipientAction.DEACTIVATE)
     assert isinstance(error, PermanentError)
     assert error.code is FailureCode.INVALID_RECIPIENT
     assert error.action is RecipientAction.DEACTIVATE
 
 
-def test_an_unavailable_channel_is_neither_permanent_nor_transient() -> None:
+def test_unavailable_provider_is_neither_permanent_nor_transient() -> None:
     error = ProviderUnavailableError("r", retry_after=30.0)
     assert not isinstance(error, PermanentError | TransientError)
     assert error.code is FailureCode.CHANNEL_UNAVAILABLE
     assert error.retry_after == 30.0
 
 
-def test_codes_are_lower_case_words_and_named_after_themselves() -> None:
+def test_codes_are_their_lower_case_names() -> None:
     assert all(code.value == code.name.lower() for code in FailureCode)
 
 
-def test_the_reported_failures_are_those_that_come_as_receipts() -> None:
+def test_receipt_failures_are_listed() -> None:
     assert {code.value for code in RECEIPT_FAILURES} == {
         "bounced",
         "blocked",

@@ -1,4 +1,4 @@
-"""What follows a failed attempt."""
+"""Decisions after a failed attempt."""
 
 from datetime import datetime, timedelta
 
@@ -35,27 +35,17 @@ from tests.support.factories.notifications import FIXED_NOON as NOON
 from tests.support.factories.notifications import retry_state
 
 BUSY = TransientError("busy", code=FailureCode.PROVIDER_ERROR)
-
-
 SILENT = TransientError("silent", code=FailureCode.TIMEOUT, is_ambiguous=True)
-
-
 DOWN = ProviderUnavailableError("down")
-
-
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
-
-
 priorities = st.sampled_from(Priority)
-
-
-dice = st.floats(-1, 1)
+jitter = st.floats(-1, 1)
 
 
 def after(
-    error: ProviderError, *, dice: float = 0.0, now: datetime = NOON, **past: object
+    error: ProviderError, *, jitter: float = 0.0, now: datetime = NOON, **past: object
 ) -> object:
-    return decide_retry(error=error, state=retry_state(**past), now=now, jitter=dice)
+    return decide_retry(error=error, state=retry_state(**past), now=now, jitter=jitter)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +57,7 @@ def after(
         (Priority.LOW, [300, 600, 1200, 2400, 4800, 9600]),
     ],
 )
-def test_each_wait_is_twice_the_one_before(priority: Priority, waits: list[int]) -> None:
+def test_each_delay_is_twice_the_one_before(priority: Priority, waits: list[int]) -> None:
     seconds = [
         delay(priority=priority, counted_attempts=n, jitter=0).total_seconds() for n in range(1, 7)
     ]
@@ -75,38 +65,36 @@ def test_each_wait_is_twice_the_one_before(priority: Priority, waits: list[int])
 
 
 @pytest.mark.parametrize(("priority", "n"), [(Priority.NORMAL, 8), (Priority.CRITICAL, 12)])
-def test_no_wait_is_longer_than_six_hours(priority: Priority, n: int) -> None:
+def test_delay_is_at_most_six_hours(priority: Priority, n: int) -> None:
     assert delay(priority=priority, counted_attempts=n, jitter=0) == MAX_DELAY == timedelta(hours=6)
 
 
-def test_any_number_of_attempts_has_a_wait() -> None:
-    """Each re-opening by an operator adds attempts: there is no upper limit to their number."""
+def test_any_number_of_attempts_has_a_delay() -> None:
+    """Each re-opening by an operator adds attempts without a limit."""
     for attempts in (12, 40, 64, 1_000):
         assert delay(priority=Priority.NORMAL, counted_attempts=attempts, jitter=0) == MAX_DELAY
 
 
-@given(priority=priorities, attempts=st.integers(1, 20), dice=dice)
-def test_waits_are_spread_by_a_fifth_to_either_side(
-    priority: Priority, attempts: int, dice: float
-) -> None:
+@given(priority=priorities, attempts=st.integers(1, 20), jitter=jitter)
+def test_jitter_is_a_fifth_to_either_side(priority: Priority, attempts: int, jitter: float) -> None:
     middle = delay(priority=priority, counted_attempts=attempts, jitter=0)
-    wait = delay(priority=priority, counted_attempts=attempts, jitter=dice)
+    wait = delay(priority=priority, counted_attempts=attempts, jitter=jitter)
     assert middle * (1 - JITTER) - SECOND <= wait <= middle * (1 + JITTER) + SECOND
 
 
-def test_the_dice_reach_both_ends() -> None:
+def test_jitter_reaches_both_ends() -> None:
     low = delay(priority=Priority.HIGH, counted_attempts=1, jitter=-1)
     high = delay(priority=Priority.HIGH, counted_attempts=1, jitter=1)
     assert (low, high) == (48 * SECOND, 72 * SECOND)
 
 
-@given(priority=priorities, attempts=st.integers(1, 10), dice=dice)
-def test_more_attempts_never_wait_less(priority: Priority, attempts: int, dice: float) -> None:
-    wait = delay(priority=priority, counted_attempts=attempts, jitter=dice)
-    assert delay(priority=priority, counted_attempts=attempts + 1, jitter=dice) >= wait
+@given(priority=priorities, attempts=st.integers(1, 10), jitter=jitter)
+def test_more_attempts_never_wait_less(priority: Priority, attempts: int, jitter: float) -> None:
+    wait = delay(priority=priority, counted_attempts=attempts, jitter=jitter)
+    assert delay(priority=priority, counted_attempts=attempts + 1, jitter=jitter) >= wait
 
 
-def test_what_may_work_later_is_tried_again() -> None:
+def test_transient_error_is_retried() -> None:
     assert after(BUSY) == RetryAt(NOON + 5 * MINUTE)
 
 
@@ -114,33 +102,31 @@ def test_what_may_work_later_is_tried_again() -> None:
     ("retry_after", "wait"),
     [(None, 300), (0.0, 300), (1.0, 300), (299.0, 300), (301.0, 301), (7200.0, 7200)],
 )
-def test_the_wait_is_at_least_what_the_provider_asks_for(
-    retry_after: float | None, wait: int
-) -> None:
+def test_delay_is_at_least_retry_after(retry_after: float | None, wait: int) -> None:
     error = TransientError("slow down", code=FailureCode.RATE_LIMITED, retry_after=retry_after)
     assert after(error) == RetryAt(NOON + wait * SECOND)
 
 
-def test_a_short_spread_never_undercuts_the_provider() -> None:
+def test_jitter_never_undercuts_retry_after() -> None:
     error = TransientError("slow down", code=FailureCode.RATE_LIMITED, retry_after=300)
-    assert after(error, dice=-1) == RetryAt(NOON + 300 * SECOND)
+    assert after(error, jitter=-1) == RetryAt(NOON + 300 * SECOND)
 
 
 @pytest.mark.parametrize("max_attempts", [1, 2, 4, 11])
-def test_the_last_allowed_attempt_is_the_last(max_attempts: int) -> None:
+def test_last_allowed_attempt_is_the_last(max_attempts: int) -> None:
     one_left = after(BUSY, attempt_count=max_attempts - 1, max_attempts=max_attempts)
     none_left = after(BUSY, attempt_count=max_attempts, max_attempts=max_attempts)
     assert none_left == GiveUp(FailureCode.PROVIDER_ERROR)
     assert max_attempts == 1 or isinstance(one_left, RetryAt)
 
 
-def test_attempts_an_outage_spoiled_are_not_counted() -> None:
+def test_uncounted_attempts_do_not_use_up_attempts() -> None:
     assert isinstance(after(BUSY, attempt_count=6, uncounted_attempts=3, max_attempts=4), RetryAt)
     assert after(BUSY, attempt_count=7, uncounted_attempts=3, max_attempts=4) == GiveUp(BUSY.code)
     assert retry_state(attempt_count=7, uncounted_attempts=3).counted_attempts == 4
 
 
-def test_excused_attempts_do_not_lengthen_the_wait() -> None:
+def test_uncounted_attempts_do_not_lengthen_the_delay() -> None:
     assert after(BUSY, attempt_count=4, uncounted_attempts=3) == RetryAt(NOON + 5 * MINUTE)
 
 
@@ -153,7 +139,7 @@ def test_excused_attempts_do_not_lengthen_the_wait() -> None:
     ],
     ids=["too late", "at the very end", "just in time"],
 )
-def test_a_retry_that_would_come_too_late_is_none(left: timedelta, decision: object) -> None:
+def test_retry_after_the_expiry_is_given_up(left: timedelta, decision: object) -> None:
     assert after(BUSY, expires_at=NOON + left) == decision
 
 
@@ -162,16 +148,16 @@ def test_a_retry_that_would_come_too_late_is_none(left: timedelta, decision: obj
     max_attempts=st.integers(1, 12),
     retry_after=st.none() | st.floats(0, 90_000),
     left=st.none() | st.integers(1, 200_000),
-    dice=dice,
+    jitter=jitter,
     priority=priorities,
 )
-def test_a_retry_is_later_than_now_within_the_limit_and_before_the_end(
+def test_retry_is_in_the_future_within_limit_and_expiry(
     *,
     attempts: int,
     max_attempts: int,
     retry_after: float | None,
     left: int | None,
-    dice: float,
+    jitter: float,
     priority: Priority,
 ) -> None:
     past = retry_state(
@@ -181,7 +167,7 @@ def test_a_retry_is_later_than_now_within_the_limit_and_before_the_end(
         expires_at=None if left is None else NOON + left * SECOND,
     )
     decision = retry_or_give_up(
-        code=FailureCode.RATE_LIMITED, retry_after=retry_after, state=past, now=NOON, jitter=dice
+        code=FailureCode.RATE_LIMITED, retry_after=retry_after, state=past, now=NOON, jitter=jitter
     )
     if isinstance(decision, GiveUp):
         assert decision.code is FailureCode.RATE_LIMITED
@@ -202,7 +188,7 @@ def test_a_retry_is_later_than_now_within_the_limit_and_before_the_end(
     ],
     ids=lambda error: error.code.value,
 )
-def test_a_permanent_error_is_never_tried_again(error: ProviderError) -> None:
+def test_permanent_error_is_never_retried(error: ProviderError) -> None:
     assert after(error, attempt_count=1, max_attempts=11) == GiveUp(error.code)
 
 
@@ -215,67 +201,67 @@ def test_a_permanent_error_is_never_tried_again(error: ProviderError) -> None:
         (Priority.LOW, 15 * MINUTE),
     ],
 )
-def test_an_unknown_outcome_waits_for_a_receipt(priority: Priority, wait: timedelta) -> None:
+def test_unknown_outcome_awaits_a_receipt(priority: Priority, wait: timedelta) -> None:
     assert after(SILENT, priority=priority) == AwaitReceipt(NOON + wait)
     assert UNKNOWN_WAIT[priority] == wait
 
 
-def test_an_unknown_outcome_waits_even_after_the_last_attempt_and_the_end() -> None:
+def test_unknown_outcome_awaits_a_receipt_after_the_last_attempt() -> None:
     decision = after(SILENT, attempt_count=4, max_attempts=4, expires_at=NOON + SECOND)
     assert decision == AwaitReceipt(NOON + 5 * MINUTE)
 
 
 @pytest.mark.parametrize(
-    ("excused", "wait"),
+    ("uncounted", "wait"),
     [(0, 30), (1, 60), (2, 120), (3, 240), (4, 480), (5, 900), (6, 900), (500, 900)],
 )
-def test_an_outage_is_waited_out_at_growing_distances(excused: int, wait: int) -> None:
-    decision = after(DOWN, attempt_count=excused + 1, uncounted_attempts=excused)
+def test_outage_is_retried_at_growing_delays(uncounted: int, wait: int) -> None:
+    decision = after(DOWN, attempt_count=uncounted + 1, uncounted_attempts=uncounted)
     assert decision == RetryUncounted(NOON + wait * SECOND)
 
 
-@pytest.mark.parametrize(("dice", "wait"), [(-1, 24), (1, 36)])
-def test_what_an_outage_held_up_does_not_come_back_together(dice: float, wait: int) -> None:
-    assert after(DOWN, dice=dice) == RetryUncounted(NOON + wait * SECOND)
+@pytest.mark.parametrize(("jitter", "wait"), [(-1, 24), (1, 36)])
+def test_outage_retries_have_jitter(jitter: float, wait: int) -> None:
+    assert after(DOWN, jitter=jitter) == RetryUncounted(NOON + wait * SECOND)
 
 
 @given(
     error=st.sampled_from([BUSY, SILENT, DOWN, PermanentError("no", code=FailureCode.REJECTED)]),
     attempts=st.integers(1, 10**9),
-    excused=st.integers(0, 10**9),
-    dice=dice,
+    uncounted=st.integers(0, 10**9),
+    jitter=jitter,
     priority=priorities,
 )
-def test_there_is_an_answer_to_every_past(
-    error: ProviderError, attempts: int, excused: int, dice: float, priority: Priority
+def test_every_state_has_a_decision(
+    error: ProviderError, attempts: int, uncounted: int, jitter: float, priority: Priority
 ) -> None:
-    """One delivery without an answer would cost its whole batch theirs."""
+    """One delivery without a decision would fail its batch."""
     past = {
-        "attempt_count": attempts + excused,
-        "uncounted_attempts": excused,
+        "attempt_count": attempts + uncounted,
+        "uncounted_attempts": uncounted,
         "max_attempts": 10**9 + 1,
         "priority": priority,
     }
-    assert after(error, dice=dice, **past)
+    assert after(error, jitter=jitter, **past)
 
 
-def test_an_outage_uses_up_no_attempt() -> None:
+def test_outage_uses_no_attempt() -> None:
     assert isinstance(after(DOWN, attempt_count=1, max_attempts=1), RetryUncounted)
 
 
-def test_an_outage_waits_as_long_as_the_provider_says() -> None:
+def test_outage_waits_for_retry_after() -> None:
     error = ProviderUnavailableError("quota", retry_after=3600.0)
     assert after(error) == RetryUncounted(NOON + HOUR)
 
 
-def test_patience_with_an_outage_ends_after_three_days() -> None:
+def test_outage_is_given_up_after_three_days() -> None:
     almost = NOON + MAX_OUTAGE - SECOND
     over = NOON + MAX_OUTAGE
     assert isinstance(after(DOWN, now=almost), RetryUncounted)
     assert after(DOWN, now=over) == GiveUp(FailureCode.CHANNEL_UNAVAILABLE)
 
 
-def test_patience_with_an_outage_ends_when_the_notification_expires() -> None:
+def test_outage_is_given_up_at_the_expiry() -> None:
     assert after(DOWN, expires_at=NOON + 30 * SECOND) == GiveUp(FailureCode.CHANNEL_UNAVAILABLE)
     assert isinstance(after(DOWN, expires_at=NOON + 31 * SECOND), RetryUncounted)
 
@@ -292,11 +278,11 @@ def test_patience_with_an_outage_ends_when_the_notification_expires() -> None:
         (UnknownPolicy.FAIL, {"expires_at": NOON}, GiveUp(FailureCode.OUTCOME_UNKNOWN)),
     ],
     ids=[
-        *("twice is better than never", "twice is worse than never", "no attempt left"),
-        *("one attempt was excused", "too late", "in time", "too late anyway"),
+        *("retry", "fail", "no attempt left"),
+        *("one uncounted attempt", "too late", "in time", "too late anyway"),
     ],
 )
-def test_without_a_receipt_the_policy_decides(
+def test_policy_decides_without_a_receipt(
     policy: UnknownPolicy, past: dict[str, object], decision: object
 ) -> None:
     assert decide_unknown(policy=policy, state=retry_state(**past), now=NOON) == decision

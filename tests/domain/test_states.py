@@ -1,10 +1,13 @@
-"""The states of a delivery, the steps between them, and the overall status."""
+"""Delivery states, their transitions, the overall status, and docs/reference/states.md."""
 
 import itertools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
+from django.conf import settings
 
 from domain.states import (
     OPEN,
@@ -30,26 +33,16 @@ class State:
 
 
 WAITING = State(S.PENDING, is_waiting=True)
-
-
 DUE = State(S.PENDING)
-
-
 WAITING_AGAIN = State(S.PENDING, attempt_count=1, is_waiting=True)
-
-
 DUE_AGAIN = State(S.PENDING, attempt_count=2)
-
-
 ENDED = [State(status) for status in S if status not in OPEN]
-
 
 EVERY = [
     *(WAITING, DUE, WAITING_AGAIN, DUE_AGAIN),
     *(State(S.SENDING, attempt_count=1), State(S.UNKNOWN, attempt_count=1)),
     *ENDED,
 ]
-
 
 UP_TO_THREE = [
     states
@@ -59,7 +52,7 @@ UP_TO_THREE = [
 
 
 def expected(states: Sequence[State]) -> NotificationStatus:
-    """Return the overall status by the rules as they are told to people: the first that holds."""
+    """Return the overall status by the documented rules: the first match."""
     counted = {state.status for state in states} - {S.CANCELLED, S.SUPPRESSED}
     succeeded = counted & SUCCEEDED
     rules = [
@@ -78,7 +71,7 @@ def expected(states: Sequence[State]) -> NotificationStatus:
 
 
 @pytest.mark.parametrize("states", UP_TO_THREE, ids=lambda states: " ".join(map(str, states)))
-def test_the_overall_status_follows_from_the_deliveries(states: Sequence[State]) -> None:
+def test_overall_status_follows_the_deliveries(states: Sequence[State]) -> None:
     assert overall_status(states) is expected(states)
 
 
@@ -105,16 +98,16 @@ def test_the_overall_status_follows_from_the_deliveries(states: Sequence[State])
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else str(value),
 )
-def test_examples_of_the_overall_status(states: list[State], status: NotificationStatus) -> None:
+def test_overall_status_examples(states: list[State], status: NotificationStatus) -> None:
     assert overall_status(states) is status
 
 
-def test_the_order_of_the_deliveries_does_not_matter() -> None:
+def test_delivery_order_does_not_matter() -> None:
     for states in UP_TO_THREE:
         assert len({overall_status(order) for order in itertools.permutations(states)}) == 1
 
 
-def test_a_notification_is_unfinished_exactly_while_a_delivery_is_open() -> None:
+def test_notification_is_unfinished_while_a_delivery_is_open() -> None:
     unfinished = {
         NotificationStatus.CREATED,
         NotificationStatus.QUEUED,
@@ -127,7 +120,7 @@ def test_a_notification_is_unfinished_exactly_while_a_delivery_is_open() -> None
         )
 
 
-def test_every_status_has_its_transitions() -> None:
+def test_every_status_has_transitions() -> None:
     assert set(TRANSITIONS) == set(S)
 
 
@@ -135,7 +128,7 @@ def test_transitions_lead_to_statuses_only() -> None:
     assert set().union(*TRANSITIONS.values()) <= set(S)
 
 
-def test_every_status_can_be_reached_from_pending() -> None:
+def test_every_status_is_reachable_from_pending() -> None:
     reached, border = {S.PENDING}, {S.PENDING}
     while border:
         border = set().union(*(TRANSITIONS[status] for status in border)) - reached
@@ -144,43 +137,71 @@ def test_every_status_can_be_reached_from_pending() -> None:
 
 
 @pytest.mark.parametrize("status", [S.READ, S.EXPIRED, S.CANCELLED, S.SUPPRESSED])
-def test_an_end_has_no_way_out(status: DeliveryStatus) -> None:
+def test_final_status_has_no_transition(status: DeliveryStatus) -> None:
     assert not TRANSITIONS[status]
 
 
-@pytest.mark.parametrize("status", [S.EXPIRED, S.CANCELLED, S.SUPPRESSED])
-def test_only_what_is_pending_is_withdrawn(status: DeliveryStatus) -> None:
-    assert [before for before in S if status in TRANSITIONS[before]] == [S.PENDING]
+@pytest.mark.parametrize(
+    ("status", "before"),
+    [
+        *((status, S.PENDING) for status in (S.SENDING, S.EXPIRED, S.CANCELLED, S.SUPPRESSED)),
+        (S.UNKNOWN, S.SENDING),
+    ],
+)
+def test_status_has_one_predecessor(status: DeliveryStatus, before: DeliveryStatus) -> None:
+    assert [one for one in S if status in TRANSITIONS[one]] == [before]
 
 
 @pytest.mark.parametrize("before", [S.SENT, S.DELIVERED, S.READ])
 @pytest.mark.parametrize("after", [S.PENDING, S.SENDING, S.UNKNOWN])
-def test_what_was_sent_is_never_sent_again(before: DeliveryStatus, after: DeliveryStatus) -> None:
+def test_sent_delivery_is_never_sent_again(before: DeliveryStatus, after: DeliveryStatus) -> None:
     assert after not in TRANSITIONS[before]
-
-
-def test_only_a_claimed_delivery_begins_to_be_sent() -> None:
-    assert [before for before in S if S.SENDING in TRANSITIONS[before]] == [S.PENDING]
-
-
-def test_only_what_is_being_sent_has_an_unknown_outcome() -> None:
-    assert [before for before in S if S.UNKNOWN in TRANSITIONS[before]] == [S.SENDING]
 
 
 @pytest.mark.parametrize("status", sorted(OPEN))
 @pytest.mark.parametrize("reported", [S.SENT, S.DELIVERED, S.READ, S.FAILED])
-def test_a_receipt_may_come_before_our_own_write(
+def test_receipt_can_precede_the_settlement(
     status: DeliveryStatus, reported: DeliveryStatus
 ) -> None:
     assert reported in TRANSITIONS[status]
 
 
-def test_a_success_only_ever_rises() -> None:
+def test_success_only_rises() -> None:
     rising = [S.SENT, S.DELIVERED, S.READ]
     assert set(rising) == SUCCEEDED
     for index, status in enumerate(rising):
         assert TRANSITIONS[status] & SUCCEEDED == set(rising[index + 1 :])
 
 
-def test_a_failure_is_reopened_or_overruled() -> None:
+def test_failure_is_reopened_or_overruled() -> None:
     assert TRANSITIONS[S.FAILED] >= {S.PENDING, *SUCCEEDED}
+
+
+PAGE = Path(settings.BASE_DIR, "docs", "reference", "states.md").read_text(encoding="utf-8")
+NOWHERE = "\N{EN DASH}"
+
+
+def steps() -> dict[str, str]:
+    """Return the rows of the table of steps."""
+    table = PAGE.partition("| from | to |")[2].partition("\n\n")[0]
+    rows = (line.strip("|").split("|") for line in table.splitlines() if line.startswith("| "))
+    return {before.strip(): after.strip() for before, after in rows}
+
+
+@pytest.mark.parametrize("status", list(DeliveryStatus))
+def test_page_lists_every_transition(status: DeliveryStatus) -> None:
+    after = steps()[status]
+    written = set() if after == NOWHERE else set(after.split(", "))
+    assert written == {one.value for one in TRANSITIONS[status]}
+
+
+def test_diagram_has_only_listed_transitions() -> None:
+    arrows = re.findall(r"^    (\w+) --> (\w+)", PAGE, re.MULTILINE)
+    assert len(arrows) > 10
+    for before, after in arrows:
+        assert DeliveryStatus(after) in TRANSITIONS[DeliveryStatus(before)]
+
+
+@pytest.mark.parametrize("status", list(NotificationStatus))
+def test_page_explains_every_overall_status(status: NotificationStatus) -> None:
+    assert re.search(rf"^\| {status.value} \|", PAGE, re.MULTILINE)

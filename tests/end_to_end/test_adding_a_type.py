@@ -1,4 +1,4 @@
-"""The requests of docs/adding_a_type.md, sent."""
+"""The requests of docs/guides/templates.md, sent."""
 
 import re
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from notifications.content.templates import FILES
 from notifyproject.db.collections import collection
 from tests.support.clients.api import App, when
 
-PAGE = Path(settings.BASE_DIR, "docs", "adding_a_type.md").read_text(encoding="utf-8")
+PAGE = Path(settings.BASE_DIR, "docs", "guides", "templates.md").read_text(encoding="utf-8")
 REQUESTS = [
     (method, path, body.strip())
     for method, path, body in re.findall(r"```http\n(\w+) /api/v1(\S+)\n(.*?)```", PAGE, re.DOTALL)

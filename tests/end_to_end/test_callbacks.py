@@ -14,7 +14,7 @@ from tests.support.fakes.callback_receiver import Receiver, Request, receiving
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.usefixtures("worker")
-PAGE = Path(django_settings.BASE_DIR, "docs", "callbacks.md")
+PAGE = Path(django_settings.BASE_DIR, "docs", "guides", "callbacks.md")
 EVERYTHING = sorted(event.value for event in SUBSCRIBABLE)
 
 
@@ -26,7 +26,7 @@ def receiver(settings: Any) -> Iterator[Receiver]:
 
 
 def verifies(request: Request, secret: str) -> bool:
-    """Run the verification code of docs/callbacks.md."""
+    """Run the verification code of docs/guides/callbacks.md."""
     code = re.search(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert code is not None
     known: dict[str, Any] = {}

@@ -142,6 +142,6 @@ def test_code_is_only_in_the_request_and_the_recipients_inbox(
     assert SECRET not in str(ada.get().json())
     for one in ids:
         again = app.post(f"/notifications/{one}/resend")
-        assert (again.status_code, again.json()["code"]) == (409, "secret_gone")
+        assert (again.status_code, again.json()["code"]) == (409, "sensitive_data_destroyed")
     assert documents_containing(SECRET) == []
     assert SECRET not in logged()

@@ -119,7 +119,7 @@ def test_crashed_broadcast_reaches_everyone_once(die: Die) -> None:
         assert die("broadcast", boundary, id=str(one)) == signal.SIGKILL, boundary
     for boundary, one in ones.items():
         broadcasts.run_to_completion(one, at=now + LEASE)
-        assert broadcasts.reached_user_ids(one) == names, boundary
+        assert broadcasts.notified_users(one) == names, boundary
         assert broadcasts.read(one)["accepted"] == len(names), boundary
 
 

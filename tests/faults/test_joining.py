@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from bench.chaos.evidence import Answer, Attempt, Evidence, Kill, Request, Step, StoredNotification
-from bench.chaos.findings import Bound, make_findings
-from bench.chaos.joining import (
+from bench.chaos.analysis import (
     Analysis,
     acceptances,
     analyze,
@@ -16,6 +14,8 @@ from bench.chaos.joining import (
     waits,
     waits_since_accepted,
 )
+from bench.chaos.evidence import Answer, Attempt, Evidence, Kill, Request, Step, StoredNotification
+from bench.chaos.findings import Bound, make_findings
 from bench.figures import percentile
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -179,7 +179,7 @@ class TestIllegal:
 
     def test_status_without_a_transition(self) -> None:
         found = analysis(steps=steps("pending", "sending"))
-        assert found.illegal == ("n1.email: nobody saw it become sent",)
+        assert found.illegal == ("n1.email: no recorded step to sent",)
 
     def test_sent_but_not_stored(self) -> None:
         found = analysis(requests=[request(), request(of="n2")])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.chaos import page
-from bench.chaos.scenario import Scenario
+from bench.chaos.findings import Scenario
 from bench.chaos.scenarios import SCENARIOS
 
 FOUND = {
@@ -27,10 +27,12 @@ def test_scenario_has_sizes_for_every_parameter(scenario: Scenario) -> None:
 
 
 def test_result_row_is_inserted_in_order_and_replaced(tmp_path: Path) -> None:
-    path = tmp_path / "results" / "chaos.md"
+    path = tmp_path / "results.md"
+    path.write_text("| 7 | a row of another table |\n")
     page.update(path, {9: FOUND})
     page.update(path, {2: FOUND})
     page.update(path, {9: {**FOUND, "lost": 1, "met": False}})
+    assert path.read_text().startswith("| 7 | a row of another table |\n" + page.HEAD)
     rows = [line for line in path.read_text().splitlines() if line[:3] in ("| 2", "| 9")]
     assert [row.split("|")[1].strip() for row in rows] == ["2", "9"]
     assert "| 10,000 | 0 | 0 | 3 | 0 |" in rows[0]
@@ -40,13 +42,13 @@ def test_result_row_is_inserted_in_order_and_replaced(tmp_path: Path) -> None:
 
 
 def test_unfinished_scenario_has_a_row(tmp_path: Path) -> None:
-    path = tmp_path / "chaos.md"
+    path = tmp_path / "results.md"
     page.update(path, {2: {"met": False, "problem": "the scenario did not come to its end"}})
     assert path.read_text().splitlines()[-1].endswith("| **no** |")
 
 
 def test_committed_results_are_known_scenarios_and_met() -> None:
-    committed = Path(page.__file__).parents[2] / "docs" / "results" / "chaos.md"
+    committed = Path(page.__file__).parents[2] / "docs" / "reference" / "fault_injection.md"
     text = committed.read_text()
     rows = page.numbers(text)
     assert rows == sorted(set(rows) & set(SCENARIOS))

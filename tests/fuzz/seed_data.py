@@ -5,7 +5,6 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from api.openapi.wording import EXAMPLE_IDS
 from tests.support.clients.api import App
 
 ORDER = (
@@ -34,7 +33,10 @@ class Seeder:
         """Send the examples. Return the created ids by parameter name."""
         answers = {name: self._send(name) for name in ORDER}
         return {
-            **{name: EXAMPLE_IDS[name] for name in ("user_id", "topic", "slug", "number")},
+            "user_id": "ada",
+            "topic": "news",
+            "slug": "payment_confirmed",
+            "number": "1",
             **{name: answers[operation][field] for name, (operation, field) in NAMED.items()},
             "channel": "email",
             "address": "ada@example.com",

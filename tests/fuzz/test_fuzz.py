@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 from drf_spectacular.generators import SchemaGenerator
 
-from api.http.problems import ApiError
+from api.http.problems import INVALID_STATE
 from api.notifications import statistics
 from tests.fuzz.generator import Fuzzer
 from tests.fuzz.seed_data import Seeder
@@ -49,9 +49,9 @@ def test_undescribed_answer_is_found(asker: Fuzzer, monkeypatch: pytest.MonkeyPa
     ]
     for wrong, fault in (
         (Mock(side_effect=KeyError), "500 ServerError"),
-        (Mock(side_effect=ApiError(status=409, code="a", detail="b")), "409 UndefinedStatusCode"),
+        (Mock(side_effect=INVALID_STATE.error()), "409 UndefinedStatusCode"),
         (Mock(return_value={"by": 1}), "200 JsonSchemaError"),
     ):
-        monkeypatch.setattr(statistics, "statistics_view", wrong)
+        monkeypatch.setattr(statistics, "StatisticsView", wrong)
         *_, found = asker.ask(cases=12, first_seed=SEED)
         assert fault in str(list(found.faults))

@@ -1,4 +1,4 @@
-"""Alerts: rules, incidents, notices to operators, and their end."""
+"""Alerts: rules, incidents, recipients, and resolution."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -24,13 +24,13 @@ from tests.support.fakes.provider import ScriptedProvider
 pytestmark = pytest.mark.usefixtures("db", "calm")
 
 
-def test_more_than_ten_failures_in_an_hour_reach_an_operator_and_are_over(
+def test_failures_over_the_threshold_open_and_resolve_an_incident(
     maria: StaffUser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     provider = ScriptedProvider(name="sendgrid")
     monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
     fail(10, channels=(Channel.EMAIL,))
-    assert evaluate(NOW + MINUTE) == 0, "ten are not more than ten"
+    assert evaluate(NOW + MINUTE) == 0, "ten do not exceed the threshold"
     fail(1, channel=Channel.PUSH)
     fail(4, channel=Channel.WHATSAPP)
 
@@ -58,7 +58,7 @@ def test_more_than_ten_failures_in_an_hour_reach_an_operator_and_are_over(
     assert len(sent_alerts()) == 2
 
 
-def test_a_rule_may_be_about_one_channel_and_type() -> None:
+def test_rule_can_name_a_channel_and_a_type() -> None:
     collection("alert_rules").delete_many({})
     collection("alert_rules").insert_one(
         {"name": "Codes by WhatsApp", "kind": "failures", "threshold": 1, "window_minutes": 5}
@@ -75,19 +75,19 @@ def test_a_rule_may_be_about_one_channel_and_type() -> None:
     assert evaluate(NOW + 6 * MINUTE) == 0
 
 
-def test_tests_and_our_own_alerts_raise_none() -> None:
+def test_test_notifications_and_own_alerts_open_no_incident() -> None:
     fail(20, is_test=True)
     fail(20, type="system_alert")
     assert evaluate(NOW + MINUTE) == 0
 
 
-def test_a_rule_that_is_switched_off_raises_nothing() -> None:
+def test_disabled_rule_opens_no_incident() -> None:
     collection("alert_rules").update_many({}, {"$set": {"is_enabled": False}})
     fail(20)
     assert evaluate(NOW + MINUTE) == 0
 
 
-def test_what_is_broken_is_not_what_tells_of_it(maria: StaffUser) -> None:
+def test_alert_avoids_the_failing_channel(maria: StaffUser) -> None:
     factories.device("a-token", user_id="staff:maria")
     fail(11)
     evaluate(NOW + MINUTE)
@@ -95,7 +95,7 @@ def test_what_is_broken_is_not_what_tells_of_it(maria: StaffUser) -> None:
     assert sorted(message["channels"]) == ["in_app", "push"]
 
 
-def test_whom_the_settings_name_is_told(maria: StaffUser, settings: Any) -> None:
+def test_alert_goes_to_configured_recipients(maria: StaffUser, settings: Any) -> None:
     settings.ALERT_RECIPIENTS = ("ops@example.com", "ada")
     collection("recipients").insert_one(
         {"_id": "ada", "email": "ada@example.com", "attributes": {}, "preferences": {}}
@@ -107,7 +107,7 @@ def test_whom_the_settings_name_is_told(maria: StaffUser, settings: Any) -> None
     assert channels == {None: ["email"], "ada": ["email", "in_app"]}
 
 
-def test_staff_are_told_by_their_role_while_they_work_here() -> None:
+def test_alert_goes_to_active_staff_by_role() -> None:
     for name, role in (("rui", "operator"), ("eva", "viewer"), ("ana", "admin"), ("ivo", "admin")):
         group, _ = Group.objects.get_or_create(name=role)
         user = StaffUser.objects.create_user(name, f"{name}@example.com", "s3cret-enough")
@@ -118,7 +118,7 @@ def test_staff_are_told_by_their_role_while_they_work_here() -> None:
     assert {one["user_id"] for one in sent_alerts()} == {"staff:rui", "staff:ana"}
 
 
-def test_nobody_to_tell_is_said_loudly() -> None:
+def test_alert_without_recipients_is_logged() -> None:
     fail(11)
     with capture_logs() as logs:
         evaluate(NOW + MINUTE)
@@ -126,7 +126,7 @@ def test_nobody_to_tell_is_said_loudly() -> None:
     assert len(found()) == 1
 
 
-def test_two_that_look_at_the_same_moment_open_one(maria: StaffUser) -> None:
+def test_concurrent_evaluations_open_one_incident(maria: StaffUser) -> None:
     fail(11)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: alerts.evaluate(now=NOW + MINUTE), range(4)))
@@ -134,9 +134,7 @@ def test_two_that_look_at_the_same_moment_open_one(maria: StaffUser) -> None:
     assert len(sent_alerts()) == 1
 
 
-def test_one_that_stopped_before_telling_is_made_good(
-    maria: StaffUser, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted_alert_is_sent_later(maria: StaffUser, monkeypatch: pytest.MonkeyPatch) -> None:
     fail(11, channel=Channel.PUSH)
     with monkeypatch.context() as patch:
 
@@ -153,7 +151,7 @@ def test_one_that_stopped_before_telling_is_made_good(
     assert found()[0]["told_open_at"] is not None
 
 
-def test_what_flickers_is_one_incident(maria: StaffUser) -> None:
+def test_brief_recovery_is_the_same_incident(maria: StaffUser) -> None:
     fail(11)
     evaluate(NOW + MINUTE)
     collection("notifications").update_many({}, {"$unset": {"failed_at": ""}})
@@ -164,7 +162,7 @@ def test_what_flickers_is_one_incident(maria: StaffUser) -> None:
     assert len(found()) == 1
 
 
-def test_a_second_time_is_a_second_incident(maria: StaffUser) -> None:
+def test_second_outage_is_a_second_incident(maria: StaffUser) -> None:
     collection("alert_rules").delete_many({"kind": {"$ne": AlertKind.FAILURES}})
     fail(11, channel=Channel.PUSH)
     evaluate(NOW + MINUTE)
@@ -176,7 +174,7 @@ def test_a_second_time_is_a_second_incident(maria: StaffUser) -> None:
     assert len(sent_alerts()) == 3
 
 
-def test_who_takes_care_of_it_is_remembered_once() -> None:
+def test_incident_is_acknowledged_once() -> None:
     fail(11)
     evaluate(NOW + MINUTE)
     (incident,) = found()
@@ -189,7 +187,7 @@ def kinds() -> set[str]:
     return {one["kind"] for one in found() if one["is_open"]}
 
 
-def test_an_open_circuit_raises_one_for_its_account() -> None:
+def test_open_circuit_opens_an_incident_for_its_account() -> None:
     account = registry.sendgrid().account
     circuit_breaker.trip(account, now=NOW, retry_after=600, reason="The key is revoked.")
     circuit_breaker.trip("sandbox-fcm:1", now=NOW, retry_after=600)
@@ -202,7 +200,7 @@ def test_an_open_circuit_raises_one_for_its_account() -> None:
     assert kinds() == set()
 
 
-def test_work_that_nobody_takes_raises_one_after_five_minutes() -> None:
+def test_overdue_work_opens_an_incident_after_five_minutes() -> None:
     factories.accepted()
     evaluate(NOW + 5 * MINUTE)
     assert kinds() == set()
@@ -210,21 +208,21 @@ def test_work_that_nobody_takes_raises_one_after_five_minutes() -> None:
     assert kinds() == {AlertKind.WORK_OVERDUE}
 
 
-def test_no_sweep_raises_one_after_three_minutes() -> None:
+def test_missing_sweep_opens_an_incident_after_three_minutes() -> None:
     alerts.evaluate(now=NOW + 3 * MINUTE)
     assert kinds() == set()
     alerts.evaluate(now=NOW + 4 * MINUTE)
     assert kinds() == {AlertKind.SWEEP_OVERDUE}
 
 
-def test_somebody_else_than_beat_notices_a_standstill(maria: StaffUser) -> None:
+def test_stalled_scheduler_is_detected_without_it(maria: StaffUser) -> None:
     fail(11)
     alerts.evaluate_stalled(now=NOW + 4 * MINUTE)
     assert kinds() == {AlertKind.SWEEP_OVERDUE}
     assert len(sent_alerts()) == 1
 
 
-def test_a_provider_that_stays_paused_raises_one() -> None:
+def test_paused_provider_opens_an_incident_after_an_hour() -> None:
     circuit_breaker.pause("sendgrid", by="rui", reason="", now=NOW)
     evaluate(NOW + 60 * MINUTE)
     assert kinds() == set()
@@ -233,7 +231,7 @@ def test_a_provider_that_stays_paused_raises_one() -> None:
     assert found()[0]["broken_channel"] == "email"
 
 
-def test_a_callback_that_was_switched_off_raises_one_unless_an_operator_did_it() -> None:
+def test_disabled_callback_opens_an_incident_unless_disabled_by_hand() -> None:
     for reason in ("failing", "by_operator"):
         collection("callbacks").insert_one(
             {"host": "app.example.com", "disabled_at": NOW, "disabled_reason": reason}
@@ -244,12 +242,12 @@ def test_a_callback_that_was_switched_off_raises_one_unless_an_operator_did_it()
     assert "app.example.com" in incident["detail"]
 
 
-def test_beat_has_the_rules_looked_at_every_minute() -> None:
+def test_task_evaluates_the_rules() -> None:
     tasks.evaluate_alerts()
-    assert kinds() == {AlertKind.SWEEP_OVERDUE}, "the sweep of these tests is of yesterday"
+    assert kinds() == {AlertKind.SWEEP_OVERDUE}, "the last sweep is a day old"
 
 
-def test_shipped_rules_stay_as_operators_changed_them() -> None:
+def test_changed_shipped_rules_are_kept() -> None:
     collection("alert_rules").update_one({"slug": "failures"}, {"$set": {"threshold": 99}})
     alert_rules.add_missing_rules()
     assert len(alert_rules.enabled_rules()) == len(alert_rules.SHIPPED_RULES)

@@ -1,4 +1,4 @@
-"""What counts many notifications, or deletes them: by an index, and no more than is asked for."""
+"""Query plans of counting and purging."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -30,7 +30,7 @@ SMALL_CLIENT = ObjectId("d" * 24)
 
 @pytest.fixture(scope="module")
 def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
-    """Store the notifications once for all tests here: they only read."""
+    """Store the notifications once per module: the tests only read."""
     with django_db_blocker.unblock(), emptied("notifications", "delivery_attempts"):
         for start in range(0, COUNT, BATCH):
             store.accept([_new(n) for n in range(start, start + BATCH)], now=NOW)
@@ -38,7 +38,7 @@ def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
 
 
 def _new(number: int) -> store.NewNotification:
-    """Return one of the notifications: half of them open, 1 in 20 a small client's."""
+    """Return a notification: half are open, 1 in 20 belongs to a small client."""
     created_at = NOON + number * SECOND
     return new(
         user_id=f"user-{number % 50}",
@@ -57,27 +57,21 @@ def reads(read: Any) -> tuple[Any, list[Plan]]:
     return result, found
 
 
-# What is due.
-
-
-def test_a_backlog_is_measured_by_the_index_alone() -> None:
+def test_backlog_is_measured_by_the_index_alone() -> None:
     found, read = reads(lambda: backlog.measure_backlog(now=NOW, cap=COUNT))
     assert found.due == COUNT // 2
     assert found.oldest_due_at == NOON + SECOND
     assert all(plan.is_indexed and plan.examined == 0 and not plan.sorts for plan in read)
 
 
-def test_a_backlog_is_not_counted_beyond_the_limit() -> None:
+def test_backlog_is_not_counted_beyond_its_cap() -> None:
     found, read = reads(lambda: backlog.measure_backlog(now=NOW, cap=101))
     assert found.due == 101
     assert sum(plan.keys for plan in read) <= 101 + 2 * len(Priority)
 
 
-# Figures.
-
-
 @pytest.mark.parametrize("by", list(GroupBy))
-def test_the_figures_of_a_client_are_read_from_its_own(by: GroupBy) -> None:
+def test_statistics_of_a_client_read_only_its_notifications(by: GroupBy) -> None:
     found, read = reads(
         lambda: statistics.count_notifications(StatisticsFilter(client_id=SMALL_CLIENT), by=by)
     )
@@ -86,18 +80,16 @@ def test_the_figures_of_a_client_are_read_from_its_own(by: GroupBy) -> None:
 
 
 @pytest.mark.parametrize("by", list(GroupBy))
-def test_the_figures_of_a_person_are_read_from_their_own(by: GroupBy) -> None:
+def test_statistics_of_a_user_read_only_their_notifications(by: GroupBy) -> None:
     span = StatisticsFilter(client_id=CLIENT, user_id="user-7")
     found, read = reads(lambda: statistics.count_notifications(span, by=by))
     assert found.counted == COUNT // 50
     assert_read_once(read, COUNT // 50, "user_id")
 
 
-def test_the_figures_of_a_time_are_read_from_it() -> None:
+def test_statistics_of_a_time_span_read_only_it() -> None:
     span = StatisticsFilter(
-        client_id=CLIENT,
-        created_after=NOON + 1_000 * SECOND,
-        created_before=NOON + 1_100 * SECOND,
+        client_id=CLIENT, created_after=NOON + 1_000 * SECOND, created_before=NOON + 1_100 * SECOND
     )
     found, read = reads(lambda: statistics.count_notifications(span, by=GroupBy.STATUS))
     assert found.counted == 95
@@ -111,17 +103,14 @@ def assert_read_once(read: list[Plan], count: int, first: str) -> None:
     assert plan.examined == count
 
 
-# What is old.
-
-
 @pytest.mark.parametrize(
     ("client_id", "first", "count"),
     [(None, "created_at", COUNT // 2), (SMALL_CLIENT, "client_id", COUNT // 20)],
 )
-def test_what_is_old_is_found_by_an_index_the_oldest_first(
+def test_purgeable_notifications_are_found_by_an_index_oldest_first(
     client_id: ObjectId | None, first: str, count: int
 ) -> None:
-    """Every notification here is looked at once, though not every one is over."""
+    """Each notification is examined once, even those that have not ended."""
     found, read = reads(
         lambda: purge.count_purgeable(
             client_id=client_id, older_than=DAY, at_most=None, now=NOW + 2 * DAY
@@ -136,14 +125,14 @@ def test_what_is_old_is_found_by_an_index_the_oldest_first(
     assert sum(plan.examined for plan in read) <= everything + len(read)
 
 
-def test_what_is_to_be_deleted_is_found_by_its_ids() -> None:
+def test_purge_finds_notifications_by_id() -> None:
     ids = [d["_id"] for d in collection("notifications").find({}, {"_id": 1}).limit(100)]
     found, read = reads(lambda: store.purge(ids=ids, before=NOON))
     assert found.notifications == 0
     assert all(plan.is_by_id and plan.examined <= len(ids) for plan in read)
 
 
-def test_attempts_are_deleted_by_their_notification() -> None:
+def test_purge_finds_attempts_by_notification() -> None:
     document = factories.settled(S.SENT, created_at=NOON - 10 * DAY, at=NOON - 10 * DAY)
     with plans("delivery_attempts") as read:
         store.purge(ids=[document["_id"]], before=NOON - DAY)

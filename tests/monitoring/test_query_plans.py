@@ -1,4 +1,4 @@
-"""Every read of the roll-up, the figures and the alerts is served by an index."""
+"""Query plans of the roll-up, the dashboard, and alerts."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,12 +20,12 @@ pytestmark = pytest.mark.usefixtures("db", "broker")
 NOON = factories.NOON
 MINUTE = timedelta(minutes=1)
 EARLIER = 60
-"""Notifications of other minutes, which have nothing to do with what is counted."""
+"""Notifications of unrelated minutes."""
 
 
 @pytest.fixture
 def day() -> None:
-    """Store an hour's traffic, counted, and a minute that is not."""
+    """Store an hour of counted traffic and an uncounted minute."""
     for minutes in range(EARLIER):
         at = NOON - timedelta(hours=2) + minutes * MINUTE
         factories.settled(DeliveryStatus.SENT, at=at, created_at=at)
@@ -36,7 +36,7 @@ def day() -> None:
 
 @contextmanager
 def indexed(name: str, *, examined: int) -> Iterator[list[Plan]]:
-    """Everything asked of a collection in the block is served by an index, and reads little."""
+    """Check that each query of a collection in the block uses an index and reads little."""
     with plans(name) as found:
         yield found
     assert found
@@ -46,22 +46,22 @@ def indexed(name: str, *, examined: int) -> Iterator[list[Plan]]:
         assert plan.examined <= examined, plan
 
 
-def test_changes_are_found_without_reading_what_has_not_changed(day: None) -> None:
+def test_changes_are_found_without_reading_unchanged_notifications(day: None) -> None:
     with indexed("notifications", examined=12):
         rollup.run(now=NOON + MINUTE)
 
 
-def test_attempts_are_read_by_their_time(day: None) -> None:
+def test_attempts_are_read_by_time(day: None) -> None:
     with indexed("delivery_attempts", examined=12):
         rollup.run(now=NOON + MINUTE)
 
 
-def test_figures_are_replaced_and_summed_up_by_their_span(day: None) -> None:
+def test_metrics_are_replaced_and_summed_by_time_span(day: None) -> None:
     with indexed("metrics_aggregates", examined=600):
         rollup.run(now=NOON + MINUTE)
 
 
-def test_minutes_to_be_counted_are_found_by_when_it_is_time(day: None) -> None:
+def test_due_minutes_are_found_by_due_time(day: None) -> None:
     rollup_state.mark_changed([NOON - timedelta(hours=n) for n in range(1, 20)], now=NOON)
     with indexed("metrics_due", examined=4):
         rollup.run(now=NOON + MINUTE)
@@ -73,20 +73,16 @@ def test_hours_are_read_without_their_minutes(day: None) -> None:
         metrics.read(Interval.HOUR, since=NOON - timedelta(hours=3), until=NOON)
 
 
-def test_what_waits_is_counted_by_indexes(day: None) -> None:
+def test_work_is_counted_by_indexes(day: None) -> None:
     with indexed("notifications", examined=8):
         dashboard.summarize_work(now=NOON + timedelta(hours=1))
 
 
-def test_alerts_look_by_indexes(day: None) -> None:
+def test_alerts_are_evaluated_by_indexes(day: None) -> None:
     alert_rules.add_missing_rules()
     for n in range(20):
         finding = Finding(
-            rule_id=factories.CLIENT,
-            kind=AlertKind.FAILURES,
-            subject=str(n),
-            title="x",
-            detail="x",
+            rule_id=factories.CLIENT, kind=AlertKind.FAILURES, subject=str(n), title="x", detail="x"
         )
         incidents.record(finding, now=NOON - timedelta(hours=5))
     collection("incidents").update_many(

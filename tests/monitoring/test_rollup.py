@@ -1,6 +1,7 @@
-"""The roll-up of metrics: equal to a recount, after repeats and late news, and by command."""
+"""The roll-up of metrics: equal to a recount, repeatable, and by command."""
 
 import io
+import random
 from collections import Counter
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -27,24 +28,16 @@ pytestmark = pytest.mark.usefixtures("db")
 
 
 S = DeliveryStatus
-
 MINUTE = Interval.MINUTE
-
 HOUR = Interval.HOUR
-
 DAY = Interval.DAY
-
 NOON = factories.NOON
-
 MIDNIGHT = NOON.replace(hour=0)
-
 DAY_LATER = MIDNIGHT + timedelta(days=1)
-
 A_MINUTE = timedelta(minutes=1)
 
 
 def report(document: Any, status: DeliveryStatus, *, at: datetime, now: datetime) -> None:
-    """Have the provider report on the first attempt of a mail."""
     one = DeliveryReceipt(
         reference=AttemptReference(document["_id"], Channel.EMAIL, 1),
         status=status,
@@ -60,7 +53,7 @@ def broken(*_: Any, **__: Any) -> None:
 
 
 def traffic(at: datetime = NOON) -> dict[str, Any]:
-    """Store a bit of everything, within ten minutes."""
+    """Store notifications in every state, within ten minutes."""
     made: dict[str, Any] = {}
     made["sent"] = factories.settled(S.SENT, at=at, created_at=at)
     made["read"] = factories.settled(S.SENT, at=at, created_at=at, type="system_alert")
@@ -81,13 +74,12 @@ def traffic(at: datetime = NOON) -> dict[str, Any]:
     return made
 
 
-def roll(now: datetime) -> None:
-    """Have everything that is due counted."""
+def roll_up(now: datetime) -> None:
     assert rollup.run(now=now) is not None
 
 
-def assert_right() -> None:
-    """The minutes, the hours and the day are what a recount says."""
+def assert_recount_matches() -> None:
+    """Check minutes, hours, and the day against a recount."""
     wanted = +recounted(MIDNIGHT, DAY_LATER)
     for interval in Interval:
         assert stored(interval, MIDNIGHT, DAY_LATER) == wanted, interval
@@ -96,14 +88,14 @@ def assert_right() -> None:
         assert stored(MINUTE, start, start + A_MINUTE) == +recounted(start, start + A_MINUTE)
 
 
-def everything() -> list[dict[str, Any]]:
+def all_metrics() -> list[dict[str, Any]]:
     return list(collection("metrics_aggregates").find({}, {"purge_at": 0}).sort("_id", 1))
 
 
-def test_the_figures_are_what_a_recount_says() -> None:
+def test_metrics_match_a_recount() -> None:
     traffic()
-    roll(NOON + timedelta(minutes=7))
-    assert_right()
+    roll_up(NOON + timedelta(minutes=7))
+    assert_recount_matches()
     counts = stored(DAY, MIDNIGHT, DAY_LATER)
     assert counts[("sent", "email", "payment_confirmed", "sendgrid")] == 2
     assert counts[("read", "email", "system_alert", "sendgrid")] == 1
@@ -114,49 +106,48 @@ def test_the_figures_are_what_a_recount_says() -> None:
     assert counts[("accepted", "in_app", "payment_confirmed", "")] == 1
 
 
-def test_twice_is_as_good_as_once() -> None:
+def test_repeated_roll_up_changes_nothing() -> None:
     traffic()
     now = NOON + timedelta(minutes=7)
-    roll(now)
-    once = everything()
-    roll(now + timedelta(seconds=30))
+    roll_up(now)
+    once = all_metrics()
+    roll_up(now + timedelta(seconds=30))
     rollup.rebuild(since=NOON, until=now, now=now)
     rollup.rebuild(since=NOON, until=now, now=now)
-    assert everything() == once
-    assert_right()
+    assert all_metrics() == once
+    assert_recount_matches()
 
 
-def test_a_late_receipt_changes_the_figures_of_the_minute_of_its_attempt() -> None:
+def test_late_receipt_changes_the_minute_of_its_attempt() -> None:
     made = traffic()
-    roll(NOON + timedelta(minutes=7))
+    roll_up(NOON + timedelta(minutes=7))
     late = NOON + timedelta(hours=6)
     report(made["sent"], S.FAILED, at=late, now=late)
     report(made["unknown"], S.DELIVERED, at=NOON + 2 * A_MINUTE, now=late)
-    roll(late + A_MINUTE)
+    roll_up(late + A_MINUTE)
     due = collection("metrics_due").find_one({"minute": NOON})
-    assert due is not None, "an old minute waits until more of its news has come"
+    assert due is not None, "an old minute waits for more changes"
     assert due["due_at"] < late + timedelta(hours=1)
-    roll(late + timedelta(hours=1))
-    assert_right()
+    roll_up(late + timedelta(hours=1))
+    assert_recount_matches()
     counts = stored(DAY, MIDNIGHT, DAY_LATER)
     assert counts[("failed", "email", "payment_confirmed", "sendgrid bounced")] == 1
     assert collection("metrics_due").count_documents({}) == 0
 
 
-def test_what_an_operator_opens_again_is_no_failure_any_more() -> None:
+def test_reopened_delivery_is_no_failure() -> None:
     made = traffic()
-    roll(NOON + timedelta(minutes=7))
+    roll_up(NOON + timedelta(minutes=7))
     now = NOON + timedelta(minutes=8)
     store.reopen(
         notification_id=made["failed"]["_id"], channels=[Channel.EMAIL], extra_attempts=1, now=now
     )
-    roll(now + A_MINUTE)
-    assert_right()
-    failed = [key for key in stored(DAY, MIDNIGHT, DAY_LATER) if key[0] == "failed"]
-    assert failed == []
+    roll_up(now + A_MINUTE)
+    assert_recount_matches()
+    assert [key for key in stored(DAY, MIDNIGHT, DAY_LATER) if key[0] == "failed"] == []
 
 
-def test_an_attempt_at_several_devices_is_one() -> None:
+def test_attempt_at_several_devices_counts_once() -> None:
     for token in ("one", "two"):
         factories.device(token)
     one = factories.claimed(channel=Channel.PUSH)
@@ -164,33 +155,33 @@ def test_an_attempt_at_several_devices_is_one() -> None:
     begun = factories.start(replace(one, device_ids=ids), provider="fcm")
     assert collection("delivery_attempts").count_documents({}) == 2
     store.settle([factories.settlement(begun, S.SENT)], now=NOON)
-    roll(NOON + A_MINUTE)
+    roll_up(NOON + A_MINUTE)
     tried = metrics.read(MINUTE, since=NOON, until=NOON + A_MINUTE, metrics=["tried"])
-    assert [figure.value for figure in tried] == [1]
+    assert [value.value for value in tried] == [1]
 
 
-def test_waits_are_kept_so_that_an_hour_knows_its_percentiles() -> None:
+def test_latency_histogram_gives_percentiles() -> None:
     for seconds in (0, 0, 1, 40):
         at = NOON + timedelta(seconds=seconds)
         one = factories.started(at=NOON, created_at=NOON)
         store.settle([factories.settlement(one, S.SENT, at=at)], now=at)
-    roll(NOON + 2 * A_MINUTE)
-    (figure,) = metrics.read(HOUR, since=NOON, until=NOON + A_MINUTE, metrics=["latency"])
-    assert figure.histogram is not None
-    assert (figure.value, figure.seconds, sum(figure.histogram)) == (4, 41, 4)
-    p95 = metrics.quantile(figure.histogram, 0.95)
+    roll_up(NOON + 2 * A_MINUTE)
+    (value,) = metrics.read(HOUR, since=NOON, until=NOON + A_MINUTE, metrics=["latency"])
+    assert value.histogram is not None
+    assert (value.value, value.seconds, sum(value.histogram)) == (4, 41, 4)
+    p95 = metrics.quantile(value.histogram, 0.95)
     assert p95 is not None
     assert 30 < p95 <= 60
 
 
-def test_one_rolls_up_at_a_time_and_one_that_died_is_made_good() -> None:
+def test_only_one_roll_up_runs_until_its_lease_expires() -> None:
     assert rollup_state.acquire_lease(now=NOON)
     assert rollup.run(now=NOON + A_MINUTE) is None
     assert rollup.rebuild(since=NOON, until=NOON + A_MINUTE, now=NOON + A_MINUTE) is None
     assert rollup.run(now=NOON + rollup_state.LEASE) is not None
 
 
-def test_a_roll_up_that_breaks_off_is_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_roll_up_is_continued(monkeypatch: pytest.MonkeyPatch) -> None:
     traffic()
     now = NOON + timedelta(minutes=7)
 
@@ -198,11 +189,11 @@ def test_a_roll_up_that_breaks_off_is_gone_on_with(monkeypatch: pytest.MonkeyPat
         patch.setattr(metrics, "sum_up", broken)
         with pytest.raises(ConnectionError):
             rollup.run(now=now)
-    roll(now)
-    assert_right()
+    roll_up(now)
+    assert_recount_matches()
 
 
-def test_what_its_time_does_not_allow_is_left_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_roll_up_beyond_its_budget_is_continued(monkeypatch: pytest.MonkeyPatch) -> None:
     traffic()
     traffic(NOON - timedelta(hours=2))
     monkeypatch.setattr(rollup, "MINUTES_PER_READ", 1)
@@ -212,33 +203,31 @@ def test_what_its_time_does_not_allow_is_left_to_the_next(monkeypatch: pytest.Mo
     assert first is not None
     assert (first.counted, first.remaining > 0) == (1, True)
     for _ in range(4):
-        roll(now + timedelta(hours=1))
-    assert_right()
+        roll_up(now + timedelta(hours=1))
+    assert_recount_matches()
 
 
-def test_changes_of_a_standstill_are_found_bit_by_bit() -> None:
+def test_changes_after_an_outage_are_found_in_steps() -> None:
     traffic()
     now = NOON + timedelta(minutes=7)
-    roll(NOON - timedelta(minutes=1))
+    roll_up(NOON - timedelta(minutes=1))
     for _ in range(3):
         rollup.run(now=now + timedelta(hours=1), budget=0)
     assert rollup_state.changes_until() == NOON + timedelta(minutes=29)
-    roll(now + timedelta(hours=2))
-    roll(now + timedelta(hours=4))
-    assert_right()
+    roll_up(now + timedelta(hours=2))
+    roll_up(now + timedelta(hours=4))
+    assert_recount_matches()
 
 
-def test_a_roll_up_that_failed_does_not_say_that_it_has_counted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_failed_roll_up_releases_its_lease(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rollup, "changed_minutes", broken)
     with pytest.raises(ConnectionError):
         rollup.run(now=NOON)
     assert rollup_state.counted_at() is None
-    assert rollup_state.acquire_lease(now=NOON), "it gave the lease back"
+    assert rollup_state.acquire_lease(now=NOON), "the lease is released"
 
 
-def test_a_change_during_the_count_is_not_forgotten() -> None:
+def test_change_during_the_count_is_kept() -> None:
     rollup_state.mark_changed([NOON], now=NOON)
     (mark,) = rollup_state.due_minutes(now=NOON)
     rollup_state.mark_changed([NOON], now=NOON + A_MINUTE)
@@ -246,17 +235,17 @@ def test_a_change_during_the_count_is_not_forgotten() -> None:
     assert len(rollup_state.due_minutes(now=NOON)) == 1
 
 
-def test_figures_that_are_no_more_are_removed() -> None:
+def test_outdated_metrics_are_removed() -> None:
     old = MetricValue(metric="sent", dimensions={"channel": "push"}, value=1, timestamp=NOON)
     metrics.replace(MINUTE, [NOON], [old], now=NOON)
     metrics.replace(MINUTE, [NOON], [], now=NOON)
-    assert everything() == []
+    assert all_metrics() == []
 
 
-def test_minutes_go_and_days_stay() -> None:
-    figure = MetricValue(metric="sent", dimensions={"channel": "push"}, value=1, timestamp=NOON)
+def test_minutes_expire_and_days_stay() -> None:
+    value = MetricValue(metric="sent", dimensions={"channel": "push"}, value=1, timestamp=NOON)
     for interval in Interval:
-        metrics.replace(interval, [NOON], [figure], now=NOON)
+        metrics.replace(interval, [NOON], [value], now=NOON)
     found = collection("metrics_aggregates").find({}, {"interval": 1, "purge_at": 1})
     kept = {one["interval"]: one.get("purge_at") for one in found}
     assert kept == {
@@ -266,11 +255,11 @@ def test_minutes_go_and_days_stay() -> None:
     }
 
 
-def test_events_tell_what_happened_once_each() -> None:
+def test_events_record_each_change_once() -> None:
     made = traffic()
     now = NOON + timedelta(minutes=7)
-    roll(now)
-    roll(now)
+    roll_up(now)
+    roll_up(now)
     found = list(collection("analytics_events").find())
     assert Counter(one["event_type"] for one in found) == {
         "delivery.sent": 4,
@@ -285,31 +274,29 @@ def test_events_tell_what_happened_once_each() -> None:
     assert str(made["test"]["_id"]) not in {one["entity_id"] for one in found}
 
 
-def test_no_events_are_written_if_nobody_wants_any(settings: Any) -> None:
+def test_no_events_are_written_when_disabled(settings: Any) -> None:
     settings.ANALYTICS_EVENTS_DAYS = 0
     traffic()
-    roll(NOON + timedelta(minutes=7))
+    roll_up(NOON + timedelta(minutes=7))
     assert collection("analytics_events").count_documents({}) == 0
 
 
 ONE_HOUR = timedelta(hours=1)
 
-ONE_MINUTE = timedelta(minutes=1)
 
-
-def command(*words: str) -> str:
+def rollup_command(*words: str) -> str:
     output = io.StringIO()
     call_command("rollup", *words, stdout=output, stderr=io.StringIO())
     return output.getvalue()
 
 
-def test_the_command_counts_a_time_again() -> None:
+def test_command_recounts_a_time_span() -> None:
     for status in (DeliveryStatus.SENT, DeliveryStatus.FAILED):
         factories.settled(status, at=NOON, created_at=NOON)
     start = NOON - ONE_HOUR
     factories.accepted(created_at=start - ONE_HOUR)
     since, until = f"{start:%Y-%m-%dT%H:%M}", f"{NOON + timedelta(minutes=8):%Y-%m-%dT%H:%M}Z"
-    assert command("--since", since, "--until", until) == "minutes counted: 120\n"
+    assert rollup_command("--since", since, "--until", until) == "minutes counted: 120\n"
     assert stored(Interval.HOUR, NOON, NOON + ONE_HOUR) == +recounted(NOON, NOON + ONE_HOUR)
 
 
@@ -322,25 +309,119 @@ def test_the_command_counts_a_time_again() -> None:
         ["--since", "2020-01-01", "--until", "2020-01-02"],
     ],
 )
-def test_the_command_refuses_what_cannot_be_counted(words: list[str]) -> None:
+def test_command_refuses_an_invalid_time_span(words: list[str]) -> None:
     factories.accepted(created_at=utc_now())
     with pytest.raises(CommandError):
-        command(*words)
+        rollup_command(*words)
 
 
-def test_without_a_time_it_brings_the_figures_up_to_date() -> None:
+def test_command_without_a_time_span_rolls_up() -> None:
     now = utc_now()
-    factories.settled(DeliveryStatus.SENT, at=now - ONE_MINUTE, created_at=now - ONE_MINUTE)
-    assert command() == "minutes counted: 1\n"
+    factories.settled(DeliveryStatus.SENT, at=now - A_MINUTE, created_at=now - A_MINUTE)
+    assert rollup_command() == "minutes counted: 1\n"
     assert collection("metrics_aggregates").count_documents({"interval": "day"}) > 0
 
 
-def test_beat_starts_it_every_minute() -> None:
+def test_task_rolls_up() -> None:
     tasks.roll_up()
     assert rollup_state.counted_at() is not None
 
 
-def test_it_says_that_somebody_else_is_at_it() -> None:
+def test_command_fails_while_another_roll_up_runs() -> None:
     assert rollup_state.acquire_lease(now=utc_now())
     with pytest.raises(CommandError, match="retry in a minute"):
-        command()
+        rollup_command()
+
+
+STEPS = 120
+ONE_DAY = timedelta(days=1)
+
+
+class RandomHistory:
+    """Random changes of notifications."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.now = factories.NOON - timedelta(hours=10)
+        self.documents: list[store.Document] = []
+
+    def step(self) -> None:
+        """Advance the time and make a random change."""
+        self.now += timedelta(seconds=self.rng.choice([1, 20, 61, 200, 900]))
+        steps = (self.accept, self.attempt, self.attempt, self.attempt, self.report, self.operate)
+        self.rng.choice(steps)()
+        if self.rng.random() < 0.3:
+            rollup.run(now=self.now + timedelta(milliseconds=1))
+
+    def accept(self) -> None:
+        channels = self.rng.choice([(Channel.EMAIL,), (Channel.EMAIL, Channel.IN_APP)])
+        is_test = self.rng.random() < 0.1
+        document = factories.accepted(
+            created_at=self.now, channels=channels, is_test=is_test, max_attempts=9
+        )
+        self.documents.append(document)
+
+    def attempt(self) -> None:
+        ids = [document["_id"] for document in self.documents]
+        claims = store.claim(ids=ids, channel=Channel.EMAIL, worker="w", now=self.now)
+        for one in claims[:3]:
+            provider = self.rng.choice(["sendgrid", "smtp"])
+            begun = factories.start(one, at=self.now, provider=provider)
+            status = self.rng.choice([S.SENT, S.SENT, S.PENDING, S.FAILED, S.UNKNOWN, None, None])
+            if status is None:
+                store.return_unsent([begun], now=self.now)
+            else:
+                at = self.now + timedelta(seconds=self.rng.choice([0, 2, 30]))
+                store.settle([factories.settlement(begun, status, at=at)], now=at)
+        store.release(claims[3:], now=self.now)
+
+    def report(self) -> None:
+        if not self.documents:
+            return
+        document = factories.read(self.rng.choice(self.documents)["_id"])
+        number = factories.delivery(document)["attempt_count"]
+        status = self.rng.choice([S.SENT, S.DELIVERED, S.READ, S.FAILED])
+        ago = timedelta(seconds=self.rng.choice([0, 5, 400]))
+        store.apply_receipt(
+            DeliveryReceipt(
+                reference=AttemptReference(document["_id"], Channel.EMAIL, number),
+                status=status,
+                at=max(self.now - ago, document["created_at"]),
+                provider="sendgrid",
+                code=FailureCode.BOUNCED if status is S.FAILED else None,
+            ),
+            now=self.now,
+        )
+
+    def operate(self) -> None:
+        if not self.documents:
+            return
+        which, channels = self.rng.choice(self.documents)["_id"], [Channel.EMAIL]
+        if self.rng.random() < 0.7:
+            store.reopen(notification_id=which, channels=channels, extra_attempts=4, now=self.now)
+        else:
+            store.cancel(notification_id=which, channels=channels, reason="No.", now=self.now)
+
+
+def finish(now: datetime) -> datetime:
+    """Roll up until nothing is due any more."""
+    while collection("metrics_due").count_documents({}):
+        now += timedelta(hours=1)
+        assert rollup.run(now=now) is not None
+    return now
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_history_matches_a_recount(seed: int) -> None:
+    history = RandomHistory(seed)
+    for _ in range(STEPS):
+        history.step()
+    rollup.run(now=history.now + timedelta(minutes=1))
+    finish(history.now)
+
+    start = (factories.NOON - ONE_DAY).replace(hour=0)
+    end = start + 3 * ONE_DAY
+    wanted = +recounted(start, end)
+    assert len(wanted) > 10
+    for interval in Interval:
+        assert stored(interval, start, end) == wanted, interval

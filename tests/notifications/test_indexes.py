@@ -1,4 +1,4 @@
-"""Every index that is declared exists, and nothing more; and each is what somebody asked for."""
+"""Declared, existing, and required indexes agree."""
 
 import io
 from pathlib import Path
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("db")
 Key = list[tuple[str, int | str]]
 MODELS = [model for model in apps.get_models() if not model._meta.proxy]
 OURS = [model for model in MODELS if not model.__module__.startswith("django")]
-PAGE = Path(settings.BASE_DIR, "docs", "indexes.md")
+PAGE = Path(settings.BASE_DIR, "docs", "reference", "indexes.md")
 
 
 def existing(name: str) -> dict[str, dict[str, Any]]:
@@ -53,20 +53,15 @@ def declared(model: Any) -> dict[str, Key | None]:
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.db_table)
-def test_the_declared_indexes_exist_and_nothing_more(model: Any) -> None:
+def test_declared_indexes_exist_and_no_others(model: Any) -> None:
     assert set(existing(model._meta.db_table)) == set(declared(model))
 
 
 @pytest.mark.parametrize("model", OURS, ids=lambda model: model._meta.db_table)
-def test_an_index_has_the_keys_that_are_declared(model: Any) -> None:
+def test_index_has_its_declared_keys_and_options(model: Any) -> None:
     found = existing(model._meta.db_table)
     for name, key in declared(model).items():
         assert key is None or [(f, d) for f, d in found[name]["key"]] == key
-
-
-@pytest.mark.parametrize("model", OURS, ids=lambda model: model._meta.db_table)
-def test_an_index_has_the_options_that_are_declared(model: Any) -> None:
-    found = existing(model._meta.db_table)
     for index in model._meta.indexes:
         if isinstance(index, MongoIndex):
             one = found[index.name]
@@ -80,8 +75,8 @@ def _plain(value: Any) -> Any:
     return {k: _plain(v) for k, v in value.items()} if hasattr(value, "items") else value
 
 
-def test_no_index_is_the_beginning_of_another() -> None:
-    """Such an index would cost every write and serve nothing that the longer one does not."""
+def test_no_index_is_a_prefix_of_another() -> None:
+    """A prefix costs every write and serves no more than the longer index."""
     for model in OURS:
         whole = {
             name: list(one["key"])
@@ -90,40 +85,40 @@ def test_no_index_is_the_beginning_of_another() -> None:
         }
         for name, key in whole.items():
             longer = [n for n, k in whole.items() if n != name and k[: len(key)] == key]
-            assert not longer, f"{name} is the beginning of {longer}"
+            assert not longer, f"{name} is a prefix of {longer}"
 
 
-def test_every_model_has_its_migrations() -> None:
+def test_models_have_migrations() -> None:
     output = io.StringIO()
     call_command("makemigrations", check=True, dry_run=True, stdout=output)
     assert "No changes detected" in output.getvalue()
 
 
 @pytest.mark.parametrize(
-    "asked", REQUIRED, ids=lambda asked: f"{asked.collection}: {asked.purpose}"
+    "required", REQUIRED, ids=lambda required: f"{required.collection}: {required.purpose}"
 )
-def test_every_index_that_was_asked_for_is_served(asked: RequiredIndex) -> None:
-    assert asked.served_by or asked.why, "served, or a reason why not"
-    if asked.collection == "idempotency_keys" or not asked.served_by:
+def test_required_indexes_are_served(required: RequiredIndex) -> None:
+    assert required.served_by or required.why, "served, or a reason why not"
+    if required.collection == "idempotency_keys" or not required.served_by:
         return
-    assert asked.served_by in existing(asked.collection)
-    key = list(existing(asked.collection)[asked.served_by]["key"])
-    if not asked.why:
-        assert key[: len(asked.keys)] == list(asked.keys)
-    if asked.unique:
-        assert existing(asked.collection)[asked.served_by].get("unique")
+    assert required.served_by in existing(required.collection)
+    key = list(existing(required.collection)[required.served_by]["key"])
+    if not required.why:
+        assert key[: len(required.keys)] == list(required.keys)
+    if required.unique:
+        assert existing(required.collection)[required.served_by].get("unique")
 
 
-def test_every_asked_for_field_that_is_not_served_as_asked_has_a_reason() -> None:
-    for asked in REQUIRED:
-        assert not asked.why or asked.why.endswith(".")
+def test_unserved_requirements_have_a_reason() -> None:
+    for required in REQUIRED:
+        assert not required.why or required.why.endswith(".")
 
 
-def test_the_page_about_indexes_says_what_is_so() -> None:
+def test_index_page_is_up_to_date() -> None:
     assert PAGE.read_text() == render(existing)
 
 
-def test_every_index_of_ours_is_on_the_page() -> None:
+def test_index_page_lists_every_index() -> None:
     page = PAGE.read_text()
     for model in OURS:
         if model._meta.app_label in (

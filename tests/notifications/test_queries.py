@@ -1,4 +1,4 @@
-"""The hot reads: what they find, and in which order."""
+"""Notification queries: results and order."""
 
 from datetime import timedelta
 from typing import Any
@@ -46,39 +46,33 @@ def place(document: Document) -> Position:
     return Position(document["created_at"], document["_id"])
 
 
-# One and many.
-
-
-def test_one_is_found_by_its_id() -> None:
+def test_get_returns_a_notification_by_id() -> None:
     document = accepted()
     assert queries.get(notification_id=document["_id"]) == factories.read(document["_id"])
     assert queries.get(notification_id=ObjectId()) is None
 
 
-def test_a_client_finds_its_own_only() -> None:
+def test_get_returns_only_notifications_of_the_client() -> None:
     document = accepted()
     assert queries.get(notification_id=document["_id"], client_id=CLIENT) is not None
     assert queries.get(notification_id=document["_id"], client_id=OTHER_CLIENT) is None
 
 
-def test_many_are_found_by_their_ids() -> None:
+def test_get_many_returns_notifications_by_id() -> None:
     documents = [accepted() for _ in range(3)]
     found = queries.get_many([d["_id"] for d in documents] + [ObjectId()])
     assert {d["_id"] for d in found} == {d["_id"] for d in documents}
     assert queries.get_many([]) == []
 
 
-# Pages.
-
-
-def test_a_list_is_newest_first() -> None:
+def test_list_is_newest_first() -> None:
     documents = [accepted(created_at=NOON + n * SECOND) for n in (2, 0, 1)]
     assert listed() == [documents[n]["_id"] for n in (0, 2, 1)]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 5, 7, 100])
-def test_pages_forwards_and_backwards_hold_everything_once(limit: int) -> None:
-    """Several notifications share a millisecond: the id decides their order."""
+def test_forward_and_backward_pages_hold_everything_once(limit: int) -> None:
+    """Notifications of the same millisecond are ordered by id."""
     documents = [accepted(created_at=NOON + (n // 4) * SECOND) for n in range(14)]
     whole = [d["_id"] for d in sorted(documents, key=lambda d: (d["created_at"], d["_id"]))][::-1]
     forwards, current = [], page(limit)
@@ -94,7 +88,7 @@ def test_pages_forwards_and_backwards_hold_everything_once(limit: int) -> None:
     assert [d["_id"] for p in backwards for d in p.documents] == whole
 
 
-def test_a_page_knows_its_neighbours() -> None:
+def test_page_knows_its_neighbours() -> None:
     documents = [accepted(created_at=NOON + n * SECOND) for n in range(4)][::-1]
     first, second = page(2), page(2, after=place(documents[1]))
     assert (first.has_previous, first.has_next) == (False, True)
@@ -104,19 +98,19 @@ def test_a_page_knows_its_neighbours() -> None:
     assert (again.has_previous, again.has_next) == (False, True)
 
 
-def test_what_comes_in_while_one_pages_is_not_shown_twice() -> None:
+def test_new_notification_does_not_shift_the_next_page() -> None:
     documents = [accepted(created_at=NOON + n * SECOND) for n in range(4)][::-1]
     page(2)
     accepted(created_at=NOON + 9 * SECOND)
     assert listed(2, after=place(documents[1])) == [d["_id"] for d in documents[2:]]
 
 
-def test_an_empty_list_has_no_neighbours() -> None:
+def test_empty_list_has_no_neighbours() -> None:
     empty = page()
     assert (list(empty.documents), empty.has_next, empty.has_previous) == ([], False, False)
 
 
-def test_a_list_holds_one_clients_own_and_nothing_deleted() -> None:
+def test_list_holds_only_active_notifications_of_the_client() -> None:
     mine = accepted()
     accepted(client_id=OTHER_CLIENT)
     deleted = accepted()
@@ -141,30 +135,29 @@ def test_a_list_holds_one_clients_own_and_nothing_deleted() -> None:
     ],
     ids=lambda value: next(iter(value)),
 )
-def test_a_filter_narrows_a_list(fields: dict[str, Any], given: dict[str, Any]) -> None:
+def test_filter_narrows_a_list(fields: dict[str, Any], given: dict[str, Any]) -> None:
     accepted()
-    meant = accepted(**given)
-    assert listed(**fields) == [meant["_id"]]
+    matching = accepted(**given)
+    assert listed(**fields) == [matching["_id"]]
 
 
-def test_a_span_of_time_holds_its_start_and_not_its_end() -> None:
+def test_time_span_includes_its_start_and_excludes_its_end() -> None:
     documents = [accepted(created_at=NOON + n * SECOND) for n in range(4)]
     found = listed(created_after=NOON + SECOND, created_before=NOON + 3 * SECOND)
     assert found == [documents[2]["_id"], documents[1]["_id"]]
 
 
-def test_channel_and_status_are_of_one_delivery() -> None:
+def test_channel_and_status_apply_to_one_delivery() -> None:
     """Mail failed and WhatsApp is pending: neither failed WhatsApp nor pending mail."""
     document = accepted(channels=[EMAIL, WHATSAPP])
-    one = start(claim(document["_id"]))
-    store.settle([factories.settlement(one, S.FAILED)], now=NOON)
+    store.settle([factories.settlement(start(claim(document["_id"])), S.FAILED)], now=NOON)
     assert listed(channel="email", delivery_status="failed") == [document["_id"]]
     assert listed(channel="whatsapp", delivery_status="pending") == [document["_id"]]
     assert listed(channel="email", delivery_status="pending") == []
     assert listed(channel="whatsapp", delivery_status="failed") == []
 
 
-def test_what_is_read_is_not_unread() -> None:
+def test_read_notification_is_not_unread() -> None:
     document = accepted(channels=[IN_APP])
     inbox = store.Inbox(CLIENT, "ada")
     store.mark_read(inbox=inbox, notification_id=document["_id"], now=NOON)
@@ -172,9 +165,6 @@ def test_what_is_read_is_not_unread() -> None:
     assert listed(unread=True) == []
     store.mark_unread(inbox=inbox, notification_id=document["_id"], now=NOON)
     assert listed(unread=True) == [document["_id"]]
-
-
-# Attempts.
 
 
 def test_attempts_are_listed_oldest_first() -> None:
@@ -190,20 +180,17 @@ def test_attempts_are_listed_oldest_first() -> None:
     assert queries.attempts_of(ObjectId()) == []
 
 
-# What is due.
-
-
 def due(until: Any = NOON, *, now: Any = NOON, limit: int = 100, **fields: Any) -> list[Due]:
-    lane = {"client_id": CLIENT, "channel": EMAIL, "priority": Priority.NORMAL}
-    return fair_queue.due(FairQueue(**(lane | fields)), until=until, now=now, limit=limit)
+    queue = {"client_id": CLIENT, "channel": EMAIL, "priority": Priority.NORMAL}
+    return fair_queue.due(FairQueue(**(queue | fields)), until=until, now=now, limit=limit)
 
 
-def test_what_is_pending_and_due_is_found() -> None:
+def test_due_delivery_is_found() -> None:
     document = accepted()
     assert due() == [Due(document["_id"], EMAIL, NOON)]
 
 
-def test_the_oldest_come_first() -> None:
+def test_due_deliveries_are_oldest_first() -> None:
     documents = [accepted(send_at=NOON - n * SECOND, created_at=NOON) for n in (1, 3, 2)]
     assert [d.notification_id for d in due()] == [documents[n]["_id"] for n in (1, 2, 0)]
     assert [d.notification_id for d in due(limit=1)] == [documents[1]["_id"]]
@@ -213,19 +200,19 @@ def test_the_oldest_come_first() -> None:
     ("send_at", "is_found"),
     [(NOON + MINUTE, True), (NOON + MINUTE + timedelta(milliseconds=1), False), (NOON, True)],
 )
-def test_what_falls_due_by_then_is_found(send_at: Any, is_found: bool) -> None:
+def test_delivery_due_by_then_is_found(send_at: Any, is_found: bool) -> None:
     accepted(send_at=send_at)
     assert bool(due(NOON + MINUTE)) is is_found
 
 
 @pytest.mark.parametrize("priority", list(Priority))
-def test_each_priority_is_found_on_its_own(priority: Priority) -> None:
+def test_each_priority_is_found_separately(priority: Priority) -> None:
     document = accepted(priority=priority)
     found = {p: [d.notification_id for d in due(priority=p)] for p in Priority}
     assert found == {p: [document["_id"]] if p is priority else [] for p in Priority}
 
 
-def test_what_is_claimed_is_found_when_its_lease_is_over() -> None:
+def test_claimed_delivery_is_found_after_its_lease() -> None:
     one = claimed()
     assert due(NOON + MINUTE) == []
     over = NOON + LEASE
@@ -233,19 +220,14 @@ def test_what_is_claimed_is_found_when_its_lease_is_over() -> None:
 
 
 @pytest.mark.parametrize("status", [S.SENT, S.DELIVERED, S.FAILED, S.UNKNOWN])
-def test_what_is_not_pending_is_not_found(status: DeliveryStatus) -> None:
+def test_delivery_that_is_not_pending_is_not_found(status: DeliveryStatus) -> None:
     factories.settled(status)
-    later = NOON + timedelta(days=1)
-    assert due(later, now=later) == []
-
-
-def test_what_is_being_sent_is_not_found() -> None:
     started()
     later = NOON + timedelta(days=1)
     assert due(later, now=later) == []
 
 
-def test_each_client_is_found_on_its_own() -> None:
+def test_each_client_is_found_separately() -> None:
     ours, theirs = accepted(), accepted(client_id=OTHER_CLIENT, priority=Priority.HIGH)
     assert [d.notification_id for d in due()] == [ours["_id"]]
     assert fair_queue.waiting_clients(priority=Priority.NORMAL) == [CLIENT]
@@ -253,10 +235,9 @@ def test_each_client_is_found_on_its_own() -> None:
     assert fair_queue.waiting_clients(priority=Priority.LOW) == []
 
 
-def test_each_channel_is_found_when_it_is_due() -> None:
+def test_each_channel_is_found_when_due() -> None:
     document = accepted(channels=[EMAIL, WHATSAPP])
-    one = start(claim(document["_id"]))
-    store.settle([factories.settlement(one, S.PENDING)], now=NOON)
+    store.settle([factories.settlement(start(claim(document["_id"])), S.PENDING)], now=NOON)
     assert (due(), [d.channel for d in due(channel=WHATSAPP)]) == ([], [WHATSAPP])
     later = NOON + 5 * MINUTE
     found = [d for channel in (EMAIL, WHATSAPP) for d in due(later, now=later, channel=channel)]

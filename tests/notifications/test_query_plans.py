@@ -1,7 +1,4 @@
-"""Every hot read, at more than ten thousand notifications: by an index and in its order.
-
-The bound is 2 documents examined for each one returned, whatever else is stored.
-"""
+"""Query plans of frequent reads with 12,000 notifications: at most 2 examined per result."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -34,7 +31,7 @@ KINDS = [("order_shipped", Category.TRANSACTIONAL), ("marketing", Category.MARKE
 
 @pytest.fixture(scope="module")
 def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
-    """Store the notifications once for all tests here: they only read."""
+    """Store the notifications once per module: the tests only read."""
     names = ("notifications", "delivery_attempts")
     with django_db_blocker.unblock(), emptied(*names):
         for start in range(0, COUNT, BATCH):
@@ -44,7 +41,7 @@ def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
 
 
 def _new(number: int) -> store.NewNotification:
-    """Return one of the notifications: for 60 users, of 2 clients, 1 in 6 scheduled."""
+    """Return a notification: 60 users, 2 clients, 1 in 6 scheduled."""
     created_at = NOON + timedelta(seconds=number)
     type_, category = KINDS[number % 7 == 0]
     return new(
@@ -63,14 +60,13 @@ def _new(number: int) -> store.NewNotification:
 
 
 def _work_on(count: int) -> None:
-    """Let workers take some: most are sent, a few fail, fewer have an unknown outcome."""
+    """Settle some: most are sent, a few failed, a few unknown."""
     ids = [d["_id"] for d in collection("notifications").find({"channels": "email"}, {"_id": 1})]
     for start in range(0, count, 100):
         some = ids[start * 5 : start * 5 + 100]
         claims = store.claim(ids=some, channel=EMAIL, worker="w", now=NOW)
         begun = store.start(claims, provider="sendgrid", worker="w", now=NOW)
-        outcomes = [_outcome(one, n) for n, one in enumerate(begun)]
-        store.settle(outcomes, now=NOW)
+        store.settle([_outcome(one, n) for n, one in enumerate(begun)], now=NOW)
 
 
 def _outcome(one: ClaimedDelivery, number: int) -> store.Settlement:
@@ -78,13 +74,13 @@ def _outcome(one: ClaimedDelivery, number: int) -> store.Settlement:
     return factories.settlement(one, status, at=NOW)
 
 
-def asked(read: Callable[[], Any], name: str = "notifications") -> tuple[Any, list[Plan]]:
+def explain(read: Callable[[], Any], name: str = "notifications") -> tuple[Any, list[Plan]]:
     with plans(name) as found:
         result = read()
     return result, found
 
 
-def assert_thrifty(found: list[Plan]) -> None:
+def assert_efficient(found: list[Plan]) -> None:
     assert found
     for plan in found:
         assert plan.is_indexed or plan.is_by_id, plan.summary
@@ -95,7 +91,7 @@ def assert_thrifty(found: list[Plan]) -> None:
 def page(**fields: Any) -> tuple[Page, list[Plan]]:
     arguments = {name: fields.pop(name) for name in ("after", "before") if name in fields}
     filters = Filter(**{"client_id": CLIENT, **fields})
-    return asked(lambda: queries.page(filters, limit=PAGE, **arguments))
+    return explain(lambda: queries.page(filters, limit=PAGE, **arguments))
 
 
 def position(number: int) -> Position:
@@ -123,10 +119,10 @@ FILTERS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("fields", FILTERS, ids=lambda fields: "+".join(fields) or "all")
-def test_a_page_is_read_by_an_index_and_nothing_more(fields: dict[str, Any]) -> None:
+def test_page_is_read_by_an_index(fields: dict[str, Any]) -> None:
     found, read = page(**fields)
     assert len(found.documents) <= PAGE
-    assert_thrifty(read)
+    assert_efficient(read)
 
 
 @pytest.mark.parametrize(
@@ -143,65 +139,61 @@ def test_a_page_is_read_by_an_index_and_nothing_more(fields: dict[str, Any]) -> 
     ],
     ids="+".join,
 )
-def test_a_page_of_what_is_rare_is_read_by_an_index_and_nothing_more(
-    fields: dict[str, Any],
-) -> None:
+def test_page_of_rare_values_is_read_by_an_index(fields: dict[str, Any]) -> None:
     found, read = page(**fields)
     assert found.documents
-    assert_thrifty(read)
+    assert_efficient(read)
 
 
 @pytest.mark.parametrize("direction", ["after", "before"])
 @pytest.mark.parametrize(
     "fields", [{}, {"user_id": "user-7"}, {"type": "order_shipped"}], ids="+".join
 )
-def test_a_page_deep_in_a_list_costs_what_the_first_costs(
-    fields: dict[str, Any], direction: str
-) -> None:
+def test_deep_page_costs_the_same_as_the_first(fields: dict[str, Any], direction: str) -> None:
     found, read = page(**fields, **{direction: position(COUNT // 2)})
     assert len(found.documents) == PAGE
-    assert_thrifty(read)
+    assert_efficient(read)
 
 
-def test_a_small_clients_list_is_not_read_through_a_large_ones() -> None:
+def test_list_of_a_small_client_reads_no_others() -> None:
     found, read = page(client_id=SMALL_CLIENT)
     assert len(found.documents) == PAGE
-    assert_thrifty(read)
+    assert_efficient(read)
 
 
-def test_one_and_many_are_read_by_their_ids() -> None:
+def test_notifications_are_read_by_id() -> None:
     ids = [position(number).id for number in (1, 500, 9_000)]
-    found, read = asked(lambda: queries.get(notification_id=ids[0], client_id=CLIENT))
+    found, read = explain(lambda: queries.get(notification_id=ids[0], client_id=CLIENT))
     assert found is not None
-    assert_thrifty(read)
-    found, read = asked(lambda: queries.get_many(ids))
+    assert_efficient(read)
+    found, read = explain(lambda: queries.get_many(ids))
     assert len(found) == 3
-    assert_thrifty(read)
+    assert_efficient(read)
 
 
-def test_attempts_are_read_by_their_notification() -> None:
+def test_attempts_are_read_by_notification() -> None:
     attempt = collection("delivery_attempts").find_one({})
     assert attempt is not None
-    found, read = asked(
+    found, read = explain(
         lambda: queries.attempts_of(attempt["notification_id"]), "delivery_attempts"
     )
     assert len(found) == 1
-    assert_thrifty(read)
+    assert_efficient(read)
 
 
 @pytest.mark.parametrize("priority", list(Priority))
-def test_what_is_due_is_read_from_open_work_only_oldest_first(priority: Priority) -> None:
-    clients, read = asked(lambda: fair_queue.waiting_clients(priority=priority))
+def test_due_deliveries_are_read_from_open_work_oldest_first(priority: Priority) -> None:
+    clients, read = explain(lambda: fair_queue.waiting_clients(priority=priority))
     assert CLIENT in clients
     assert all(plan.is_indexed and not plan.sorts and plan.examined <= 1 for plan in read)
     queue = fair_queue.FairQueue(CLIENT, EMAIL, priority)
-    found, read = asked(lambda: fair_queue.due(queue, until=NOW, now=NOW, limit=50))
+    found, read = explain(lambda: fair_queue.due(queue, until=NOW, now=NOW, limit=50))
     assert found
-    assert_thrifty(read)
+    assert_efficient(read)
     assert [one.at for one in found] == sorted(one.at for one in found)
 
 
-def test_a_claim_of_a_batch_reads_the_batch() -> None:
+def test_claim_reads_only_its_batch() -> None:
     ids = [position(number).id for number in range(1, 50)]
     with plans("notifications") as read:
         claims = store.claim(ids=ids, channel=PUSH, worker="w", now=NOW)
@@ -221,17 +213,15 @@ def test_a_claim_of_a_batch_reads_the_batch() -> None:
     ],
     ids=["all", "by status", "by user", "by type", "by external id", "failures"],
 )
-def test_the_admins_lists_are_read_by_an_index(
-    filters: dict[str, Any], order: tuple[str, ...]
-) -> None:
+def test_console_lists_use_indexes(filters: dict[str, Any], order: tuple[str, ...]) -> None:
     queryset = Notification.objects.filter(**filters).order_by(*order)[:PAGE]
-    found, read = asked(lambda: list(queryset))
+    found, read = explain(lambda: list(queryset))
     assert found
-    assert_thrifty(read)
+    assert_efficient(read)
 
 
-def test_the_beginning_of_a_user_id_is_read_by_an_index() -> None:
+def test_user_id_prefix_uses_an_index() -> None:
     queryset = Notification.objects.filter(user_id__startswith="user-59").order_by("user_id")
-    found, read = asked(lambda: list(queryset[:PAGE]))
+    found, read = explain(lambda: list(queryset[:PAGE]))
     assert len(found) == PAGE
-    assert_thrifty(read)
+    assert_efficient(read)

@@ -10,7 +10,7 @@ from django.core.management.base import SystemCheckError
 
 from notifyproject.celery import _refuse_unsafe_settings
 from notifyproject.platform.process import refuse_unsafe_settings
-from sandbox import google_account
+from sandbox import credentials
 
 TAGS = ["security"]
 
@@ -123,7 +123,7 @@ def test_required_url_must_not_be_empty(settings: Any, name: str) -> None:
 
 @pytest.fixture(scope="module")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return google_account.ensure_service_account(
+    return credentials.ensure_service_account(
         tmp_path_factory.mktemp("google"), url="http://127.0.0.1:1"
     )
 

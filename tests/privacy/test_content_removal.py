@@ -1,4 +1,4 @@
-"""Content removal: what goes, what is spared, and how it is found."""
+"""Content removal: removed fields, kept fields, and query plans."""
 
 import io
 import threading
@@ -39,11 +39,10 @@ pytestmark = pytest.mark.usefixtures("db")
 
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
-
 S = DeliveryStatus
 
 
-def test_what_it_says_and_to_which_address_goes() -> None:
+def test_content_and_addresses_are_removed() -> None:
     before = ended()
     assert remove() == ContentRemoval(notifications=1, attempts=1, is_complete=True)
     after = factories.read(before["_id"])
@@ -55,17 +54,26 @@ def test_what_it_says_and_to_which_address_goes() -> None:
         "timezone": "Europe/Lisbon",
     }
     assert after["content_removed_at"] == DUE
-    for said in ("Ada", "ada@", "+351", "49.90", "payment has", "app://", "files.example", "503)"):
-        assert said not in str(after)
+    for output in (
+        "Ada",
+        "ada@",
+        "+351",
+        "49.90",
+        "payment has",
+        "app://",
+        "files.example",
+        "503)",
+    ):
+        assert output not in str(after)
 
 
-def test_what_explains_the_delivery_stays() -> None:
+def test_delivery_history_is_kept() -> None:
     before = ended()
     remove()
     after = factories.read(before["_id"])
-    gone = {"content", "recipient", "data", "error", "error_history", "delivery"}
-    assert {k: v for k, v in after.items() if k not in {*gone, "content_removed_at"}} == {
-        k: v for k, v in before.items() if k not in gone
+    removed_count = {"content", "recipient", "data", "error", "error_history", "delivery"}
+    assert {k: v for k, v in after.items() if k not in {*removed_count, "content_removed_at"}} == {
+        k: v for k, v in before.items() if k not in removed_count
     }
     (was,), (is_,) = before["delivery"], after["delivery"]
     assert is_ == {name: value for name, value in was.items() if name != "failure_reason"}
@@ -75,22 +83,21 @@ def test_what_explains_the_delivery_stays() -> None:
 
 
 @pytest.mark.parametrize("status", [S.SENT, S.FAILED])
-def test_of_an_attempt_stays_all_but_the_words(status: DeliveryStatus) -> None:
+def test_attempt_loses_only_its_texts(status: DeliveryStatus) -> None:
     document = ended(status)
     words = {"platform_response.body": "ada@ is unknown", "platform_response.code": "5.1.1"}
     collection("delivery_attempts").update_one({}, {"$set": {**words, "error_message": "Ada?"}})
     (before,) = factories.attempts(document["_id"])
     remove()
     (after,) = factories.attempts(document["_id"])
-    status_code = before["platform_response"]["status"]
-    answer = {"status": status_code, "code": "5.1.1"}
+    answer = {"status": before["platform_response"]["status"], "code": "5.1.1"}
     assert after == {
         **{name: value for name, value in before.items() if name != "error_message"},
         "platform_response": answer,
     }
 
 
-def test_the_store_still_reads_it() -> None:
+def test_stripped_notification_is_readable() -> None:
     document = ended()
     remove()
     after = factories.read(document["_id"])
@@ -98,7 +105,7 @@ def test_the_store_still_reads_it() -> None:
     assert store.recipient_of(after).address(EMAIL) is None
 
 
-def test_an_attempt_without_an_answer_is_given_none() -> None:
+def test_attempt_without_a_response_gets_none() -> None:
     document = factories.started()
     store.expire_leases(now=NOON + DAY)
     store.apply_receipt(report(document.notification_id, S.DELIVERED), now=NOON + DAY)
@@ -107,29 +114,29 @@ def test_an_attempt_without_an_answer_is_given_none() -> None:
     assert {"platform_response", "error_message"}.isdisjoint(attempt)
 
 
-@pytest.mark.parametrize(("at", "goes"), [(DUE - TICK, False), (DUE, True)])
-def test_it_goes_when_its_days_are_over_and_not_a_moment_before(at: datetime, goes: bool) -> None:
+@pytest.mark.parametrize(("at", "is_removed_"), [(DUE - TICK, False), (DUE, True)])
+def test_content_is_removed_at_the_end_of_its_days(at: datetime, is_removed_: bool) -> None:
     document = ended()
     remove(at=at)
-    assert is_removed(document) is goes
+    assert is_removed(document) is is_removed_
 
 
 def test_each_category_has_its_own_days() -> None:
     policy(Category.MARKETING, content_days=7)
     policy(Category.ALERT, content_days=60)
     some = {one: ended(category=one) for one in Category}
-    gone = []
+    removed_count = []
     for days in (7, 30, 60):
         remove(at=NOON + days * DAY + TICK)
-        gone.append([c.value for c, document in some.items() if is_removed(document)])
-    assert gone == [
+        removed_count.append([c.value for c, document in some.items() if is_removed(document)])
+    assert removed_count == [
         ["marketing"],
         ["transactional", "marketing"],
         ["transactional", "marketing", "alert"],
     ]
 
 
-def test_the_days_begin_with_the_last_thing_that_happened() -> None:
+def test_days_count_from_the_last_change() -> None:
     document = ended(S.SENT)
     store.apply_receipt(report(document["_id"], S.DELIVERED), now=NOON + 5 * DAY)
     remove()
@@ -138,14 +145,14 @@ def test_the_days_begin_with_the_last_thing_that_happened() -> None:
     assert is_removed(document)
 
 
-def test_to_remove_is_nothing_that_happened() -> None:
-    """Deleting what nobody touched for so long counts from before, and figures are not redone."""
+def test_removal_does_not_change_updated_at() -> None:
+    """Purging counts from the last real change, and metrics are not recounted."""
     document = ended()
     remove()
     assert factories.read(document["_id"])["updated_at"] == document["updated_at"]
 
 
-def test_again_changes_nothing() -> None:
+def test_repeated_removal_changes_nothing() -> None:
     document = ended()
     remove()
     first = factories.read(document["_id"]), factories.attempts(document["_id"])
@@ -154,7 +161,7 @@ def test_again_changes_nothing() -> None:
     assert (factories.read(document["_id"]), factories.attempts(document["_id"])) == first
 
 
-def test_what_a_provider_reports_after_it_goes_in_its_turn() -> None:
+def test_text_of_a_later_receipt_is_removed_later() -> None:
     document = ended(S.SENT)
     remove()
     store.apply_receipt(report(document["_id"], S.FAILED), now=DUE)
@@ -178,9 +185,7 @@ def test_what_a_provider_reports_after_it_goes_in_its_turn() -> None:
     ],
     ids=["due", "scheduled", "retrying", "unknown", "claimed", "sending", "one of two"],
 )
-def test_what_is_open_is_left_alone_and_found_once_it_has_ended(
-    still_open: Callable[[], Document],
-) -> None:
+def test_open_notification_is_kept_until_it_has_ended(still_open: Callable[[], Document]) -> None:
     document = factories.read(still_open()["_id"])
     late = NOON + 32 * DAY
     remove(at=late)
@@ -193,7 +198,7 @@ def test_what_is_open_is_left_alone_and_found_once_it_has_ended(
     assert is_removed(document)
 
 
-def test_an_erased_one_stays_as_it_is() -> None:
+def test_erased_notification_is_left_alone() -> None:
     document = ended()
     store.erase(store.erasable(user_id="ada", limit=9), user_id="ada", now=NOON)
     remove()
@@ -204,7 +209,7 @@ def in_app(*channels: Channel) -> Document:
     return factories.accepted(**FULL, channels=(IN_APP, *channels))
 
 
-def test_what_is_in_an_inbox_still_says_what_it_said_there() -> None:
+def test_inbox_keeps_its_content() -> None:
     document = in_app()
     remove()
     after = factories.read(document["_id"])
@@ -217,7 +222,7 @@ def test_what_is_in_an_inbox_still_says_what_it_said_there() -> None:
     assert "ada@" not in str(after)
 
 
-def test_what_has_left_the_inbox_goes_whole() -> None:
+def test_content_deleted_from_the_inbox_is_removed() -> None:
     document = in_app()
     collection("notifications").update_one({}, {"$set": {"is_active": False}})
     remove()
@@ -225,7 +230,7 @@ def test_what_has_left_the_inbox_goes_whole() -> None:
 
 
 @pytest.mark.parametrize("again", [actions.resend, actions.retry])
-def test_nothing_is_sent_again(again: Callable[..., Any]) -> None:
+def test_stripped_notification_is_not_sent_again(again: Callable[..., Any]) -> None:
     document = ended()
     remove()
     before = factories.read(document["_id"])
@@ -235,7 +240,7 @@ def test_nothing_is_sent_again(again: Callable[..., Any]) -> None:
     assert collection("notifications").count_documents({}) == 1
 
 
-def test_the_verdict_says_so_before_anybody_asks() -> None:
+def test_risk_of_a_stripped_notification_is_will_fail_again() -> None:
     document = ended()
     remove()
     found = assess_risks([factories.read(document["_id"])], now=DUE)[(document["_id"], EMAIL)]
@@ -243,8 +248,8 @@ def test_the_verdict_says_so_before_anybody_asks() -> None:
     assert "removed by retention" in found.reason
 
 
-def test_a_retry_and_a_removal_at_once_leave_an_open_one_whole() -> None:
-    """Whoever comes first wins: it is open and says everything, or it is removed and not open."""
+def test_concurrent_retry_and_removal_leave_a_consistent_state() -> None:
+    """Each notification is open with its content, or closed without it."""
     ids = [ended()["_id"] for _ in range(30)]
     start = threading.Barrier(2)
 
@@ -256,13 +261,13 @@ def test_a_retry_and_a_removal_at_once_leave_an_open_one_whole() -> None:
             if store.reopen(notification_id=one, channels=[EMAIL], extra_attempts=1, now=DUE)
         }
 
-    def strip() -> None:
+    def remove_all() -> None:
         start.wait()
         for one in ids:
             store.remove_content(ids=[one], before=DUE - 30 * DAY, now=DUE)
 
     with ThreadPoolExecutor(2) as pool:
-        retried, _ = pool.submit(retry), pool.submit(strip)
+        retried, _ = pool.submit(retry), pool.submit(remove_all)
     for one in ids:
         document, (attempt,) = factories.read(one), factories.attempts(one)
         is_open = one in retried.result()
@@ -273,7 +278,6 @@ def test_a_retry_and_a_removal_at_once_leave_an_open_one_whole() -> None:
 
 
 HOUR = timedelta(hours=1)
-
 COUNT = 300
 
 
@@ -283,7 +287,7 @@ def positions() -> dict[str, datetime | None]:
 
 @pytest.fixture
 def many() -> None:
-    """Store notifications that ended a minute apart from noon on, of each category in turn."""
+    """Store notifications that ended a minute apart, in alternating categories."""
     model = factories.settled(S.FAILED)
     (attempt,) = factories.attempts(model["_id"])
     ids = [ObjectId() for _ in range(COUNT)]
@@ -306,11 +310,10 @@ def many() -> None:
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have ten done at once."""
     monkeypatch.setattr(content_removal, "BATCH", 10)
 
 
-def gone() -> int:
+def removed_count() -> int:
     wanted = {"content_removed_at": {"$exists": True}}
     return collection("notifications").count_documents(wanted)
 
@@ -320,19 +323,19 @@ def read(found: list[Plan]) -> list[Plan]:
 
 
 @pytest.mark.usefixtures("many")
-def test_what_is_due_is_found_by_the_last_change_and_changed_by_id() -> None:
+def test_due_content_is_found_by_the_last_change() -> None:
     with plans("notifications") as found:
         done = remove(at=NOON + 30 * DAY + 2 * HOUR)
-    assert (done.notifications, done.attempts, gone()) == (120, 120, 120)
+    assert (done.notifications, done.attempts, removed_count()) == (120, 120, 120)
     walked = [p for p in read(found) if "updated_at: 1" in p.summary]
     assert walked
-    assert sum(plan.examined for plan in walked) <= 120 + 1, "one of them to see where to begin"
+    assert sum(plan.examined for plan in walked) <= 120 + 1, "one to find the position"
     assert not any(plan.sorts for plan in found)
     assert all(plan.is_indexed or plan.is_by_id for plan in found)
 
 
 @pytest.mark.usefixtures("many")
-def test_the_attempts_of_a_batch_are_found_by_their_notification() -> None:
+def test_attempts_are_found_by_their_notification() -> None:
     with plans("delivery_attempts") as found:
         remove(at=NOON + 30 * DAY + 2 * HOUR)
     assert all("notification_id: 1" in plan.summary for plan in found)
@@ -340,7 +343,7 @@ def test_the_attempts_of_a_batch_are_found_by_their_notification() -> None:
 
 
 @pytest.mark.usefixtures("many")
-def test_a_second_run_looks_only_at_what_has_come_since() -> None:
+def test_second_run_reads_only_later_changes() -> None:
     remove(at=NOON + 30 * DAY + 2 * HOUR)
     with plans("notifications") as found:
         assert remove(at=NOON + 30 * DAY + 2 * HOUR).notifications == 0
@@ -352,7 +355,7 @@ def test_a_second_run_looks_only_at_what_has_come_since() -> None:
 
 
 @pytest.mark.usefixtures("many")
-def test_categories_with_the_same_days_are_walked_together_and_others_apart() -> None:
+def test_categories_with_equal_days_share_a_position() -> None:
     remove(at=NOON + 30 * DAY + HOUR)
     assert set(positions().values()) == {NOON + HOUR}
     collection("retention_policies").update_one(
@@ -369,18 +372,18 @@ def test_categories_with_the_same_days_are_walked_together_and_others_apart() ->
 
 
 @pytest.mark.usefixtures("many")
-def test_longer_days_bring_nothing_back_and_nothing_is_passed_over_by_them() -> None:
+def test_longer_retention_skips_nothing() -> None:
     policies = collection("retention_policies")
     remove(at=NOON + 30 * DAY + HOUR)
     policies.update_many({}, {"$set": {"content_days": 40}})
     assert remove(at=NOON + 31 * DAY).notifications == 0
     assert set(positions().values()) == {NOON + HOUR}
     assert remove(at=NOON + 41 * DAY).notifications == COUNT - 60
-    assert gone() == COUNT
+    assert removed_count() == COUNT
 
 
 @pytest.mark.usefixtures("many", "small_batches")
-def test_a_run_that_is_short_of_time_goes_on_where_it_was() -> None:
+def test_short_run_continues_where_it_stopped() -> None:
     until = NOON + 31 * DAY
     runs: list[ContentRemoval] = []
     while not runs or not runs[-1].is_complete:
@@ -391,52 +394,50 @@ def test_a_run_that_is_short_of_time_goes_on_where_it_was() -> None:
 
 
 @pytest.mark.usefixtures("many", "small_batches")
-def test_a_run_that_breaks_off_between_notifications_and_attempts_is_made_good(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    broken = iter([True])
+def test_run_interrupted_before_its_attempts_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    failures = iter([True])
 
-    def breaking() -> Iterator[object]:
-        if next(broken, False):
+    def fail_once() -> Iterator[object]:
+        if next(failures, False):
             raise ConnectionError
-        return whole()
+        return real_attempts()
 
-    whole = removal.attempts
-    monkeypatch.setattr(removal, "attempts", breaking)
+    real_attempts = removal.attempts
+    monkeypatch.setattr(removal, "attempts", fail_once)
     with pytest.raises(ConnectionError):
         remove(at=NOON + 31 * DAY)
-    assert gone() == 10
+    assert removed_count() == 10
     done = remove(at=NOON + 31 * DAY)
     assert (done.notifications, done.attempts) == (COUNT - 10, COUNT)
 
 
-def test_nothing_at_all_is_no_trouble() -> None:
+def test_removal_of_nothing_succeeds() -> None:
     assert remove(at=NOON) == ContentRemoval(notifications=0, attempts=0, is_complete=True)
     assert content_removal.count_expired_content(now=NOON) == 0
 
 
-def test_the_task_of_every_minute_does_it() -> None:
+def test_task_removes_content() -> None:
     long_ago = utc_now() - 31 * DAY
     factories.settled(S.FAILED, at=long_ago, created_at=long_ago)
     tasks.remove_content()
-    assert gone() == 1
+    assert removed_count() == 1
 
 
-def told(*options: str) -> str:
-    said = io.StringIO()
-    call_command("retain", *options, stdout=said)
-    return said.getvalue()
+def retain(*options: str) -> str:
+    output = io.StringIO()
+    call_command("retain", *options, stdout=output)
+    return output.getvalue()
 
 
-def test_the_command_counts_removes_and_looks_again() -> None:
+def test_command_counts_removes_and_repeats() -> None:
     long_ago = utc_now() - 31 * DAY
     document = factories.settled(S.FAILED, at=long_ago, created_at=long_ago)
-    assert told("--dry-run") == "The content of 1 notifications would be removed.\n"
-    assert gone() == 0
-    assert told().startswith("Removed the content of 1 notifications and of 1 ")
-    assert told().startswith("Removed the content of 0 ")
+    assert retain("--dry-run") == "The content of 1 notifications would be removed.\n"
+    assert removed_count() == 0
+    assert retain().startswith("Removed the content of 1 notifications and of 1 ")
+    assert retain().startswith("Removed the content of 0 ")
     restored = {"$unset": {"content_removed_at": ""}}
     collection("notifications").update_one({"_id": document["_id"]}, restored)
-    assert told("--dry-run").startswith("The content of 0 ")
-    assert told("--dry-run", "--from-beginning").startswith("The content of 1 ")
-    assert told("--from-beginning").startswith("Removed the content of 1 ")
+    assert retain("--dry-run").startswith("The content of 0 ")
+    assert retain("--dry-run", "--from-beginning").startswith("The content of 1 ")
+    assert retain("--from-beginning").startswith("Removed the content of 1 ")

@@ -1,4 +1,4 @@
-"""Erasing notifications: what they say goes, what became of them stays."""
+"""Erasure of a user's notifications."""
 
 from datetime import timedelta
 from typing import Any
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("db")
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus
 LATER = NOON + timedelta(hours=1)
-SAID = Content(
+CONTENT = Content(
     subject="Paid",
     body="Your payment has arrived.",
     template_id="payment_confirmed",
@@ -35,8 +35,8 @@ def erase(user_id: str = "ada") -> int:
     return store.erase(store.erasable(user_id=user_id, limit=100), user_id=user_id, now=LATER)
 
 
-def test_what_it_says_and_whom_it_was_for_goes() -> None:
-    before = factories.accepted(content=SAID, data={"amount": "49.90"}, entity_id="order-1")
+def test_erasure_removes_content_and_recipient() -> None:
+    before = factories.accepted(content=CONTENT, data={"amount": "49.90"}, entity_id="order-1")
     assert erase() == 1
     after = factories.read(before["_id"])
     assert after["content"] == {"template_id": "payment_confirmed", "template_version": 3}
@@ -47,13 +47,13 @@ def test_what_it_says_and_whom_it_was_for_goes() -> None:
     assert after["created_at"] == before["created_at"]
 
 
-def test_content_without_a_template_leaves_nothing() -> None:
+def test_content_without_a_template_is_emptied() -> None:
     document = factories.accepted(content=Content(subject="Hello", body="Ada"))
     erase()
     assert factories.read(document["_id"])["content"] == {}
 
 
-def test_what_is_pending_is_cancelled_in_the_same_write() -> None:
+def test_pending_delivery_is_cancelled() -> None:
     document = factories.accepted(channels=(EMAIL, WHATSAPP), send_at=LATER + timedelta(days=1))
     erase()
     after = factories.read(document["_id"])
@@ -63,13 +63,13 @@ def test_what_is_pending_is_cancelled_in_the_same_write() -> None:
     assert "due_at" not in after
 
 
-def test_a_worker_that_has_claimed_it_does_not_send_it() -> None:
+def test_claimed_delivery_is_not_sent() -> None:
     claimed = factories.claimed()
     erase()
     assert store.start([claimed], provider="sendgrid", worker="w", now=LATER) == []
 
 
-def test_what_is_being_sent_is_settled_and_counted() -> None:
+def test_started_delivery_is_settled() -> None:
     started = factories.started()
     erase()
     store.settle([factories.settlement(started, S.SENT)], now=LATER)
@@ -78,7 +78,7 @@ def test_what_is_being_sent_is_settled_and_counted() -> None:
 
 
 @pytest.mark.parametrize("status", [S.SENT, S.FAILED])
-def test_what_became_of_it_stays(status: DeliveryStatus) -> None:
+def test_outcome_is_kept(status: DeliveryStatus) -> None:
     before = factories.settled(status)
     erase()
     after = factories.read(before["_id"])
@@ -89,8 +89,8 @@ def test_what_became_of_it_stays(status: DeliveryStatus) -> None:
     assert [attempt["status"] for attempt in factories.attempts(before["_id"])] == [status.value]
 
 
-def test_what_a_provider_said_goes_too() -> None:
-    """It may quote whom it was about."""
+def test_provider_texts_are_removed() -> None:
+    """They can quote the recipient."""
     document = factories.settled(S.FAILED)
     erase()
     after = factories.read(document["_id"])
@@ -102,21 +102,21 @@ def test_what_a_provider_said_goes_too() -> None:
     assert {"platform_response", "error_message"}.isdisjoint(attempt)
 
 
-def test_an_in_app_notification_leaves_the_inbox() -> None:
+def test_in_app_notification_leaves_the_inbox() -> None:
     document = factories.accepted(channels=(IN_APP,))
     erase()
     after = factories.read(document["_id"])
     assert (after["status"], after["is_active"]) == ("delivered", False)
 
 
-def test_others_keep_theirs() -> None:
+def test_notifications_of_others_are_kept() -> None:
     factories.accepted()
     bob = factories.read(factories.accepted(user_id="bob")["_id"])
     erase()
     assert factories.read(bob["_id"]) == bob
 
 
-def test_erasing_again_changes_nothing() -> None:
+def test_repeated_erasure_changes_nothing() -> None:
     document = factories.accepted()
     some = store.erasable(user_id="ada", limit=100)
     erase()
@@ -128,20 +128,17 @@ def test_erasing_again_changes_nothing() -> None:
     assert store.erase([], user_id="ada", now=LATER) == 0
 
 
-def test_an_erased_notification_is_still_readable_by_the_store() -> None:
-    document = factories.accepted(content=SAID)
+def test_erased_notification_is_readable() -> None:
+    document = factories.accepted(content=CONTENT)
     erase()
     after = factories.read(document["_id"])
     assert store.recipient_of(after) == Recipient()
     assert store.content_of(after) == Content(template_id="payment_confirmed", template_version=3)
 
 
-# How they are found.
-
-
 @pytest.fixture
 def many() -> None:
-    """Store notifications of 20 people, a second between them; each tenth names no user."""
+    """Store notifications of 20 users, one per second; each tenth has no user_id."""
     model = factories.accepted()
     documents = [_vary(model, n) for n in range(2_000)]
     collection("notifications").delete_many({})
@@ -157,7 +154,7 @@ def _vary(model: Any, n: int) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("many")
-def test_a_persons_notifications_are_found_by_an_index_newest_first() -> None:
+def test_notifications_of_a_user_are_found_by_an_index_newest_first() -> None:
     first = store.erasable(user_id="user-7", limit=40)
     with plans("notifications") as found:
         rest = store.erasable(user_id="user-7", limit=40, after=first[-1])
@@ -171,19 +168,19 @@ def test_a_persons_notifications_are_found_by_an_index_newest_first() -> None:
 
 
 @pytest.mark.usefixtures("many")
-def test_what_names_only_an_address_is_found_by_an_index() -> None:
+def test_notifications_of_an_address_are_found_by_an_index() -> None:
     with plans("notifications") as found:
         some = store.erasable_at(EMAIL, "p7@example.com", limit=100)
     (plan,) = found
     assert plan.is_indexed
-    assert plan.examined <= 100, "as many as there are at the address"
+    assert plan.examined <= 100, "one address only"
     assert len(some) == 10
     store.erase(some, user_id="user-7", now=LATER)
     assert store.erasable_at(EMAIL, "p7@example.com", limit=100) == []
     assert store.erasable_at(WHATSAPP, "+351912345678", limit=100) == []
 
 
-def test_what_was_erased_is_not_sent_again() -> None:
+def test_erased_notification_is_not_sent_again() -> None:
     document = factories.settled(S.FAILED)
     erase()
     for act in (actions.retry, actions.resend):

@@ -1,4 +1,4 @@
-"""The provider of docs/adding_a_channel.md, executed."""
+"""The provider of docs/guides/extend.md, executed."""
 
 import json
 import re
@@ -27,7 +27,7 @@ from tests.support.fakes import socket_server
 from tests.support.providers.fcm import Project
 
 ROOT = Path(django_settings.BASE_DIR)
-PAGE = (ROOT / "docs" / "adding_a_channel.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "guides" / "extend.md").read_text(encoding="utf-8")
 MODULE, MAKER = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 NAME = "providers.paperboy"
 TAKEN = socket_server.response(201, b"", "X-Letter-Id: letter-1")

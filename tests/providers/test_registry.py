@@ -9,10 +9,10 @@ from notifyproject.settings.environment import Environment
 from providers import registry
 from providers.in_app import InAppProvider
 from providers.registry import providers_for
-from sandbox import meta_account
+from sandbox import credentials
 from sandbox.config import WHATSAPP_API_VERSION
 from sandbox.providers.sendgrid.provider import KEY_PREFIX, REFUSED_KEYS
-from sandbox.providers.whatsapp import refusals
+from sandbox.providers.whatsapp import answers
 
 SANDBOX = "http://sandbox.test:8001"
 SENT = [channel for channel in Channel if channel is not Channel.IN_APP]
@@ -96,9 +96,9 @@ def test_providers_are_cached_until_a_setting_changes(settings: Any) -> None:
 
 
 def test_sandbox_accepts_the_test_credentials() -> None:
-    assert registry.SANDBOX_WHATSAPP_KEY == meta_account.WHATSAPP_ACCESS_TOKEN
-    assert registry.SANDBOX_WHATSAPP_KEY not in refusals.REFUSED_TOKENS
-    assert registry.SANDBOX_WHATSAPP_NUMBER == meta_account.PHONE_NUMBER_ID
+    assert registry.SANDBOX_WHATSAPP_KEY == credentials.WHATSAPP_ACCESS_TOKEN
+    assert registry.SANDBOX_WHATSAPP_KEY not in answers.REFUSED_TOKENS
+    assert registry.SANDBOX_WHATSAPP_NUMBER == credentials.PHONE_NUMBER_ID
     assert registry.SANDBOX_SENDGRID_KEY.startswith(KEY_PREFIX)
     assert registry.SANDBOX_SENDGRID_KEY not in REFUSED_KEYS
     assert Environment().WHATSAPP_API_VERSION == WHATSAPP_API_VERSION

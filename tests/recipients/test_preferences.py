@@ -1,4 +1,4 @@
-"""What a person wants of a type: told of it, or of its category."""
+"""Preference for a type: by type, or by category."""
 
 from datetime import timedelta
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from recipients.preferences import NO_PREFERENCE, Preference, preference_for
 
 
-def wish(**preferences: Any) -> Preference:
+def preference(**preferences: Any) -> Preference:
     return preference_for(preferences, type_slug="system_alert", category="alert")
 
 
@@ -30,19 +30,18 @@ def wish(**preferences: Any) -> Preference:
         ({"system_alert": {}, "alert": {"muted": True}}, Preference(muted=True)),
     ],
 )
-def test_a_wish_about_a_type_goes_before_one_about_its_category(
+def test_type_preference_overrides_the_category(
     preferences: dict[str, Any], expected: Preference
 ) -> None:
-    assert wish(**preferences) == expected
+    assert preference(**preferences) == expected
 
 
-def test_when_to_be_reminded_says_nothing_about_whether_and_where() -> None:
-    """Who chose an hour for one reminder has not taken back that they mute all of its kind."""
+def test_reminder_time_does_not_override_muting() -> None:
     hour = {"notify_before": 3600}
-    assert wish(system_alert=hour, alert={"muted": True}) == Preference(
+    assert preference(system_alert=hour, alert={"muted": True}) == Preference(
         muted=True, notify_before=timedelta(hours=1)
     )
-    assert wish(alert=hour).notify_before == timedelta(hours=1)
+    assert preference(alert=hour).notify_before == timedelta(hours=1)
 
 
 @pytest.mark.parametrize(
@@ -53,5 +52,5 @@ def test_when_to_be_reminded_says_nothing_about_whether_and_where() -> None:
         *({"notify_before": True}, {"unknown": 1}),
     ],
 )
-def test_what_is_no_wish_is_passed_over(stored: Any) -> None:
-    assert wish(system_alert=stored) == NO_PREFERENCE
+def test_invalid_preference_is_ignored(stored: Any) -> None:
+    assert preference(system_alert=stored) == NO_PREFERENCE

@@ -1,4 +1,4 @@
-"""Registered people: one read for a whole batch."""
+"""Reads of recipients, preferences, and suppressions."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def register(user_id: str, **fields: Any) -> None:
     Recipient.objects.create(user_id=user_id, created_at=NOON, updated_at=NOON, **fields)
 
 
-def test_a_registered_person_is_known_with_all_that_is_known() -> None:
+def test_registered_recipient_has_every_field() -> None:
     register(
         "ada",
         email="ada@example.com",
@@ -44,25 +44,24 @@ def test_a_registered_person_is_known_with_all_that_is_known() -> None:
     }
 
 
-def test_quiet_hours_are_known() -> None:
+def test_quiet_hours_are_read() -> None:
     register("ada", quiet_hours=PersonalQuietHours(enabled=True, start="22:00"))
     quiet = queries.find_registered(["ada"])["ada"].quiet_hours
-    assert quiet is not None
     assert (quiet["enabled"], quiet["start"], quiet["end"]) == (True, "22:00", "07:00")
 
 
-def test_only_people_who_are_registered_and_active_are_known() -> None:
+def test_only_active_registered_recipients_are_found() -> None:
     register("ada")
     register("gone", is_active=False)
     assert set(queries.find_registered(["ada", "gone", "eve", "ada"])) == {"ada"}
 
 
-def test_the_least_that_is_stored_of_a_person_is_enough() -> None:
+def test_minimal_recipient_is_read() -> None:
     collection("recipients").insert_one({"_id": "ada", "is_active": True})
     assert queries.find_registered(["ada"])["ada"].preferences == {}
 
 
-def test_a_batch_of_people_is_one_read_by_their_ids() -> None:
+def test_batch_is_one_read_by_ids() -> None:
     collection("recipients").insert_many(
         [{"_id": f"user-{n}", "is_active": True} for n in range(2_000)]
     )
@@ -74,18 +73,18 @@ def test_a_batch_of_people_is_one_read_by_their_ids() -> None:
     assert plan.examined <= 200
 
 
-def test_nobody_is_not_asked_for() -> None:
+def test_empty_read_makes_no_query() -> None:
     with plans("recipients") as found:
         assert queries.find_registered([]) == {}
     assert found == []
 
 
-def test_what_a_person_wants_of_a_type_is_known() -> None:
+def test_preference_for_a_type_is_read() -> None:
     register("ada", preferences={"alert": {"channels": ["push"]}})
-    wish = queries.find_registered(["ada"])["ada"].preference(
+    preference = queries.find_registered(["ada"])["ada"].preference(
         type_slug="system_alert", category="alert"
     )
-    assert wish == Preference(channels=("push",))
+    assert preference == Preference(channels=("push",))
 
 
 ADDRESS = ("email", "ada@example.com")
@@ -94,14 +93,14 @@ ADDRESS = ("email", "ada@example.com")
 def suppression(
     *,
     category: str,
-    held: ActiveSuppression | None = None,
+    active: ActiveSuppression | None = None,
     preferences: dict[str, Any] | None = None,
     is_critical: bool = False,
 ) -> str | None:
     """Return the suppression of an email of type ``news`` to Ada."""
     ada = RegisteredRecipient(user_id="ada", preferences=preferences or {})
     snapshot = RecipientSnapshot(
-        registered={"ada": ada}, suppressed={ADDRESS: held} if held is not None else {}
+        registered={"ada": ada}, suppressed={ADDRESS: active} if active is not None else {}
     )
     return snapshot.suppression_of(
         user_id="ada",
@@ -123,11 +122,11 @@ def suppression(
         (Category.ALERT, True, False),
     ],
 )
-def test_a_marketing_suppression_leaves_receipts_and_codes(
+def test_marketing_suppression_applies_to_marketing_only(
     category: Category, marketing_only: bool, applies: bool, is_critical: bool
 ) -> None:
-    held = ActiveSuppression(reason="unsubscribed", marketing_only=marketing_only)
-    found = suppression(category=category, held=held, is_critical=is_critical)
+    active = ActiveSuppression(reason="unsubscribed", marketing_only=marketing_only)
+    found = suppression(category=category, active=active, is_critical=is_critical)
     assert found == ("unsubscribed" if applies else None)
 
 
@@ -142,7 +141,7 @@ def test_a_marketing_suppression_leaves_receipts_and_codes(
         ({}, False),
     ],
 )
-def test_a_preference_suppresses_all_but_critical_types(
+def test_preference_suppresses_all_but_critical_types(
     preferences: dict[str, Any], is_muted: bool
 ) -> None:
     found = suppression(category="alert", preferences=preferences)
@@ -150,7 +149,7 @@ def test_a_preference_suppresses_all_but_critical_types(
     assert suppression(category="alert", preferences=preferences, is_critical=True) is None
 
 
-def test_the_reason_of_the_address_comes_before_a_preference() -> None:
-    held = ActiveSuppression(reason="hard_bounce", marketing_only=False)
+def test_address_suppression_precedes_the_preference() -> None:
+    active = ActiveSuppression(reason="hard_bounce", marketing_only=False)
     muted = {"news": {"muted": True}}
-    assert suppression(category="alert", held=held, preferences=muted) == "hard_bounce"
+    assert suppression(category="alert", active=active, preferences=muted) == "hard_bounce"

@@ -1,4 +1,4 @@
-"""Registered people: written in one place, one write each."""
+"""Writes of recipients: registration, preferences, and erasure."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -13,7 +13,6 @@ from tests.support.factories.notifications import NOON
 from tests.support.mongo.query_plans import plans
 
 pytestmark = pytest.mark.usefixtures("db")
-
 LATER = NOON + timedelta(hours=1)
 HOURS = {"enabled": True, "start": "22:00", "end": "07:00"}
 
@@ -26,15 +25,15 @@ def stored() -> dict[str, Any] | None:
     return collection("recipients").find_one({"_id": "ada"})
 
 
-def test_the_first_time_a_person_is_new() -> None:
+def test_first_registration_is_new() -> None:
     first = register(email="ada@example.com")
     again = register(LATER, email="ada@example.com")
     assert (first.is_new, again.is_new) == (True, False)
     assert (again.document["created_at"], again.document["updated_at"]) == (NOON, LATER)
 
 
-def test_what_is_not_known_is_missing() -> None:
-    """The indexes by address hold only people who have one."""
+def test_omitted_fields_are_not_stored() -> None:
+    """The sparse indexes hold only recipients with the address."""
     register(email="ada@example.com", phone="+351912345678")
     register(LATER, phone="+351912345678")
     one = stored()
@@ -42,13 +41,13 @@ def test_what_is_not_known_is_missing() -> None:
     assert {"email", "name", "locale", "timezone", "quiet_hours"}.isdisjoint(one)
 
 
-def test_a_person_registered_twice_at_once_is_one_person() -> None:
+def test_concurrent_registrations_create_one_recipient() -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda n: register(name=f"Ada {n}"), range(16)))
     assert collection("recipients").count_documents({}) == 1
 
 
-def test_preferences_and_quiet_hours_outlive_a_registration() -> None:
+def test_registration_keeps_preferences_and_quiet_hours() -> None:
     register(quiet_hours=HOURS)
     registration.set_preferences(
         user_id="ada", preferences={"alert": {"muted": True}}, quiet_hours=HOURS, now=NOON
@@ -58,7 +57,7 @@ def test_preferences_and_quiet_hours_outlive_a_registration() -> None:
     assert "quiet_hours" not in register(LATER, quiet_hours=None).document
 
 
-def test_preferences_of_nobody_are_not_stored() -> None:
+def test_preferences_of_an_unknown_recipient_are_not_stored() -> None:
     assert (
         registration.set_preferences(user_id="ada", preferences={}, quiet_hours=None, now=NOON)
         is None
@@ -66,30 +65,26 @@ def test_preferences_of_nobody_are_not_stored() -> None:
     assert stored() is None
 
 
-def test_an_address_is_in_no_record_that_may_be_logged() -> None:
+def test_representation_holds_no_address() -> None:
     person = RecipientProfile(
         user_id="ada", email="ada@example.com", phone="+351912345678", name="Ada L"
     )
     assert not any(secret in repr(person) for secret in ("example.com", "351", "Ada L"))
 
 
-# Being erased.
-
-
-def test_who_is_being_erased_is_not_known_any_more() -> None:
+def test_recipient_under_erasure_is_not_found() -> None:
     register(email="ada@example.com")
     begun = registration.begin_erasure("ada", now=LATER)
-    assert begun is not None
     assert begun["email"] == "ada@example.com"
     assert registration.get("ada") is None
     assert queries.find_registered(["ada"]) == {}
-    assert registration.begin_erasure("ada", now=LATER) is not None, "a broken off call goes on"
+    assert registration.begin_erasure("ada", now=LATER) is not None, "an interrupted call continues"
     assert registration.finish_erasure("ada")
     assert not registration.finish_erasure("ada")
     assert registration.begin_erasure("ada", now=LATER) is None
 
 
-def test_who_is_registered_anew_while_being_erased_stays() -> None:
+def test_registration_during_erasure_is_kept() -> None:
     register(email="ada@example.com")
     registration.begin_erasure("ada", now=LATER)
     register(LATER, email="ada@new.example")
@@ -97,7 +92,7 @@ def test_who_is_registered_anew_while_being_erased_stays() -> None:
     assert queries.find_registered(["ada"])["ada"].email == "ada@new.example"
 
 
-def test_every_step_is_by_the_persons_id() -> None:
+def test_every_command_is_by_id() -> None:
     collection("recipients").insert_many(
         [{"_id": f"user-{n}", "is_active": True} for n in range(500)]
     )

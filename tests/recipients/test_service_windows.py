@@ -1,4 +1,4 @@
-"""Who has written to us on WhatsApp, and who may therefore be answered in our own words."""
+"""WhatsApp service windows: recording inbound messages, and open windows."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
@@ -15,29 +15,25 @@ from tests.support.fakes.mongo_failpoints import CUT, LOST_ANSWER, Trouble, fail
 from tests.support.mongo.query_plans import plans
 
 pytestmark = pytest.mark.usefixtures("db")
-
 ADA, BOB = "+351912345678", "+447700900999"
 MINUTE, MILLISECOND = timedelta(minutes=1), timedelta(milliseconds=1)
 
 
-def wrote(*phones: str, at: datetime = NOON, now: datetime | None = None) -> None:
+def record(*phones: str, at: datetime = NOON, now: datetime | None = None) -> None:
     record_inbound([(phone, at) for phone in phones], now=now or at)
 
 
-def may_be_answered(*phones: str, at: datetime = NOON + MINUTE) -> frozenset[str]:
+def find_open(*phones: str, at: datetime = NOON + MINUTE) -> frozenset[str]:
     return open_windows(phones, now=at)
 
 
-def last_of(phone: str = ADA) -> datetime:
+def last_inbound_of(phone: str = ADA) -> datetime:
     return Conversation.objects.get(pk=phone).last_inbound_at
 
 
-# The window.
-
-
-def test_who_has_written_may_be_answered_and_nobody_else() -> None:
-    wrote(ADA)
-    assert may_be_answered(ADA, BOB) == {ADA}
+def test_inbound_message_opens_the_window() -> None:
+    record(ADA)
+    assert find_open(ADA, BOB) == {ADA}
 
 
 @pytest.mark.parametrize(
@@ -50,100 +46,94 @@ def test_who_has_written_may_be_answered_and_nobody_else() -> None:
         (RETENTION, False),
     ],
 )
-def test_the_window_is_open_for_a_day_less_a_minute(age: timedelta, is_open: bool) -> None:
-    wrote(ADA)
-    assert (may_be_answered(ADA, at=NOON + age) == {ADA}) is is_open
+def test_window_is_open_for_a_day_less_a_minute(age: timedelta, is_open: bool) -> None:
+    record(ADA)
+    assert (find_open(ADA, at=NOON + age) == {ADA}) is is_open
 
 
-def test_nobody_is_not_asked_for() -> None:
+def test_empty_read_makes_no_query() -> None:
     with plans("conversations") as found:
-        assert may_be_answered() == frozenset()
+        assert find_open() == frozenset()
     assert found == []
 
 
-def test_a_batch_is_one_read_by_ids() -> None:
-    wrote(*[f"+4477009{number:05}" for number in range(2_000)])
+def test_batch_is_one_read_by_ids() -> None:
+    record(*[f"+4477009{number:05}" for number in range(2_000)])
     with plans("conversations") as found:
-        known = may_be_answered(*[f"+4477009{number:05}" for number in range(1_950, 2_050)])
+        known = find_open(*[f"+4477009{number:05}" for number in range(1_950, 2_050)])
     (plan,) = found
     assert len(known) == 50
     assert plan.is_by_id
     assert plan.examined <= 100
 
 
-# Noting.
-
-
-def test_what_is_known_is_forgotten_after_a_month() -> None:
-    wrote(ADA)
+def test_inbound_record_expires_after_a_month() -> None:
+    record(ADA)
     one = Conversation.objects.get()
     assert (one.phone, one.last_inbound_at, one.expires_at) == (ADA, NOON, NOON + RETENTION)
 
 
-def test_a_later_message_moves_the_window_on() -> None:
-    wrote(ADA)
-    wrote(ADA, at=NOON + MINUTE)
-    assert last_of() == NOON + MINUTE
+def test_later_message_extends_the_window() -> None:
+    record(ADA)
+    record(ADA, at=NOON + MINUTE)
+    assert last_inbound_of() == NOON + MINUTE
     assert Conversation.objects.get().expires_at == NOON + MINUTE + RETENTION
 
 
 @pytest.mark.parametrize("earlier", [MINUTE, WINDOW, timedelta(days=7)])
-def test_an_older_message_never_moves_it_back(earlier: timedelta) -> None:
-    wrote(ADA)
-    wrote(ADA, at=NOON - earlier, now=NOON)
-    assert last_of() == NOON
+def test_older_message_does_not_shorten_the_window(earlier: timedelta) -> None:
+    record(ADA)
+    record(ADA, at=NOON - earlier, now=NOON)
+    assert last_inbound_of() == NOON
 
 
-def test_of_several_messages_the_last_counts_in_whatever_order() -> None:
+def test_latest_of_several_messages_counts() -> None:
     times = [NOON, NOON + 2 * MINUTE, NOON + MINUTE]
     record_inbound([(ADA, at) for at in times], now=NOON + WINDOW)
-    assert last_of() == NOON + 2 * MINUTE
+    assert last_inbound_of() == NOON + 2 * MINUTE
 
 
-def test_a_message_from_the_future_was_written_now() -> None:
-    wrote(ADA, at=NOON + WINDOW, now=NOON)
-    wrote(BOB, at=NOON, now=NOON)
+def test_future_message_counts_as_now() -> None:
+    record(ADA, at=NOON + WINDOW, now=NOON)
+    record(BOB, at=NOON, now=NOON)
     record_inbound([(BOB, NOON + WINDOW), (BOB, NOON + 2 * WINDOW)], now=NOON + MINUTE)
-    assert (last_of(ADA), last_of(BOB)) == (NOON, NOON + MINUTE)
+    assert (last_inbound_of(ADA), last_inbound_of(BOB)) == (NOON, NOON + MINUTE)
 
 
-def test_noting_twice_is_noting_once() -> None:
+def test_repeated_recording_changes_nothing() -> None:
     for _ in range(3):
-        wrote(ADA, BOB)
+        record(ADA, BOB)
     assert Conversation.objects.count() == 2
-    assert may_be_answered(ADA, BOB) == {ADA, BOB}
+    assert find_open(ADA, BOB) == {ADA, BOB}
 
 
-def test_of_nobody_nothing_is_noted() -> None:
+def test_empty_recording_makes_no_query() -> None:
     with plans("conversations") as found:
-        wrote()
+        record()
     assert found == []
 
 
-def test_people_who_are_known_are_one_write_by_their_ids() -> None:
+def test_known_numbers_are_one_write_by_ids() -> None:
     phones = [f"+4477009{number:05}" for number in range(200)]
-    wrote(*phones)
+    record(*phones)
     with plans("conversations") as found:
-        wrote(*phones[:100], at=NOON + MINUTE)
+        record(*phones[:100], at=NOON + MINUTE)
     (plan,) = found
     assert plan.is_by_id
     assert plan.examined <= 100
-    assert last_of(phones[0]) == NOON + MINUTE
-    assert last_of(phones[100]) == NOON
+    assert last_inbound_of(phones[0]) == NOON + MINUTE
+    assert last_inbound_of(phones[100]) == NOON
 
 
-def test_some_may_be_new_and_others_known() -> None:
-    wrote(ADA)
-    wrote(ADA, BOB, at=NOON + MINUTE)
-    assert (last_of(ADA), last_of(BOB)) == (NOON + MINUTE, NOON + MINUTE)
+def test_known_and_new_numbers_are_recorded_together() -> None:
+    record(ADA)
+    record(ADA, BOB, at=NOON + MINUTE)
+    assert (last_inbound_of(ADA), last_inbound_of(BOB)) == (NOON + MINUTE, NOON + MINUTE)
 
 
-def test_a_number_that_looks_like_an_expression_is_a_text() -> None:
-    wrote("$last_inbound_at", ADA)
-    assert may_be_answered("$last_inbound_at") == {"$last_inbound_at"}
-
-
-# One person, two spellings.
+def test_number_like_an_expression_is_text() -> None:
+    record("$last_inbound_at", ADA)
+    assert find_open("$last_inbound_at") == {"$last_inbound_at"}
 
 
 @pytest.mark.parametrize(
@@ -151,10 +141,10 @@ def test_a_number_that_looks_like_an_expression_is_a_text() -> None:
     [("+5511987654321", "+551187654321"), ("+525512345678", "+5215512345678")],
     ids=["Brazil", "Mexico"],
 )
-def test_a_number_whatsapp_writes_in_an_older_form_is_the_same(dialled: str, reported: str) -> None:
-    wrote(reported)
-    assert may_be_answered(dialled, reported) == {dialled, reported}
-    wrote(dialled, at=NOON + MINUTE)
+def test_older_whatsapp_spelling_is_the_same_number(dialled: str, reported: str) -> None:
+    record(reported)
+    assert find_open(dialled, reported) == {dialled, reported}
+    record(dialled, at=NOON + MINUTE)
     assert Conversation.objects.count() == 1
 
 
@@ -165,21 +155,16 @@ def test_a_number_whatsapp_writes_in_an_older_form_is_the_same(dialled: str, rep
         *("+447700900999", "+351912345678", "+15215551234", "", "5511987654321"),
     ],
 )
-def test_any_other_number_has_one_spelling(phone: str) -> None:
+def test_other_number_has_one_spelling(phone: str) -> None:
     assert normalize_phone(phone) == phone
 
 
-def test_two_spellings_in_one_webhook_are_one_person() -> None:
+def test_two_spellings_in_one_webhook_are_one_number() -> None:
     record_inbound([("+551187654321", NOON), ("+5511987654321", NOON - MINUTE)], now=NOON)
-    assert last_of("+551187654321") == NOON
+    assert last_inbound_of("+551187654321") == NOON
 
 
-# Trouble.
-
-
-def test_somebody_else_may_add_the_same_person_meanwhile(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_concurrent_insert_is_tolerated(monkeypatch: pytest.MonkeyPatch) -> None:
     add = service_windows._add_missing
 
     def racing(latest: dict[str, datetime]) -> None:
@@ -187,24 +172,24 @@ def test_somebody_else_may_add_the_same_person_meanwhile(
         add(latest)
 
     monkeypatch.setattr(service_windows, "_add_missing", racing)
-    wrote(ADA)
-    assert last_of() == NOON
+    record(ADA)
+    assert last_inbound_of() == NOON
 
 
-def test_of_many_at_once_the_last_message_counts() -> None:
+def test_concurrent_recordings_keep_the_latest() -> None:
     times = [NOON + number * MINUTE for number in range(40)]
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda at: wrote(ADA, BOB, at=at), times[::-1]))
-    assert (last_of(ADA), last_of(BOB)) == (times[-1], times[-1])
+        list(pool.map(lambda at: record(ADA, BOB, at=at), times[::-1]))
+    assert (last_inbound_of(ADA), last_inbound_of(BOB)) == (times[-1], times[-1])
     assert Conversation.objects.count() == 2
 
 
 @pytest.mark.parametrize(
-    ("command", "trouble"), [("update", CUT), ("insert", CUT), ("insert", LOST_ANSWER)]
+    ("command", "failure"), [("update", CUT), ("insert", CUT), ("insert", LOST_ANSWER)]
 )
-def test_what_is_not_noted_is_said_and_may_be_repeated(command: str, trouble: Trouble) -> None:
-    with fail_commands(command, "conversations", trouble, times=2), pytest.raises(PyMongoError):
-        wrote(ADA)
-    wrote(ADA)
-    assert last_of() == NOON
+def test_failed_recording_raises_and_can_be_repeated(command: str, failure: Trouble) -> None:
+    with fail_commands(command, "conversations", failure, times=2), pytest.raises(PyMongoError):
+        record(ADA)
+    record(ADA)
+    assert last_inbound_of() == NOON
     assert Conversation.objects.count() == 1

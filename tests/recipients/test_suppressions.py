@@ -1,4 +1,4 @@
-"""Suppressed addresses: reasons, lists, and soft bounces that add up."""
+"""Suppressions: reasons, lifting, lists, and soft bounces."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -16,18 +16,13 @@ from tests.support.factories.notifications import NOON
 from tests.support.mongo.query_plans import plans
 
 pytestmark = pytest.mark.usefixtures("db")
-
-
 R = SuppressionReason
-
 EMAIL = ("email", "ada@example.com")
-
 PHONE = ("whatsapp", "+351912345678")
-
 DAY = timedelta(days=1)
 
 
-def hold_back(
+def store(
     address: tuple[str, str] = EMAIL, *, reason: R = R.HARD_BOUNCE, **fields: Any
 ) -> dict[str, Any]:
     channel, where = address
@@ -35,35 +30,33 @@ def hold_back(
     return dict(suppress(channel=channel, address=where, reason=reason, **options))
 
 
-def held_back(
-    *addresses: tuple[str, str], now: Any = NOON
-) -> dict[tuple[str, str], ActiveSuppression]:
+def find(*addresses: tuple[str, str], now: Any = NOON) -> dict[tuple[str, str], ActiveSuppression]:
     return queries.find_suppressed(addresses, now=now)
 
 
-def lifted(address: tuple[str, str] = EMAIL, *reasons: R, **options: Any) -> tuple[R, ...]:
+def lift_reasons(address: tuple[str, str] = EMAIL, *reasons: R, **options: Any) -> tuple[R, ...]:
     channel, where = address
     return lift(channel=channel, address=where, reasons=reasons or list(R), **options)
 
 
-def test_a_suppressed_address_is_found_with_the_reason() -> None:
-    hold_back()
-    assert held_back(EMAIL, PHONE) == {
+def test_suppressed_address_is_found_with_its_reason() -> None:
+    store()
+    assert find(EMAIL, PHONE) == {
         EMAIL: ActiveSuppression(reason="hard_bounce", marketing_only=False)
     }
 
 
 @pytest.mark.parametrize("address", ["ada@example.com", "Ada@Example.com", "ADA@EXAMPLE.COM"])
 @pytest.mark.parametrize("stored", ["ada@example.com", "Ada@Example.COM"])
-def test_mail_addresses_do_not_differ_by_case(stored: str, address: str) -> None:
-    hold_back(("email", stored))
-    assert ("email", address) in held_back(("email", address))
+def test_email_is_case_insensitive(stored: str, address: str) -> None:
+    store(("email", stored))
+    assert ("email", address) in find(("email", address))
 
 
-def test_two_spellings_of_one_address_are_both_held_back() -> None:
-    hold_back()
+def test_both_spellings_of_an_address_are_found() -> None:
+    store()
     asked = [("email", "ada@example.com"), ("email", "Ada@example.com")]
-    assert set(held_back(*asked)) == set(asked)
+    assert set(find(*asked)) == set(asked)
 
 
 @pytest.mark.parametrize(
@@ -75,45 +68,45 @@ def test_two_spellings_of_one_address_are_both_held_back() -> None:
         ("ada@stra\u00dfe.example", "ada@xn--strae-oqa.example"),
     ],
 )
-def test_a_foreign_domain_is_the_same_however_it_is_written(asked: str, reported: str) -> None:
-    """It is sent to, and a bounce is reported of it, in the form with ``xn--``."""
-    hold_back(("email", reported))
-    assert ("email", asked) in held_back(("email", asked))
-    assert lifted(("email", asked)) == (R.HARD_BOUNCE,)
+def test_idn_spellings_are_the_same_domain(asked: str, reported: str) -> None:
+    """Mail is sent, and bounces are reported, in the form with ``xn--``."""
+    store(("email", reported))
+    assert ("email", asked) in find(("email", asked))
+    assert lift_reasons(("email", asked)) == (R.HARD_BOUNCE,)
 
 
-def test_two_domains_that_look_alike_are_two() -> None:
-    hold_back(("email", "ada@strasse.example"))
-    assert held_back(("email", "ada@stra\u00dfe.example")) == {}
+def test_similar_domains_are_different() -> None:
+    store(("email", "ada@strasse.example"))
+    assert find(("email", "ada@stra\u00dfe.example")) == {}
 
 
-def test_what_is_no_address_is_held_back_as_it_is_written() -> None:
-    hold_back(("email", "\u00e4da@\u2603"))
-    assert held_back(("email", "\u00e4da@\u2603"), ("email", "ada@\u2603")).keys() == {
+def test_malformed_address_is_suppressed_literally() -> None:
+    store(("email", "\u00e4da@\u2603"))
+    assert find(("email", "\u00e4da@\u2603"), ("email", "ada@\u2603")).keys() == {
         ("email", "\u00e4da@\u2603")
     }
 
 
-def test_a_channel_is_suppressed_on_its_own() -> None:
-    hold_back(("email", "same"))
-    assert held_back(("whatsapp", "same")) == {}
+def test_channels_are_suppressed_separately() -> None:
+    store(("email", "same"))
+    assert find(("whatsapp", "same")) == {}
 
 
-def test_a_batch_of_addresses_is_one_read_by_an_index() -> None:
+def test_batch_is_one_read_by_an_index() -> None:
     for number in range(50):
-        hold_back(("email", f"user{number}@example.com"))
-        hold_back(("email", f"somebody-else{number}@example.com"))
+        store(("email", f"user{number}@example.com"))
+        store(("email", f"other{number}@example.com"))
     with plans("suppressions") as found:
-        held = held_back(*[("email", f"user{n}@example.com") for n in range(100)])
+        held = find(*[("email", f"user{n}@example.com") for n in range(100)])
     (plan,) = found
     assert len(held) == 50
     assert plan.is_indexed
     assert plan.examined == 50
 
 
-def test_no_address_is_not_asked_for() -> None:
+def test_empty_read_makes_no_query() -> None:
     with plans("suppressions") as found:
-        assert held_back() == {}
+        assert find() == {}
     assert found == []
 
 
@@ -122,13 +115,13 @@ def test_no_address_is_not_asked_for() -> None:
     [("+5511987654321", "+551187654321"), ("+525512345678", "+5215512345678")],
     ids=["Brazil", "Mexico"],
 )
-def test_a_number_whatsapp_writes_in_an_older_form_is_the_same(dialled: str, reported: str) -> None:
-    hold_back(("whatsapp", reported), reason=R.UNSUBSCRIBED)
-    assert ("whatsapp", dialled) in held_back(("whatsapp", dialled))
+def test_older_whatsapp_spelling_is_the_same_number(dialled: str, reported: str) -> None:
+    store(("whatsapp", reported), reason=R.UNSUBSCRIBED)
+    assert ("whatsapp", dialled) in find(("whatsapp", dialled))
 
 
-def test_a_suppression_is_stored_with_who_said_so_and_no_address_in_its_id() -> None:
-    stored = hold_back(reason=R.COMPLAINT)
+def test_suppression_has_its_source_and_no_address_in_its_id() -> None:
+    stored = store(reason=R.COMPLAINT)
     one = Suppression.objects.get(pk=suppression_id(*EMAIL, R.COMPLAINT))
     assert (one.channel, one.address) == EMAIL
     assert (one.reason, one.source, one.marketing_only) == ("complaint", "sendgrid", False)
@@ -147,19 +140,19 @@ def test_a_suppression_is_stored_with_who_said_so_and_no_address_in_its_id() -> 
         ([(R.COMPLAINT, True), (R.UNSUBSCRIBED, False)], ("unsubscribed", False)),
     ],
 )
-def test_of_several_reasons_the_strictest_holds(
+def test_strictest_of_several_reasons_applies(
     reasons: list[tuple[R, bool]], held: tuple[str, bool]
 ) -> None:
     for reason, marketing_only in reasons:
-        hold_back(reason=reason, marketing_only=marketing_only)
-    assert held_back(EMAIL)[EMAIL] == ActiveSuppression(reason=held[0], marketing_only=held[1])
+        store(reason=reason, marketing_only=marketing_only)
+    assert find(EMAIL)[EMAIL] == ActiveSuppression(reason=held[0], marketing_only=held[1])
     assert Suppression.objects.count() == len(reasons)
 
 
-def test_the_reasons_of_an_address_are_told_newest_first() -> None:
-    hold_back(reason=R.UNSUBSCRIBED, marketing_only=True)
-    hold_back(now=NOON + DAY)
-    hold_back(("email", "bob@example.com"))
+def test_reasons_are_listed_newest_first() -> None:
+    store(reason=R.UNSUBSCRIBED, marketing_only=True)
+    store(now=NOON + DAY)
+    store(("email", "bob@example.com"))
     reasons = [
         one["reason"] for one in list_for_address(channel="email", address="ADA@example.com")
     ]
@@ -167,16 +160,13 @@ def test_the_reasons_of_an_address_are_told_newest_first() -> None:
 
 
 FULL = {"marketing_only": False}
-
 MARKETING = {"marketing_only": True}
-
 UNTIL = {"expires_at": NOON + DAY}
-
 LATER = {"expires_at": NOON + 2 * DAY}
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "stands"),
+    ("first", "second", "expected"),
     [
         (MARKETING, FULL, FULL),
         (FULL, MARKETING, FULL),
@@ -188,22 +178,22 @@ LATER = {"expires_at": NOON + 2 * DAY}
         (FULL | LATER, FULL | UNTIL, FULL | LATER),
     ],
 )
-def test_twice_for_the_same_reason_the_stricter_stays(
-    first: dict[str, Any], second: dict[str, Any], stands: dict[str, Any]
+def test_stricter_of_two_entries_with_one_reason_stays(
+    first: dict[str, Any], second: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    hold_back(reason=R.MANUAL, source="admin", **first)
-    stored = hold_back(reason=R.MANUAL, source="api", now=NOON + DAY / 2, **second)
-    assert stored["marketing_only"] is stands["marketing_only"]
-    assert stored.get("expires_at") == stands.get("expires_at")
+    store(reason=R.MANUAL, source="admin", **first)
+    stored = store(reason=R.MANUAL, source="api", now=NOON + DAY / 2, **second)
+    assert stored["marketing_only"] is expected["marketing_only"]
+    assert stored.get("expires_at") == expected.get("expires_at")
     assert stored["created_at"] == NOON
-    assert stored["source"] == ("admin" if stands == first else "api")
+    assert stored["source"] == ("admin" if expected == first else "api")
     assert Suppression.objects.count() == 1
 
 
-def test_one_that_is_over_counts_for_nothing() -> None:
-    """MongoDB removes it within a minute; until then it is there, and holds nothing back."""
-    hold_back(reason=R.MANUAL, **UNTIL)
-    stored = hold_back(reason=R.MANUAL, source="api", now=NOON + DAY, **MARKETING)
+def test_expired_suppression_is_replaced() -> None:
+    """MongoDB removes it within a minute."""
+    store(reason=R.MANUAL, **UNTIL)
+    stored = store(reason=R.MANUAL, source="api", now=NOON + DAY, **MARKETING)
     assert (stored["marketing_only"], stored["source"]) == (True, "api")
     assert (stored["created_at"], stored.get("expires_at")) == (NOON + DAY, None)
 
@@ -212,68 +202,68 @@ def test_one_that_is_over_counts_for_nothing() -> None:
     ("expires_at", "is_held_back"),
     [(NOON - DAY, False), (NOON, False), (NOON + timedelta(milliseconds=1), True), (None, True)],
 )
-def test_a_suppression_may_be_for_a_time(expires_at: Any, is_held_back: bool) -> None:
-    hold_back(reason=R.MANUAL, now=NOON - 2 * DAY, expires_at=expires_at)
-    assert (EMAIL in held_back(EMAIL)) is is_held_back
+def test_suppression_can_expire(expires_at: Any, is_held_back: bool) -> None:
+    store(reason=R.MANUAL, now=NOON - 2 * DAY, expires_at=expires_at)
+    assert (EMAIL in find(EMAIL)) is is_held_back
 
 
-def test_who_unsubscribes_stays_unsubscribed_when_something_else_ends() -> None:
-    hold_back(reason=R.MANUAL, **UNTIL)
-    hold_back(reason=R.UNSUBSCRIBED, marketing_only=True)
-    assert held_back(EMAIL)[EMAIL].marketing_only is False
-    assert held_back(EMAIL, now=NOON + 2 * DAY)[EMAIL] == ActiveSuppression(
+def test_unsubscription_outlives_another_suppression() -> None:
+    store(reason=R.MANUAL, **UNTIL)
+    store(reason=R.UNSUBSCRIBED, marketing_only=True)
+    assert find(EMAIL)[EMAIL].marketing_only is False
+    assert find(EMAIL, now=NOON + 2 * DAY)[EMAIL] == ActiveSuppression(
         reason="unsubscribed", marketing_only=True
     )
 
 
 @pytest.mark.parametrize("address", ["ada@example.com", "Ada@Example.COM"])
-def test_a_lifted_suppression_holds_nothing_back(address: str) -> None:
-    hold_back()
-    assert lifted(("email", address)) == (R.HARD_BOUNCE,)
-    assert held_back(EMAIL) == {}
+def test_lifted_suppression_does_not_apply(address: str) -> None:
+    store()
+    assert lift_reasons(("email", address)) == (R.HARD_BOUNCE,)
+    assert find(EMAIL) == {}
 
 
-def test_lifting_one_reason_leaves_the_others() -> None:
-    hold_back()
-    hold_back(reason=R.UNSUBSCRIBED, marketing_only=True)
-    assert lifted(EMAIL, R.HARD_BOUNCE, R.MANUAL) == (R.HARD_BOUNCE,)
-    assert held_back(EMAIL)[EMAIL] == ActiveSuppression(reason="unsubscribed", marketing_only=True)
+def test_lifting_one_reason_keeps_the_others() -> None:
+    store()
+    store(reason=R.UNSUBSCRIBED, marketing_only=True)
+    assert lift_reasons(EMAIL, R.HARD_BOUNCE, R.MANUAL) == (R.HARD_BOUNCE,)
+    assert find(EMAIL)[EMAIL] == ActiveSuppression(reason="unsubscribed", marketing_only=True)
 
 
-def test_lifting_what_is_not_suppressed_says_so() -> None:
-    assert lifted() == ()
-    hold_back()
-    assert lifted() == (R.HARD_BOUNCE,)
-    assert lifted() == ()
+def test_lifting_returns_the_lifted_reasons() -> None:
+    assert lift_reasons() == ()
+    store()
+    assert lift_reasons() == (R.HARD_BOUNCE,)
+    assert lift_reasons() == ()
 
 
-def test_one_suppression_is_lifted_and_no_other() -> None:
+def test_lifting_affects_one_address_only() -> None:
     bob = ("email", "bob@example.com")
     for address in (EMAIL, PHONE, bob, ("whatsapp", "ada@example.com")):
-        hold_back(address)
-    lifted()
-    assert set(held_back(EMAIL, PHONE, bob)) == {PHONE, bob}
-    assert ("whatsapp", "ada@example.com") in held_back(("whatsapp", "ada@example.com"))
+        store(address)
+    lift_reasons()
+    assert set(find(EMAIL, PHONE, bob)) == {PHONE, bob}
+    assert ("whatsapp", "ada@example.com") in find(("whatsapp", "ada@example.com"))
 
 
-def test_only_what_is_old_enough_or_about_marketing_is_lifted_if_that_is_asked_for() -> None:
-    hold_back(reason=R.UNSUBSCRIBED, marketing_only=False)
-    assert lifted(EMAIL, R.UNSUBSCRIBED, marketing_only=True) == ()
-    assert lifted(EMAIL, R.UNSUBSCRIBED, before=NOON - DAY) == ()
-    assert lifted(EMAIL, R.UNSUBSCRIBED, before=NOON) == (R.UNSUBSCRIBED,)
+def test_lifting_can_be_limited_to_marketing_or_age() -> None:
+    store(reason=R.UNSUBSCRIBED, marketing_only=False)
+    assert lift_reasons(EMAIL, R.UNSUBSCRIBED, marketing_only=True) == ()
+    assert lift_reasons(EMAIL, R.UNSUBSCRIBED, before=NOON - DAY) == ()
+    assert lift_reasons(EMAIL, R.UNSUBSCRIBED, before=NOON) == (R.UNSUBSCRIBED,)
 
 
-def test_a_number_whose_bounce_is_lifted_begins_anew() -> None:
-    """Else the next strike would suppress it at once: the old ones are still counted."""
+def test_lifting_a_bounce_resets_soft_bounces() -> None:
+    """Or the next soft bounce would suppress it at once."""
     for event in "123":
         suppressions.record_soft_bounce(channel="whatsapp", address=PHONE[1], event=event, now=NOON)
-    hold_back(PHONE)
-    lifted(PHONE)
+    store(PHONE)
+    lift_reasons(PHONE)
     assert (
         suppressions.record_soft_bounce(channel="whatsapp", address=PHONE[1], event="4", now=NOON)
         == 1
     )
-    stored = hold_back(PHONE)
+    stored = store(PHONE)
     assert lift_one(stored["_id"])
     assert (
         suppressions.record_soft_bounce(channel="whatsapp", address=PHONE[1], event="5", now=NOON)
@@ -282,30 +272,30 @@ def test_a_number_whose_bounce_is_lifted_begins_anew() -> None:
     assert not lift_one(stored["_id"])
 
 
-def test_a_suppression_is_lifted_by_its_id() -> None:
-    hold_back()
+def test_suppression_is_lifted_by_id() -> None:
+    store()
     with plans("suppressions") as found:
-        lifted(EMAIL, R.HARD_BOUNCE)
+        lift_reasons(EMAIL, R.HARD_BOUNCE)
     (plan,) = found
     assert plan.is_by_id
 
 
-def test_an_address_is_held_back_after_it_was_forgotten() -> None:
-    hold_back(reason=R.COMPLAINT)
-    hold_back(("email", "bob@example.com"))
+def test_anonymized_address_stays_suppressed() -> None:
+    store(reason=R.COMPLAINT)
+    store(("email", "bob@example.com"))
     assert suppressions.anonymise([("email", "Ada@example.com"), PHONE]) == 1
-    assert held_back(EMAIL)[EMAIL].reason == "complaint"
+    assert find(EMAIL)[EMAIL].reason == "complaint"
     kept = [one.get("address") for one in collection("suppressions").find().sort("address", 1)]
     assert kept == [None, "bob@example.com"]
     assert "ada" not in str(list(collection("suppressions").find({"reason": "complaint"})))
     assert suppressions.anonymise([EMAIL]) == 0
 
 
-def test_a_report_about_a_forgotten_address_does_not_bring_it_back() -> None:
-    hold_back()
+def test_anonymized_suppression_gets_no_address_again() -> None:
+    store()
     suppressions.anonymise([EMAIL])
-    assert "address" not in hold_back()
-    assert lifted() == (R.HARD_BOUNCE,)
+    assert "address" not in store()
+    assert lift_reasons() == (R.HARD_BOUNCE,)
 
 
 def listed(**wanted: Any) -> list[str]:
@@ -314,10 +304,9 @@ def listed(**wanted: Any) -> list[str]:
 
 @pytest.fixture
 def many() -> None:
-    """Store suppressions of every kind, a minute between them."""
     for n in range(120):
         address = ("email", f"user{n}@example.com") if n % 3 else ("whatsapp", f"+3519123450{n}")
-        hold_back(address, reason=list(R)[n % 4], now=NOON + timedelta(minutes=n))
+        store(address, reason=list(R)[n % 4], now=NOON + timedelta(minutes=n))
 
 
 @pytest.mark.usefixtures("many")
@@ -330,7 +319,7 @@ def many() -> None:
         {"channel": "whatsapp", "reason": R.MANUAL},
     ],
 )
-def test_a_page_is_read_by_an_index_in_its_order(wanted: dict[str, Any]) -> None:
+def test_page_is_read_by_an_index_in_order(wanted: dict[str, Any]) -> None:
     first = suppressions.page(limit=5, **wanted)
     last = first.documents[-1]
     for backwards in (None, False, True):
@@ -346,7 +335,7 @@ def test_a_page_is_read_by_an_index_in_its_order(wanted: dict[str, Any]) -> None
 
 
 @pytest.mark.usefixtures("many")
-def test_a_list_is_newest_first_and_of_what_is_asked_for() -> None:
+def test_list_is_newest_first_and_filtered() -> None:
     assert len(listed()) == 100
     assert listed()[0] == "user119@example.com"
     assert listed(channel="whatsapp")[0] == "+3519123450117"
@@ -358,28 +347,28 @@ def test_a_list_is_newest_first_and_of_what_is_asked_for() -> None:
 PHONE_ADDRESS: dict[str, Any] = {"channel": "whatsapp", "address": "+351912345678"}
 
 
-def strike(event: str) -> int:
+def soft_bounce(event: str) -> int:
     return suppressions.record_soft_bounce(**PHONE_ADDRESS, event=event, now=NOON)
 
 
 def test_each_event_counts_once() -> None:
-    assert [strike(event) for event in ("a", "b", "b", "a", "c")] == [1, 2, 2, 2, 3]
+    assert [soft_bounce(event) for event in ("a", "b", "b", "a", "c")] == [1, 2, 2, 2, 3]
 
 
-def test_the_same_event_told_by_many_at_once_counts_once() -> None:
-    strike("a")
+def test_concurrent_equal_events_count_once() -> None:
+    soft_bounce("a")
     with ThreadPoolExecutor(8) as threads:
-        counts = list(threads.map(strike, ["b"] * 16))
+        counts = list(threads.map(soft_bounce, ["b"] * 16))
     assert set(counts) == {2}
 
 
-def test_what_reaches_them_ends_the_row() -> None:
-    strike("a")
+def test_delivery_resets_soft_bounces() -> None:
+    soft_bounce("a")
     suppressions.clear_soft_bounces(**PHONE_ADDRESS)
-    assert strike("b") == 1
+    assert soft_bounce("b") == 1
 
 
-def test_addresses_are_counted_apart() -> None:
-    strike("a")
+def test_addresses_are_counted_separately() -> None:
+    soft_bounce("a")
     other = PHONE_ADDRESS | {"address": "+351912345679"}
     assert suppressions.record_soft_bounce(**other, event="b", now=NOON) == 1

@@ -1,4 +1,4 @@
-"""Members of topics: read in their order by an index, streamed without one twice."""
+"""Topic members: joins, pages, and batches."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -27,26 +27,26 @@ def fill(topic: str, count: int, *, first: int = 0) -> None:
     )
 
 
-def test_who_joins_twice_is_a_member_since_the_first_time() -> None:
+def test_second_join_keeps_the_first_time() -> None:
     join(topic="news", user_id="ada", now=NOON)
     again = join(topic="news", user_id="ada", now=NOON + timedelta(days=1))
     assert again["created_at"] == NOON
 
 
-def test_who_joins_twice_at_once_is_one_member() -> None:
+def test_concurrent_joins_create_one_member() -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: join(topic="news", user_id="ada", now=NOON), range(16)))
     assert [one["user_id"] for one in members(topic="news", limit=9).documents] == ["ada"]
 
 
-def test_a_user_id_with_a_colon_is_of_its_own_topic() -> None:
+def test_user_id_with_a_colon_stays_in_its_topic() -> None:
     join(topic="a", user_id="b:c", now=NOON)
     join(topic="a-b", user_id="c", now=NOON)
     assert next_members("a") == ["b:c"]
     assert next_members("a-b") == ["c"]
 
 
-def test_a_broadcast_streams_every_member_once_in_order() -> None:
+def test_members_are_read_once_in_order() -> None:
     fill("news", 25)
     fill("newt", 5)
     seen: list[str] = []
@@ -55,7 +55,7 @@ def test_a_broadcast_streams_every_member_once_in_order() -> None:
     assert seen == [f"user-{n:05d}" for n in range(25)]
 
 
-def test_who_joins_or_leaves_meanwhile_makes_nobody_come_twice() -> None:
+def test_changes_during_reading_repeat_no_member() -> None:
     fill("news", 10, first=10)
     first = next_members("news", limit=5)
     join(topic="news", user_id="user-00000", now=NOON)
@@ -65,7 +65,7 @@ def test_who_joins_or_leaves_meanwhile_makes_nobody_come_twice() -> None:
 
 
 @pytest.mark.parametrize("backwards", [None, False, True])
-def test_a_page_is_read_by_an_index_in_its_order(backwards: bool | None) -> None:
+def test_page_is_read_by_an_index_in_order(backwards: bool | None) -> None:
     fill("news", 3_000)
     fill("other", 500)
     place = None
@@ -80,7 +80,7 @@ def test_a_page_is_read_by_an_index_in_its_order(backwards: bool | None) -> None
     assert plan.examined <= 2 * plan.returned
 
 
-def test_a_batch_of_a_broadcast_is_read_by_an_index_in_its_order() -> None:
+def test_batch_is_read_by_an_index_in_order() -> None:
     fill("news", 3_000)
     with plans("topic_members") as found:
         next_members("news", after="user-01499", limit=1_000)
@@ -89,7 +89,7 @@ def test_a_batch_of_a_broadcast_is_read_by_an_index_in_its_order() -> None:
     assert plan.examined <= 1_001
 
 
-def test_all_topics_of_a_person_are_found_and_left_by_an_index() -> None:
+def test_memberships_are_found_and_left_by_an_index() -> None:
     fill("news", 1_000)
     for topic in ("sales", "alerts"):
         join(topic=topic, user_id="user-00007", now=NOON)

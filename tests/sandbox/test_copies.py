@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import urllib3
 
-from sandbox import copies
+from sandbox import duplicates
 from sandbox.config import Config
 from sandbox.server import run_in_thread
 from tests.support.clients.sandbox import QUICK, Box, mail
@@ -125,7 +125,7 @@ def test_copies_are_counted_across_a_restart_and_forgotten_at_a_reset(
 
 
 def test_the_oldest_cases_are_forgotten(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copies, "MAX_REMEMBERED", 2)
+    monkeypatch.setattr(duplicates, "MAX_REMEMBERED", 2)
     for number in range(4):
         box.send(mail(reference=f"ref-{number}"))
     assert [reference for _, reference, _, _ in counted(box)] == ["ref-3", "ref-2"]

@@ -1,24 +1,24 @@
-"""docs/sandbox.md and the tables agree."""
+"""docs/reference/sandbox.md and the tables agree."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-from sandbox import google_account, meta_account
-from sandbox.keys import WEBHOOK_PUBLIC_KEY_FILE
+from sandbox import credentials
+from sandbox.credentials import WEBHOOK_PUBLIC_KEY_FILE
 from sandbox.outcomes import Outcome, Outcomes
 from sandbox.providers.fcm.outcomes import OUTCOMES as FCM
 from sandbox.providers.google_oauth.outcomes import OUTCOMES as GOOGLE
 from sandbox.providers.sendgrid.events import DETAILS
 from sandbox.providers.sendgrid.outcomes import OUTCOMES as SENDGRID
 from sandbox.providers.sendgrid.provider import REFUSED_KEYS
+from sandbox.providers.whatsapp import answers, templates
 from sandbox.providers.whatsapp import events as whatsapp
-from sandbox.providers.whatsapp import refusals, templates
 from sandbox.providers.whatsapp.outcomes import OUTCOMES as WHATSAPP
 from sandbox.providers.whatsapp.outcomes import magic_suffix
 
-TEXT = (Path(__file__).parents[2] / "docs" / "sandbox.md").read_text()
+TEXT = (Path(__file__).parents[2] / "docs" / "reference" / "sandbox.md").read_text()
 
 
 def rows(heading: str) -> list[tuple[str, str]]:
@@ -64,8 +64,8 @@ def test_every_special_key_is_in_the_document() -> None:
 
 def test_every_special_access_token_is_in_the_document() -> None:
     documented = {key.strip("`"): answer for key, answer in rows("access token")}
-    assert set(documented) == set(refusals.REFUSED_TOKENS)
-    for key, error in refusals.REFUSED_TOKENS.items():
+    assert set(documented) == set(answers.REFUSED_TOKENS)
+    for key, error in answers.REFUSED_TOKENS.items():
         assert documented[key].startswith(f"{error.status}: code {error.code}")
 
 
@@ -76,15 +76,15 @@ def test_every_kind_of_event_is_in_the_document() -> None:
 def test_every_file_and_id_is_in_the_document() -> None:
     for name in (
         WEBHOOK_PUBLIC_KEY_FILE,
-        google_account.SERVICE_ACCOUNT_FILE,
-        meta_account.WHATSAPP_ACCOUNT_FILE,
+        credentials.SERVICE_ACCOUNT_FILE,
+        credentials.WHATSAPP_ACCOUNT_FILE,
         templates.FILE,
     ):
         assert f"| `{name}` |" in TEXT
     for text in (
-        google_account.FCM_PROJECT_ID,
-        google_account.SERVICE_ACCOUNT_EMAIL,
-        meta_account.BUSINESS_ACCOUNT_ID,
-        meta_account.WHATSAPP_ACCESS_TOKEN,
+        credentials.FCM_PROJECT_ID,
+        credentials.SERVICE_ACCOUNT_EMAIL,
+        credentials.BUSINESS_ACCOUNT_ID,
+        credentials.WHATSAPP_ACCESS_TOKEN,
     ):
         assert text in TEXT

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sandbox import google_account
+from sandbox import credentials
 from sandbox.log import REQUESTS_FILE, read_records
 from tests.support.clients.sandbox import Box
 from tests.support.providers.sandbox_fcm import FCMClient, details, error, push, violations
@@ -22,7 +22,7 @@ def test_a_push_is_accepted_and_named(pushes: FCMClient) -> None:
     assert answer.status == 200
     assert answer.headers["Content-Type"] == "application/json; charset=UTF-8"
     name = answer.json()["name"]
-    assert name.startswith(f"projects/{google_account.FCM_PROJECT_ID}/messages/0:")
+    assert name.startswith(f"projects/{credentials.FCM_PROJECT_ID}/messages/0:")
     assert pushes.box.requests()[0]["message_id"] == name
 
 
@@ -66,8 +66,8 @@ def test_another_project_is_not_found_and_the_device_not_blamed(pushes: FCMClien
 @pytest.mark.parametrize(
     ("method", "path"),
     [
-        ("GET", f"/v1/projects/{google_account.FCM_PROJECT_ID}/messages:send"),
-        ("POST", f"/v1/projects/{google_account.FCM_PROJECT_ID}/messages:sendAll"),
+        ("GET", f"/v1/projects/{credentials.FCM_PROJECT_ID}/messages:send"),
+        ("POST", f"/v1/projects/{credentials.FCM_PROJECT_ID}/messages:sendAll"),
         ("POST", "/v1/projects"),
     ],
 )

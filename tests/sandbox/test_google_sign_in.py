@@ -12,15 +12,15 @@ from google.auth.exceptions import RefreshError
 from google.auth.transport.urllib3 import Request
 from google.oauth2.service_account import Credentials
 
-from sandbox import google_account
+from sandbox import credentials
 from sandbox.config import Config
-from sandbox.keys import UnreadableKeyError
+from sandbox.credentials import FCM_PROJECT_ID, UnreadableKeyError
 from sandbox.log import REQUESTS_FILE
 from sandbox.server import run_in_thread
 from tests.support.clients.sandbox import QUICK, Box
 from tests.support.providers.sandbox_fcm import GRANT, SCOPE, FCMClient, encoded, push
 
-EMAIL = google_account.SERVICE_ACCOUNT_EMAIL
+EMAIL = credentials.SERVICE_ACCOUNT_EMAIL
 SHORT = "Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe."
 NO_SCOPE = "Invalid OAuth scope or ID token audience provided."
 
@@ -36,7 +36,7 @@ def test_googles_own_library_signs_in_with_the_service_account(box: Box) -> None
     )
     credentials.refresh(Request(box.http))
     assert credentials.token.startswith("ya29.")
-    assert credentials.project_id == google_account.FCM_PROJECT_ID
+    assert credentials.project_id == FCM_PROJECT_ID
     assert FCMClient(box=box).post({"message": push()}, access=credentials.token).status == 200
 
 
@@ -207,7 +207,7 @@ def test_the_account_outlives_the_sandbox_and_its_tokens_too(
 
 
 def test_the_account_can_be_made_before_the_sandbox_starts(data: Path) -> None:
-    path = google_account.ensure_service_account(data, url="http://127.0.0.1:8001/")
+    path = credentials.ensure_service_account(data, url="http://127.0.0.1:8001/")
     account = json.loads(path.read_text())
     assert path == data / "fcm_service_account.json"
     assert (account["type"], account["token_uri"]) == (
@@ -219,6 +219,6 @@ def test_the_account_can_be_made_before_the_sandbox_starts(data: Path) -> None:
 
 @pytest.mark.parametrize("content", ["", "{}", "no key", '{"private_key": "x"}'])
 def test_an_account_that_cannot_be_read_is_named(tmp_path: Path, content: str) -> None:
-    (tmp_path / google_account.SERVICE_ACCOUNT_FILE).write_text(content)
+    (tmp_path / credentials.SERVICE_ACCOUNT_FILE).write_text(content)
     with pytest.raises(UnreadableKeyError, match="delete it to get a new one"):
-        google_account.load_service_account(tmp_path)
+        credentials.load_service_account(tmp_path)

@@ -15,7 +15,7 @@ import pytest
 import urllib3
 from urllib3.exceptions import HTTPError
 
-from sandbox import memory
+from sandbox import recent_requests
 from sandbox.config import Config
 from sandbox.log import EVENTS_FILE, REQUESTS_FILE, CorruptLogError, LogInUseError, read_records
 from sandbox.server import run_in_thread
@@ -156,7 +156,7 @@ def test_a_restart_reads_the_log_and_the_events_back(
 def test_only_the_latest_requests_stay_in_memory(
     tmp_path: Path, http: urllib3.PoolManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "MAX_REQUESTS", 3)
+    monkeypatch.setattr(recent_requests, "MAX_REQUESTS", 3)
     with run_in_thread(Config(data=tmp_path, timings=QUICK)) as sandbox:
         box = Box(sandbox=sandbox, http=http)
         for _ in range(5):
@@ -168,7 +168,7 @@ def test_only_the_latest_requests_stay_in_memory(
 
 
 def test_large_bodies_leave_memory_earlier(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "MAX_BYTES", 50_000)
+    monkeypatch.setattr(recent_requests, "MAX_BYTES", 50_000)
     for _ in range(5):
         box.send(mail(text="x" * 20_000))
     assert [one["id"] for one in box.requests()] == [5, 4]

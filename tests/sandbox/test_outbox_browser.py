@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 
-from notifyproject.stack import libraries, prerequisites
+from notifyproject.stack import prerequisites
 from tests.support.clients.sandbox import Box, Receiver, mail
 from tests.support.providers.sandbox_fcm import FCMClient
 from tests.support.providers.sandbox_whatsapp import WhatsAppClient, buttons, message, text
@@ -18,7 +18,7 @@ WIDTH = 390
 @pytest.fixture(scope="module")
 def page() -> Iterator[Page]:
     """Start Chromium once; every test goes to a page of its own sandbox."""
-    libraries.check_playwright()
+    prerequisites.check_playwright()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=prerequisites.browser(),

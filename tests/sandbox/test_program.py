@@ -14,11 +14,11 @@ import urllib3
 from urllib3.exceptions import ReadTimeoutError
 
 from notifyproject.stack.servers import free_port
-from sandbox import meta_account
+from sandbox import credentials
 from sandbox.__main__ import main
 from sandbox.assembly import create_secrets
 from sandbox.config import Config
-from sandbox.keys import WEBHOOK_PRIVATE_KEY_FILE
+from sandbox.credentials import WEBHOOK_PRIVATE_KEY_FILE
 from sandbox.log import REQUESTS_FILE
 from sandbox.server import run_in_thread
 from tests.support.clients.sandbox import Box, mail
@@ -65,7 +65,7 @@ def test_it_says_where_every_webhook_goes(
 ) -> None:
     def send() -> None:
         until((tmp_path / REQUESTS_FILE).exists)
-        until((tmp_path / meta_account.WHATSAPP_ACCOUNT_FILE).exists)
+        until((tmp_path / credentials.WHATSAPP_ACCOUNT_FILE).exists)
         os.kill(os.getpid(), signal.SIGTERM)
 
     sender = threading.Thread(target=send)

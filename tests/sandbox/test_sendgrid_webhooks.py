@@ -9,7 +9,7 @@ import urllib3
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from providers.contract import InvalidSignatureError, ReceiptKind
-from sandbox import keys
+from sandbox import credentials
 from sandbox.config import Config
 from sandbox.server import run_in_thread
 from tests.support.clients.sandbox import QUICK, Box, Post, Receiver, mail
@@ -131,22 +131,22 @@ def test_without_a_receiver_the_page_says_why_events_failed(
 
 def test_the_key_is_made_once_and_only_its_owner_may_read_it(tmp_path: Path) -> None:
     data = tmp_path / "new" / "folder"
-    public = keys.ensure_webhook_key(data)
-    assert keys.ensure_webhook_key(data) == public
-    assert (data / keys.WEBHOOK_PUBLIC_KEY_FILE).read_text() == f"{public}\n"
-    assert (data / keys.WEBHOOK_PRIVATE_KEY_FILE).stat().st_mode & 0o777 == 0o600
+    public = credentials.ensure_webhook_key(data)
+    assert credentials.ensure_webhook_key(data) == public
+    assert (data / credentials.WEBHOOK_PUBLIC_KEY_FILE).read_text() == f"{public}\n"
+    assert (data / credentials.WEBHOOK_PRIVATE_KEY_FILE).stat().st_mode & 0o777 == 0o600
     load_der_public_key(base64.b64decode(public))
 
 
 def test_the_public_key_is_written_again_from_the_private_one(tmp_path: Path) -> None:
-    public = keys.ensure_webhook_key(tmp_path)
-    (tmp_path / keys.WEBHOOK_PUBLIC_KEY_FILE).unlink()
-    assert keys.ensure_webhook_key(tmp_path) == public
-    assert (tmp_path / keys.WEBHOOK_PUBLIC_KEY_FILE).read_text().strip() == public
+    public = credentials.ensure_webhook_key(tmp_path)
+    (tmp_path / credentials.WEBHOOK_PUBLIC_KEY_FILE).unlink()
+    assert credentials.ensure_webhook_key(tmp_path) == public
+    assert (tmp_path / credentials.WEBHOOK_PUBLIC_KEY_FILE).read_text().strip() == public
 
 
 @pytest.mark.parametrize("content", [b"", b"no key", b"-----BEGIN PRIVATE KEY-----\n"])
 def test_a_key_that_cannot_be_read_is_named(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / keys.WEBHOOK_PRIVATE_KEY_FILE).write_bytes(content)
-    with pytest.raises(keys.UnreadableKeyError, match=keys.WEBHOOK_PRIVATE_KEY_FILE):
-        keys.ensure_webhook_key(tmp_path)
+    (tmp_path / credentials.WEBHOOK_PRIVATE_KEY_FILE).write_bytes(content)
+    with pytest.raises(credentials.UnreadableKeyError, match=credentials.WEBHOOK_PRIVATE_KEY_FILE):
+        credentials.ensure_webhook_key(tmp_path)

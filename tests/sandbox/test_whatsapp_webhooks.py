@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 import urllib3
 
-from sandbox import meta_account
+from sandbox import credentials
 from sandbox.config import Config
-from sandbox.keys import UnreadableKeyError
-from sandbox.meta_account import MetaAccount
+from sandbox.credentials import MetaAccount, UnreadableKeyError
 from sandbox.server import run_in_thread
 from tests.support.clients.sandbox import QUICK, Box, Receiver
 from tests.support.providers.sandbox_whatsapp import (
@@ -240,12 +239,12 @@ def test_what_nobody_can_write_is_refused(
 
 
 def test_the_account_is_made_once_and_only_its_owner_may_read_it(tmp_path: Path) -> None:
-    first = meta_account.ensure_whatsapp_account(tmp_path)
-    path = tmp_path / meta_account.WHATSAPP_ACCOUNT_FILE
-    assert meta_account.ensure_whatsapp_account(tmp_path) == first
+    first = credentials.ensure_whatsapp_account(tmp_path)
+    path = tmp_path / credentials.WHATSAPP_ACCOUNT_FILE
+    assert credentials.ensure_whatsapp_account(tmp_path) == first
     assert path.stat().st_mode & 0o777 == 0o600
     assert json.loads(path.read_text())["verify_token"] == first.verify_token
     assert isinstance(first, MetaAccount)
     path.write_text("{}")
     with pytest.raises(UnreadableKeyError, match="delete it to get a new one"):
-        meta_account.ensure_whatsapp_account(tmp_path)
+        credentials.ensure_whatsapp_account(tmp_path)

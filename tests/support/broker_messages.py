@@ -10,8 +10,8 @@ from bson import ObjectId
 
 from delivery import worker
 from domain.states import Channel, Priority
+from domain.time import Clock
 from notifications.queueing.fair_queue import FairQueue, PullToken
-from notifyproject.platform.clock import Clock
 
 
 @dataclass(frozen=True)

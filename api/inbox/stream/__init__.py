@@ -1,1 +1,1 @@
-"""The stream of inbox events: an ASGI application of its own."""
+"""The inbox stream: an ASGI application of its own."""

@@ -1,8 +1,8 @@
-"""Streams: an inbox followed by server-sent events. Plain ASGI, in a process of its own.
+"""ASGI application for inbox streams (server-sent events), in a process of its own.
 
-A stream is a connection that mostly waits. Here it costs a task; as a view of Django's it would
-hold a thread, of the few that answer everything else. What blocks, which is MongoDB, is done by a
-small pool of threads for all streams together.
+A stream mostly waits. Here it costs an asyncio task; a Django view would hold one of the few
+threads of the web process. A small thread pool, shared by all streams, does the blocking reads of
+MongoDB.
 """
 
 import asyncio
@@ -25,7 +25,18 @@ from access.clients.authentication import INBOX_CHALLENGE
 from access.clients.inbox_tokens import InboxUser
 from domain.time import utc_now
 
-from ...http.problems import ApiError, bad_request, to_api_error
+from ...http.problems import (
+    INVALID_EVENT_ID,
+    METHOD_NOT_ALLOWED,
+    RATE_LIMITED,
+    RESTARTING,
+    TOO_MANY_STREAMS,
+    UNAUTHENTICATED,
+    UNKNOWN_PARAMETER,
+    WRONG_ENDPOINT,
+    ApiError,
+    to_api_error,
+)
 from .. import cors
 from ..views import STREAM_PATH
 from . import follower as stream_follower
@@ -36,30 +47,30 @@ from .subscriptions import ConnectionLimiter, TooManyStreamsError, WakeupListene
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
 SHUTDOWN_TIMEOUT = 1.0
-"""Seconds streams have to end in when the process does."""
+"""Seconds for streams to end at shutdown."""
 THREADS = 8
-"""Looks at MongoDB at once: one takes a few milliseconds."""
+"""Concurrent polls of MongoDB; each takes a few milliseconds."""
 PATH = re.compile(re.escape(STREAM_PATH) + "/?")
 _EVENT_ID = re.compile(r"[0-9a-f]{24}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamTiming:
-    """How often a stream does what."""
+    """Intervals of a stream, in seconds."""
 
     heartbeat: float = 15.0
-    """Seconds between signs of life, and between questions whether the token still holds."""
+    """Between heartbeats, and between checks of the token."""
     poll: float = 60.0
-    """Seconds after which it looks without a hint; while none can come, each heartbeat does."""
+    """Between polls without a wake-up; without a connection to Valkey, each heartbeat polls."""
     write_timeout: float = 20.0
-    """Seconds in which a client that has stopped reading must begin again."""
+    """For which a client may stop reading."""
     retry_from: float = 2.0
     retry_to: float = 6.0
-    """Seconds after which a client comes again, so that not all come at once after a restart."""
+    """Reconnection delay, random in this range so that clients don't all return at once."""
 
 
 class InboxStreamApp:
-    """Answers streams, and whoever asks whether the process is alive."""
+    """Serves inbox streams and ``/healthz``."""
 
     def __init__(
         self, *, clock: Callable[[], datetime] = utc_now, timing: StreamTiming | None = None
@@ -72,7 +83,7 @@ class InboxStreamApp:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="inbox")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or begin and end with the server."""
+        """Serve an HTTP request, or the lifespan protocol."""
         if scope["type"] == "lifespan":
             await self._run_lifespan(receive, send)
         elif scope["type"] == "http":
@@ -83,7 +94,7 @@ class InboxStreamApp:
             await send({"type": "websocket.close"})
 
     async def stop(self) -> None:
-        """End the streams in order, and let go of what they share."""
+        """End all streams and release what they share."""
         self._is_shutting_down = True
         self.listener.wake_all()
         deadline = asyncio.get_running_loop().time() + SHUTDOWN_TIMEOUT
@@ -112,9 +123,7 @@ class InboxStreamApp:
                 return
             try:
                 if self._is_shutting_down:
-                    raise _unavailable(
-                        "restarting", "This process is about to end: ask again.", retry_after=2
-                    )
+                    raise RESTARTING.error(retry_after=2)
                 user = await self._authenticate(connection)
                 follower = Follower(user=user, last_event_id=_last_event_id(connection.headers))
                 with self._connections.acquire(follower.inbox.key):
@@ -123,36 +132,34 @@ class InboxStreamApp:
                 await connection.send_problem(_to_api_error(error))
 
     async def _authenticate(self, connection: StreamConnection) -> InboxUser:
-        """Return who asks; raises ApiError, and PyMongoError."""
+        """Return the token's user; raises ApiError and PyMongoError."""
         if connection.method != "GET":
-            detail = "This address does not take this method."
-            raise ApiError(status=405, code="method_not_allowed", detail=detail)
+            raise METHOD_NOT_ALLOWED.error(methods="GET")
         if connection.query:
-            detail = "There are no parameters; the token belongs into the header Authorization."
-            raise bad_request("unknown_parameter", detail)
+            detail = "No parameters allowed; send the token in the header `Authorization`."
+            raise UNKNOWN_PARAMETER.error(detail)
         header = connection.headers.get("Authorization", "")
         user = await self._run_blocking(partial(authenticate, header, now=self._clock()))
         if user is None:
-            raise ApiError(
-                status=401,
-                code="unauthenticated",
-                detail="The inbox token is missing, or it is not a valid one.",
-                headers={"WWW-Authenticate": INBOX_CHALLENGE},
-            )
+            raise UNAUTHENTICATED.error(headers={"WWW-Authenticate": INBOX_CHALLENGE})
         return user
 
     async def _follow(self, connection: StreamConnection, follower: Follower) -> None:
-        """Send events until the client is gone, its token over, or the process ends."""
+        """Send events until the client leaves, its token ends, or the process shuts down."""
         wakeup = asyncio.Event()
         disconnect = asyncio.create_task(connection.wait_for_disconnect(wakeup))
         try:
             with self.listener.subscribe(wakeup, on=(follower.inbox.key, follower.user.jti)):
                 await connection.start(200, STREAM_HEADERS)
                 await connection.write(stream_follower.retry_event(retry_after=self._retry_after()))
-                reason = await self._send_until_end(connection, follower, wakeup)
+                try:
+                    reason = await self._send_events(connection, follower, wakeup)
+                except asyncio.CancelledError:
+                    # The server is shutting down. Ending in order makes the client reconnect.
+                    reason = "restart"
             await connection.write(stream_follower.end_event(reason), is_last=True)
         except TimeoutError:
-            # It keeps its place: the connection is there as long as the client wants it to be.
+            # It still counts toward the limit: the client keeps the connection open.
             reason = "not_read"
             with suppress(asyncio.CancelledError):
                 await asyncio.wait(
@@ -162,20 +169,10 @@ class InboxStreamApp:
             disconnect.cancel()
         log.info("inbox_stream_ended", token_id=follower.user.jti, reason=reason)
 
-    async def _send_until_end(
-        self, connection: StreamConnection, follower: Follower, wakeup: asyncio.Event
-    ) -> str:
-        """Send events; return why there are no more."""
-        try:
-            return await self._send_events(connection, follower, wakeup)
-        except asyncio.CancelledError:
-            # The server is about to end. This stream ends in order: its client comes again.
-            return "restart"
-
     async def _send_events(
         self, connection: StreamConnection, follower: Follower, wakeup: asyncio.Event
     ) -> str:
-        """Send events; return why there are no more."""
+        """Send events; return the reason why the stream ends."""
         wakeup.set()
         polled_at = float("-inf")
         loop = asyncio.get_running_loop()
@@ -190,27 +187,27 @@ class InboxStreamApp:
             try:
                 events = await self._next_events(follower, is_poll=is_poll)
             except PyMongoError as error:
-                log.warning("inbox_stream_waits", reason=type(error).__name__)
+                log.warning("inbox_stream_poll_failed", reason=type(error).__name__)
                 events, polled_at = [], float("-inf")
             else:
                 polled_at = loop.time() if is_poll else polled_at
             if events is None:
                 return "token_revoked"
-            # One after the other: none is written before the client has read the others.
+            # One by one: each is written once the client has read the previous one.
             for event in events or [HEARTBEAT]:
                 await connection.write(event)
             await self._wait(wakeup, follower.user.expires_at)
         return "left"
 
     async def _next_events(self, follower: Follower, *, is_poll: bool) -> list[bytes] | None:
-        """Return what to send, which may be nothing; None if the token does not hold any more."""
+        """Return the events to send, if any; None if the token is no longer valid."""
         now = self._clock()
         if is_poll:
             return await self._run_blocking(partial(follower.poll, now))
         return [] if await self._run_blocking(partial(follower.is_token_valid, now)) else None
 
     async def _wait(self, wakeup: asyncio.Event, until: datetime) -> None:
-        """Wait for a hint, for the next heartbeat, or for the token's end."""
+        """Wait for a wake-up, the next heartbeat, or the token's expiry."""
         try:
             async with asyncio.timeout(min(self._timing.heartbeat, self._seconds_until(until))):
                 await wakeup.wait()
@@ -221,7 +218,7 @@ class InboxStreamApp:
         return max((moment - self._clock()).total_seconds(), 0.0)
 
     async def _run_blocking(self, function: Callable[[], T]) -> T:
-        """Return what something that blocks returns."""
+        """Run a blocking function in the thread pool and return its result."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, function)
 
     def _retry_after(self) -> timedelta:
@@ -231,7 +228,7 @@ class InboxStreamApp:
 
 STREAM_HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
-    # nginx would collect events before it passes them on.
+    # Keeps nginx from buffering events.
     "X-Accel-Buffering": "no",
 }
 
@@ -241,8 +238,8 @@ async def _serve_other_path(connection: StreamConnection) -> None:
         await connection.start(200, {"Content-Type": "application/json"})
         await connection.write(b'{"status": "ok"}', is_last=True)
         return
-    detail = f"This process answers streams only; the web is at {settings.PUBLIC_URL}."
-    await connection.send_problem(ApiError(status=421, code="not_here", detail=detail))
+    detail = f"This process serves only inbox streams. Use {settings.PUBLIC_URL}."
+    await connection.send_problem(WRONG_ENDPOINT.error(detail))
 
 
 def _last_event_id(headers: Mapping[str, str]) -> ObjectId | None:
@@ -250,7 +247,7 @@ def _last_event_id(headers: Mapping[str, str]) -> ObjectId | None:
     if not given:
         return None
     if not _EVENT_ID.fullmatch(given):
-        raise bad_request("invalid_event_id", "Last-Event-ID is none of a notification's event.")
+        raise INVALID_EVENT_ID.error()
     return ObjectId(given)
 
 
@@ -258,15 +255,5 @@ def _to_api_error(error: ApiError | TooManyStreamsError | PyMongoError) -> ApiEr
     if not isinstance(error, TooManyStreamsError):
         return to_api_error(error)
     if error.is_process_full:
-        return _unavailable("too_many_streams", "This process is full.", retry_after=30)
-    return ApiError(
-        status=429,
-        code="rate_limited",
-        detail="Too many streams are open for this person.",
-        headers={"Retry-After": "30"},
-    )
-
-
-def _unavailable(code: str, detail: str, *, retry_after: int) -> ApiError:
-    headers = {"Retry-After": str(retry_after)}
-    return ApiError(status=503, code=code, detail=detail, headers=headers)
+        return TOO_MANY_STREAMS.error(retry_after=30)
+    return RATE_LIMITED.error("Too many open streams for this recipient.", retry_after=30)

@@ -1,8 +1,8 @@
-"""One request for a stream and its answer, in the words of ASGI."""
+"""One HTTP connection of a stream, over ASGI."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -21,7 +21,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 @dataclass(slots=True, kw_only=True)
 class StreamConnection:
-    """One request and its answer."""
+    """A request and its response."""
 
     method: str
     path: str
@@ -31,14 +31,13 @@ class StreamConnection:
     send: Send
     write_timeout: float
     request_id: str
-    is_disconnected: bool = field(default=False)
-    """The client has gone."""
+    is_disconnected: bool = False
 
     @classmethod
     def from_scope(
         cls, scope: Scope, receive: Receive, send: Send, write_timeout: float
     ) -> "StreamConnection":
-        """Return the exchange of an ASGI call."""
+        """Return the connection of an ASGI call."""
         pairs: dict[str, str] = {}
         for raw_name, raw_value in scope["headers"]:
             name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
@@ -56,14 +55,14 @@ class StreamConnection:
         )
 
     async def wait_for_disconnect(self, wakeup: asyncio.Event) -> None:
-        """Ring the bell when the client has gone."""
+        """Set ``is_disconnected`` and the wake-up when the client disconnects."""
         while (await self.receive())["type"] != "http.disconnect":
             pass
         self.is_disconnected = True
         wakeup.set()
 
     async def start(self, status: int, headers: Mapping[str, str]) -> None:
-        """Send the head of the answer."""
+        """Send the response's status and headers."""
         all_headers = {
             **headers,
             **cors.response_headers(self.method, self.headers),
@@ -74,13 +73,13 @@ class StreamConnection:
         await self.send({"type": "http.response.start", "status": status, "headers": pairs})
 
     async def write(self, body: bytes, *, is_last: bool = False) -> None:
-        """Send part of the answer; raises TimeoutError if the client does not read."""
+        """Send part of the body; raises TimeoutError if the client doesn't read."""
         part = {"type": "http.response.body", "body": body, "more_body": not is_last}
         async with asyncio.timeout(self.write_timeout):
             await self.send(part)
 
     async def send_problem(self, problem: ApiError) -> None:
-        """Answer with a problem."""
+        """Respond with a problem."""
         request = HttpRequest()
         request.path, request.request_id = self.path, self.request_id
         body = msgspec.json.encode(problem.body(request))

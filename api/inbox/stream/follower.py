@@ -1,4 +1,4 @@
-"""Following an inbox: what a stream sends next. It reads MongoDB, whatever it was hinted at."""
+"""Reads the next events of a stream from MongoDB; a wake-up only sets the time."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,52 +18,52 @@ from notifications.store import Document, Inbox
 from ..schemas import InboxCounts, inbox_item
 
 DATABASE_TIMEOUT = 5
-"""MongoDB may take this long over a look; the stream stays open and looks again later."""
+"""Seconds per poll; after a timeout, the stream stays open and polls again later."""
 MAX_EVENTS_PER_POLL = 100
-"""New notifications in one look. Of more the newest are sent, and that there are others."""
+"""New notifications per poll. Of more, the newest are sent, after a ``reload`` event."""
 OVERLAP = timedelta(seconds=10)
-"""How far back each look goes before the newest that was sent. Notifications carry the time of the
-process that stored them, and may come to be seen in another order than that of their times."""
+"""How far a poll reads back before the newest notification sent. Processes stamp notifications with
+their own clocks, so they may become visible in another order than that of their times."""
 HEARTBEAT = b":\n\n"
 
 
 def authenticate(header: str, *, now: datetime) -> InboxUser | None:
-    """Return whose token an Authorization header holds; raises PyMongoError."""
+    """Return the user of an Authorization header's inbox token; raises PyMongoError."""
     with pymongo.timeout(DATABASE_TIMEOUT):
         return inbox_user_of(header, now=now)
 
 
 @dataclass(slots=True, kw_only=True)
 class Follower:
-    """One stream's view of an inbox: what it has sent, and what it has not."""
+    """One stream's position in an inbox: what it has sent."""
 
     user: InboxUser
     last_event_id: ObjectId | None
-    """The last event that came through before, on another connection."""
+    """The last event received, on an earlier connection."""
     _since: datetime | None = None
     _sent: dict[ObjectId, datetime] = field(default_factory=dict)
     _counts: FeedCounts | None = None
 
     @property
     def inbox(self) -> Inbox:
-        """What it follows."""
+        """The inbox it follows."""
         return Inbox(self.user.client_id, self.user.user_id)
 
     def is_token_valid(self, now: datetime) -> bool:
-        """Return whether its token still does; raises PyMongoError."""
+        """Return whether its token is still valid; raises PyMongoError."""
         with pymongo.timeout(DATABASE_TIMEOUT):
             return inbox_tokens.is_valid(self.user, now=now)
 
     def poll(self, now: datetime) -> list[bytes] | None:
-        """Return the events since the last look; None if the token does not hold any more.
+        """Return the events since the last poll; None if the token is no longer valid.
 
-        Raises PyMongoError, and then the next look finds what this one did not.
+        Raises PyMongoError; the next poll then returns the missed events.
         """
         with pymongo.timeout(DATABASE_TIMEOUT):
             if not inbox_tokens.is_valid(self.user, now=now):
                 return None
             since, sent, has_gap = self._resume_position(now)
-            # Counted first: what comes in between is told before it is in a count, and not after.
+            # Counted first, so that no count includes a notification before its event is sent.
             counts = feed.counts(self.inbox)
             found = feed.since(self.inbox, moment=since, limit=MAX_EVENTS_PER_POLL + 1)
         unsent = [
@@ -79,13 +79,13 @@ class Follower:
         return events
 
     def _resume_position(self, now: datetime) -> tuple[datetime, Mapping[ObjectId, datetime], bool]:
-        """Return from when on to look, what was sent of it, and whether others were missed."""
+        """Return the poll's start, what was sent since then, and whether events were missed."""
         if self._since is not None:
             return self._since, self._sent, False
         last = feed.get(self.inbox, self.last_event_id) if self.last_event_id else None
         if last is not None:
             return last["inbox_at"] - OVERLAP, {last["_id"]: last["inbox_at"]}, False
-        # What is there already is for GET /inbox to tell.
+        # Older notifications come from GET /inbox.
         since = now - OVERLAP
         existing = feed.since(self.inbox, moment=since, limit=MAX_EVENTS_PER_POLL)
         return since, {d["_id"]: d["inbox_at"] for d in existing}, self.last_event_id is not None
@@ -106,12 +106,12 @@ class Follower:
 
 
 def retry_event(*, retry_after: timedelta) -> bytes:
-    """Return what a stream begins with: when to come again after it has ended."""
+    """Return the event that begins a stream: the reconnection delay."""
     return f"retry: {retry_after // timedelta(milliseconds=1)}\n\n".encode()
 
 
 def end_event(reason: str) -> bytes:
-    """Return what a stream ends with, if it is us who end it."""
+    """Return the event with which the service ends a stream."""
     return _event("end", {"reason": reason})
 
 
@@ -121,5 +121,5 @@ def _notification_event(document: Document, now: datetime) -> bytes:
 
 
 def _event(name: str, data: object) -> bytes:
-    """Return an event; JSON has no line breaks."""
+    """Return an encoded event; the JSON has no line breaks."""
     return f"event: {name}\ndata: ".encode() + msgspec.json.encode(data) + b"\n\n"

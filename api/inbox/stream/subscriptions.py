@@ -1,4 +1,4 @@
-"""What the streams of a process share: one subscription to hints, a limited number of places."""
+"""Shared by the streams of a process: one Valkey subscription, and the connection limits."""
 
 import asyncio
 from collections import Counter
@@ -17,30 +17,30 @@ from notifications.inbox.wakeups import VALKEY_CHANNEL
 
 log = structlog.get_logger(__name__)
 CLIENT_NAME = "inbox-streams"
-"""How Valkey's list of clients shows a stream process."""
+"""Name of a stream process in Valkey's list of clients."""
 MAX_PER_INBOX = 10
-"""Streams of one person at one client in a process: tabs and devices, and some that died unseen."""
+"""Streams per inbox in a process: tabs, devices, and dead connections not yet noticed."""
 VALKEY_TIMEOUT = 2.0
-"""Seconds Valkey may take over a connection or an answer: nobody waits for it here."""
+"""Seconds for a connection to Valkey or a response."""
 PING_AFTER = 10.0
-"""Seconds without a word from Valkey after which it is asked whether it is there."""
+"""Seconds without a message from Valkey before a ping."""
 RECONNECT_DELAY = 1.0
-"""Seconds between two tries to reach it."""
+"""Seconds between connection attempts."""
 CANCEL_INTERVAL = 0.2
-"""Seconds after which whoever was told to end is told again."""
+"""Seconds between attempts to cancel the listening task."""
 
 
 class TooManyStreamsError(Exception):
-    """The person, or the process, has as many streams as it may."""
+    """The inbox or the process has reached its stream limit."""
 
     def __init__(self, *, is_process_full: bool) -> None:
         super().__init__()
         self.is_process_full = is_process_full
-        """It is the process that is full, not the person's share of it."""
+        """The limit of the process, not that of the inbox."""
 
 
 class ConnectionLimiter:
-    """Who has how many streams open here."""
+    """Limits the streams per process and per inbox."""
 
     def __init__(self, *, max_connections: int) -> None:
         self._max_connections = max_connections
@@ -51,7 +51,7 @@ class ConnectionLimiter:
 
     @contextmanager
     def acquire(self, inbox_key: str) -> Iterator[None]:
-        """Hold a place for one of a person's streams; raises TooManyStreamsError."""
+        """Count a stream of an inbox while it's open; raises TooManyStreamsError."""
         if len(self) >= self._max_connections:
             raise TooManyStreamsError(is_process_full=True)
         if self._in_use[inbox_key] >= MAX_PER_INBOX:
@@ -66,10 +66,10 @@ class ConnectionLimiter:
 
 
 class WakeupListener:
-    """Hears the hints of all inboxes and wakes the streams that they concern.
+    """Receives the wake-ups of all inboxes and wakes their streams.
 
-    While Valkey is away nothing is heard and streams look for themselves; when it is back all are
-    woken, as nobody knows what was missed.
+    While Valkey is unavailable, streams poll. When it's back, all are woken, because wake-ups may
+    have been missed.
     """
 
     def __init__(self) -> None:
@@ -79,9 +79,9 @@ class WakeupListener:
 
     @contextmanager
     def subscribe(self, wakeup: asyncio.Event, *, on: Sequence[str]) -> Iterator[None]:
-        """Ring a stream's bell at a hint with one of these keys."""
+        """Set ``wakeup`` at each wake-up with one of these keys."""
         if self._listen_task is None or self._listen_task.done():
-            # It concerns no request: not the one that happens to be the first either.
+            # A context of its own: the task must not log the first request's id.
             self._listen_task = asyncio.create_task(self._listen(), context=Context())
         for key in on:
             self._subscribers.setdefault(key, set()).add(wakeup)
@@ -94,30 +94,30 @@ class WakeupListener:
                     del self._subscribers[key]
 
     def wake_all(self) -> None:
-        """Ring every bell."""
+        """Wake all streams."""
         self._wake(list(self._subscribers))
 
     async def stop(self) -> None:
         """Stop listening."""
         task, self._listen_task = self._listen_task, None
         while task is not None and not task.done():
-            # Once is not always enough: a library may take it for a timeout of its own.
+            # Repeated, because a library may take the cancellation for its own timeout.
             task.cancel()
             await asyncio.wait({task}, timeout=CANCEL_INTERVAL)
 
     async def _listen(self) -> None:
-        """Hear hints for ever, connecting anew as often as it takes."""
+        """Receive wake-ups forever, reconnecting as needed."""
         while True:
             try:
                 await self._receive()
             except (redis.RedisError, OSError) as error:
                 if self.is_connected:
-                    log.warning("inbox_hints_away", reason=type(error).__name__)
+                    log.warning("inbox_wakeups_disconnected", reason=type(error).__name__)
                 self.is_connected = False
             await asyncio.sleep(RECONNECT_DELAY)
 
     async def _receive(self) -> None:
-        """Hear hints until Valkey is gone; raises RedisError, OSError."""
+        """Receive wake-ups until the connection breaks; raises RedisError or OSError."""
         client = redis.asyncio.Redis.from_url(
             settings.REDIS_URL,
             socket_connect_timeout=VALKEY_TIMEOUT,
@@ -136,7 +136,7 @@ class WakeupListener:
                     is_ping_sent = False
                     self._handle_message(message["type"], message["data"])
                 elif is_ping_sent:
-                    raise redis.ConnectionError("no answer to a ping")
+                    raise redis.ConnectionError("ping timed out")
                 else:
                     is_ping_sent = True
                     await _ping(subscription)
@@ -144,7 +144,7 @@ class WakeupListener:
     def _handle_message(self, kind: str, data: bytes) -> None:
         if kind == "subscribe":
             self.is_connected = True
-            log.info("inbox_hints_heard")
+            log.info("inbox_wakeups_connected")
             self.wake_all()
         elif kind == "message":
             self._wake(data.decode("ascii", errors="replace").split(" "))
@@ -156,6 +156,6 @@ class WakeupListener:
 
 
 async def _ping(subscription: PubSub) -> None:
-    """Ask whether Valkey is still there; the answer comes as a message."""
+    """Ping Valkey; the response arrives as a message."""
     async with asyncio.timeout(VALKEY_TIMEOUT):
         await subscription.ping()

@@ -13,8 +13,7 @@ from delivery.sweeper import SWEEP_SECONDS
 from domain.time import utc_now
 from monitoring import alerts, rollup
 from notifications import callback_events
-from notifyproject import clock
-from notifyproject.platform import process
+from notifyproject.platform import clock_check, process
 from privacy import content_removal
 
 from ...schedule import MINUTE
@@ -47,7 +46,10 @@ class Command(BaseCommand):
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: process.request_shutdown())
         while not process.is_shutting_down():
-            clock.check_clock()
+            if not clock_check.is_right():
+                self.stderr.write("Waiting: the clock is wrong, or MongoDB doesn't respond.")
+                self._wait(clock_check.RECHECK_SECONDS)
+                continue
             report = sweeper.sweep(now=utc_now())
             self.stdout.write(
                 f"woken {report.woken}, pulled {report.pulled}, unpublished {report.unpublished}, "

@@ -3,12 +3,10 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from .. import bodies
-from ..findings import Bound, Findings, make_findings
-from ..gathering import collect_evidence
-from ..processes import wait_until
-from ..scenario import Scenario
-from ..stand import Installation, run_installation
+from ...processes import wait_until
+from ..findings import Findings, at_least, at_most, make_findings, scenario
+from ..installation import Installation, run_installation
+from ..load import mail_body
 
 FINAL_SECONDS = 300.0
 AGE = timedelta(days=2)
@@ -17,44 +15,42 @@ TIMES = ("created_at", "updated_at", "scheduled_at", "expires_at", "due_at")
 DELIVERY_TIMES = ("next_attempt_at", "first_due_at")
 
 
+@scenario(
+    20,
+    injects="a backup restored with schedules two days old and expired",
+    shows="none sent",
+    full={"scheduled": 1_000, "claimed": 200},
+    short={"scheduled": 50, "claimed": 20},
+)
 def restored_backup(*, scheduled: int, claimed: int) -> Findings:
-    """Have schedules and claims of two days ago come back, all of them expired since.
-
-    To make everything in the database two days older is what a restored backup looks like.
-    """
+    """Age all schedules and claims by two days, as in a restored backup: all have expired."""
     with run_installation(webhooks=False) as installation:
         web = installation.web()
         installation.start(web)
         soon = (datetime.now(UTC) + timedelta(minutes=5)).isoformat()
         for number in range(scheduled):
-            mail = bodies.mail(number, scheduled_at=soon, ttl=TTL)
+            mail = mail_body(number, scheduled_at=soon, ttl=TTL)
             installation.client.send(mail, key=f"scheduled-{number}")
         for number in range(claimed):
-            mail = bodies.mail(scheduled + number, ttl=TTL)
+            mail = mail_body(scheduled + number, ttl=TTL)
             installation.client.send(mail, key=f"claimed-{number}")
         web.kill()
         installation.broker.flushall()
         _make_older(installation)
-        installation.start(
-            installation.worker(), installation.worker("second"), installation.beat()
-        )
-        installation.wait_final(timeout=FINAL_SECONDS)
+        installation.start(*installation.workers(2), installation.beat())
         wait_until(
-            lambda: not installation.open_count(), timeout=FINAL_SECONDS, what="not all was ended"
+            lambda: not installation.open_count(), timeout=FINAL_SECONDS, what="not all are final"
         )
-        evidence = collect_evidence(installation)
+        evidence = installation.collect_evidence()
         ends = [status for one in evidence.stored for status in one.deliveries.values()]
         return make_findings(
             evidence,
-            Bound(name="requests to the provider", value=len(evidence.requests), maximum=0),
-            Bound(
-                name="ended as expired", value=ends.count("expired"), minimum=scheduled + claimed
-            ),
+            at_most("requests to the provider", len(evidence.requests), 0),
+            at_least("ended as expired", ends.count("expired"), scheduled + claimed),
         )
 
 
 def _make_older(installation: Installation) -> None:
-    """Move every time two days back."""
     age_ms = AGE // timedelta(milliseconds=1)
 
     def shifted(path: str) -> dict[str, Any]:
@@ -68,13 +64,3 @@ def _make_older(installation: Installation) -> None:
     installation.database["notifications"].update_many(
         {}, [{"$set": {**{name: shifted(name) for name in TIMES}, "delivery": deliveries}}]
     )
-
-
-RESTORED_BACKUP = Scenario(
-    number=20,
-    injects="a backup restored with schedules two days old and expired",
-    shows="none sent",
-    run=restored_backup,
-    full={"scheduled": 1_000, "claimed": 200},
-    short={"scheduled": 50, "claimed": 20},
-)

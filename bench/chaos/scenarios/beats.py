@@ -1,30 +1,33 @@
-"""Whoever starts the sweep is gone, or there are too many of them."""
+"""Beat is killed, and beats and sweepers run several times over."""
 
 import time
 from datetime import UTC, datetime, timedelta
 
 import urllib3
 
-from .. import bodies
-from ..bodies import Body
-from ..findings import Bound, Findings, make_findings
-from ..gathering import collect_evidence
-from ..joining import waits
-from ..load import Load
-from ..scenario import Scenario
-from ..stand import Installation, run_installation
+from ..analysis import waits
+from ..findings import Findings, at_least, at_most, make_findings, scenario
+from ..installation import SWEEP_TEXT, Installation, run_installation
+from ..load import mail_body
 
 MAX_DELAY_SECONDS = 90.0
 FINAL_SECONDS = 900.0
 SCHEDULE_AHEAD = timedelta(seconds=65)
-"""A hint goes a minute ahead at most."""
+"""Wake-ups go at most a minute ahead."""
 RECIPIENTS = ("user", "user", "user", "reset", "flaky", "timeout", "truncated", "ratelimit-once")
 
 
+@scenario(
+    4,
+    injects="kill -9 of beat for 10 min, a sweeper beside it from the fourth on",
+    shows="P5; readiness tells within 180 s",
+    full={"red": 180, "away": 420, "every": 20},
+    short={"red": 180, "away": 60, "every": 20},
+)
 def beat_killed(*, red: float, away: float, every: float) -> Findings:
-    """Kill beat: readiness tells; then a second sweeper does its work.
+    """Kill beat: readiness degrades; then a sweeper replaces it.
 
-    What is scheduled further ahead than a minute has no hint of its own: only a sweep finds it.
+    A delivery that is scheduled more than a minute ahead has no wake-up: only a sweep finds it.
     """
     with run_installation() as installation:
         beat = installation.beat()
@@ -41,56 +44,57 @@ def beat_killed(*, red: float, away: float, every: float) -> Findings:
             due |= _scheduled(installation, f"at-{until - time.monotonic():.0f}", count=5)
             time.sleep(every)
         readiness = _readiness(installation)
-        installation.wait_final(timeout=FINAL_SECONDS)
-        evidence = collect_evidence(installation)
+        evidence = installation.finish(timeout=FINAL_SECONDS)
         late = waits(evidence, due)
         return make_findings(
             evidence,
-            Bound(
-                name="seconds until readiness says that nobody sweeps", value=waited, maximum=red
+            at_most("seconds until readiness reports missing sweeps", waited, red),
+            at_most(
+                "seconds from the sweeper's start to what had fallen due",
+                max(waits(evidence, dict.fromkeys(overdue, swept_from)), default=None),
+                MAX_DELAY_SECONDS,
             ),
-            Bound(
-                name="seconds from the sweeper's start to what had fallen due",
-                value=max(waits(evidence, dict.fromkeys(overdue, swept_from)), default=None),
-                maximum=MAX_DELAY_SECONDS,
-            ),
-            Bound(
-                name="seconds late at most",
-                value=max(late, default=None),
-                maximum=MAX_DELAY_SECONDS,
-            ),
-            Bound(name="seconds late at least", value=min(late, default=None), minimum=0),
-            Bound(name="ready again by the sweeper", value=int(readiness == "ready"), minimum=1),
+            at_most("seconds late at most", max(late, default=None), MAX_DELAY_SECONDS),
+            at_least("seconds late at least", min(late, default=None), 0),
+            at_least("ready again by the sweeper", int(readiness == "ready"), 1),
         )
 
 
+@scenario(
+    5,
+    injects="3 beats and 3 sweepers at once, over mail that meets all kinds of trouble",
+    shows="nothing doubled",
+    full={"count": 2_000, "rate": 10, "beats": 3, "sweepers": 3},
+    short={"count": 60, "rate": 5, "beats": 2, "sweepers": 2},
+)
 def many_sweepers(*, count: int, rate: float, beats: int, sweepers: int) -> Findings:
-    """Run several beats and several sweepers over notifications that meet all kinds of trouble."""
+    """Run several beats and several sweepers over mail that meets all kinds of faults."""
     with run_installation() as installation:
         installation.start(
             installation.web(),
-            *(installation.worker(f"worker-{number}") for number in range(2)),
+            *installation.workers(2),
             *(installation.beat(f"beat-{number}") for number in range(beats)),
             *(
                 installation.sweeper(f"sweeper-{number}", "--every", "2")
                 for number in range(sweepers)
             ),
         )
-        load = Load(installation.client, count=count, rate=rate, body=_body)
-        load.start()
-        load.finish()
-        installation.wait_final(timeout=FINAL_SECONDS)
-        evidence = collect_evidence(installation)
-        swept = sum(one.count_logged("hinted") for one in installation.programs)
-        return make_findings(evidence, Bound(name="sweeps", value=swept, minimum=sweepers * 5))
+        installation.start_load(
+            count=count,
+            rate=rate,
+            body=lambda n: mail_body(n, to=RECIPIENTS[n % len(RECIPIENTS)], priority="critical"),
+        ).finish()
+        evidence = installation.finish(timeout=FINAL_SECONDS)
+        swept = sum(one.count_logged(SWEEP_TEXT) for one in installation.programs)
+        return make_findings(evidence, at_least("sweeps", swept, sweepers * 5))
 
 
 def _scheduled(installation: Installation, name: str, *, count: int) -> dict[str, datetime]:
-    """Have notifications accepted for later than any hint goes; return when they fall due."""
+    """Schedule notifications further ahead than wake-ups go; return their times by ID."""
     due: dict[str, datetime] = {}
     for number in range(count):
         at = datetime.now(UTC).replace(microsecond=0) + SCHEDULE_AHEAD + timedelta(seconds=number)
-        body = bodies.mail(number, scheduled_at=at.isoformat())
+        body = mail_body(number, scheduled_at=at.isoformat())
         answer = installation.client.send(body, key=f"{name}-{number}")
         due[answer.notification_id or answer.key] = at
     return due
@@ -102,32 +106,10 @@ def _readiness(installation: Installation) -> str:
 
 
 def _wait_for_readiness(installation: Installation, status: str, *, timeout: float) -> float | None:
-    """Return the seconds until readiness has this status; None if it does not in time."""
+    """Return the seconds until readiness has this status; None after the timeout."""
     started = time.monotonic()
     while time.monotonic() < started + timeout:
         if _readiness(installation) == status:
             return time.monotonic() - started
         time.sleep(1)
     return None
-
-
-def _body(number: int) -> Body:
-    return bodies.mail(number, to=RECIPIENTS[number % len(RECIPIENTS)], priority="critical")
-
-
-BEAT_KILLED = Scenario(
-    number=4,
-    injects="kill -9 of beat for 10 min, a sweeper beside it from the fourth on",
-    shows="P5; readiness tells within 180 s",
-    run=beat_killed,
-    full={"red": 180, "away": 420, "every": 20},
-    short={"red": 180, "away": 60, "every": 20},
-)
-MANY_SWEEPERS = Scenario(
-    number=5,
-    injects="3 beats and 3 sweepers at once, over mail that meets all kinds of trouble",
-    shows="nothing doubled",
-    run=many_sweepers,
-    full={"count": 2_000, "rate": 10, "beats": 3, "sweepers": 3},
-    short={"count": 60, "rate": 5, "beats": 2, "sweepers": 2},
-)

@@ -1,32 +1,35 @@
-"""The broker forgets everything, dies, and stays away."""
+"""Faults of the broker: emptied, killed, and away; and wake-ups that are repeated."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
-from .. import bodies
-from ..bodies import Body
-from ..evidence import Evidence
-from ..findings import Bound, Findings, make_findings
-from ..gathering import collect_evidence
-from ..joining import acceptances, waits
-from ..load import Load
-from ..processes import Program
-from ..scenario import Scenario
-from ..stand import Installation, run_installation
+from ...processes import Program
+from ..analysis import acceptances, waits
+from ..evidence import Answer, Evidence
+from ..findings import Findings, at_least, at_most, make_findings, scenario
+from ..installation import Installation, publish_wakeups, run_installation
+from ..load import mail_body
 
 FINAL_SECONDS = 300.0
 MAX_DELAY_SECONDS = 90.0
-"""Seconds within which what no hint reached is sent."""
-LONG_BEFORE = timedelta(days=1)
+"""The latest that a delivery without a wake-up is sent."""
+PRIORITY = "high"
 
 
+@scenario(
+    8,
+    injects="FLUSHALL under a backlog of 5,000; Valkey killed for 15 s; Valkey away for 5 min",
+    shows="P5; 202s go on",
+    full={"queued": 5_000, "rate": 10, "killed": 15, "away": 300},
+    short={"queued": 200, "rate": 5, "killed": 5, "away": 20},
+)
 def lost_broker(*, queued: int, rate: float, killed: float, away: float) -> Findings:
-    """Empty the broker under a backlog, kill it for a moment, and keep it away for minutes."""
+    """Empty the broker under a backlog, kill it briefly, and keep it away for minutes."""
     with run_installation(webhooks=False) as installation:
         worker = installation.worker()
         installation.start(installation.web(), installation.beat())
-        backlog = _load(installation, "backlog", count=queued, rate=1_000)
-        backlog.finish()
+        installation.start_load(count=queued, rate=1_000, body=mail_body, name="backlog").finish()
         installation.broker.flushall()
         installation.start(worker)
         emptied_at = datetime.now(UTC)
@@ -35,23 +38,23 @@ def lost_broker(*, queued: int, rate: float, killed: float, away: float) -> Find
             _outage(installation, f"away-{n}", rate, seconds, worker)
             for n, seconds in enumerate((killed, away))
         ]
-        evidence = collect_evidence(installation)
-        spans = [(emptied_at - LONG_BEFORE, emptied_at), *outages]
+        evidence = installation.collect_evidence()
+        spans = [(emptied_at - timedelta(days=1), emptied_at), *outages]
         names = ("being emptied", "being killed", "being away")
         return make_findings(
             evidence,
             *(
-                Bound(
-                    name=f"seconds until all was sent after the broker's {name}",
-                    value=_longest(evidence, since, until),
-                    maximum=MAX_DELAY_SECONDS,
+                at_most(
+                    f"seconds until all was sent after the broker's {name}",
+                    _longest(evidence, since, until),
+                    MAX_DELAY_SECONDS,
                 )
                 for name, (since, until) in zip(names, spans, strict=True)
             ),
-            Bound(
-                name="requests that were not accepted",
-                value=sum(not answer.is_accepted for answer in evidence.answers),
-                maximum=0,
+            at_most(
+                "requests that were not accepted",
+                sum(not answer.is_accepted for answer in evidence.answers),
+                0,
             ),
         )
 
@@ -59,8 +62,9 @@ def lost_broker(*, queued: int, rate: float, killed: float, away: float) -> Find
 def _outage(
     installation: Installation, name: str, rate: float, seconds: float, worker: Program
 ) -> tuple[datetime, datetime]:
-    """Take the broker away while notifications come in; return from when to when it was."""
-    load = _load(installation, name, count=int(rate * (seconds + 20)), rate=rate)
+    load = installation.start_load(
+        count=int(rate * (seconds + 20)), rate=rate, body=mail_body, name=name
+    )
     time.sleep(10)
     since = datetime.now(UTC)
     installation.valkey.kill()
@@ -68,32 +72,49 @@ def _outage(
     installation.valkey.start()
     until = datetime.now(UTC)
     load.finish()
-    # A worker that has lost its hearing ends; whoever runs workers starts another.
+    # A worker without a broker connection ends, and its supervisor starts another.
     installation.wait_final(timeout=FINAL_SECONDS, restarted=[worker])
     return since, until
 
 
-def _load(installation: Installation, name: str, *, count: int, rate: float) -> Load:
-    load = Load(installation.client, count=count, rate=rate, body=_body, name=name)
-    load.start()
-    return load
-
-
-def _body(number: int) -> Body:
-    return bodies.mail(number)
-
-
 def _longest(evidence: Evidence, since: datetime, until: datetime) -> float | None:
-    """Return the most seconds from ``until`` to the first request about what came in before it."""
+    """Return the longest time from ``until`` to the request for an earlier acceptance."""
     waiting = {one: until for one, at in acceptances(evidence).items() if since <= at <= until}
     return max(waits(evidence, waiting), default=None)
 
 
-LOST_BROKER = Scenario(
-    number=8,
-    injects="FLUSHALL under a backlog of 5,000; Valkey killed for 15 s; Valkey away for 5 min",
-    shows="P5; 202s go on",
-    run=lost_broker,
-    full={"queued": 5_000, "rate": 10, "killed": 15, "away": 300},
-    short={"queued": 200, "rate": 5, "killed": 5, "away": 20},
+@scenario(
+    9,
+    injects="every wake-up delivered 10 times more, 5 at once, to 3 workers",
+    shows="nothing doubled",
+    full={"count": 2_000, "rate": 20, "times": 10, "at_once": 5, "workers": 3},
+    short={"count": 100, "rate": 10, "times": 10, "at_once": 5, "workers": 2},
 )
+def repeated_wakeups(
+    *, count: int, rate: float, times: int, at_once: int, workers: int
+) -> Findings:
+    """Publish each wake-up many times more, several at once, to several workers."""
+    with run_installation() as installation, ThreadPoolExecutor(at_once) as pool:
+        programs = installation.workers(workers)
+        installation.start(installation.web(), installation.beat(), *programs)
+        published: list[bool] = []
+
+        def republish(answer: Answer) -> None:
+            ids = [answer.notification_id or ""]
+            published.append(publish_wakeups(ids, channel="email", priority=PRIORITY))
+
+        def repeat(answer: Answer) -> None:
+            for _ in range(times):
+                pool.submit(republish, answer)
+
+        installation.client.on_accepted = repeat
+        installation.start_load(
+            count=count, rate=rate, body=lambda number: mail_body(number, priority=PRIORITY)
+        ).finish()
+        pool.shutdown()
+        evidence = installation.finish(timeout=FINAL_SECONDS)
+        return make_findings(
+            evidence,
+            at_least("wake-ups published again", sum(published), count * times * 0.99),
+            copies="none",
+        )

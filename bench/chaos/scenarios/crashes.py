@@ -1,36 +1,156 @@
-"""A process dies at each boundary between two steps, on each channel."""
+"""A process is killed at each crash point, on each channel."""
 
+import signal
 import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+import urllib3
 from bson import ObjectId
 
+from domain.states import Channel, Priority
 from notifyproject.platform.crash_points import Boundary
 
-from .. import bodies, hinting
-from ..boundaries import EMAIL, BoundaryCase, Trigger, cases_of
-from ..crashing import LEASE_SECONDS, USER_ID, CrashRun, is_stopped, send_sigterm, sleep
+from ...processes import Program, ScenarioError, wait_until
+from ..boundaries import EMAIL, IN_APP, PUSH, WHATSAPP, BoundaryCase, Trigger, cases_of
 from ..evidence import ACCEPTED
-from ..findings import Bound, Findings, make_findings
-from ..gathering import collect_evidence
-from ..processes import Program, ScenarioError, wait_until
-from ..scenario import Scenario
-from ..stand import run_installation
+from ..findings import Expected, Findings, at_least, make_findings, scenario
+from ..installation import Installation, publish_wakeups, run_installation
+from ..load import (
+    Body,
+    broadcast_body,
+    device_body,
+    in_app_body,
+    mail_body,
+    push_body,
+    uniform_mail_body,
+    whatsapp_body,
+)
 
+PHONE, USER_ID = "+447700900999", "ada"
+CRITICAL = "critical"
+SCHEDULE_AHEAD = timedelta(seconds=2)
+"""An inbox item goes through a worker only if it is scheduled."""
+CRASH_SECONDS = 90.0
+LEASE_SECONDS = 92.0
 FREEZE_SECONDS = 80.0
 """Longer than the part of a lease in which a send may begin."""
 WEB_START_TIME = timedelta(seconds=5)
-"""Time to start the web anew before something is sent: while it dies, it takes nothing."""
+"""Time to restart the web before something is sent: no receipt arrives while it is down."""
 RECEIPT_SECONDS = 32.0
-"""How long the outcome of something critical stays unknown."""
-FINAL_SECONDS = 600.0
+"""How long a critical delivery stays unknown."""
 BROADCAST_SECONDS = 180.0
 """A lease of a minute, and two sweeps."""
-ONE_THREAD = {"WORKER_THREADS": "1"}
 
 
+@dataclass
+class CrashRun:
+    """The processes and the expectations of a run."""
+
+    installation: Installation
+    web: Program
+    posted: int = 0
+    expected: Expected = field(default_factory=Expected)
+    reached: int = 0
+
+    def register_recipient(self) -> None:
+        """Register the recipient's device, and let them write on WhatsApp."""
+        device = device_body(user_id=USER_ID)
+        status, response = self.installation.client.call("PUT", "/devices", device)
+        if status != 200:
+            raise RuntimeError(f"the device was not registered: {response}")
+        urllib3.request(
+            "POST",
+            f"{self.installation.environment['SANDBOX_URL']}/_sandbox/whatsapp/written",
+            json={"from": PHONE, "text": "Hello"},
+            timeout=10,
+        )
+        windows = self.installation.database["conversations"]
+        wait_until(lambda: windows.count_documents({}), timeout=30, what="no inbound message")
+
+    def body(self, channel: str, **fields: Any) -> Body:
+        """Return a new request body for a channel."""
+        self.posted += 1
+        number = self.posted
+        soon = (datetime.now(UTC) + SCHEDULE_AHEAD).isoformat()
+        body = {
+            EMAIL: lambda: mail_body(number, **fields),
+            PUSH: lambda: push_body(number, user_id=USER_ID, **fields),
+            WHATSAPP: lambda: whatsapp_body(number, phone=PHONE, **fields),
+            IN_APP: lambda: in_app_body(number, **{"scheduled_at": soon, **fields}),
+        }[channel]()
+        return {"priority": CRITICAL, **body}
+
+    def post(self, body: Body, *, copies: int) -> str:
+        """Send a request until it is accepted; record the expected number of copies."""
+        answer = self.installation.client.send(body, key=f"crash-{self.posted}")
+        return self.expected.add(answer, copies=copies)
+
+    def send_wakeups(self, ids: Mapping[str, Sequence[str]], *, priority: str = CRITICAL) -> None:
+        """Replace all wake-ups in the broker by one for each channel's deliveries."""
+        self.installation.clear_broker()
+        for channel, some in ids.items():
+            if not publish_wakeups(some, channel=channel, priority=priority):
+                raise ScenarioError("the broker did not take a wake-up")
+
+    def worker(self, boundary: Boundary, channel: str, *, priority: str = CRITICAL) -> Program:
+        """Return a worker of one queue."""
+        return self.installation.worker(f"{boundary}-{channel}", queues=f"{channel}.{priority}")
+
+    def crash(self, boundary: Boundary, *programs: Program, **environment: str) -> None:
+        """Start processes that are killed at a boundary, and wait until they are."""
+        for one in programs:
+            one.start(CRASH_AT=boundary, **environment)
+        self.wait_crashed(*programs)
+
+    def wait_crashed(self, *programs: Program) -> None:
+        """Wait until processes were killed at their boundary."""
+        for one in programs:
+            one.wait_ended(timeout=CRASH_SECONDS)
+            if one.process is None or one.process.returncode != -signal.SIGKILL:
+                raise ScenarioError(f"{one.name} ended by itself: {one.log}")
+            self.installation.record_end(one)
+            self.reached += 1
+
+    def start_crashing_web(self, boundary: Boundary, *, at_once: bool = False) -> None:
+        """Restart the web with a crash point; with ``at_once``, do not wait until it is ready."""
+        self.web.kill()
+        self.web.start(CRASH_AT=boundary)
+        if not at_once:
+            self.web.wait_ready()
+
+    def wait_web_crashed(self, times: int = 1) -> None:
+        """Wait until a number of the web's processes were killed."""
+        wait_until(
+            lambda: self.web.count_logged("was sent SIGKILL") >= times,
+            timeout=CRASH_SECONDS,
+            what="the web did not come to its boundary",
+        )
+        self.reached += 1
+
+    def restart_web(self) -> None:
+        """Restart the web without a crash point."""
+        self.web.kill()
+        self.installation.start(self.web)
+
+    def expected_copies(self, case: BoundaryCase, channel: str) -> int:
+        """Return how often the provider should accept a notification of this channel."""
+        if channel == IN_APP:
+            return 0
+        return 2 if channel in case.duplicated else 1
+
+
+@scenario(
+    1,
+    injects="a process dies at each boundary between two steps, on each channel",
+    shows="P1, P2 exactly",
+    full={"ways": tuple(Trigger)},
+    short={"ways": (Trigger.SAME_CONTENT, Trigger.POST, Trigger.SWEEP)},
+)
 def every_boundary(*, ways: tuple[Trigger, ...]) -> Findings:
-    """Come to each boundary with a process that dies there; then let the others clean up."""
+    """Kill a process at each boundary; then let the others recover."""
     with run_installation() as installation:
         run = CrashRun(installation, installation.web())
         installation.start(run.web)
@@ -42,52 +162,51 @@ def every_boundary(*, ways: tuple[Trigger, ...]) -> Findings:
                 for boundary, case in cases_of(trigger):
                     step(run, boundary, case)
         if frozen_worker is not None:
-            sleep(FREEZE_SECONDS - (time.monotonic() - frozen_since))
+            time.sleep(max(FREEZE_SECONDS - (time.monotonic() - frozen_since), 0))
             frozen_worker.resume()
             run.wait_crashed(frozen_worker)
         if Trigger.SWEEP in ways:
             _sweep(run)
-        plain = [installation.worker(), installation.beat()]
-        installation.start(*plain)
+        installation.start(installation.worker(), installation.beat())
         if Trigger.RETRY in ways:
             _reopen(run)
         if Trigger.RECEIPT in ways:
             for boundary, case in cases_of(Trigger.RECEIPT):
                 _receipt(run, boundary, case)
-        _await_broadcasts(run)
-        installation.wait_final(timeout=FINAL_SECONDS)
-        evidence = collect_evidence(installation)
+        # Their leases end, and a sweep finds them.
+        wait_until(
+            lambda: not installation.database["broadcasts"].count_documents({"status": "running"}),
+            timeout=BROADCAST_SECONDS,
+            what="a broadcast was not read to its end",
+        )
+        evidence = installation.finish(timeout=600)
         expected = sum(
-            1 if way is Trigger.BULK else len(arrival.channels)
+            1 if way is Trigger.BULK else len(case.channels)
             for way in ways
-            for _, arrival in cases_of(way)
+            for _, case in cases_of(way)
         )
         return make_findings(
             evidence,
-            Bound(name="processes that died at a boundary", value=run.reached, minimum=expected),
+            at_least("processes killed at a boundary", run.reached, expected),
             run.expected.bound(evidence),
         )
 
 
 def _send(run: CrashRun, boundary: Boundary, case: BoundaryCase) -> None:
-    """Let one worker for each channel die while it sends."""
     ids = {
         channel: run.post(run.body(channel), copies=run.expected_copies(case, channel))
         for channel in case.channels
     }
-    # By now it is due for the inbox, too.
-    sleep(2.5)
-    hinting.clear_broker(run.installation)
-    for channel, one in ids.items():
-        run.send_wakeup([one], channel=channel)
+    # The scheduled inbox item is due by then.
+    time.sleep(2.5)
+    run.send_wakeups({channel: [one] for channel, one in ids.items()})
     run.crash(boundary, *(run.worker(boundary, channel) for channel in case.channels))
 
 
 def _expired(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> None:
     one = run.post(run.body(EMAIL, ttl=1), copies=0)
-    sleep(1.5)
-    hinting.clear_broker(run.installation)
-    run.send_wakeup([one], channel=EMAIL)
+    time.sleep(1.5)
+    run.send_wakeups({EMAIL: [one]})
     run.crash(boundary, run.worker(boundary, EMAIL))
 
 
@@ -95,18 +214,16 @@ def _same_content(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> Non
     ids = []
     for _ in range(2):
         run.posted += 1
-        ids.append(run.post(bodies.same_mail(run.posted, priority="critical"), copies=1))
-    hinting.clear_broker(run.installation)
-    run.send_wakeup(ids, channel=EMAIL)
+        ids.append(run.post(uniform_mail_body(run.posted, priority=CRITICAL), copies=1))
+    run.send_wakeups({EMAIL: ids})
     run.crash(boundary, run.worker(boundary, EMAIL))
 
 
 def _burst(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> None:
-    from domain.states import Channel, Priority
     from notifications.queueing import fair_queue
 
     run.post(run.body(EMAIL), copies=1)
-    hinting.clear_broker(run.installation)
+    run.installation.clear_broker()
     client = run.installation.database["api_clients"].find_one()
     if client is None:
         raise ScenarioError("there is no client")
@@ -116,36 +233,33 @@ def _burst(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> None:
 
 
 def _shutdown(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> None:
-    """Let a worker that sends one by one be asked to end while it waits for a slow answer."""
+    """Stop a worker that sends one by one while it waits for a slow answer."""
     ids = [run.post(run.body(EMAIL, to="slow"), copies=1) for _ in range(3)]
-    hinting.clear_broker(run.installation)
-    run.send_wakeup(ids, channel=EMAIL)
+    run.send_wakeups({EMAIL: ids})
     worker = run.worker(boundary, EMAIL)
-    worker.start(CRASH_AT=boundary, **ONE_THREAD)
+    worker.start(CRASH_AT=boundary, WORKER_THREADS="1")
     being_sent = {"_id": {"$in": [ObjectId(one) for one in ids]}, "status": "processing"}
     wait_until(
         lambda: run.installation.database["notifications"].count_documents(being_sent),
         timeout=60,
         what="nothing is being sent",
     )
-    send_sigterm(worker)
+    worker.send_sigterm()
     run.wait_crashed(worker)
 
 
 def _freeze(run: CrashRun) -> Program:
-    """Let a worker freeze just before it sends; return it."""
     ((boundary, _),) = cases_of(Trigger.FROZEN)
     one = run.post(run.body(EMAIL, priority="high"), copies=1)
-    hinting.clear_broker(run.installation)
-    run.send_wakeup([one], channel=EMAIL, priority="high")
+    run.send_wakeups({EMAIL: [one]}, priority="high")
     worker = run.worker(boundary, EMAIL, priority="high")
     worker.start(CRASH_AT=boundary, FREEZE_AT=Boundary.STARTED)
-    wait_until(lambda: is_stopped(worker), timeout=60, what="the worker did not freeze")
+    wait_until(lambda: worker.is_stopped, timeout=60, what="the worker did not freeze")
     return worker
 
 
 def _post(run: CrashRun, boundary: Boundary, case: BoundaryCase) -> None:
-    """Let the web die inside each channel's request; the app tries again with its key."""
+    """Kill the web inside each channel's request; the client retries with its key."""
     run.start_crashing_web(boundary)
     unanswered = []
     for times, channel in enumerate(case.channels, start=1):
@@ -162,7 +276,7 @@ def _post(run: CrashRun, boundary: Boundary, case: BoundaryCase) -> None:
 
 
 def _bulk(run: CrashRun, boundary: Boundary, case: BoundaryCase) -> None:
-    """Let the web die inside a request with one for each channel; the app tries again."""
+    """Kill the web inside a bulk request with one item for each channel; the client retries."""
     run.start_crashing_web(boundary)
     many = [run.body(channel) for channel in case.channels]
     key = f"bulk-{boundary}"
@@ -176,12 +290,11 @@ def _bulk(run: CrashRun, boundary: Boundary, case: BoundaryCase) -> None:
 
 
 def _broadcast(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> None:
-    """Let a worker die in the middle of a broadcast's page; others tell the rest."""
+    """Kill a worker in the middle of a page of a broadcast; others continue it."""
     from notifications.broadcasts import fan_out
 
-    status, response = run.installation.client.call(
-        "POST", "/broadcasts", bodies.broadcast(USER_ID)
-    )
+    body = broadcast_body(USER_ID)
+    status, response = run.installation.client.call("POST", "/broadcasts", body)
     if status != ACCEPTED:
         raise ScenarioError(f"the broadcast was not accepted: {response}")
     notification_id = fan_out.notification_id(ObjectId(response["id"]), USER_ID)
@@ -189,17 +302,7 @@ def _broadcast(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> None:
     run.crash(boundary, run.installation.worker(f"{boundary}", queues="broadcasts"))
 
 
-def _await_broadcasts(run: CrashRun) -> None:
-    """Wait until all of them were read: their leases end, and a sweep finds them."""
-    wait_until(
-        lambda: not run.installation.database["broadcasts"].count_documents({"status": "running"}),
-        timeout=BROADCAST_SECONDS,
-        what="a broadcast was not read to its end",
-    )
-
-
 def _receipt(run: CrashRun, boundary: Boundary, case: BoundaryCase) -> None:
-    """Let the web die when a provider reports; the provider reports again."""
     for channel in case.channels:
         soon = (datetime.now(UTC) + WEB_START_TIME).isoformat()
         run.post(run.body(channel, scheduled_at=soon), copies=1)
@@ -209,7 +312,6 @@ def _receipt(run: CrashRun, boundary: Boundary, case: BoundaryCase) -> None:
 
 
 def _reopen(run: CrashRun) -> None:
-    """Let the web die when somebody re-opens what has failed."""
     one = run.post(run.body(EMAIL, to="invalid"), copies=0)
     notifications = run.installation.database["notifications"]
     for boundary, _ in cases_of(Trigger.RETRY):
@@ -225,17 +327,17 @@ def _reopen(run: CrashRun) -> None:
 
 
 def _sweep(run: CrashRun) -> None:
-    """Let a sweep die at each of its steps, when all leases have ended."""
-    sleep(LEASE_SECONDS)
+    """Kill a sweep at each of its steps, when all leases have ended."""
+    time.sleep(LEASE_SECONDS)
     for boundary, _ in cases_of(Trigger.SWEEP):
         if boundary is Boundary.RESOLVED:
-            # By now some outcome is unknown, and nobody will report on it.
-            sleep(RECEIPT_SECONDS)
+            # By then, some outcome is unknown, and no receipt will come.
+            time.sleep(RECEIPT_SECONDS)
         run.crash(boundary, run.installation.sweeper(f"sweeper-{boundary}", "--once"))
 
 
 _STEPS = {
-    # First: once something has been due for ten minutes, which the dead leave lying, both wait.
+    # First: both wait once something has been due for ten minutes, as after the other crashes.
     Trigger.BROADCAST: _broadcast,
     Trigger.BULK: _bulk,
     Trigger.SENDING: _send,
@@ -245,13 +347,4 @@ _STEPS = {
     Trigger.SHUTDOWN: _shutdown,
     Trigger.POST: _post,
 }
-"""The ways that go from boundary to boundary while nobody else works."""
-
-EVERY_BOUNDARY = Scenario(
-    number=1,
-    injects="a process dies at each boundary between two steps, on each channel",
-    shows="P1, P2 exactly",
-    run=every_boundary,
-    full={"ways": tuple(Trigger)},
-    short={"ways": (Trigger.SAME_CONTENT, Trigger.POST, Trigger.SWEEP)},
-)
+"""The triggers that run boundary by boundary, without other workers."""

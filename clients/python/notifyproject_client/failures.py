@@ -26,7 +26,7 @@ class NotificationError(Exception):
 
     @property
     def code(self) -> str | None:
-        """What is wrong, for programs: ``invalid_request``, ``rate_limited``."""
+        """What is wrong, for programs: ``validation_failed``, ``rate_limited``."""
         return self.problem.code if self.problem else None
 
 

@@ -1,4 +1,4 @@
-"""``manage.py create_roles``: the roles that staff are given in the console."""
+"""``manage.py create_roles``: the default roles of staff."""
 
 from typing import Any
 
@@ -12,20 +12,18 @@ from ...staff import console_permissions
 
 
 class Command(BaseCommand):
-    """Create the roles; of one that is there, add what it lacks and take nothing away."""
+    """Create the default roles; existing ones get missing permissions and lose none."""
 
-    help = "Create the roles viewer, support, operator and admin, or add what they lack."
+    help = "Create the roles viewer, support, operator and admin, or add their missing permissions."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the arguments."""
         parser.add_argument(
-            "--reset",
-            action="store_true",
-            help="let each role have exactly what it is made with, whatever was changed since",
+            "--reset", action="store_true", help="give each role exactly its default permissions"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Create them."""
+        """Create the roles."""
         permissions = list(console_permissions())
         apps = _apps(permissions)
         known = {f"{apps[p.content_type_id]}.{p.codename}": p for p in permissions}
@@ -47,6 +45,6 @@ class Command(BaseCommand):
 
 
 def _apps(permissions: list[Permission]) -> dict[Any, str]:
-    """Return the app of each content type that the permissions are on."""
+    """Return the app label of each content type of the permissions."""
     kinds = ContentType.objects.in_bulk({p.content_type_id for p in permissions})
     return {key: kind.app_label for key, kind in kinds.items()}

@@ -8,7 +8,7 @@ from ...db import index_drift
 
 
 class Command(BaseCommand):
-    """Compare, and create what is missing if asked to."""
+    """Compare indexes, and create missing ones with --create."""
 
     help = "Compare the indexes in MongoDB with those the models declare."
 
@@ -17,11 +17,11 @@ class Command(BaseCommand):
         parser.add_argument(
             "--create",
             action="store_true",
-            help="create what is missing; MongoDB builds it while the collection is in use",
+            help="create missing indexes; MongoDB builds them while the collection is in use",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Say what is not as declared; exit with 1 if anything is left."""
+        """Print differences; exit with 1 if any remain."""
         if options["create"]:
             for one in index_drift.create_missing():
                 self.stdout.write(f"{one.collection}.{one.name}: created")
@@ -37,7 +37,7 @@ def _advice(drifts: list[index_drift.Drift]) -> str:
     problems = {one.problem for one in drifts}
     advice = []
     if index_drift.Problem.MISSING in problems:
-        advice.append("--create makes what is missing.")
+        advice.append("--create creates missing indexes.")
     if problems - {index_drift.Problem.MISSING}:
-        advice.append("What is different or not declared is for you to drop, with dropIndex().")
+        advice.append("Drop different and undeclared indexes yourself, with dropIndex().")
     return " ".join(advice)

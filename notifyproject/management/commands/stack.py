@@ -1,4 +1,4 @@
-"""``manage.py stack``: the whole service on this machine."""
+"""``manage.py stack``: the local stack."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from ...settings.environment import current
 from ...stack import running
-from ...stack.libraries import MissingLibraryError
+from ...stack.prerequisites import MissingLibraryError
 from ...stack.servers import MissingServerError, ServerFailedError
 from ...stack.supervisor import ProgramFailedError
 
@@ -17,11 +17,11 @@ PROBLEMS = (
     ServerFailedError,
     ProgramFailedError,
 )
-"""What keeps a stack from running; each message says what to do, or what was said."""
+"""Errors of a start. Each message has the remedy or the output of the program."""
 
 
 class Command(BaseCommand):
-    """Start mongod, Valkey, the sandbox, web, worker and beat, or stop them."""
+    """Start mongod, Valkey, the sandbox, web, worker, and beat, or stop them."""
 
     help = "Run the whole service on this machine until Ctrl-C."
     requires_system_checks = ()
@@ -29,11 +29,13 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         """Declare the arguments."""
         parser.add_argument("--port", type=int, default=current().PORT)
-        parser.add_argument("--no-examples", action="store_true", help="send nothing at first")
+        parser.add_argument(
+            "--no-examples", action="store_true", help="send no examples at the first start"
+        )
         parser.add_argument("--stop", action="store_true", help="stop one in the background")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Run it."""
+        """Run or stop the stack."""
         try:
             if options["stop"]:
                 stopped = running.down()

@@ -69,8 +69,6 @@ class Migration(migrations.Migration):
                 "db_table": "django_admin_log",
                 "ordering": ["-action_time"],
             },
-            managers=[
-                ("objects", django.contrib.admin.models.LogEntryManager()),
-            ],
-        ),
+            managers=[("objects", django.contrib.admin.models.LogEntryManager())],
+        )
     ]

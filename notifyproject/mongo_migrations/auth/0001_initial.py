@@ -11,9 +11,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     initial = True
 
-    dependencies = [
-        ("contenttypes", "0001_initial"),
-    ]
+    dependencies = [("contenttypes", "0001_initial")]
 
     operations = [
         migrations.CreateModel(
@@ -42,9 +40,7 @@ class Migration(migrations.Migration):
                 "ordering": ["content_type__app_label", "content_type__model", "codename"],
                 "unique_together": {("content_type", "codename")},
             },
-            managers=[
-                ("objects", django.contrib.auth.models.PermissionManager()),
-            ],
+            managers=[("objects", django.contrib.auth.models.PermissionManager())],
         ),
         migrations.CreateModel(
             name="Group",
@@ -63,13 +59,8 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-            options={
-                "verbose_name": "group",
-                "verbose_name_plural": "groups",
-            },
-            managers=[
-                ("objects", django.contrib.auth.models.GroupManager()),
-            ],
+            options={"verbose_name": "group", "verbose_name_plural": "groups"},
+            managers=[("objects", django.contrib.auth.models.GroupManager())],
         ),
         migrations.CreateModel(
             name="User",
@@ -167,8 +158,6 @@ class Migration(migrations.Migration):
                 "abstract": False,
                 "swappable": "AUTH_USER_MODEL",
             },
-            managers=[
-                ("objects", django.contrib.auth.models.UserManager()),
-            ],
+            managers=[("objects", django.contrib.auth.models.UserManager())],
         ),
     ]

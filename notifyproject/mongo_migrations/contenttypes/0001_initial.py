@@ -29,8 +29,6 @@ class Migration(migrations.Migration):
                 "db_table": "django_content_type",
                 "unique_together": {("app_label", "model")},
             },
-            managers=[
-                ("objects", django.contrib.contenttypes.models.ContentTypeManager()),
-            ],
-        ),
+            managers=[("objects", django.contrib.contenttypes.models.ContentTypeManager())],
+        )
     ]

@@ -456,9 +456,6 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
-            options={
-                "verbose_name": "periodic task",
-                "verbose_name_plural": "periodic tasks",
-            },
+            options={"verbose_name": "periodic task", "verbose_name_plural": "periodic tasks"},
         ),
     ]

@@ -1,8 +1,8 @@
-"""Traces: what was asked for, and what came of it minutes and processes later, as one picture.
+"""Spans of requests, and of the work that follows minutes and processes later.
 
-Off, this module is all there is of it: no library is imported, nothing is stored. On, spans go to a
-collector by OpenTelemetry; nobody but :mod:`.otel` knows that library, the others say what happened
-in the words of this module. A span holds ids and codes, never an address or a text.
+Without tracing, no library is imported and nothing is stored. With it, :mod:`.otel` exports the
+spans by OpenTelemetry; only that module imports the library. A span contains ids and codes, never
+an address or a text.
 """
 
 import importlib.util
@@ -19,22 +19,22 @@ from django.core import checks
 
 log = structlog.get_logger(__name__)
 LIBRARIES = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
-"""What requirements-tracing.txt adds."""
+"""Packages of requirements-tracing.txt."""
 Attributes = Mapping[str, str | int | bool]
 
 
 class Kind(StrEnum):
-    """Which side of a conversation a span is."""
+    """Kind of a span."""
 
     CONSUMER = "consumer"
-    """Work that was left for later."""
+    """Asynchronous work."""
     CLIENT = "client"
-    """Asking somebody else."""
+    """A request to another service."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """Something that is over: from when until when, and how it ended."""
+    """A finished operation."""
 
     name: str
     kind: Kind
@@ -42,29 +42,25 @@ class Span:
     ended_at: datetime
     attributes: Attributes = field(default_factory=dict)
     error: str | None = None
-    """The code of what went wrong; None if nothing did."""
+    """The failure code, or None."""
     children: Sequence["Span"] = ()
 
 
 class Tracer(Protocol):
-    """Who takes spans, while traces are on."""
+    """Destination of spans."""
 
     def record(self, span: Span, *, parent: str, link: str | None) -> None:
-        """Take a span of the trace that ``parent``, a traceparent, belongs to."""
-        ...
+        """Record a span in the trace of ``parent``, a traceparent."""
 
     @contextmanager
     def request_span(self, *, parent: str | None) -> Iterator[None]:
-        """Make a span of what is done inside; ``caller`` is the traceparent it came with."""
-        ...
+        """Trace a request; ``parent`` is its traceparent."""
 
     def annotate(self, attributes: Attributes, *, name: str | None, error: str | None) -> None:
-        """Say more of the request that is being answered, if there is one."""
-        ...
+        """Add attributes to the span of the current request, if there is one."""
 
     def traceparent(self) -> str | None:
-        """Return what the request that is being answered is known by; None if nobody looks."""
-        ...
+        """Return the traceparent of the current request, or None if it is not sampled."""
 
 
 @dataclass(slots=True)
@@ -76,7 +72,7 @@ _state = _State()
 
 
 def start() -> None:
-    """Turn traces on in this process and those it forks, if they are wanted and can be made."""
+    """Enable tracing in this process and its forks, if it is configured and installed."""
     if settings.OTEL_EXPORTER_OTLP_ENDPOINT and is_installed():
         from .otel import OpenTelemetry
 
@@ -84,29 +80,29 @@ def start() -> None:
 
 
 def set_tracer(tracer: Tracer | None) -> None:
-    """Turn traces on, or with None off."""
+    """Enable tracing, or disable it with None."""
     _state.tracer = tracer
 
 
 def is_on() -> bool:
-    """Return whether anybody wants to know: ask before you put a span together."""
+    """Return whether tracing is enabled. Check it before building a span."""
     return _state.tracer is not None
 
 
 def record(span: Span, *, parent: str, link: str | None = None) -> None:
-    """Hand over a span that belongs to the trace of ``parent``; ``link`` names another one's."""
+    """Record a span in the trace of ``parent``; ``link`` is a traceparent of another trace."""
     if _state.tracer is None:
         return
     try:
         _state.tracer.record(span, parent=parent, link=link)
     except Exception:
-        # Who watches the work does not stop it.
+        # A failure of tracing must not stop the work.
         log.exception("span_dropped", span=span.name)
 
 
 @contextmanager
 def request_span(*, parent: str | None) -> Iterator[None]:
-    """Make a span of a request; raises nothing of its own."""
+    """Trace a request. Raises no error of its own."""
     if _state.tracer is None:
         yield
         return
@@ -114,14 +110,14 @@ def request_span(*, parent: str | None) -> Iterator[None]:
         try:
             request.enter_context(_state.tracer.request_span(parent=parent))
         except Exception:
-            # It cannot use something in its environment: the next request would fare no better.
+            # An OpenTelemetry variable is unusable, and stays so for the next request.
             log.exception("tracing_disabled")
             set_tracer(None)
         yield
 
 
 def annotate(attributes: Attributes, *, name: str | None = None, error: str | None = None) -> None:
-    """Say more of the request that is being answered, if it is traced."""
+    """Add attributes to the span of the current request, if it is traced."""
     if _state.tracer is None:
         return
     try:
@@ -131,17 +127,17 @@ def annotate(attributes: Attributes, *, name: str | None = None, error: str | No
 
 
 def traceparent() -> str | None:
-    """Return what the request that is being answered is known by; None if it is not traced."""
+    """Return the traceparent of the current request, or None if it is not traced."""
     return None if _state.tracer is None else _state.tracer.traceparent()
 
 
 def trace_id(parent: str | None) -> str | None:
-    """Return the trace that a traceparent belongs to: what people look it up by."""
+    """Return the trace id of a traceparent, by which people find the trace."""
     return parent.split("-")[1] if parent else None
 
 
 def is_installed() -> bool:
-    """Return whether the libraries are there; to look for them imports no part of them."""
+    """Return whether OpenTelemetry is installed, without importing it."""
     try:
         return all(importlib.util.find_spec(name) is not None for name in LIBRARIES)
     except ModuleNotFoundError:
@@ -149,7 +145,7 @@ def is_installed() -> bool:
 
 
 def check_settings(**_: Any) -> list[checks.CheckMessage]:
-    """Warn of an endpoint that nothing can be sent to."""
+    """Check the endpoint of the collector: Django's system check."""
     endpoint = settings.OTEL_EXPORTER_OTLP_ENDPOINT
     if not endpoint:
         return []
@@ -157,8 +153,8 @@ def check_settings(**_: Any) -> list[checks.CheckMessage]:
     if not is_installed():
         problems.append(
             checks.Warning(
-                "OTEL_EXPORTER_OTLP_ENDPOINT is set, and there are no traces: OpenTelemetry is "
-                "not installed.",
+                "OTEL_EXPORTER_OTLP_ENDPOINT is set, but OpenTelemetry is not installed: no traces "
+                "are exported.",
                 hint="pip install -r requirements-tracing.txt",
                 id="notifyproject.W001",
             )

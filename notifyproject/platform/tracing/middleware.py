@@ -16,9 +16,9 @@ SERVER_ERROR = 500
 
 
 class TracingMiddleware:
-    """Make a span of what changes something; a caller that sends a traceparent finds it there.
+    """Trace POST requests, in the trace of the client's traceparent if it sends one.
 
-    While traces are off, Django leaves it out.
+    Without tracing, Django leaves the middleware out.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
@@ -27,7 +27,7 @@ class TracingMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer the request."""
+        """Handle the request."""
         if request.method != "POST" or not request.path.startswith(TRACED):
             return self.get_response(request)
         with tracing.request_span(parent=request.headers.get(HEADER)):
@@ -41,7 +41,7 @@ class TracingMiddleware:
 
 
 def _annotate(request: HttpRequest, status: int) -> None:
-    """Say how it was answered. The path itself is not told: a person's id may be in it."""
+    """Add route and status. The path is left out, because it may contain a user id."""
     match = request.resolver_match
     route = _readable_route(match.route) if match else None
     tracing.annotate(
@@ -58,5 +58,5 @@ def _annotate(request: HttpRequest, status: int) -> None:
 
 @lru_cache(maxsize=200)
 def _readable_route(route: str) -> str:
-    """Return a route as people write it; ours are regular expressions with an end to choose."""
+    """Return a route in a readable form; a route is a regular expression."""
     return simplify_regex(route.removesuffix("/?$"))

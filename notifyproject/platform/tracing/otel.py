@@ -1,7 +1,7 @@
-"""Traces by OpenTelemetry, to a collector by OTLP over HTTP.
+"""OpenTelemetry exporter: OTLP over HTTP to a collector.
 
-Spans wait in a queue of bounded length for a thread that sends them. A collector that is away or
-slow costs spans, and neither time nor memory.
+A thread sends spans from a bounded queue. If the collector is unavailable or slow, spans are
+dropped; requests do not wait, and memory does not grow.
 """
 
 import atexit
@@ -29,25 +29,25 @@ from . import Attributes, Kind, Span
 
 log = structlog.get_logger(__name__)
 DEFAULT_SERVICE_NAME = "notifyproject"
-"""``service.name``, unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES say another."""
+"""``service.name`` without OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES."""
 MAX_QUEUE = 4_096
-"""Spans that wait for the collector, of one process; of more the oldest are lost."""
+"""Spans of a process that wait for the collector. Beyond it, the oldest are dropped."""
 BATCH = 512
 SCHEDULE_DELAY_MS = 2_000
-"""How long spans wait for others to go with them."""
+"""Delay that collects spans into batches."""
 TIMEOUT = 3.0
-"""Seconds that a request to the collector may take, with all it is tried again."""
+"""Seconds for a request to the collector, with its retries."""
 SHUTDOWN_GRACE = 2.0
-"""Seconds in which a process that ends still begins to send what waits."""
+"""Seconds of a shutdown in which batches are still started."""
 _KINDS = {Kind.CONSUMER: SpanKind.CONSUMER, Kind.CLIENT: SpanKind.CLIENT}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _propagator = TraceContextTextMapPropagator()
 
 
 class OpenTelemetry:
-    """Each process has a queue, a thread and a connection of its own, from its first span on.
+    """Tracer with a queue, a thread, and a connection for each process, made at its first span.
 
-    So nothing has to be told of a fork: a worker that gunicorn or Celery forks makes its own.
+    A worker that gunicorn or Celery forks makes its own, so a fork needs no hook.
     """
 
     def __init__(self, endpoint: str) -> None:
@@ -57,25 +57,25 @@ class OpenTelemetry:
         atexit.register(self.shutdown)
 
     def record(self, span: Span, *, parent: str, link: str | None) -> None:
-        """Take a span of the trace that ``parent``, a traceparent, belongs to."""
+        """Record a span in the trace of ``parent``, a traceparent."""
         links = [trace.Link(context) for context in (_span_context(link),) if context.is_valid]
         self._export_span(span, _context(parent), links)
 
     @contextmanager
     def request_span(self, *, parent: str | None) -> Iterator[None]:
-        """Make a span of what is done inside."""
+        """Trace a request."""
         span = self._tracer().start_span(
             "request", context=_context(parent), kind=SpanKind.SERVER, start_time=_ns(utc_now())
         )
         try:
-            # An error's text may hold an address: what there is to tell is noted.
+            # The text of an error may contain an address, so it is not recorded.
             with trace.use_span(span, record_exception=False, set_status_on_exception=False):
                 yield
         finally:
             span.end(_ns(utc_now()))
 
     def annotate(self, attributes: Attributes, *, name: str | None, error: str | None) -> None:
-        """Say more of the request that is being answered, if there is one."""
+        """Add attributes to the span of the current request, if there is one."""
         span = trace.get_current_span()
         span.set_attributes(dict(attributes))
         if name is not None:
@@ -85,7 +85,7 @@ class OpenTelemetry:
             span.set_status(StatusCode.ERROR)
 
     def traceparent(self) -> str | None:
-        """Return what the request that is being answered is known by; None if nobody looks."""
+        """Return the traceparent of the current request, or None if it is not sampled."""
         if not trace.get_current_span().get_span_context().trace_flags.sampled:
             return None
         carrier: dict[str, str] = {}
@@ -93,7 +93,7 @@ class OpenTelemetry:
         return carrier.get("traceparent")
 
     def shutdown(self) -> None:
-        """Send what this process still has, as far as that takes no time worth the name."""
+        """Send the remaining spans of this process, for up to SHUTDOWN_GRACE seconds."""
         pipeline = self._pipelines.pop(os.getpid(), None)
         if pipeline is not None:
             pipeline.exporter.stop_soon()
@@ -119,7 +119,7 @@ class OpenTelemetry:
         pid = os.getpid()
         pipeline = self._pipelines.get(pid)
         if pipeline is None:
-            # By process: a lock that somebody held while this one was forked is never let go of.
+            # One lock for each process: a lock held during a fork is never released.
             with self._locks.setdefault(pid, threading.Lock()):
                 pipeline = self._pipelines.get(pid) or _start_pipeline(self._url)
                 self._pipelines[pid] = pipeline
@@ -127,7 +127,7 @@ class OpenTelemetry:
 
 
 class _BoundedExporter(SpanExporter):
-    """Sends spans, says once that they are lost, and does not keep a process that ends."""
+    """Exporter that logs once when spans are dropped, and does not delay a shutdown."""
 
     def __init__(self, inner: SpanExporter) -> None:
         self._inner = inner
@@ -135,7 +135,7 @@ class _BoundedExporter(SpanExporter):
         self._stops_at = float("inf")
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Send spans; called by one thread."""
+        """Send spans. Called by one thread."""
         if time.monotonic() >= self._stops_at:
             return SpanExportResult.FAILURE
         result = self._inner.export(spans)
@@ -148,7 +148,7 @@ class _BoundedExporter(SpanExporter):
         return result
 
     def stop_soon(self) -> None:
-        """Begin to send nothing more in a moment."""
+        """Start no further batch after SHUTDOWN_GRACE seconds."""
         self._stops_at = time.monotonic() + SHUTDOWN_GRACE
 
     def shutdown(self) -> None:
@@ -158,7 +158,7 @@ class _BoundedExporter(SpanExporter):
 
 @dataclass(frozen=True, slots=True)
 class _Pipeline:
-    """What one process has."""
+    """The export pipeline of a process."""
 
     exporter: _BoundedExporter
     provider: TracerProvider
@@ -186,7 +186,7 @@ def _resource() -> Resource:
 
 
 def _context(traceparent: str | None) -> Context:
-    """Return where a span belongs; what is no traceparent begins a trace."""
+    """Return the context of a traceparent. An invalid one starts a new trace."""
     return _propagator.extract({"traceparent": traceparent or ""}, context=Context())
 
 
@@ -195,5 +195,5 @@ def _span_context(traceparent: str | None) -> trace.SpanContext:
 
 
 def _ns(instant: datetime) -> int:
-    """Return nanoseconds since the epoch, without a float's rounding."""
+    """Return nanoseconds since the epoch, without rounding by a float."""
     return (instant - _EPOCH) // timedelta(microseconds=1) * 1_000

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from domain.time import utc_now
-from notifyproject import clock
+from notifyproject.platform import clock_check
 
 from ... import purge
 from ...purge import MAX_DAYS, MIN_DAYS
@@ -27,8 +27,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Delete notifications, or count them."""
-        # The age depends on this machine's clock, and deletion is final.
-        clock.check_clock()
+        if not clock_check.is_right():
+            raise CommandError(
+                "The clock is wrong, or MongoDB doesn't respond. Nothing was deleted."
+            )
         days: int = options["older_than_days"]
         if not MIN_DAYS <= days <= MAX_DAYS:
             raise CommandError(f"--older-than-days takes {MIN_DAYS} to {MAX_DAYS}.")

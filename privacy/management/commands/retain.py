@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from domain.time import utc_now
-from notifyproject import clock
+from notifyproject.platform import clock_check
 
 from ... import content_removal, purge
 
@@ -34,8 +34,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Remove content, or count it."""
-        # The age depends on this machine's clock, and removal is final.
-        clock.check_clock()
+        if not clock_check.is_right():
+            raise CommandError(
+                "The clock is wrong, or MongoDB doesn't respond. Nothing was removed."
+            )
         is_from_beginning: bool = options["from_beginning"]
         if options["dry_run"]:
             count = content_removal.count_expired_content(

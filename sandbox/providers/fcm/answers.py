@@ -1,4 +1,4 @@
-"""What FCM answers, word for word where it is known."""
+"""FCM's answers, verbatim where they are known."""
 
 import json
 import secrets
@@ -9,8 +9,12 @@ from email.utils import format_datetime
 from typing import Any
 
 from ...outcomes import Outcome
-from ...replies import ProviderResponse, ResponseMode
-from .. import spoiled
+from ...responses import ProviderResponse, ResponseMode
+from .. import network_faults
+from ..base import IncomingRequest
+from .outcomes import EXPIRED_TOKEN
+from .schema import Violation
+from .validation import BAD_TTL, INVALID_TOKEN, TOO_LARGE
 
 JSON = {"Content-Type": "application/json; charset=UTF-8"}
 HTML = {"Content-Type": "text/html; charset=UTF-8"}
@@ -25,17 +29,9 @@ _WRONG_CREDENTIALS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Violation:
-    """A field, and what is wrong with it."""
-
-    field: str
-    description: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Refusal:
-    """An error as Google writes it."""
+    """An error in Google's format."""
 
     outcome: str
     code: int
@@ -46,13 +42,34 @@ class Refusal:
 
     @property
     def reason(self) -> str:
-        """What it says, FCM's own code first."""
+        """The message, after FCM's error code."""
         codes = [one["errorCode"] for one in self.details if "errorCode" in one]
         return ": ".join([*codes, self.message])
 
 
+FORM = "application/x-www-form-urlencoded"
+_APNS = {
+    "@type": "type.googleapis.com/google.firebase.fcm.v1.ApnsError",
+    "statusCode": 403,
+    "reason": "InvalidProviderToken",
+}
+_SIMPLE: Mapping[str, tuple[int, str, str, str]] = {
+    "unregistered": (404, "NOT_FOUND", "UNREGISTERED", "Requested entity was not found."),
+    "wrong-sender": (403, "PERMISSION_DENIED", "SENDER_ID_MISMATCH", "SenderId mismatch"),
+    "flaky": (500, "INTERNAL", "INTERNAL", "Internal error encountered."),
+    "server-error": (500, "INTERNAL", "INTERNAL", "Internal error encountered."),
+    "unavailable": (503, "UNAVAILABLE", "UNAVAILABLE", "The service is currently unavailable."),
+}
+"""Refusals with FCM's error detail alone: HTTP status, its name, FCM's code, message."""
+_FIELDS: Mapping[str, Violation] = {
+    "invalid": INVALID_TOKEN,
+    "bad-field": BAD_TTL,
+    "too-large": TOO_LARGE,
+}
+
+
 def fcm_error(code: str) -> dict[str, Any]:
-    """Return FCM's own detail of an error."""
+    """Return FCM's error detail."""
     return {"@type": f"{_GOOGLE}/google.firebase.fcm.v1.FcmError", "errorCode": code}
 
 
@@ -61,17 +78,14 @@ def bad_request(violations: Sequence[Violation]) -> dict[str, Any]:
     return {
         "@type": f"{_GOOGLE}/google.rpc.BadRequest",
         "fieldViolations": [
-            {
-                **({"field": one.field} if one.field else {}),
-                "description": one.description,
-            }
+            {**({"field": one.field} if one.field else {}), "description": one.description}
             for one in violations
         ],
     }
 
 
 def error_info(reason: str, domain: str, **metadata: str) -> dict[str, Any]:
-    """Return the detail that gives a reason."""
+    """Return the detail with a reason."""
     return {
         "@type": f"{_GOOGLE}/google.rpc.ErrorInfo",
         "reason": reason,
@@ -81,26 +95,26 @@ def error_info(reason: str, domain: str, **metadata: str) -> dict[str, Any]:
 
 
 def wrong_shape(violations: Sequence[Violation]) -> Refusal:
-    """Return the refusal of a request that is no message: FCM itself never sees it."""
+    """Return the refusal of an invalid structure."""
     return Refusal(
-        outcome="invalid-request",
-        code=400,
-        status="INVALID_ARGUMENT",
-        message="\n".join(one.description for one in violations),
-        details=[bad_request(violations)],
+        "invalid-request",
+        400,
+        "INVALID_ARGUMENT",
+        "\n".join(one.description for one in violations),
+        [bad_request(violations)],
     )
 
 
 def invalid(
     violation: Violation, *, message: str | None = None, outcome: str = "invalid-request"
 ) -> Refusal:
-    """Return FCM's refusal of a message."""
+    """Return the refusal of an invalid message."""
     return Refusal(
-        outcome=outcome,
-        code=400,
-        status="INVALID_ARGUMENT",
-        message=message or violation.description,
-        details=[fcm_error("INVALID_ARGUMENT"), bad_request([violation])],
+        outcome,
+        400,
+        "INVALID_ARGUMENT",
+        message or violation.description,
+        [fcm_error("INVALID_ARGUMENT"), bad_request([violation])],
     )
 
 
@@ -109,11 +123,11 @@ def unauthenticated(
 ) -> Refusal:
     """Return the refusal of an access token."""
     return Refusal(
-        outcome=outcome or reason.lower().replace("_", "-"),
-        code=401,
-        status="UNAUTHENTICATED",
-        message=message,
-        details=[error_info(reason, "googleapis.com", method=SEND, service=SERVICE)],
+        outcome or reason.lower().replace("_", "-"),
+        401,
+        "UNAUTHENTICATED",
+        message,
+        [error_info(reason, "googleapis.com", method=SEND, service=SERVICE)],
         headers={"WWW-Authenticate": 'Bearer realm="https://accounts.google.com/"'},
     )
 
@@ -130,13 +144,13 @@ def credentials_missing() -> Refusal:
 
 
 def out_of_scope() -> Refusal:
-    """Return the refusal of a token that is for another of Google's APIs."""
+    """Return the refusal of a token for another API."""
     return Refusal(
-        outcome="access-token-scope-insufficient",
-        code=403,
-        status="PERMISSION_DENIED",
-        message="Request had insufficient authentication scopes.",
-        details=[
+        "access-token-scope-insufficient",
+        403,
+        "PERMISSION_DENIED",
+        "Request had insufficient authentication scopes.",
+        [
             error_info(
                 "ACCESS_TOKEN_SCOPE_INSUFFICIENT", "googleapis.com", method=SEND, service=SERVICE
             )
@@ -144,16 +158,16 @@ def out_of_scope() -> Refusal:
     )
 
 
-def permission_denied(project: str, *, outcome: str) -> Refusal:
-    """Return the refusal of an account that may not send for a project."""
+def permission_denied(project: str) -> Refusal:
+    """Return the refusal of an account without the permission to send."""
     permission = "cloudmessaging.messages.create"
     resource = f"//cloudresourcemanager.googleapis.com/projects/{project}"
     return Refusal(
-        outcome=outcome,
-        code=403,
-        status="PERMISSION_DENIED",
-        message=f"Permission '{permission}' denied on resource '{resource}' (or it may not exist).",
-        details=[
+        "no-permission",
+        403,
+        "PERMISSION_DENIED",
+        f"Permission '{permission}' denied on resource '{resource}' (or it may not exist).",
+        [
             error_info(
                 "IAM_PERMISSION_DENIED",
                 "iam.googleapis.com",
@@ -164,13 +178,78 @@ def permission_denied(project: str, *, outcome: str) -> Refusal:
     )
 
 
-def project_not_found(*, outcome: str) -> Refusal:
-    """Return the 404 of a project there is not: it says nothing about the device."""
+def project_not_found() -> Refusal:
+    """Return the 404 of an unknown project, which says nothing about the device."""
+    return Refusal("wrong-project", 404, "NOT_FOUND", "Requested entity was not found.")
+
+
+def for_outcome(outcome: Outcome, *, project: str, pause: int, now: datetime) -> Refusal:
+    """Return the refusal of an outcome."""
+    name = outcome.name
+    if name in _SIMPLE:
+        code, status, fcm_code, message = _SIMPLE[name]
+        return Refusal(name, code, status, message, [fcm_error(fcm_code)])
+    if name in _FIELDS:
+        return invalid(_FIELDS[name], outcome=name)
+    if name in ("no-permission", "wrong-project"):
+        return permission_denied(project) if name == "no-permission" else project_not_found()
+    if name in (EXPIRED_TOKEN, "unauthenticated"):
+        return unauthenticated("ACCESS_TOKEN_EXPIRED", outcome=name)
+    if name == "third-party-auth":
+        return Refusal(
+            name,
+            401,
+            "UNAUTHENTICATED",
+            "Auth error from APNS or Web Push Service",
+            [fcm_error("THIRD_PARTY_AUTH_ERROR"), _APNS],
+        )
+    return _quota(name, project=project, pause=pause, now=now)
+
+
+def too_large(limit: int) -> Refusal:
+    """Return the refusal of a body over the limit."""
     return Refusal(
-        outcome=outcome,
-        code=404,
-        status="NOT_FOUND",
-        message="Requested entity was not found.",
+        "too-large",
+        400,
+        "INVALID_ARGUMENT",
+        f"Request payload size exceeds the limit: {limit} bytes.",
+    )
+
+
+def not_json(incoming: IncomingRequest) -> Refusal:
+    """Return the refusal of an unreadable body."""
+    beginning = (incoming.body or b"")[:40].decode(errors="replace")
+    kind = incoming.headers.get("content-type", "").partition(";")[0].strip().lower()
+    problem = (
+        f'Unknown name "{beginning}": Cannot bind query parameter. Field could not be found in '
+        "request message."
+        if kind == FORM
+        else f"Unexpected token.\n{beginning}\n^"
+    )
+    text = f"Invalid JSON payload received. {problem}"
+    return Refusal("not-json", 400, "INVALID_ARGUMENT", text, [bad_request([Violation("", text)])])
+
+
+def _quota(name: str, *, project: str, pause: int, now: datetime) -> Refusal:
+    headers = {"ratelimit-date": retry_after(pause, at=now), "ratelimit-bare": {}}.get(
+        name, retry_after(pause)
+    )
+    return Refusal(
+        name,
+        429,
+        "RESOURCE_EXHAUSTED",
+        "Quota exceeded for quota metric 'Send requests' and limit 'Send requests per "
+        f"minute' of service 'fcm.googleapis.com' for consumer 'projects/{project}'.",
+        [
+            fcm_error("QUOTA_EXCEEDED"),
+            {
+                "@type": "type.googleapis.com/google.rpc.QuotaFailure",
+                "violations": [
+                    {"subject": f"project:{project}", "description": "Send requests per minute"}
+                ],
+            },
+        ],
+        headers=headers,
     )
 
 
@@ -186,14 +265,14 @@ def success(
     manner: ResponseMode = ResponseMode.COMPLETE,
     headers: Mapping[str, str] | None = None,
 ) -> ProviderResponse:
-    """Return the 200 of a message with this name."""
+    """Return the 200 of a message."""
     return ProviderResponse(
         status=200, body=_json({"name": name}), headers={**JSON, **(headers or {})}, mode=manner
     )
 
 
 def refusal(refused: Refusal) -> ProviderResponse:
-    """Return the answer to a request that is refused."""
+    """Return the answer of a refusal."""
     error = {"code": refused.code, "message": refused.message, "status": refused.status}
     if refused.details:
         error["details"] = list(refused.details)
@@ -203,12 +282,12 @@ def refusal(refused: Refusal) -> ProviderResponse:
 
 
 def path_not_found() -> ProviderResponse:
-    """Return Google's page for a path it does not know."""
+    """Return Google's page for an unknown path."""
     return ProviderResponse(status=404, body=_PAGE, headers=HTML)
 
 
 def retry_after(pause: int, *, at: datetime | None = None) -> dict[str, str]:
-    """Return when to try again: in seconds, or as a date if ``at`` is the present."""
+    """Return the retry header: seconds, or a date if ``at`` is the current time."""
     if at is None:
         return {"Retry-After": str(pause)}
     end = (at + timedelta(seconds=pause + 1)).replace(microsecond=0)
@@ -216,10 +295,10 @@ def retry_after(pause: int, *, at: datetime | None = None) -> dict[str, str]:
 
 
 def network_fault(outcome: Outcome, path: str) -> ProviderResponse | None:
-    """Return the answer of what stands between FCM and the client, if the outcome is one."""
-    if outcome.name == spoiled.BAD_GATEWAY.name:
-        return spoiled.bad_gateway()
-    return spoiled.redirect(path) if outcome.name == spoiled.REDIRECT.name else None
+    """Return the answer of a network fault, if the outcome is one."""
+    if outcome.name == network_faults.BAD_GATEWAY.name:
+        return network_faults.bad_gateway()
+    return network_faults.redirect(path) if outcome.name == network_faults.REDIRECT.name else None
 
 
 def _json(body: Any) -> bytes:

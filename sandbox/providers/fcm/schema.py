@@ -1,6 +1,6 @@
-"""The shape of a request to FCM: field names and types, as Google's own description has them.
+"""The schema of a request to FCM: field names and types, from Google's discovery document.
 
-Names are compared in camel case and in snake case: Google takes both.
+Google accepts names in camel case and in snake case.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ PACKAGE = "type.googleapis.com/google.firebase.fcm.v1"
 
 
 class ScalarType(Enum):
-    """A type that is not made of fields; the value is what an error calls it."""
+    """A scalar type; the value is its name in an error."""
 
     STRING = "TYPE_STRING"
     BOOL = "TYPE_BOOL"
@@ -24,6 +24,14 @@ class ScalarType(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Violation:
+    """A field and its error."""
+
+    field: str
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
 class EnumType:
     """An enumeration."""
 
@@ -33,7 +41,7 @@ class EnumType:
 
 @dataclass(frozen=True, slots=True)
 class MessageType:
-    """An object of the type with this name."""
+    """An object of a named type."""
 
     name: str
 
@@ -69,8 +77,7 @@ _ANDROID_NOTIFICATION: dict[str, Type] = {
     "notificationPriority": _NOTIFICATION_PRIORITY,
     "vibrateTimings": ListType(D),
     "visibility": EnumType(
-        "AndroidNotification.Visibility",
-        ("VISIBILITY_UNSPECIFIED", "PRIVATE", "PUBLIC", "SECRET"),
+        "AndroidNotification.Visibility", ("VISIBILITY_UNSPECIFIED", "PRIVATE", "PUBLIC", "SECRET")
     ),
     "notificationCount": ScalarType.INT32,
     "lightSettings": MessageType("LightSettings"),
@@ -158,4 +165,4 @@ BY_EITHER_NAME: Mapping[str, Mapping[str, tuple[str, Type]]] = {
     }
     for owner, fields in TYPES.items()
 }
-"""For each type: a field's name in either spelling, with its name in snake case."""
+"""For each type: a field's name in either spelling, with its snake-case name and type."""

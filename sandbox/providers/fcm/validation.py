@@ -1,4 +1,4 @@
-"""What FCM finds wrong with a message whose shape is right."""
+"""Validation of a message with a valid structure."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -6,18 +6,17 @@ from typing import Any
 
 import msgspec
 
-from .answers import Violation
+from .schema import Violation
 
 MAX_PAYLOAD, MAX_TOPIC_PAYLOAD = 4096, 2048
 MAX_TTL = 28 * 24 * 3600
 MAX_TOPICS = 5
 MAX_COLLAPSE_ID = 64
 INVALID_TOKEN = Violation(
-    field="message.token",
-    description="The registration token is not a valid FCM registration token",
+    "message.token", "The registration token is not a valid FCM registration token"
 )
-BAD_TTL = Violation(field="message.android.ttl", description="Invalid TTL value.")
-TOO_LARGE = Violation(field="message", description="Message is too big.")
+BAD_TTL = Violation("message.android.ttl", "Invalid TTL value.")
+TOO_LARGE = Violation("message", "Message is too big.")
 _TOKEN = re.compile(r"[A-Za-z0-9_:-]{1,4096}", re.ASCII)
 _TOPIC = re.compile(r"[A-Za-z0-9\-_.~%]{1,900}", re.ASCII)
 _CONDITION = re.compile(r"\s*(?:'([A-Za-z0-9\-_.~%]+)'\s+in\s+topics|(&&|\|\||[()!]))\s*", re.ASCII)
@@ -27,7 +26,7 @@ _RESERVED = re.compile(r"from|message_type|(?:google|gcm).*", re.ASCII | re.DOTA
 
 
 def problem(message: Mapping[str, Any]) -> Violation | None:
-    """Return the first thing that is wrong with a message; None if it can be sent."""
+    """Return the first error of a message; None if it is valid."""
     return next(_problems(message), None)
 
 
@@ -49,18 +48,16 @@ def _target(message: Mapping[str, Any]) -> Iterator[Violation]:
             yield INVALID_TOKEN
     elif topic:
         if not _TOPIC.fullmatch(topic.removeprefix("/topics/")):
-            yield Violation(field="message.topic", description="Invalid topic name.")
+            yield Violation("message.topic", "Invalid topic name.")
     elif condition:
         if not _is_condition(condition):
-            yield Violation(
-                field="message.condition", description="Invalid condition expression provided."
-            )
+            yield Violation("message.condition", "Invalid condition expression provided.")
     else:
-        yield Violation(field="message", description="Recipient of the message is not set.")
+        yield Violation("message", "Recipient of the message is not set.")
 
 
 def _is_condition(text: str) -> bool:
-    """Return whether topics are joined by operators, with parentheses in pairs."""
+    """Return whether operators join the topics, with balanced parentheses."""
     depth = topics = place = 0
     wants_topic = True
     while place < len(text):
@@ -88,7 +85,7 @@ def _data_keys(message: Mapping[str, Any]) -> Iterator[Violation]:
     ):
         for key in data:
             if _RESERVED.fullmatch(key):
-                yield Violation(field=field, description=f"Invalid data payload key: {key}")
+                yield Violation(field, f"Invalid data payload key: {key}")
 
 
 def _android(android: Mapping[str, Any]) -> Iterator[Violation]:
@@ -98,43 +95,33 @@ def _android(android: Mapping[str, Any]) -> Iterator[Violation]:
     colour = android.get("notification", {}).get("color")
     if colour is not None and not _COLOUR.fullmatch(colour):
         yield Violation(
-            field="message.android.notification.color",
-            description="Invalid color format. It must be of the form #RRGGBB.",
+            "message.android.notification.color",
+            "Invalid color format. It must be of the form #RRGGBB.",
         )
 
 
 def _apns(apns: Mapping[str, Any]) -> Iterator[Violation]:
     headers = {name.lower(): value for name, value in apns.get("headers", {}).items()}
     if headers.get("apns-priority", "10") not in ("1", "5", "10"):
-        yield Violation(
-            field="message.apns.headers", description="Invalid value for header apns-priority."
-        )
+        yield Violation("message.apns.headers", "Invalid value for header apns-priority.")
     if (
         not headers.get("apns-expiration", "0").isascii()
         or not headers.get("apns-expiration", "0").isdigit()
     ):
-        yield Violation(
-            field="message.apns.headers", description="Invalid value for header apns-expiration."
-        )
+        yield Violation("message.apns.headers", "Invalid value for header apns-expiration.")
     if len(headers.get("apns-collapse-id", "").encode()) > MAX_COLLAPSE_ID:
         yield Violation(
-            field="message.apns.headers",
-            description="Header apns-collapse-id must not be longer than 64 bytes.",
+            "message.apns.headers", "Header apns-collapse-id must not be longer than 64 bytes."
         )
     aps = apns.get("payload", {}).get("aps", {})
     if not isinstance(aps, dict):
-        yield Violation(
-            field="message.apns.payload.aps", description="Invalid APNs payload: aps is no object."
-        )
+        yield Violation("message.apns.payload.aps", "Invalid APNs payload: aps is no object.")
 
 
 def _webpush(webpush: Mapping[str, Any]) -> Iterator[Violation]:
     link = webpush.get("fcm_options", {}).get("link")
     if link is not None and not link.startswith("https://"):
-        yield Violation(
-            field="message.webpush.fcm_options.link",
-            description="The link must be an HTTPS URL.",
-        )
+        yield Violation("message.webpush.fcm_options.link", "The link must be an HTTPS URL.")
 
 
 def _labels(message: Mapping[str, Any]) -> Iterator[Violation]:
@@ -143,8 +130,7 @@ def _labels(message: Mapping[str, Any]) -> Iterator[Violation]:
         label = parent.get("fcm_options", {}).get("analytics_label")
         if label is not None and not _LABEL.fullmatch(label):
             yield Violation(
-                field=f"message.{place}fcm_options.analytics_label",
-                description="Invalid analytics label.",
+                f"message.{place}fcm_options.analytics_label", "Invalid analytics label."
             )
 
 
@@ -156,7 +142,7 @@ def _size(message: Mapping[str, Any]) -> Iterator[Violation]:
 
 
 def _payloads(message: Mapping[str, Any]) -> Iterator[int]:
-    """Return the bytes each platform gets: keys and values of the data and of the notification."""
+    """Yield the payload size on each platform: keys and values of data and notification."""
     android, apns, webpush = (message.get(name, {}) for name in ("android", "apns", "webpush"))
     data, notification = message.get("data", {}), message.get("notification", {})
     own = android.get("notification", {})

@@ -1,4 +1,4 @@
-"""A service account's assertion: a JWT, checked as Google checks it."""
+"""A service account's assertion: a JWT, verified as Google does."""
 
 import base64
 import binascii
@@ -12,13 +12,13 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding
 
-from ...google_account import ServiceAccount
+from ...credentials import ServiceAccount
 
 AUDIENCE = "https://oauth2.googleapis.com/token"
 MAX_LIFETIME = 3600
 """Seconds from ``iat`` to ``exp``."""
 MAX_CLOCK_SKEW = 300
-"""Seconds a client's clock may be ahead."""
+"""Seconds by which a client's clock may be ahead."""
 PARTS = 3
 _SCOPE = re.compile(r"https://www\.googleapis\.com/auth/[a-z0-9._-]+|openid|email|profile")
 _BAD_LIFETIME = (
@@ -29,14 +29,14 @@ _BAD_LIFETIME = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
-    """What an assertion says, once it is believed."""
+    """The claims of a verified assertion."""
 
     email: str
     scopes: list[str]
 
 
 class TokenRequestError(Exception):
-    """The token endpoint refuses."""
+    """A refusal of the token endpoint."""
 
     def __init__(self, error: str, description: str, *, status: int = 400) -> None:
         super().__init__(description)
@@ -45,14 +45,14 @@ class TokenRequestError(Exception):
 
 
 def decode_unverified(assertion: str) -> dict[str, Any]:
-    """Return what an assertion claims, unchecked and without its signature; empty if unreadable."""
+    """Return the unverified claims without the signature; empty if unreadable."""
     parts = assertion.split(".")
     claims = _object(parts[1]) if len(parts) == PARTS else None
     return claims or {}
 
 
 def verify(assertion: str, *, account: ServiceAccount, endpoint: str, now: datetime) -> Claims:
-    """Return the claims of an assertion for the token endpoint at this URL; raises NotGranted."""
+    """Return the claims of an assertion for the endpoint; raises TokenRequestError."""
     parts = assertion.split(".")
     header = _object(parts[0]) if len(parts) == PARTS else None
     claims = _object(parts[1]) if header is not None else None
@@ -65,8 +65,7 @@ def verify(assertion: str, *, account: ServiceAccount, endpoint: str, now: datet
     _check_signature(parts, header, account=account)
     if claims.get("aud") not in (AUDIENCE, endpoint):
         raise TokenRequestError(
-            "invalid_grant",
-            f"Invalid JWT: Failed audience check. The right audience is {endpoint}",
+            "invalid_grant", f"Invalid JWT: Failed audience check. The right audience is {endpoint}"
         )
     _check_times(claims, now=now)
     if claims.get("sub", account.email) != account.email:
@@ -85,10 +84,7 @@ def _check_signature(parts: list[str], header: Any, *, account: ServiceAccount) 
         raise refused
     try:
         account.public_key.verify(
-            _bytes(parts[2]),
-            f"{parts[0]}.{parts[1]}".encode(),
-            padding.PKCS1v15(),
-            hashes.SHA256(),
+            _bytes(parts[2]), f"{parts[0]}.{parts[1]}".encode(), padding.PKCS1v15(), hashes.SHA256()
         )
     except (InvalidSignature, ValueError):
         raise refused from None
@@ -126,7 +122,7 @@ def _object(part: str) -> dict[str, Any] | None:
 
 
 def _bytes(part: str) -> bytes:
-    """Decode base64 as a JWT has it; raises ValueError."""
+    """Decode base64url without padding; raises ValueError."""
     try:
         return base64.b64decode(
             part.encode("ascii") + b"=" * (-len(part) % 4), altchars=b"-_", validate=True

@@ -1,7 +1,7 @@
-"""What the token endpoint may be told to do; the service account's address is the match."""
+"""The token endpoint's outcomes; scripts match the service account's address."""
 
-from ...outcomes import Outcome, Outcomes
-from .. import spoiled
+from ...outcomes import Outcomes, accepted, refused
+from .. import network_faults
 
 SHORT_LIVED = "short-lived"
 NO_TOKEN = "no-token"
@@ -9,51 +9,29 @@ DENIED = {
     "invalid-grant": ("invalid_grant", "Invalid JWT Signature."),
     "account-deleted": ("invalid_grant", "Invalid grant: account not found"),
 }
-"""Refusals as of a key that was deleted, or an account: error, description."""
+"""Refusals for a deleted key or account: error, description."""
 
 OUTCOMES = Outcomes(
     (
-        Outcome(
-            name="granted",
+        accepted(
+            "granted",
+            200,
+            "An access token for an hour, if the assertion is in order.",
             aliases=("delivered",),
-            description="An access token for an hour, if the assertion is in order.",
-            status=200,
         ),
-        Outcome(
-            name=SHORT_LIVED,
-            description="An access token that ends after five seconds.",
-            status=200,
+        accepted(SHORT_LIVED, 200, "An access token that ends after five seconds."),
+        accepted(NO_TOKEN, 200, "200 with an empty object."),
+        refused(
+            "invalid-grant",
+            400,
+            "400 invalid_grant: the signature does not fit, as of a key that was deleted.",
         ),
-        Outcome(name=NO_TOKEN, description="200 with an empty object.", status=200),
-        Outcome(
-            name="invalid-grant",
-            description="400 invalid_grant: the signature does not fit, as of a key "
-            "that was deleted.",
-            status=400,
-            accepted=False,
-        ),
-        Outcome(
-            name="account-deleted",
-            description="400 invalid_grant: there is no such account.",
-            status=400,
-            accepted=False,
-        ),
-        Outcome(
-            name="server-error",
-            description="500 internal_failure.",
-            status=500,
-            accepted=False,
-        ),
-        Outcome(
-            name="flaky",
-            description="500 twice, then granted; then it begins anew.",
-            status=500,
-            accepted=False,
-            initial_failures=2,
-        ),
-        Outcome(name="unavailable", description="503.", status=503, accepted=False),
-        *spoiled.fault_outcomes(200, steps=()),
-        spoiled.BAD_GATEWAY,
+        refused("account-deleted", 400, "400 invalid_grant: there is no such account."),
+        refused("server-error", 500, "500 internal_failure."),
+        refused("flaky", 500, "500 twice, then granted; then it begins anew.", initial_failures=2),
+        refused("unavailable", 503, "503."),
+        *network_faults.fault_outcomes(200),
+        network_faults.BAD_GATEWAY,
     ),
     default="granted",
 )

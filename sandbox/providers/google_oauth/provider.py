@@ -1,6 +1,6 @@
-"""The token endpoint, as far as a service account needs it."""
+"""Google's token endpoint, as far as a service account uses it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from http import HTTPStatus
@@ -9,14 +9,12 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from ...behaviours import Behaviours
-from ...config import Timings
-from ...google_account import TOKEN_PATH, ServiceAccount
+from ...credentials import TOKEN_PATH, ServiceAccount
 from ...log import Record
-from ...outcomes import Outcome, Outcomes
-from ...replies import ProviderResponse
-from .. import spoiled
-from ..base import Channel, DisplayedMessage, IncomingRequest, RequestResult, WithoutWebhooks
+from ...outcomes import Outcome
+from ...responses import ProviderResponse
+from .. import network_faults
+from ..base import Channel, DisplayedMessage, IncomingRequest, Provider, RequestResult
 from .assertion import TokenRequestError, decode_unverified, verify
 from .outcomes import DENIED, NO_TOKEN, OUTCOMES, SHORT_LIVED
 from .tokens import LIFETIME, AccessTokens
@@ -29,27 +27,25 @@ JSON = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GoogleOAuth(WithoutWebhooks):
+class GoogleOAuth(Provider):
     """``POST /token``: an assertion for an access token."""
 
-    behaviours: Behaviours
-    timings: Timings
     account: ServiceAccount
     tokens: AccessTokens
-    name: str = "google-oauth"
-    title: str = "Google's token endpoint"
-    channel: Channel = Channel.NONE
-    route: str = TOKEN_PATH
-    max_body: int = 64 * 1024
-    outcomes: Outcomes = OUTCOMES
-    addressing: str = "Scripted for the service account's address; there are no magic ones."
+    name = "google-oauth"
+    title = "Google's token endpoint"
+    channel = Channel.NONE
+    route = TOKEN_PATH
+    max_body = 64 * 1024
+    outcomes = OUTCOMES
+    addressing = "Scripted for the service account's address; there are no magic ones."
 
     def recipient_patterns(self, outcome: Outcome) -> tuple[str, ...]:
-        """Return the names a script may have."""
+        """Return the outcome's names for a script."""
         return (outcome.name, *outcome.aliases)
 
     def handle(self, request: IncomingRequest, *, now: datetime) -> RequestResult:
-        """Return the answer to a request for a token."""
+        """Return the answer to a token request."""
         parameters = _parameters(request) if request.method == "POST" else None
         if parameters is None:
             reply = ProviderResponse(
@@ -71,14 +67,10 @@ class GoogleOAuth(WithoutWebhooks):
             )
 
     def display(self, record: Record, *, to: int = 0) -> DisplayedMessage:
-        """Return nothing: no message is ever accepted here."""
+        """Return an empty message: none is ever accepted here."""
         return DisplayedMessage(
             sender="", recipients=record.recipients, title=record.title or "", text=""
         )
-
-    def deliveries(self, record: Record) -> Iterator[tuple[str, str]]:
-        """Return nothing: no message is ever accepted here."""
-        return iter(())
 
     def _grant(
         self,
@@ -91,13 +83,7 @@ class GoogleOAuth(WithoutWebhooks):
         _check_grant(parameters)
         endpoint = f"http://{request.headers.get('host', '')}{TOKEN_PATH}"
         found = verify(parameters["assertion"], account=self.account, endpoint=endpoint, now=now)
-        outcome = self.behaviours.choose_outcome(
-            found.email,
-            provider=self.name,
-            outcomes=self.outcomes,
-            magic=lambda _: "",
-            is_message=False,
-        )
+        outcome = self.choose_outcome(found.email, magic=lambda _: "", is_message=False)
         if outcome.name in DENIED:
             raise TokenRequestError(*DENIED[outcome.name])
         lifetime = LIFETIME
@@ -114,8 +100,8 @@ class GoogleOAuth(WithoutWebhooks):
     def _respond(
         self, outcome: Outcome, scopes: list[str], *, now: datetime, lifetime: timedelta
     ) -> ProviderResponse:
-        if outcome.name == spoiled.BAD_GATEWAY.name:
-            return spoiled.bad_gateway()
+        if outcome.name == network_faults.BAD_GATEWAY.name:
+            return network_faults.bad_gateway()
         if outcome.status != HTTPStatus.OK:
             return _error(outcome.status, "internal_failure", "Backend Error")
         answer = {
@@ -132,13 +118,12 @@ class GoogleOAuth(WithoutWebhooks):
 
 
 def _parameters(request: IncomingRequest) -> dict[str, str] | None:
-    """Return the parameters of a form, or of JSON; None if the body was too large."""
     if request.body is None:
         return None
     if request.headers.get("content-type", "").startswith("application/json"):
         try:
-            found = msgspec.json.decode(request.body)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            found = request.json()
+        except ValueError:
             return {}
         if not isinstance(found, dict):
             return {}
@@ -169,7 +154,7 @@ def _result(
     claims: Mapping[str, Any],
     reason: str | None,
 ) -> RequestResult:
-    """Return a verdict whose log has the claims, and never the assertion: it is a credential."""
+    """Return a result whose log has the claims, but not the assertion: it is a credential."""
     issuer = claims.get("iss")
     logged = {"grant_type": parameters.get("grant_type"), "claims": claims}
     return RequestResult(

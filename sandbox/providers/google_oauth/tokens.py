@@ -1,7 +1,6 @@
-"""Access tokens: what the token endpoint gives out and a Google API takes.
+"""Access tokens of the token endpoint.
 
-A token says by itself when it ends, so that one outlives a restart of the sandbox as it would
-outlive one of Google's servers.
+A token contains its own expiry, so it stays valid over a restart of the sandbox.
 """
 
 import base64
@@ -15,14 +14,14 @@ from enum import StrEnum
 import msgspec
 from cryptography.hazmat.primitives import serialization
 
-from ...google_account import ServiceAccount
+from ...credentials import ServiceAccount
 
 TOKEN_PREFIX = "ya29."
 LIFETIME = timedelta(seconds=3599)
 
 
 class TokenStatus(StrEnum):
-    """What a Google API makes of an access token."""
+    """The validity of an access token."""
 
     GOOD = "good"
     EXPIRED = "expired"
@@ -38,14 +37,14 @@ class _Contents(msgspec.Struct, array_like=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessTokens:
-    """Makes tokens, and tells those it made from others."""
+    """Issues and verifies tokens."""
 
     secret: bytes
     _revoked: set[str] = field(default_factory=set)
 
     @classmethod
     def from_account(cls, account: ServiceAccount) -> "AccessTokens":
-        """Return the tokens of an account: the same after a restart."""
+        """Return the tokens of an account, with a secret that survives a restart."""
         der = account.private_key.private_bytes(
             serialization.Encoding.DER,
             serialization.PrivateFormat.PKCS8,
@@ -61,11 +60,11 @@ class AccessTokens:
         return f"{TOKEN_PREFIX}{text}.{self._signature(text)}"
 
     def revoke(self, token: str) -> None:
-        """Let a token be expired from now on."""
+        """Expire a token now."""
         self._revoked.add(token)
 
     def status(self, token: str, *, scopes: frozenset[str], now: datetime) -> TokenStatus:
-        """Return what a token is worth at an API that asks for one of these scopes."""
+        """Return the validity of a token for one of these scopes."""
         text, _, signature = token.removeprefix(TOKEN_PREFIX).partition(".")
         expected = self._signature(text)
         if not token.startswith(TOKEN_PREFIX) or not hmac.compare_digest(

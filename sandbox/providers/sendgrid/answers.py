@@ -1,4 +1,4 @@
-"""What SendGrid answers, word for word where it is known."""
+"""SendGrid's answers, verbatim where they are known."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from ...outcomes import Outcome
-from ...replies import ProviderResponse, ResponseMode
-from .. import spoiled
+from ...responses import ProviderResponse, ResponseMode
+from .. import network_faults
 
 JSON = "application/json"
 ERRORS_PAGE = "http://sendgrid.com/docs/API_Reference/Web_API_v3/Mail/errors.html"
@@ -27,7 +27,7 @@ _JSON_TYPES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Problem:
     """One of SendGrid's errors."""
 
@@ -39,9 +39,9 @@ class Problem:
         return f"{self.message} ({self.field})" if self.field else self.message
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Refusal:
-    """A request that is not even looked at as a message, or not a valid one."""
+    """The refusal of an unauthorized or invalid request."""
 
     outcome: str
     status: int
@@ -49,41 +49,38 @@ class Refusal:
 
 
 def help_url(anchor: str) -> str:
-    """Return the address of the part of SendGrid's page of errors that explains one."""
+    """Return the URL of an error's explanation."""
     return f"{ERRORS_PAGE}#{anchor}"
 
 
 BAD_ADDRESS = "Does not contain a valid address."
-TOO_LARGE = Problem(message="The JSON payload you have included in your request is too large.")
-UNAUTHORISED = Problem(message="The provided authorization grant is invalid, expired, or revoked")
+TOO_LARGE = Problem("The JSON payload you have included in your request is too large.")
+UNAUTHORISED = Problem("The provided authorization grant is invalid, expired, or revoked")
 
 HUGE_BODY_BYTES = 10_000_000
-"""Bytes of a body that nobody should read to its end."""
+"""The size of a body that a client should not read completely."""
 RETRY_AFTER = {"ratelimit-long": "120", "ratelimit-odd": "soon"}
 
 PROBLEMS = {
     400: Problem(
-        message=BAD_ADDRESS,
-        field="personalizations.0.to.0.email",
-        help=help_url("message.personalizations.to"),
+        BAD_ADDRESS, "personalizations.0.to.0.email", help_url("message.personalizations.to")
     ),
     413: TOO_LARGE,
-    429: Problem(message="too many requests"),
-    500: Problem(message="Internal Server Error"),
-    503: Problem(message="Service Unavailable"),
+    429: Problem("too many requests"),
+    500: Problem("Internal Server Error"),
+    503: Problem("Service Unavailable"),
 }
-"""What each status of the table of outcomes says."""
 
 
 def refusal(refused: Refusal) -> ProviderResponse:
-    """Return the answer to a request that is refused."""
+    """Return the answer of a refusal."""
     return ProviderResponse(
         status=refused.status, body=errors(refused.problems), headers={"Content-Type": JSON}
     )
 
 
 def acceptance(message_id: str | None, *, manner: ResponseMode) -> ProviderResponse:
-    """Return the 202: no body, and the message's id in a header."""
+    """Return the 202: no body, and the message ID in a header."""
     headers = {"Content-Type": "text/plain; charset=utf-8"}
     if message_id is not None:
         headers["X-Message-Id"] = message_id
@@ -94,9 +91,9 @@ def failure(outcome: Outcome, *, now: datetime, pause: int) -> ProviderResponse:
     """Return the answer of an outcome that is no acceptance."""
     headers = {"Content-Type": JSON}
     if outcome.status == HTTPStatus.BAD_GATEWAY:
-        return spoiled.bad_gateway()
+        return network_faults.bad_gateway()
     if outcome.status == HTTPStatus.FOUND:
-        return spoiled.redirect("/v3/mail/send")
+        return network_faults.redirect("/v3/mail/send")
     if outcome.status == HTTPStatus.TOO_MANY_REQUESTS:
         headers |= _rate_limit_headers(outcome, now=now, pause=pause)
     problem = PROBLEMS.get(outcome.status)
@@ -110,7 +107,6 @@ def failure(outcome: Outcome, *, now: datetime, pause: int) -> ProviderResponse:
 
 
 def _rate_limit_headers(outcome: Outcome, *, now: datetime, pause: int) -> dict[str, str]:
-    """Return how long a sender is to wait, as plainly as the outcome has it."""
     headers = {"X-RateLimit-Limit": "600", "X-RateLimit-Remaining": "0"}
     if outcome.name == "ratelimit-date":
         until = now + timedelta(seconds=pause)
@@ -122,11 +118,11 @@ def _rate_limit_headers(outcome: Outcome, *, now: datetime, pause: int) -> dict[
 
 
 def errors(problems: Sequence[Problem]) -> bytes:
-    """Return SendGrid's body of errors."""
+    """Return SendGrid's JSON of errors."""
     return msgspec.json.encode({"errors": [asdict(problem) for problem in problems]})
 
 
 def wrong_type(field: str, expected: str, given: Any) -> Problem:
-    """Return the error about a value of another type than is expected."""
+    """Return the error about a wrong type."""
     name = _JSON_TYPES.get(type(given), "object")
-    return Problem(message=f"Invalid type. Expected: {expected}, given: {name}.", field=field)
+    return Problem(f"Invalid type. Expected: {expected}, given: {name}.", field)

@@ -1,4 +1,4 @@
-"""SendGrid's events: what is in them, and how they are signed and posted."""
+"""SendGrid's events: their content, signature, and encoding."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ import aiohttp
 import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from ... import keys
+from ... import credentials
 
 SIGNATURE = "X-Twilio-Email-Event-Webhook-Signature"
 TIMESTAMP = "X-Twilio-Email-Event-Webhook-Timestamp"
@@ -52,7 +52,7 @@ DETAILS: Mapping[str, Mapping[str, Any]] = {
         **_BROWSER,
     },
 }
-"""What each kind of event has beyond the common fields. ``blocked`` is a bounce of that type."""
+"""The extra fields of each kind of event. ``blocked`` is a bounce of that type."""
 
 _EVENT_NAMES = {"blocked": "bounce"}
 
@@ -78,20 +78,20 @@ def payload(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedWebhooks:
-    """The event webhook with its signature switched on."""
+    """The signed event webhook."""
 
     private_key: ec.EllipticCurvePrivateKey
     batch: int = 100
 
     async def prepare(self, session: aiohttp.ClientSession, url: str) -> None:
-        """SendGrid asks for nothing before it posts."""
+        """Do nothing: SendGrid requires no handshake."""
 
     def stamp(self, payload: dict[str, Any], *, now: datetime) -> None:
-        """Fill in the time, unless the event claims one of its own."""
+        """Set the time, unless the event has its own."""
         payload["timestamp"] = payload["timestamp"] or int(now.timestamp())
 
     def encode(self, payloads: Sequence[Mapping[str, Any]]) -> bytes:
-        """Return a list of events; SendGrid ends it with a line break, which it signs too."""
+        """Return a list of events; SendGrid adds a line break, which it also signs."""
         return msgspec.json.encode(payloads) + b"\r\n"
 
     def headers(self, body: bytes, *, now: datetime) -> dict[str, str]:
@@ -100,6 +100,6 @@ class SignedWebhooks:
         return {
             "Content-Type": "application/json; charset=utf-8",
             "User-Agent": "SendGrid Event API",
-            SIGNATURE: keys.sign_webhook(self.private_key, timestamp=timestamp, body=body),
+            SIGNATURE: credentials.sign_webhook(self.private_key, timestamp=timestamp, body=body),
             TIMESTAMP: timestamp,
         }

@@ -1,4 +1,4 @@
-"""SendGrid, as far as this service talks to it."""
+"""SendGrid's mail API, as far as the service uses it."""
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,13 +7,9 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Any
 
-import msgspec
-
-from ...behaviours import Behaviours
-from ...config import Timings
 from ...log import Record
-from ...outcomes import Outcome, Outcomes
-from ...replies import ProviderResponse
+from ...outcomes import Outcome
+from ...responses import ProviderResponse
 from ..base import (
     Channel,
     DisplayedMessage,
@@ -21,9 +17,11 @@ from ..base import (
     InboundMessage,
     IncomingRequest,
     PlannedEvent,
+    Provider,
     RequestResult,
+    outcome_fields,
 )
-from . import answers, events, showing
+from . import answers, events, presentation
 from .answers import Problem, Refusal
 from .outcomes import NO_MESSAGE_ID, OUTCOMES, magic
 from .validation import problems
@@ -32,20 +30,18 @@ SEND = "/v3/mail/send"
 KEY_PREFIX = "SG."
 REFUSED_KEYS: Mapping[str, tuple[str, int, Problem]] = {
     "SG.revoked": ("key-refused", 401, answers.UNAUTHORISED),
-    "SG.exhausted": ("credits-exhausted", 401, Problem(message="Maximum credits exceeded")),
-    "SG.noscope": ("key-without-scope", 403, Problem(message="access forbidden")),
+    "SG.exhausted": ("credits-exhausted", 401, Problem("Maximum credits exceeded")),
+    "SG.noscope": ("key-without-scope", 403, Problem("access forbidden")),
 }
-"""Keys that are refused: outcome, status, error. Every other one that begins ``SG.`` will do."""
-
-
-NOT_JSON = Refusal(outcome="not-json", status=400, problems=[Problem(message="Bad Request")])
-TOO_LARGE = Refusal(outcome="too-large", status=413, problems=[answers.TOO_LARGE])
+"""Refused keys: outcome, status, error. All others that begin with ``SG.`` are accepted."""
+NOT_JSON = Refusal("not-json", 400, [Problem("Bad Request")])
+TOO_LARGE = Refusal("too-large", 413, [answers.TOO_LARGE])
 MAX_TITLE_LENGTH = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Recipient:
-    """One recipient of a mail, and what will become of it."""
+    """One recipient of a mail, and the outcome."""
 
     address: str
     args: Mapping[str, Any]
@@ -53,73 +49,69 @@ class Recipient:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SendGrid:
+class SendGrid(Provider):
     """The v3 API: one route, ``POST /v3/mail/send``."""
 
-    behaviours: Behaviours
-    timings: Timings
-    name: str = "sendgrid"
-    title: str = "SendGrid"
-    channel: Channel = Channel.EMAIL
-    route: str = "/v3/{rest:.*}"
-    max_body: int = 30 * 1024 * 1024
-    outcomes: Outcomes = OUTCOMES
-    addressing: str = (
+    name = "sendgrid"
+    title = "SendGrid"
+    channel = Channel.EMAIL
+    route = "/v3/{rest:.*}"
+    max_body = 30 * 1024 * 1024
+    outcomes = OUTCOMES
+    addressing = (
         "The part of an address before the @ chooses what becomes of the message, at any domain. "
         "What follows a plus sign is left out: bounce+1@example.com bounces too."
     )
-    event_kinds: frozenset[str] = frozenset(events.DETAILS)
+    event_kinds = frozenset(events.DETAILS)
 
     def recipient_patterns(self, outcome: Outcome) -> tuple[str, ...]:
-        """Return the beginnings of the addresses that ask for this outcome."""
+        """Return the address patterns of an outcome."""
         return tuple(f"{name}@" for name in (outcome.name, *outcome.aliases))
 
     def handle(self, request: IncomingRequest, *, now: datetime) -> RequestResult:
-        """Return the answer to a request, and the events that will follow."""
+        """Return the answer to a request, and its events."""
         refused = _check_route(request) or _check_headers(request)
         if refused or request.body is None:
             return _refuse(refused or TOO_LARGE)
         try:
-            body = msgspec.json.decode(request.body)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            body = request.json()
+        except ValueError:
             return _refuse(NOT_JSON)
-        found = problems(body)
-        if found:
-            return _refuse(
-                Refusal(outcome="invalid-request", status=400, problems=found), body=body
-            )
+        if found := problems(body):
+            refused = Refusal("invalid-request", 400, found)
+            return _refuse(refused, body=body)
         return self._handle_mail(body, now=now)
 
     def make_event(self, requested: EventRequest, *, record: Record) -> PlannedEvent:
-        """Return an event about a mail that was accepted; raises ValueError."""
+        """Return an event about an accepted mail; raises ValueError."""
         if requested.code is not None:
             raise ValueError("SendGrid's events have no code.")
         recipients = list(_recipients(record.json()))
-        address = requested.address.lower() if requested.address else None
-        chosen = [person for person in recipients if address in (None, person[0].lower())]
+        address = requested.recipient.lower() if requested.recipient else None
+        chosen = [one for one in recipients if address in (None, one[0].lower())]
         if not chosen or record.message_id is None:
             raise ValueError("The message has no such recipient.")
         email, args = chosen[0]
         payload = events.payload(
             requested.kind, address=email, message_id=record.message_id, args=args
         )
-        payload["timestamp"] = requested.at or 0
+        payload["timestamp"] = requested.timestamp or 0
         return PlannedEvent(kind=requested.kind, delay=requested.delay, payload=payload)
 
     def make_inbound_event(self, message: InboundMessage) -> PlannedEvent:
-        """Refuse: mail that comes in is no part of this."""
+        """Refuse inbound mail; raises ValueError."""
         raise ValueError("SendGrid takes no messages from people here.")
 
     def deliveries(self, record: Record) -> Iterator[tuple[str, str]]:
-        """Return each recipient with the reference of its personalization."""
+        """Yield each recipient with the reference of its personalization."""
         for address, args in _recipients(record.json()):
             reference = args.get("reference")
             if isinstance(reference, str):
                 yield address, reference
 
     def display(self, record: Record, *, to: int = 0) -> DisplayedMessage:
-        """Return a mail as one of its recipients sees it."""
-        return showing.display(record, to=to)
+        """Return a mail as its recipient sees it."""
+        return presentation.display(record, to=to)
 
     def _handle_mail(self, body: Mapping[str, Any], *, now: datetime) -> RequestResult:
         if _is_sandbox_mode(body):
@@ -128,13 +120,7 @@ class SendGrid:
                 outcome="sandbox-mode", response=reply, is_json=True, **_log_fields(body)
             )
         recipients = [
-            Recipient(
-                address=address,
-                args=args,
-                outcome=self.behaviours.choose_outcome(
-                    address, provider=self.name, outcomes=self.outcomes, magic=magic
-                ),
-            )
+            Recipient(address, args, self.choose_outcome(address, magic=magic))
             for address, args in _recipients(body)
         ]
         decisive = next(
@@ -142,32 +128,26 @@ class SendGrid:
         )
         if decisive.status != HTTPStatus.ACCEPTED:
             problem = answers.PROBLEMS.get(decisive.status)
+            reason = {"reason": str(problem)} if problem else {}
             return RequestResult(
-                outcome=decisive.name,
                 response=answers.failure(decisive, now=now, pause=self.timings.rate_limit),
-                reason=str(problem) if problem else decisive.description,
-                is_json=True,
+                **{**outcome_fields(decisive), **reason},
                 **_log_fields(body),
             )
         message_id = secrets.token_urlsafe(16)
         shown_id = None if NO_MESSAGE_ID in decisive.traits else message_id
+        planned = self._events(recipients, decisive, message_id) if decisive.accepted else ()
         return RequestResult(
-            outcome=decisive.name,
             response=answers.acceptance(shown_id, manner=decisive.mode),
-            accepted=decisive.accepted,
-            reason=None if decisive.accepted else decisive.description,
             message_id=message_id,
-            events=tuple(self._events(recipients, decisive, message_id))
-            if decisive.accepted
-            else (),
-            is_json=True,
+            events=tuple(planned),
+            **outcome_fields(decisive),
             **_log_fields(body),
         )
 
     def _events(
         self, recipients: Sequence[Recipient], decisive: Outcome, message_id: str
     ) -> Iterator[PlannedEvent]:
-        """Plan the events of each recipient's own outcome."""
         start = self.timings.late if decisive.has_late_events else 0.0
         for person in recipients:
             attempt = 0
@@ -188,35 +168,32 @@ class SendGrid:
 
 def _check_route(incoming: IncomingRequest) -> Refusal | None:
     if incoming.path != SEND:
-        return Refusal(outcome="not-found", status=404, problems=[Problem(message="not found")])
+        return Refusal("not-found", 404, [Problem("not found")])
     if incoming.method != "POST":
-        problem = Problem(message="method not allowed")
-        return Refusal(outcome="method-not-allowed", status=405, problems=[problem])
+        problem = Problem("method not allowed")
+        return Refusal("method-not-allowed", 405, [problem])
     return None
 
 
 def _check_headers(incoming: IncomingRequest) -> Refusal | None:
-    """Look at the key, then at the type of the content, as SendGrid does."""
-    header = incoming.headers.get("authorization")
-    if header is None:
-        problem = Problem(message="authorization required")
-        return Refusal(outcome="key-missing", status=401, problems=[problem])
-    scheme, _, key = header.partition(" ")
-    key = key.strip()
-    if scheme.lower() != "bearer" or not key.startswith(KEY_PREFIX):
-        return Refusal(outcome="key-refused", status=401, problems=[answers.UNAUTHORISED])
+    """Check the key, then the content type, in SendGrid's order."""
+    if "authorization" not in incoming.headers:
+        problem = Problem("authorization required")
+        return Refusal("key-missing", 401, [problem])
+    key = incoming.bearer_token() or ""
+    if not key.startswith(KEY_PREFIX):
+        return Refusal("key-refused", 401, [answers.UNAUTHORISED])
     if key in REFUSED_KEYS:
         outcome, status, problem = REFUSED_KEYS[key]
-        return Refusal(outcome=outcome, status=status, problems=[problem])
+        return Refusal(outcome, status, [problem])
     kind = incoming.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != answers.JSON:
-        problem = Problem(message="Content-Type should be application/json.")
-        return Refusal(outcome="wrong-content-type", status=415, problems=[problem])
+        problem = Problem("Content-Type should be application/json.")
+        return Refusal("wrong-content-type", 415, [problem])
     return None
 
 
 def _refuse(refusal: Refusal, *, body: Any = None) -> RequestResult:
-    """Return a refusal, with as much of a faulty mail as can be made out."""
     return RequestResult(
         outcome=refusal.outcome,
         response=answers.refusal(refusal),
@@ -227,7 +204,7 @@ def _refuse(refusal: Refusal, *, body: Any = None) -> RequestResult:
 
 
 def _is_decisive(outcome: Outcome) -> bool:
-    """Return whether an outcome differs from the ordinary one before the first event."""
+    """Return whether an outcome differs from the default before the first event."""
     return (
         outcome.status != HTTPStatus.ACCEPTED
         or outcome.mode != OUTCOMES.default.mode
@@ -236,20 +213,18 @@ def _is_decisive(outcome: Outcome) -> bool:
 
 
 def _is_sandbox_mode(body: Mapping[str, Any]) -> bool:
-    """Return whether SendGrid's own sandbox mode is on: checked, never sent."""
+    """Return whether SendGrid's own sandbox mode is on: validate, never send."""
     settings = body.get("mail_settings")
     mode = settings.get("sandbox_mode") if isinstance(settings, dict) else None
     return isinstance(mode, dict) and mode.get("enable") is True
 
 
 def _log_fields(body: Any) -> dict[str, Any]:
-    """Return what the log says of a mail, which need not be a valid one."""
     recipients = list(_recipients(body))
     references = (args.get("reference") for _, args in recipients)
-    subjects = [body, *showing.dicts(body, "personalizations")] if isinstance(body, dict) else []
-    titles = (
-        s["subject"][:MAX_TITLE_LENGTH] for s in subjects if isinstance(s.get("subject"), str)
-    )
+    parts = [body, *presentation.dicts(body, "personalizations")] if isinstance(body, dict) else []
+    subjects = (part.get("subject") for part in parts)
+    titles = (one[:MAX_TITLE_LENGTH] for one in subjects if isinstance(one, str))
     return {
         "title": next(titles, None),
         "recipients": tuple(address for address, _ in recipients),
@@ -258,6 +233,5 @@ def _log_fields(body: Any) -> dict[str, Any]:
 
 
 def _recipients(body: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield every recipient's address with the custom arguments that hold for it."""
-    for address, personalization in showing.addressees(body):
-        yield address, showing.arguments(body, personalization)
+    for address, personalization in presentation.addressees(body):
+        yield address, presentation.arguments(body, personalization)

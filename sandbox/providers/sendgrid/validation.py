@@ -1,10 +1,10 @@
-"""What SendGrid finds wrong with the body of a mail."""
+"""Validation of a mail's body."""
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from . import optional
+from . import validation_optional
 from .answers import BAD_ADDRESS, Problem, help_url, wrong_type
 
 MAX_RECIPIENTS = 1000
@@ -18,19 +18,23 @@ _ADDRESS = re.compile(
 
 
 def problems(body: Any) -> list[Problem]:
-    """Return everything that is wrong with a body; empty if it would be accepted."""
+    """Return all errors of a body; empty if it is valid."""
     if not isinstance(body, dict):
         return [wrong_type("(root)", "object", body)]
     return [
         *_personalizations(body),
         *_sender(body),
-        *_reply_to(body),
+        *(
+            _person(body["reply_to"], "reply_to", "reply_to")
+            if body.get("reply_to") is not None
+            else ()
+        ),
         *_subject(body),
         *_content(body),
-        *optional.attachments(body.get("attachments")),
-        *optional.headers(body.get("headers"), "headers"),
-        *optional.categories(body.get("categories")),
-        *optional.custom_args(body.get("custom_args"), "custom_args", shared={}),
+        *validation_optional.attachments(body.get("attachments")),
+        *validation_optional.headers(body.get("headers"), "headers"),
+        *validation_optional.categories(body.get("categories")),
+        *validation_optional.custom_args(body.get("custom_args"), "custom_args", shared={}),
     ]
 
 
@@ -39,10 +43,9 @@ def _personalizations(body: Mapping[str, Any]) -> Iterator[Problem]:
     listed = body.get(field)
     if listed is None or listed == []:
         yield Problem(
-            message="The personalizations field is required and must have at least one "
-            "personalization.",
-            field=field,
-            help=anchor,
+            "The personalizations field is required and must have at least one personalization.",
+            field,
+            anchor,
         )
         return
     if not isinstance(listed, list):
@@ -50,18 +53,16 @@ def _personalizations(body: Mapping[str, Any]) -> Iterator[Problem]:
         return
     if len(listed) > MAX_PERSONALIZATIONS:
         yield Problem(
-            message="The personalization block is limited to 1000 personalizations per API "
+            "The personalization block is limited to 1000 personalizations per API "
             f"request. You have provided {len(listed)} personalizations. Please consider "
             "splitting this into multiple requests and resending your request.",
-            field=field,
-            help=anchor,
+            field,
+            anchor,
         )
         return
     if sum(_count(one) for one in listed if isinstance(one, dict)) > MAX_RECIPIENTS:
         yield Problem(
-            message="There is a limit of 1000 total recipients (to + cc + bcc) per request.",
-            field=field,
-            help=anchor,
+            "There is a limit of 1000 total recipients (to + cc + bcc) per request.", field, anchor
         )
         return
     shared = body.get("custom_args")
@@ -82,10 +83,10 @@ def _personalization(one: Any, field: str, *, shared: Mapping[str, Any]) -> Iter
         return
     if not one.get("to"):
         yield Problem(
-            message="The to array is required for all personalization objects, and must have at "
+            "The to array is required for all personalization objects, and must have at "
             "least one email object with a valid email address.",
-            field=f"{field}.to",
-            help=help_url("message.personalizations.to"),
+            f"{field}.to",
+            help_url("message.personalizations.to"),
         )
     seen: set[str] = set()
     for name in ("to", "cc", "bcc"):
@@ -96,18 +97,18 @@ def _personalization(one: Any, field: str, *, shared: Mapping[str, Any]) -> Iter
         for number, person in enumerate(people):
             yield from _person(person, f"{field}.{name}.{number}", f"personalizations.{name}")
             yield from _duplicate(person, seen, f"{field}.{name}")
-    yield from optional.headers(one.get("headers"), f"{field}.headers")
-    yield from optional.substitutions(one.get("substitutions"), f"{field}.substitutions")
-    yield from optional.custom_args(one.get("custom_args"), f"{field}.custom_args", shared=shared)
+    yield from validation_optional.headers(one.get("headers"), f"{field}.headers")
+    yield from validation_optional.substitutions(one.get("substitutions"), f"{field}.substitutions")
+    yield from validation_optional.custom_args(
+        one.get("custom_args"), f"{field}.custom_args", shared=shared
+    )
 
 
 def _person(person: Any, field: str, anchor: str) -> Iterator[Problem]:
     if not isinstance(person, dict):
         yield wrong_type(field, "object", person)
     elif not is_address(person.get("email")):
-        yield Problem(
-            message=BAD_ADDRESS, field=f"{field}.email", help=help_url(f"message.{anchor}")
-        )
+        yield Problem(BAD_ADDRESS, f"{field}.email", help_url(f"message.{anchor}"))
     elif not isinstance(person.get("name", ""), str):
         yield wrong_type(f"{field}.name", "string", person["name"])
 
@@ -118,11 +119,11 @@ def _duplicate(person: Any, seen: set[str], field: str) -> Iterator[Problem]:
         return
     if address.lower() in seen:
         yield Problem(
-            message="Each email address in the personalization block should be unique between "
+            "Each email address in the personalization block should be unique between "
             f"to, cc, and bcc. We found the first duplicate instance of [{address}] in the "
             f"{field} field.",
-            field=field.rpartition(".")[0],
-            help=help_url("message.recipient-errors"),
+            field.rpartition(".")[0],
+            help_url("message.recipient-errors"),
         )
     seen.add(address.lower())
 
@@ -131,20 +132,15 @@ def _sender(body: Mapping[str, Any]) -> Iterator[Problem]:
     sender = body.get("from")
     if sender is None or (isinstance(sender, dict) and not sender.get("email")):
         yield Problem(
-            message="The from object must be provided for every email send. It is an object that "
+            "The from object must be provided for every email send. It is an object that "
             "requires the email parameter, but may also contain a name parameter.  e.g. "
             '{"email" : "example@example.com"}  or '
             '{"email" : "example@example.com", "name" : "Example Recipient"}.',
-            field="from.email",
-            help=help_url("message.from"),
+            "from.email",
+            help_url("message.from"),
         )
     else:
         yield from _person(sender, "from", "from")
-
-
-def _reply_to(body: Mapping[str, Any]) -> Iterator[Problem]:
-    if body.get("reply_to") is not None:
-        yield from _person(body["reply_to"], "reply_to", "reply_to")
 
 
 def _subject(body: Mapping[str, Any]) -> Iterator[Problem]:
@@ -153,10 +149,10 @@ def _subject(body: Mapping[str, Any]) -> Iterator[Problem]:
         yield wrong_type("subject", "string", subject)
     elif not subject and not body.get("template_id") and not _each_has_subject(body):
         yield Problem(
-            message="The subject is required. You can get around this requirement if you use a "
+            "The subject is required. You can get around this requirement if you use a "
             "template with a subject defined or if every personalization has a subject defined.",
-            field="subject",
-            help=help_url("message.subject"),
+            "subject",
+            help_url("message.subject"),
         )
 
 
@@ -173,12 +169,12 @@ def _content(body: Mapping[str, Any]) -> Iterator[Problem]:
     if not content:
         if not body.get("template_id"):
             yield Problem(
-                message="Unless a valid template_id is provided, the content parameter is "
+                "Unless a valid template_id is provided, the content parameter is "
                 "required. There must be at least one defined content block. We typically "
                 "suggest both text/plain and text/html blocks are included, but only one block "
                 "is required.",
-                field="content",
-                help=help_url("message.content"),
+                "content",
+                help_url("message.content"),
             )
         return
     if not isinstance(content, list):
@@ -196,15 +192,15 @@ def _content_part(part: Any, field: str) -> Iterator[Problem]:
     kind, value = part.get("type"), part.get("value")
     if not isinstance(kind, str) or "/" not in kind:
         yield Problem(
-            message="The content type must be a string at least one character in length.",
-            field=f"{field}.type",
-            help=help_url("message.content.type"),
+            "The content type must be a string at least one character in length.",
+            f"{field}.type",
+            help_url("message.content.type"),
         )
     if not isinstance(value, str) or not value:
         yield Problem(
-            message="The content value must be a string at least one character in length.",
-            field=f"{field}.value",
-            help=help_url("message.content.value"),
+            "The content value must be a string at least one character in length.",
+            f"{field}.value",
+            help_url("message.content.value"),
         )
 
 
@@ -212,15 +208,15 @@ def _content_order(kinds: list[Any]) -> Iterator[Problem]:
     ranks = [{PLAIN: 0, HTML: 1}.get(kind, 2) if isinstance(kind, str) else 2 for kind in kinds]
     if ranks != sorted(ranks):
         yield Problem(
-            message="If present, text/plain and text/html must be the first and second content: "
+            "If present, text/plain and text/html must be the first and second content: "
             "text/plain must be first, followed by text/html, followed by any other content.",
-            field="content",
-            help=help_url("message.content"),
+            "content",
+            help_url("message.content"),
         )
 
 
 def is_address(value: Any) -> bool:
-    """Return whether SendGrid would take this as an email address."""
+    """Return whether SendGrid accepts a value as an email address."""
     return (
         isinstance(value, str)
         and len(value) <= MAX_ADDRESS

@@ -1,24 +1,29 @@
-"""What the Graph API answers: acceptances, and its envelope of errors."""
+"""The Graph API's answers: acceptances, and its error envelope."""
 
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
 
-from ...replies import ProviderResponse, ResponseMode
+from ...outcomes import Outcome
+from ...responses import ProviderResponse, ResponseMode
+from .. import network_faults
+from ..base import IncomingRequest
 from .errors import Fault
+from .outcomes import ERRORS, NO_CODE, UNKNOWN_CODE
 
 JSON = {"Content-Type": "application/json; charset=UTF-8"}
 OLD_SUBCODE = 2494010
-"""What versions before 16 put into every error of WhatsApp."""
+"""The subcode in every WhatsApp error of versions before 16."""
 LAST_WITH_SUBCODE = 15
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class GraphError:
-    """An error of the Graph API itself, which says nothing about a message."""
+    """An error of the Graph API itself, not of a message."""
 
     code: int
     status: int
@@ -27,10 +32,35 @@ class GraphError:
     kind: str = "OAuthException"
 
 
+LOWEST_ERROR_STATUS = HTTPStatus.MULTIPLE_CHOICES
+TOKEN_PREFIX = "EAA"
+EXPIRED = GraphError(
+    190,
+    subcode=463,
+    status=401,
+    message="Error validating access token: Session has expired on Thursday, 01-Jan-26 00:00:00 "
+    "PST. The current time is Friday, 02-Jan-26 00:00:00 PST.",
+)
+REFUSED_TOKENS: Mapping[str, GraphError] = {
+    "EAAexpired": EXPIRED,
+    "EAArevoked": GraphError(
+        190,
+        subcode=460,
+        status=401,
+        message="Error validating access token: The session has been invalidated because the user "
+        "changed their password or Facebook has changed the session for security reasons.",
+    ),
+    "EAAnoscope": GraphError(10, 403, "(#10) Application does not have permission for this action"),
+}
+"""Refused access tokens. All others that begin with ``EAA`` are accepted."""
+_UNREADABLE = GraphError(190, 401, "Invalid OAuth access token - Cannot parse access token")
+_MISSING = GraphError(0, 401, "AuthException")
+
+
 def unknown_object(name: str) -> GraphError:
-    """Return the refusal of an id that is wrong, or that the token may not see."""
+    """Return the refusal of an ID that is unknown or not visible to the token."""
     return GraphError(
-        code=100,
+        100,
         subcode=33,
         status=400,
         kind="GraphMethodException",
@@ -41,14 +71,14 @@ def unknown_object(name: str) -> GraphError:
 
 
 def unknown_path(path: str) -> GraphError:
-    """Return the refusal of a path that leads nowhere."""
-    return GraphError(code=2500, status=400, message=f"Unknown path components: /{path.strip('/')}")
+    """Return the refusal of an unknown path."""
+    return GraphError(2500, 400, f"Unknown path components: /{path.strip('/')}")
 
 
 def fault_response(found: Fault, *, version: int) -> ProviderResponse:
-    """Return the answer to a message that is refused."""
+    """Return the answer to a refused message."""
     kind = found.kind
-    return _error(
+    return error_response(
         {
             "message": f"(#{found.code}) {kind.title}",
             "type": "OAuthException",
@@ -64,8 +94,8 @@ def fault_response(found: Fault, *, version: int) -> ProviderResponse:
 
 
 def graph_error_response(found: GraphError) -> ProviderResponse:
-    """Return the answer to a request that is not even looked at as a message."""
-    return _error(
+    """Return the answer to a refused request."""
+    return error_response(
         {
             "message": found.message,
             "type": found.kind,
@@ -76,11 +106,6 @@ def graph_error_response(found: GraphError) -> ProviderResponse:
     )
 
 
-def malformed_error(error: Mapping[str, Any], *, status: int) -> ProviderResponse:
-    """Return an error that is not as it should be."""
-    return _error(error, status=status)
-
-
 def acceptance(
     *,
     given: str,
@@ -89,7 +114,7 @@ def acceptance(
     message_status: str | None,
     manner: ResponseMode = ResponseMode.COMPLETE,
 ) -> ProviderResponse:
-    """Return the 200 of a message; a template's says how far it has come."""
+    """Return the 200 of a message; a template's has a status."""
     message = {"id": message_id}
     if message_status is not None:
         message["message_status"] = message_status
@@ -107,23 +132,51 @@ def success(body: Any) -> ProviderResponse:
 
 
 def new_message_id() -> str:
-    """Return the id of a new message."""
+    """Return a new message ID."""
     return f"wamid.HBgL{secrets.token_urlsafe(30)}"
 
 
-def with_status(reply: ProviderResponse, status: int) -> ProviderResponse:
-    """Return the same answer with another status: the body says what it is."""
-    return replace(reply, status=status)
-
-
-def with_retry_after(reply: ProviderResponse, pause: int) -> ProviderResponse:
-    """Return the same answer with the time to wait."""
-    return replace(reply, headers={**reply.headers, "Retry-After": str(pause)})
-
-
-def _error(error: Mapping[str, Any], *, status: int) -> ProviderResponse:
+def error_response(error: Mapping[str, Any], *, status: int) -> ProviderResponse:
+    """Return an error in the Graph API's envelope."""
     trace = {"fbtrace_id": f"A{secrets.token_urlsafe(16)}"}
     headers = {**JSON, "WWW-Authenticate": f'OAuth "Facebook Platform" "{error.get("type")}"'}
     return ProviderResponse(
         status=status, body=msgspec.json.encode({"error": {**error, **trace}}), headers=headers
     )
+
+
+def check_token(incoming: IncomingRequest) -> GraphError | None:
+    """Return the error of an access token; None if it is accepted."""
+    key = incoming.bearer_token()
+    if not key:
+        return _MISSING
+    return REFUSED_TOKENS.get(key) if key.startswith(TOKEN_PREFIX) else _UNREADABLE
+
+
+def for_outcome(outcome: Outcome, *, version: int, pause: int) -> ProviderResponse:
+    """Return the answer of an outcome that is no acceptance."""
+    code = ERRORS.get(outcome.name)
+    if code is not None:
+        return _for_code(outcome, code, version=version, pause=pause)
+    responses = {
+        "expired-token": graph_error_response(EXPIRED),
+        NO_CODE: error_response({"message": "An error", "type": "OAuthException"}, status=400),
+        UNKNOWN_CODE: error_response(
+            {
+                "message": "(#139999) Something nobody has heard of",
+                "type": "OAuthException",
+                "code": 139999,
+                "error_data": {"messaging_product": "whatsapp", "details": "New in this version."},
+            },
+            status=400,
+        ),
+        network_faults.BAD_GATEWAY.name: network_faults.bad_gateway(),
+    }
+    return responses.get(outcome.name) or network_faults.redirect("/messages")
+
+
+def _for_code(outcome: Outcome, code: int, *, version: int, pause: int) -> ProviderResponse:
+    reply = fault_response(Fault(code), version=version)
+    if outcome.status == HTTPStatus.TOO_MANY_REQUESTS == reply.status:
+        return replace(reply, headers={**reply.headers, "Retry-After": str(pause)})
+    return replace(reply, status=outcome.status)

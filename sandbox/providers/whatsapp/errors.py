@@ -1,4 +1,4 @@
-"""The Cloud API's errors: what each code is called, and its usual HTTP status."""
+"""The Cloud API's errors: the title and the usual HTTP status of each code."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ HELP = "https://developers.facebook.com/docs/whatsapp/cloud-api/support/error-co
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a code means."""
+    """The meaning of an error code."""
 
     status: int
     title: str
@@ -47,9 +47,7 @@ KINDS: Mapping[int, Kind] = {
     131009: Kind(400, "Parameter value is not valid", "A parameter value is not valid."),
     131016: Kind(500, "Service unavailable", "A service is temporarily unavailable."),
     131021: Kind(
-        400,
-        "Recipient cannot be sender",
-        "Sender and recipient phone number is the same.",
+        400, "Recipient cannot be sender", "Sender and recipient phone number is the same."
     ),
     131026: Kind(400, "Message undeliverable", "Message Undeliverable."),
     131030: Kind(
@@ -140,5 +138,5 @@ class Fault:
 
     @property
     def kind(self) -> Kind:
-        """What its code means."""
+        """The meaning of its code."""
         return KINDS[self.code]

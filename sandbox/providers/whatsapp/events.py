@@ -1,4 +1,4 @@
-"""WhatsApp's webhooks: what is in them, how they are signed, and the handshake before the first."""
+"""WhatsApp's webhooks: their content, signatures, and the verification handshake."""
 
 import asyncio
 import hashlib
@@ -12,7 +12,7 @@ from typing import Any
 
 import aiohttp
 
-from ...meta_account import MetaAccount
+from ...credentials import MetaAccount
 from .errors import HELP, Fault
 
 KINDS = frozenset({"sent", "delivered", "read", "failed"})
@@ -22,7 +22,7 @@ OLD_SIGNATURE = "X-Hub-Signature"
 
 
 def user_id(wa_id: str) -> str:
-    """Return the id that stays with a person when they hide their number: the same each time."""
+    """Return the stable ID of a person, even with a hidden number."""
     return f"US.{int.from_bytes(hashlib.sha256(wa_id.encode()).digest()[:8])}"
 
 
@@ -36,7 +36,7 @@ def status(
     category: str,
     fault: Fault | None = None,
 ) -> dict[str, Any]:
-    """Return the report that a message has come so far; ``at`` is 0 for when it is sent."""
+    """Return a status of a message; ``at`` is 0 for the time of sending."""
     found: dict[str, Any] = {
         "id": message_id,
         "status": kind,
@@ -45,10 +45,7 @@ def status(
         "recipient_user_id": user_id(wa_id),
     }
     if kind in ("sent", "delivered"):
-        found["conversation"] = {
-            "id": secrets.token_hex(16),
-            "origin": {"type": category},
-        }
+        found["conversation"] = {"id": secrets.token_hex(16), "origin": {"type": category}}
         found["pricing"] = {
             "billable": True,
             "pricing_model": "PMP",
@@ -59,16 +56,13 @@ def status(
         found["errors"] = [_error(fault)]
     if reference is not None:
         found["biz_opaque_callback_data"] = reference
-    return {
-        "contacts": [{"wa_id": wa_id, "user_id": user_id(wa_id)}],
-        "statuses": [found],
-    }
+    return {"contacts": [{"wa_id": wa_id, "user_id": user_id(wa_id)}], "statuses": [found]}
 
 
 def inbound_message(
     text: str, *, wa_id: str, name: str | None, button: str | None, at: int
 ) -> dict[str, Any]:
-    """Return what a person wrote, or the button they tapped."""
+    """Return an inbound text, or a tapped button."""
     message: dict[str, Any] = {
         "from": wa_id,
         "from_user_id": user_id(wa_id),
@@ -87,7 +81,7 @@ def inbound_message(
 
 
 class SignedWebhooks:
-    """The app's subscription to the field ``messages``."""
+    """The subscription to the field ``messages``."""
 
     batch = 10
 
@@ -97,7 +91,7 @@ class SignedWebhooks:
         self._lock = asyncio.Lock()
 
     async def prepare(self, session: aiohttp.ClientSession, url: str) -> str | None:
-        """Ask the receiver, once, to prove that it knows the verify token."""
+        """Verify the endpoint once: it must know the verify token."""
         async with self._lock:
             if url in self._verified:
                 return None
@@ -124,14 +118,14 @@ class SignedWebhooks:
         return "the handshake was answered with something else than the challenge"
 
     def stamp(self, payload: dict[str, Any], *, now: datetime) -> None:
-        """Fill in the time, unless the event claims one of its own."""
+        """Set the time, unless the event has its own."""
         for name in LISTS:
             for item in payload.get(name, ()):
                 if item["timestamp"] == "0":
                     item["timestamp"] = str(int(now.timestamp()))
 
     def encode(self, payloads: Sequence[Mapping[str, Any]]) -> bytes:
-        """Return a body as Meta writes it: only ASCII, with every slash escaped."""
+        """Return a body as Meta does: ASCII, with escaped slashes."""
         account = self._account
         common = {
             "messaging_product": "whatsapp",
@@ -146,7 +140,7 @@ class SignedWebhooks:
         return json.dumps(body, separators=(",", ":")).replace("/", "\\/").encode()
 
     def headers(self, body: bytes, *, now: datetime) -> dict[str, str]:
-        """Return the headers of a POST, with its signature in the new and in the old form."""
+        """Return the headers of a POST, with the new and the old signature."""
         return {
             "Content-Type": "application/json",
             "User-Agent": "facebookexternalua",

@@ -1,4 +1,4 @@
-"""What the Cloud API finds wrong with an interactive message: buttons, a list, or a link."""
+"""Validation of interactive messages: buttons, a list, or a link."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,7 +13,7 @@ BUTTON_ID, ROW_ID, URL = 256, 200, 2000
 
 
 def interactive(content: Any) -> Iterator[Fault]:
-    """Return everything that is wrong with the object ``interactive`` of a message."""
+    """Yield all errors of the object ``interactive`` of a message."""
     if not isinstance(content, dict):
         yield Fault(131008, "Parameter 'interactive' is mandatory for type 'interactive'")
         return

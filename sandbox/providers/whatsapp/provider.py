@@ -1,4 +1,4 @@
-"""The WhatsApp Cloud API, as far as this service talks to it."""
+"""The WhatsApp Cloud API, as far as the service uses it."""
 
 import re
 import secrets
@@ -7,14 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import msgspec
-
-from ...behaviours import Behaviours
-from ...config import Timings
+from ...credentials import MetaAccount
 from ...log import Record
-from ...meta_account import MetaAccount
-from ...outcomes import Outcome, Outcomes
-from ...replies import ProviderResponse
+from ...outcomes import Outcome
+from ...responses import ProviderResponse
 from ..base import (
     Channel,
     DisplayedMessage,
@@ -22,9 +18,11 @@ from ..base import (
     InboundMessage,
     IncomingRequest,
     PlannedEvent,
+    Provider,
     RequestResult,
+    outcome_fields,
 )
-from . import answers, events, refusals, template_api
+from . import answers, events, template_api
 from .answers import GraphError
 from .errors import KINDS, Fault
 from .outcomes import (
@@ -39,52 +37,48 @@ from .outcomes import (
     magic,
     magic_suffix,
 )
-from .showing import display, recipient, references, title
+from .presentation import display, log_fields, recipient, references
 from .templates import Templates
 from .validation import number, problem
 
 SERVICE_CATEGORY = "service"
-"""The category of what is no template: an answer to a person who wrote first."""
+"""The pricing category of messages without a template."""
 PER_MILLE = 1000
 _PATH = re.compile(r"/(v[0-9]{1,3}\.[0-9])/([^/]+)/(messages|message_templates)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WhatsApp:
+class WhatsApp(Provider):
     """``POST /v{N}.0/{phone number id}/messages``, and the account's templates."""
 
-    behaviours: Behaviours
-    timings: Timings
     account: MetaAccount
     templates: Templates
     newest_version: str
-    """``v26.0``: later ones are not there yet."""
     out_of_order_share: float
-    """The share of ordinary messages whose reports come twice and in no order."""
-    name: str = "whatsapp"
-    title: str = "WhatsApp Cloud API"
-    channel: Channel = Channel.WHATSAPP
-    route: str = r"/{version:v[0-9]+\.[0-9]+}/{rest:.*}"
-    max_body: int = 1024 * 1024
-    outcomes: Outcomes = OUTCOMES
-    addressing: str = (
+    """The share of ordinary messages with duplicate statuses in random order."""
+    name = "whatsapp"
+    title = "WhatsApp Cloud API"
+    channel = Channel.WHATSAPP
+    route = r"/{version:v[0-9]+\.[0-9]+}/{rest:.*}"
+    max_body = 1024 * 1024
+    outcomes = OUTCOMES
+    addressing = (
         "The last six digits of a phone number choose what becomes of the message: 900 and three "
         "more. +44 7700 900000 to 900999 belong to nobody."
     )
-    event_kinds: frozenset[str] = events.KINDS
+    event_kinds = events.KINDS
 
     def recipient_patterns(self, outcome: Outcome) -> tuple[str, ...]:
-        """Return the ends of the numbers that ask for this outcome."""
+        """Return the number pattern of an outcome."""
         return (f"…{magic_suffix(outcome.name)}",)
 
     def handle(self, request: IncomingRequest, *, now: datetime) -> RequestResult:
-        """Return the answer to a request, and the reports that will follow."""
+        """Return the answer to a request, and its statuses."""
         path = _PATH.fullmatch(request.path)
         if path is None or _version_number(path[1]) > _version_number(self.newest_version):
             return _graph_error(answers.unknown_path(request.path), outcome="not-found")
         (version, _), owner, edge = _version_number(path[1]), path[2], path[3]
-        refused = refusals.check_token(request)
-        if refused:
+        if refused := answers.check_token(request):
             return _graph_error(refused, outcome="not-authenticated")
         if edge == "message_templates" and owner == self.account.business_account_id:
             return self._handle_templates(request)
@@ -95,37 +89,36 @@ class WhatsApp:
         return self._handle_message(request, version=version, now=now)
 
     def make_event(self, requested: EventRequest, *, record: Record) -> PlannedEvent:
-        """Return a report about a message that was accepted; raises ValueError."""
+        """Return a status of an accepted message; raises ValueError."""
         body = record.json()
-        if requested.address and number(requested.address) != number(body.get("to")):
+        if requested.recipient and number(requested.recipient) != number(body.get("to")):
             raise ValueError("The message has no such recipient.")
         code = requested.code or (FAILURES["failed"] if requested.kind == "failed" else None)
         if code is not None and code not in KINDS:
             raise ValueError(f"There is no error {code}. There are: {', '.join(map(str, KINDS))}.")
         payload = self._status_event(
-            requested.kind, body, record.message_id or "", at=requested.at, code=code
+            requested.kind, body, record.message_id or "", at=requested.timestamp, code=code
         )
         return PlannedEvent(kind=requested.kind, delay=requested.delay, payload=payload)
 
     def make_inbound_event(self, message: InboundMessage) -> PlannedEvent:
-        """Return the event of a person who writes to the business; raises ValueError."""
+        """Return the event of an inbound message; raises ValueError."""
         sender = number(message.sender)
         if sender is None:
             raise ValueError("from must be a phone number with its country code.")
         payload = events.inbound_message(
-            message.text, wa_id=sender, name=message.name, button=message.button, at=message.at or 0
+            message.text,
+            wa_id=sender,
+            name=message.name,
+            button=message.button,
+            at=message.timestamp or 0,
         )
         return PlannedEvent(kind="written", delay=0.0, payload=payload)
 
     def display(self, record: Record, *, to: int = 0) -> DisplayedMessage:
-        """Return a message as its recipient reads it."""
+        """Return a message as its recipient sees it."""
         sender = self.account.display_phone_number
         return display(record.json(), templates=self.templates, sender=sender)
-
-    def deliveries(self, record: Record) -> Iterator[tuple[str, str]]:
-        """Return the number with the message's reference."""
-        body = record.json()
-        return ((recipient(body), reference) for reference in references(body))
 
     def _handle_templates(self, request: IncomingRequest) -> RequestResult:
         response = template_api.handle(request, self.templates)
@@ -139,39 +132,31 @@ class WhatsApp:
         self, request: IncomingRequest, *, version: int, now: datetime
     ) -> RequestResult:
         try:
-            body = msgspec.json.decode(request.body or b"")
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            body = request.json()
+        except ValueError:
             return _refuse(Fault(100, "The request body is not valid JSON."), version=version)
         own = self.account.display_phone_number
         if found := problem(body, templates=self.templates, own_number=own):
             return _refuse(found, version=version, body=body)
         outcome = self._choose_outcome(body)
-        if outcome.status >= refusals.LOWEST_ERROR_STATUS:
+        if outcome.status >= answers.LOWEST_ERROR_STATUS:
+            pause = self.timings.rate_limit
             return RequestResult(
-                outcome=outcome.name,
-                response=refusals.for_outcome(
-                    outcome, version=version, pause=self.timings.rate_limit
-                ),
-                reason=outcome.description,
-                is_json=True,
-                **_log_fields(body),
+                response=answers.for_outcome(outcome, version=version, pause=pause),
+                **outcome_fields(outcome),
+                **log_fields(body),
             )
         message_id = answers.new_message_id()
         return RequestResult(
-            outcome=outcome.name,
             response=_acceptance(outcome, body, message_id),
-            accepted=outcome.accepted,
-            reason=None if outcome.accepted else outcome.description,
             message_id=message_id,
             events=tuple(self._events(outcome, body, message_id, now=now)),
-            is_json=True,
-            **_log_fields(body),
+            **outcome_fields(outcome),
+            **log_fields(body),
         )
 
     def _choose_outcome(self, body: Mapping[str, Any]) -> Outcome:
-        outcome = self.behaviours.choose_outcome(
-            recipient(body), provider=self.name, outcomes=self.outcomes, magic=magic
-        )
+        outcome = self.choose_outcome(recipient(body), magic=magic)
         if TEMPLATES_ACCEPTED in outcome.traits and body.get("type") == "template":
             return self.outcomes.default
         return outcome
@@ -179,7 +164,7 @@ class WhatsApp:
     def _events(
         self, outcome: Outcome, body: Mapping[str, Any], message_id: str, *, now: datetime
     ) -> Iterator[PlannedEvent]:
-        """Plan the reports: when they come may differ from when they say it happened."""
+        """Plan the statuses; their own times may differ from the times of delivery."""
         if not outcome.accepted:
             return
         steps = outcome.steps
@@ -232,13 +217,12 @@ class WhatsApp:
 
 
 def _version_number(version: str) -> tuple[int, int]:
-    """Return a version's two numbers, which can be compared."""
+    """Return the two numbers of a version, for comparison."""
     major, _, minor = version.removeprefix("v").partition(".")
     return int(major), int(minor)
 
 
 def _acceptance(outcome: Outcome, body: Mapping[str, Any], message_id: str) -> ProviderResponse:
-    """Return the 200, or what is there in its place."""
     if outcome.name == EMPTY:
         return answers.success({})
     if outcome.name == NOT_JSON:
@@ -267,21 +251,10 @@ def _graph_error(found: GraphError, *, outcome: str) -> RequestResult:
 
 
 def _refuse(fault: Fault, *, version: int, body: Any = None) -> RequestResult:
-    """Return a refusal, with as much of a faulty message as can be made out."""
     return RequestResult(
         outcome="invalid-request",
         response=answers.fault_response(fault, version=version),
         reason=f"({fault.code}) {fault.kind.title}: {fault.details or fault.kind.details}",
         is_json=body is not None,
-        **(_log_fields(body) if body is not None else {}),
+        **(log_fields(body) if body is not None else {}),
     )
-
-
-def _log_fields(body: Any) -> dict[str, Any]:
-    """Return what the log says of a message, which need not be a valid one."""
-    to = recipient(body)
-    return {
-        "title": title(body),
-        "recipients": (to,) if to else (),
-        "references": references(body),
-    }

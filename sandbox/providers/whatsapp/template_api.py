@@ -1,11 +1,11 @@
-"""The part of the Graph API that keeps templates: every new one is approved at once."""
+"""The Graph API's message templates. New ones are approved at once."""
 
 import re
 from collections.abc import Mapping
 
 import msgspec
 
-from ...replies import ProviderResponse
+from ...responses import ProviderResponse
 from ..base import IncomingRequest
 from . import answers
 from .answers import GraphError
@@ -66,4 +66,4 @@ def _problem(template: Template) -> str | None:
 
 def _invalid(details: str, *, subcode: int | None = None) -> GraphError:
     message = f"Invalid parameter: {details}"
-    return GraphError(code=100, status=400, message=message, subcode=subcode)
+    return GraphError(100, 400, message, subcode=subcode)

@@ -1,4 +1,4 @@
-"""What the Cloud API finds wrong with a template message."""
+"""Validation of template messages."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ _TEXTS = ("text", "currency", "date_time")
 
 
 def problem(given: Any, templates: Templates) -> Fault | None:
-    """Return the first thing that is wrong with the object ``template`` of a message."""
+    """Return the first error of the object ``template`` of a message."""
     if not isinstance(given, dict):
         return Fault(131008, "Parameter 'template' is mandatory for type 'template'")
     shape = next(_shape(given), None)
@@ -140,6 +140,6 @@ def _buttons(
 
 
 def needs_parameter(button: Mapping[str, Any]) -> bool:
-    """Return whether a message must say something for this button."""
+    """Return whether a button requires a parameter."""
     kind = str(button.get("type", "")).upper()
     return kind in ("COPY_CODE", "OTP") or (kind == "URL" and "{{" in str(button.get("url", "")))

@@ -1,4 +1,4 @@
-"""Message templates: those the account has, and what a message made from one says."""
+"""The account's message templates, and the messages made from them."""
 
 import re
 import secrets
@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ... import secret_files
+from ... import credentials
 
 FILE = "whatsapp_templates.json"
 MEDIA = ("IMAGE", "VIDEO", "DOCUMENT")
@@ -17,7 +17,7 @@ _VARIABLE = re.compile(r"\{\{\s*([a-z0-9_]+)\s*\}\}", re.ASCII)
 
 
 class UnreadableTemplatesError(ValueError):
-    """A file of templates is not one. The message names it."""
+    """A file of templates is invalid. The message names it."""
 
 
 class Component(msgspec.Struct, omit_defaults=True):
@@ -33,7 +33,7 @@ class Component(msgspec.Struct, omit_defaults=True):
 
     @property
     def variables(self) -> list[str]:
-        """The names of its variables, each once."""
+        """The names of its variables, without duplicates."""
         return list(dict.fromkeys(_VARIABLE.findall(self.text)))
 
 
@@ -49,19 +49,19 @@ class Template(msgspec.Struct, kw_only=True):
     id: str = ""
 
     def component(self, kind: str) -> Component | None:
-        """Return the component of this type."""
+        """Return the component of a type."""
         return next((one for one in self.components if one.type.upper() == kind), None)
 
     @property
     def buttons(self) -> list[dict[str, Any]]:
-        """Its buttons, in their order."""
+        """Its buttons, in order."""
         found = self.component("BUTTONS")
         return found.buttons if found else []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilledTemplate:
-    """A message made from a template, as its recipient reads it."""
+    """A message made from a template."""
 
     header: str
     body: str
@@ -72,14 +72,14 @@ class FilledTemplate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Templates:
-    """The account's templates, kept in the data folder."""
+    """The account's templates, stored in the data folder."""
 
     path: Path
     _known: dict[tuple[str, str], Template] = field(default_factory=dict)
 
     @classmethod
     def read(cls, data: Path, *, extra: Path | None) -> "Templates":
-        """Return those of the data folder and of a file; raises UnreadableTemplates, OSError."""
+        """Load the stored templates and a file; raises UnreadableTemplatesError, OSError."""
         found = cls(path=data / FILE)
         found._put(HELLO_WORLD)
         for path in (found.path, extra):
@@ -89,7 +89,7 @@ class Templates:
         return found
 
     def add(self, template: Template) -> Template | None:
-        """Approve a new template; return None if there is one of its name and language."""
+        """Approve a new template; return None if its name and language exist."""
         if (template.name, template.language) in self._known:
             return None
         added = self._put(template)
@@ -97,7 +97,7 @@ class Templates:
         return added
 
     def remove(self, name: str) -> bool:
-        """Delete a template in every language; return whether there was one."""
+        """Delete all languages of a template; return whether there were any."""
         keys = [key for key in self._known if key[0] == name]
         for key in keys:
             del self._known[key]
@@ -110,7 +110,7 @@ class Templates:
         return self._known.get((name, language))
 
     def all(self, *, name: str | None = None) -> list[Template]:
-        """Return every template, or every language of one."""
+        """Return all templates, or all languages of one."""
         return [one for one in self._known.values() if name in (None, one.name)]
 
     def _put(self, template: Template) -> Template:
@@ -122,18 +122,18 @@ class Templates:
 
     def _write(self) -> None:
         text = msgspec.json.format(msgspec.json.encode(self.all()))
-        secret_files.replace_secret_file(self.path, text + b"\n")
+        credentials.replace_secret_file(self.path, text + b"\n")
 
 
 def parameters(message: Mapping[str, Any]) -> Iterator[tuple[str, int, Sequence[Any]]]:
-    """Return each component a message fills: its type, its index if a button, its parameters."""
+    """Yield the type, the button index, and the parameters of each component of a message."""
     for component in message.get("components") or []:
         index = int(component.get("index") or 0)
         yield component["type"].upper(), index, component.get("parameters") or []
 
 
 def fill(template: Template, message: Mapping[str, Any]) -> FilledTemplate:
-    """Return what a message says that is in order."""
+    """Return the content of a valid message."""
     given = {(kind, index): found for kind, index, found in parameters(message)}
     header, footer = template.component("HEADER"), template.component("FOOTER")
     body = template.component("BODY")
@@ -156,7 +156,7 @@ def _text(component: Component, given: Sequence[Any]) -> str:
 
 
 def value(parameter: Mapping[str, Any]) -> str:
-    """Return what a parameter puts into a text."""
+    """Return the text of a parameter."""
     match parameter.get("type"):
         case "currency":
             return str(parameter.get("currency", {}).get("fallback_value", ""))
@@ -192,4 +192,3 @@ HELLO_WORLD = Template(
         Component(type="FOOTER", text="WhatsApp Business Platform sample message"),
     ],
 )
-"""The one template that every new account has."""

@@ -1,4 +1,4 @@
-"""What the Cloud API finds wrong with the body of a message."""
+"""Validation of a message's body."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -15,27 +15,20 @@ MAX_CAPTION_LENGTH = 1024
 MAX_CALLBACK_LENGTH = 512
 MEDIA = ("image", "document", "video", "audio")
 UNSUPPORTED = ("contacts", "location", "reaction", "sticker")
-"""Types that WhatsApp knows and this sandbox does not take."""
-KEYS = {
-    "messaging_product",
-    "recipient_type",
-    "to",
-    "type",
-    "context",
-    "biz_opaque_callback_data",
-}
+"""WhatsApp's types that this sandbox does not accept."""
+KEYS = {"messaging_product", "recipient_type", "to", "type", "context", "biz_opaque_callback_data"}
 _NUMBER = re.compile(r"\+?[1-9][0-9]{6,14}", re.ASCII)
 _SEPARATORS = re.compile(r"[ ()-]")
 
 
 def number(to: Any) -> str | None:
-    """Return a phone number's digits; None if it is none."""
+    """Return the digits of a phone number; None if it is invalid."""
     text = _SEPARATORS.sub("", to) if isinstance(to, str) else ""
     return text.removeprefix("+") if _NUMBER.fullmatch(text) else None
 
 
 def problem(body: Any, *, templates: Templates, own_number: str) -> Fault | None:
-    """Return the first thing that is wrong with a message; None if it can be sent."""
+    """Return the first error of a message; None if it is valid."""
     if not isinstance(body, dict):
         return Fault(100, "The request body is not a JSON object.")
     return next(_problems(body, templates=templates, own_number=own_number), None)
@@ -115,13 +108,9 @@ def _media(kind: str, content: Any) -> Iterator[Fault]:
         yield Fault(100, f"Param {kind}['caption'] must be at most 1024 characters long.")
 
 
-def _interactive(_kind: str, content: Any) -> Iterator[Fault]:
-    return interactive(content)
-
-
 _CONTENTS: Mapping[str, Callable[[str, Any], Iterator[Fault]]] = {
     "text": _text,
-    "interactive": _interactive,
+    "interactive": lambda _kind, content: interactive(content),
     **dict.fromkeys(MEDIA, _media),
 }
 

@@ -19,18 +19,18 @@ WRITES = ("POST", "PUT", "PATCH", "DELETE")
 
 
 class Undeclared(APIView):
-    """A view that says nothing of test mode."""
+    """A view without a declaration for test mode."""
 
     scopes: ClassVar = dict.fromkeys(("GET", *WRITES), Scope.TEMPLATES_WRITE)
 
     def get(self, request: Any) -> None:
-        """Answer nothing."""
+        pass
 
     post = put = patch = delete = get
 
 
 class Declared(Undeclared):
-    """A view one of whose writes is safe."""
+    """A view with one safe write."""
 
     test_mode: ClassVar = {"PUT": SafeWrite.OWN}
 
@@ -39,7 +39,7 @@ def client(*, is_test: bool, scopes: frozenset[Scope] = frozenset({Scope.ADMIN})
     return Client(id=ObjectId(), name="app", scopes=scopes, is_test=is_test)
 
 
-def person(*, is_test: bool) -> InboxUser:
+def inbox_user(*, is_test: bool) -> InboxUser:
     return InboxUser(
         client_id=ObjectId(),
         user_id="ada",
@@ -50,31 +50,31 @@ def person(*, is_test: bool) -> InboxUser:
     )
 
 
-def may(view: APIView, method: str, user: Any) -> bool:
+def is_allowed(view: APIView, method: str, user: Any) -> bool:
     permission: BasePermission = HasScope() if isinstance(user, Client) else OwnsInbox()
     return permission.has_permission(SimpleNamespace(user=user, method=method), view)
 
 
-@pytest.mark.parametrize("make", [client, person])
+@pytest.mark.parametrize("make", [client, inbox_user])
 @pytest.mark.parametrize("method", WRITES)
-def test_a_write_that_is_not_declared_safe_is_refused(make: Any, method: str) -> None:
+def test_undeclared_write_is_refused_to_test_keys(make: Any, method: str) -> None:
     with pytest.raises(authentication.TestKeyError):
-        may(Undeclared(), method, make(is_test=True))
-    assert may(Undeclared(), method, make(is_test=False))
+        is_allowed(Undeclared(), method, make(is_test=True))
+    assert is_allowed(Undeclared(), method, make(is_test=False))
 
 
-@pytest.mark.parametrize("make", [client, person])
-def test_a_declaration_is_for_one_method(make: Any) -> None:
-    assert may(Declared(), "PUT", make(is_test=True))
+@pytest.mark.parametrize("make", [client, inbox_user])
+def test_safe_write_declaration_covers_one_method(make: Any) -> None:
+    assert is_allowed(Declared(), "PUT", make(is_test=True))
     with pytest.raises(authentication.TestKeyError):
-        may(Declared(), "DELETE", make(is_test=True))
+        is_allowed(Declared(), "DELETE", make(is_test=True))
 
 
-@pytest.mark.parametrize("make", [client, person])
-def test_reading_needs_no_declaration(make: Any) -> None:
-    assert may(Undeclared(), "GET", make(is_test=True))
+@pytest.mark.parametrize("make", [client, inbox_user])
+def test_read_needs_no_declaration(make: Any) -> None:
+    assert is_allowed(Undeclared(), "GET", make(is_test=True))
 
 
-def test_without_the_scope_the_scope_is_what_is_missing() -> None:
+def test_missing_scope_is_reported_before_test_mode() -> None:
     few = frozenset({Scope.NOTIFICATIONS_READ})
-    assert not may(Undeclared(), "POST", client(is_test=True, scopes=few))
+    assert not is_allowed(Undeclared(), "POST", client(is_test=True, scopes=few))

@@ -1,4 +1,4 @@
-"""API keys: issued, shown once, used, revoked; and those in test mode."""
+"""API keys: issuing, authentication, revocation, and test mode."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -19,14 +19,9 @@ from tests.support.factories.notifications import NOON
 from tests.support.mongo.query_plans import plans
 
 pytestmark = pytest.mark.usefixtures("db")
-
-
 READ = Scope.NOTIFICATIONS_READ
-
 WRITE = Scope.NOTIFICATIONS_WRITE
-
 ADMIN = Scope.ADMIN
-
 DAY = timedelta(days=1)
 
 
@@ -38,7 +33,7 @@ def issue(client_id: ObjectId, **fields: Any) -> registry.IssuedKey:
     return registry.issue_key(client_id=client_id, **({"now": NOON} | fields))
 
 
-def opens(key: registry.IssuedKey | str, now: Any = NOON) -> bool:
+def is_accepted(key: registry.IssuedKey | str, now: Any = NOON) -> bool:
     return registry.authenticate(key if isinstance(key, str) else key.text, now=now) is not None
 
 
@@ -48,29 +43,28 @@ def stored(client_id: ObjectId) -> dict[str, Any]:
     return document
 
 
-def test_a_key_opens_the_door_of_its_client() -> None:
+def test_key_authenticates_its_client() -> None:
     client_id = client("shop", READ)
     found = registry.authenticate(issue(client_id).text, now=NOON)
     assert found == registry.Client(id=client_id, name="shop", scopes=frozenset({READ}))
 
 
-def test_a_key_is_long_and_random_and_has_the_form_of_one() -> None:
+def test_keys_are_unique_and_well_formed() -> None:
     issued = {issue(client(f"client-{n}")).text for n in range(50)}
     assert len(issued) == 50
     assert all(KEY.fullmatch(text) for text in issued)
 
 
-def test_the_secret_is_not_kept() -> None:
+def test_key_secret_is_not_stored() -> None:
     client_id = client()
     issued = issue(client_id)
-    secret = issued.text.rpartition("_")[2]
     secret = issued.text[len("ntf_") + len(issued.prefix) + 1 :]
     assert secret not in str(stored(client_id))
     assert issued.prefix in str(stored(client_id))
 
 
 @pytest.mark.parametrize(
-    ("scopes", "scope", "may"),
+    ("scopes", "scope", "is_allowed"),
     [
         ([READ], READ, True),
         ([READ], WRITE, False),
@@ -79,71 +73,63 @@ def test_the_secret_is_not_kept() -> None:
         ([READ, WRITE], ADMIN, False),
     ],
 )
-def test_a_client_may_what_its_scopes_say(scopes: list[Scope], scope: Scope, may: bool) -> None:
+def test_client_has_only_its_scopes(scopes: list[Scope], scope: Scope, is_allowed: bool) -> None:
     found = registry.authenticate(issue(client("shop", *scopes)).text, now=NOON)
-    assert found is not None
-    assert found.has_scope(scope) is may
+    assert found.has_scope(scope) is is_allowed
 
 
-def test_a_wrong_secret_opens_nothing() -> None:
+def test_wrong_secret_is_rejected() -> None:
     one, other = issue(client()), issue(client("other"))
     forged = f"ntf_{one.prefix}_{other.text[len('ntf_') + 11 :]}"
     assert KEY.fullmatch(forged)
-    assert not opens(forged)
+    assert not is_accepted(forged)
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        lambda text: "",
-        lambda text: text[:-1],
-        lambda text: text + "x",
-        lambda text: text.upper(),
-        lambda text: " " + text,
-        lambda text: text + "\n",
-        lambda text: text.replace("ntf_", "NTF_"),
-        lambda text: text.replace("ntf_", ""),
-        lambda text: f"ntf_aaaaaaaaaa_{text[-43:]}",
-        lambda text: text[:-1] + "\u00e9",
-        lambda text: text[:4] + "$ne" + text[7:],
-        lambda text: "ntf_" + "a" * 100_000,
+        *(lambda text: "", lambda text: text[:-1], lambda text: text + "x"),
+        *(lambda text: text.upper(), lambda text: " " + text, lambda text: text + "\n"),
+        *(lambda text: text.replace("ntf_", "NTF_"), lambda text: text.replace("ntf_", "")),
+        *(lambda text: f"ntf_aaaaaaaaaa_{text[-43:]}", lambda text: text[:-1] + "\u00e9"),
+        *(lambda text: text[:4] + "$ne" + text[7:], lambda text: "ntf_" + "a" * 100_000),
     ],
 )
-def test_another_text_opens_nothing(change: Any) -> None:
-    assert not opens(change(issue(client()).text))
+def test_malformed_key_is_rejected(change: Any) -> None:
+    assert not is_accepted(change(issue(client()).text))
 
 
-def test_a_client_that_is_switched_off_gets_in_nowhere() -> None:
+def test_disabled_client_is_rejected() -> None:
     client_id = client()
     issued = issue(client_id)
     APIClient.objects.filter(pk=client_id).update(is_active=False)
-    assert not opens(issued)
+    assert not is_accepted(issued)
 
 
-def test_a_client_has_two_keys_while_it_moves_from_one_to_the_other() -> None:
+def test_client_has_two_keys_during_rotation() -> None:
     client_id = client()
     old, new = issue(client_id), issue(client_id)
-    assert opens(old)
-    assert opens(new)
+    assert is_accepted(old)
+    assert is_accepted(new)
     with pytest.raises(TooManyKeysError):
         issue(client_id)
     registry.revoke_key(prefix=old.prefix, now=NOON)
     third = issue(client_id)
-    assert not opens(old)
-    assert opens(new)
-    assert opens(third)
+    assert not is_accepted(old)
+    assert is_accepted(new)
+    assert is_accepted(third)
 
 
-def test_an_expired_key_makes_room_for_another() -> None:
+def test_expired_key_frees_its_place() -> None:
     client_id = client()
     for _ in range(MAX_ACTIVE_KEYS):
         issue(client_id, expires_at=NOON + DAY)
-    assert opens(issue(client_id, now=NOON + DAY), now=NOON + DAY)
+    assert is_accepted(issue(client_id, now=NOON + DAY), now=NOON + DAY)
 
 
-@pytest.mark.parametrize("round_", range(5))
-def test_keys_issued_at_once_are_two_and_both_open(round_: int) -> None:
-    client_id = client(f"shop-{round_}")
+@pytest.mark.parametrize("number", range(5))
+def test_concurrent_issues_keep_the_key_limit(number: int) -> None:
+    client_id = client(f"shop-{number}")
 
     def attempt(_number: int) -> registry.IssuedKey | None:
         try:
@@ -154,30 +140,30 @@ def test_keys_issued_at_once_are_two_and_both_open(round_: int) -> None:
     with ThreadPoolExecutor(8) as threads:
         issued = [key for key in threads.map(attempt, range(8)) if key]
     assert len(issued) == MAX_ACTIVE_KEYS
-    assert all(opens(key) for key in issued)
+    assert all(is_accepted(key) for key in issued)
     assert len(stored(client_id)["keys"]) == MAX_ACTIVE_KEYS
 
 
-def test_a_key_is_issued_while_another_is_in_use() -> None:
+def test_key_is_issued_while_another_is_in_use() -> None:
     client_id = client()
     first = issue(client_id)
 
     def use(number: int) -> bool:
-        return opens(first, now=NOON + number * USE_RECORD_INTERVAL * 2)
+        return is_accepted(first, now=NOON + number * USE_RECORD_INTERVAL * 2)
 
     with ThreadPoolExecutor(4) as threads:
         uses = threads.map(use, range(1, 60))
         second = issue(client_id)
         assert all(uses)
-    assert opens(second)
+    assert is_accepted(second)
 
 
-def test_a_client_that_is_not_there_gets_no_key() -> None:
+def test_unknown_client_gets_no_key() -> None:
     with pytest.raises(LookupError):
         issue(ObjectId())
 
 
-def test_a_name_is_taken_once() -> None:
+def test_client_name_is_unique() -> None:
     client_id = client("shop")
     with pytest.raises(DuplicateKeyError):
         client("shop")
@@ -185,55 +171,55 @@ def test_a_name_is_taken_once() -> None:
     assert registry.find_client("nobody") is None
 
 
-def test_a_revoked_key_opens_nothing_and_is_revoked_once() -> None:
+def test_revoked_key_is_rejected() -> None:
     issued = issue(client())
     assert [registry.revoke_key(prefix=issued.prefix, now=NOON) for _ in range(2)] == [True, False]
-    assert not opens(issued)
+    assert not is_accepted(issued)
     assert not registry.revoke_key(prefix="nothing", now=NOON)
 
 
-def test_revoking_one_key_leaves_the_other() -> None:
+def test_revoking_one_key_keeps_the_other() -> None:
     client_id = client()
     first, second = issue(client_id), issue(client_id)
     registry.revoke_key(prefix=second.prefix, now=NOON)
-    assert opens(first)
-    assert not opens(second)
+    assert is_accepted(first)
+    assert not is_accepted(second)
 
 
 @pytest.mark.parametrize(
     ("now", "is_open"),
     [(NOON, True), (NOON + DAY - timedelta(milliseconds=1), True), (NOON + DAY, False)],
 )
-def test_a_key_may_be_for_a_time(now: Any, is_open: bool) -> None:
-    assert opens(issue(client(), expires_at=NOON + DAY), now=now) is is_open
+def test_key_expires(now: Any, is_open: bool) -> None:
+    assert is_accepted(issue(client(), expires_at=NOON + DAY), now=now) is is_open
 
 
-def test_the_last_use_is_recorded_once_a_minute() -> None:
+def test_last_use_is_recorded_once_a_minute() -> None:
     client_id = client()
     issued = issue(client_id)
     uses = [NOON, NOON + USE_RECORD_INTERVAL, NOON + 2 * USE_RECORD_INTERVAL]
     recorded = []
     for now in uses:
-        opens(issued, now=now)
+        is_accepted(issued, now=now)
         recorded.append(stored(client_id)["keys"][0]["last_used_at"])
     assert recorded == [NOON, NOON, NOON + 2 * USE_RECORD_INTERVAL]
 
 
-def test_the_use_of_one_key_is_not_the_use_of_the_other() -> None:
+def test_last_use_is_recorded_per_key() -> None:
     client_id = client()
     issue(client_id)
-    opens(issue(client_id))
+    is_accepted(issue(client_id))
     assert ["last_used_at" in key for key in stored(client_id)["keys"]] == [False, True]
 
 
-def test_a_refused_key_is_not_used() -> None:
+def test_refused_key_records_no_use() -> None:
     client_id = client()
     issued = issue(client_id, expires_at=NOON)
-    assert not opens(issued)
+    assert not is_accepted(issued)
     assert "last_used_at" not in stored(client_id)["keys"][0]
 
 
-def test_a_key_is_found_by_its_prefix_among_thousands() -> None:
+def test_key_lookup_uses_the_prefix_index() -> None:
     collection("api_clients").insert_many(
         [
             {"name": f"c{n}", "scopes": [], "is_active": True, "keys": [{"prefix": f"p{n:09d}"}]}
@@ -241,47 +227,44 @@ def test_a_key_is_found_by_its_prefix_among_thousands() -> None:
         ]
     )
     issued = issue(client())
-    opens(issued)
+    is_accepted(issued)
     with plans("api_clients") as found:
-        assert opens(issued)
+        assert is_accepted(issued)
     (plan,) = found
     assert plan.is_indexed
     assert plan.examined == 1
 
 
 @pytest.fixture
-def sandbox_client() -> ObjectId:
-    """Give a client in test mode."""
+def test_client() -> ObjectId:
     return registry.create_client(
         name="try-out", scopes=[Scope.NOTIFICATIONS_WRITE], is_test=True, now=NOON
     )
 
 
-def test_its_keys_begin_with_what_they_are_for(sandbox_client: ObjectId) -> None:
-    issued = registry.issue_key(client_id=sandbox_client, now=NOON)
+def test_test_key_has_its_prefix(test_client: ObjectId) -> None:
+    issued = registry.issue_key(client_id=test_client, now=NOON)
     assert issued.text.startswith(f"ntf_test_{issued.prefix}_")
     assert registry.KEY.fullmatch(issued.text)
     assert registry.mask_key(issued.prefix, is_test=True) == f"ntf_test_{issued.prefix}…"
 
 
-def test_a_key_makes_its_bearer_a_client_in_test_mode(sandbox_client: ObjectId) -> None:
-    issued = registry.issue_key(client_id=sandbox_client, now=NOON)
+def test_test_key_authenticates_a_test_client(test_client: ObjectId) -> None:
+    issued = registry.issue_key(client_id=test_client, now=NOON)
     found = registry.authenticate(issued.text, now=NOON)
-    assert found is not None
-    assert (found.id, found.is_test) == (sandbox_client, True)
+    assert (found.id, found.is_test) == (test_client, True)
 
 
-def test_a_key_without_its_mark_opens_nothing(sandbox_client: ObjectId) -> None:
-    issued = registry.issue_key(client_id=sandbox_client, now=NOON)
+def test_test_key_without_its_prefix_is_rejected(test_client: ObjectId) -> None:
+    issued = registry.issue_key(client_id=test_client, now=NOON)
     assert registry.authenticate(issued.text.replace("test_", "", 1), now=NOON) is None
 
 
-def test_the_mark_makes_no_other_key_a_key_for_tests() -> None:
+def test_test_prefix_on_a_live_key_is_rejected() -> None:
     live = registry.create_client(name="shop", scopes=[Scope.NOTIFICATIONS_WRITE], now=NOON)
     issued = registry.issue_key(client_id=live, now=NOON)
     assert registry.authenticate(issued.text.replace("ntf_", "ntf_test_"), now=NOON) is None
     found = registry.authenticate(issued.text, now=NOON)
-    assert found is not None
     assert not found.is_test
 
 
@@ -291,22 +274,21 @@ def run(*arguments: str) -> str:
     return out.getvalue().strip()
 
 
-def test_the_command_makes_one_and_its_later_keys_are_of_the_same_mode() -> None:
+def test_command_issues_keys_in_the_clients_mode() -> None:
     assert run("try-out", "--test").startswith("ntf_test_")
     assert run("try-out", "--new-key").startswith("ntf_test_")
     assert not run("shop").startswith("ntf_test_")
 
 
-def test_no_client_changes_its_mode() -> None:
+def test_client_mode_cannot_change() -> None:
     run("shop")
     with pytest.raises(CommandError, match="can't change its mode"):
         run("shop", "--new-key", "--test")
 
 
-def test_replacing_keys_creates_the_client_and_later_revokes_its_other_keys() -> None:
+def test_replacing_keys_creates_the_client_and_revokes_its_other_keys() -> None:
     first = run("shop", "--replace-keys", "--scopes", "all")
     second = run("shop", "--replace-keys")
     authenticated = registry.authenticate(second, now=timezone.now())
-    assert authenticated is not None
     assert authenticated.scopes == frozenset(Scope)
     assert registry.authenticate(first, now=timezone.now()) is None

@@ -23,108 +23,102 @@ from tests.support.clients.console import make_staff
 from tests.support.mongo.explained_reads import Plan
 
 pytestmark = pytest.mark.usefixtures("db")
+STANDARD_PREFIXES = ("add_", "change_", "delete_", "view_")
+OWN_APPS = frozenset({"access", "analytics", "callbacks", "devices", "notifications", "recipients"})
 
 
-USUAL = ("add_", "change_", "delete_", "view_")
-
-OURS = frozenset({"access", "analytics", "callbacks", "devices", "notifications", "recipients"})
-
-
-def created(*options: str) -> str:
-    """Run the command; return what it says."""
-    said = io.StringIO()
-    call_command("create_roles", *options, stdout=said)
-    return said.getvalue()
+def create_roles(*options: str) -> str:
+    output = io.StringIO()
+    call_command("create_roles", *options, stdout=output)
+    return output.getvalue()
 
 
-def names(role: str) -> set[str]:
-    """Return what a stored role may do."""
+def permissions_of(role: str) -> set[str]:
     permissions = list(Group.objects.get(name=role).permissions.all())
     kinds = ContentType.objects.in_bulk({p.content_type_id for p in permissions})
     return {f"{kinds[p.content_type_id].app_label}.{p.codename}" for p in permissions}
 
 
-def test_four_roles_are_made() -> None:
-    said = created()
-    assert [line.partition(":")[0] for line in said.splitlines()] == [
+def test_command_creates_four_roles() -> None:
+    output = create_roles()
+    assert [line.partition(":")[0] for line in output.splitlines()] == [
         *("viewer", "support", "operator", "admin")
     ]
-    assert "created" in said
-    assert names("support") == SUPPORT_PERMISSIONS
-    assert names("operator") >= OPERATOR_PERMISSIONS
-    assert len(names("admin")) == console_permissions().count()
+    assert "created" in output
+    assert permissions_of("support") == SUPPORT_PERMISSIONS
+    assert permissions_of("operator") >= OPERATOR_PERMISSIONS
+    assert len(permissions_of("admin")) == console_permissions().count()
 
 
-def test_a_viewer_looks_at_everything_but_accounts() -> None:
-    created()
-    found = names("viewer")
+def test_viewer_has_view_permissions_except_accounts() -> None:
+    create_roles()
+    found = permissions_of("viewer")
     assert all(name.partition(".")[2].startswith("view_") for name in found)
     assert {"notifications.view_notification", "admin.view_logentry"} <= found
     assert not any(name.startswith(("access.", "auth.")) for name in found)
 
 
-def test_each_role_may_do_more_than_the_one_before() -> None:
-    created()
-    assert names("viewer") < names("operator") < names("admin")
-    assert names("support") < names("operator")
+def test_each_role_includes_the_one_below() -> None:
+    create_roles()
+    assert permissions_of("viewer") < permissions_of("operator") < permissions_of("admin")
+    assert permissions_of("support") < permissions_of("operator")
 
 
-def test_addresses_are_whole_for_admins_only_and_shown_on_record_to_operators() -> None:
-    created()
-    whole, shown = "notifications.view_addresses", "notifications.reveal_addresses"
-    assert [whole in names(role) for role in ("viewer", "support", "operator", "admin")] == [
-        *(False, False, False, True)
-    ]
-    assert shown in names("operator")
-    assert shown not in names("support")
+def test_unmasked_addresses_are_for_admins_and_revealing_for_operators() -> None:
+    create_roles()
+    unmasked, shown = "notifications.view_addresses", "notifications.reveal_addresses"
+    assert [
+        unmasked in permissions_of(role) for role in ("viewer", "support", "operator", "admin")
+    ] == [*(False, False, False, True)]
+    assert shown in permissions_of("operator")
+    assert shown not in permissions_of("support")
 
 
-def test_support_sends_one_again_and_not_several() -> None:
-    created()
-    assert "notifications.resend_notification" in names("support")
-    assert "notifications.resend_several" not in names("support")
+def test_support_resends_one_notification_only() -> None:
+    create_roles()
+    assert "notifications.resend_notification" in permissions_of("support")
+    assert "notifications.resend_several" not in permissions_of("support")
 
 
-def test_every_permission_of_ours_is_given_to_a_role_knowingly() -> None:
+def test_every_custom_permission_is_assigned_or_listed() -> None:
     own = {
         f"{kind.app_label}.{permission.codename}"
         for permission in Permission.objects.all()
-        if (kind := ContentType.objects.get_for_id(permission.content_type_id)).app_label in OURS
-        and not permission.codename.startswith(USUAL)
+        if (kind := ContentType.objects.get_for_id(permission.content_type_id)).app_label
+        in OWN_APPS
+        and not permission.codename.startswith(STANDARD_PREFIXES)
     }
     assert own - OPERATOR_PERMISSIONS - SUPPORT_PERMISSIONS - ADMIN_PERMISSIONS == set(), (
         "name them in access.staff.permissions"
     )
 
 
-def test_made_twice_it_adds_what_is_missing_and_takes_nothing_away() -> None:
-    created()
+def test_second_run_adds_missing_permissions_and_removes_none() -> None:
+    create_roles()
     support = Group.objects.get(name="support")
     more = Permission.objects.get(codename="cancel_notification")
     less = Permission.objects.get(codename="view_device")
     support.permissions.add(more)
     support.permissions.remove(less)
-    assert "complete" in created()
-    assert names("support") == SUPPORT_PERMISSIONS | {"notifications.cancel_notification"}
-    assert "reset" in created("--reset")
-    assert names("support") == SUPPORT_PERMISSIONS
+    assert "complete" in create_roles()
+    assert permissions_of("support") == SUPPORT_PERMISSIONS | {"notifications.cancel_notification"}
+    assert "reset" in create_roles("--reset")
+    assert permissions_of("support") == SUPPORT_PERMISSIONS
 
 
-def test_without_its_permissions_no_role_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_permission_fails_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     unknown = SUPPORT_PERMISSIONS | {"notifications.no_such_thing"}
     monkeypatch.setattr("access.staff.permissions.SUPPORT_PERMISSIONS", unknown)
     with pytest.raises(CommandError, match="no_such_thing"):
-        created()
+        create_roles()
 
 
-def test_a_permission_nobody_knows_belongs_to_no_viewer() -> None:
+def test_unknown_permission_is_left_out_of_viewer() -> None:
     viewer = roles(["shop.view_order", "shop.cancel_order", "auth.view_group"])[0]
     assert viewer.permissions == {"shop.view_order"}
 
 
-def test_the_local_stack_makes_them_at_its_first_start_and_leaves_them_alone_after_it(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_first_run_creates_roles_once(capsys: pytest.CaptureFixture[str]) -> None:
     first_run.create_roles()
     made = set(Group.objects.values_list("name", flat=True))
     assert made == {"viewer", "support", "operator", "admin"}
@@ -134,47 +128,51 @@ def test_the_local_stack_makes_them_at_its_first_start_and_leaves_them_alone_aft
     assert capsys.readouterr().out == ""
 
 
-JOINED = frozenset({"staff_users_user_permissions", "staff_users_groups", "auth_group_permissions"})
+JOIN_COLLECTIONS = frozenset(
+    {"staff_users_user_permissions", "staff_users_groups", "auth_group_permissions"}
+)
 
 
 @pytest.fixture
-def member(db: None) -> StaffUser:
-    """Give somebody with a permission of their own, and two roles."""
+def user_with_roles(db: None) -> StaffUser:
+    """Create a user with one permission and two roles."""
     call_command("create_roles", verbosity=0)
     user = make_staff("olga", "notifications.view_addresses")
     user.groups.set(Group.objects.filter(name__in=["viewer", "support"]))
     return StaffUser.objects.get(pk=user.pk)
 
 
-def test_it_is_their_own_and_their_roles(member: StaffUser) -> None:
+def test_permissions_combine_own_and_roles(user_with_roles: StaffUser) -> None:
     backend, django = StaffBackend(), ModelBackend()
-    own = backend.get_user_permissions(member)
+    own = backend.get_user_permissions(user_with_roles)
     assert own == {"notifications.view_addresses"}
-    assert member.get_all_permissions() == own | backend.get_group_permissions(member)
-    again = StaffUser.objects.get(pk=member.pk)
-    assert member.get_all_permissions() == django.get_all_permissions(again)
+    assert user_with_roles.get_all_permissions() == own | backend.get_group_permissions(
+        user_with_roles
+    )
+    again = StaffUser.objects.get(pk=user_with_roles.pk)
+    assert user_with_roles.get_all_permissions() == django.get_all_permissions(again)
 
 
-def test_somebody_without_a_role_may_do_nothing(db: None) -> None:
+def test_user_without_role_has_no_permission(db: None) -> None:
     assert make_staff("nobody").get_all_permissions() == set()
 
 
-def test_somebody_who_has_left_may_do_nothing(member: StaffUser) -> None:
-    member.is_active = False
-    assert member.get_all_permissions() == set()
+def test_inactive_user_has_no_permission(user_with_roles: StaffUser) -> None:
+    user_with_roles.is_active = False
+    assert user_with_roles.get_all_permissions() == set()
 
 
-def test_a_superuser_may_do_everything(db: None) -> None:
+def test_superuser_has_every_permission(db: None) -> None:
     everything = make_staff("maria", superuser=True).get_all_permissions()
     assert len(everything) == Permission.objects.count()
 
 
-def test_nothing_is_gone_through(member: StaffUser, reading: Any) -> None:
+def test_permission_reads_use_indexes(user_with_roles: StaffUser, reading: Any) -> None:
     reading.commands.clear()
     reading.is_on = True
-    member.has_perm("notifications.view_notification")
+    user_with_roles.has_perm("notifications.view_notification")
     reading.is_on = False
     plans = [Plan(command) for command in reading.commands]
-    assert {plan.collection for plan in plans} == JOINED | {"auth_permission"}
+    assert {plan.collection for plan in plans} == JOIN_COLLECTIONS | {"auth_permission"}
     for plan in plans:
         assert "COLLSCAN" not in plan.stages, plan.told

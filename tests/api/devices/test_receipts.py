@@ -1,4 +1,4 @@
-"""A device tells what became of a push: in any order, any number of times, to one end."""
+"""Device receipts: any order and any repetition end the same."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from bson import ObjectId
 
-from access.models import Scope
 from devices import registration
 from devices import status as devices_status
 from devices.models import DeactivationReason
@@ -29,13 +28,13 @@ NO_DISK = {"errorCode": 14031}
 EVENTS = ("delivered", "opened")
 
 
-def tell(app: App, one: str, notification_id: Any, event: Any = "delivered") -> Answer:
+def send_receipt(app: App, one: str, notification_id: Any, event: Any = "delivered") -> Answer:
     body = {"notification_id": str(notification_id), "event": event}
     return app.post(f"/devices/{one}/receipts", body)
 
 
-def begun(app: App, *devices: str, **fields: Any) -> ClaimedDelivery:
-    """Return a push that a worker has just begun to send to these devices."""
+def start_push(app: App, *devices: str, **fields: Any) -> ClaimedDelivery:
+    """Return a started push to these devices."""
     one = factories.claimed(channel=Channel.PUSH, client_id=app.id, **fields)
     return factories.start(replace(one, device_ids=devices), provider="fcm")
 
@@ -43,7 +42,7 @@ def begun(app: App, *devices: str, **fields: Any) -> ClaimedDelivery:
 def settle(
     one: ClaimedDelivery, status: DeliveryStatus = S.SENT, *, accepted: Sequence[str] | None = None
 ) -> None:
-    """Write down what became of it; sent: every device has it, unless ``accepted`` says which."""
+    """Settle a push. If sent, all devices accepted it, unless ``accepted`` lists them."""
     targets = one.device_ids if accepted is None and status is S.SENT else accepted or ()
     answer = ProviderAnswer(provider="fcm", response={"status": 200})
     outcome = settlement(one, status, answer=answer, accepted_targets=tuple(targets))
@@ -51,13 +50,9 @@ def settle(
 
 
 def sent(app: App, *devices: str, **fields: Any) -> ObjectId:
-    one = begun(app, *devices, **fields)
+    one = start_push(app, *devices, **fields)
     settle(one)
     return one.notification_id
-
-
-def shuffled(events: Sequence[str], *, times: int) -> list[list[str]]:
-    return [random.Random(seed).sample(events, len(events)) for seed in range(times)]
 
 
 def push(notification_id: ObjectId) -> dict[str, Any]:
@@ -73,12 +68,9 @@ def phone(db: None) -> str:
     return factories.device("phone")
 
 
-# What it does.
-
-
-def test_a_push_that_came_is_delivered(app: App, phone: str) -> None:
+def test_delivered_receipt_marks_push_delivered(app: App, phone: str) -> None:
     notification_id = sent(app, phone)
-    answer = tell(app, phone, notification_id)
+    answer = send_receipt(app, phone, notification_id)
     assert (answer.status_code, answer.content) == (204, b"")
     shown = app.get(f"/notifications/{notification_id}").json()
     (delivery,) = shown["delivery"]
@@ -87,77 +79,77 @@ def test_a_push_that_came_is_delivered(app: App, phone: str) -> None:
     assert (delivery["read_at"], shown["is_read"], delivery["provider"]) == (None, False, "fcm")
 
 
-def test_a_push_that_was_opened_is_read(app: App, phone: str) -> None:
+def test_opened_receipt_marks_push_read(app: App, phone: str) -> None:
     notification_id = sent(app, phone)
-    tell(app, phone, notification_id, "opened")
+    send_receipt(app, phone, notification_id, "opened")
     shown = app.get(f"/notifications/{notification_id}").json()
     (delivery,) = shown["delivery"]
     assert (shown["status"], delivery["status"], shown["is_read"]) == ("delivered", "read", True)
     assert delivery["delivered_at"] == delivery["read_at"] == shown["read_at"]
 
 
-def test_a_device_that_reports_is_alive(app: App, phone: str) -> None:
-    tell(app, phone, sent(app, phone))
+def test_receipt_updates_last_receipt_at(app: App, phone: str) -> None:
+    send_receipt(app, phone, sent(app, phone))
     shown = app.get(f"/devices/{phone}").json()
     assert shown["last_receipt_at"]
     assert shown["last_accepted_at"] is None
 
 
-def test_an_old_push_that_is_opened_does_not_switch_a_device_on_again(app: App, phone: str) -> None:
+def test_old_receipt_does_not_reactivate_a_device(app: App, phone: str) -> None:
     notification_id = sent(app, phone)
     evidence = Evidence(at=NOON, source="fcm")
     reason = DeactivationReason.UNREGISTERED
     devices_status.deactivate(device_ids=[phone], reason=reason, evidence=evidence, now=NOON)
-    assert tell(app, phone, notification_id, "opened").status_code == 204
+    assert send_receipt(app, phone, notification_id, "opened").status_code == 204
     assert app.get(f"/devices/{phone}").json()["is_active"] is False
     assert status_of(notification_id) == "read"
 
 
-def test_the_first_device_that_reports_speaks_for_its_user(app: App, phone: str) -> None:
+def test_first_receipt_counts_for_the_user(app: App, phone: str) -> None:
     tablet = factories.device("tablet")
     notification_id = sent(app, phone, tablet)
-    tell(app, tablet, notification_id, "opened")
+    send_receipt(app, tablet, notification_id, "opened")
     assert status_of(notification_id) == "read"
-    assert tell(app, phone, notification_id).status_code == 204
+    assert send_receipt(app, phone, notification_id).status_code == 204
     assert status_of(notification_id) == "read"
 
 
-def test_a_device_that_is_forgotten_since_is_believed(app: App, phone: str) -> None:
+def test_receipt_of_a_removed_device_counts(app: App, phone: str) -> None:
     notification_id = sent(app, phone)
     registration.remove(device_id=phone)
-    assert tell(app, phone, notification_id).status_code == 204
+    assert send_receipt(app, phone, notification_id).status_code == 204
     assert status_of(notification_id) == "delivered"
     assert collection("devices").count_documents({}) == 0
 
 
-# Any order, any number of times.
+SHUFFLED = [random.Random(seed).sample(EVENTS * 10, 20) for seed in range(3)]
 
 
-@pytest.mark.parametrize("events", [EVENTS, EVENTS[::-1], *shuffled(EVENTS * 10, times=3)])
-def test_in_any_order_it_is_read(app: App, phone: str, events: Sequence[str]) -> None:
+@pytest.mark.parametrize("events", [EVENTS, EVENTS[::-1], *SHUFFLED])
+def test_receipts_in_any_order_end_as_read(app: App, phone: str, events: Sequence[str]) -> None:
     notification_id = sent(app, phone)
     for event in events:
-        assert tell(app, phone, notification_id, event).status_code == 204
+        assert send_receipt(app, phone, notification_id, event).status_code == 204
     assert status_of(notification_id) == "read"
 
 
 @pytest.mark.parametrize("event", EVENTS)
-def test_to_tell_it_again_changes_nothing(app: App, phone: str, event: str) -> None:
+def test_repeated_receipt_changes_nothing(app: App, phone: str, event: str) -> None:
     notification_id = sent(app, phone)
-    tell(app, phone, notification_id, event)
+    send_receipt(app, phone, notification_id, event)
     before = factories.read(notification_id)
     for _ in range(10):
-        assert tell(app, phone, notification_id, event).status_code == 204
+        assert send_receipt(app, phone, notification_id, event).status_code == 204
     assert factories.read(notification_id) == before
 
 
 @pytest.mark.parametrize("outcome", [S.SENT, S.UNKNOWN, S.FAILED])
 @pytest.mark.parametrize("event", EVENTS)
-def test_a_device_may_be_faster_than_our_own_record(
+def test_receipt_before_settlement_is_kept(
     app: App, phone: str, event: str, outcome: DeliveryStatus
 ) -> None:
-    one = begun(app, phone)
-    assert tell(app, phone, one.notification_id, event).status_code == 204
+    one = start_push(app, phone)
+    assert send_receipt(app, phone, one.notification_id, event).status_code == 204
     early = push(one.notification_id)["status"]
     settle(one, outcome)
     assert early == "sending"
@@ -165,70 +157,65 @@ def test_a_device_may_be_faster_than_our_own_record(
 
 
 @pytest.mark.parametrize("outcome", [S.UNKNOWN, S.FAILED])
-def test_a_device_knows_better_than_we(app: App, phone: str, outcome: DeliveryStatus) -> None:
-    one = begun(app, phone)
+def test_receipt_overrides_unknown_and_failed(
+    app: App, phone: str, outcome: DeliveryStatus
+) -> None:
+    one = start_push(app, phone)
     settle(one, outcome)
-    tell(app, phone, one.notification_id)
+    send_receipt(app, phone, one.notification_id)
     delivery = push(one.notification_id)
     assert (delivery["status"], delivery["failure_code"]) == ("delivered", None)
     assert delivery["next_attempt_at"] is None
 
 
-def test_what_was_withdrawn_meanwhile_stays_so(app: App, phone: str) -> None:
-    one = begun(app, phone)
+def test_receipt_does_not_change_a_cancelled_push(app: App, phone: str) -> None:
+    one = start_push(app, phone)
     settle(one, S.PENDING)
     assert app.post(f"/notifications/{one.notification_id}/cancel").status_code < 300
-    assert tell(app, phone, one.notification_id).status_code == 204
+    assert send_receipt(app, phone, one.notification_id).status_code == 204
     assert status_of(one.notification_id) == "cancelled"
 
 
-def test_a_push_whose_first_device_has_it_is_found_without_its_attempts(
-    app: App, phone: str
-) -> None:
+def test_accepted_device_is_matched_without_reading_attempts(app: App, phone: str) -> None:
     notification_id = sent(app, phone)
     with plans("delivery_attempts") as found:
-        tell(app, phone, notification_id)
+        send_receipt(app, phone, notification_id)
     assert found == []
 
 
-# Who may say it, and of what.
-
-
-def never_begun(app: App, phone: str) -> ObjectId:
-    return factories.claimed(channel=Channel.PUSH, client_id=app.id).notification_id
-
-
-def given_back(app: App, phone: str) -> ObjectId:
-    one = begun(app, phone)
+def returned_unsent(app: App, phone: str) -> ObjectId:
+    one = start_push(app, phone)
     store.return_unsent([one], now=NOON)
     return one.notification_id
 
 
-NOT_ITS_OWN: dict[str, Callable[[App, str], Any]] = {
-    "nobody's": lambda app, phone: ObjectId(),
+UNMATCHED: dict[str, Callable[[App, str], Any]] = {
+    "unknown": lambda app, phone: ObjectId(),
     "another client's": lambda app, phone: sent(new_app("another"), phone),
     "to another device": lambda app, phone: sent(app, device_id("another")),
-    "never begun": never_begun,
-    "begun, and nothing of it left": given_back,
+    "claimed only": lambda app, phone: (
+        factories.claimed(channel=Channel.PUSH, client_id=app.id).notification_id
+    ),
+    "returned unsent": returned_unsent,
     "not a push": lambda app, phone: factories.started(client_id=app.id).notification_id,
 }
 
 
-@pytest.mark.parametrize("whose", NOT_ITS_OWN)
-def test_a_push_that_never_was_on_its_way_to_it_is_not_found(
-    app: App, phone: str, whose: str
+@pytest.mark.parametrize("case", UNMATCHED)
+def test_receipt_for_a_push_not_sent_to_the_device_is_not_found(
+    app: App, phone: str, case: str
 ) -> None:
-    notification_id = NOT_ITS_OWN[whose](app, phone)
+    notification_id = UNMATCHED[case](app, phone)
     stored = collection("notifications").find_one({"_id": notification_id})
-    answer = tell(app, phone, notification_id)
+    answer = send_receipt(app, phone, notification_id)
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
     assert collection("notifications").find_one({"_id": notification_id}) == stored
     assert "last_receipt_at" not in factories.stored_device(phone)
 
 
 @pytest.mark.parametrize("one", ["x", "0" * 64, "A" * 64, "0" * 63, "%00"])
-def test_a_device_that_is_none_is_not_found(app: App, phone: str, one: str) -> None:
-    answer = tell(app, one, sent(app, phone))
+def test_receipt_of_an_invalid_device_is_not_found(app: App, phone: str, one: str) -> None:
+    answer = send_receipt(app, one, sent(app, phone))
     assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
 
 
@@ -251,7 +238,7 @@ def test_a_device_that_is_none_is_not_found(app: App, phone: str, one: str) -> N
         ({"notification_id": "a" * 24, "event": "opened", "at": 1}, {"/at": "unknown_field"}),
     ],
 )
-def test_a_receipt_that_makes_no_sense_is_refused(
+def test_invalid_receipt_is_refused(
     app: App, phone: str, body: dict[str, Any], found: dict[str, str]
 ) -> None:
     answer = app.post(f"/devices/{phone}/receipts", body)
@@ -259,42 +246,22 @@ def test_a_receipt_that_makes_no_sense_is_refused(
     assert "secret" not in answer.content.decode()
 
 
-def test_a_body_is_a_json_object(app: App, phone: str) -> None:
-    path = f"/devices/{phone}/receipts"
-    assert app.post(path).json()["code"] == "empty_body"
-    assert app.post(path, []).status_code == 422
-    assert app.send(path, b'{"event": "opened"').status_code == 400
-    assert app.send(path, b"event=opened", content_type="text/plain").status_code == 415
-    assert app.send(path, b" " * 300_000).status_code == 413
-    assert app.get(path).status_code == 405
-
-
-def test_it_needs_the_scope(app: App, phone: str) -> None:
-    notification_id = sent(app, phone)
-    others = new_app("others", Scope.NOTIFICATIONS_WRITE, Scope.NOTIFICATIONS_READ)
-    assert tell(others, phone, notification_id).status_code == 403
-    assert tell(replace(app, key="ntf_no_key"), phone, notification_id).status_code == 401
-    assert status_of(notification_id) == "sent"
-
-
 @pytest.mark.parametrize("name", ["notifications", "devices"])
-def test_when_the_store_cannot_keep_it_the_app_is_asked_to_come_again(
-    app: App, phone: str, name: str
-) -> None:
+def test_store_failure_answers_503(app: App, phone: str, name: str) -> None:
     notification_id = sent(app, phone)
     with fail_commands("update", name, NO_DISK):
-        answer = tell(app, phone, notification_id)
+        answer = send_receipt(app, phone, notification_id)
     assert (answer.status_code, answer.json()["code"]) == (503, "store_unavailable")
-    tell(app, phone, notification_id)
+    send_receipt(app, phone, notification_id)
     assert status_of(notification_id) == "delivered"
 
 
-def test_the_log_says_which_push_and_not_to_whom(
+def test_log_holds_ids_and_no_addresses(
     app: App, phone: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
     notification_id = sent(app, phone, user_id="lovelace")
-    tell(app, phone, notification_id)
+    send_receipt(app, phone, notification_id)
     assert f"{notification_id}.push.1.{phone}" in caplog.text
-    for said in ("lovelace", "ada@", "+351912345678", "Your payment"):
-        assert said not in caplog.text
+    for value in ("lovelace", "ada@", "+351912345678", "Your payment"):
+        assert value not in caplog.text

@@ -1,4 +1,4 @@
-"""What every answer tells a browser: nothing is framed, guessed, kept, or loaded from elsewhere."""
+"""Security and cache headers of every response."""
 
 import pytest
 from django.test import Client as DjangoClient
@@ -6,24 +6,17 @@ from django.test import Client as DjangoClient
 from notifyproject.platform import middleware
 from tests.support.clients.api import App
 
-PROGRAMS = [
-    "/healthz",
-    "/readyz",
-    "/api/schema",
-    "/api/v1/notifications",
-    "/api/v1/notifications/unknown",
-    "/api/v1/inbox",
-    "/api/v1/nowhere",
-    "/webhooks/sendgrid",
-    "/nowhere",
-    "/",
+API_PATHS = [
+    *("/healthz", "/readyz", "/api/schema", "/api/v1/notifications"),
+    *("/api/v1/notifications/unknown", "/api/v1/inbox", "/api/v1/nowhere", "/webhooks/sendgrid"),
+    *("/nowhere", "/"),
 ]
 PAGES = ["/admin/", "/admin/login/", "/admin/nowhere/", "/api/docs"]
-KEPT_BY_NOBODY = ["/api/v1/notifications", "/api/v1/inbox", "/webhooks/sendgrid", "/admin/login/"]
+PRIVATE = ["/api/v1/notifications", "/api/v1/inbox", "/webhooks/sendgrid", "/admin/login/"]
 
 
-@pytest.mark.parametrize("path", [*PROGRAMS, *PAGES, "/u/nonsense", "/static/admin/css/base.css"])
-def test_no_answer_is_framed_or_guessed_at(app: App, path: str) -> None:
+@pytest.mark.parametrize("path", [*API_PATHS, *PAGES, "/u/nonsense", "/static/admin/css/base.css"])
+def test_every_response_has_security_headers(app: App, path: str) -> None:
     answer = app.http.get(path)
     answer.close()
     headers = answer.headers
@@ -33,15 +26,15 @@ def test_no_answer_is_framed_or_guessed_at(app: App, path: str) -> None:
     assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
 
 
-@pytest.mark.parametrize("path", PROGRAMS)
-def test_an_answer_for_programs_loads_and_runs_nothing(app: App, path: str) -> None:
+@pytest.mark.parametrize("path", API_PATHS)
+def test_api_response_has_the_api_policy(app: App, path: str) -> None:
     headers = app.http.get(path).headers
     assert headers["Content-Security-Policy"] == middleware.API_CONTENT_POLICY
     assert headers["Cross-Origin-Opener-Policy"] == "same-origin"
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_page_loads_code_from_here_alone(app: App, path: str) -> None:
+def test_page_loads_scripts_from_its_own_origin_only(app: App, path: str) -> None:
     policy = app.http.get(path).headers["Content-Security-Policy"]
     assert policy == middleware.PAGE_CONTENT_POLICY
     rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
@@ -50,25 +43,25 @@ def test_a_page_loads_code_from_here_alone(app: App, path: str) -> None:
         assert "*" not in rules[kind]
 
 
-def test_a_page_with_a_policy_of_its_own_keeps_it(app: App) -> None:
+def test_page_with_its_own_policy_keeps_it(app: App) -> None:
     policy = app.http.get("/u/nonsense").headers["Content-Security-Policy"]
     assert policy != middleware.API_CONTENT_POLICY
     assert policy.startswith("default-src 'none'")
 
 
-@pytest.mark.parametrize("path", KEPT_BY_NOBODY)
-def test_nobody_keeps_what_is_somebodys(app: App, path: str) -> None:
+@pytest.mark.parametrize("path", PRIVATE)
+def test_private_response_is_not_cached(app: App, path: str) -> None:
     assert "no-store" in app.http.get(path).headers["Cache-Control"]
 
 
-def test_an_apps_own_answers_are_not_kept_either(app: App) -> None:
+def test_client_response_is_not_cached(app: App) -> None:
     for answer in (app.get("/notifications"), app.notify(), app.get("/notifications/unknown")):
         assert answer.headers["Cache-Control"] == "no-store"
 
 
-def test_what_is_answered_before_any_view_has_them_too(db: None) -> None:
-    question = {"Origin": "https://app.example", "Access-Control-Request-Method": "GET"}
-    answer = DjangoClient().options("/api/v1/inbox", headers=question)
+def test_preflight_response_has_security_headers(db: None) -> None:
+    preflight = {"Origin": "https://app.example", "Access-Control-Request-Method": "GET"}
+    answer = DjangoClient().options("/api/v1/inbox", headers=preflight)
     assert answer.status_code == 204
     assert answer.headers["Content-Security-Policy"] == middleware.API_CONTENT_POLICY
     assert answer.headers["X-Content-Type-Options"] == "nosniff"

@@ -1,4 +1,4 @@
-"""Two requests with one key are one request."""
+"""Idempotency keys of single requests."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +23,7 @@ def ask(app: App, key: str, **fields: Any) -> Any:
     return app.post("/notifications", request(**fields), headers={"Idempotency-Key": key})
 
 
-def test_the_same_request_again_is_the_same_notification(app: App) -> None:
+def test_same_request_is_replayed(app: App) -> None:
     first, again = ask(app, "k-1"), ask(app, "k-1")
     assert (first.status_code, again.status_code) == (202, 202)
     assert first.json()["id"] == again.json()["id"]
@@ -32,7 +32,7 @@ def test_the_same_request_again_is_the_same_notification(app: App) -> None:
     assert collection("notifications").count_documents({}) == 1
 
 
-def test_the_order_of_fields_does_not_matter(app: App) -> None:
+def test_field_order_does_not_matter(app: App) -> None:
     body = request()
     reordered = dict(reversed(body.items())) | {"data": dict(reversed(body["data"].items()))}
     first = app.post("/notifications", body, headers={"Idempotency-Key": "k"})
@@ -40,84 +40,78 @@ def test_the_order_of_fields_does_not_matter(app: App) -> None:
     assert first.json()["id"] == again.json()["id"]
 
 
-def test_another_request_under_the_same_key_is_refused(app: App) -> None:
+def test_other_request_with_the_same_key_is_refused(app: App) -> None:
     ask(app, "k-1")
     answer = ask(app, "k-1", external_id="other")
     assert (answer.status_code, answer.json()["code"]) == (422, "idempotency_key_reused")
 
 
-def test_another_client_may_use_the_same_key(app: App, other_app: App) -> None:
+def test_key_is_per_client(app: App, other_app: App) -> None:
     assert ask(app, "k-1").json()["id"] != ask(other_app, "k-1").json()["id"]
 
 
-def test_a_refused_request_does_not_use_up_its_key(app: App) -> None:
+def test_refused_request_does_not_use_its_key(app: App) -> None:
     assert ask(app, "k-1", priority="nope").status_code == 422
     assert ask(app, "k-1").status_code == 202
 
 
 @pytest.mark.parametrize("key", ["", " ", "a b", "é", "x" * 256, "a\tb"])
-def test_a_key_that_is_none_is_refused(app: App, key: str) -> None:
+def test_invalid_key_is_refused(app: App, key: str) -> None:
     answer = ask(app, key)
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_idempotency_key")
 
 
-def test_a_crash_between_key_and_notification_is_healed(app: App) -> None:
+def test_crash_after_storing_the_key_is_recovered(app: App) -> None:
     first = ask(app, "k-1").json()["id"]
     collection("notifications").delete_one({"_id": ObjectId(first)})
     assert ask(app, "k-1").json()["id"] == first
     assert collection("notifications").count_documents({}) == 1
 
 
-def test_two_hundred_at_once_are_one_notification(app: App) -> None:
-    wanted = NotificationRequest(
+def test_concurrent_requests_create_one_notification(app: App) -> None:
+    notification_request = NotificationRequest(
         type="payment_confirmed",
         recipient=NotificationRecipientRequest(email="ada@example.com"),
         data=request()["data"],
     )
     caller = Caller(client_id=app.id, idempotency_key="k-1")
     barrier = threading.Barrier(50)
-    ids: list[ObjectId] = []
 
-    def accept() -> None:
+    def accept(_: int) -> list[ObjectId]:
         barrier.wait()
-        ids.extend(
-            acceptance.accept(wanted, caller=caller, now=utc_now()).document["_id"]
-            for _ in range(4)
+        accepted = (
+            acceptance.accept(notification_request, caller=caller, now=utc_now()) for _ in range(4)
         )
+        return [one.document["_id"] for one in accepted]
 
-    threads = [threading.Thread(target=accept) for _ in range(50)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(ids) == 200
-    assert len(set(ids)) == 1
+    with ThreadPoolExecutor(50) as threads:
+        ids = [one for some in threads.map(accept, range(50)) for one in some]
+    assert (len(ids), len(set(ids))) == (200, 1)
     assert collection("notifications").count_documents({}) == 1
 
 
-def test_of_equal_requests_at_once_one_wins_and_the_others_get_its_answer(app: App) -> None:
+def test_concurrent_equal_requests_get_one_answer(app: App) -> None:
     barrier = threading.Barrier(6)
 
-    def bring(_: int) -> Any:
+    def send(_: int) -> Any:
         barrier.wait()
         return replace(app, http=Client(raise_request_exception=False)).post(
             "/notifications", request(), headers={"Idempotency-Key": "k-1"}
         )
 
     with ThreadPoolExecutor(6) as threads:
-        answers = list(threads.map(bring, range(6)))
+        answers = list(threads.map(send, range(6)))
     assert {answer.status_code for answer in answers} == {202}
     assert len({answer.content for answer in answers}) == 1
     assert sum("Idempotent-Replayed" not in answer.headers for answer in answers) == 1
     assert collection("notifications").count_documents({}) == 1
 
 
-def test_of_two_different_requests_at_once_one_wins(app: App) -> None:
-    outcomes: list[str] = []
+def test_concurrent_different_requests_have_one_winner(app: App) -> None:
     barrier = threading.Barrier(2)
 
-    def accept(name: str) -> None:
-        wanted = NotificationRequest(
+    def accept(name: str) -> str:
+        notification_request = NotificationRequest(
             type="transactional",
             recipient=NotificationRecipientRequest(email="ada@example.com"),
             content=requests.ContentRequest(body=name),
@@ -125,27 +119,21 @@ def test_of_two_different_requests_at_once_one_wins(app: App) -> None:
         barrier.wait()
         try:
             acceptance.accept(
-                wanted,
+                notification_request,
                 caller=Caller(client_id=app.id, idempotency_key="k-2"),
                 now=utc_now(),
             )
         except requests.KeyReusedError:
-            outcomes.append("refused")
-        else:
-            outcomes.append("accepted")
+            return "refused"
+        return "accepted"
 
-    threads = [threading.Thread(target=accept, args=(name,)) for name in ("a", "b")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(outcomes) == ["accepted", "refused"]
+    with ThreadPoolExecutor(2) as threads:
+        assert sorted(threads.map(accept, ("a", "b"))) == ["accepted", "refused"]
 
 
-def test_a_request_that_would_be_too_late_by_now_gets_its_first_answer(app: App) -> None:
-    """The caller lost the answer and asks again: what it asked for was promised."""
+def test_replay_after_the_send_time_returns_the_first_answer(app: App) -> None:
     local = {"at": "2026-03-29T01:30", "timezone": "Europe/London"}
-    wanted = NotificationRequest(
+    notification_request = NotificationRequest(
         type="payment_confirmed",
         recipient=NotificationRecipientRequest(email="ada@example.com"),
         data=request()["data"],
@@ -153,12 +141,12 @@ def test_a_request_that_would_be_too_late_by_now_gets_its_first_answer(app: App)
     )
     caller = Caller(client_id=app.id, idempotency_key="k-1")
     before = datetime(2026, 3, 28, 12, tzinfo=UTC)
-    first = acceptance.accept(wanted, caller=caller, now=before)
+    first = acceptance.accept(notification_request, caller=caller, now=before)
     for now in (before, before + timedelta(days=2)):
-        again = acceptance.accept(wanted, caller=caller, now=now)
+        again = acceptance.accept(notification_request, caller=caller, now=now)
         assert again.document["_id"] == first.document["_id"]
         assert (again.is_replayed, again.is_time_adjusted) == (True, True)
-    other = msgspec.structs.replace(wanted, external_id="other")
+    other = msgspec.structs.replace(notification_request, external_id="other")
     with pytest.raises(validation.InvalidRequestError):
         acceptance.accept(other, caller=caller, now=before + timedelta(days=2))
     assert collection("notifications").count_documents({}) == 1

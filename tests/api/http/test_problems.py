@@ -1,5 +1,6 @@
-"""What a problem looks like, and which errors become which."""
+"""Problem responses of errors, and their list in docs/reference/api.md."""
 
+import re
 from typing import Any
 
 import pytest
@@ -11,9 +12,17 @@ from rest_framework import exceptions
 from rest_framework.request import Request
 
 from access.clients import authentication
-from api.http.problems import MEDIA_TYPE, exception_handler, status_title, validation_failed
+from api.http import problems
+from api.http.problems import (
+    MEDIA_TYPE,
+    ProblemType,
+    exception_handler,
+    status_title,
+    validation_failed,
+)
 from notifications.intake.requests import AlreadyNotifiedError, KeyReusedError
 from notifications.validation import FieldProblem, InvalidRequestError
+from notifyproject.settings.environment import BASE_DIR
 
 
 def answered(error: Exception) -> Any:
@@ -27,27 +36,27 @@ def answered(error: Exception) -> Any:
         (
             InvalidRequestError([FieldProblem("/type", "unknown_type", "None.")]),
             422,
-            "invalid_request",
+            "validation_failed",
         ),
         (AlreadyNotifiedError(None), 409, "already_notified"),
         (KeyReusedError(), 422, "idempotency_key_reused"),
         (AutoReconnect("canary"), 503, "store_unavailable"),
         (Http404("canary"), 404, "not_found"),
-        (PermissionDenied("canary"), 403, "forbidden"),
+        (PermissionDenied("canary"), 403, "insufficient_scope"),
         (exceptions.NotFound("canary"), 404, "not_found"),
         (exceptions.NotAuthenticated("canary"), 401, "unauthenticated"),
         (exceptions.AuthenticationFailed("canary"), 401, "unauthenticated"),
-        (exceptions.PermissionDenied("canary"), 403, "forbidden"),
+        (exceptions.PermissionDenied("canary"), 403, "insufficient_scope"),
         (authentication.TestKeyError(), 403, "test_key"),
         (exceptions.MethodNotAllowed("PUT", "canary"), 405, "method_not_allowed"),
         (exceptions.UnsupportedMediaType("canary"), 415, "unsupported_media_type"),
         (exceptions.Throttled(wait=3), 429, "rate_limited"),
-        (exceptions.ParseError("canary"), 400, "malformed"),
+        (exceptions.ParseError("canary"), 400, "bad_request"),
         (RuntimeError("canary"), 500, "internal_error"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )
-def test_every_error_is_a_problem_that_repeats_nothing(
+def test_every_error_becomes_a_problem_without_values(
     error: Exception, status: int, code: str
 ) -> None:
     answer = answered(error)
@@ -58,17 +67,15 @@ def test_every_error_is_a_problem_that_repeats_nothing(
 
 
 @pytest.mark.parametrize(("wait", "seconds"), [(0.2, "1"), (1, "1"), (3.1, "4"), (None, None)])
-def test_who_is_too_fast_waits_whole_seconds_and_at_least_one(
-    wait: float | None, seconds: str | None
-) -> None:
+def test_retry_after_is_rounded_up_to_seconds(wait: float | None, seconds: str | None) -> None:
     assert answered(exceptions.Throttled(wait=wait)).headers.get("Retry-After") == seconds
 
 
-def test_when_the_store_is_away_the_caller_is_asked_to_come_again() -> None:
+def test_store_unavailable_has_retry_after() -> None:
     assert answered(AutoReconnect()).headers["Retry-After"] == "5"
 
 
-def test_the_places_of_what_is_wrong_are_told() -> None:
+def test_field_problems_have_pointers() -> None:
     answer = answered(validation_failed([FieldProblem("/data/a~1b", "nul_character", "A text.")]))
     (error,) = answer.data.errors
     assert (error.pointer, error.code, error.detail) == ("/data/a~1b", "nul_character", "A text.")
@@ -83,5 +90,20 @@ def test_the_places_of_what_is_wrong_are_told() -> None:
         (503, "Service Unavailable"),
     ],
 )
-def test_a_title_is_the_same_with_every_python(status: int, title: str) -> None:
+def test_status_titles_do_not_depend_on_the_python_version(status: int, title: str) -> None:
     assert status_title(status) == title
+
+
+PAGE = (BASE_DIR / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
+CATALOGUE = {one.code: one for one in vars(problems).values() if isinstance(one, ProblemType)}
+
+
+def test_page_lists_every_problem_type() -> None:
+    listed = {
+        code: (int(status), title)
+        for codes, status, title in re.findall(
+            r"^\| (`[a-z0-9_`, ]+`) \| (\d{3}) \| ([^|;]+?)(?:;[^|]*)? \|$", PAGE, re.MULTILINE
+        )
+        for code in re.findall(r"`(\w+)`", codes)
+    }
+    assert listed == {code: (one.status, one.title) for code, one in CATALOGUE.items()}

@@ -1,7 +1,4 @@
-"""Whatever list is asked for: parameters that make no sense are told the same way.
-
-The lists are those of the API's own description, so a new one is asked with the others.
-"""
+"""Parameters of every list route in the OpenAPI document."""
 
 from collections.abc import Iterator
 from urllib.parse import quote
@@ -30,7 +27,7 @@ SIZES = ["0", "-1", "101", "1000000", "ten", "", "1.5", "1e2", "%D9%A3", "%00", 
 
 @pytest.fixture
 def lists(app: App) -> list[str]:
-    """Give a test the address of every list, each with what has to be asked for."""
+    """Return the path of every list, with its required parameters."""
     app.put("/recipients/ada", {"email": "ada@example.com"})
     app.put("/topics/news/members/ada", {})
     found = list(_addresses())
@@ -51,8 +48,7 @@ def _addresses() -> Iterator[str]:
             yield f"{path.removeprefix('/api/v1').format(**names)}?{query}"
 
 
-def told(app: App, path: str, query: str) -> tuple[int, str | None]:
-    """Return what a list says, asked by an app, or a person where it is theirs."""
+def outcome(app: App, path: str, query: str) -> tuple[int, str | None]:
     key = app.key
     if path.startswith("/inbox"):
         app.key = token(app)
@@ -61,20 +57,18 @@ def told(app: App, path: str, query: str) -> tuple[int, str | None]:
     return answer.status_code, answer.json().get("code")
 
 
-def test_each_list_is_one(app: App, lists: list[str]) -> None:
+def test_each_list_accepts_a_limit(app: App, lists: list[str]) -> None:
     for path in lists:
-        assert told(app, path, "limit=1") == (200, None), path
+        assert outcome(app, path, "limit=1") == (200, None), path
 
 
-def test_a_parameter_nobody_knows_and_a_cursor_of_somebody_elses_are_400(
-    app: App, lists: list[str]
-) -> None:
+def test_unknown_parameter_and_forged_cursor_are_400(app: App, lists: list[str]) -> None:
     for path in lists:
         for query, code in MALFORMED:
-            assert told(app, path, query) == (400, code), (path, query)
+            assert outcome(app, path, query) == (400, code), (path, query)
 
 
-def test_a_page_has_1_to_100_and_any_other_size_is_422(app: App, lists: list[str]) -> None:
+def test_page_size_out_of_1_to_100_is_422(app: App, lists: list[str]) -> None:
     for path in lists:
         for size in SIZES:
-            assert told(app, path, f"limit={size}") == (422, "invalid_request"), (path, size)
+            assert outcome(app, path, f"limit={size}") == (422, "validation_failed"), (path, size)

@@ -1,4 +1,4 @@
-"""How often an app may call each endpoint, a person their inbox, and an address fail."""
+"""Rate limits per client and endpoint, per inbox, and for failing addresses."""
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -14,13 +14,11 @@ from tests.support.clients.api import Answer, App, request
 from tests.support.clients.inbox import InboxUser
 
 pytestmark = pytest.mark.usefixtures("broker", "valkey_anew")
-
 KEYS = "rate_limit:*"
 
 
 @pytest.fixture
 def limits(settings: Any) -> Any:
-    """Give a test small limits."""
     settings.RATE_LIMIT_READ = 3
     settings.RATE_LIMIT_WRITE = 20
     settings.RATE_LIMIT_INBOX = 2
@@ -28,8 +26,7 @@ def limits(settings: Any) -> Any:
     return settings
 
 
-def told(answer: Answer) -> tuple[str, str]:
-    """Return what an answer says of the limit and what is left of it."""
+def limit_headers(answer: Answer) -> tuple[str, str]:
     return answer.headers["RateLimit-Limit"], answer.headers["RateLimit-Remaining"]
 
 
@@ -37,27 +34,25 @@ def keys(broker: redis.Redis) -> set[str]:
     return {key.decode() for key in broker.scan_iter(KEYS)}
 
 
-def test_every_answer_says_what_is_left(app: App, limits: Any) -> None:
+def test_every_response_has_the_remaining_limit(app: App, limits: Any) -> None:
     answers = [app.get("/notifications") for _ in range(3)]
-    assert [told(answer) for answer in answers] == [("3", "2"), ("3", "1"), ("3", "0")]
+    assert [limit_headers(answer) for answer in answers] == [("3", "2"), ("3", "1"), ("3", "0")]
     assert all(0 < int(answer.headers["RateLimit-Reset"]) <= 60 for answer in answers)
-    assert told(app.get("/notifications/unknown")) == ("3", "2"), "404, too"
-    assert told(app.post("/notifications", {})) == ("20", "19"), "422, too"
+    assert limit_headers(app.get("/notifications/unknown")) == ("3", "2"), "404, too"
+    assert limit_headers(app.post("/notifications", {})) == ("20", "19"), "422, too"
 
 
-def test_one_more_is_refused_with_the_time_to_come_again(app: App, limits: Any) -> None:
+def test_request_over_the_limit_is_refused_with_retry_after(app: App, limits: Any) -> None:
     for _ in range(3):
         assert app.get("/notifications").status_code == 200
     answer = app.get("/notifications")
     assert (answer.status_code, answer.json()["code"]) == (429, "rate_limited")
     assert answer.headers["Retry-After"] == answer.headers["RateLimit-Reset"]
     assert 0 < int(answer.headers["Retry-After"]) <= 60
-    assert told(answer) == ("3", "0")
+    assert limit_headers(answer) == ("3", "0")
 
 
-def test_a_limit_is_for_one_app_and_endpoint_and_for_reading_or_writing(
-    app: App, other_app: App, limits: Any
-) -> None:
+def test_limit_is_per_client_endpoint_and_direction(app: App, other_app: App, limits: Any) -> None:
     for _ in range(4):
         app.get("/notifications")
     assert app.get("/notifications").status_code == 429
@@ -66,12 +61,12 @@ def test_a_limit_is_for_one_app_and_endpoint_and_for_reading_or_writing(
     assert other_app.get("/notifications").status_code == 200
 
 
-def test_another_address_of_the_same_endpoint_is_no_way_around_it(app: App, limits: Any) -> None:
+def test_limit_covers_all_paths_of_an_endpoint(app: App, limits: Any) -> None:
     answers = [app.get(f"/recipients/person-{n}") for n in range(4)]
     assert [answer.status_code for answer in answers] == [404, 404, 404, 429]
 
 
-def test_who_goes_on_asking_does_not_put_off_the_end(
+def test_refused_requests_do_not_extend_the_wait(
     app: App, limits: Any, broker: redis.Redis
 ) -> None:
     for _ in range(8):
@@ -79,27 +74,27 @@ def test_who_goes_on_asking_does_not_put_off_the_end(
     (key,) = keys(broker)
     assert int(broker.get(key) or 0) == 3
     broker.pexpire(key, 30_500)
-    told = int(app.get("/notifications").headers["Retry-After"])
-    assert broker.pttl(key) <= told * 1000 <= 31_000, "never told to come too early"
+    retry_after = int(app.get("/notifications").headers["Retry-After"])
+    assert broker.pttl(key) <= retry_after * 1000 <= 31_000, "never too early"
     broker.delete(key)  # As when its minute is over.
     assert app.get("/notifications").status_code == 200
 
 
-def test_of_fifty_at_once_exactly_twenty_pass(app: App, limits: Any) -> None:
+def test_concurrent_requests_respect_the_limit(app: App, limits: Any) -> None:
     headers = {"Authorization": f"Bearer {app.key}"}
 
-    def bring(_: int) -> int:
+    def send(_: int) -> int:
         client = DjangoClient(raise_request_exception=False)
         body = request()
         path, kind = "/api/v1/notifications", "application/json"
         return client.post(path, body, content_type=kind, headers=headers).status_code
 
     with ThreadPoolExecutor(50) as threads:
-        statuses = Counter(threads.map(bring, range(50)))
+        statuses = Counter(threads.map(send, range(50)))
     assert statuses == {202: 20, 429: 30}
 
 
-def test_a_counter_names_whom_it_counts_and_goes_by_itself(
+def test_counter_key_names_the_client_and_expires(
     app: App, limits: Any, broker: redis.Redis
 ) -> None:
     app.get("/notifications")
@@ -108,9 +103,7 @@ def test_a_counter_names_whom_it_counts_and_goes_by_itself(
     assert 30_000 < broker.pttl(key) <= 60_000
 
 
-def test_a_counter_that_would_stay_for_ever_gets_its_end(
-    app: App, limits: Any, broker: redis.Redis
-) -> None:
+def test_counter_without_expiry_gets_one(app: App, limits: Any, broker: redis.Redis) -> None:
     app.get("/notifications")
     (key,) = keys(broker)
     broker.persist(key)
@@ -118,16 +111,14 @@ def test_a_counter_that_would_stay_for_ever_gets_its_end(
     assert broker.pttl(key) > 0
 
 
-def test_a_person_has_a_limit_of_their_own(app: App, limits: Any, broker: redis.Redis) -> None:
+def test_inbox_limit_is_per_recipient(app: App, limits: Any, broker: redis.Redis) -> None:
     ada, eve = InboxUser(app=app), InboxUser(app=app, user_id="eve")
     statuses = [ada.get("/counts").status_code for _ in range(3)]
     assert (statuses, eve.get("/counts").status_code) == ([200, 200, 429], 200)
     assert not any("ada" in key or "eve" in key for key in keys(broker))
 
 
-def test_an_address_that_keeps_failing_is_turned_away_whatever_it_brings(
-    app: App, limits: Any
-) -> None:
+def test_repeated_failures_block_the_address(app: App, limits: Any) -> None:
     key, app.key = app.key, "ntf_" + "a" * 10 + "_" + "x" * 43
     assert [app.get("/notifications").status_code for _ in range(4)] == [401] * 4
     app.key = key
@@ -138,7 +129,7 @@ def test_an_address_that_keeps_failing_is_turned_away_whatever_it_brings(
     assert app.send("/notifications", b"", method="GET", headers=elsewhere).status_code == 200
 
 
-def test_who_proves_who_they_are_is_not_counted_as_failing(
+def test_authenticated_requests_are_not_failures(
     app: App, limits: Any, broker: redis.Redis
 ) -> None:
     limits.RATE_LIMIT_READ = 0
@@ -147,13 +138,13 @@ def test_who_proves_who_they_are_is_not_counted_as_failing(
     assert keys(broker) == set()
 
 
-def test_without_a_limit_nothing_is_counted(app: App, broker: redis.Redis) -> None:
+def test_disabled_limit_counts_nothing(app: App, broker: redis.Redis) -> None:
     answer = app.get("/notifications")
     assert "RateLimit-Limit" not in answer.headers
     assert keys(broker) == set()
 
 
-def test_without_valkey_requests_go_through_and_it_is_said_once(
+def test_valkey_outage_allows_requests_and_is_logged_once(
     app: App, limits: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     limits.REDIS_URL = "redis://127.0.0.1:1/0"
@@ -180,8 +171,6 @@ def test_without_valkey_requests_go_through_and_it_is_said_once(
         (",", 1, "unknown"),
     ],
 )
-def test_an_address_is_the_one_our_own_proxy_saw(
-    forwarded: str, proxies: int, address: str
-) -> None:
+def test_client_ip_comes_from_the_trusted_proxy(forwarded: str, proxies: int, address: str) -> None:
     meta = {"REMOTE_ADDR": "192.0.2.1", "HTTP_X_FORWARDED_FOR": forwarded}
     assert rate_limits.client_ip(meta, proxies=proxies) == address

@@ -1,4 +1,4 @@
-"""Which web pages may read inboxes."""
+"""CORS of the inbox routes."""
 
 from typing import Any
 
@@ -11,14 +11,9 @@ from tests.support.clients.api import App
 from tests.support.clients.inbox import InboxUser
 
 PAGE = "https://app.example.com"
-STRANGE = [
-    "https://evil.example",
-    "https://app.example.com.evil.example",
-    "http://app.example.com",
-    "https://app.example.com:8443",
-    "null",
-    "*",
-    "https://app.example.com, https://evil.example",
+OTHER_ORIGINS = [
+    *("https://evil.example", "https://app.example.com.evil.example", "http://app.example.com"),
+    *("https://app.example.com:8443", "null", "*", "https://app.example.com, https://evil.example"),
 ]
 
 
@@ -28,8 +23,7 @@ def ada(app: App, settings: Any) -> InboxUser:
     return InboxUser(app=app)
 
 
-def asked(ada: InboxUser, path: str, origin: str) -> Any:
-    """Ask as a browser does before it sends a token."""
+def preflight(ada: InboxUser, path: str, origin: str) -> Any:
     headers = {"Origin": origin, "Access-Control-Request-Method": "GET"}
     return ada.app.http.options(f"/api/v1{path}", headers=headers)
 
@@ -39,51 +33,54 @@ def allowed(answer: Any) -> str | None:
     return origin
 
 
-def test_an_allowed_page_reads_the_answer(ada: InboxUser) -> None:
+def test_allowed_origin_reads_the_response(ada: InboxUser) -> None:
     answer = ada.send("GET", "", headers={"Origin": PAGE})
     assert (answer.status_code, allowed(answer)) == (200, PAGE)
     assert "X-Request-Id" in answer.headers["Access-Control-Expose-Headers"]
     assert "Access-Control-Allow-Credentials" not in answer.headers
 
 
-def test_it_reads_what_is_wrong_too(ada: InboxUser) -> None:
+def test_allowed_origin_reads_problems(ada: InboxUser) -> None:
     ada.token = "wrong"
     answer = ada.send("GET", "/counts", headers={"Origin": PAGE})
     assert (answer.status_code, allowed(answer)) == (401, PAGE)
 
 
 @pytest.mark.parametrize("path", ["/inbox", "/inbox/counts", "/inbox/x/read", "/inbox/stream"])
-def test_it_may_ask_what_it_may_send(ada: InboxUser, path: str) -> None:
-    answer = asked(ada, path, PAGE)
+def test_preflight_lists_methods_and_headers(ada: InboxUser, path: str) -> None:
+    answer = preflight(ada, path, PAGE)
     assert (answer.status_code, answer.content, allowed(answer)) == (204, b"", PAGE)
     assert answer.headers["Access-Control-Allow-Methods"] == "GET, POST"
     for name in ("authorization", "last-event-id"):
         assert name in answer.headers["Access-Control-Allow-Headers"]
 
 
-@pytest.mark.parametrize("origin", STRANGE)
-def test_another_page_reads_nothing(ada: InboxUser, origin: str) -> None:
-    for answer in (ada.send("GET", "", headers={"Origin": origin}), asked(ada, "/inbox", origin)):
+@pytest.mark.parametrize("origin", OTHER_ORIGINS)
+def test_other_origin_reads_nothing(ada: InboxUser, origin: str) -> None:
+    for answer in (
+        ada.send("GET", "", headers={"Origin": origin}),
+        preflight(ada, "/inbox", origin),
+    ):
         assert allowed(answer) is None
         assert "Access-Control-Allow-Headers" not in answer.headers
         assert answer.headers["Vary"] == "Origin", "a cache must not mistake one for the other"
 
 
 @pytest.mark.parametrize("path", ["/inbox/tokens", "/inbox/tokens/x", "/notifications", "/devices"])
-def test_what_takes_a_key_is_not_for_pages(ada: InboxUser, path: str) -> None:
-    answer = asked(ada, path, PAGE)
+def test_routes_with_api_keys_have_no_cors(ada: InboxUser, path: str) -> None:
+    answer = preflight(ada, path, PAGE)
     assert (answer.status_code, allowed(answer)) == (401, None)
 
 
-def test_without_an_origin_nothing_is_said_of_any(ada: InboxUser) -> None:
+def test_response_without_origin_has_no_cors_header(ada: InboxUser) -> None:
     assert allowed(ada.get()) is None
 
 
-def test_by_default_no_page_may() -> None:
+def test_no_origin_is_allowed_by_default() -> None:
     assert configure(Environment())["INBOX_ORIGINS"] == frozenset()
 
 
-def test_origins_are_listed() -> None:
+def test_origins_are_parsed() -> None:
     listed = configure(Environment(INBOX_ORIGINS=f"{PAGE}, HTTP://localhost:3000"))["INBOX_ORIGINS"]
     assert listed == {PAGE, "http://localhost:3000"}
 
@@ -91,6 +88,6 @@ def test_origins_are_listed() -> None:
 @pytest.mark.parametrize(
     "text", ["*", "app.example.com", f"{PAGE}/", "https://*.example.com", "null", "ws://x"]
 )
-def test_what_is_no_origin_stops_the_start(text: str) -> None:
+def test_invalid_origin_stops_the_startup(text: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="INBOX_ORIGINS"):
         configure(Environment(INBOX_ORIGINS=text))

@@ -1,23 +1,20 @@
-"""Bulk create: results for each item, calls refused as a whole, and overload."""
+"""Bulk create: results for each item, refused calls, and overload."""
 
-import gzip
-import io
 import json
 from typing import Any
 
 import pytest
 from bson import ObjectId
 
-from access.models import Scope
 from domain.states import Category
 from notifications.queueing import backlog
 from notifyproject.db.collections import collection
-from tests.support.clients.api import App, new_app, pointers
+from tests.support.clients.api import App
 from tests.support.clients.bulk import PATH, ids, item, post_bulk, problems, stored
 from tests.support.factories import notifications as factories
 
 
-def test_each_item_is_a_notification(app: App) -> None:
+def test_each_item_creates_a_notification(app: App) -> None:
     answer = post_bulk(app, item(0), item(1), item(2))
     assert answer.status_code == 200
     body = answer.json()
@@ -28,7 +25,7 @@ def test_each_item_is_a_notification(app: App) -> None:
     assert [found[one["id"]] for one in body["results"]] == ["o-0", "o-1", "o-2"]
 
 
-def test_one_that_comes_in_bulk_is_as_one_that_comes_alone(app: App) -> None:
+def test_bulk_item_is_stored_like_a_single_request(app: App) -> None:
     same = item(0, user_id="ada", channels=["email", "in_app"], entity_id=None, ttl=3600)
     app.post("/notifications", same, headers={"Idempotency-Key": "same"})
     post_bulk(app, same, key="same-in-bulk")
@@ -42,15 +39,15 @@ def test_one_that_comes_in_bulk_is_as_one_that_comes_alone(app: App) -> None:
     assert in_bulk["idempotency_key"] == "same-in-bulk"
 
 
-def test_a_thousand_are_accepted_in_one_call(app: App, broker: Any) -> None:
+def test_thousand_items_are_accepted_in_one_call(app: App, broker: Any) -> None:
     answer = post_bulk(app, *(item(n, user_id=f"user-{n}") for n in range(1_000)))
     assert (answer.json()["accepted"], answer.json()["rejected"]) == (1_000, 0)
     assert len({one["id"] for one in answer.json()["results"]}) == 1_000
     assert collection("notifications").count_documents({"status": "queued"}) == 1_000
-    assert broker.llen("email.high") > 0, "workers are told"
+    assert broker.llen("email.high") > 0, "workers are woken"
 
 
-def test_a_bad_item_does_not_stop_the_others(app: App) -> None:
+def test_invalid_items_do_not_stop_the_others(app: App) -> None:
     bad = [
         5,
         None,
@@ -85,7 +82,7 @@ def test_a_bad_item_does_not_stop_the_others(app: App) -> None:
     assert [d["external_id"] for d in stored()] == ["o-100", "o-101"]
 
 
-def test_what_is_wrong_is_told_as_it_would_be_to_one_that_comes_alone(app: App) -> None:
+def test_item_problems_equal_those_of_a_single_request(app: App) -> None:
     wrong = item(1, priority="urgent", recipient={"email": "nobody", "phone": "12"})
     error = post_bulk(app, wrong).json()["results"][0]["error"]
     alone = app.post("/notifications", wrong).json()
@@ -94,7 +91,7 @@ def test_what_is_wrong_is_told_as_it_would_be_to_one_that_comes_alone(app: App) 
     assert len(error["errors"]) == 3
 
 
-def test_of_an_item_with_very_many_problems_ten_are_told(app: App) -> None:
+def test_item_has_at_most_ten_problems(app: App) -> None:
     result = post_bulk(app, item(1, data={f"${n}": 1 for n in range(90)})).json()["results"][0]
     assert len(result["error"]["errors"]) == 10
     deep = {f"${n}" + "k" * 120: {"k" * 128: {"$" * 128: 1}} for n in range(90)}
@@ -102,48 +99,51 @@ def test_of_an_item_with_very_many_problems_ten_are_told(app: App) -> None:
     assert sum(len(error["pointer"]) for error in result["error"]["errors"]) < 4_000
 
 
-def test_of_equal_items_the_first_is_accepted_and_the_others_are_told(app: App) -> None:
+def test_repeated_items_are_rejected(app: App) -> None:
     reordered = dict(reversed(item(1).items()))
     body = post_bulk(app, item(0), item(1), item(0), reordered, item(0)).json()
     assert (body["accepted"], body["rejected"]) == (2, 3)
     assert [one.get("error", {}).get("code") for one in body["results"]] == [
         None,
         None,
-        *["repeated_item"] * 3,
+        *["duplicate_item"] * 3,
     ]
     assert body["results"][2]["error"]["status"] == 409
-    assert body["results"][3]["error"]["detail"].startswith("The same as item 1 ")
+    assert body["results"][3]["error"]["detail"].startswith("Identical to item 1 ")
     assert len(stored()) == 2
 
 
-def test_items_that_differ_in_anything_are_two(app: App) -> None:
+def test_items_that_differ_are_accepted(app: App) -> None:
     assert post_bulk(app, item(0), item(0, user_id="ada")).json()["accepted"] == 2
 
 
-def test_a_bad_item_that_comes_twice_is_told_once(app: App) -> None:
+def test_repeated_invalid_item_is_reported_as_repeated(app: App) -> None:
     body = post_bulk(app, 5, 5).json()
-    assert [one["error"]["code"] for one in body["results"]] == ["invalid_request", "repeated_item"]
+    assert [one["error"]["code"] for one in body["results"]] == [
+        "validation_failed",
+        "duplicate_item",
+    ]
 
 
-def test_the_same_item_in_another_call_is_another_notification(app: App) -> None:
+def test_same_item_in_another_call_is_accepted(app: App) -> None:
     post_bulk(app, item(0))
     post_bulk(app, item(0))
     assert len(stored()) == 2
 
 
-def test_a_person_is_told_once_about_an_entity(app: App) -> None:
-    told = [item(n, user_id=f"user-{n}", entity_id="order-1") for n in range(3)]
-    post_bulk(app, told[0])
+def test_recipient_is_notified_once_per_entity(app: App) -> None:
+    items = [item(n, user_id=f"user-{n}", entity_id="order-1") for n in range(3)]
+    post_bulk(app, items[0])
     first = stored()[0]["_id"]
     again = item(9, user_id="user-1", entity_id="order-1")
-    body = post_bulk(app, told[0], told[1], told[2], again).json()
+    body = post_bulk(app, items[0], items[1], items[2], again).json()
     assert (body["accepted"], body["rejected"]) == (2, 2)
     assert body["results"][0]["error"]["code"] == "already_notified"
-    assert str(first) in body["results"][0]["error"]["detail"]
-    assert body["results"][1]["id"] in body["results"][3]["error"]["detail"]
+    assert body["results"][0]["error"]["notification_id"] == str(first)
+    assert body["results"][3]["error"]["notification_id"] == body["results"][1]["id"]
 
 
-def test_nothing_is_told_of_another_clients_notification(app: App, other_app: App) -> None:
+def test_already_notified_hides_other_clients(app: App, other_app: App) -> None:
     same = item(0, user_id="ada", entity_id="order-1")
     theirs = post_bulk(other_app, same).json()["results"][0]["id"]
     error = post_bulk(app, same).json()["results"][0]["error"]
@@ -151,31 +151,29 @@ def test_nothing_is_told_of_another_clients_notification(app: App, other_app: Ap
     assert theirs not in str(error)
 
 
-def test_people_preferences_and_suppressions_are_looked_up_for_all(app: App) -> None:
+def test_recipients_are_loaded_for_all_items(app: App) -> None:
     person = {"_id": "ada", "email": "ada@example.com", "is_active": True, "preferences": {}}
     collection("recipients").insert_one(person)
     body = post_bulk(
-        app,
-        item(0, user_id="ada", recipient=...),
-        item(1, user_id="nobody", recipient=...),
+        app, item(0, user_id="ada", recipient=...), item(1, user_id="nobody", recipient=...)
     ).json()
     assert body["accepted"] == 1
     assert problems(body["results"][1]) == {"/recipient": "no_address"}
     assert stored()[0]["recipient"]["email"] == "ada@example.com"
 
 
-def test_a_scheduled_item_waits(app: App) -> None:
+def test_scheduled_item_is_created(app: App) -> None:
     post_bulk(app, item(0, scheduled_at="2027-01-01T09:00:00Z"), item(1))
     assert [d["status"] for d in stored()] == ["created", "queued"]
 
 
-def test_a_call_brings_any_mixture(app: App) -> None:
-    own_words = {"subject": "Hello", "body": "All is well."}
+def test_call_mixes_types_and_locales(app: App) -> None:
+    content = {"subject": "Hello", "body": "All is well."}
     post_bulk(
         app,
         item(0),
-        item(1, type="marketing", content=own_words, data=...),
-        item(2, type="alert", user_id="ada", content=own_words, data=...),
+        item(1, type="marketing", content=content, data=...),
+        item(2, type="alert", user_id="ada", content=content, data=...),
         item(3, recipient={"email": "a@example.com", "locale": "pt"}),
     )
     found = stored()
@@ -188,8 +186,7 @@ def test_a_call_brings_any_mixture(app: App) -> None:
     assert found[0]["content"]["body"] != found[3]["content"]["body"], "in their languages"
 
 
-def test_each_person_is_told_in_their_own_words(app: App) -> None:
-    """What is the same for many is rendered once, and what is not for each."""
+def test_items_are_rendered_per_locale_and_timezone(app: App) -> None:
     event = {"contest_name": "Round 900", "hours_until_start": 2, "platform": "codeforces"}
     people = [
         item(
@@ -212,7 +209,7 @@ def test_each_person_is_told_in_their_own_words(app: App) -> None:
         assert app.post("/notifications", one).json()["content"]["body"] == body
 
 
-def test_it_is_sent_for_the_client_that_asks(app: App, other_app: App) -> None:
+def test_items_belong_to_the_calling_client(app: App, other_app: App) -> None:
     post_bulk(app, item(0), key="k")
     post_bulk(other_app, item(0), key="k")
     assert {d["client_id"] for d in stored()} == {app.id, other_app.id}
@@ -239,108 +236,49 @@ def padded(size: int) -> bytes:
     ("raw", "status", "code"),
     [
         (b"", 400, "empty_body"),
-        (b"  \n", 400, "empty_body"),
         (b'{"notifications": [{}]', 400, "malformed_json"),
-        (b'{"notifications": [{"ttl": NaN}]}', 400, "malformed_json"),
-        (b'{"notifications": [{"a": 1, "a": 1}]}', 400, "duplicate_key"),
-        (b'{"notifications": [{"type": "\xff"}]}', 400, "not_utf8"),
-        (b'{"notifications": ' + b"[" * 1_000 + b"]" * 1_000 + b"}", 400, "too_deep"),
         (b"[" * 1_000_000, 400, "too_deep"),
-        (b"[]", 422, "invalid_request"),
-        (b"null", 422, "invalid_request"),
-        (b"{}", 422, "invalid_request"),
-        (b'{"notifications": []}', 422, "invalid_request"),
-        (b'{"notifications": [5], "more": 1}', 422, "invalid_request"),
+        (b"[]", 422, "validation_failed"),
+        (b"null", 422, "validation_failed"),
+        (b"{}", 422, "validation_failed"),
+        (b'{"notifications": []}', 422, "validation_failed"),
+        (b'{"notifications": [5], "more": 1}', 422, "validation_failed"),
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_what_is_no_list_of_notifications_is_refused(
-    app: App, raw: bytes, status: int, code: str
-) -> None:
+def test_invalid_list_is_refused(app: App, raw: bytes, status: int, code: str) -> None:
     answer = send(app, raw)
     assert (answer.status_code, answer.json()["code"]) == (status, code)
     assert collection("notifications").count_documents({}) == 0
     assert collection("idempotency_keys").count_documents({}) == 0
 
 
-def test_over_a_thousand_are_refused(app: App) -> None:
-    answer = post_bulk(app, *range(1_001))
-    assert answer.status_code == 422
-    assert pointers(answer) == {"/notifications": "out_of_range"}
-
-
-def test_a_body_may_have_4_mb_and_no_more(app: App) -> None:
+def test_body_is_limited_to_4_mb(app: App) -> None:
     most = 4 * 1024 * 1024
     assert send(app, padded(most)).json()["accepted"] == 1
     answer = send(app, padded(most + 1), headers={"Idempotency-Key": "k-2"})
     assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
 
 
-def test_a_chunked_body_is_read_up_to_the_limit(app: App) -> None:
-    answer = send(
-        app,
-        b"",
-        headers={**KEY, "Transfer-Encoding": "chunked"},
-        CONTENT_LENGTH="",
-        CONTENT_TYPE="application/json",
-        **{"wsgi.input": io.BytesIO(padded(4 * 1024 * 1024 + 1))},
-    )
-    assert answer.status_code == 413
-
-
-@pytest.mark.parametrize(
-    "content_type", ["application/x-www-form-urlencoded", "text/json", "application/xml", ""]
-)
-def test_another_media_type_is_refused(app: App, content_type: str) -> None:
-    assert send(app, padded(1_000), content_type=content_type).status_code == 415
-
-
-def test_a_compressed_body_is_refused(app: App) -> None:
-    raw = gzip.compress(padded(1_000))
-    assert send(app, raw, headers={**KEY, "Content-Encoding": "gzip"}).status_code == 415
-
-
-@pytest.mark.parametrize("method", ["get", "put", "patch", "delete"])
-def test_a_wrong_method_is_refused(app: App, method: str) -> None:
-    answer = getattr(app.http, method)(
-        f"/api/v1{PATH}", headers={"Authorization": f"Bearer {app.key}"}
-    )
-    assert (answer.status_code, answer.json()["code"]) == (405, "method_not_allowed")
-
-
-def test_without_a_key_a_call_is_refused(app: App) -> None:
+def test_missing_idempotency_key_is_refused(app: App) -> None:
     answer = app.post(PATH, {"notifications": [item(0)]})
     assert (answer.status_code, answer.json()["code"]) == (400, "missing_idempotency_key")
     assert collection("notifications").count_documents({}) == 0
 
 
 @pytest.mark.parametrize("key", ["", " ", "a b", "é", "x" * 256, "a\tb"])
-def test_a_key_that_is_none_is_refused(app: App, key: str) -> None:
+def test_invalid_idempotency_key_is_refused(app: App, key: str) -> None:
     answer = send(app, padded(1_000), headers={"Idempotency-Key": key})
     assert (answer.status_code, answer.json()["code"]) == (400, "invalid_idempotency_key")
 
 
-def test_a_call_that_was_refused_has_not_used_its_key(app: App) -> None:
+def test_refused_call_does_not_use_its_key(app: App) -> None:
     assert send(app, b'{"notifications": []}').status_code == 422
     assert post_bulk(app, item(0), key="k-1").json()["accepted"] == 1
 
 
-@pytest.mark.parametrize(
-    ("scope", "status"),
-    [(Scope.NOTIFICATIONS_WRITE, 200), (Scope.ADMIN, 200), (Scope.NOTIFICATIONS_READ, 403)],
-)
-def test_it_takes_the_scope_to_write(db: None, scope: Scope, status: int) -> None:
-    assert post_bulk(new_app("narrow", scope), item(0)).status_code == status
-
-
-def test_without_an_api_key_there_is_no_answer(app: App) -> None:
-    answer = app.http.post(f"/api/v1{PATH}", b"{}", content_type="application/json", headers=KEY)
-    assert answer.status_code == 401
-
-
 @pytest.fixture
 def overloaded(backlog_anew: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let too much wait to be sent."""
     monkeypatch.setattr(backlog, "is_overloaded", lambda **_: True)
 
 
@@ -350,7 +288,7 @@ def critical(number: int) -> dict[str, Any]:
 
 @pytest.mark.usefixtures("overloaded")
 class TestOverloaded:
-    def test_a_call_has_to_come_again_and_has_not_used_its_key(
+    def test_call_is_refused_with_retry_after_and_keeps_its_key(
         self, app: App, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         answer = post_bulk(app, item(0), 5, key="k")
@@ -360,7 +298,7 @@ class TestOverloaded:
         monkeypatch.setattr(backlog, "is_overloaded", lambda **_: False)
         assert post_bulk(app, item(0), 5, key="k").json()["accepted"] == 1
 
-    def test_critical_ones_are_accepted_and_the_others_told(self, app: App) -> None:
+    def test_critical_items_are_accepted_and_others_rejected(self, app: App) -> None:
         login = item(2, type="mfa_code", data={"code": "123456", "expires_in": 5})
         answer = post_bulk(app, item(0), critical(1), login, item(3, type="nope"), key="k")
         codes = [one.get("error", {}).get("code") for one in answer.json()["results"]]
@@ -371,17 +309,15 @@ class TestOverloaded:
         again = post_bulk(app, item(0), critical(1), login, item(3, type="nope"), key="k")
         assert ids(again) == ids(answer)
 
-    def test_a_call_of_critical_ones_is_like_any_other(self, app: App) -> None:
+    def test_call_of_critical_items_is_accepted(self, app: App) -> None:
         answer = post_bulk(app, critical(0), critical(1))
         assert (answer.status_code, answer.json()["accepted"]) == (200, 2)
         assert "Retry-After" not in answer.headers
 
-    def test_one_that_comes_alone_is_accepted(self, app: App) -> None:
+    def test_single_notification_is_accepted(self, app: App) -> None:
         assert app.notify().status_code == 202
 
-    def test_what_was_accepted_before_is_answered_again(
-        self, app: App, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_accepted_call_is_replayed(self, app: App, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(backlog, "is_overloaded", lambda **_: False)
         first = post_bulk(app, item(0), key="k")
         monkeypatch.setattr(backlog, "is_overloaded", lambda **_: True)
@@ -390,8 +326,7 @@ class TestOverloaded:
 
 
 @pytest.mark.usefixtures("backlog_anew")
-def test_with_more_waiting_than_the_limit_a_call_has_to_come_again(app: App, settings: Any) -> None:
-    """With real notifications waiting, and the measure that is really taken."""
+def test_real_backlog_over_the_limit_refuses_calls(app: App, settings: Any) -> None:
     settings.BULK_PENDING_LIMIT = 2
     assert post_bulk(app, item(0), item(1), item(2)).status_code == 200
     assert post_bulk(app, item(3)).status_code == 200, "measured a moment ago"

@@ -1,4 +1,4 @@
-"""The same call again, after it was answered, at the same time, or after a crash."""
+"""Idempotency of bulk calls: replays, crashes, and concurrency."""
 
 import itertools
 import threading
@@ -31,7 +31,7 @@ class Crash(BaseException):
 
 @pytest.fixture
 def crash_before_storing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Let the next call end when it has taken its key and stored nothing."""
+    """Let the next call crash after storing its key."""
 
     def arm() -> None:
         def crash(*_: Any, **__: Any) -> None:
@@ -44,7 +44,6 @@ def crash_before_storing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 
 def accept(app: App, count: int, *, key: str = "k", name: str = "x") -> bulk.BulkAcceptance:
-    """Accept so many requests of a name, below the route."""
     requests = [
         msgspec.convert(request(external_id=f"{name}-{n}"), NotificationRequest)
         for n in range(count)
@@ -57,7 +56,7 @@ def accept(app: App, count: int, *, key: str = "k", name: str = "x") -> bulk.Bul
     )
 
 
-def test_the_same_call_again_gets_the_same_answer(app: App) -> None:
+def test_same_call_is_replayed(app: App) -> None:
     first, again = post_bulk(app, *MIXED, key="k"), post_bulk(app, *MIXED, key="k")
     assert (first.status_code, again.status_code) == (200, 200)
     assert "Idempotent-Replayed" not in first.headers
@@ -71,23 +70,15 @@ def test_the_same_call_again_gets_the_same_answer(app: App) -> None:
     assert len(stored()) == 3
 
 
-def test_what_was_told_before_is_told_again(app: App) -> None:
-    """Also of an item that could be accepted by now."""
-    told = item(0, user_id="ada", entity_id="order-1")
-    post_bulk(app, told)
-    first = post_bulk(app, told, item(1), key="k")
+def test_rejections_are_replayed(app: App) -> None:
+    repeated = item(0, user_id="ada", entity_id="order-1")
+    post_bulk(app, repeated)
+    first = post_bulk(app, repeated, item(1), key="k")
     collection("notifications").delete_many({})
-    again = post_bulk(app, told, item(1), key="k")
+    again = post_bulk(app, repeated, item(1), key="k")
     assert first.json()["results"][0]["error"]["code"] == "already_notified"
     assert ids(first) == ids(again)
-    assert collection("notifications").count_documents({}) == 0, "nothing is sent a second time"
-
-
-def test_the_order_of_fields_does_not_matter(app: App) -> None:
-    reordered = [dict(reversed(item(n).items())) for n in range(2)]
-    assert ids(post_bulk(app, item(0), item(1), key="k")) == ids(
-        post_bulk(app, *reordered, key="k")
-    )
+    assert collection("notifications").count_documents({}) == 0, "nothing is sent again"
 
 
 @pytest.mark.parametrize(
@@ -95,14 +86,14 @@ def test_the_order_of_fields_does_not_matter(app: App) -> None:
     [[item(0)], [item(1), item(0)], [item(0), item(1), item(2)], [item(0), item(1, ttl=5)]],
     ids=["fewer", "in another order", "more", "other"],
 )
-def test_another_call_under_the_same_key_is_refused(app: App, others: list[Any]) -> None:
+def test_other_call_with_the_same_key_is_refused(app: App, others: list[Any]) -> None:
     post_bulk(app, item(0), item(1), key="k")
     answer = post_bulk(app, *others, key="k")
     assert (answer.status_code, answer.json()["code"]) == (422, "idempotency_key_reused")
     assert len(stored()) == 2
 
 
-def test_a_key_of_one_is_no_key_of_many(app: App) -> None:
+def test_single_and_bulk_keys_are_not_interchangeable(app: App) -> None:
     app.post("/notifications", item(0), headers={"Idempotency-Key": "one"})
     assert post_bulk(app, item(0), key="one").status_code == 422
     post_bulk(app, item(0), key="many")
@@ -110,29 +101,26 @@ def test_a_key_of_one_is_no_key_of_many(app: App) -> None:
     assert (answer.status_code, answer.json()["code"]) == (422, "idempotency_key_reused")
 
 
-def test_a_call_without_a_good_item_is_answered_again_as_well(app: App) -> None:
+def test_call_without_accepted_items_is_replayed(app: App) -> None:
     first, again = post_bulk(app, 5, {}, key="k"), post_bulk(app, 5, {}, key="k")
     assert first.json()["rejected"] == again.json()["rejected"] == 2
     assert again.headers["Idempotent-Replayed"] == "true"
 
 
-# After a crash.
-
-
-def test_a_crash_between_key_and_notifications_is_healed(
+def test_crash_after_storing_the_key_is_recovered(
     app: App, crash_before_storing: Callable[[], None]
 ) -> None:
     crash_before_storing()
     with pytest.raises(Crash):
         accept(app, 5)
-    promised = collection("idempotency_keys").find_one({})["notification_ids"]
+    stored_ids = collection("idempotency_keys").find_one({})["notification_ids"]
     assert stored() == []
     again = accept(app, 5)
-    assert (list(again.outcomes), again.is_replayed) == (promised, True)
-    assert [d["_id"] for d in stored()] == promised
+    assert (list(again.outcomes), again.is_replayed) == (stored_ids, True)
+    assert [d["_id"] for d in stored()] == stored_ids
 
 
-def test_a_crash_in_the_midst_of_the_notifications_is_healed(app: App) -> None:
+def test_crash_during_storing_is_recovered(app: App) -> None:
     first = post_bulk(app, *MIXED, key="k")
     lost = [ObjectId(one) for one in ids(first)[2:] if one]
     collection("notifications").delete_many({"_id": {"$in": lost}})
@@ -143,10 +131,10 @@ def test_a_crash_in_the_midst_of_the_notifications_is_healed(app: App) -> None:
     assert len(stored()) == 3
 
 
-def test_what_was_promised_is_accepted_as_it_was_then(
+def test_recovered_call_keeps_its_original_times(
     app: App, crash_before_storing: Callable[[], None]
 ) -> None:
-    """By now its send time lies too far in the past, and so does its expiry."""
+    """Its send time and expiry are in the past when the call is repeated."""
     now = utc_now()
     at = (now + timedelta(minutes=1)).isoformat().replace("+00:00", "Z")
     wanted = msgspec.convert(request(scheduled_at=at, ttl=60), NotificationRequest)
@@ -161,7 +149,7 @@ def test_what_was_promised_is_accepted_as_it_was_then(
     assert document["expires_at"] == now + timedelta(minutes=2)
 
 
-def test_what_cannot_be_accepted_any_more_was_promised_to_nobody(
+def test_recovery_rejects_items_that_became_invalid(
     app: App, crash_before_storing: Callable[[], None]
 ) -> None:
     crash_before_storing()
@@ -177,7 +165,7 @@ def test_what_cannot_be_accepted_any_more_was_promised_to_nobody(
     assert stored() == []
 
 
-def test_a_promise_that_could_not_be_noted_as_kept_is_kept(
+def test_incomplete_record_is_completed_on_replay(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bulk, "_complete", lambda record, **_: record)
@@ -188,24 +176,20 @@ def test_a_promise_that_could_not_be_noted_as_kept_is_kept(
     assert len(stored()) == 3
 
 
-def test_a_promise_that_is_kept_is_answered_without_looking_at_the_notifications(
+def test_complete_record_is_replayed_without_reading_notifications(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = accept(app, 3)
 
     def forbidden(*_: Any, **__: Any) -> None:
-        raise AssertionError("looked at")
+        raise AssertionError("read")
 
     monkeypatch.setattr(queries, "existing_ids", forbidden)
     monkeypatch.setattr(bulk, "load_recipients", forbidden)
     assert accept(app, 3).outcomes == first.outcomes
 
 
-# At the same time.
-
-
-def test_two_hundred_at_once_are_one_set_of_notifications(app: App) -> None:
-    """Each of 25 threads asks eight times: whoever comes second stores nothing of its own."""
+def test_concurrent_calls_create_one_set_of_notifications(app: App) -> None:
     barrier = threading.Barrier(25)
 
     def ask(_: int) -> list[bulk.BulkAcceptance]:
@@ -220,7 +204,7 @@ def test_two_hundred_at_once_are_one_set_of_notifications(app: App) -> None:
     assert len(stored()) == 4
 
 
-def test_of_different_calls_at_once_one_wins_and_the_others_are_refused(app: App) -> None:
+def test_concurrent_different_calls_have_one_winner(app: App) -> None:
     barrier = threading.Barrier(8)
 
     def ask(number: int) -> str:

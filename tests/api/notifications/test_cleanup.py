@@ -1,4 +1,4 @@
-"""Deleting what is over and old, by the API and by the command."""
+"""Deletion of old finished notifications by the API and the command."""
 
 import io
 from datetime import timedelta
@@ -8,14 +8,13 @@ import pytest
 from bson import ObjectId
 from django.core.management import CommandError, call_command
 
-from access.models import Scope
 from api.notifications import cleanup
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications import store
 from notifyproject.db.collections import collection
 from privacy import purge as privacy_purge
-from tests.support.clients.api import App, new_app, pointers
+from tests.support.clients.api import App, pointers
 from tests.support.factories import notifications as factories
 
 S = DeliveryStatus
@@ -28,7 +27,7 @@ def clean_up(app: App, **fields: Any) -> Any:
 
 
 def sent(app: App, *, days_ago: int = 60, **fields: Any) -> ObjectId:
-    """Return the id of a notification that was sent so long ago, with one attempt."""
+    """Return the id of a sent notification with one attempt."""
     at = utc_now() - days_ago * DAY
     later = utc_now() + 90 * DAY
     document = factories.settled(
@@ -42,22 +41,17 @@ def left(name: str = "notifications") -> list[Any]:
     return sorted(document[field] for document in collection(name).find())
 
 
-def test_what_is_over_and_old_is_deleted_with_its_attempts(app: App) -> None:
+def test_old_finished_notification_is_deleted_with_its_attempts(app: App) -> None:
     sent(app)
     young = sent(app, days_ago=29)
     answer = clean_up(app)
     assert answer.status_code == 200
-    assert answer.json() == {
-        "notifications": 1,
-        "attempts": 1,
-        "dry_run": False,
-        "complete": True,
-    }
+    assert answer.json() == {"notifications": 1, "attempts": 1, "dry_run": False, "complete": True}
     assert left() == left("delivery_attempts") == [young]
     assert clean_up(app).json()["notifications"] == 0
 
 
-def test_a_dry_run_counts_and_deletes_nothing(app: App) -> None:
+def test_dry_run_deletes_nothing(app: App) -> None:
     ids = sorted([sent(app), sent(app)])
     assert clean_up(app, dry_run=True).json() == {
         "notifications": 2,
@@ -68,7 +62,7 @@ def test_a_dry_run_counts_and_deletes_nothing(app: App) -> None:
     assert left() == left("delivery_attempts") == ids
 
 
-def test_what_is_not_over_stays(app: App) -> None:
+def test_unfinished_notification_is_kept(app: App) -> None:
     fields: dict[str, Any] = {"created_at": LONG_AGO, "client_id": app.id}
     waiting = factories.accepted(**fields)
     retrying = factories.settled(S.PENDING, at=LONG_AGO, **fields)
@@ -80,8 +74,7 @@ def test_what_is_not_over_stays(app: App) -> None:
     assert left() == sorted(one["_id"] for one in (waiting, retrying, unknown, half))
 
 
-def test_something_has_happened_to_it_since(app: App) -> None:
-    """It was re-opened and sent, or read, a day ago."""
+def test_recently_changed_notification_is_kept(app: App) -> None:
     touched = sent(app)
     collection("notifications").update_one(
         {"_id": touched}, {"$set": {"updated_at": utc_now() - DAY}}
@@ -89,7 +82,7 @@ def test_something_has_happened_to_it_since(app: App) -> None:
     assert clean_up(app).json()["notifications"] == 0
 
 
-def test_what_is_re_opened_meanwhile_stays_with_its_attempts(app: App) -> None:
+def test_reopened_notification_is_kept_with_its_attempts(app: App) -> None:
     at = LONG_AGO
     failed = factories.settled(S.FAILED, at=at, created_at=at, client_id=app.id)["_id"]
     gone = sent(app)
@@ -99,14 +92,14 @@ def test_what_is_re_opened_meanwhile_stays_with_its_attempts(app: App) -> None:
     assert left() == left("delivery_attempts") == [failed]
 
 
-def test_another_clients_stay(app: App, other_app: App) -> None:
+def test_other_clients_notifications_are_kept(app: App, other_app: App) -> None:
     theirs = sent(other_app)
     sent(app)
     assert clean_up(app).json()["notifications"] == 1
     assert left() == left("delivery_attempts") == [theirs]
 
 
-def test_figures_and_events_stay(app: App) -> None:
+def test_metrics_and_analytics_events_are_kept(app: App) -> None:
     for name in ("analytics_events", "metrics_aggregates"):
         collection(name).insert_one({"client_id": app.id, "created_at": LONG_AGO})
     sent(app)
@@ -115,10 +108,9 @@ def test_figures_and_events_stay(app: App) -> None:
     assert collection("metrics_aggregates").count_documents({}) == 1
 
 
-def test_one_call_deletes_so_many_and_says_that_there_are_more(
+def test_call_deletes_up_to_its_limit_oldest_first(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In batches, the oldest first, and past what stays."""
     monkeypatch.setattr(privacy_purge, "BATCH", 2)
     monkeypatch.setattr(cleanup, "MAX_PER_CALL", 3)
     factories.accepted(created_at=LONG_AGO - 5 * DAY, client_id=app.id)
@@ -147,23 +139,13 @@ def test_one_call_deletes_so_many_and_says_that_there_are_more(
     ],
     ids=str,
 )
-def test_a_request_that_makes_no_sense_deletes_nothing(
+def test_invalid_request_deletes_nothing(
     app: App, body: dict[str, Any], problems: dict[str, str]
 ) -> None:
     sent(app)
     answer = app.post("/notifications/cleanup", body)
-    assert answer.status_code == 422
-    assert pointers(answer) == problems
+    assert (answer.status_code, pointers(answer)) == (422, problems)
     assert len(left()) == 1
-
-
-def test_it_takes_the_scope_of_an_admin(db: None) -> None:
-    writer = new_app("writer", *(scope for scope in Scope if scope is not Scope.ADMIN))
-    assert clean_up(writer).status_code == 403
-    assert clean_up(new_app("admin", Scope.ADMIN)).status_code == 200
-
-
-# The command.
 
 
 def purge(*arguments: str) -> str:
@@ -172,7 +154,7 @@ def purge(*arguments: str) -> str:
     return output.getvalue().strip()
 
 
-def test_the_command_deletes_every_clients(app: App, other_app: App) -> None:
+def test_command_purges_all_clients(app: App, other_app: App) -> None:
     sent(app)
     sent(other_app)
     young = sent(app, days_ago=1)
@@ -183,6 +165,6 @@ def test_the_command_deletes_every_clients(app: App, other_app: App) -> None:
 
 
 @pytest.mark.parametrize("days", ["0", "-5", "3651"])
-def test_the_command_takes_a_sane_number_of_days(db: None, days: str) -> None:
+def test_command_refuses_invalid_days(db: None, days: str) -> None:
     with pytest.raises(CommandError, match="1 to 3650"):
         purge("--older-than-days", days)

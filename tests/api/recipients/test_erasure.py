@@ -1,4 +1,4 @@
-"""A person is erased: addresses and words go, counts stay, and nothing more is sent."""
+"""Erasure of a recipient: addresses and content go, counts stay."""
 
 import itertools
 
@@ -12,19 +12,14 @@ from domain.time import utc_now
 from notifyproject.db.collections import collection, database
 from privacy import erasure
 from recipients import queries, suppressions
-from tests.support.clients.api import Answer, App, pointers
+from tests.support.clients.api import App, pointers
 from tests.support.clients.recipients import ADA, ONE, TOKEN, notify, register, unsubscribe
 
 PAIRS = [("email", ADA["email"]), ("whatsapp", ADA["phone"])]
 
 
-def erase(app: App, path: str = ONE) -> Answer:
-    return app._checked(app.http.delete(f"/api/v1{path}", headers=app._headers({})))
-
-
 @pytest.fixture
 def ada(app: App) -> App:
-    """Register Ada with everything a person can have."""
     register(app)
     suppressions.record_soft_bounce(channel="email", address=ADA["email"], event="1", now=utc_now())
     for channel, address in PAIRS:
@@ -33,12 +28,12 @@ def ada(app: App) -> App:
 
 
 def everything() -> str:
-    """Return all that is stored anywhere of people."""
+    """Return every stored document as text."""
     names = set(database().list_collection_names()) - {"notification_types"}
     return " ".join(str(list(database()[name].find())) for name in sorted(names))
 
 
-def test_nothing_that_says_who_they_are_or_what_they_were_told_is_left(ada: App) -> None:
+def test_erasure_removes_addresses_and_content(ada: App) -> None:
     notify(ada, channels=["email", "whatsapp"], external_id="x-1")
     notify(ada, content={"subject": "Dear Countess", "body": "Sunrise"}, data={})
     notify(ada, recipient={"email": "other.ada@example.com"})
@@ -48,7 +43,7 @@ def test_nothing_that_says_who_they_are_or_what_they_were_told_is_left(ada: App)
     notify(ada, user_id=..., recipient={"email": ADA["email"]})
     for secret in (*ADA.values(), "Countess", "Sunrise", "other.ada", TOKEN):
         assert secret in everything(), secret
-    answer = erase(ada)
+    answer = ada.delete(ONE)
     assert answer.status_code == 200
     assert answer.json() == {
         "user_id": "ada",
@@ -62,27 +57,27 @@ def test_nothing_that_says_who_they_are_or_what_they_were_told_is_left(ada: App)
         assert secret not in left, secret
 
 
-def test_what_became_of_their_notifications_can_still_be_counted(ada: App) -> None:
+def test_erased_notifications_are_still_counted(ada: App) -> None:
     sent = notify(ada)
     before = collection("notifications").count_documents({})
-    erase(ada)
+    ada.delete(ONE)
     assert collection("notifications").count_documents({}) == before
     assert ada.get("/notifications").json()["results"] == []
     assert ada.get(f"/notifications/{sent}").json()["status"] == "cancelled"
 
 
-def test_nothing_more_is_sent(ada: App) -> None:
+def test_erasure_cancels_pending_deliveries(ada: App) -> None:
     notify(ada)
     (document,) = collection("notifications").find()
-    erase(ada)
+    ada.delete(ONE)
     report = dispatcher.dispatch([document["_id"]], channel=Channel.EMAIL)
     assert report.claimed == 0
     refused = ada.notify(user_id="ada", recipient=...)
     assert pointers(refused) == {"/recipient": "no_address"}
 
 
-def test_what_they_wanted_held_back_is_recognised_if_the_address_comes_back(ada: App) -> None:
-    erase(ada)
+def test_suppressions_outlive_the_erasure(ada: App) -> None:
+    ada.delete(ONE)
     held = queries.find_suppressed(PAIRS, now=utc_now())
     assert {one.reason for one in held.values()} == {"unsubscribed"}
     assert [s["address"] for s in ada.get("/suppressions").json()["results"]] == [None, None]
@@ -92,73 +87,69 @@ def test_what_they_wanted_held_back_is_recognised_if_the_address_comes_back(ada:
     assert answer.json()["delivery"][0]["status"] == "suppressed"
 
 
-def test_their_tokens_for_the_inbox_are_void(ada: App) -> None:
+def test_erasure_revokes_inbox_tokens(ada: App) -> None:
     notify(ada, type="alert", content={"body": "Hello"}, data={}, channels=["in_app"])
     issued = inbox_tokens.issue(client_id=ada.id, user_id="ada", now=utc_now())
     user = inbox_tokens.authenticate(issued.text, now=utc_now())
     assert user is not None
-    erase(ada)
+    ada.delete(ONE)
     assert not inbox_tokens.is_valid(user, now=utc_now())
 
 
-def test_so_are_those_of_an_app_that_never_told_them_anything(ada: App, other_app: App) -> None:
+def test_erasure_revokes_inbox_tokens_of_every_client(ada: App, other_app: App) -> None:
     text = other_app.post("/inbox/tokens", {"user_id": "ada"}).json()["token"]
     bobs = other_app.post("/inbox/tokens", {"user_id": "bob"}).json()["token"]
-    erase(ada)
+    ada.delete(ONE)
     assert inbox_tokens.authenticate(text, now=utc_now()) is None
     assert inbox_tokens.authenticate(bobs, now=utc_now()) is not None
 
 
-def test_erasing_again_is_harmless(ada: App) -> None:
+def test_repeated_erasure_changes_nothing(ada: App) -> None:
     notify(ada)
-    erase(ada)
+    ada.delete(ONE)
     before = everything()
-    again = erase(ada)
+    again = ada.delete(ONE)
     assert again.status_code == 200
     assert again.json()["notifications"] == again.json()["devices"] == 0
     assert everything() == before
     assert LogEntry.objects.filter(action_flag=3).count() == 1
 
 
-def test_somebody_nobody_registered_is_erased_all_the_same(app: App) -> None:
+def test_unregistered_recipient_is_erased(app: App) -> None:
     notify(app, recipient={"email": ADA["email"]})
-    assert erase(app).json()["notifications"] == 1
+    assert app.delete(ONE).json()["notifications"] == 1
     assert ADA["email"] not in everything()
-    assert erase(app, "/recipients/nobody").json()["is_complete"] is True
+    assert app.delete("/recipients/nobody").json()["is_complete"] is True
 
 
-def test_a_person_is_erased_from_what_every_app_sent(ada: App, other_app: App) -> None:
-    """Half an erasure is none. It tells no app anything of another's."""
+def test_erasure_covers_all_clients(ada: App, other_app: App) -> None:
     notify(ada)
     notify(other_app)
-    assert erase(other_app).json()["notifications"] == 2
+    assert other_app.delete(ONE).json()["notifications"] == 2
     assert ADA["email"] not in everything()
 
 
-def test_who_was_registered_with_the_same_address_keeps_theirs(ada: App) -> None:
+def test_recipient_with_the_same_address_is_kept(ada: App) -> None:
     ada.put("/recipients/twin", {"email": ADA["email"]})
     kept = notify(ada, user_id="twin")
-    erase(ada)
+    ada.delete(ONE)
     assert ada.get(f"/notifications/{kept}").json()["recipient"]["email"] == ADA["email"]
     assert ada.get("/recipients/twin").json()["email"] == ADA["email"]
 
 
-def test_who_erased_whom_is_in_the_audit_log(ada: App) -> None:
+def test_erasure_is_audited(ada: App) -> None:
     notify(ada)
-    erase(ada)
+    ada.delete(ONE)
     entry = LogEntry.objects.get()
     assert (entry.object_id, entry.action_flag, entry.user_id) == ("ada", 3, ada.id)
     assert entry.get_change_message() == (
-        "By the app app: Erased: 1 notifications, 1 devices, 1 topics."
+        "By client app: Erased: 1 notifications, 1 devices, 1 topics."
     )
-    erase(ada, "/recipients/nobody")
+    ada.delete("/recipients/nobody")
     assert LogEntry.objects.count() == 1, "nothing was there"
 
 
-# More than one request has time for.
-
-
-def test_a_call_that_runs_out_of_time_goes_on_when_it_is_repeated(
+def test_erasure_out_of_time_continues_when_repeated(
     ada: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(5):
@@ -175,10 +166,10 @@ def test_a_call_that_runs_out_of_time_goes_on_when_it_is_repeated(
     assert ADA["email"] not in everything()
 
 
-def test_an_app_is_told_to_repeat_it(ada: App, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_incomplete_erasure_answers_202(ada: App, monkeypatch: pytest.MonkeyPatch) -> None:
     notify(ada)
     monkeypatch.setattr(erasure, "MAX_SECONDS", -1.0)
-    answer = erase(ada)
+    answer = ada.delete(ONE)
     assert (answer.status_code, answer.json()["is_complete"]) == (202, False)
     assert answer.headers["Retry-After"]
-    assert "Erased in part" in LogEntry.objects.get().get_change_message()
+    assert "Partially erased" in LogEntry.objects.get().get_change_message()

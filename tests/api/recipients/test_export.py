@@ -1,4 +1,4 @@
-"""Everything that is held about a person, as one document."""
+"""Export of everything stored about a recipient."""
 
 import pytest
 from bson import ObjectId
@@ -18,33 +18,32 @@ from tests.support.mongo.query_plans import plans
 
 @pytest.fixture
 def ada(app: App, valkey_anew: None) -> App:
-    """Register Ada with everything a person can have."""
     register(app)
     unsubscribe("email", ADA["email"])
     return app
 
 
-def test_everything_about_a_person_is_one_document(ada: App) -> None:
+def test_export_holds_everything_about_a_recipient(ada: App) -> None:
     first, second = notify(ada), notify(ada)
     device = ada.get("/devices", user_id="ada").json()["results"][0]["id"]
-    awake = Presence(
+    presence_of_ada = Presence(
         online=True, app_foreground=False, notification_enabled=True, last_active=utc_now()
     )
-    presence.store(device, awake)
-    told = ada.get(f"{ONE}/export").json()
-    assert told["person"] == ada.get(ONE).json()
-    assert told["preferences"] == ada.get(f"{ONE}/preferences").json()
-    assert [d["id"] for d in told["devices"]] == [device]
-    assert told["devices"][0]["state"]["online"] is True
-    assert told["topics"] == ["news"]
-    assert [s["reason"] for s in told["suppressions"]] == ["unsubscribed"]
-    assert told["last_inbound_at"]
-    assert [n["id"] for n in told["notifications"]] == [second, first]
-    assert (told["attempts"], told["next"]) == ([], None)
-    assert TOKEN not in str(told)
+    presence.store(device, presence_of_ada)
+    exported = ada.get(f"{ONE}/export").json()
+    assert exported["person"] == ada.get(ONE).json()
+    assert exported["preferences"] == ada.get(f"{ONE}/preferences").json()
+    assert [d["id"] for d in exported["devices"]] == [device]
+    assert exported["devices"][0]["state"]["online"] is True
+    assert exported["topics"] == ["news"]
+    assert [s["reason"] for s in exported["suppressions"]] == ["unsubscribed"]
+    assert exported["last_inbound_at"]
+    assert [n["id"] for n in exported["notifications"]] == [second, first]
+    assert (exported["attempts"], exported["next"]) == ([], None)
+    assert TOKEN not in str(exported)
 
 
-def test_an_export_is_read_page_by_page(ada: App) -> None:
+def test_export_is_paginated(ada: App) -> None:
     ids = [notify(ada) for _ in range(3)]
     first = ada.get(f"{ONE}/export", limit=2).json()
     second = ada.get(f"{ONE}/export", limit=2, cursor=first["next"]).json()
@@ -53,41 +52,39 @@ def test_an_export_is_read_page_by_page(ada: App) -> None:
     assert ada.get(f"{ONE}/export", cursor="x").json()["code"] == "invalid_cursor"
 
 
-def test_what_was_deleted_is_held_all_the_same(ada: App) -> None:
+def test_deleted_notifications_are_exported(ada: App) -> None:
     notify(ada)
     collection("notifications").update_one({}, {"$set": {"is_active": False}})
     assert len(ada.get(f"{ONE}/export").json()["notifications"]) == 1
 
 
-def test_an_app_is_told_of_its_own_notifications_and_an_admin_of_all(
-    ada: App, other_app: App
-) -> None:
+def test_export_has_own_notifications_and_all_for_admins(ada: App, other_app: App) -> None:
     mine, others = notify(ada), notify(other_app)
     narrow = new_app("narrow", Scope.RECIPIENTS_WRITE, Scope.NOTIFICATIONS_WRITE)
     own = notify(narrow)
-    told = narrow.get(f"{ONE}/export").json()
-    assert ([n["id"] for n in told["notifications"]], told["of_all_apps"]) == ([own], False)
-    told = ada.get(f"{ONE}/export").json()
-    assert [n["id"] for n in told["notifications"]] == [own, others, mine]
-    assert told["of_all_apps"] is True
+    exported = narrow.get(f"{ONE}/export").json()
+    assert ([n["id"] for n in exported["notifications"]], exported["of_all_apps"]) == ([own], False)
+    exported = ada.get(f"{ONE}/export").json()
+    assert [n["id"] for n in exported["notifications"]] == [own, others, mine]
+    assert exported["of_all_apps"] is True
 
 
-def test_secrets_are_masked(ada: App) -> None:
+def test_sensitive_data_is_masked(ada: App) -> None:
     notify(ada, type="mfa_code", data={"code": "271828", "expires_in": 5})
     assert "271828" not in ada.get(f"{ONE}/export").content.decode()
 
 
-def test_who_was_told_everything_is_in_the_audit_log(ada: App) -> None:
+def test_export_is_audited(ada: App) -> None:
     ada.get(f"{ONE}/export")
-    assert LogEntry.objects.get().get_change_message() == "By the app app: Exported."
+    assert LogEntry.objects.get().get_change_message() == "By client app: Exported."
 
 
-def test_an_export_of_nobody_is_not_found(app: App) -> None:
+def test_export_of_an_unknown_recipient_is_not_found(app: App) -> None:
     assert app.get("/recipients/nobody/export").status_code == 404
     assert LogEntry.objects.count() == 0
 
 
-def test_a_page_is_read_by_indexes_in_its_order(ada: App) -> None:
+def test_export_reads_pages_by_indexes(ada: App) -> None:
     notify(ada)
     (model,) = collection("notifications").find()
     copies = [{**model, "_id": ObjectId(), "user_id": f"user-{n % 20}"} for n in range(2_000)]

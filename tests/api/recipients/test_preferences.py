@@ -1,4 +1,4 @@
-"""What people want, and what it does to what they are sent."""
+"""Recipient preferences: storing, validation, and effect on channels."""
 
 from datetime import timedelta
 from typing import Any
@@ -21,28 +21,25 @@ def ada(app: App) -> App:
     return app
 
 
-def wish(app: App, **preferences: Any) -> Answer:
+def set_preferences(app: App, **preferences: Any) -> Answer:
     return app.put(PATH, {"preferences": preferences})
 
 
 def sent(app: App, **fields: Any) -> dict[str, tuple[str, str | None]]:
-    """Return what becomes of a notification on each channel: status and failure code."""
+    """Return the status and failure code of a new notification, by channel."""
     answer = app.notify(user_id="ada", recipient=..., **fields)
     assert answer.status_code == 202
     return {d["channel"]: (d["status"], d["failure_code"]) for d in answer.json()["delivery"]}
 
 
-# Telling.
-
-
-def test_what_a_person_wants_is_kept_and_shown(ada: App) -> None:
-    told = {
+def test_preferences_are_stored_and_shown(ada: App) -> None:
+    given = {
         "marketing": {"muted": True},
         "contest_reminder": {"channels": ["email", "in-app"], "notify_before": 7200},
         "alert": {"muted_channels": ["whatsapp"]},
         "new_sale": {},
     }
-    answer = ada.put(PATH, {"preferences": told, "quiet_hours": HOURS})
+    answer = ada.put(PATH, {"preferences": given, "quiet_hours": HOURS})
     assert answer.status_code == 200
     shown = answer.json()
     assert shown == ada.get(PATH).json()
@@ -54,14 +51,14 @@ def test_what_a_person_wants_is_kept_and_shown(ada: App) -> None:
     }
 
 
-def test_what_is_told_replaces_what_was_told_before(ada: App) -> None:
+def test_put_replaces_all_preferences(ada: App) -> None:
     ada.put(PATH, {"preferences": {"marketing": {"muted": True}}, "quiet_hours": HOURS})
-    assert wish(ada, alert={"muted": True}).json()["quiet_hours"] is None
+    assert set_preferences(ada, alert={"muted": True}).json()["quiet_hours"] is None
     assert set(ada.get(PATH).json()["preferences"]) == {"alert"}
     assert ada.put(PATH, {}).json() == {"preferences": {}, "quiet_hours": None}
 
 
-def test_what_an_older_release_stored_is_shown_as_far_as_it_makes_sense(ada: App) -> None:
+def test_invalid_stored_preferences_are_shown_in_part(ada: App) -> None:
     stored = {"alert": {"channels": ["fax"], "muted": True}, "marketing": 7, "gone": {"x": 1}}
     collection("recipients").update_one({"_id": "ada"}, {"$set": {"preferences": stored}})
     shown = ada.get(PATH).json()["preferences"]
@@ -74,87 +71,66 @@ CRITICAL: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("wanted", "field"), CRITICAL)
+@pytest.mark.parametrize(("preference", "field"), CRITICAL)
 @pytest.mark.parametrize("slug", ["mfa_code", "forgot_password", "user_activation"])
-def test_what_is_critical_cannot_be_muted(
-    ada: App, slug: str, wanted: dict[str, Any], field: str
+def test_critical_type_cannot_be_muted(
+    ada: App, slug: str, preference: dict[str, Any], field: str
 ) -> None:
-    answer = wish(ada, **{slug: wanted})
+    answer = set_preferences(ada, **{slug: preference})
     expected = {f"/preferences/{slug}/{field}": "critical"}
     assert (answer.status_code, pointers(answer)) == (422, expected)
 
 
-def test_where_it_goes_may_be_chosen_all_the_same(ada: App) -> None:
+def test_channels_of_a_critical_type_can_be_chosen(ada: App) -> None:
     chosen = {"muted": False, "channels": ["whatsapp"], "muted_channels": []}
-    assert wish(ada, mfa_code=chosen).status_code == 200
+    assert set_preferences(ada, mfa_code=chosen).status_code == 200
 
 
-BAD: list[tuple[Any, str, str]] = [
-    ({"preferences": []}, "/preferences", "wrong_type"),
-    ({"preferences": {"alert": True}}, "/preferences/alert", "wrong_type"),
-    ({"preferences": {"alert": None}}, "/preferences/alert", "wrong_type"),
-    ({"preferences": {"alert": {"muted": 1}}}, "/preferences/alert/muted", "wrong_type"),
-    ({"preferences": {"alert": {"mute": True}}}, "/preferences/alert/mute", "unknown_field"),
-    ({"preferences": {"alret": {}}}, "/preferences/alret", "unknown_type"),
-    ({"preferences": {"Alert": {}}}, "/preferences/Alert", "unknown_type"),
-    ({"preferences": {"MfaCode": {"muted": True}}}, "/preferences/MfaCode", "unknown_type"),
-    ({"preferences": {"$where": {}}}, "/preferences/$where", "unknown_type"),
-    ({"preferences": {"a.b/c": {}}}, "/preferences/a.b~1c", "unknown_type"),
-    ({"preferences": {"": {}}}, "/preferences/", "unknown_type"),
+MUTED = "/alert/muted_channels"
+BAD_PREFERENCES: list[tuple[Any, str, str]] = [
+    ([], "", "wrong_type"),
+    ({"alert": True}, "/alert", "wrong_type"),
+    ({"alert": None}, "/alert", "wrong_type"),
+    ({"alert": {"muted": 1}}, "/alert/muted", "wrong_type"),
+    ({"alert": {"mute": True}}, "/alert/mute", "unknown_field"),
+    ({"alret": {}}, "/alret", "unknown_type"),
+    ({"Alert": {}}, "/Alert", "unknown_type"),
+    ({"MfaCode": {"muted": True}}, "/MfaCode", "unknown_type"),
+    ({"$where": {}}, "/$where", "unknown_type"),
+    ({"a.b/c": {}}, "/a.b~1c", "unknown_type"),
+    ({"": {}}, "/", "unknown_type"),
+    ({"alert": {"channels": []}}, "/alert/channels", "no_channel"),
+    ({"alert": {"channels": ["email", "fax"]}}, "/alert/channels/1", "unknown_channel"),
+    ({"alert": {"muted_channels": ["push", "push"]}}, MUTED + "/1", "duplicate_channel"),
+    ({"alert": {"channels": ["push"], "muted_channels": ["push"]}}, MUTED, "conflict"),
     (
-        {"preferences": {"alert": {"channels": []}}},
-        "/preferences/alert/channels",
-        "no_channel",
+        {"alert": {"notify_before": 3600}, "marketing": {"notify_before": 59}},
+        *("/marketing/notify_before", "out_of_range"),
     ),
-    (
-        {"preferences": {"alert": {"channels": ["email", "fax"]}}},
-        "/preferences/alert/channels/1",
-        "unknown_channel",
-    ),
-    (
-        {"preferences": {"alert": {"muted_channels": ["email", "email"]}}},
-        "/preferences/alert/muted_channels/1",
-        "duplicate_channel",
-    ),
-    (
-        {"preferences": {"alert": {"channels": ["email"], "muted_channels": ["email"]}}},
-        "/preferences/alert/muted_channels",
-        "conflict",
-    ),
-    (
-        {"preferences": {"alert": {"notify_before": 3600}, "marketing": {"notify_before": 59}}},
-        "/preferences/marketing/notify_before",
-        "out_of_range",
-    ),
-    (
-        {"preferences": {"contest_reminder": {"notify_before": 2_592_001}}},
-        "/preferences/contest_reminder/notify_before",
-        "out_of_range",
-    ),
-    (
-        {"preferences": {"new_sale": {"notify_before": 3600}}},
-        "/preferences/new_sale/notify_before",
-        "not_a_reminder",
-    ),
+    ({"alert": {"notify_before": 2_592_001}}, "/alert/notify_before", "out_of_range"),
+    ({"new_sale": {"notify_before": 3600}}, "/new_sale/notify_before", "not_a_reminder"),
+    ({f"t{n}": {} for n in range(201)}, "", "out_of_range"),
+]
+BAD = [
+    *(({"preferences": given}, f"/preferences{at}", code) for given, at, code in BAD_PREFERENCES),
     ({"quiet_hours": {**HOURS, "end": "22:00"}}, "/quiet_hours/end", "empty_quiet_hours"),
     ({"quiet_hours": {**HOURS, "timezone": "/etc"}}, "/quiet_hours/timezone", "unknown_timezone"),
-    ({"preferences": {f"t{n}": {} for n in range(201)}}, "/preferences", "out_of_range"),
 ]
 
 
 @pytest.mark.parametrize(("body", "pointer", "code"), BAD)
-def test_what_cannot_be_wanted_is_refused_whole_with_its_place(
-    ada: App, body: Any, pointer: str, code: str
-) -> None:
-    wish(ada, marketing={"muted": True})
+def test_invalid_preferences_change_nothing(ada: App, body: Any, pointer: str, code: str) -> None:
+    set_preferences(ada, marketing={"muted": True})
     before = ada.get(PATH).json()
     answer = ada.put(PATH, body)
     assert (answer.status_code, pointers(answer)) == (422, {pointer: code})
     assert ada.get(PATH).json() == before
 
 
-def test_every_problem_is_told_at_once_and_near_names_with_it(ada: App) -> None:
-    answer = wish(ada, mfa_code={"muted": True}, marketnig={"muted": True}, alert={"channels": []})
+def test_all_problems_are_reported_with_suggestions(ada: App) -> None:
+    answer = set_preferences(
+        ada, mfa_code={"muted": True}, marketnig={"muted": True}, alert={"channels": []}
+    )
     assert set(pointers(answer)) == {
         *("/preferences/mfa_code/muted", "/preferences/marketnig", "/preferences/alert/channels")
     }
@@ -162,42 +138,38 @@ def test_every_problem_is_told_at_once_and_near_names_with_it(ada: App) -> None:
     assert "Did you mean marketing?" in unknown["detail"]
 
 
-def test_a_type_that_is_switched_off_may_still_be_wished_about(ada: App) -> None:
-    """What an app has read it may write back."""
+def test_preference_for_a_disabled_type_is_accepted(ada: App) -> None:
     off = {"name": "Sale", "category": "marketing", "channels": ["email"], "is_active": False}
     ada.put("/types/new_sale", off)
-    assert wish(ada, new_sale={"muted": True}).status_code == 200
+    assert set_preferences(ada, new_sale={"muted": True}).status_code == 200
 
 
-# Doing.
-
-
-def test_nothing_of_a_muted_type_is_sent_whoever_names_the_channels(ada: App) -> None:
-    wish(ada, payment_confirmed={"muted": True})
+def test_muted_type_is_suppressed_on_named_channels(ada: App) -> None:
+    set_preferences(ada, payment_confirmed={"muted": True})
     assert sent(ada, channels=["email"]) == {"email": ("suppressed", "opted_out")}
 
 
-def test_of_a_muted_category_one_type_may_be_wanted(ada: App) -> None:
-    wish(ada, transactional={"muted": True}, payment_confirmed={"muted": False})
+def test_type_preference_overrides_a_muted_category(ada: App) -> None:
+    set_preferences(ada, transactional={"muted": True}, payment_confirmed={"muted": False})
     assert sent(ada) == {"email": ("pending", None)}
     assert sent(ada, type="new_sale") == {"email": ("suppressed", "opted_out")}
 
 
-def test_a_channel_is_muted_and_the_others_go(ada: App) -> None:
-    wish(ada, payment_confirmed={"muted_channels": ["email"]})
+def test_muted_channel_is_suppressed_alone(ada: App) -> None:
+    set_preferences(ada, payment_confirmed={"muted_channels": ["email"]})
     assert sent(ada, channels=["email", "whatsapp"]) == {
         "email": ("suppressed", "opted_out"),
         "whatsapp": ("pending", None),
     }
 
 
-def test_who_mutes_everything_transactional_still_gets_the_code_to_sign_in_with(ada: App) -> None:
-    wish(ada, transactional={"muted": True})
+def test_muted_category_does_not_suppress_critical_types(ada: App) -> None:
+    set_preferences(ada, transactional={"muted": True})
     code = {"type": "mfa_code", "data": {"code": "123456", "expires_in": 5}}
     assert sent(ada, **code) == {"email": ("pending", None)}
 
 
-def test_a_reminder_is_sent_as_long_before_as_the_person_wishes(ada: App) -> None:
+def test_reminder_is_scheduled_by_the_preference(ada: App) -> None:
     event = {
         "type": "contest_reminder",
         "event_at": "2099-01-01T12:00:00Z",
@@ -206,24 +178,19 @@ def test_a_reminder_is_sent_as_long_before_as_the_person_wishes(ada: App) -> Non
     }
     far = ada.notify(user_id="ada", recipient=..., **event)
     assert pointers(far) == {"/event_at": "too_far_ahead"}
-    soon = _in_ten_days()
-    wish(ada, contest_reminder={"notify_before": 3600})
+    soon = (utc_now() + timedelta(days=10)).date().isoformat()
+    set_preferences(ada, contest_reminder={"notify_before": 3600})
     shown = ada.notify(user_id="ada", recipient=..., **{**event, "event_at": f"{soon}T12:00:00Z"})
-    assert shown.status_code == 202
-    assert shown.json()["scheduled_at"] == f"{soon}T11:00:00Z"
+    assert (shown.status_code, shown.json()["scheduled_at"]) == (202, f"{soon}T11:00:00Z")
     assert shown.json()["expires_at"] == f"{soon}T12:00:00Z"
     assert shown.json()["content"]["subject"] == "Round 900 starts in 1 hour"
 
 
-def _in_ten_days() -> str:
-    return (utc_now() + timedelta(days=10)).date().isoformat()
-
-
-def test_a_type_of_the_apps_own_may_be_a_reminder(ada: App) -> None:
+def test_custom_type_can_be_a_reminder(ada: App) -> None:
     kind = {"name": "Call", "category": "transactional", "channels": ["email"]}
     ada.put("/types/call_planned", kind)
     hour = {"notify_before": 3600}
-    assert pointers(wish(ada, call_planned=hour)) == {
+    assert pointers(set_preferences(ada, call_planned=hour)) == {
         "/preferences/call_planned/notify_before": "not_a_reminder"
     }
     assert pointers(ada.put("/types/call_planned", {**kind, "notify_before_seconds": 59})) == {
@@ -231,4 +198,4 @@ def test_a_type_of_the_apps_own_may_be_a_reminder(ada: App) -> None:
     }
     shown = ada.put("/types/call_planned", {**kind, "notify_before_seconds": 900})
     assert shown.json()["notify_before_seconds"] == 900
-    assert wish(ada, call_planned=hour).status_code == 200
+    assert set_preferences(ada, call_planned=hour).status_code == 200

@@ -1,19 +1,17 @@
-"""Template versions in the API, hostile templates among them."""
+"""The template version routes, with hostile templates."""
 
 from typing import Any
 
 import pytest
 from django.test import Client
 
-from access.models import Scope
 from domain.time import utc_now
 from notifications.content import templates
 from notifyproject.db.collections import collection
-from tests.support.clients.api import Answer, App, new_app, pointers, request
+from tests.support.clients.api import Answer, App, pages, pointers, request
 from tests.support.clients.console import make_staff, signed_in
 
 PATH = "/types/payment_confirmed/templates"
-
 PARTS = {
     "default": {"subject": "Paid: {{ amount }}", "body": "We have {{ amount }}."},
     "pt": {"subject": "Pago: {{ amount }}", "body": "Recebemos {{ amount }}."},
@@ -29,14 +27,13 @@ def publish(app: App, number: int | str, *, path: str = PATH) -> Answer:
 
 
 def notified(app: App, **fields: Any) -> dict[str, Any]:
-    """Return the content of a notification that is accepted now."""
     answer = app.notify(**fields)
     assert answer.status_code == 202
     content: dict[str, Any] = answer.json()["content"]
     return content
 
 
-def test_a_version_is_stored_published_and_said(app: App) -> None:
+def test_version_is_created_and_published(app: App) -> None:
     answer = create(app, note="Shorter")
     assert answer.status_code == 201
     version = answer.json()
@@ -70,7 +67,7 @@ def test_a_version_is_stored_published_and_said(app: App) -> None:
     assert notified(app, recipient=person)["subject"] == "Pago: 49.90"
 
 
-def test_what_was_accepted_keeps_its_version(app: App) -> None:
+def test_accepted_notification_keeps_its_version(app: App) -> None:
     create(app)
     publish(app, 1)
     accepted = app.notify().json()["id"]
@@ -79,14 +76,14 @@ def test_what_was_accepted_keeps_its_version(app: App) -> None:
     assert notified(app)["subject"] == "Payment confirmed: Sunrise"
 
 
-def test_a_template_named_by_the_caller_is_taken_in_its_published_version(app: App) -> None:
+def test_named_template_uses_its_published_version(app: App) -> None:
     create(app)
     publish(app, 1)
     named = notified(app, type="new_sale", content={"template_id": "payment_confirmed"})
     assert (named["subject"], named["template_version"]) == ("Paid: 49.90", 1)
 
 
-def test_a_type_without_files_gets_its_words_from_a_version(app: App) -> None:
+def test_type_without_files_uses_a_published_version(app: App) -> None:
     path = "/types/alert/templates"
     parts = {"default": {"subject": "Look out", "body": "Something is up."}}
     assert create(app, parts, path=path).status_code == 201
@@ -96,7 +93,7 @@ def test_a_type_without_files_gets_its_words_from_a_version(app: App) -> None:
     assert publish(app, 0, path=path).status_code == 404
 
 
-def test_a_variable_the_published_version_needs_is_missed(app: App) -> None:
+def test_variable_missing_for_the_published_version_is_reported(app: App) -> None:
     create(app, {"default": {"whatsapp": "{{ amount }}", "body": "{{ order_id }}"}})
     publish(app, 1)
     data = {"order_id": 1, "video_title": "Sunrise"}
@@ -105,7 +102,7 @@ def test_a_variable_the_published_version_needs_is_missed(app: App) -> None:
     assert pointers(app.notify(data=data, **to_phone)) == {"/data/amount": "missing_variable"}
 
 
-def test_the_list_is_newest_first_and_ends_with_the_releases_own(app: App) -> None:
+def test_list_ends_with_the_shipped_version(app: App) -> None:
     for _ in range(3):
         create(app)
     publish(app, 2)
@@ -119,47 +116,19 @@ def test_the_list_is_newest_first_and_ends_with_the_releases_own(app: App) -> No
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 5])
-def test_pages_lead_from_one_to_the_next_and_back(app: App, limit: int) -> None:
+def test_pages_are_complete_in_both_directions(app: App, limit: int) -> None:
     for _ in range(5):
         create(app)
-    pages, cursor = [], None
-    while True:
-        query = {"limit": limit} | ({"cursor": cursor} if cursor else {})
-        page = app.get(PATH, **query).json()
-        pages.append([v["number"] for v in page["results"]])
-        cursor = page["next"]
-        if cursor is None:
-            break
-    assert [number for page in pages for number in page] == [5, 4, 3, 2, 1, 0]
-    back = []
-    while page["previous"]:
-        page = app.get(PATH, limit=limit, cursor=page["previous"]).json()
-        back.append([v["number"] for v in page["results"]])
-        assert page["next"]
-    assert back == pages[-2::-1]
+    found = [version["number"] for page in pages(app.get, PATH, limit=limit) for version in page]
+    assert found == [5, 4, 3, 2, 1, 0]
 
 
-def test_a_list_of_nothing_is_empty(app: App) -> None:
+def test_type_without_versions_has_an_empty_list(app: App) -> None:
     assert app.get("/types/alert/templates").json() == {
         "results": [],
         "next": None,
         "previous": None,
     }
-
-
-@pytest.mark.parametrize(
-    ("query", "status"),
-    [
-        ({"limit": "0"}, 422),
-        ({"limit": "101"}, 422),
-        ({"limit": "many"}, 422),
-        ({"cursor": "forged"}, 400),
-        ({"page": "2"}, 400),
-        ({"limit": ["1", "2"]}, 400),
-    ],
-)
-def test_a_list_is_asked_for_properly(app: App, query: dict[str, Any], status: int) -> None:
-    assert app.get(PATH, **query).status_code == status
 
 
 @pytest.mark.parametrize(
@@ -170,7 +139,7 @@ def test_a_list_is_asked_for_properly(app: App, query: dict[str, Any], status: i
         ({"default": {}}, "/parts", "required", "At least one part"),
         ({"default": "x"}, "/parts/default", "wrong_type", "Expected `object`"),
         ({"default": {"body": 5}}, "/parts/default/body", "wrong_type", "Expected `str"),
-        ({"default": {"sms": "x"}}, "/parts/default/sms", "unknown_field", "no such field"),
+        ({"default": {"sms": "x"}}, "/parts/default/sms", "unknown_field", "Unknown field"),
         ({"default": {"body": ""}}, "/parts/default/body", "blank", "not be blank"),
         ({"a/b~": {"body": "x"}}, "/parts/a~1b~0", "invalid_locale", "such as pt"),
         ({"PT": {"body": "x"}}, "/parts/PT", "invalid_locale", "such as pt"),
@@ -196,7 +165,7 @@ def test_a_list_is_asked_for_properly(app: App, query: dict[str, Any], status: i
         ({"default": {"body": "a\x00"}}, "/parts/default/body", "nul_character", "NUL"),
     ],
 )
-def test_a_bad_template_is_refused_with_its_line_and_the_reason(
+def test_invalid_template_is_refused_with_its_line(
     app: App, parts: Any, pointer: str, code: str, detail: str
 ) -> None:
     answer = create(app, parts)
@@ -207,7 +176,7 @@ def test_a_bad_template_is_refused_with_its_line_and_the_reason(
     assert collection("template_versions").count_documents({}) == 0
 
 
-def test_every_fault_of_every_part_is_told(app: App) -> None:
+def test_all_template_problems_are_reported(app: App) -> None:
     parts = {
         "default": {"subject": "{{ tip }}", "body": "{% nope %}"},
         "pt": {"push": "{{ amount | shout }}"},
@@ -221,7 +190,7 @@ def test_every_fault_of_every_part_is_told(app: App) -> None:
     assert set(pointers(create(app, wrong))) == {"/parts/default/subject", "/parts/pt/sms"}
 
 
-def test_a_type_without_files_needs_a_subject_and_a_body(app: App) -> None:
+def test_type_without_files_needs_subject_and_body(app: App) -> None:
     answer = create(app, {"pt": {"body": "Ol\u00e1"}}, path="/types/alert/templates")
     assert pointers(answer) == {
         "/parts/default/subject": "required",
@@ -229,17 +198,15 @@ def test_a_type_without_files_needs_a_subject_and_a_body(app: App) -> None:
     }
 
 
-def test_what_else_a_body_may_not_be(app: App) -> None:
+def test_invalid_body_is_refused(app: App) -> None:
     assert pointers(create(app, note="x" * 201)) == {"/note": "out_of_range"}
     assert pointers(app.post(PATH, {"note": "x"})) == {"/parts": "required"}
     assert pointers(create(app, published=True)) == {"/published": "unknown_field"}
-    assert app.send(PATH, b"{").status_code == 400
-    assert app.send(PATH, b"").status_code == 400
     large = b'{"parts": {"default": {"body": "' + b"x" * 300_000 + b'"}}}'
     assert app.send(PATH, large).status_code == 413
 
 
-def test_publishing_takes_a_version_there_is_and_nothing_else(app: App) -> None:
+def test_publish_needs_an_existing_version(app: App) -> None:
     create(app)
     for number in ("2", "999999", "x", "-1", "1000000", "%00"):
         assert publish(app, number).status_code == 404
@@ -252,21 +219,11 @@ def test_publishing_takes_a_version_there_is_and_nothing_else(app: App) -> None:
 
 
 @pytest.mark.parametrize("slug", ["nope", "..", "PaymentConfirmed"])
-def test_a_type_there_is_not_has_no_templates(app: App, slug: str) -> None:
+def test_unknown_type_has_no_templates(app: App, slug: str) -> None:
     path = f"/types/{slug}/templates"
     assert app.get(path).status_code == 404
     assert create(app, path=path).status_code == 404
     assert publish(app, 0, path=path).status_code == 404
-
-
-def test_a_key_without_the_scope_may_do_nothing(app: App) -> None:
-    create(app)
-    sender = new_app("sender", Scope.NOTIFICATIONS_WRITE, Scope.NOTIFICATIONS_READ)
-    assert sender.get(PATH).status_code == 403
-    assert create(sender).status_code == 403
-    assert publish(sender, 1).status_code == 403
-    keeper = new_app("keeper", Scope.TEMPLATES_WRITE)
-    assert create(keeper).json()["created_by"] == "app:keeper"
 
 
 NESTED = "<p>\n" + "<div>" * 13_000
@@ -274,7 +231,7 @@ NESTED = "<p>\n" + "<div>" * 13_000
 
 @pytest.fixture
 def stored(app: App) -> None:
-    """Publish a version with such HTML, as an earlier release took it."""
+    """Publish a version that an earlier release accepted."""
     templates.create_version(
         type_slug="payment_confirmed",
         parts={"default": {"subject": "S", "body": "Hello", "email_html": NESTED}},
@@ -295,7 +252,7 @@ def stored(app: App) -> None:
         ("push", "\n{{ 'a' | append: 'a' }}" + "{{" * 3, "syntax", "Line 2: Expected '}}'"),
     ],
 )
-def test_it_is_refused_with_its_line_and_the_reason(
+def test_hostile_template_is_refused_with_its_line(
     app: App, part: str, source: str, code: str, detail: str
 ) -> None:
     answer = create(app, {"default": {"subject": "S", "body": "B", part: source}})
@@ -305,7 +262,7 @@ def test_it_is_refused_with_its_line_and_the_reason(
     assert error["detail"].startswith(detail)
 
 
-def test_one_that_is_there_is_previewed_as_what_is_wrong_with_it(app: App, stored: None) -> None:
+def test_preview_shows_the_problem_of_a_stored_hostile_template(app: App, stored: None) -> None:
     answer = app.post("/notifications/preview", request(channels=["in_app"], user_id="ada"))
     assert answer.status_code == 200
     channels = {one["channel"]: one for one in answer.json()["channels"]}
@@ -313,7 +270,7 @@ def test_one_that_is_there_is_previewed_as_what_is_wrong_with_it(app: App, store
     assert channels["in_app"]["text"] == "Hello"
 
 
-def test_mail_by_one_that_is_there_is_refused(app: App, stored: None) -> None:
+def test_mail_of_a_stored_hostile_template_is_refused(app: App, stored: None) -> None:
     answer = app.notify(channels=["email"])
     assert answer.status_code == 422
     (error,) = answer.json()["errors"]
@@ -321,7 +278,7 @@ def test_mail_by_one_that_is_there_is_refused(app: App, stored: None) -> None:
     assert "200 levels" in error["detail"]
 
 
-def test_the_pages_of_one_that_is_there_are_shown(app: App, stored: None) -> None:
+def test_console_shows_a_stored_hostile_template(app: App, stored: None) -> None:
     looker: Client = signed_in(make_staff("rui", "notifications.view_notificationtype"))
     for page in ("payment_5Fconfirmed/change/", "payment_confirmed/templates/1/"):
         shown: Any = looker.get(f"/admin/notifications/notificationtype/{page}")

@@ -40,7 +40,7 @@ def test_a_list_offers_all_that_match_its_filter(operator: Client, support: Clie
     path = f"{FAILED}?channel=email&code=provider_error"
     link = f"{NEW}?list=failednotification&amp;channel=email&amp;code=provider_error"
     assert f'href="{link}"' in text(operator.get(path))
-    assert "All matching this filter" not in text(support.get(path))
+    assert "Bulk action on all matches" not in text(support.get(path))
 
 
 def test_the_question_says_what_the_filter_is(operator: Client) -> None:
@@ -61,17 +61,17 @@ def test_the_preview_shows_counts_samples_and_what_is_left_out(operator: Client)
     assert "1 notification, 1 delivery." in page
     assert str(document["_id"]) in page
     assert 'name="include" value="safe" checked' in page
-    assert "Start: retry them" in page
+    assert "Start retry" in page
 
 
 @pytest.mark.parametrize(
     ("fields", "told"),
     [
         ({"reason": " "}, "A reason is required."),
-        ({"per_second": "fast"}, "The pace is a whole number a second."),
+        ({"per_second": "fast"}, "The rate limit must be a whole number per second."),
         ({"per_second": "9999"}, "The rate must be 1 to 500 per second."),
         ({"include": []}, "Nothing selected."),
-        ({"include": "nonsense"}, "There is no verdict"),
+        ({"include": "nonsense"}, "Unknown resend risk"),
         ({"include": "suppressed"}, "Suppressed deliveries are always skipped."),
         ({"include": ["safe", "may_duplicate"]}, "A reason for duplicates is required."),
     ],
@@ -83,7 +83,7 @@ def test_what_is_missing_is_said_and_the_form_stays_filled_in(
     operation = open_form(operator)
     page = text(start(operator, operation, **fields))
     assert told in page
-    assert "It was not started." in page
+    assert "Not started." in page
     if "reason" not in fields:
         assert 'value="SendGrid is back"' in page
     assert stored(operation.id).stage is BulkStage.READY
@@ -174,8 +174,8 @@ def test_who_may_look_starts_nothing(operator: Client, db: None) -> None:
     operation = open_form(operator)
     viewer = signed_in(make_staff("vera", "notifications.view_bulkoperation"))
     page = text(viewer.get(f"{BULK}{operation.id}/change/"))
-    assert "Ready to start" in page
-    assert "Start: retry them" not in page
+    assert "Ready" in page
+    assert "Start retry" not in page
     assert viewer.post(url(operation, "start")).status_code == 403
 
 
@@ -187,13 +187,13 @@ def test_it_takes_the_right_to_do_it_to_one(operator: Client) -> None:
     resend = decisions.preview(action=BulkAction.RESEND, selection=cohort, by=by, now=now)
     assert operator.post(url(resend, "cancel")).status_code == 403
     form = {"list": "failednotification", "action": "resend", "channels": "email"}
-    assert "Choose what to do." in text(operator.post(NEW, form))
+    assert "Select an action." in text(operator.post(NEW, form))
 
 
 def test_an_operation_that_there_is_not(operator: Client) -> None:
     for one in (ObjectId(), "nonsense"):
-        assert "no such bulk operation" in text(operator.get(f"{BULK}{one}/change/", follow=True))
-        assert "no such bulk operation" in text(operator.post(f"{BULK}{one}/pause/", follow=True))
+        assert "Bulk operation not found" in text(operator.get(f"{BULK}{one}/change/", follow=True))
+        assert "Bulk operation not found" in text(operator.post(f"{BULK}{one}/pause/", follow=True))
 
 
 def test_the_list_says_what_was_done_by_whom_and_why(operator: Client) -> None:

@@ -67,10 +67,10 @@ def test_the_list_shows_apps_and_hosts_and_nothing_else_of_a_url(console: Client
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({}, "On"),
-        ({"failures": 1}, "Failing now and then"),
-        ({"failures": 9}, "Failing"),
-        ({"state": "disabled", "disabled_reason": "gone"}, "Off: its receiver is gone"),
+        ({}, "Active"),
+        ({"failures": 1}, "Degraded"),
+        ({"failures": 9}, "Degraded"),
+        ({"state": "disabled", "disabled_reason": "gone"}, "Disabled: 410 Gone"),
     ],
 )
 def test_it_says_how_a_receiver_does(console: Client, fields: dict[str, Any], words: str) -> None:
@@ -89,14 +89,14 @@ def test_an_operator_switches_a_callback_off_and_on_and_both_are_on_record(
     console.post(f"{LIST}{CLIENT}/switch-on/")
     assert subscriptions.get(CLIENT)["state"] == "active"
     entries = [e.change_message for e in LogEntry.objects.filter(object_id=str(CLIENT))]
-    assert sorted(entries) == ["Switched off.", "Switched on again."]
+    assert sorted(entries) == ["Disabled.", "Enabled."]
     assert "already" in said(console.post(f"{LIST}{CLIENT}/switch-on/"))
 
 
 def test_who_may_only_look_changes_nothing(onlooker: Client) -> None:
     message_id = failed()
-    assert "Switch off" not in text(onlooker, f"{LIST}{CLIENT}/change/")
-    assert "Send again" not in text(onlooker, f"{MESSAGES}{message_id}/change/")
+    assert "Disable" not in text(onlooker, f"{LIST}{CLIENT}/change/")
+    assert "Redeliver</button>" not in text(onlooker, f"{MESSAGES}{message_id}/change/")
     for path in (f"{LIST}{CLIENT}/switch-off/", f"{MESSAGES}{message_id}/replay/"):
         assert onlooker.post(path).status_code == 403
     assert subscriptions.get(CLIENT)["state"] == "active"
@@ -105,19 +105,19 @@ def test_who_may_only_look_changes_nothing(onlooker: Client) -> None:
 
 def test_a_message_is_sent_again_and_that_is_on_record(console: Client) -> None:
     message_id = failed()
-    assert "Send again" in text(console, f"{MESSAGES}{message_id}/change/")
+    assert "Redeliver</button>" in text(console, f"{MESSAGES}{message_id}/change/")
     console.post(f"{MESSAGES}{message_id}/replay/")
     document = collection("callback_messages").find_one({"_id": message_id})
     assert document is not None
     assert document["status"] == "pending"
     assert LogEntry.objects.get().object_id == message_id
-    assert "not ended yet" in said(console.post(f"{MESSAGES}{message_id}/replay/"))
+    assert "still being retried" in said(console.post(f"{MESSAGES}{message_id}/replay/"))
 
 
 def test_several_are_sent_again_at_once(console: Client) -> None:
     ids = [failed() for _ in range(3)]
     ticked = {"action": "replay_selected", "_selected_action": ids}
-    assert "3 messages are sent again" in said(console.post(MESSAGES, ticked))
+    assert "3 deliveries queued again" in said(console.post(MESSAGES, ticked))
     assert collection("callback_messages").count_documents({"status": "pending"}) == 3
 
 
@@ -143,7 +143,7 @@ def test_the_page_of_a_notification_leads_to_what_its_app_was_told(
 ) -> None:
     document = factories.settled(DeliveryStatus.FAILED, has_callback=is_told)
     page = text(console, f"/admin/notifications/notification/{document['_id']}/change/")
-    assert ("What its app was told" in page) is is_told
+    assert (">Callback deliveries</a></p>" in page) is is_told
     assert (f"{MESSAGES}?q={document['_id']}" in page) is is_told
 
 

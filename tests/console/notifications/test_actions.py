@@ -9,8 +9,10 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from access.models import StaffUser
+from console.failures import FailedNotificationAdmin
 from domain.states import BulkAction, Channel, DeliveryStatus
 from domain.time import utc_now
+from monitoring import failure_groups
 from notifications import store
 from notifications.resend.actions import Staff, act_on_each
 from notifyproject.db.collections import collection
@@ -21,7 +23,12 @@ pytestmark = pytest.mark.usefixtures("db", "broker")
 
 LIST = "/admin/notifications/notification/"
 FAILED = "/admin/notifications/failednotification/"
-OPERATIONS = ("retry", "resend", "cancel")
+BUTTONS = {
+    "retry": ">Retry failed channels</button>",
+    "resend": ">Resend</button>",
+    "cancel": ">Cancel notification</button>",
+}
+OPERATIONS = tuple(BUTTONS)
 S = DeliveryStatus
 
 
@@ -57,6 +64,27 @@ def audit(document: Any) -> list[str]:
     """Return what the audit log has about a notification."""
     entries = LogEntry.objects.filter(object_id=str(document["_id"])).order_by("id")
     return [entry.change_message for entry in entries]
+
+
+@pytest.mark.parametrize("confirmed", ["yes", ""])
+def test_an_action_on_the_failed_list_reads_no_rows(
+    console: Client, monkeypatch: pytest.MonkeyPatch, confirmed: str
+) -> None:
+    document = failed()
+    monkeypatch.setattr(FailedNotificationAdmin, "prepare_rows", None)
+    monkeypatch.setattr(failure_groups, "group_failures", None)
+    action = {"action": "retry_selected", "_selected_action": str(document["_id"])}
+    response = console.post(FAILED, action | {"confirmed": confirmed})
+    assert response.status_code == (302 if confirmed else 200)
+
+
+def test_an_action_without_permission_shows_the_list(db: None) -> None:
+    document = failed()
+    viewer = signed_in(make_staff("viewer", "notifications.view_notification"))
+    action = {"action": "retry_selected", "_selected_action": str(document["_id"])}
+    response = viewer.post(FAILED, action | {"confirmed": "yes"})
+    assert response.status_code == 200
+    assert str(document["_id"]) in response.content.decode()
 
 
 def resends_of(document: Any) -> list[Any]:
@@ -105,11 +133,11 @@ def test_nothing_is_done_before_it_is_confirmed(console: Client, operation: str)
     response = console.post(url(document, operation), {})
     assert response.status_code == 200
     text = response.content.decode()
-    assert f"Yes, {operation}" in text
-    assert "Email failed once: the provider had a problem of its own." in text
+    assert BUTTONS[operation] in text
+    assert "Email failed once: provider error (5xx)." in text
     assert factories.read(document["_id"]) == document
     ticked = {"action": f"{operation}_selected", "_selected_action": str(document["_id"])}
-    assert f"Yes, {operation}" in console.post(LIST, ticked).content.decode()
+    assert BUTTONS[operation] in console.post(LIST, ticked).content.decode()
     assert factories.read(document["_id"]) == document
 
 
@@ -127,13 +155,13 @@ def test_the_question_says_what_a_resend_would_be(console: Client) -> None:
 def test_a_notification_that_is_not_there(console: Client, operation: str) -> None:
     for identifier in (ObjectId(), "nonsense"):
         text = do(console, {"_id": identifier}, operation)
-        assert "There is no such notification." in text
+        assert "Notification not found." in text
 
 
 def test_retry_opens_what_failed_and_is_recorded(console: Client) -> None:
     document = failed()
     text = do(console, document, "retry")
-    assert "1 notification is tried again now." in text
+    assert "1 notification requeued." in text
     after = factories.read(document["_id"])
     assert (after["status"], factories.delivery(after)["status"]) == ("retrying", "pending")
     assert "failed_at" not in after
@@ -151,7 +179,7 @@ def test_retry_opens_what_failed_and_is_recorded(console: Client) -> None:
 def test_retry_of_what_has_not_failed_says_why_not(console: Client) -> None:
     document = factories.accepted(created_at=utc_now())
     text = do(console, document, "retry")
-    assert "One was left as before: No failed channel to retry." in text
+    assert "1 skipped: No failed channel to retry." in text
     assert audit(document) == []
 
 
@@ -171,30 +199,30 @@ def test_resend_makes_a_linked_copy_on_the_chosen_channels(console: Client) -> N
     assert new["channels"] == ["email"]
     assert factories.read(document["_id"])["resent_as"] == [new["_id"]]
     assert f'href="{LIST}{new["_id"]}/change/"' in text
-    assert "It is sent again as a new notification" in text
+    assert "1 notification resent" in text
     assert audit(document) == [f"Resent on email as {new['_id']}."]
     assert audit(new) == [f"Resent from {document['_id']}."]
-    assert "This is a resend of" in console.get(f"{LIST}{new['_id']}/change/").content.decode()
+    assert "Resent from" in console.get(f"{LIST}{new['_id']}/change/").content.decode()
 
 
 @pytest.mark.parametrize("channels", [[], ["pigeon"]])
 def test_resend_needs_a_channel(console: Client, channels: list[str]) -> None:
     document = failed()
     text = do(console, document, "resend", channels=channels)
-    assert "Nothing was done: choose a channel to resend on." in text
+    assert "No change: select a channel to resend on." in text
     assert resends_of(document) == []
 
 
 def test_resend_on_a_channel_it_never_had(console: Client) -> None:
     document = failed()
     text = do(console, document, "resend", channels="push")
-    assert "One was left as before: It has none of these channels." in text
+    assert "1 skipped: It has none of these channels." in text
     assert resends_of(document) == []
 
 
 def test_cancel_withdraws_what_is_pending_and_is_recorded(console: Client) -> None:
     document = factories.accepted(created_at=utc_now())
-    assert "1 notification is withdrawn." in do(console, document, "cancel")
+    assert "1 notification cancelled." in do(console, document, "cancel")
     after = factories.delivery(factories.read(document["_id"]))
     assert (after["status"], after["failure_reason"]) == ("cancelled", "Cancelled by maria.")
     assert audit(document) == ["Cancelled on all channels."]
@@ -208,13 +236,13 @@ def test_cancel_after_it_was_sent_says_why_not(console: Client) -> None:
 def test_the_page_offers_what_can_be_done(console: Client) -> None:
     waiting = factories.accepted(created_at=utc_now())
     for document, offered, missing in (
-        (failed(), "Retry failed channels", "Cancel what is pending"),
-        (waiting, "Cancel what is pending", "Retry failed channels"),
+        (failed(), "Retry failed channels", "Cancel pending"),
+        (waiting, "Cancel pending", "Retry failed channels"),
     ):
         text = console.get(f"{LIST}{document['_id']}/change/").content.decode()
         assert offered in text
         assert missing not in text
-        assert "Resend…" in text
+        assert "Resend" in text
 
 
 @pytest.mark.parametrize("path", [LIST, FAILED])
@@ -229,8 +257,8 @@ def test_retry_of_ticked_rows_says_how_many_and_why_others_not(console: Client, 
             {"_id": document["_id"]}, {"$set": {"failed_at": now}}
         )
     text = do_on(console, [*good, *bad], "retry", path)
-    assert "3 notifications are tried again now." in text
-    assert "2 were left as before: No failed channel to retry. (2)" in text
+    assert "3 notifications requeued." in text
+    assert "2 skipped: No failed channel to retry. (2)" in text
     assert all(factories.read(d["_id"])["status"] == "retrying" for d in good)
     assert all(audit(document) == ["Retried on all channels."] for document in good)
 
@@ -239,7 +267,7 @@ def test_resend_of_ticked_rows_leaves_out_what_went_out(console: Client) -> None
     both = (Channel.EMAIL, Channel.IN_APP)
     documents = [failed(channels=both), failed()]
     text = do_on(console, documents, "resend", FAILED, channels=["email", "in_app"])
-    assert "2 notifications are sent again as a new notification." in text
+    assert "2 notifications resent." in text
     assert [n["channels"] for d in documents for n in resends_of(d)] == [["email"], ["email"]]
 
 
@@ -259,15 +287,15 @@ def test_resend_of_ticked_rows_that_all_arrived(console: Client) -> None:
     now = utc_now()
     documents = [factories.settled(S.SENT, at=now, created_at=now) for _ in range(2)]
     text = do_on(console, documents, "resend", channels=["email"])
-    assert "2 were left as before: It has none of these channels. (2)" in text
+    assert "2 skipped: It has none of these channels. (2)" in text
 
 
 def test_cancel_of_ticked_rows(console: Client) -> None:
     now = utc_now()
     documents = [factories.accepted(created_at=now) for _ in range(2)]
     text = do_on(console, [*documents, failed()], "cancel")
-    assert "2 notifications are withdrawn." in text
-    assert "One was left as before: Nothing is pending." in text
+    assert "2 notifications cancelled." in text
+    assert "1 skipped: Nothing is pending." in text
     assert {factories.read(d["_id"])["status"] for d in documents} == {"cancelled"}
 
 

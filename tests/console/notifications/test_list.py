@@ -105,7 +105,7 @@ def test_a_search_lists_the_newest_matches_only(
     ids = [factories.accepted(created_at=now + timedelta(seconds=n))["_id"] for n in range(3)]
     response = console.get(f"{LIST}?q=ada")
     assert [row.pk for row in response.context["cl"].result_list] == sorted(ids[1:])[::-1]
-    assert "Only the newest 2 matches are listed." in response.content.decode()
+    assert "Showing the newest 2 matches." in response.content.decode()
 
 
 @pytest.mark.parametrize("url", [LIST, FAILED, "/admin/notifications/deliveryattempt/"])
@@ -146,7 +146,7 @@ def test_failures_are_grouped_by_cause(console: Client) -> None:
         ("Push", "Timeout", 1),
     ]
     text = console.get(FAILED).content.decode()
-    assert "The provider refuses this message." in text
+    assert "Message rejected by the provider." in text
     # A group narrows the list, and widens it again.
     assert set(listed(console, FAILED + rows[0].url)) == {d["_id"] for d in rejected}
     chosen = console.get(FAILED + rows[1].url)
@@ -176,7 +176,7 @@ def test_a_group_has_a_course_and_a_trend(console: Client) -> None:
         factories.settled(S.FAILED, at=at, created_at=at)
     failure(FailureCode.REJECTED)
     old, new = console.get(FAILED).context["cl"].groups
-    assert (old.count, old.trend) == ("2", "up from 1")
+    assert (old.count, old.trend) == ("2", "↑ from 1")
     assert (new.count, new.trend) == ("1", "new")
     assert [count for count in old.group.trend if count] == [1, 1]
     assert sum(1 for _, _, height in old.bars if height) == 2
@@ -189,7 +189,7 @@ def test_groups_that_are_capped_say_so(console: Client, monkeypatch: pytest.Monk
     page = console.get(FAILED)
     (row,) = page.context["cl"].groups
     assert (row.count, row.trend) == ("2+", "")
-    assert "counted from the newest failures since" in page.content.decode()
+    assert "counted since" in page.content.decode()
 
 
 def test_failures_are_narrowed_by_more_than_their_cause(console: Client) -> None:
@@ -219,4 +219,4 @@ def test_failures_are_grouped_over_the_chosen_time(console: Client) -> None:
     assert console.get(FAILED).context["cl"].groups[0].group.count == 1
     week = console.get(f"{FAILED}?failed_within=7d").context["cl"]
     assert week.groups[0].group.count == 2
-    assert week.period_label == "in the chosen time"
+    assert week.period_label == "in the selected time range"

@@ -54,7 +54,7 @@ def test_a_person_has_a_page(console: Client) -> None:
         "+351912345678",
         "22:00 to 07:00 (Europe/Lisbon)",
         "Hard bounce",
-        "nothing of it",
+        "Muted",
         "/admin/notifications/notification/?q=ada",
         "ada@work.example",
     ):
@@ -96,8 +96,8 @@ def test_an_address_is_suppressed_by_hand(console: Client, channel: str, address
     [
         ("email", "nonsense", "Enter a valid email address."),
         ("email", "+351912345678", "Enter a valid email address."),
-        ("whatsapp", "912345678", "Write the number as +351912345678."),
-        ("whatsapp", "ada@example.com", "Write the number as +351912345678."),
+        ("whatsapp", "912345678", "Enter the number as +351912345678."),
+        ("whatsapp", "ada@example.com", "Enter the number as +351912345678."),
         ("pigeon", "ada@example.com", "is not one of the available choices"),
         ("email", "", "This field is required."),
     ],

@@ -52,7 +52,7 @@ WORDING = '{"locale": "pt", "name": "lost", "language": "pt_PT", "parameters": [
 BAD = [
     ("slug", "Parcel", "Must be 1 to 64 lower-case letters"),
     ("slug", "../etc", "Must be 1 to 64 lower-case letters"),
-    ("slug", "mfa_code", "There is a type of this name."),
+    ("slug", "mfa_code", "A type with this slug already exists."),
     ("slug", "a" * 65, "at most 64 characters"),
     ("channels", [], "This field is required."),
     ("channels", ["pigeon"], "is not one of the available choices"),
@@ -63,7 +63,7 @@ BAD = [
     ("max_retries", "11", "less than or equal to 10"),
     ("ttl_seconds", "0", "greater than or equal to 1"),
     ("ttl_seconds", "2592001", "less than or equal to 2592000"),
-    ("example_data", "[1]", "Write an object, such as"),
+    ("example_data", "[1]", "Enter an object, such as"),
     ("example_data", "{", "Enter a valid JSON."),
     ("sensitive_variables", "a b", "Not a valid variable name: a b."),
     ("description", "x" * 2_001, "at most 2000 characters"),
@@ -75,7 +75,7 @@ BAD = [
     ("fallback_channel", "email", "No other channel that can fail"),
     ("fallback_channel", "pigeon", "is not one of the available choices"),
     ("fallback_after_seconds", "0", "greater than or equal to 1"),
-    ("approved_templates", '{"locale": "pt"}', "Write a list of objects"),
+    ("approved_templates", '{"locale": "pt"}', "Enter a list of objects"),
     (
         "approved_templates",
         f"[{WORDING}]",
@@ -134,4 +134,4 @@ def test_a_channel_that_stands_in_and_what_whatsapp_approved_are_stored(console:
     assert (kind.fallback.channel, kind.fallback.after) == (Channel.EMAIL, timedelta(minutes=10))
     assert [one.language for one in kind.whatsapp_templates] == ["pt_PT"]
     refused = console.post(f"{LIST}add/", form | {"slug": "x", "approved_templates": "[1]"})
-    assert "nothing else" in refused.content.decode()
+    assert "exactly locale, name" in refused.content.decode()

@@ -82,8 +82,8 @@ def test_a_mail_is_shown_in_a_frame_that_runs_nothing(console: Client) -> None:
 
 def test_a_type_without_a_template_says_so(console: Client) -> None:
     text = shown(console, page("alert"))
-    assert "This type has no template of its own" in text
-    assert "None: the app that sends it says what it says." in text
+    assert "This type has no template" in text
+    assert "No template; content comes with the request." in text
 
 
 def test_news_have_a_way_out(console: Client) -> None:
@@ -104,9 +104,9 @@ def test_the_versions_are_listed_with_the_published_one(console: Client) -> None
     stored()
     templates.publish_version(type_slug=SLUG, number=1, now=utc_now())
     rows = console.get(page(SLUG)).context["rows"]
-    assert [row["name"] for row in rows] == ["Version 2", "Version 1", "The release's own"]
+    assert [row["name"] for row in rows] == ["Version 2", "Version 1", "Built-in"]
     assert [row["is_published"] for row in rows] == [False, True, False]
-    assert rows[0]["by"] == "shop (app)"
+    assert rows[0]["by"] == "shop (client)"
     (listed,) = console.get(f"{LIST}?q={SLUG}").context["cl"].result_list
     assert listed.template_version == 1
 
@@ -180,7 +180,7 @@ def test_a_version_is_stored_and_used_by_nobody_yet(console: Client) -> None:
     }
     assert (version.note, version.created_by) == ("Shorter", "staff:maria")
     assert types.get_template_version(SLUG) == 0
-    assert LogEntry.objects.get().get_change_message() == "Stored version 1 of what it says."
+    assert LogEntry.objects.get().get_change_message() == "Saved version 1 of the template."
 
 
 def test_a_language_is_added_and_one_is_taken_out(console: Client) -> None:
@@ -198,9 +198,9 @@ def test_a_language_is_added_and_one_is_taken_out(console: Client) -> None:
         ({"subject:default": "{% if %}"}, "Line 1: Missing expression."),
         ({"body:default": "{{ amount | shout }}"}, "Unknown filter &#x27;shout&#x27;."),
         ({"new_language": "PT", "body:": "x"}, "Expected default, or a language such as pt"),
-        ({"new_language": "pt", "body:": "x"}, "The language pt is there already."),
-        ({"body:": "x"}, "Which language is the other one?"),
-        ({"note": "x" * 201}, "The note has over 200 characters."),
+        ({"new_language": "pt", "body:": "x"}, "The language pt already exists."),
+        ({"body:": "x"}, "Enter the code of the new language"),
+        ({"note": "x" * 201}, "The note exceeds 200 characters."),
         (
             {
                 f"{part}:{language}": ""
@@ -227,14 +227,14 @@ def test_what_is_wrong_stands_in_the_form_and_nothing_is_lost(
 def test_a_version_is_published_and_taken_back(console: Client) -> None:
     number = stored()
     response = console.post(f"{page(SLUG, number)}publish/", follow=True)
-    assert "Version 1 is published: new notifications take it." in response.content.decode()
+    assert "Version 1 published. New notifications use it." in response.content.decode()
     assert types.get_template_version(SLUG) == 1
     console.post(f"{page(SLUG, 0)}publish/")
     assert types.get_template_version(SLUG) == 0
     messages = [entry.get_change_message() for entry in LogEntry.objects.order_by("id")]
     assert messages == [
-        "Published version 1 of what it says.",
-        "Published the release's own of what it says.",
+        "Published version 1 of the template.",
+        "Published built-in of the template.",
     ]
 
 
@@ -262,7 +262,7 @@ def test_there_must_be_something_to_show_and_to_publish(console: Client) -> None
 
 def test_who_may_look_may_not_change(looker: Client) -> None:
     number = stored()
-    assert "Write a new version" not in shown(looker, page(SLUG))
+    assert "New version" not in shown(looker, page(SLUG))
     assert "Publish</button>" not in shown(looker, page(SLUG, number))
     assert looker.get(NEW).status_code == 403
     assert looker.post(NEW, SENT).status_code == 403
@@ -338,7 +338,7 @@ def test_a_version_is_compared_with_the_published_one(console: Client) -> None:
 
 def test_the_published_one_is_compared_with_the_one_before_it(console: Client) -> None:
     publish(stored_body(push="Old"))
-    assert console.get(f"{PAGE}1/").context["differences"]["from"] == "the release's own"
+    assert console.get(f"{PAGE}1/").context["differences"]["from"] == "built-in"
     publish(0)
     assert console.get(f"{PAGE}0/").context["differences"] == {}
 
@@ -348,7 +348,7 @@ def test_an_unpublished_version_is_sent_with_the_types_example(console: Client) 
     answer = console.post(
         f"{PAGE}{number}/try/", {"channel": "email", "address": "ops@example.com"}, follow=True
     )
-    assert "The test is on its way" in answer.content.decode()
+    assert "Test sent" in answer.content.decode()
     one = Notification.objects.get()
     assert (one.type, one.channels, one.recipient.email) == (SLUG, ["email"], "ops@example.com")
     assert (one.content.template_version, one.content.body) == (number, "We have 49.90.")
@@ -369,19 +369,19 @@ def test_a_test_is_in_the_language_that_is_looked_at(console: Client) -> None:
 def test_nothing_is_sent_to_what_is_no_address(console: Client, channel: str, address: str) -> None:
     sent = {"channel": channel, "address": address}
     answer = console.post(f"{PAGE}0/try/", sent, follow=True)
-    assert "Nothing was sent" in answer.content.decode()
+    assert "Test not sent" in answer.content.decode()
     assert collection("notifications").count_documents({}) == 0
 
 
 def test_a_version_that_is_not_there_is_not_sent(console: Client) -> None:
     sent = {"channel": "email", "address": "ops@example.com"}
     answer = console.post(f"{PAGE}7/try/", sent, follow=True)
-    assert "There is no such version." in answer.content.decode()
+    assert "Version not found." in answer.content.decode()
 
 
 def test_who_may_not_send_tests_is_offered_none() -> None:
     looker = signed_in(make_staff("rui", "notifications.view_notificationtype"))
-    assert "Send a test" not in looker.get(f"{PAGE}0/").content.decode()
+    assert "Send test" not in looker.get(f"{PAGE}0/").content.decode()
     assert looker.post(f"{PAGE}0/try/").status_code == 403
 
 
@@ -395,7 +395,7 @@ def test_an_older_version_is_gone_back_to(console: Client) -> None:
         "Version 3": "Publish",
         "Version 2": "Publish",
         "Version 1": "Roll back",
-        "The release's own": "Roll back",
+        "Built-in": "Roll back",
     }
     console.post(f"{PAGE}1/publish/")
     assert types.get_template_version(SLUG) == 1

@@ -1,33 +1,86 @@
 """Labels: every code, state, channel and risk has one."""
 
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
 import pytest
 
-from console.widgets import labels
-from console.widgets.labels import EXPLANATIONS, RESEND_RISKS
+from console.widgets import failure_codes, labels
+from console.widgets.failure_codes import EXPLANATIONS
+from console.widgets.wait_reasons import WaitReason
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus, NotificationStatus
+from domain.states import (
+    AttemptStatus,
+    BroadcastStatus,
+    Channel,
+    DeliveryStatus,
+    NotificationStatus,
+)
 from notifications.resend.risk import RiskKind
 
 S, F = DeliveryStatus, FailureCode
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
-def test_every_code_and_state_has_words() -> None:
+def test_every_code_and_state_has_a_label() -> None:
     assert set(EXPLANATIONS) == set(F)
-    assert set(labels.STATUS_LABELS) == set(labels.STATUS_COLORS) == set(NotificationStatus)
-    assert set(labels.DELIVERY_LABELS) == set(labels.DELIVERY_COLORS) == set(S)
+    assert set(labels.STATUS_LABELS) == set(NotificationStatus)
+    assert set(labels.DELIVERY_LABELS) == set(S)
+    assert set(labels.WAIT_LABELS) == set(WaitReason)
+    assert set(labels.ATTEMPT_LABELS) == set(AttemptStatus)
+    assert set(labels.BROADCAST_LABELS) == set(BroadcastStatus)
     assert set(labels.CHANNELS) == set(labels.CHANNEL_ICONS) == set(Channel)
-    assert set(RESEND_RISKS) == set(RiskKind)
+    assert set(labels.RESEND_RISKS) == set(RiskKind)
 
 
 @pytest.mark.parametrize("code", list(F))
 def test_an_explanation_reads_as_a_sentence(code: FailureCode) -> None:
     known = EXPLANATIONS[code]
-    assert known.meaning[0].islower()
+    assert not known.meaning[0].isupper()
     assert not known.meaning.endswith(".")
     assert known.advice[0].isupper()
     assert known.advice.endswith(".")
 
 
 def test_a_code_of_another_release_is_no_error() -> None:
-    assert labels.explain("brand_new").meaning == "for a reason we have no words for"
+    assert failure_codes.explain("brand_new").meaning == "unknown failure code"
     assert labels.code_label("brand_new") == "Brand new"
+
+
+def pending(**fields: Any) -> dict[str, Any]:
+    default = {"channel": "email", "status": "pending", "attempt_count": 0}
+    return default | {"next_attempt_at": NOW + timedelta(hours=1)} | fields
+
+
+@pytest.mark.parametrize(
+    ("status", "deliveries", "label"),
+    [
+        ("created", [pending()], "Scheduled"),
+        ("created", [pending(failure_code="channel_unavailable")], "Held"),
+        ("created", [pending(), pending(instead_of="push")], "Scheduled"),
+        ("processing", [pending(status="sending")], "Sending"),
+        ("processing", [pending(status="sending"), pending(status="unknown")], "Unknown"),
+        ("cancelled", [pending(status="suppressed")], "Suppressed"),
+        ("cancelled", [pending(status="suppressed"), pending(status="cancelled")], "Cancelled"),
+        ("partially_delivered", [], "Partially delivered"),
+    ],
+)
+def test_the_state_of_a_notification(
+    status: str, deliveries: list[dict[str, Any]], label: str
+) -> None:
+    assert labels.notification_state(status, deliveries, now=NOW)[0] == label
+
+
+@pytest.mark.parametrize(
+    ("delivery", "label"),
+    [
+        (pending(), "Scheduled"),
+        (pending(next_attempt_at=NOW), "Queued"),
+        (pending(attempt_count=1, failure_code="timeout"), "Retrying"),
+        (pending(failure_code="quiet_hours"), "Held: quiet hours"),
+        (pending(instead_of="push"), "Held: fallback"),
+        (pending(status="read"), "Read"),
+    ],
+)
+def test_the_state_of_a_delivery(delivery: dict[str, Any], label: str) -> None:
+    assert labels.delivery_state(delivery, now=NOW)[0] == label

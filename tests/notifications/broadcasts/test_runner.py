@@ -1,4 +1,4 @@
-"""Running a broadcast: page by page, each recipient once, and how it goes on."""
+"""Running a broadcast: pages, audiences, and skipped recipients."""
 
 from datetime import timedelta
 from typing import Any
@@ -24,13 +24,13 @@ from tests.support.factories.broadcasts import (
     CALLER,
     begun,
     name,
+    notified_users,
     read,
     recipients,
     run_page,
     run_to_completion,
     topic,
 )
-from tests.support.factories.broadcasts import reached_user_ids as told
 from tests.support.factories.notifications import CLIENT, NOON, suppress
 from tests.support.mongo.query_plans import plans
 
@@ -38,17 +38,15 @@ pytestmark = pytest.mark.usefixtures("db", "broker", "pages_of_three")
 
 
 SECOND = timedelta(seconds=1)
-
 MINUTE = timedelta(minutes=1)
-
 DAY = timedelta(days=1)
 
 
-def test_everybody_who_is_registered_is_told_once() -> None:
+def test_each_registered_recipient_is_notified_once() -> None:
     names = recipients(7)
     one = begun()
     assert run_to_completion(one) == 3
-    assert told(one) == names
+    assert notified_users(one) == names
     done = read(one)
     assert (done["status"], done["accepted"]) == ("completed", 7)
     assert (done["started_at"], done["finished_at"]) == (NOON, NOON)
@@ -56,61 +54,60 @@ def test_everybody_who_is_registered_is_told_once() -> None:
     assert "claim" not in done
 
 
-def test_a_full_last_page_is_followed_by_an_empty_one() -> None:
+def test_full_last_page_is_followed_by_an_empty_one() -> None:
     recipients(6)
     one = begun()
     assert run_to_completion(one) == 3
     assert read(one)["accepted"] == 6
 
 
-def test_who_is_being_erased_is_not_told() -> None:
+def test_recipient_being_erased_is_skipped() -> None:
     recipients(3)
     registration.begin_erasure(name(1), now=NOON)
     one = begun()
     run_to_completion(one)
-    assert told(one) == [name(0), name(2)]
+    assert notified_users(one) == [name(0), name(2)]
 
 
-def test_a_topics_members_are_told_and_nobody_else() -> None:
+def test_topic_broadcast_reaches_only_its_members() -> None:
     names = recipients(5)
     one = begun(topic("news", *names[:4]))
     topic("other", names[4])
     run_to_completion(one)
-    assert told(one) == names[:4]
+    assert notified_users(one) == names[:4]
 
 
-def test_who_joins_a_topic_behind_the_place_that_was_reached_is_told() -> None:
+def test_new_topic_member_after_the_cursor_is_notified() -> None:
     recipients(9)
     one = begun(topic("news", *(name(n) for n in range(1, 5))))
     run_page(one)
     topics.join(topic="news", user_id=name(0), now=NOON)
     topics.join(topic="news", user_id=name(8), now=NOON)
     run_to_completion(one)
-    assert told(one) == [name(n) for n in (1, 2, 3, 4, 8)]
+    assert notified_users(one) == [name(n) for n in (1, 2, 3, 4, 8)]
 
 
-def test_people_who_are_named_are_told_once_in_whatever_order() -> None:
+def test_listed_user_ids_are_notified_once_in_any_order() -> None:
     recipients(5)
-    named = [name(n) for n in (4, 0, 4, 2, 3)]
-    one = begun(AudienceRequest(user_ids=named))
+    one = begun(AudienceRequest(user_ids=[name(n) for n in (4, 0, 4, 2, 3)]))
     run_to_completion(one)
-    assert told(one) == [name(n) for n in (0, 2, 3, 4)]
+    assert notified_users(one) == [name(n) for n in (0, 2, 3, 4)]
 
 
-def test_nobody_at_all_is_soon_done() -> None:
+def test_broadcast_to_an_empty_topic_completes() -> None:
     one = begun(AudienceRequest(topic="nobody-is-in-it"))
     assert run_to_completion(one) == 1
     assert (read(one)["status"], read(one)["audience_size"]) == ("completed", 0)
 
 
-def test_about_how_many_there_are_is_known_from_the_beginning() -> None:
+def test_audience_size_is_known_at_the_start() -> None:
     names = recipients(4)
     assert read(begun())["audience_size"] == 4
     assert read(begun(topic("news", *names[:2])))["audience_size"] == 2
     assert read(begun(AudienceRequest(user_ids=["a", "b", "a"])))["audience_size"] == 2
 
 
-def test_each_notification_is_like_one_that_was_asked_for_by_itself() -> None:
+def test_each_notification_equals_a_single_one() -> None:
     recipients(1, locale="pt")
     one = begun(ttl=600, caller=Caller(client_id=CLIENT, request_id="r", is_test=True))
     run_page(one)
@@ -130,42 +127,45 @@ def test_each_notification_is_like_one_that_was_asked_for_by_itself() -> None:
     assert document["status"] == "queued"
 
 
-def test_a_template_is_rendered_for_each_in_their_language() -> None:
+def test_template_is_rendered_in_the_recipients_language() -> None:
     recipients(1, locale="pt")
     recipients(1, first=1, locale="en")
     kind = types.read_type("contest_starting")
     assert kind is not None
-    one = begun(type="contest_starting", content=..., data=kind["example_data"])
-    run_to_completion(one)
-    said = {d["user_id"]: d["content"]["body"] for d in collection("notifications").find()}
-    assert len(set(said.values())) == 2
+    run_to_completion(begun(type="contest_starting", content=..., data=kind["example_data"]))
+    bodies = {d["user_id"]: d["content"]["body"] for d in collection("notifications").find()}
+    assert len(set(bodies.values())) == 2
 
 
-def test_it_is_low_unless_more_is_asked_for() -> None:
+def test_priority_is_low_by_default() -> None:
     recipients(1)
-    for asked, given in ((None, Priority.LOW), ("high", Priority.HIGH), ("medium", "normal")):
-        one = begun(type="alert", priority=asked)
+    for requested, expected in (
+        (None, Priority.LOW),
+        ("high", Priority.HIGH),
+        ("medium", "normal"),
+    ):
+        one = begun(type="alert", priority=requested)
         run_page(one)
         document = collection("notifications").find_one({"broadcast_id": one})
         assert document is not None
-        assert document["priority"] == read(one)["priority"] == given
+        assert document["priority"] == read(one)["priority"] == expected
 
 
-def test_who_wants_nothing_of_it_has_no_notification_and_is_counted() -> None:
+def test_opted_out_and_suppressed_recipients_are_counted_as_skipped() -> None:
     names = recipients(4)
     mute = {"preferences": {"marketing": {"muted": True}}}
     collection("recipients").update_many({"_id": {"$in": names[:2]}}, {"$set": mute})
     suppress(f"{names[2]}@example.com", reason=SuppressionReason.UNSUBSCRIBED, marketing_only=True)
     one = begun()
     run_to_completion(one)
-    assert told(one) == [names[3]]
+    assert notified_users(one) == [names[3]]
     assert read(one)["skipped"] == {
         "opted_out": {"count": 2, "examples": names[:2]},
         "suppressed": {"count": 1, "examples": [names[2]]},
     }
 
 
-def test_whom_nothing_reaches_is_counted_with_some_of_their_ids() -> None:
+def test_unreachable_recipients_are_counted_with_examples() -> None:
     strangers = [f"stranger-{n:02d}" for n in range(30)]
     one = begun(AudienceRequest(user_ids=strangers))
     run_to_completion(one)
@@ -173,20 +173,19 @@ def test_whom_nothing_reaches_is_counted_with_some_of_their_ids() -> None:
     assert (kept["count"], kept["examples"]) == (30, strangers[: repository.MAX_EXAMPLES])
 
 
-def test_of_the_channels_that_are_named_each_gets_those_that_reach_them() -> None:
+def test_recipients_get_the_requested_channels_that_reach_them() -> None:
     recipients(1)
     recipients(1, first=1, phone="+351912345678")
-    one = begun(channels=["email", "whatsapp"], type="alert")
-    run_to_completion(one)
+    run_to_completion(begun(channels=["email", "whatsapp"], type="alert"))
     found = {d["user_id"]: d["channels"] for d in collection("notifications").find()}
     assert found == {name(0): ["email"], name(1): ["email", "whatsapp"]}
 
 
-def test_whose_notification_cannot_be_made_is_counted_by_the_problem() -> None:
+def test_invalid_recipients_are_counted_by_problem() -> None:
     recipients(1)
     one = begun(AudienceRequest(user_ids=["nul\x00", name(0)]))
     run_to_completion(one)
-    assert told(one) == [name(0)]
+    assert notified_users(one) == [name(0)]
     assert read(one)["rejected"] == {"invalid": {"count": 1, "examples": ["nul\x00"]}}
 
 
@@ -194,36 +193,35 @@ def messages(broker: redis.Redis) -> list[list[Any]]:
     return [message.args for message in queued_messages(broker, "broadcasts")]
 
 
-def test_before_its_time_nothing_is_read() -> None:
+def test_scheduled_broadcast_reads_its_audience_in_time() -> None:
     recipients(1)
     later = NOON + 2 * MINUTE
     one = begun(scheduled_at=later.isoformat())
     assert read(one)["status"] == "scheduled"
     assert not run_page(one)
-    assert told(one) == []
+    assert notified_users(one) == []
     assert run_page(one, at=later)
     assert (read(one)["status"], read(one)["started_at"]) == ("completed", later)
     (document,) = collection("notifications").find()
-    assert "scheduled_at" not in document, "it is due at once: the audience was read in time"
+    assert "scheduled_at" not in document, "notifications of a scheduled broadcast are due at once"
 
 
-def test_a_worker_whose_clock_is_a_little_behind_does_not_lose_the_message() -> None:
-    one = begun()
-    assert run_page(one, at=NOON - SECOND / 2)
+def test_slow_clock_does_not_lose_the_wakeup() -> None:
+    assert run_page(begun(), at=NOON - SECOND / 2)
 
 
-def test_after_its_time_nobody_more_is_told() -> None:
+def test_expired_broadcast_notifies_no_more() -> None:
     recipients(4)
     one = begun(expires_at=(NOON + MINUTE).isoformat())
     run_page(one)
     run_page(one, at=NOON + MINUTE)
-    assert len(told(one)) == 3
+    assert len(notified_users(one)) == 3
     done = read(one)
     assert (done["status"], done["failure_code"]) == ("failed", "expired")
     assert done["finished_at"] == NOON + MINUTE
 
 
-def test_a_type_that_is_switched_off_ends_it() -> None:
+def test_disabled_type_fails_the_broadcast() -> None:
     recipients(4)
     one = begun()
     run_page(one)
@@ -235,16 +233,16 @@ def test_a_type_that_is_switched_off_ends_it() -> None:
     assert (read(one)["status"], read(one)["failure_code"]) == ("failed", "unknown_type")
 
 
-def test_with_too_much_waiting_it_waits_and_then_goes_on(settings: Any) -> None:
+def test_backpressure_pauses_the_broadcast(settings: Any) -> None:
     recipients(7)
     settings.BULK_PENDING_LIMIT = 2
     one = begun()
     run_page(one)
     backlog.clear()
-    assert run_page(one), "it was its turn, and there was no room"
-    waits = read(one)
-    assert (waits["is_waiting"], waits["due_at"]) == (True, NOON + backlog.RETRY_AFTER)
-    assert len(told(one)) == 3
+    assert run_page(one), "it was due, but the backlog was full"
+    waiting = read(one)
+    assert (waiting["is_waiting"], waiting["due_at"]) == (True, NOON + backlog.RETRY_AFTER)
+    assert len(notified_users(one)) == 3
     assert not run_page(one)
     settings.BULK_PENDING_LIMIT = 100
     backlog.clear()
@@ -252,7 +250,7 @@ def test_with_too_much_waiting_it_waits_and_then_goes_on(settings: Any) -> None:
     assert read(one)["is_waiting"] is False
 
 
-def test_each_page_calls_for_the_next(broker: redis.Redis) -> None:
+def test_each_page_wakes_up_the_next(broker: redis.Redis) -> None:
     recipients(4)
     one = begun()
     assert messages(broker) == [[str(one)]]
@@ -264,7 +262,7 @@ def test_each_page_calls_for_the_next(broker: redis.Redis) -> None:
     assert messages(broker) == []
 
 
-def test_the_sweep_finds_what_no_message_reaches(broker: redis.Redis) -> None:
+def test_sweep_wakes_up_due_broadcasts(broker: redis.Redis) -> None:
     recipients(1)
     one = begun()
     begun(scheduled_at=(NOON + 5 * MINUTE).isoformat())
@@ -277,7 +275,7 @@ def test_the_sweep_finds_what_no_message_reaches(broker: redis.Redis) -> None:
     assert messages(broker) == []
 
 
-def test_the_sweep_finds_one_whose_worker_was_lost(broker: redis.Redis) -> None:
+def test_sweep_wakes_up_broadcasts_of_lost_workers(broker: redis.Redis) -> None:
     one = begun()
     repository.acquire_lease(one, worker="lost", now=NOON)
     broker.flushdb()
@@ -287,7 +285,7 @@ def test_the_sweep_finds_one_whose_worker_was_lost(broker: redis.Redis) -> None:
     assert messages(broker) == [[str(one)]]
 
 
-def test_a_worker_that_stops_leaves_it_to_another(broker: redis.Redis) -> None:
+def test_stopping_worker_leaves_the_broadcast_to_another(broker: redis.Redis) -> None:
     one = begun()
     broker.flushdb()
     process.request_shutdown()
@@ -295,15 +293,15 @@ def test_a_worker_that_stops_leaves_it_to_another(broker: redis.Redis) -> None:
     assert messages(broker) == [[str(one)]]
 
 
-def test_without_a_broker_a_process_does_it_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inline_worker_runs_broadcasts(monkeypatch: pytest.MonkeyPatch) -> None:
     recipients(4)
     one = begun(type="alert", channels=["in_app"])
     worker.run_inline(clock=lambda: NOON)
     assert read(one)["status"] == "completed"
-    assert len(told(one)) == 4
+    assert len(notified_users(one)) == 4
 
 
-def test_a_page_of_a_large_audience_reads_no_more_than_its_people() -> None:
+def test_page_reads_only_its_recipients() -> None:
     recipients(60)
     one = begun()
     run_page(one)
@@ -313,7 +311,7 @@ def test_a_page_of_a_large_audience_reads_no_more_than_its_people() -> None:
     assert all(plan.is_by_id and plan.examined <= 3 and not plan.sorts for plan in found)
 
 
-def test_what_became_of_it_is_counted_from_an_index_alone() -> None:
+def test_status_counts_use_only_an_index() -> None:
     recipients(4)
     one, other = begun(), begun()
     for broadcast_id in (one, other):
@@ -329,7 +327,7 @@ def test_what_became_of_it_is_counted_from_an_index_alone() -> None:
     assert (plan.is_indexed, plan.examined) == (True, 0)
 
 
-def test_a_clients_list_is_read_by_its_index() -> None:
+def test_list_of_a_client_uses_its_index() -> None:
     others = Caller(client_id=ObjectId("d" * 24))
     for n in range(30):
         begun(at=NOON + n * SECOND, caller=CALLER if n % 3 else others)
@@ -341,7 +339,7 @@ def test_a_clients_list_is_read_by_its_index() -> None:
     assert (plan.is_indexed, plan.sorts, plan.examined) == (True, False, 6)
 
 
-def test_an_ended_one_is_deleted_when_its_notifications_are() -> None:
+def test_ended_broadcast_is_purged_with_its_notifications() -> None:
     one = begun()
     assert "purge_at" not in read(one)
     run_to_completion(one)

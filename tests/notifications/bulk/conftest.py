@@ -1,4 +1,4 @@
-"""A cohort of failures, an operation on it, and a clock that tests put forward."""
+"""A clock that tests advance, with a database and a broker."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,5 +10,5 @@ from tests.support.factories.bulk import Time
 
 @pytest.fixture
 def clock(db: None, broker: Any) -> Iterator[Time]:
-    """Give a clock, a database and a broker."""
+    """Return a clock, with a database and a broker."""
     return Time()

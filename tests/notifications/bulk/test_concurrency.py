@@ -1,4 +1,4 @@
-"""Whoever is lost, late, or there twice: each delivery is acted on once and counted once."""
+"""Concurrent and lost workers: each delivery is executed and counted once."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -36,42 +36,40 @@ SAFE = ResendRisk(kind=RiskKind.SAFE, reason="Nothing was sent.")
 
 
 class Lost(BaseException):
-    """The worker's process is gone."""
+    """Stands for the end of the process."""
 
 
-class Acting(Time):
-    """A clock by which something happens when a worker looks at it for the how manieth time."""
+class TriggerClock(Time):
+    """A clock that runs an action when it is read for the nth time."""
 
-    def __init__(self, time: Time, *, at_look: int, happens: Callable[[], object]) -> None:
+    def __init__(self, time: Time, *, at_look: int, action_: Callable[[], object]) -> None:
         super().__init__(time.at)
-        self.left, self.happens = at_look, happens
+        self.left, self.happens = at_look, action_
 
     def __call__(self) -> datetime:
-        """Return the time, after what happens then."""
         self.left -= 1
         if self.left == 0:
             self.happens()
         return super().__call__()
 
 
-def dies() -> None:
-    """Be gone."""
+def die() -> None:
     raise Lost
 
 
-def opened(ids: list[ObjectId]) -> list[int]:
-    """Return how often each was opened again: by its audit."""
+def retry_counts(ids: list[ObjectId]) -> list[int]:
+    """Return the number of retries of each, from the audit log."""
     log = collection("django_admin_log")
     return [log.count_documents({"object_id": str(one)}) for one in ids]
 
 
 def work_with(operation: Operation, clock: Time) -> None:
-    """Go on with an operation until the worker is done, or lost."""
+    """Run an operation until the worker has finished or is lost."""
     with suppress(Lost):
         runner.run(operation.id, clock=clock)
 
 
-def test_many_workers_at_once_act_on_each_once(clock: Time) -> None:
+def test_concurrent_workers_execute_each_delivery_once(clock: Time) -> None:
     ids = failed(40)
     operation = started(clock)
     barrier = Barrier(8)
@@ -82,13 +80,13 @@ def test_many_workers_at_once_act_on_each_once(clock: Time) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(worker, range(8))) == 1
-    assert opened(ids) == [1] * 40
+    assert retry_counts(ids) == [1] * 40
     clock.at += timedelta(seconds=2)
     assert finish(clock, operation).counts == {BulkOutcome.DONE: 40}
 
 
 @pytest.mark.parametrize("action", [BulkAction.RETRY, BulkAction.RESEND])
-def test_four_workers_with_the_same_in_hand_do_it_once(clock: Time, action: BulkAction) -> None:
+def test_four_workers_on_one_page_execute_it_once(clock: Time, action: BulkAction) -> None:
     ids = failed(10)
     operation = started(clock, previewed(clock, action=action))
     places = selection.next_page(operation)
@@ -102,16 +100,13 @@ def test_four_workers_with_the_same_in_hand_do_it_once(clock: Time, action: Bulk
         list(pool.map(worker, range(4)))
     assert {row["outcome"] for row in rows(operation).values()} == {"done"}
     if action is BulkAction.RETRY:
-        assert opened(ids) == [1] * 10
+        assert retry_counts(ids) == [1] * 10
     else:
-        made = list(collection("notifications").find({"resent_from": {"$in": ids}}))
-        assert len(made) == 10
+        assert len(list(collection("notifications").find({"resent_from": {"$in": ids}}))) == 10
     assert finish(clock, operation).counts == {BulkOutcome.DONE: 10}
 
 
-def test_a_second_worker_beside_one_that_was_thought_lost_acts_on_nothing_twice(
-    clock: Time,
-) -> None:
+def test_second_worker_after_a_slow_one_repeats_nothing(clock: Time) -> None:
     ids = failed(10)
     operation = started(clock)
     other = Time(clock.at + LEASE + timedelta(seconds=1))
@@ -119,8 +114,7 @@ def test_a_second_worker_beside_one_that_was_thought_lost_acts_on_nothing_twice(
     def another_takes_over() -> None:
         runner.run(operation.id, clock=other)
 
-    slow = Acting(clock, at_look=6, happens=another_takes_over)
-    runner.run(operation.id, clock=slow)
+    runner.run(operation.id, clock=TriggerClock(clock, at_look=6, action_=another_takes_over))
     clock.at = other.at
     done = finish(clock, operation)
     assert (done.stage, done.counts) == (BulkStage.COMPLETED, {BulkOutcome.DONE: 10})
@@ -132,68 +126,62 @@ def test_a_second_worker_beside_one_that_was_thought_lost_acts_on_nothing_twice(
 
 @pytest.mark.parametrize("action", [BulkAction.RETRY, BulkAction.RESEND])
 @pytest.mark.parametrize("at_look", range(1, 14))
-def test_a_worker_that_is_lost_anywhere_is_replaced(
-    clock: Time, action: BulkAction, at_look: int
-) -> None:
+def test_worker_lost_at_any_step_is_replaced(clock: Time, action: BulkAction, at_look: int) -> None:
     ids = failed(3)
     operation = started(clock, previewed(clock, action=action))
-    work_with(operation, Acting(clock, at_look=at_look, happens=dies))
+    work_with(operation, TriggerClock(clock, at_look=at_look, action_=die))
     clock.at += LEASE + timedelta(seconds=1)
     done = finish(clock, operation)
     assert (done.stage, done.counts) == (BulkStage.COMPLETED, {BulkOutcome.DONE: 3})
     if action is BulkAction.RESEND:
-        resends = list(collection("notifications").find({"resent_from": {"$in": ids}}))
-        assert len(resends) == 3
+        assert len(list(collection("notifications").find({"resent_from": {"$in": ids}}))) == 3
     else:
         assert statuses(ids) == ["pending"] * 3
 
 
 @pytest.mark.parametrize("action", [BulkAction.RETRY, BulkAction.RESEND])
-def test_lost_between_acting_and_saying_so(clock: Time, action: BulkAction) -> None:
+def test_worker_lost_before_its_result_repeats_nothing(clock: Time, action: BulkAction) -> None:
     (one,) = failed()
     operation = started(clock, previewed(clock, action=action))
-    which = results.DeliveryKey(one, EMAIL)
-    results.begin(operation.id, {which: SAFE}, now=clock())
+    results.begin(operation.id, {results.DeliveryKey(one, EMAIL): SAFE}, now=clock())
     executor._execute_one(operation, one, [EMAIL], now=clock())
-    done = finish(clock, operation)
-    assert done.counts == {BulkOutcome.DONE: 1}
+    assert finish(clock, operation).counts == {BulkOutcome.DONE: 1}
     made = collection("notifications").count_documents({"resent_from": one})
     assert made == (1 if action is BulkAction.RESEND else 0)
 
 
-def test_what_was_begun_with_and_failed_again_is_not_opened_twice(clock: Time) -> None:
+def test_delivery_that_failed_again_is_not_reopened_twice(clock: Time) -> None:
     (one,) = failed()
     operation = started(clock)
     results.begin(operation.id, {results.DeliveryKey(one, EMAIL): SAFE}, now=clock())
     executor._execute_one(operation, one, [EMAIL], now=clock())
     again = factories.start(factories.claim(one, at=clock.at), at=clock.at)
-    settlement = factories.settlement(again, DeliveryStatus.FAILED, at=clock())
-    store.settle([settlement], now=clock.at)
+    store.settle([factories.settlement(again, DeliveryStatus.FAILED, at=clock())], now=clock.at)
     assert finish(clock, operation).counts == {BulkOutcome.DONE: 1}
     assert statuses([one]) == ["failed"]
 
 
 @pytest.fixture
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a worker look after every two whether it is to go on."""
+    """Make a worker check the stage after every two deliveries."""
     monkeypatch.setattr(runner, "SLICE_SIZE", 2)
 
 
-def held_up(clock: Time, step: Callable[..., object]) -> tuple[list[ObjectId], Operation]:
-    """Let somebody take a step in the middle of a page; return its nine, and the operation then."""
+def interrupted(clock: Time, step: Callable[..., object]) -> tuple[list[ObjectId], Operation]:
+    """Take a step within a page of nine; return their ids and the operation."""
     ids = failed(9)
     operation = started(clock)
 
-    def take_it() -> None:
+    def take_step() -> None:
         step(operation.id, by=MARIA, now=clock.at)
 
-    runner.run(operation.id, clock=Acting(clock, at_look=9, happens=take_it))
+    runner.run(operation.id, clock=TriggerClock(clock, at_look=9, action_=take_step))
     return ids, stored(operation)
 
 
 @pytest.mark.usefixtures("small_slices")
-def test_paused_in_the_middle_of_a_page_it_stops_and_goes_on_later(clock: Time) -> None:
-    ids, paused = held_up(clock, decisions.pause)
+def test_pause_within_a_page_stops_and_resumes(clock: Time) -> None:
+    ids, paused = interrupted(clock, decisions.pause)
     done = statuses(ids).count("pending")
     assert paused.stage is BulkStage.PAUSED
     assert 0 < done < 9
@@ -203,12 +191,12 @@ def test_paused_in_the_middle_of_a_page_it_stops_and_goes_on_later(clock: Time) 
 
     decisions.resume(paused.id, by=MARIA, now=clock())
     assert finish(clock, paused).counts == {BulkOutcome.DONE: 9}
-    assert opened(ids) == [1] * 9
+    assert retry_counts(ids) == [1] * 9
 
 
 @pytest.mark.usefixtures("small_slices")
-def test_cancelled_in_the_middle_of_a_page_the_rest_stays_as_it_is(clock: Time) -> None:
-    ids, cancelled = held_up(clock, decisions.cancel)
+def test_cancel_within_a_page_leaves_the_rest_unchanged(clock: Time) -> None:
+    ids, cancelled = interrupted(clock, decisions.cancel)
     done = statuses(ids).count("pending")
     assert (cancelled.stage, cancelled.counts) == (BulkStage.CANCELLED, {BulkOutcome.DONE: done})
     assert 0 < done < 9
@@ -217,27 +205,26 @@ def test_cancelled_in_the_middle_of_a_page_the_rest_stays_as_it_is(clock: Time) 
             step(cancelled.id, by=MARIA, now=clock())
 
 
-def test_somebody_else_retries_one_while_its_turn_comes(clock: Time) -> None:
+def test_retry_by_staff_during_the_run_is_recorded_as_failed(clock: Time) -> None:
     first, second = failed(2)
     operation = started(clock)
 
     def retry() -> None:
         actions.retry(notification_id=second, channels=None, now=clock.at)
 
-    # The first is acted on after the third look, the second after the fourth.
-    runner.run(operation.id, clock=Acting(clock, at_look=6, happens=retry))
-    done = finish(clock, operation)
-    found = rows(done)
+    # The clock is read three times before the first delivery and four before the second.
+    runner.run(operation.id, clock=TriggerClock(clock, at_look=6, action_=retry))
+    found = rows(finish(clock, operation))
     assert found[first]["outcome"] == "done"
     assert found[second]["outcome"] == "failed"
     assert found[second]["detail"] == "No failed channel to retry."
 
 
-def test_one_that_stops_every_worker_is_stopped_itself(clock: Time) -> None:
+def test_poison_operation_is_paused(clock: Time) -> None:
     failed()
     operation = started(clock)
     for _ in range(repository.MAX_CLAIMS):
-        work_with(operation, Acting(clock, at_look=4, happens=dies))
+        work_with(operation, TriggerClock(clock, at_look=4, action_=die))
         clock.at += LEASE + timedelta(seconds=1)
     assert not runner.run(operation.id, clock=clock)
     stopped = stored(operation)
@@ -246,7 +233,7 @@ def test_one_that_stops_every_worker_is_stopped_itself(clock: Time) -> None:
     assert finish(clock, operation).counts == {BulkOutcome.DONE: 1}
 
 
-def test_a_worker_whose_lease_is_over_does_nothing_more(clock: Time) -> None:
+def test_worker_with_an_expired_lease_does_nothing(clock: Time) -> None:
     ids = failed(3)
     operation = started(clock)
     hold = repository.claim(operation.id, worker="w", now=clock())

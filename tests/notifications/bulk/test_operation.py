@@ -1,4 +1,4 @@
-"""The pace of a bulk operation is arithmetic: nobody sleeps."""
+"""The rate and the stages of bulk operations."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -11,35 +11,33 @@ NOON = datetime(2026, 12, 1, 12, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(("per_second", "most"), [(1, 1), (20, 20), (200, 200), (500, 200), (0, 1)])
-def test_a_second_is_done_at_once_and_200_at_most(per_second: int, most: int) -> None:
+def test_batch_is_one_second_and_at_most_200(per_second: int, most: int) -> None:
     assert operation.batch_limit(per_second) == most
 
 
 @pytest.mark.parametrize(
     ("acted", "per_second", "seconds"), [(20, 20, 1.0), (5, 20, 0.25), (200, 500, 0.4), (1, 1, 1)]
 )
-def test_the_next_begins_when_the_time_for_these_is_over(
-    acted: int, per_second: int, seconds: float
-) -> None:
+def test_next_run_waits_for_its_time(acted: int, per_second: int, seconds: float) -> None:
     resumes = operation.next_run_at(started_at=NOON, acted_count=acted, per_second=per_second)
     assert resumes == NOON + timedelta(seconds=seconds)
 
 
-def test_who_has_acted_on_none_does_not_wait() -> None:
+def test_run_without_actions_continues_at_once() -> None:
     assert operation.next_run_at(started_at=NOON, acted_count=0, per_second=1) == NOON
 
 
 @pytest.mark.parametrize("per_second", [1, 7, 20, 333, 500])
-def test_over_a_minute_there_are_no_more_than_the_pace_and_one_burst(per_second: int) -> None:
+def test_rate_over_a_minute_is_at_most_the_limit_and_one_batch(per_second: int) -> None:
     now, acted = NOON, 0
     while now < NOON + timedelta(minutes=1):
-        burst = operation.batch_limit(per_second)
-        acted += burst
-        now = operation.next_run_at(started_at=now, acted_count=burst, per_second=per_second)
+        batch = operation.batch_limit(per_second)
+        acted += batch
+        now = operation.next_run_at(started_at=now, acted_count=batch, per_second=per_second)
     assert per_second * 60 <= acted <= per_second * 60 + operation.batch_limit(per_second)
 
 
-def test_every_stage_has_its_steps_and_only_ends_have_none() -> None:
+def test_every_stage_has_transitions_and_only_final_ones_have_none() -> None:
     assert set(BULK_TRANSITIONS) == set(BulkStage)
     assert {stage for stage, steps in BULK_TRANSITIONS.items() if not steps} == {
         BulkStage.CANCELLED,

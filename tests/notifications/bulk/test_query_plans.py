@@ -1,4 +1,4 @@
-"""Going through a cohort reads by an index, in its order, and little in vain."""
+"""Query plans of bulk operations."""
 
 from typing import Any
 
@@ -32,12 +32,12 @@ def many(clock: Time, monkeypatch: pytest.MonkeyPatch) -> None:
         store.settle(ended, now=NOON)
 
 
-def by_place(found: list[Plan]) -> list[Plan]:
+def page_reads(found: list[Plan]) -> list[Plan]:
     """Return the reads that look for the next page."""
     return [plan for plan in found if "sort" in plan.command]
 
 
-def assert_thrifty(found: list[Plan]) -> None:
+def assert_efficient(found: list[Plan]) -> None:
     for plan in found:
         assert plan.is_indexed or plan.is_by_id, plan.summary
         assert not plan.sorts, plan.summary
@@ -46,7 +46,7 @@ def assert_thrifty(found: list[Plan]) -> None:
 
 @pytest.mark.usefixtures("many")
 @pytest.mark.parametrize(
-    "cohort",
+    "selected",
     [
         selection.select_failures(channel=Channel.EMAIL, code="provider_error", since=NOON),
         Selection(
@@ -59,31 +59,31 @@ def assert_thrifty(found: list[Plan]) -> None:
     ],
     ids=["failures", "failures-type", "status", "type"],
 )
-def test_the_pages_of_a_cohort(clock: Time, cohort: Selection) -> None:
+def test_pages_of_a_selection_use_indexes(clock: Time, selected: Selection) -> None:
     with plans("notifications") as found:
-        operation = previewed(clock, selected=cohort)
+        operation = previewed(clock, selected=selected)
     assert operation.found_count >= FAILED
-    assert len(by_place(found)) > FAILED // PAGE_SIZE
-    assert_thrifty(found)
+    assert len(page_reads(found)) > FAILED // PAGE_SIZE
+    assert_efficient(found)
 
 
 @pytest.mark.usefixtures("many")
-def test_what_is_asked_of_operations_and_their_results(clock: Time) -> None:
+def test_operations_and_results_use_indexes(clock: Time) -> None:
     found: dict[str, list[Plan]] = {}
 
-    def ask(name: str, *questions: Any) -> None:
+    def record(name: str, *calls: Any) -> None:
         with plans(name) as found[name]:
-            for question in questions:
-                question()
+            for call in calls:
+                call()
 
     operation = started(clock)
-    ask(
+    record(
         "operation_results",
         lambda: finish(clock, operation),
         lambda: list(results.iter_rows(operation.id)),
         lambda: results.samples(operation.id, risk.RiskKind.SAFE, limit=3),
     )
-    ask("operations", lambda: runner.enqueue_due(now=clock()))
+    record("operations", lambda: runner.enqueue_due(now=clock()))
     done = repository.get(operation.id)
     assert done is not None
     assert done.stage is BulkStage.COMPLETED

@@ -1,4 +1,4 @@
-"""``manage.py redrive`` previews, and starts only what was confirmed, with a name and a reason."""
+"""``manage.py redrive``: previews, and starts only with a name and a reason."""
 
 import io
 from typing import Any
@@ -15,31 +15,30 @@ from tests.support.factories.notifications import NOON
 
 
 def redrive(**options: Any) -> str:
-    """Return what the command prints."""
     output = io.StringIO()
     call_command("redrive", stdout=output, **options)
     return output.getvalue()
 
 
 @pytest.mark.parametrize("options", [{}, {"dry_run": True}])
-def test_without_a_yes_it_previews_and_leaves_nothing(clock: Time, options: dict[str, Any]) -> None:
+def test_command_without_yes_previews_only(clock: Time, options: dict[str, Any]) -> None:
     ids = failed(2)
-    told = redrive(
+    output = redrive(
         channel="email", code="provider_error", since=f"{NOON:%Y-%m-%dT%H:%M:%SZ}", **options
     )
-    assert "2 notifications with failures:" in told
-    assert "2 safe: would be retried" in told
-    assert "Nothing was changed." in told
+    assert "2 notifications with failures:" in output
+    assert "2 safe: would be retried" in output
+    assert "Nothing was changed." in output
     assert statuses(ids) == ["failed"] * 2
     assert collection("operations").count_documents({}) == 0
 
 
-def test_with_a_yes_it_starts_what_workers_go_on_with(clock: Time) -> None:
+def test_command_with_yes_starts_the_operation(clock: Time) -> None:
     ids = failed(2)
     make_staff("maria", superuser=True)
-    told = redrive(yes=True, by="maria", reason="SendGrid is back", per_second=500)
+    output = redrive(yes=True, by="maria", reason="SendGrid is back", per_second=500)
     (document,) = collection("operations").find()
-    assert f"Bulk operation {document['_id']} is running" in told
+    assert f"Bulk operation {document['_id']} is running" in output
     runner.run(document["_id"])
     found = repository.get(document["_id"])
     assert found is not None
@@ -50,7 +49,7 @@ def test_with_a_yes_it_starts_what_workers_go_on_with(clock: Time) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "output"),
     [
         ({"yes": True, "reason": "x"}, "--by takes the username of an operator"),
         ({"yes": True, "reason": "x", "by": "rui"}, "--by takes the username of an operator"),
@@ -58,13 +57,11 @@ def test_with_a_yes_it_starts_what_workers_go_on_with(clock: Time) -> None:
         ({"since": "yesterday"}, "--since: Expected a time"),
     ],
 )
-def test_what_is_missing_is_said_and_nothing_is_done(
-    clock: Time, options: dict[str, Any], told: str
-) -> None:
+def test_command_refuses_missing_options(clock: Time, options: dict[str, Any], output: str) -> None:
     ids = failed()
     make_staff("maria", superuser=True)
     make_staff("rui", "notifications.view_notification")
-    with pytest.raises(CommandError, match=told):
+    with pytest.raises(CommandError, match=output):
         redrive(**options)
     assert statuses(ids) == ["failed"]
     assert collection("operations").count_documents({}) == 0

@@ -1,4 +1,4 @@
-"""An operation acts on what is safe, at its pace, and says of everything else why not."""
+"""The runner of bulk operations: actions, skipped deliveries, and rate."""
 
 from datetime import timedelta
 
@@ -6,6 +6,7 @@ import pytest
 
 from background import tasks
 from delivery import sweeper
+from domain.queues import SERVICE
 from domain.states import (
     BulkAction,
     BulkOutcome,
@@ -22,7 +23,6 @@ from notifications.queueing import wakeups
 from notifications.resend import actions
 from notifications.resend.risk import RiskKind
 from notifyproject.db.collections import collection
-from notifyproject.settings.base import SERVICE_QUEUE
 from recipients.models import SuppressionReason
 from tests.support.factories import notifications as factories
 from tests.support.factories.bulk import (
@@ -45,7 +45,7 @@ EVERYTHING = Selection(
 )
 
 
-def test_it_retries_what_is_safe(clock: Time) -> None:
+def test_retry_reopens_safe_deliveries(clock: Time) -> None:
     ids = failed(3)
     operation = finish(clock, started(clock))
     assert operation.stage is BulkStage.COMPLETED
@@ -55,7 +55,7 @@ def test_it_retries_what_is_safe(clock: Time) -> None:
     assert operation.finished_at is not None
 
 
-def test_it_resends_what_is_safe_as_linked_notifications(clock: Time) -> None:
+def test_resend_creates_linked_notifications(clock: Time) -> None:
     ids = failed(2)
     operation = finish(clock, started(clock, previewed(clock, action=BulkAction.RESEND)))
     assert operation.counts == {BulkOutcome.DONE: 2}
@@ -66,50 +66,47 @@ def test_it_resends_what_is_safe_as_linked_notifications(clock: Time) -> None:
 
 
 @pytest.mark.parametrize("action", [BulkAction.RETRY, BulkAction.RESEND])
-def test_what_was_sent_again_already_may_be_a_second_copy(clock: Time, action: BulkAction) -> None:
+def test_resent_notification_may_duplicate(clock: Time, action: BulkAction) -> None:
     failed(2)
     finish(clock, started(clock, previewed(clock, action=BulkAction.RESEND)))
     assert previewed(clock, action=action).preview_counts == {"may_duplicate": 2}
-    # Where the resend has failed too, nobody has it.
+    # A resend that failed too does not duplicate.
     for resend in collection("notifications").find({"resent_from": {"$ne": None}}):
         one = factories.start(factories.claim(resend["_id"], at=clock.at), at=clock.at)
         store.settle([factories.settlement(one, S.FAILED, at=clock())], now=clock.at)
     since = selection.select_failures(channel=EMAIL, code=None, since=None)
     originals = Selection(
-        match={"$and": [since.match, {"resent_from": None}]},
-        order=since.order,
-        description=(),
+        match={"$and": [since.match, {"resent_from": None}]}, order=since.order, description=()
     )
-    assert previewed(clock, action=action, cohort=originals).preview_counts == {"safe": 2}
+    assert previewed(clock, action=action, selected=originals).preview_counts == {"safe": 2}
 
 
-def test_it_cancels_what_is_pending(clock: Time) -> None:
+def test_cancel_withdraws_pending_deliveries(clock: Time) -> None:
     document = factories.accepted()
-    ready = previewed(clock, action=BulkAction.CANCEL, cohort=EVERYTHING)
-    finish(clock, started(clock, ready))
+    finish(clock, started(clock, previewed(clock, action=BulkAction.CANCEL, selected=EVERYTHING)))
     delivery = factories.delivery(factories.read(document["_id"]))
     assert (delivery["status"], delivery["failure_reason"]) == ("cancelled", "Cancelled by maria.")
 
 
-def test_it_reschedules_what_was_not_tried(clock: Time) -> None:
+def test_reschedule_moves_unattempted_deliveries(clock: Time) -> None:
     waiting = factories.accepted(send_at=clock.at + timedelta(hours=1))["_id"]
-    tried = factories.settled(S.PENDING)["_id"]
+    attempted = factories.settled(S.PENDING)["_id"]
     later = clock.at + timedelta(hours=5)
-    ready = previewed(clock, action=BulkAction.RESCHEDULE, cohort=EVERYTHING, send_at=later)
+    ready = previewed(clock, action=BulkAction.RESCHEDULE, selected=EVERYTHING, send_at=later)
     assert ready.preview_counts == {"safe": 1, runner.NO_DELIVERY: 1}
     finish(clock, started(clock, ready))
     assert factories.read(waiting)["scheduled_at"] == later
-    assert "scheduled_at" not in factories.read(tried)
+    assert "scheduled_at" not in factories.read(attempted)
 
 
-def test_it_brings_forward_what_waits_for_its_time(clock: Time) -> None:
+def test_run_now_makes_scheduled_deliveries_due(clock: Time) -> None:
     waiting = factories.accepted(send_at=clock.at + timedelta(hours=1))["_id"]
-    ready = previewed(clock, action=BulkAction.RUN_NOW, cohort=EVERYTHING)
+    ready = previewed(clock, action=BulkAction.RUN_NOW, selected=EVERYTHING)
     finish(clock, started(clock, ready))
     assert factories.read(waiting)["due_at"] <= clock.at
 
 
-def test_what_is_not_included_is_left_out_and_says_why(clock: Time) -> None:
+def test_excluded_risk_is_skipped_with_its_reason(clock: Time) -> None:
     (one,) = failed()
     operation = finish(
         clock,
@@ -123,7 +120,7 @@ def test_what_is_not_included_is_left_out_and_says_why(clock: Time) -> None:
     assert (operation.counts, operation.reasons) == ({BulkOutcome.SKIPPED: 1}, {"safe": 1})
 
 
-def test_it_judges_again_at_the_moment_of_acting(clock: Time) -> None:
+def test_risk_is_assessed_again_on_execution(clock: Time) -> None:
     (one,) = failed()
     operation = started(clock)
     factories.suppress(reason=SuppressionReason.COMPLAINT, at=clock())
@@ -133,7 +130,7 @@ def test_it_judges_again_at_the_moment_of_acting(clock: Time) -> None:
     assert rows(operation)[one]["verdict"] == "suppressed"
 
 
-def test_what_was_retried_since_the_preview_is_left_out_with_its_reason(clock: Time) -> None:
+def test_delivery_changed_since_the_preview_is_skipped(clock: Time) -> None:
     first, second = failed(2)
     operation = started(clock)
     actions.retry(notification_id=first, channels=None, now=clock())
@@ -144,7 +141,7 @@ def test_what_was_retried_since_the_preview_is_left_out_with_its_reason(clock: T
     assert rows(operation)[first]["detail"].endswith("now pending.")
 
 
-def test_what_failed_again_since_the_preview_is_not_swept_in(clock: Time) -> None:
+def test_delivery_that_failed_again_since_the_preview_is_skipped(clock: Time) -> None:
     (one,) = failed()
     operation = started(clock)
     actions.retry(notification_id=one, channels=None, now=clock())
@@ -155,12 +152,12 @@ def test_what_failed_again_since_the_preview_is_not_swept_in(clock: Time) -> Non
     assert operation.reasons == {"changed": 1}
 
 
-def test_what_no_longer_matches_the_filter_says_so(clock: Time) -> None:
+def test_delivery_that_no_longer_matches_is_skipped(clock: Time) -> None:
     document = factories.accepted()
-    other = Selection(
+    selected = Selection(
         match={"status": NotificationStatus.QUEUED.value}, order="created_at", description=()
     )
-    operation = started(clock, previewed(clock, action=BulkAction.CANCEL, cohort=other))
+    operation = started(clock, previewed(clock, action=BulkAction.CANCEL, selected=selected))
     factories.claim(document["_id"])
     collection("notifications").update_one(
         {"_id": document["_id"]}, {"$set": {"status": NotificationStatus.RETRYING.value}}
@@ -170,7 +167,7 @@ def test_what_no_longer_matches_the_filter_says_so(clock: Time) -> None:
     assert (row["outcome"], row["detail"]) == ("skipped", runner.UNMATCHED_DETAIL)
 
 
-def test_what_cannot_be_done_is_told(clock: Time) -> None:
+def test_erased_notification_is_skipped(clock: Time) -> None:
     (one,) = failed(expires_at=NOON + timedelta(days=2))
     operation = started(clock)
     collection("notifications").update_one(
@@ -181,20 +178,18 @@ def test_what_cannot_be_done_is_told(clock: Time) -> None:
     assert operation.reasons == {"pointless": 1}
 
 
-def test_each_channel_of_a_notification_is_judged_by_itself(clock: Time) -> None:
+def test_each_channel_is_assessed_separately(clock: Time) -> None:
     channels = (Channel.EMAIL, Channel.IN_APP)
     one = factories.settled(S.FAILED, channels=channels)["_id"]
-    cohort = selection.select_failures(channel=None, code=None, since=None)
-    operation = finish(clock, started(clock, previewed(clock, cohort=cohort)))
+    selected = selection.select_failures(channel=None, code=None, since=None)
+    operation = finish(clock, started(clock, previewed(clock, selected=selected)))
     document = factories.read(one)
     assert operation.counts == {BulkOutcome.DONE: 1}
     assert factories.delivery(document)["status"] == "pending"
     assert factories.delivery(document, Channel.IN_APP)["status"] == "delivered"
 
 
-def test_beyond_what_was_previewed_it_judges_as_it_goes(
-    clock: Time, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_capped_operation_assesses_the_rest(clock: Time, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selection, "PAGE_SIZE", 2)
     monkeypatch.setattr(runner, "PREVIEW_CAP", 2)
     ids = failed(5)
@@ -203,12 +198,12 @@ def test_beyond_what_was_previewed_it_judges_as_it_goes(
     assert (operation.is_capped, operation.counts) == (True, {BulkOutcome.DONE: 5})
 
 
-def test_it_keeps_its_pace(clock: Time) -> None:
+def test_operation_respects_its_rate(clock: Time) -> None:
     ids = failed(5)
     operation = started(clock, per_second=2)
     assert runner.run(operation.id, clock=clock)
     assert statuses(ids).count("pending") == 2
-    # Before the second is over nobody goes on.
+    # The next batch waits for the end of the second.
     assert not runner.run(operation.id, clock=clock)
     clock.at += timedelta(seconds=1)
     runner.run(operation.id, clock=clock)
@@ -216,7 +211,7 @@ def test_it_keeps_its_pace(clock: Time) -> None:
     assert finish(clock, operation).counts == {BulkOutcome.DONE: 5}
 
 
-def test_it_is_in_the_audit_log_who_did_what(clock: Time) -> None:
+def test_audit_log_names_the_user(clock: Time) -> None:
     (one,) = failed()
     operation = finish(clock, started(clock))
     lines = {row["change_message"]: row for row in collection("django_admin_log").find()}
@@ -225,25 +220,27 @@ def test_it_is_in_the_audit_log_who_did_what(clock: Time) -> None:
     assert (own["object_id"], own["user_id"]) == (str(one), MARIA.id)
 
 
-def test_a_worker_is_told_at_each_step(clock: Time) -> None:
+def test_each_step_sends_a_wakeup(clock: Time) -> None:
     failed()
-    asked = decisions.preview(action=BulkAction.RETRY, selection=EVERYTHING, by=MARIA, now=clock())
-    assert wakeups.depth(SERVICE_QUEUE) == 1
-    tasks.run_bulk_operation(str(asked.id))
-    started(clock, stored(asked))
-    assert wakeups.depth(SERVICE_QUEUE) == 2
-    decisions.pause(asked.id, by=MARIA, now=clock())
-    decisions.resume(asked.id, by=MARIA, now=clock())
-    assert wakeups.depth(SERVICE_QUEUE) == 3
+    requested = decisions.preview(
+        action=BulkAction.RETRY, selection=EVERYTHING, by=MARIA, now=clock()
+    )
+    assert wakeups.depth(SERVICE) == 1
+    tasks.run_bulk_operation(str(requested.id))
+    started(clock, stored(requested))
+    assert wakeups.depth(SERVICE) == 2
+    decisions.pause(requested.id, by=MARIA, now=clock())
+    decisions.resume(requested.id, by=MARIA, now=clock())
+    assert wakeups.depth(SERVICE) == 3
 
 
-def test_an_operation_nobody_goes_on_with_is_found_by_the_sweep(clock: Time) -> None:
+def test_sweep_wakes_up_an_abandoned_operation(clock: Time) -> None:
     failed()
     operation = started(clock)
-    told = wakeups.depth(SERVICE_QUEUE) or 0
+    depth = wakeups.depth(SERVICE) or 0
     sweeper.sweep(now=clock())
-    # And the sweep's own question whether a worker is there.
-    assert wakeups.depth(SERVICE_QUEUE) == told + 2
+    # One wake-up, and the heartbeat of the sweep.
+    assert wakeups.depth(SERVICE) == depth + 2
     finish(clock, operation)
     assert runner.enqueue_due(now=clock()) == 0
     assert stored(operation).stage is BulkStage.COMPLETED

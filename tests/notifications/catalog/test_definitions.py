@@ -1,4 +1,4 @@
-"""What a type may be: one set of fields and checks, by the API and in the console."""
+"""Validation of notification types by the API and the console."""
 
 from typing import Any
 
@@ -17,37 +17,36 @@ FIELDS = set(TypeRequest.__struct_fields__)
 STAMPS = {"created_at", "updated_at", "template_version"}
 
 
-def test_the_api_takes_what_it_shows_and_what_is_stored() -> None:
+def test_api_fields_equal_stored_fields() -> None:
     assert set(TypeView.__struct_fields__) == FIELDS | STAMPS | {"slug"}
-    stored = {field.name for field in NotificationType._meta.fields}
-    assert stored == FIELDS | STAMPS | {"slug"}
+    assert {field.name for field in NotificationType._meta.fields} == FIELDS | STAMPS | {"slug"}
 
 
-def test_the_console_has_the_same_fields() -> None:
+def test_console_form_has_the_same_fields() -> None:
     assert set(NotificationTypeForm.base_fields) == FIELDS | {"slug"}
 
 
 @pytest.mark.parametrize("default", DEFAULT_TYPES, ids=lambda default: default.slug)
-def test_every_shipped_type_is_one(default: Any) -> None:
+def test_shipped_types_are_valid(default: Any) -> None:
     shipped = {name: getattr(default, name) for name in FIELDS if hasattr(default, name)}
     lists = {name: list(shipped[name]) for name in ("channels", "sensitive_variables")}
     assert definitions.validate_type(default.slug, TypeRequest(**(shipped | lists)))
 
 
-WORDING = {"locale": "pt", "name": "lost", "language": "pt_PT", "parameters": ["parcel"]}
+TEMPLATE = {"locale": "pt", "name": "lost", "language": "pt_PT", "parameters": ["parcel"]}
 
 
-def wrong(**fields: Any) -> dict[str, str]:
-    """Return the problems of a type that is good but for these fields: code by pointer."""
+def problems_of(**fields: Any) -> dict[str, str]:
+    """Return problem codes by pointer for a valid type with these fields changed."""
     default: dict[str, Any] = {
         "name": "Parcel lost",
         "category": "transactional",
         "channels": ["email", "whatsapp", "in_app"],
         "example_data": {"parcel": "77"},
     }
-    if wordings := fields.pop("wordings", None):
+    if templates := fields.pop("templates", None):
         fields["approved_templates"] = [
-            WhatsAppTemplateRequest(**(WORDING | one)) for one in wordings
+            WhatsAppTemplateRequest(**(TEMPLATE | one)) for one in templates
         ]
     try:
         definitions.validate_type("parcel_lost", TypeRequest(**(default | fields)))
@@ -57,8 +56,8 @@ def wrong(**fields: Any) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("channel", ["email", "whatsapp", "in_app", "in-app"])
-def test_any_of_its_channels_may_stand_in_for_another(channel: str) -> None:
-    assert wrong(fallback_channel=channel) == {}
+def test_each_channel_can_be_the_fallback_of_another(channel: str) -> None:
+    assert problems_of(fallback_channel=channel) == {}
 
 
 @pytest.mark.parametrize(
@@ -72,17 +71,15 @@ def test_any_of_its_channels_may_stand_in_for_another(channel: str) -> None:
         (["email", "push"], "", "unknown_channel"),
     ],
 )
-def test_a_channel_that_never_would_stand_in_is_refused(
-    channels: list[str], fallback: str, code: str
-) -> None:
-    assert wrong(channels=channels, fallback_channel=fallback) == {"/fallback_channel": code}
+def test_invalid_fallback_channel_is_refused(channels: list[str], fallback: str, code: str) -> None:
+    assert problems_of(channels=channels, fallback_channel=fallback) == {"/fallback_channel": code}
 
 
-def test_what_is_wrong_with_the_channels_is_told_once() -> None:
-    assert wrong(channels=[], fallback_channel="email") == {"/channels": "no_channel"}
+def test_invalid_channels_are_reported_once() -> None:
+    assert problems_of(channels=[], fallback_channel="email") == {"/channels": "no_channel"}
 
 
-def test_what_is_stored_is_in_our_words() -> None:
+def test_values_are_stored_in_normal_form() -> None:
     request = TypeRequest(
         name="Parcel lost",
         category="alert",
@@ -101,8 +98,8 @@ def test_what_is_stored_is_in_our_words() -> None:
 @pytest.mark.parametrize(
     "one", [{}, {"locale": "pt-BR", "language": "pt_BR"}, {"language": "fil"}, {"parameters": []}]
 )
-def test_a_wording_that_meta_may_have_approved_is_stored(one: dict[str, Any]) -> None:
-    assert wrong(wordings=[one]) == {}
+def test_valid_whatsapp_template_is_stored(one: dict[str, Any]) -> None:
+    assert problems_of(templates=[one]) == {}
 
 
 @pytest.mark.parametrize(
@@ -118,15 +115,17 @@ def test_a_wording_that_meta_may_have_approved_is_stored(one: dict[str, Any]) ->
         ({"parameters": ["recipient.name"]}, "parameters/0", "unknown_variable"),
     ],
 )
-def test_what_is_no_wording_is_told_with_its_place(
+def test_invalid_whatsapp_template_is_reported_with_its_pointer(
     one: dict[str, Any], field: str, code: str
 ) -> None:
-    assert wrong(wordings=[{}, {"locale": "en"} | one]) == {f"/approved_templates/1/{field}": code}
+    assert problems_of(templates=[{}, {"locale": "en"} | one]) == {
+        f"/approved_templates/1/{field}": code
+    }
 
 
-def test_a_language_has_one_wording() -> None:
-    said = wrong(wordings=[{"locale": "pt-BR"}, {"locale": "pt-br"}])
-    assert said == {"/approved_templates/1/locale": "duplicate_locale"}
+def test_each_locale_has_one_whatsapp_template() -> None:
+    problems = problems_of(templates=[{"locale": "pt-BR"}, {"locale": "pt-br"}])
+    assert problems == {"/approved_templates/1/locale": "duplicate_locale"}
 
 
 def nested(levels: int) -> dict[str, Any]:
@@ -148,17 +147,17 @@ def nested(levels: int) -> dict[str, Any]:
         ({"a": "\x00"}, "/example_data/a", "nul_character"),
     ],
 )
-def test_example_data_is_what_can_be_kept(data: dict[str, Any], pointer: str, code: str) -> None:
-    assert wrong(example_data=data) == {pointer: code}
+def test_invalid_example_data_is_refused(data: dict[str, Any], pointer: str, code: str) -> None:
+    assert problems_of(example_data=data) == {pointer: code}
 
 
 @pytest.mark.parametrize("levels", [0, 9])
-def test_example_data_may_have_parts(levels: int) -> None:
-    assert wrong(example_data=nested(levels)) == {}
+def test_nested_example_data_is_accepted(levels: int) -> None:
+    assert problems_of(example_data=nested(levels)) == {}
 
 
-def test_there_are_not_too_many_secrets_and_each_has_a_name() -> None:
-    assert wrong(sensitive_variables=["a" * 64]) == {}
-    assert wrong(sensitive_variables=["a" * 65]) == {"/sensitive_variables/0": "invalid"}
+def test_sensitive_variables_are_limited() -> None:
+    assert problems_of(sensitive_variables=["a" * 64]) == {}
+    assert problems_of(sensitive_variables=["a" * 65]) == {"/sensitive_variables/0": "invalid"}
     many = [f"n{n}" for n in range(101)]
-    assert wrong(sensitive_variables=many) == {"/sensitive_variables": "too_many"}
+    assert problems_of(sensitive_variables=many) == {"/sensitive_variables": "too_many"}

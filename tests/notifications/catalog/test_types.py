@@ -1,4 +1,4 @@
-"""The registered types: shipped, changed by operators, known by their names."""
+"""The registry of types: shipped, changed by staff, found by name."""
 
 from typing import Any
 
@@ -16,13 +16,12 @@ pytestmark = pytest.mark.usefixtures("db")
 
 
 def change(slug: str, **fields: Any) -> None:
-    """Change a type as an operator does."""
     NotificationType.objects.filter(pk=slug).update(**fields)
     types.invalidate_types()
 
 
 @pytest.mark.parametrize("default", DEFAULT_TYPES, ids=lambda default: default.slug)
-def test_every_shipped_type_is_there_after_a_migration(default: DefaultType) -> None:
+def test_migration_adds_every_shipped_type(default: DefaultType) -> None:
     kind = types.get_type(default.slug)
     assert (kind.slug, kind.category, kind.priority) == (
         *(default.slug, default.category, default.priority),
@@ -34,7 +33,7 @@ def test_every_shipped_type_is_there_after_a_migration(default: DefaultType) -> 
     assert kind.sensitive_variables == frozenset(default.sensitive_variables)
 
 
-def test_a_shipped_type_reads_as_one_in_the_admin() -> None:
+def test_shipped_type_is_stored_as_a_model() -> None:
     mfa = NotificationType.objects.get(pk="mfa_code")
     assert (mfa.name, mfa.priority, mfa.channels) == ("Login code", "critical", ["email"])
     assert mfa.example_data == {"code": "123456", "expires_in": 5}
@@ -58,7 +57,7 @@ def test_a_shipped_type_reads_as_one_in_the_admin() -> None:
         ("ALERT", "alert"),
     ],
 )
-def test_a_type_is_known_by_the_spellings_of_its_name(name: str, slug: str) -> None:
+def test_type_is_found_by_other_spellings(name: str, slug: str) -> None:
     assert types.get_type(name).slug == slug
 
 
@@ -72,7 +71,7 @@ def test_a_type_is_known_by_the_spellings_of_its_name(name: str, slug: str) -> N
         ("PAYMENT", "payment_confirmed"),
     ],
 )
-def test_an_unknown_name_has_names_that_look_like_it(name: str, near: str) -> None:
+def test_unknown_type_suggests_similar_names(name: str, near: str) -> None:
     with pytest.raises(UnknownTypeError) as unknown:
         types.get_type(name)
     assert near in unknown.value.suggestions
@@ -82,19 +81,19 @@ def test_an_unknown_name_has_names_that_look_like_it(name: str, near: str) -> No
 @pytest.mark.parametrize(
     "name", ["", "x", "zzzzzzzz", "$ne", "mfa_code\x00", " mfa_code", "\u00e9", "M" * 64]
 )
-def test_a_name_like_no_other_is_unknown(name: str) -> None:
+def test_name_without_similar_names_is_unknown(name: str) -> None:
     with pytest.raises(UnknownTypeError):
         types.get_type(name)
 
 
-def test_a_type_that_is_switched_off_is_unknown() -> None:
+def test_disabled_type_is_unknown() -> None:
     change("mfa_code", is_active=False)
     with pytest.raises(UnknownTypeError) as unknown:
         types.get_type("mfa_code")
     assert "mfa_code" not in unknown.value.suggestions
 
 
-def test_an_operators_type_is_a_type() -> None:
+def test_type_created_by_staff_is_found() -> None:
     NotificationType.objects.create(
         slug="invoice",
         name="Invoice",
@@ -112,30 +111,27 @@ def test_an_operators_type_is_a_type() -> None:
     assert (kind.max_retries, kind.ttl_seconds) == (3, None)
 
 
-# What a migration leaves alone.
-
-
-def test_what_operators_changed_stays() -> None:
+def test_changed_types_are_kept() -> None:
     change("mfa_code", ttl_seconds=60, channels=["whatsapp"])
     assert types.add_missing_types() == 0
     assert types.get_type("mfa_code").ttl_seconds == 60
     assert types.get_type("mfa_code").channels == (Channel.WHATSAPP,)
 
 
-def test_what_operators_switched_off_stays_off() -> None:
+def test_disabled_types_stay_disabled() -> None:
     change("mfa_code", is_active=False)
     types.add_missing_types()
     with pytest.raises(UnknownTypeError):
         types.get_type("mfa_code")
 
 
-def test_a_type_that_is_missing_is_added_again() -> None:
+def test_missing_type_is_added_again() -> None:
     collection("notification_types").delete_one({"_id": "mfa_code"})
     assert types.add_missing_types() == 1
     assert types.get_type("mfa_code").slug == "mfa_code"
 
 
-def test_all_types_are_added_to_an_empty_collection() -> None:
+def test_types_are_added_to_an_empty_collection() -> None:
     collection("notification_types").delete_many({})
     assert types.add_missing_types() == len(DEFAULT_TYPES)
     assert types.add_missing_types() == 0

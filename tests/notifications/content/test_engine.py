@@ -1,4 +1,4 @@
-"""The template engine: filters of our own and the render cache."""
+"""The template engine: filters and the render cache."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -15,14 +15,14 @@ from notifications.content.engine import RenderCache, Template, TemplateError, i
 
 
 @pytest.mark.parametrize("value", [1, 1.0, "1", "1.0", " 1 "])
-def test_one_is_one(value: Any) -> None:
+def test_singular_is_used_for_one(value: Any) -> None:
     assert pluralize(value, "hour", "hours") == "hour"
 
 
 @pytest.mark.parametrize(
     "value", [0, 2, -1, 1.5, "0", "2", "some", "", None, True, [], {}, 10**400]
 )
-def test_anything_else_is_several(value: Any) -> None:
+def test_plural_is_used_for_other_values(value: Any) -> None:
     assert pluralize(value, "hour", "hours") == "hours"
 
 
@@ -38,17 +38,17 @@ def test_anything_else_is_several(value: Any) -> None:
         (1_782_916_500, "UTC", "2026-07-01 14:35"),
     ],
 )
-def test_a_time_is_shown_by_the_clock_of_its_zone(value: Any, zone: str, shown: str) -> None:
+def test_time_is_converted_to_its_zone(value: Any, zone: str, shown: str) -> None:
     assert f"{in_zone(value, zone):%Y-%m-%d %H:%M}" == shown
 
 
-def test_the_same_instant_on_two_clocks_is_shown_twice() -> None:
+def test_same_instant_differs_by_zone() -> None:
     template = Template("{{ t | in_zone: zone | date: '%H:%M' }}")
     for zone, shown in (("UTC", "14:35"), ("Asia/Tokyo", "23:35"), ("UTC", "14:35")):
         assert template.render({"t": "2026-07-01T14:35:00Z", "zone": zone}) == shown
 
 
-def test_a_time_has_a_clock_and_no_zone_left() -> None:
+def test_converted_time_is_naive() -> None:
     assert in_zone("2026-07-01T14:35:00Z", "Asia/Tokyo") == datetime(2026, 7, 1, 23, 35)
 
 
@@ -63,7 +63,7 @@ def test_a_time_has_a_clock_and_no_zone_left() -> None:
         ("0001-01-01T00:00:00+14:00", "UTC"),
     ],
 )
-def test_what_is_no_time_and_no_zone_is_told(value: Any, zone: str) -> None:
+def test_invalid_time_or_zone_raises_an_error(value: Any, zone: str) -> None:
     with pytest.raises(FilterArgumentError):
         in_zone(value, zone)
 
@@ -86,27 +86,27 @@ class Counted(Template):
 
 
 def rendered(source: str, *variables: Mapping[str, Any]) -> tuple[list[str], int]:
-    """Return what one memory says for each of these variables, and how often it was rendered."""
-    template, memory = Counted(source), RenderCache()
-    texts = [memory.render(template, one) for one in variables]
-    assert texts == [Template(source).render(one) for one in variables]
+    """Return the cached text for each set of variables, and the number of renderings."""
+    template, cache = Counted(source), RenderCache()
+    texts = [cache.render(template, first_) for first_ in variables]
+    assert texts == [Template(source).render(first_) for first_ in variables]
     return texts, template.count
 
 
-def test_the_same_is_rendered_once() -> None:
+def test_same_values_render_once() -> None:
     assert rendered(GREETING, {"name": "a"}, {"name": "a"}, {"name": "b"}) == (
         ["Hello A", "Hello A", "Hello B"],
         2,
     )
 
 
-def test_what_a_template_does_not_use_makes_no_difference() -> None:
+def test_unused_variables_do_not_matter() -> None:
     _, count = rendered(GREETING, {"name": "a", "id": 1}, {"name": "a", "id": 2})
     assert count == 1
 
 
 @pytest.mark.parametrize(
-    ("source", "one", "other"),
+    ("source", "first_", "other"),
     [
         ("{{ x | append: '!' }}", {"x": 1}, {"x": "1"}),
         ("{{ x | append: '!' }}", {"x": 1}, {"x": True}),
@@ -125,36 +125,34 @@ def test_what_a_template_does_not_use_makes_no_difference() -> None:
         ("{% assign v = x | upcase %}{{ v }}", {"x": "a"}, {"x": "b"}),
     ],
 )
-def test_what_stands_in_it_makes_a_difference(
-    source: str, one: dict[str, Any], other: dict[str, Any]
-) -> None:
-    assert rendered(source, one, other, one)[1] == 2
+def test_used_variables_matter(source: str, first_: dict[str, Any], other: dict[str, Any]) -> None:
+    assert rendered(source, first_, other, first_)[1] == 2
 
 
-def test_what_depends_on_the_clock_is_not_remembered() -> None:
-    template, memory = Counted("{{ now | date: '%Y' }}"), RenderCache()
-    assert memory.render(template, {}) == memory.render(template, {})
+def test_template_with_the_clock_is_not_cached() -> None:
+    template, cache = Counted("{{ now | date: '%Y' }}"), RenderCache()
+    assert cache.render(template, {}) == cache.render(template, {})
     assert template.count == 2
 
 
-def test_what_fails_fails_again() -> None:
-    template, memory = Counted(GREETING), RenderCache()
+def test_errors_are_not_cached() -> None:
+    template, cache = Counted(GREETING), RenderCache()
     for _ in range(2):
         with pytest.raises(TemplateError) as problem:
-            memory.render(template, {})
+            cache.render(template, {})
         assert problem.value.variable == "name"
 
 
-def test_each_template_has_its_own() -> None:
-    memory, variables = RenderCache(), {"name": "a"}
+def test_each_template_has_its_own_cache() -> None:
+    cache, variables = RenderCache(), {"name": "a"}
     first, second = Counted(GREETING), Counted("Bye {{ name | upcase }}")
-    assert [memory.render(one, variables) for one in (first, second)] == ["Hello A", "Bye A"]
+    assert [cache.render(first_, variables) for first_ in (first, second)] == ["Hello A", "Bye A"]
 
 
-def test_it_does_not_grow_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "MAX_CACHED_TEXTS", 2)
-    people = [{"name": f"n{n}"} for n in range(4)]
-    assert rendered(GREETING, *people, *people)[1] == 6
+    variables = [{"name": f"n{n}"} for n in range(4)]
+    assert rendered(GREETING, *variables, *variables)[1] == 6
 
 
 VALUES = st.none() | st.booleans() | st.integers(0, 2) | st.sampled_from(["", "a", "1", 1.0])
@@ -177,14 +175,15 @@ VARIABLES = st.dictionaries(
     ),
     st.lists(VARIABLES, max_size=5),
 )
-def test_it_says_what_the_template_says(source: str, people: list[dict[str, Any]]) -> None:
-    template, memory = Template(source), RenderCache()
-    for one in people:
-        assert said(partial(memory.render, template, one)) == said(partial(template.render, one))
+def test_cached_text_equals_the_rendered_text(source: str, variables: list[dict[str, Any]]) -> None:
+    template, cache = Template(source), RenderCache()
+    for first_ in variables:
+        assert result_of(partial(cache.render, template, first_)) == result_of(
+            partial(template.render, first_)
+        )
 
 
-def said(render: Callable[[], str]) -> tuple[str, str | None]:
-    """Return a text, or what is wrong."""
+def result_of(render: Callable[[], str]) -> tuple[str, str | None]:
     try:
         return render(), None
     except TemplateError as problem:

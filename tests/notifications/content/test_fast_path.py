@@ -1,4 +1,4 @@
-"""Plain templates are filled in without Liquid, and say what Liquid would."""
+"""The fast path for plain templates equals Liquid."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ RECIPIENT = {"name": "Ada <3", "locale": "pt", "timezone": "Europe/Lisbon"}
 def filled(
     source: str, variables: dict[str, Any], environment: Environment = TEXT_ENVIRONMENT
 ) -> str | None:
-    """Return what is filled in without Liquid; None if it is left to Liquid."""
+    """Return the fast-path text; None if it is left to Liquid."""
     pieces = engine.compile_fast_path(environment.from_string(source))
     if pieces is None:
         return None
@@ -30,7 +30,7 @@ def filled(
 def rendered(
     source: str, variables: dict[str, Any], environment: Environment = TEXT_ENVIRONMENT
 ) -> str | None:
-    """Return what Liquid says; None if it cannot."""
+    """Return the text by Liquid; None on an error."""
     try:
         return environment.from_string(source).render(variables)
     except LiquidError:
@@ -53,7 +53,7 @@ def rendered(
         (" {{- name -}} ", "Ada & Co"),
     ],
 )
-def test_a_plain_template_is_filled_in(source: str, text: str) -> None:
+def test_plain_template_takes_the_fast_path(source: str, text: str) -> None:
     variables = {
         "name": "Ada & Co",
         "count": 3,
@@ -65,7 +65,7 @@ def test_a_plain_template_is_filled_in(source: str, text: str) -> None:
     assert filled(source, variables) == text == rendered(source, variables)
 
 
-def test_values_are_escaped_where_the_text_is_html() -> None:
+def test_values_are_escaped_in_html() -> None:
     variables = {"name": "<script>\"'&", "count": 3}
     source = "<p>{{ name }} {{ count }}</p>"
     assert filled(source, variables, HTML_ENVIRONMENT) == rendered(
@@ -94,7 +94,7 @@ def test_values_are_escaped_where_the_text_is_html() -> None:
         "{% assign x = 1 %}{{ x }}",
     ],
 )
-def test_what_is_not_plain_is_left_to_liquid(source: str) -> None:
+def test_complex_template_is_left_to_liquid(source: str) -> None:
     assert engine.compile_fast_path(TEXT_ENVIRONMENT.from_string(source)) is None
 
 
@@ -103,13 +103,13 @@ def test_what_is_not_plain_is_left_to_liquid(source: str) -> None:
     [None, True, False, 1.5, [1, 2], {"a": 1}, "two\r\nlines", "x" * MAX_OUTPUT],
     ids=lambda value: str(value)[:10],
 )
-def test_a_value_that_is_not_plain_is_left_to_liquid(value: Any) -> None:
+def test_complex_value_is_left_to_liquid(value: Any) -> None:
     assert filled("{{ name }}", {"name": value}) is None
 
 
 @pytest.mark.parametrize("variables", [{}, {"order": {}}, {"order": "x"}, {"order": [1]}])
-def test_a_variable_that_is_missing_is_left_to_liquid(variables: dict[str, Any]) -> None:
-    """It says which."""
+def test_missing_variable_is_left_to_liquid(variables: dict[str, Any]) -> None:
+    """Liquid names the variable."""
     assert filled("{{ order.item }}", variables) is None
 
 
@@ -137,9 +137,7 @@ PIECES = st.sampled_from(
 )
 @example("{% if a.b %}x{% endif %}", {"a": "text"}, TEXT_ENVIRONMENT)
 @example("{{ a.b }}", {"a": {"b": "\r"}}, HTML_ENVIRONMENT)
-def test_what_is_filled_in_is_what_liquid_says(
-    source: str, variables: dict[str, Any], environment: Environment
-) -> None:
+def test_equals_liquid(source: str, variables: dict[str, Any], environment: Environment) -> None:
     try:
         environment.from_string(source)
     except LiquidError:
@@ -149,7 +147,7 @@ def test_what_is_filled_in_is_what_liquid_says(
 
 
 @pytest.mark.parametrize("slug", sorted(SHIPPED))
-def test_every_shipped_text_says_what_liquid_says(slug: str) -> None:
+def test_shipped_texts_equal_liquid(slug: str) -> None:
     data = {"order": "<1>", "amount": "49.90", "video_title": "Sun & rise", "order_id": 1001}
     variables = {**data, "recipient": RECIPIENT}
     for parts in templates.shipped_texts(slug).values():
@@ -159,7 +157,7 @@ def test_every_shipped_text_says_what_liquid_says(slug: str) -> None:
             assert text is None or text == rendered(source, variables, environment)
 
 
-def test_most_shipped_texts_are_plain() -> None:
+def test_most_shipped_texts_take_the_fast_path() -> None:
     sources = [
         source
         for slug in SHIPPED

@@ -1,4 +1,4 @@
-"""Style sheets in elements, with Liquid around and in them left as it is."""
+"""Inlining of style sheets around Liquid."""
 
 import pytest
 
@@ -13,13 +13,13 @@ def inlined(source: str) -> str:
     return inlining.inline_fragment(source, css=CSS)
 
 
-def test_a_rule_is_written_into_the_elements_it_is_for() -> None:
+def test_rule_is_inlined_into_matching_elements() -> None:
     assert inlined('<p>a</p><p class="quiet">b</p>') == (
         '<p style="margin: 0;">a</p><p class="quiet" style="margin: 0;color: gray;">b</p>'
     )
 
 
-def test_what_an_element_says_itself_wins() -> None:
+def test_inline_style_wins() -> None:
     assert "color: red" in inlined('<p class="quiet" style="color: red">a</p>')
     assert "gray" not in inlined('<p class="quiet" style="color: red">a</p>')
 
@@ -34,11 +34,11 @@ def test_what_an_element_says_itself_wins() -> None:
         "{%- assign x = a -%}",
     ],
 )
-def test_liquid_is_not_touched(liquid: str) -> None:
+def test_liquid_is_kept(liquid: str) -> None:
     assert inlined(f"<p>{liquid}</p>") == f'<p style="margin: 0;">{liquid}</p>'
 
 
-def test_a_condition_between_rows_stays_between_them() -> None:
+def test_condition_between_rows_is_kept() -> None:
     source = "<table>{% if a %}<tr><td>{{ a }}</td></tr>{% endif %}</table>"
     template = Template(inlined(source), environment=HTML_ENVIRONMENT)
     assert template.render({"a": "x"}).count("<td") == 1
@@ -46,14 +46,14 @@ def test_a_condition_between_rows_stays_between_them() -> None:
     assert "<td" not in template.render({"a": False})
 
 
-def test_a_loop_over_rows_repeats_them() -> None:
+def test_loop_over_rows_is_kept() -> None:
     source = "<table>{% for a in list %}<tr><td>{{ a }}</td></tr>{% endfor %}</table>"
     html = Template(inlined(source), environment=HTML_ENVIRONMENT).render({"list": ["<1>", "2"]})
     assert html.count('<td style="padding: 1px;">') == 2
     assert "&lt;1&gt;" in html
 
 
-def test_a_value_in_an_attribute_stays_in_it() -> None:
+def test_value_in_an_attribute_is_escaped() -> None:
     html = inlined("""<a href="{{ url }}" title='{% if a %}"{% endif %}'>x</a>""")
     shown = Template(html, environment=HTML_ENVIRONMENT).render({"url": 'x" onclick="y', "a": 1})
     assert "onclick" in shown
@@ -73,15 +73,15 @@ def test_a_value_in_an_attribute_stays_in_it() -> None:
         ('<p{% if a %} class="b"{% endif %}>x</p>', 2),
     ],
 )
-def test_liquid_inside_a_tag_and_outside_a_value_is_found(source: str, index: int | None) -> None:
+def test_misplaced_liquid_is_found(source: str, index: int | None) -> None:
     assert inlining.find_misplaced_liquid(source) == index
 
 
-def test_characters_that_stand_for_liquid_meanwhile_are_no_way_in() -> None:
+def test_placeholder_characters_are_removed() -> None:
     assert inlined("<p>{{ a }}\ue0000\ue001</p>") == '<p style="margin: 0;">{{ a }}0</p>'
 
 
-def test_the_shipped_layout_keeps_every_bit_of_its_liquid() -> None:
+def test_shipped_layout_keeps_its_liquid() -> None:
     source = templates.read_shipped(templates.LAYOUT, Part.EMAIL_HTML, "default")
     assert source is not None
     html = inlining.inline_layout(source)
@@ -90,6 +90,6 @@ def test_the_shipped_layout_keeps_every_bit_of_its_liquid() -> None:
     Template(html, environment=LAYOUT_ENVIRONMENT)
 
 
-def test_an_opening_tag_has_the_style_sheets_style() -> None:
+def test_opening_tag_has_inline_style() -> None:
     assert inlining.opening_tag("p", css=CSS) == '<p style="margin: 0;">'
     assert inlining.opening_tag("h3", css=CSS) == "<h3>"

@@ -1,4 +1,4 @@
-"""What a template may cost: refused at storing, and bounded at rendering whatever the data."""
+"""Limits on expensive templates, HTML, and data."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -23,7 +23,7 @@ def faults(part: str, source: str) -> list[TemplateFault]:
 
 
 @pytest.mark.parametrize("name", hostile.LIQUID)
-def test_liquid_that_takes_too_much_is_refused(name: str) -> None:
+def test_expensive_liquid_is_refused(name: str) -> None:
     (fault,) = faults("body", hostile.LIQUID[name])
     assert fault.code in ("template_failed", "too_complex", "syntax")
     assert fault.line == 1
@@ -31,13 +31,13 @@ def test_liquid_that_takes_too_much_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", hostile.HTML)
-def test_html_that_takes_too_much_is_refused(name: str) -> None:
+def test_expensive_html_is_refused(name: str) -> None:
     (fault,) = faults("email_html", hostile.HTML[name])
     assert (fault.code, fault.part) == ("too_complex", "email_html")
     assert fault.line == (2 if name == "nested elements" else 1)
 
 
-def test_html_that_nests_too_deep_is_refused_with_its_line() -> None:
+def test_deeply_nested_html_is_refused_with_its_line() -> None:
     source = "<p>x</p>\n{% if\norder %}\n" + "<div>\n" * 250 + "{% endif %}"
     (fault,) = faults("email_html", source)
     assert fault.line == 4 + 200
@@ -45,12 +45,12 @@ def test_html_that_nests_too_deep_is_refused_with_its_line() -> None:
 
 
 @pytest.mark.parametrize("name", hostile.HARMLESS)
-def test_html_that_costs_little_is_read_at_once(name: str) -> None:
+def test_harmless_html_is_accepted(name: str) -> None:
     assert {fault.code for fault in faults("email_html", hostile.HARMLESS[name])} <= {"blank"}
 
 
 @pytest.mark.parametrize("name", hostile.HTML)
-def test_html_that_was_stored_before_is_no_danger_either(name: str) -> None:
+def test_stored_expensive_html_fails_to_render(name: str) -> None:
     with pytest.raises(TemplateError):
         inlining.inline_fragment(hostile.HTML[name], css=CSS)
 
@@ -76,9 +76,7 @@ def test_html_that_was_stored_before_is_no_danger_either(name: str) -> None:
     ],
 )
 @pytest.mark.parametrize("environment", [None, HTML_ENVIRONMENT])
-def test_data_that_makes_a_template_costly_makes_it_fail(
-    source: str, data: Mapping[str, Any], environment: Any
-) -> None:
+def test_expensive_data_is_refused(source: str, data: Mapping[str, Any], environment: Any) -> None:
     template = Template(source, **({} if environment is None else {"environment": environment}))
     with pytest.raises(TemplateError, match=r"work|characters|entries|bits|cannot be rendered"):
         template.render(data)
@@ -92,13 +90,13 @@ def nested(depth: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("source", ["{{ a }}", "{{ a | join }}", "{{ a | uniq | size }}"])
-def test_data_that_is_nested_too_deep_makes_a_template_fail(source: str) -> None:
+def test_deeply_nested_data_fails_to_render(source: str) -> None:
     with pytest.raises(TemplateError):
         Template(source).render({"a": nested(100_000)})
 
 
 @pytest.mark.parametrize(
-    ("source", "said"),
+    ("source", "text"),
     [
         ("{{ 'a-b' | replace: '-', '+' }}{{ 'ab' | replace: '', '-' }}", "a+b-a-b-"),
         ("{{ items | join: ', ' }} {{ items | join }}", "b, a, b b a b"),
@@ -113,24 +111,23 @@ def test_data_that_is_nested_too_deep_makes_a_template_fail(source: str) -> None
         ("{% case items[0] %}{% when 'x', 'b' %}y{% else %}n{% endcase %}", "y"),
     ],
 )
-def test_what_is_bounded_does_as_liquid_does(source: str, said: str) -> None:
+def test_bounded_filters_equal_liquid(source: str, text: str) -> None:
     rows = [{"k": 1, "v": 1}, {"k": 1, "v": 2}, {"v": 3}]
     data = {"items": ["b", "a", "b"], "rows": rows, "mixed": [{"a": [1]}, {"a": [1.0]}, [1]]}
-    assert Template(source).render(data) == said
+    assert Template(source).render(data) == text
 
 
 def rows(count: int) -> Mapping[str, Any]:
     return {"items": [{"name": f"Tea {n}", "price": n} for n in range(count)]}
 
 
-def test_a_long_list_of_rows_is_no_hostile_template() -> None:
+def test_long_list_of_rows_renders() -> None:
     row = (
         '<tr><td class="label">{{ forloop.index }}. {{ i.name | upcase }}</td>'
         "<td>{% if i.price > 9 %}{{ i.price | times: 2 }}{% else %}-{% endif %}</td></tr>"
     )
     source = "<table>{% for i in items %}" + row + "{% endfor %}</table>"
-    template = Template(source, environment=HTML_ENVIRONMENT)
-    assert template.render(rows(900)).count("<tr>") == 900
+    assert Template(source, environment=HTML_ENVIRONMENT).render(rows(900)).count("<tr>") == 900
 
 
 @pytest.fixture
@@ -139,14 +136,14 @@ def unguarded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["nested elements", "bold that goes on", "many styles"])
-def test_html_that_gets_by_the_limits_ends_another_process(name: str, unguarded: None) -> None:
-    """The limits foresee what an HTML parser does; the dry run sees what this one does."""
+def test_html_beyond_the_static_limits_ends_only_the_subprocess(name: str, unguarded: None) -> None:
+    """The dry run catches what the static limits miss."""
     (fault,) = faults("email_html", hostile.HTML[name])
     assert fault.code == "too_complex"
     assert "exceeds the memory or time limit" in fault.reason
 
 
-def test_the_dry_run_names_the_language_whose_html_failed(unguarded: None) -> None:
+def test_dry_run_names_the_language(unguarded: None) -> None:
     found = lint_template(
         name="parcel_lost",
         parts={

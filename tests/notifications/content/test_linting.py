@@ -1,4 +1,4 @@
-"""What is wrong with a template, with the line and the reason."""
+"""Template linting: faults with line and reason."""
 
 from typing import Any
 
@@ -22,13 +22,12 @@ def faults(parts: dict[str, dict[str, str]], **example: Any) -> list[TemplateFau
 
 def fault_of(source: str, *, part: str = "body") -> tuple[str, int | None, str]:
     """Return the only fault of a template with this part."""
-    texts = {"subject": "S", "body": "B", part: source}
-    (fault,) = faults({"default": texts})
+    (fault,) = faults({"default": {"subject": "S", "body": "B", part: source}})
     assert (fault.language, fault.part) == ("default", part)
     return fault.code, fault.line, fault.reason
 
 
-def test_a_good_template_has_no_faults() -> None:
+def test_valid_template_has_no_faults() -> None:
     good = {
         "subject": "Order {{ order }} for {{ recipient.name }}",
         "body": "{% for item in items %}{{ forloop.index }} {{ item.name }}{% endfor %}",
@@ -38,9 +37,6 @@ def test_a_good_template_has_no_faults() -> None:
         "whatsapp": "{% assign o = order %}*{{ o }}* {{ items.size }} {{ items[0].name }}",
     }
     assert faults({"default": good, "pt": good, "pt-BR": {"body": "Oi"}}) == []
-
-
-# Liquid.
 
 
 @pytest.mark.parametrize(
@@ -58,23 +54,17 @@ def test_a_good_template_has_no_faults() -> None:
         ("a\n{% render 'b' %}", 2, "Unexpected tag 'render'."),
     ],
 )
-def test_what_is_not_liquid_is_told_with_its_line(source: str, line: int, reason: str) -> None:
-    code, at, told = fault_of(source)
+def test_syntax_error_is_reported_with_its_line(source: str, line: int, reason: str) -> None:
+    code, at, message = fault_of(source)
     assert (code, at) == ("syntax", line)
-    assert told.startswith(reason)
+    assert message.startswith(reason)
 
 
 @pytest.mark.parametrize("part", ["body", "email_html"])
-def test_a_filter_there_is_not_is_named(part: str) -> None:
+def test_unknown_filter_is_named(part: str) -> None:
     fault = fault_of("a\n{{ order | shout }}", part=part)
     assert fault == ("unknown_filter", 2, "Unknown filter 'shout'.")
-
-
-def test_a_filter_that_would_let_html_through_is_none() -> None:
     assert fault_of("{{ order | safe }}", part="email_html")[0] == "unknown_filter"
-
-
-def test_a_filter_is_looked_for_where_it_is_not_reached_too() -> None:
     assert fault_of("{% if order == 'x' %}{{ order | shout }}{% endif %}")[0] == "unknown_filter"
 
 
@@ -91,12 +81,12 @@ def test_a_filter_is_looked_for_where_it_is_not_reached_too() -> None:
         ("{{ size }}", "size"),
     ],
 )
-def test_a_variable_the_example_does_not_have_is_named(source: str, variable: str) -> None:
+def test_unknown_variable_is_named(source: str, variable: str) -> None:
     fault = fault_of(f"a\n{source}")
     assert fault == ("unknown_variable", 2, f"The type's example data has no '{variable}'.")
 
 
-def test_every_fault_is_told_at_once() -> None:
+def test_all_faults_are_reported() -> None:
     found = faults(
         {
             "default": {"subject": "{{ a }}\n{{ b | c }}", "body": "{% d %}"},
@@ -113,10 +103,7 @@ def test_every_fault_is_told_at_once() -> None:
     assert found[0].text == "Line 2: Unknown filter 'c'."
 
 
-# What comes of it.
-
-
-def test_more_than_a_message_may_hold_is_refused() -> None:
+def test_oversized_output_is_refused() -> None:
     code, line, reason = fault_of("a\n{% for i in (1..1001) %}x{% endfor %}")
     assert (code, line) == ("template_failed", 2)
     assert reason == "The template cannot be rendered: LoopIterationLimitError."
@@ -124,29 +111,29 @@ def test_more_than_a_message_may_hold_is_refused() -> None:
     assert "OutputStreamLimitError" in fault_of(long)[2]
 
 
-def test_what_cannot_be_done_with_the_example_is_refused() -> None:
+def test_filter_error_with_the_example_is_refused() -> None:
     assert fault_of("{{ order | in_zone }}")[0] == "template_failed"
     assert fault_of("{{ order | divided_by: 0 }}")[0] == "template_failed"
 
 
-def test_what_can_only_be_done_with_a_secret_itself_is_refused() -> None:
-    """Stored and shown, a secret is a mask: the template must do with that too."""
+def test_template_must_render_with_masked_secrets() -> None:
+    """A secret is stored and shown as a mask, so the template must accept one."""
     assert fault_of("{{ code | in_zone }}")[0] == "template_failed"
     assert faults({"default": {"subject": "{{ code }}", "body": "{{ code | upcase }}"}}) == []
 
 
 @pytest.mark.parametrize("source", ["", "  \n", "{% if order == 'x' %}x{% endif %}", "\u200b"])
-def test_a_part_that_says_nothing_is_refused(source: str) -> None:
+def test_blank_part_is_refused(source: str) -> None:
     assert fault_of(source)[0] == "blank"
 
 
 @pytest.mark.parametrize("part", ["subject", "push_title"])
-def test_one_line_is_at_most_255_characters(part: str) -> None:
+def test_single_line_part_is_limited_to_255_characters(part: str) -> None:
     assert fault_of("x" * 256, part=part)[0] == "too_long"
     assert faults({"default": {"subject": "S", "body": "B", part: "x" * 255}}) == []
 
 
-def test_a_part_has_a_size() -> None:
+def test_part_size_is_limited() -> None:
     assert fault_of("x" * (MAX_SOURCE + 1)) == (
         "too_long",
         None,
@@ -154,17 +141,14 @@ def test_a_part_has_a_size() -> None:
     )
 
 
-def test_liquid_where_html_has_no_place_for_it_is_refused() -> None:
+def test_misplaced_liquid_in_html_is_refused() -> None:
     code, line, _ = fault_of(
         "<p>x</p>\n<a {% if order %}href='/'{% endif %}>x</a>", part="email_html"
     )
     assert (code, line) == ("misplaced", 2)
 
 
-# The whole.
-
-
-def test_a_template_has_a_subject_and_a_body_in_its_own_language() -> None:
+def test_default_language_needs_subject_and_body() -> None:
     found = faults({"pt": {"subject": "S", "body": "B"}})
     assert [(f.language, f.part, f.code) for f in found] == [
         ("default", Part.SUBJECT, "required"),
@@ -173,7 +157,7 @@ def test_a_template_has_a_subject_and_a_body_in_its_own_language() -> None:
     assert [f.part for f in faults({"default": {"body": "B"}})] == [Part.SUBJECT]
 
 
-def test_what_the_files_have_need_not_be_repeated() -> None:
+def test_shipped_parts_need_not_be_repeated() -> None:
     found = lint_template(
         name="mfa_code",
         parts={"pt": {"body": "{{ code }}"}},
@@ -184,7 +168,7 @@ def test_what_the_files_have_need_not_be_repeated() -> None:
 
 
 @pytest.mark.parametrize("parts", [{}, {"default": {}}, {"default": {}, "pt": {}}])
-def test_a_template_without_parts_is_none(parts: dict[str, dict[str, str]]) -> None:
+def test_template_without_parts_is_refused(parts: dict[str, dict[str, str]]) -> None:
     assert [f.code for f in faults(parts)] == ["required"]
 
 
@@ -192,17 +176,17 @@ def test_a_template_without_parts_is_none(parts: dict[str, dict[str, str]]) -> N
     "language",
     ["PT", "pt_BR", "pt-br", "portuguese", "p", "", "../pt", "pt/..", "zh-hant", "Default"],
 )
-def test_a_language_is_written_as_languages_are(language: str) -> None:
+def test_invalid_language_is_refused(language: str) -> None:
     found = faults({"default": {"subject": "S", "body": "B"}, language: {"body": "B"}})
     assert [(f.code, f.language) for f in found] == [("invalid_locale", language)]
 
 
 @pytest.mark.parametrize("language", ["pt", "pt-BR", "zh-Hant", "zh-Hant-TW", "es-419", "fil"])
-def test_languages_there_are(language: str) -> None:
+def test_valid_languages_are_accepted(language: str) -> None:
     assert faults({"default": {"subject": "S", "body": "B"}, language: {"body": "B"}}) == []
 
 
-def test_there_are_not_hundreds_of_languages() -> None:
+def test_number_of_languages_is_limited() -> None:
     letters = "abcdefghijklmnopqrstuvwxyz"
     many = {f"a{letter}": {"body": "B"} for letter in letters}
     assert len(many) > MAX_LANGUAGES

@@ -1,4 +1,4 @@
-"""What HTML's tags are, and how deep they may nest."""
+"""The HTML tokenizer and its limits."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def spans(html: str) -> list[str]:
         ("<title>x", ["<title>x"]),
     ],
 )
-def test_tags_are_what_the_standard_says(html: str, found: list[str]) -> None:
+def test_tags_follow_the_html_standard(html: str, found: list[str]) -> None:
     assert spans(html) == found
 
 
@@ -52,7 +52,7 @@ def test_tags_are_what_the_standard_says(html: str, found: list[str]) -> None:
         "x" * 60_000,
     ],
 )
-def test_html_of_mails_is_within_the_limits(html: str) -> None:
+def test_usual_email_html_is_within_the_limits(html: str) -> None:
     html = html.replace("<p>x" * (MANY // 2), "<div><p>x</div>" * (MANY // 2))
     assert markup.find_excess(html) is None
 
@@ -66,7 +66,7 @@ def test_html_of_mails_is_within_the_limits(html: str) -> None:
         ("<x-y>" * MANY, 5 * MAX_NESTING),
     ],
 )
-def test_the_first_element_that_is_too_deep_is_named(html: str, index: int) -> None:
+def test_first_element_that_is_too_deep_is_reported(html: str, index: int) -> None:
     excess = markup.find_excess(html)
     assert excess is not None
     assert "200 levels" in excess.reason
@@ -87,23 +87,23 @@ def test_the_first_element_that_is_too_deep_is_named(html: str, index: int) -> N
         "<div><script><!--<script></script></div></script>",
     ],
 )
-def test_an_end_tag_that_a_parser_may_not_heed_closes_nothing(piece: str) -> None:
+def test_ignored_end_tag_closes_nothing(piece: str) -> None:
     assert markup.find_excess(piece * MANY) is not None
 
 
-def test_the_number_of_tags_is_limited() -> None:
+def test_number_of_tags_is_limited() -> None:
     assert markup.find_excess("<br>" * MAX_TAGS) is None
     excess = markup.find_excess("<br>" * (MAX_TAGS + 1))
     assert excess is not None
     assert excess.index == 4 * MAX_TAGS
 
 
-def test_style_sheets_are_limited_by_what_they_apply_to() -> None:
+def test_style_rules_are_limited_by_element_count() -> None:
     sheet = "<style>" + ".a { color: red; }" * 200 + "</style>"
     assert markup.find_excess(sheet + "<p>x</p>" * 50) is None
     assert markup.find_excess(sheet + "<p>x</p>" * 500) is not None
 
 
-def test_bold_that_is_not_closed_is_limited() -> None:
+def test_unclosed_formatting_is_limited() -> None:
     assert markup.find_excess("<div><b>" * 20 + "<p>x</p>" * 500) is None
     assert markup.find_excess("<div><b>" * 60 + "<p>x</p>" * 500) is not None

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from domain.content import SensitiveContent
@@ -31,8 +31,10 @@ from tests.support.factories.notifications import SHIPPED
 from tests.support.factories.requests import ADA_RECIPIENT as ADA
 from tests.support.factories.requests import composed
 
-NAMES = frozenset({"code", "link"})
+pytestmark = pytest.mark.usefixtures("shipped_types")
 
+in_shipped_types = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+NAMES = frozenset({"code", "link"})
 CANARY = "CANARY-493021"
 
 JSON = st.recursive(
@@ -68,28 +70,29 @@ JSON = st.recursive(
         *("too short to look for", "no secret"),
     ],
 )
-def test_what_is_secret_is_masked(data: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_secret_values_are_masked(data: dict[str, Any], expected: dict[str, Any]) -> None:
     assert mask(data, NAMES) == expected
 
 
+@in_shipped_types
 @given(data=st.dictionaries(st.sampled_from(["a", "code"]), JSON, max_size=3))
-def test_no_secret_is_left_in_any_shape_of_data(data: dict[str, Any]) -> None:
-    secrets = find_secrets({**data, "deep": [{"code": CANARY}]}, NAMES)
-    assert CANARY in secrets
+def test_no_secret_is_left_in_nested_data(data: dict[str, Any]) -> None:
+    assert CANARY in find_secrets({**data, "deep": [{"code": CANARY}]}, NAMES)
     shown = mask({**data, "deep": [{"code": CANARY}], "text": f"<{CANARY}>"}, NAMES)
     assert CANARY not in json.dumps(shown)
     assert mask(shown, NAMES) == shown
 
 
-def test_values_are_looked_for_the_longest_first() -> None:
+def test_values_are_ordered_longest_first() -> None:
     assert find_secrets({"code": ["1234", "123456", "1"], "link": True}, NAMES) == (
         "123456",
         "1234",
     )
 
 
+@in_shipped_types
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=4, max_size=30))
-def test_a_value_is_found_however_it_is_written(secret: str) -> None:
+def test_value_is_found_in_any_encoding(secret: str) -> None:
     shown = [
         secret,
         json.dumps(secret),
@@ -103,7 +106,7 @@ def test_a_value_is_found_however_it_is_written(secret: str) -> None:
         assert MASK in remove_secrets(f"before {text} after", [secret])
 
 
-def test_words_keep_their_shape_and_nothing_else() -> None:
+def test_masked_payload_keeps_its_shape() -> None:
     payload = {"a": CANARY, "b": [1, {"c": 2.5}], "d": None, "e": False}
     assert mask_all(payload) == {"a": MASK, "b": [MASK, {"c": MASK}], "d": None, "e": False}
 
@@ -111,12 +114,12 @@ def test_words_keep_their_shape_and_nothing_else() -> None:
 SECRET = SensitiveContent(data={"code": CANARY}, secrets=(CANARY,))
 
 
-def refused(said: str) -> PermanentError:
-    answer = ProviderResponse(status=400, code="x", excerpt=said)
-    return PermanentError(f"No: {said}", code=FailureCode.REJECTED, response=answer)
+def refused(content: str) -> PermanentError:
+    answer = ProviderResponse(status=400, code="x", excerpt=content)
+    return PermanentError(f"No: {content}", code=FailureCode.REJECTED, response=answer)
 
 
-def test_what_a_provider_repeats_of_a_secret_is_not_kept() -> None:
+def test_secret_in_a_response_is_masked() -> None:
     error = mask_response(refused(f"your code is {CANARY}"), SECRET)
     assert (error.reason, str(error)) == (f"No: your code is {MASK}",) * 2
     assert error.response == ProviderResponse(status=400, code="x", excerpt=f"your code is {MASK}")
@@ -125,25 +128,25 @@ def test_what_a_provider_repeats_of_a_secret_is_not_kept() -> None:
     assert taken.response.excerpt == MASK
 
 
-def test_a_secret_that_was_cut_off_is_not_kept_either() -> None:
+def test_truncated_secret_is_masked() -> None:
     for size in range(3, len(CANARY)):
         error = mask_response(refused(f"code={CANARY[:size]}"), SECRET)
         assert error.response is not None
         assert error.response.excerpt == f"code={MASK}"
 
 
-def test_of_words_that_may_all_be_secret_nothing_is_kept() -> None:
+def test_response_to_inline_content_is_withheld() -> None:
     error = mask_response(refused("Use 1234"), SensitiveContent(data={}, has_inline_content=True))
     assert error.response == ProviderResponse(status=400, code="x", excerpt=WITHHELD)
 
 
-def test_what_hides_nothing_stays_as_it_is() -> None:
+def test_response_without_secrets_is_unchanged() -> None:
     error = refused("anything")
     assert mask_response(error, None) is error
     assert error.response == ProviderResponse(status=400, code="x", excerpt="anything")
 
 
-def test_neither_a_secret_nor_its_values_are_in_what_is_logged_of_it() -> None:
+def test_secrets_are_not_in_the_repr() -> None:
     assert CANARY not in repr(
         SensitiveContent(data={"code": CANARY}, content={"body": CANARY}, secrets=(CANARY,))
     )
@@ -152,8 +155,7 @@ def test_neither_a_secret_nor_its_values_are_in_what_is_logged_of_it() -> None:
 CODE = {"code": CANARY, "expires_in": 5}
 
 
-def hidden(*, kind: str = "mfa_code", data: dict[str, Any] = CODE, **content: Any) -> Redacted:
-    """Return what is hidden of a request that is in order."""
+def redacted(*, kind: str = "mfa_code", data: dict[str, Any] = CODE, **content: Any) -> Redacted:
     found, problems = composed(kind=kind, data=data, **content)
     assert problems == []
     given = ContentRequest(**content)
@@ -176,9 +178,8 @@ def hidden(*, kind: str = "mfa_code", data: dict[str, Any] = CODE, **content: An
     return result
 
 
-@pytest.mark.usefixtures("shipped_types")
-def test_variables_are_hidden_and_kept() -> None:
-    result = hidden()
+def test_sensitive_variables_are_masked_and_kept_encrypted() -> None:
+    result = redacted()
     assert result.data == {"code": MASK, "expires_in": 5}
     assert result.content.subject == f"{MASK} is your login code"
     assert result.secret is not None
@@ -186,47 +187,41 @@ def test_variables_are_hidden_and_kept() -> None:
     assert not result.secret.has_inline_content
 
 
-@pytest.mark.usefixtures("shipped_types")
-def test_a_type_without_secrets_hides_nothing() -> None:
-    result = hidden(kind="kyc_rejected", data={"reason": CANARY})
+def test_type_without_secrets_masks_nothing() -> None:
+    result = redacted(kind="kyc_rejected", data={"reason": CANARY})
     assert (result.secret, result.content.is_masked) == (None, False)
 
 
-@pytest.mark.usefixtures("shipped_types")
-def test_the_marks_of_the_templates_own_type_count() -> None:
-    result = hidden(kind="transactional", template_id="mfa_code")
+def test_sensitive_variables_of_the_template_type_count() -> None:
+    result = redacted(kind="transactional", template_id="mfa_code")
     assert result.data == {"code": MASK, "expires_in": 5}
     assert result.secret is not None
 
 
-@pytest.mark.usefixtures("shipped_types")
-def test_words_of_the_apps_own_are_hidden_whole() -> None:
-    result = hidden(subject=f"Code {CANARY}", body=f"Use {CANARY}", data={})
+def test_inline_content_is_masked_completely() -> None:
+    result = redacted(subject=f"Code {CANARY}", body=f"Use {CANARY}", data={})
     assert (result.content.subject, result.content.body) == (MASK, MASK)
     assert result.secret is not None
     assert result.secret.has_inline_content
 
 
-@pytest.mark.usefixtures("shipped_types")
-def test_a_subject_made_of_the_bodys_first_line_is_hidden_with_it() -> None:
-    result = hidden(body=f"{CANARY}\nis your code", data={})
+def test_derived_subject_is_masked_with_the_body() -> None:
+    result = redacted(body=f"{CANARY}\nis your code", data={})
     assert (result.content.subject, result.content.body) == (MASK, MASK)
     assert result.secret is not None
     assert result.secret.content["subject"] == CANARY
 
 
-@pytest.mark.usefixtures("shipped_types")
-def test_a_subject_of_the_apps_own_is_hidden_with_a_templates_body() -> None:
-    result = hidden(subject="Your code")
+def test_inline_subject_is_masked_beside_a_template_body() -> None:
+    result = redacted(subject="Your code")
     assert result.content.subject == MASK
     assert result.content.body is not None
     assert MASK in result.content.body
 
 
-@pytest.mark.usefixtures("shipped_types")
-def test_what_goes_along_is_hidden_where_it_repeats_a_secret(settings: Any) -> None:
+def test_links_and_payload_are_masked_where_they_repeat_a_secret(settings: Any) -> None:
     settings.ATTACHMENT_HOSTS = frozenset({"files.example.com"})
-    result = hidden(
+    result = redacted(
         image_url=f"https://example.com/{CANARY}.png",
         deep_link=f"https://example.com/login?code={CANARY}",
         payload={"code": "1", "deep": [{"text": f"Use {CANARY}"}], "kept": 1},
@@ -234,19 +229,18 @@ def test_what_goes_along_is_hidden_where_it_repeats_a_secret(settings: Any) -> N
             AttachmentRequest(url=f"https://files.example.com/{CANARY}", filename="a.pdf")
         ],
     )
-    said = result.content
-    assert said.image_url == f"https://example.com/{MASK}.png"
-    assert said.deep_link == f"https://example.com/login?code={MASK}"
-    assert said.payload == {"code": MASK, "deep": [{"text": f"Use {MASK}"}], "kept": 1}
-    assert said.attachments[0].url == f"https://files.example.com/{MASK}"
+    content = result.content
+    assert content.image_url == f"https://example.com/{MASK}.png"
+    assert content.deep_link == f"https://example.com/login?code={MASK}"
+    assert content.payload == {"code": MASK, "deep": [{"text": f"Use {MASK}"}], "kept": 1}
+    assert content.attachments[0].url == f"https://files.example.com/{MASK}"
     assert result.secret is not None
-    (opened,) = result.secret.unmask(said).attachments
+    (opened,) = result.secret.unmask(content).attachments
     assert (opened.url, opened.filename) == (f"https://files.example.com/{CANARY}", "a.pdf")
 
 
-@pytest.mark.usefixtures("shipped_types")
-def test_what_goes_along_with_words_of_the_apps_own_is_hidden_whole() -> None:
-    result = hidden(
+def test_links_and_payload_of_inline_content_are_masked_completely() -> None:
+    result = redacted(
         data={},
         body="Use the link.",
         deep_link=f"https://example.com/reset?token={CANARY}",
@@ -259,8 +253,7 @@ def test_what_goes_along_with_words_of_the_apps_own_is_hidden_whole() -> None:
 MFA_DATA = {"code": "493817", "expires_in": 5}
 
 
-@pytest.mark.usefixtures("shipped_types")
-def test_what_is_stored_of_a_secret_is_a_mask() -> None:
+def test_stored_content_is_masked() -> None:
     content, problems = composed(kind="mfa_code", data=MFA_DATA)
     assert problems == []
     assert content.is_masked
@@ -268,24 +261,21 @@ def test_what_is_stored_of_a_secret_is_a_mask() -> None:
     assert "493817" not in repr(content)
 
 
-@pytest.mark.usefixtures("shipped_types")
-def test_a_secret_that_was_not_given_is_missing_and_not_masked() -> None:
+def test_missing_secret_is_reported_and_not_masked() -> None:
     content, problems = composed(kind="mfa_code", data={"expires_in": 5})
     assert problems == [("/data/code", "missing_variable")]
     assert not content.is_masked
 
 
-@pytest.mark.usefixtures("shipped_types")
-def test_a_subject_of_the_callers_leaves_the_body_masked() -> None:
+def test_inline_subject_leaves_the_body_masked() -> None:
     content, _ = composed(kind="mfa_code", data=MFA_DATA, subject="Your code")
     assert content.is_masked
     assert content.body is not None
     assert MASK in content.body
 
 
-@pytest.mark.usefixtures("shipped_types")
-def test_a_subject_of_the_callers_is_sent_with_a_masked_body() -> None:
-    """What is masked is rendered anew when it is sent: the caller's subject must outlive that."""
+def test_inline_subject_is_sent_with_the_unmasked_body() -> None:
+    """Masked content is rendered again when it is sent, and keeps the client's subject."""
     content, _ = composed(kind="mfa_code", data=MFA_DATA, subject="Your code")
     message = rendering.render_message(
         channel=Channel.EMAIL, content=content, data=MFA_DATA, recipient=ADA
@@ -294,8 +284,7 @@ def test_a_subject_of_the_callers_is_sent_with_a_masked_body() -> None:
     assert "493817" in message.text
 
 
-@pytest.mark.usefixtures("shipped_types")
-def test_a_subject_without_the_secret_is_sent_as_it_was_accepted() -> None:
+def test_accepted_subject_is_sent_unchanged() -> None:
     content, _ = composed(kind="mfa_code", data=MFA_DATA, template_id="forgot_password")
     stored = replace(content, is_masked=True, subject="As it was accepted")
     data = MFA_DATA | {"reset_link": "https://example.com/r"}

@@ -1,4 +1,4 @@
-"""Messages to mail: escaped, in their language, with what is not text."""
+"""Rendering of email: HTML, escaping, language, and layout."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,6 @@ from domain.states import Channel
 from notifications.catalog.types import MASK
 from notifications.content import rendering
 from providers.contract import Message
-from tests.support.factories.notifications import MORE_THAN_TEXT
 from tests.support.factories.notifications import write_template as write
 
 ADA = Recipient(email="ada@example.com", name="Ada")
@@ -32,9 +31,6 @@ def html_of(content: Content, *, recipient: Recipient = ADA, **data: Any) -> str
     return html
 
 
-# Mail.
-
-
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
@@ -45,7 +41,7 @@ def html_of(content: Content, *, recipient: Recipient = ADA, **data: Any) -> str
         ("</p></body>", "&lt;/p&gt;&lt;/body&gt;"),
     ],
 )
-def test_the_callers_words_are_escaped_in_mail(text: str, shown: str) -> None:
+def test_inline_content_is_escaped_in_html(text: str, shown: str) -> None:
     html = html_of(Content(subject=text, body=f"{text}\n\n{text}"))
     assert f"<title>{shown}</title>" in html
     assert html.count(f">{shown}</p>") == 2
@@ -53,47 +49,47 @@ def test_the_callers_words_are_escaped_in_mail(text: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize("field", ["image_url", "deep_link"])
-def test_a_link_cannot_break_out_of_its_place(field: str) -> None:
+def test_links_are_escaped_in_html(field: str) -> None:
     link: dict[str, Any] = {field: 'https://example.com/"onload="alert(1)'}
     html = html_of(Content(subject="s", body="b", **link))
     assert '"onload="' not in html
     assert "https://example.com/" in html
 
 
-def test_paragraphs_and_lines_stay_what_they_are_in_mail() -> None:
+def test_paragraphs_and_line_breaks_are_kept_in_html() -> None:
     html = html_of(Content(subject="s", body="one\ntwo\n\nthree"))
     assert re.search(r"<p style=[^>]*>one<br>two</p>\n<p style=[^>]*>three</p>", html)
 
 
-def test_a_deep_link_into_an_app_is_not_shown_in_mail() -> None:
+def test_deep_link_into_an_app_is_not_shown() -> None:
     assert "app://" not in html_of(Content(subject="s", body="b", deep_link="app://orders/1"))
 
 
-def test_a_template_may_have_html_of_its_own(templates: Path) -> None:
+def test_template_can_have_its_own_html(templates: Path) -> None:
     write(templates, "t", body="plain", email_html="<h2>{{ a }}</h2>")
     html = html_of(Content(subject="s", body="plain", template_id="t"), a="<b>")
     assert re.search(r"<h2 style=[^>]*>&lt;b&gt;</h2>", html)
     assert ">plain</p>" not in html
 
 
-def test_mail_names_its_language(templates: Path) -> None:
+def test_html_names_its_language(templates: Path) -> None:
     html = html_of(Content(subject="s", body="b"), recipient=Recipient(locale="pt-BR"))
     assert '<html lang="pt-BR"' in html
     assert '<html lang="en"' in html_of(Content(subject="s", body="b"))
 
 
-def test_a_locale_that_is_none_does_not_get_into_the_mail() -> None:
+def test_invalid_locale_is_not_in_the_html() -> None:
     html = html_of(Content(subject="s", body="b"), recipient=Recipient(locale='"><script>'))
     assert "<script" not in html
 
 
-def test_what_was_rendered_when_it_was_accepted_is_sent() -> None:
+def test_content_rendered_on_acceptance_is_sent() -> None:
     content = Content(subject="then", body="as it was", template_id="payment_confirmed")
     message = render_message(content=content, data={}, recipient=ADA)
     assert (message.subject, message.text) == ("then", "as it was")
 
 
-def test_what_is_masked_is_rendered_anew_when_it_is_sent() -> None:
+def test_masked_content_is_rendered_again_when_sent() -> None:
     content = Content(
         subject=f"{MASK} is your login code", body=MASK, template_id="mfa_code", is_masked=True
     )
@@ -105,30 +101,17 @@ def test_what_is_masked_is_rendered_anew_when_it_is_sent() -> None:
     assert MASK not in message.html
 
 
-def test_a_message_carries_what_is_not_text_too() -> None:
-    message = render_message(content=MORE_THAN_TEXT, data={}, recipient=ADA)
-    assert message.image_url == "https://cdn.example.com/i.png"
-    assert message.deep_link == "app://orders/1"
-    assert message.payload == {"orderId": "1"}
-
-
-# What is around it.
-
-
-def test_mail_says_who_sent_it(settings: Any) -> None:
+def test_email_names_its_sender(settings: Any) -> None:
     settings.EMAIL_FROM = "The Shop <shop@example.com>"
     assert "This message was sent by The Shop." in html_of(Content(subject="s", body="b"))
     settings.EMAIL_FROM = "shop@example.com"
     assert "This message was sent by shop@example.com." in html_of(Content(subject="s", body="b"))
 
 
-def test_mail_has_a_way_out_if_one_is_given() -> None:
+def test_email_has_an_unsubscribe_link_if_given() -> None:
     content = Content(subject="s", body="b")
     with_link = render_message(
-        content=content,
-        data={},
-        recipient=ADA,
-        unsubscribe_url='https://example.com/u?t="1"&n=2',
+        content=content, data={}, recipient=ADA, unsubscribe_url='https://example.com/u?t="1"&n=2'
     )
     assert 'href="https://example.com/u?t=&#34;1&#34;&amp;n=2"' in str(with_link.html)
     assert with_link.text.endswith(
@@ -138,7 +121,7 @@ def test_mail_has_a_way_out_if_one_is_given() -> None:
     assert "Unsubscribe" not in f"{without.html}{without.text}"
 
 
-def test_a_link_is_a_button_in_html_and_an_address_in_text() -> None:
+def test_deep_link_is_a_button_in_html_and_an_address_in_text() -> None:
     content = Content(subject="s", body="b", deep_link="https://example.com/orders/1")
     message = render_message(content=content, data={}, recipient=ADA)
     assert re.search(
@@ -151,7 +134,7 @@ def test_a_link_is_a_button_in_html_and_an_address_in_text() -> None:
     assert render_message(content=named, data={}, recipient=ADA).text == named.body
 
 
-def test_what_is_around_it_is_in_the_language_of_the_words(templates: Path) -> None:
+def test_layout_is_in_the_language_of_the_content(templates: Path) -> None:
     write(templates, "t", body="Hello")
     content = Content(subject="s", body="b", deep_link="https://example.com/1")
     html = html_of(content, recipient=Recipient(locale="pt-BR"))
@@ -163,12 +146,12 @@ def test_what_is_around_it_is_in_the_language_of_the_words(templates: Path) -> N
     assert '<html lang="en"' in html
 
 
-def test_the_beginning_of_the_text_is_what_a_list_of_mail_shows() -> None:
+def test_preheader_is_the_beginning_of_the_text() -> None:
     html = html_of(Content(subject="s", body="The beginning.\n\n" + "x" * 200))
     assert re.search(r'<div class="preheader"[^>]*>The beginning\. x{105}\W', html)
 
 
-def test_a_heading_of_its_own_stands_in_place_of_the_subject(templates: Path) -> None:
+def test_heading_in_the_html_replaces_the_subject(templates: Path) -> None:
     write(templates, "t", email_html="<h1>Own</h1>")
     html = html_of(Content(subject="Subject", body="b", template_id="t"))
     assert html.count("<h1") == 1
@@ -176,7 +159,7 @@ def test_a_heading_of_its_own_stands_in_place_of_the_subject(templates: Path) ->
     assert html_of(Content(subject="Subject", body="b")).count(">Subject</h1>") == 1
 
 
-def test_the_style_is_in_the_elements_and_only_what_cannot_be_is_not(templates: Path) -> None:
+def test_styles_are_inlined_except_media_queries(templates: Path) -> None:
     write(templates, "t", email_html='<p>One</p><p class="quiet">Two</p>')
     html = html_of(Content(subject="s", body="b", template_id="t"))
     assert len(re.findall(r"<p [^>]*style=\"[^\"]*margin: 0 0 16px", html)) == 2
@@ -186,5 +169,5 @@ def test_the_style_is_in_the_elements_and_only_what_cannot_be_is_not(templates: 
     assert ".quiet { font-size" not in style
 
 
-def test_the_mail_of_a_page_of_text_stays_well_under_what_mail_programs_cut() -> None:
+def test_one_page_of_text_stays_below_20_kb() -> None:
     assert len(html_of(Content(subject="s", body="word " * 500))) < 20_000

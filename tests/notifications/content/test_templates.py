@@ -1,4 +1,4 @@
-"""Templates: versions in the database, files, and which text stands for a part."""
+"""Template versions, template files, and the choice between them."""
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -37,9 +37,7 @@ pytestmark = pytest.mark.usefixtures("db")
 
 
 PARTS = {DEFAULT_LANGUAGE: {"subject": "Paid: {{ amount }}", "body": "We have {{ amount }}."}}
-
 DATA = {"order_id": 1001, "video_title": "Sunrise", "amount": "49.90"}
-
 SLUG = "payment_confirmed"
 
 
@@ -54,41 +52,38 @@ def publish(number: int, *, slug: str = SLUG) -> None:
 
 
 def text(version: int, *, locale: str | None = None) -> tuple[str, str]:
-    person = Recipient(locale=locale)
-    return rendering.render_text(name=SLUG, version=version, data=DATA, recipient=person)
+    recipient = Recipient(locale=locale)
+    return rendering.render_text(name=SLUG, version=version, data=DATA, recipient=recipient)
 
 
 def message(channel: Channel, version: int, *, locale: str | None = None) -> Message:
-    person = Recipient(locale=locale)
+    recipient = Recipient(locale=locale)
     subject, body = text(version, locale=locale)
     content = Content(subject=subject, body=body, template_id=SLUG, template_version=version)
-    return rendering.render_message(channel=channel, content=content, data=DATA, recipient=person)
+    return rendering.render_message(
+        channel=channel, content=content, data=DATA, recipient=recipient
+    )
 
 
-def test_a_version_is_kept_as_it_was_given() -> None:
+def test_version_is_stored_unchanged() -> None:
     version = create()
     assert version == Version(
-        type=SLUG,
-        number=1,
-        parts=PARTS,
-        note="Shorter",
-        created_at=NOON,
-        created_by="maria",
+        type=SLUG, number=1, parts=PARTS, note="Shorter", created_at=NOON, created_by="maria"
     )
     assert templates.get_version(type_slug=SLUG, number=1) == version
 
 
-def test_versions_are_counted_for_each_type() -> None:
+def test_versions_are_numbered_per_type() -> None:
     assert [create().number, create().number, create(slug="new_sale").number] == [1, 2, 1]
 
 
-def test_a_version_is_used_by_nobody_before_it_is_published() -> None:
+def test_version_is_unused_until_published() -> None:
     create()
     assert types.get_type(SLUG).template_version == 0
     assert text(types.get_type(SLUG).template_version)[0] == "Payment confirmed: Sunrise"
 
 
-def test_everybody_who_makes_a_version_at_the_same_time_gets_a_number() -> None:
+def test_concurrent_creators_get_different_numbers() -> None:
     with ThreadPoolExecutor(max_workers=8) as pool:
         made = list(
             pool.map(
@@ -100,14 +95,14 @@ def test_everybody_who_makes_a_version_at_the_same_time_gets_a_number() -> None:
     assert stored == {version.number: version.parts for version in made}
 
 
-def test_a_number_that_is_always_taken_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_creation_gives_up_after_repeated_conflicts(monkeypatch: pytest.MonkeyPatch) -> None:
     create()
     monkeypatch.setattr(templates, "list_versions", lambda **_: [])
     with pytest.raises(VersionConflictError):
         create()
 
 
-def test_a_version_cannot_be_stored_over_another() -> None:
+def test_version_is_never_overwritten() -> None:
     create()
     document = collection("template_versions").find_one({})
     assert document is not None
@@ -115,19 +110,18 @@ def test_a_version_cannot_be_stored_over_another() -> None:
         collection("template_versions").insert_one(document)
 
 
-def test_the_list_is_newest_first_and_goes_on_below() -> None:
+def test_list_is_newest_first_and_paged() -> None:
     for _ in range(5):
         create()
     create(slug="new_sale")
     create(slug="payment_confirmed_twice")
-    numbers = [v.number for v in templates.list_versions(type_slug=SLUG, limit=2)]
-    assert numbers == [5, 4]
+    assert [v.number for v in templates.list_versions(type_slug=SLUG, limit=2)] == [5, 4]
     rest = templates.list_versions(type_slug=SLUG, limit=10, below=4)
     assert [v.number for v in rest] == [3, 2, 1]
     assert templates.list_versions(type_slug="nope", limit=10) == []
 
 
-def test_the_list_is_read_by_an_index() -> None:
+def test_list_uses_an_index() -> None:
     for _ in range(3):
         create()
     create(slug="new_sale")
@@ -137,7 +131,7 @@ def test_the_list_is_read_by_an_index() -> None:
     assert "SORT" not in str(plan["queryPlanner"]["winningPlan"])
 
 
-def test_a_published_version_is_taken_by_what_comes_then() -> None:
+def test_published_version_is_used() -> None:
     create()
     publish(1)
     assert types.get_type(SLUG).template_version == 1
@@ -145,7 +139,7 @@ def test_a_published_version_is_taken_by_what_comes_then() -> None:
     assert text(1) == ("Paid: 49.90", "We have 49.90.")
 
 
-def test_publishing_is_written_down_and_nothing_else_of_a_version_changes() -> None:
+def test_publishing_changes_only_published_at() -> None:
     before = create()
     later = NOON + timedelta(hours=1)
     templates.publish_version(type_slug=SLUG, number=1, now=later)
@@ -157,7 +151,7 @@ def test_publishing_is_written_down_and_nothing_else_of_a_version_changes() -> N
     )
 
 
-def test_an_older_version_can_be_published_again_and_so_can_the_files() -> None:
+def test_older_versions_and_shipped_files_can_be_published_again() -> None:
     create()
     create()
     for number in (2, 1, 0, 2):
@@ -165,7 +159,7 @@ def test_an_older_version_can_be_published_again_and_so_can_the_files() -> None:
         assert types.get_template_version(SLUG) == number
 
 
-def test_there_must_be_something_to_publish() -> None:
+def test_unknown_version_cannot_be_published() -> None:
     with pytest.raises(UnknownVersionError):
         publish(1)
     with pytest.raises(UnknownVersionError):
@@ -176,7 +170,7 @@ def test_there_must_be_something_to_publish() -> None:
     assert types.get_template_version(SLUG) == 0
 
 
-def test_whoever_publishes_last_is_right() -> None:
+def test_last_publication_wins() -> None:
     for _ in range(8):
         create()
     with ThreadPoolExecutor(max_workers=8) as pool:
@@ -186,7 +180,7 @@ def test_whoever_publishes_last_is_right() -> None:
     assert types.get_template_version(SLUG) == 3
 
 
-def test_the_files_are_version_0() -> None:
+def test_shipped_files_are_version_0() -> None:
     shipped = templates.get_version(type_slug=SLUG, number=0)
     assert shipped is not None
     assert set(shipped.parts) == {DEFAULT_LANGUAGE, "pt"}
@@ -195,7 +189,7 @@ def test_the_files_are_version_0() -> None:
     assert templates.get_version(type_slug="../..", number=0) is None
 
 
-def test_a_version_goes_before_the_files_and_the_nearest_language_before_others() -> None:
+def test_version_wins_over_files_and_nearest_language_over_others() -> None:
     create(
         {
             DEFAULT_LANGUAGE: {"subject": "English", "body": "English"},
@@ -209,7 +203,7 @@ def test_a_version_goes_before_the_files_and_the_nearest_language_before_others(
     assert text(0, locale="pt-BR")[0] == "Pagamento confirmado: Sunrise"
 
 
-def test_a_part_a_version_does_not_have_is_the_files() -> None:
+def test_missing_part_comes_from_the_files() -> None:
     create({"pt": {"subject": "Pago"}})
     assert text(1, locale="pt")[0] == "Pago"
     assert text(1, locale="pt")[1] == text(0, locale="pt")[1]
@@ -217,8 +211,8 @@ def test_a_part_a_version_does_not_have_is_the_files() -> None:
     assert message(Channel.PUSH, 1).text == message(Channel.PUSH, 0).text
 
 
-def test_words_written_for_another_body_do_not_go_with_a_new_one() -> None:
-    """The files have HTML and a push; the version has a new body and neither."""
+def test_files_for_another_body_are_ignored() -> None:
+    """The files have HTML and a push; the version has only a new body."""
     create()
     assert "We have 49.90." in str(message(Channel.EMAIL, 1).html)
     assert "Your payment has arrived" not in str(message(Channel.EMAIL, 1).html)
@@ -226,20 +220,20 @@ def test_words_written_for_another_body_do_not_go_with_a_new_one() -> None:
     assert message(Channel.WHATSAPP, 1).text == "We have 49.90."
 
 
-def test_a_version_may_change_only_what_one_channel_says() -> None:
+def test_version_can_change_one_channel() -> None:
     create({DEFAULT_LANGUAGE: {"push": "Paid {{ amount }}", "email_html": "<p>{{ amount }}!</p>"}})
     assert message(Channel.PUSH, 1).text == "Paid 49.90"
     assert ">49.90!</p>" in str(message(Channel.EMAIL, 1).html)
     assert message(Channel.WHATSAPP, 1).text == message(Channel.WHATSAPP, 0).text
 
 
-def test_a_version_that_is_gone_is_a_problem_of_the_template() -> None:
-    with pytest.raises(TemplateError) as problem:
+def test_unknown_version_is_a_template_error() -> None:
+    with pytest.raises(TemplateError) as error:
         text(7)
-    assert problem.value.code == "unknown_version"
+    assert error.value.code == "unknown_version"
 
 
-def test_what_is_sent_is_what_was_published_when_it_was_accepted() -> None:
+def test_version_published_at_acceptance_is_sent() -> None:
     for word in ("Old", "New"):
         parts = {DEFAULT_LANGUAGE: {"subject": "{{ code }}", "body": word + " {{ code }}"}}
         create(parts, slug="mfa_code")
@@ -261,7 +255,7 @@ def test_what_is_sent_is_what_was_published_when_it_was_accepted() -> None:
     assert (sent.subject, sent.text) == ("493817", "Old 493817")
 
 
-def test_a_version_is_read_once_by_a_process() -> None:
+def test_version_is_read_once_per_process() -> None:
     create()
     assert text(1)[0] == "Paid: 49.90"
     collection("template_versions").delete_many({})
@@ -269,7 +263,7 @@ def test_a_version_is_read_once_by_a_process() -> None:
     assert text(1, locale="fr")[0] == "Paid: 49.90"
 
 
-def test_html_that_is_too_much_for_a_worker_is_left_out_of_the_mail() -> None:
+def test_oversized_html_is_left_out_of_the_email() -> None:
     """An earlier release may have stored it."""
     create({DEFAULT_LANGUAGE: PARTS[DEFAULT_LANGUAGE] | {"email_html": "<div>" * 13_000}})
     sent = message(Channel.EMAIL, 1)
@@ -291,13 +285,11 @@ def test_html_that_is_too_much_for_a_worker_is_left_out_of_the_mail() -> None:
         ("pt\n", ["default"]),
     ],
 )
-def test_a_locale_is_looked_for_from_the_nearest_to_the_templates_own(
-    locale: str | None, chain: list[str]
-) -> None:
+def test_locale_falls_back_to_the_default_language(locale: str | None, chain: list[str]) -> None:
     assert list(language_chain(locale)) == chain
 
 
-def test_each_part_is_looked_for_by_itself(templates: Path) -> None:
+def test_each_part_falls_back_separately(templates: Path) -> None:
     write_template(templates, "t", subject="S", body="B")
     write_template(templates, "t", language="pt", subject="Assunto", body="Corpo")
     (templates / "t" / "pt" / "body.txt").unlink()
@@ -309,7 +301,7 @@ def test_each_part_is_looked_for_by_itself(templates: Path) -> None:
     assert language_of("t", 0, "pt-BR") is None
 
 
-def test_a_template_says_which_language_it_was_found_in(templates: Path) -> None:
+def test_language_of_a_template_is_known(templates: Path) -> None:
     write_template(templates, "t")
     write_template(templates, "t", language="pt")
     assert language_of("t", 0, "pt-BR") == "pt"
@@ -317,7 +309,7 @@ def test_a_template_says_which_language_it_was_found_in(templates: Path) -> None
     assert language_of("nope", 0, "pt") is None
 
 
-def test_what_is_in_effect_is_what_somebody_would_get(templates: Path) -> None:
+def test_effective_texts_are_the_texts_in_use(templates: Path) -> None:
     write_template(templates, "t", push="P", push_title="T", email_html="<p>H</p>")
     write_template(templates, "t", language="pt", body="Corpo")
     (templates / "t" / "pt" / "subject.txt").unlink()
@@ -347,26 +339,26 @@ def test_files_are_read_once(templates: Path) -> None:
     assert after.render({}) == "After"
 
 
-def test_a_file_that_is_no_template_is_a_problem_with_its_line(templates: Path) -> None:
+def test_syntax_error_in_a_file_is_reported_with_its_line(templates: Path) -> None:
     write_template(templates, "t", body="a\n{% nope %}")
-    with pytest.raises(TemplateError) as problem:
+    with pytest.raises(TemplateError) as error:
         find_template("t", 0, Part.BODY, None)
-    assert (problem.value.code, problem.value.line) == ("template_failed", 2)
+    assert (error.value.code, error.value.line) == ("template_failed", 2)
 
 
-def test_a_missing_variable_has_its_line() -> None:
-    with pytest.raises(TemplateError) as problem:
+def test_missing_variable_is_reported_with_its_line() -> None:
+    with pytest.raises(TemplateError) as error:
         Template("a\n\n{{ b }}").render({})
-    assert (problem.value.variable, problem.value.line) == ("b", 3)
+    assert (error.value.variable, error.value.line) == ("b", 3)
 
 
-def test_without_a_layout_there_is_no_mail(templates: Path) -> None:
+def test_missing_layout_is_an_error(templates: Path) -> None:
     (templates / "_layout" / "email.html").unlink()
     with pytest.raises(TemplateError, match="layout"):
         get_layout("pt")
 
 
-def test_a_language_may_have_a_layout_of_its_own(templates: Path) -> None:
+def test_language_can_have_its_own_layout(templates: Path) -> None:
     (templates / "_layout" / "pt" / "email.html").write_text("<p>Pt</p>")
     assert "Pt" in get_layout("pt-BR").render({})
     assert layout_words("pt-BR")["open"] == "Abrir"

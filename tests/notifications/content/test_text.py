@@ -1,4 +1,4 @@
-"""What becomes of rendered text."""
+"""Cleaning and truncation of rendered text."""
 
 import pytest
 from hypothesis import given
@@ -11,8 +11,6 @@ from notifications.content.text import (
     without_blank_lines,
     without_invisible,
 )
-
-# Characters nobody sees.
 
 
 @pytest.mark.parametrize(
@@ -29,21 +27,16 @@ from notifications.content.text import (
         ("", ""),
     ],
 )
-def test_a_line_loses_what_nobody_sees_and_keeps_what_letters_are_made_of(
-    text: str, clean: str
-) -> None:
+def test_line_loses_invisible_characters(text: str, clean: str) -> None:
     assert clean_line(text) == clean
 
 
 @given(st.text(max_size=60))
-def test_cleaning_twice_is_cleaning_once(text: str) -> None:
+def test_cleaning_is_idempotent(text: str) -> None:
     line = clean_line(text)
     assert "\n" not in line
     assert "\r" not in line
     assert without_invisible(line) == line
-
-
-# Room.
 
 
 @pytest.mark.parametrize(
@@ -62,7 +55,7 @@ def test_cleaning_twice_is_cleaning_once(text: str) -> None:
         ("a Donaudampfschiff", 8, "a\u2026"),
     ],
 )
-def test_a_text_that_is_too_long_is_cut_behind_a_word(text: str, limit: int, short: str) -> None:
+def test_long_text_is_cut_after_a_word(text: str, limit: int, short: str) -> None:
     assert truncate_words(text, limit=limit) == short
 
 
@@ -74,20 +67,20 @@ def test_a_text_that_is_too_long_is_cut_behind_a_word(text: str, limit: int, sho
         ("ab\U0001f44d\U0001f3fd cd", 4, "ab\u2026"),
     ],
 )
-def test_a_letter_keeps_what_belongs_to_it(text: str, limit: int, short: str) -> None:
+def test_combined_characters_are_kept_together(text: str, limit: int, short: str) -> None:
     assert truncate_words(text, limit=limit) == short
 
 
 @given(st.text(max_size=60), st.integers(1, 40))
-def test_a_text_is_never_longer_than_its_limit(text: str, limit: int) -> None:
+def test_truncated_text_is_within_the_limit(text: str, limit: int) -> None:
     short = truncate_words(text, limit=limit)
     assert len(short) <= limit
     assert short == text or text.startswith(short.removesuffix("\u2026"))
 
 
-def test_blank_lines_are_closed_up() -> None:
+def test_blank_lines_are_removed() -> None:
     assert without_blank_lines("\n one\n\n \ntwo\nthree\n") == "one\ntwo\nthree"
 
 
-def test_paragraphs_are_what_blank_lines_are_between() -> None:
+def test_paragraphs_are_separated_by_blank_lines() -> None:
     assert paragraphs("one\ntwo\n \nthree") == [["one", "two"], ["three"]]

@@ -1,7 +1,4 @@
-"""An inbox of thousands among thousands: read by one index, in its order, and counted by it alone.
-
-Half of it has been read, a fifth is archived, and others have inboxes of the same person's name.
-"""
+"""Query plans of a large inbox beside others: one index, also for counts."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -33,7 +30,7 @@ LATER = NOON + timedelta(hours=6)
 
 @pytest.fixture(scope="module")
 def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
-    """Store the notifications once for all tests here: those that write do it last."""
+    """Store the notifications once per module: tests that write come last."""
     with django_db_blocker.unblock(), emptied("notifications", "inbox_visits"):
         for start in range(0, COUNT, BATCH):
             store.accept([_new(n) for n in range(start, start + BATCH)], now=LATER)
@@ -42,7 +39,7 @@ def db(_database: None, django_db_blocker: Any) -> Iterator[None]:
 
 
 def _new(number: int) -> store.NewNotification:
-    """Return one of the notifications: half are ada's, a tenth of these are another client's."""
+    """Return a notification: half are Ada's, and a tenth of these have another client."""
     moment = NOON + timedelta(seconds=number)
     return new(
         user_id="ada" if number % 2 else OTHERS[number % 3],
@@ -54,7 +51,7 @@ def _new(number: int) -> store.NewNotification:
 
 
 def _work_on() -> None:
-    """Have each come in its own second; read every second one, archive every fifth."""
+    """Give each its own second; mark every second as read and archive every fifth."""
     collection("notifications").update_many(
         {"inbox_at": {"$exists": True}}, [{"$set": {"inbox_at": "$created_at"}}]
     )
@@ -65,7 +62,7 @@ def _work_on() -> None:
     collection("notifications").update_many({"_id": {"$in": ids[::2]}}, read)
 
 
-def asked(read: Callable[[], Any]) -> tuple[Any, list[Plan]]:
+def explain(read: Callable[[], Any]) -> tuple[Any, list[Plan]]:
     with plans("notifications") as found:
         result = read()
     assert found
@@ -79,10 +76,10 @@ def asked(read: Callable[[], Any]) -> tuple[Any, list[Plan]]:
 @pytest.mark.parametrize("unread", [False, True])
 @pytest.mark.parametrize("archived", [False, True])
 @pytest.mark.parametrize("way", ["first", "after", "before"])
-def test_a_page_costs_a_page_wherever_it_is(unread: bool, archived: bool, way: str) -> None:
+def test_page_costs_the_same_at_any_position(unread: bool, archived: bool, way: str) -> None:
     middle = FeedPosition(NOON + timedelta(seconds=COUNT // 2), ObjectId("0" * 24))
     where = {} if way == "first" else {way: middle}
-    found, (plan,) = asked(
+    found, (plan,) = explain(
         lambda: feed.page(INBOX, limit=PAGE, unread=unread, archived=archived, **where)
     )
     assert len(found.documents) == PAGE
@@ -90,22 +87,22 @@ def test_a_page_costs_a_page_wherever_it_is(unread: bool, archived: bool, way: s
     assert plan.keys <= plan.returned + 2, "what lies before the place is not walked through"
 
 
-def test_an_empty_inbox_costs_nothing() -> None:
-    found, (plan,) = asked(lambda: feed.page(Inbox(CLIENT, "nobody"), limit=PAGE))
+def test_empty_inbox_reads_nothing() -> None:
+    found, (plan,) = explain(lambda: feed.page(Inbox(CLIENT, "nobody"), limit=PAGE))
     assert (found.documents, plan.examined) == ([], 0)
 
 
-def test_what_came_since_costs_what_it_is() -> None:
+def test_since_reads_only_later_notifications() -> None:
     moment = NOON + timedelta(seconds=COUNT - BATCH)
-    found, (plan,) = asked(lambda: feed.since(INBOX, moment=moment, limit=50))
+    found, (plan,) = explain(lambda: feed.since(INBOX, moment=moment, limit=50))
     assert len(found) == 50
     assert plan.examined <= 52
 
 
-def test_it_is_counted_without_reading_a_document() -> None:
+def test_counts_read_no_documents() -> None:
     moment = NOON + timedelta(seconds=COUNT // 2)
     store.mark_seen(inbox=INBOX, until=moment)
-    counts, found = asked(lambda: feed.counts(INBOX))
+    counts, found = explain(lambda: feed.counts(INBOX))
     unread = collection("notifications").count_documents(
         {**INBOX.match(is_read=False, is_archived=False)}
     )
@@ -114,17 +111,17 @@ def test_it_is_counted_without_reading_a_document() -> None:
     assert all(plan.keys <= counts.unread + 1 for plan in found)
 
 
-def test_one_is_read_and_marked_by_its_id() -> None:
+def test_single_notification_is_read_and_marked_by_id() -> None:
     document = feed.page(INBOX, limit=1, unread=True).documents[0]
-    for do in (store.mark_read, store.mark_unread, store.archive, store.unarchive):
+    for change in (store.mark_read, store.mark_unread, store.archive, store.unarchive):
         with plans("notifications") as found:
-            do(inbox=INBOX, notification_id=document["_id"], now=LATER)
+            change(inbox=INBOX, notification_id=document["_id"], now=LATER)
             feed.get(INBOX, document["_id"])
         assert all(plan.is_by_id and plan.examined <= 1 for plan in found), found
 
 
-def test_all_are_read_by_reading_what_is_unread() -> None:
+def test_mark_all_read_reads_only_unread_notifications() -> None:
     unread = collection("notifications").count_documents(INBOX.match(is_read=False))
-    count, (plan,) = asked(lambda: store.mark_all_read(inbox=INBOX, now=LATER))
+    count, (plan,) = explain(lambda: store.mark_all_read(inbox=INBOX, now=LATER))
     assert count == unread > 100
     assert plan.examined == count

@@ -31,7 +31,7 @@ from tests.support.factories.requests import PAID, composed
 pytestmark = pytest.mark.usefixtures("shipped_types")
 
 
-def test_the_template_speaks_when_the_caller_does_not() -> None:
+def test_template_is_used_by_default() -> None:
     content, problems = composed()
     assert problems == []
     assert content.subject == "Payment confirmed: Sunrise"
@@ -41,7 +41,7 @@ def test_the_template_speaks_when_the_caller_does_not() -> None:
     assert not content.is_masked
 
 
-def test_the_callers_body_is_used_as_it_is_and_no_template() -> None:
+def test_inline_body_is_used_unchanged() -> None:
     body = "{{ code }} <script>alert(1)</script> \U0001f469\u200d\U0001f467 \u202ereversed"
     content, problems = composed(subject="Hello", body=body)
     assert problems == []
@@ -49,13 +49,13 @@ def test_the_callers_body_is_used_as_it_is_and_no_template() -> None:
     assert content.template_version is None
 
 
-def test_the_callers_subject_replaces_the_templates() -> None:
+def test_inline_subject_replaces_the_template_subject() -> None:
     content, _ = composed(subject="Hello")
     assert content.subject == "Hello"
     assert content.template_id == "payment_confirmed"
 
 
-def test_the_caller_may_name_another_template() -> None:
+def test_request_can_name_another_template() -> None:
     content, problems = composed(template_id="new_sale")
     assert problems == []
     assert content.subject == "New sale: Sunrise"
@@ -65,12 +65,12 @@ def test_the_caller_may_name_another_template() -> None:
 @pytest.mark.parametrize(
     "name", ["nope", "_layout", "../mfa_code", "mfa_code/..", "MFA_CODE", ".", "mfa_code\x00"]
 )
-def test_a_template_that_is_not_there_is_a_problem(name: str) -> None:
+def test_unknown_template_is_reported(name: str) -> None:
     assert composed(template_id=name)[1] == [("/content/template_id", "unknown_template")]
 
 
 @pytest.mark.parametrize("kind", ["transactional", "marketing", "alert"])
-def test_a_type_without_a_template_needs_a_body(kind: str) -> None:
+def test_type_without_a_template_needs_a_body(kind: str) -> None:
     assert composed(kind=kind)[1] == [("/content/body", "required")]
     assert composed(kind=kind, body="Hello")[1] == []
 
@@ -85,11 +85,11 @@ def test_a_type_without_a_template_needs_a_body(kind: str) -> None:
         ("\u202eHel\u200blo", "Hello"),
     ],
 )
-def test_without_a_subject_the_first_line_is_one(body: str, subject: str) -> None:
+def test_subject_is_derived_from_the_first_line(body: str, subject: str) -> None:
     assert composed(body=body)[0].subject == subject
 
 
-def test_a_subject_made_from_the_body_has_no_control_characters() -> None:
+def test_derived_subject_has_no_control_characters() -> None:
     for character in ("\x07", "\x1b", "\x7f", "\x9b"):
         content, _ = composed(body=f"Hello {character}there")
         assert content.subject == "Hello there"
@@ -103,7 +103,7 @@ def test_a_subject_made_from_the_body_has_no_control_characters() -> None:
         ({"video_title": "Sunrise", "amount": 1}, "/data/order_id"),
     ],
 )
-def test_a_variable_that_is_missing_is_named(data: dict[str, Any], pointer: str) -> None:
+def test_missing_variable_is_reported(data: dict[str, Any], pointer: str) -> None:
     assert composed(data=data)[1] == [(pointer, "missing_variable")]
 
 
@@ -117,7 +117,7 @@ def test_a_variable_that_is_missing_is_named(data: dict[str, Any], pointer: str)
         (None, "/data"),
     ],
 )
-def test_a_missing_variable_has_the_place_where_it_is_to_be_given(
+def test_missing_variable_is_reported_with_its_pointer(
     monkeypatch: pytest.MonkeyPatch, variable: str | None, pointer: str
 ) -> None:
     def fail(**_fields: Any) -> tuple[str, str]:
@@ -127,9 +127,7 @@ def test_a_missing_variable_has_the_place_where_it_is_to_be_given(
     assert composed()[1] == [(pointer, "missing_variable")]
 
 
-def test_a_variable_that_only_a_channel_needs_is_missed_if_the_channel_is_taken(
-    templates: Path,
-) -> None:
+def test_variable_of_a_channel_is_needed_only_for_that_channel(templates: Path) -> None:
     write_template(templates, "payment_confirmed", push="{{ order_id }}", whatsapp="{{ tip }}")
     data = {"order_id": 1}
     assert composed(data=data, channels=list(Channel))[1] == [("/data/tip", "missing_variable")]
@@ -137,7 +135,7 @@ def test_a_variable_that_only_a_channel_needs_is_missed_if_the_channel_is_taken(
     assert composed(data=data, channels=[Channel.WHATSAPP], body="The caller's")[1] == []
 
 
-def test_braces_in_the_data_are_text() -> None:
+def test_data_is_never_rendered() -> None:
     content, problems = composed(data=PAID | {"video_title": "{{ amount }} {% raw %}"})
     assert problems == []
     assert content.subject == "Payment confirmed: {{ amount }} {% raw %}"
@@ -147,13 +145,19 @@ def test_braces_in_the_data_are_text() -> None:
     "subject",
     ["a\nb", "a\rb", "Paid\r\nBcc: eve@example.com", "a\x00", "a\tb", "\x1b[31m", "a\x85"],
 )
-def test_a_subject_is_one_line_without_control_characters(subject: str) -> None:
+def test_subject_with_control_characters_is_refused(subject: str) -> None:
     assert composed(subject=subject)[1] == [("/content/subject", "control_characters")]
 
 
-@pytest.mark.parametrize("subject", ["", " ", "\u00a0", "\u200b\u200b", "\u202e \u2066"])
-def test_a_blank_subject_is_a_problem(subject: str) -> None:
-    assert composed(subject=subject)[1] == [("/content/subject", "blank")]
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        *(("subject", text) for text in ("", " ", "\u00a0", "\u200b\u200b", "\u202e \u2066")),
+        *(("body", text) for text in ("", " ", "\n\t\r\n", "\u200b\n\u202e", "\x07")),
+    ],
+)
+def test_blank_subject_or_body_is_refused(field: str, text: str) -> None:
+    assert composed(**{field: text})[1] == [(f"/content/{field}", "blank")]
 
 
 @pytest.mark.parametrize(
@@ -172,17 +176,10 @@ def test_a_blank_subject_is_a_problem(subject: str) -> None:
         ("$password", "$password"),
     ],
 )
-def test_a_subject_loses_what_changes_its_direction_and_nothing_else(
-    subject: str, kept: str
-) -> None:
+def test_subject_loses_only_direction_and_invisible_characters(subject: str, kept: str) -> None:
     content, problems = composed(subject=subject)
     assert problems == []
     assert content.subject == kept
-
-
-@pytest.mark.parametrize("body", ["", " ", "\n\t\r\n", "\u200b\n\u202e", "\x07"])
-def test_a_blank_body_is_a_problem(body: str) -> None:
-    assert composed(body=body)[1] == [("/content/body", "blank")]
 
 
 @pytest.mark.parametrize(
@@ -195,30 +192,30 @@ def test_a_blank_body_is_a_problem(body: str) -> None:
     ],
     ids=["100 KB", "over 100 KB", "100 KB in two-byte letters", "over 100 KB of them"],
 )
-def test_a_body_has_at_most_100_kb(body: str, problems: list[tuple[str, str]]) -> None:
+def test_body_is_limited_to_100_kb(body: str, problems: list[tuple[str, str]]) -> None:
     assert composed(body=body)[1] == problems
 
 
-def test_a_rendered_subject_and_body_are_limited_too() -> None:
+def test_rendered_subject_and_body_are_limited() -> None:
     assert composed(data=PAID | {"video_title": "x" * 300})[1] == [("/data", "too_long")]
     long = PAID | {"video_title": "x" * MAX_BODY_BYTES}
     assert composed(data=long)[1] == [("/data", "too_long"), ("/data", "too_long")]
 
 
-def test_a_rendered_subject_has_no_control_characters() -> None:
+def test_rendered_subject_has_no_control_characters() -> None:
     for character in ("\r\n", "\x00", "\x07", "\x1b", "\x7f"):
         content, _ = composed(data=PAID | {"video_title": f"Sun{character}Bcc: eve@example.com"})
         assert content.subject is not None
         assert content.subject.isprintable()
 
 
-def test_the_persons_language_is_the_templates() -> None:
+def test_unknown_locale_uses_the_default_language() -> None:
     content, problems = composed(recipient=Recipient(email="ada@example.com", locale="xx-YY"))
     assert problems == []
     assert content.subject == "Payment confirmed: Sunrise"
 
 
-def test_links_are_checked_and_kept() -> None:
+def test_links_are_stored() -> None:
     content, problems = composed(
         image_url="https://cdn.example.com/i.png", deep_link="app://orders/1001"
     )
@@ -227,12 +224,12 @@ def test_links_are_checked_and_kept() -> None:
     assert content.deep_link == "app://orders/1001"
 
 
-def test_links_lose_what_changes_their_direction() -> None:
+def test_links_lose_direction_characters() -> None:
     content, _ = composed(deep_link="app://or\u202eders\u200b/1001")
     assert content.deep_link == "app://orders/1001"
 
 
-def test_bad_links_are_problems_with_their_places() -> None:
+def test_invalid_links_are_reported_with_their_pointers() -> None:
     _, problems = composed(image_url="http://127.0.0.1/i.png", deep_link="javascript:alert(1)")
     assert problems == [
         ("/content/image_url", "invalid_url"),
@@ -240,7 +237,7 @@ def test_bad_links_are_problems_with_their_places() -> None:
     ]
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported() -> None:
     _, problems = composed(subject="\n", body=" ", image_url="x", deep_link="x")
     assert [pointer for pointer, _ in problems] == [
         "/content/subject",
@@ -250,7 +247,7 @@ def test_all_problems_are_told_at_once() -> None:
     ]
 
 
-def test_the_payload_is_passed_on() -> None:
+def test_payload_is_kept() -> None:
     payload = {"orderId": "1001", "$password": "kept as text", "nested": {"a": [1, None]}}
     assert composed(payload=payload)[0].payload == payload
 
@@ -264,7 +261,7 @@ def _allowed(settings: Any) -> None:
 
 
 def problems_with(**fields: Any) -> list[tuple[str, str]]:
-    """Return what is wrong with a mail that has one attachment."""
+    """Return the problems of an email with one attachment."""
     one = AttachmentRequest(**({"url": URL, "filename": "7.pdf"} | fields))
     return composed(attachments=[one])[1]
 
@@ -277,7 +274,7 @@ def accepted(**fields: Any) -> Attachment:
     return content.attachments[0]
 
 
-def test_nothing_is_said_about_answers_unless_the_caller_does() -> None:
+def test_reply_to_is_optional() -> None:
     assert composed()[0].reply_to is None
 
 
@@ -289,7 +286,7 @@ def test_nothing_is_said_about_answers_unless_the_caller_does() -> None:
         ("agent@b\u00fccher.example", "agent@b\u00fccher.example"),
     ],
 )
-def test_an_address_for_answers_is_kept_in_its_normal_form(given: str, kept: str) -> None:
+def test_reply_to_is_stored_in_normal_form(given: str, kept: str) -> None:
     content, problems = composed(reply_to=given)
     assert (content.reply_to, problems) == (kept, [])
 
@@ -305,21 +302,21 @@ def test_an_address_for_answers_is_kept_in_its_normal_form(given: str, kept: str
         ),
     ],
 )
-def test_an_address_for_answers_is_one_address(address: str) -> None:
+def test_reply_to_is_a_single_address(address: str) -> None:
     content, problems = composed(reply_to=address)
     assert problems == [("/content/reply_to", "invalid_email")]
     assert content.reply_to is None
 
 
-def test_a_file_is_kept_by_its_address_and_name() -> None:
+def test_attachment_is_stored_with_url_and_name() -> None:
     assert accepted() == Attachment(url=URL, filename="7.pdf", content_type="application/pdf")
 
 
-def test_without_files_there_are_none() -> None:
+def test_attachments_are_optional() -> None:
     assert composed()[0].attachments == ()
 
 
-def test_without_an_allowed_host_there_are_no_attachments_here(settings: Any) -> None:
+def test_attachments_need_an_allowed_host(settings: Any) -> None:
     settings.ATTACHMENT_HOSTS = frozenset()
     assert problems_with() == [("/content/attachments", "not_enabled")]
     assert composed()[1] == []
@@ -353,11 +350,11 @@ def test_without_an_allowed_host_there_are_no_attachments_here(settings: Any) ->
         ],
     ],
 )
-def test_a_file_comes_from_a_public_host_that_is_allowed(url: str, code: str) -> None:
+def test_attachment_url_is_public_and_its_host_allowed(url: str, code: str) -> None:
     assert problems_with(url=url) == [("/content/attachments/0/url", code)]
 
 
-def test_a_hosts_name_may_be_in_capitals() -> None:
+def test_host_comparison_ignores_case() -> None:
     assert accepted(url="https://FILES.Example.com/a").url == "https://FILES.Example.com/a"
 
 
@@ -368,17 +365,17 @@ def test_a_hosts_name_may_be_in_capitals() -> None:
         *("a\r\nBcc: x.pdf", "a\x00.pdf", "a\u2028.pdf", 'a".pdf', "a;.pdf", "a*.pdf", "<a>.pdf"),
     ],
 )
-def test_a_file_has_the_name_of_a_file(name: str) -> None:
+def test_filename_is_a_plain_file_name(name: str) -> None:
     assert problems_with(filename=name) == [("/content/attachments/0/filename", "invalid_filename")]
 
 
 @pytest.mark.parametrize("name", [" ", "\u200b", "\u202e\u202c"])
-def test_a_file_has_a_name_that_is_seen(name: str) -> None:
+def test_blank_filename_is_refused(name: str) -> None:
     assert problems_with(filename=name) == [("/content/attachments/0/filename", "blank")]
 
 
-def test_a_name_reads_as_it_is() -> None:
-    """Characters that change the direction make a program look like a document."""
+def test_filename_loses_direction_characters() -> None:
+    """Direction characters can make a program look like a document."""
     assert accepted(filename="invoice\u202efdp.exe").filename == "invoicefdp.exe"
     assert accepted(filename=" fatura \u00f3 \u8acb.pdf ").filename == "fatura \u00f3 \u8acb.pdf"
 
@@ -391,12 +388,12 @@ def test_a_name_reads_as_it_is() -> None:
         *[("a.tar.gz", "application/octet-stream"), ("a.eml", "application/octet-stream")],
     ],
 )
-def test_a_type_that_is_not_given_is_what_the_name_tells(name: str, content_type: str) -> None:
+def test_content_type_is_derived_from_the_filename(name: str, content_type: str) -> None:
     assert accepted(filename=name).content_type == content_type
 
 
 @pytest.mark.parametrize("given", ["text/csv", "TEXT/CSV", "application/vnd.ms-excel+zip"])
-def test_a_type_that_is_given_is_taken(given: str) -> None:
+def test_given_content_type_is_used(given: str) -> None:
     assert accepted(content_type=given).content_type == given.lower()
 
 
@@ -407,15 +404,15 @@ def test_a_type_that_is_given_is_taken(given: str) -> None:
         *("multipart/mixed", "message/rfc822", "text/c\u00f3v", "text/csv/x", "-/-"),
     ],
 )
-def test_a_type_is_one_of_a_single_file(given: str) -> None:
+def test_invalid_content_type_is_refused(given: str) -> None:
     expected = [("/content/attachments/0/content_type", "invalid_content_type")]
     assert problems_with(content_type=given) == expected
 
 
-def test_every_file_is_looked_at() -> None:
+def test_all_attachments_are_checked() -> None:
     one = AttachmentRequest(url=URL, filename="7.pdf")
-    bad = AttachmentRequest(url="http://x", filename="/", content_type="x")
-    assert composed(attachments=[one, bad])[1] == [
+    invalid = AttachmentRequest(url="http://x", filename="/", content_type="x")
+    assert composed(attachments=[one, invalid])[1] == [
         ("/content/attachments/1/url", "invalid_url"),
         ("/content/attachments/1/filename", "invalid_filename"),
         ("/content/attachments/1/content_type", "invalid_content_type"),
@@ -439,29 +436,25 @@ def test_every_file_is_looked_at() -> None:
         {"reply_to": "x" * 321},
     ],
 )
-def test_a_request_is_checked_for_its_form_first(content: dict[str, Any]) -> None:
+def test_request_structure_is_validated(content: dict[str, Any]) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(content, ContentRequest)
 
 
 ID = ObjectId("b" * 24)
-
 CALLER = Caller(client_id=ObjectId("c" * 24))
-
 ADA = RegisteredRecipient(user_id="ada", email="ada@example.com", preferences={})
-
 TOO_LONG = ("/content/payload", "too_long")
-
 LONG = "https://example.com/" + "p" * 2_000
 
 
 def problems(**fields: Any) -> list[tuple[str, str]]:
-    """Return what is wrong with a push to Ada."""
-    asked = request(**{"channels": ["push"], **fields})
+    """Return the problems of a push to Ada."""
+    given = request(**{"channels": ["push"], **fields})
     known = RecipientSnapshot(registered={"ada": ADA}, suppressed={})
     try:
         new = prepare(
-            asked, notification_id=ID, caller=CALLER, snapshot=known, now=NOON
+            given, notification_id=ID, caller=CALLER, snapshot=known, now=NOON
         ).notification
     except InvalidRequestError as invalid:
         return [(one.pointer, one.code) for one in invalid.problems]
@@ -471,7 +464,7 @@ def problems(**fields: Any) -> list[tuple[str, str]]:
 
 
 def _sent(new: Any) -> None:
-    """Make what is accepted as it is made when it is sent; raises what Firebase would."""
+    """Build the FCM payload of an accepted push; raises if it is too large."""
     message = render_message(
         channel=Channel.PUSH, content=new.content, data=new.data, recipient=new.recipient
     )
@@ -481,63 +474,63 @@ def _sent(new: Any) -> None:
     )
 
 
-def saying(**more: Any) -> ContentRequest:
+def content(**more: Any) -> ContentRequest:
     return ContentRequest(**{"subject": "Hello", "body": "There"} | more)
 
 
-def test_a_payload_of_over_4_kb_is_refused_with_its_place() -> None:
-    assert problems(content=saying(payload={"fill": "x" * MAX_PAYLOAD})) == [TOO_LONG]
+def test_push_over_4_kb_is_refused() -> None:
+    assert problems(content=content(payload={"fill": "x" * MAX_PAYLOAD})) == [TOO_LONG]
 
 
-def test_the_last_that_is_accepted_is_one_that_can_be_sent() -> None:
+def test_largest_accepted_push_can_be_sent() -> None:
     accepted = [
         size
         for size in range(3_600, MAX_PAYLOAD, 8)
-        if problems(content=saying(body="é" * 100, payload={"fill": "x" * size})) == []
+        if problems(content=content(body="é" * 100, payload={"fill": "x" * size})) == []
     ]
     assert accepted == list(range(3_600, accepted[-1] + 1, 8))
     assert 3_600 < accepted[-1] < MAX_PAYLOAD - 200
 
 
 @pytest.mark.parametrize("letter", ["x", "é", "中", "\U0001f600"])
-def test_a_long_text_is_cut_to_what_a_phone_shows_and_fits(letter: str) -> None:
+def test_long_text_is_truncated_and_fits(letter: str) -> None:
     assert problems(content=ContentRequest(subject=letter * 255, body=letter * 20_000)) == []
 
 
-def test_long_links_count_too() -> None:
-    assert problems(content=saying(image_url=LONG, deep_link=LONG)) == [("/content", "too_long")]
-    assert problems(content=saying(image_url=LONG)) == []
+def test_links_count_against_the_push_limit() -> None:
+    assert problems(content=content(image_url=LONG, deep_link=LONG)) == [("/content", "too_long")]
+    assert problems(content=content(image_url=LONG)) == []
 
 
-def test_what_the_template_says_counts_when_it_is_rendered() -> None:
+def test_rendered_text_counts_against_the_push_limit() -> None:
     content = ContentRequest(payload={"fill": "x" * 3_200})
     data = {"order_id": 1, "video_title": "Sunrise"}
     for amount, expected in (("49.90", []), ("中 " * 200, [TOO_LONG])):
-        asked = {"type": "payment_confirmed", "data": data | {"amount": amount}}
-        assert problems(content=content, **asked) == expected
+        given = {"type": "payment_confirmed", "data": data | {"amount": amount}}
+        assert problems(content=content, **given) == expected
 
 
 @pytest.mark.parametrize("channels", [["email"], ["in_app"], ["email", "in_app"]])
-def test_other_channels_may_carry_more(channels: list[str]) -> None:
-    big = saying(payload={"fill": "x" * 10_000})
-    assert problems(channels=channels, content=big) == []
-    assert problems(channels=[*channels, "push"], content=big) == [TOO_LONG]
+def test_other_channels_have_no_push_limit(channels: list[str]) -> None:
+    large = content(payload={"fill": "x" * 10_000})
+    assert problems(channels=channels, content=large) == []
+    assert problems(channels=[*channels, "push"], content=large) == [TOO_LONG]
 
 
-def test_a_push_that_goes_to_no_device_holds_nothing_back() -> None:
-    """Nobody named the channel and there is no device: it is skipped, and the mail goes."""
-    asked = {
+def test_skipped_push_has_no_limit() -> None:
+    """Without a user_id the default channel push is skipped."""
+    given = {
         "type": "order_shipped",
         "user_id": None,
         "recipient": NotificationRecipientRequest(email="ada@example.com"),
-        "content": saying(payload={"fill": "x" * 10_000}),
+        "content": content(payload={"fill": "x" * 10_000}),
     }
-    assert problems(channels=None, **asked) == []
-    assert problems(**asked | {"user_id": "ada", "channels": None}) == [TOO_LONG]
+    assert problems(channels=None, **given) == []
+    assert problems(**given | {"user_id": "ada", "channels": None}) == [TOO_LONG]
 
 
-def test_a_secret_counts_as_what_it_is_and_not_as_its_mask() -> None:
+def test_unmasked_secret_counts_against_the_push_limit() -> None:
     fill = {"fill": "x" * 3_750}
     for code, expected in (("1", []), ("中 " * 200, [TOO_LONG])):
-        asked = {"type": "mfa_code", "data": {"code": code}}
-        assert problems(content=ContentRequest(payload=fill), **asked) == expected
+        given = {"type": "mfa_code", "data": {"code": code}}
+        assert problems(content=ContentRequest(payload=fill), **given) == expected

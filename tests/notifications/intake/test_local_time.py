@@ -1,4 +1,4 @@
-"""What waits for a time on a person's own clock goes with them when their zone changes."""
+"""Local send times follow the recipient's time zone."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -20,25 +20,25 @@ NINE = f"{DAY}T09:00"
 LISBON, TOKYO, NEW_YORK = "Europe/Lisbon", "Asia/Tokyo", "America/New_York"
 
 
-def nine_in(zone: str) -> datetime:
-    """Return when it is nine o'clock on that day in a zone."""
+def nine_oclock_in(zone: str) -> datetime:
+    """Return 09:00 of that day in a time zone."""
     return datetime.fromisoformat(NINE).replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
 
 
-def lives_in(app: App, zone: str | None, user_id: str = "ada") -> None:
+def set_zone(app: App, zone: str | None, user_id: str = "ada") -> None:
     body = {"email": "ada@example.com"} | ({"timezone": zone} if zone else {})
     assert app.put(f"/recipients/{user_id}", body).status_code in (200, 201)
 
 
 @pytest.fixture
 def ada(app: App) -> App:
-    """Register Ada, who lives in Lisbon, with the app."""
-    lives_in(app, LISBON)
+    """Register Ada with the time zone of Lisbon."""
+    set_zone(app, LISBON)
     return app
 
 
-def planned(app: App, at: str = NINE, **fields: Any) -> str:
-    """Plan a notification for a time on Ada's clock, and return its id."""
+def schedule(app: App, at: str = NINE, **fields: Any) -> str:
+    """Schedule a notification at a local time and return its id."""
     local = {"at": at, **fields.pop("local", {})}
     answer = app.notify(**{"user_id": "ada", "recipient": ..., "scheduled_local": local, **fields})
     assert answer.status_code == 202
@@ -47,7 +47,7 @@ def planned(app: App, at: str = NINE, **fields: Any) -> str:
 
 
 def sent_at(app: App, notification_id: str) -> datetime:
-    """Return when a notification is to be sent, by everything that says so."""
+    """Return the send time, which all fields must agree on."""
     body = app.get(f"/notifications/{notification_id}").json()
     moments = {body["scheduled_at"], body["delivery"][0]["next_attempt_at"]}
     assert len(moments) == 1
@@ -55,39 +55,37 @@ def sent_at(app: App, notification_id: str) -> datetime:
 
 
 @pytest.mark.parametrize("zone", [TOKYO, NEW_YORK], ids=["earlier", "later"])
-def test_it_is_sent_at_the_same_time_on_the_new_clock(
-    ada: App, stored: Callable[[Answer], Any], zone: str
-) -> None:
-    one = planned(ada, ttl=60)
-    assert sent_at(ada, one) == nine_in(LISBON)
-    lives_in(ada, zone)
-    assert sent_at(ada, one) == nine_in(zone)
+def test_local_time_follows_the_zone(ada: App, stored: Callable[[Answer], Any], zone: str) -> None:
+    one = schedule(ada, ttl=60)
+    assert sent_at(ada, one) == nine_oclock_in(LISBON)
+    set_zone(ada, zone)
+    assert sent_at(ada, one) == nine_oclock_in(zone)
     document = stored(ada.get(f"/notifications/{one}"))
-    assert (document["status"], document["due_at"]) == ("created", nine_in(zone))
-    assert document["expires_at"] == nine_in(zone) + timedelta(seconds=60)
+    assert (document["status"], document["due_at"]) == ("created", nine_oclock_in(zone))
+    assert document["expires_at"] == nine_oclock_in(zone) + timedelta(seconds=60)
 
 
-def test_it_follows_every_change_and_back_again(ada: App) -> None:
-    one = planned(ada)
+def test_every_change_of_the_time_zone_moves_it(ada: App) -> None:
+    one = schedule(ada)
     for zone in (TOKYO, NEW_YORK, LISBON):
-        lives_in(ada, zone)
-        assert sent_at(ada, one) == nine_in(zone)
+        set_zone(ada, zone)
+        assert sent_at(ada, one) == nine_oclock_in(zone)
 
 
-def test_a_time_the_new_clock_skips_is_the_first_instant_after(app: App) -> None:
-    lives_in(app, "UTC")
+def test_skipped_local_time_is_the_first_instant_after(app: App) -> None:
+    set_zone(app, "UTC")
     day = next_clock_change("Europe/London", forward=True)
-    one = planned(app, f"{day}T01:30")
+    one = schedule(app, f"{day}T01:30")
     assert sent_at(app, one) == datetime.fromisoformat(f"{day}T01:30:00Z")
-    lives_in(app, "Europe/London")
+    set_zone(app, "Europe/London")
     assert sent_at(app, one) == datetime.fromisoformat(f"{day}T01:00:00Z")
 
 
-def test_what_is_over_on_the_new_clock_is_sent_now(app: App, broker: Any) -> None:
-    lives_in(app, "UTC")
-    one = planned(app, (utc_now() + timedelta(hours=2)).strftime("%Y-%m-%dT%H:%M"))
+def test_past_local_time_is_due_now(app: App, broker: Any) -> None:
+    set_zone(app, "UTC")
+    one = schedule(app, (utc_now() + timedelta(hours=2)).strftime("%Y-%m-%dT%H:%M"))
     assert broker.llen("email.high") == 0
-    lives_in(app, "Pacific/Kiritimati")
+    set_zone(app, "Pacific/Kiritimati")
     assert app.get(f"/notifications/{one}").json()["status"] == "queued"
     assert broker.llen("email.high") == 1
 
@@ -97,57 +95,58 @@ def test_what_is_over_on_the_new_clock_is_sent_now(app: App, broker: Any) -> Non
     [
         {"local": {"timezone": LISBON}},
         {"recipient": {"email": "ada@example.com", "timezone": LISBON}},
-        {"scheduled_local": ..., "scheduled_at": nine_in(LISBON).isoformat()},
+        {"scheduled_local": ..., "scheduled_at": nine_oclock_in(LISBON).isoformat()},
     ],
     ids=["a zone of its own", "a zone for the recipient", "an instant"],
 )
-def test_what_names_a_zone_or_an_instant_stays(ada: App, fields: dict[str, Any]) -> None:
-    one = planned(ada, **fields)
-    lives_in(ada, TOKYO)
-    assert sent_at(ada, one) == nine_in(LISBON)
+def test_explicit_zone_or_instant_is_kept(ada: App, fields: dict[str, Any]) -> None:
+    one = schedule(ada, **fields)
+    set_zone(ada, TOKYO)
+    assert sent_at(ada, one) == nine_oclock_in(LISBON)
 
 
-def test_what_was_rescheduled_to_an_instant_stays_there(ada: App) -> None:
-    one = planned(ada)
-    ada.post(f"/notifications/{one}/reschedule", {"scheduled_at": nine_in(NEW_YORK).isoformat()})
-    lives_in(ada, TOKYO)
-    assert sent_at(ada, one) == nine_in(NEW_YORK)
+def test_rescheduled_instant_is_kept(ada: App) -> None:
+    one = schedule(ada)
+    ada.post(
+        f"/notifications/{one}/reschedule", {"scheduled_at": nine_oclock_in(NEW_YORK).isoformat()}
+    )
+    set_zone(ada, TOKYO)
+    assert sent_at(ada, one) == nine_oclock_in(NEW_YORK)
 
 
-def test_what_has_ended_or_been_tried_stays(ada: App) -> None:
-    cancelled = planned(ada)
+def test_ended_or_attempted_notifications_are_kept(ada: App) -> None:
+    cancelled = schedule(ada)
     ada.post(f"/notifications/{cancelled}/cancel")
     now = utc_now()
-    planned_too = {"scheduled_local": NINE, "scheduled_at": now, "created_at": now}
-    tried = factories.started(at=now, client_id=ada.id, **planned_too).notification_id
+    scheduled = {"scheduled_local": NINE, "scheduled_at": now, "created_at": now}
+    tried = factories.started(at=now, client_id=ada.id, **scheduled).notification_id
     before = [factories.read(tried), ada.get(f"/notifications/{cancelled}").json()]
-    lives_in(ada, TOKYO)
-    after = [factories.read(tried), ada.get(f"/notifications/{cancelled}").json()]
-    assert after == before
+    set_zone(ada, TOKYO)
+    assert [factories.read(tried), ada.get(f"/notifications/{cancelled}").json()] == before
 
 
-def test_nothing_is_written_without_a_change(ada: App) -> None:
-    one = planned(ada)
+def test_unchanged_time_zone_writes_nothing(ada: App) -> None:
+    one = schedule(ada)
     before = collection("notifications").find_one({})
-    lives_in(ada, LISBON)
-    lives_in(ada, None)
+    set_zone(ada, LISBON)
+    set_zone(ada, None)
     assert collection("notifications").find_one({}) == before
-    assert sent_at(ada, one) == nine_in(LISBON)
+    assert sent_at(ada, one) == nine_oclock_in(LISBON)
 
 
-def test_everybody_elses_stays_and_every_apps_goes(ada: App, other_app: App) -> None:
-    lives_in(ada, LISBON, user_id="bob")
-    theirs, bobs = planned(other_app), planned(ada, user_id="bob")
-    lives_in(ada, TOKYO)
-    assert sent_at(other_app, theirs) == nine_in(TOKYO), "people are the company's"
-    assert sent_at(ada, bobs) == nine_in(LISBON)
+def test_time_zone_moves_notifications_of_all_clients(ada: App, other_app: App) -> None:
+    set_zone(ada, LISBON, user_id="bob")
+    others, bobs = schedule(other_app), schedule(ada, user_id="bob")
+    set_zone(ada, TOKYO)
+    assert sent_at(other_app, others) == nine_oclock_in(TOKYO), "recipients are shared by clients"
+    assert sent_at(ada, bobs) == nine_oclock_in(LISBON)
 
 
-def test_it_reads_only_what_it_moves(ada: App) -> None:
+def test_time_zone_change_reads_only_what_it_moves(ada: App) -> None:
     for _ in range(50):
         factories.accepted(client_id=ada.id, channels=(Channel.EMAIL,))
-    planned(ada)
+    schedule(ada)
     with plans("notifications") as found:
-        lives_in(ada, TOKYO)
+        set_zone(ada, TOKYO)
     read = found[0]
     assert (read.is_indexed, read.examined, read.returned) == (True, 1, 1)

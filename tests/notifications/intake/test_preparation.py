@@ -1,4 +1,4 @@
-"""From a request to a notification: fields, defaults, recipients."""
+"""Preparation of a notification from a request: fields, defaults, recipients."""
 
 from datetime import timedelta
 from typing import Any
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("shipped_types")
 S = DeliveryStatus
 
 
-def test_gaps_are_filled_from_the_type_the_person_and_the_caller() -> None:
+def test_defaults_come_from_type_recipient_and_client() -> None:
     result = prepared()
     new = result.notification
     assert not result.is_time_adjusted
@@ -39,7 +39,7 @@ def test_gaps_are_filled_from_the_type_the_person_and_the_caller() -> None:
 
 
 @pytest.mark.parametrize("slug", sorted(SHIPPED))
-def test_every_shipped_type_supplies_what_a_caller_leaves_out(slug: str) -> None:
+def test_shipped_types_supply_defaults(slug: str) -> None:
     kind = SHIPPED[slug]
     new = prepared(type=slug).notification
     assert (new.type, new.category, new.priority) == (slug, kind.category, kind.priority)
@@ -48,21 +48,7 @@ def test_every_shipped_type_supplies_what_a_caller_leaves_out(slug: str) -> None
     assert new.expires_at == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "slug"),
-    [
-        ("mfa_code", "mfa_code"),
-        ("MfaCode", "mfa_code"),
-        ("MFA_CODE", "mfa_code"),
-        ("CONTEST_REMINDER", "contest_reminder"),
-        ("VideoReleaseSchedule", "video_release_schedule"),
-    ],
-)
-def test_a_type_is_known_by_the_spellings_of_its_name(name: str, slug: str) -> None:
-    assert prepared(type=name).notification.type == slug
-
-
-def test_an_unknown_type_lists_names_that_look_like_it() -> None:
+def test_unknown_type_suggests_similar_names() -> None:
     with pytest.raises(InvalidRequestError) as invalid:
         prepared(type="order_shiped")
     (problem,) = invalid.value.problems
@@ -71,7 +57,7 @@ def test_an_unknown_type_lists_names_that_look_like_it() -> None:
     assert "order_shiped?" not in problem.detail
 
 
-def test_a_type_unlike_any_other_lists_none() -> None:
+def test_type_without_similar_names_suggests_none() -> None:
     with pytest.raises(InvalidRequestError) as invalid:
         prepared(type="qqqqqqq")
     assert invalid.value.problems[0].detail == "Unknown type."
@@ -80,33 +66,33 @@ def test_a_type_unlike_any_other_lists_none() -> None:
 @pytest.mark.parametrize(
     ("given", "priority"), [("medium", Priority.NORMAL), *[(p.value, p) for p in Priority]]
 )
-def test_the_caller_may_say_how_urgent_it_is(given: str, priority: Priority) -> None:
+def test_request_can_set_the_priority(given: str, priority: Priority) -> None:
     assert prepared(priority=given).notification.priority is priority
 
 
 @pytest.mark.parametrize("given", ["", "HIGH", "urgent", "1"])
-def test_another_priority_is_a_problem(given: str) -> None:
+def test_unknown_priority_is_refused(given: str) -> None:
     assert problems(priority=given) == [("/priority", "unknown_priority")]
 
 
 @pytest.mark.parametrize("max_retries", [0, 1, 3, MAX_RETRIES])
-def test_the_first_try_is_no_retry(max_retries: int) -> None:
+def test_max_retries_excludes_the_first_attempt(max_retries: int) -> None:
     assert prepared(max_retries=max_retries).notification.max_attempts == 1 + max_retries
 
 
 @pytest.mark.parametrize("user_id", [" ", "\t\n", "a\x00b"])
-def test_a_user_id_says_something(user_id: str) -> None:
+def test_blank_user_id_is_refused(user_id: str) -> None:
     assert ("/user_id", "invalid") in problems(
         user_id=user_id, recipient=NotificationRecipientRequest(email="ada@example.com")
     )
 
 
 @pytest.mark.parametrize("user_id", ["507f1f77bcf86cd799439011", "$ne", "a.b", "\u00e9", "x" * 128])
-def test_a_user_id_is_the_callers_own(user_id: str) -> None:
+def test_any_other_user_id_is_accepted(user_id: str) -> None:
     assert prepared(user_id=user_id, channels=["in_app"]).notification.user_id == user_id
 
 
-def test_somebody_unknown_needs_an_address() -> None:
+def test_unregistered_recipient_needs_an_address() -> None:
     assert problems(person=None, type="mfa_code", data={"code": "1"}) == [
         ("/recipient", "no_address")
     ]
@@ -114,11 +100,10 @@ def test_somebody_unknown_needs_an_address() -> None:
 
 
 BOUNCED = ActiveSuppression(reason="hard_bounce", marketing_only=False)
-
 UNSUBSCRIBED = ActiveSuppression(reason="unsubscribed", marketing_only=True)
 
 
-def test_a_suppressed_address_is_accepted_and_not_sent_to() -> None:
+def test_suppressed_address_is_accepted_and_not_sent_to() -> None:
     new = prepared(suppressed={("email", "ada@example.com"): BOUNCED}).notification
     email, in_app = new.deliveries
     assert (email.status, email.failure_code) == (S.SUPPRESSED, FailureCode.SUPPRESSED)
@@ -130,7 +115,7 @@ def test_a_suppressed_address_is_accepted_and_not_sent_to() -> None:
     ("kind", "status"),
     [("marketing", S.SUPPRESSED), ("transactional", S.PENDING), ("alert", S.PENDING)],
 )
-def test_who_unsubscribed_gets_no_marketing(kind: str, status: DeliveryStatus) -> None:
+def test_unsubscribed_recipient_gets_no_marketing(kind: str, status: DeliveryStatus) -> None:
     new = prepared(
         type=kind, channels=["email"], suppressed={("email", "ada@example.com"): UNSUBSCRIBED}
     ).notification
@@ -140,12 +125,12 @@ def test_who_unsubscribed_gets_no_marketing(kind: str, status: DeliveryStatus) -
 @pytest.mark.parametrize(
     "key", [("whatsapp", "ada@example.com"), ("email", "eve@example.com"), ("email", "")]
 )
-def test_another_suppression_holds_nothing_back(key: tuple[str, str]) -> None:
+def test_unrelated_suppression_has_no_effect(key: tuple[str, str]) -> None:
     new = prepared(channels=["email"], suppressed={key: BOUNCED}).notification
     assert new.deliveries[0].status is S.PENDING
 
 
-def test_an_opted_out_delivery_stays_opted_out() -> None:
+def test_opted_out_delivery_stays_opted_out() -> None:
     muted = RegisteredRecipient(
         user_id="ada", email="ada@example.com", preferences={"alert": {"muted": True}}
     )
@@ -169,7 +154,7 @@ def test_an_opted_out_delivery_stays_opted_out() -> None:
         ({"phone": "+1"}, None, [("whatsapp", "+1")]),
     ],
 )
-def test_suppressions_are_looked_up_for_the_addresses_that_will_be_used(
+def test_suppressions_are_looked_up_for_the_addresses_in_use(
     given: dict[str, Any], person: RegisteredRecipient | None, addresses: list[tuple[str, str]]
 ) -> None:
     assert (
@@ -177,7 +162,7 @@ def test_suppressions_are_looked_up_for_the_addresses_that_will_be_used(
     )
 
 
-def test_an_address_is_looked_up_in_the_form_it_is_stored_in() -> None:
+def test_address_is_looked_up_in_stored_form() -> None:
     given = request(recipient=NotificationRecipientRequest(email="ada@EXAMPLE.com"))
     looked_up = dict(addresses_of(given, None))["email"].lower()
     stored = prepared(person=None, recipient=given.recipient).notification.recipient.email
@@ -185,22 +170,19 @@ def test_an_address_is_looked_up_in_the_form_it_is_stored_in() -> None:
     assert stored.lower() == looked_up
 
 
-def test_an_address_with_a_foreign_name_is_looked_up_in_the_form_it_is_stored_in() -> None:
-    """What is suppressed was sent to: it is in the normal form."""
+def test_international_address_is_looked_up_in_normal_form() -> None:
+    """Suppressions hold the normal form."""
     given = NotificationRecipientRequest(email="ada@xn--bcher-kva.example.com")
     normal = "ada@b\u00fccher.example.com"
     new = prepared(
-        person=None,
-        channels=["email"],
-        recipient=given,
-        suppressed={("email", normal): BOUNCED},
+        person=None, channels=["email"], recipient=given, suppressed={("email", normal): BOUNCED}
     ).notification
     assert new.recipient.email == normal
     assert new.deliveries[0].status is S.SUPPRESSED
     assert addresses_of(request(recipient=given), None) == [("email", normal)]
 
 
-def test_all_problems_of_a_request_are_told_at_once() -> None:
+def test_all_problems_of_a_request_are_reported() -> None:
     found = problems(
         user_id=" ",
         recipient=NotificationRecipientRequest(email="nope", timezone="nope"),
@@ -224,7 +206,7 @@ def test_all_problems_of_a_request_are_told_at_once() -> None:
     }
 
 
-def test_no_value_of_a_request_is_repeated_in_its_problems() -> None:
+def test_problems_repeat_no_value_of_the_request() -> None:
     with pytest.raises(InvalidRequestError) as invalid:
         prepared(
             recipient=NotificationRecipientRequest(
@@ -239,7 +221,7 @@ def test_no_value_of_a_request_is_repeated_in_its_problems() -> None:
     assert not any("canary" in f"{p.pointer}{p.detail}" for p in invalid.value.problems)
 
 
-def test_preparing_the_same_again_says_the_same() -> None:
+def test_preparation_is_deterministic() -> None:
     assert prepared() == prepared()
 
 
@@ -262,7 +244,7 @@ def resolved(
     return recipient, [(p.pointer, p.code) for p in problems.problems]
 
 
-def test_a_registered_person_needs_nothing_else() -> None:
+def test_registered_recipient_needs_no_fields() -> None:
     recipient, problems = resolved(KNOWN_ADA)
     assert problems == []
     assert recipient == Recipient(
@@ -284,7 +266,7 @@ def test_a_registered_person_needs_nothing_else() -> None:
         ("timezone", "Europe/London"),
     ],
 )
-def test_what_the_caller_says_goes_before_what_is_registered(field: str, value: str) -> None:
+def test_request_fields_win_over_registered_fields(field: str, value: str) -> None:
     recipient, problems = resolved(KNOWN_ADA, **{field: value})
     assert problems == []
     assert getattr(recipient, field) == value
@@ -292,17 +274,17 @@ def test_what_the_caller_says_goes_before_what_is_registered(field: str, value: 
     assert all(getattr(recipient, name) == getattr(KNOWN_ADA, name) for name in others)
 
 
-def test_somebody_unknown_is_what_the_caller_says() -> None:
+def test_unregistered_recipient_has_the_request_fields() -> None:
     recipient, problems = resolved(email="Ada@Example.COM", device_ids=["d1"])
     assert problems == []
     assert recipient == Recipient(email="Ada@example.com", device_ids=("d1",))
 
 
-def test_nobody_is_nobody() -> None:
+def test_empty_recipient_stays_empty() -> None:
     assert resolved() == (Recipient(), [])
 
 
-def test_a_device_is_named_once() -> None:
+def test_device_ids_are_deduplicated() -> None:
     recipient, _ = resolved(device_ids=["b", "a", "b", "c", "a"])
     assert recipient.device_ids == ("b", "a", "c")
 
@@ -322,13 +304,11 @@ def test_a_device_is_named_once() -> None:
         ({"timezone": ""}, ("/recipient/timezone", "unknown_timezone")),
     ],
 )
-def test_a_bad_field_is_a_problem_with_its_place(
-    given: dict[str, Any], problem: tuple[str, str]
-) -> None:
+def test_invalid_field_has_a_pointer(given: dict[str, Any], problem: tuple[str, str]) -> None:
     assert resolved(**given)[1] == [problem]
 
 
-def test_all_bad_fields_are_told_at_once() -> None:
+def test_all_invalid_fields_are_reported() -> None:
     _, problems = resolved(email="x", phone="x", name="\n", timezone="x")
     assert [pointer for pointer, _ in problems] == [
         "/recipient/email",

@@ -1,4 +1,4 @@
-"""When a notification is sent, until when, and reminders of an event."""
+"""Send times, expiry, and reminders of an event."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -32,7 +32,7 @@ def at(text: str) -> datetime:
         ("2027-11-21T12:00:00Z", NOON + timedelta(days=365)),
     ],
 )
-def test_it_is_sent_when_the_caller_says(scheduled_at: str, send_at: datetime) -> None:
+def test_scheduled_at_is_the_send_time(scheduled_at: str, send_at: datetime) -> None:
     new = prepared(scheduled_at=scheduled_at).notification
     assert (new.send_at, new.scheduled_at) == (send_at, send_at)
     assert new.purge_at == send_at + timedelta(days=90)
@@ -75,9 +75,7 @@ def test_it_is_sent_when_the_caller_says(scheduled_at: str, send_at: datetime) -
         ),
     ],
 )
-def test_a_time_that_cannot_be_is_a_problem_with_its_place(
-    fields: dict[str, Any], problem: tuple[str, str]
-) -> None:
+def test_invalid_time_has_a_pointer(fields: dict[str, Any], problem: tuple[str, str]) -> None:
     assert problems(**fields) == [problem]
 
 
@@ -91,39 +89,37 @@ def test_a_time_that_cannot_be_is_a_problem_with_its_place(
     ],
     ids=["a zone of the request", "the person's own zone", "skipped", "twice"],
 )
-def test_a_local_time_is_on_the_persons_own_clock(
-    local: str, zone: str | None, send_at: str, adjusted: bool
-) -> None:
+def test_local_time_uses_a_zone(local: str, zone: str | None, send_at: str, adjusted: bool) -> None:
     result = prepared(scheduled_local=LocalTime(at=local, timezone=zone))
     assert result.notification.send_at == at(send_at)
     assert result.is_time_adjusted is adjusted
 
 
-def test_the_clock_change_of_march_moves_a_send_to_the_first_instant_after() -> None:
+def test_skipped_local_time_is_the_first_instant_after() -> None:
     local = LocalTime(at="2026-03-29T01:30", timezone="Europe/London")
     result = prepared(scheduled_local=local, now=at("2026-03-01T00:00"))
     assert (result.notification.send_at, result.is_time_adjusted) == (at("2026-03-29T01:00"), True)
 
 
-def test_the_clock_change_of_october_sends_at_the_first_of_two() -> None:
+def test_repeated_local_time_is_the_first_of_two() -> None:
     local = LocalTime(at="2026-10-25T01:30", timezone="Europe/London")
     result = prepared(scheduled_local=local, now=at("2026-10-01T00:00"))
     assert (result.notification.send_at, result.is_time_adjusted) == (at("2026-10-25T00:30"), False)
 
 
-def test_a_local_time_needs_some_zone() -> None:
-    nowhere = RegisteredRecipient(user_id="ada", email="ada@example.com", preferences={})
-    assert problems(person=nowhere, scheduled_local=LocalTime(at="2026-12-01T09:00")) == [
+def test_local_time_needs_a_zone() -> None:
+    without_zone = RegisteredRecipient(user_id="ada", email="ada@example.com", preferences={})
+    assert problems(person=without_zone, scheduled_local=LocalTime(at="2026-12-01T09:00")) == [
         ("/scheduled_local/timezone", "required")
     ]
 
 
-def test_a_local_time_too_far_away_is_told_at_its_own_place() -> None:
+def test_local_time_out_of_range_is_reported_at_its_pointer() -> None:
     for local, code in (("2026-11-01T09:00", "in_the_past"), ("2036-11-01T09:00", "too_far_ahead")):
         assert problems(scheduled_local=LocalTime(at=local)) == [("/scheduled_local/at", code)]
 
 
-def test_a_local_time_at_the_end_of_the_calendar_is_a_problem_and_not_a_failure() -> None:
+def test_local_time_at_the_end_of_the_calendar_is_a_problem() -> None:
     for local, zone in (
         ("9999-12-31T23:59", "America/New_York"),
         ("0001-01-01T00:00", "Asia/Tokyo"),
@@ -142,18 +138,15 @@ def test_a_local_time_at_the_end_of_the_calendar_is_a_problem_and_not_a_failure(
         ({"type": "mfa_code", "expires_at": "2026-11-21T13:00:00Z"}, NOON + HOUR),
     ],
 )
-def test_it_expires_when_the_caller_or_else_the_type_says(
-    fields: dict[str, Any], expires_at: datetime
-) -> None:
+def test_expiry_is_of_request_or_type(fields: dict[str, Any], expires_at: datetime) -> None:
     assert prepared(**fields).notification.expires_at == expires_at
 
 
 REMINDER = {"type": "contest_reminder", "event_at": "2026-11-22T12:00:00Z"}
-
 EVENT = NOON + 24 * HOUR
 
 
-def wishing(**preferences: Any) -> RegisteredRecipient:
+def recipient_with(**preferences: Any) -> RegisteredRecipient:
     return RegisteredRecipient(user_id="ada", email="ada@example.com", preferences=preferences)
 
 
@@ -163,7 +156,7 @@ def sent_at(**fields: Any) -> datetime:
     return notification.send_at
 
 
-def test_it_is_sent_as_long_before_as_the_type_says() -> None:
+def test_reminder_lead_time_comes_from_the_type() -> None:
     assert sent_at() == EVENT - 2 * HOUR
     release = {"type": "video_release_schedule", "event_at": "2026-11-24T12:00:00Z"}
     assert sent_at(**release) == NOON + 48 * HOUR
@@ -183,20 +176,18 @@ def test_it_is_sent_as_long_before_as_the_type_says() -> None:
         ({"contest_reminder": 3600}, 2 * HOUR),
     ],
 )
-def test_the_persons_wish_goes_before_the_type(
-    preferences: dict[str, Any], before: timedelta
-) -> None:
-    assert sent_at(person=wishing(**preferences)) == EVENT - before
+def test_preferred_lead_time_wins(preferences: dict[str, Any], before: timedelta) -> None:
+    assert sent_at(person=recipient_with(**preferences)) == EVENT - before
 
 
-def test_no_wish_is_longer_than_a_month() -> None:
-    person = wishing(contest_reminder={"notify_before": 10**9})
+def test_lead_time_is_limited() -> None:
+    person = recipient_with(contest_reminder={"notify_before": 10**9})
     event_at = "2027-11-01T12:00:00Z"
     assert sent_at(person=person, event_at=event_at) == at_(event_at) - MAX_REMINDER
 
 
 @pytest.mark.parametrize("event_at", ["2026-11-21T13:00:00Z", "2026-11-21T12:00:00.001Z"])
-def test_it_is_sent_now_if_its_time_is_past_and_the_event_is_not(event_at: str) -> None:
+def test_reminder_is_sent_now_if_only_its_send_time_is_past(event_at: str) -> None:
     assert sent_at(event_at=event_at) == NOON
 
 
@@ -212,9 +203,7 @@ def test_it_is_sent_now_if_its_time_is_past_and_the_event_is_not(event_at: str) 
         ({"type": "alert"}, "not_a_reminder"),
     ],
 )
-def test_an_event_that_cannot_be_is_a_problem_with_its_place(
-    fields: dict[str, Any], code: str
-) -> None:
+def test_invalid_event_time_is_reported_with_its_pointer(fields: dict[str, Any], code: str) -> None:
     assert problems(**(REMINDER | fields)) == [("/event_at", code)]
 
 
@@ -226,7 +215,7 @@ def test_an_event_that_cannot_be_is_a_problem_with_its_place(
         ({"expires_at": "2026-11-22T11:00:00Z"}, EVENT - HOUR),
     ],
 )
-def test_nobody_is_reminded_of_what_has_begun(fields: dict[str, Any], expires_at: datetime) -> None:
+def test_reminder_expires_when_it_begins(fields: dict[str, Any], expires_at: datetime) -> None:
     assert prepared(**(REMINDER | fields)).notification.expires_at == expires_at
 
 
@@ -239,21 +228,19 @@ def test_nobody_is_reminded_of_what_has_begun(fields: dict[str, Any], expires_at
         ({"contest_reminder": {"notify_before": 60}}, 1),
     ],
 )
-def test_a_reminder_may_say_how_long_it_is_until_the_event(
-    preferences: dict[str, Any], hours: int
-) -> None:
-    """The caller does not know what the person has chosen."""
-    data = prepared(person=wishing(**preferences), **REMINDER).notification.data
+def test_reminder_data_holds_remaining_hours(preferences: dict[str, Any], hours: int) -> None:
+    """The client does not know the recipient's lead time."""
+    data = prepared(person=recipient_with(**preferences), **REMINDER).notification.data
     assert data == {"hours_until_start": hours, "start_time": "2026-11-22T12:00:00.000Z"}
 
 
-def test_the_callers_own_words_win() -> None:
+def test_given_data_wins_over_reminder_data() -> None:
     given = {"hours_until_start": 99, "contest_name": "Round 900"}
     data = prepared(**REMINDER, data=given).notification.data
     assert data == {**given, "start_time": "2026-11-22T12:00:00.000Z"}
 
 
-def test_a_reminder_without_an_event_is_sent_when_the_caller_says() -> None:
+def test_reminder_without_an_event_is_sent_at_once() -> None:
     new = prepared(type="contest_reminder").notification
     assert (new.send_at, new.scheduled_at, new.data) == (NOON, None, {})
 

@@ -1,4 +1,4 @@
-"""Whether the workers are too far behind for more in bulk."""
+"""Backpressure for bulk requests, by the size and age of the backlog."""
 
 import threading
 from datetime import timedelta
@@ -21,38 +21,34 @@ SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 
 @pytest.fixture
 def limits(settings: Any) -> Any:
-    """Give a test a limit of three notifications and ten minutes."""
+    """Limit the backlog to three notifications and ten minutes."""
     settings.BULK_PENDING_LIMIT = 3
     settings.BULK_OLDEST_DUE = 10 * MINUTE
     return settings
 
 
-def wait(count: int, *, since: timedelta = SECOND, **fields: Any) -> None:
-    """Let so many be due for some time."""
+def accept_due(count: int, *, since: timedelta = SECOND, **fields: Any) -> None:
+    """Accept notifications that have been due for some time."""
     many = [new(send_at=NOON - since, created_at=NOON, **fields) for _ in range(count)]
     store.accept(many, now=NOON)
 
 
-@pytest.mark.parametrize(("count", "is_too_long"), [(0, False), (3, False), (4, True), (5, True)])
-def test_it_is_too_long_with_more_due_than_the_limit(
-    limits: Any, count: int, *, is_too_long: bool
-) -> None:
-    wait(count) if count else None
-    assert backlog.is_overloaded(now=NOON) is is_too_long
+@pytest.mark.parametrize(("count", "is_overloaded"), [(0, False), (3, False), (4, True), (5, True)])
+def test_more_than_the_limit_is_overload(limits: Any, count: int, *, is_overloaded: bool) -> None:
+    accept_due(count) if count else None
+    assert backlog.is_overloaded(now=NOON) is is_overloaded
 
 
 @pytest.mark.parametrize(
-    ("since", "is_too_long"), [(10 * MINUTE, False), (10 * MINUTE + SECOND, True)]
+    ("since", "is_overloaded"), [(10 * MINUTE, False), (10 * MINUTE + SECOND, True)]
 )
-def test_it_is_too_long_with_one_that_waits_for_long(
-    limits: Any, since: timedelta, *, is_too_long: bool
-) -> None:
-    wait(1, since=since, priority=Priority.LOW)
-    wait(1, priority=Priority.CRITICAL)
-    assert backlog.is_overloaded(now=NOON) is is_too_long
+def test_old_delivery_is_overload(limits: Any, since: timedelta, *, is_overloaded: bool) -> None:
+    accept_due(1, since=since, priority=Priority.LOW)
+    accept_due(1, priority=Priority.CRITICAL)
+    assert backlog.is_overloaded(now=NOON) is is_overloaded
 
 
-def test_what_is_for_later_or_over_does_not_wait(limits: Any) -> None:
+def test_future_and_ended_deliveries_are_not_counted(limits: Any) -> None:
     for _ in range(4):
         accepted(send_at=NOON + SECOND)
         accepted(channels=[Channel.IN_APP])
@@ -61,40 +57,40 @@ def test_what_is_for_later_or_over_does_not_wait(limits: Any) -> None:
     assert backlog.measure_backlog(now=NOON, cap=10) == Backlog(due=0, oldest_due_at=None)
 
 
-def test_every_priority_is_counted_and_the_oldest_of_all_told(limits: Any) -> None:
+def test_every_priority_is_counted_with_the_oldest_of_all(limits: Any) -> None:
     for n, priority in enumerate(Priority):
-        wait(1, since=n * MINUTE, priority=priority)
+        accept_due(1, since=n * MINUTE, priority=priority)
     assert backlog.measure_backlog(now=NOON, cap=10) == Backlog(
         due=4, oldest_due_at=NOON - 3 * MINUTE
     )
 
 
-def test_it_is_measured_once_in_a_few_seconds(limits: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not backlog.is_overloaded(now=NOON)
-    wait(4)
-    assert not backlog.is_overloaded(now=NOON), "measured a moment ago"
-    monkeypatch.setattr(backlog, "FRESH_SECONDS", -1.0)
-    assert backlog.is_overloaded(now=NOON)
-
-
-def test_while_one_thread_measures_the_others_go_by_what_was_measured_last(
+def test_backlog_is_measured_every_few_seconds(
     limits: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not backlog.is_overloaded(now=NOON)
-    monkeypatch.setattr(backlog, "FRESH_SECONDS", -1.0)
+    accept_due(4)
+    assert not backlog.is_overloaded(now=NOON), "measured just before"
+    monkeypatch.setattr(backlog._cache, "seconds", -1.0)
+    assert backlog.is_overloaded(now=NOON)
+
+
+def test_concurrent_callers_share_a_result(limits: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not backlog.is_overloaded(now=NOON)
+    monkeypatch.setattr(backlog._cache, "seconds", -1.0)
     begun, go_on = threading.Event(), threading.Event()
 
-    def slowly(**_: Any) -> Backlog:
+    def measure_slowly(**_: Any) -> Backlog:
         begun.set()
         go_on.wait(LIMIT)
         return Backlog(due=4, oldest_due_at=NOON)
 
-    monkeypatch.setattr(backlog, "measure_backlog", slowly)
+    monkeypatch.setattr(backlog, "measure_backlog", measure_slowly)
     measuring = threading.Thread(target=lambda: backlog.is_overloaded(now=NOON))
     measuring.start()
     assert begun.wait(LIMIT)
     assert not backlog.is_overloaded(now=NOON)
     go_on.set()
     measuring.join()
-    monkeypatch.setattr(backlog, "FRESH_SECONDS", 60.0)
+    monkeypatch.setattr(backlog._cache, "seconds", 60.0)
     assert backlog.is_overloaded(now=NOON)

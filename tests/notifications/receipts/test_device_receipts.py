@@ -1,4 +1,4 @@
-"""What a device says of a push that its user's other devices still wait for."""
+"""Device receipts for a push that other devices still wait for."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -36,10 +36,10 @@ pytestmark = pytest.mark.usefixtures("db", "broker")
 PUSH, EMAIL = Channel.PUSH, Channel.EMAIL
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 EVENTS = {DeviceEvent.DELIVERED: "delivered", DeviceEvent.OPENED: "read"}
-"""What a device may say, and what the push becomes by it."""
+"""Device events and the status each leads to."""
 
 
-def tell(
+def send_receipt(
     one: ObjectId,
     device_id: str,
     event: DeviceEvent = DeviceEvent.DELIVERED,
@@ -52,7 +52,7 @@ def tell(
 
 
 def half_sent(fcm: ScriptedProvider, **fields: Any) -> tuple[ObjectId, str]:
-    """Return a push that a phone has and a tablet still waits for, and the phone."""
+    """Return a push accepted on a phone and pending on a tablet, and the phone."""
     phone = device("phone")
     device("tablet")
     fcm.behave = by_recipient({"tablet": provider_error})
@@ -68,56 +68,51 @@ def times(one: ObjectId) -> list[datetime | None]:
     return [delivery.get(name) for name in ("sent_at", "delivered_at", "read_at")]
 
 
-# It is noted, and the others are reached.
-
-
-@pytest.mark.parametrize(("event", "becomes"), EVENTS.items())
-def test_the_other_devices_are_reached_and_then_it_is_what_the_first_one_said(
-    fcm: ScriptedProvider, event: DeviceEvent, becomes: str
+@pytest.mark.parametrize(("event", "status"), EVENTS.items())
+def test_other_devices_are_still_sent_to_and_the_receipt_is_kept(
+    fcm: ScriptedProvider, event: DeviceEvent, status: str
 ) -> None:
     one, phone = half_sent(fcm)
     before = state(one)
-    assert tell(one, phone, event)
+    assert send_receipt(one, phone, event)
     waiting = state(one)
     assert (waiting["status"], waiting["next_attempt_at"]) == ("pending", before["next_attempt_at"])
     assert waiting["delivered_at"] == NOON + SECOND
     assert factories.read(one)["due_at"] == before["next_attempt_at"]
     deliver(one, at=RETRY)
     assert tokens(fcm) == ["tablet"]
-    read_at = NOON + SECOND if becomes == "read" else None
+    read_at = NOON + SECOND if status == "read" else None
     assert (delivery_status(one), times(one)) == (
-        (becomes, None),
+        (status, None),
         [NOON + SECOND, NOON + SECOND, read_at],
     )
     assert factories.read(one)["status"] == "delivered"
     assert "due_at" not in factories.read(one)
 
 
-def test_both_events_in_any_order_and_any_number_of_times_end_the_same(
-    fcm: ScriptedProvider,
-) -> None:
+def test_repeated_receipts_in_any_order_end_the_same(fcm: ScriptedProvider) -> None:
     one, phone = half_sent(fcm)
     assert [
-        tell(one, phone, event, at=NOON + n * SECOND)
+        send_receipt(one, phone, event, at=NOON + n * SECOND)
         for n, event in enumerate(
             [DeviceEvent.OPENED, DeviceEvent.DELIVERED, DeviceEvent.OPENED], start=1
         )
     ] == [True, False, False]
     before = factories.read(one)
     for event in EVENTS:
-        assert not tell(one, phone, event, at=NOON + MINUTE)
+        assert not send_receipt(one, phone, event, at=NOON + MINUTE)
     assert factories.read(one) == before
     deliver(one, at=RETRY)
     assert (delivery_status(one)[0], times(one)) == ("read", [NOON + SECOND] * 3)
 
 
-def test_a_device_that_says_it_has_it_is_not_sent_to_again(fcm: ScriptedProvider) -> None:
-    """Its provider said that it was busy, and had taken it all the same."""
+def test_device_with_a_receipt_is_not_sent_to_again(fcm: ScriptedProvider) -> None:
+    """Although its provider returned an error."""
     phone, tablet = device("phone"), device("tablet")
     fcm.always(provider_error)
     one = push()
     deliver(one)
-    tell(one, phone)
+    send_receipt(one, phone)
     fcm.always(taken)
     tokens(fcm)
     deliver(one, at=RETRY)
@@ -128,28 +123,28 @@ def test_a_device_that_says_it_has_it_is_not_sent_to_again(fcm: ScriptedProvider
     )
 
 
-def test_when_nobody_else_can_be_reached_it_is_delivered(fcm: ScriptedProvider) -> None:
+def test_receipt_wins_if_no_other_device_can_be_reached(fcm: ScriptedProvider) -> None:
     one, phone = half_sent(fcm)
-    tell(one, phone)
+    send_receipt(one, phone)
     fcm.always(invalid_token)
     assert deliver(one, at=RETRY).counts == {"sent": 1}
     assert delivery_status(one) == ("delivered", None)
 
 
-def test_when_its_only_device_has_it_the_next_look_finds_nobody_left(fcm: ScriptedProvider) -> None:
+def test_receipt_of_the_only_device_ends_the_retries(fcm: ScriptedProvider) -> None:
     phone = device("phone")
     fcm.always(provider_error)
     one = push()
     deliver(one)
-    tell(one, phone)
+    send_receipt(one, phone)
     tokens(fcm)
     deliver(one, at=RETRY)
     assert (tokens(fcm), delivery_status(one)) == ([], ("delivered", None))
 
 
-def test_what_expires_before_the_others_are_reached_is_delivered(fcm: ScriptedProvider) -> None:
+def test_receipt_wins_if_the_push_expires(fcm: ScriptedProvider) -> None:
     one, phone = half_sent(fcm, expires_at=NOON + 20 * MINUTE)
-    tell(one, phone)
+    send_receipt(one, phone)
     deliver(one, at=NOON + 20 * MINUTE)
     assert (delivery_status(one), times(one)) == (
         ("delivered", None),
@@ -157,29 +152,26 @@ def test_what_expires_before_the_others_are_reached_is_delivered(fcm: ScriptedPr
     )
 
 
-def test_what_stands_in_for_the_push_is_not_needed(fcm: ScriptedProvider) -> None:
+def test_receipt_cancels_the_fallback(fcm: ScriptedProvider) -> None:
     wait = 2 * MINUTE
     mail = NewDelivery(channel=EMAIL, fallback_for=PUSH, delay=wait)
     one, phone = half_sent(fcm, deliveries=(NewDelivery(channel=PUSH), mail))
-    tell(one, phone)
+    send_receipt(one, phone)
     dispatcher.dispatch([one], channel=EMAIL, clock=lambda: NOON + wait)
-    instead = factories.delivery(factories.read(one), EMAIL)
-    assert (instead["status"], instead["failure_code"]) == ("cancelled", "not_needed")
+    fallback = factories.delivery(factories.read(one), EMAIL)
+    assert (fallback["status"], fallback["failure_code"]) == ("cancelled", "not_needed")
     assert delivery_status(one)[0] == "pending"
 
 
-# While it is being sent.
-
-
-def told_while_sending(
+def receipt_while_sending(
     fcm: ScriptedProvider, phone: str, answer: Callable[[], Outcome]
 ) -> ObjectId:
-    """Return a push whose phone reports it before the provider has answered at all."""
+    """Return a push whose receipt arrives before the provider response."""
     one = push()
 
     def behave(outbound: SendRequest) -> Outcome:
         if outbound.recipient == "phone":
-            tell(one, phone)
+            send_receipt(one, phone)
             assert delivery_status(one)[0] == "sending"
         return answer()
 
@@ -189,22 +181,20 @@ def told_while_sending(
 
 
 @pytest.mark.parametrize("answer", [taken, timeout, refused, invalid_token])
-def test_a_device_may_be_faster_than_the_provider(
+def test_receipt_can_come_before_the_provider_response(
     fcm: ScriptedProvider, answer: Callable[[], Outcome]
 ) -> None:
     phone = device("phone")
     device("tablet")
-    one = told_while_sending(fcm, phone, answer)
+    one = receipt_while_sending(fcm, phone, answer)
     assert delivery_status(one) == ("delivered", None)
     assert (state(one)["next_attempt_at"], state(one).get("failed_at")) == (None, None)
     assert "due_at" not in factories.read(one)
 
 
-def test_a_report_in_the_midst_of_a_send_is_not_forgotten_by_what_comes_of_it(
-    fcm: ScriptedProvider,
-) -> None:
+def test_receipt_during_a_send_survives_the_settlement(fcm: ScriptedProvider) -> None:
     phone, tablet = device("phone"), device("tablet")
-    one = told_while_sending(fcm, phone, provider_error)
+    one = receipt_while_sending(fcm, phone, provider_error)
     assert (delivery_status(one)[0], state(one)["accepted_targets"]) == ("pending", [phone])
     fcm.always(taken)
     tokens(fcm)
@@ -217,7 +207,7 @@ def test_a_report_in_the_midst_of_a_send_is_not_forgotten_by_what_comes_of_it(
 
 
 class Killed(BaseException):
-    """The process ends here."""
+    """Stands for the end of the process."""
 
 
 def lost(
@@ -225,9 +215,9 @@ def lost(
     monkeypatch: pytest.MonkeyPatch,
     event: DeviceEvent = DeviceEvent.DELIVERED,
 ) -> tuple[ObjectId, str]:
-    """Return a push whose phone reported it, and whose worker was lost as it was to settle it."""
+    """Return a push with a receipt whose worker was lost before settling."""
     one, phone = half_sent(fcm)
-    tell(one, phone, event)
+    send_receipt(one, phone, event)
 
     def die(*_args: object, **_options: object) -> None:
         raise Killed
@@ -242,13 +232,13 @@ def lost(
 
 
 @pytest.mark.parametrize("decision", [RetryAt(RETRY), GiveUp(FailureCode.OUTCOME_UNKNOWN)])
-def test_a_worker_that_is_lost_does_not_take_the_report_along(
+def test_receipt_survives_a_lost_worker(
     fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, decision: RetryAt | GiveUp
 ) -> None:
     one, _ = lost(fcm, monkeypatch)
     later = RETRY + 10 * MINUTE
     store.resolve_unknown(
-        [(doubt, decision) for doubt in store.unknown_outcomes(now=later)], now=later
+        [(unknown, decision) for unknown in store.unknown_outcomes(now=later)], now=later
     )
     deliver(one, at=later)
     assert (delivery_status(one), times(one)) == (
@@ -257,16 +247,16 @@ def test_a_worker_that_is_lost_does_not_take_the_report_along(
     )
 
 
-def test_what_was_opened_is_read_whatever_another_device_says_of_what_is_in_doubt(
+def test_opened_receipt_wins_over_a_later_delivered_one(
     fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, phone = lost(fcm, monkeypatch, DeviceEvent.OPENED)
-    tell(one, device("tablet"), at=RETRY + 2 * LEASE)
+    send_receipt(one, device("tablet"), at=RETRY + 2 * LEASE)
     assert (delivery_status(one), times(one)) == (("read", None), [NOON + SECOND] * 3)
     assert phone in state(one)["accepted_targets"]
 
 
-def test_a_report_between_a_rescues_two_looks_is_kept(
+def test_receipt_in_recovery_is_kept(
     fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     phone, tablet = device("phone"), device("tablet")
@@ -274,21 +264,21 @@ def test_a_report_between_a_rescues_two_looks_is_kept(
     begun = factories.start(replace(one, device_ids=(phone, tablet)), at=NOON, provider="fcm")
     records = recovery._records
 
-    def slowly(*args: Any) -> Any:
-        tell(begun.notification_id, phone)
+    def read_late(*args: Any) -> Any:
+        send_receipt(begun.notification_id, phone)
         return records(*args)
 
-    monkeypatch.setattr(recovery, "_records", slowly)
+    monkeypatch.setattr(recovery, "_records", read_late)
     assert store.expire_leases(now=NOON + LEASE) == 1
     assert state(begun.notification_id)["accepted_targets"] == [phone]
 
 
-def test_a_report_of_what_is_in_doubt_settles_it(fcm: ScriptedProvider) -> None:
+def test_receipt_resolves_an_unknown_outcome(fcm: ScriptedProvider) -> None:
     phone = device("phone")
     device("tablet")
     fcm.always(timeout)
     one = push()
     deliver(one)
     assert delivery_status(one)[0] == "unknown"
-    tell(one, phone)
+    send_receipt(one, phone)
     assert delivery_status(one) == ("delivered", None)

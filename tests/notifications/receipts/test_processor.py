@@ -1,5 +1,6 @@
-"""Events that name no reference of ours, or are faster than our own write."""
+"""Receipts matched by provider message id, and early receipts."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -34,7 +35,7 @@ def event(provider_id: str | None = "wamid-1", **fields: Any) -> Receipt:
     return Receipt(**(default | fields))
 
 
-def told(*events: Receipt, after: timedelta = SECOND) -> processor.Applied:
+def apply(*events: Receipt, after: timedelta = SECOND) -> processor.Applied:
     return processor.apply_receipts(events, provider="whatsapp", now=NOON + after)
 
 
@@ -45,50 +46,38 @@ def sent_as(provider_id: str) -> store.Document:
     return read(one.notification_id)
 
 
-def test_a_message_is_found_by_the_providers_own_id() -> None:
+def test_receipt_is_matched_by_the_provider_message_id() -> None:
     document = sent_as("wamid-1")
-    assert told(event("wamid-1"), event("wamid-2")).changed == 1
+    assert apply(event("wamid-1"), event("wamid-2")).changed == 1
     assert delivery(read(document["_id"]), Channel.WHATSAPP)["status"] == "delivered"
 
 
-def test_an_event_before_our_own_write_waits_for_it() -> None:
+@pytest.mark.parametrize("apply_early", [processor.apply_early_receipts, sweeper.sweep])
+def test_early_receipt_is_applied_later(apply_early: Callable[..., object]) -> None:
     one = started(channel=Channel.WHATSAPP)
-    assert told(event()).unmatched == 1
+    assert apply(event()).unmatched == 1
     answer = ProviderAnswer(provider="whatsapp", message_id="wamid-1")
     store.settle([settlement(one, S.SENT, answer=answer)], now=NOON)
-    assert processor.apply_early_receipts(now=NOON + MINUTE) == 1
+    assert apply_early(now=NOON + MINUTE)
     assert delivery(read(one.notification_id), Channel.WHATSAPP)["status"] == "delivered"
     assert collection(EARLY).count_documents({}) == 0
 
 
-def test_the_sweep_tries_again() -> None:
-    one = started(channel=Channel.WHATSAPP)
-    told(event())
-    answer = ProviderAnswer(provider="whatsapp", message_id="wamid-1")
-    store.settle([settlement(one, S.SENT, answer=answer)], now=NOON)
-    sweeper.sweep(now=NOON + MINUTE)
-    assert delivery(read(one.notification_id), Channel.WHATSAPP)["status"] == "delivered"
-
-
-def test_an_event_about_nothing_we_know_is_given_up_after_five_minutes() -> None:
-    told(event())
+def test_unmatched_receipt_is_dropped_after_five_minutes() -> None:
+    apply(event())
     assert processor.apply_early_receipts(now=NOON + 5 * MINUTE - SECOND) == 0
     assert collection(EARLY).count_documents({}) == 1
     assert processor.apply_early_receipts(now=NOON + 5 * MINUTE) == 0
     assert collection(EARLY).count_documents({}) == 0
 
 
-def test_an_old_event_about_nothing_we_know_is_not_kept() -> None:
-    told(event(), after=5 * MINUTE)
+def test_old_receipt_or_one_without_an_id_is_not_kept() -> None:
+    apply(event(), after=5 * MINUTE)
+    assert apply(event(None)).unmatched == 1
     assert collection(EARLY).count_documents({}) == 0
 
 
-def test_an_event_that_names_nothing_at_all_is_not_kept() -> None:
-    assert told(event(None)).unmatched == 1
-    assert collection(EARLY).count_documents({}) == 0
-
-
-def test_the_same_early_event_twice_waits_once() -> None:
-    told(event())
-    told(event())
+def test_repeated_early_receipt_is_kept_once() -> None:
+    apply(event())
+    apply(event())
     assert collection(EARLY).count_documents({}) == 1

@@ -1,4 +1,4 @@
-"""Sending now what waits: a schedule as a whole, a retry as the retry it is, nothing else."""
+"""Running scheduled deliveries now."""
 
 from datetime import timedelta
 from typing import Any
@@ -25,7 +25,7 @@ def run(document: Any) -> Any:
     return actions.run_now(notification_id=document["_id"], now=SOON)
 
 
-def test_what_is_scheduled_is_due_now_and_its_times_move_along() -> None:
+def test_run_now_makes_a_scheduled_notification_due() -> None:
     later = NOON + 5 * HOUR
     document = factories.accepted(
         send_at=later, scheduled_at=later, ttl_seconds=600, expires_at=later + HOUR / 6
@@ -37,7 +37,7 @@ def test_what_is_scheduled_is_due_now_and_its_times_move_along() -> None:
     assert after["expires_at"] == SOON + timedelta(seconds=600)
 
 
-def test_a_retry_is_due_now_and_stays_a_retry() -> None:
+def test_run_now_makes_a_retry_due() -> None:
     document = factories.settled(S.PENDING)
     (before,) = document["delivery"]
     (after,) = run(document)["delivery"]
@@ -46,7 +46,7 @@ def test_a_retry_is_due_now_and_stays_a_retry() -> None:
         assert after[unchanged] == before[unchanged]
 
 
-def test_what_waits_for_the_end_of_quiet_hours_is_due_now() -> None:
+def test_run_now_ends_quiet_hours() -> None:
     one = factories.claimed()
     store.defer(
         [
@@ -64,7 +64,7 @@ def test_what_waits_for_the_end_of_quiet_hours_is_due_now() -> None:
     assert (after["status"], after["next_attempt_at"]) == ("pending", SOON)
 
 
-def test_a_channel_that_stands_in_for_another_is_due_now() -> None:
+def test_run_now_makes_a_fallback_due() -> None:
     document = factories.accepted(
         deliveries=(
             NewDelivery(channel=Channel.EMAIL),
@@ -75,20 +75,20 @@ def test_a_channel_that_stands_in_for_another_is_due_now() -> None:
     assert after["next_attempt_at"] == after["first_due_at"] == SOON
 
 
-def test_what_a_worker_holds_is_left_to_it() -> None:
+def test_run_now_refuses_a_claimed_delivery() -> None:
     one = factories.started()
     with pytest.raises(actions.InvalidStateError):
         run({"_id": one.notification_id})
 
 
 @pytest.mark.parametrize("status", [S.SENT, S.FAILED, S.UNKNOWN])
-def test_what_does_not_wait_for_a_time_is_refused(status: DeliveryStatus) -> None:
+def test_run_now_refuses_unscheduled_deliveries(status: DeliveryStatus) -> None:
     document = factories.settled(status)
     with pytest.raises(actions.InvalidStateError):
         run(document)
     assert factories.read(document["_id"]) == document
 
 
-def test_what_is_not_there_is_told() -> None:
+def test_run_now_of_an_unknown_notification_raises_lookup_error() -> None:
     with pytest.raises(LookupError):
         run({"_id": ObjectId()})

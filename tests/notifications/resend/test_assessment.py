@@ -1,4 +1,4 @@
-"""What is known of deliveries today, gathered for their verdicts in a handful of reads."""
+"""Facts for resend risks, gathered in a few reads."""
 
 from datetime import timedelta
 from typing import Any
@@ -28,94 +28,90 @@ LATER = NOON + timedelta(hours=1)
 
 
 def kind(document: Any, channel: Channel = Channel.EMAIL) -> RiskKind:
-    """Return the verdict on one channel."""
     found = assess_risks([factories.read(document["_id"])], now=LATER)
     return found[(document["_id"], channel)].kind
 
 
 def failed(code: FailureCode, *, channel: Channel = Channel.EMAIL, **fields: Any) -> Any:
-    """Return a notification that failed for this cause."""
+    """Return a notification that failed with a code."""
     one = factories.started(channel=channel, **fields)
-    settled = factories.settlement(one, S.FAILED, code=code)
-    store.settle([settled], now=NOON)
+    store.settle([factories.settlement(one, S.FAILED, code=code)], now=NOON)
     return factories.read(one.notification_id)
 
 
-def hold_back(*, marketing_only: bool = False) -> None:
+def suppress(*, marketing_only: bool = False) -> None:
     factories.suppress(
         "ADA@example.com", reason=SuppressionReason.COMPLAINT, marketing_only=marketing_only
     )
 
 
-def test_a_suppression_counts_as_long_as_it_stands() -> None:
+def test_active_suppression_counts() -> None:
     document = failed(F.BOUNCED)
     assert kind(document) is RiskKind.SAFE
-    hold_back()
+    suppress()
     assert kind(document) is RiskKind.SUPPRESSED
 
 
-def test_what_holds_back_marketing_only_holds_back_nothing_else() -> None:
-    hold_back(marketing_only=True)
+def test_marketing_suppression_applies_to_marketing_only() -> None:
+    suppress(marketing_only=True)
     assert kind(failed(F.PROVIDER_ERROR)) is RiskKind.SAFE
-    marketing = failed(F.PROVIDER_ERROR, category=Category.MARKETING)
-    assert kind(marketing) is RiskKind.SUPPRESSED
+    assert kind(failed(F.PROVIDER_ERROR, category=Category.MARKETING)) is RiskKind.SUPPRESSED
 
 
-def test_a_person_who_has_muted_it_since_does_not_want_it() -> None:
+def test_preference_changed_since_counts() -> None:
     document = failed(F.PROVIDER_ERROR)
     collection("recipients").insert_one(
         {"_id": "ada", "preferences": {"transactional": {"muted": True}}, "is_active": True}
     )
     assert kind(document) is RiskKind.SUPPRESSED
-    # A code to sign in with is sent to whoever asks for it.
+    # Critical types ignore preferences.
     assert kind(failed(F.PROVIDER_ERROR, type="mfa_code")) is RiskKind.SAFE
 
 
-def test_an_attempt_nobody_knows_the_end_of_may_have_arrived() -> None:
+def test_unknown_outcome_may_duplicate() -> None:
     one = factories.started()
     store.settle([factories.settlement(one, S.UNKNOWN, code=F.TIMEOUT)], now=NOON)
-    document = factories.read(one.notification_id)
-    assert kind(document) is RiskKind.MAY_DUPLICATE
+    assert kind(factories.read(one.notification_id)) is RiskKind.MAY_DUPLICATE
 
 
-def test_what_is_over_has_expired() -> None:
+def test_expired_notification_is_expired() -> None:
     document = failed(F.PROVIDER_ERROR, expires_at=NOON + timedelta(minutes=5))
     assert kind(document) is RiskKind.EXPIRED
 
 
-def test_an_erased_person_gets_nothing_again() -> None:
+def test_erased_recipient_will_fail_again() -> None:
     document = failed(F.PROVIDER_ERROR)
     collection("notifications").update_one({"_id": document["_id"]}, {"$set": {"erased_at": NOON}})
     assert kind(document) is RiskKind.WILL_FAIL_AGAIN
 
 
-def test_without_a_provider_nothing_goes(settings: Any) -> None:
+def test_missing_provider_will_fail_again(settings: Any) -> None:
     settings.EMAIL_PROVIDERS = []
     assert kind(failed(F.PROVIDER_ERROR)) is RiskKind.WILL_FAIL_AGAIN
 
 
-@pytest.mark.usefixtures("_push_is_set_up")
-def test_a_push_is_worth_another_try_once_there_is_a_device_for_it() -> None:
+@pytest.mark.usefixtures("push_provider")
+def test_push_is_safe_once_a_device_exists() -> None:
     document = failed(F.NO_ADDRESS, channel=Channel.PUSH)
     assert kind(document, Channel.PUSH) is RiskKind.WILL_FAIL_AGAIN
     factories.device("token-1")
     assert kind(document, Channel.PUSH) is RiskKind.SAFE
 
 
-@pytest.mark.usefixtures("_push_is_set_up")
-def test_a_device_that_wants_none_of_it_or_is_off_is_none() -> None:
+@pytest.mark.usefixtures("push_provider")
+def test_disabled_device_does_not_count() -> None:
     document = failed(F.NO_ADDRESS, channel=Channel.PUSH)
     factories.device("token-1", preferences=Preferences(enabled=False))
     assert kind(document, Channel.PUSH) is RiskKind.WILL_FAIL_AGAIN
-    off = factories.device("token-2")
+    disabled = factories.device("token-2")
     evidence = status.Evidence(at=NOON, source="fcm")
     reason = DeactivationReason.UNREGISTERED
-    status.deactivate(device_ids=[off], reason=reason, evidence=evidence, now=NOON)
+    status.deactivate(device_ids=[disabled], reason=reason, evidence=evidence, now=NOON)
     assert kind(document, Channel.PUSH) is RiskKind.WILL_FAIL_AGAIN
 
 
-@pytest.mark.usefixtures("_push_is_set_up")
-def test_a_device_whose_token_was_refused_is_none_either() -> None:
+@pytest.mark.usefixtures("push_provider")
+def test_device_with_an_invalid_token_does_not_count() -> None:
     device_id = factories.device("token-1")
     document = failed(F.INVALID_RECIPIENT, channel=Channel.PUSH)
     collection("delivery_attempts").update_many(
@@ -129,7 +125,7 @@ def test_a_device_whose_token_was_refused_is_none_either() -> None:
     assert kind(document, Channel.PUSH) is RiskKind.SAFE
 
 
-def test_whatsapp_takes_it_once_they_have_written(settings: Any) -> None:
+def test_whatsapp_is_safe_once_the_service_window_is_open(settings: Any) -> None:
     settings.WHATSAPP_TOKEN = "a-token"
     document = failed(F.WINDOW_CLOSED, channel=Channel.WHATSAPP)
     assert kind(document, Channel.WHATSAPP) is RiskKind.WILL_FAIL_AGAIN
@@ -137,20 +133,19 @@ def test_whatsapp_takes_it_once_they_have_written(settings: Any) -> None:
     assert kind(document, Channel.WHATSAPP) is RiskKind.SAFE
 
 
-def test_each_channel_has_its_own_verdict() -> None:
+def test_each_channel_has_its_own_risk() -> None:
     one = factories.started(channels=(Channel.EMAIL, Channel.IN_APP))
     answer = ProviderAnswer(provider="sendgrid", message_id=None, response={"status": 400})
     settled = factories.settlement(one, S.FAILED, code=F.REJECTED, answer=answer)
     store.settle([settled], now=NOON)
-    document = factories.read(one.notification_id)
-    found = assess_risks([document], now=LATER)
+    found = assess_risks([factories.read(one.notification_id)], now=LATER)
     assert {channel: one.kind for (_, channel), one in found.items()} == {
         Channel.EMAIL: RiskKind.WILL_FAIL_AGAIN,
         Channel.IN_APP: RiskKind.MAY_DUPLICATE,
     }
 
 
-def test_a_hundred_notifications_are_judged_with_one_read_of_each_collection() -> None:
+def test_assessment_reads_each_collection_once() -> None:
     documents = [failed(F.PROVIDER_ERROR, user_id=f"user-{n}") for n in range(4)]
     for name in ("suppressions", "delivery_attempts", "recipients"):
         with plans(name) as found:
@@ -159,6 +154,5 @@ def test_a_hundred_notifications_are_judged_with_one_read_of_each_collection() -
 
 
 @pytest.fixture
-def _push_is_set_up(settings: Any) -> None:
-    """Let a provider be set up for push; it is asked for nothing."""
+def push_provider(settings: Any) -> None:
     settings.FCM_CREDENTIALS = "a-service-account.json"

@@ -1,4 +1,4 @@
-"""The verdict on a delivery: what sending the same again would be, told before anybody asks."""
+"""The resend risk of a delivery."""
 
 from typing import Any
 
@@ -9,13 +9,16 @@ from domain.states import Channel, DeliveryStatus
 from notifications.resend.risk import DeliveryFacts, RiskKind, assess_risk
 
 S, F = DeliveryStatus, FailureCode
-SAFE, POINTLESS, COPY = RiskKind.SAFE, RiskKind.WILL_FAIL_AGAIN, RiskKind.MAY_DUPLICATE
+SAFE, WILL_FAIL_AGAIN, MAY_DUPLICATE = (
+    RiskKind.SAFE,
+    RiskKind.WILL_FAIL_AGAIN,
+    RiskKind.MAY_DUPLICATE,
+)
 EXPIRED, SUPPRESSED = RiskKind.EXPIRED, RiskKind.SUPPRESSED
-NO_MORE = "The address is suppressed: complaint."
+COMPLAINT = "The address is suppressed: complaint."
 
 
-def judged(status: DeliveryStatus, code: str | None = None, **known: Any) -> RiskKind:
-    """Return the verdict on an email."""
+def risk_of(status: DeliveryStatus, code: str | None = None, **known: Any) -> RiskKind:
     facts = {"channel": Channel.EMAIL, "status": status, "code": code, **known}
     found = assess_risk(DeliveryFacts(**facts))
     assert found.reason.endswith(".")
@@ -25,7 +28,7 @@ def judged(status: DeliveryStatus, code: str | None = None, **known: Any) -> Ris
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
-        # Nothing was sent, and nothing stands in the way.
+        # Nothing was sent.
         (F.RATE_LIMITED, SAFE),
         (F.RECIPIENT_RATE_LIMITED, SAFE),
         (F.PROVIDER_ERROR, SAFE),
@@ -38,48 +41,48 @@ def judged(status: DeliveryStatus, code: str | None = None, **known: Any) -> Ris
         (F.NO_ADDRESS, SAFE),
         (F.INVALID_RECIPIENT, SAFE),
         (F.WINDOW_CLOSED, SAFE),
-        # Bytes left, and nobody knows.
-        (F.TIMEOUT, COPY),
-        (F.CONNECTION_LOST, COPY),
-        (F.WORKER_LOST, COPY),
-        (F.INTERNAL_ERROR, COPY),
-        (F.OUTCOME_UNKNOWN, COPY),
-        ("a_code_of_an_older_release", COPY),
-        (None, COPY),
-        # It fails the same way.
-        (F.REJECTED, POINTLESS),
-        (F.TOO_LARGE, POINTLESS),
-        (F.RENDER_FAILED, POINTLESS),
-        (F.ATTACHMENT_UNAVAILABLE, POINTLESS),
-        (F.QUARANTINED, POINTLESS),
-        (F.DROPPED, POINTLESS),
+        # The outcome is unknown.
+        (F.TIMEOUT, MAY_DUPLICATE),
+        (F.CONNECTION_LOST, MAY_DUPLICATE),
+        (F.WORKER_LOST, MAY_DUPLICATE),
+        (F.INTERNAL_ERROR, MAY_DUPLICATE),
+        (F.OUTCOME_UNKNOWN, MAY_DUPLICATE),
+        ("a_code_of_an_older_release", MAY_DUPLICATE),
+        (None, MAY_DUPLICATE),
+        # The failure is permanent.
+        (F.REJECTED, WILL_FAIL_AGAIN),
+        (F.TOO_LARGE, WILL_FAIL_AGAIN),
+        (F.RENDER_FAILED, WILL_FAIL_AGAIN),
+        (F.ATTACHMENT_UNAVAILABLE, WILL_FAIL_AGAIN),
+        (F.QUARANTINED, WILL_FAIL_AGAIN),
+        (F.DROPPED, WILL_FAIL_AGAIN),
     ],
 )
-def test_what_has_failed_is_judged_by_its_cause(code: str | None, expected: RiskKind) -> None:
-    assert judged(S.FAILED, code) is expected
+def test_risk_of_a_failure_depends_on_its_code(code: str | None, expected: RiskKind) -> None:
+    assert risk_of(S.FAILED, code) is expected
 
 
 @pytest.mark.parametrize(
     ("status", "code", "expected"),
     [
-        *((status, None, COPY) for status in (S.PENDING, S.SENDING, S.UNKNOWN)),
-        *((status, None, COPY) for status in (S.SENT, S.DELIVERED, S.READ)),
+        *((status, None, MAY_DUPLICATE) for status in (S.PENDING, S.SENDING, S.UNKNOWN)),
+        *((status, None, MAY_DUPLICATE) for status in (S.SENT, S.DELIVERED, S.READ)),
         (S.CANCELLED, F.CANCELLED, SAFE),
-        (S.CANCELLED, F.NOT_NEEDED, COPY),
+        (S.CANCELLED, F.NOT_NEEDED, MAY_DUPLICATE),
         (S.SUPPRESSED, F.SUPPRESSED, SAFE),
         (S.SUPPRESSED, F.OPTED_OUT, SAFE),
         (S.EXPIRED, F.EXPIRED, EXPIRED),
         (S.EXPIRED, F.QUIET_HOURS, EXPIRED),
     ],
 )
-def test_what_has_not_failed_is_judged_by_where_it_stands(
+def test_risk_of_other_states_depends_on_the_status(
     status: DeliveryStatus, code: str | None, expected: RiskKind
 ) -> None:
-    assert judged(status, code) is expected
+    assert risk_of(status, code) is expected
 
 
 @pytest.mark.parametrize("code", FailureCode)
-def test_each_cause_has_a_verdict_of_its_own_words(code: FailureCode) -> None:
+def test_each_code_has_its_own_reason(code: FailureCode) -> None:
     facts = DeliveryFacts(channel=Channel.EMAIL, status=S.FAILED, code=code.value)
     assert "no words" not in assess_risk(facts).reason
 
@@ -87,29 +90,32 @@ def test_each_cause_has_a_verdict_of_its_own_words(code: FailureCode) -> None:
 @pytest.mark.parametrize(
     ("known", "expected"),
     [
-        ({"suppression_reason": NO_MORE}, SUPPRESSED),
-        ({"suppression_reason": NO_MORE, "may_be_delivered": True, "is_expired": True}, SUPPRESSED),
-        ({"is_erased": True, "suppression_reason": NO_MORE}, POINTLESS),
-        ({"is_sensitive_data_destroyed": True}, POINTLESS),
-        ({"is_content_removed": True, "suppression_reason": NO_MORE}, POINTLESS),
-        ({"can_reach": False}, POINTLESS),
-        ({"can_reach": False, "may_be_delivered": True}, POINTLESS),
-        ({"has_provider": False}, POINTLESS),
-        ({"is_whatsapp_allowed": False}, POINTLESS),
-        ({"may_be_delivered": True}, COPY),
-        ({"may_be_delivered": True, "is_expired": True}, COPY),
+        ({"suppression_reason": COMPLAINT}, SUPPRESSED),
+        (
+            {"suppression_reason": COMPLAINT, "may_be_delivered": True, "is_expired": True},
+            SUPPRESSED,
+        ),
+        ({"is_erased": True, "suppression_reason": COMPLAINT}, WILL_FAIL_AGAIN),
+        ({"is_sensitive_data_destroyed": True}, WILL_FAIL_AGAIN),
+        ({"is_content_removed": True, "suppression_reason": COMPLAINT}, WILL_FAIL_AGAIN),
+        ({"can_reach": False}, WILL_FAIL_AGAIN),
+        ({"can_reach": False, "may_be_delivered": True}, WILL_FAIL_AGAIN),
+        ({"has_provider": False}, WILL_FAIL_AGAIN),
+        ({"is_whatsapp_allowed": False}, WILL_FAIL_AGAIN),
+        ({"may_be_delivered": True}, MAY_DUPLICATE),
+        ({"may_be_delivered": True, "is_expired": True}, MAY_DUPLICATE),
         ({"is_expired": True}, EXPIRED),
     ],
 )
-def test_what_speaks_against_it_most_is_told(known: dict[str, Any], expected: RiskKind) -> None:
-    assert judged(S.FAILED, F.PROVIDER_ERROR, **known) is expected
+def test_strongest_objection_wins(known: dict[str, Any], expected: RiskKind) -> None:
+    assert risk_of(S.FAILED, F.PROVIDER_ERROR, **known) is expected
 
 
-def test_a_cause_that_stays_is_told_before_a_possible_copy() -> None:
-    assert judged(S.FAILED, F.REJECTED, may_be_delivered=True, is_expired=True) is POINTLESS
+def test_permanent_failure_wins_over_a_possible_duplicate() -> None:
+    assert risk_of(S.FAILED, F.REJECTED, may_be_delivered=True, is_expired=True) is WILL_FAIL_AGAIN
 
 
-def test_the_reason_is_that_of_today() -> None:
+def test_current_reason_is_given() -> None:
     facts = DeliveryFacts(
         channel=Channel.PUSH, status=S.FAILED, code=F.NO_ADDRESS.value, can_reach=False
     )

@@ -1,4 +1,4 @@
-"""Accepting notifications: one insert each, or a thousand at once."""
+"""Accepting notifications, single and in batches."""
 
 import dataclasses
 from concurrent.futures import ThreadPoolExecutor
@@ -25,11 +25,8 @@ pytestmark = pytest.mark.usefixtures("db")
 
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
-
 S = DeliveryStatus
-
 LATER = NOON + timedelta(hours=1)
-
 OTHER_CLIENT = ObjectId("d" * 24)
 
 
@@ -41,7 +38,7 @@ def accepted(*notifications: store.NewNotification) -> list[Accepted | Duplicate
     return store.accept(notifications, now=NOON)
 
 
-def test_what_is_accepted_is_stored_as_it_is_returned() -> None:
+def test_accepted_notification_is_stored_as_returned() -> None:
     (result,) = accepted(new(user_id="ada", data={"order": "12345"}))
     assert isinstance(result, Accepted)
     assert not result.repeated
@@ -53,7 +50,7 @@ def test_what_is_accepted_is_stored_as_it_is_returned() -> None:
     assert stored["due_at"] == stored["created_at"] == stored["updated_at"] == NOON
 
 
-def test_a_new_delivery_waits_for_its_first_attempt() -> None:
+def test_new_delivery_waits_for_its_first_attempt() -> None:
     delivery = factories.delivery(factories.accepted())
     assert delivery == {
         "channel": "email",
@@ -68,7 +65,7 @@ def test_a_new_delivery_waits_for_its_first_attempt() -> None:
     }
 
 
-def test_what_is_not_known_is_not_stored() -> None:
+def test_missing_fields_are_not_stored() -> None:
     """Sparse and partial indexes rely on a missing field."""
     document = factories.accepted(
         user_id=None, recipient=Recipient(email="ada@example.com"), content=Content(body="Hello")
@@ -99,7 +96,7 @@ def test_what_is_not_known_is_not_stored() -> None:
         "suppressed and in-app",
     ],
 )
-def test_the_overall_status_of_a_new_notification(
+def test_new_notification_has_an_overall_status(
     deliveries: list[NewDelivery], send_at: Any, status: str, is_open: bool
 ) -> None:
     document = factories.accepted(deliveries=tuple(deliveries), send_at=send_at)
@@ -108,7 +105,7 @@ def test_the_overall_status_of_a_new_notification(
     assert ("due_at" in document) is is_open
 
 
-def test_in_app_is_delivered_by_being_stored() -> None:
+def test_in_app_is_delivered_on_acceptance() -> None:
     document = factories.accepted(channels=[IN_APP])
     delivery = factories.delivery(document, IN_APP)
     assert delivery["status"] == "delivered"
@@ -117,12 +114,12 @@ def test_in_app_is_delivered_by_being_stored() -> None:
     assert not document["is_read"]
 
 
-def test_a_scheduled_in_app_is_delivered_when_it_is_due() -> None:
+def test_scheduled_in_app_waits_for_its_time() -> None:
     delivery = factories.delivery(factories.accepted(channels=[IN_APP], send_at=LATER), IN_APP)
     assert (delivery["status"], delivery["next_attempt_at"]) == ("pending", LATER)
 
 
-def test_why_a_channel_is_left_out_is_stored() -> None:
+def test_reason_of_a_skipped_channel_is_stored() -> None:
     skipped = NewDelivery(
         channel=EMAIL,
         status=S.SUPPRESSED,
@@ -133,18 +130,18 @@ def test_why_a_channel_is_left_out_is_stored() -> None:
     assert (delivery["failure_code"], delivery["failure_reason"]) == ("opted_out", "Not wanted.")
 
 
-def test_accepting_again_stores_nothing_and_returns_what_is_stored() -> None:
+def test_repeated_acceptance_returns_what_is_stored() -> None:
     one = new()
     accepted(one)
     store.cancel(notification_id=one.id, channels=[EMAIL], reason="Withdrawn.", now=NOON)
     (again,) = accepted(one)
     assert isinstance(again, Accepted)
     assert again.repeated
-    assert again.document["status"] == "cancelled", "as it stands now, not as it was"
+    assert again.document["status"] == "cancelled", "the current state, not the first"
     assert count() == 1
 
 
-def test_accepting_at_once_stores_one() -> None:
+def test_concurrent_acceptance_stores_one() -> None:
     one = new()
     with ThreadPoolExecutor(16) as threads:
         results = [r for some in threads.map(lambda _: accepted(one), range(64)) for r in some]
@@ -153,7 +150,7 @@ def test_accepting_at_once_stores_one() -> None:
     assert count() == 1
 
 
-def test_a_person_is_told_once_about_an_entity() -> None:
+def test_entity_is_accepted_once_per_user() -> None:
     first, second = new(entity_id="order-1"), new(entity_id="order-1")
     accepted(first)
     assert accepted(second) == [DuplicateEntity(notification_id=first.id, client_id=CLIENT)]
@@ -172,9 +169,7 @@ def test_a_person_is_told_once_about_an_entity() -> None:
     ],
     ids=lambda fields: next(iter(fields)),
 )
-def test_another_person_type_entity_or_a_resend_is_another_thing_to_tell(
-    other: dict[str, Any],
-) -> None:
+def test_another_user_type_entity_or_resend_is_no_duplicate(other: dict[str, Any]) -> None:
     accepted(new(entity_id="order-1"))
     (result,) = accepted(new(**({"entity_id": "order-1"} | other)))
     assert isinstance(result, Accepted)
@@ -182,20 +177,20 @@ def test_another_person_type_entity_or_a_resend_is_another_thing_to_tell(
 
 
 @pytest.mark.parametrize("missing", ["entity_id", "user_id"])
-def test_without_an_entity_or_a_person_anything_may_be_told_twice(missing: str) -> None:
+def test_notifications_without_an_entity_or_user_are_no_duplicates(missing: str) -> None:
     fields: dict[str, Any] = {"entity_id": "order-1", "user_id": "ada"} | {missing: None}
     results = accepted(new(**fields), new(**fields))
     assert all(isinstance(result, Accepted) for result in results)
 
 
-def test_another_clients_notification_about_the_entity_is_named_with_its_client() -> None:
+def test_duplicate_names_its_client() -> None:
     first = new(entity_id="order-1", client_id=OTHER_CLIENT)
     accepted(first)
     (result,) = accepted(new(entity_id="order-1"))
     assert result == DuplicateEntity(notification_id=first.id, client_id=OTHER_CLIENT)
 
 
-def test_telling_at_once_tells_once() -> None:
+def test_concurrent_duplicates_store_one() -> None:
     with ThreadPoolExecutor(16) as threads:
         results = list(threads.map(lambda _: accepted(new(entity_id="order-1"))[0], range(48)))
     (winner,) = [result for result in results if isinstance(result, Accepted)]
@@ -204,42 +199,42 @@ def test_telling_at_once_tells_once() -> None:
     assert {loser.notification_id for loser in losers} == {winner.document["_id"]}
 
 
-def test_many_are_accepted_in_one_write_and_returned_in_their_order() -> None:
+def test_batch_is_accepted_in_order() -> None:
     many = [new(user_id=f"user-{n}") for n in range(200)]
     results = accepted(*many)
     assert [r.document["_id"] for r in results if isinstance(r, Accepted)] == [m.id for m in many]
     assert count() == 200
 
 
-def test_one_bad_among_many_does_not_stop_the_others() -> None:
-    told, stored = new(entity_id="order-1"), new()
-    accepted(told, stored)
+def test_duplicate_in_a_batch_does_not_stop_the_others() -> None:
+    originals, stored = new(entity_id="order-1"), new()
+    accepted(originals, stored)
     fresh = [new() for _ in range(5)]
     again = new(entity_id="order-1")
     results = accepted(fresh[0], again, fresh[1], stored, fresh[2], fresh[3], fresh[4])
-    fates = [
+    results_ = [
         "duplicate" if isinstance(r, DuplicateEntity) else "repeated" if r.repeated else "stored"
         for r in results
     ]
-    assert fates == ["stored", "duplicate", "stored", "repeated", "stored", "stored", "stored"]
+    assert results_ == ["stored", "duplicate", "stored", "repeated", "stored", "stored", "stored"]
     assert count() == 7
 
 
-def test_the_same_thing_twice_in_one_call_is_told_once() -> None:
+def test_duplicate_within_a_batch_is_stored_once() -> None:
     first, second = new(entity_id="order-1"), new(entity_id="order-1")
     results = accepted(first, second)
     assert isinstance(results[0], Accepted)
     assert results[1] == DuplicateEntity(notification_id=first.id, client_id=CLIENT)
 
 
-def test_the_same_notification_twice_in_one_call_is_one() -> None:
+def test_repeated_notification_within_a_batch_is_stored_once() -> None:
     one = new()
     results = accepted(one, one)
     assert [isinstance(r, Accepted) and r.repeated for r in results] == [False, True]
     assert count() == 1
 
 
-def test_what_the_store_cannot_keep_is_an_error_and_not_a_promise() -> None:
+def test_unstorable_notification_raises_an_error() -> None:
     with pytest.raises((PyMongoError, OverflowError)):
         accepted(new(data={"huge": 2**70}))
     with pytest.raises(PyMongoError):
@@ -247,13 +242,13 @@ def test_what_the_store_cannot_keep_is_an_error_and_not_a_promise() -> None:
     assert count() == 0
 
 
-def test_a_write_that_mongodb_does_not_confirm_is_an_error_and_not_a_promise() -> None:
+def test_unconfirmed_write_raises_an_error() -> None:
     with fail_commands("insert", "notifications", LOST_ANSWER), pytest.raises(BulkWriteError):
         accepted(new())
 
 
 @pytest.mark.parametrize("text", ["$password", "$$ROOT", "$delivery", "a.b", "$", "{{ x }}"])
-def test_a_text_is_stored_as_it_is(text: str) -> None:
+def test_texts_are_stored_literally(text: str) -> None:
     document = factories.accepted(
         user_id=text,
         entity_id=text,
@@ -273,11 +268,11 @@ def fields(record: Any) -> dict[str, Any]:
     return {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
 
 
-def test_nothing_is_accepted_of_nothing() -> None:
+def test_empty_batch_is_accepted() -> None:
     assert store.accept([], now=NOON) == []
 
 
-def test_every_field_of_the_recipient_is_stored() -> None:
+def test_every_recipient_field_is_stored() -> None:
     recipient = Recipient(
         device_ids=("d1", "d2"),
         email="ada@example.com",
@@ -291,7 +286,7 @@ def test_every_field_of_the_recipient_is_stored() -> None:
     assert store.recipient_of(stored) == recipient
 
 
-def test_every_field_of_the_content_is_stored() -> None:
+def test_every_content_field_is_stored() -> None:
     content = Content(
         subject="Paid",
         body="Your payment has arrived.",
@@ -313,16 +308,16 @@ def test_every_field_of_the_content_is_stored() -> None:
     assert store.content_of(stored) == content
 
 
-def test_what_is_there_already_is_sorted_out_in_two_reads() -> None:
-    """However many: a campaign that is brought again must not read them one by one."""
-    told = [new(user_id=f"user-{n}", entity_id="contest-1") for n in range(300)]
+def test_duplicates_of_a_large_batch_are_found_in_two_reads() -> None:
+    """A repeated campaign must not be read one by one."""
+    originals = [new(user_id=f"user-{n}", entity_id="contest-1") for n in range(300)]
     stored = [new(user_id=f"user-{n}") for n in range(300)]
-    store.accept([*told, *stored], now=NOON)
+    store.accept([*originals, *stored], now=NOON)
     again = [new(user_id=f"user-{n}", entity_id="contest-1") for n in range(300)]
     with plans("notifications") as read:
         results = store.accept([*again, *stored], now=NOON)
     assert results[:300] == [
-        DuplicateEntity(notification_id=one.id, client_id=CLIENT) for one in told
+        DuplicateEntity(notification_id=one.id, client_id=CLIENT) for one in originals
     ]
     assert all(isinstance(r, Accepted) and r.repeated for r in results[300:])
     assert len([plan for plan in read if "find" in plan.command]) == 2
@@ -331,7 +326,7 @@ def test_what_is_there_already_is_sorted_out_in_two_reads() -> None:
     assert collection("notifications").count_documents({}) == 600
 
 
-def test_of_several_types_and_entities_each_names_its_own_first() -> None:
+def test_each_duplicate_names_its_own_original() -> None:
     pairs = [
         (f"user-{n}", f"order-{n % 3}", ("order_shipped", "new_sale")[n % 2]) for n in range(6)
     ]
@@ -343,7 +338,7 @@ def test_of_several_types_and_entities_each_names_its_own_first() -> None:
     ]
 
 
-def test_a_resend_is_not_the_first_about_an_entity() -> None:
+def test_resend_is_no_original_of_an_entity() -> None:
     original = new(entity_id="order-1")
     store.accept([original], now=NOON)
     store.accept([new(entity_id="order-1", resent_from=original.id)], now=NOON)

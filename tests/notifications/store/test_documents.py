@@ -1,4 +1,4 @@
-"""References: what names an attempt, here and at a provider."""
+"""References to attempts, and reading of stored documents."""
 
 import pytest
 from bson import ObjectId
@@ -18,20 +18,17 @@ ID = ObjectId("65f0c0ffee65f0c0ffee65f0")
     channel=st.sampled_from(Channel),
     number=st.integers(0, 999_999),
 )
-def test_a_reference_is_read_back_from_its_text(raw: bytes, channel: Channel, number: int) -> None:
+def test_reference_is_parsed_from_its_text(raw: bytes, channel: Channel, number: int) -> None:
     reference = AttemptReference(ObjectId(raw), channel, number)
     assert AttemptReference.parse(str(reference)) == reference
 
 
-def test_a_reference_to_a_device_names_it_too() -> None:
+def test_reference_names_notification_channel_attempt_and_device() -> None:
+    assert str(AttemptReference(ID, Channel.IN_APP, 3)) == "65f0c0ffee65f0c0ffee65f0.in_app.3"
     device_id = "0f" * 32
     text = f"{ID}.push.3.{device_id}"
     assert str(AttemptReference(ID, Channel.PUSH, 3, device_id)) == text
     assert AttemptReference.parse(text) == AttemptReference(ID, Channel.PUSH, 3, device_id)
-
-
-def test_a_reference_names_notification_channel_and_attempt() -> None:
-    assert str(AttemptReference(ID, Channel.IN_APP, 3)) == "65f0c0ffee65f0c0ffee65f0.in_app.3"
 
 
 @pytest.mark.parametrize(
@@ -43,22 +40,22 @@ def test_a_reference_names_notification_channel_and_attempt() -> None:
         *(f"{ID}.email.1\n", f"{ID}.email.\u0661", f"{ID}_email_1", "null", '{"$gt": ""}'),
     ],
 )
-def test_a_text_that_is_not_ours_is_no_reference(text: str) -> None:
+def test_malformed_reference_is_rejected(text: str) -> None:
     assert AttemptReference.parse(text) is None
 
 
 @given(st.text(max_size=60))
-def test_any_text_may_come_from_outside(text: str) -> None:
+def test_any_text_is_a_reference_or_rejected(text: str) -> None:
     reference = AttemptReference.parse(text)
     assert reference is None or str(reference).split(".")[:2] == text.split(".")[:2]
 
 
-def test_a_claim_names_its_current_attempt() -> None:
+def test_claim_has_the_reference_of_its_attempt() -> None:
     one = claimed(notification_id=ID, attempt_count=2, channel=Channel.PUSH)
     assert one.reference == f"{ID}.push.2"
 
 
-def test_a_claims_standing_is_what_the_retry_policy_asks_for() -> None:
+def test_claim_has_the_retry_state() -> None:
     one = claimed(attempt_count=3, uncounted_attempts=1)
     assert one.retry_state.counted_attempts == 2
     assert one.retry_state.priority is one.priority
@@ -74,15 +71,12 @@ def test_a_claims_standing_is_what_the_retry_policy_asks_for() -> None:
         (Channel.IN_APP, None),
     ],
 )
-def test_only_mail_and_whatsapp_have_addresses(channel: Channel, address: str | None) -> None:
+def test_only_email_and_whatsapp_have_addresses(channel: Channel, address: str | None) -> None:
     recipient = Recipient(email="ada@example.com", phone="+351912345678", device_ids=("d",))
     assert recipient.address(channel) == address
 
 
-def test_a_stored_recipient_may_lack_everything() -> None:
+def test_stored_recipient_and_content_can_be_empty() -> None:
     assert recipient_of({"recipient": {}}) == Recipient()
     assert recipient_of({"recipient": {"device_ids": ["a", "b"]}}).device_ids == ("a", "b")
-
-
-def test_stored_content_may_lack_everything() -> None:
     assert content_of({"content": {}}) == Content()

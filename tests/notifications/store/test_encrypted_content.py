@@ -1,4 +1,4 @@
-"""A secret is stored sealed, while a channel is open or the inbox shows it, and then not at all."""
+"""Encrypted secrets: stored while a channel is open or the inbox shows them."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -35,15 +35,14 @@ SECRET = SensitiveContent(
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 
 
-def secretive(*channels: Channel, **fields: Any) -> Document:
-    """Return the document of an accepted notification with a secret."""
+def accepted_with_secret(*channels: Channel, **fields: Any) -> Document:
     content = Content(subject="Code", body=MASK, is_masked=True)
     given = {"content": content, "data": {"code": MASK}, "secret": SECRET, **fields}
     return factories.accepted(channels=channels or (EMAIL,), **given)
 
 
-def sealed(notification_id: ObjectId) -> bool:
-    """Return whether the secret is there; it is never readable."""
+def has_secret(notification_id: ObjectId) -> bool:
+    """Return whether the encrypted secret exists; it is never readable."""
     document = factories.read(notification_id)
     assert CANARY not in str(document)
     return "sealed" in document
@@ -53,65 +52,59 @@ def deliver(notification_id: ObjectId, *, at: datetime = NOON, channel: Channel 
     dispatcher.dispatch([notification_id], channel=channel, clock=lambda: at)
 
 
-def test_it_is_stored_sealed_and_opens_for_its_own_notification_only() -> None:
-    one, other = secretive(), secretive()
+def test_secret_is_stored_encrypted_for_its_notification_only() -> None:
+    one, other = accepted_with_secret(), accepted_with_secret()
     assert one["sealed"].startswith("v1.tests.")
     assert store.secret_in(factories.read(one["_id"])) == SECRET
     with pytest.raises(DecryptionError):
         store.secret_in({**other, "sealed": one["sealed"]})
 
 
-def test_what_is_sent_is_what_was_given(fcm: ScriptedProvider) -> None:
-    document = secretive()
-    deliver(document["_id"])
+def test_decrypted_secret_is_sent(fcm: ScriptedProvider) -> None:
+    deliver(accepted_with_secret()["_id"])
     assert [one.message.text for one in fcm.seen] == [f"Use {CANARY}"]
 
 
 @pytest.mark.parametrize("status", [S.SENT, S.FAILED])
-def test_the_write_that_ends_the_last_channel_destroys_it(status: DeliveryStatus) -> None:
-    document = secretive(EMAIL, WHATSAPP)
-    one = document["_id"]
+def test_settling_the_last_channel_destroys_the_secret(status: DeliveryStatus) -> None:
+    one = accepted_with_secret(EMAIL, WHATSAPP)["_id"]
     for channel, is_left in ((EMAIL, True), (WHATSAPP, False)):
-        begun = factories.start(factories.claim(one, channel=channel))
-        assert sealed(one)
-        store.settle([factories.settlement(begun, status)], now=NOON)
-        assert sealed(one) is is_left
+        attempt_ = factories.start(factories.claim(one, channel=channel))
+        assert has_secret(one)
+        store.settle([factories.settlement(attempt_, status)], now=NOON)
+        assert has_secret(one) is is_left
 
 
-def test_a_retry_and_a_doubt_leave_it(fcm: ScriptedProvider) -> None:
-    document = secretive()
+def test_retry_and_unknown_outcome_keep_the_secret(fcm: ScriptedProvider) -> None:
+    document = accepted_with_secret()
     fcm.always(rate_limited)
     deliver(document["_id"])
-    assert sealed(document["_id"])
+    assert has_secret(document["_id"])
     fcm.always(timeout)
     deliver(document["_id"], at=NOON + timedelta(hours=1))
     assert factories.read(document["_id"])["status"] == "processing"
-    assert sealed(document["_id"])
+    assert has_secret(document["_id"])
 
 
-def test_cancelling_and_expiring_destroy_it(fcm: ScriptedProvider) -> None:
-    one = secretive()["_id"]
+def test_cancelling_and_expiring_destroy_the_secret(fcm: ScriptedProvider) -> None:
+    one = accepted_with_secret()["_id"]
     store.cancel(notification_id=one, channels=[EMAIL], reason="x", now=NOON)
-    assert not sealed(one)
-    late = secretive(expires_at=NOON + MINUTE)["_id"]
+    assert not has_secret(one)
+    late = accepted_with_secret(expires_at=NOON + MINUTE)["_id"]
     deliver(late, at=NOON + 2 * MINUTE)
-    assert not sealed(late)
+    assert not has_secret(late)
     assert not fcm.seen
 
 
-def test_what_nobody_is_sent_is_not_kept_at_all() -> None:
-    off = NewDelivery(channel=EMAIL, status=S.SUPPRESSED)
-    assert "sealed" not in secretive(deliveries=(off,))
+def test_secret_of_a_suppressed_notification_is_not_stored() -> None:
+    suppressed = NewDelivery(channel=EMAIL, status=S.SUPPRESSED)
+    assert "sealed" not in accepted_with_secret(deliveries=(suppressed,))
 
 
-def test_erasing_destroys_it() -> None:
-    document = secretive(IN_APP, EMAIL)
-    found = store.erasable(user_id="ada", limit=5)
-    store.erase(found, user_id="ada", now=NOON)
-    assert not sealed(document["_id"])
-
-
-# In the inbox.
+def test_erasure_destroys_the_secret() -> None:
+    document = accepted_with_secret(IN_APP, EMAIL)
+    store.erase(store.erasable(user_id="ada", limit=5), user_id="ada", now=NOON)
+    assert not has_secret(document["_id"])
 
 
 def shown(document: Document, *, at: datetime) -> bool:
@@ -128,62 +121,55 @@ def shown(document: Document, *, at: datetime) -> bool:
         (3 * INBOX_SECRET_LIFETIME, INBOX_SECRET_LIFETIME),
     ],
 )
-def test_the_inbox_shows_it_for_a_time_and_then_it_is_destroyed(
-    expires_after: timedelta | None, end: timedelta
-) -> None:
+def test_inbox_shows_a_secret_for_a_time(expires_after: timedelta | None, end: timedelta) -> None:
     expires_at = None if expires_after is None else NOON + expires_after
-    document = secretive(IN_APP, expires_at=expires_at)
+    document = accepted_with_secret(IN_APP, expires_at=expires_at)
     assert document["sealed_until"] == NOON + end
     assert shown(document, at=NOON + end - SECOND)
     assert not shown(document, at=NOON + end)
     assert store.purge_secrets(now=NOON + end - SECOND) == 0
-    assert sealed(document["_id"])
+    assert has_secret(document["_id"])
     assert store.purge_secrets(now=NOON + end) == 1
     left = factories.read(document["_id"])
     assert not {"sealed", "sealed_until"} & left.keys()
     assert not shown(left, at=NOON)
 
 
-def test_while_another_channel_is_open_nothing_is_to_be_forgotten() -> None:
-    document = secretive(IN_APP, EMAIL, expires_at=NOON + MINUTE)
+def test_secret_is_kept_while_another_channel_is_open() -> None:
+    document = accepted_with_secret(IN_APP, EMAIL, expires_at=NOON + MINUTE)
     assert "sealed_until" not in document
     assert shown(document, at=NOON)
     assert store.purge_secrets(now=NOON + INBOX_SECRET_LIFETIME) == 0
-    begun = factories.start(factories.claim(document["_id"]))
-    store.settle([factories.settlement(begun, S.SENT)], now=NOON)
+    attempt_ = factories.start(factories.claim(document["_id"]))
+    store.settle([factories.settlement(attempt_, S.SENT)], now=NOON)
     assert factories.read(document["_id"])["sealed_until"] == NOON + MINUTE
 
 
-def test_what_ends_after_its_time_in_the_inbox_is_destroyed_at_once() -> None:
-    document = secretive(IN_APP, EMAIL, expires_at=NOON + MINUTE)
-    begun = factories.start(factories.claim(document["_id"]))
-    store.settle([factories.settlement(begun, S.SENT)], now=NOON + 2 * MINUTE)
-    assert not sealed(document["_id"])
+def test_secret_past_its_inbox_time_is_destroyed_on_settling() -> None:
+    document = accepted_with_secret(IN_APP, EMAIL, expires_at=NOON + MINUTE)
+    attempt_ = factories.start(factories.claim(document["_id"]))
+    store.settle([factories.settlement(attempt_, S.SENT)], now=NOON + 2 * MINUTE)
+    assert not has_secret(document["_id"])
 
 
-def test_reading_it_leaves_it_there() -> None:
-    document = secretive(IN_APP)
+def test_reading_keeps_the_secret() -> None:
+    document = accepted_with_secret(IN_APP)
     inbox = store.Inbox(document["client_id"], "ada")
     marked = store.mark_read(inbox=inbox, notification_id=document["_id"], now=NOON)
     assert marked is not None
     assert shown(marked.document, at=NOON)
 
 
-# Again.
-
-
-def test_a_resend_before_the_end_takes_it_along(broker: Any) -> None:
-    document = secretive(EMAIL, WHATSAPP)
+def test_resend_takes_the_secret_along(broker: Any) -> None:
+    document = accepted_with_secret(EMAIL, WHATSAPP)
     resent = actions.resend(notification_id=document["_id"], channels=[EMAIL], now=NOON)
     assert resent["sealed"] != document["sealed"]
     assert store.secret_in(resent) == SECRET
 
 
 @pytest.mark.parametrize("again", [actions.resend, actions.retry])
-def test_once_it_is_destroyed_nothing_is_sent_again(
-    again: Callable[..., Any], fcm: ScriptedProvider
-) -> None:
-    document = secretive()
+def test_destroyed_secret_is_not_resent(again: Callable[..., Any], fcm: ScriptedProvider) -> None:
+    document = accepted_with_secret()
     fcm.always(refused)
     deliver(document["_id"])
     with pytest.raises(actions.SensitiveDataDestroyedError, match="sensitive data was destroyed"):
@@ -192,21 +178,16 @@ def test_once_it_is_destroyed_nothing_is_sent_again(
     assert len(fcm.seen) == 1
 
 
-def test_a_retry_while_another_channel_is_open_still_has_it(
-    broker: Any, fcm: ScriptedProvider
-) -> None:
-    document = secretive(EMAIL, WHATSAPP)
+def test_retry_has_the_secret_while_one_channel_is_open(broker: Any, fcm: ScriptedProvider) -> None:
+    document = accepted_with_secret(EMAIL, WHATSAPP)
     fcm.always(refused)
     deliver(document["_id"])
     reopened = actions.retry(notification_id=document["_id"], channels=None, now=NOON)
     assert store.secret_in(reopened) == SECRET
 
 
-# What goes wrong.
-
-
-def test_without_its_key_a_delivery_waits_for_a_process_that_has_it(fcm: ScriptedProvider) -> None:
-    document = secretive()
+def test_delivery_without_its_key_is_deferred(fcm: ScriptedProvider) -> None:
+    document = accepted_with_secret()
     with override_settings(FIELD_ENCRYPTION_KEYS={"other": b"x" * 32}):
         deliver(document["_id"])
     delivery = factories.delivery(factories.read(document["_id"]))
@@ -218,8 +199,8 @@ def test_without_its_key_a_delivery_waits_for_a_process_that_has_it(fcm: Scripte
     assert factories.read(document["_id"])["status"] == "sent"
 
 
-def test_without_its_secret_nothing_is_sent(fcm: ScriptedProvider) -> None:
-    document = secretive()
+def test_delivery_without_its_secret_fails(fcm: ScriptedProvider) -> None:
+    document = accepted_with_secret()
     collection("notifications").update_one({"_id": document["_id"]}, {"$unset": {"sealed": ""}})
     deliver(document["_id"])
     delivery = factories.delivery(factories.read(document["_id"]))
@@ -227,8 +208,8 @@ def test_without_its_secret_nothing_is_sent(fcm: ScriptedProvider) -> None:
     assert not fcm.seen
 
 
-def test_what_a_provider_repeats_is_kept_nowhere(fcm: ScriptedProvider) -> None:
-    document = secretive()
+def test_secret_in_a_response_is_masked(fcm: ScriptedProvider) -> None:
+    document = accepted_with_secret()
     error = refused()
     error.response = ProviderResponse(status=400, excerpt=f"bad text: Use {CANARY}")
     error.reason = f"It refuses {CANARY}."

@@ -1,4 +1,4 @@
-"""What its owner does in the inbox: read, unread, archive. Once, and by nobody else."""
+"""Inbox operations of the owner: read, unread, archive."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -36,17 +36,14 @@ def in_app(**fields: Any) -> Document:
     return accepted(**{"channels": [IN_APP], **fields})
 
 
-def mark(do: Mark, document: Document, *, inbox: Inbox = INBOX, now: Any = LATER) -> Marked:
-    marked = do(inbox=inbox, notification_id=document["_id"], now=now)
+def mark(change: Mark, document: Document, *, inbox: Inbox = INBOX, now: Any = LATER) -> Marked:
+    marked = change(inbox=inbox, notification_id=document["_id"], now=now)
     assert marked is not None
     assert marked.document == read(document["_id"])
     return marked
 
 
-# Reading.
-
-
-def test_an_owner_marks_it_read() -> None:
+def test_owner_marks_it_read() -> None:
     marked = mark(store.mark_read, in_app())
     document = marked.document
     assert marked.changed
@@ -57,7 +54,7 @@ def test_an_owner_marks_it_read() -> None:
     assert delivery(document, IN_APP)["read_at"] == LATER
 
 
-def test_it_is_read_once() -> None:
+def test_marking_read_again_changes_nothing() -> None:
     document = in_app()
     mark(store.mark_read, document)
     again = mark(store.mark_read, document, now=EVEN_LATER)
@@ -65,15 +62,13 @@ def test_it_is_read_once() -> None:
     assert again.document["read_at"] == again.document["updated_at"] == LATER
 
 
-def test_reading_at_once_reads_once() -> None:
+def test_concurrent_reads_are_recorded_once() -> None:
     document = in_app()
     with ThreadPoolExecutor(8) as threads:
         results = list(
             threads.map(
                 lambda n: store.mark_read(
-                    inbox=INBOX,
-                    notification_id=document["_id"],
-                    now=LATER + timedelta(seconds=n),
+                    inbox=INBOX, notification_id=document["_id"], now=LATER + timedelta(seconds=n)
                 ),
                 range(8),
             )
@@ -82,8 +77,8 @@ def test_reading_at_once_reads_once() -> None:
     assert read(document["_id"])["read_at"] == winner.document["read_at"]
 
 
-def test_what_was_read_elsewhere_can_still_be_read_here() -> None:
-    """Read in WhatsApp it is read; that it was opened in the app is worth knowing all the same."""
+def test_notification_read_elsewhere_can_be_marked_read() -> None:
+    """The in-app delivery is recorded as read even if WhatsApp reported it first."""
     document = in_app(channels=[WHATSAPP, IN_APP])
     one = start(claim(document["_id"], channel=WHATSAPP), provider="whatsapp")
     store.settle([factories.settlement(one, S.SENT)], now=NOON)
@@ -97,7 +92,7 @@ def test_what_was_read_elsewhere_can_still_be_read_here() -> None:
     assert marked.document["read_at"] == NOON
 
 
-def test_everything_of_a_person_is_read_at_once() -> None:
+def test_mark_all_read_affects_only_the_inbox() -> None:
     mine = [in_app()["_id"] for _ in range(5)]
     others = [
         in_app(user_id="eve")["_id"],
@@ -111,7 +106,7 @@ def test_everything_of_a_person_is_read_at_once() -> None:
     assert store.mark_all_read(inbox=INBOX, now=LATER) == 0
 
 
-def test_everything_includes_what_was_marked_as_unread_or_put_away() -> None:
+def test_mark_all_read_includes_unread_and_archived() -> None:
     unread, archived = in_app(), in_app()
     mark(store.mark_read, unread)
     mark(store.mark_unread, unread)
@@ -121,10 +116,7 @@ def test_everything_includes_what_was_marked_as_unread_or_put_away() -> None:
     assert read(archived["_id"])["is_read"]
 
 
-# Unread again.
-
-
-def test_unread_again_it_is_unread_and_its_delivery_stays_read() -> None:
+def test_marking_unread_keeps_the_delivery_read() -> None:
     document = in_app()
     mark(store.mark_read, document)
     marked = mark(store.mark_unread, document, now=EVEN_LATER)
@@ -135,7 +127,7 @@ def test_unread_again_it_is_unread_and_its_delivery_stays_read() -> None:
     assert delivery(marked.document, IN_APP)["read_at"] == LATER
 
 
-def test_it_is_marked_as_unread_once() -> None:
+def test_marking_unread_again_changes_nothing() -> None:
     document = in_app()
     assert not mark(store.mark_unread, document).changed
     mark(store.mark_read, document)
@@ -145,7 +137,7 @@ def test_it_is_marked_as_unread_once() -> None:
     assert again.document["unread_at"] == LATER
 
 
-def test_whatever_becomes_of_other_channels_it_stays_unread() -> None:
+def test_other_channels_do_not_mark_it_read() -> None:
     document = in_app(channels=[EMAIL, IN_APP])
     mark(store.mark_read, document)
     mark(store.mark_unread, document)
@@ -156,7 +148,7 @@ def test_whatever_becomes_of_other_channels_it_stays_unread() -> None:
     assert not after["is_read"]
 
 
-def test_read_again_it_is_read_as_of_the_first_time() -> None:
+def test_marking_read_again_keeps_the_first_time() -> None:
     document = in_app()
     mark(store.mark_read, document)
     mark(store.mark_unread, document)
@@ -167,11 +159,8 @@ def test_read_again_it_is_read_as_of_the_first_time() -> None:
     assert "unread_at" not in marked.document
 
 
-# Putting away.
-
-
 @pytest.mark.parametrize("is_read", [False, True])
-def test_put_away_it_is_as_read_as_it_was(is_read: bool) -> None:
+def test_archiving_keeps_the_read_state(is_read: bool) -> None:
     document = in_app()
     if is_read:
         mark(store.mark_read, document)
@@ -183,40 +172,37 @@ def test_put_away_it_is_as_read_as_it_was(is_read: bool) -> None:
     assert marked.document["is_active"], "it is not deleted"
 
 
-def test_it_is_put_away_once_and_put_back_once() -> None:
+def test_archiving_and_unarchiving_happen_once() -> None:
     document = in_app()
     mark(store.archive, document)
     again = mark(store.archive, document, now=EVEN_LATER)
     assert (again.changed, again.document["archived_at"]) == (False, LATER)
-    back = mark(store.unarchive, document)
-    assert (back.changed, back.document["is_archived"]) == (True, False)
-    assert "archived_at" not in back.document
+    restored = mark(store.unarchive, document)
+    assert (restored.changed, restored.document["is_archived"]) == (True, False)
+    assert "archived_at" not in restored.document
     assert not mark(store.unarchive, document).changed
 
 
-# Whose it is.
-
-
-def test_nobody_else_does_anything_to_it() -> None:
+def test_other_users_and_clients_change_nothing() -> None:
     document = read(in_app()["_id"])
     strangers = [Inbox(CLIENT, user_id) for user_id in ("eve", "", "$ne", "ADA", "ada ")]
     for stranger in [*strangers, Inbox(ObjectId("d" * 24), "ada")]:
-        for do in MARKS:
-            assert do(inbox=stranger, notification_id=document["_id"], now=LATER) is None
+        for change in MARKS:
+            assert change(inbox=stranger, notification_id=document["_id"], now=LATER) is None
     assert read(document["_id"]) == document
 
 
-def test_what_is_not_in_the_inbox_is_left_alone() -> None:
+def test_notification_not_in_the_inbox_is_unchanged() -> None:
     cancelled = in_app(send_at=LATER)["_id"]
     store.cancel(notification_id=cancelled, channels=[IN_APP], reason="no", now=NOON)
     scheduled, mail = in_app(send_at=LATER)["_id"], factories.settled(S.DELIVERED)["_id"]
     for document in [read(one) for one in (cancelled, scheduled, mail)]:
-        for do in MARKS:
-            assert do(inbox=INBOX, notification_id=document["_id"], now=LATER) is None
+        for change in MARKS:
+            assert change(inbox=INBOX, notification_id=document["_id"], now=LATER) is None
         assert read(document["_id"]) == document
 
 
-def test_what_was_scheduled_is_in_the_inbox_when_it_is_delivered() -> None:
+def test_scheduled_notification_enters_the_inbox_on_delivery() -> None:
     document = in_app(send_at=LATER)
     assert "inbox_at" not in document
     one = start(claim(document["_id"], at=LATER, channel=IN_APP), at=LATER, provider="inbox")
@@ -225,7 +211,7 @@ def test_what_was_scheduled_is_in_the_inbox_when_it_is_delivered() -> None:
     assert mark(store.mark_read, document, now=EVEN_LATER).changed
 
 
-def test_an_inbox_has_one_name_and_no_other_inbox_has_it() -> None:
+def test_inbox_key_is_unique() -> None:
     others = [Inbox(CLIENT, "ada2"), Inbox(ObjectId("d" * 24), "ada"), Inbox(CLIENT, "")]
     assert Inbox(CLIENT, "ada").key == INBOX.key
     assert len({INBOX.key, *(other.key for other in others)}) == 4

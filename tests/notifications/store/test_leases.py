@@ -30,9 +30,7 @@ pytestmark = pytest.mark.usefixtures("db")
 
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
-
 S = DeliveryStatus
-
 MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -44,7 +42,7 @@ def claim_ids(
     )
 
 
-def test_a_due_delivery_is_claimed_with_all_that_sending_needs() -> None:
+def test_due_delivery_is_claimed_with_all_fields() -> None:
     document = accepted(
         channels=[EMAIL, IN_APP],
         recipient=Recipient(email="ada@example.com", name="Ada", device_ids=("d1",)),
@@ -63,7 +61,7 @@ def test_a_due_delivery_is_claimed_with_all_that_sending_needs() -> None:
     assert (one.claim_count, one.attempt_count, one.max_attempts) == (1, 0, 4)
 
 
-def test_a_claim_is_a_lease_and_what_is_claimed_stays_due() -> None:
+def test_claim_is_a_lease_and_stays_due() -> None:
     one = claimed()
     document = read(one.notification_id)
     delivery = factories.delivery(document)
@@ -77,14 +75,14 @@ def test_a_claim_is_a_lease_and_what_is_claimed_stays_due() -> None:
     assert document["status"] == "queued"
 
 
-def test_what_is_claimed_is_not_claimed_again() -> None:
+def test_claimed_delivery_is_not_claimed_again() -> None:
     one = claimed()
     assert claim_ids(one.notification_id) == []
     assert claim_ids(one.notification_id, at=NOON + LEASE - MILLISECOND) == []
 
 
 @pytest.mark.parametrize("after", [timedelta(0), MILLISECOND, timedelta(days=1)])
-def test_a_lease_that_is_over_is_anybodys(after: timedelta) -> None:
+def test_expired_lease_is_claimed_again(after: timedelta) -> None:
     first = claimed()
     (second,) = claim_ids(first.notification_id, at=NOON + LEASE + after)
     assert second.token != first.token
@@ -100,32 +98,31 @@ def test_a_lease_that_is_over_is_anybodys(after: timedelta) -> None:
         (NOON + timedelta(days=1), False),
     ],
 )
-def test_only_what_is_due_is_claimed(send_at: datetime, is_claimed: bool) -> None:
+def test_only_due_deliveries_are_claimed(send_at: datetime, is_claimed: bool) -> None:
     document = accepted(send_at=send_at, created_at=NOON - timedelta(days=1))
     assert bool(claim_ids(document["_id"])) is is_claimed
 
 
 @pytest.mark.parametrize("status", [S.SENT, S.FAILED, S.UNKNOWN, S.PENDING])
-def test_what_was_attempted_is_claimed_only_if_it_is_due_again(status: DeliveryStatus) -> None:
+def test_attempted_delivery_is_claimed_only_for_a_retry(status: DeliveryStatus) -> None:
     document = factories.settled(status)
     assert claim_ids(document["_id"]) == []
     later = claim_ids(document["_id"], at=NOON + timedelta(minutes=5))
     assert bool(later) is (status is S.PENDING)
 
 
-def test_what_is_being_sent_is_not_claimed_even_when_its_lease_is_over() -> None:
-    one = factories.started()
-    assert claim_ids(one.notification_id, at=NOON + timedelta(days=1)) == []
+def test_started_delivery_is_not_claimed_after_its_lease() -> None:
+    assert claim_ids(factories.started().notification_id, at=NOON + timedelta(days=1)) == []
 
 
-def test_a_channel_is_claimed_on_its_own() -> None:
+def test_each_channel_is_claimed_separately() -> None:
     document = accepted(channels=[EMAIL, WHATSAPP])
     assert [c.channel for c in claim_ids(document["_id"])] == [EMAIL]
     assert [c.channel for c in claim_ids(document["_id"], channel=WHATSAPP)] == [WHATSAPP]
     assert claim_ids(document["_id"], channel=PUSH) == []
 
 
-def test_a_claim_on_one_channel_leaves_the_others_as_they_are() -> None:
+def test_claim_leaves_other_channels_unchanged() -> None:
     document = accepted(channels=[EMAIL, WHATSAPP])
     claim_ids(document["_id"])
     after = read(document["_id"])
@@ -133,12 +130,12 @@ def test_a_claim_on_one_channel_leaves_the_others_as_they_are() -> None:
     assert after["due_at"] == NOON, "the other channel is still due"
 
 
-def test_nothing_is_claimed_of_nothing() -> None:
-    assert claim_ids() == []
-    assert claim_ids(ObjectId()) == []
+def test_empty_calls_change_nothing() -> None:
+    assert claim_ids() == claim_ids(ObjectId()) == []
+    assert store.release([], now=NOON) == store.defer([], now=NOON) == 0
 
 
-def test_a_batch_has_one_token() -> None:
+def test_batch_has_one_token() -> None:
     ids = [accepted()["_id"] for _ in range(20)]
     claims = claim_ids(*ids)
     assert {c.notification_id for c in claims} == set(ids)
@@ -146,7 +143,7 @@ def test_a_batch_has_one_token() -> None:
 
 
 @pytest.mark.parametrize("round_", range(5))
-def test_sixteen_workers_that_want_the_same_200_get_each_once(round_: int) -> None:
+def test_sixteen_workers_claim_each_delivery_once(round_: int) -> None:
     results = store.accept([new() for _ in range(200)], now=NOON)
     ids = [r.document["_id"] for r in results if isinstance(r, store.Accepted)]
     shuffled = [ids[n:] + ids[:n] for n in range(0, 160, 10)]
@@ -154,8 +151,7 @@ def test_sixteen_workers_that_want_the_same_200_get_each_once(round_: int) -> No
         claims = list(
             threads.map(lambda n: claim_ids(*shuffled[n], worker=f"worker-{n}"), range(16))
         )
-    got = [c.notification_id for some in claims for c in some]
-    assert sorted(got) == sorted(ids)
+    assert sorted([c.notification_id for some in claims for c in some]) == sorted(ids)
     holders = {c.notification_id: c.token for some in claims for c in some}
     for document in collection("notifications").find({}):
         delivery = factories.delivery(document)
@@ -163,13 +159,13 @@ def test_sixteen_workers_that_want_the_same_200_get_each_once(round_: int) -> No
         assert delivery["claim_count"] == 1
 
 
-def test_a_text_in_the_workers_name_is_stored_as_it_is() -> None:
+def test_worker_name_is_stored_literally() -> None:
     document = accepted()
     claim_ids(document["_id"], worker="$$ROOT")
     assert factories.delivery(read(document["_id"]))["claim"]["worker"] == "$$ROOT"
 
 
-def test_a_released_claim_is_as_if_it_had_not_been_made() -> None:
+def test_released_claim_leaves_no_trace() -> None:
     document = accepted()
     (one,) = claim_ids(document["_id"])
     assert store.release([one], now=NOON) == 1
@@ -180,24 +176,21 @@ def test_a_released_claim_is_as_if_it_had_not_been_made() -> None:
     assert len(claim_ids(document["_id"])) == 1
 
 
-def test_a_claim_that_another_worker_has_taken_over_is_not_released() -> None:
+def test_replaced_claim_is_not_released() -> None:
     first = claimed()
     (second,) = claim_ids(first.notification_id, at=NOON + LEASE)
     assert store.release([first], now=NOON + LEASE) == 0
     assert factories.delivery(read(first.notification_id))["claim"]["token"] == second.token
 
 
-def test_what_is_being_sent_is_not_released() -> None:
-    one = factories.started()
+def test_started_delivery_is_not_released_or_deferred() -> None:
+    one = started()
     assert store.release([one], now=NOON) == 0
-    assert factories.delivery(read(one.notification_id))["status"] == "sending"
+    assert store.defer([deferred(one, S.EXPIRED)], now=NOON) == 0
+    assert delivery(read(one.notification_id))["status"] == "sending"
 
 
-def test_nothing_is_released_of_nothing() -> None:
-    assert store.release([], now=NOON) == 0
-
-
-def test_what_was_claimed_and_never_sent_is_left_out_unless_it_is_asked_for() -> None:
+def test_poison_candidate_is_claimed_only_on_request() -> None:
     lost, fresh = accepted()["_id"], accepted()["_id"]
     store.claim(ids=[lost], channel=EMAIL, worker="lost", now=NOON)
     after = NOON + LEASE
@@ -208,20 +201,19 @@ def test_what_was_claimed_and_never_sent_is_left_out_unless_it_is_asked_for() ->
     assert alone.claim_count == 2
 
 
-def test_who_is_claimed_just_now_or_not_due_is_no_suspect() -> None:
+def test_active_claim_is_no_poison_candidate() -> None:
     lost = accepted()["_id"]
     (one,) = store.claim(ids=[lost], channel=EMAIL, worker="w", now=NOON)
     assert store.poison_candidates(ids=[lost], channel=EMAIL, now=NOON) == []
     store.release([one], now=NOON)
-    assert store.poison_candidates(ids=[lost], channel=EMAIL, now=NOON) == [], "it was given back"
+    assert store.poison_candidates(ids=[lost], channel=EMAIL, now=NOON) == [], "it was released"
 
 
 MINUTE = timedelta(minutes=1)
-
 TAKEN_OVER = NOON + LEASE
 
 
-def parked(one: ClaimedDelivery, status: DeliveryStatus, **fields: Any) -> Deferred:
+def deferred(one: ClaimedDelivery, status: DeliveryStatus, **fields: Any) -> Deferred:
     default: dict[str, Any] = {
         "claimed": one,
         "status": status,
@@ -241,42 +233,30 @@ def parked(one: ClaimedDelivery, status: DeliveryStatus, **fields: Any) -> Defer
         (S.SUPPRESSED, "cancelled"),
     ],
 )
-def test_what_is_not_sent_now_is_given_back_without_an_attempt(
-    status: DeliveryStatus, overall: str
-) -> None:
+def test_deferred_delivery_uses_no_attempt(status: DeliveryStatus, overall: str) -> None:
     one = claimed()
-    assert store.defer([parked(one, status)], now=NOON) == 1
+    assert store.defer([deferred(one, status)], now=NOON) == 1
     document = read(one.notification_id)
-    given_back = delivery(document)
-    assert (given_back["status"], document["status"]) == (status.value, overall)
-    assert (given_back["attempt_count"], given_back["claim_count"]) == (0, 0)
-    assert given_back["claim"] is None
-    assert given_back["failure_reason"] == "The person's quiet hours."
+    delivery_ = delivery(document)
+    assert (delivery_["status"], document["status"]) == (status.value, overall)
+    assert (delivery_["attempt_count"], delivery_["claim_count"]) == (0, 0)
+    assert delivery_["claim"] is None
+    assert delivery_["failure_reason"] == "The person's quiet hours."
     assert document.get("due_at") == (NOON + 60 * MINUTE if status is S.PENDING else None)
     assert attempts(one.notification_id) == []
 
 
-def test_only_a_failure_is_an_error() -> None:
+def test_only_a_failure_is_recorded_as_an_error() -> None:
     for status in (S.PENDING, S.EXPIRED, S.SUPPRESSED, S.FAILED):
         one = claimed()
-        store.defer([parked(one, status)], now=NOON)
+        store.defer([deferred(one, status)], now=NOON)
         document = read(one.notification_id)
         assert bool(document["error_history"]) is (status is S.FAILED)
         assert ("failed_at" in document) is (status is S.FAILED)
 
 
-def test_what_was_taken_over_is_not_given_back() -> None:
+def test_replaced_claim_is_not_deferred() -> None:
     first = claimed()
     second = claim(first.notification_id, at=TAKEN_OVER)
-    assert store.defer([parked(first, S.FAILED)], now=TAKEN_OVER) == 0
+    assert store.defer([deferred(first, S.FAILED)], now=TAKEN_OVER) == 0
     assert delivery(read(first.notification_id))["claim"]["token"] == second.token
-
-
-def test_what_is_being_sent_is_not_given_back() -> None:
-    one = started()
-    assert store.defer([parked(one, S.EXPIRED)], now=NOON) == 0
-    assert delivery(read(one.notification_id))["status"] == "sending"
-
-
-def test_nothing_is_given_back_of_nothing() -> None:
-    assert store.defer([], now=NOON) == 0

@@ -1,4 +1,4 @@
-"""The expressions that keep a document consistent say what the Python functions say."""
+"""Update pipelines derive the same fields as the Python functions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,45 +30,41 @@ TEXTS = ["$$ROOT", "$delivery", "$$d.status", "$", "a.b", "", "text", "{{ x }}"]
 ROUNDS, BATCH = range(4), 500
 
 
-def random_moment(dice: Random) -> datetime:
-    return NOON + timedelta(minutes=dice.randint(-3, 3))
+def random_moment(rng: Random) -> datetime:
+    return NOON + timedelta(minutes=rng.randint(-3, 3))
 
 
-def random_claim(dice: Random) -> dict[str, Any]:
-    return {
-        "token": dice.choice(["t1", "t2"]),
-        "lease_until": random_moment(dice),
-        "worker": "w",
-    }
+def random_claim(rng: Random) -> dict[str, Any]:
+    return {"token": rng.choice(["t1", "t2"]), "lease_until": random_moment(rng), "worker": "w"}
 
 
-def random_delivery(dice: Random, channel: Channel) -> dict[str, Any]:
-    """Return one channel's delivery as the store may have left it."""
-    status = dice.choice(list(S))
+def random_delivery(rng: Random, channel: Channel) -> dict[str, Any]:
+    """Return a random delivery in a possible stored state."""
+    status = rng.choice(list(S))
     delivery: dict[str, Any] = {
         "channel": channel.value,
         "status": status.value,
-        "attempt_count": dice.randint(0, 2),
+        "attempt_count": rng.randint(0, 2),
     }
     if status in (S.PENDING, S.UNKNOWN):
-        delivery["next_attempt_at"] = random_moment(dice)
-    if status is S.PENDING and dice.random() < 0.7:
-        delivery["claim"] = dice.choice([None, random_claim(dice)])
+        delivery["next_attempt_at"] = random_moment(rng)
+    if status is S.PENDING and rng.random() < 0.7:
+        delivery["claim"] = rng.choice([None, random_claim(rng)])
     if status is S.SENDING:
-        delivery |= {"next_attempt_at": None, "claim": random_claim(dice)}
+        delivery |= {"next_attempt_at": None, "claim": random_claim(rng)}
     for name in ("sent_at", "failed_at", "read_at", "delivered_at"):
-        if dice.random() < 0.7:
-            delivery[name] = dice.choice([None, random_moment(dice)])
+        if rng.random() < 0.7:
+            delivery[name] = rng.choice([None, random_moment(rng)])
     return delivery
 
 
-def random_batch(dice: Random) -> list[dict[str, Any]]:
+def random_batch(rng: Random) -> list[dict[str, Any]]:
     """Return documents of one to four channels each: an update of all is one round trip."""
     return [
         {
             "delivery": [
-                random_delivery(dice, channel)
-                for channel in dice.sample(list(Channel), dice.randint(1, 4))
+                random_delivery(rng, channel)
+                for channel in rng.sample(list(Channel), rng.randint(1, 4))
             ]
         }
         for _ in range(BATCH)
@@ -82,7 +78,7 @@ class State:
     is_waiting: bool
 
 
-def status_by_python(some: list[dict[str, Any]], now: datetime) -> NotificationStatus:
+def status_by_python(deliveries: list[dict[str, Any]], now: datetime) -> NotificationStatus:
     """Return the overall status by the pure function."""
     return overall_status(
         [
@@ -91,26 +87,26 @@ def status_by_python(some: list[dict[str, Any]], now: datetime) -> NotificationS
                 d["attempt_count"],
                 is_waiting=d.get("claim") is None and (d.get("next_attempt_at") or now) > now,
             )
-            for d in some
+            for d in deliveries
         ]
     )
 
 
-def due_at_by_python(some: list[dict[str, Any]]) -> datetime | None:
-    """Return when to look again: when an attempt or a wait is due, or the lease of a send ends."""
+def due_at_by_python(deliveries: list[dict[str, Any]]) -> datetime | None:
+    """Return the earliest attempt, retry, or end of a lease."""
     moments = [
-        d["next_attempt_at"] or d["claim"]["lease_until"] for d in some if d["status"] in OPEN
+        d["next_attempt_at"] or d["claim"]["lease_until"] for d in deliveries if d["status"] in OPEN
     ]
     return min(moments, default=None)
 
 
-def extreme(some: list[dict[str, Any]], name: str, choose: Any) -> datetime | None:
-    return choose([d[name] for d in some if d.get(name) is not None], default=None)
+def extreme(deliveries: list[dict[str, Any]], name: str, choose: Any) -> datetime | None:
+    return choose([d[name] for d in deliveries if d.get(name) is not None], default=None)
 
 
-def inbox_at_by_python(some: list[dict[str, Any]]) -> datetime | None:
-    """Return since when it is in the inbox: delivered in-app, and read since or not."""
-    for d in some:
+def inbox_at_by_python(deliveries: list[dict[str, Any]]) -> datetime | None:
+    """Return the time it entered the inbox."""
+    for d in deliveries:
         if d["channel"] == Channel.IN_APP and d["status"] in (S.DELIVERED, S.READ):
             return d.get("delivered_at")
     return None
@@ -138,30 +134,32 @@ def after(
 
 
 @pytest.mark.parametrize("round_", ROUNDS)
-def test_what_is_derived_is_what_python_says(round_: int) -> None:
+def test_derived_fields_equal_the_python_functions(round_: int) -> None:
     batch = random_batch(Random(round_))
     for before in batch[::3]:
         before["unread_at"] = NOON
     for before, document in zip(batch, after(batch, [{"$set": derived_fields(NOON)}]), strict=True):
-        some, stays_read = before["delivery"], "unread_at" not in before
-        assert document["status"] == status_by_python(some, NOON), some
-        assert document.get("due_at") == due_at_by_python(some), some
-        assert document.get("sent_at") == extreme(some, "sent_at", min)
-        assert document.get("failed_at") == extreme(some, "failed_at", max)
-        first_read = extreme(some, "read_at", min) if stays_read else None
+        deliveries, stays_read = before["delivery"], "unread_at" not in before
+        assert document["status"] == status_by_python(deliveries, NOON), deliveries
+        assert document.get("due_at") == due_at_by_python(deliveries), deliveries
+        assert document.get("sent_at") == extreme(deliveries, "sent_at", min)
+        assert document.get("failed_at") == extreme(deliveries, "failed_at", max)
+        first_read = extreme(deliveries, "read_at", min) if stays_read else None
         assert document.get("read_at") == first_read
-        assert document["is_read"] is (any(d["status"] == S.READ for d in some) and stays_read)
-        assert document.get("inbox_at") == inbox_at_by_python(some)
-        assert ("due_at" in document) is any(d["status"] in OPEN for d in some)
+        assert document["is_read"] is (
+            any(d["status"] == S.READ for d in deliveries) and stays_read
+        )
+        assert document.get("inbox_at") == inbox_at_by_python(deliveries)
+        assert ("due_at" in document) is any(d["status"] in OPEN for d in deliveries)
         assert None not in document.values(), "partial indexes rely on a missing field"
 
 
 @pytest.mark.parametrize("round_", ROUNDS)
-def test_an_update_changes_one_element_and_what_follows_from_it(round_: int) -> None:
-    dice = Random(round_)
-    batch, channel, text = random_batch(dice), dice.choice(list(Channel)), dice.choice(TEXTS)
+def test_update_changes_one_delivery_and_derived_fields(round_: int) -> None:
+    rng = Random(round_)
+    batch, channel, text = random_batch(rng), rng.choice(list(Channel)), rng.choice(TEXTS)
     changes = {
-        "status": dice.choice(list(S)).value,
+        "status": rng.choice(list(S)).value,
         "claim": None,
         "next_attempt_at": NOON,
         "failure_reason": text,
@@ -182,17 +180,17 @@ def test_an_update_changes_one_element_and_what_follows_from_it(round_: int) -> 
 
 
 @pytest.mark.parametrize("round_", ROUNDS)
-def test_a_batch_is_updated_each_in_its_own_way(round_: int) -> None:
-    dice = Random(round_)
-    batch, channel = random_batch(dice), dice.choice(list(Channel))
+def test_batch_update_changes_each_differently(round_: int) -> None:
+    rng = Random(round_)
+    batch, channel = random_batch(rng), rng.choice(list(Channel))
     ids = [ObjectId(f"{n:024x}") for n in range(BATCH)]
-    chosen = dice.sample(ids, BATCH // 2)
+    chosen = rng.sample(ids, BATCH // 2)
     changes = {
-        one: {"status": dice.choice(list(S)).value, "claim": None, "next_attempt_at": NOON}
-        | {"failure_reason": dice.choice(TEXTS)}
+        one: {"status": rng.choice(list(S)).value, "claim": None, "next_attempt_at": NOON}
+        | {"failure_reason": rng.choice(TEXTS)}
         for one in chosen
     }
-    errors = {one: {"error": dice.choice(TEXTS)} for one in chosen[::2]}
+    errors = {one: {"error": rng.choice(TEXTS)} for one in chosen[::2]}
     pipeline = update_each(condition=of_channel(channel), changes=changes, errors=errors, now=NOON)
     only = {"_id": {"$in": chosen}}
     for one, before, document in zip(ids, batch, after(batch, pipeline, only, ids), strict=True):
@@ -212,7 +210,7 @@ def test_a_batch_is_updated_each_in_its_own_way(round_: int) -> None:
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_an_error_is_added_to_the_history_literally(text: str) -> None:
+def test_error_is_added_to_the_history_literally(text: str) -> None:
     line = {"timestamp": NOON, "channel": "email", "code": "rejected", "error": text}
     pipeline = update(condition=of_channel(Channel.EMAIL), changes={}, now=NOON, error=line)
     earlier = {"delivery": [], "error_history": [line]}
@@ -223,7 +221,7 @@ def test_an_error_is_added_to_the_history_literally(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_a_text_is_changed_literally(text: str) -> None:
+def test_texts_are_changed_literally(text: str) -> None:
     changes = {"a": text, "b": [text], "c": {"k": text}}
     pipeline = update(condition=of_channel("email"), changes=changes, now=NOON)
     (document,) = after([{"delivery": [random_delivery(Random(0), Channel.EMAIL)]}], pipeline)
@@ -231,19 +229,19 @@ def test_a_text_is_changed_literally(text: str) -> None:
 
 
 @pytest.mark.parametrize("round_", ROUNDS)
-def test_a_condition_holds_for_what_it_says(round_: int) -> None:
-    dice = Random(round_)
-    batch, channel, status = random_batch(dice), dice.choice(list(Channel)), dice.choice(list(S))
+def test_conditions_match_exactly(round_: int) -> None:
+    rng = Random(round_)
+    batch, channel, status = random_batch(rng), rng.choice(list(Channel)), rng.choice(list(S))
     mark = {"marked": True}
     held = after(
         batch, update(condition=claimed_with(channel, "t1", status), changes=mark, now=NOON)
     )
-    stood = after(batch, update(condition=in_statuses(channel, [status]), changes=mark, now=NOON))
-    for before, one, other in zip(batch, held, stood, strict=True):
+    matched = after(batch, update(condition=in_statuses(channel, [status]), changes=mark, now=NOON))
+    for before, one, other in zip(batch, held, matched, strict=True):
         for d, by_token, by_status in zip(
             before["delivery"], one["delivery"], other["delivery"], strict=True
         ):
-            is_meant = d["channel"] == channel and d["status"] == status
+            is_match = d["channel"] == channel and d["status"] == status
             has_token = (d.get("claim") or {}).get("token") == "t1"
-            assert by_status.get("marked", False) is is_meant
-            assert by_token.get("marked", False) is (is_meant and has_token)
+            assert by_status.get("marked", False) is is_match
+            assert by_token.get("marked", False) is (is_match and has_token)

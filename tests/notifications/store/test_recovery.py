@@ -44,63 +44,54 @@ pytestmark = pytest.mark.usefixtures("db")
 
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
-
 S = DeliveryStatus
-
 MILLISECOND = timedelta(milliseconds=1)
-
 MINUTE = timedelta(minutes=1)
-
-OVER = NOON + LEASE
-
+LEASE_END = NOON + LEASE
 GIVE_UP = GiveUp(FailureCode.OUTCOME_UNKNOWN)
 
 
 @pytest.mark.parametrize("priority", list(Priority))
-def test_what_was_being_sent_when_its_worker_was_lost_is_unknown(priority: Priority) -> None:
+def test_lost_attempt_becomes_unknown(priority: Priority) -> None:
     one = started(priority=priority)
-    assert store.expire_leases(now=OVER) == 1
+    assert store.expire_leases(now=LEASE_END) == 1
     document = read(one.notification_id)
     lost = delivery(document)
     assert (lost["status"], document["status"]) == ("unknown", "processing")
     assert lost["claim"] is None
     assert lost["failure_code"] == "worker_lost"
-    assert lost["next_attempt_at"] == document["due_at"] == OVER + UNKNOWN_WAIT[priority]
+    assert lost["next_attempt_at"] == document["due_at"] == LEASE_END + UNKNOWN_WAIT[priority]
     assert document["error_history"][0]["code"] == "worker_lost"
 
 
-def test_the_lost_attempt_is_closed_as_unknown() -> None:
+def test_lost_attempt_record_is_closed_as_unknown() -> None:
     one = started()
-    store.expire_leases(now=OVER)
+    store.expire_leases(now=LEASE_END)
     (record,) = attempts(one.notification_id)
     assert (record["status"], record["error_code"]) == ("unknown", "worker_lost")
-    assert (record["attempted_at"], record["finished_at"]) == (NOON, OVER)
+    assert (record["attempted_at"], record["finished_at"]) == (NOON, LEASE_END)
 
 
-def test_a_worker_within_its_lease_is_left_alone() -> None:
-    one = started()
-    assert store.expire_leases(now=OVER - MILLISECOND) == 0
-    assert delivery(read(one.notification_id))["status"] == "sending"
-
-
-def test_what_was_only_claimed_needs_no_rescue() -> None:
-    one = claimed()
-    assert store.expire_leases(now=OVER + MINUTE) == 0
-    assert delivery(read(one.notification_id))["status"] == "pending"
+def test_active_lease_and_claimed_delivery_are_left_alone() -> None:
+    active, pending = started(), claimed()
+    assert store.expire_leases(now=LEASE_END - MILLISECOND) == 0
+    assert delivery(read(active.notification_id))["status"] == "sending"
+    assert store.expire_leases(now=LEASE_END + MINUTE) == 1
+    assert delivery(read(pending.notification_id))["status"] == "pending"
 
 
 @pytest.mark.parametrize("status", [S.SENT, S.FAILED, S.PENDING, S.UNKNOWN])
-def test_what_is_settled_needs_no_rescue(status: DeliveryStatus) -> None:
+def test_settled_delivery_is_left_alone(status: DeliveryStatus) -> None:
     document = factories.settled(status)
-    assert store.expire_leases(now=OVER + timedelta(days=1)) == 0
+    assert store.expire_leases(now=LEASE_END + timedelta(days=1)) == 0
     assert read(document["_id"]) == document
 
 
-def test_an_attempt_that_was_never_recorded_is_recorded_now() -> None:
-    """The worker was lost between the two writes of its start."""
+def test_missing_attempt_record_is_added() -> None:
+    """The worker was lost between the two writes of the start."""
     one = started(purge_at=NOON + timedelta(days=90))
     collection("delivery_attempts").delete_many({})
-    store.expire_leases(now=OVER)
+    store.expire_leases(now=LEASE_END)
     (record,) = attempts(one.notification_id)
     assert record == {
         "_id": one.reference,
@@ -111,76 +102,74 @@ def test_an_attempt_that_was_never_recorded_is_recorded_now() -> None:
         "provider": "sendgrid",
         "worker": factories.WORKER,
         "attempted_at": NOON,
-        "finished_at": OVER,
+        "finished_at": LEASE_END,
         "error_code": "worker_lost",
         "error_message": record["error_message"],
         "purge_at": NOON + timedelta(days=90),
     }
 
 
-def test_an_attempt_with_an_answer_keeps_it() -> None:
-    """The worker was lost between the two writes of its settling."""
+def test_answered_attempt_record_is_kept() -> None:
+    """The worker was lost between the two writes of the settlement."""
     one = started()
     answered = {"status": "sent", "provider_message_id": "sg-1", "finished_at": NOON}
     collection("delivery_attempts").update_one({"_id": one.reference}, {"$set": answered})
-    store.expire_leases(now=OVER)
+    store.expire_leases(now=LEASE_END)
     (record,) = attempts(one.notification_id)
     assert (record["status"], record["finished_at"]) == ("sent", NOON)
     assert "error_code" not in record
 
 
-def test_one_lost_channel_leaves_the_others_as_they_are() -> None:
+def test_lost_channel_leaves_others_unchanged() -> None:
     document = accepted(channels=[EMAIL, WHATSAPP], send_at=NOON)
     start(claim(document["_id"]))
-    assert store.expire_leases(now=OVER) == 1
+    assert store.expire_leases(now=LEASE_END) == 1
     after = read(document["_id"])
     assert delivery(after, WHATSAPP) == delivery(document, WHATSAPP)
     assert after["due_at"] == NOON
 
 
-def test_several_lost_channels_of_one_notification_are_rescued_together() -> None:
+def test_several_lost_channels_are_recovered_together() -> None:
     document = accepted(channels=[EMAIL, WHATSAPP])
     for channel in (EMAIL, WHATSAPP):
         start(claim(document["_id"], channel=channel))
-    assert store.expire_leases(now=OVER) == 2
+    assert store.expire_leases(now=LEASE_END) == 2
     after = read(document["_id"])
     assert [d["status"] for d in after["delivery"]] == ["unknown", "unknown"]
     assert len(after["error_history"]) == 2
 
 
-def test_several_rescuers_at_once_rescue_each_once() -> None:
+def test_concurrent_recoveries_recover_each_once() -> None:
     ones = [started() for _ in range(30)]
     with ThreadPoolExecutor(8) as threads:
-        counts = list(threads.map(lambda _: store.expire_leases(now=OVER), range(8)))
+        counts = list(threads.map(lambda _: store.expire_leases(now=LEASE_END), range(8)))
     assert sum(counts) == len(ones)
     for one in ones:
         assert len(read(one.notification_id)["error_history"]) == 1
         assert len(attempts(one.notification_id)) == 1
 
 
-def test_a_rescue_takes_no_more_than_it_was_told() -> None:
+def test_recovery_respects_its_limit() -> None:
     for _ in range(7):
         started()
-    assert [store.expire_leases(now=OVER, limit=3) for _ in range(4)] == [3, 3, 1, 0]
+    assert [store.expire_leases(now=LEASE_END, limit=3) for _ in range(4)] == [3, 3, 1, 0]
 
 
-def test_a_worker_that_comes_back_after_its_rescue_changes_nothing() -> None:
+def test_late_worker_changes_nothing() -> None:
     one = started()
-    store.expire_leases(now=OVER)
-    assert store.settle([factories.settlement(one, S.SENT)], now=OVER) == 0
+    store.expire_leases(now=LEASE_END)
+    assert store.settle([factories.settlement(one, S.SENT)], now=LEASE_END) == 0
     assert delivery(read(one.notification_id))["status"] == "unknown"
 
 
-@pytest.mark.parametrize("decision", [RetryAt(OVER), GiveUp(FailureCode.OUTCOME_UNKNOWN)])
-def test_what_a_late_worker_recorded_as_taken_is_sent_whatever_its_type_says(
-    decision: RetryAt | GiveUp,
-) -> None:
+@pytest.mark.parametrize("decision", [RetryAt(LEASE_END), GiveUp(FailureCode.OUTCOME_UNKNOWN)])
+def test_late_acceptance_wins_over_the_policy(decision: RetryAt | GiveUp) -> None:
     one = started()
-    store.expire_leases(now=OVER)
-    store.settle([factories.settlement(one, S.SENT)], now=OVER)
-    later = OVER + timedelta(hours=1)
-    (doubt,) = store.unknown_outcomes(now=later)
-    assert store.resolve_unknown([(doubt, decision)], now=later) == 1
+    store.expire_leases(now=LEASE_END)
+    store.settle([factories.settlement(one, S.SENT)], now=LEASE_END)
+    later = LEASE_END + timedelta(hours=1)
+    (unknown_,) = store.unknown_outcomes(now=later)
+    assert store.resolve_unknown([(unknown_, decision)], now=later) == 1
     resolved = delivery(read(one.notification_id))
     assert (resolved["status"], resolved["failure_code"]) == ("sent", None)
     assert resolved["provider_message_id"] == "sg-1"
@@ -193,7 +182,7 @@ def unknown() -> ClaimedDelivery:
     return one
 
 
-def test_an_unknown_outcome_is_unresolved_when_the_wait_is_over() -> None:
+def test_unknown_outcome_is_due_after_its_wait() -> None:
     one = unknown()
     assert store.unknown_outcomes(now=NOON + 5 * MINUTE - MILLISECOND) == []
     (found,) = store.unknown_outcomes(now=NOON + 5 * MINUTE)
@@ -203,14 +192,14 @@ def test_an_unknown_outcome_is_unresolved_when_the_wait_is_over() -> None:
     assert found.retry_state.first_due_at == NOON
 
 
-def test_only_unknown_outcomes_are_unresolved() -> None:
+def test_only_unknown_outcomes_are_listed() -> None:
     for status in (S.SENT, S.FAILED, S.PENDING):
         factories.settled(status)
     started()
     assert store.unknown_outcomes(now=NOON + timedelta(days=1)) == []
 
 
-def test_a_retry_re_opens_it() -> None:
+def test_retry_reopens_the_delivery() -> None:
     one = unknown()
     now = NOON + 5 * MINUTE
     assert (
@@ -220,11 +209,10 @@ def test_a_retry_re_opens_it() -> None:
     document = read(one.notification_id)
     assert (delivery(document)["status"], document["status"]) == ("pending", "retrying")
     assert delivery(document)["next_attempt_at"] == document["due_at"] == now
-    again = claim(one.notification_id, at=now)
-    assert again.attempt_count == 1
+    assert claim(one.notification_id, at=now).attempt_count == 1
 
 
-def test_giving_up_fails_it_and_says_why() -> None:
+def test_giving_up_fails_the_delivery_with_its_code() -> None:
     one = unknown()
     now = NOON + 5 * MINUTE
     assert (
@@ -241,7 +229,7 @@ def test_giving_up_fails_it_and_says_why() -> None:
     ]
 
 
-def test_a_receipt_that_came_meanwhile_wins() -> None:
+def test_receipt_wins_over_a_decision() -> None:
     one = unknown()
     now = NOON + 5 * MINUTE
     waiting = store.unknown_outcomes(now=now)
@@ -251,8 +239,8 @@ def test_a_receipt_that_came_meanwhile_wins() -> None:
     assert delivery(read(one.notification_id))["status"] == "delivered"
 
 
-def test_a_decision_about_an_earlier_attempt_does_not_touch_a_later_one() -> None:
-    """It was decided, tried again, and is unknown again: the new wait is not over."""
+def test_decision_about_an_earlier_attempt_is_ignored() -> None:
+    """The retried attempt is unknown again and its own wait is not over."""
     one = unknown()
     now = NOON + 5 * MINUTE
     waiting = store.unknown_outcomes(now=now)
@@ -263,7 +251,7 @@ def test_a_decision_about_an_earlier_attempt_does_not_touch_a_later_one() -> Non
     assert delivery(read(one.notification_id))["status"] == "unknown"
 
 
-def test_two_that_decide_at_once_decide_once() -> None:
+def test_concurrent_decisions_apply_once() -> None:
     one = unknown()
     now = NOON + 5 * MINUTE
     waiting = store.unknown_outcomes(now=now)
@@ -276,17 +264,17 @@ def test_two_that_decide_at_once_decide_once() -> None:
     assert delivery(read(one.notification_id))["status"] in ("pending", "failed")
 
 
-def test_nothing_is_resolved_of_nothing() -> None:
+def test_resolution_of_nothing_returns_zero() -> None:
     assert store.resolve_unknown([], now=NOON) == 0
 
 
-def test_lost_and_unknown_ones_are_found_however_many_others_are_due() -> None:
-    """A sweep costs the same with a million due as with none."""
+def test_lost_and_unknown_deliveries_are_found_by_indexes() -> None:
+    """A sweep costs the same with any number of due deliveries."""
     store.accept([factories.new() for _ in range(1_000)], now=NOON)
     started()
     unknown()
     with plans("notifications") as found:
-        store.expire_leases(now=OVER)
+        store.expire_leases(now=LEASE_END)
         store.unknown_outcomes(now=NOON + 5 * MINUTE)
     reads = [plan for plan in found if "find" in plan.command]
     assert len(reads) == 2
@@ -299,11 +287,11 @@ SECOND = timedelta(seconds=1)
 
 
 class Killed(BaseException):
-    """The process ends here."""
+    """Stands for the end of the process."""
 
 
-def lose(outcome: Settlement, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lose the worker when it has written the record and not the delivery."""
+def lose_worker(outcome: Settlement, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lose the worker between the writes of the record and the delivery."""
 
     def die(*_args: object, **_options: object) -> None:
         raise Killed
@@ -315,7 +303,7 @@ def lose(outcome: Settlement, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def attempt(one: ClaimedDelivery, **outcomes: AttemptStatus) -> Settlement:
-    """Return what became of a push at each device."""
+    """Return a settlement with a status for each device."""
     outcome = settlement(one, S.PENDING, at=NOON + SECOND)
     have = tuple(d for d, status in outcomes.items() if status is AttemptStatus.SENT)
     each = [
@@ -339,63 +327,60 @@ def pushed(**outcomes: AttemptStatus) -> Settlement:
 
 
 SENT = AttemptStatus.SENT
-
 FAILED = AttemptStatus.FAILED
 
 
-def test_a_mail_that_the_provider_took_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_accepted_email_is_recovered_as_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     one = factories.started()
-    lose(settlement(one, S.SENT, at=NOON + SECOND), monkeypatch)
-    assert store.expire_leases(now=OVER) == 1
+    lose_worker(settlement(one, S.SENT, at=NOON + SECOND), monkeypatch)
+    assert store.expire_leases(now=LEASE_END) == 1
     document = read(one.notification_id)
-    rescued = delivery(document)
-    assert (rescued["status"], document["status"]) == ("sent", "sent")
-    assert (rescued["sent_at"], rescued["provider_message_id"]) == (NOON + SECOND, "sg-1")
-    assert (rescued["claim"], rescued["next_attempt_at"]) == (None, None)
+    recovered = delivery(document)
+    assert (recovered["status"], document["status"]) == ("sent", "sent")
+    assert (recovered["sent_at"], recovered["provider_message_id"]) == (NOON + SECOND, "sg-1")
+    assert (recovered["claim"], recovered["next_attempt_at"]) == (None, None)
     assert (document["error_history"], "due_at" in document) == ([], False)
 
 
-def test_a_message_in_the_inbox_is_delivered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_app_is_recovered_as_delivered(monkeypatch: pytest.MonkeyPatch) -> None:
     later = NOON + 60 * SECOND
     one = factories.started(channel=IN_APP, at=later, send_at=later)
-    lose(settlement(one, S.DELIVERED, at=later), monkeypatch)
+    lose_worker(settlement(one, S.DELIVERED, at=later), monkeypatch)
     store.expire_leases(now=later + LEASE)
-    rescued = delivery(read(one.notification_id), IN_APP)
-    assert (rescued["status"], rescued["delivered_at"]) == ("delivered", later)
+    recovered = delivery(read(one.notification_id), IN_APP)
+    assert (recovered["status"], recovered["delivered_at"]) == ("delivered", later)
 
 
 @pytest.mark.parametrize("status", [S.FAILED, S.PENDING, S.UNKNOWN])
-def test_a_mail_that_the_provider_did_not_take_is_in_doubt(
+def test_unaccepted_email_is_recovered_as_unknown(
     status: DeliveryStatus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = factories.started()
-    lose(settlement(one, status), monkeypatch)
-    store.expire_leases(now=OVER)
+    lose_worker(settlement(one, status), monkeypatch)
+    store.expire_leases(now=LEASE_END)
     assert delivery(read(one.notification_id))["status"] == "unknown"
 
 
-def test_a_push_that_all_devices_have_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_push_accepted_by_all_devices_is_recovered_as_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = pushed(phone=SENT, tablet=SENT)
-    lose(outcome, monkeypatch)
-    store.expire_leases(now=OVER)
+    lose_worker(outcome, monkeypatch)
+    store.expire_leases(now=LEASE_END)
     one = outcome.claimed.notification_id
     assert delivery_status(one) == ("sent", None)
     assert set(state(one)["accepted_targets"]) == {"phone", "tablet"}
 
 
-def doubtful_push(monkeypatch: pytest.MonkeyPatch) -> tuple[ObjectId, str, str]:
-    """Return a push in doubt, the device that has it and the one that has not."""
+def partly_accepted_push(monkeypatch: pytest.MonkeyPatch) -> tuple[ObjectId, str, str]:
+    """Return an unknown push, its accepted device, and its failed device."""
     phone, tablet = device("phone"), device("tablet")
     outcome = pushed(**{phone: SENT, tablet: FAILED})
-    lose(outcome, monkeypatch)
-    store.expire_leases(now=OVER)
+    lose_worker(outcome, monkeypatch)
+    store.expire_leases(now=LEASE_END)
     return outcome.claimed.notification_id, phone, tablet
 
 
-def test_a_push_that_some_devices_have_is_in_doubt_and_they_are_known(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    one, phone, tablet = doubtful_push(monkeypatch)
+def test_push_accepted_by_some_devices_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, phone, tablet = partly_accepted_push(monkeypatch)
     assert (delivery_status(one), state(one)["accepted_targets"]) == (
         ("unknown", "worker_lost"),
         [phone],
@@ -403,24 +388,22 @@ def test_a_push_that_some_devices_have_is_in_doubt_and_they_are_known(
     assert tries(one) == {(1, phone): ("sent", None), (1, tablet): ("failed", "provider_error")}
 
 
-def test_a_doubt_that_nothing_dispels_ends_as_sent_if_one_device_has_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    one, *_ = doubtful_push(monkeypatch)
-    later = OVER + timedelta(hours=1)
-    (doubt,) = store.unknown_outcomes(now=later)
-    store.resolve_unknown([(doubt, GiveUp(FailureCode.OUTCOME_UNKNOWN))], now=later)
+def test_giving_up_on_a_partly_accepted_push_makes_it_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, *_ = partly_accepted_push(monkeypatch)
+    later = LEASE_END + timedelta(hours=1)
+    (unknown_,) = store.unknown_outcomes(now=later)
+    store.resolve_unknown([(unknown_, GiveUp(FailureCode.OUTCOME_UNKNOWN))], now=later)
     assert delivery_status(one) == ("sent", None)
 
 
 @pytest.mark.usefixtures("broker")
-def test_who_has_it_gets_no_second_copy_if_its_type_says_to_send_again(
+def test_retry_of_a_partly_accepted_push_skips_accepted_devices(
     monkeypatch: pytest.MonkeyPatch, fcm: ScriptedProvider
 ) -> None:
-    one, _, tablet = doubtful_push(monkeypatch)
-    later = OVER + timedelta(hours=1)
-    (doubt,) = store.unknown_outcomes(now=later)
-    store.resolve_unknown([(doubt, RetryAt(later))], now=later)
+    one, _, tablet = partly_accepted_push(monkeypatch)
+    later = LEASE_END + timedelta(hours=1)
+    (unknown_,) = store.unknown_outcomes(now=later)
+    store.resolve_unknown([(unknown_, RetryAt(later))], now=later)
     fcm.always(sent)
     assert deliver(one, at=later).counts == {"sent": 1}
     assert tokens(fcm) == ["tablet"]
@@ -428,8 +411,8 @@ def test_who_has_it_gets_no_second_copy_if_its_type_says_to_send_again(
 
 
 @pytest.mark.usefixtures("broker")
-def test_a_device_in_doubt_gets_no_second_copy_if_another_has_it(fcm: ScriptedProvider) -> None:
-    """The second attempt's worker was lost; the first had reached another device."""
+def test_ambiguous_device_gets_no_second_copy_if_another_accepted(fcm: ScriptedProvider) -> None:
+    """The first attempt was accepted by one device; the worker of the second was lost."""
     phone, tablet = device("phone"), device("tablet")
     first = pushed(**{phone: SENT, tablet: FAILED})
     store.settle([first], now=NOON)
@@ -440,7 +423,7 @@ def test_a_device_in_doubt_gets_no_second_copy_if_another_has_it(fcm: ScriptedPr
     store.expire_leases(now=at + LEASE)
     assert delivery_status(one)[0] == "unknown"
     later = at + timedelta(hours=1)
-    (doubt,) = store.unknown_outcomes(now=later)
-    store.resolve_unknown([(doubt, RetryAt(later))], now=later)
+    (unknown_,) = store.unknown_outcomes(now=later)
+    store.resolve_unknown([(unknown_, RetryAt(later))], now=later)
     assert deliver(one, at=later).counts == {"sent": 1}
     assert tokens(fcm) == []

@@ -1,4 +1,4 @@
-"""Sending at another time what has not been sent."""
+"""Rescheduling notifications that were not sent."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -44,7 +44,7 @@ def moved(document: Document, *, send_at: datetime = TOMORROW) -> Document:
     return found
 
 
-def test_what_is_pending_is_due_at_the_new_time() -> None:
+def test_pending_notification_is_due_at_the_new_time() -> None:
     document = moved(accepted())
     assert document["scheduled_at"] == document["due_at"] == TOMORROW
     assert document["status"] == "created"
@@ -52,17 +52,16 @@ def test_what_is_pending_is_due_at_the_new_time() -> None:
     assert document["updated_at"] == NOON
 
 
-def test_it_may_be_brought_forward_to_now() -> None:
+def test_notification_can_be_brought_forward() -> None:
     document = moved(accepted(send_at=TOMORROW, scheduled_at=TOMORROW), send_at=NOON)
     assert (document["status"], document["due_at"]) == ("queued", NOON)
 
 
-def test_it_may_be_done_again() -> None:
-    document = moved(moved(accepted()), send_at=TOMORROW + DAY)
-    assert document["due_at"] == TOMORROW + DAY
+def test_notification_can_be_rescheduled_again() -> None:
+    assert moved(moved(accepted()), send_at=TOMORROW + DAY)["due_at"] == TOMORROW + DAY
 
 
-def test_a_channel_that_stands_in_keeps_its_distance() -> None:
+def test_fallback_keeps_its_delay() -> None:
     deliveries = (
         NewDelivery(channel=WHATSAPP, fallback_for=EMAIL, delay=HOUR),
         NewDelivery(channel=EMAIL),
@@ -72,7 +71,7 @@ def test_a_channel_that_stands_in_keeps_its_distance() -> None:
     assert delivery(document, WHATSAPP)["next_attempt_at"] == TOMORROW + HOUR
 
 
-def test_a_channel_that_was_left_out_or_withdrawn_stays_so() -> None:
+def test_skipped_and_cancelled_channels_stay_so() -> None:
     deliveries = (
         NewDelivery(channel=PUSH, status=S.SUPPRESSED, failure_code=FailureCode.NO_ADDRESS),
         NewDelivery(channel=EMAIL),
@@ -84,79 +83,65 @@ def test_a_channel_that_was_left_out_or_withdrawn_stays_so() -> None:
     assert statuses == ["suppressed", "pending", "cancelled"]
 
 
-def test_a_scheduled_in_app_moves_too() -> None:
+def test_scheduled_in_app_moves() -> None:
     document = moved(accepted(channels=[IN_APP], send_at=NOON + HOUR, scheduled_at=NOON + HOUR))
     assert delivery(document, IN_APP)["next_attempt_at"] == TOMORROW
 
 
-# Until when.
-
-
-def test_an_expiry_that_counts_from_the_send_time_moves_with_it() -> None:
+def test_relative_expiry_moves() -> None:
     document = moved(accepted(ttl_seconds=300, expires_at=NOON + timedelta(seconds=300)))
     assert document["expires_at"] == TOMORROW + timedelta(seconds=300)
 
 
-def test_an_expiry_at_an_instant_stays() -> None:
+def test_absolute_expiry_is_kept() -> None:
     assert moved(accepted(expires_at=TOMORROW + HOUR))["expires_at"] == TOMORROW + HOUR
 
 
 @pytest.mark.parametrize("expires_at", [TOMORROW, NOON + HOUR])
-def test_nothing_is_put_off_beyond_an_expiry_at_an_instant(expires_at: datetime) -> None:
+def test_reschedule_beyond_an_absolute_expiry_is_refused(expires_at: datetime) -> None:
     document = accepted(expires_at=expires_at)
     assert reschedule(document["_id"]) is None
     assert read(document["_id"])["due_at"] == NOON
 
 
-def test_what_never_expires_does_not_begin_to() -> None:
+def test_notification_without_an_expiry_gets_none() -> None:
     assert "expires_at" not in moved(accepted())
 
 
 @pytest.mark.parametrize("scheduled_at", [None, NOON + HOUR])
-def test_it_is_kept_as_long_after_its_new_time(scheduled_at: datetime | None) -> None:
+def test_purge_date_moves(scheduled_at: datetime | None) -> None:
     send_at = scheduled_at or NOON
     document = accepted(send_at=send_at, scheduled_at=scheduled_at, purge_at=send_at + 90 * DAY)
     assert moved(document)["purge_at"] == TOMORROW + 90 * DAY
 
 
-# Too late.
-
-
-def test_a_worker_that_has_claimed_and_not_started_loses_it() -> None:
+def test_claimed_delivery_is_not_started_afterwards() -> None:
     one = claimed()
-    document = moved(read(one.notification_id))
-    assert delivery(document)["claim"] is None
+    assert delivery(moved(read(one.notification_id)))["claim"] is None
     assert store.start([one], provider="sendgrid", worker="w", now=NOON) == []
 
 
-def test_a_worker_that_has_started_wins() -> None:
-    one = started()
-    assert reschedule(one.notification_id) is None
+def test_started_partly_sent_or_unknown_notification_is_not_rescheduled() -> None:
+    assert reschedule(started().notification_id) is None
+    assert reschedule(accepted(channels=[EMAIL, IN_APP])["_id"]) is None
+    assert reschedule(ObjectId()) is None
 
 
 @pytest.mark.parametrize("status", [S.SENT, S.DELIVERED, S.FAILED, S.UNKNOWN, S.PENDING])
-def test_once_a_try_was_made_it_is_too_late(status: DeliveryStatus) -> None:
+def test_attempted_delivery_is_not_rescheduled(status: DeliveryStatus) -> None:
     document = factories.settled(status)
     assert reschedule(document["_id"]) is None
     assert read(document["_id"]) == document
 
 
-def test_once_one_channel_was_sent_it_is_too_late_for_the_others() -> None:
-    assert reschedule(accepted(channels=[EMAIL, IN_APP])["_id"]) is None
-
-
 @pytest.mark.parametrize("channels", [[EMAIL], [EMAIL, WHATSAPP]])
-def test_what_was_withdrawn_is_not_sent_after_all(channels: list[Channel]) -> None:
+def test_cancelled_notification_is_not_rescheduled(channels: list[Channel]) -> None:
     document = accepted(channels=channels)
     store.cancel(notification_id=document["_id"], channels=channels, reason="x", now=NOON)
     assert reschedule(document["_id"]) is None
 
 
-def test_what_is_not_there_is_not_rescheduled() -> None:
-    assert reschedule(ObjectId()) is None
-
-
-def test_workers_find_it_at_the_new_time_and_not_before() -> None:
+def test_rescheduled_delivery_is_found_at_the_new_time() -> None:
     document = moved(accepted())
 
     def found(at: datetime) -> list[Any]:
@@ -171,7 +156,7 @@ def due(at: datetime) -> list[fair_queue.Due]:
     return fair_queue.due(queue, until=at, now=at, limit=10)
 
 
-def test_a_notification_is_rescheduled_or_started_and_never_both() -> None:
+def test_notification_is_rescheduled_or_started() -> None:
     with ThreadPoolExecutor(2) as threads:
         for _ in range(ROUNDS):
             one = claimed()

@@ -1,4 +1,4 @@
-"""Settling: what became of an attempt, written by the one who holds the claim."""
+"""Settling attempts by the owner of the claim."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -44,7 +44,7 @@ TAKEN_OVER = NOON + LEASE
         (S.FAILED, "failed", "failed"),
     ],
 )
-def test_an_outcome_is_written_in_the_delivery_the_whole_and_the_attempt(
+def test_outcome_is_written_to_delivery_notification_and_attempt(
     status: DeliveryStatus, overall: str, attempt: str
 ) -> None:
     one = started()
@@ -57,7 +57,7 @@ def test_an_outcome_is_written_in_the_delivery_the_whole_and_the_attempt(
     assert (record["finished_at"], record["duration_ms"]) == (NOON, 12)
 
 
-def test_a_sent_delivery_has_a_provider_id_and_is_not_due() -> None:
+def test_sent_delivery_has_a_provider_id_and_is_not_due() -> None:
     document = factories.settled(S.SENT)
     sent = delivery(document)
     assert (sent["provider_message_id"], sent["sent_at"]) == ("sg-1", NOON)
@@ -67,23 +67,22 @@ def test_a_sent_delivery_has_a_provider_id_and_is_not_due() -> None:
     assert attempts(document["_id"])[0]["provider_message_id"] == "sg-1"
 
 
-def test_a_delivered_one_says_when() -> None:
+def test_delivered_delivery_has_its_times() -> None:
     document = factories.settled(S.DELIVERED)
     assert delivery(document)["sent_at"] == delivery(document)["delivered_at"] == NOON
 
 
-def test_a_retry_is_due_when_the_policy_says() -> None:
+def test_retry_is_due_by_the_policy() -> None:
     document = factories.settled(S.PENDING)
     assert delivery(document)["next_attempt_at"] == document["due_at"] == NOON + 5 * MINUTE
     assert document["error"] == "The provider had a problem of its own. (503)"
 
 
-def test_an_unknown_outcome_is_looked_at_again_when_the_wait_is_over() -> None:
-    document = factories.settled(S.UNKNOWN)
-    assert document["due_at"] == NOON + 5 * MINUTE
+def test_unknown_outcome_is_due_after_its_wait() -> None:
+    assert factories.settled(S.UNKNOWN)["due_at"] == NOON + 5 * MINUTE
 
 
-def test_a_failure_is_told_in_the_delivery_and_in_the_history() -> None:
+def test_failure_is_recorded_in_delivery_and_history() -> None:
     document = factories.settled(S.FAILED)
     failed = delivery(document)
     assert (failed["failure_code"], failed["failed_at"]) == ("provider_error", NOON)
@@ -104,14 +103,14 @@ def test_a_failure_is_told_in_the_delivery_and_in_the_history() -> None:
     )
 
 
-def test_an_excused_attempt_is_counted_as_such() -> None:
+def test_uncounted_attempt_is_counted_separately() -> None:
     one = started()
     store.settle([settlement(one, S.PENDING, uncounted=True)], now=NOON)
     waiting = delivery(read(one.notification_id))
     assert (waiting["attempt_count"], waiting["excused_count"]) == (1, 1)
 
 
-def test_devices_that_are_done_are_remembered() -> None:
+def test_accepted_targets_are_kept() -> None:
     one = started()
     store.settle([settlement(one, S.PENDING, accepted_targets=("d1", "d2"))], now=NOON)
     assert delivery(read(one.notification_id))["accepted_targets"] == ["d1", "d2"]
@@ -121,21 +120,19 @@ def test_devices_that_are_done_are_remembered() -> None:
     assert delivery(read(one.notification_id))["accepted_targets"] == ["d1", "d2"]
 
 
-def lose(one: ClaimedDelivery, how: str) -> None:
-    """Let somebody else be faster."""
-    if how == "rescued":
+def lose_claim(one: ClaimedDelivery, cause: str) -> None:
+    """Let a recovery or a receipt replace the claim."""
+    if cause == "recovered":
         assert store.expire_leases(now=one.lease_until) == 1
     else:
         assert factories.arrive(one.notification_id)
 
 
-@pytest.mark.parametrize("how", ["rescued", "reported"])
+@pytest.mark.parametrize("cause", ["recovered", "reported"])
 @pytest.mark.parametrize("status", [S.SENT, S.PENDING, S.UNKNOWN, S.FAILED])
-def test_who_has_lost_the_claim_writes_nothing_but_what_happened(
-    how: str, status: DeliveryStatus
-) -> None:
+def test_replaced_claim_writes_only_its_attempt(cause: str, status: DeliveryStatus) -> None:
     one = started()
-    lose(one, how)
+    lose_claim(one, cause)
     before = read(one.notification_id)
     assert store.settle([settlement(one, status)], now=NOON + MINUTE) == 0
     assert read(one.notification_id) == before
@@ -143,33 +140,32 @@ def test_who_has_lost_the_claim_writes_nothing_but_what_happened(
     assert record["status"] == {S.SENT: "sent", S.UNKNOWN: "unknown"}.get(status, "failed")
 
 
-def test_an_outcome_settled_twice_is_settled_once() -> None:
+def test_repeated_settlement_is_applied_once() -> None:
     one = started()
     first = settlement(one, S.FAILED)
     assert [store.settle([first], now=NOON) for _ in range(3)] == [1, 0, 0]
     assert len(read(one.notification_id)["error_history"]) == 1
 
 
-def test_of_a_batch_each_is_settled_on_its_own() -> None:
+def test_each_of_a_batch_is_settled_separately() -> None:
     begun = begin(*batch(6))
     outcomes = [S.SENT, S.FAILED, S.PENDING, S.UNKNOWN, S.SENT, S.DELIVERED]
-    lose(begun[4], "reported")
+    lose_claim(begun[4], "reported")
     settlements = [settlement(c, s) for c, s in zip(begun, outcomes, strict=True)]
     assert store.settle(settlements, now=NOON) == 5
     statuses = [delivery(read(c.notification_id))["status"] for c in begun]
     assert statuses == ["sent", "failed", "pending", "unknown", "delivered", "delivered"]
 
 
-def test_one_channels_outcome_leaves_the_others_as_they_are() -> None:
+def test_settlement_leaves_other_channels_unchanged() -> None:
     document = accepted(channels=[EMAIL, WHATSAPP])
-    one = start(claim(document["_id"]))
-    store.settle([settlement(one, S.FAILED)], now=NOON)
+    store.settle([settlement(start(claim(document["_id"])), S.FAILED)], now=NOON)
     after = read(document["_id"])
     assert delivery(after, WHATSAPP) == delivery(document, WHATSAPP)
     assert (after["status"], after["due_at"]) == ("queued", NOON)
 
 
-def test_several_channels_of_one_notification_are_settled_in_one_call() -> None:
+def test_several_channels_of_a_notification_are_settled_together() -> None:
     document = accepted(channels=[EMAIL, WHATSAPP])
     mail = start(claim(document["_id"]))
     whatsapp = start(claim(document["_id"], channel=WHATSAPP))
@@ -181,18 +177,18 @@ def test_several_channels_of_one_notification_are_settled_in_one_call() -> None:
 
 
 @pytest.mark.parametrize("status", [S.EXPIRED, S.CANCELLED, S.SUPPRESSED, S.SENDING])
-def test_an_outcome_that_cannot_follow_is_refused(status: DeliveryStatus) -> None:
+def test_invalid_transition_is_refused(status: DeliveryStatus) -> None:
     one = started()
     with pytest.raises(ValueError, match="no transition from sending"):
         store.settle([settlement(one, status)], now=NOON)
     assert delivery(read(one.notification_id))["status"] == "sending"
 
 
-def test_nothing_is_settled_of_nothing() -> None:
+def test_settlement_of_nothing_returns_zero() -> None:
     assert store.settle([], now=NOON) == 0
 
 
-def test_a_long_explanation_is_cut() -> None:
+def test_long_reason_is_truncated() -> None:
     one = started()
     store.settle([settlement(one, S.FAILED, reason="x" * 5_000)], now=NOON)
     document = read(one.notification_id)
@@ -202,7 +198,7 @@ def test_a_long_explanation_is_cut() -> None:
     assert [len(text) for text in texts] == [ERROR_LENGTH] * 4
 
 
-def test_the_history_keeps_the_last_errors() -> None:
+def test_error_history_keeps_the_last_errors() -> None:
     document = accepted(max_attempts=100)
     at = NOON
     for number in range(ERROR_HISTORY_LENGTH + 5):
@@ -217,7 +213,7 @@ def test_the_history_keeps_the_last_errors() -> None:
 
 
 @pytest.mark.parametrize("text", ["$$ROOT", "$delivery", "$", "$$d.claim.token", "{{ x }}"])
-def test_what_a_provider_says_is_stored_literally(text: str) -> None:
+def test_texts_are_stored_literally(text: str) -> None:
     one = started()
     answer = ProviderAnswer(provider=text, message_id=text, response={"body": text})
     store.settle([settlement(one, S.FAILED, reason=text, answer=answer)], now=NOON)
@@ -228,6 +224,6 @@ def test_what_a_provider_says_is_stored_literally(text: str) -> None:
     assert attempts(one.notification_id)[0]["platform_response"] == {"body": text}
 
 
-def test_an_outcome_of_what_is_not_there_changes_nothing() -> None:
+def test_settlement_of_an_unknown_notification_changes_nothing() -> None:
     ghost = replace(started(), notification_id=ObjectId())
     assert store.settle([settlement(ghost, S.SENT)], now=NOON) == 0

@@ -1,4 +1,4 @@
-"""Starting: said before any byte leaves, by the one who holds the claim."""
+"""Starting attempts: recorded before sending, by the owner of the claim."""
 
 from datetime import timedelta
 
@@ -30,7 +30,7 @@ MINUTE = timedelta(minutes=1)
 TAKEN_OVER = NOON + LEASE
 
 
-def test_starting_says_so_before_any_byte_leaves() -> None:
+def test_start_is_recorded_before_any_byte_is_sent() -> None:
     one = started()
     document = read(one.notification_id)
     sending = delivery(document)
@@ -46,7 +46,7 @@ def test_starting_says_so_before_any_byte_leaves() -> None:
     assert (attempt["attempted_at"], attempt["provider"]) == (NOON, "sendgrid")
 
 
-def test_starting_renews_the_lease() -> None:
+def test_start_renews_the_lease() -> None:
     one = claimed()
     (begun,) = begin(one, at=NOON + MINUTE)
     assert begun.lease_until == NOON + MINUTE + LEASE
@@ -54,23 +54,22 @@ def test_starting_renews_the_lease() -> None:
     assert (claim_["lease_until"], claim_["token"]) == (begun.lease_until, one.token)
 
 
-def test_a_started_claim_names_its_attempt() -> None:
+def test_started_claim_has_its_attempt_reference() -> None:
     one = claimed()
     (begun,) = begin(one)
     assert begun.attempt_count == one.attempt_count + 1
     assert begun.reference == f"{one.notification_id}.email.1"
 
 
-def test_starting_clears_what_the_last_attempt_failed_with() -> None:
+def test_start_clears_the_previous_failure() -> None:
     document = factories.settled(S.PENDING)
-    again = claim(document["_id"], at=NOON + 5 * MINUTE)
-    start(again, at=NOON + 5 * MINUTE)
+    start(claim(document["_id"], at=NOON + 5 * MINUTE), at=NOON + 5 * MINUTE)
     sending = delivery(read(document["_id"]))
     assert (sending["failure_code"], sending["failure_reason"]) == (None, None)
     assert [a["attempt_number"] for a in attempts(document["_id"])] == [1, 2]
 
 
-def test_a_claim_that_was_taken_over_is_not_started() -> None:
+def test_replaced_claim_is_not_started() -> None:
     first = claimed()
     second = claim(first.notification_id, at=TAKEN_OVER)
     assert begin(first, at=TAKEN_OVER) == []
@@ -78,14 +77,14 @@ def test_a_claim_that_was_taken_over_is_not_started() -> None:
     assert attempts(first.notification_id) == []
 
 
-def test_a_claim_that_was_cancelled_is_not_started() -> None:
+def test_cancelled_claim_is_not_started() -> None:
     one = claimed()
     store.cancel(notification_id=one.notification_id, channels=[EMAIL], reason="x", now=NOON)
     assert begin(one) == []
     assert attempts(one.notification_id) == []
 
 
-def test_starting_again_counts_no_second_attempt() -> None:
+def test_repeated_start_counts_one_attempt() -> None:
     one = claimed()
     assert len(begin(one)) == 1
     begin(one)
@@ -93,7 +92,7 @@ def test_starting_again_counts_no_second_attempt() -> None:
     assert len(attempts(one.notification_id)) == 1
 
 
-def test_of_a_batch_only_what_is_still_ours_is_started() -> None:
+def test_only_valid_claims_of_a_batch_are_started() -> None:
     claims = batch(10)
     lost = {claims[2].notification_id, claims[7].notification_id}
     for notification_id in lost:
@@ -104,15 +103,15 @@ def test_of_a_batch_only_what_is_still_ours_is_started() -> None:
     assert sum(len(attempts(c.notification_id)) for c in claims) == 8
 
 
-def test_part_of_a_batch_may_be_started_and_the_rest_later() -> None:
+def test_batch_can_be_started_in_rounds() -> None:
     claims = batch(6)
     assert len(begin(*claims[:3])) == 3
     assert len(begin(*claims[3:], at=NOON + MINUTE)) == 3
     assert begin() == []
 
 
-def test_part_of_a_batch_that_is_partly_lost_is_started_in_rounds() -> None:
-    """What an earlier round has started is not what a later one has."""
+def test_batch_with_lost_claims_is_started_in_rounds() -> None:
+    """Each round returns only what it started itself."""
     claims = batch(6)
     begin(*claims[:3])
     store.cancel(notification_id=claims[4].notification_id, channels=[EMAIL], reason="x", now=NOON)
@@ -123,10 +122,7 @@ def test_part_of_a_batch_that_is_partly_lost_is_started_in_rounds() -> None:
     ]
 
 
-# Started, and not begun: the worker was held up until it was too late.
-
-
-def test_what_was_not_begun_is_due_again_and_has_used_up_no_attempt() -> None:
+def test_unsent_attempt_is_due_again_and_uncounted() -> None:
     one = started()
     late = NOON + MINUTE
     assert store.return_unsent([one], now=late) == 1
@@ -139,7 +135,7 @@ def test_what_was_not_begun_is_due_again_and_has_used_up_no_attempt() -> None:
     assert document["error_history"] == []
 
 
-def test_an_attempt_that_was_not_begun_is_on_record_as_such() -> None:
+def test_unsent_attempt_is_recorded_as_expired() -> None:
     one = started()
     store.return_unsent([one], now=NOON + MINUTE)
     begin(claim(one.notification_id, at=NOON + MINUTE), at=NOON + MINUTE)
@@ -149,12 +145,12 @@ def test_an_attempt_that_was_not_begun_is_on_record_as_such() -> None:
     assert (second["attempt_number"], second["status"]) == (2, "started")
 
 
-def test_what_was_rescued_meanwhile_is_not_given_back() -> None:
+def test_recovered_attempt_is_not_returned() -> None:
     one = started()
     store.expire_leases(now=TAKEN_OVER)
     assert store.return_unsent([one], now=TAKEN_OVER) == 0
     assert delivery(read(one.notification_id))["status"] == "unknown"
 
 
-def test_nothing_is_given_back_of_nothing() -> None:
+def test_return_of_nothing_returns_zero() -> None:
     assert store.return_unsent([], now=NOON) == 0

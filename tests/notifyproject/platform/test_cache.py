@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import pytest
@@ -11,9 +12,10 @@ from pymongo import monitoring
 
 from notifyproject.db.collections import collection
 from notifyproject.platform import cache
-from notifyproject.platform.cache import SharedCache
+from notifyproject.platform.cache import SharedCache, TimedCache
 from tests.support.fakes.mongo_failpoints import CUT, NOT_PRIMARY, Trouble, fail_commands
 from tests.support.threads import at_once
+from tests.support.waiting import LIMIT
 
 pytestmark = pytest.mark.usefixtures("db")
 
@@ -206,3 +208,47 @@ def test_primary_election_is_waited_for(
     cache.compare_at_next_read()
     with fail_commands("find", "cache_versions", trouble):
         assert cached.get() == "new"
+
+
+class TestTimedCache:
+    def test_value_is_computed_again_when_it_is_too_old(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        now = 100.0
+        monkeypatch.setattr(cache.time, "monotonic", lambda: now)
+        timed, values = TimedCache[int](seconds=5), count()
+        assert timed.get(lambda: next(values)) == 0
+        now += 5
+        assert timed.get(lambda: next(values)) == 0
+        now += 1
+        assert timed.get(lambda: next(values)) == 1
+
+    def test_cleared_value_is_computed_again(self) -> None:
+        timed = TimedCache[int](seconds=5)
+        assert timed.get(lambda: 1) == 1
+        timed.clear()
+        assert timed.get(lambda: 2) == 2
+
+    @pytest.mark.parametrize(("serve_stale", "expected"), [(True, 1), (False, 2)])
+    def test_other_threads_get_the_previous_value_or_wait(
+        self, serve_stale: bool, expected: int
+    ) -> None:
+        timed = TimedCache[int](seconds=0, serve_stale=serve_stale)
+        timed.get(lambda: 1)
+        begun, may_end, results = threading.Event(), threading.Event(), list[int]()
+
+        def compute() -> int:
+            begun.set()
+            may_end.wait(LIMIT)
+            return 2
+
+        slow = threading.Thread(target=lambda: timed.get(compute))
+        slow.start()
+        begun.wait(LIMIT)
+        other = threading.Thread(target=lambda: results.append(timed.get(lambda: 2)))
+        other.start()
+        other.join(0.1 if not serve_stale else LIMIT)
+        may_end.set()
+        slow.join()
+        other.join()
+        assert results == [expected]

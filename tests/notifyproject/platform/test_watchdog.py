@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ settings.configure(WORKER_MAX_TASKS=0, WORKER_MAX_MEMORY_MB=0)
 from notifyproject.platform import watchdog
 watchdog.SAMPLE_SECONDS, watchdog.MAX_SILENCE = 0.01, 0.05
 watchdog.count_waiting = lambda queues: 1
+watchdog.clock_check.is_wrong = lambda: False
 watchdog.start(queues=["email.normal"], threads=4)
 time.sleep(60)
 """
@@ -105,6 +107,12 @@ def test_large_worker_is_recycled() -> None:
     life = WorkerLimits(max_megabytes=600)
     assert life.recycle_reason(sample(megabytes=600)) is None
     assert life.recycle_reason(sample(megabytes=601)) == "too_large"
+
+
+def test_wrong_clock_recycles_the_worker() -> None:
+    limits = WorkerLimits()
+    assert limits.recycle_reason(sample()) is None
+    assert limits.recycle_reason(replace(sample(), is_clock_wrong=True)) == "clock_wrong"
 
 
 def test_worker_is_recycled_after_its_last_task() -> None:

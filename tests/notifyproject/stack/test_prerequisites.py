@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from notifyproject.stack import libraries, prerequisites, servers
+from notifyproject.stack import prerequisites, servers
 from notifyproject.stack.prerequisites import MONGOD, NODE, Kind, Prerequisite, Purpose
 
 ROOT = Path(settings.BASE_DIR)
@@ -49,7 +49,7 @@ def brought(binary: Path, names: Iterable[str]) -> set[str]:
 
 @pytest.mark.parametrize("program", ["mongod", "valkey-server", "node"])
 def test_linked_libraries_are_declared(program: str) -> None:
-    node = libraries.playwright_binary()
+    node = prerequisites.playwright_binary()
     assert node is not None
     binary, declared = {
         "mongod": (servers.mongod_binary(), MONGOD),
@@ -186,8 +186,8 @@ def broken_program(tmp_path: Path) -> Path:
 
 
 def test_program_with_a_missing_library_is_not_started(broken_program: Path) -> None:
-    with pytest.raises(libraries.MissingLibraryError) as caught:
-        libraries.check_libraries(program="mongod", binary=broken_program)
+    with pytest.raises(prerequisites.MissingLibraryError) as caught:
+        prerequisites.check_libraries(program="mongod", binary=broken_program)
     assert str(caught.value) == (
         "This machine lacks libqq.so.1 (for mongod): install the package that has libqq.so.1."
     )
@@ -197,9 +197,9 @@ def test_package_of_a_known_library_is_named(
     broken_program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(prerequisites.PACKAGES, "libqq.so.1", "libqq1")
-    with pytest.raises(libraries.MissingLibraryError, match="apt install libqq1"):
-        libraries.check_libraries(program="mongod", binary=broken_program)
+    with pytest.raises(prerequisites.MissingLibraryError, match="apt install libqq1"):
+        prerequisites.check_libraries(program="mongod", binary=broken_program)
 
 
 def test_program_with_its_libraries_may_start() -> None:
-    libraries.check_libraries(program="valkey-server", binary=servers.valkey_binary())
+    prerequisites.check_libraries(program="valkey-server", binary=servers.valkey_binary())

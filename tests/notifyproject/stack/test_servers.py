@@ -85,5 +85,5 @@ def test_supervised_server_is_seen_to_end(tmp_path: Path) -> None:
 def test_silent_server_times_out(tmp_path: Path) -> None:
     server = dying(tmp_path)
     server.command = [sys.executable, "-c", "import time; time.sleep(60)"]
-    with pytest.raises(ServerFailedError, match=r"^one does not answer"):
+    with pytest.raises(ServerFailedError, match=r"^one does not respond"):
         server.start(timeout=0.2)

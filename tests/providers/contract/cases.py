@@ -20,25 +20,25 @@ LONG = LIMIT
 
 
 class Case(StrEnum):
-    ACCEPTED = "it takes the message"
+    ACCEPTED = "message accepted"
     # Before a byte of the message has left.
-    NOBODY_LISTENS = "nobody listens"
-    NO_SUCH_HOST = "its host has no address"
-    NOT_TAKEN = "it does not take the connection"
+    NOBODY_LISTENS = "connection refused"
+    NO_SUCH_HOST = "host name not found"
+    NOT_TAKEN = "connection not established"
     # After the message has left.
-    SILENT = "it says nothing"
-    HUNG_UP = "it hangs up"
-    RESET = "it resets the connection"
-    TRUNCATED = "its answer is cut off"
-    DRIPPING = "its answer never ends"
-    NONSENSE = "it gives an answer that it does not document"
+    SILENT = "no response"
+    HUNG_UP = "connection closed"
+    RESET = "connection reset"
+    TRUNCATED = "response cut off"
+    DRIPPING = "response without an end"
+    NONSENSE = "undocumented response"
     # An answer.
-    BUSY = "it has a problem of its own"
-    TOO_MANY = "it wants fewer messages"
-    NO_CREDENTIALS = "it does not accept our credentials"
-    REDIRECTED = "it sends us elsewhere"
-    BAD_RECIPIENT = "it knows no such recipient"
-    REFUSED = "it refuses the message"
+    BUSY = "provider error"
+    TOO_MANY = "rate limited"
+    NO_CREDENTIALS = "credentials rejected"
+    REDIRECTED = "redirect"
+    BAD_RECIPIENT = "unknown recipient"
+    REFUSED = "message rejected"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

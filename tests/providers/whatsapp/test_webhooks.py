@@ -35,6 +35,8 @@ from tests.support.providers.whatsapp import (
     change,
     failed,
     number,
+    preference,
+    preferences_change,
     signed,
     status,
     webhook,
@@ -366,29 +368,6 @@ def test_redacted_webhook_parses_the_same() -> None:
 def test_invalid_webhook_is_not_redacted(raw: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         redact_webhook(raw)
-
-
-def preference(value: str = "stop", **fields: Any) -> dict[str, Any]:
-    """Return Ada's preference. The value ... leaves a field out."""
-    default = {
-        "wa_id": PHONE[1:],
-        "detail": "User requested to stop marketing messages",
-        "category": "marketing_messages",
-        "value": value,
-        "timestamp": EPOCH,
-    }
-    return {name: one for name, one in (default | fields).items() if one is not ...}
-
-
-def preferences_change(*values: Any, number: str = PHONE_NUMBER_ID) -> dict[str, Any]:
-    """Return a change with preferences."""
-    value = {
-        "messaging_product": "whatsapp",
-        "metadata": {"display_phone_number": "15550100000", "phone_number_id": number},
-        "contacts": [{"wa_id": PHONE[1:], "profile": {"name": "Ada Lovelace"}}],
-        "user_preferences": list(values),
-    }
-    return {"field": "user_preferences", "value": value}
 
 
 def preferences(raw: bytes) -> list[MarketingPreference]:

@@ -1,7 +1,7 @@
 """A client of the API."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +36,11 @@ class App:
 
     def put(self, path: str, body: Any) -> Answer:
         return self.send(path, json.dumps(body).encode(), method="PUT")
+
+    def delete(self, path: str, **query: Any) -> Answer:
+        """DELETE below /api/v1."""
+        url = f"/api/v1{path}"
+        return self._checked(self.http.delete(url, query_params=query, headers=self._headers({})))
 
     def send(
         self,
@@ -90,6 +95,22 @@ def request(**fields: Any) -> dict[str, Any]:
 def pointers(answer: Answer) -> dict[str, str]:
     """Return the codes of an answer's problems by pointer."""
     return {error["pointer"]: error["code"] for error in answer.json()["errors"]}
+
+
+def pages(get: Callable[..., Answer], *path: str, limit: int, **query: Any) -> list[list[Any]]:
+    """Return every page of a list, and check that the cursors lead back over the same pages."""
+    page = get(*path, limit=limit, **query).json()
+    found = [page["results"]]
+    assert page["previous"] is None
+    while page["next"]:
+        page = get(*path, limit=limit, cursor=page["next"], **query).json()
+        found.append(page["results"])
+    for results in found[-2::-1]:
+        page = get(*path, limit=limit, cursor=page["previous"], **query).json()
+        assert page["results"] == results
+        assert page["next"]
+    assert page["previous"] is None
+    return found
 
 
 def new_app(name: str, *scopes: Scope, is_test: bool = False) -> App:

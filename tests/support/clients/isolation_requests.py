@@ -52,7 +52,7 @@ def _words(path: str, body: Any = None) -> IsolationRequest:
     return IsolationRequest(path=path, body=body, others=Others.THE_COMPANYS, why=WORDS)
 
 
-PEOPLE = "decision 13: one registry of people, devices and suppressions for all apps"
+PEOPLE = "decision 10: one registry of people, devices and suppressions for all apps"
 WORDS = "decision 7: types and what they say are of the installation, under a scope of their own"
 ONE = "/notifications/{notification}"
 ADDRESS = "/suppressions/email/held@example.com"

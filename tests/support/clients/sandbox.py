@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import urllib3
 
-from bench.chaos import gathering
+from bench.chaos import installation
 from providers.contract import Receipt
 from providers.sendgrid.provider import SendGrid
 from sandbox.config import Timings
@@ -198,4 +198,4 @@ def receiving() -> Iterator[Receiver]:
 
 def copies(taker: Sandbox) -> Counter[str]:
     """Return how often the sandbox accepted each notification."""
-    return Counter(one.notification_id for one in gathering.requests(taker.data) if one.accepted)
+    return Counter(one.notification_id for one in installation.requests(taker.data) if one.accepted)

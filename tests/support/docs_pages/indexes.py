@@ -1,4 +1,4 @@
-"""The content of docs/indexes.md."""
+"""The content of docs/reference/indexes.md."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -8,25 +8,25 @@ from tests.support.mongo.indexes import OTHER_INDEXES, REQUIRED, Key, RequiredIn
 HEAD = """\
 # Indexes
 
-Every write pays for each of these. A test compares this page with the collections that `migrate`
-makes, so it says what is so.
+Each write updates every index whose fields it changes. A test compares this page with the
+collections that `migrate` creates.
 
-## What was asked for
+## Required indexes
 
-| collection | asked for | keys | served by |
+| collection | purpose | keys | served by |
 |---|---|---|---|
 """
 MIDDLE = """
-An index serves what it begins with: one on (user, time) serves every read by user.
+An index serves each prefix of its keys: one on (user, time) serves every query by user.
 
-## What our own reads need besides
+## Additional indexes
 
-| index | for | keys |
+| index | purpose | keys |
 |---|---|---|
 """
 TAIL = """
 Unique fields (`staff_users.username`, `api_clients.name`) have indexes of their own, partial on the
-least value of the field's type: [0002](decisions/0002-our-own-database-engine.md).
+least value of the field's type: [decision 2](../decisions/0002-database-engine.md).
 """
 
 

@@ -1,4 +1,4 @@
-"""The tables of docs/providers.md, generated from the code."""
+"""The tables of docs/reference/providers.md, generated from the code."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -29,10 +29,10 @@ FIELDS: Mapping[tuple[str, str | None], str] = {
 
 DEVICES: Mapping[RecipientAction | None, str] = {
     None: "",
-    RecipientAction.DEACTIVATE: ": switched off",
-    RecipientAction.SUSPECT: ": counted, the third in a row is proof",
-    RecipientAction.SUPPRESS: ": nothing more is sent to it",
-    RecipientAction.SUPPRESS_MARKETING: ": no more marketing is sent to it",
+    RecipientAction.DEACTIVATE: ": device disabled",
+    RecipientAction.SUSPECT: ": soft bounce, final at the third in a row",
+    RecipientAction.SUPPRESS: ": suppressed",
+    RecipientAction.SUPPRESS_MARKETING: ": suppressed for marketing",
 }
 
 WHATEVER = (
@@ -40,23 +40,23 @@ WHATEVER = (
     *(Case.SILENT, Case.HUNG_UP, Case.RESET, Case.TRUNCATED, Case.DRIPPING),
 )
 """Connection failures, which are the same for all providers."""
-MEANING = ("class", "failure code", "what the record says")
+MEANING = ("class", "failure code", "recorded reason")
 NOTHING = "\N{EN DASH}"
 
 
 def tables() -> Mapping[str, str]:
-    """Return every table by its heading."""
+    """Return every table of the page by its heading."""
     return {
-        "Whatever the provider": _whatever(),
-        "What SendGrid answers": _rules("sendgrid", sendgrid_provider.RESPONSE_RULES),
-        "What SendGrid reports": _reported(webhooks.EVENT_KINDS),
-        "What a mail server answers": _rules("smtp", smtp_provider.RESPONSE_RULES),
-        "What Firebase answers": _firebase(responses.RULES),
-        "What WhatsApp answers": _whatsapp(whatsapp_responses.CODE_RULES),
-        "What WhatsApp answers without a code": _rules(
+        "All providers": _whatever(),
+        "SendGrid: responses": _rules("sendgrid", sendgrid_provider.RESPONSE_RULES),
+        "SendGrid: receipts": _reported(webhooks.EVENT_KINDS),
+        "SMTP: responses": _rules("smtp", smtp_provider.RESPONSE_RULES),
+        "Firebase: responses": _firebase(responses.RULES),
+        "WhatsApp: responses by code": _whatsapp(whatsapp_responses.CODE_RULES),
+        "WhatsApp: responses without a code": _rules(
             "whatsapp", (*whatsapp_responses.STATUS_RULES, *whatsapp_responses.NO_CODE_RULES)
         ),
-        "What WhatsApp reports": _reported(whatsapp_webhooks.STATUS_KINDS),
+        "WhatsApp: receipts": _reported(whatsapp_webhooks.STATUS_KINDS),
     }
 
 
@@ -64,7 +64,7 @@ def _whatever() -> str:
     rows = [
         (_upper(case), "no" if case in UNREACHED else "yes", _expected(case)) for case in WHATEVER
     ]
-    return _table(("what happens", "the message left", "class"), rows)
+    return _table(("event", "the message left", "class"), rows)
 
 
 def _expected(case: Case) -> str:
@@ -81,7 +81,7 @@ def _rules(provider: str, rules: Sequence[ResponseRule]) -> str:
         )
         for rule in _reachable((*rules, *FALLBACK_RULES))
     ]
-    return _table(("answer", *MEANING), rows)
+    return _table(("response", *MEANING), rows)
 
 
 def _reachable(rules: Iterable[ResponseRule]) -> Iterable[ResponseRule]:
@@ -100,7 +100,7 @@ def _statuses(rule: ResponseRule) -> str:
 
 def _firebase(rows: Sequence[FcmRule]) -> str:
     return _table(
-        ("answer", *MEANING),
+        ("response", *MEANING),
         [
             (
                 row.description,
@@ -115,7 +115,7 @@ def _firebase(rows: Sequence[FcmRule]) -> str:
 
 def _whatsapp(rules: Sequence[CodeRule]) -> str:
     return _table(
-        ("WhatsApp's code", *MEANING, "if it is reported later"),
+        ("WhatsApp's code", *MEANING, "failure code by receipt"),
         [
             (
                 spans(rule.codes) + (f" with subcode {rule.subcode}" if rule.subcode else ""),
@@ -131,7 +131,7 @@ def _whatsapp(rules: Sequence[CodeRule]) -> str:
 
 def _reported(events: Mapping[str, ReceiptKind]) -> str:
     return _table(
-        ("event", "the delivery becomes", "the address"),
+        ("event", "the delivery becomes", "the address gets"),
         [(f"`{event}`", _becomes(kind), _address(kind)) for event, kind in events.items()],
     )
 

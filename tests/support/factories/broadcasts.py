@@ -81,7 +81,7 @@ def read(broadcast_id: ObjectId) -> dict[str, Any]:
     return document
 
 
-def reached_user_ids(broadcast_id: ObjectId) -> list[str]:
+def notified_users(broadcast_id: ObjectId) -> list[str]:
     """Return the user ids of a broadcast's notifications, with duplicates."""
     found = collection("notifications").find({"broadcast_id": broadcast_id})
     return sorted(document["user_id"] for document in found)

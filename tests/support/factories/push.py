@@ -65,7 +65,7 @@ def resolve_targets(
     return targets.resolve_targets(claims, channel=channel, now=now)
 
 
-def target_devices(one: ClaimedDelivery, *, now: datetime = NOON) -> list[str | None]:
+def target_ids(one: ClaimedDelivery, *, now: datetime = NOON) -> list[str | None]:
     """Return the devices that a push is sent to."""
     resolved = resolve_targets(one, now=now)
     assert resolved.deferred == []

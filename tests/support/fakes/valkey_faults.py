@@ -3,9 +3,10 @@
 import contextlib
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from django.test import override_settings
@@ -86,7 +87,7 @@ def unresponsive(*, brief: float = BRIEF) -> Iterator[Silent]:
 
 
 @contextmanager
-def of_our_own(data_dir: Path) -> Iterator[servers.Server]:
+def own_valkey(data_dir: Path) -> Iterator[servers.Server]:
     """Run a Valkey of the test's own, which may be killed and restarted."""
     server = servers.valkey(data_dir=data_dir, port=servers.free_port())
     server.start()

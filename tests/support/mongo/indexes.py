@@ -43,8 +43,8 @@ def _index(
 NTF, DEV, ATT = "notifications", "devices", "delivery_attempts"
 EVENTS, METRICS = "analytics_events", "metrics_aggregates"
 OPEN_WORK = (
-    "`due_at` is the earliest time at which any open delivery must be looked at, and is missing "
-    "when none is open: the index holds open work only."
+    "`due_at` is the earliest time at which an open delivery is due, and is missing when none is "
+    "open: the index holds open work only."
 )
 
 REQUIRED = (
@@ -55,22 +55,19 @@ REQUIRED = (
         "one user's by status",
         "user_id status",
         "ntf_user_feed",
-        why=(
-            "The user's own notifications are few: the status is compared in what the feed's "
-            "index finds, newest first."
-        ),
+        why="A user has few notifications: the status is compared in the feed's index.",
     ),
     _index(
         NTF,
-        "one user told once about one entity",
+        "one notification per user, entity, and type",
         "user_id entity_id",
         "ntf_once_per_entity",
         unique=True,
         why=(
-            "A compound sparse index still holds documents that lack one of its fields: ours is"
-            " partial on `entity_id` and `user_id`. `type` is in it too: a reminder and a "
-            "result are two things to tell. So is `is_test`: a test does not stand in the way "
-            "of the real one. Resends are not in it."
+            "A compound sparse index also holds documents that lack one of its fields, so this "
+            "one is partial on `entity_id` and `user_id`. It includes `type`, because a "
+            "reminder and a result are two notifications, and `is_test`. It doesn't hold "
+            "resends."
         ),
     ),
     _index(NTF, "one entity's", "entity_id", "ntf_entity"),
@@ -89,9 +86,9 @@ REQUIRED = (
         "delivery.status delivery.channel delivery.last_attempt_at",
         "ntf_delivery_status",
         why=(
-            "The channel stands first and so serves a channel alone too. Behind the status "
-            "stands the creation: lists are newest first, and the time of the last attempt "
-            "would move in the index with every try."
+            "The channel is first, so the index also serves a channel alone. The creation "
+            "follows the status: lists are newest first, and the time of the last attempt would"
+            " move the entry with each attempt."
         ),
     ),
     _index(NTF, "sent or not, by scheduled time", "status scheduled_at", "ntf_status_scheduled"),
@@ -107,9 +104,9 @@ REQUIRED = (
     _index(NTF, "next retry", "next_retry_at", "ntf_due", why=OPEN_WORK),
     _index(
         NTF,
-        "when it was sent",
+        "send time",
         "sent_at",
-        why="Nothing reads by it: histories are by creation, figures come from the attempts.",
+        why="No query uses it: histories are by creation, and metrics come from attempts.",
     ),
     _index(
         NTF,
@@ -117,17 +114,16 @@ REQUIRED = (
         "is_active",
         "ntf_inactive",
         why=(
-            "Nearly all are active, and no index helps to find nearly all: it holds the deleted"
-            " ones only."
+            "Nearly all are active, which no index helps to find: this one holds only deleted ones."
         ),
     ),
-    _index(NTF, "when it may no longer be sent", "expires_at", "ntf_expires"),
+    _index(NTF, "expiry", "expires_at", "ntf_expires"),
     _index(
         NTF,
         "deleted by MongoDB after 90 days",
         "expires_at",
         "ntf_purge",
-        why="Not to be sent any more and to be deleted are two times: the TTL is on `purge_at`.",
+        why="Expiry and deletion are different times: the TTL is on `purge_at`.",
     ),
     _index(NTF, "one request by its idempotency key", "idempotency_key", "ntf_idempotency_key"),
     _index(
@@ -137,8 +133,8 @@ REQUIRED = (
         "_id_",
         unique=True,
         why=(
-            "The id of a document in `idempotency_keys`: unique on every shard, and gone after "
-            "a day so that keys may be used again."
+            "The `_id` of a document in `idempotency_keys`: unique on every shard, and deleted "
+            "after a day so that keys can be used again."
         ),
     ),
     _index(DEV, "one user's devices", "user_id", "dev_user"),
@@ -163,8 +159,8 @@ REQUIRED = (
         "notification_id status",
         "att_notification",
         why=(
-            "A notification has a handful: the status is compared in what the index finds. One "
-            "with the status would move with each attempt that ends."
+            "A notification has a handful: the status is compared in the index's result. An "
+            "index with the status would move the entry with each attempt that ends."
         ),
     ),
     _index(ATT, "attempts at a device", "device_id", "att_device"),
@@ -178,13 +174,13 @@ REQUIRED = (
     _index(EVENTS, "events of a kind, by time", "event_type created_at", "evt_type_created"),
     _index(EVENTS, "events of a user, by time", "user_id created_at", "evt_user_created"),
     _index(EVENTS, "events of an entity, by kind", "entity_id event_type", "evt_entity_type"),
-    _index(METRICS, "a figure by time", "metric_name timestamp", "met_name_time"),
+    _index(METRICS, "a metric by time", "metric_name timestamp", "met_name_time"),
     _index(
-        METRICS, "a user's figure by time", "metric_name dimensions.user_id timestamp", "met_user"
+        METRICS, "a user's metric by time", "metric_name dimensions.user_id timestamp", "met_user"
     ),
     _index(
         METRICS,
-        "a platform's figure by time",
+        "a platform's metric by time",
         "metric_name dimensions.platform timestamp",
         "met_platform",
     ),
@@ -192,60 +188,60 @@ REQUIRED = (
 OTHER_INDEXES: Mapping[str, str] = {
     "ntf_client_created": "a client's list, newest first",
     "ntf_category_created": "one category, newest first",
-    "ntf_email": "search by mail address",
+    "ntf_email": "search by email address",
     "ntf_phone": "search by phone number",
-    "ntf_external": "a caller's own id",
-    "ntf_provider_message": "a provider's id of a message",
+    "ntf_external": "external ID",
+    "ntf_provider_message": "provider message ID",
     "ntf_failed": "failures, newest first",
-    "ntf_lane": "what is due of a client, channel and priority, the oldest first",
-    "ntf_inbox": "an inbox, newest first, and how much of it is unread, from the index alone",
-    "ntf_own_clock": "what waits for a time on a person's own clock",
-    "ntf_sealed": "secrets whose time in an inbox is over",
-    "ntf_broadcast": "a broadcast's notifications by status, counted from the index alone",
+    "ntf_lane": "due deliveries of a client, channel, and priority, oldest first",
+    "ntf_inbox": "an inbox, newest first, and its unread count, covered by the index",
+    "ntf_own_clock": "notifications scheduled on the recipient's clock",
+    "ntf_sealed": "encrypted values to destroy when their time in the inbox ends",
+    "ntf_broadcast": "a broadcast's notifications by status, counted by the index alone",
     "brc_created": "broadcasts, newest first",
     "brc_client_created": "a client's broadcasts, newest first",
-    "brc_due": "broadcasts with something to do, the oldest first",
-    "brc_purge": "broadcasts are deleted 90 days after they have ended",
-    "vis_seen": "when somebody last looked at their inbox is forgotten after 400 days",
-    "rev_expires": "revoked inbox tokens are forgotten once they have run out",
-    "log_expires": "tries to sign in that failed are forgotten after a quarter of an hour",
-    "ntf_updated": "what has changed, for the figures over time; what is old, for retention",
-    "dev_inactive": "devices that were switched off for one reason, most recently seen first",
-    "att_purge": "attempts are deleted with their notification",
-    "evt_purge": "events for analysis are deleted after 30 days",
-    "met_span": "all figures of a span",
-    "met_purge": "figures of minutes are deleted after 4 days, those of hours after 100",
-    "mdu_due": "minutes to be counted again, when it is time",
-    "inc_open": "one open incident of a kind, unique",
-    "inc_state": "incidents that go on or are over, newest first",
+    "brc_due": "broadcasts with work to do, oldest first",
+    "brc_purge": "deletes broadcasts 90 days after their end",
+    "vis_seen": "deletes inbox visits after 400 days",
+    "rev_expires": "deletes revocations when the token expires",
+    "log_expires": "deletes failed sign-ins after 15 minutes",
+    "ntf_updated": "changed notifications, for metrics; old content, for retention",
+    "dev_inactive": "disabled devices by reason, most recently seen first",
+    "att_purge": "deletes attempts with their notification",
+    "evt_purge": "deletes analytics events after 30 days",
+    "met_span": "all metrics of an interval",
+    "met_purge": "deletes metrics per minute after 4 days, per hour after 100",
+    "mdu_due": "minutes to recount, when due",
+    "inc_open": "one open incident per key, unique",
+    "inc_state": "open or resolved incidents, newest first",
     "inc_opened": "incidents, newest first",
-    "idm_expires": "idempotency keys are forgotten",
-    "evt_expires": "providers' events are forgotten",
-    "sus_expires": "addresses in doubt are forgotten",
-    "ear_expires": "events about messages that never came to be known are forgotten",
+    "idm_expires": "deletes idempotency records",
+    "evt_expires": "deletes provider events",
+    "sus_expires": "deletes soft bounces",
+    "ear_expires": "deletes receipts of unknown messages",
     "whk_received": "the webhook log, newest first",
-    "whk_purge": "the webhook log is deleted after 30 days",
+    "whk_purge": "deletes the webhook log after 30 days",
     "opn_created": "bulk operations, newest first",
-    "opn_next": "bulk operations that a worker is to go on with",
-    "opn_purge": "bulk operations are forgotten: 400 days after their start, 30 if never started",
-    "opr_outcome": "what is left to do of a bulk operation, and samples of its preview",
-    "opr_purge": "the results of bulk operations are deleted after 30 days",
-    "rcp_email": "a person by mail address",
-    "rcp_phone": "a person by phone number",
+    "opn_next": "bulk operations to continue",
+    "opn_purge": "deletes bulk operations 400 days after their start, or 30 days if never started",
+    "opr_outcome": "open rows of a bulk operation, and examples for its preview",
+    "opr_purge": "deletes results of bulk operations after 30 days",
+    "rcp_email": "a recipient by email address",
+    "rcp_phone": "a recipient by phone number",
     "sup_created": "suppressions, newest first",
-    "sup_key": "why an address is held back",
-    "sup_kind": "suppressions of a channel or for a reason, newest first",
-    "sup_expires": "suppressions that were for a time end",
-    "tpm_topic": "the members of a topic, in the order of their ids",
-    "tpm_user": "the topics of a person",
-    "cnv_expires": "when somebody last wrote on WhatsApp is forgotten after 30 days",
-    "ntf_callback": "what an app is still to be told of, the oldest first",
-    "cbm_client": "what an app was told, newest first",
+    "sup_key": "suppressions of an address",
+    "sup_kind": "suppressions by channel or reason, newest first",
+    "sup_expires": "deletes temporary suppressions",
+    "tpm_topic": "a topic's members, by user ID",
+    "tpm_user": "a recipient's topics",
+    "cnv_expires": "deletes WhatsApp service windows after 30 days",
+    "ntf_callback": "notifications with callback events to derive, oldest first",
+    "cbm_client": "a client's callback events, newest first",
     "cbm_client_status": "the same by status",
-    "cbm_status": "messages to apps by status, newest first",
-    "cbm_created": "messages to apps, newest first",
-    "cbm_notification": "what was told of one notification",
-    "cbm_due": "what an app is to be told next",
-    "cbm_purge": "messages to apps are deleted after 30 days",
+    "cbm_status": "callback events by status, newest first",
+    "cbm_created": "callback events, newest first",
+    "cbm_notification": "callback events of a notification",
+    "cbm_due": "a client's next callback events",
+    "cbm_purge": "deletes callback events after 30 days",
     "cli_key_prefix": "an API key by its prefix, unique",
 }

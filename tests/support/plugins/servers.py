@@ -14,7 +14,7 @@ from typing import IO
 import pytest
 
 from notifyproject.stack import servers
-from notifyproject.stack.libraries import MissingLibraryError
+from notifyproject.stack.prerequisites import MissingLibraryError
 
 SHM = Path("/dev/shm")  # Linux has it; a container may have too little of it
 ENOUGH_SPACE = 4 << 30

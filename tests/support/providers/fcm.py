@@ -10,7 +10,7 @@ import urllib3
 
 from providers.contract import Message, SendRequest
 from providers.fcm.provider import FCM
-from sandbox.google_account import SERVICE_ACCOUNT_EMAIL
+from sandbox.credentials import SERVICE_ACCOUNT_EMAIL
 from sandbox.server import Sandbox
 from tests.support.factories.notifications import outbound
 

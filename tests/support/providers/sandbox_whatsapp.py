@@ -8,7 +8,7 @@ from typing import Any
 
 import urllib3
 
-from sandbox.meta_account import MetaAccount
+from sandbox.credentials import MetaAccount
 from tests.support.clients.sandbox import Box, Post, Receiver, bearer
 from tests.support.waiting import LIMIT, until
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from domain.time import utc_now
-from sandbox import keys
+from sandbox import credentials
 from sandbox.providers.sendgrid import events as sendgrid
 from sandbox.providers.whatsapp import events as whatsapp
 from sandbox.providers.whatsapp.errors import Fault
@@ -28,7 +28,9 @@ class Webhook:
         dialect: Any = whatsapp.SignedWebhooks(provider.whatsapp)
         now = utc_now()
         if channel == "email":
-            dialect = sendgrid.SignedWebhooks(private_key=keys.load_webhook_key(provider.data))
+            dialect = sendgrid.SignedWebhooks(
+                private_key=credentials.load_webhook_key(provider.data)
+            )
             args = {"reference": reference}
             payload = sendgrid.payload(kind, address=ADA, message_id="sg-1", args=args)
         else:

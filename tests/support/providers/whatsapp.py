@@ -278,6 +278,29 @@ def change(
     return {"field": "messages", "value": value, **fields}
 
 
+def preference(value: str = "stop", **fields: Any) -> dict[str, Any]:
+    """Return Ada's preference. The value ... leaves a field out."""
+    default = {
+        "wa_id": PHONE[1:],
+        "detail": "User requested to stop marketing messages",
+        "category": "marketing_messages",
+        "value": value,
+        "timestamp": EPOCH,
+    }
+    return {name: one for name, one in (default | fields).items() if one is not ...}
+
+
+def preferences_change(*values: Any, number: str = PHONE_NUMBER_ID) -> dict[str, Any]:
+    """Return a change with preferences."""
+    value = {
+        "messaging_product": "whatsapp",
+        "metadata": {"display_phone_number": "15550100000", "phone_number_id": number},
+        "contacts": [{"wa_id": PHONE[1:], "profile": {"name": "Ada Lovelace"}}],
+        "user_preferences": list(values),
+    }
+    return {"field": "user_preferences", "value": value}
+
+
 def webhook(*changes: Any, **fields: Any) -> bytes:
     entry = {"id": "200000000000002", "changes": list(changes)}
     return json.dumps({"object": "whatsapp_business_account", "entry": [entry], **fields}).encode()

@@ -1,4 +1,4 @@
-"""Inbox streams: what is sent and when, and streams that are refused."""
+"""Inbox streams: events, wake-ups, ends, limits, and refusals."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -20,6 +20,7 @@ from notifications import queries, store
 from notifications.inbox import actions
 from notifications.inbox import wakeups as inbox_wakeups
 from notifications.store import Inbox
+from notifyproject.platform import valkey
 from tests.support.clients.api import App
 from tests.support.clients.inbox import (
     IN_APP,
@@ -37,7 +38,7 @@ from tests.support.waiting import until
 
 
 def arrives(app: App, **fields: Any) -> str:
-    """Have a notification come as the API makes it come: stored, then hinted at."""
+    """Store a notification and publish its wake-up, as the API does."""
     document = delivered(app, **{"created_at": utc_now(), **fields})
     inbox_wakeups.wake_accepted([document])
     return str(document["_id"])
@@ -52,14 +53,14 @@ def own(app: App) -> Inbox:
 
 
 def cut_off(broker: redis.Redis) -> None:
-    """Cut the connection by which this test's process hears hints."""
+    """Cut the subscriber connection of the test's process."""
     database = broker.get_connection_kwargs()["db"]
     for client in broker.client_list():
         if client["name"] == CLIENT_NAME and int(client["db"]) == database:
             broker.client_kill_filter(_id=client["id"])
 
 
-def test_it_begins_with_when_to_come_again_and_with_the_counts(app: App) -> None:
+def test_stream_begins_with_retry_and_counts(app: App) -> None:
     arrives(app)
     with process() as streams, streams.open(token(app)) as stream:
         first = stream.event()
@@ -73,9 +74,8 @@ def test_it_begins_with_when_to_come_again_and_with_the_counts(app: App) -> None
         assert 2_000 <= retry <= 6_000
 
 
-def test_what_happens_comes_by_a_hint(app: App) -> None:
-    """New by the API; delivered when its time had come; read elsewhere: each is told at once."""
-
+def test_wakeup_sends_changes_at_once(app: App) -> None:
+    """A new, a later delivered, and a read notification each send an event."""
     with process(timing=BY_WAKEUP) as streams, streams.open(token(app)) as stream:
         streams.connected()
         assert stream.event() == Event("counts", {"unread": 0, "unseen": 0})
@@ -104,7 +104,7 @@ def test_what_happens_comes_by_a_hint(app: App) -> None:
         assert stream.event() == Event("counts", {"unread": 0, "unseen": 0})
 
 
-def test_everyone_hears_of_their_own_inbox_only(app: App, other_app: App) -> None:
+def test_stream_has_only_its_own_inbox(app: App, other_app: App) -> None:
     with (
         process(timing=BY_WAKEUP) as streams,
         streams.open(token(app)) as ada,
@@ -123,8 +123,7 @@ def test_everyone_hears_of_their_own_inbox_only(app: App, other_app: App) -> Non
             assert stream.body.count(b"event: notification") == 1
 
 
-def test_a_hint_names_nobody_and_says_nothing(app: App, broker: redis.Redis) -> None:
-    """A notification's words and whose it is stay out of Valkey."""
+def test_wakeup_holds_no_content_and_no_user_id(app: App, broker: redis.Redis) -> None:
     with broker.pubsub(ignore_subscribe_messages=True) as heard:
         heard.subscribe(inbox_wakeups.VALKEY_CHANNEL)
         arrives(app, user_id="ada")
@@ -139,7 +138,7 @@ def test_a_hint_names_nobody_and_says_nothing(app: App, broker: redis.Redis) -> 
     assert all(len(message) == 64 and int(message, 16) for message in messages)
 
 
-def test_it_comes_back_to_where_it_was(app: App) -> None:
+def test_last_event_id_resumes_the_stream(app: App) -> None:
     start = utc_now() - timedelta(minutes=5)
     moments = [start + timedelta(minutes=n) for n in range(4)]
     known, *missed = [arrives(app, created_at=moment) for moment in moments]
@@ -150,9 +149,8 @@ def test_it_comes_back_to_where_it_was(app: App) -> None:
             assert [event.name for event in stream.events(1)] == ["counts"]
 
 
-def test_what_came_to_be_seen_late_is_sent_although_a_newer_one_was(app: App) -> None:
-    """Two processes store at nearly the same time, and the earlier one is the slower one."""
-
+def test_notification_visible_late_is_sent(app: App) -> None:
+    """Two processes store at nearly the same time, and the earlier one is slower."""
     with process(timing=BY_WAKEUP) as streams, streams.open(token(app)) as stream:
         streams.connected()
         stream.events(1)
@@ -163,12 +161,12 @@ def test_what_came_to_be_seen_late_is_sent_although_a_newer_one_was(app: App) ->
         assert ids(stream.events(2)) == [older]
 
 
-@pytest.mark.parametrize("case", ["forgotten", "anothers", "too much"])
-def test_who_has_missed_more_than_is_sent_is_told_to_read_the_feed(app: App, case: str) -> None:
+@pytest.mark.parametrize("case", ["unknown", "of another inbox", "too many"])
+def test_reload_event_replaces_missed_events(app: App, case: str) -> None:
     last = unknown_id()
-    if case == "anothers":
+    if case == "of another inbox":
         last = arrives(app, user_id="eve")
-    if case == "too much":
+    if case == "too many":
         last = arrives(app)
         new = [
             factories.new(
@@ -181,30 +179,29 @@ def test_who_has_missed_more_than_is_sent_is_told_to_read_the_feed(app: App, cas
         process(timing=BY_WAKEUP) as streams,
         streams.open(token(app), last_event_id=last) as stream,
     ):
-        events = stream.events(MAX_EVENTS_PER_POLL + 2 if case == "too much" else 2)
+        events = stream.events(MAX_EVENTS_PER_POLL + 2 if case == "too many" else 2)
         assert (events[0].name, events[-1].name) == ("reload", "counts")
-        assert len(ids(events)) == (MAX_EVENTS_PER_POLL if case == "too much" else 0)
+        assert len(ids(events)) == (MAX_EVENTS_PER_POLL if case == "too many" else 0)
 
 
-def test_a_sign_of_life_comes_while_nothing_happens(app: App) -> None:
+def test_heartbeat_is_sent_while_idle(app: App) -> None:
     with process() as streams, streams.open(token(app)) as stream:
         stream.events(1)
         until(lambda: stream.body.count(b"\n:\n\n") >= 3)
         assert stream.body.count(b"event:") == 1
 
 
-def test_without_a_hint_it_looks_once_in_a_while(app: App) -> None:
-    pace = StreamTiming(heartbeat=0.02, poll=0.1)
-    with process(timing=pace) as streams, streams.open(token(app)) as stream:
+def test_poll_finds_changes_without_wakeup(app: App) -> None:
+    timing = StreamTiming(heartbeat=0.02, poll=0.1)
+    with process(timing=timing) as streams, streams.open(token(app)) as stream:
         streams.connected()
         stream.events(1)
-        unhinted = str(delivered(app, created_at=utc_now())["_id"])
-        assert ids(stream.events(2)) == [unhinted]
+        new = str(delivered(app, created_at=utc_now())["_id"])
+        assert ids(stream.events(2)) == [new]
 
 
-def test_without_valkey_it_looks_at_each_heartbeat(app: App, settings: Any) -> None:
+def test_heartbeat_polls_without_valkey(app: App, settings: Any) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
-
     with process() as streams, streams.open(token(app)) as stream:
         stream.events(1)
         new = str(delivered(app, created_at=utc_now())["_id"])
@@ -212,7 +209,7 @@ def test_without_valkey_it_looks_at_each_heartbeat(app: App, settings: Any) -> N
         assert not streams.streams.listener.is_connected
 
 
-def test_when_valkey_comes_back_nothing_was_missed(app: App, broker: redis.Redis) -> None:
+def test_reconnected_stream_misses_nothing(app: App, broker: redis.Redis) -> None:
     with process(timing=BY_WAKEUP) as streams, streams.open(token(app)) as stream:
         streams.connected()
         stream.events(1)
@@ -222,19 +219,19 @@ def test_when_valkey_comes_back_nothing_was_missed(app: App, broker: redis.Redis
         assert ids(stream.events(0)) == []
 
 
-def test_while_mongodb_does_not_answer_it_stays_open(app: App) -> None:
+def test_stream_stays_open_while_mongodb_fails(app: App) -> None:
     with process(timing=BY_WAKEUP) as streams, streams.open(token(app)) as stream:
         streams.connected()
         stream.events(1)
         with capture_logs() as logs, fail_commands("find", "notifications", REFUSED):
             new = arrives(app)
-            until(lambda: "inbox_stream_waits" in [entry["event"] for entry in logs])
+            until(lambda: "inbox_stream_poll_failed" in [entry["event"] for entry in logs])
         inbox_wakeups.wake_inbox(own(app))
         assert ids(stream.events(2)) == [new]
 
 
-def _last(streams: Process, text: str, *, do: Any) -> list[Event | None]:
-    """Return the events of a stream from something on that ends it."""
+def _last_events(streams: Process, text: str, *, do: Any) -> list[Event | None]:
+    """Return the last event of a stream after an action, and None for its end."""
     with streams.open(text) as stream:
         streams.connected()
         stream.events(1)
@@ -242,54 +239,52 @@ def _last(streams: Process, text: str, *, do: Any) -> list[Event | None]:
         return [stream.event(), stream.event()]
 
 
-@pytest.mark.parametrize("pace", [BY_WAKEUP, StreamTiming(heartbeat=0.02, poll=NEVER)])
-def test_it_ends_when_its_token_is_revoked(app: App, pace: StreamTiming) -> None:
-    """By a hint at once, without one at the next heartbeat."""
+@pytest.mark.parametrize("timing", [BY_WAKEUP, StreamTiming(heartbeat=0.02, poll=NEVER)])
+def test_stream_ends_when_its_token_is_revoked(app: App, timing: StreamTiming) -> None:
+    """At once by a wake-up, without one at the next heartbeat."""
     text = token(app)
 
     def revoke() -> None:
         jti = claims_of(text)["jti"]
-        if pace is BY_WAKEUP:
-            app.send(f"/inbox/tokens/{jti}", b"", method="DELETE")
+        if timing is BY_WAKEUP:
+            app.delete(f"/inbox/tokens/{jti}")
         else:
             inbox_tokens.revoke(client_id=app.id, jti=jti, now=utc_now())
 
-    with process(timing=pace) as streams:
-        found = _last(streams, text, do=revoke)
+    with process(timing=timing) as streams:
+        found = _last_events(streams, text, do=revoke)
     assert found == [Event("end", {"reason": "token_revoked"}), None]
 
 
-def test_it_ends_when_all_tokens_of_a_person_are_revoked(app: App) -> None:
+def test_stream_ends_when_all_tokens_of_the_recipient_are_revoked(app: App) -> None:
     with process(timing=BY_WAKEUP) as streams:
         path = "/inbox/tokens?user_id=ada"
-        found = _last(streams, token(app), do=lambda: app.send(path, b"", method="DELETE"))
+        found = _last_events(streams, token(app), do=lambda: app.delete(path))
     assert found == [Event("end", {"reason": "token_revoked"}), None]
 
 
-def test_it_ends_when_its_token_runs_out(app: App) -> None:
-    late = timedelta(0)
+def test_stream_ends_when_its_token_expires(app: App) -> None:
+    offset = timedelta(0)
 
     def run_out() -> None:
-        nonlocal late
-        late = inbox_tokens.LIFETIME
+        nonlocal offset
+        offset = inbox_tokens.LIFETIME
 
-    with process(clock=lambda: utc_now() + late) as streams:
-        found = _last(streams, token(app), do=run_out)
+    with process(clock=lambda: utc_now() + offset) as streams:
+        found = _last_events(streams, token(app), do=run_out)
     assert found == [Event("end", {"reason": "token_expired"}), None]
 
 
-def test_it_ends_when_its_process_does(app: App) -> None:
+def test_stream_ends_on_shutdown(app: App) -> None:
     with process(timing=BY_WAKEUP) as streams:
-        found = _last(streams, token(app), do=lambda: streams.run(streams.streams.stop()))
+        found = _last_events(streams, token(app), do=lambda: streams.run(streams.streams.stop()))
         assert found == [Event("end", {"reason": "restart"}), None]
-        with streams.open(token(app)) as late:
-            assert (late.status, late.problem()["code"]) == (503, "restarting")
+        with streams.open(token(app)) as offset:
+            assert (offset.status, offset.problem()["code"]) == (503, "restarting")
 
 
-def test_publishing_a_hint_fails_nothing(app: App, settings: Any) -> None:
+def test_failed_wakeup_does_not_fail_the_request(app: App, settings: Any) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    from notifyproject.platform import valkey
-
     valkey.clear()
     try:
         answer = app.notify(user_id="ada", channels=["in_app"], recipient=...)
@@ -306,7 +301,6 @@ PAGE = "https://app.example.com"
 
 @pytest.fixture
 def streams(db: None, broker: Any, settings: Any) -> Iterator[Process]:
-    """Give a test a stream process with room for a few."""
     settings.INBOX_STREAMS = MAX_PER_INBOX + 2
     settings.INBOX_ORIGINS = frozenset({PAGE})
     with process(timing=BY_WAKEUP) as one:
@@ -321,19 +315,18 @@ def refused(stream: SSEClient) -> tuple[int, str]:
     return stream.status, problem["code"]
 
 
-def test_the_web_says_where_streams_are(app: App, settings: Any) -> None:
-    """A thread of the web that held a stream would answer nobody else."""
+def test_web_process_returns_the_stream_url(app: App, settings: Any) -> None:
     settings.INBOX_STREAM_URL = "https://stream.example.com"
     answer = InboxUser(app=app).get("/stream")
-    assert (answer.status_code, answer.json()["code"]) == (421, "not_here")
+    assert (answer.status_code, answer.json()["code"]) == (421, "wrong_endpoint")
     assert "https://stream.example.com/api/v1/inbox/stream" in answer.json()["detail"]
     assert InboxUser(app=app, token="x").get("/stream").status_code == 401
 
 
-def test_a_token_that_does_not_hold_opens_no_stream(app: App, streams: Process) -> None:
+def test_invalid_token_opens_no_stream(app: App, streams: Process) -> None:
     good = token(app)
-    late = token(app, now=utc_now() - timedelta(hours=1))
-    for text in ("", "x", app.key, late, forged(good, key="x" * 40), forged(good, aud="admin")):
+    offset = token(app, now=utc_now() - timedelta(hours=1))
+    for text in ("", "x", app.key, offset, forged(good, key="x" * 40), forged(good, aud="admin")):
         with streams.open(text) as stream:
             assert refused(stream) == (401, "unauthenticated")
             assert stream.headers["www-authenticate"] == 'Bearer realm="inbox"'
@@ -352,21 +345,21 @@ def test_a_token_that_does_not_hold_opens_no_stream(app: App, streams: Process) 
         ({"method": "DELETE"}, 405, "method_not_allowed"),
     ],
 )
-def test_a_request_that_makes_no_sense_is_refused(
+def test_invalid_request_is_refused(
     app: App, streams: Process, how: dict[str, Any], status: int, code: str
 ) -> None:
     with streams.open(token(app), **how) as stream:
         assert refused(stream) == (status, code)
 
 
-def test_without_mongodb_it_is_to_be_asked_for_later(app: App, streams: Process) -> None:
+def test_stream_without_mongodb_answers_503(app: App, streams: Process) -> None:
     text = token(app)
     with fail_commands("find", "api_clients", REFUSED), streams.open(text) as stream:
         assert refused(stream) == (503, "store_unavailable")
         assert stream.headers["retry-after"]
 
 
-def test_a_person_has_some_streams_and_others_have_theirs(app: App, streams: Process) -> None:
+def test_streams_are_limited_per_recipient(app: App, streams: Process) -> None:
     with ExitStack() as opened:
         first = opened.enter_context(streams.open(token(app)))
         for _ in range(MAX_PER_INBOX - 1):
@@ -382,7 +375,7 @@ def test_a_person_has_some_streams_and_others_have_theirs(app: App, streams: Pro
             assert instead.status == 200
 
 
-def test_a_process_holds_so_many_and_no_more(app: App, streams: Process) -> None:
+def test_streams_are_limited_per_process(app: App, streams: Process) -> None:
     with ExitStack() as opened:
         for n in range(MAX_PER_INBOX + 2):
             opened.enter_context(streams.open(token(app, f"user-{n}")))
@@ -392,10 +385,10 @@ def test_a_process_holds_so_many_and_no_more(app: App, streams: Process) -> None
         assert again.status == 200
 
 
-def test_to_who_does_not_read_nothing_more_is_written(app: App) -> None:
-    """Its place stays taken: it could fill the memory with connections that nobody reads."""
-    pace = StreamTiming(heartbeat=0.01, poll=0.01, write_timeout=0.05)
-    with process(timing=pace) as streams, streams.open(token(app), is_reading=False) as stream:
+def test_stalled_reader_gets_no_more_data(app: App) -> None:
+    """Its place stays taken, or unread connections could fill the RAM."""
+    timing = StreamTiming(heartbeat=0.01, poll=0.01, write_timeout=0.05)
+    with process(timing=timing) as streams, streams.open(token(app), is_reading=False) as stream:
         until(lambda: stream.refused == 1)
         with streams.open(token(app)) as other:
             until(lambda: other.body.count(b":\n\n") > 20)
@@ -404,7 +397,7 @@ def test_to_who_does_not_read_nothing_more_is_written(app: App) -> None:
     assert len(streams.streams._connections) == 0
 
 
-def test_a_page_may_follow_if_it_may_read(app: App, streams: Process) -> None:
+def test_cors_headers_follow_the_allowed_origins(app: App, streams: Process) -> None:
     asked = {"origin": PAGE, "access_control_request_method": "GET"}
     with streams.open("", method="OPTIONS", **asked) as stream:
         assert (stream.status, stream.body) == (204, b"")
@@ -420,11 +413,11 @@ def test_a_page_may_follow_if_it_may_read(app: App, streams: Process) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/admin/", "/api/v1/inbox", "/api/v1/inbox/streams"])
-def test_a_stream_process_answers_nothing_else(app: App, streams: Process, path: str) -> None:
+def test_stream_process_serves_no_other_path(app: App, streams: Process, path: str) -> None:
     with streams.open(token(app), path=path) as stream:
-        assert refused(stream) == (421, "not_here")
+        assert refused(stream) == (421, "wrong_endpoint")
 
 
-def test_it_says_that_it_is_alive(streams: Process) -> None:
+def test_stream_process_answers_healthz(streams: Process) -> None:
     with streams.open("", path="/healthz") as stream:
         assert (stream.status, stream.problem()) == (200, {"status": "ok"})

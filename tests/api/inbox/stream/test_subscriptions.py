@@ -1,4 +1,4 @@
-"""Hearing hints: while Valkey answers, and when it only seems to be there."""
+"""The wake-up subscriber: pings, reconnects, and the connection limit."""
 
 import socket
 import threading
@@ -15,13 +15,13 @@ from tests.support.clients.sse import BY_WAKEUP, process, until
 
 
 @pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subscriptions, "PING_AFTER", 0.02)
     monkeypatch.setattr(subscriptions, "RECONNECT_DELAY", 0.02)
 
 
-class Mute:
-    """Answers what a subscriber asks first, and then falls silent."""
+class SilentValkey:
+    """A Valkey that answers a subscription and then nothing more."""
 
     def __init__(self) -> None:
         self.connections = 0
@@ -46,45 +46,42 @@ class Mute:
                 connection.sendall(b"+OK\r\n" * asked.count(b"*"))
 
 
-def test_while_nothing_is_said_valkey_is_asked_whether_it_is_there(
-    app: App, broker: redis.Redis
-) -> None:
-    def last_said() -> set[str]:
+def test_idle_connection_is_pinged(app: App, broker: redis.Redis) -> None:
+    def last_commands() -> set[str]:
         return {client["cmd"] for client in broker.client_list() if client["name"] == CLIENT_NAME}
 
     with process(timing=BY_WAKEUP) as streams, streams.open(token(app)):
         streams.connected()
-        until(lambda: "ping" in last_said())
+        until(lambda: "ping" in last_commands())
         streams.connected()
 
 
-def test_who_does_not_answer_is_left_and_asked_anew(app: App, settings: Any) -> None:
-    mute = Mute()
-    settings.REDIS_URL = mute.url
+def test_silent_valkey_is_reconnected(app: App, settings: Any) -> None:
+    silent = SilentValkey()
+    settings.REDIS_URL = silent.url
     with process(timing=BY_WAKEUP) as streams, streams.open(token(app)):
         streams.connected()
-        until(lambda: mute.connections >= 3)
+        until(lambda: silent.connections >= 3)
 
 
 @pytest.fixture
-def places() -> ConnectionLimiter:
-    """Give a test three places."""
+def limiter() -> ConnectionLimiter:
     return ConnectionLimiter(max_connections=3)
 
 
-def test_a_place_is_free_again_when_it_is_left(places: ConnectionLimiter) -> None:
-    with places.acquire("a"), places.acquire("b"):
-        with places.acquire("a"):
-            for person in ("a", "c"):
-                with pytest.raises(TooManyStreamsError) as refused, places.acquire(person):
+def test_released_place_is_reused(limiter: ConnectionLimiter) -> None:
+    with limiter.acquire("a"), limiter.acquire("b"):
+        with limiter.acquire("a"):
+            for user in ("a", "c"):
+                with pytest.raises(TooManyStreamsError) as refused, limiter.acquire(user):
                     pass
                 assert refused.value.is_process_full
-        with places.acquire("c"):
+        with limiter.acquire("c"):
             pass
-    assert not places._in_use, "nobody is remembered"
+    assert not limiter._in_use, "no user is kept"
 
 
-def test_a_place_is_free_again_whatever_happens_in_it(places: ConnectionLimiter) -> None:
+def test_failed_block_releases_its_place(limiter: ConnectionLimiter) -> None:
     for _ in range(5):
-        with pytest.raises(ValueError, match="broken"), places.acquire("a"):
+        with pytest.raises(ValueError, match="broken"), limiter.acquire("a"):
             raise ValueError("broken")

@@ -1,0 +1,229 @@
+"""Analysis of a run: lost notifications, duplicates, and illegal transitions. Pure."""
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from operator import attrgetter
+
+from domain.states import OPEN, TRANSITIONS, Channel, DeliveryStatus
+
+from .evidence import Evidence, Request, Step
+
+S = DeliveryStatus
+INITIAL_STATUSES = frozenset({S.PENDING, S.DELIVERED, S.SUPPRESSED})
+REMOVED = "gone"
+"""The status of a step that removed a notification or a delivery."""
+OPEN_NAMES = frozenset(status.value for status in OPEN)
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """The broken guarantees of a run. Each finding names its delivery."""
+
+    acknowledged: int
+    """Notifications whose acceptance a client received."""
+    lost: tuple[str, ...]
+    """Acknowledged notifications that are not stored or not final."""
+    split: tuple[str, ...]
+    """Idempotency keys of more than one notification."""
+    double: tuple[str, ...]
+    """Copies that the provider accepted although the previous outcome was not unknown."""
+    double_unknown: tuple[str, ...]
+    """Copies that the provider accepted after an unknown outcome."""
+    illegal: tuple[str, ...]
+    """Transitions that :data:`domain.states.TRANSITIONS` does not have."""
+    unbalanced: tuple[str, ...]
+    """Channels whose accepted deliveries are not the sum of open and final ones."""
+    in_flight: int
+    """Sends in progress in workers that were killed."""
+    slowest_takeover: float | None
+    """Most seconds from a worker's end to the next step of its lease; None without leases."""
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether the guarantees of every scenario held."""
+        return not any((self.lost, self.split, self.double, self.illegal, self.unbalanced))
+
+
+def analyze(evidence: Evidence) -> Analysis:
+    """Analyze a run."""
+    steps = _by_delivery(evidence.steps)
+    copies = list(_copies(evidence, steps))
+    leased = [one for kill in evidence.kills for one in _leased_by(kill.worker, kill.at, steps)]
+    takeovers = [seconds for _, seconds in leased if seconds is not None]
+    return Analysis(
+        acknowledged=len(acceptances(evidence)),
+        lost=tuple(_lost(evidence)),
+        split=tuple(_split(evidence)),
+        double=tuple(name for name, is_after_unknown in copies if not is_after_unknown),
+        double_unknown=tuple(name for name, is_after_unknown in copies if is_after_unknown),
+        illegal=(*_illegal(steps), *_unrecorded(evidence, steps), *_unexpected_requests(evidence)),
+        unbalanced=tuple(_unbalanced(evidence)),
+        in_flight=sum(status == S.SENDING for status, _ in leased),
+        slowest_takeover=max(takeovers, default=None),
+    )
+
+
+def waits(evidence: Evidence, since: Mapping[str, datetime]) -> list[float]:
+    """Return the sorted seconds from each time in ``since`` (by ID) to the first request."""
+    first: dict[str, datetime] = {}
+    for request in evidence.requests:
+        first.setdefault(request.notification_id, request.at)
+    return sorted((first[one] - at).total_seconds() for one, at in since.items() if one in first)
+
+
+def waits_since_accepted(evidence: Evidence, name: str) -> list[float]:
+    """Return the seconds from acceptance to the first request, for one load."""
+    accepted_at = acceptances(evidence)
+    ids = {
+        one.notification_id
+        for one in evidence.answers
+        if one.notification_id is not None and one.key.startswith(f"{name}-")
+    }
+    return waits(evidence, {one: accepted_at[one] for one in ids})
+
+
+def acceptances(evidence: Evidence) -> dict[str, datetime]:
+    """Return the time of each notification's first acknowledgement, by ID."""
+    accepted_at: dict[str, datetime] = {}
+    for answer in evidence.answers:
+        if answer.is_accepted and answer.notification_id is not None:
+            accepted_at.setdefault(answer.notification_id, answer.at)
+    return accepted_at
+
+
+def final_statuses(evidence: Evidence) -> dict[str, int]:
+    """Count the deliveries by final status."""
+    found = Counter(status for one in evidence.stored for status in one.deliveries.values())
+    return dict(sorted(found.items()))
+
+
+def _by_delivery(steps: Iterable[Step]) -> dict[Key, list[Step]]:
+    found: dict[Key, list[Step]] = defaultdict(list)
+    for step in steps:
+        found[step.notification_id, step.channel].append(step)
+    return dict(found)
+
+
+def _lost(evidence: Evidence) -> Iterator[str]:
+    stored = {one.notification_id: one for one in evidence.stored}
+    for notification_id in sorted(acceptances(evidence)):
+        if notification_id not in stored:
+            yield f"{notification_id}: not stored"
+            continue
+        for channel, status in stored[notification_id].deliveries.items():
+            if status in OPEN_NAMES:
+                yield f"{notification_id}.{channel}: {status}"
+
+
+def _split(evidence: Evidence) -> Iterator[str]:
+    created: dict[str, set[str]] = defaultdict(set)
+    requested: dict[str, set[int]] = defaultdict(set)
+    for answer in evidence.answers:
+        requested[answer.key].add(answer.item)
+        if answer.is_accepted and answer.notification_id:
+            created[answer.key].add(answer.notification_id)
+    for one in evidence.stored:
+        if one.key is not None:
+            created[one.key].add(one.notification_id)
+    for key, ids in created.items():
+        if len(ids) > max(len(requested[key]), 1):
+            yield f"{key}: {', '.join(sorted(ids))}"
+
+
+def _copies(evidence: Evidence, steps: dict[Key, list[Step]]) -> Iterator[tuple[str, bool]]:
+    """Yield each copy after a delivery's first, and whether the previous outcome was unknown."""
+    unknown_attempts: set[tuple[str, str, int, str | None]] = {
+        (a.notification_id, a.channel, a.number, a.device_id)
+        for a in evidence.attempts
+        if a.status == S.UNKNOWN
+    }
+    # A late worker updates its attempt with the outcome, so the steps count, too.
+    unknown_attempts |= {
+        (step.notification_id, step.channel, step.attempt, None)
+        for some in steps.values()
+        for step in some
+        if step.status == S.UNKNOWN
+    }
+    accepted: dict[tuple[str, str, str | None], list[Request]] = defaultdict(list)
+    for request in evidence.requests:
+        if request.accepted:
+            accepted[request.notification_id, request.channel, request.device_id].append(request)
+    for (notification_id, channel, device_id), some in accepted.items():
+        for earlier, later in pairwise(sorted(some, key=lambda r: (r.at, r.attempt))):
+            attempt = (notification_id, channel, earlier.attempt)
+            is_unknown = (*attempt, None) in unknown_attempts or (
+                *attempt,
+                device_id,
+            ) in unknown_attempts
+            is_after_unknown = is_unknown and earlier.attempt != later.attempt
+            yield f"{notification_id}.{channel}.{later.attempt}", is_after_unknown
+
+
+def _illegal(steps: dict[Key, list[Step]]) -> Iterator[str]:
+    for (notification_id, channel), some in steps.items():
+        name = f"{notification_id}.{channel}"
+        if some[0].status not in INITIAL_STATUSES:
+            yield f"{name}: begins as {some[0].status}"
+        for before, after in pairwise(some):
+            if before.status != after.status and not _is_allowed(before.status, after.status):
+                yield f"{name}: {before.status} to {after.status}"
+
+
+def _is_allowed(before: str, after: str) -> bool:
+    if REMOVED in (before, after):
+        return False
+    return DeliveryStatus(after) in TRANSITIONS[DeliveryStatus(before)]
+
+
+def _unrecorded(evidence: Evidence, steps: dict[Key, list[Step]]) -> Iterator[str]:
+    for one in evidence.stored:
+        for channel, status in one.deliveries.items():
+            recorded = steps.get((one.notification_id, channel))
+            if recorded is None or recorded[-1].status != status:
+                yield f"{one.notification_id}.{channel}: no recorded step to {status}"
+
+
+def _unexpected_requests(evidence: Evidence) -> Iterator[str]:
+    known = {(one.notification_id, c) for one in evidence.stored for c in one.deliveries}
+    for request in evidence.requests:
+        if (request.notification_id, request.channel) not in known:
+            yield f"{request.notification_id}.{request.channel}: sent and not stored"
+
+
+def _unbalanced(evidence: Evidence) -> Iterator[str]:
+    """Compare the accepted deliveries of each channel with the open and final ones.
+
+    A stored notification without an acknowledgement counts as accepted.
+    """
+    acknowledged = {
+        a.notification_id: a.channels
+        for a in evidence.answers
+        if a.is_accepted and a.notification_id
+    }
+    accepted = Counter(channel for channels in acknowledged.values() for channel in channels)
+    known = {status.value for status in DeliveryStatus}
+    stored: Counter[str] = Counter()
+    for one in evidence.stored:
+        stored.update(channel for channel, status in one.deliveries.items() if status in known)
+        if one.notification_id not in acknowledged:
+            accepted.update(one.deliveries.keys())
+    for channel in Channel:
+        if accepted[channel] != stored[channel]:
+            yield f"{channel}: accepted {accepted[channel]}, open and final {stored[channel]}"
+
+
+def _leased_by(
+    worker: str, at: datetime, steps: dict[Key, list[Step]]
+) -> Iterator[tuple[str, float | None]]:
+    """Yield the status of each delivery leased by an ended worker, and the seconds to the next."""
+    for some in steps.values():
+        index = bisect_right(some, at, key=attrgetter("at")) - 1
+        if index < 0 or some[index].worker != worker or some[index].status not in OPEN_NAMES:
+            continue
+        after = some[index + 1 :]
+        yield some[index].status, (after[0].at - at).total_seconds() if after else None

@@ -1,0 +1,106 @@
+"""Every step of every delivery, from MongoDB's change stream with post-images."""
+
+import threading
+from collections.abc import Iterator, Mapping
+from datetime import UTC
+from typing import Any
+
+from bson.codec_options import CodecOptions
+from pymongo import MongoClient
+from pymongo.errors import PyMongoError
+
+from .analysis import REMOVED
+from .evidence import Step
+
+MARKER_COLLECTION = "chaos_marks"
+"""A write to this collection ends the recording."""
+WATCHED = "notifications"
+END_SECONDS = 120.0
+PIPELINE: list[Mapping[str, Any]] = [
+    {"$match": {"ns.coll": {"$in": [WATCHED, MARKER_COLLECTION]}}},
+    {
+        "$project": {
+            "operationType": 1,
+            "ns": 1,
+            "wallTime": 1,
+            "documentKey": 1,
+            "fullDocument.delivery.channel": 1,
+            "fullDocument.delivery.status": 1,
+            "fullDocument.delivery.attempt_count": 1,
+            "fullDocument.delivery.claim.worker": 1,
+        }
+    },
+]
+
+
+class StepRecorder:
+    """Records the steps from :meth:`start` to :meth:`finish`."""
+
+    def __init__(self, uri: str) -> None:
+        self._client: MongoClient[dict[str, Any]] = MongoClient(uri, tz_aware=True, tzinfo=UTC)
+        self._database = self._client.get_default_database(
+            codec_options=CodecOptions(tz_aware=True, tzinfo=UTC)
+        )
+        self._steps: list[Step] = []
+        self._channels: dict[str, tuple[str, ...]] = {}
+        self._thread = threading.Thread(target=self._follow, daemon=True)
+        self._is_open, self._is_over = threading.Event(), threading.Event()
+        self._problem: PyMongoError | None = None
+
+    def start(self) -> None:
+        """Enable post-images and start to record."""
+        self._database.command(
+            {"collMod": WATCHED, "changeStreamPreAndPostImages": {"enabled": True}}
+        )
+        self._thread.start()
+        self._is_open.wait(END_SECONDS)
+
+    def finish(self) -> list[Step]:
+        """Return all steps; raises PyMongoError if the stream broke."""
+        self._database[MARKER_COLLECTION].insert_one({})
+        if not self._is_over.wait(END_SECONDS):
+            raise TimeoutError("the change stream did not come to its end")
+        if self._problem is not None:
+            raise self._problem
+        self._client.close()
+        return self._steps
+
+    def _follow(self) -> None:
+        try:
+            with self._database.watch(PIPELINE, full_document="whenAvailable") as stream:
+                self._is_open.set()
+                for event in stream:
+                    if event["ns"]["coll"] == MARKER_COLLECTION:
+                        break
+                    self._steps += self._parse_event(event)
+        except PyMongoError as error:
+            self._problem = error
+        finally:
+            self._is_open.set()
+            self._is_over.set()
+
+    def _parse_event(self, event: Mapping[str, Any]) -> Iterator[Step]:
+        """Yield the deliveries after one write; missing ones were removed."""
+        notification_id = str(event["documentKey"]["_id"])
+        deliveries = (event.get("fullDocument") or {}).get("delivery", [])
+        channels = tuple(one["channel"] for one in deliveries)
+        for channel in self._channels.get(notification_id, ()):
+            if channel not in channels:
+                yield Step(
+                    notification_id=notification_id,
+                    channel=channel,
+                    status=REMOVED,
+                    attempt=0,
+                    worker=None,
+                    at=event["wallTime"],
+                )
+        self._channels[notification_id] = channels
+        for one in deliveries:
+            yield Step(
+                notification_id=notification_id,
+                channel=one["channel"],
+                status=one["status"],
+                attempt=one["attempt_count"],
+                worker=(one.get("claim") or {}).get("worker"),
+                at=event["wallTime"],
+            )

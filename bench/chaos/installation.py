@@ -1,0 +1,361 @@
+"""A complete installation for one run: servers, sandbox, web, workers, and beat on free ports."""
+
+import os
+import shutil
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import redis
+import urllib3
+from bson import ObjectId
+from pymongo import MongoClient
+from pymongo.database import Database
+
+from domain.states import Channel, Priority
+from notifyproject.stack import servers
+from notifyproject.stack.servers import HOST, Server
+from sandbox import assembly
+from sandbox.log import REQUESTS_FILE, read_records
+
+from ..processes import Program, web_command, worker_command
+from .change_stream import StepRecorder
+from .evidence import Attempt, Evidence, Kill, Request, StoredNotification
+from .load import Client, Load
+from .replicas import ReplicaSet
+
+DATABASE = "chaos"
+SCOPES = (
+    *("notifications:write", "notifications:read", "notifications:resend"),
+    *("recipients:write", "devices:write"),
+)
+SECRET_KEY = "only-for-fault-injection-" + "0" * 40
+PYTHON = sys.executable
+SWEEP_TEXT = ", unpublished "
+"""Part of the line that `manage.py sweeper` prints for each sweep."""
+Variables = Mapping[str, str]
+
+
+@dataclass(kw_only=True)
+class Installation:
+    """The processes and connections that a scenario works with."""
+
+    folder: Path
+    environment: Variables
+    mongo: ReplicaSet
+    valkey: Server
+    broker: redis.Redis
+    sandbox: Program
+    url: str
+    client: Client
+    recorder: StepRecorder
+    database: Database[dict[str, Any]]
+    programs: list[Program] = field(default_factory=list)
+    kills: list[Kill] = field(default_factory=list)
+
+    def program(self, name: str, command: Sequence[str], *, ready_text: str = "") -> Program:
+        """Return a program, not started, that is killed with the installation."""
+        program = Program(
+            name=name,
+            command=command,
+            environment=self.environment,
+            log=self.folder / f"{name}.log",
+            ready_text=ready_text,
+        )
+        self.programs.append(program)
+        return program
+
+    def web(self) -> Program:
+        """Return the web as in production: gunicorn, two processes of eight threads."""
+        address = self.url.removeprefix("http://")
+        options = ("--graceful-timeout", "20")
+        command = web_command("notifyproject.wsgi", address, processes=2, options=options)
+        web = self.program("web", command)
+        web.is_usable = lambda: _is_healthy(self.url)
+        return web
+
+    def worker(self, name: str = "worker", *, queues: str = "") -> Program:
+        """Return a Celery worker as in production, of all queues or of these."""
+        command = worker_command(name, *(("--queues", queues) if queues else ()))
+        return self.program(name, command, ready_text=f"{name}@{socket.gethostname()} ready")
+
+    def workers(self, count: int) -> list[Program]:
+        """Return a number of workers of all queues."""
+        return [self.worker(f"worker-{number}") for number in range(count)]
+
+    def beat(self, name: str = "beat") -> Program:
+        """Return beat as in production."""
+        command = ["-m", "celery", "-q", "-A", "notifyproject", "beat", "--pidfile", ""]
+        return self.program(name, [PYTHON, *command], ready_text="beat: Starting")
+
+    def sweeper(self, name: str = "sweeper", *options: str) -> Program:
+        """Return a process that sweeps without beat."""
+        return self.program(name, [PYTHON, "manage.py", "sweeper", *options], ready_text=SWEEP_TEXT)
+
+    def start(self, *programs: Program, **environment: str) -> None:
+        """Start programs in parallel and wait until each is ready."""
+        for one in programs:
+            one.start(**environment)
+        for one in programs:
+            one.wait_ready()
+
+    def kill(self, program: Program) -> None:
+        """Kill a program and record the time."""
+        self.record_end(program)
+        program.kill()
+
+    def record_end(self, program: Program) -> None:
+        """Record that a program ends now, for whatever reason."""
+        worker = f"{socket.gethostname()}:{program.pid}"
+        self.kills.append(Kill(worker=worker, at=datetime.now(UTC)))
+
+    def kill_all(self) -> None:
+        """Kill every program of the service."""
+        for one in self.programs:
+            one.kill()
+
+    def start_load(self, **options: Any) -> Load:
+        """Start sending notifications in the background; see :class:`Load` for the options."""
+        load = Load(client=self.client, **options)
+        load.start()
+        return load
+
+    def clear_broker(self) -> None:
+        """Delete all wake-ups, but not the broker's queue names."""
+        for name in self.broker.scan_iter():
+            if not name.startswith(b"_kombu"):
+                self.broker.delete(name)
+
+    def open_count(self) -> int:
+        """Count the notifications that are not final."""
+        return self.database["notifications"].count_documents({"due_at": {"$exists": True}})
+
+    def wait_final(self, *, timeout: float, restarted: Sequence[Program] = ()) -> float:
+        """Wait until every notification is final; return the seconds, at most ``timeout``.
+
+        ``restarted``: programs to start again when they end by themselves.
+        """
+        started = time.monotonic()
+        while self.open_count() and time.monotonic() < started + timeout:
+            for ended in (one for one in restarted if not one.is_alive):
+                self.record_end(ended)
+                self.start(ended)
+            time.sleep(0.5)
+        return min(time.monotonic() - started, timeout)
+
+    def finish(self, *, timeout: float) -> Evidence:
+        """Wait until every notification is final, then stop the service and collect evidence."""
+        self.wait_final(timeout=timeout)
+        return self.collect_evidence()
+
+    def collect_evidence(self) -> Evidence:
+        """Kill the service, so that nothing changes any more, and return the run's records."""
+        self.kill_all()
+        return Evidence(
+            answers=tuple(self.client.answers),
+            requests=tuple(provider_requests(self.folder / "sandbox")),
+            steps=tuple(self.recorder.finish()),
+            stored=tuple(_stored(self.database)),
+            attempts=tuple(_attempts(self.database)),
+            kills=tuple(self.kills),
+        )
+
+    def script_outcome(self, recipient: str, outcome: str) -> None:
+        """Script the provider's outcome for a recipient."""
+        answer = urllib3.request(
+            "PUT",
+            f"{self.environment['SANDBOX_URL']}/_sandbox/behaviours/{recipient}",
+            json={"outcome": outcome},
+            timeout=10,
+        )
+        if answer.status >= 300:
+            raise RuntimeError(f"the sandbox refused a script: {answer.data!r}")
+
+
+@contextmanager
+def run_installation(
+    *, members: int = 1, webhooks: bool = True, environment: Variables | None = None
+) -> Iterator[Installation]:
+    """Start servers, sandbox, and database. ``webhooks``: whether the provider sends receipts."""
+    folder = Path(tempfile.mkdtemp(prefix="notifyproject-chaos-"))
+    with ExitStack() as stack:
+        if not os.environ.get("CHAOS_KEEP"):
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        mongo = ReplicaSet(folder=folder, members=members, parameters=("enableTestCommands=1",))
+        stack.callback(mongo.stop)
+        mongo.start()
+        valkey = servers.valkey(data_dir=folder / "valkey", port=servers.free_port())
+        stack.callback(valkey.kill)
+        valkey.start()
+        web_url = f"http://{HOST}:{servers.free_port()}"
+        sandbox_url = f"http://{HOST}:{servers.free_port()}"
+        redis_url = servers.valkey_url(valkey.port)
+        variables = {
+            **_variables(folder, mongo.uri(DATABASE), redis_url, web_url, sandbox_url),
+            **(environment or {}),
+        }
+        sandbox = _sandbox(folder, variables, webhooks=webhooks)
+        stack.callback(sandbox.kill)
+        sandbox.start()
+        key = _migrate_and_create_key(folder, variables)
+        sandbox.wait_ready()
+        database: Database[dict[str, Any]] = MongoClient(
+            mongo.uri(DATABASE), tz_aware=True, tzinfo=UTC
+        ).get_default_database()
+        # This process uses the service's modules, too.
+        os.environ.update(variables)
+        import django
+
+        django.setup()
+        installation = Installation(
+            folder=folder,
+            environment=variables,
+            mongo=mongo,
+            valkey=valkey,
+            broker=redis.Redis.from_url(redis_url),
+            sandbox=sandbox,
+            url=web_url,
+            client=Client(url=web_url, key=key),
+            recorder=StepRecorder(mongo.uri(DATABASE)),
+            database=database,
+        )
+        stack.callback(installation.kill_all)
+        installation.recorder.start()
+        yield installation
+
+
+def publish_wakeups(ids: Sequence[str], *, channel: str, priority: str) -> bool:
+    """Publish a wake-up for deliveries; return whether the broker accepted it."""
+    # The service's modules need its settings, which exist only after the servers started.
+    from notifications.queueing import wakeups
+
+    return wakeups.send_wakeup(
+        [ObjectId(one) for one in ids],
+        channel=Channel(channel),
+        priority=Priority(priority),
+        now=datetime.now(UTC),
+    )
+
+
+def provider_requests(folder: Path) -> list[Request]:
+    """Return the messages in the sandbox's durable log, oldest first."""
+    # As above: the settings exist only now.
+    from notifications.store import AttemptReference
+
+    path = folder / REQUESTS_FILE
+    return [
+        Request(
+            notification_id=str(one.notification_id),
+            channel=one.channel.value,
+            attempt=one.attempt_number,
+            device_id=one.device_id,
+            at=record.time,
+            accepted=record.accepted,
+        )
+        for record in (read_records(path) if path.exists() else ())
+        if record.is_message
+        # A push names its attempt in several places of one request.
+        for one in dict.fromkeys(map(AttemptReference.parse, record.references))
+        if one is not None
+    ]
+
+
+def _stored(database: Database[dict[str, Any]]) -> list[StoredNotification]:
+    fields = {"idempotency_key": 1, "delivery.channel": 1, "delivery.status": 1}
+    return [
+        StoredNotification(
+            notification_id=str(document["_id"]),
+            key=document.get("idempotency_key"),
+            deliveries={one["channel"]: one["status"] for one in document["delivery"]},
+        )
+        for document in database["notifications"].find({}, fields)
+    ]
+
+
+def _attempts(database: Database[dict[str, Any]]) -> list[Attempt]:
+    return [
+        Attempt(
+            notification_id=str(record["notification_id"]),
+            channel=record["channel"],
+            number=record["attempt_number"],
+            device_id=record.get("device_id"),
+            status=record["status"],
+        )
+        for record in database["delivery_attempts"].find()
+    ]
+
+
+def _variables(
+    folder: Path, mongodb_uri: str, redis_url: str, web_url: str, sandbox_url: str
+) -> dict[str, str]:
+    secrets = assembly.create_secrets(folder / "sandbox", url=sandbox_url)
+    return {
+        "DJANGO_SETTINGS_MODULE": "notifyproject.settings.local",
+        "PYTHONUNBUFFERED": "1",
+        "SECRET_KEY": SECRET_KEY,
+        "MONGODB_URI": mongodb_uri,
+        "REDIS_URL": redis_url,
+        "PUBLIC_URL": web_url,
+        **dict.fromkeys(("SANDBOX_URL", "SENDGRID_URL", "FCM_URL", "WHATSAPP_URL"), sandbox_url),
+        "SENDGRID_WEBHOOK_PUBLIC_KEY": secrets.public_key,
+        "FCM_CREDENTIALS": str(secrets.service_account),
+        "WHATSAPP_TOKEN": secrets.whatsapp.access_token,
+        "WHATSAPP_PHONE_NUMBER_ID": secrets.whatsapp.phone_number_id,
+        "WHATSAPP_APP_SECRET": secrets.whatsapp.app_secret,
+        "WHATSAPP_VERIFY_TOKEN": secrets.whatsapp.verify_token,
+        # The sandbox should be the limit, not Meta's rate limit for a new number.
+        "WHATSAPP_MAX_PER_SECOND": "0",
+        "LOG_LEVEL": "INFO",
+        "LOG_FORMAT": "json",
+    }
+
+
+def _sandbox(folder: Path, variables: Variables, *, webhooks: bool) -> Program:
+    port = variables["SANDBOX_URL"].rpartition(":")[2]
+    webhook_options = [
+        *("--webhook-url", f"{variables['PUBLIC_URL']}/webhooks/sendgrid"),
+        *("--whatsapp-webhook-url", f"{variables['PUBLIC_URL']}/webhooks/whatsapp"),
+    ]
+    return Program(
+        name="sandbox",
+        command=[
+            *(PYTHON, "-m", "sandbox", "--port", port, "--data", str(folder / "sandbox")),
+            *(webhook_options if webhooks else ()),
+        ],
+        environment=variables,
+        log=folder / "sandbox.log",
+        ready_text="sandbox: http",
+    )
+
+
+def _is_healthy(url: str) -> bool:
+    try:
+        answer = urllib3.request("GET", f"{url}/healthz", timeout=2, retries=False)
+    except urllib3.exceptions.HTTPError:
+        return False
+    return answer.status == 200
+
+
+def _migrate_and_create_key(folder: Path, variables: Variables) -> str:
+    for name, arguments in {
+        "migrate": ("migrate", "--no-input", "--verbosity", "0"),
+        "client": ("create_api_client", "chaos", "--scopes", *SCOPES),
+    }.items():
+        program = Program(
+            name=name,
+            command=[PYTHON, "manage.py", *arguments],
+            environment=variables,
+            log=folder / f"{name}.log",
+        )
+        program.start()
+        program.wait_ended(timeout=120)
+        if program.process is None or program.process.returncode:
+            raise RuntimeError(f"{name} failed:\n{program.log.read_text()[-2_000:]}")
+    return (folder / "client.log").read_text().split()[-1]

@@ -1,0 +1,252 @@
+"""Faults of a provider: bad answers, no answers, and refused credentials."""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from ...figures import percentile
+from ...processes import resident_megabytes
+from ..analysis import waits_since_accepted
+from ..evidence import Evidence
+from ..findings import (
+    Bound,
+    Expected,
+    Findings,
+    accepted_id,
+    at_least,
+    at_most,
+    make_findings,
+    scenario,
+)
+from ..installation import Installation, run_installation
+from ..load import device_body, mail_body, push_body
+
+PRIORITY = "critical"
+USER_ID = "ada"
+RETRIES = 2
+ACCEPTED_OUTCOMES = ("user",) * 14
+TRANSIENT_OUTCOMES = ("flaky", "ratelimit-once")
+LASTING_OUTCOMES = ("server-error", "unavailable")
+RATE_LIMIT_OUTCOMES = ("ratelimit-date", "ratelimit-odd", "ratelimit-long")
+REFUSED_OUTCOMES = ("invalid", "too-large")
+MIXED_OUTCOMES = (*ACCEPTED_OUTCOMES, *TRANSIENT_OUTCOMES, *LASTING_OUTCOMES, *REFUSED_OUTCOMES)
+
+SLOW_OUTCOMES = ("dripping",)
+MALFORMED_OUTCOMES = ("huge", "bad-gateway")
+REDIRECT_OUTCOME = "redirect"
+"""A wrong URL in the settings: deliveries are held until it is corrected."""
+NOTICED_SECONDS = 20.0
+SEND_LIMIT = 15_000 + 2_000
+"""Milliseconds of a request at most, whatever a provider does, and a tolerance."""
+MEMORY_GROWTH = 64
+"""MB by which a worker may grow; one body that is read completely has ten."""
+
+REVOKED = "SG.revoked"
+MAX_REFUSED = 20 + 4
+"""Failures that open the circuit breaker, and probes: the first after 30 s, then at twice the
+interval each time."""
+MAX_SLOWDOWN, NOISE_SECONDS = 1.1, 0.25
+"""How much slower the other channels may become; the second makes up for a busy machine."""
+
+
+@scenario(
+    13,
+    injects="30 % mixed provider errors; 429 with Retry-After 120, a date, garbage",
+    shows="P8",
+    full={"count": 2_000},
+    short={"count": 40},
+)
+def mixed_errors(*, count: int) -> Findings:
+    """Let almost a third of the mail meet errors, and rate-limit a few of them."""
+    with run_installation() as installation:
+        installation.start(installation.web(), installation.worker(), installation.beat())
+        outcomes = (MIXED_OUTCOMES * (count // len(MIXED_OUTCOMES) + 1))[:count]
+        sent = _post(installation, [*outcomes, *RATE_LIMIT_OUTCOMES])
+        evidence = installation.finish(timeout=2_400)
+        requested = Counter(one.notification_id for one in evidence.requests)
+        accepted = {one.notification_id for one in evidence.requests if one.accepted}
+        acceptable = set(_sent_to(sent, (*ACCEPTED_OUTCOMES, *TRANSIENT_OUTCOMES)))
+        return make_findings(
+            evidence,
+            at_most(
+                "most requests for one mail", max(requested.values(), default=None), 1 + RETRIES
+            ),
+            at_most(
+                "mails that were retried after a permanent error",
+                sum(requested[one] != 1 for one in _sent_to(sent, REFUSED_OUTCOMES)),
+                0,
+            ),
+            at_most("acceptable mails that were not sent", len(acceptable - accepted), 0),
+            at_least(
+                "seconds until the retry after Retry-After: 120",
+                _shortest_retry(evidence, _sent_to(sent, ("ratelimit-long",))),
+                120,
+            ),
+        )
+
+
+@scenario(
+    15,
+    injects="answers a byte a second, of ten megabytes, and pointing elsewhere",
+    shows="15 s and 64 KB at most",
+    # Fewer failures than open the circuit breaker.
+    full={"count": 8},
+    short={"count": 3},
+)
+def spoiled_answers(*, count: int) -> Findings:
+    """Let a provider answer a byte a second, send ten megabytes, and redirect."""
+    with run_installation() as installation:
+        worker = installation.worker()
+        installation.start(installation.web(), worker, installation.beat())
+        before = _post(installation, ["user"] * count, name="before")
+        installation.wait_final(timeout=2_400)
+        memory = resident_megabytes(worker.pid)
+        expected = Expected(Counter(before.keys()))
+
+        def send(outcome: str, *, copies: int) -> None:
+            for number in range(count):
+                mail = mail_body(number, to=outcome, priority=PRIORITY, max_retries=0)
+                answer = installation.client.send(mail, key=f"{outcome}-{number}")
+                expected.add(answer, copies=copies)
+
+        for outcome in (*SLOW_OUTCOMES, *MALFORMED_OUTCOMES):
+            send(outcome, copies=1 if outcome in SLOW_OUTCOMES else 0)
+        installation.wait_final(timeout=2_400)
+        send(REDIRECT_OUTCOME, copies=1)
+        time.sleep(NOTICED_SECONDS)
+        installation.script_outcome("*", "delivered")
+        installation.wait_final(timeout=2_400)
+        grown = resident_megabytes(worker.pid) - memory
+        attempts = installation.database["delivery_attempts"]
+        longest = max(one["duration_ms"] for one in attempts.find({"duration_ms": {"$gte": 0}}))
+        evidence = installation.collect_evidence()
+        return make_findings(
+            evidence,
+            at_most("longest send in milliseconds", longest, SEND_LIMIT),
+            at_most("memory growth of the worker in MB", grown, MEMORY_GROWTH),
+            expected.bound(evidence),
+        )
+
+
+def _post(
+    installation: Installation, outcomes: Iterable[str], *, name: str = "mail"
+) -> dict[str, str]:
+    found = {}
+    for number, outcome in enumerate(outcomes):
+        mail = mail_body(number, to=outcome, priority=PRIORITY, max_retries=RETRIES)
+        found[accepted_id(installation.client.send(mail, key=f"{name}-{number}"))] = outcome
+    return found
+
+
+def _sent_to(sent: dict[str, str], outcomes: Sequence[str]) -> list[str]:
+    return [one for one, outcome in sent.items() if outcome in outcomes]
+
+
+def _shortest_retry(evidence: Evidence, ids: Sequence[str]) -> float | None:
+    times = [sorted(r.at for r in evidence.requests if r.notification_id == one) for one in ids]
+    waits = [(some[1] - some[0]).total_seconds() for some in times if len(some) > 1]
+    return min(waits, default=None)
+
+
+@scenario(
+    12,
+    injects="the provider takes a message and never answers, with and without a later report",
+    shows="unknown, then settled by the report or the type's policy",
+    # Twenty failures would open the circuit breakers and hold the retries.
+    full={"count": 6},
+    short={"count": 2},
+)
+def silent_provider(*, count: int) -> Findings:
+    """Send without an answer: with a receipt later, and without one under each policy."""
+    with run_installation() as installation:
+        installation.start(installation.web(), installation.worker(), installation.beat())
+        phone = device_body(user_id=USER_ID, token="timeout-phone")
+        installation.client.call("PUT", "/devices", phone)
+        expected = Expected()
+        reported: set[str] = set()
+        repeated: set[str] = set()
+        given_up: set[str] = set()
+        for number in range(count):
+            mail = mail_body(number, to="timeout", priority=PRIORITY)
+            retried = push_body(number, user_id=USER_ID, priority=PRIORITY, max_retries=1)
+            content = {"subject": "News", "body": "Once or never."}
+            once = {**retried, "type": "marketing", "content": content, "data": {}}
+            for group, name, body, copies in (
+                (reported, "reported", mail, 1),
+                (repeated, "repeated", retried, 2),
+                (given_up, "once", once, 1),
+            ):
+                answer = installation.client.send(body, key=f"{name}-{number}")
+                group.add(expected.add(answer, copies=copies))
+        evidence = installation.finish(timeout=1_200)
+        ends = {one.notification_id: set(one.deliveries.values()) for one in evidence.stored}
+        return make_findings(
+            evidence,
+            *(
+                at_least(name, sum(ends[one] == {end} for one in group), count)
+                for name, end, group in (
+                    ("settled by a later receipt", "delivered", reported),
+                    ("sent again by policy, then given up", "failed", repeated),
+                    ("given up by policy", "failed", given_up),
+                )
+            ),
+            expected.bound(evidence),
+        )
+
+
+@scenario(
+    14,
+    injects="bad credentials with 10,000 mails pending, pushes beside them",
+    shows="P13: the circuit opens, no try is used up, all recover",
+    full={"pending": 10_000, "pushes": 600, "rate": 10, "seconds": 30},
+    short={"pending": 300, "pushes": 50, "rate": 5, "seconds": 10},
+)
+def bad_credentials(*, pending: int, pushes: int, rate: float, seconds: float) -> Findings:
+    """Send mail with a revoked key, pushes beside it; then correct the worker's key."""
+    with run_installation(webhooks=False) as installation:
+        worker = installation.worker()
+        installation.start(installation.web(), worker, installation.beat())
+        installation.client.call("PUT", "/devices", device_body(user_id=USER_ID))
+        load = {
+            "count": pushes,
+            "rate": rate,
+            "body": lambda number: push_body(number, user_id=USER_ID, priority=PRIORITY),
+        }
+        installation.start_load(name="before", **load).finish()
+        installation.wait_final(timeout=1_800)
+        worker.terminate()
+        installation.start(worker, SENDGRID_API_KEY=REVOKED)
+        installation.client.send_in_bulk(pending, body=mail_body, name="mails")
+        installation.start_load(name="beside", **load).finish()
+        time.sleep(seconds)
+        used_attempts = _count_used_attempts(installation)
+        refused = installation.database["delivery_attempts"].count_documents(
+            {"channel": "email", "status": "failed"}
+        )
+        worker.terminate()
+        installation.start(worker)
+        drain_seconds = installation.wait_final(timeout=1_800)
+        evidence = installation.collect_evidence()
+        usual, slowest = (
+            percentile(waits_since_accepted(evidence, name), 99) for name in ("before", "beside")
+        )
+        limit = None if usual is None else usual * MAX_SLOWDOWN + NOISE_SECONDS
+        return make_findings(
+            evidence,
+            Bound("requests with the refused key", refused, minimum=1, maximum=MAX_REFUSED),
+            at_most("attempts that counted against the limit", used_attempts, 0),
+            Bound("push p99 in seconds before", usual),
+            Bound("push p99 in seconds beside it", slowest, maximum=limit),
+            at_most("seconds until all was sent with a good key", drain_seconds, 1_200),
+        )
+
+
+def _count_used_attempts(installation: Installation) -> int:
+    documents = installation.database["notifications"].find(
+        {"delivery.channel": "email"}, {"delivery": 1}
+    )
+    return sum(
+        one["attempt_count"] - one.get("excused_count", 0)
+        for document in documents
+        for one in document["delivery"]
+    )

@@ -1,0 +1,128 @@
+"""Receipts before the answer, ten times, in random order, and a week late."""
+
+import random
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import urllib3
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from domain.states import Channel
+from sandbox import credentials
+from sandbox.providers.sendgrid.events import SignedWebhooks, payload
+
+from ..findings import Findings, at_least, at_most, make_findings, scenario
+from ..installation import Installation, run_installation
+from ..load import mail_body
+
+FINAL_SECONDS = 600.0
+REPETITIONS = 10
+BATCH_SIZE = 100
+DELAY = timedelta(days=8)
+HISTORIES = (
+    ("delivered", ("processed", "deferred", "delivered")),
+    ("delivered", ("processed", "delivered", "open")),
+    ("failed", ("processed", "deferred", "bounce")),
+)
+"""The final status of a mail, and its receipts. An open may be a machine's."""
+
+
+@scenario(
+    16,
+    injects="reports before the answer, ten times each, shuffled, 8 days late, unsigned",
+    shows="P14",
+    full={"count": 300, "early": 50},
+    short={"count": 30, "early": 5},
+)
+def disordered_receipts(*, count: int, early: int) -> Findings:
+    """Send receipts in every order a provider may, and without a signature."""
+    with run_installation() as installation:
+        installation.start(installation.web(), installation.worker(), installation.beat())
+        for number in range(early):
+            slow = mail_body(number, to="slow", priority="critical")
+            installation.client.send(slow, key=f"early-{number}")
+        histories = {}
+        for number in range(count):
+            mail = mail_body(early + number, to="no-events", priority="critical")
+            answer = installation.client.send(mail, key=f"reported-{number}")
+            histories[answer.notification_id] = HISTORIES[number % len(HISTORIES)]
+        installation.wait_final(timeout=FINAL_SECONDS)
+        events = _events(installation, histories)
+        rng = random.Random()
+        unsigned = _post(installation, events, signed=False)
+        repeated = events * REPETITIONS
+        rng.shuffle(repeated)
+        statuses = _post(installation, repeated)
+        evidence = installation.collect_evidence()
+        stored = {one.notification_id: set(one.deliveries.values()) for one in evidence.stored}
+        return make_findings(
+            evidence,
+            at_least("receipts that were posted", len(repeated), count * REPETITIONS * 3),
+            at_most("posts that were refused", len(statuses) - statuses.count(200), 0),
+            at_most("accepted posts without a signature", unsigned.count(200), 0),
+            at_most(
+                "mails whose final status contradicts their receipts",
+                sum(stored[one] != {end} for one, (end, _) in histories.items() if one),
+                0,
+            ),
+            at_most(
+                "mails with an early receipt that did not end as delivered",
+                sum(ends != {"delivered"} for one, ends in stored.items() if one not in histories),
+                0,
+            ),
+            copies="none",
+        )
+
+
+def _events(
+    installation: Installation, histories: Mapping[str | None, tuple[str, Sequence[str]]]
+) -> list[dict[str, Any]]:
+    from notifications.store import AttemptReference
+
+    attempts = installation.database["delivery_attempts"].find({"channel": "email"})
+    late = datetime.now(UTC) - DELAY
+    found = []
+    for attempt in attempts:
+        _, kinds = histories.get(str(attempt["notification_id"]), ("", ()))
+        reference = AttemptReference(
+            attempt["notification_id"], Channel.EMAIL, attempt["attempt_number"]
+        )
+        for step, kind in enumerate(kinds):
+            event = payload(
+                kind,
+                address="somebody@example.com",
+                message_id=attempt["provider_message_id"],
+                args={"reference": str(reference)},
+            )
+            at = late + timedelta(seconds=step)
+            found.append({**event, "timestamp": int(at.timestamp())})
+    return found
+
+
+def _post(
+    installation: Installation, events: Sequence[dict[str, Any]], *, signed: bool = True
+) -> list[int]:
+    sendgrid_key = credentials.load_webhook_key(Path(installation.folder, "sandbox"))
+    key = sendgrid_key if signed else ec.generate_private_key(ec.SECP256R1())
+    return [
+        _post_batch(installation, events[start : start + BATCH_SIZE], key)
+        for start in range(0, len(events), BATCH_SIZE)
+    ]
+
+
+def _post_batch(
+    installation: Installation, events: Sequence[dict[str, Any]], key: ec.EllipticCurvePrivateKey
+) -> int:
+    webhooks = SignedWebhooks(private_key=key)
+    body = webhooks.encode(events)
+    answer = urllib3.request(
+        "POST",
+        f"{installation.url}/webhooks/sendgrid",
+        body=body,
+        headers=webhooks.headers(body, now=datetime.now(UTC)),
+        timeout=30,
+        retries=False,
+    )
+    return answer.status

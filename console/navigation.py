@@ -1,0 +1,122 @@
+"""The menu, and the badge that shows the environment."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest
+from django.urls import reverse, reverse_lazy
+
+_BADGES = {
+    "production": ("Production", "danger"),
+    "local": ("Local", "info"),
+    "test": ("Test", "warning"),
+}
+
+
+def environment_badge(_request: HttpRequest) -> tuple[str, str]:
+    """Return the text and the color of the environment's badge."""
+    name = str(settings.SETTINGS_MODULE).rpartition(".")[2]
+    return _BADGES.get(name, (name.capitalize(), "warning"))
+
+
+def has_permission(permission: str) -> Callable[[HttpRequest], bool]:
+    """Return a check that the user has a permission."""
+
+    def check(request: HttpRequest) -> bool:
+        return bool(request.user.has_perm(permission))
+
+    return check
+
+
+def is_home(request: HttpRequest) -> bool:
+    """Return whether the page is Home, whose path is the beginning of every other path."""
+    return request.path == reverse("admin:index")
+
+
+def menu_item(title: str, icon: str, model: str, *, permission: str = "") -> dict[str, Any]:
+    """Return a menu entry for the list of a model, which is named ``app_model``."""
+    app, _, name = model.rpartition("_")
+    return {
+        "title": title,
+        "icon": icon,
+        "link": reverse_lazy(f"admin:{model}_changelist"),
+        "permission": has_permission(permission or f"{app}.view_{name}"),
+    }
+
+
+def menu_group(title: str, *items: dict[str, Any], **options: Any) -> dict[str, Any]:
+    """Return a group of menu entries."""
+    return {"title": title, "separator": True, "items": list(items), **options}
+
+
+_SEES_NOTIFICATIONS = "notifications.view_notification"
+NAVIGATION = [
+    {
+        "items": [
+            {
+                "title": "Home",
+                "icon": "monitoring",
+                "link": reverse_lazy("admin:index"),
+                "active": is_home,
+            },
+            menu_item(
+                "Failed deliveries",
+                "error",
+                "notifications_failednotification",
+                permission=_SEES_NOTIFICATIONS,
+            ),
+            menu_item("Notifications", "notifications", "notifications_notification"),
+            menu_item("Broadcasts", "campaign", "notifications_broadcast"),
+            menu_item(
+                "Scheduled and held",
+                "schedule",
+                "notifications_waitingnotification",
+                permission=_SEES_NOTIFICATIONS,
+            ),
+            menu_item("Bulk operations", "dynamic_feed", "notifications_bulkoperation"),
+        ]
+    },
+    menu_group(
+        "Contacts",
+        menu_item("Recipients", "group", "recipients_recipient"),
+        menu_item("Devices", "devices", "devices_device"),
+        menu_item("Suppressions", "block", "recipients_suppression"),
+    ),
+    menu_group(
+        "Activity",
+        menu_item("Attempts", "send", "notifications_deliveryattempt"),
+        menu_item("Provider webhooks", "webhook", "notifications_webhooklog"),
+        menu_item("Callback deliveries", "call_made", "callbacks_callbackmessage"),
+        menu_item("Audit log", "history", "admin_logentry"),
+    ),
+    menu_group(
+        "System",
+        menu_item("Providers", "hub", "notifications_providerstate"),
+        menu_item("Workers and queues", "conveyor_belt", "notifications_heartbeat"),
+        menu_item("Incidents", "notifications_active", "analytics_incident"),
+        menu_item("Alert rules", "rule", "analytics_alertrule"),
+        menu_item("Periodic tasks", "event_repeat", "django_celery_beat_periodictask"),
+        menu_item("Retention", "auto_delete", "notifications_retentionpolicy"),
+    ),
+    menu_group(
+        "Configuration",
+        menu_item("Types", "category", "notifications_notificationtype"),
+        menu_item("API clients", "key", "access_apiclient"),
+        menu_item("Callback endpoints", "phone_callback", "callbacks_callback"),
+        menu_item("Staff", "badge", "access_staffuser"),
+        menu_item("Roles", "shield_person", "auth_group"),
+    ),
+    menu_group(
+        "Task schedules",
+        menu_item("Intervals", "timer", "django_celery_beat_intervalschedule"),
+        menu_item("Crontabs", "calendar_clock", "django_celery_beat_crontabschedule"),
+        menu_item("One-time", "alarm", "django_celery_beat_clockedschedule"),
+        collapsible=True,
+    ),
+]
+
+
+def sidebar(_request: HttpRequest) -> list[dict[str, Any]]:
+    """Return the menu; each entry has the permission that it needs."""
+    return NAVIGATION

@@ -1,0 +1,124 @@
+"""Meaning of each failure code, and what staff can do about it. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from domain.errors import FailureCode
+
+F = FailureCode
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The meaning of a failure code, and the next step."""
+
+    meaning: str
+    """Half a sentence, for the place after a colon."""
+    advice: str
+    """Whole sentences, imperative."""
+    needs_operator: bool = False
+    """The cause stays until an operator removes it."""
+
+
+_DUPLICATE = "The recipient might have it. A retry or resend might send a duplicate."
+EXPLANATIONS: Mapping[FailureCode, Explanation] = {
+    F.RATE_LIMITED: Explanation(
+        "rate limited by the provider", "Retry when the provider's rate limit has passed."
+    ),
+    F.RECIPIENT_RATE_LIMITED: Explanation(
+        "per-recipient rate limit", "Wait. The service retries later."
+    ),
+    F.PROVIDER_ERROR: Explanation(
+        "provider error (5xx)", "Check the provider's status page, and retry when it has recovered."
+    ),
+    F.CONNECTION_FAILED: Explanation(
+        "couldn't connect to the provider",
+        "Check the network and the provider's status page, and then retry.",
+    ),
+    F.TIMEOUT: Explanation("no response after sending", _DUPLICATE),
+    F.CONNECTION_LOST: Explanation("connection lost while sending", _DUPLICATE),
+    F.INTERNAL_ERROR: Explanation(
+        "internal error",
+        "Search the worker's log for the notification ID before you retry.",
+        needs_operator=True,
+    ),
+    F.WORKER_LOST: Explanation("worker stopped while sending", _DUPLICATE),
+    F.OUTCOME_UNKNOWN: Explanation(
+        "outcome unknown; policy forbids a retry",
+        "Resend only if a duplicate is acceptable. The type's policy forbids an automatic retry.",
+    ),
+    F.CHANNEL_UNAVAILABLE: Explanation(
+        "provider unavailable",
+        "Check the provider's credentials, quota, pause, and circuit breaker, and then retry.",
+        needs_operator=True,
+    ),
+    F.INVALID_RECIPIENT: Explanation(
+        "address rejected by the provider",
+        "Correct the address, and send a new notification. A retry fails the same way.",
+    ),
+    F.NO_ADDRESS: Explanation(
+        "no address or device",
+        "Add an address or a device for this channel, and send a new notification.",
+    ),
+    F.REJECTED: Explanation(
+        "message rejected by the provider",
+        "Read the provider response and remove the cause. Until then, a retry fails the same way.",
+        needs_operator=True,
+    ),
+    F.TOO_LARGE: Explanation(
+        "message too large", "Send a shorter message. A retry fails the same way."
+    ),
+    F.RENDER_FAILED: Explanation(
+        "template error",
+        "Correct the template or the template variables, and then retry.",
+        needs_operator=True,
+    ),
+    F.ATTACHMENT_UNAVAILABLE: Explanation(
+        "attachment download failed", "Check the attachment's URL and its server, and then retry."
+    ),
+    F.WINDOW_CLOSED: Explanation(
+        "outside the 24-hour WhatsApp window",
+        "Add an approved WhatsApp template to the type, or wait until the recipient writes.",
+        needs_operator=True,
+    ),
+    F.QUARANTINED: Explanation(
+        "isolated: three workers crashed on it",
+        "Read the workers' logs before you retry: the message might crash another worker.",
+        needs_operator=True,
+    ),
+    F.BOUNCED: Explanation(
+        "hard bounce",
+        "Correct the address, and send a new notification. The address is suppressed now.",
+    ),
+    F.BLOCKED: Explanation(
+        "blocked by the receiving server", "Resend once. The address might be valid."
+    ),
+    F.DROPPED: Explanation(
+        "on the provider's suppression list; remove it there",
+        "Remove the address from the provider's suppression list, and then resend.",
+    ),
+    F.REPORTED_FAILED: Explanation(
+        "failed by receipt", "Read the provider response. Resend once if the cause is temporary."
+    ),
+    F.SUPPRESSED: Explanation(
+        "address suppressed", "Lift the suppression to send to this address again."
+    ),
+    F.OPTED_OUT: Explanation("opted out", "Respect the recipient's preference."),
+    F.QUIET_HOURS: Explanation("expired during quiet hours", "Resend it if it is still relevant."),
+    F.EXPIRED: Explanation(
+        "expired before sending", "Resend it if it is still relevant: a resend gets a new expiry."
+    ),
+    F.NOT_NEEDED: Explanation("delivered on another channel", "No action is needed."),
+    F.CANCELLED: Explanation(
+        "cancelled before sending", "Resend it if it was cancelled by mistake."
+    ),
+}
+UNKNOWN_CODE = Explanation("unknown failure code", "Read the provider response.")
+
+
+def explain(code: str | None) -> Explanation:
+    """Return the explanation of a stored code. An unknown code isn't an error: codes change."""
+    try:
+        return EXPLANATIONS[FailureCode(code or "")]
+    except ValueError:
+        return UNKNOWN_CODE

@@ -1,0 +1,68 @@
+"""One format for times, durations, shares and counts."""
+
+from datetime import datetime
+
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+EMPTY = "-"
+_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
+
+
+def timestamp(at: datetime | None, *, empty: str = EMPTY) -> SafeString | str:
+    """Return an instant as a time element.
+
+    The text is UTC; ``times.js`` changes it to the browser's time zone. The title stays in UTC.
+    """
+    return empty if at is None else _time_element(at, f"{at:%Y-%m-%d %H:%M}", "")
+
+
+def clock(at: datetime, *, now: datetime) -> SafeString:
+    """Return an instant as a time element that shows the time only, if it is today."""
+    text = f"{at:%H:%M}" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M}"
+    return _time_element(at, text, " data-clock")
+
+
+def utc_text(at: datetime) -> str:
+    """Return an instant in UTC as plain text, for the audit log and messages."""
+    return f"{at:%Y-%m-%d %H:%M} UTC"
+
+
+def duration(seconds: float) -> str:
+    """Return a duration in the largest unit that fits: "15 s", "5 min", "3 d"."""
+    for unit, length in _UNITS:
+        if seconds >= length:
+            return f"{int(seconds // length)} {unit}"
+    return f"{max(int(seconds), 0)} s"
+
+
+def latency(seconds: float | None) -> str:
+    """Return a duration to the millisecond below a second: "84 ms", "1.2 s", "5 min"."""
+    if seconds is None:
+        return EMPTY
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    return f"{seconds:.1f} s" if seconds < 60 else duration(seconds)  # noqa: PLR2004
+
+
+def percent(share: float | None) -> str:
+    """Return a share as a percentage; only exactly 1 is "100 %"."""
+    if share is None:
+        return EMPTY
+    return "100 %" if share == 1 else f"{min(share * 100, 99.9):.1f} %"
+
+
+def count_of(count: int, noun: str) -> str:
+    """Return a count with its noun: "1 device", "1,200 devices"."""
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else plural}"
+
+
+def _time_element(at: datetime, text: str, attribute: str) -> SafeString:
+    return format_html(
+        '<time datetime="{}" title="{} UTC"{}>{}</time>',
+        f"{at:%Y-%m-%dT%H:%M:%SZ}",
+        f"{at:%Y-%m-%d %H:%M:%S}",
+        attribute,
+        text,
+    )

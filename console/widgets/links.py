@@ -1,0 +1,10 @@
+"""Names of the URLs by which pages link to one another."""
+
+NOTIFICATION = "admin:notifications_notification_change"
+NOTIFICATIONS = "admin:notifications_notification_changelist"
+FAILURES = "admin:notifications_failednotification_changelist"
+RECIPIENT = "admin:recipients_recipient_change"
+RECIPIENTS = "admin:recipients_recipient_changelist"
+DEVICE = "admin:devices_device_change"
+INCIDENTS = "admin:analytics_incident_changelist"
+HOME = "admin:index"

@@ -1,0 +1,28 @@
+"""Panels that several pages show."""
+
+from typing import Any
+
+from django.contrib.admin.models import LogEntry
+from django.contrib.contenttypes.models import ContentType
+from django.db.models import Model
+
+from .formats import EMPTY
+from .names import staff_names
+
+AUDIT_LINES = 50
+
+
+def audit_log(model: type[Model], object_id: Any) -> list[dict[str, Any]]:
+    """Return the newest audit entries of one object, for ``console/widgets/audit.html``."""
+    content_type = ContentType.objects.get_for_model(model)
+    entries = LogEntry.objects.filter(content_type_id=content_type.pk, object_id=str(object_id))
+    found = list(entries.order_by("-id")[:AUDIT_LINES])
+    users = staff_names({entry.user_id for entry in found})
+    return [
+        {
+            "at": entry.action_time,
+            "who": users.get(entry.user_id, EMPTY),
+            "what": entry.get_change_message(),
+        }
+        for entry in found
+    ]

@@ -1,0 +1,239 @@
+"""Credentials of the sandbox, generated on first use and stored in the data folder."""
+
+import base64
+import hmac
+import os
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+WEBHOOK_PRIVATE_KEY_FILE = "webhook_private_key.pem"
+WEBHOOK_PUBLIC_KEY_FILE = "webhook_public_key.txt"
+SERVICE_ACCOUNT_FILE = "fcm_service_account.json"
+FCM_PROJECT_ID = "notify-sandbox"
+SERVICE_ACCOUNT_EMAIL = f"sandbox@{FCM_PROJECT_ID}.iam.gserviceaccount.com"
+TOKEN_PATH = "/token"
+RSA_KEY_BITS = 2048
+WHATSAPP_ACCOUNT_FILE = "whatsapp_account.json"
+PHONE_NUMBER_ID = "100000000000001"
+BUSINESS_ACCOUNT_ID = "200000000000002"
+PHONE_NUMBER = "15550100000"
+WHATSAPP_ACCESS_TOKEN = "EAAsandbox"
+T = TypeVar("T")
+
+
+class UnreadableKeyError(ValueError):
+    """A stored credential is invalid. The message says how to replace it."""
+
+
+def _load_or_create(
+    path: Path, create: Callable[[], bytes], parse: Callable[[bytes], T], *, what: str
+) -> T:
+    """Parse a file, created first if it is missing; raises UnreadableKeyError."""
+    if not path.exists():
+        create_secret_file(path, create())
+    try:
+        return parse(path.read_bytes())
+    except (ValueError, TypeError, msgspec.DecodeError) as error:
+        raise UnreadableKeyError(f"{path} is no {what}: delete it to get a new one.") from error
+
+
+def _pem(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+def _json(value: msgspec.Struct) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+
+
+# SendGrid: the key pair that signs its webhooks.
+
+
+def ensure_webhook_key(data: Path) -> str:
+    """Return the public key as SendGrid shows it; creates the key pair if it is missing."""
+    public = public_key_text(load_webhook_key(data))
+    stored = data / WEBHOOK_PUBLIC_KEY_FILE
+    if not stored.exists() or stored.read_text().strip() != public:
+        stored.write_text(public + "\n")
+    return public
+
+
+def load_webhook_key(data: Path) -> ec.EllipticCurvePrivateKey:
+    """Return the private key, created if it is missing; raises UnreadableKeyError."""
+    return _load_or_create(
+        data / WEBHOOK_PRIVATE_KEY_FILE,
+        lambda: _pem(ec.generate_private_key(ec.SECP256R1())),
+        _parse_webhook_key,
+        what="P-256 private key",
+    )
+
+
+def _parse_webhook_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
+    key = serialization.load_pem_private_key(pem, password=None)
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or key.curve.name != "secp256r1":
+        raise ValueError("not a P-256 key")
+    return key
+
+
+def public_key_text(private: ec.EllipticCurvePrivateKey) -> str:
+    """Return the public key as base64 of its DER SubjectPublicKeyInfo."""
+    der = private.public_key().public_bytes(
+        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    )
+    return base64.b64encode(der).decode()
+
+
+def sign_webhook(private: ec.EllipticCurvePrivateKey, *, timestamp: str, body: bytes) -> str:
+    """Return the base64 DER signature over a timestamp and a body."""
+    signature = private.sign(timestamp.encode() + body, ec.ECDSA(hashes.SHA256()))
+    return base64.b64encode(signature).decode()
+
+
+# Google: the service account that may send pushes.
+
+
+class _ServiceAccountFile(msgspec.Struct, kw_only=True):
+    """The JSON key file of a service account."""
+
+    type: str = "service_account"
+    project_id: str
+    private_key_id: str
+    private_key: str
+    client_email: str
+    client_id: str
+    token_uri: str
+    universe_domain: str = "googleapis.com"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceAccount:
+    """A service account and its project."""
+
+    path: Path
+    email: str
+    project_id: str
+    key_id: str
+    private_key: rsa.RSAPrivateKey
+
+    @property
+    def public_key(self) -> rsa.RSAPublicKey:
+        """The key that verifies its assertions."""
+        return self.private_key.public_key()
+
+
+def ensure_service_account(data: Path, *, url: str) -> Path:
+    """Return the path of the key file, whose ``token_uri`` is that of a sandbox at ``url``.
+
+    Creates the account if it is missing; raises UnreadableKeyError.
+    """
+    stored, account = _load_service_account(data)
+    token_uri = url.rstrip("/") + TOKEN_PATH
+    if stored.token_uri != token_uri:
+        stored.token_uri = token_uri
+        replace_secret_file(account.path, _json(stored))
+    return account.path
+
+
+def load_service_account(data: Path) -> ServiceAccount:
+    """Return the account, created if it is missing; raises UnreadableKeyError."""
+    return _load_service_account(data)[1]
+
+
+def _load_service_account(data: Path) -> tuple[_ServiceAccountFile, ServiceAccount]:
+    path = data / SERVICE_ACCOUNT_FILE
+
+    def parse(content: bytes) -> tuple[_ServiceAccountFile, ServiceAccount]:
+        found = msgspec.json.decode(content, type=_ServiceAccountFile)
+        key = serialization.load_pem_private_key(found.private_key.encode(), password=None)
+        if not isinstance(key, rsa.RSAPrivateKey):
+            raise TypeError("not an RSA key")
+        account = ServiceAccount(
+            path=path,
+            email=found.client_email,
+            project_id=found.project_id,
+            key_id=found.private_key_id,
+            private_key=key,
+        )
+        return found, account
+
+    return _load_or_create(path, _new_service_account, parse, what="service account")
+
+
+def _new_service_account() -> bytes:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=RSA_KEY_BITS)
+    account = _ServiceAccountFile(
+        project_id=FCM_PROJECT_ID,
+        private_key_id=secrets.token_hex(20),
+        private_key=_pem(key).decode(),
+        client_email=SERVICE_ACCOUNT_EMAIL,
+        client_id="100000000000000000001",
+        token_uri="",
+    )
+    return _json(account)
+
+
+# Meta: the WhatsApp business account.
+
+
+class MetaAccount(msgspec.Struct, frozen=True, kw_only=True):
+    """The IDs and secrets of a client of the Cloud API."""
+
+    phone_number_id: str = PHONE_NUMBER_ID
+    business_account_id: str = BUSINESS_ACCOUNT_ID
+    display_phone_number: str = PHONE_NUMBER
+    """The sender's number, which belongs to nobody."""
+    access_token: str = WHATSAPP_ACCESS_TOKEN
+    app_secret: str
+    verify_token: str
+    """Verifies the receiver of the webhooks."""
+
+    def sign(self, body: bytes, *, algorithm: str) -> str:
+        """Return the signature of a body, as its header has it."""
+        return f"{algorithm}={hmac.digest(self.app_secret.encode(), body, algorithm).hex()}"
+
+
+def ensure_whatsapp_account(data: Path) -> MetaAccount:
+    """Return the account, created if it is missing; raises UnreadableKeyError."""
+    return _load_or_create(
+        data / WHATSAPP_ACCOUNT_FILE,
+        lambda: _json(
+            MetaAccount(app_secret=secrets.token_hex(16), verify_token=secrets.token_urlsafe(16))
+        ),
+        lambda content: msgspec.json.decode(content, type=MetaAccount),
+        what="WhatsApp account",
+    )
+
+
+# Files that only their owner may read.
+
+
+def create_secret_file(path: Path, content: bytes) -> None:
+    """Create a file unless it exists: of two concurrent processes, the first wins."""
+    draft = _write_draft(path, content)
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return
+    finally:
+        draft.unlink()
+
+
+def replace_secret_file(path: Path, content: bytes) -> None:
+    """Replace a file atomically."""
+    _write_draft(path, content).replace(path)
+
+
+def _write_draft(path: Path, content: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    draft = path.with_suffix(f".{os.getpid()}")
+    with open(draft, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.write(content)
+    return draft

@@ -1,0 +1,127 @@
+"""Strict parsing as at Google: unknown names and wrong types are errors."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from .schema import (
+    BY_EITHER_NAME,
+    PACKAGE,
+    EnumType,
+    ListType,
+    MessageType,
+    ScalarType,
+    Type,
+    Violation,
+)
+
+SMALLEST, LARGEST = -(2**31), 2**31 - 1
+_DURATION = re.compile(r"-?[0-9]{1,12}(\.[0-9]{1,9})?s", re.ASCII)
+_TARGETS = ("token", "fid", "topic", "condition")
+
+
+def parse(body: Any) -> tuple[dict[str, Any], list[Violation]]:
+    """Return a request with snake-case names, and its violations."""
+    reader = _Reader()
+    if not isinstance(body, dict):
+        return {}, [_payload_violation("Root element must be a message.", field="")]
+    found = reader.fields(body, "SendMessageRequest", path="")
+    message = found.get("message", {})
+    targets = [name for name in _TARGETS if message.get(name)]
+    for extra in targets[1:]:
+        text = (
+            "Invalid value at 'message' (oneof), oneof field 'target' is already set. "
+            f"Cannot set '{extra}'"
+        )
+        reader.violations.append(Violation("message", text))
+    return found, reader.violations
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Parses values by type and collects violations."""
+
+    violations: list[Violation] = field(default_factory=list)
+
+    def fields(self, given: Mapping[str, Any], owner: str, *, path: str) -> dict[str, Any]:
+        """Parse an object; a null field is missing."""
+        known = BY_EITHER_NAME[owner]
+        found: dict[str, Any] = {}
+        for name, value in given.items():
+            if name not in known:
+                where = f" at '{path}'" if path else ""
+                problem = f'Unknown name "{name}"{where}: Cannot find field.'
+                self.violations.append(_payload_violation(problem, field=path))
+            elif value is not None:
+                snake, kind = known[name]
+                found[snake] = self._value(value, kind, path=f"{path}.{snake}" if path else snake)
+        return found
+
+    def _value(self, value: Any, kind: Type, *, path: str) -> Any:
+        found: Any
+        match kind:
+            case MessageType(name) if isinstance(value, dict):
+                found = self.fields(value, name, path=path)
+            case MessageType(name):
+                found = self._add_violation(path, f"{PACKAGE}.{name}", value, default={})
+            case ListType(of):
+                listed = enumerate(value if isinstance(value, list) else [value])
+                found = [self._value(one, of, path=f"{path}[{n}]") for n, one in listed]
+            case EnumType(_, values) if isinstance(value, str) and value.upper() in values:
+                found = value.upper()
+            case EnumType(name):
+                found = self._add_violation(path, f"{PACKAGE}.{name}", value)
+            case ScalarType.STRING_MAP:
+                found = self._string_map(value, path=path)
+            case _:
+                fits = _TYPE_CHECKS[kind](value)
+                found = value if fits else self._add_violation(path, kind.value, value)
+        return found
+
+    def _string_map(self, value: Any, *, path: str) -> Any:
+        if not isinstance(value, dict):
+            return self._add_violation(path, ScalarType.STRING_MAP.value, value, default={})
+        for number, one in enumerate(value.values()):
+            if not isinstance(one, str):
+                self._add_violation(f"{path}[{number}].value", ScalarType.STRING.value, one)
+        return {name: one for name, one in value.items() if isinstance(one, str)}
+
+    def _add_violation(self, path: str, kind: str, value: Any, *, default: Any = None) -> Any:
+        text = msgspec.json.encode(value).decode()
+        description = f"Invalid value at '{path}' ({kind}), {text}"
+        self.violations.append(Violation(path, description))
+        return default
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_time(value: Any) -> bool:
+    if not isinstance(value, str) or "T" not in value:
+        return False
+    try:
+        return datetime.fromisoformat(value).tzinfo is not None
+    except ValueError:
+        return False
+
+
+_TYPE_CHECKS: Mapping[ScalarType, Callable[[Any], bool]] = {
+    ScalarType.STRING: lambda value: isinstance(value, str),
+    ScalarType.BOOL: lambda value: isinstance(value, bool),
+    ScalarType.INT32: lambda value: (
+        _is_number(value) and value == int(value) and SMALLEST <= value <= LARGEST
+    ),
+    ScalarType.FLOAT: _is_number,
+    ScalarType.DURATION: lambda value: isinstance(value, str) and bool(_DURATION.fullmatch(value)),
+    ScalarType.TIMESTAMP: _is_time,
+    ScalarType.STRUCT: lambda value: isinstance(value, dict),
+}
+
+
+def _payload_violation(problem: str, *, field: str) -> Violation:
+    return Violation(field, f"Invalid JSON payload received. {problem}")

@@ -1,0 +1,82 @@
+"""The presentation of a mail to one of its recipients."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...log import Record
+from ..base import Attachment, DisplayedMessage
+from .validation import HTML, PLAIN
+
+BASE64_IN, BASE64_OUT = 4, 3
+"""Four characters encode three bytes."""
+
+
+def addressees(body: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield every recipient's address and personalization, even of an invalid body."""
+    for one in dicts(body, "personalizations"):
+        for name in ("to", "cc", "bcc"):
+            for person in dicts(one, name):
+                if isinstance(person.get("email"), str):
+                    yield person["email"], one
+
+
+def arguments(body: Any, personalization: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the custom arguments of a personalization, with the shared ones."""
+    shared = body.get("custom_args") if isinstance(body, dict) else None
+    own = personalization.get("custom_args")
+    return {
+        **(shared if isinstance(shared, dict) else {}),
+        **(own if isinstance(own, dict) else {}),
+    }
+
+
+def dicts(parent: Any, name: str) -> list[dict[str, Any]]:
+    """Return the objects in a list."""
+    listed = parent.get(name) if isinstance(parent, dict) else None
+    return [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+
+
+def display(record: Record, *, to: int) -> DisplayedMessage:
+    """Return a mail as the recipient of this index sees it, with their substitutions."""
+    body = record.json()
+    everybody = [personalization for _, personalization in addressees(body)]
+    own = everybody[to if to < len(everybody) else 0]
+    parts = {part["type"]: part["value"] for part in reversed(body.get("content") or [])}
+    tags = own.get("substitutions") or {}
+    return DisplayedMessage(
+        sender=_person(own.get("from") or body["from"]),
+        recipients=record.recipients,
+        title=_substitute(own.get("subject") or body.get("subject") or "", tags),
+        text=_substitute(parts.get(PLAIN, ""), tags),
+        html=_substitute(parts.get(HTML, ""), tags),
+        facts=tuple(_headers(body, own, tags)),
+        attachments=tuple(_attachment(one) for one in body.get("attachments") or []),
+    )
+
+
+def _headers(
+    body: Mapping[str, Any], own: Mapping[str, Any], tags: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    if body.get("reply_to"):
+        yield "Reply-To", _substitute(_person(body["reply_to"]), tags)
+    yield from {**(body.get("headers") or {}), **(own.get("headers") or {})}.items()
+
+
+def _substitute(text: str, tags: Mapping[str, str]) -> str:
+    """Replace each tag in one pass: a replacement is not searched again."""
+    if not tags:
+        return text
+    longest_first = sorted(tags, key=len, reverse=True)
+    return re.sub("|".join(map(re.escape, longest_first)), lambda found: tags[found[0]], text)
+
+
+def _person(person: Mapping[str, Any]) -> str:
+    name, email = person.get("name"), str(person["email"])
+    return f"{name} <{email}>" if name else email
+
+
+def _attachment(one: Mapping[str, Any]) -> Attachment:
+    content = str(one["content"])
+    size = len(content) // BASE64_IN * BASE64_OUT - content.count("=")
+    return Attachment(name=one["filename"], kind=one.get("type") or "", size=size)

@@ -1,0 +1,201 @@
+"""Validation of the optional parts of a mail."""
+
+import base64
+import binascii
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from .answers import Problem, help_url, wrong_type
+
+MAX_ARGS_BYTES = 10_000
+MAX_SUBSTITUTIONS = 100
+MAX_SUBSTITUTIONS_BYTES = 10_000
+MAX_CATEGORIES = 10
+MAX_CATEGORY = 255
+DISPOSITIONS = ("attachment", "inline")
+AT_LEAST_ONE = "at least one character in length."
+RESERVED_HEADERS = frozenset(
+    {
+        *("x-sg-id", "x-sg-eid", "received", "dkim-signature"),
+        *("content-type", "content-transfer-encoding"),
+        *("to", "from", "subject", "reply-to", "cc", "bcc"),
+    }
+)
+"""In any case of letters."""
+
+
+def attachments(listed: Any) -> Iterator[Problem]:
+    """Validate the attachments of a mail."""
+    if listed is None:
+        return
+    if not isinstance(listed, list):
+        yield wrong_type("attachments", "array", listed)
+        return
+    for number, one in enumerate(listed):
+        field = f"attachments.{number}"
+        if isinstance(one, dict):
+            yield from _attachment(one, field)
+        else:
+            yield wrong_type(field, "object", one)
+
+
+def _attachment(one: Mapping[str, Any], field: str) -> Iterator[Problem]:
+    content = one.get("content")
+    if not isinstance(content, str) or not content:
+        yield _wrong(field, "content", f"The attachment content must be a string {AT_LEAST_ONE}")
+    elif not _is_base64(content):
+        yield _wrong(field, "content", "The attachment content must be base64 encoded.")
+    filename = one.get("filename")
+    if filename is None:
+        yield _wrong(field, "filename", "filename is required.")
+    elif not isinstance(filename, str) or not filename:
+        yield _wrong(field, "filename", "The filename of your attachment must be a string.")
+    elif _has_line_break(filename):
+        yield _wrong(
+            field, "filename", "The filename of your attachment can't contain CRLF characters."
+        )
+    yield from _kind(one, field)
+
+
+def _kind(one: Mapping[str, Any], field: str) -> Iterator[Problem]:
+    kind, disposition = one.get("type", "text/plain"), one.get("disposition", "attachment")
+    if not isinstance(kind, str) or not kind:
+        yield _wrong(field, "type", f"The attachment type must be a string and {AT_LEAST_ONE}")
+    elif ";" in kind or _has_line_break(kind):
+        yield _wrong(field, "type", "The type can't contain ';', or CRLF characters.")
+    if disposition not in DISPOSITIONS:
+        yield _wrong(
+            field,
+            "disposition",
+            'The disposition of your attachment can be either "inline" or "attachment". You '
+            f"provided {disposition}.",
+        )
+    content_id = one.get("content_id", "")
+    if not isinstance(content_id, str):
+        yield _wrong(
+            field,
+            "content_id",
+            f"The content ID of your attachment must be a string. You provided {content_id}.",
+        )
+    elif _has_line_break(content_id):
+        yield _wrong(
+            field, "content_id", "The content ID of your attachment can't contain CRLF characters."
+        )
+
+
+def headers(given: Any, field: str) -> Iterator[Problem]:
+    """Validate the headers of a mail or of a personalization."""
+    if given is None:
+        return
+    anchor = help_url("message.headers")
+    if not isinstance(given, dict):
+        yield wrong_type(field, "object", given)
+        return
+    seen: set[str] = set()
+    for name, value in given.items():
+        if not isinstance(value, str):
+            message = "The header values must be strings."
+        elif not name.isascii() or not name or any(c.isspace() for c in name):
+            message = "Header keys can't contain non-ASCII characters and empty spaces."
+        elif name.lower() in RESERVED_HEADERS:
+            message = "Header can not be one of the reserved keys."
+        elif name.lower() in seen:
+            message = "The headers can't contain duplicate keys."
+        else:
+            seen.add(name.lower())
+            continue
+        yield Problem(message, f"{field}.{name}", anchor)
+
+
+def substitutions(given: Any, field: str) -> Iterator[Problem]:
+    """Validate the substitutions of a personalization."""
+    if given is None:
+        return
+    anchor = help_url("message.personalizations.substitutions")
+    if not isinstance(given, dict) or not all(isinstance(one, str) for one in given.values()):
+        message = (
+            "The substitution values must be an object of key/value pairs, where the values are "
+            "all strings."
+        )
+        yield Problem(message, field, anchor)
+        return
+    if len(given) > MAX_SUBSTITUTIONS:
+        message = (
+            f"Substitutions are limited to {MAX_SUBSTITUTIONS} items per personalization block."
+        )
+        yield Problem(message, field, anchor)
+    size = sum(len(name.encode()) + len(value.encode()) for name, value in given.items())
+    if size > MAX_SUBSTITUTIONS_BYTES:
+        message = f"Substitutions are limited to {MAX_SUBSTITUTIONS_BYTES:,} bytes."
+        yield Problem(message, field, anchor)
+
+
+def categories(listed: Any) -> Iterator[Problem]:
+    """Validate the categories of a mail."""
+    if listed is None:
+        return
+    field, anchor = "categories", help_url("message.categories")
+    if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+        message = "Categories must be an array of strings."
+        yield Problem(message, field, anchor)
+        return
+    if len(listed) > MAX_CATEGORIES:
+        message = (
+            f"There is a limit of {MAX_CATEGORIES} categories for each email that is sent. You "
+            f"provided {len(listed)} categories."
+        )
+        yield Problem(message, field, anchor)
+    for number, one in enumerate(listed):
+        if message := _category_problem(one, before=listed[:number]):
+            yield Problem(message, f"{field}.{number}", anchor)
+
+
+def _category_problem(one: str, *, before: list[str]) -> str:
+    if not one.isascii():
+        return "Categories can not contain non-ASCII characters."
+    if len(one) > MAX_CATEGORY:
+        return (
+            f"Each category must not be longer than {MAX_CATEGORY} characters. {one} exceeds this "
+            "limit."
+        )
+    if one in before:
+        return f"The categories must be a unique list, and you have included {one} more than once."
+    return ""
+
+
+def custom_args(args: Any, field: str, *, shared: Mapping[str, Any]) -> Iterator[Problem]:
+    """Validate the arguments of a mail, or of a personalization with ``shared`` ones."""
+    if args is None:
+        return
+    if not isinstance(args, dict):
+        yield wrong_type(field, "object", args)
+        return
+    wrong = [name for name, value in args.items() if not isinstance(value, str)]
+    for name in wrong:
+        yield wrong_type(f"{field}.{name}", "string", args[name])
+    texts = {name: value for name, value in shared.items() if isinstance(value, str)} | args
+    if not wrong and len(msgspec.json.encode(texts)) > MAX_ARGS_BYTES:
+        yield Problem(
+            "The combined size of custom arguments cannot exceed 10,000 bytes.",
+            field,
+            help_url("message.custom_args"),
+        )
+
+
+def _is_base64(content: str) -> bool:
+    try:
+        base64.b64decode(content, validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return True
+
+
+def _has_line_break(text: str) -> bool:
+    return "\r" in text or "\n" in text
+
+
+def _wrong(field: str, part: str, message: str) -> Problem:
+    anchor = help_url(f"message.attachments.{part}")
+    return Problem(message, f"{field}.{part}", anchor)

@@ -1,0 +1,103 @@
+"""The presentation of a WhatsApp message to its recipient."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..base import DisplayedMessage
+from .templates import Templates, fill
+from .validation import MEDIA, number
+
+MAX_TITLE_LENGTH = 80
+
+
+def recipient(body: Any) -> str:
+    """Return the recipient of a message, in E.164 if it is a number."""
+    to = body.get("to") if isinstance(body, dict) else None
+    found = number(to)
+    return f"+{found}" if found else str(to or "")
+
+
+def title(body: Any) -> str | None:
+    """Return the title for a list: the template's name, or the beginning of the text."""
+    if not isinstance(body, dict):
+        return None
+    kind = body.get("type", "text")
+    content = body.get(kind) if isinstance(kind, str) else None
+    if not isinstance(content, dict):
+        return None
+    if kind == "template":
+        found = content.get("name")
+    else:
+        inner = content.get("body") or content.get("caption")
+        found = inner.get("text") if isinstance(inner, dict) else inner
+    return " ".join(found.split())[:MAX_TITLE_LENGTH] if isinstance(found, str) else None
+
+
+def references(body: Any) -> tuple[str, ...]:
+    """Return the service's reference."""
+    found = body.get("biz_opaque_callback_data") if isinstance(body, dict) else None
+    return (found,) if isinstance(found, str) and found else ()
+
+
+def log_fields(body: Any) -> dict[str, Any]:
+    """Return the log fields of a message, valid or not."""
+    to = recipient(body)
+    return {"title": title(body), "recipients": (to,) if to else (), "references": references(body)}
+
+
+def display(body: Mapping[str, Any], *, templates: Templates, sender: str) -> DisplayedMessage:
+    """Return an accepted message as its recipient sees it."""
+    kind = body.get("type", "text")
+    content = body[kind]
+    parts: dict[str, Any] = {"title": "", "text": ""}
+    if kind == "template":
+        parts = _from_template(content, templates)
+    elif kind == "interactive":
+        parts = _interactive(content)
+    elif kind in MEDIA:
+        parts = {
+            "title": "",
+            "text": content.get("caption", ""),
+            "image": content.get("link") or f"id {content.get('id')}",
+        }
+    else:
+        parts["text"] = content["body"]
+    return DisplayedMessage(sender=f"+{sender}", recipients=(recipient(body),), **parts)
+
+
+def _from_template(content: Mapping[str, Any], templates: Templates) -> dict[str, Any]:
+    name, language = content["name"], content["language"]["code"]
+    facts = (("Template", name), ("Language", language))
+    template = templates.get(name, language)
+    if template is None:
+        return {"title": "", "text": "(This template was deleted.)", "facts": facts}
+    filled = fill(template, content)
+    return {
+        "title": filled.header,
+        "text": filled.body,
+        "small_print": filled.footer,
+        "image": filled.image,
+        "buttons": filled.buttons,
+        "facts": (*facts, ("Category", template.category)),
+    }
+
+
+def _interactive(content: Mapping[str, Any]) -> dict[str, Any]:
+    header, action = content.get("header") or {}, content["action"]
+    media = header.get(header.get("type", "")) if header.get("type") in MEDIA else None
+    buttons = [one["reply"]["title"] for one in action.get("buttons", ())]
+    rows = [row["title"] for one in action.get("sections", ()) for row in one["rows"]]
+    link = action.get("parameters", {})
+    return {
+        "title": header.get("text", ""),
+        "text": content["body"]["text"],
+        "small_print": (content.get("footer") or {}).get("text", ""),
+        "image": (media.get("link") or media.get("id") or "") if media else "",
+        "link": link.get("url", ""),
+        "buttons": (
+            *buttons,
+            *([action["button"]] if "button" in action else []),
+            *rows,
+            *([link["display_text"]] if link else []),
+        ),
+    }

@@ -1,0 +1,175 @@
+"""The latest requests and their events, for the control API and the outbox."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from itertools import islice
+from typing import Any
+
+from .duplicates import AcceptanceCounts, Message
+from .log import Record
+
+MAX_REQUESTS = 5_000
+MAX_BYTES = 256 * 1024 * 1024
+
+
+class EventState(StrEnum):
+    """The progress of an event."""
+
+    PLANNED = "planned"
+    SENDING = "sending"
+    SENT = "sent"
+    FAILED = "failed"
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Event:
+    """An event about a request; changes as it is sent."""
+
+    request_id: int
+    """0: about a message that the sandbox never received."""
+    kind: str
+    payload: dict[str, Any]
+    planned_at: datetime
+    state: EventState = EventState.PLANNED
+    sent_at: datetime | None = None
+    tries: int = 0
+    answer: str | None = None
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Exchange:
+    """A request and its events."""
+
+    record: Record
+    events: list[Event] = field(default_factory=list)
+    version: int = 0
+    """Increases with each change, so that a page redraws only changes."""
+
+
+@dataclass(slots=True, kw_only=True)
+class WebhookCounts:
+    """Counters of webhooks."""
+
+    requests: int = 0
+    refused: int = 0
+    sent: int = 0
+    failed: int = 0
+    waiting: int = 0
+    """Due events that are not accepted yet."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ProviderCounts:
+    """Counters of one provider."""
+
+    requests: int = 0
+    connections: int = 0
+    accepted: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Counts(ProviderCounts):
+    """Counters since the start or the last reset."""
+
+    duplicates: int = 0
+    """Messages whose reference was accepted before, for the same recipient."""
+    outcomes: dict[str, int] = field(default_factory=dict)
+    providers: dict[str, ProviderCounts] = field(default_factory=dict)
+    webhooks: WebhookCounts = field(default_factory=WebhookCounts)
+
+    def of_provider(self, provider: str) -> ProviderCounts:
+        """Return the counters of one provider."""
+        return self.providers.setdefault(provider, ProviderCounts())
+
+
+class RecentRequests:
+    """The latest exchanges by ID, and the counters."""
+
+    def __init__(self) -> None:
+        self.counts = Counts()
+        self.acceptances = AcceptanceCounts()
+        self.revision = 0
+        self.generation = 0
+        """Increases with each reset: events of an earlier generation are not sent."""
+        self._webhook_errors: dict[str, str] = {}
+        self._exchanges: OrderedDict[int, Exchange] = OrderedDict()
+        self._bytes = 0
+
+    def add(self, record: Record, messages: Sequence[Message]) -> None:
+        """Add and count a request with its accepted messages; evict the oldest."""
+        counts = self.counts
+        for one in (counts, counts.of_provider(record.provider)):
+            one.requests += 1
+            one.accepted += record.accepted
+        counts.outcomes[record.outcome] = counts.outcomes.get(record.outcome, 0) + 1
+        counts.duplicates += self.restore(record, messages)
+
+    def restore(self, record: Record, messages: Sequence[Message]) -> bool:
+        """Add a request of an earlier run; return whether it is a duplicate."""
+        exchange = Exchange(record=record)
+        self._exchanges[record.id] = exchange
+        self._bytes += memoryview(record.body).nbytes
+        self.revision += 1
+        while len(self._exchanges) > MAX_REQUESTS or (
+            self._bytes > MAX_BYTES and len(self._exchanges) > 1
+        ):
+            _, oldest = self._exchanges.popitem(last=False)
+            self._bytes -= memoryview(oldest.record.body).nbytes
+        return self.acceptances.add(record.id, messages)
+
+    def add_event(self, event: Event) -> None:
+        """Add an event of a request, unless the request was evicted."""
+        exchange = self._exchanges.get(event.request_id)
+        if exchange is not None:
+            exchange.events.append(event)
+            self.mark_changed(event.request_id)
+
+    def mark_changed(self, request_id: int) -> None:
+        """Record a change of a request."""
+        self.revision += 1
+        exchange = self._exchanges.get(request_id)
+        if exchange is not None:
+            exchange.version += 1
+
+    def get(self, request_id: int) -> Exchange | None:
+        """Return one exchange."""
+        return self._exchanges.get(request_id)
+
+    def find(
+        self, predicate: Callable[[Record], bool], *, limit: int, before: int | None = None
+    ) -> list[Exchange]:
+        """Return exchanges older than ``before``, newest first."""
+        newest = (
+            exchange
+            for number, exchange in reversed(self._exchanges.items())
+            if (before is None or number < before) and predicate(exchange.record)
+        )
+        return list(islice(newest, limit))
+
+    @property
+    def webhook_error(self) -> str | None:
+        """The last errors of the receivers; None if there are none."""
+        return "; ".join(f"{url}: {answer}" for url, answer in self._webhook_errors.items()) or None
+
+    def record_webhook_error(self, url: str, answer: str | None) -> bool:
+        """Record a receiver's error, or None; return whether it is new."""
+        if self._webhook_errors.get(url) == answer:
+            return False
+        if answer is None:
+            del self._webhook_errors[url]
+        else:
+            self._webhook_errors[url] = answer
+        return True
+
+    def clear(self) -> None:
+        """Delete everything and reset the counters."""
+        self._exchanges.clear()
+        self.acceptances.clear()
+        self._bytes = 0
+        self.counts = Counts()
+        self._webhook_errors.clear()
+        self.revision += 1
+        self.generation += 1
