@@ -115,29 +115,28 @@ class TestLost:
 
 
 class TestDouble:
-    def test_copy_after_a_known_outcome(self) -> None:
+    @pytest.mark.parametrize(
+        ("first", "way", "double", "double_unknown"),
+        [
+            ("failed", (), ("n1.email.2",), ()),
+            ("unknown", (), (), ("n1.email.2",)),
+            ("sent", ("sending", "unknown", "pending"), (), ("n1.email.2",)),
+        ],
+        ids=["known outcome", "unknown outcome", "late correction of an unknown outcome"],
+    )
+    def test_second_copy(
+        self,
+        first: str,
+        way: tuple[str, ...],
+        double: tuple[str, ...],
+        double_unknown: tuple[str, ...],
+    ) -> None:
         found = analysis(
             requests=[request(1), request(2, at=9)],
-            attempts=[attempt("failed"), attempt("sent", 2)],
+            attempts=[attempt(first), attempt("sent", 2)],
+            steps=steps("pending", *way, "sending", "sent"),
         )
-        assert found.double == ("n1.email.2",)
-        assert found.double_unknown == ()
-
-    def test_copy_after_an_unknown_outcome(self) -> None:
-        found = analysis(
-            requests=[request(1), request(2, at=9)],
-            attempts=[attempt("unknown"), attempt("sent", 2)],
-        )
-        assert found.double == ()
-        assert found.double_unknown == ("n1.email.2",)
-
-    def test_copy_after_a_late_correction_of_an_unknown_outcome(self) -> None:
-        found = analysis(
-            requests=[request(1), request(2, at=9)],
-            attempts=[attempt("sent"), attempt("sent", 2)],
-            steps=steps("pending", "sending", "unknown", "pending", "sending", "sent"),
-        )
-        assert found.double_unknown == ("n1.email.2",)
+        assert (found.double, found.double_unknown) == (double, double_unknown)
 
     def test_same_attempt_twice(self) -> None:
         found = analysis(requests=[request(1), request(1, at=9)], attempts=[attempt("unknown")])

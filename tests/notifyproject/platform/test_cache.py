@@ -14,6 +14,7 @@ from notifyproject.db.collections import collection
 from notifyproject.platform import cache
 from notifyproject.platform.cache import SharedCache, TimedCache
 from tests.support.fakes.mongo_failpoints import CUT, NOT_PRIMARY, Trouble, fail_commands
+from tests.support.mongo.written_collections import StartedListener
 from tests.support.threads import at_once
 from tests.support.waiting import LIMIT
 
@@ -50,18 +51,12 @@ def other_process_changes(stored: Stored, value: str) -> None:
     )
 
 
-class _Finds(monitoring.CommandListener):
+class _Finds(StartedListener):
     def __init__(self) -> None:
         self.count = 0
 
     def started(self, event: monitoring.CommandStartedEvent) -> None:
         self.count += event.command.get("find") == "cache_versions"
-
-    def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
-        pass
-
-    def failed(self, event: monitoring.CommandFailedEvent) -> None:
-        pass
 
 
 FINDS = _Finds()

@@ -1,6 +1,5 @@
 """A process whose clock differs from MongoDB's does no work."""
 
-import threading
 from datetime import UTC, datetime, timedelta, tzinfo
 from io import StringIO
 from itertools import count
@@ -26,6 +25,7 @@ from notifyproject.platform.clock_check import (
 from privacy import purge
 from privacy.purge import PurgeReport
 from tests.support.factories.notifications import NOON
+from tests.support.threads import at_once
 
 TEN_MINUTES = timedelta(minutes=10)
 SHORT = 0.01
@@ -103,7 +103,7 @@ class TestComparing:
         assert not check.is_wrong()
         assert not check.is_right()
 
-    def test_without_mongodb_the_clock_is_unknown(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_clock_is_unknown_without_mongodb(self, monkeypatch: pytest.MonkeyPatch) -> None:
         check = ClockCheck()
         with MongoClient[Any]("mongodb://127.0.0.1:1/x", serverSelectionTimeoutMS=100) as nowhere:
             monkeypatch.setattr(clock_check, "database", lambda: nowhere["x"])
@@ -115,15 +115,7 @@ class TestComparing:
     ) -> None:
         shift_clock(monkeypatch, TEN_MINUTES)
         check = ClockCheck()
-        results: list[bool] = []
-        threads = [
-            threading.Thread(target=lambda: results.append(check.is_wrong())) for _ in range(8)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert results == [True] * 8
+        assert at_once(*[check.is_wrong] * 8) == [True] * 8
 
 
 def test_startup_waits_until_the_clock_is_right(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,7 +143,7 @@ class TestWrongClock:
             with pytest.raises(Ignore):
                 task.before_start("1", (), {})
 
-    def test_a_task_ends_without_an_error(self) -> None:
+    def test_refused_task_ends_without_an_error(self) -> None:
         ran: list[str] = []
 
         @app.task(name="tests.clock", shared=False)
@@ -165,7 +157,7 @@ class TestWrongClock:
         assert (result.state, ran) == ("IGNORED", [])
 
     @pytest.mark.usefixtures("db")
-    def test_nothing_is_purged(self) -> None:
+    def test_purge_is_refused(self) -> None:
         report = purge.purge_notifications(
             client_id=None, older_than=timedelta(days=30), at_most=None, now=NOON
         )

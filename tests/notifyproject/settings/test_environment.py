@@ -211,3 +211,13 @@ def test_example_file_is_valid() -> None:
 def test_other_lines_are_comments() -> None:
     for line in TEXT.splitlines():
         assert not line or line.startswith("# ") or re.match(r"#?[A-Z][A-Z0-9_]*=", line), line
+
+
+PAGE = (BASE_DIR / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
+
+
+def test_settings_page_lists_every_variable_with_its_default() -> None:
+    rows = re.findall(r"^\| `([A-Z_]+)` \| (.*?) ?\| ", PAGE, re.MULTILINE)
+    defaults = {field.name: str(field.default) for field in msgspec.structs.fields(Environment)}
+    assert dict(rows) == defaults
+    assert len(rows) == len(defaults)

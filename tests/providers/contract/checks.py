@@ -16,7 +16,7 @@ def check_all(subject: Subject, case: Case, seen: Observation) -> None:
     check_once(subject, case, seen)
     if case in SLOW:
         assert seen.seconds < SHORT + GRACE
-    check_secrecy(seen)
+    check_no_leak(seen)
 
 
 def check_outcome(subject: Subject, case: Case, seen: Observation) -> None:
@@ -41,7 +41,7 @@ def check_once(subject: Subject, case: Case, seen: Observation) -> None:
     assert seen.elsewhere == 0
 
 
-def check_secrecy(seen: Observation) -> None:
+def check_no_leak(seen: Observation) -> None:
     """Check that logs, representations, and errors contain nothing secret or private."""
     texts = [*seen.log, repr(seen.provider), repr(seen.outcome), repr(seen.outcome.response)]
     if isinstance(seen.outcome, ProviderError):

@@ -6,12 +6,13 @@ from django.test import Client
 from pymongo import monitoring
 
 from notifyproject.db.collections import database
+from tests.support.mongo.written_collections import StartedListener
 
 READS = frozenset({"find", "aggregate", "count", "distinct"})
 NOT_EXPLAINED = frozenset({"lsid", "$db", "$clusterTime", "$readPreference", "maxTimeMS"})
 
 
-class _Reads(monitoring.CommandListener):
+class _Reads(StartedListener):
     """Records reads while it is on."""
 
     def __init__(self) -> None:
@@ -21,12 +22,6 @@ class _Reads(monitoring.CommandListener):
     def started(self, event: monitoring.CommandStartedEvent) -> None:
         if self.is_on and event.command_name in READS:
             self.commands.append(dict(event.command))
-
-    def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
-        pass
-
-    def failed(self, event: monitoring.CommandFailedEvent) -> None:
-        pass
 
 
 reads = _Reads()

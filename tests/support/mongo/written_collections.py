@@ -3,7 +3,15 @@ from pymongo import monitoring
 WRITES = frozenset({"insert", "update", "delete", "findAndModify"})
 
 
-class _WrittenCollections(monitoring.CommandListener):
+class StartedListener(monitoring.CommandListener):
+    def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
+        pass
+
+    def failed(self, event: monitoring.CommandFailedEvent) -> None:
+        pass
+
+
+class _WrittenCollections(StartedListener):
     """Records the collections that a test writes to, so that only those are emptied."""
 
     def __init__(self) -> None:
@@ -17,12 +25,6 @@ class _WrittenCollections(monitoring.CommandListener):
         for stage in event.command.get("pipeline", ()):
             if "$merge" in stage:
                 self.names.add(stage["$merge"]["into"])
-
-    def succeeded(self, event: monitoring.CommandSucceededEvent) -> None:
-        pass
-
-    def failed(self, event: monitoring.CommandFailedEvent) -> None:
-        pass
 
 
 written = _WrittenCollections()
