@@ -80,7 +80,7 @@ def test_nobody_who_has_not_written_for_a_day_is_sent_our_own_words(
     assert answer.status_code == 202
     (delivery,) = when(app, answer, "failed")["delivery"]
     assert delivery["failure_code"] == "window_closed"
-    assert "24 hours" in delivery["failure_reason"]
+    assert "24-hour window" in delivery["failure_reason"]
     assert received(ADA) == []
 
 
