@@ -119,7 +119,7 @@ def test_a_worker_that_dies_in_a_broadcast_tells_nobody_twice_and_passes_nobody_
         assert die("broadcast", boundary, id=str(one)) == signal.SIGKILL, boundary
     for boundary, one in ones.items():
         crowds.run_to_completion(one, at=now + LEASE)
-        assert crowds.told(one) == names, boundary
+        assert crowds.notified_users(one) == names, boundary
         assert crowds.read(one)["accepted"] == len(names), boundary
 
 
