@@ -206,13 +206,16 @@ def measure_inbox(*, rounds: int) -> Iterator[Figure]:
 
 
 def _render_page(part: Any) -> bytes:
+    from api.http import paging
     from api.http.rendering import JSONRenderer
     from api.inbox.schemas import InboxList, inbox_item
-    from api.inbox.views import cursors
+    from api.inbox.views import LIST
+    from notifications.inbox.feed import NEWEST_FIRST
 
     now = utc_now()
     results = [inbox_item(document, now=now) for document in part.documents]
-    return JSONRenderer().render(InboxList(results=results, **cursors(part)))
+    links = paging.page_links(part, list_name=LIST, order=NEWEST_FIRST)
+    return JSONRenderer().render(InboxList(results=results, **links))
 
 
 def _timed_run(run: Callable[[], Any]) -> Run:

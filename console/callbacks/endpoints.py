@@ -19,6 +19,7 @@ from domain.time import utc_now
 from ..widgets.actions import EnableDisableAdmin
 from ..widgets.columns import chip, link, text_column, time_column
 from ..widgets.formats import timestamp
+from ..widgets.lists import ReadOnlyAdmin
 from ..widgets.names import client_names
 
 REASON_LABELS: Mapping[DisabledReason, str] = {
@@ -34,7 +35,7 @@ MEANINGS: Mapping[DisabledReason, str] = {
 }
 
 
-class ClientOwnedMixin:
+class ClientOwnedAdmin(ReadOnlyAdmin):
     """Rows with a ``client_id``, shown with the client's name."""
 
     client = text_column("Client", "client_name")
@@ -47,14 +48,14 @@ class ClientOwnedMixin:
 
     def get_object(self, request: HttpRequest, *args: Any) -> Any:
         """Return one row with its client's name."""
-        found = super().get_object(request, *args)  # type: ignore[misc]
+        found = super().get_object(request, *args)
         if found is not None:
             self.prepare_rows(request, [found])
         return found
 
 
 @admin.register(Callback)
-class CallbackAdmin(ClientOwnedMixin, EnableDisableAdmin):
+class CallbackAdmin(ClientOwnedAdmin, EnableDisableAdmin):
     """The callback endpoints, one for each client that registered one.
 
     Of the URL only the host is shown, because the path may contain a secret.

@@ -26,9 +26,9 @@ from ..widgets.columns import chip, id_column, notification_column, text_column,
 from ..widgets.filters import ChoiceFilter, choice_filter
 from ..widgets.formats import count_of, latency, timestamp
 from ..widgets.keyset_list import KeysetChangeList
-from ..widgets.lists import ReadOnlyAdmin, find_by_notification
+from ..widgets.lists import find_by_notification
 from ..widgets.names import client_names
-from .endpoints import ClientOwnedMixin
+from .endpoints import ClientOwnedAdmin
 
 LIST = "admin:callbacks_callbackmessage_changelist"
 SEARCH_CAP = 200
@@ -59,7 +59,7 @@ class ClientFilter(ChoiceFilter):
 
 
 @admin.register(CallbackMessage)
-class CallbackMessageAdmin(ClientOwnedMixin, ReadOnlyAdmin):
+class CallbackMessageAdmin(ClientOwnedAdmin):
     """The callback deliveries of the last 30 days, newest first. They contain no addresses."""
 
     list_display = ("created", "client", "event", "result", "attempts", "next_try", "notification")

@@ -6,7 +6,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 EMPTY = "-"
-_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
+_MINUTE = 60
+_UNITS = (("d", 86_400), ("h", 3_600), ("min", _MINUTE))
 
 
 def timestamp(at: datetime | None, *, empty: str = EMPTY) -> SafeString | str:
@@ -42,7 +43,7 @@ def latency(seconds: float | None) -> str:
         return EMPTY
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
-    return f"{seconds:.1f} s" if seconds < 60 else duration(seconds)  # noqa: PLR2004
+    return f"{seconds:.1f} s" if seconds < _MINUTE else duration(seconds)
 
 
 def percent(share: float | None) -> str:

@@ -77,7 +77,7 @@ def test_text_after_the_service_window_is_not_sent(app: App, received: Received)
     assert answer.status_code == 202
     (delivery,) = when(app, answer, "failed")["delivery"]
     assert delivery["failure_code"] == "window_closed"
-    assert "24 hours" in delivery["failure_reason"]
+    assert "24-hour window" in delivery["failure_reason"]
     assert received(ADA) == []
 
 

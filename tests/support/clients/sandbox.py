@@ -198,4 +198,6 @@ def receiving() -> Iterator[Receiver]:
 
 def copies(taker: Sandbox) -> Counter[str]:
     """Return how often the sandbox accepted each notification."""
-    return Counter(one.notification_id for one in installation.requests(taker.data) if one.accepted)
+    return Counter(
+        one.notification_id for one in installation.provider_requests(taker.data) if one.accepted
+    )
