@@ -18,7 +18,7 @@ SEARCH_LIMIT = 20
 
 
 def search(request: HttpRequest, _term: str) -> list[SearchResult]:
-    """Return the notifications that the text may mean, the newest first."""
+    """Return up to SEARCH_LIMIT notifications that match the search text, newest first."""
     if not request.user.has_perm("notifications.view_notification"):
         return []
     # The theme lowers the case of the term, and keys are case-sensitive.

@@ -77,9 +77,9 @@ def combine_results(
 ) -> Settlement:
     """Combine at least one result of an attempt into the settlement of its delivery.
 
-    ``has_failover``: another provider would accept what this one refused. ``blocked_until`` and
+    ``has_failover``: another provider can take the delivery now. ``blocked_until`` and
     ``quiet_hours_end``: some devices were left out until then, because their platform is blocked
-    or they are in quiet hours. Devices of the attempt without a result were not started in time.
+    or they are in quiet hours. A device without a result was not tried, because time ran out.
     """
     accepted = [r for r in results if isinstance(r.outcome, SendResult)]
     # A message that a provider may have accepted is never given to another one.

@@ -103,7 +103,10 @@ def parse_link(token: str) -> Subscriber:
 
 
 def is_subscribed(subscriber: Subscriber, *, now: datetime) -> bool:
-    """Return whether the address gets marketing; always True for a test. Raises PyMongoError."""
+    """Return whether the address gets marketing; True for the link of a test notification.
+
+    Raises PyMongoError.
+    """
     if subscriber.is_test:
         return True
     pair = (subscriber.channel.value, subscriber.address)

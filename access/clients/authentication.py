@@ -21,7 +21,10 @@ class KeyAuthentication(BaseAuthentication):
     """API key authentication: ``Authorization: Bearer ntf_…`` or ``ntf_test_…``."""
 
     def authenticate(self, request: Any) -> tuple[Client, None] | None:
-        """Return the client; None without a header. Raises AuthenticationFailed if invalid."""
+        """Return the client; None without an Authorization header.
+
+        Raises AuthenticationFailed if the key is invalid.
+        """
         scheme, _, key = request.headers.get("Authorization", "").partition(" ")
         if not scheme:
             return None

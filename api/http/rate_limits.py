@@ -93,7 +93,7 @@ def _find_counter(request: Any) -> tuple[Counter, int] | None:
 
 
 def _reject_ip(request: HttpRequest, rate_status: RateLimitStatus) -> HttpResponse:
-    log.warning("address_rejected", reset_seconds=rate_status.reset)
+    log.warning("ip_rejected", reset_seconds=rate_status.reset)
     problem = RATE_LIMITED.error("Too many failed authentications from this IP address.")
     return HttpResponse(
         msgspec.json.encode(problem.body(request)),

@@ -77,9 +77,9 @@ class BulkCreate(APIView):
         """Create up to 1,000 notifications.
 
         An invalid item doesn't affect the others. Of identical items, the first is accepted and the
-        others get 409. While the backlog is full, only critical notifications are accepted; the
-        others get 503, and so does a request without any. Send rejected items again in another
-        request, with another key.
+        others get 409. While the backlog is full, only critical items are accepted and the others
+        get 503; a request without a critical item gets 503 as a whole. Send rejected items again in
+        another request, with another key.
         """
         key = idempotency.required_key(request)
         items = read_items(read_body(request._request, limit=MAX_BYTES_BULK))

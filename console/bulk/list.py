@@ -153,7 +153,10 @@ class BulkOperationAdmin(ReadOnlyAdmin):
         )
 
     def _find_operation(self, request: HttpRequest, object_id: str) -> Operation | None:
-        """Return an operation, or None. Raises PermissionDenied."""
+        """Return an operation, or None for an unknown ID.
+
+        Raises PermissionDenied if the user can't view operations.
+        """
         if not self.has_view_permission(request):
             raise PermissionDenied
         operation_id = parse_id(object_id)

@@ -183,7 +183,7 @@ class ProviderFilter(ChoiceFilter):
 
 
 class AttemptsFilter(ChoiceFilter):
-    """Filter by the attempts of a failed delivery."""
+    """Filter by the number of attempts of a failed delivery."""
 
     title = "attempts"
     parameter_name = "attempts"

@@ -98,7 +98,8 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
         "Remove the address from the provider's suppression list, and then resend.",
     ),
     F.REPORTED_FAILED: Explanation(
-        "failed by receipt", "Read the provider response. Resend once if the cause is temporary."
+        "reported as failed by the provider",
+        "Read the provider response. Resend once if the cause is temporary.",
     ),
     F.SUPPRESSED: Explanation(
         "address suppressed", "Lift the suppression to send to this address again."

@@ -239,7 +239,7 @@ class Deferred:
 
 
 def claimed_from(document: Document, token: str) -> ClaimedDelivery:
-    """Return the delivery of a stored notification that is claimed with ``token``."""
+    """Return the delivery of a stored notification whose claim has this token."""
     delivery = next(d for d in document["delivery"] if (d.get("claim") or {}).get("token") == token)
     return ClaimedDelivery(
         notification_id=document["_id"],

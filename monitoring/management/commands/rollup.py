@@ -16,7 +16,7 @@ NOTHING_KEPT = "No data is left of that period: its metrics stay unchanged."
 
 
 class Command(BaseCommand):
-    """Count metrics again from the notifications and attempts that are left."""
+    """Recount metrics from the notifications and attempts that retention has not deleted."""
 
     help = (
         "Count the metrics of a period again, minute by minute; without a period, roll up what has "

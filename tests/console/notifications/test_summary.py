@@ -39,7 +39,7 @@ SENTENCES = [
     ),
     (
         delivery(S.FAILED, attempt_count=1, failure_code="reported_failed"),
-        "Email sent, but not delivered: failed by receipt. No more retries.",
+        "Email sent, but not delivered: reported as failed by the provider. No more retries.",
     ),
     (
         delivery(S.FAILED, attempt_count=0, failure_code="channel_unavailable", channel="push"),
