@@ -40,9 +40,9 @@ def assert_quick(found: list[Plan], *, examined: int) -> None:
     """Fail if any of the plans scans a collection, sorts in memory, or reads more than allowed."""
     assert found
     for plan in found:
-        assert "COLLSCAN" not in plan.stages, plan.told
-        assert "SORT" not in plan.stages or plan.documents_examined < PAGE, plan.told
-        assert plan.documents_examined <= examined, plan.told
+        assert "COLLSCAN" not in plan.stages, plan.explained
+        assert "SORT" not in plan.stages or plan.documents_examined < PAGE, plan.explained
+        assert plan.documents_examined <= examined, plan.explained
 
 
 def with_cursors(query: str, model: str, *values: Any) -> str:
@@ -109,7 +109,7 @@ def test_each_kind_of_search(many: Any, console: Client, what: str, where: str) 
     }.get(what) or str(many[what])
     found = plans(console, f"/admin/notifications/{where}/?q={text}", of="notifications")
     # The groups above the failures are read whatever is searched for.
-    found = [plan for plan in found if "ntf_failed" not in str(plan.told)]
+    found = [plan for plan in found if "ntf_failed" not in str(plan.explained)]
     assert_quick(found, examined=20)
 
 
@@ -133,9 +133,9 @@ def test_the_list_of_failures(many: Any, console: Client, query: str, examined: 
     url = f"/admin/notifications/failednotification/{query}"
     found = plans(console, url, of="notifications")
     # What verdicts are passed on is read by its key.
-    found = [plan for plan in found if "'ntf_" in str(plan.told)]
-    assert all("ntf_failed" in str(plan.told) for plan in found)
-    groups = [plan for plan in found if "$unwind" in str(plan.told)]
+    found = [plan for plan in found if "'ntf_" in str(plan.explained)]
+    assert all("ntf_failed" in str(plan.explained) for plan in found)
+    groups = [plan for plan in found if "$unwind" in str(plan.explained)]
     assert len(groups) == 1
     assert "COLLSCAN" not in groups[0].stages
     assert_quick([plan for plan in found if plan not in groups], examined=int(examined))
@@ -226,10 +226,10 @@ def test_the_page_about_one_notification(many: Any, console: Client) -> None:
 
 def test_the_home_page(many: Any, console: Client) -> None:
     for plan in plans(console, "/admin/", of="notifications"):
-        assert "COLLSCAN" not in plan.stages, plan.told
-        assert plan.documents_examined <= MANY / 4, plan.told
+        assert "COLLSCAN" not in plan.stages, plan.explained
+        assert plan.documents_examined <= MANY / 4, plan.explained
         # Only the errors are sorted, once they are grouped.
-        assert "SORT" not in plan.stages, plan.told
+        assert "SORT" not in plan.stages, plan.explained
 
 
 def test_failures_read_no_more_than_their_cap(

@@ -175,4 +175,4 @@ def test_permission_reads_use_indexes(user_with_roles: StaffUser, reading: Any) 
     plans = [Plan(command) for command in reading.commands]
     assert {plan.collection for plan in plans} == JOIN_COLLECTIONS | {"auth_permission"}
     for plan in plans:
-        assert "COLLSCAN" not in plan.stages, plan.told
+        assert "COLLSCAN" not in plan.stages, plan.explained
