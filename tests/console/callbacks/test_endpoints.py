@@ -160,5 +160,5 @@ def test_no_list_reads_more_than_it_shows(console: Client, query: str) -> None:
     found = plans(console, f"{MESSAGES}{query}", of="callback_messages")
     assert found
     for plan in found:
-        assert not {"COLLSCAN", "SORT"} & plan.stages, plan.told
+        assert not {"COLLSCAN", "SORT"} & plan.stages, plan.explained
         assert plan.documents_examined <= 60
