@@ -218,8 +218,8 @@ def _field_problem(message: str, prefix: str, structure: Any) -> FieldProblem:
         # A message doesn't name the structure of an inner field.
         known = [] if path else [one.encode_name for one in msgspec.structs.fields(structure)]
         similar = difflib.get_close_matches(unknown[1], known, n=1)
-        hint = f" Did you mean `{similar[0]}`?" if similar else ""
-        return FieldProblem(name, "unknown_field", f"Unknown field.{hint}")
+        suggestion = f" Did you mean `{similar[0]}`?" if similar else ""
+        return FieldProblem(name, "unknown_field", f"Unknown field.{suggestion}")
     if required := _REQUIRED.fullmatch(text):
         return FieldProblem(f"{pointer}/{required[1]}", "required", "The field is required.")
     code = "out_of_range" if "length" in text or "int` " in text else "wrong_type"

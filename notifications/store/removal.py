@@ -157,8 +157,8 @@ def remove_content(*, ids: Sequence[ObjectId], before: datetime, now: datetime) 
     """Remove the content of these notifications if they ended before ``before``.
 
     Open and reopened ones stay unchanged. Idempotent: a call that was interrupted between the two
-    collections is completed by the next. ``updated_at`` stays, so that it keeps telling when the
-    notification last changed. Raises PyMongoError.
+    collections is completed by the next. ``updated_at`` stays: it is the time of the last change
+    of state. Raises PyMongoError.
     """
     wanted = {"_id": {"$in": list(ids)}}
     over = {**wanted, **match_ended_before(before), "erased_at": None}

@@ -24,12 +24,12 @@ from tests.support.providers.whatsapp import (
     SECRET,
     change,
     failed,
+    preference,
     signed,
     status,
     webhook,
     written,
 )
-from tests.support.providers.whatsapp import preference as wish
 from tests.support.providers.whatsapp import preferences_change as told
 
 KEY = ec.generate_private_key(ec.SECP256R1())
@@ -474,7 +474,7 @@ def test_empty_handshake_is_refused() -> None:
 
 
 def test_inbound_opt_out_suppresses_marketing() -> None:
-    body = webhook(told(wish("stop", timestamp=int(time.time()))))
+    body = webhook(told(preference("stop", timestamp=int(time.time()))))
     assert post(body).status_code == 200
     (found,) = collection("suppressions").find({"channel": "whatsapp"})
     assert (found["reason"], found["marketing_only"]) == ("unsubscribed", True)

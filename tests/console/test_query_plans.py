@@ -17,7 +17,7 @@ from monitoring import failure_groups
 from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor, encode_cursor
 from tests import conftest
-from tests.support.factories import console_data as crowd
+from tests.support.factories import console_data
 from tests.support.factories.console_data import CLIENTS, MANY
 from tests.support.mongo.explained_reads import Plan, plans, reads
 
@@ -30,10 +30,10 @@ COUNTED = 10_001
 def many(_database: None, django_db_blocker: Any) -> Iterator[dict[str, Any]]:
     """Store many of everything, and give one of the notifications."""
     with django_db_blocker.unblock():
-        documents = crowd.insert_console_data(now=utc_now())
+        documents = console_data.insert_console_data(now=utc_now())
         conftest.written.names.clear()
         yield documents[MANY // 2]
-        crowd.remove_console_data()
+        console_data.remove_console_data()
 
 
 def assert_quick(found: list[Plan], *, examined: int) -> None:

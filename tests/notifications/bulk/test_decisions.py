@@ -15,6 +15,7 @@ from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
 from tests.support.factories import notifications as factories
 from tests.support.factories.bulk import (
+    EVERYTHING,
     MARIA,
     Time,
     failed,
@@ -27,9 +28,6 @@ from tests.support.factories.bulk import (
 )
 
 S = DeliveryStatus
-EVERYTHING = Selection(
-    match={"type": "payment_confirmed"}, order="created_at", description=("All",)
-)
 
 
 def test_preview_counts_by_risk_and_changes_nothing(clock: Time) -> None:

@@ -27,6 +27,7 @@ from recipients.models import SuppressionReason
 from tests.support.factories import notifications as factories
 from tests.support.factories.bulk import (
     EMAIL,
+    EVERYTHING,
     MARIA,
     Time,
     failed,
@@ -40,9 +41,6 @@ from tests.support.factories.bulk import (
 from tests.support.factories.notifications import NOON
 
 S = DeliveryStatus
-EVERYTHING = Selection(
-    match={"type": "payment_confirmed"}, order="created_at", description=("All",)
-)
 
 
 def test_retry_reopens_safe_deliveries(clock: Time) -> None:

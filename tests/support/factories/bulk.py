@@ -9,7 +9,7 @@ from domain.states import BulkAction, BulkStage, Channel, DeliveryStatus
 from notifications.bulk import decisions, repository, runner, selection
 from notifications.bulk import operation as bulk_operation
 from notifications.bulk.decisions import StartOptions
-from notifications.bulk.operation import Operation
+from notifications.bulk.operation import Operation, Selection
 from notifications.resend.actions import Staff
 from notifications.resend.risk import RiskKind
 from notifyproject.db.collections import collection
@@ -20,6 +20,9 @@ MARIA = Staff(id=ObjectId("a" * 24), username="maria")
 NOW = NOON + timedelta(hours=1)
 EMAIL = Channel.EMAIL
 S = DeliveryStatus
+EVERYTHING = Selection(
+    match={"type": "payment_confirmed"}, order="created_at", description=("All",)
+)
 
 
 class Time:
