@@ -149,9 +149,11 @@ class Outbox:
         ordinary = self._provider(exchange).outcomes.default.name
         for match in map(canonical, exchange.record.recipients):
             if through:
-                self.behaviours.remove(match)
+                self.behaviours.scripts.pop(match, None)
             else:
-                self.behaviours.set(Behaviour(match=match, outcome=ordinary, times=None))
+                self.behaviours.scripts[match] = Behaviour(
+                    match=match, outcome=ordinary, times=None
+                )
         back = {"Location": f"/messages/{exchange.record.id}"}
         return web.Response(status=HTTPStatus.SEE_OTHER, headers=back)
 
@@ -232,7 +234,9 @@ class Outbox:
 
     def _is_let_through(self, exchange: Exchange) -> bool:
         ordinary = self._provider(exchange).outcomes.default.name
-        scripts = [self.behaviours.get(canonical(one)) for one in exchange.record.recipients]
+        scripts = [
+            self.behaviours.scripts.get(canonical(one)) for one in exchange.record.recipients
+        ]
         return bool(scripts) and all(one and one.outcome == ordinary for one in scripts)
 
     def _exchange(self, request: web.Request) -> Exchange | None:
