@@ -201,8 +201,17 @@ class Outbox:
     def _page(
         self, name: str, *, etag: str = "", status: HTTPStatus = HTTPStatus.OK, **values: Any
     ) -> web.Response:
+        counts = self.recent_requests.counts
         html = self.templates.get_template(name).render(
-            counts=self._counts(), trouble=self.recent_requests.webhook_error, page=name, **values
+            counts={
+                "requests": counts.requests,
+                "accepted": counts.accepted,
+                "refused": counts.requests - counts.accepted,
+                "waiting": counts.webhooks.waiting,
+            },
+            trouble=self.recent_requests.webhook_error,
+            page=name,
+            **values,
         )
         response = _response(html, kind="text/html", policy=PAGE_POLICY, status=status)
         if etag:
@@ -211,15 +220,6 @@ class Outbox:
 
     def _not_found_page(self, reason: str) -> web.Response:
         return self._page("missing", status=HTTPStatus.NOT_FOUND, what=reason)
-
-    def _counts(self) -> dict[str, int]:
-        counts = self.recent_requests.counts
-        return {
-            "requests": counts.requests,
-            "accepted": counts.accepted,
-            "refused": counts.requests - counts.accepted,
-            "waiting": counts.webhooks.waiting,
-        }
 
     def _accepted_requests(self, exchange: Exchange) -> Sequence[int]:
         return self.recent_requests.acceptances.accepted_requests(

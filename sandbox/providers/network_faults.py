@@ -35,28 +35,21 @@ def redirect(path: str) -> ProviderResponse:
 def fault_outcomes(status: int, *steps: Step) -> tuple[Outcome, ...]:
     """Return the network faults of an acceptance with this status and these events."""
     late = "; the events come twenty seconds later" if steps else ""
-
-    def fault(name: str, description: str, mode: ResponseMode) -> Outcome:
-        return replace(accepted(name, status, description, *steps), mode=mode)
-
     stalled = ResponseMode.STALLED
-    lost = refused("timeout-lost", status, "Never answered, and the message is lost.")
-    cut = f"Accepted, but the {status} is cut off before its end."
+    descriptions = {
+        ResponseMode.RESET: "Accepted, then the connection is reset instead of an answer.",
+        ResponseMode.TRUNCATED: f"Accepted, but the {status} is cut off before its end.",
+        ResponseMode.DRIPPING: f"Accepted, but the {status} comes one byte a second.",
+        ResponseMode.SLOW: "Accepted after two seconds.",
+    }
+    timeout = accepted(
+        "timeout", status, f"Accepted but never answered{late}.", *steps, mode=stalled
+    )
     return (
-        replace(
-            fault("timeout", f"Accepted but never answered{late}.", stalled), has_late_events=True
+        replace(timeout, has_late_events=True),
+        refused("timeout-lost", status, "Never answered, and the message is lost.", mode=stalled),
+        *(
+            accepted(mode.value, status, text, *steps, mode=mode)
+            for mode, text in descriptions.items()
         ),
-        replace(lost, mode=stalled),
-        fault(
-            "reset",
-            "Accepted, then the connection is reset instead of an answer.",
-            ResponseMode.RESET,
-        ),
-        fault("truncated", cut, ResponseMode.TRUNCATED),
-        fault(
-            "dripping",
-            f"Accepted, but the {status} comes one byte a second.",
-            ResponseMode.DRIPPING,
-        ),
-        fault("slow", "Accepted after two seconds.", ResponseMode.SLOW),
     )
