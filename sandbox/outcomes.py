@@ -1,7 +1,7 @@
 """Outcomes as data: a provider's answer to a message, and its later events."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -47,8 +47,6 @@ class Outcome:
     """Whether its events come much later."""
     initial_failures: int = 0
     """How often a recipient has this outcome before the default one."""
-    traits: frozenset[str] = field(default_factory=frozenset)
-    """Handled by the provider's own module."""
 
 
 def accepted(name: str, status: int, description: str, *steps: Step, **fields: Any) -> Outcome:

@@ -82,28 +82,26 @@ class GoogleOAuth(Provider):
     ) -> RequestResult:
         _check_grant(parameters)
         endpoint = f"http://{request.headers.get('host', '')}{TOKEN_PATH}"
-        found = verify(parameters["assertion"], account=self.account, endpoint=endpoint, now=now)
-        outcome = self.choose_outcome(found.email, magic=lambda _: "", is_message=False)
+        scopes = verify(parameters["assertion"], account=self.account, endpoint=endpoint, now=now)
+        email = self.account.file.client_email
+        outcome = self.choose_outcome(email, magic=lambda _: "", is_message=False)
         if outcome.name in DENIED:
             raise TokenRequestError(*DENIED[outcome.name])
-        lifetime = LIFETIME
-        if outcome.name == SHORT_LIVED:
-            lifetime = timedelta(seconds=self.timings.short_lived)
         return _result(
             outcome.name,
-            self._respond(outcome, found.scopes, now=now, lifetime=lifetime),
+            self._respond(outcome, scopes, now=now),
             parameters=parameters,
             claims=claims,
             reason=None if outcome.accepted else outcome.description,
         )
 
-    def _respond(
-        self, outcome: Outcome, scopes: list[str], *, now: datetime, lifetime: timedelta
-    ) -> ProviderResponse:
+    def _respond(self, outcome: Outcome, scopes: list[str], *, now: datetime) -> ProviderResponse:
         if outcome.name == network_faults.BAD_GATEWAY.name:
             return network_faults.bad_gateway()
         if outcome.status != HTTPStatus.OK:
             return _error(outcome.status, "internal_failure", "Backend Error")
+        is_short_lived = outcome.name == SHORT_LIVED
+        lifetime = timedelta(seconds=self.timings.short_lived) if is_short_lived else LIFETIME
         answer = {
             "access_token": self.tokens.issue(scopes, now=now, lifetime=lifetime),
             "expires_in": int(lifetime.total_seconds()),

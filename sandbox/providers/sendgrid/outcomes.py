@@ -3,7 +3,7 @@
 from ...outcomes import DelayUnit, Outcomes, Step, accepted, refused
 from .. import network_faults
 
-NO_MESSAGE_ID = "no message id"
+NO_ID = "no-id"
 PROCESSED = Step("processed", unit=DelayUnit.PROCESSED)
 DELIVERED = Step("delivered")
 DEFAULT_STEPS = (PROCESSED, DELIVERED)
@@ -72,13 +72,7 @@ OUTCOMES = Outcomes(
         refused("ratelimit-date", 429, "429 with Retry-After as a date, and no X-RateLimit-Reset."),
         refused("ratelimit-odd", 429, "429 with Retry-After: soon, which means nothing."),
         *network_faults.fault_outcomes(202, *DEFAULT_STEPS),
-        accepted(
-            "no-id",
-            202,
-            "Accepted with a 202 that has no X-Message-Id.",
-            *DEFAULT_STEPS,
-            traits=frozenset({NO_MESSAGE_ID}),
-        ),
+        accepted(NO_ID, 202, "Accepted with a 202 that has no X-Message-Id.", *DEFAULT_STEPS),
         refused(
             "flaky",
             500,

@@ -131,11 +131,6 @@ def success(body: Any) -> ProviderResponse:
     return ProviderResponse(status=200, body=msgspec.json.encode(body), headers=JSON)
 
 
-def new_message_id() -> str:
-    """Return a new message ID."""
-    return f"wamid.HBgL{secrets.token_urlsafe(30)}"
-
-
 def error_response(error: Mapping[str, Any], *, status: int) -> ProviderResponse:
     """Return an error in the Graph API's envelope."""
     trace = {"fbtrace_id": f"A{secrets.token_urlsafe(16)}"}

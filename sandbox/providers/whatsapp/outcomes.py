@@ -20,13 +20,13 @@ OUT_OF_ORDER_STEPS = tuple(
 )
 """Duplicate statuses out of order."""
 
-TEMPLATES_ACCEPTED, HELD_FOR_QUALITY = "templates pass", "held for quality"
+WINDOW_CLOSED, HELD = "window-closed", "held"
 NO_CODE, UNKNOWN_CODE, EMPTY, NOT_JSON = "no-code", "unknown-code", "empty", "not-json"
 FAILED = Step("failed")
 
 _ERRORS: Mapping[str, tuple[int, str]] = {
     "undeliverable": (131026, "026"),
-    "window-closed": (131047, "047"),
+    WINDOW_CLOSED: (131047, "047"),
     "ratelimit": (130429, "429"),
     "ratelimit-400": (130429, "428"),
     "ratelimit-once": (130429, "427"),
@@ -78,10 +78,9 @@ _SPECIAL = {
             initial_failures=1,
         ),
         refused(
-            "window-closed",
+            WINDOW_CLOSED,
             400,
             "400 with 131047 unless it is a template: 24 hours have passed since they wrote.",
-            traits=frozenset({TEMPLATES_ACCEPTED}),
         ),
         refused(
             "flaky",
@@ -126,11 +125,10 @@ OUTCOMES = Outcomes(
         accepted("failed-at-once", 200, "Accepted, then failed with 131026.", FAILED),
         accepted("chosen-not", 200, "Accepted, then failed with 131049.", FAILED),
         accepted(
-            "held",
+            HELD,
             200,
             "Accepted; a template is held for a quality check, then sent and delivered.",
             *DEFAULT_STEPS,
-            traits=frozenset({HELD_FOR_QUALITY}),
         ),
         *(_error(name, code) for name, code in ERRORS.items()),
         refused(
@@ -157,7 +155,7 @@ OUTCOME_BY_SUFFIX: Mapping[str, str] = {
     "006": "failed",
     "007": "failed-at-once",
     "149": "chosen-not",
-    "107": "held",
+    "107": HELD,
     "190": "expired-token",
     "408": "timeout",
     "409": "timeout-lost",

@@ -29,11 +29,11 @@ from .outcomes import (
     DEFAULT_STEPS,
     EMPTY,
     FAILURES,
-    HELD_FOR_QUALITY,
+    HELD,
     NOT_JSON,
     OUT_OF_ORDER_STEPS,
     OUTCOMES,
-    TEMPLATES_ACCEPTED,
+    WINDOW_CLOSED,
     magic,
     magic_suffix,
 )
@@ -138,7 +138,9 @@ class WhatsApp(Provider):
         own = self.account.display_phone_number
         if found := problem(body, templates=self.templates, own_number=own):
             return _refuse(found, version=version, body=body)
-        outcome = self._choose_outcome(body)
+        outcome = self.choose_outcome(recipient(body), magic=magic)
+        if outcome.name == WINDOW_CLOSED and body.get("type") == "template":
+            outcome = self.outcomes.default
         if outcome.status >= answers.LOWEST_ERROR_STATUS:
             pause = self.timings.rate_limit
             return RequestResult(
@@ -146,7 +148,7 @@ class WhatsApp(Provider):
                 **outcome_fields(outcome),
                 **log_fields(body),
             )
-        message_id = answers.new_message_id()
+        message_id = events.new_message_id()
         return RequestResult(
             response=_acceptance(outcome, body, message_id),
             message_id=message_id,
@@ -154,12 +156,6 @@ class WhatsApp(Provider):
             **outcome_fields(outcome),
             **log_fields(body),
         )
-
-    def _choose_outcome(self, body: Mapping[str, Any]) -> Outcome:
-        outcome = self.choose_outcome(recipient(body), magic=magic)
-        if TEMPLATES_ACCEPTED in outcome.traits and body.get("type") == "template":
-            return self.outcomes.default
-        return outcome
 
     def _events(
         self, outcome: Outcome, body: Mapping[str, Any], message_id: str, *, now: datetime
@@ -231,7 +227,7 @@ def _acceptance(outcome: Outcome, body: Mapping[str, Any], message_id: str) -> P
         )
     status = None
     if body.get("type") == "template":
-        status = "held_for_quality_assessment" if HELD_FOR_QUALITY in outcome.traits else "accepted"
+        status = "held_for_quality_assessment" if outcome.name == HELD else "accepted"
     return answers.acceptance(
         given=body["to"],
         wa_id=number(body["to"]) or "",
