@@ -1,7 +1,6 @@
 """A service account's assertion: a JWT, verified as Google does."""
 
 import base64
-import binascii
 import re
 from datetime import datetime
 from typing import Any
@@ -116,9 +115,5 @@ def _object(part: str) -> dict[str, Any] | None:
 
 def _bytes(part: str) -> bytes:
     """Decode base64url without padding; raises ValueError."""
-    try:
-        return base64.b64decode(
-            part.encode("ascii") + b"=" * (-len(part) % 4), altchars=b"-_", validate=True
-        )
-    except (binascii.Error, UnicodeEncodeError) as error:
-        raise ValueError(str(error)) from error
+    padded = part.encode("ascii") + b"=" * (-len(part) % 4)
+    return base64.b64decode(padded, altchars=b"-_", validate=True)

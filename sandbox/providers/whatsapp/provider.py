@@ -10,7 +10,6 @@ from typing import Any
 from ...credentials import MetaAccount
 from ...log import Record
 from ...outcomes import Outcome
-from ...responses import ProviderResponse
 from ..base import (
     Channel,
     DisplayedMessage,
@@ -27,10 +26,7 @@ from .answers import GraphError
 from .errors import KINDS, Fault
 from .outcomes import (
     DEFAULT_STEPS,
-    EMPTY,
     FAILURES,
-    HELD,
-    NOT_JSON,
     OUT_OF_ORDER_STEPS,
     OUTCOMES,
     WINDOW_CLOSED,
@@ -76,7 +72,8 @@ class WhatsApp(Provider):
         """Return the answer to a request, and its statuses."""
         path = _PATH.fullmatch(request.path)
         if path is None or _version_number(path[1]) > _version_number(self.newest_version):
-            return _graph_error(answers.unknown_path(request.path), outcome="not-found")
+            unknown = f"Unknown path components: /{request.path.strip('/')}"
+            return _graph_error(GraphError(2500, 400, unknown), outcome="not-found")
         (version, _), owner, edge = _version_number(path[1]), path[2], path[3]
         if refused := answers.check_token(request):
             return _graph_error(refused, outcome="not-authenticated")
@@ -150,7 +147,7 @@ class WhatsApp(Provider):
             )
         message_id = events.new_message_id()
         return RequestResult(
-            response=_acceptance(outcome, body, message_id),
+            response=answers.acceptance(outcome, body, message_id),
             message_id=message_id,
             events=tuple(self._events(outcome, body, message_id, now=now)),
             **outcome_fields(outcome),
@@ -216,25 +213,6 @@ def _version_number(version: str) -> tuple[int, int]:
     """Return the two numbers of a version, for comparison."""
     major, _, minor = version.removeprefix("v").partition(".")
     return int(major), int(minor)
-
-
-def _acceptance(outcome: Outcome, body: Mapping[str, Any], message_id: str) -> ProviderResponse:
-    if outcome.name == EMPTY:
-        return answers.success({})
-    if outcome.name == NOT_JSON:
-        return ProviderResponse(
-            status=200, body=b"<html></html>", headers={"Content-Type": "text/html"}
-        )
-    status = None
-    if body.get("type") == "template":
-        status = "held_for_quality_assessment" if outcome.name == HELD else "accepted"
-    return answers.acceptance(
-        given=body["to"],
-        wa_id=number(body["to"]) or "",
-        message_id=message_id,
-        message_status=status,
-        manner=outcome.mode,
-    )
 
 
 def _graph_error(found: GraphError, *, outcome: str) -> RequestResult:
