@@ -5,6 +5,7 @@ import hmac
 import os
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -37,7 +38,11 @@ def _load_or_create(
 ) -> T:
     """Parse a file, created first if it is missing; raises UnreadableKeyError."""
     if not path.exists():
-        create_secret_file(path, create())
+        draft = _write_draft(path, create())
+        # Of two processes at once, the first wins.
+        with suppress(FileExistsError):
+            os.link(draft, path)
+        draft.unlink()
     try:
         return parse(path.read_bytes())
     except (ValueError, TypeError, msgspec.DecodeError) as error:
@@ -197,17 +202,6 @@ def ensure_whatsapp_account(data: Path) -> MetaAccount:
 
 
 # Files that only their owner may read.
-
-
-def create_secret_file(path: Path, content: bytes) -> None:
-    """Create a file unless it exists: of two concurrent processes, the first wins."""
-    draft = _write_draft(path, content)
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        return
-    finally:
-        draft.unlink()
 
 
 def replace_secret_file(path: Path, content: bytes) -> None:

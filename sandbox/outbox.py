@@ -120,6 +120,7 @@ class Outbox:
             "request",
         ]
         view = _choice(request, "view", views)
+        images = "images" in request.query
         raw, is_complete = pages.raw(exchange.record) if view == "request" else ("", True)
         return self._page(
             "message",
@@ -127,9 +128,9 @@ class Outbox:
             message=message,
             views=views,
             view=view,
-            images="images" in request.query,
+            images=images,
             as_recipient=f"&to={to}" if to else "",
-            frame=_frame_query(request, to),
+            frame="&".join(filter(None, (f"to={to}" if to else "", "images" if images else ""))),
             raw=raw,
             is_complete=is_complete,
             can_let_through=self._has_chosen_outcome(exchange) and not exchange.record.accepted,
@@ -249,11 +250,6 @@ class Outbox:
 def _choice(request: web.Request, name: str, choices: Sequence[str]) -> str:
     chosen = request.query.get(name, "")
     return chosen if chosen in choices else choices[0]
-
-
-def _frame_query(request: web.Request, to: int) -> str:
-    parts = (f"to={to}" if to else "", "images" if "images" in request.query else "")
-    return "&".join(filter(None, parts))
 
 
 def _recipient(request: web.Request, exchange: Exchange) -> int:

@@ -2,18 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Any
 
 from .config import Timings
 from .responses import ResponseMode
-
-
-class DelayUnit(StrEnum):
-    """The unit of an event's delay."""
-
-    PROCESSED = "processed"
-    DELIVERED = "delivered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +13,13 @@ class Step:
     """One event of an accepted message."""
 
     kind: str
-    unit: DelayUnit = DelayUnit.DELIVERED
     multiple: float = 1
+    is_early: bool = False
+    """Whether the delay is that of ``processed``, not that of ``delivered``."""
 
     def delay(self, timings: Timings) -> float:
         """Return the seconds from acceptance to this event."""
-        seconds = timings.processed if self.unit is DelayUnit.PROCESSED else timings.delivered
-        return seconds * self.multiple
+        return self.multiple * (timings.processed if self.is_early else timings.delivered)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,7 +32,6 @@ TONES: Mapping[str, str] = {
     "group_unsubscribe": WARN,
 }
 SUCCESS_STATUSES = range(200, 300)
-_NOTHING = DisplayedMessage(sender="", recipients=(), title="", text="")
 UNANSWERED: Mapping[int | str, str] = {"stalled": "no answer", "reset": "reset"}
 STATES: Mapping[EventState, str] = {
     EventState.PLANNED: "planned",
@@ -153,7 +152,7 @@ def message(
 ) -> dict[str, Any]:
     """Return the page of one request, for the recipient of this index."""
     record = exchange.record
-    displayed = provider.display(record, to=to) if record.accepted else _NOTHING
+    displayed = provider.display(record, to=to) if record.accepted else DisplayedMessage()
     return {
         **row(exchange, provider, copies=len(copies)),
         "to": to,

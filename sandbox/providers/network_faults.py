@@ -19,17 +19,18 @@ _PAGE = b"""<html>
 """
 
 
-def bad_gateway() -> ProviderResponse:
-    """Return a reverse proxy's answer when the provider is down."""
-    return ProviderResponse(
-        status=BAD_GATEWAY.status, body=_PAGE, headers={"Content-Type": "text/html"}
-    )
+def proxy_response(outcome: Outcome, path: str) -> ProviderResponse | None:
+    """Return the answer of a proxy in between, if the outcome is one.
 
-
-def redirect(path: str) -> ProviderResponse:
-    """Return a redirect to a name without an address, so that no key leaks."""
-    location = {"Location": f"http://elsewhere.invalid{path}"}
-    return ProviderResponse(status=REDIRECT.status, headers=location)
+    A redirect goes to a name without an address, so that no key leaks.
+    """
+    if outcome.name == BAD_GATEWAY.name:
+        headers = {"Content-Type": "text/html"}
+        return ProviderResponse(status=BAD_GATEWAY.status, body=_PAGE, headers=headers)
+    if outcome.name == REDIRECT.name:
+        headers = {"Location": f"http://elsewhere.invalid{path}"}
+        return ProviderResponse(status=REDIRECT.status, headers=headers)
+    return None
 
 
 def fault_outcomes(status: int, *steps: Step) -> tuple[Outcome, ...]:

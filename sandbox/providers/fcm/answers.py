@@ -9,7 +9,6 @@ from typing import Any
 
 from ...outcomes import Outcome
 from ...responses import ProviderResponse
-from .. import network_faults
 from ..base import IncomingRequest
 from .outcomes import EXPIRED_TOKEN, NO_NAME, NOT_JSON, RETRY_AFTER
 from .schema import Violation
@@ -106,15 +105,13 @@ def wrong_shape(violations: Sequence[Violation]) -> Refusal:
     return Refusal("invalid-request", 400, "INVALID_ARGUMENT", text, [bad_request(violations)])
 
 
-def invalid(
-    violation: Violation, *, message: str | None = None, outcome: str = "invalid-request"
-) -> Refusal:
+def invalid(violation: Violation, *, outcome: str = "invalid-request") -> Refusal:
     """Return the refusal of an invalid message."""
     return Refusal(
         outcome,
         400,
         "INVALID_ARGUMENT",
-        message or violation.description,
+        violation.description,
         [fcm_error("INVALID_ARGUMENT"), bad_request([violation])],
     )
 
@@ -263,13 +260,6 @@ def retry_after(pause: int, *, at: datetime | None = None) -> dict[str, str]:
         return {"Retry-After": str(pause)}
     end = (at + timedelta(seconds=pause + 1)).replace(microsecond=0)
     return {"Retry-After": format_datetime(end, usegmt=True)}
-
-
-def network_fault(outcome: Outcome, path: str) -> ProviderResponse | None:
-    """Return the answer of a network fault, if the outcome is one."""
-    if outcome.name == network_faults.BAD_GATEWAY.name:
-        return network_faults.bad_gateway()
-    return network_faults.redirect(path) if outcome.name == network_faults.REDIRECT.name else None
 
 
 def _json(body: Any) -> bytes:

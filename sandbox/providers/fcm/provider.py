@@ -11,6 +11,7 @@ from typing import Any
 from ...credentials import ServiceAccount
 from ...log import Record
 from ...outcomes import Outcome
+from .. import network_faults
 from ..base import (
     Channel,
     DisplayedMessage,
@@ -56,14 +57,11 @@ class Fcm(Provider):
     route = "/v1/{rest:.*}"
     max_body = 4 * 1024 * 1024
     outcomes = OUTCOMES
+    recipient_pattern = "{}-…"
     addressing = (
         "The beginning of a registration token, or of a topic, chooses what becomes of the "
         "message: the token is the name itself, or the name, a -, _ or :, and anything more."
     )
-
-    def recipient_patterns(self, outcome: Outcome) -> tuple[str, ...]:
-        """Return the token patterns of an outcome."""
-        return tuple(f"{name}-…" for name in (outcome.name, *outcome.aliases))
 
     def handle(self, request: IncomingRequest, *, now: datetime) -> RequestResult:
         """Return the answer to a request."""
@@ -150,7 +148,7 @@ class Fcm(Provider):
         if outcome.name == EXPIRED_TOKEN:
             self.tokens.revoke(token)
         path = f"/v1/projects/{self._project}/messages:send"
-        if reply := answers.network_fault(outcome, path):
+        if reply := network_faults.proxy_response(outcome, path):
             return RequestResult(response=reply, **outcome_fields(outcome), **log_fields(message))
         refused = answers.for_outcome(
             outcome, project=self._project, pause=self.timings.rate_limit, now=now

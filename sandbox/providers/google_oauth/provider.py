@@ -40,10 +40,6 @@ class GoogleOAuth(Provider):
     outcomes = OUTCOMES
     addressing = "Scripted for the service account's address; there are no magic ones."
 
-    def recipient_patterns(self, outcome: Outcome) -> tuple[str, ...]:
-        """Return the outcome's names for a script."""
-        return (outcome.name, *outcome.aliases)
-
     def handle(self, request: IncomingRequest, *, now: datetime) -> RequestResult:
         """Return the answer to a token request."""
         parameters = _parameters(request) if request.method == "POST" else None
@@ -68,9 +64,7 @@ class GoogleOAuth(Provider):
 
     def display(self, record: Record, *, to: int = 0) -> DisplayedMessage:
         """Return an empty message: none is ever accepted here."""
-        return DisplayedMessage(
-            sender="", recipients=record.recipients, title=record.title or "", text=""
-        )
+        return DisplayedMessage(recipients=record.recipients, title=record.title or "")
 
     def _grant(
         self,
@@ -96,8 +90,8 @@ class GoogleOAuth(Provider):
         )
 
     def _respond(self, outcome: Outcome, scopes: list[str], *, now: datetime) -> ProviderResponse:
-        if outcome.name == network_faults.BAD_GATEWAY.name:
-            return network_faults.bad_gateway()
+        if reply := network_faults.proxy_response(outcome, TOKEN_PATH):
+            return reply
         if outcome.status != HTTPStatus.OK:
             return _error(outcome.status, "internal_failure", "Backend Error")
         is_short_lived = outcome.name == SHORT_LIVED
@@ -123,9 +117,8 @@ def _parameters(request: IncomingRequest) -> dict[str, str] | None:
             found = request.json()
         except ValueError:
             return {}
-        if not isinstance(found, dict):
-            return {}
-        return {name: value for name, value in found.items() if isinstance(value, str)}
+        parameters = found.items() if isinstance(found, dict) else ()
+        return {name: value for name, value in parameters if isinstance(value, str)}
     return dict(parse_qsl(request.body.decode(errors="replace"), keep_blank_values=True))
 
 

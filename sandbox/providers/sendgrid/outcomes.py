@@ -1,10 +1,10 @@
 """SendGrid's magic recipients: the local part of an address chooses the outcome."""
 
-from ...outcomes import DelayUnit, Outcomes, Step, accepted, refused
+from ...outcomes import Outcomes, Step, accepted, refused
 from .. import network_faults
 
 NO_ID = "no-id"
-PROCESSED = Step("processed", unit=DelayUnit.PROCESSED)
+PROCESSED = Step("processed", is_early=True)
 DELIVERED = Step("delivered")
 DEFAULT_STEPS = (PROCESSED, DELIVERED)
 
@@ -40,7 +40,7 @@ OUTCOMES = Outcomes(
             "dropped",
             202,
             "Accepted, then dropped: the address is on SendGrid's own bounce list.",
-            Step("dropped", unit=DelayUnit.PROCESSED),
+            Step("dropped", is_early=True),
         ),
         accepted(
             "spam",

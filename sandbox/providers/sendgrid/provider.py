@@ -50,15 +50,12 @@ class SendGrid(Provider):
     route = "/v3/{rest:.*}"
     max_body = 30 * 1024 * 1024
     outcomes = OUTCOMES
+    recipient_pattern = "{}@"
     addressing = (
         "The part of an address before the @ chooses what becomes of the message, at any domain. "
         "What follows a plus sign is left out: bounce+1@example.com bounces too."
     )
     event_kinds = frozenset(events.DETAILS)
-
-    def recipient_patterns(self, outcome: Outcome) -> tuple[str, ...]:
-        """Return the address patterns of an outcome."""
-        return tuple(f"{name}@" for name in (outcome.name, *outcome.aliases))
 
     def handle(self, request: IncomingRequest, *, now: datetime) -> RequestResult:
         """Return the answer to a request, and its events."""

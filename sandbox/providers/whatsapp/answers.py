@@ -163,6 +163,5 @@ def for_outcome(outcome: Outcome, *, version: int, pause: int) -> ProviderRespon
             },
             status=400,
         ),
-        network_faults.BAD_GATEWAY.name: network_faults.bad_gateway(),
     }
-    return responses.get(outcome.name) or network_faults.redirect("/messages")
+    return network_faults.proxy_response(outcome, "/messages") or responses[outcome.name]

@@ -6,11 +6,11 @@ belong to nobody. The last three are those of the error's code where possible.
 
 from collections.abc import Mapping
 
-from ...outcomes import DelayUnit, Outcome, Outcomes, Step, accepted, refused
+from ...outcomes import Outcome, Outcomes, Step, accepted, refused
 from .. import network_faults
 from .errors import KINDS
 
-SENT = Step("sent", unit=DelayUnit.PROCESSED)
+SENT = Step("sent", is_early=True)
 DELIVERED = Step("delivered")
 READ = Step("read", multiple=2)
 DEFAULT_STEPS = (SENT, DELIVERED)
