@@ -1,15 +1,12 @@
 """How often one message was accepted: a message that was sent twice can be counted."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 import urllib3
 
 from sandbox import duplicates
-from sandbox.config import Config
-from sandbox.server import run_in_thread
-from tests.support.clients.sandbox import QUICK, Box, mail
+from tests.support.clients.sandbox import Box, RunSandbox, mail
 from tests.support.providers.sandbox_fcm import FCMClient, push
 from tests.support.providers.sandbox_whatsapp import ADA, WhatsAppClient, text
 from tests.support.waiting import until
@@ -110,15 +107,11 @@ def test_a_bad_question_is_refused(box: Box, query: str) -> None:
     assert box.refused("GET", f"/copies{query}").status == 400
 
 
-def test_copies_are_counted_across_a_restart_and_forgotten_at_a_reset(
-    data: Path, http: urllib3.PoolManager
-) -> None:
+def test_copies_are_counted_across_a_restart_and_forgotten_at_a_reset(run: RunSandbox) -> None:
     for _ in range(2):
-        with run_in_thread(Config(data=data, timings=QUICK)) as sandbox:
-            box = Box(sandbox=sandbox, http=http)
+        with run() as box:
             box.send(mail())
-    with run_in_thread(Config(data=data, timings=QUICK)) as sandbox:
-        box = Box(sandbox=sandbox, http=http)
+    with run() as box:
         assert counted(box) == [("email", "ref-1", "ada@example.com", [1, 2])]
         box.control("POST", "/reset")
         assert counted(box) == []

@@ -10,12 +10,10 @@ from typing import Any
 import pytest
 from pyfcm import FCMNotification
 from pyfcm.errors import FCMNotRegisteredError, FCMSenderIdMismatchError, InvalidDataError
-from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError
 
 from sandbox import exchange
 from tests.support.clients.sandbox import QUICK, Box
 from tests.support.providers.sandbox_fcm import FCMClient, details, error, push, violations
-from tests.support.waiting import LIMIT, ending, until
 
 
 @pytest.fixture
@@ -121,29 +119,9 @@ def test_a_rate_limit_says_how_long_in_seconds_as_a_date_or_not_at_all(pushes: F
     assert "Retry-After" not in pushes.send("ratelimit-bare-1").headers
 
 
-@pytest.mark.parametrize(
-    ("token", "statuses"),
-    [
-        ("ratelimit-once-1", [429, 200, 429, 200]),
-        ("flaky-1", [500, 500, 200, 500, 500, 200]),
-        ("server-error-1", [500, 500, 500]),
-    ],
-)
-def test_some_tokens_recover(pushes: FCMClient, token: str, statuses: list[int]) -> None:
-    assert [pushes.send(token).status for _ in statuses] == statuses
-
-
 def test_a_script_makes_any_token_recover_after_any_number(pushes: FCMClient) -> None:
     pushes.box.control("PUT", "/behaviours/Device-1", {"outcome": "unavailable", "times": 4})
     assert [pushes.send().status for _ in range(6)] == [503, 503, 503, 503, 200, 200]
-
-
-def test_a_broken_token_can_be_fixed(pushes: FCMClient) -> None:
-    assert pushes.send("server-error-1").status == 500
-    pushes.box.control("PUT", "/behaviours/server-error-1", {"outcome": "delivered"})
-    assert pushes.send("server-error-1").status == 200
-    pushes.box.control("DELETE", "/behaviours/server-error-1")
-    assert pushes.send("server-error-1").status == 500
 
 
 def test_a_topic_is_magic_too(pushes: FCMClient) -> None:
@@ -168,41 +146,6 @@ def test_an_acceptance_may_be_odd(
     assert body in (None, answer.data)
     assert headers.items() <= dict(answer.headers).items()
     assert pushes.box.requests()[0]["accepted"]
-
-
-@pytest.mark.parametrize(
-    ("token", "failure", "status", "accepted"),
-    [
-        ("timeout-1", ReadTimeoutError, "stalled", True),
-        ("timeout-lost-1", ReadTimeoutError, "stalled", False),
-        ("reset-1", ProtocolError, "reset", True),
-        ("truncated-1", ProtocolError, 200, True),
-    ],
-)
-def test_an_answer_can_be_spoiled(
-    pushes: FCMClient, token: str, failure: type[HTTPError], status: int | str, accepted: bool
-) -> None:
-    access = pushes.sign_in()
-    timeout = 0.3 if status == "stalled" else LIMIT
-    with pytest.raises(failure):
-        pushes.post({"message": push(token)}, access=access, timeout=timeout)
-    [recorded] = until(lambda: pushes.box.requests("?provider=fcm"))
-    assert (recorded["status"], recorded["accepted"]) == (status, accepted)
-
-
-def test_an_answer_can_be_slow_or_drip(pushes: FCMClient) -> None:
-    access = pushes.sign_in()
-    for token, least in (("slow-1", QUICK.slow), ("dripping-1", 100 * QUICK.drip)):
-        with ending(after=least):
-            assert pushes.post({"message": push(token)}, access=access).status == 200
-
-
-def test_a_proxy_may_answer_in_fcms_place(pushes: FCMClient) -> None:
-    answer = pushes.send("bad-gateway-1")
-    assert (answer.status, answer.data.startswith(b"<html>")) == (502, True)
-    answer = pushes.send("redirect-1")
-    assert answer.status == 302
-    assert answer.headers["Location"].startswith("http://elsewhere.invalid/v1/projects/")
 
 
 def test_fcm_reports_nothing(pushes: FCMClient) -> None:

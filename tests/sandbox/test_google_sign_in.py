@@ -6,18 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import urllib3
 from cryptography.hazmat.primitives.asymmetric import rsa
 from google.auth.exceptions import RefreshError
 from google.auth.transport.urllib3 import Request
 from google.oauth2.service_account import Credentials
 
 from sandbox import credentials
-from sandbox.config import Config
 from sandbox.credentials import FCM_PROJECT_ID, UnreadableKeyError
 from sandbox.log import REQUESTS_FILE
-from sandbox.server import run_in_thread
-from tests.support.clients.sandbox import QUICK, Box
+from tests.support.clients.sandbox import QUICK, Box, RunSandbox
 from tests.support.providers.sandbox_fcm import GRANT, SCOPE, FCMClient, encoded, push
 
 EMAIL = credentials.SERVICE_ACCOUNT_EMAIL
@@ -194,15 +191,13 @@ def test_tokens_are_counted_and_neither_they_nor_assertions_are_recorded(pushes:
     assert recorded["body"]["claims"]["scope"] == SCOPE
 
 
-def test_the_account_outlives_the_sandbox_and_its_tokens_too(
-    data: Path, http: urllib3.PoolManager
-) -> None:
-    with run_in_thread(Config(data=data, timings=QUICK)) as sandbox:
-        pushes = FCMClient(box=Box(sandbox=sandbox, http=http))
+def test_the_account_outlives_the_sandbox_and_its_tokens_too(run: RunSandbox) -> None:
+    with run() as box:
+        pushes = FCMClient(box=box)
         first, token = pushes.account, pushes.sign_in()
-    with run_in_thread(Config(data=data, timings=QUICK)) as sandbox:
-        pushes = FCMClient(box=Box(sandbox=sandbox, http=http))
-        assert pushes.account == {**first, "token_uri": f"{sandbox.url}/token"}
+    with run() as box:
+        pushes = FCMClient(box=box)
+        assert pushes.account == {**first, "token_uri": f"{box.sandbox.url}/token"}
         assert pushes.post({"message": push()}, access=token).status == 200
 
 

@@ -16,10 +16,8 @@ import urllib3
 from urllib3.exceptions import HTTPError
 
 from sandbox import recent_requests
-from sandbox.config import Config
 from sandbox.log import EVENTS_FILE, REQUESTS_FILE, CorruptLogError, LogInUseError, read_records
-from sandbox.server import run_in_thread
-from tests.support.clients.sandbox import QUICK, Box, Receiver, mail
+from tests.support.clients.sandbox import Box, Receiver, RunSandbox, mail
 from tests.support.waiting import until
 
 
@@ -133,19 +131,14 @@ def test_what_was_answered_survives_a_kill(
     assert len(set(recorded)) == len(recorded)
 
 
-def test_a_restart_reads_the_log_and_the_events_back(
-    tmp_path: Path, receiver: Receiver, http: urllib3.PoolManager
-) -> None:
-    config = Config(data=tmp_path, webhook_url=receiver.url, timings=QUICK)
-    with run_in_thread(config) as sandbox:
-        box = Box(sandbox=sandbox, http=http)
+def test_a_restart_reads_the_log_and_the_events_back(run: RunSandbox, receiver: Receiver) -> None:
+    with run(webhook_url=receiver.url) as box:
         box.send(mail())
         box.send(mail("invalid@example.com"))
         receiver.wait_for("ref-1", "processed", "delivered")
         until(lambda: box.control("GET", "/counters")["webhooks"]["sent"] == 2)
         before = (box.requests(), box.control("GET", "/messages")["results"])
-    with run_in_thread(config) as sandbox:
-        box = Box(sandbox=sandbox, http=http)
+    with run(webhook_url=receiver.url) as box:
         assert (box.requests(), box.control("GET", "/messages")["results"]) == before
         assert box.control("GET", "/counters")["requests"] == 0
         box.send(mail())
@@ -154,17 +147,16 @@ def test_a_restart_reads_the_log_and_the_events_back(
 
 
 def test_only_the_latest_requests_stay_in_memory(
-    tmp_path: Path, http: urllib3.PoolManager, monkeypatch: pytest.MonkeyPatch
+    run: RunSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recent_requests, "MAX_REQUESTS", 3)
-    with run_in_thread(Config(data=tmp_path, timings=QUICK)) as sandbox:
-        box = Box(sandbox=sandbox, http=http)
+    with run() as box:
         for _ in range(5):
             box.send(mail())
         assert [one["id"] for one in box.requests()] == [5, 4, 3]
-    with run_in_thread(Config(data=tmp_path, timings=QUICK)) as sandbox:
-        assert [one["id"] for one in Box(sandbox=sandbox, http=http).requests()] == [5, 4, 3]
-    assert len(list(read_records(tmp_path / REQUESTS_FILE))) == 5
+    with run() as box:
+        assert [one["id"] for one in box.requests()] == [5, 4, 3]
+    assert len(list(read_records(box.sandbox.data / REQUESTS_FILE))) == 5
 
 
 def test_large_bodies_leave_memory_earlier(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,52 +166,42 @@ def test_large_bodies_leave_memory_earlier(box: Box, monkeypatch: pytest.MonkeyP
     assert [one["id"] for one in box.requests()] == [5, 4]
 
 
-def test_a_torn_last_line_is_left_out_and_cut_off(
-    tmp_path: Path, http: urllib3.PoolManager
-) -> None:
-    log = tmp_path / REQUESTS_FILE
-    with run_in_thread(Config(data=tmp_path, timings=QUICK)) as sandbox:
-        Box(sandbox=sandbox, http=http).send(mail())
+def test_a_torn_last_line_is_left_out_and_cut_off(data: Path, run: RunSandbox) -> None:
+    log = data / REQUESTS_FILE
+    with run() as box:
+        box.send(mail())
     whole = log.read_bytes()
     log.write_bytes(whole + whole[: len(whole) // 2])
     assert [record.id for record in read_records(log)] == [1]
-    with run_in_thread(Config(data=tmp_path, timings=QUICK)) as sandbox:
+    with run() as box:
         assert log.read_bytes() == whole
-        Box(sandbox=sandbox, http=http).send(mail())
+        box.send(mail())
     assert [record.id for record in read_records(log)] == [1, 2]
 
 
-def test_a_broken_line_is_named(tmp_path: Path) -> None:
-    log = tmp_path / REQUESTS_FILE
+def test_a_broken_line_is_named(data: Path, run: RunSandbox) -> None:
+    log = data / REQUESTS_FILE
     log.write_bytes(b'{"id": 1}\n')
     with pytest.raises(CorruptLogError, match=r"requests\.jsonl, line 1"):
         list(read_records(log))
-    with (
-        pytest.raises(CorruptLogError, match="move the folder away"),
-        run_in_thread(Config(data=tmp_path)),
-    ):
+    with pytest.raises(CorruptLogError, match="move the folder away"), run():
         pass
 
 
 def test_events_of_a_log_that_is_gone_are_forgotten(
-    tmp_path: Path, receiver: Receiver, http: urllib3.PoolManager
+    data: Path, run: RunSandbox, receiver: Receiver
 ) -> None:
-    config = Config(data=tmp_path, webhook_url=receiver.url, timings=QUICK)
-    with run_in_thread(config) as sandbox:
-        Box(sandbox=sandbox, http=http).send(mail("dropped@example.com"))
-        until(lambda: (tmp_path / EVENTS_FILE).stat().st_size > 0)
-    (tmp_path / REQUESTS_FILE).unlink()
-    with run_in_thread(config) as sandbox:
-        box = Box(sandbox=sandbox, http=http)
+    with run(webhook_url=receiver.url) as box:
+        box.send(mail("dropped@example.com"))
+        until(lambda: (data / EVENTS_FILE).stat().st_size > 0)
+    (data / REQUESTS_FILE).unlink()
+    with run(webhook_url=receiver.url) as box:
         box.send(mail("no-events@example.com"))
         assert box.control("GET", "/messages")["results"][0]["events"] == []
 
 
-def test_two_sandboxes_do_not_share_a_folder(box: Box) -> None:
-    with (
-        pytest.raises(LogInUseError, match="Another sandbox runs"),
-        run_in_thread(Config(data=box.sandbox.data)),
-    ):
+def test_two_sandboxes_do_not_share_a_folder(box: Box, run: RunSandbox) -> None:
+    with pytest.raises(LogInUseError, match="Another sandbox runs"), run():
         pass
 
 

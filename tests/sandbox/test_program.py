@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,14 +15,11 @@ import urllib3
 from urllib3.exceptions import ReadTimeoutError
 
 from notifyproject.stack.servers import free_port
-from sandbox import credentials
 from sandbox.__main__ import main
 from sandbox.assembly import create_secrets
-from sandbox.config import Config
 from sandbox.credentials import WEBHOOK_PRIVATE_KEY_FILE
 from sandbox.log import REQUESTS_FILE
-from sandbox.server import run_in_thread
-from tests.support.clients.sandbox import Box, mail
+from tests.support.clients.sandbox import Box, RunSandbox, mail
 from tests.support.waiting import LIMIT, until
 
 
@@ -60,35 +58,30 @@ def test_it_says_where_it_listens_lets_go_who_leaves_and_stops_whoever_waits(
         assert process.stdout.read() == ""
 
 
-def test_it_says_where_every_webhook_goes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("number", "hooks", "words"),
+    [
+        (signal.SIGTERM, "", "no webhooks"),
+        (signal.SIGINT, "--webhook-url http://x/a", "webhooks to http://x/a"),
+        (
+            signal.SIGTERM,
+            "--webhook-url http://x/a --whatsapp-webhook-url http://x/b",
+            "webhooks to http://x/a and http://x/b",
+        ),
+    ],
+)
+def test_program_names_the_receivers_and_a_signal_ends_it_well(
+    data: Path, capsys: pytest.CaptureFixture[str], number: signal.Signals, hooks: str, words: str
 ) -> None:
     def send() -> None:
-        until((tmp_path / REQUESTS_FILE).exists)
-        until((tmp_path / credentials.WHATSAPP_ACCOUNT_FILE).exists)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    sender = threading.Thread(target=send)
-    hooks = ["--webhook-url", "http://x/a", "--whatsapp-webhook-url", "http://x/b"]
-    sender.start()
-    assert main(["--port", "0", "--data", str(tmp_path), *hooks]) == 0
-    sender.join()
-    assert capsys.readouterr().out.endswith("webhooks to http://x/a and http://x/b)\n")
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_is_a_good_end(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], number: signal.Signals
-) -> None:
-    def send() -> None:
-        until((tmp_path / REQUESTS_FILE).exists)
+        until((data / REQUESTS_FILE).exists)
         os.kill(os.getpid(), number)
 
     sender = threading.Thread(target=send)
     sender.start()
-    assert main(["--port", "0", "--data", str(tmp_path)]) == 0
+    assert main(["--port", "0", "--data", str(data), *hooks.split()]) == 0
     sender.join()
-    assert capsys.readouterr().out.endswith("no webhooks)\n")
+    assert capsys.readouterr().out.endswith(f", {words})\n")
 
 
 @pytest.mark.parametrize(
@@ -137,14 +130,12 @@ def test_a_key_that_is_none_is_named(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "delete it to get a new one" in capsys.readouterr().err
 
 
-def test_its_secrets_can_be_had_before_it_starts(data: Path) -> None:
+def test_its_secrets_can_be_had_before_it_starts(data: Path, run: RunSandbox) -> None:
     before = create_secrets(data, url="http://127.0.0.1:1")
-    with run_in_thread(Config(data=data)) as sandbox:
-        assert sandbox.public_key == before.public_key
-        assert sandbox.whatsapp == before.whatsapp
-        assert sandbox.service_account == before.service_account
+    with run() as box:
+        assert box.sandbox == replace(before, url=box.sandbox.url)
         token_uri = json.loads(before.service_account.read_text())["token_uri"]
-        assert token_uri == f"{sandbox.url}/token"
+        assert token_uri == f"{box.sandbox.url}/token"
 
 
 def test_it_needs_no_django() -> None:

@@ -264,11 +264,6 @@ PDF = {
 }
 
 
-@pytest.fixture(scope="module")
-def file_box(shared_sandbox: Box) -> Box:
-    return shared_sandbox
-
-
 def said(box: Box, **changes: Any) -> list[tuple[str, str]]:
     """Return what is wrong with a mail that is good but for these changes."""
     answer = box.send(mail(**changes))
@@ -297,8 +292,8 @@ def own(**changes: Any) -> dict[str, Any]:
         [PDF | {"filename": "Rechnung \u00e4.pdf"}],
     ],
 )
-def test_files_in_base64_with_a_name_are_taken(file_box: Box, attachments: Any) -> None:
-    assert said(file_box, attachments=attachments) == []
+def test_files_in_base64_with_a_name_are_taken(box: Box, attachments: Any) -> None:
+    assert said(box, attachments=attachments) == []
 
 
 @pytest.mark.parametrize(
@@ -326,9 +321,9 @@ def test_files_in_base64_with_a_name_are_taken(file_box: Box, attachments: Any) 
     ],
 )
 def test_a_file_that_is_none_is_refused(
-    file_box: Box, change: dict[str, Any], field: str, words: str
+    box: Box, change: dict[str, Any], field: str, words: str
 ) -> None:
-    ((found, message),) = said(file_box, attachments=[PDF, PDF | change])
+    ((found, message),) = said(box, attachments=[PDF, PDF | change])
     assert found == f"attachments.1.{field}"
     assert words in message
 
@@ -336,8 +331,8 @@ def test_a_file_that_is_none_is_refused(
 @pytest.mark.parametrize(
     ("attachments", "field"), [({}, "attachments"), ("x", "attachments"), ([5], "attachments.0")]
 )
-def test_attachments_are_a_list_of_objects(file_box: Box, attachments: Any, field: str) -> None:
-    assert fields(file_box, attachments=attachments) == [field]
+def test_attachments_are_a_list_of_objects(box: Box, attachments: Any, field: str) -> None:
+    assert fields(box, attachments=attachments) == [field]
 
 
 HEADERS = {"List-Unsubscribe": "<https://x.example/u/1>", "X-Entity": "order-1"}
@@ -396,8 +391,8 @@ class TestHeaders:
         {"-a-": "x" * 9_997},
     ],
 )
-def test_substitutions_of_a_personalization_are_taken(file_box: Box, given: Any) -> None:
-    assert said(file_box, **own(substitutions=given)) == []
+def test_substitutions_of_a_personalization_are_taken(box: Box, given: Any) -> None:
+    assert said(box, **own(substitutions=given)) == []
 
 
 @pytest.mark.parametrize(
@@ -411,25 +406,23 @@ def test_substitutions_of_a_personalization_are_taken(file_box: Box, given: Any)
         ({"-a-": "\u00e4" * 5_000}, "limited to 10,000 bytes"),
     ],
 )
-def test_too_many_or_too_long_substitutions_are_refused(
-    file_box: Box, given: Any, words: str
-) -> None:
-    ((field, message),) = said(file_box, **own(substitutions=given))
+def test_too_many_or_too_long_substitutions_are_refused(box: Box, given: Any, words: str) -> None:
+    ((field, message),) = said(box, **own(substitutions=given))
     assert field == "personalizations.0.substitutions"
     assert words in message
 
 
-def test_each_personalization_has_its_own_room(file_box: Box) -> None:
+def test_each_personalization_has_its_own_room(box: Box) -> None:
     people = [
         {"to": [{"email": f"user{n}@example.com"}], "substitutions": {"-a-": "x" * 9_000}}
         for n in range(3)
     ]
-    assert said(file_box, personalizations=people) == []
+    assert said(box, personalizations=people) == []
 
 
 @pytest.mark.parametrize("given", [None, [], ["mail"], [f"c{n}" for n in range(10)], ["x" * 255]])
-def test_categories_are_taken(file_box: Box, given: Any) -> None:
-    assert said(file_box, categories=given) == []
+def test_categories_are_taken(box: Box, given: Any) -> None:
+    assert said(box, categories=given) == []
 
 
 @pytest.mark.parametrize(
@@ -444,9 +437,9 @@ def test_categories_are_taken(file_box: Box, given: Any) -> None:
     ],
 )
 def test_what_is_no_list_of_categories_is_refused(
-    file_box: Box, given: Any, field: str, words: str
+    box: Box, given: Any, field: str, words: str
 ) -> None:
-    ((found, message),) = said(file_box, categories=given)
+    ((found, message),) = said(box, categories=given)
     assert found == field
     assert words in message
 
@@ -461,22 +454,22 @@ def test_what_is_no_list_of_categories_is_refused(
         ([{"email": "help@example.com"}], "reply_to"),
     ],
 )
-def test_an_answer_goes_to_one_address(file_box: Box, reply_to: Any, field: str) -> None:
-    assert fields(file_box, reply_to=reply_to) == [field]
+def test_an_answer_goes_to_one_address(box: Box, reply_to: Any, field: str) -> None:
+    assert fields(box, reply_to=reply_to) == [field]
 
 
-def test_custom_arguments_have_a_size_in_all(file_box: Box) -> None:
+def test_custom_arguments_have_a_size_in_all(box: Box) -> None:
     room = 10_000 - len('{"one":"","two":""}')
     half = {"one": "x" * (room // 2)}
     rest = "y" * (room - room // 2)
-    assert said(file_box, custom_args=half, **own(custom_args={"two": rest})) == []
-    found = fields(file_box, custom_args=half, **own(custom_args={"two": rest + "y"}))
+    assert said(box, custom_args=half, **own(custom_args={"two": rest})) == []
+    found = fields(box, custom_args=half, **own(custom_args={"two": rest + "y"}))
     assert found == ["personalizations.0.custom_args"]
 
 
-def test_all_that_is_wrong_with_optional_fields_is_said_at_once(file_box: Box) -> None:
+def test_all_that_is_wrong_with_optional_fields_is_said_at_once(box: Box) -> None:
     found = fields(
-        file_box,
+        box,
         attachments=[PDF | {"content": "%"}],
         headers={"To": "x"},
         categories=["a", "a"],

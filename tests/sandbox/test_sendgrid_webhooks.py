@@ -5,14 +5,11 @@ import time
 from pathlib import Path
 
 import pytest
-import urllib3
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from providers.contract import InvalidSignatureError, ReceiptKind
 from sandbox import credentials
-from sandbox.config import Config
-from sandbox.server import run_in_thread
-from tests.support.clients.sandbox import QUICK, Box, Post, Receiver, mail
+from tests.support.clients.sandbox import Box, Post, Receiver, RunSandbox, mail
 from tests.support.waiting import until
 
 K = ReceiptKind
@@ -106,23 +103,18 @@ def test_a_webhook_nobody_takes_is_given_up(box: Box, receiver: Receiver) -> Non
 
 
 def test_a_receiver_that_is_down_or_slow_holds_up_nothing(
-    tmp_path: Path, receiver: Receiver, http: urllib3.PoolManager
+    run: RunSandbox, receiver: Receiver
 ) -> None:
     receiver.answering.clear()
     for url in ("http://127.0.0.1:9/", receiver.url):
-        config = Config(data=tmp_path / url[-4:].strip("/:"), webhook_url=url, timings=QUICK)
-        with run_in_thread(config) as sandbox:
-            box = Box(sandbox=sandbox, http=http)
+        with run(webhook_url=url) as box:
             assert {box.send(mail()).status for _ in range(50)} == {202}
             until(lambda box=box: box.control("GET", "/counters")["webhooks"]["waiting"] > 0)
             assert receiver.posts == []
 
 
-def test_without_a_receiver_the_page_says_why_events_failed(
-    tmp_path: Path, http: urllib3.PoolManager
-) -> None:
-    with run_in_thread(Config(data=tmp_path, timings=QUICK)) as sandbox:
-        box = Box(sandbox=sandbox, http=http)
+def test_without_a_receiver_the_page_says_why_events_failed(run: RunSandbox) -> None:
+    with run() as box:
         box.send(mail("dropped@example.com"))
         until(lambda: box.control("GET", "/counters")["webhooks"]["failed"] == 1)
         [event] = box.control("GET", "/messages")["results"][0]["events"]

@@ -5,12 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import urllib3
 
 from sandbox.__main__ import main
-from sandbox.config import Config
-from sandbox.server import run_in_thread
-from tests.support.clients.sandbox import QUICK, Box
+from tests.support.clients.sandbox import Box, RunSandbox
 from tests.support.providers.sandbox_whatsapp import (
     ADA,
     ORDER,
@@ -203,17 +200,16 @@ def test_a_faulty_template_is_refused(
 
 
 def test_templates_outlive_the_sandbox_and_can_be_given_at_its_start(
-    data: Path, tmp_path: Path, http: urllib3.PoolManager
+    tmp_path: Path, run: RunSandbox
 ) -> None:
     given = tmp_path / "templates.json"
     given.write_text(json.dumps([ORDER]))
-    config = Config(data=data, timings=QUICK, whatsapp_templates=given)
-    with run_in_thread(config) as sandbox:
-        chats = WhatsAppClient(box=Box(sandbox=sandbox, http=http))
+    with run(whatsapp_templates=given) as box:
+        chats = WhatsAppClient(box=box)
         assert chats.post(template()).status == 200
         chats.add_template({**ORDER, "language": "de"})
-    with run_in_thread(Config(data=data, timings=QUICK)) as sandbox:
-        chats = WhatsAppClient(box=Box(sandbox=sandbox, http=http))
+    with run() as box:
+        chats = WhatsAppClient(box=box)
         assert chats.post(template(language={"code": "de"})).status == 200
 
 

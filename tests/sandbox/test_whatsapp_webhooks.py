@@ -2,17 +2,13 @@
 
 import json
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import urllib3
 
 from sandbox import credentials
-from sandbox.config import Config
 from sandbox.credentials import MetaAccount, UnreadableKeyError
-from sandbox.server import run_in_thread
-from tests.support.clients.sandbox import QUICK, Box, Receiver
+from tests.support.clients.sandbox import SEPARATE_REPORTS, Box, Receiver, RunSandbox
 from tests.support.providers.sandbox_whatsapp import (
     ADA,
     WhatsAppClient,
@@ -142,16 +138,11 @@ def test_reports_in_no_order_say_when_it_really_happened(
 
 
 def test_any_share_of_messages_can_be_reported_in_no_order(
-    data: Path, meta_receiver: Receiver, http: urllib3.PoolManager
+    run: RunSandbox, meta_receiver: Receiver
 ) -> None:
-    config = Config(
-        data=data,
-        whatsapp_webhook_url=meta_receiver.url,
-        timings=replace(QUICK, delivered=0.15),
-        out_of_order_share=1.0,
-    )
-    with run_in_thread(config) as sandbox:
-        WhatsAppClient(box=Box(sandbox=sandbox, http=http)).send()
+    url, timings = meta_receiver.url, SEPARATE_REPORTS
+    with run(whatsapp_webhook_url=url, timings=timings, out_of_order_share=1.0) as box:
+        WhatsAppClient(box=box).send()
         wait_for(meta_receiver, "read", "sent", "read", "delivered", "sent", "delivered")
 
 
