@@ -26,7 +26,7 @@ def log(box: Box) -> Path:
     return box.sandbox.data / REQUESTS_FILE
 
 
-def test_every_request_is_recorded_whole(box: Box, log: Path) -> None:
+def test_request_is_recorded_completely(box: Box, log: Path) -> None:
     body, before = mail("bounce@example.com"), datetime.now(UTC)
     message_id = box.send(body).headers["X-Message-Id"]
     [record] = read_records(log)
@@ -47,7 +47,7 @@ def test_credentials_are_not_recorded(box: Box, log: Path) -> None:
     assert [record.headers.get("x-other") for record in read_records(log)] == [None, "kept"]
 
 
-def test_the_references_of_every_personalization_are_recorded(box: Box, log: Path) -> None:
+def test_references_of_all_personalizations_are_recorded(box: Box, log: Path) -> None:
     people = [
         {"to": [{"email": "a@example.com"}], "custom_args": {"reference": "one"}},
         {"to": [{"email": "b@example.com"}], "cc": [{"email": "c@example.com"}]},
@@ -58,14 +58,14 @@ def test_the_references_of_every_personalization_are_recorded(box: Box, log: Pat
     assert record.recipients == ("a@example.com", "b@example.com", "c@example.com")
 
 
-def test_a_body_over_several_lines_is_one_line_of_the_log(box: Box, log: Path) -> None:
+def test_body_of_several_lines_is_one_line_of_the_log(box: Box, log: Path) -> None:
     body = mail(subject="One\nTwo\u2028Three")
     box.send(json.dumps(body, indent=2).replace("\n", "\r\n").encode())
     assert log.read_bytes().count(b"\n") == 1
     assert next(read_records(log)).json() == body
 
 
-def test_what_is_not_json_is_recorded_in_part(box: Box, log: Path) -> None:
+def test_body_that_is_not_json_is_recorded_in_part(box: Box, log: Path) -> None:
     box.send(b"\xffnot json\n" + b"x" * 100_000)
     [record] = read_records(log)
     assert record.json() is None
@@ -74,7 +74,7 @@ def test_what_is_not_json_is_recorded_in_part(box: Box, log: Path) -> None:
     assert len(record.text) == 2_000
 
 
-def test_requests_at_once_are_all_recorded_in_the_order_of_their_ids(box: Box, log: Path) -> None:
+def test_concurrent_requests_are_recorded_in_the_order_of_their_ids(box: Box, log: Path) -> None:
     with ThreadPoolExecutor(32) as pool:
         answers = list(pool.map(lambda n: box.send(mail(reference=f"ref-{n}")), range(300)))
     assert {answer.status for answer in answers} == {202}
@@ -99,7 +99,7 @@ def program(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
         process.kill()
 
 
-def test_what_was_answered_survives_a_kill(
+def test_answered_requests_survive_a_kill(
     tmp_path: Path, http: urllib3.PoolManager, program: tuple[subprocess.Popen[str], str]
 ) -> None:
     process, url = program
@@ -131,7 +131,7 @@ def test_what_was_answered_survives_a_kill(
     assert len(set(recorded)) == len(recorded)
 
 
-def test_a_restart_reads_the_log_and_the_events_back(run: RunSandbox, receiver: Receiver) -> None:
+def test_restart_restores_requests_and_events(run: RunSandbox, receiver: Receiver) -> None:
     with run(webhook_url=receiver.url) as box:
         box.send(mail())
         box.send(mail("invalid@example.com"))
@@ -159,14 +159,16 @@ def test_only_the_latest_requests_stay_in_memory(
     assert len(list(read_records(box.sandbox.data / REQUESTS_FILE))) == 5
 
 
-def test_large_bodies_leave_memory_earlier(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_with_large_bodies_are_evicted_earlier(
+    box: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(recent_requests, "MAX_BYTES", 50_000)
     for _ in range(5):
         box.send(mail(text="x" * 20_000))
     assert [one["id"] for one in box.requests()] == [5, 4]
 
 
-def test_a_torn_last_line_is_left_out_and_cut_off(data: Path, run: RunSandbox) -> None:
+def test_incomplete_last_line_is_ignored_and_removed(data: Path, run: RunSandbox) -> None:
     log = data / REQUESTS_FILE
     with run() as box:
         box.send(mail())
@@ -179,7 +181,7 @@ def test_a_torn_last_line_is_left_out_and_cut_off(data: Path, run: RunSandbox) -
     assert [record.id for record in read_records(log)] == [1, 2]
 
 
-def test_a_broken_line_is_named(data: Path, run: RunSandbox) -> None:
+def test_unreadable_line_raises_an_error_that_names_it(data: Path, run: RunSandbox) -> None:
     log = data / REQUESTS_FILE
     log.write_bytes(b'{"id": 1}\n')
     with pytest.raises(CorruptLogError, match=r"requests\.jsonl, line 1"):
@@ -188,7 +190,7 @@ def test_a_broken_line_is_named(data: Path, run: RunSandbox) -> None:
         pass
 
 
-def test_events_of_a_log_that_is_gone_are_forgotten(
+def test_events_of_a_deleted_log_are_deleted(
     data: Path, run: RunSandbox, receiver: Receiver
 ) -> None:
     with run(webhook_url=receiver.url) as box:
@@ -200,12 +202,12 @@ def test_events_of_a_log_that_is_gone_are_forgotten(
         assert box.control("GET", "/messages")["results"][0]["events"] == []
 
 
-def test_two_sandboxes_do_not_share_a_folder(box: Box, run: RunSandbox) -> None:
+def test_second_sandbox_on_a_folder_is_refused(box: Box, run: RunSandbox) -> None:
     with pytest.raises(LogInUseError, match="Another sandbox runs"), run():
         pass
 
 
-def test_a_log_that_cannot_be_written_answers_so_and_accepts_nothing(
+def test_request_is_refused_if_the_log_cannot_be_written(
     box: Box, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(_fd: int) -> None:

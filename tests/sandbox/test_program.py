@@ -23,7 +23,7 @@ from tests.support.clients.sandbox import Box, RunSandbox, mail
 from tests.support.waiting import LIMIT, until
 
 
-def test_it_says_where_it_listens_lets_go_who_leaves_and_stops_whoever_waits(
+def test_program_prints_its_url_and_stops_despite_open_connections(
     tmp_path: Path, http: urllib3.PoolManager
 ) -> None:
     port = free_port()
@@ -98,7 +98,7 @@ def test_program_names_the_receivers_and_a_signal_ends_it_well(
         ([], "required: --port"),
     ],
 )
-def test_a_bad_option_is_named(
+def test_invalid_option_is_refused_with_the_reason(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
 ) -> None:
     with pytest.raises(SystemExit) as caught:
@@ -107,7 +107,7 @@ def test_a_bad_option_is_named(
     assert words in capsys.readouterr().err
 
 
-def test_a_port_that_is_taken_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_used_port_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -118,19 +118,19 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path, capsys: pytest.CaptureFix
     assert str(port) in message
 
 
-def test_a_folder_in_use_is_named(box: Box, capsys: pytest.CaptureFixture[str]) -> None:
+def test_used_folder_is_named(box: Box, capsys: pytest.CaptureFixture[str]) -> None:
     data = box.sandbox.data
     assert main(["--port", "0", "--data", str(data)]) == 1
     assert capsys.readouterr().err == f"sandbox: Another sandbox runs on {data}.\n"
 
 
-def test_a_key_that_is_none_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unreadable_key_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / WEBHOOK_PRIVATE_KEY_FILE).write_text("no key")
     assert main(["--port", "0", "--data", str(tmp_path)]) == 1
     assert "delete it to get a new one" in capsys.readouterr().err
 
 
-def test_its_secrets_can_be_had_before_it_starts(data: Path, run: RunSandbox) -> None:
+def test_secrets_are_created_before_the_start(data: Path, run: RunSandbox) -> None:
     before = create_secrets(data, url="http://127.0.0.1:1")
     with run() as box:
         assert box.sandbox == replace(before, url=box.sandbox.url)
@@ -138,7 +138,7 @@ def test_its_secrets_can_be_had_before_it_starts(data: Path, run: RunSandbox) ->
         assert token_uri == f"{box.sandbox.url}/token"
 
 
-def test_it_needs_no_django() -> None:
+def test_program_does_not_import_django() -> None:
     code = "import sys, sandbox.__main__; print('django' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -53,7 +53,7 @@ def outbound(recipient: str) -> SendRequest:
         ("no-id@example.com", ["processed", "delivered"]),
     ],
 )
-def test_an_accepted_mail_causes_its_events(
+def test_accepted_mail_causes_its_events(
     box: Box, receiver: Receiver, recipient: str, events: list[str]
 ) -> None:
     assert box.send(mail(recipient)).status == 202
@@ -63,7 +63,7 @@ def test_an_accepted_mail_causes_its_events(
     assert recorded["recipients"] == [recipient]
 
 
-def test_an_accepted_mail_may_cause_no_event_at_all(box: Box, receiver: Receiver) -> None:
+def test_mail_to_no_events_causes_none(box: Box, receiver: Receiver) -> None:
     box.send(mail("no-events@example.com", reference="silent"))
     box.send(mail("ada@example.com", reference="other"))
     receiver.wait_for("other", "processed", "delivered")
@@ -83,7 +83,7 @@ def test_an_accepted_mail_may_cause_no_event_at_all(box: Box, receiver: Receiver
         ("ratelimit", 429, None),
     ],
 )
-def test_a_refusal_has_its_status_and_sendgrids_error(
+def test_refusal_has_its_status_and_error(
     box: Box, recipient: str, status: int, field: str | None
 ) -> None:
     answer = box.send(mail(f"{recipient}@example.com"))
@@ -95,7 +95,7 @@ def test_a_refusal_has_its_status_and_sendgrids_error(
     assert recorded["references"] == ["ref-1"]
 
 
-def test_a_rate_limit_names_the_time_of_its_end(box: Box) -> None:
+def test_rate_limit_has_the_time_of_its_end(box: Box) -> None:
     before = time.time()
     headers = box.send(mail("ratelimit@example.com")).headers
     after = time.time()
@@ -103,7 +103,7 @@ def test_a_rate_limit_names_the_time_of_its_end(box: Box) -> None:
     assert before + 5 <= int(headers["X-RateLimit-Reset"]) <= after + 6
 
 
-def test_an_acceptance_may_lack_the_message_id(box: Box, receiver: Receiver) -> None:
+def test_acceptance_of_no_id_has_no_message_id(box: Box, receiver: Receiver) -> None:
     assert "X-Message-Id" not in box.send(mail("no-id@example.com")).headers
     sent = receiver.wait_for("ref-1", "processed", "delivered")
     assert all(event["sg_message_id"] for event in sent)
@@ -115,14 +115,14 @@ def test_flaky_addresses_fail_separately(box: Box) -> None:
     assert box.send(mail("flaky+other@example.com")).status == 500
 
 
-def test_a_mail_that_got_no_answer_is_reported_later(box: Box, receiver: Receiver) -> None:
+def test_unanswered_mail_causes_events_later(box: Box, receiver: Receiver) -> None:
     with ending(after=QUICK.late):
         with pytest.raises(ReadTimeoutError):
             box.send(mail("timeout@example.com"), timeout=0.2)
         receiver.wait_for("ref-1", "processed", "delivered")
 
 
-def test_a_mail_that_was_lost_is_never_reported(box: Box, receiver: Receiver) -> None:
+def test_lost_mail_causes_no_events(box: Box, receiver: Receiver) -> None:
     with pytest.raises(ReadTimeoutError):
         box.send(mail("timeout-lost@example.com", reference="lost"), timeout=0.2)
     with pytest.raises(ReadTimeoutError):
@@ -131,7 +131,7 @@ def test_a_mail_that_was_lost_is_never_reported(box: Box, receiver: Receiver) ->
     assert receiver.kinds("lost") == []
 
 
-def test_the_first_recipient_that_is_special_decides_for_all(box: Box, receiver: Receiver) -> None:
+def test_first_special_recipient_determines_the_answer(box: Box, receiver: Receiver) -> None:
     def to(*names: str) -> dict[str, Any]:
         people = [{"email": f"{name}@example.com"} for name in names]
         return {"personalizations": [{"to": people, "custom_args": {"reference": "all"}}]}
@@ -163,7 +163,7 @@ def test_the_first_recipient_that_is_special_decides_for_all(box: Box, receiver:
         ("too-large", PermanentError, {"code": FailureCode.TOO_LARGE}),
     ],
 )
-def test_our_channel_tells_the_failures_apart(
+def test_service_distinguishes_the_failures(
     run: RunSandbox, recipient: str, error: type[ProviderError], expected: dict[str, Any]
 ) -> None:
     timeout = SHORT if expected.get("code") is FailureCode.TIMEOUT else LIMIT
@@ -173,7 +173,7 @@ def test_our_channel_tells_the_failures_apart(
     assert {name: getattr(caught.value, name) for name in expected} == expected
 
 
-def test_our_channel_waits_as_long_as_a_rate_limit_asks_for(box: Box) -> None:
+def test_service_reads_the_end_of_a_rate_limit(box: Box) -> None:
     now = datetime.now(UTC)
     account = replace(box.account(), clock=lambda: now)
     with pytest.raises(TransientError) as caught:
@@ -186,7 +186,7 @@ def test_our_channel_waits_as_long_as_a_rate_limit_asks_for(box: Box) -> None:
 
 
 @pytest.mark.parametrize("recipient", ["ada@example.com", "no-id@example.com"])
-def test_our_channel_sends_what_sendgrid_takes(
+def test_service_sends_an_accepted_mail_and_reads_its_receipts(
     box: Box, receiver: Receiver, recipient: str
 ) -> None:
     result = box.account().send(outbound(recipient), timeout=LIMIT)

@@ -28,12 +28,12 @@ def number(last: str) -> str:
     return f"+447700900{last}"
 
 
-def test_every_outcome_has_a_number_and_every_error_is_tested() -> None:
+def test_outcomes_have_one_number_each() -> None:
     assert sorted(OUTCOME_BY_SUFFIX.values()) == sorted(row.name for row in OUTCOMES.table)
     assert set(ERRORS) <= {OUTCOME_BY_SUFFIX[last] for last, _, _ in REFUSALS}
 
 
-def test_an_ordinary_number_only_looks_like_a_magic_one() -> None:
+def test_number_that_resembles_a_magic_one_has_no_outcome() -> None:
     assert [magic(one) for one in ("447700901026", "26", "4477009000260", "447700900999")] == [
         ""
     ] * 4
@@ -56,7 +56,7 @@ def test_an_ordinary_number_only_looks_like_a_magic_one() -> None:
         (number("415"), ["sent", "delivered"]),
     ],
 )
-def test_an_accepted_message_causes_its_reports(
+def test_accepted_message_causes_its_statuses(
     chats: WhatsAppClient, meta_receiver: Receiver, to: str, kinds: list[str]
 ) -> None:
     assert chats.send(to).status == 200
@@ -65,9 +65,7 @@ def test_an_accepted_message_causes_its_reports(
     assert {one["id"] for one in found} == {chats.box.requests()[0]["message_id"]}
 
 
-def test_an_accepted_message_may_cause_no_report_at_all(
-    chats: WhatsAppClient, meta_receiver: Receiver
-) -> None:
+def test_message_to_no_events_causes_none(chats: WhatsAppClient, meta_receiver: Receiver) -> None:
     chats.post(text(number("004"), reference="silent"))
     chats.post(text(reference="other"))
     wait_for(meta_receiver, "sent", "delivered", reference="other")
@@ -117,7 +115,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("last", "status", "code"), REFUSALS)
-def test_a_refusal_has_its_status_and_code(
+def test_refusal_has_its_status_and_code(
     chats: WhatsAppClient, last: str, status: int, code: int | None
 ) -> None:
     answer = chats.send(number(last))
@@ -128,7 +126,7 @@ def test_a_refusal_has_its_status_and_code(
     assert recorded["references"] == ["ref-1"]
 
 
-def test_an_error_has_the_graph_apis_envelope(chats: WhatsAppClient) -> None:
+def test_error_has_the_graph_apis_envelope(chats: WhatsAppClient) -> None:
     found = error(chats.send(number("026")))
     assert found.pop("fbtrace_id")
     assert found == {
@@ -139,40 +137,38 @@ def test_an_error_has_the_graph_apis_envelope(chats: WhatsAppClient) -> None:
     }
 
 
-def test_a_closed_window_refuses_texts_and_lets_templates_through(chats: WhatsAppClient) -> None:
+def test_closed_window_refuses_texts_and_accepts_templates(chats: WhatsAppClient) -> None:
     hello = {"name": "hello_world", "language": {"code": "en_US"}, "components": []}
     assert error(chats.send(number("047")))["code"] == 131047
     assert chats.post(template(number("047"), **hello)).status == 200
 
 
-def test_a_template_may_be_held_for_a_quality_check(
-    chats: WhatsAppClient, meta_receiver: Receiver
-) -> None:
+def test_held_template_is_delivered_later(chats: WhatsAppClient, meta_receiver: Receiver) -> None:
     hello = {"name": "hello_world", "language": {"code": "en_US"}, "components": []}
     answer = chats.post(template(number("107"), **hello))
     assert answer.json()["messages"][0]["message_status"] == "held_for_quality_assessment"
     wait_for(meta_receiver, "sent", "delivered")
 
 
-def test_a_rate_limit_says_how_long(chats: WhatsAppClient) -> None:
+def test_rate_limit_has_retry_after_only_with_429(chats: WhatsAppClient) -> None:
     assert chats.send(number("429")).headers["Retry-After"] == str(QUICK.rate_limit)
     assert "Retry-After" not in chats.send(number("428")).headers
 
 
-def test_a_script_works_with_and_without_a_plus_sign(chats: WhatsAppClient) -> None:
+def test_script_matches_with_and_without_a_plus_sign(chats: WhatsAppClient) -> None:
     for match in ("+447700900999", "447700900999"):
         chats.box.control("PUT", f"/behaviours/{match}", {"outcome": "unavailable", "times": 2})
         assert [chats.send(ADA).status for _ in range(3)] == [500, 500, 200]
 
 
 @pytest.mark.parametrize(("last", "body"), [("414", b"{}"), ("415", b"<html></html>")])
-def test_an_acceptance_may_be_odd(chats: WhatsAppClient, last: str, body: bytes) -> None:
+def test_odd_acceptance_has_its_body(chats: WhatsAppClient, last: str, body: bytes) -> None:
     answer = chats.send(number(last))
     assert (answer.status, answer.data) == (200, body)
     assert chats.box.requests()[0]["accepted"]
 
 
-def test_a_message_that_got_no_answer_is_reported_later(
+def test_unanswered_message_causes_statuses_later(
     chats: WhatsAppClient, meta_receiver: Receiver
 ) -> None:
     with ending(after=QUICK.late):
@@ -181,7 +177,7 @@ def test_a_message_that_got_no_answer_is_reported_later(
         wait_for(meta_receiver, "sent", "delivered")
 
 
-def test_everybody_can_be_scripted_for_one_provider_only(chats: WhatsAppClient) -> None:
+def test_script_of_a_provider_requires_its_name_and_outcome(chats: WhatsAppClient) -> None:
     chats.box.control("PUT", "/behaviours/whatsapp:*", {"outcome": "payment"})
     assert error(chats.send())["code"] == 131042
     refused: Any = chats.box.refused("PUT", "/behaviours/fcm:*", {"outcome": "payment"})
