@@ -46,28 +46,13 @@ def render(existing: Callable[[str], Mapping[str, Mapping[str, Any]]]) -> str:
         f"| `{one.collection}` | {one.purpose} | {_keys(one.keys)} | {_served(one)} |"
         for one in REQUIRED
     ]
-    collections = dict.fromkeys(required.collection for required in REQUIRED) | dict.fromkeys(
-        (
-            "metrics_due",
-            "incidents",
-            "webhook_log",
-            "provider_events",
-            "recipients",
-            "suppressions",
-            "topic_members",
-            "conversations",
-            "suspicions",
-            "early_receipts",
-            "api_clients",
-            "inbox_visits",
-            "inbox_revocations",
-            "login_failures",
-            "broadcasts",
-            "callback_messages",
-            "operations",
-            "operation_results",
-        )
-    )
+    collections = {
+        *(required.collection for required in REQUIRED),
+        *("metrics_due", "incidents", "webhook_log", "provider_events", "recipients"),
+        *("suppressions", "topic_members", "conversations", "suspicions", "early_receipts"),
+        *("api_clients", "inbox_visits", "inbox_revocations", "login_failures", "broadcasts"),
+        *("callback_messages", "operations", "operation_results"),
+    }
     found = {name: index for c in collections for name, index in existing(c).items()}
     others = [
         f"| `{name}` | {OTHER_INDEXES[name]} | {_keys(found[name]['key'])} |"

@@ -74,7 +74,7 @@ class SendGrid(Provider):
         """Return an event about an accepted mail; raises ValueError."""
         if requested.code is not None:
             raise ValueError("SendGrid's events have no code.")
-        recipients = list(_recipients(record.json()))
+        recipients = presentation.recipients(record.json())
         address = requested.recipient.lower() if requested.recipient else None
         chosen = [one for one in recipients if address in (None, one[0].lower())]
         if not chosen or record.message_id is None:
@@ -92,7 +92,7 @@ class SendGrid(Provider):
 
     def deliveries(self, record: Record) -> Iterator[tuple[str, str]]:
         """Yield each recipient with the reference of its personalization."""
-        for address, args in _recipients(record.json()):
+        for address, args in presentation.recipients(record.json()):
             reference = args.get("reference")
             if isinstance(reference, str):
                 yield address, reference
@@ -109,7 +109,7 @@ class SendGrid(Provider):
             )
         recipients = [
             (address, args, self.choose_outcome(address, magic=magic))
-            for address, args in _recipients(body)
+            for address, args in presentation.recipients(body)
         ]
         outcomes = [outcome for _, _, outcome in recipients]
         decisive = next(filter(_is_decisive, outcomes), outcomes[0])
@@ -207,7 +207,7 @@ def _is_sandbox_mode(body: Mapping[str, Any]) -> bool:
 
 
 def _log_fields(body: Any) -> dict[str, Any]:
-    recipients = list(_recipients(body))
+    recipients = list(presentation.recipients(body))
     references = (args.get("reference") for _, args in recipients)
     parts = [body, *presentation.dicts(body, "personalizations")] if isinstance(body, dict) else []
     subjects = (part.get("subject") for part in parts)
@@ -217,8 +217,3 @@ def _log_fields(body: Any) -> dict[str, Any]:
         "recipients": tuple(address for address, _ in recipients),
         "references": tuple(dict.fromkeys(r for r in references if isinstance(r, str))),
     }
-
-
-def _recipients(body: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for address, personalization in presentation.addressees(body):
-        yield address, presentation.arguments(body, personalization)
