@@ -41,14 +41,17 @@ class Outcome:
     """How often a recipient has this outcome before the default one."""
 
 
-def accepted(name: str, status: int, description: str, *steps: Step, **fields: Any) -> Outcome:
+def accepted(
+    name: str, description: str, *steps: Step, status: int = 200, **fields: Any
+) -> Outcome:
     """Return the outcome of an accepted message with these events."""
     return Outcome(name=name, status=status, description=description, steps=steps, **fields)
 
 
 def refused(name: str, status: int, description: str, *aliases: str, **fields: Any) -> Outcome:
     """Return the outcome of a refused message."""
-    return replace(accepted(name, status, description, **fields), aliases=aliases, accepted=False)
+    outcome = accepted(name, description, status=status, **fields)
+    return replace(outcome, aliases=aliases, accepted=False)
 
 
 class Outcomes:

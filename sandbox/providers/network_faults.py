@@ -44,13 +44,13 @@ def fault_outcomes(status: int, *steps: Step) -> tuple[Outcome, ...]:
         ResponseMode.SLOW: "Accepted after two seconds.",
     }
     timeout = accepted(
-        "timeout", status, f"Accepted but never answered{late}.", *steps, mode=stalled
+        "timeout", f"Accepted but never answered{late}.", *steps, status=status, mode=stalled
     )
     return (
         replace(timeout, has_late_events=True),
         refused("timeout-lost", status, "Never answered, and the message is lost.", mode=stalled),
         *(
-            accepted(mode.value, status, text, *steps, mode=mode)
+            accepted(mode.value, text, *steps, status=status, mode=mode)
             for mode, text in descriptions.items()
         ),
     )
