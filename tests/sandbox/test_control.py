@@ -190,12 +190,7 @@ def test_script_ends_after_its_number_of_messages(box: Box) -> None:
             400,
             "duplicates",
         ),
-        (
-            "POST /events",
-            {"reference": "ref-1", "kind": "open", "timestamp": -5},
-            400,
-            "timestamp",
-        ),
+        ("POST /events", {"reference": "ref-1", "kind": "open", "timestamp": -5}, 400, "timestamp"),
         ("POST /events", {"reference": "ref-1", "kind": "open", "code": 5}, 400, "no code"),
         (
             "POST /events",

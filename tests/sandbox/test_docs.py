@@ -36,11 +36,7 @@ def names(row: Outcome, pattern: str) -> str:
 
 @pytest.mark.parametrize(
     ("heading", "outcomes", "pattern"),
-    [
-        ("address", SENDGRID, "{}@"),
-        ("token or topic", FCM, "{}-…"),
-        ("outcome", GOOGLE, "{}"),
-    ],
+    [("address", SENDGRID, "{}@"), ("token or topic", FCM, "{}-…"), ("outcome", GOOGLE, "{}")],
 )
 def test_magic_recipients_are_documented(heading: str, outcomes: Outcomes, pattern: str) -> None:
     assert rows(heading) == [(names(row, pattern), row.description) for row in outcomes.table]

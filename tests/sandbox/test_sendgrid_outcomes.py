@@ -42,10 +42,7 @@ def outbound(recipient: str) -> SendRequest:
         ("bounce+1@example.com", ["processed", "bounce"]),
         ("BOUNCE@example.com", ["processed", "bounce"]),
         ("blocked@example.com", ["processed", "bounce"]),
-        (
-            "soft-bounce@example.com",
-            ["processed", "deferred", "deferred", "deferred", "delivered"],
-        ),
+        ("soft-bounce@example.com", ["processed", "deferred", "deferred", "deferred", "delivered"]),
         ("dropped@example.com", ["dropped"]),
         ("spam@example.com", ["processed", "delivered", "spamreport"]),
         ("unsubscribed@example.com", ["processed", "delivered", "unsubscribe"]),

@@ -379,13 +379,7 @@ class TestHeaders:
 
 @pytest.mark.parametrize(
     "given",
-    [
-        None,
-        {},
-        {"-name-": "Ada"},
-        {f"-{n}-": "x" for n in range(100)},
-        {"-a-": "x" * 9_997},
-    ],
+    [None, {}, {"-name-": "Ada"}, {f"-{n}-": "x" for n in range(100)}, {"-a-": "x" * 9_997}],
 )
 def test_valid_substitutions_are_accepted(box: Box, given: Any) -> None:
     assert said(box, **own(substitutions=given)) == []

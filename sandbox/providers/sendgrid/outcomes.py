@@ -51,8 +51,7 @@ OUTCOMES = Outcomes(
             *(*DEFAULT_STEPS, Step("unsubscribe", multiple=2)),
         ),
         _accepted(
-            "no-events",
-            "Accepted, and never an event: for tests that send the events themselves.",
+            "no-events", "Accepted, and never an event: for tests that send the events themselves."
         ),
         refused(
             "ratelimit", 429, "429 with X-RateLimit-Reset and Retry-After a few seconds ahead."
