@@ -81,7 +81,7 @@ class Control:
     async def list_copies(self, request: web.Request) -> web.Response:
         """List how often each reference was accepted for each recipient."""
         parameters = read_query(request, *FILTERS, "limit", "at_least")
-        matches = read_filter(parameters, channels=self._channels())
+        matches = read_filter(parameters, self.providers)
         found = self.recent_requests.acceptances.find(
             lambda message: matches(message.provider, [message.reference], [message.recipient]),
             at_least=parse_number(parameters, "at_least", default=1, maximum=MAX_LIMIT),
@@ -195,7 +195,7 @@ class Control:
         accepted = parameters.get("accepted")
         if accepted not in (None, "true", "false"):
             raise ControlError("accepted must be true or false.")
-        matches = read_filter(parameters, channels=self._channels())
+        matches = read_filter(parameters, self.providers)
         return self.recent_requests.find(
             lambda record: (
                 (accepted is None or record.accepted == (accepted == "true"))
@@ -209,9 +209,6 @@ class Control:
         if match not in self.behaviours.scripts:
             raise ControlError(f"Nothing is scripted for “{match}”.", status=HTTPStatus.NOT_FOUND)
         return self.behaviours.scripts[match]
-
-    def _channels(self) -> dict[str, str]:
-        return {name: provider.channel for name, provider in self.providers.items()}
 
     def _message(self, exchange: Exchange, recipient: str | None) -> dict[str, Any]:
         """Return a message as the given recipient sees it, or the first."""

@@ -9,7 +9,7 @@ import msgspec
 from aiohttp import web
 
 from .behaviours import EVERYBODY, canonical
-from .providers.base import EventRequest, InboundMessage
+from .providers.base import EventRequest, InboundMessage, Provider
 
 DEFAULT_LIMIT, MAX_LIMIT = 20, 1000
 MAX_DUPLICATES = 100
@@ -71,16 +71,11 @@ def read_query(request: web.Request, *known: str) -> Mapping[str, str]:
 
 
 def read_filter(
-    parameters: Mapping[str, str], *, channels: Mapping[str, str]
+    parameters: Mapping[str, str], providers: Mapping[str, Provider]
 ) -> Callable[[str, Iterable[str], Iterable[str]], bool]:
-    """Return a predicate for a provider, references, and recipients; raises ControlError.
-
-    ``channels`` has each provider's channel.
-    """
-    for name, known in (
-        ("provider", list(channels)),
-        ("channel", list(dict.fromkeys(channels.values()))),
-    ):
+    """Return a predicate for a provider, references, and recipients; raises ControlError."""
+    channels = dict.fromkeys(provider.channel for provider in providers.values())
+    for name, known in (("provider", list(providers)), ("channel", list(channels))):
         if parameters.get(name) not in (None, *known):
             raise ControlError(f"{name} must be one of {', '.join(known)}.")
     wanted = canonical(parameters.get("recipient", ""))
@@ -88,7 +83,7 @@ def read_filter(
     def matches(provider: str, references: Iterable[str], recipients: Iterable[str]) -> bool:
         return (
             parameters.get("provider") in (None, provider)
-            and parameters.get("channel") in (None, channels[provider])
+            and parameters.get("channel") in (None, providers[provider].channel)
             and parameters.get("reference") in (None, *references)
             and wanted in ("", *map(canonical, recipients))
         )

@@ -74,7 +74,13 @@ class GoogleOAuth(Provider):
         now: datetime,
         claims: Mapping[str, Any],
     ) -> RequestResult:
-        _check_grant(parameters)
+        grant = parameters.get("grant_type")
+        if not grant:
+            raise TokenRequestError("invalid_request", "Required parameter is missing: grant_type")
+        if grant != GRANT:
+            raise TokenRequestError("unsupported_grant_type", f"Invalid grant_type: {grant[:100]}")
+        if not parameters.get("assertion"):
+            raise TokenRequestError("invalid_request", "Required parameter is missing: assertion")
         endpoint = f"http://{request.headers.get('host', '')}{TOKEN_PATH}"
         scopes = verify(parameters["assertion"], account=self.account, endpoint=endpoint, now=now)
         email = self.account.file.client_email
@@ -120,16 +126,6 @@ def _parameters(request: IncomingRequest) -> dict[str, str] | None:
         parameters = found.items() if isinstance(found, dict) else ()
         return {name: value for name, value in parameters if isinstance(value, str)}
     return dict(parse_qsl(request.body.decode(errors="replace"), keep_blank_values=True))
-
-
-def _check_grant(parameters: Mapping[str, str]) -> None:
-    grant = parameters.get("grant_type")
-    if not grant:
-        raise TokenRequestError("invalid_request", "Required parameter is missing: grant_type")
-    if grant != GRANT:
-        raise TokenRequestError("unsupported_grant_type", f"Invalid grant_type: {grant[:100]}")
-    if not parameters.get("assertion"):
-        raise TokenRequestError("invalid_request", "Required parameter is missing: assertion")
 
 
 def _error(status: int, error: str, description: str) -> ProviderResponse:
