@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from access.clients.authentication import SafeWrite
 from access.models import Scope
@@ -23,7 +22,7 @@ from .http import idempotency, paging
 from .http.body import MAX_BYTES_BULK, read_request
 from .http.paths import object_id_or_404, object_id_parameter
 from .http.problems import INVALID_STATE, NOT_FOUND
-from .openapi.operations import describe
+from .openapi.operations import operation
 
 EXAMPLE_BROADCAST_ID = "6745e3f09b1d4c2a7f3e8b70"
 
@@ -154,135 +153,103 @@ LIST = "broadcasts"
 ID = object_id_parameter("broadcast_id", example=EXAMPLE_BROADCAST_ID)
 
 
-class Broadcasts(APIView):
-    """The client's broadcasts."""
+@operation(
+    scope=WRITE,
+    request=BroadcastRequest,
+    response=BroadcastView,
+    status=202,
+    max_bytes=MAX_BYTES_BULK,
+    parameters=(idempotency.parameter(required=False),),
+    headers={202: ("Location",)},
+    test_mode=SafeWrite.MARKED,
+)
+def create_broadcast(request: Any) -> Response:
+    """Create a broadcast.
 
-    scopes: ClassVar = {"GET": READ, "POST": WRITE}
-    test_mode: ClassVar = {"POST": SafeWrite.MARKED}
-
-    @describe(
-        operation="createBroadcast",
-        scope=WRITE,
-        request=BroadcastRequest,
-        response=BroadcastView,
-        status=202,
-        max_bytes=MAX_BYTES_BULK,
-        parameters=(idempotency.parameter(required=False),),
-        headers={202: ("Location",)},
+    Sends a notification to all recipients, to the members of a topic, or to up to 10,000 listed
+    recipients. The audience is read in the background, 1,000 recipients at a time; GET returns
+    the progress. Each recipient gets one notification, with the broadcast's id in broadcast_id.
+    While the backlog is full, the broadcast is throttled. A type that is critical or has
+    sensitive variables is rejected.
+    """
+    body = read_request(request, BroadcastRequest, limit=MAX_BYTES_BULK)
+    caller = Caller(
+        client_id=request.user.id,
+        request_id=request.request_id,
+        idempotency_key=idempotency.optional_key(request),
+        is_test=request.user.is_test,
     )
-    def post(self, request: Any) -> Response:
-        """Create a broadcast.
+    created = creation.create(body, caller=caller, now=utc_now())
+    response = Response(broadcast_view(created.document), status=202)
+    response["Location"] = f"{request.path.rstrip('/')}/{created.document['_id']}"
+    if created.is_replayed:
+        response[idempotency.REPLAYED_HEADER] = "true"
+    return response
 
-        Sends a notification to all recipients, to the members of a topic, or to up to 10,000 listed
-        recipients. The audience is read in the background, 1,000 recipients at a time; GET returns
-        the progress. Each recipient gets one notification, with the broadcast's id in broadcast_id.
-        While the backlog is full, the broadcast is throttled. A type that is critical or has
-        sensitive variables is rejected.
-        """
-        body = read_request(request, BroadcastRequest, limit=MAX_BYTES_BULK)
-        caller = Caller(
-            client_id=request.user.id,
-            request_id=request.request_id,
-            idempotency_key=idempotency.optional_key(request),
-            is_test=request.user.is_test,
-        )
-        created = creation.create(body, caller=caller, now=utc_now())
-        response = Response(broadcast_view(created.document), status=202)
-        response["Location"] = f"{request.path.rstrip('/')}/{created.document['_id']}"
-        if created.is_replayed:
-            response[idempotency.REPLAYED_HEADER] = "true"
-        return response
 
-    @describe(
-        operation="listBroadcasts", scope=READ, response=BroadcastList, parameters=paging.PARAMETERS
+@operation(scope=READ, response=BroadcastList, parameters=paging.PARAMETERS)
+def list_broadcasts(request: Any) -> Response:
+    """List broadcasts, newest first."""
+    page_request = paging.parse_page_request(request.query_params, list_name=LIST)
+    page = repository.page(
+        client_id=request.user.id, limit=page_request.limit, cursor=page_request.cursor
     )
-    def get(self, request: Any) -> Response:
-        """List broadcasts, newest first."""
-        page_request = paging.parse_page_request(request.query_params, list_name=LIST)
-        page = repository.page(
-            client_id=request.user.id, limit=page_request.limit, cursor=page_request.cursor
-        )
-        results = [broadcast_view(document) for document in page.documents]
-        cursors = paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
-        return Response(BroadcastList(results=results, **cursors))
+    results = [broadcast_view(document) for document in page.documents]
+    cursors = paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
+    return Response(BroadcastList(results=results, **cursors))
 
 
-class BroadcastDetail(APIView):
-    """One broadcast."""
-
-    scopes: ClassVar = {"GET": READ}
-
-    @describe(operation="getBroadcast", scope=READ, response=BroadcastView, parameters=(ID,))
-    def get(self, request: Any, broadcast_id: str) -> Response:
-        """Get a broadcast. Includes its progress and its notifications by status."""
-        document = _broadcast_or_404(request, broadcast_id)
-        return Response(
-            broadcast_view(document, counts=repository.count_by_status(document["_id"]))
-        )
+@operation(scope=READ, response=BroadcastView, parameters=(ID,))
+def get_broadcast(request: Any, broadcast_id: str) -> Response:
+    """Get a broadcast. Includes its progress and its notifications by status."""
+    document = _broadcast_or_404(request, broadcast_id)
+    return Response(broadcast_view(document, counts=repository.count_by_status(document["_id"])))
 
 
-class Pause(APIView):
-    """Pause."""
+@operation(
+    scope=WRITE,
+    response=BroadcastView,
+    problems=(INVALID_STATE,),
+    parameters=(ID,),
+    test_mode=SafeWrite.OWN,
+)
+def pause_broadcast(request: Any, broadcast_id: str) -> Response:
+    """Pause a broadcast.
 
-    scopes: ClassVar = {"POST": WRITE}
-    test_mode: ClassVar = {"POST": SafeWrite.OWN}
-
-    @describe(
-        operation="pauseBroadcast",
-        scope=WRITE,
-        response=BroadcastView,
-        problems=(INVALID_STATE,),
-        parameters=(ID,),
-    )
-    def post(self, request: Any, broadcast_id: str) -> Response:
-        """Pause a broadcast.
-
-        No more notifications are created until it's resumed, apart from the batch in progress: up
-        to 1,000. Notifications that were created are sent.
-        """
-        return _apply(request, broadcast_id, control.pause)
+    No more notifications are created until it's resumed, apart from the batch in progress: up
+    to 1,000. Notifications that were created are sent.
+    """
+    return _apply(request, broadcast_id, control.pause)
 
 
-class Resume(APIView):
-    """Resume."""
-
-    scopes: ClassVar = {"POST": WRITE}
-    test_mode: ClassVar = {"POST": SafeWrite.OWN}
-
-    @describe(
-        operation="resumeBroadcast",
-        scope=WRITE,
-        response=BroadcastView,
-        problems=(INVALID_STATE,),
-        parameters=(ID,),
-    )
-    def post(self, request: Any, broadcast_id: str) -> Response:
-        """Resume a broadcast. It continues after the last recipient processed."""
-        return _apply(request, broadcast_id, control.resume)
+@operation(
+    scope=WRITE,
+    response=BroadcastView,
+    problems=(INVALID_STATE,),
+    parameters=(ID,),
+    test_mode=SafeWrite.OWN,
+)
+def resume_broadcast(request: Any, broadcast_id: str) -> Response:
+    """Resume a broadcast. It continues after the last recipient processed."""
+    return _apply(request, broadcast_id, control.resume)
 
 
-class CancelBroadcast(APIView):
-    """Cancel."""
+@operation(
+    scope=WRITE,
+    response=BroadcastView,
+    status=202,
+    problems=(INVALID_STATE,),
+    parameters=(ID,),
+    test_mode=SafeWrite.OWN,
+)
+def cancel_broadcast(request: Any, broadcast_id: str) -> Response:
+    """Cancel a broadcast.
 
-    scopes: ClassVar = {"POST": WRITE}
-    test_mode: ClassVar = {"POST": SafeWrite.OWN}
-
-    @describe(
-        operation="cancelBroadcast",
-        scope=WRITE,
-        response=BroadcastView,
-        status=202,
-        problems=(INVALID_STATE,),
-        parameters=(ID,),
-    )
-    def post(self, request: Any, broadcast_id: str) -> Response:
-        """Cancel a broadcast.
-
-        No more notifications are created, and those that haven't been sent are cancelled, also of a
-        completed broadcast. The status is cancelling until the last of them has ended, then
-        cancelled.
-        """
-        return _apply(request, broadcast_id, control.cancel, status=202)
+    No more notifications are created, and those that haven't been sent are cancelled, also of a
+    completed broadcast. The status is cancelling until the last of them has ended, then
+    cancelled.
+    """
+    return _apply(request, broadcast_id, control.cancel, status=202)
 
 
 def _broadcast_or_404(request: Any, broadcast_id: str) -> Document:

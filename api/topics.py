@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from access.models import Scope
 from domain.time import utc_now
@@ -18,7 +17,7 @@ from .http import paging
 from .http.fields import TopicName, UserId
 from .http.paths import USER_ID, path_parameter, user_id_or_404
 from .http.problems import NOT_FOUND, VALIDATION_FAILED, validation_failed
-from .openapi.operations import describe
+from .openapi.operations import operation
 
 
 class MemberView(msgspec.Struct, kw_only=True, frozen=True):
@@ -52,54 +51,34 @@ INVALID_TOPIC = FieldProblem(
 )
 
 
-class TopicMembers(APIView):
-    """The members of a topic."""
-
-    scopes: ClassVar = {"GET": WRITE}
-
-    @describe(
-        operation="listTopicMembers",
-        scope=WRITE,
-        response=MemberList,
-        parameters=(NAME, *paging.PARAMETERS),
+@operation(scope=WRITE, response=MemberList, parameters=(NAME, *paging.PARAMETERS))
+def list_topic_members(request: Any, topic: str) -> Response:
+    """List the members of a topic by user id; a topic exists while it has members."""
+    page_request = paging.parse_page_request(request.query_params, list_name=LIST)
+    if not TOPIC.fullmatch(topic):
+        raise NOT_FOUND.error()
+    page = topics.members(topic=topic, limit=page_request.limit, cursor=page_request.cursor)
+    results = [member_view(document) for document in page.documents]
+    return Response(
+        MemberList(results=results, **paging.page_links(page, list_name=LIST, order=KEY_ORDER))
     )
-    def get(self, request: Any, topic: str) -> Response:
-        """List the members of a topic by user id; a topic exists while it has members."""
-        page_request = paging.parse_page_request(request.query_params, list_name=LIST)
-        if not TOPIC.fullmatch(topic):
-            raise NOT_FOUND.error()
-        page = topics.members(topic=topic, limit=page_request.limit, cursor=page_request.cursor)
-        results = [member_view(document) for document in page.documents]
-        return Response(
-            MemberList(results=results, **paging.page_links(page, list_name=LIST, order=KEY_ORDER))
-        )
 
 
-class TopicMember(APIView):
-    """One membership."""
-
-    scopes: ClassVar = {"PUT": WRITE, "DELETE": WRITE}
-
-    @describe(
-        operation="joinTopic",
-        scope=WRITE,
-        response=MemberView,
-        problems=(VALIDATION_FAILED,),
-        parameters=(NAME, USER_ID),
+@operation(
+    scope=WRITE, response=MemberView, problems=(VALIDATION_FAILED,), parameters=(NAME, USER_ID)
+)
+def join_topic(_request: Any, topic: str, user_id: str) -> Response:
+    """Add a recipient to a topic; idempotent."""
+    if not TOPIC.fullmatch(topic):
+        raise validation_failed([INVALID_TOPIC])
+    return Response(
+        member_view(topics.join(topic=topic, user_id=user_id_or_404(user_id), now=utc_now()))
     )
-    def put(self, request: Any, topic: str, user_id: str) -> Response:
-        """Add a recipient to a topic; idempotent."""
-        if not TOPIC.fullmatch(topic):
-            raise validation_failed([INVALID_TOPIC])
-        return Response(
-            member_view(topics.join(topic=topic, user_id=user_id_or_404(user_id), now=utc_now()))
-        )
 
-    @describe(
-        operation="leaveTopic", scope=WRITE, response=None, status=204, parameters=(NAME, USER_ID)
-    )
-    def delete(self, request: Any, topic: str, user_id: str) -> Response:
-        """Remove a recipient from a topic."""
-        if not topics.leave(topic=topic, user_id=user_id):
-            raise NOT_FOUND.error()
-        return Response(status=204)
+
+@operation(scope=WRITE, response=None, status=204, parameters=(NAME, USER_ID))
+def leave_topic(_request: Any, topic: str, user_id: str) -> Response:
+    """Remove a recipient from a topic."""
+    if not topics.leave(topic=topic, user_id=user_id):
+        raise NOT_FOUND.error()
+    return Response(status=204)

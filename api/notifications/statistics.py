@@ -1,13 +1,12 @@
 """Counts by status, type, or channel."""
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import msgspec
 from django.http import QueryDict
 from drf_spectacular.utils import OpenApiParameter
 from msgspec import Meta
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from access.models import Scope
 from monitoring import statistics
@@ -16,7 +15,7 @@ from notifications.validation import ProblemCollector
 
 from ..http.fields import TypeSlug
 from ..http.query import parse_choice, parse_time, reject_invalid_text, reject_unknown
-from ..openapi.operations import describe
+from ..openapi.operations import operation
 from . import filters
 
 
@@ -53,39 +52,33 @@ READ = Scope.NOTIFICATIONS_READ
 PARAMETER_NAMES = ("by", "user_id", *filters.TIME_FILTERS)
 
 
-class NotificationStatistics(APIView):
-    """Notification counts."""
-
-    scopes: ClassVar = {"GET": READ}
-
-    @describe(
-        operation="getNotificationStats",
-        scope=READ,
-        response=StatisticsView,
-        parameters=(
-            OpenApiParameter(
-                "by", str, enum=[by.value for by in GroupBy], default=GroupBy.STATUS.value
-            ),
-            OpenApiParameter("user_id", str),
-            *(
-                OpenApiParameter(name, {"type": "string", "format": "date-time"})
-                for name in filters.TIME_FILTERS
-            ),
+@operation(
+    scope=READ,
+    response=StatisticsView,
+    parameters=(
+        OpenApiParameter(
+            "by", str, enum=[by.value for by in GroupBy], default=GroupBy.STATUS.value
         ),
-    )
-    def get(self, request: Any) -> Response:
-        """Count notifications: total, sent, failed, and average attempts.
+        OpenApiParameter("user_id", str),
+        *(
+            OpenApiParameter(name, {"type": "string", "format": "date-time"})
+            for name in filters.TIME_FILTERS
+        ),
+    ),
+)
+def get_notification_stats(request: Any) -> Response:
+    """Count notifications: total, sent, failed, and average attempts.
 
-        Of more than 100,000, the newest are counted and complete is false: narrow the time range.
-        """
-        by, selection = _parse_request(request.query_params, request.user.id)
-        found = statistics.count_notifications(selection, by=by)
-        groups = [
-            msgspec.convert(one, StatisticsGroupView, from_attributes=True) for one in found.groups
-        ]
-        return Response(
-            StatisticsView(by=by, results=groups, counted=found.counted, complete=found.is_complete)
-        )
+    Of more than 100,000, the newest are counted and complete is false: narrow the time range.
+    """
+    by, selection = _parse_request(request.query_params, request.user.id)
+    found = statistics.count_notifications(selection, by=by)
+    groups = [
+        msgspec.convert(one, StatisticsGroupView, from_attributes=True) for one in found.groups
+    ]
+    return Response(
+        StatisticsView(by=by, results=groups, counted=found.counted, complete=found.is_complete)
+    )
 
 
 def _parse_request(query: QueryDict, client_id: Any) -> tuple[GroupBy, StatisticsFilter]:

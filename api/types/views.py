@@ -1,10 +1,9 @@
 """Types and template versions: list, create, publish."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from access.models import Scope
 from domain.time import utc_now
@@ -34,7 +33,7 @@ from ..http.problems import (
     VERSION_CONFLICT,
     ApiError,
 )
-from ..openapi.operations import describe
+from ..openapi.operations import operation
 from .schemas import (
     EmptyRequest,
     TemplateRequest,
@@ -84,126 +83,91 @@ NUMBER = path_parameter(
 )
 
 
-class TypeDetail(APIView):
-    """A notification type."""
+@operation(scope=TEMPLATES, response=TypeView, parameters=(SLUG,))
+def get_type(_request: Any, slug: str) -> Response:
+    """Get a type."""
+    return Response(type_view(_type_or_404(slug)))
 
-    scopes: ClassVar = {"GET": TEMPLATES, "PUT": TEMPLATES}
 
-    @describe(operation="getType", scope=TEMPLATES, response=TypeView, parameters=(SLUG,))
-    def get(self, request: Any, slug: str) -> Response:
-        """Get a type."""
-        return Response(type_view(_type_or_404(slug)))
+@operation(
+    scope=TEMPLATES, request=TypeRequest, response=TypeView, also_status=201, parameters=(SLUG,)
+)
+def put_type(request: Any, slug: str) -> Response:
+    """Create or replace a type; 201 for a new one."""
+    fields = definitions.validate_type(slug, read_request(request, TypeRequest))
+    is_new = types.define_type(slug, fields, now=utc_now())
+    return Response(type_view(_type_or_404(slug)), status=201 if is_new else 200)
 
-    @describe(
-        operation="putType",
-        scope=TEMPLATES,
-        request=TypeRequest,
-        response=TypeView,
-        also_status=201,
-        parameters=(SLUG,),
+
+@operation(scope=TEMPLATES, response=TemplateVersionList, parameters=(SLUG, *paging.PARAMETERS))
+def list_template_versions(request: Any, slug: str) -> Response:
+    """List the template versions of a type, newest first; the built-in one is the last."""
+    published = type_view(_type_or_404(slug)).template_version
+    page_request = paging.parse_page_request(request.query_params, list_name=LIST)
+    versions, links = version_page(slug, page_request)
+    results = [version_view(version, published_number=published) for version in versions]
+    return Response(TemplateVersionList(results=results, **links))
+
+
+@operation(
+    scope=TEMPLATES,
+    request=TemplateRequest,
+    response=TemplateVersionView,
+    status=201,
+    problems=(VERSION_CONFLICT,),
+    parameters=(SLUG,),
+    headers={201: ("Location",)},
+)
+def create_template_version(request: Any, slug: str) -> Response:
+    """Create a template version. It isn't used until it's published."""
+    document = _type_or_404(slug)
+    parts, note = template_parts(read_json(request))
+    faults = linting.lint_template(
+        name=slug,
+        parts=parts,
+        example_data=document["example_data"],
+        sensitive=frozenset(document["sensitive_variables"]),
     )
-    def put(self, request: Any, slug: str) -> Response:
-        """Create or replace a type; 201 for a new one."""
-        fields = definitions.validate_type(slug, read_request(request, TypeRequest))
-        is_new = types.define_type(slug, fields, now=utc_now())
-        return Response(type_view(_type_or_404(slug)), status=201 if is_new else 200)
-
-
-class TemplateVersions(APIView):
-    """The template versions of a type."""
-
-    scopes: ClassVar = {"GET": TEMPLATES, "POST": TEMPLATES}
-
-    @describe(
-        operation="listTemplateVersions",
-        scope=TEMPLATES,
-        response=TemplateVersionList,
-        parameters=(SLUG, *paging.PARAMETERS),
-    )
-    def get(self, request: Any, slug: str) -> Response:
-        """List the template versions of a type, newest first; the built-in one is the last."""
-        published = type_view(_type_or_404(slug)).template_version
-        page_request = paging.parse_page_request(request.query_params, list_name=LIST)
-        versions, links = version_page(slug, page_request)
-        results = [version_view(version, published_number=published) for version in versions]
-        return Response(TemplateVersionList(results=results, **links))
-
-    @describe(
-        operation="createTemplateVersion",
-        scope=TEMPLATES,
-        request=TemplateRequest,
-        response=TemplateVersionView,
-        status=201,
-        problems=(VERSION_CONFLICT,),
-        parameters=(SLUG,),
-        headers={201: ("Location",)},
-    )
-    def post(self, request: Any, slug: str) -> Response:
-        """Create a template version. It isn't used until it's published."""
-        document = _type_or_404(slug)
-        parts, note = template_parts(read_json(request))
-        faults = linting.lint_template(
-            name=slug,
+    if faults:
+        raise template_errors(faults)
+    try:
+        version = templates.create_version(
+            type_slug=slug,
             parts=parts,
-            example_data=document["example_data"],
-            sensitive=frozenset(document["sensitive_variables"]),
+            note=note,
+            created_by=f"app:{request.user.name}",
+            now=utc_now(),
         )
-        if faults:
-            raise template_errors(faults)
-        try:
-            version = templates.create_version(
-                type_slug=slug,
-                parts=parts,
-                note=note,
-                created_by=f"app:{request.user.name}",
-                now=utc_now(),
-            )
-        except VersionConflictError:
-            raise VERSION_CONFLICT.error() from None
-        response = Response(
-            version_view(version, published_number=_published_number(document)), status=201
-        )
-        response["Location"] = f"{request.path.rstrip('/')}/versions/{version.number}"
-        return response
-
-
-class TemplateVersionDetail(APIView):
-    """One template version."""
-
-    scopes: ClassVar = {"GET": TEMPLATES}
-
-    @describe(
-        operation="getTemplateVersion",
-        scope=TEMPLATES,
-        response=TemplateVersionView,
-        parameters=(SLUG, NUMBER),
+    except VersionConflictError:
+        raise VERSION_CONFLICT.error() from None
+    response = Response(
+        version_view(version, published_number=_published_number(document)), status=201
     )
-    def get(self, request: Any, slug: str, number: str) -> Response:
-        """Get a template version."""
-        return Response(_version_view_or_404(slug, number))
+    response["Location"] = f"{request.path.rstrip('/')}/versions/{version.number}"
+    return response
 
 
-class Publish(APIView):
-    """Publish."""
+@operation(scope=TEMPLATES, response=TemplateVersionView, parameters=(SLUG, NUMBER))
+def get_template_version(_request: Any, slug: str, number: str) -> Response:
+    """Get a template version."""
+    return Response(_version_view_or_404(slug, number))
 
-    scopes: ClassVar = {"POST": TEMPLATES}
 
-    @describe(
-        operation="publishTemplateVersion",
-        scope=TEMPLATES,
-        response=TemplateVersionView,
-        problems=(MALFORMED_JSON, TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, VALIDATION_FAILED),
-        parameters=(SLUG, NUMBER),
-    )
-    def post(self, request: Any, slug: str, number: str) -> Response:
-        """Publish a template version. New notifications use it; 0 is the built-in one."""
-        _reject_fields(request)
-        _type_or_404(slug)
-        try:
-            templates.publish_version(type_slug=slug, number=int(number), now=utc_now())
-        except UnknownVersionError:
-            raise NOT_FOUND.error() from None
-        return Response(_version_view_or_404(slug, number))
+@operation(
+    scope=TEMPLATES,
+    response=TemplateVersionView,
+    problems=(MALFORMED_JSON, TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, VALIDATION_FAILED),
+    parameters=(SLUG, NUMBER),
+)
+def publish_template_version(request: Any, slug: str, number: str) -> Response:
+    """Publish a template version. New notifications use it; 0 is the built-in one."""
+    _reject_fields(request)
+    _type_or_404(slug)
+    try:
+        templates.publish_version(type_slug=slug, number=int(number), now=utc_now())
+    except UnknownVersionError:
+        raise NOT_FOUND.error() from None
+    return Response(_version_view_or_404(slug, number))
 
 
 def _type_or_404(slug: str) -> Document:
