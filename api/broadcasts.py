@@ -20,6 +20,7 @@ from notifications.intake.requests import Caller, ContentRequest
 
 from .http import idempotency, paging
 from .http.body import MAX_BYTES_BULK, read_request
+from .http.fields import view_of
 from .http.paths import object_id_or_404, object_id_parameter
 from .http.problems import INVALID_STATE, NOT_FOUND
 from .openapi.operations import operation
@@ -98,12 +99,8 @@ class BroadcastView(msgspec.Struct, kw_only=True, frozen=True):
     """Created with a test key: sent to the sandbox."""
 
 
-class BroadcastList(msgspec.Struct, kw_only=True, frozen=True):
+class BroadcastList(paging.PageView[BroadcastView]):
     """A page of broadcasts. ``next`` and ``previous`` are values for the parameter ``cursor``."""
-
-    results: list[BroadcastView]
-    next: paging.NextCursor
-    previous: str | None
 
 
 def broadcast_view(
@@ -111,31 +108,23 @@ def broadcast_view(
 ) -> BroadcastView:
     """Return a stored broadcast as the API shows it."""
     request = request_of(document)
-    fields = {name: document[name] for name in BroadcastView.__struct_fields__ if name in document}
-    return msgspec.convert(
-        {
-            **fields,
-            "id": str(document["_id"]),
-            "audience": _audience(document),
-            "channels": request.channels,
-            "content": request.content,
-            "data": request.data,
-            "ttl": request.ttl,
-            "audience_size": document.get("audience_size"),
-            "skipped": _reason_views(document["skipped"]),
-            "rejected": _reason_views(document["rejected"]),
-            "notifications": None if counts is None else {s.value: n for s, n in counts.items()},
-        },
+    return view_of(
         BroadcastView,
-    )
-
-
-def _audience(document: Mapping[str, Any]) -> BroadcastAudienceView:
-    kind = document["audience"]
-    return BroadcastAudienceView(
-        topic=document.get("topic"),
-        user_ids=kind == AudienceKind.USER_IDS,
-        all=kind == AudienceKind.ALL,
+        document,
+        id=str(document["_id"]),
+        audience=BroadcastAudienceView(
+            topic=document.get("topic"),
+            user_ids=document["audience"] == AudienceKind.USER_IDS,
+            all=document["audience"] == AudienceKind.ALL,
+        ),
+        channels=request.channels,
+        content=request.content,
+        data=request.data,
+        ttl=request.ttl,
+        audience_size=document.get("audience_size"),
+        skipped=_reason_views(document["skipped"]),
+        rejected=_reason_views(document["rejected"]),
+        notifications=None if counts is None else {s.value: n for s, n in counts.items()},
     )
 
 

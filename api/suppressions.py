@@ -29,6 +29,7 @@ from recipients.suppressions import NEWEST_FIRST, RECIPIENT_REASONS
 
 from .http import paging
 from .http.body import read_request
+from .http.fields import view_of
 from .http.paths import path_parameter
 from .http.problems import NOT_FOUND, RECIPIENT_OPTED_OUT
 from .http.query import one_of, parse_choice, reject_unknown
@@ -67,8 +68,7 @@ class LiftResultView(msgspec.Struct, kw_only=True, frozen=True):
 
 def suppression_view(document: Mapping[str, Any]) -> SuppressionView:
     """Return a stored suppression as the API shows it."""
-    fields = {name: document.get(name) for name in SuppressionView.__struct_fields__}
-    return msgspec.convert(fields, SuppressionView)
+    return view_of(SuppressionView, document)
 
 
 LIST = "suppressions"

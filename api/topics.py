@@ -14,7 +14,7 @@ from recipients import topics
 from recipients.topics import KEY_ORDER, TOPIC
 
 from .http import paging
-from .http.fields import TopicName, UserId
+from .http.fields import TopicName, UserId, view_of
 from .http.paths import USER_ID, path_parameter, user_id_or_404
 from .http.problems import NOT_FOUND, VALIDATION_FAILED, validation_failed
 from .openapi.operations import operation
@@ -28,17 +28,13 @@ class MemberView(msgspec.Struct, kw_only=True, frozen=True):
     created_at: datetime
 
 
-class MemberList(msgspec.Struct, kw_only=True, frozen=True):
+class MemberList(paging.PageView[MemberView]):
     """A page of members. ``next`` and ``previous`` are values for the parameter ``cursor``."""
-
-    results: list[MemberView]
-    next: paging.NextCursor
-    previous: str | None
 
 
 def member_view(document: Mapping[str, Any]) -> MemberView:
     """Return a stored membership as the API shows it."""
-    return MemberView(**{name: document[name] for name in MemberView.__struct_fields__})
+    return view_of(MemberView, document)
 
 
 WRITE = Scope.RECIPIENTS_WRITE

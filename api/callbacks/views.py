@@ -11,8 +11,8 @@ from access.models import Scope
 from callbacks import outbox, subscriptions
 from callbacks.events import CallbackState, CallbackStatus
 from callbacks.models import Callback
-from callbacks.outbox import NEWEST_FIRST, REMOVED_REASON, StillPendingError
-from callbacks.subscriptions import SECRET_OVERLAP, NoCallbackError, TooManySecretsError
+from callbacks.outbox import NEWEST_FIRST, REMOVED_REASON
+from callbacks.subscriptions import SECRET_OVERLAP
 from domain.time import utc_now
 from notifications.validation import ProblemCollector
 from notifyproject.platform import audit
@@ -46,7 +46,7 @@ NO_STORE = {"Cache-Control": "no-store"}
 @operation(scope=WRITE, response=CallbackView, problems=(NOT_FOUND,))
 def get_callback(request: Any) -> Response:
     """Get the callback endpoint. Includes its state."""
-    return Response(callback_view(_callback_or_404(request)))
+    return Response(callback_view(subscriptions.get(request.user.id)))
 
 
 @operation(scope=WRITE, request=CallbackRequest, response=CallbackView, test_mode=SafeWrite.OWN)
@@ -64,7 +64,7 @@ def put_callback(request: Any) -> Response:
         allow_loopback=settings.CALLBACK_LOOPBACK,
         now=utc_now(),
     )
-    if before is None or _has_changed(before, saved.document):
+    if before is None or any(before[name] != saved.document[name] for name in ("url", "state")):
         _record_change(request, f"Endpoint set to {saved.document['host']}.")
     return Response(callback_view(saved.document, secret=saved.secret), headers=NO_STORE)
 
@@ -72,10 +72,7 @@ def put_callback(request: Any) -> Response:
 @operation(scope=WRITE, response=None, status=204, problems=(NOT_FOUND,), test_mode=SafeWrite.OWN)
 def delete_callback(request: Any) -> Response:
     """Delete the callback endpoint. Pending events aren't sent."""
-    try:
-        subscriptions.remove(request.user.id)
-    except NoCallbackError:
-        raise NOT_FOUND.error() from None
+    subscriptions.remove(request.user.id)
     outbox.fail_pending(client_id=request.user.id, reason=REMOVED_REASON)
     _record_change(request, "Endpoint deleted.")
     return Response(status=204)
@@ -90,12 +87,7 @@ def delete_callback(request: Any) -> Response:
 def rotate_callback_secret(request: Any) -> Response:
     """Rotate the signing secret. For a day, events are signed with the old one, too."""
     now = utc_now()
-    try:
-        secret = subscriptions.rotate(request.user.id, now=now)
-    except NoCallbackError:
-        raise NOT_FOUND.error() from None
-    except TooManySecretsError:
-        raise TOO_MANY_SECRETS.error() from None
+    secret = subscriptions.rotate(request.user.id, now=now)
     _record_change(request, "Secret rotated.")
     view = CallbackSecretView(secret=secret, previous_until=now + SECRET_OVERLAP)
     return Response(view, headers=NO_STORE)
@@ -135,13 +127,11 @@ def list_callback_deliveries(request: Any) -> Response:
 )
 def replay_callback_delivery(request: Any, delivery_id: str) -> Response:
     """Replay a callback delivery. The webhook-id stays the same."""
+    _require_enabled(request)
     try:
-        _check_enabled(_callback_or_404(request))
         document = outbox.replay(message_id=delivery_id, client_id=request.user.id, now=utc_now())
     except LookupError:
         raise NOT_FOUND.error() from None
-    except StillPendingError:
-        raise DELIVERY_PENDING.error() from None
     return Response(delivery_view(document), status=202)
 
 
@@ -154,24 +144,8 @@ def replay_callback_delivery(request: Any, delivery_id: str) -> Response:
 )
 def test_callback(request: Any) -> Response:
     """Send a test event to the callback endpoint. It needs no subscription."""
-    _check_enabled(_callback_or_404(request))
-    try:
-        document = outbox.send_test(request.user.id, now=utc_now())
-    except NoCallbackError:
-        raise NOT_FOUND.error() from None
-    return Response(delivery_view(document), status=202)
-
-
-def _callback_or_404(request: Any) -> subscriptions.Document:
-    try:
-        return subscriptions.get(request.user.id)
-    except NoCallbackError:
-        raise NOT_FOUND.error() from None
-
-
-def _has_changed(before: subscriptions.Document, after: subscriptions.Document) -> bool:
-    """Return whether the URL or the state changed."""
-    return any(before[name] != after[name] for name in ("url", "state"))
+    _require_enabled(request)
+    return Response(delivery_view(outbox.send_test(request.user.id, now=utc_now())), status=202)
 
 
 def _record_change(request: Any, message: str) -> None:
@@ -180,6 +154,6 @@ def _record_change(request: Any, message: str) -> None:
     )
 
 
-def _check_enabled(callback: subscriptions.Document) -> None:
-    if callback["state"] != CallbackState.ACTIVE:
+def _require_enabled(request: Any) -> None:
+    if subscriptions.get(request.user.id)["state"] != CallbackState.ACTIVE:
         raise CALLBACK_DISABLED.error()

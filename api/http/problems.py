@@ -20,12 +20,17 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 
 from access.clients.authentication import TestKeyError
+from callbacks.outbox import StillPendingError
+from callbacks.subscriptions import NoCallbackError, TooManySecretsError
+from notifications.content.templates import UnknownVersionError, VersionConflictError
+from notifications.inbox.actions import NotInInboxError
 from notifications.intake.requests import (
     AlreadyNotifiedError,
     KeyReusedError,
     OverloadedError,
     RepeatedItemError,
 )
+from notifications.receipts.device_receipts import NotPushedError
 from notifications.resend.actions import InvalidStateError
 from notifications.validation import FieldProblem, InvalidRequestError
 
@@ -357,6 +362,10 @@ _TYPES_BY_EXCEPTION: Sequence[tuple[tuple[type[Exception], ...], ProblemType, in
     ((KeyReusedError,), IDEMPOTENCY_KEY_REUSED, None),
     ((PyMongoError,), STORE_UNAVAILABLE, RETRY_SECONDS),
     ((TestKeyError,), TEST_KEY, None),
+    ((StillPendingError,), DELIVERY_PENDING, None),
+    ((TooManySecretsError,), TOO_MANY_SECRETS, None),
+    ((VersionConflictError,), VERSION_CONFLICT, None),
+    ((NoCallbackError, NotInInboxError, NotPushedError, UnknownVersionError), NOT_FOUND, None),
     ((Http404, exceptions.NotFound), NOT_FOUND, None),
 )
 
