@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -21,8 +22,8 @@ from notifications.intake.requests import Caller, ContentRequest
 from .http import idempotency, paging
 from .http.body import MAX_BYTES_BULK, read_request
 from .http.fields import view_of
-from .http.paths import object_id_or_404, object_id_parameter
-from .http.problems import INVALID_STATE, NOT_FOUND
+from .http.paths import found_or_404, object_id_or_404, object_id_parameter
+from .http.problems import INVALID_STATE
 from .openapi.operations import operation
 
 EXAMPLE_BROADCAST_ID = "6745e3f09b1d4c2a7f3e8b70"
@@ -140,6 +141,14 @@ def _reason_views(stored: Mapping[str, Mapping[str, Any]]) -> list[SkipReasonVie
 READ, WRITE = Scope.NOTIFICATIONS_READ, Scope.NOTIFICATIONS_WRITE
 LIST = "broadcasts"
 ID = object_id_parameter("broadcast_id", example=EXAMPLE_BROADCAST_ID)
+_control_operation = partial(
+    operation,
+    scope=WRITE,
+    response=BroadcastView,
+    problems=(INVALID_STATE,),
+    parameters=(ID,),
+    test_mode=SafeWrite.OWN,
+)
 
 
 @operation(
@@ -195,13 +204,7 @@ def get_broadcast(request: Any, broadcast_id: str) -> Response:
     return Response(broadcast_view(document, counts=repository.count_by_status(document["_id"])))
 
 
-@operation(
-    scope=WRITE,
-    response=BroadcastView,
-    problems=(INVALID_STATE,),
-    parameters=(ID,),
-    test_mode=SafeWrite.OWN,
-)
+@_control_operation()
 def pause_broadcast(request: Any, broadcast_id: str) -> Response:
     """Pause a broadcast.
 
@@ -211,26 +214,13 @@ def pause_broadcast(request: Any, broadcast_id: str) -> Response:
     return _apply(request, broadcast_id, control.pause)
 
 
-@operation(
-    scope=WRITE,
-    response=BroadcastView,
-    problems=(INVALID_STATE,),
-    parameters=(ID,),
-    test_mode=SafeWrite.OWN,
-)
+@_control_operation()
 def resume_broadcast(request: Any, broadcast_id: str) -> Response:
     """Resume a broadcast. It continues after the last recipient processed."""
     return _apply(request, broadcast_id, control.resume)
 
 
-@operation(
-    scope=WRITE,
-    response=BroadcastView,
-    status=202,
-    problems=(INVALID_STATE,),
-    parameters=(ID,),
-    test_mode=SafeWrite.OWN,
-)
+@_control_operation(status=202)
 def cancel_broadcast(request: Any, broadcast_id: str) -> Response:
     """Cancel a broadcast.
 
@@ -243,10 +233,7 @@ def cancel_broadcast(request: Any, broadcast_id: str) -> Response:
 
 def _broadcast_or_404(request: Any, broadcast_id: str) -> Document:
     """Return one of the client's broadcasts; raises ApiError 404."""
-    document = repository.get(object_id_or_404(broadcast_id), client_id=request.user.id)
-    if document is None:
-        raise NOT_FOUND.error()
-    return document
+    return found_or_404(repository.get(object_id_or_404(broadcast_id), client_id=request.user.id))
 
 
 def _apply(

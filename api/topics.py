@@ -1,6 +1,5 @@
 """Topic membership."""
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -32,11 +31,6 @@ class MemberList(paging.PageView[MemberView]):
     """A page of members. ``next`` and ``previous`` are values for the parameter ``cursor``."""
 
 
-def member_view(document: Mapping[str, Any]) -> MemberView:
-    """Return a stored membership as the API shows it."""
-    return view_of(MemberView, document)
-
-
 WRITE = Scope.RECIPIENTS_WRITE
 LIST = "topic-members"
 NAME = path_parameter(
@@ -54,10 +48,9 @@ def list_topic_members(request: Any, topic: str) -> Response:
     if not TOPIC.fullmatch(topic):
         raise NOT_FOUND.error()
     page = topics.members(topic=topic, limit=page_request.limit, cursor=page_request.cursor)
-    results = [member_view(document) for document in page.documents]
-    return Response(
-        MemberList(results=results, **paging.page_links(page, list_name=LIST, order=KEY_ORDER))
-    )
+    results = [view_of(MemberView, document) for document in page.documents]
+    cursors = paging.page_links(page, list_name=LIST, order=KEY_ORDER)
+    return Response(MemberList(results=results, **cursors))
 
 
 @operation(
@@ -67,9 +60,8 @@ def join_topic(_request: Any, topic: str, user_id: str) -> Response:
     """Add a recipient to a topic; idempotent."""
     if not TOPIC.fullmatch(topic):
         raise validation_failed([INVALID_TOPIC])
-    return Response(
-        member_view(topics.join(topic=topic, user_id=user_id_or_404(user_id), now=utc_now()))
-    )
+    joined = topics.join(topic=topic, user_id=user_id_or_404(user_id), now=utc_now())
+    return Response(view_of(MemberView, joined))
 
 
 @operation(scope=WRITE, response=None, status=204, parameters=(NAME, USER_ID))

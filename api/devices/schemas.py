@@ -193,7 +193,7 @@ class DevicePreferencesRequest(
     quiet_hours: QuietHours | None = None
 
 
-def registration(body: DeviceRequest) -> Registration:
+def parse_registration(body: DeviceRequest) -> Registration:
     """Return the registration in a body; raises InvalidRequestError."""
     problems = ProblemCollector()
     if body.platform not in PLATFORMS:

@@ -13,13 +13,13 @@ from access.clients.inbox_tokens import InboxUser
 from domain.time import utc_now
 from notifications.inbox import actions, feed
 from notifications.inbox.feed import NEWEST_FIRST, FeedPosition
-from notifications.store import Document, Inbox
+from notifications.store import Inbox
 from notifications.validation import ProblemCollector
 
 from ..http import paging
 from ..http.fields import UpdatedView
 from ..http.paths import NOTIFICATION_ID, object_id_or_404
-from ..http.problems import NOT_FOUND, UNKNOWN_PARAMETER, WRONG_ENDPOINT
+from ..http.problems import UNKNOWN_PARAMETER, WRONG_ENDPOINT
 from ..http.query import parse_bool, reject_unknown
 from ..openapi.operations import event_stream, operation
 from .schemas import InboxCounts, InboxItem, InboxList, inbox_item
@@ -79,9 +79,8 @@ def list_inbox(request: Any) -> Response:
         page = actions.open_feed(inbox=inbox, limit=limit, unread=unread)
     now = utc_now()
     results = [inbox_item(document, now=now) for document in page.documents]
-    return Response(
-        InboxList(results=results, **paging.page_links(page, list_name=LIST, order=NEWEST_FIRST))
-    )
+    cursors = paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
+    return Response(InboxList(results=results, **cursors))
 
 
 @operation(scope=None, response=InboxCounts, problems=(UNKNOWN_PARAMETER,))
@@ -150,11 +149,6 @@ def inbox_of(user: InboxUser) -> Inbox:
 
 
 def _mark(action: actions.MarkAction, request: Any, notification_id: str) -> Response:
-    now = utc_now()
-    try:
-        document: Document = action(
-            inbox=inbox_of(request.user), notification_id=object_id_or_404(notification_id), now=now
-        )
-    except actions.NotInInboxError:
-        raise NOT_FOUND.error() from None
+    inbox, now = inbox_of(request.user), utc_now()
+    document = action(inbox=inbox, notification_id=object_id_or_404(notification_id), now=now)
     return Response(inbox_item(document, now=now))

@@ -20,12 +20,11 @@ from notifyproject.platform import tracing
 
 from ..http import idempotency
 from ..http.body import has_body, read_request
-from ..http.paths import NOTIFICATION_ID, object_id_or_404
+from ..http.paths import NOTIFICATION_ID, found_or_404, object_id_or_404
 from ..http.problems import (
     ALREADY_NOTIFIED,
     CONTENT_REMOVED,
     INVALID_STATE,
-    NOT_FOUND,
     SENSITIVE_DATA_DESTROYED,
     UNKNOWN_PARAMETER,
     validation_failed,
@@ -46,22 +45,15 @@ from .schemas import (
     preview_view,
 )
 
-READ, WRITE, RESEND = (
-    Scope.NOTIFICATIONS_READ,
-    Scope.NOTIFICATIONS_WRITE,
-    Scope.NOTIFICATIONS_RESEND,
-)
+READ, WRITE = Scope.NOTIFICATIONS_READ, Scope.NOTIFICATIONS_WRITE
 CONTENT_GONE = (SENSITIVE_DATA_DESTROYED, CONTENT_REMOVED)
 
 
 def notification_or_404(request: Any, notification_id: str) -> Document:
     """Return one of the client's notifications; raises ApiError 404."""
-    document = queries.get(
-        notification_id=object_id_or_404(notification_id), client_id=request.user.id
+    return found_or_404(
+        queries.get(notification_id=object_id_or_404(notification_id), client_id=request.user.id)
     )
-    if document is None:
-        raise NOT_FOUND.error()
-    return document
 
 
 @operation(
@@ -178,7 +170,7 @@ def retry_notification(request: Any, notification_id: str) -> Response:
 
 
 @operation(
-    scope=RESEND,
+    scope=Scope.NOTIFICATIONS_RESEND,
     request=ChannelsRequest,
     response=NotificationView,
     status=202,

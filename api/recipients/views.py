@@ -22,7 +22,7 @@ from ..devices.schemas import device_view
 from ..http import paging
 from ..http.body import read_json, read_request
 from ..http.fields import UpdatedView
-from ..http.paths import USER_ID, user_id_or_404
+from ..http.paths import USER_ID, found_or_404, user_id_or_404
 from ..http.problems import NOT_FOUND, RETRY_SECONDS
 from ..notifications.filters import list_parameters
 from ..notifications.schemas import NotificationList, attempt_view, notification_view
@@ -81,7 +81,12 @@ def erase_recipient(request: Any, user_id: str) -> Response:
     user_id = user_id_or_404(user_id)
     result = erasure.erase(user_id, now=utc_now())
     if result.has_found_anything:
-        _record(request, user_id, _erasure_message(result), flag=DELETION)
+        extent = "Erased" if result.is_complete else "Partially erased"
+        message = (
+            f"{extent}: {result.notifications} notifications, {result.devices} devices, "
+            f"{result.topics} topics."
+        )
+        _record(request, user_id, message, flag=DELETION)
     answer = ErasureView(
         user_id=user_id,
         is_complete=result.is_complete,
@@ -108,7 +113,24 @@ def export_recipient(request: Any, user_id: str) -> Response:
     if data.is_empty:
         raise NOT_FOUND.error()
     _record(request, user_id, "Exported.")
-    return Response(_export_view(data, user_id=user_id, all_clients=all_clients))
+    states = presence.read([device["_id"] for device in data.devices])
+    view = ExportView(
+        user_id=user_id,
+        exported_at=utc_now(),
+        of_all_apps=all_clients,
+        person=recipient_view(data.recipient) if data.recipient else None,
+        preferences=preferences_view(data.recipient) if data.recipient else None,
+        devices=[device_view(device, states.get(device["_id"])) for device in data.devices],
+        topics=list(data.topics),
+        suppressions=[suppression_view(one) for one in data.suppressions],
+        last_inbound_at=data.last_inbound_at,
+        notifications=[notification_view(document) for document in data.notifications],
+        attempts=[attempt_view(one) for one in data.attempts],
+        next=paging.document_cursor(data.notifications[-1], list_name=LIST, order=NEWEST_FIRST)
+        if data.has_more
+        else None,
+    )
+    return Response(view)
 
 
 @operation(scope=WRITE, response=PreferencesView, parameters=(USER_ID,))
@@ -127,16 +149,11 @@ def put_preferences(request: Any, user_id: str) -> Response:
         quiet_hours=parsed.quiet_hours,
         now=utc_now(),
     )
-    if stored is None:
-        raise NOT_FOUND.error()
-    return Response(preferences_view(stored))
+    return Response(preferences_view(found_or_404(stored)))
 
 
 def _recipient_or_404(user_id: str) -> registration.Document:
-    found = registration.get(user_id_or_404(user_id))
-    if found is None:
-        raise NOT_FOUND.error()
-    return found
+    return found_or_404(registration.get(user_id_or_404(user_id)))
 
 
 def _record(request: Any, user_id: str, message: str, *, flag: int = CHANGE) -> None:
@@ -145,36 +162,8 @@ def _record(request: Any, user_id: str, message: str, *, flag: int = CHANGE) -> 
     )
 
 
-def _erasure_message(result: erasure.Erasure) -> str:
-    extent = "Erased" if result.is_complete else "Partially erased"
-    return (
-        f"{extent}: {result.notifications} notifications, {result.devices} devices, "
-        f"{result.topics} topics."
-    )
-
-
-def _export_view(data: export.Export, *, user_id: str, all_clients: bool) -> ExportView:
-    states = presence.read([device["_id"] for device in data.devices])
-    return ExportView(
-        user_id=user_id,
-        exported_at=utc_now(),
-        of_all_apps=all_clients,
-        person=recipient_view(data.recipient) if data.recipient else None,
-        preferences=preferences_view(data.recipient) if data.recipient else None,
-        devices=[device_view(device, states.get(device["_id"])) for device in data.devices],
-        topics=list(data.topics),
-        suppressions=[suppression_view(one) for one in data.suppressions],
-        last_inbound_at=data.last_inbound_at,
-        notifications=[notification_view(document) for document in data.notifications],
-        attempts=[attempt_view(one) for one in data.attempts],
-        next=paging.document_cursor(data.notifications[-1], list_name=LIST, order=NEWEST_FIRST)
-        if data.has_more
-        else None,
-    )
-
-
 @operation(
-    scope=Scope.RECIPIENTS_WRITE,
+    scope=WRITE,
     response=NotificationList,
     parameters=(USER_ID, *list_parameters(without=["user_id"])),
 )
@@ -183,12 +172,7 @@ def list_recipient_notifications(request: Any, user_id: str) -> Response:
     return list_page(request, {"user_id": user_id})
 
 
-@operation(
-    scope=Scope.RECIPIENTS_WRITE,
-    response=UpdatedView,
-    parameters=(USER_ID,),
-    test_mode=SafeWrite.OWN,
-)
+@operation(scope=WRITE, response=UpdatedView, parameters=(USER_ID,), test_mode=SafeWrite.OWN)
 def read_all_recipient_notifications(request: Any, user_id: str) -> Response:
     """Mark all in-app notifications of a recipient as read."""
     count = inbox_actions.mark_all_read(inbox=Inbox(request.user.id, user_id), now=utc_now())

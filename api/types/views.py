@@ -10,23 +10,17 @@ from domain.time import utc_now
 from notifications.catalog import definitions, types
 from notifications.catalog.definitions import TypeRequest
 from notifications.content import linting, templates
-from notifications.content.templates import (
-    SHIPPED_VERSION,
-    UnknownVersionError,
-    Version,
-    VersionConflictError,
-)
+from notifications.content.templates import SHIPPED_VERSION, Version
 from notifications.store import Document
 from notifyproject.db.paging import Page
 
 from ..http import paging
 from ..http.body import read_json, read_request
 from ..http.paging import PageRequest
-from ..http.paths import path_parameter
+from ..http.paths import found_or_404, path_parameter
 from ..http.problems import (
     EMPTY_BODY,
     MALFORMED_JSON,
-    NOT_FOUND,
     TOO_LARGE,
     UNSUPPORTED_MEDIA_TYPE,
     VALIDATION_FAILED,
@@ -102,7 +96,7 @@ def put_type(request: Any, slug: str) -> Response:
 @operation(scope=TEMPLATES, response=TemplateVersionList, parameters=(SLUG, *paging.PARAMETERS))
 def list_template_versions(request: Any, slug: str) -> Response:
     """List the template versions of a type, newest first; the built-in one is the last."""
-    published = type_view(_type_or_404(slug)).template_version
+    published = _published_number(_type_or_404(slug))
     page_request = paging.parse_page_request(request.query_params, list_name=LIST)
     versions, links = version_page(slug, page_request)
     results = [version_view(version, published_number=published) for version in versions]
@@ -130,21 +124,16 @@ def create_template_version(request: Any, slug: str) -> Response:
     )
     if faults:
         raise template_errors(faults)
-    try:
-        version = templates.create_version(
-            type_slug=slug,
-            parts=parts,
-            note=note,
-            created_by=f"app:{request.user.name}",
-            now=utc_now(),
-        )
-    except VersionConflictError:
-        raise VERSION_CONFLICT.error() from None
-    response = Response(
-        version_view(version, published_number=_published_number(document)), status=201
+    version = templates.create_version(
+        type_slug=slug,
+        parts=parts,
+        note=note,
+        created_by=f"app:{request.user.name}",
+        now=utc_now(),
     )
-    response["Location"] = f"{request.path.rstrip('/')}/versions/{version.number}"
-    return response
+    view = version_view(version, published_number=_published_number(document))
+    location = f"{request.path.rstrip('/')}/versions/{version.number}"
+    return Response(view, status=201, headers={"Location": location})
 
 
 @operation(scope=TEMPLATES, response=TemplateVersionView, parameters=(SLUG, NUMBER))
@@ -161,38 +150,25 @@ def get_template_version(_request: Any, slug: str, number: str) -> Response:
 )
 def publish_template_version(request: Any, slug: str, number: str) -> Response:
     """Publish a template version. New notifications use it; 0 is the built-in one."""
-    _reject_fields(request)
-    _type_or_404(slug)
-    try:
-        templates.publish_version(type_slug=slug, number=int(number), now=utc_now())
-    except UnknownVersionError:
-        raise NOT_FOUND.error() from None
-    return Response(_version_view_or_404(slug, number))
-
-
-def _type_or_404(slug: str) -> Document:
-    document = types.read_type(slug)
-    if document is None:
-        raise NOT_FOUND.error()
-    return document
-
-
-def _published_number(document: Document) -> int:
-    return document.get("template_version") or templates.SHIPPED_VERSION
-
-
-def _version_view_or_404(slug: str, number: str) -> TemplateVersionView:
-    document = _type_or_404(slug)
-    version = templates.get_version(type_slug=slug, number=int(number))
-    if version is None:
-        raise NOT_FOUND.error()
-    return version_view(version, published_number=_published_number(document))
-
-
-def _reject_fields(request: Any) -> None:
-    """Raise ApiError if a request that needs no body has one with fields."""
     try:
         read_request(request, EmptyRequest)
     except ApiError as problem:
         if problem.type is not EMPTY_BODY:
             raise
+    _type_or_404(slug)
+    templates.publish_version(type_slug=slug, number=int(number), now=utc_now())
+    return Response(_version_view_or_404(slug, number))
+
+
+def _type_or_404(slug: str) -> Document:
+    return found_or_404(types.read_type(slug))
+
+
+def _published_number(document: Document) -> int:
+    return document.get("template_version") or SHIPPED_VERSION
+
+
+def _version_view_or_404(slug: str, number: str) -> TemplateVersionView:
+    document = _type_or_404(slug)
+    version = found_or_404(templates.get_version(type_slug=slug, number=int(number)))
+    return version_view(version, published_number=_published_number(document))
