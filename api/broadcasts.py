@@ -178,11 +178,8 @@ def create_broadcast(request: Any) -> Response:
         is_test=request.user.is_test,
     )
     created = creation.create(body, caller=caller, now=utc_now())
-    response = Response(broadcast_view(created.document), status=202)
-    response["Location"] = f"{request.path.rstrip('/')}/{created.document['_id']}"
-    if created.is_replayed:
-        response[idempotency.REPLAYED_HEADER] = "true"
-    return response
+    view = broadcast_view(created.document)
+    return idempotency.created(request, view, new_id=view.id, is_replayed=created.is_replayed)
 
 
 @operation(scope=READ, response=BroadcastList, parameters=paging.PARAMETERS)

@@ -54,11 +54,8 @@ def bulk_view(outcomes: Sequence[ItemOutcome], request: HttpRequest) -> BulkView
     return BulkView(accepted=accepted, rejected=len(results) - accepted, results=results)
 
 
-WRITE = Scope.NOTIFICATIONS_WRITE
-
-
 @operation(
-    scope=WRITE,
+    scope=Scope.NOTIFICATIONS_WRITE,
     request=BulkRequest,
     response=BulkView,
     max_bytes=MAX_BYTES_BULK,

@@ -3,7 +3,6 @@
 from typing import Annotated, Any
 
 import msgspec
-from django.http import QueryDict
 from drf_spectacular.utils import OpenApiParameter
 from msgspec import Meta
 from rest_framework.response import Response
@@ -48,22 +47,15 @@ class StatisticsView(msgspec.Struct, kw_only=True, frozen=True):
     ]
 
 
-READ = Scope.NOTIFICATIONS_READ
-PARAMETER_NAMES = ("by", "user_id", *filters.TIME_FILTERS)
-
-
 @operation(
-    scope=READ,
+    scope=Scope.NOTIFICATIONS_READ,
     response=StatisticsView,
     parameters=(
         OpenApiParameter(
             "by", str, enum=[by.value for by in GroupBy], default=GroupBy.STATUS.value
         ),
         OpenApiParameter("user_id", str),
-        *(
-            OpenApiParameter(name, {"type": "string", "format": "date-time"})
-            for name in filters.TIME_FILTERS
-        ),
+        *filters.TIME_PARAMETERS,
     ),
 )
 def get_notification_stats(request: Any) -> Response:
@@ -71,7 +63,15 @@ def get_notification_stats(request: Any) -> Response:
 
     Of more than 100,000, the newest are counted and complete is false: narrow the time range.
     """
-    by, selection = _parse_request(request.query_params, request.user.id)
+    query, problems = request.query_params, ProblemCollector()
+    reject_unknown(query, allowed=("by", "user_id", *filters.TIME_FILTERS))
+    reject_invalid_text(query, problems)
+    by = GroupBy(parse_choice("by", list(GroupBy), query, problems) or GroupBy.STATUS)
+    times = {
+        name: parse_time(name, query, problems) for name in filters.TIME_FILTERS if name in query
+    }
+    problems.raise_if_any()
+    selection = StatisticsFilter(client_id=request.user.id, user_id=query.get("user_id"), **times)
     found = statistics.count_notifications(selection, by=by)
     groups = [
         msgspec.convert(one, StatisticsGroupView, from_attributes=True) for one in found.groups
@@ -79,16 +79,3 @@ def get_notification_stats(request: Any) -> Response:
     return Response(
         StatisticsView(by=by, results=groups, counted=found.counted, complete=found.is_complete)
     )
-
-
-def _parse_request(query: QueryDict, client_id: Any) -> tuple[GroupBy, StatisticsFilter]:
-    """Return the checked parameters; raises ApiError 400 or 422."""
-    reject_unknown(query, allowed=PARAMETER_NAMES)
-    problems = ProblemCollector()
-    reject_invalid_text(query, problems)
-    by = parse_choice("by", list(GroupBy), query, problems) or GroupBy.STATUS
-    times = {
-        name: parse_time(name, query, problems) for name in filters.TIME_FILTERS if name in query
-    }
-    problems.raise_if_any()
-    return GroupBy(by), StatisticsFilter(client_id=client_id, user_id=query.get("user_id"), **times)

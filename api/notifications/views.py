@@ -78,13 +78,8 @@ def create_notification(request: Any) -> Response:
     )
     acceptance = intake_acceptance.accept(body, caller=caller, now=utc_now())
     tracing.annotate({"notify.notification.id": str(acceptance.document["_id"])})
-    response = Response(
-        notification_view(acceptance.document, adjusted=acceptance.is_time_adjusted), status=202
-    )
-    response["Location"] = f"{request.path.rstrip('/')}/{acceptance.document['_id']}"
-    if acceptance.is_replayed:
-        response[idempotency.REPLAYED_HEADER] = "true"
-    return response
+    view = notification_view(acceptance.document, adjusted=acceptance.is_time_adjusted)
+    return idempotency.created(request, view, new_id=view.id, is_replayed=acceptance.is_replayed)
 
 
 @operation(scope=READ, response=NotificationList, parameters=list_parameters())

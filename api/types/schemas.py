@@ -151,13 +151,11 @@ def template_parts(raw: Document) -> tuple[Parts, str]:
     return given, request.note
 
 
-def template_errors(faults: list[TemplateFault]) -> InvalidRequestError:
-    """Return the faults of a template as errors, each with its pointer and line."""
-    return InvalidRequestError([FieldProblem(_pointer(f), f.code, f.text) for f in faults])
-
-
-def _pointer(fault: TemplateFault) -> str:
+def template_error(fault: TemplateFault) -> FieldProblem:
+    """Return a fault of a template as the error of a field."""
     pointer = "/parts"
     if fault.language is not None:
         pointer += f"/{pointer_token(fault.language)}"
-    return f"{pointer}/{fault.part}" if fault.part else pointer
+    return FieldProblem(
+        f"{pointer}/{fault.part}" if fault.part else pointer, fault.code, fault.text
+    )

@@ -12,6 +12,7 @@ from notifications.catalog.definitions import TypeRequest
 from notifications.content import linting, templates
 from notifications.content.templates import SHIPPED_VERSION, Version
 from notifications.store import Document
+from notifications.validation import InvalidRequestError
 from notifyproject.db.paging import Page
 
 from ..http import paging
@@ -34,7 +35,7 @@ from .schemas import (
     TemplateVersionList,
     TemplateVersionView,
     TypeView,
-    template_errors,
+    template_error,
     template_parts,
     type_view,
     version_view,
@@ -123,7 +124,7 @@ def create_template_version(request: Any, slug: str) -> Response:
         sensitive=frozenset(document["sensitive_variables"]),
     )
     if faults:
-        raise template_errors(faults)
+        raise InvalidRequestError([template_error(fault) for fault in faults])
     version = templates.create_version(
         type_slug=slug,
         parts=parts,
