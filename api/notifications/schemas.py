@@ -194,10 +194,7 @@ def notification_view(document: Document, *, adjusted: bool = False) -> Notifica
 def attempt_view(document: Document) -> AttemptView:
     """Return a stored attempt as the API shows it."""
     return view_of(
-        AttemptView,
-        document,
-        id=document["_id"],
-        notification_id=str(document["notification_id"]),
+        AttemptView, document, id=document["_id"], notification_id=str(document["notification_id"])
     )
 
 

@@ -126,11 +126,7 @@ def create_template_version(request: Any, slug: str) -> Response:
     if faults:
         raise InvalidRequestError([template_error(fault) for fault in faults])
     version = templates.create_version(
-        type_slug=slug,
-        parts=parts,
-        note=note,
-        created_by=f"app:{request.user.name}",
-        now=utc_now(),
+        type_slug=slug, parts=parts, note=note, created_by=f"app:{request.user.name}", now=utc_now()
     )
     view = version_view(version, published_number=_published_number(document))
     location = f"{request.path.rstrip('/')}/versions/{version.number}"
