@@ -134,7 +134,6 @@ ADDRESS = path_parameter(
     example="ada@example.com",
     max_length=320,
 )
-SOURCE = "api"
 
 
 @operation(scope=SUPPRESSIONS, response=SuppressionList, parameters=PARAMETERS)
@@ -188,7 +187,7 @@ def put_suppression(request: Any, channel: str, address: str) -> Response:
         channel=channel,
         address=normalized,
         reason=SuppressionReason(body.reason),
-        source=SOURCE,
+        source="api",
         marketing_only=body.marketing_only,
         expires_at=expires_at,
         now=now,

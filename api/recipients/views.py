@@ -29,8 +29,8 @@ from ..notifications.schemas import NotificationList, attempt_view, notification
 from ..notifications.views import list_page
 from ..openapi.operations import operation
 from ..suppressions import suppression_view
-from . import preferences, schemas
-from .preferences import PreferencesRequest
+from . import schemas
+from .preferences import PreferencesRequest, parse_preferences
 from .schemas import (
     ErasureView,
     ExportView,
@@ -142,11 +142,11 @@ def get_preferences(_request: Any, user_id: str) -> Response:
 @operation(scope=WRITE, request=PreferencesRequest, response=PreferencesView, parameters=(USER_ID,))
 def put_preferences(request: Any, user_id: str) -> Response:
     """Replace a recipient's preferences."""
-    parsed = preferences.parse_preferences(read_json(request))
+    preferences, quiet_hours = parse_preferences(read_json(request))
     stored = registration.set_preferences(
         user_id=user_id_or_404(user_id),
-        preferences=parsed.preferences,
-        quiet_hours=parsed.quiet_hours,
+        preferences=preferences,
+        quiet_hours=quiet_hours,
         now=utc_now(),
     )
     return Response(preferences_view(found_or_404(stored)))
