@@ -100,7 +100,7 @@ class BroadcastView(msgspec.Struct, kw_only=True, frozen=True):
     """Created with a test key: sent to the sandbox."""
 
 
-class BroadcastList(paging.PageView[BroadcastView]):
+class BroadcastList(paging.PageView[BroadcastView], kw_only=True, frozen=True):
     """A page of broadcasts. ``next`` and ``previous`` are values for the parameter ``cursor``."""
 
 

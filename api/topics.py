@@ -27,7 +27,7 @@ class MemberView(msgspec.Struct, kw_only=True, frozen=True):
     created_at: datetime
 
 
-class MemberList(paging.PageView[MemberView]):
+class MemberList(paging.PageView[MemberView], kw_only=True, frozen=True):
     """A page of members. ``next`` and ``previous`` are values for the parameter ``cursor``."""
 
 

@@ -49,7 +49,8 @@ def route(pattern: str, name: str, **handlers: Callable[..., Any]) -> URLPattern
         **{method: staticmethod(handler) for method, handler in handlers.items()},
     }
     base = InboxView if None in scopes.values() else APIView
-    return re_path(rf"^{pattern}/?$", type(name, (base,), attributes).as_view(), name=name)
+    view: type[APIView] = type(name, (base,), attributes)
+    return re_path(rf"^{pattern}/?$", view.as_view(), name=name)
 
 
 version_1 = [

@@ -89,7 +89,7 @@ class DeviceView(msgspec.Struct, kw_only=True, frozen=True):
     updated_at: datetime
 
 
-class DeviceList(PageView[DeviceView]):
+class DeviceList(PageView[DeviceView], kw_only=True, frozen=True):
     """A page of devices. ``next`` and ``previous`` are values for the parameter ``cursor``."""
 
 

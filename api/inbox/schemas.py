@@ -35,7 +35,7 @@ class InboxItem(msgspec.Struct, kw_only=True, frozen=True):
     archived_at: datetime | None = None
 
 
-class InboxList(PageView[InboxItem]):
+class InboxList(PageView[InboxItem], kw_only=True, frozen=True):
     """A page of an inbox. ``next`` and ``previous`` are values for the parameter ``cursor``."""
 
 

@@ -61,9 +61,9 @@ class InboxView(APIView):
 def list_inbox(request: Any) -> Response:
     """List the notifications in the inbox, newest first.
 
-    A request for the first page, that is without `cursor` and without `archived=true`, also marks
-    every notification delivered so far as seen: `unseen` in the counts becomes 0. Requests for
-    other pages and for archived notifications don't change the counts.
+    Reading the first page also marks all delivered notifications as seen: `unseen` in GET
+    /inbox/counts becomes 0. Later pages, read with `cursor`, and archived notifications, read with
+    `archived=true`, mark nothing.
     """
     query, problems = request.query_params, ProblemCollector()
     unread, archived = (parse_bool(name, query, problems) for name in FLAGS)

@@ -152,7 +152,7 @@ class AttemptView(msgspec.Struct, kw_only=True, frozen=True):
     duration_ms: Annotated[int | None, Meta(examples=[84])] = None
 
 
-class NotificationList(PageView[NotificationView]):
+class NotificationList(PageView[NotificationView], kw_only=True, frozen=True):
     """A page of notifications. ``next`` and ``previous`` are values for ``cursor``."""
 
 

@@ -66,7 +66,7 @@ class TemplateVersionView(msgspec.Struct, kw_only=True, frozen=True):
     """When it was last published."""
 
 
-class TemplateVersionList(PageView[TemplateVersionView]):
+class TemplateVersionList(PageView[TemplateVersionView], kw_only=True, frozen=True):
     """A page of a type's template versions, newest first."""
 
 
