@@ -151,18 +151,6 @@ class TestRead:
         found = [[one["id"] for one in page] for page in pages(app.get, PATH, limit=2)]
         assert found == [made[:0:-1], made[:1]]
 
-    @pytest.mark.parametrize("unknown", ["x", "0" * 24, "%24ne"])
-    def test_unknown_broadcast_is_not_found(self, app: App, unknown: str) -> None:
-        for path in ("", "/pause", "/resume", "/cancel"):
-            ask = app.post if path else app.get
-            assert ask(f"{PATH}/{unknown}{path}").status_code == 404
-
-    def test_another_clients_broadcast_is_not_found(self, app: App, other_app: App) -> None:
-        answer = create(app)
-        assert other_app.get(f"{PATH}/{answer.json()['id']}").status_code == 404
-        assert act(other_app, answer, "cancel").status_code == 404
-        assert other_app.get(PATH).json()["results"] == []
-
 
 class TestActions:
     def test_broadcast_is_paused_and_resumed(

@@ -16,13 +16,18 @@ MALFORMED = [
     ("order=created_at", "unknown_parameter"),
     ("ordering=-password", "unknown_parameter"),
     ("page_size=1000000", "unknown_parameter"),
-    ("colour=blue", "unknown_parameter"),
+    ("client_id=1", "unknown_parameter"),
+    ("User_id=x", "unknown_parameter"),
+    ("=x", "unknown_parameter"),
     ("limit=5&limit=5", "repeated_parameter"),
     ("cursor=forged", "invalid_cursor"),
     ("cursor=", "invalid_cursor"),
     (f"cursor={quote('WyJhZnRlciIsMV0:1aaaaa:' + 'x' * 43)}", "invalid_cursor"),
 ]
-SIZES = ["0", "-1", "101", "1000000", "ten", "", "1.5", "1e2", "%D9%A3", "%00", "9" * 5_000]
+SIZES = [
+    *("0", "-1", "101", "1000000", "ten", "", "1.5", "1e2", "%D9%A3", "%00", "9" * 5_000),
+    *("%2B5", "0x10", " 5", "0000019999", "000100"),
+]
 
 
 @pytest.fixture

@@ -68,15 +68,6 @@ def test_invalid_request_is_refused(app: App, body: Any, status: int, pointer: s
     assert (answer.status_code, list(pointers(answer))) == (status, [pointer])
 
 
-def test_token_opens_only_the_inbox(app: App) -> None:
-    person = InboxUser(app=app)
-    assert person.get().status_code == 200
-    app.key = person.token
-    for path in ("/notifications", "/recipients/ada/notifications", "/devices?user_id=ada"):
-        assert app.get(path).status_code == 401
-    assert app.post("/inbox/tokens", {"user_id": "eve"}).status_code == 401
-
-
 def test_api_key_opens_no_inbox(app: App) -> None:
     answer = InboxUser(app=app, token=app.key).get()
     assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
@@ -172,14 +163,6 @@ def test_revoked_token_is_refused_at_once(app: App) -> None:
         assert (answer.status_code, answer.content) == (204, b"")
     assert one.get().status_code == 401
     assert other.get().status_code == 200
-
-
-def test_other_client_cannot_revoke_a_token(app: App, other_app: App) -> None:
-    person = InboxUser(app=app)
-    jti = claims_of(person.token)["jti"]
-    assert other_app.delete(f"/inbox/tokens/{jti}").status_code == 404
-    assert other_app.delete("/inbox/tokens?user_id=ada").status_code == 204
-    assert person.get().status_code == 200
 
 
 @pytest.mark.parametrize("jti", ["x", "a" * 48, "$ne", "%E2%82%AC" * 7, "%00"])

@@ -92,13 +92,6 @@ def test_reopened_notification_is_kept_with_its_attempts(app: App) -> None:
     assert left() == left("delivery_attempts") == [failed]
 
 
-def test_other_clients_notifications_are_kept(app: App, other_app: App) -> None:
-    theirs = sent(other_app)
-    sent(app)
-    assert clean_up(app).json()["notifications"] == 1
-    assert left() == left("delivery_attempts") == [theirs]
-
-
 def test_metrics_and_analytics_events_are_kept(app: App) -> None:
     for name in ("analytics_events", "metrics_aggregates"):
         collection(name).insert_one({"client_id": app.id, "created_at": LONG_AGO})
