@@ -402,16 +402,8 @@ def test_handshake_returns_the_challenge_as_plain_text() -> None:
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        *({"verify_token": "another"}, {"verify_token": ""}, {"verify_token": "ü"}),
-        *({"mode": "unsubscribe"}, {"challenge": "<script>alert(1)</script>"}),
-        *({"challenge": "1" * 10_000}, {"challenge": ""}),
-    ],
-)
-def test_invalid_handshake_is_refused(query: dict[str, str]) -> None:
-    answer = handshake(**query)
+def test_refused_handshake_repeats_no_value() -> None:
+    answer = handshake(challenge="<script>alert(1)</script>")
     refused(answer, code="invalid_token")
     assert "script" not in json.dumps(answer.json())
 

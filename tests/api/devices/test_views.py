@@ -340,14 +340,6 @@ def test_invalid_list_query_is_refused(
     assert (answer.status_code, pointers(answer)) == (422, {pointer: code})
 
 
-def test_cursor_of_another_list_is_refused(app: App) -> None:
-    for _ in range(2):
-        app.notify(user_id="ada")
-    cursor = app.get("/notifications", limit=1).json()["next"]
-    answer = app.get("/devices", user_id="ada", cursor=cursor)
-    assert (answer.status_code, answer.json()["code"]) == (400, "invalid_cursor")
-
-
 @pytest.mark.parametrize("one", ["x", "0" * 64, "A" * 64, "0" * 63, ID[:-1] + "g", "%00"])
 def test_unknown_device_is_not_found(app: App, one: str) -> None:
     calls = [

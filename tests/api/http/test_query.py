@@ -73,6 +73,16 @@ def test_unknown_parameter_and_forged_cursor_are_400(app: App, lists: list[str])
             assert outcome(app, path, query) == (400, code), (path, query)
 
 
+def test_cursor_of_another_list_is_400(app: App, lists: list[str]) -> None:
+    for _ in range(2):
+        app.notify(user_id="ada")
+    cursor = app.get("/notifications", limit=1).json()["next"]
+    for path in lists:
+        # The notifications of a recipient are a filter of the same list.
+        if "notifications" not in path:
+            assert outcome(app, path, f"cursor={cursor}") == (400, "invalid_cursor"), path
+
+
 def test_page_size_out_of_1_to_100_is_422(app: App, lists: list[str]) -> None:
     for path in lists:
         for size in SIZES:
