@@ -437,6 +437,16 @@ def _from_rest_framework(error: Exception, view: Any) -> ApiError:
     return problem_type.error(detail, headers=headers)
 
 
+def problem_response(problem: ApiError, request: HttpRequest) -> HttpResponse:
+    """Return a problem document."""
+    return HttpResponse(
+        msgspec.json.encode(problem.body(request)),
+        status=problem.status,
+        headers=problem.headers,
+        content_type=MEDIA_TYPE,
+    )
+
+
 def error_page(problem: ApiError, request: HttpRequest, *_: Any, **__: Any) -> HttpResponse:
     """Return an HTML page in the console, and a problem document anywhere else."""
     if request.path.startswith("/admin/"):
@@ -445,9 +455,7 @@ def error_page(problem: ApiError, request: HttpRequest, *_: Any, **__: Any) -> H
         )
         page = template.render({"title": problem.type.title, "detail": problem.detail}, request)
         return HttpResponse(page, status=problem.status)
-    return HttpResponse(
-        msgspec.json.encode(problem.body(request)), status=problem.status, content_type=MEDIA_TYPE
-    )
+    return problem_response(problem, request)
 
 
 # Django's handler400, handler403, handler404 and handler500.

@@ -118,15 +118,12 @@ def test_route_declared_as_storing_nothing_stores_nothing(world: World, route: R
 )
 def test_route_declared_as_marked_marks_tests(world: World, route: Route) -> None:
     name = "broadcasts" if route[0] == "broadcasts" else "notifications"
-    collection("idempotency_keys").delete_many({"_id": {"$nin": _live_keys(world)}})
+    live_keys = [key for kind, key in world.untouched.before if kind == "idempotency_keys"]
+    collection("idempotency_keys").delete_many({"_id": {"$nin": live_keys}})
     before = collection(name).count_documents({"is_test": True})
     assert world.ask(route, world.own()).status_code < 300
     assert collection(name).count_documents({"is_test": True}) > before
     world.untouched.check()
-
-
-def _live_keys(world: World) -> list[str]:
-    return [key for name, key in world.untouched.before if name == "idempotency_keys"]
 
 
 def test_comparison_detects_changes_by_a_live_key(db: None) -> None:

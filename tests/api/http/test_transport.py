@@ -141,6 +141,39 @@ def test_invalid_body_is_422_with_a_pointer_on_every_route(
     assert not any(collection(one).count_documents({}) for one in CHANGED)
 
 
+def _wrong_fields(described: Any, schema: Any) -> Iterator[tuple[str, Any, str]]:
+    """Yield each field of a request with values of other types; ... leaves a required one out."""
+    body = described["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    for field, described_field in body["properties"].items():
+        options = described_field.get("anyOf", [described_field])
+        types = {one.get("type") for one in options}
+        wrong: list[Any] = ["wrong", True, 1.5] if "integer" in types else [5]
+        wrong += [{"$gt": ""}, ["x"]] if "string" in types else []
+        wrong += [] if "null" in types else [None]
+        yield from ((field, value, "wrong_type") for value in wrong)
+        if field in body.get("required", ()):
+            yield field, ..., "required"
+
+
+def test_field_of_a_wrong_type_and_missing_field_are_422_on_every_route(
+    app: App, routes: list[tuple[str, str, str]]
+) -> None:
+    described = SchemaGenerator().get_schema(request=None, public=True)
+    contents = {
+        one["operationId"]: one["requestBody"]["content"]["application/json"]
+        for methods in described["paths"].values()
+        for one in methods.values()
+        if "requestBody" in one
+    }
+    for name, method, path in routes:
+        example = contents[name]["examples"]["request"]["value"]
+        for field, value, code in _wrong_fields(described, contents[name]["schema"]):
+            body = {n: v for n, v in {**example, field: value}.items() if v is not ...}
+            answer = app.send(path, json.dumps(body).encode(), method=method, headers=KEY)
+            assert (answer.status_code, pointers(answer)) == (422, {f"/{field}": code}), name
+    assert not any(collection(one).count_documents({}) for one in CHANGED)
+
+
 def test_unsupported_body_is_415_on_every_route(
     app: App, routes: list[tuple[str, str, str]]
 ) -> None:

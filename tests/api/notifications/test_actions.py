@@ -224,27 +224,14 @@ def test_delivered_in_app_notification_cannot_be_rescheduled(app: App) -> None:
     [
         *(("2026-12-01T09:00", "naive_datetime"), ("tomorrow", "invalid_datetime")),
         *(("2026-02-30T09:00:00Z", "invalid_datetime"), (at(-HOUR), "in_the_past")),
-        *((at(366 * DAY), "too_far_ahead"), (5, "wrong_type"), ({"$gt": ""}, "wrong_type")),
-        ("9" * 41, "out_of_range"),
+        *((at(366 * DAY), "too_far_ahead"), ("9" * 41, "out_of_range")),
     ],
-    ids=["no zone", "a word", "no such day", "past", "far", "a number", "an operator", "digits"],
+    ids=["no zone", "a word", "no such day", "past", "far", "digits"],
 )
 def test_invalid_time_is_refused(app: App, scheduled_at: Any, code: str) -> None:
     accepted = app.notify().json()
     answer = reschedule(app, accepted["id"], scheduled_at)
     assert (answer.status_code, pointers(answer)) == (422, {"/scheduled_at": code})
-
-
-@pytest.mark.parametrize(
-    ("body", "pointer"),
-    [({}, "/scheduled_at"), ({"scheduled_at": None}, "/scheduled_at"), ({"at": "x"}, "/at")],
-    ids=str,
-)
-def test_body_has_only_a_time(app: App, body: Any, pointer: str) -> None:
-    accepted = app.notify().json()
-    answer = app.post(f"/notifications/{accepted['id']}/reschedule", body)
-    assert answer.status_code == 422
-    assert pointer in pointers(answer)
 
 
 def test_unknown_notification_is_not_rescheduled(app: App) -> None:

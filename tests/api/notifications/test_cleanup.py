@@ -119,15 +119,9 @@ def test_call_deletes_up_to_its_limit_oldest_first(
 @pytest.mark.parametrize(
     ("body", "problems"),
     [
-        ({}, {"/older_than_days": "required"}),
         ({"older_than_days": 0}, {"/older_than_days": "out_of_range"}),
         ({"older_than_days": -1}, {"/older_than_days": "out_of_range"}),
         ({"older_than_days": 3_651}, {"/older_than_days": "out_of_range"}),
-        ({"older_than_days": 2**70}, {"/older_than_days": "integer_too_large"}),
-        ({"older_than_days": "30"}, {"/older_than_days": "wrong_type"}),
-        ({"older_than_days": 1.5}, {"/older_than_days": "wrong_type"}),
-        ({"older_than_days": True}, {"/older_than_days": "wrong_type"}),
-        ({"older_than_days": 30, "dry_run": "yes"}, {"/dry_run": "wrong_type"}),
         ({"older_than_days": 30, "client_id": "x"}, {"/client_id": "unknown_field"}),
     ],
     ids=str,
