@@ -1,5 +1,7 @@
 """Notifications: create, list, read, preview, attempts, cancel, retry, resend, reschedule."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from rest_framework.response import Response
@@ -46,7 +48,14 @@ from .schemas import (
 )
 
 READ, WRITE = Scope.NOTIFICATIONS_READ, Scope.NOTIFICATIONS_WRITE
-CONTENT_GONE = (SENSITIVE_DATA_DESTROYED, CONTENT_REMOVED)
+REPEAT_PROBLEMS = (INVALID_STATE, SENSITIVE_DATA_DESTROYED, CONTENT_REMOVED)
+_channels_operation = partial(
+    operation,
+    request=ChannelsRequest,
+    response=NotificationView,
+    is_body_required=False,
+    parameters=(NOTIFICATION_ID,),
+)
 
 
 def notification_or_404(request: Any, notification_id: str) -> Document:
@@ -120,15 +129,7 @@ def list_page(request: Any, fixed: dict[str, Any]) -> Response:
     return Response(NotificationList(results=results, **filters.cursors(page)))
 
 
-@operation(
-    scope=WRITE,
-    request=ChannelsRequest,
-    response=NotificationView,
-    is_body_required=False,
-    problems=(INVALID_STATE,),
-    parameters=(NOTIFICATION_ID,),
-    test_mode=SafeWrite.OWN,
-)
+@_channels_operation(scope=WRITE, problems=(INVALID_STATE,), test_mode=SafeWrite.OWN)
 def cancel_notification(request: Any, notification_id: str) -> Response:
     """Cancel the pending deliveries of a notification."""
     document = notification_or_404(request, notification_id)
@@ -141,37 +142,20 @@ def cancel_notification(request: Any, notification_id: str) -> Response:
     return Response(notification_view(cancelled))
 
 
-@operation(
-    scope=WRITE,
-    request=ChannelsRequest,
-    response=NotificationView,
-    status=202,
-    is_body_required=False,
-    problems=(INVALID_STATE, *CONTENT_GONE),
-    parameters=(NOTIFICATION_ID,),
-    test_mode=SafeWrite.OWN,
-)
+@_channels_operation(scope=WRITE, status=202, problems=REPEAT_PROBLEMS, test_mode=SafeWrite.OWN)
 def retry_notification(request: Any, notification_id: str) -> Response:
     """Retry the failed deliveries of a notification.
 
     409 `sensitive_data_destroyed`: its sensitive data, such as a code, is destroyed when all
     deliveries have ended. 409 `content_removed`: retention removed its content.
     """
-    document = notification_or_404(request, notification_id)
-    reopened = actions.retry(
-        notification_id=document["_id"], channels=_requested_channels(request), now=utc_now()
-    )
-    return Response(notification_view(reopened), status=202)
+    return _send_again(actions.retry, request, notification_id)
 
 
-@operation(
+@_channels_operation(
     scope=Scope.NOTIFICATIONS_RESEND,
-    request=ChannelsRequest,
-    response=NotificationView,
     status=202,
-    is_body_required=False,
-    problems=(INVALID_STATE, *CONTENT_GONE),
-    parameters=(NOTIFICATION_ID,),
+    problems=REPEAT_PROBLEMS,
     test_mode=SafeWrite.MARKED,
 )
 def resend_notification(request: Any, notification_id: str) -> Response:
@@ -180,11 +164,7 @@ def resend_notification(request: Any, notification_id: str) -> Response:
     409 `sensitive_data_destroyed`: its sensitive data, such as a code, is destroyed when all
     deliveries have ended. 409 `content_removed`: retention removed its content.
     """
-    document = notification_or_404(request, notification_id)
-    resent = actions.resend(
-        notification_id=document["_id"], channels=_requested_channels(request), now=utc_now()
-    )
-    return Response(notification_view(resent), status=202)
+    return _send_again(actions.resend, request, notification_id)
 
 
 @operation(
@@ -211,6 +191,14 @@ def reschedule_notification(request: Any, notification_id: str) -> Response:
     except time.InvalidTimeError as error:
         raise validation_failed([FieldProblem("/scheduled_at", error.code, str(error))]) from None
     return Response(notification_view(rescheduled))
+
+
+def _send_again(action: Callable[..., Document], request: Any, notification_id: str) -> Response:
+    document = notification_or_404(request, notification_id)
+    again = action(
+        notification_id=document["_id"], channels=_requested_channels(request), now=utc_now()
+    )
+    return Response(notification_view(again), status=202)
 
 
 def _requested_channels(request: Any) -> list[Channel] | None:
