@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Annotated, Any, ClassVar
+from functools import partial
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from access.clients.authentication import SafeWrite
 from access.models import Scope
@@ -21,9 +21,10 @@ from notifications.intake.requests import Caller, ContentRequest
 
 from .http import idempotency, paging
 from .http.body import MAX_BYTES_BULK, read_request
-from .http.paths import object_id_or_404, object_id_parameter
-from .http.problems import INVALID_STATE, NOT_FOUND
-from .openapi.operations import describe
+from .http.fields import view_of
+from .http.paths import found_or_404, object_id_or_404, object_id_parameter
+from .http.problems import INVALID_STATE
+from .openapi.operations import operation
 
 EXAMPLE_BROADCAST_ID = "6745e3f09b1d4c2a7f3e8b70"
 
@@ -99,12 +100,8 @@ class BroadcastView(msgspec.Struct, kw_only=True, frozen=True):
     """Created with a test key: sent to the sandbox."""
 
 
-class BroadcastList(msgspec.Struct, kw_only=True, frozen=True):
+class BroadcastList(paging.PageView[BroadcastView], kw_only=True, frozen=True):
     """A page of broadcasts. ``next`` and ``previous`` are values for the parameter ``cursor``."""
-
-    results: list[BroadcastView]
-    next: paging.NextCursor
-    previous: str | None
 
 
 def broadcast_view(
@@ -112,31 +109,23 @@ def broadcast_view(
 ) -> BroadcastView:
     """Return a stored broadcast as the API shows it."""
     request = request_of(document)
-    fields = {name: document[name] for name in BroadcastView.__struct_fields__ if name in document}
-    return msgspec.convert(
-        {
-            **fields,
-            "id": str(document["_id"]),
-            "audience": _audience(document),
-            "channels": request.channels,
-            "content": request.content,
-            "data": request.data,
-            "ttl": request.ttl,
-            "audience_size": document.get("audience_size"),
-            "skipped": _reason_views(document["skipped"]),
-            "rejected": _reason_views(document["rejected"]),
-            "notifications": None if counts is None else {s.value: n for s, n in counts.items()},
-        },
+    return view_of(
         BroadcastView,
-    )
-
-
-def _audience(document: Mapping[str, Any]) -> BroadcastAudienceView:
-    kind = document["audience"]
-    return BroadcastAudienceView(
-        topic=document.get("topic"),
-        user_ids=kind == AudienceKind.USER_IDS,
-        all=kind == AudienceKind.ALL,
+        document,
+        id=str(document["_id"]),
+        audience=BroadcastAudienceView(
+            topic=document.get("topic"),
+            user_ids=document["audience"] == AudienceKind.USER_IDS,
+            all=document["audience"] == AudienceKind.ALL,
+        ),
+        channels=request.channels,
+        content=request.content,
+        data=request.data,
+        ttl=request.ttl,
+        audience_size=document.get("audience_size"),
+        skipped=_reason_views(document["skipped"]),
+        rejected=_reason_views(document["rejected"]),
+        notifications=None if counts is None else {s.value: n for s, n in counts.items()},
     )
 
 
@@ -152,145 +141,96 @@ def _reason_views(stored: Mapping[str, Mapping[str, Any]]) -> list[SkipReasonVie
 READ, WRITE = Scope.NOTIFICATIONS_READ, Scope.NOTIFICATIONS_WRITE
 LIST = "broadcasts"
 ID = object_id_parameter("broadcast_id", example=EXAMPLE_BROADCAST_ID)
+_control_operation = partial(
+    operation,
+    scope=WRITE,
+    response=BroadcastView,
+    problems=(INVALID_STATE,),
+    parameters=(ID,),
+    test_mode=SafeWrite.OWN,
+)
 
 
-class Broadcasts(APIView):
-    """The client's broadcasts."""
+@operation(
+    scope=WRITE,
+    request=BroadcastRequest,
+    response=BroadcastView,
+    status=202,
+    max_bytes=MAX_BYTES_BULK,
+    parameters=(idempotency.parameter(required=False),),
+    headers={202: ("Location",)},
+    test_mode=SafeWrite.MARKED,
+)
+def create_broadcast(request: Any) -> Response:
+    """Create a broadcast.
 
-    scopes: ClassVar = {"GET": READ, "POST": WRITE}
-    test_mode: ClassVar = {"POST": SafeWrite.MARKED}
-
-    @describe(
-        operation="createBroadcast",
-        scope=WRITE,
-        request=BroadcastRequest,
-        response=BroadcastView,
-        status=202,
-        max_bytes=MAX_BYTES_BULK,
-        parameters=(idempotency.parameter(required=False),),
-        headers={202: ("Location",)},
+    Sends a notification to all recipients, to the members of a topic, or to up to 10,000 listed
+    recipients. The audience is read in the background, 1,000 recipients at a time; GET returns
+    the progress. Each recipient gets one notification, with the broadcast's id in broadcast_id.
+    While the backlog is full, the broadcast is throttled. A type that is critical or has
+    sensitive variables is rejected.
+    """
+    body = read_request(request, BroadcastRequest, limit=MAX_BYTES_BULK)
+    caller = Caller(
+        client_id=request.user.id,
+        request_id=request.request_id,
+        idempotency_key=idempotency.optional_key(request),
+        is_test=request.user.is_test,
     )
-    def post(self, request: Any) -> Response:
-        """Create a broadcast.
+    created = creation.create(body, caller=caller, now=utc_now())
+    view = broadcast_view(created.document)
+    return idempotency.created(request, view, new_id=view.id, is_replayed=created.is_replayed)
 
-        Sends a notification to all recipients, to the members of a topic, or to up to 10,000 listed
-        recipients. The audience is read in the background, 1,000 recipients at a time; GET returns
-        the progress. Each recipient gets one notification, with the broadcast's id in broadcast_id.
-        While the backlog is full, the broadcast is throttled. A type that is critical or has
-        sensitive variables is rejected.
-        """
-        body = read_request(request, BroadcastRequest, limit=MAX_BYTES_BULK)
-        caller = Caller(
-            client_id=request.user.id,
-            request_id=request.request_id,
-            idempotency_key=idempotency.optional_key(request),
-            is_test=request.user.is_test,
-        )
-        created = creation.create(body, caller=caller, now=utc_now())
-        response = Response(broadcast_view(created.document), status=202)
-        response["Location"] = f"{request.path.rstrip('/')}/{created.document['_id']}"
-        if created.is_replayed:
-            response[idempotency.REPLAYED_HEADER] = "true"
-        return response
 
-    @describe(
-        operation="listBroadcasts", scope=READ, response=BroadcastList, parameters=paging.PARAMETERS
+@operation(scope=READ, response=BroadcastList, parameters=paging.PARAMETERS)
+def list_broadcasts(request: Any) -> Response:
+    """List broadcasts, newest first."""
+    page_request = paging.parse_page_request(request.query_params, list_name=LIST)
+    page = repository.page(
+        client_id=request.user.id, limit=page_request.limit, cursor=page_request.cursor
     )
-    def get(self, request: Any) -> Response:
-        """List broadcasts, newest first."""
-        page_request = paging.parse_page_request(request.query_params, list_name=LIST)
-        page = repository.page(
-            client_id=request.user.id, limit=page_request.limit, cursor=page_request.cursor
-        )
-        results = [broadcast_view(document) for document in page.documents]
-        cursors = paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
-        return Response(BroadcastList(results=results, **cursors))
+    results = [broadcast_view(document) for document in page.documents]
+    cursors = paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
+    return Response(BroadcastList(results=results, **cursors))
 
 
-class BroadcastDetail(APIView):
-    """One broadcast."""
-
-    scopes: ClassVar = {"GET": READ}
-
-    @describe(operation="getBroadcast", scope=READ, response=BroadcastView, parameters=(ID,))
-    def get(self, request: Any, broadcast_id: str) -> Response:
-        """Get a broadcast. Includes its progress and its notifications by status."""
-        document = _broadcast_or_404(request, broadcast_id)
-        return Response(
-            broadcast_view(document, counts=repository.count_by_status(document["_id"]))
-        )
+@operation(scope=READ, response=BroadcastView, parameters=(ID,))
+def get_broadcast(request: Any, broadcast_id: str) -> Response:
+    """Get a broadcast. Includes its progress and its notifications by status."""
+    document = _broadcast_or_404(request, broadcast_id)
+    return Response(broadcast_view(document, counts=repository.count_by_status(document["_id"])))
 
 
-class Pause(APIView):
-    """Pause."""
+@_control_operation()
+def pause_broadcast(request: Any, broadcast_id: str) -> Response:
+    """Pause a broadcast.
 
-    scopes: ClassVar = {"POST": WRITE}
-    test_mode: ClassVar = {"POST": SafeWrite.OWN}
-
-    @describe(
-        operation="pauseBroadcast",
-        scope=WRITE,
-        response=BroadcastView,
-        problems=(INVALID_STATE,),
-        parameters=(ID,),
-    )
-    def post(self, request: Any, broadcast_id: str) -> Response:
-        """Pause a broadcast.
-
-        No more notifications are created until it's resumed, apart from the batch in progress: up
-        to 1,000. Notifications that were created are sent.
-        """
-        return _apply(request, broadcast_id, control.pause)
+    No more notifications are created until it's resumed, apart from the batch in progress: up
+    to 1,000. Notifications that were created are sent.
+    """
+    return _apply(request, broadcast_id, control.pause)
 
 
-class Resume(APIView):
-    """Resume."""
-
-    scopes: ClassVar = {"POST": WRITE}
-    test_mode: ClassVar = {"POST": SafeWrite.OWN}
-
-    @describe(
-        operation="resumeBroadcast",
-        scope=WRITE,
-        response=BroadcastView,
-        problems=(INVALID_STATE,),
-        parameters=(ID,),
-    )
-    def post(self, request: Any, broadcast_id: str) -> Response:
-        """Resume a broadcast. It continues after the last recipient processed."""
-        return _apply(request, broadcast_id, control.resume)
+@_control_operation()
+def resume_broadcast(request: Any, broadcast_id: str) -> Response:
+    """Resume a broadcast. It continues after the last recipient processed."""
+    return _apply(request, broadcast_id, control.resume)
 
 
-class CancelBroadcast(APIView):
-    """Cancel."""
+@_control_operation(status=202)
+def cancel_broadcast(request: Any, broadcast_id: str) -> Response:
+    """Cancel a broadcast.
 
-    scopes: ClassVar = {"POST": WRITE}
-    test_mode: ClassVar = {"POST": SafeWrite.OWN}
-
-    @describe(
-        operation="cancelBroadcast",
-        scope=WRITE,
-        response=BroadcastView,
-        status=202,
-        problems=(INVALID_STATE,),
-        parameters=(ID,),
-    )
-    def post(self, request: Any, broadcast_id: str) -> Response:
-        """Cancel a broadcast.
-
-        No more notifications are created, and those that haven't been sent are cancelled, also of a
-        completed broadcast. The status is cancelling until the last of them has ended, then
-        cancelled.
-        """
-        return _apply(request, broadcast_id, control.cancel, status=202)
+    No more notifications are created, and those that haven't been sent are cancelled, also of a
+    completed broadcast. The status is cancelling until the last of them has ended, then
+    cancelled.
+    """
+    return _apply(request, broadcast_id, control.cancel, status=202)
 
 
 def _broadcast_or_404(request: Any, broadcast_id: str) -> Document:
     """Return one of the client's broadcasts; raises ApiError 404."""
-    document = repository.get(object_id_or_404(broadcast_id), client_id=request.user.id)
-    if document is None:
-        raise NOT_FOUND.error()
-    return document
+    return found_or_404(repository.get(object_id_or_404(broadcast_id), client_id=request.user.id))
 
 
 def _apply(

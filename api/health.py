@@ -38,17 +38,8 @@ def readyz(_request: HttpRequest) -> JsonResponse:
     """
     parts = {"mongodb": _mongodb_check(), "broker": _broker_check()}
     if not parts["mongodb"]["ok"]:
-        unknown = _not_ok("not known")
-        return JsonResponse(
-            {
-                "status": "not ready",
-                **parts,
-                "clock": unknown,
-                "sweep": unknown,
-                "worker": unknown,
-            },
-            status=503,
-        )
+        parts |= dict.fromkeys(("clock", "sweep", "worker"), _not_ok("not known"))
+        return JsonResponse({"status": "not ready", **parts}, status=503)
     is_clock_wrong = clock_check.is_wrong()
     parts["clock"] = (
         _not_ok("over 2 s from MongoDB's: does NTP run?") if is_clock_wrong else {"ok": True}
@@ -62,10 +53,10 @@ def readyz(_request: HttpRequest) -> JsonResponse:
         last_worker_heartbeat(),
         "no worker heartbeat for 150 s: check that a worker and sweeps are running",
     )
-    healthy = all(part["ok"] for part in parts.values())
     if is_clock_wrong:
         return JsonResponse({"status": "not ready", **parts}, status=503)
-    return JsonResponse({"status": "ready" if healthy else "degraded", **parts})
+    is_healthy = all(part["ok"] for part in parts.values())
+    return JsonResponse({"status": "ready" if is_healthy else "degraded", **parts})
 
 
 def _mongodb_check() -> dict[str, Any]:

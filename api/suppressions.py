@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import msgspec
 from django.contrib.admin.models import DELETION
 from drf_spectacular.utils import OpenApiParameter
 from msgspec import Meta
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from access.models import Scope
 from domain import time
@@ -30,10 +29,11 @@ from recipients.suppressions import NEWEST_FIRST, RECIPIENT_REASONS
 
 from .http import paging
 from .http.body import read_request
+from .http.fields import view_of
 from .http.paths import path_parameter
 from .http.problems import NOT_FOUND, RECIPIENT_OPTED_OUT
 from .http.query import one_of, parse_choice, reject_unknown
-from .openapi.operations import describe
+from .openapi.operations import operation
 
 
 class SuppressionView(msgspec.Struct, kw_only=True, frozen=True):
@@ -68,8 +68,7 @@ class LiftResultView(msgspec.Struct, kw_only=True, frozen=True):
 
 def suppression_view(document: Mapping[str, Any]) -> SuppressionView:
     """Return a stored suppression as the API shows it."""
-    fields = {name: document.get(name) for name in SuppressionView.__struct_fields__}
-    return msgspec.convert(fields, SuppressionView)
+    return view_of(SuppressionView, document)
 
 
 LIST = "suppressions"
@@ -135,116 +134,95 @@ ADDRESS = path_parameter(
     example="ada@example.com",
     max_length=320,
 )
-SOURCE = "api"
 
 
-class Suppressions(APIView):
-    """All suppressions."""
-
-    scopes: ClassVar = {"GET": SUPPRESSIONS}
-
-    @describe(
-        operation="listSuppressions",
-        scope=SUPPRESSIONS,
-        response=SuppressionList,
-        parameters=PARAMETERS,
+@operation(scope=SUPPRESSIONS, response=SuppressionList, parameters=PARAMETERS)
+def list_suppressions(request: Any) -> Response:
+    """List suppressions, newest first."""
+    problems = ProblemCollector()
+    query = request.query_params
+    page_request = paging.parse_page_request(
+        query, list_name=LIST, problems=problems, extra_parameters=("channel", "reason")
     )
-    def get(self, request: Any) -> Response:
-        """List suppressions, newest first."""
-        problems = ProblemCollector()
-        query = request.query_params
-        page_request = paging.parse_page_request(
-            query, list_name=LIST, problems=problems, extra_parameters=("channel", "reason")
+    channel = parse_choice("channel", ADDRESS_CHANNELS, query, problems)
+    reason = parse_choice("reason", REASONS, query, problems)
+    problems.raise_if_any()
+    page = suppressions.page(
+        channel=channel,
+        reason=SuppressionReason(reason) if reason else None,
+        limit=page_request.limit,
+        cursor=page_request.cursor,
+    )
+    results = [suppression_view(document) for document in page.documents]
+    cursors = paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
+    return Response(SuppressionList(results=results, **cursors))
+
+
+@operation(scope=SUPPRESSIONS, response=SuppressionList, parameters=(CHANNEL, ADDRESS))
+def get_suppressions(_request: Any, channel: str, address: str) -> Response:
+    """List the suppressions of an address; an empty list if it isn't suppressed."""
+    if channel not in ADDRESS_CHANNELS:
+        raise NOT_FOUND.error()
+    found = suppressions.list_for_address(channel=channel, address=address)
+    return Response(SuppressionList(results=[suppression_view(one) for one in found]))
+
+
+@operation(
+    scope=SUPPRESSIONS,
+    request=SuppressionRequest,
+    response=SuppressionView,
+    parameters=(CHANNEL, ADDRESS),
+)
+def put_suppression(request: Any, channel: str, address: str) -> Response:
+    """Suppress an address; returns the resulting suppression."""
+    now = utc_now()
+    body = read_request(request, SuppressionRequest)
+    problems = ProblemCollector()
+    normalized = _parse_address(channel, address, problems)
+    if body.reason not in REASONS:
+        problems.add("/reason", "unknown_reason", one_of(REASONS))
+    expires_at = _parse_expiry(body, now, problems)
+    problems.raise_if_any()
+    stored = suppressions.suppress(
+        channel=channel,
+        address=normalized,
+        reason=SuppressionReason(body.reason),
+        source="api",
+        marketing_only=body.marketing_only,
+        expires_at=expires_at,
+        now=now,
+    )
+    return Response(suppression_view(stored))
+
+
+@operation(
+    scope=SUPPRESSIONS,
+    response=LiftResultView,
+    problems=(RECIPIENT_OPTED_OUT,),
+    parameters=(CHANNEL, ADDRESS, REASON_FILTER),
+)
+def lift_suppression(request: Any, channel: str, address: str) -> Response:
+    """Lift the suppressions of an address. Those set by the recipient need their `reason`."""
+    problems = ProblemCollector()
+    reject_unknown(request.query_params, allowed={"reason"})
+    reason = parse_choice("reason", REASONS, request.query_params, problems)
+    problems.raise_if_any()
+    named_reason = SuppressionReason(reason) if reason else None
+    by_others = [one for one in SuppressionReason if one not in RECIPIENT_REASONS]
+    reasons = [named_reason] if named_reason else by_others
+    lifted = suppressions.lift(channel=channel, address=address, reasons=reasons)
+    remaining = suppressions.list_for_address(channel=channel, address=address)
+    if not lifted:
+        has_opted_out = named_reason is None and remaining
+        raise (RECIPIENT_OPTED_OUT if has_opted_out else NOT_FOUND).error()
+    for reason in lifted:
+        audit.record_client_action(
+            request.user,
+            model=Suppression,
+            # A digest: the audit log holds no address.
+            object_id=suppressions.suppression_id(channel, address, reason),
+            message=f"Lifted: {reason.value} on {channel}.",
+            flag=DELETION,
         )
-        channel = parse_choice("channel", ADDRESS_CHANNELS, query, problems)
-        reason = parse_choice("reason", REASONS, query, problems)
-        problems.raise_if_any()
-        page = suppressions.page(
-            channel=channel,
-            reason=SuppressionReason(reason) if reason else None,
-            limit=page_request.limit,
-            cursor=page_request.cursor,
-        )
-        results = [suppression_view(document) for document in page.documents]
-        cursors = paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
-        return Response(SuppressionList(results=results, **cursors))
-
-
-class AddressSuppressions(APIView):
-    """The suppressions of one address."""
-
-    scopes: ClassVar = {"GET": SUPPRESSIONS, "PUT": SUPPRESSIONS, "DELETE": SUPPRESSIONS}
-
-    @describe(
-        operation="getSuppressions",
-        scope=SUPPRESSIONS,
-        response=SuppressionList,
-        parameters=(CHANNEL, ADDRESS),
-    )
-    def get(self, request: Any, channel: str, address: str) -> Response:
-        """List the suppressions of an address; an empty list if it isn't suppressed."""
-        if channel not in ADDRESS_CHANNELS:
-            raise NOT_FOUND.error()
-        found = suppressions.list_for_address(channel=channel, address=address)
-        return Response(SuppressionList(results=[suppression_view(one) for one in found]))
-
-    @describe(
-        operation="putSuppression",
-        scope=SUPPRESSIONS,
-        request=SuppressionRequest,
-        response=SuppressionView,
-        parameters=(CHANNEL, ADDRESS),
-    )
-    def put(self, request: Any, channel: str, address: str) -> Response:
-        """Suppress an address; returns the resulting suppression."""
-        now = utc_now()
-        body = read_request(request, SuppressionRequest)
-        problems = ProblemCollector()
-        normalized = _parse_address(channel, address, problems)
-        if body.reason not in REASONS:
-            problems.add("/reason", "unknown_reason", one_of(REASONS))
-        expires_at = _parse_expiry(body, now, problems)
-        problems.raise_if_any()
-        stored = suppressions.suppress(
-            channel=channel,
-            address=normalized,
-            reason=SuppressionReason(body.reason),
-            source=SOURCE,
-            marketing_only=body.marketing_only,
-            expires_at=expires_at,
-            now=now,
-        )
-        return Response(suppression_view(stored))
-
-    @describe(
-        operation="liftSuppression",
-        scope=SUPPRESSIONS,
-        response=LiftResultView,
-        problems=(RECIPIENT_OPTED_OUT,),
-        parameters=(CHANNEL, ADDRESS, REASON_FILTER),
-    )
-    def delete(self, request: Any, channel: str, address: str) -> Response:
-        """Lift the suppressions of an address. Those set by the recipient need their `reason`."""
-        problems = ProblemCollector()
-        reject_unknown(request.query_params, allowed={"reason"})
-        reason = parse_choice("reason", REASONS, request.query_params, problems)
-        problems.raise_if_any()
-        named_reason = SuppressionReason(reason) if reason else None
-        by_others = [one for one in SuppressionReason if one not in RECIPIENT_REASONS]
-        reasons = [named_reason] if named_reason else by_others
-        lifted = suppressions.lift(channel=channel, address=address, reasons=reasons)
-        remaining = suppressions.list_for_address(channel=channel, address=address)
-        if not lifted:
-            has_opted_out = named_reason is None and remaining
-            raise (RECIPIENT_OPTED_OUT if has_opted_out else NOT_FOUND).error()
-        for reason in lifted:
-            audit.record_client_action(
-                request.user,
-                model=Suppression,
-                # A digest: the audit log holds no address.
-                object_id=suppressions.suppression_id(channel, address, reason),
-                message=f"Lifted: {reason.value} on {channel}.",
-                flag=DELETION,
-            )
-        remaining_reasons = [SuppressionReason(one["reason"]) for one in remaining]
-        return Response(LiftResultView(lifted=list(lifted), standing=remaining_reasons))
+    remaining_reasons = [SuppressionReason(one["reason"]) for one in remaining]
+    return Response(LiftResultView(lifted=list(lifted), standing=remaining_reasons))

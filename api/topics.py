@@ -1,12 +1,10 @@
 """Topic membership."""
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from access.models import Scope
 from domain.time import utc_now
@@ -15,10 +13,10 @@ from recipients import topics
 from recipients.topics import KEY_ORDER, TOPIC
 
 from .http import paging
-from .http.fields import TopicName, UserId
+from .http.fields import TopicName, UserId, view_of
 from .http.paths import USER_ID, path_parameter, user_id_or_404
 from .http.problems import NOT_FOUND, VALIDATION_FAILED, validation_failed
-from .openapi.operations import describe
+from .openapi.operations import operation
 
 
 class MemberView(msgspec.Struct, kw_only=True, frozen=True):
@@ -29,17 +27,8 @@ class MemberView(msgspec.Struct, kw_only=True, frozen=True):
     created_at: datetime
 
 
-class MemberList(msgspec.Struct, kw_only=True, frozen=True):
+class MemberList(paging.PageView[MemberView], kw_only=True, frozen=True):
     """A page of members. ``next`` and ``previous`` are values for the parameter ``cursor``."""
-
-    results: list[MemberView]
-    next: paging.NextCursor
-    previous: str | None
-
-
-def member_view(document: Mapping[str, Any]) -> MemberView:
-    """Return a stored membership as the API shows it."""
-    return MemberView(**{name: document[name] for name in MemberView.__struct_fields__})
 
 
 WRITE = Scope.RECIPIENTS_WRITE
@@ -52,54 +41,32 @@ INVALID_TOPIC = FieldProblem(
 )
 
 
-class TopicMembers(APIView):
-    """The members of a topic."""
-
-    scopes: ClassVar = {"GET": WRITE}
-
-    @describe(
-        operation="listTopicMembers",
-        scope=WRITE,
-        response=MemberList,
-        parameters=(NAME, *paging.PARAMETERS),
-    )
-    def get(self, request: Any, topic: str) -> Response:
-        """List the members of a topic by user id; a topic exists while it has members."""
-        page_request = paging.parse_page_request(request.query_params, list_name=LIST)
-        if not TOPIC.fullmatch(topic):
-            raise NOT_FOUND.error()
-        page = topics.members(topic=topic, limit=page_request.limit, cursor=page_request.cursor)
-        results = [member_view(document) for document in page.documents]
-        return Response(
-            MemberList(results=results, **paging.page_links(page, list_name=LIST, order=KEY_ORDER))
-        )
+@operation(scope=WRITE, response=MemberList, parameters=(NAME, *paging.PARAMETERS))
+def list_topic_members(request: Any, topic: str) -> Response:
+    """List the members of a topic by user id; a topic exists while it has members."""
+    page_request = paging.parse_page_request(request.query_params, list_name=LIST)
+    if not TOPIC.fullmatch(topic):
+        raise NOT_FOUND.error()
+    page = topics.members(topic=topic, limit=page_request.limit, cursor=page_request.cursor)
+    results = [view_of(MemberView, document) for document in page.documents]
+    cursors = paging.page_links(page, list_name=LIST, order=KEY_ORDER)
+    return Response(MemberList(results=results, **cursors))
 
 
-class TopicMember(APIView):
-    """One membership."""
+@operation(
+    scope=WRITE, response=MemberView, problems=(VALIDATION_FAILED,), parameters=(NAME, USER_ID)
+)
+def join_topic(_request: Any, topic: str, user_id: str) -> Response:
+    """Add a recipient to a topic; idempotent."""
+    if not TOPIC.fullmatch(topic):
+        raise validation_failed([INVALID_TOPIC])
+    joined = topics.join(topic=topic, user_id=user_id_or_404(user_id), now=utc_now())
+    return Response(view_of(MemberView, joined))
 
-    scopes: ClassVar = {"PUT": WRITE, "DELETE": WRITE}
 
-    @describe(
-        operation="joinTopic",
-        scope=WRITE,
-        response=MemberView,
-        problems=(VALIDATION_FAILED,),
-        parameters=(NAME, USER_ID),
-    )
-    def put(self, request: Any, topic: str, user_id: str) -> Response:
-        """Add a recipient to a topic; idempotent."""
-        if not TOPIC.fullmatch(topic):
-            raise validation_failed([INVALID_TOPIC])
-        return Response(
-            member_view(topics.join(topic=topic, user_id=user_id_or_404(user_id), now=utc_now()))
-        )
-
-    @describe(
-        operation="leaveTopic", scope=WRITE, response=None, status=204, parameters=(NAME, USER_ID)
-    )
-    def delete(self, request: Any, topic: str, user_id: str) -> Response:
-        """Remove a recipient from a topic."""
-        if not topics.leave(topic=topic, user_id=user_id):
-            raise NOT_FOUND.error()
-        return Response(status=204)
+@operation(scope=WRITE, response=None, status=204, parameters=(NAME, USER_ID))
+def leave_topic(_request: Any, topic: str, user_id: str) -> Response:
+    """Remove a recipient from a topic."""
+    if not topics.leave(topic=topic, user_id=user_id):
+        raise NOT_FOUND.error()
+    return Response(status=204)

@@ -3,20 +3,25 @@
 A trailing slash is optional in version 1 of the API.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from django.urls import URLPattern, include, path, re_path
 from drf_spectacular.views import SpectacularSwaggerView
 from rest_framework.views import APIView
 
 from . import broadcasts, health, metrics, suppressions, topics, unsubscribe, webhooks
-from .callbacks import views as callback_views
-from .devices import views as device_views
+from .callbacks import views as callbacks
+from .devices import views as devices
 from .inbox import tokens
-from .inbox import views as inbox_views
+from .inbox import views as inbox
+from .inbox.views import InboxView
 from .notifications import bulk, cleanup, statistics
-from .notifications import views as notification_views
+from .notifications import views as notifications
 from .openapi.document import OpenAPIDocument
-from .recipients import views as recipient_views
-from .types import views as type_views
+from .openapi.operations import Operation, operation_id, operations
+from .recipients import views as recipients
+from .types import views as types
 
 ID = r"(?P<notification_id>[^/]{1,64})"
 USER = r"(?P<user_id>[^/]{1,128})"
@@ -28,67 +33,138 @@ BROADCAST = r"broadcasts/(?P<broadcast_id>[^/]{1,64})"
 VERSION = rf"{TYPE}/templates/versions/(?P<number>[0-9]{{1,6}})"
 
 
-def route(pattern: str, view: type[APIView], name: str) -> URLPattern:
-    """Return the address of a view."""
+def route(pattern: str, name: str, **handlers: Callable[..., Any]) -> URLPattern:
+    """Return the URL of a resource; ``handlers`` are its operations by HTTP method.
+
+    Operations without a scope take an inbox token.
+    """
+    described: dict[str, Operation] = {
+        method.upper(): operations[operation_id(handler)] for method, handler in handlers.items()
+    }
+    scopes = {method: one.scope for method, one in described.items()}
+    attributes = {
+        "scopes": scopes,
+        "test_mode": {method: one.test_mode for method, one in described.items() if one.test_mode},
+        "parameters": [parameter for one in described.values() for parameter in one.parameters],
+        **{method: staticmethod(handler) for method, handler in handlers.items()},
+    }
+    base = InboxView if None in scopes.values() else APIView
+    view: type[APIView] = type(name, (base,), attributes)
     return re_path(rf"^{pattern}/?$", view.as_view(), name=name)
 
 
 version_1 = [
-    route("notifications", notification_views.Notifications, "notifications"),
-    route("notifications/bulk", bulk.BulkCreate, "bulk"),
-    route("notifications/cleanup", cleanup.Cleanup, "cleanup"),
-    route("notifications/stats", statistics.NotificationStatistics, "stats"),
-    route("notifications/preview", notification_views.Preview, "preview"),
-    route(f"notifications/{ID}", notification_views.NotificationDetail, "notification"),
-    route(f"notifications/{ID}/attempts", notification_views.NotificationAttempts, "attempts"),
-    route(f"notifications/{ID}/cancel", notification_views.Cancel, "cancel"),
-    route(f"notifications/{ID}/retry", notification_views.Retry, "retry"),
-    route(f"notifications/{ID}/resend", notification_views.Resend, "resend"),
-    route(f"notifications/{ID}/reschedule", notification_views.Reschedule, "reschedule"),
-    route("broadcasts", broadcasts.Broadcasts, "broadcasts"),
-    route(BROADCAST, broadcasts.BroadcastDetail, "broadcast"),
-    route(f"{BROADCAST}/pause", broadcasts.Pause, "broadcast-pause"),
-    route(f"{BROADCAST}/resume", broadcasts.Resume, "broadcast-resume"),
-    route(f"{BROADCAST}/cancel", broadcasts.CancelBroadcast, "broadcast-cancel"),
-    route(f"recipients/{USER}/notifications", recipient_views.RecipientNotifications, "history"),
     route(
-        f"recipients/{USER}/notifications/read-all", recipient_views.RecipientReadAll, "read-all"
+        "notifications",
+        "notifications",
+        get=notifications.list_notifications,
+        post=notifications.create_notification,
     ),
-    route(f"recipients/{USER}", recipient_views.RecipientDetail, "recipient"),
-    route(f"recipients/{USER}/export", recipient_views.Export, "recipient-export"),
-    route(f"recipients/{USER}/preferences", recipient_views.Preferences, "recipient-preferences"),
-    route(f"{TOPIC}/members", topics.TopicMembers, "topic-members"),
-    route(f"{TOPIC}/members/{USER}", topics.TopicMember, "topic-member"),
-    route("suppressions", suppressions.Suppressions, "suppressions"),
-    route(f"suppressions/{ADDRESS}", suppressions.AddressSuppressions, "suppression"),
-    route(TYPE, type_views.TypeDetail, "type"),
-    route(f"{TYPE}/templates", type_views.TemplateVersions, "templates"),
-    route(VERSION, type_views.TemplateVersionDetail, "template-version"),
-    route(f"{VERSION}/publish", type_views.Publish, "template-publish"),
-    route("callbacks", callback_views.CallbackEndpoint, "callbacks"),
-    route("callbacks/secret", callback_views.CallbackSecret, "callback-secret"),
-    route("callbacks/test", callback_views.Test, "callback-test"),
-    route("callbacks/deliveries", callback_views.Deliveries, "callback-deliveries"),
+    route("notifications/bulk", "bulk", post=bulk.create_notifications),
+    route("notifications/cleanup", "cleanup", post=cleanup.clean_up_notifications),
+    route("notifications/stats", "stats", get=statistics.get_notification_stats),
+    route("notifications/preview", "preview", post=notifications.preview_notification),
+    route(f"notifications/{ID}", "notification", get=notifications.get_notification),
+    route(f"notifications/{ID}/attempts", "attempts", get=notifications.list_attempts),
+    route(f"notifications/{ID}/cancel", "cancel", post=notifications.cancel_notification),
+    route(f"notifications/{ID}/retry", "retry", post=notifications.retry_notification),
+    route(f"notifications/{ID}/resend", "resend", post=notifications.resend_notification),
+    route(
+        f"notifications/{ID}/reschedule", "reschedule", post=notifications.reschedule_notification
+    ),
+    route(
+        "broadcasts", "broadcasts", get=broadcasts.list_broadcasts, post=broadcasts.create_broadcast
+    ),
+    route(BROADCAST, "broadcast", get=broadcasts.get_broadcast),
+    route(f"{BROADCAST}/pause", "broadcast-pause", post=broadcasts.pause_broadcast),
+    route(f"{BROADCAST}/resume", "broadcast-resume", post=broadcasts.resume_broadcast),
+    route(f"{BROADCAST}/cancel", "broadcast-cancel", post=broadcasts.cancel_broadcast),
+    route(
+        f"recipients/{USER}/notifications", "history", get=recipients.list_recipient_notifications
+    ),
+    route(
+        f"recipients/{USER}/notifications/read-all",
+        "read-all",
+        post=recipients.read_all_recipient_notifications,
+    ),
+    route(
+        f"recipients/{USER}",
+        "recipient",
+        get=recipients.get_recipient,
+        put=recipients.put_recipient,
+        delete=recipients.erase_recipient,
+    ),
+    route(f"recipients/{USER}/export", "recipient-export", get=recipients.export_recipient),
+    route(
+        f"recipients/{USER}/preferences",
+        "recipient-preferences",
+        get=recipients.get_preferences,
+        put=recipients.put_preferences,
+    ),
+    route(f"{TOPIC}/members", "topic-members", get=topics.list_topic_members),
+    route(
+        f"{TOPIC}/members/{USER}", "topic-member", put=topics.join_topic, delete=topics.leave_topic
+    ),
+    route("suppressions", "suppressions", get=suppressions.list_suppressions),
+    route(
+        f"suppressions/{ADDRESS}",
+        "suppression",
+        get=suppressions.get_suppressions,
+        put=suppressions.put_suppression,
+        delete=suppressions.lift_suppression,
+    ),
+    route(TYPE, "type", get=types.get_type, put=types.put_type),
+    route(
+        f"{TYPE}/templates",
+        "templates",
+        get=types.list_template_versions,
+        post=types.create_template_version,
+    ),
+    route(VERSION, "template-version", get=types.get_template_version),
+    route(f"{VERSION}/publish", "template-publish", post=types.publish_template_version),
+    route(
+        "callbacks",
+        "callbacks",
+        get=callbacks.get_callback,
+        put=callbacks.put_callback,
+        delete=callbacks.delete_callback,
+    ),
+    route("callbacks/secret", "callback-secret", post=callbacks.rotate_callback_secret),
+    route("callbacks/test", "callback-test", post=callbacks.test_callback),
+    route("callbacks/deliveries", "callback-deliveries", get=callbacks.list_callback_deliveries),
     route(
         r"callbacks/deliveries/(?P<delivery_id>[^/]{1,120})/replay",
-        callback_views.Replay,
         "callback-replay",
+        post=callbacks.replay_callback_delivery,
     ),
-    route("devices", device_views.Devices, "devices"),
-    route(f"devices/{DEVICE}", device_views.DeviceDetail, "device"),
-    route(f"devices/{DEVICE}/heartbeat", device_views.Heartbeat, "device-heartbeat"),
-    route(f"devices/{DEVICE}/preferences", device_views.Preferences, "device-preferences"),
-    route(f"devices/{DEVICE}/receipts", device_views.DeviceReceipts, "device-receipts"),
-    route("inbox", inbox_views.InboxItems, "inbox"),
-    route("inbox/counts", inbox_views.Counts, "inbox-counts"),
-    route("inbox/read-all", inbox_views.ReadAll, "inbox-read-all"),
-    route("inbox/stream", inbox_views.Stream, "inbox-stream"),
-    route("inbox/tokens", tokens.Tokens, "inbox-tokens"),
-    route(r"inbox/tokens/(?P<jti>[^/]{1,64})", tokens.InboxTokenDetail, "inbox-token"),
-    route(f"inbox/{ID}/read", inbox_views.Read, "inbox-read"),
-    route(f"inbox/{ID}/unread", inbox_views.Unread, "inbox-unread"),
-    route(f"inbox/{ID}/archive", inbox_views.Archive, "inbox-archive"),
-    route(f"inbox/{ID}/unarchive", inbox_views.Unarchive, "inbox-unarchive"),
+    route("devices", "devices", get=devices.list_devices, put=devices.register_device),
+    route(
+        f"devices/{DEVICE}",
+        "device",
+        get=devices.get_device,
+        patch=devices.change_device,
+        delete=devices.remove_device,
+    ),
+    route(f"devices/{DEVICE}/heartbeat", "device-heartbeat", post=devices.device_heartbeat),
+    route(
+        f"devices/{DEVICE}/preferences", "device-preferences", put=devices.set_device_preferences
+    ),
+    route(f"devices/{DEVICE}/receipts", "device-receipts", post=devices.report_device_receipt),
+    route("inbox", "inbox", get=inbox.list_inbox),
+    route("inbox/counts", "inbox-counts", get=inbox.count_inbox),
+    route("inbox/read-all", "inbox-read-all", post=inbox.read_all_inbox),
+    route("inbox/stream", "inbox-stream", get=inbox.stream_inbox),
+    route(
+        "inbox/tokens",
+        "inbox-tokens",
+        post=tokens.issue_inbox_token,
+        delete=tokens.revoke_inbox_tokens,
+    ),
+    route(r"inbox/tokens/(?P<jti>[^/]{1,64})", "inbox-token", delete=tokens.revoke_inbox_token),
+    route(f"inbox/{ID}/read", "inbox-read", post=inbox.read_inbox_item),
+    route(f"inbox/{ID}/unread", "inbox-unread", post=inbox.unread_inbox_item),
+    route(f"inbox/{ID}/archive", "inbox-archive", post=inbox.archive_inbox_item),
+    route(f"inbox/{ID}/unarchive", "inbox-unarchive", post=inbox.unarchive_inbox_item),
 ]
 
 urlpatterns = [

@@ -1,7 +1,7 @@
 """Authentication and permissions of the API.
 
 Each view names a scope per method, or belongs to an inbox. Test mode denies by default: a test
-key may read, and may use the writes that a view declares safe.
+key may read, and may use the writes that an operation declares safe.
 """
 
 from datetime import UTC, datetime
@@ -72,7 +72,7 @@ def inbox_user_of(header: str, *, now: datetime) -> InboxUser | None:
 class SafeWrite(StrEnum):
     """Why a write with a test key changes no live data.
 
-    A view declares it for each method: ``test_mode: ClassVar = {"POST": SafeWrite.OWN}``.
+    An operation declares it: ``@operation(..., test_mode=SafeWrite.OWN)``.
     """
 
     MARKED = "the stored document has is_test, and goes to the sandbox"

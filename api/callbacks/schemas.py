@@ -17,7 +17,7 @@ from domain.states import Channel
 from notifications.validation import ProblemCollector
 
 from ..http import paging
-from ..http.fields import EXAMPLE_ID, EXAMPLE_TIME
+from ..http.fields import EXAMPLE_ID, EXAMPLE_TIME, view_of
 from ..http.query import one_of
 from ..openapi.operations import register, webhooks
 
@@ -104,21 +104,20 @@ class CallbackDeliveryList(msgspec.Struct, kw_only=True, frozen=True):
 
 def callback_view(document: Mapping[str, Any], *, secret: str | None = None) -> CallbackView:
     """Return a stored callback endpoint as the API shows it."""
-    fields = {name: document.get(name) for name in CallbackView.__struct_fields__}
-    return msgspec.convert({**fields, "secret": secret}, CallbackView)
+    return view_of(CallbackView, document, secret=secret)
 
 
 def delivery_view(document: Mapping[str, Any]) -> CallbackDeliveryView:
     """Return a stored callback message as the API shows it."""
-    fields = {name: document.get(name) for name in CallbackDeliveryView.__struct_fields__}
     notification_id: ObjectId | None = document.get("notification_id")
-    fields |= {
-        "id": document["_id"],
-        "notification_id": str(notification_id) if notification_id else None,
-        "body": json.loads(document["body"]),
-        "history": document.get("history", []),
-    }
-    return msgspec.convert(fields, CallbackDeliveryView)
+    return view_of(
+        CallbackDeliveryView,
+        document,
+        id=document["_id"],
+        notification_id=str(notification_id) if notification_id else None,
+        body=json.loads(document["body"]),
+        history=document.get("history", []),
+    )
 
 
 EVENTS = sorted(event.value for event in SUBSCRIBABLE)

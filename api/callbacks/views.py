@@ -1,19 +1,18 @@
 """Callback endpoint, signing secret, deliveries, test, and replay."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django.conf import settings
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from access.clients.authentication import SafeWrite
 from access.models import Scope
 from callbacks import outbox, subscriptions
 from callbacks.events import CallbackState, CallbackStatus
 from callbacks.models import Callback
-from callbacks.outbox import NEWEST_FIRST, REMOVED_REASON, StillPendingError
-from callbacks.subscriptions import SECRET_OVERLAP, NoCallbackError, TooManySecretsError
+from callbacks.outbox import NEWEST_FIRST, REMOVED_REASON
+from callbacks.subscriptions import SECRET_OVERLAP
 from domain.time import utc_now
 from notifications.validation import ProblemCollector
 from notifyproject.platform import audit
@@ -23,7 +22,7 @@ from ..http.body import read_request
 from ..http.paths import path_parameter
 from ..http.problems import CALLBACK_DISABLED, DELIVERY_PENDING, NOT_FOUND, TOO_MANY_SECRETS
 from ..http.query import parse_choice
-from ..openapi.operations import describe
+from ..openapi.operations import operation
 from . import schemas
 from .schemas import (
     CallbackDeliveryList,
@@ -44,167 +43,109 @@ STATUSES = sorted(status.value for status in CallbackStatus)
 NO_STORE = {"Cache-Control": "no-store"}
 
 
-class CallbackEndpoint(APIView):
-    """The client's callback endpoint."""
+@operation(scope=WRITE, response=CallbackView, problems=(NOT_FOUND,))
+def get_callback(request: Any) -> Response:
+    """Get the callback endpoint. Includes its state."""
+    return Response(callback_view(subscriptions.get(request.user.id)))
 
-    scopes: ClassVar = {"GET": WRITE, "PUT": WRITE, "DELETE": WRITE}
-    test_mode: ClassVar = {"PUT": SafeWrite.OWN, "DELETE": SafeWrite.OWN}
 
-    @describe(operation="getCallback", scope=WRITE, response=CallbackView, problems=(NOT_FOUND,))
-    def get(self, request: Any) -> Response:
-        """Get the callback endpoint. Includes its state."""
-        return Response(callback_view(_callback_or_404(request)))
+@operation(scope=WRITE, request=CallbackRequest, response=CallbackView, test_mode=SafeWrite.OWN)
+def put_callback(request: Any) -> Response:
+    """Create or replace the callback endpoint.
 
-    @describe(operation="putCallback", scope=WRITE, request=CallbackRequest, response=CallbackView)
-    def put(self, request: Any) -> Response:
-        """Create or replace the callback endpoint.
-
-        The response that creates it holds the signing secret. A disabled endpoint is enabled again.
-        """
-        body = read_request(request, CallbackRequest)
-        before = subscriptions.get_many([request.user.id]).get(request.user.id)
-        saved = subscriptions.put(
-            client_id=request.user.id,
-            url=body.url,
-            events=schemas.validated_events(body),
-            allow_loopback=settings.CALLBACK_LOOPBACK,
-            now=utc_now(),
-        )
-        if before is None or _has_changed(before, saved.document):
-            _record_change(request, f"Endpoint set to {saved.document['host']}.")
-        return Response(callback_view(saved.document, secret=saved.secret), headers=NO_STORE)
-
-    @describe(
-        operation="deleteCallback", scope=WRITE, response=None, status=204, problems=(NOT_FOUND,)
+    The response that creates it holds the signing secret. A disabled endpoint is enabled again.
+    """
+    body = read_request(request, CallbackRequest)
+    before = subscriptions.get_many([request.user.id]).get(request.user.id)
+    saved = subscriptions.put(
+        client_id=request.user.id,
+        url=body.url,
+        events=schemas.validated_events(body),
+        allow_loopback=settings.CALLBACK_LOOPBACK,
+        now=utc_now(),
     )
-    def delete(self, request: Any) -> Response:
-        """Delete the callback endpoint. Pending events aren't sent."""
-        try:
-            subscriptions.remove(request.user.id)
-        except NoCallbackError:
-            raise NOT_FOUND.error() from None
-        outbox.fail_pending(client_id=request.user.id, reason=REMOVED_REASON)
-        _record_change(request, "Endpoint deleted.")
-        return Response(status=204)
+    if before is None or any(before[name] != saved.document[name] for name in ("url", "state")):
+        _record_change(request, f"Endpoint set to {saved.document['host']}.")
+    return Response(callback_view(saved.document, secret=saved.secret), headers=NO_STORE)
 
 
-class CallbackSecret(APIView):
-    """The signing secret."""
+@operation(scope=WRITE, response=None, status=204, problems=(NOT_FOUND,), test_mode=SafeWrite.OWN)
+def delete_callback(request: Any) -> Response:
+    """Delete the callback endpoint. Pending events aren't sent."""
+    subscriptions.remove(request.user.id)
+    outbox.fail_pending(client_id=request.user.id, reason=REMOVED_REASON)
+    _record_change(request, "Endpoint deleted.")
+    return Response(status=204)
 
-    scopes: ClassVar = {"POST": WRITE}
-    test_mode: ClassVar = {"POST": SafeWrite.OWN}
 
-    @describe(
-        operation="rotateCallbackSecret",
-        scope=WRITE,
-        response=CallbackSecretView,
-        problems=(NOT_FOUND, TOO_MANY_SECRETS),
+@operation(
+    scope=WRITE,
+    response=CallbackSecretView,
+    problems=(NOT_FOUND, TOO_MANY_SECRETS),
+    test_mode=SafeWrite.OWN,
+)
+def rotate_callback_secret(request: Any) -> Response:
+    """Rotate the signing secret. For a day, events are signed with the old one, too."""
+    now = utc_now()
+    secret = subscriptions.rotate(request.user.id, now=now)
+    _record_change(request, "Secret rotated.")
+    view = CallbackSecretView(secret=secret, previous_until=now + SECRET_OVERLAP)
+    return Response(view, headers=NO_STORE)
+
+
+@operation(
+    scope=WRITE,
+    response=CallbackDeliveryList,
+    parameters=(OpenApiParameter("status", str, enum=STATUSES), *paging.PARAMETERS),
+)
+def list_callback_deliveries(request: Any) -> Response:
+    """List the callback deliveries of the last 30 days, newest first."""
+    query, problems = request.query_params, ProblemCollector()
+    page_request = paging.parse_page_request(
+        query, list_name=LIST, problems=problems, extra_parameters=("status",)
     )
-    def post(self, request: Any) -> Response:
-        """Rotate the signing secret. For a day, events are signed with the old one, too."""
-        now = utc_now()
-        try:
-            secret = subscriptions.rotate(request.user.id, now=now)
-        except NoCallbackError:
-            raise NOT_FOUND.error() from None
-        except TooManySecretsError:
-            raise TOO_MANY_SECRETS.error() from None
-        _record_change(request, "Secret rotated.")
-        view = CallbackSecretView(secret=secret, previous_until=now + SECRET_OVERLAP)
-        return Response(view, headers=NO_STORE)
-
-
-class Deliveries(APIView):
-    """Callback deliveries."""
-
-    scopes: ClassVar = {"GET": WRITE}
-
-    @describe(
-        operation="listCallbackDeliveries",
-        scope=WRITE,
-        response=CallbackDeliveryList,
-        parameters=(OpenApiParameter("status", str, enum=STATUSES), *paging.PARAMETERS),
+    status = parse_choice("status", STATUSES, query, problems, code="unknown_status")
+    problems.raise_if_any()
+    page = outbox.page(
+        client_id=request.user.id,
+        status=CallbackStatus(status) if status else None,
+        limit=page_request.limit,
+        cursor=page_request.cursor,
     )
-    def get(self, request: Any) -> Response:
-        """List the callback deliveries of the last 30 days, newest first."""
-        query, problems = request.query_params, ProblemCollector()
-        page_request = paging.parse_page_request(
-            query, list_name=LIST, problems=problems, extra_parameters=("status",)
-        )
-        status = parse_choice("status", STATUSES, query, problems, code="unknown_status")
-        problems.raise_if_any()
-        page = outbox.page(
-            client_id=request.user.id,
-            status=CallbackStatus(status) if status else None,
-            limit=page_request.limit,
-            cursor=page_request.cursor,
-        )
-        results = [delivery_view(document) for document in page.documents]
-        cursors = paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
-        return Response(CallbackDeliveryList(results=results, **cursors))
+    results = [delivery_view(document) for document in page.documents]
+    cursors = paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
+    return Response(CallbackDeliveryList(results=results, **cursors))
 
 
-class Replay(APIView):
-    """Replay."""
-
-    scopes: ClassVar = {"POST": WRITE}
-    test_mode: ClassVar = {"POST": SafeWrite.OWN}
-
-    @describe(
-        operation="replayCallbackDelivery",
-        scope=WRITE,
-        response=CallbackDeliveryView,
-        status=202,
-        problems=(CALLBACK_DISABLED, DELIVERY_PENDING),
-        parameters=(DELIVERY_ID,),
-    )
-    def post(self, request: Any, delivery_id: str) -> Response:
-        """Replay a callback delivery. The webhook-id stays the same."""
-        try:
-            _check_enabled(_callback_or_404(request))
-            document = outbox.replay(
-                message_id=delivery_id, client_id=request.user.id, now=utc_now()
-            )
-        except LookupError:
-            raise NOT_FOUND.error() from None
-        except StillPendingError:
-            raise DELIVERY_PENDING.error() from None
-        return Response(delivery_view(document), status=202)
-
-
-class Test(APIView):
-    """Test."""
-
-    scopes: ClassVar = {"POST": WRITE}
-    test_mode: ClassVar = {"POST": SafeWrite.OWN}
-
-    @describe(
-        operation="testCallback",
-        scope=WRITE,
-        response=CallbackDeliveryView,
-        status=202,
-        problems=(NOT_FOUND, CALLBACK_DISABLED),
-    )
-    def post(self, request: Any) -> Response:
-        """Send a test event to the callback endpoint. It needs no subscription."""
-        _check_enabled(_callback_or_404(request))
-        try:
-            document = outbox.send_test(request.user.id, now=utc_now())
-        except NoCallbackError:
-            raise NOT_FOUND.error() from None
-        return Response(delivery_view(document), status=202)
-
-
-def _callback_or_404(request: Any) -> subscriptions.Document:
+@operation(
+    scope=WRITE,
+    response=CallbackDeliveryView,
+    status=202,
+    problems=(CALLBACK_DISABLED, DELIVERY_PENDING),
+    parameters=(DELIVERY_ID,),
+    test_mode=SafeWrite.OWN,
+)
+def replay_callback_delivery(request: Any, delivery_id: str) -> Response:
+    """Replay a callback delivery. The webhook-id stays the same."""
+    _require_enabled(request)
     try:
-        return subscriptions.get(request.user.id)
-    except NoCallbackError:
+        document = outbox.replay(message_id=delivery_id, client_id=request.user.id, now=utc_now())
+    except LookupError:
         raise NOT_FOUND.error() from None
+    return Response(delivery_view(document), status=202)
 
 
-def _has_changed(before: subscriptions.Document, after: subscriptions.Document) -> bool:
-    """Return whether the URL or the state changed."""
-    return any(before[name] != after[name] for name in ("url", "state"))
+@operation(
+    scope=WRITE,
+    response=CallbackDeliveryView,
+    status=202,
+    problems=(NOT_FOUND, CALLBACK_DISABLED),
+    test_mode=SafeWrite.OWN,
+)
+def test_callback(request: Any) -> Response:
+    """Send a test event to the callback endpoint. It needs no subscription."""
+    _require_enabled(request)
+    return Response(delivery_view(outbox.send_test(request.user.id, now=utc_now())), status=202)
 
 
 def _record_change(request: Any, message: str) -> None:
@@ -213,6 +154,6 @@ def _record_change(request: Any, message: str) -> None:
     )
 
 
-def _check_enabled(callback: subscriptions.Document) -> None:
-    if callback["state"] != CallbackState.ACTIVE:
+def _require_enabled(request: Any) -> None:
+    if subscriptions.get(request.user.id)["state"] != CallbackState.ACTIVE:
         raise CALLBACK_DISABLED.error()

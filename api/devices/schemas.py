@@ -28,8 +28,9 @@ from ..http.fields import (
     check_language,
     check_quiet_hours,
     check_time_zone,
+    view_of,
 )
-from ..http.paging import NextCursor
+from ..http.paging import PageView
 from ..http.query import one_of
 
 
@@ -88,31 +89,20 @@ class DeviceView(msgspec.Struct, kw_only=True, frozen=True):
     updated_at: datetime
 
 
-class DeviceList(msgspec.Struct, kw_only=True, frozen=True):
+class DeviceList(PageView[DeviceView], kw_only=True, frozen=True):
     """A page of devices. ``next`` and ``previous`` are values for the parameter ``cursor``."""
-
-    results: list[DeviceView]
-    next: NextCursor
-    previous: str | None
 
 
 def device_view(document: Mapping[str, Any], state: Presence | None) -> DeviceView:
     """Return a stored device as the API shows it."""
-    fields = {name: document[name] for name in _COPIED_FIELDS & document.keys()}
-    return msgspec.convert(
-        {
-            **fields,
-            "id": document["_id"],
-            "device_token": mask_token(document["device_token"]),
-            "notification_preferences": document.get("notification_preferences") or {},
-            "state": state and msgspec.convert(state, DeviceStateView, from_attributes=True),
-        },
+    return view_of(
         DeviceView,
+        document,
+        id=document["_id"],
+        device_token=mask_token(document["device_token"]),
+        notification_preferences=document.get("notification_preferences") or {},
+        state=state and msgspec.convert(state, DeviceStateView, from_attributes=True),
     )
-
-
-_COMPUTED_FIELDS = {"id", "device_token", "notification_preferences", "state"}
-_COPIED_FIELDS = set(DeviceView.__struct_fields__) - _COMPUTED_FIELDS
 
 
 MAX_CATEGORIES = 100
@@ -203,7 +193,7 @@ class DevicePreferencesRequest(
     quiet_hours: QuietHours | None = None
 
 
-def registration(body: DeviceRequest) -> Registration:
+def parse_registration(body: DeviceRequest) -> Registration:
     """Return the registration in a body; raises InvalidRequestError."""
     problems = ProblemCollector()
     if body.platform not in PLATFORMS:

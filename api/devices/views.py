@@ -1,16 +1,15 @@
 """Devices: register, change, heartbeat, preferences, receipts."""
 
-from typing import Any, ClassVar
+from typing import Any
 
+import msgspec
 from drf_spectacular.utils import OpenApiParameter
 from msgspec import UNSET
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from access.clients.authentication import SafeWrite
 from access.models import Scope
-from devices import presence, queries, status
-from devices import registration as devices_registration
+from devices import presence, queries, registration, status
 from devices.models import DeactivationReason
 from devices.presence import Presence
 from devices.queries import NEWEST_FIRST, Position
@@ -24,10 +23,10 @@ from notifications.validation import ProblemCollector
 
 from ..http import paging
 from ..http.body import read_request
-from ..http.paths import path_parameter
+from ..http.paths import found_or_404, path_parameter
 from ..http.problems import NOT_FOUND
 from ..http.query import INVALID_VALUE, reject_unknown
-from ..openapi.operations import describe
+from ..openapi.operations import operation
 from .schemas import (
     DeviceChanges,
     DeviceList,
@@ -40,7 +39,7 @@ from .schemas import (
     device_view,
     parse_preferences,
     parse_receipt,
-    registration,
+    parse_registration,
 )
 
 LIST = "device"
@@ -56,122 +55,74 @@ DEVICE_ID = path_parameter(
 )
 
 
-class Devices(APIView):
-    """Registration, and the devices of a user."""
-
-    scopes: ClassVar = {"PUT": DEVICES, "GET": DEVICES}
-
-    @describe(operation="registerDevice", scope=DEVICES, request=DeviceRequest, response=DeviceView)
-    def put(self, request: Any) -> Response:
-        """Register a device by its token; a device of another user changes its user."""
-        new = registration(read_request(request, DeviceRequest))
-        return _device_response(devices_registration.register(new, now=utc_now()))
-
-    @describe(operation="listDevices", scope=DEVICES, response=DeviceList, parameters=PARAMETERS)
-    def get(self, request: Any) -> Response:
-        """List the devices of a user, newest first."""
-        query, problems = request.query_params, ProblemCollector()
-        reject_unknown(query, allowed=("user_id", *paging.PARAMETER_NAMES))
-        user_id = query.get("user_id", "")
-        if not user_id:
-            problems.add("/user_id", "required", "`user_id` is required.")
-        elif "\x00" in user_id or len(user_id) > USER_ID_LENGTH:
-            problems.add("/user_id", "invalid", INVALID_VALUE)
-        limit = paging.parse_limit(query, problems)
-        problems.raise_if_any()
-        after, before = paging.parse_cursors(query, list_name=LIST, position_type=Position)
-        page = queries.page(user_id=user_id, limit=limit, after=after, before=before)
-        states = presence.read([document["_id"] for document in page.documents])
-        results = [device_view(one, states.get(one["_id"])) for one in page.documents]
-        return Response(
-            DeviceList(
-                results=results, **paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
-            )
-        )
+@operation(scope=DEVICES, request=DeviceRequest, response=DeviceView)
+def register_device(request: Any) -> Response:
+    """Register a device by its token; a device of another user changes its user."""
+    new = parse_registration(read_request(request, DeviceRequest))
+    return _device_response(registration.register(new, now=utc_now()))
 
 
-class DeviceDetail(APIView):
-    """One device."""
+@operation(scope=DEVICES, response=DeviceList, parameters=PARAMETERS)
+def list_devices(request: Any) -> Response:
+    """List the devices of a user, newest first."""
+    query, problems = request.query_params, ProblemCollector()
+    reject_unknown(query, allowed=("user_id", *paging.PARAMETER_NAMES))
+    user_id = query.get("user_id", "")
+    if not user_id:
+        problems.add("/user_id", "required", "`user_id` is required.")
+    elif "\x00" in user_id or len(user_id) > USER_ID_LENGTH:
+        problems.add("/user_id", "invalid", INVALID_VALUE)
+    limit = paging.parse_limit(query, problems)
+    problems.raise_if_any()
+    after, before = paging.parse_cursors(query, list_name=LIST, position_type=Position)
+    page = queries.page(user_id=user_id, limit=limit, after=after, before=before)
+    states = presence.read([document["_id"] for document in page.documents])
+    results = [device_view(one, states.get(one["_id"])) for one in page.documents]
+    cursors = paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
+    return Response(DeviceList(results=results, **cursors))
 
-    scopes: ClassVar = {"GET": DEVICES, "PATCH": DEVICES, "DELETE": DEVICES}
 
-    @describe(operation="getDevice", scope=DEVICES, response=DeviceView, parameters=(DEVICE_ID,))
-    def get(self, request: Any, device_id: str) -> Response:
-        """Get a device."""
-        return _device_response(queries.get(_device_id_or_404(device_id)))
+@operation(scope=DEVICES, response=DeviceView, parameters=(DEVICE_ID,))
+def get_device(_request: Any, device_id: str) -> Response:
+    """Get a device."""
+    return _device_response(queries.get(_device_id_or_404(device_id)))
 
-    @describe(
-        operation="changeDevice",
-        scope=DEVICES,
-        request=DeviceChanges,
-        response=DeviceView,
-        parameters=(DEVICE_ID,),
+
+@operation(scope=DEVICES, request=DeviceChanges, response=DeviceView, parameters=(DEVICE_ID,))
+def change_device(request: Any, device_id: str) -> Response:
+    """Change a device; with a new token, returns the new device."""
+    device_id = _device_id_or_404(device_id)
+    return _device_response(_apply_changes(device_id, read_request(request, DeviceChanges)))
+
+
+@operation(scope=DEVICES, response=None, status=204, parameters=(DEVICE_ID,))
+def remove_device(_request: Any, device_id: str) -> Response:
+    """Delete a device. Also deletes its token."""
+    if not registration.remove(device_id=_device_id_or_404(device_id)):
+        raise NOT_FOUND.error()
+    return Response(status=204)
+
+
+@operation(scope=DEVICES, request=HeartbeatRequest, response=DeviceView, parameters=(DEVICE_ID,))
+def device_heartbeat(request: Any, device_id: str) -> Response:
+    """Report a device's state. If the response isn't active, register the device again."""
+    device_id, now = _device_id_or_404(device_id), utc_now()
+    body = read_request(request, HeartbeatRequest)
+    document = found_or_404(registration.heartbeat(device_id=device_id, now=now))
+    state = Presence(**msgspec.structs.asdict(body), last_active=now)
+    return Response(device_view(document, state if presence.store(device_id, state) else None))
+
+
+@operation(
+    scope=DEVICES, request=DevicePreferencesRequest, response=DeviceView, parameters=(DEVICE_ID,)
+)
+def set_device_preferences(request: Any, device_id: str) -> Response:
+    """Replace a device's preferences."""
+    device_id = _device_id_or_404(device_id)
+    new = parse_preferences(read_request(request, DevicePreferencesRequest))
+    return _device_response(
+        registration.set_preferences(device_id=device_id, preferences=new, now=utc_now())
     )
-    def patch(self, request: Any, device_id: str) -> Response:
-        """Change a device; with a new token, returns the new device."""
-        return _device_response(
-            _apply_changes(_device_id_or_404(device_id), read_request(request, DeviceChanges))
-        )
-
-    @describe(
-        operation="removeDevice", scope=DEVICES, response=None, status=204, parameters=(DEVICE_ID,)
-    )
-    def delete(self, request: Any, device_id: str) -> Response:
-        """Delete a device. Also deletes its token."""
-        if not devices_registration.remove(device_id=_device_id_or_404(device_id)):
-            raise NOT_FOUND.error()
-        return Response(status=204)
-
-
-class Heartbeat(APIView):
-    """Heartbeat."""
-
-    scopes: ClassVar = {"POST": DEVICES}
-
-    @describe(
-        operation="deviceHeartbeat",
-        scope=DEVICES,
-        request=HeartbeatRequest,
-        response=DeviceView,
-        parameters=(DEVICE_ID,),
-    )
-    def post(self, request: Any, device_id: str) -> Response:
-        """Report a device's state. If the response isn't active, register the device again."""
-        device_id, now = _device_id_or_404(device_id), utc_now()
-        body = read_request(request, HeartbeatRequest)
-        document = devices_registration.heartbeat(device_id=device_id, now=now)
-        if document is None:
-            raise NOT_FOUND.error()
-        state = Presence(
-            online=body.online,
-            app_foreground=body.app_foreground,
-            notification_enabled=body.notification_enabled,
-            last_active=now,
-        )
-        return Response(device_view(document, state if presence.store(device_id, state) else None))
-
-
-class Preferences(APIView):
-    """Preferences."""
-
-    scopes: ClassVar = {"PUT": DEVICES}
-
-    @describe(
-        operation="setDevicePreferences",
-        scope=DEVICES,
-        request=DevicePreferencesRequest,
-        response=DeviceView,
-        parameters=(DEVICE_ID,),
-    )
-    def put(self, request: Any, device_id: str) -> Response:
-        """Replace a device's preferences."""
-        device_id = _device_id_or_404(device_id)
-        body = read_request(request, DevicePreferencesRequest)
-        return _device_response(
-            devices_registration.set_preferences(
-                device_id=device_id, preferences=parse_preferences(body), now=utc_now()
-            )
-        )
 
 
 def _device_id_or_404(text: str) -> str:
@@ -181,24 +132,18 @@ def _device_id_or_404(text: str) -> str:
     return text
 
 
-def _device_response(document: Document | None) -> Response:
-    if document is None:
-        raise NOT_FOUND.error()
+def _device_response(found: Document | None) -> Response:
+    document = found_or_404(found)
     return Response(device_view(document, presence.read([document["_id"]]).get(document["_id"])))
 
 
 def _apply_changes(device_id: str, body: DeviceChanges) -> Document | None:
     """Apply each change by its own idempotent write; return the device, None if missing."""
     now, changes = utc_now(), device_changes(body)
-    if (
-        changes
-        and devices_registration.update(device_id=device_id, changes=changes, now=now) is None
-    ):
+    if changes and registration.update(device_id=device_id, changes=changes, now=now) is None:
         return None
     if body.device_token is not UNSET:
-        renewed = devices_registration.replace_token(
-            device_id=device_id, token=body.device_token, now=now
-        )
+        renewed = registration.replace_token(device_id=device_id, token=body.device_token, now=now)
         if renewed is None:
             return None
         device_id = renewed["_id"]
@@ -214,32 +159,23 @@ def _apply_changes(device_id: str, body: DeviceChanges) -> Document | None:
     return queries.get(device_id)
 
 
-class DeviceReceipts(APIView):
-    """Receipts of push."""
-
-    scopes: ClassVar = {"POST": Scope.DEVICES_WRITE}
-    test_mode: ClassVar = {"POST": SafeWrite.OWN}
-
-    @describe(
-        operation="reportDeviceReceipt",
-        scope=Scope.DEVICES_WRITE,
-        request=DeviceReceiptRequest,
-        response=None,
-        status=204,
-        parameters=(DEVICE_ID,),
+@operation(
+    scope=DEVICES,
+    request=DeviceReceiptRequest,
+    response=None,
+    status=204,
+    parameters=(DEVICE_ID,),
+    test_mode=SafeWrite.OWN,
+)
+def report_device_receipt(request: Any, device_id: str) -> Response:
+    """Report that a push was delivered or opened; idempotent."""
+    device_id = _device_id_or_404(device_id)
+    notification_id, event = parse_receipt(read_request(request, DeviceReceiptRequest))
+    device_receipts.apply_device_receipt(
+        device_id=device_id,
+        notification_id=notification_id,
+        client_id=request.user.id,
+        event=event,
+        now=utc_now(),
     )
-    def post(self, request: Any, device_id: str) -> Response:
-        """Report that a push was delivered or opened; idempotent."""
-        device_id = _device_id_or_404(device_id)
-        notification_id, event = parse_receipt(read_request(request, DeviceReceiptRequest))
-        try:
-            device_receipts.apply_device_receipt(
-                device_id=device_id,
-                notification_id=notification_id,
-                client_id=request.user.id,
-                event=event,
-                now=utc_now(),
-            )
-        except device_receipts.NotPushedError:
-            raise NOT_FOUND.error() from None
-        return Response(status=204)
+    return Response(status=204)

@@ -1,7 +1,8 @@
 """Field types and structures that several resources share, with the ids that examples use."""
 
 import re
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -23,6 +24,13 @@ Language = Annotated[str, Meta(max_length=35, examples=["pt-BR"])]
 TimeZoneName = Annotated[str, Meta(max_length=64, examples=["Europe/Lisbon"])]
 LocalTime = Annotated[str, Meta(max_length=5, examples=["22:00"])]
 Count = Annotated[int, Meta(examples=[3])]
+V = TypeVar("V", bound=msgspec.Struct)
+
+
+def view_of(view: type[V], document: Mapping[str, Any], **computed: Any) -> V:
+    """Return a view with the fields that it shares with ``document``, and the computed ones."""
+    fields = {name: document[name] for name in view.__struct_fields__ if name in document}
+    return msgspec.convert({**fields, **computed}, view)
 
 
 class QuietHours(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from drf_spectacular.utils import OpenApiParameter
+from rest_framework.response import Response
 
 from .problems import INVALID_IDEMPOTENCY_KEY, MISSING_IDEMPOTENCY_KEY
 
@@ -22,6 +23,14 @@ def parameter(*, required: bool) -> OpenApiParameter:
         description="1 to 255 visible ASCII characters. A request with the same key and body is "
         "processed once.",
     )
+
+
+def created(request: Any, view: Any, *, new_id: object, is_replayed: bool) -> Response:
+    """Return 202 for a new object of the requested collection, with its URL."""
+    headers = {"Location": f"{request.path.rstrip('/')}/{new_id}"}
+    if is_replayed:
+        headers[REPLAYED_HEADER] = "true"
+    return Response(view, status=202, headers=headers)
 
 
 def optional_key(request: Any) -> str | None:

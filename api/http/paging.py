@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
+import msgspec
 from django.http import QueryDict
 from drf_spectacular.utils import OpenApiParameter
 from msgspec import Meta
@@ -34,6 +35,15 @@ NextCursor = Annotated[
 ]
 _PAGE_SIZES = frozenset(str(size) for size in range(1, MAX_PAGE + 1))
 P = TypeVar("P")
+V = TypeVar("V")
+
+
+class PageView(msgspec.Struct, Generic[V], kw_only=True, frozen=True):
+    """A page of a list."""
+
+    results: list[V]
+    next: NextCursor
+    previous: str | None
 
 
 @dataclass(frozen=True, slots=True)

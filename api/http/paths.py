@@ -1,6 +1,6 @@
 """Path parameters, described and checked."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 from bson import ObjectId
 from drf_spectacular.utils import OpenApiParameter
@@ -9,6 +9,8 @@ from notifications.validation import has_control_characters
 
 from .fields import EXAMPLE_ID
 from .problems import NOT_FOUND
+
+T = TypeVar("T")
 
 
 def path_parameter(
@@ -29,6 +31,13 @@ def object_id_parameter(name: str, *, example: str = EXAMPLE_ID) -> OpenApiParam
 
 NOTIFICATION_ID = object_id_parameter("notification_id")
 USER_ID = path_parameter("user_id", "Your own id of the recipient", example="ada", max_length=128)
+
+
+def found_or_404(found: T | None) -> T:
+    """Return what was found; raises ApiError 404 for None."""
+    if found is None:
+        raise NOT_FOUND.error()
+    return found
 
 
 def object_id_or_404(text: str) -> ObjectId:

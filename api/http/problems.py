@@ -7,6 +7,7 @@ OpenAPI document takes its examples from the same entries.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -20,12 +21,17 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 
 from access.clients.authentication import TestKeyError
+from callbacks.outbox import StillPendingError
+from callbacks.subscriptions import NoCallbackError, TooManySecretsError
+from notifications.content.templates import UnknownVersionError, VersionConflictError
+from notifications.inbox.actions import NotInInboxError
 from notifications.intake.requests import (
     AlreadyNotifiedError,
     KeyReusedError,
     OverloadedError,
     RepeatedItemError,
 )
+from notifications.receipts.device_receipts import NotPushedError
 from notifications.resend.actions import InvalidStateError
 from notifications.validation import FieldProblem, InvalidRequestError
 
@@ -357,6 +363,10 @@ _TYPES_BY_EXCEPTION: Sequence[tuple[tuple[type[Exception], ...], ProblemType, in
     ((KeyReusedError,), IDEMPOTENCY_KEY_REUSED, None),
     ((PyMongoError,), STORE_UNAVAILABLE, RETRY_SECONDS),
     ((TestKeyError,), TEST_KEY, None),
+    ((StillPendingError,), DELIVERY_PENDING, None),
+    ((TooManySecretsError,), TOO_MANY_SECRETS, None),
+    ((VersionConflictError,), VERSION_CONFLICT, None),
+    ((NoCallbackError, NotInInboxError, NotPushedError, UnknownVersionError), NOT_FOUND, None),
     ((Http404, exceptions.NotFound), NOT_FOUND, None),
 )
 
@@ -374,12 +384,12 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response:
         # Logged by the route's name: some paths hold an address.
         route = getattr(request.resolver_match, "view_name", None)
         log.error("request_failed", route=route, code=problem.code, exc_info=error)
-    response = Response(
-        problem.body(request._request), status=problem.status, content_type=MEDIA_TYPE
+    return Response(
+        problem.body(request._request),
+        status=problem.status,
+        headers=problem.headers,
+        content_type=MEDIA_TYPE,
     )
-    for name, value in problem.headers.items():
-        response[name] = value
-    return response
 
 
 def to_api_error(error: Exception, *, view: Any = None) -> ApiError:
@@ -427,27 +437,17 @@ def _from_rest_framework(error: Exception, view: Any) -> ApiError:
     return problem_type.error(detail, headers=headers)
 
 
-def bad_request_page(request: HttpRequest, *_: Any, **__: Any) -> HttpResponse:
-    """Answer a request that Django rejected before any view; Django's ``handler400``."""
-    return error_page(request, BAD_REQUEST.error())
+def problem_response(problem: ApiError, request: HttpRequest) -> HttpResponse:
+    """Return a problem document."""
+    return HttpResponse(
+        msgspec.json.encode(problem.body(request)),
+        status=problem.status,
+        headers=problem.headers,
+        content_type=MEDIA_TYPE,
+    )
 
 
-def not_found_page(request: HttpRequest, *_: Any, **__: Any) -> HttpResponse:
-    """Answer an unknown URL; Django's ``handler404``."""
-    return error_page(request, NOT_FOUND.error())
-
-
-def forbidden_page(request: HttpRequest, *_: Any, **__: Any) -> HttpResponse:
-    """Answer a request without the permission for it; Django's ``handler403``."""
-    return error_page(request, INSUFFICIENT_SCOPE.error("Permission denied."))
-
-
-def server_error_page(request: HttpRequest) -> HttpResponse:
-    """Answer when a page failed; Django's ``handler500``."""
-    return error_page(request, INTERNAL_ERROR.error())
-
-
-def error_page(request: HttpRequest, problem: ApiError) -> HttpResponse:
+def error_page(problem: ApiError, request: HttpRequest, *_: Any, **__: Any) -> HttpResponse:
     """Return an HTML page in the console, and a problem document anywhere else."""
     if request.path.startswith("/admin/"):
         template = select_template(
@@ -455,6 +455,11 @@ def error_page(request: HttpRequest, problem: ApiError) -> HttpResponse:
         )
         page = template.render({"title": problem.type.title, "detail": problem.detail}, request)
         return HttpResponse(page, status=problem.status)
-    return HttpResponse(
-        msgspec.json.encode(problem.body(request)), status=problem.status, content_type=MEDIA_TYPE
-    )
+    return problem_response(problem, request)
+
+
+# Django's handler400, handler403, handler404 and handler500.
+bad_request_page = partial(error_page, BAD_REQUEST.error())
+forbidden_page = partial(error_page, INSUFFICIENT_SCOPE.error("Permission denied."))
+not_found_page = partial(error_page, NOT_FOUND.error())
+server_error_page = partial(error_page, INTERNAL_ERROR.error())

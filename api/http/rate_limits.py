@@ -9,7 +9,6 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
-import msgspec
 import structlog
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -20,7 +19,7 @@ from access.clients.inbox_tokens import InboxUser
 from access.clients.rate_limits import Counter, RateLimitStatus
 from access.clients.registry import Client
 
-from .problems import MEDIA_TYPE, RATE_LIMITED
+from .problems import RATE_LIMITED, problem_response
 
 log = structlog.get_logger(__name__)
 API_PREFIX = "/api/v1/"
@@ -94,10 +93,5 @@ def _find_counter(request: Any) -> tuple[Counter, int] | None:
 
 def _reject_ip(request: HttpRequest, rate_status: RateLimitStatus) -> HttpResponse:
     log.warning("ip_rejected", reset_seconds=rate_status.reset)
-    problem = RATE_LIMITED.error("Too many failed authentications from this IP address.")
-    return HttpResponse(
-        msgspec.json.encode(problem.body(request)),
-        status=problem.status,
-        content_type=MEDIA_TYPE,
-        headers={"Retry-After": str(rate_status.reset)},
-    )
+    detail = "Too many failed authentications from this IP address."
+    return problem_response(RATE_LIMITED.error(detail, retry_after=rate_status.reset), request)

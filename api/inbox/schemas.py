@@ -14,7 +14,7 @@ from notifications.store import Document, content_of, is_shown_in_inbox, recipie
 from notifyproject.platform.encryption import DecryptionError
 
 from ..http.fields import Count, NotificationId, TypeSlug
-from ..http.paging import NextCursor
+from ..http.paging import PageView
 
 
 class InboxItem(msgspec.Struct, kw_only=True, frozen=True):
@@ -35,12 +35,8 @@ class InboxItem(msgspec.Struct, kw_only=True, frozen=True):
     archived_at: datetime | None = None
 
 
-class InboxList(msgspec.Struct, kw_only=True, frozen=True):
+class InboxList(PageView[InboxItem], kw_only=True, frozen=True):
     """A page of an inbox. ``next`` and ``previous`` are values for the parameter ``cursor``."""
-
-    results: list[InboxItem]
-    next: NextCursor
-    previous: str | None
 
 
 class InboxCounts(msgspec.Struct, kw_only=True, frozen=True):

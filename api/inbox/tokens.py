@@ -1,14 +1,13 @@
 """Issues and revokes inbox tokens."""
 
 from datetime import datetime
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import msgspec
 from django.conf import settings
 from drf_spectacular.utils import OpenApiParameter
 from msgspec import Meta
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from access.clients import inbox_tokens
 from access.clients.authentication import SafeWrite
@@ -24,7 +23,7 @@ from ..http.fields import UserId
 from ..http.paths import path_parameter
 from ..http.problems import NOT_FOUND
 from ..http.query import INVALID_VALUE, reject_unknown
-from ..openapi.operations import describe
+from ..openapi.operations import operation
 from .views import STREAM_PATH
 
 EXAMPLE_JTI = "q0Vd2pT7wYbJ4mXs"
@@ -52,63 +51,50 @@ ISSUE = Scope.INBOX_ISSUE
 USER_ID = OpenApiParameter("user_id", str, required=True, description="The tokens' recipient.")
 
 
-class Tokens(APIView):
-    """The inbox tokens of a recipient."""
-
-    scopes: ClassVar = {"POST": ISSUE, "DELETE": ISSUE}
-    test_mode: ClassVar = {"POST": SafeWrite.NOTHING, "DELETE": SafeWrite.OWN}
-
-    @describe(
-        operation="issueInboxToken",
-        scope=ISSUE,
-        request=InboxTokenRequest,
-        response=InboxTokenView,
-        status=201,
+@operation(
+    scope=ISSUE,
+    request=InboxTokenRequest,
+    response=InboxTokenView,
+    status=201,
+    test_mode=SafeWrite.NOTHING,
+)
+def issue_inbox_token(request: Any) -> Response:
+    """Issue an inbox token. It opens one recipient's inbox for 15 minutes."""
+    user_id = _check_user_id(read_request(request, InboxTokenRequest).user_id)
+    issued = inbox_tokens.issue(client_id=request.user.id, user_id=user_id, now=utc_now())
+    view = InboxTokenView(
+        token=issued.text,
+        jti=issued.jti,
+        user_id=user_id,
+        expires_at=issued.expires_at,
+        stream_url=f"{settings.INBOX_STREAM_URL}{STREAM_PATH}",
     )
-    def post(self, request: Any) -> Response:
-        """Issue an inbox token. It opens one recipient's inbox for 15 minutes."""
-        user_id = _check_user_id(read_request(request, InboxTokenRequest).user_id)
-        issued = inbox_tokens.issue(client_id=request.user.id, user_id=user_id, now=utc_now())
-        view = InboxTokenView(
-            token=issued.text,
-            jti=issued.jti,
-            user_id=user_id,
-            expires_at=issued.expires_at,
-            stream_url=f"{settings.INBOX_STREAM_URL}{STREAM_PATH}",
-        )
-        return Response(view, status=201, headers={"Cache-Control": "no-store"})
-
-    @describe(
-        operation="revokeInboxTokens", scope=ISSUE, response=None, status=204, parameters=(USER_ID,)
-    )
-    def delete(self, request: Any) -> Response:
-        """Revoke all inbox tokens of a recipient, such as when they sign out everywhere."""
-        reject_unknown(request.query_params, allowed=("user_id",))
-        user_id = _check_user_id(request.query_params.get("user_id", ""))
-        inbox_tokens.revoke_all(client_id=request.user.id, user_id=user_id)
-        inbox_wakeups.wake_inbox(Inbox(request.user.id, user_id))
-        return Response(status=204)
+    return Response(view, status=201, headers={"Cache-Control": "no-store"})
 
 
-class InboxTokenDetail(APIView):
-    """One inbox token."""
+@operation(scope=ISSUE, response=None, status=204, parameters=(USER_ID,), test_mode=SafeWrite.OWN)
+def revoke_inbox_tokens(request: Any) -> Response:
+    """Revoke all inbox tokens of a recipient, such as when they sign out everywhere."""
+    reject_unknown(request.query_params, allowed=("user_id",))
+    user_id = _check_user_id(request.query_params.get("user_id", ""))
+    inbox_tokens.revoke_all(client_id=request.user.id, user_id=user_id)
+    inbox_wakeups.wake_inbox(Inbox(request.user.id, user_id))
+    return Response(status=204)
 
-    scopes: ClassVar = {"DELETE": ISSUE}
-    test_mode: ClassVar = {"DELETE": SafeWrite.OWN}
 
-    @describe(
-        operation="revokeInboxToken",
-        scope=ISSUE,
-        response=None,
-        status=204,
-        parameters=(path_parameter("jti", "The token's id", example=EXAMPLE_JTI),),
-    )
-    def delete(self, request: Any, jti: str) -> Response:
-        """Revoke an inbox token; idempotent."""
-        if not inbox_tokens.revoke(client_id=request.user.id, jti=jti, now=utc_now()):
-            raise NOT_FOUND.error()
-        inbox_wakeups.wake_revoked(jti)
-        return Response(status=204)
+@operation(
+    scope=ISSUE,
+    response=None,
+    status=204,
+    parameters=(path_parameter("jti", "The token's id", example=EXAMPLE_JTI),),
+    test_mode=SafeWrite.OWN,
+)
+def revoke_inbox_token(request: Any, jti: str) -> Response:
+    """Revoke an inbox token; idempotent."""
+    if not inbox_tokens.revoke(client_id=request.user.id, jti=jti, now=utc_now()):
+        raise NOT_FOUND.error()
+    inbox_wakeups.wake_revoked(jti)
+    return Response(status=204)
 
 
 def _check_user_id(user_id: str) -> str:

@@ -1,7 +1,7 @@
 """The inbox API: list, counts, read, archive."""
 
-from collections.abc import Collection
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any
 
 from django.conf import settings
 from drf_spectacular.utils import OpenApiParameter
@@ -13,20 +13,19 @@ from access.clients.inbox_tokens import InboxUser
 from domain.time import utc_now
 from notifications.inbox import actions, feed
 from notifications.inbox.feed import NEWEST_FIRST, FeedPosition
-from notifications.store import Document, Inbox
+from notifications.store import Inbox
 from notifications.validation import ProblemCollector
 
 from ..http import paging
 from ..http.fields import UpdatedView
 from ..http.paths import NOTIFICATION_ID, object_id_or_404
-from ..http.problems import NOT_FOUND, UNKNOWN_PARAMETER, WRONG_ENDPOINT
+from ..http.problems import UNKNOWN_PARAMETER, WRONG_ENDPOINT
 from ..http.query import parse_bool, reject_unknown
-from ..openapi.operations import describe, describe_stream
+from ..openapi.operations import event_stream, operation
 from .schemas import InboxCounts, InboxItem, InboxList, inbox_item
 
 LIST = "inbox"
 FLAGS = ("unread", "archived")
-PARAMETER_NAMES = (*FLAGS, *paging.PARAMETER_NAMES)
 PARAMETERS = (
     OpenApiParameter("unread", bool, description="true: only unread notifications."),
     OpenApiParameter("archived", bool, description="true: only archived; otherwise the others."),
@@ -42,12 +41,13 @@ class InboxView(APIView):
 
     authentication_classes: Any = (InboxAuthentication,)
     permission_classes: Any = (OwnsInbox,)
-    allowed_parameters: ClassVar[Collection[str]] = ()
+    parameters: Sequence[OpenApiParameter]
 
     def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
         """Authenticate the request and reject unknown parameters."""
         super().initial(request, *args, **kwargs)
-        reject_unknown(request.query_params, allowed=self.allowed_parameters)
+        allowed = {one.name for one in self.parameters if one.location == OpenApiParameter.QUERY}
+        reject_unknown(request.query_params, allowed=allowed)
 
     def finalize_response(
         self, request: Any, response: Response, *args: Any, **kwargs: Any
@@ -57,133 +57,90 @@ class InboxView(APIView):
         return super().finalize_response(request, response, *args, **kwargs)
 
 
-class InboxItems(InboxView):
-    """The inbox's notifications."""
+@operation(scope=None, response=InboxList, parameters=PARAMETERS)
+def list_inbox(request: Any) -> Response:
+    """List the notifications in the inbox, newest first.
 
-    allowed_parameters = PARAMETER_NAMES
-
-    @describe(operation="listInbox", scope=None, response=InboxList, parameters=PARAMETERS)
-    def get(self, request: Any) -> Response:
-        """List the inbox, newest first.
-
-        Reading the first page, without archived and without a cursor, marks the notifications
-        delivered by then as seen.
-        """
-        query, problems = request.query_params, ProblemCollector()
-        unread, archived = (parse_bool(name, query, problems) for name in FLAGS)
-        limit = paging.parse_limit(query, problems)
-        problems.raise_if_any()
-        after, before = paging.parse_cursors(query, list_name=LIST, position_type=FeedPosition)
-        inbox = inbox_of(request.user)
-        if archived or after is not None or before is not None:
-            page = feed.page(
-                inbox, limit=limit, unread=unread, archived=archived, after=after, before=before
-            )
-        else:
-            page = actions.open_feed(inbox=inbox, limit=limit, unread=unread)
-        now = utc_now()
-        results = [inbox_item(document, now=now) for document in page.documents]
-        return Response(
-            InboxList(
-                results=results, **paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
-            )
+    Reading the first page also marks all delivered notifications as seen: `unseen` in GET
+    /inbox/counts becomes 0. Later pages, read with `cursor`, and archived notifications, read with
+    `archived=true`, mark nothing.
+    """
+    query, problems = request.query_params, ProblemCollector()
+    unread, archived = (parse_bool(name, query, problems) for name in FLAGS)
+    limit = paging.parse_limit(query, problems)
+    problems.raise_if_any()
+    after, before = paging.parse_cursors(query, list_name=LIST, position_type=FeedPosition)
+    inbox = inbox_of(request.user)
+    if archived or after is not None or before is not None:
+        page = feed.page(
+            inbox, limit=limit, unread=unread, archived=archived, after=after, before=before
         )
+    else:
+        page = actions.open_feed(inbox=inbox, limit=limit, unread=unread)
+    now = utc_now()
+    results = [inbox_item(document, now=now) for document in page.documents]
+    cursors = paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
+    return Response(InboxList(results=results, **cursors))
 
 
-class Counts(InboxView):
-    """Counts."""
-
-    @describe(
-        operation="countInbox", scope=None, response=InboxCounts, problems=(UNKNOWN_PARAMETER,)
-    )
-    def get(self, request: Any) -> Response:
-        """Count unread and unseen notifications."""
-        counts = feed.counts(inbox_of(request.user))
-        return Response(InboxCounts(unread=counts.unread, unseen=counts.unseen))
+@operation(scope=None, response=InboxCounts, problems=(UNKNOWN_PARAMETER,))
+def count_inbox(request: Any) -> Response:
+    """Count unread and unseen notifications."""
+    counts = feed.counts(inbox_of(request.user))
+    return Response(InboxCounts(unread=counts.unread, unseen=counts.unseen))
 
 
-class ReadAll(InboxView):
-    """Mark all as read."""
-
-    test_mode: ClassVar = {"POST": SafeWrite.OWN}
-
-    @describe(
-        operation="readAllInbox", scope=None, response=UpdatedView, problems=(UNKNOWN_PARAMETER,)
-    )
-    def post(self, request: Any) -> Response:
-        """Mark all notifications as read, archived ones too; idempotent."""
-        count = actions.mark_all_read(inbox=inbox_of(request.user), now=utc_now())
-        return Response(UpdatedView(updated=count))
+@operation(scope=None, response=UpdatedView, problems=(UNKNOWN_PARAMETER,), test_mode=SafeWrite.OWN)
+def read_all_inbox(request: Any) -> Response:
+    """Mark all notifications as read, archived ones too; idempotent."""
+    count = actions.mark_all_read(inbox=inbox_of(request.user), now=utc_now())
+    return Response(UpdatedView(updated=count))
 
 
-def _describe_action(operation: str) -> Any:
-    return describe(
-        operation=operation,
-        scope=None,
-        response=InboxItem,
-        problems=(UNKNOWN_PARAMETER,),
-        parameters=(NOTIFICATION_ID,),
-    )
+_item_operation = operation(
+    scope=None,
+    response=InboxItem,
+    problems=(UNKNOWN_PARAMETER,),
+    parameters=(NOTIFICATION_ID,),
+    test_mode=SafeWrite.OWN,
+)
 
 
-class Read(InboxView):
-    """Mark as read."""
-
-    test_mode: ClassVar = {"POST": SafeWrite.OWN}
-
-    @_describe_action("readInboxItem")
-    def post(self, request: Any, notification_id: str) -> Response:
-        """Mark a notification as read; idempotent."""
-        return _mark(actions.mark_read, request, notification_id)
+@_item_operation
+def read_inbox_item(request: Any, notification_id: str) -> Response:
+    """Mark a notification as read; idempotent."""
+    return _mark(actions.mark_read, request, notification_id)
 
 
-class Unread(InboxView):
-    """Mark as unread."""
-
-    test_mode: ClassVar = {"POST": SafeWrite.OWN}
-
-    @_describe_action("unreadInboxItem")
-    def post(self, request: Any, notification_id: str) -> Response:
-        """Mark a notification as unread; idempotent."""
-        return _mark(actions.mark_unread, request, notification_id)
+@_item_operation
+def unread_inbox_item(request: Any, notification_id: str) -> Response:
+    """Mark a notification as unread; idempotent."""
+    return _mark(actions.mark_unread, request, notification_id)
 
 
-class Archive(InboxView):
-    """Archive."""
-
-    test_mode: ClassVar = {"POST": SafeWrite.OWN}
-
-    @_describe_action("archiveInboxItem")
-    def post(self, request: Any, notification_id: str) -> Response:
-        """Archive a notification, read or not; idempotent."""
-        return _mark(actions.archive, request, notification_id)
+@_item_operation
+def archive_inbox_item(request: Any, notification_id: str) -> Response:
+    """Archive a notification, read or not; idempotent."""
+    return _mark(actions.archive, request, notification_id)
 
 
-class Unarchive(InboxView):
-    """Unarchive."""
-
-    test_mode: ClassVar = {"POST": SafeWrite.OWN}
-
-    @_describe_action("unarchiveInboxItem")
-    def post(self, request: Any, notification_id: str) -> Response:
-        """Unarchive a notification; idempotent."""
-        return _mark(actions.unarchive, request, notification_id)
+@_item_operation
+def unarchive_inbox_item(request: Any, notification_id: str) -> Response:
+    """Unarchive a notification; idempotent."""
+    return _mark(actions.unarchive, request, notification_id)
 
 
-class Stream(InboxView):
-    """The inbox stream, described here and served by another process."""
+@event_stream
+def stream_inbox(_request: Any) -> Response:
+    """Stream the inbox as server-sent events.
 
-    @describe_stream(operation="streamInbox")
-    def get(self, request: Any) -> Response:
-        """Stream the inbox as server-sent events.
-
-        ``notification`` is a new notification, with its id as the event id; ``counts`` comes first
-        and after every change; ``reload`` means that more was missed than is repeated; ``end``
-        gives the reason why the stream ends. A comment is sent every 15 s. With ``Last-Event-ID``,
-        the notifications since then are sent first; a notification can be repeated, with the same
-        id. In a browser, use fetch: EventSource can't send the header with the token.
-        """
-        raise WRONG_ENDPOINT.error(url=f"{settings.INBOX_STREAM_URL}{STREAM_PATH}")
+    ``notification`` is a new notification, with its id as the event id; ``counts`` comes first
+    and after every change; ``reload`` means that more was missed than is repeated; ``end``
+    gives the reason why the stream ends. A comment is sent every 15 s. With ``Last-Event-ID``,
+    the notifications since then are sent first; a notification can be repeated, with the same
+    id. In a browser, use fetch: EventSource can't send the header with the token.
+    """
+    raise WRONG_ENDPOINT.error(url=f"{settings.INBOX_STREAM_URL}{STREAM_PATH}")
 
 
 def inbox_of(user: InboxUser) -> Inbox:
@@ -192,11 +149,6 @@ def inbox_of(user: InboxUser) -> Inbox:
 
 
 def _mark(action: actions.MarkAction, request: Any, notification_id: str) -> Response:
-    now = utc_now()
-    try:
-        document: Document = action(
-            inbox=inbox_of(request.user), notification_id=object_id_or_404(notification_id), now=now
-        )
-    except actions.NotInInboxError:
-        raise NOT_FOUND.error() from None
+    inbox, now = inbox_of(request.user), utc_now()
+    document = action(inbox=inbox, notification_id=object_id_or_404(notification_id), now=now)
     return Response(inbox_item(document, now=now))

@@ -1,14 +1,13 @@
 """Bulk create: the handler and its result per item."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import msgspec
 from bson import ObjectId
 from django.http import HttpRequest
 from msgspec import Meta
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from access.clients.authentication import SafeWrite
 from access.models import Scope
@@ -22,7 +21,7 @@ from ..http import idempotency
 from ..http.body import MAX_BYTES_BULK, read_body
 from ..http.fields import EXAMPLE_ID
 from ..http.problems import OVERLOADED, ProblemView, to_api_error
-from ..openapi.operations import describe
+from ..openapi.operations import operation
 from .bulk_body import BulkRequest, read_items
 
 
@@ -55,49 +54,40 @@ def bulk_view(outcomes: Sequence[ItemOutcome], request: HttpRequest) -> BulkView
     return BulkView(accepted=accepted, rejected=len(results) - accepted, results=results)
 
 
-WRITE = Scope.NOTIFICATIONS_WRITE
+@operation(
+    scope=Scope.NOTIFICATIONS_WRITE,
+    request=BulkRequest,
+    response=BulkView,
+    max_bytes=MAX_BYTES_BULK,
+    problems=(OVERLOADED,),
+    parameters=(idempotency.parameter(required=True),),
+    test_mode=SafeWrite.MARKED,
+)
+def create_notifications(request: Any) -> Response:
+    """Create up to 1,000 notifications.
 
-
-class BulkCreate(APIView):
-    """Bulk create."""
-
-    scopes: ClassVar = {"POST": WRITE}
-    test_mode: ClassVar = {"POST": SafeWrite.MARKED}
-
-    @describe(
-        operation="createNotifications",
-        scope=WRITE,
-        request=BulkRequest,
-        response=BulkView,
-        max_bytes=MAX_BYTES_BULK,
-        problems=(OVERLOADED,),
-        parameters=(idempotency.parameter(required=True),),
+    An invalid item doesn't affect the others. Of identical items, the first is accepted and the
+    others get 409. While the backlog is full, only critical items are accepted and the others
+    get 503; a request without a critical item gets 503 as a whole. Send rejected items again in
+    another request, with another key.
+    """
+    key = idempotency.required_key(request)
+    items = read_items(read_body(request._request, limit=MAX_BYTES_BULK))
+    caller = Caller(
+        client_id=request.user.id,
+        request_id=request.request_id,
+        traceparent=tracing.traceparent(),
+        idempotency_key=key,
+        is_test=request.user.is_test,
     )
-    def post(self, request: Any) -> Response:
-        """Create up to 1,000 notifications.
-
-        An invalid item doesn't affect the others. Of identical items, the first is accepted and the
-        others get 409. While the backlog is full, only critical items are accepted and the others
-        get 503; a request without a critical item gets 503 as a whole. Send rejected items again in
-        another request, with another key.
-        """
-        key = idempotency.required_key(request)
-        items = read_items(read_body(request._request, limit=MAX_BYTES_BULK))
-        caller = Caller(
-            client_id=request.user.id,
-            request_id=request.request_id,
-            traceparent=tracing.traceparent(),
-            idempotency_key=key,
-            is_test=request.user.is_test,
-        )
-        acceptance = bulk.accept_bulk(
-            items.requests, contents=items.canonical, caller=caller, now=utc_now()
-        )
-        response = Response(bulk_view(acceptance.outcomes, request._request))
-        if acceptance.is_replayed:
-            response[idempotency.REPLAYED_HEADER] = "true"
-        for outcome in acceptance.outcomes:
-            if isinstance(outcome, OverloadedError):
-                response["Retry-After"] = to_api_error(outcome).headers["Retry-After"]
-                break
-        return response
+    acceptance = bulk.accept_bulk(
+        items.requests, contents=items.canonical, caller=caller, now=utc_now()
+    )
+    response = Response(bulk_view(acceptance.outcomes, request._request))
+    if acceptance.is_replayed:
+        response[idempotency.REPLAYED_HEADER] = "true"
+    for outcome in acceptance.outcomes:
+        if isinstance(outcome, OverloadedError):
+            response["Retry-After"] = to_api_error(outcome).headers["Retry-After"]
+            break
+    return response

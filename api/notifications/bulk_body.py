@@ -79,16 +79,11 @@ def _read_fast(raw: bytes) -> tuple[Sequence[Any], Sequence[bytes]] | None:
     canonical_items = [_encoder.encode(value) for value in values]
     if raw.count(b":") != 1 + sum(canonical.count(b":") for canonical in canonical_items):
         return None
-    if any(
-        _may_be_deep(canonical) and measure_depth(canonical) > MAX_DEPTH
-        for canonical in canonical_items
-    ):
-        return None
+    for canonical in canonical_items:
+        may_be_deep = canonical.count(b"{") + canonical.count(b"[") > MAX_DEPTH
+        if may_be_deep and measure_depth(canonical) > MAX_DEPTH:
+            return None
     return values, canonical_items
-
-
-def _may_be_deep(canonical: bytes) -> bool:
-    return canonical.count(b"{") + canonical.count(b"[") > MAX_DEPTH
 
 
 def _item_list(value: Any) -> Sequence[Any]:

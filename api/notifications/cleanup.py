@@ -1,12 +1,11 @@
 """Deletes a client's old notifications."""
 
 from datetime import timedelta
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from access.clients.authentication import SafeWrite
 from access.models import Scope
@@ -15,7 +14,7 @@ from privacy import purge
 from privacy.purge import MAX_DAYS, MIN_DAYS
 
 from ..http.body import read_request
-from ..openapi.operations import describe
+from ..openapi.operations import operation
 
 
 class CleanupRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -41,37 +40,26 @@ MAX_PER_CALL = 10_000
 """Per request; takes some seconds."""
 
 
-class Cleanup(APIView):
-    """Cleanup."""
+@operation(scope=Scope.ADMIN, request=CleanupRequest, response=CleanupView, test_mode=SafeWrite.OWN)
+def clean_up_notifications(request: Any) -> Response:
+    """Delete the client's old notifications that have ended, and their attempts.
 
-    scopes: ClassVar = {"POST": Scope.ADMIN}
-    test_mode: ClassVar = {"POST": SafeWrite.OWN}
-
-    @describe(
-        operation="cleanUpNotifications",
-        scope=Scope.ADMIN,
-        request=CleanupRequest,
-        response=CleanupView,
+    With dry_run, they are only counted. One request deletes up to 10,000; repeat it while
+    complete is false.
+    """
+    body = read_request(request, CleanupRequest)
+    operation = purge.count_purgeable if body.dry_run else purge.purge_notifications
+    report = operation(
+        client_id=request.user.id,
+        older_than=timedelta(days=body.older_than_days),
+        at_most=MAX_PER_CALL,
+        now=utc_now(),
     )
-    def post(self, request: Any) -> Response:
-        """Delete the client's old notifications that have ended, and their attempts.
-
-        With dry_run, they are only counted. One request deletes up to 10,000; repeat it while
-        complete is false.
-        """
-        body = read_request(request, CleanupRequest)
-        operation = purge.count_purgeable if body.dry_run else purge.purge_notifications
-        report = operation(
-            client_id=request.user.id,
-            older_than=timedelta(days=body.older_than_days),
-            at_most=MAX_PER_CALL,
-            now=utc_now(),
+    return Response(
+        CleanupView(
+            notifications=report.notifications,
+            attempts=None if body.dry_run else report.attempts,
+            dry_run=body.dry_run,
+            complete=report.is_complete,
         )
-        return Response(
-            CleanupView(
-                notifications=report.notifications,
-                attempts=None if body.dry_run else report.attempts,
-                dry_run=body.dry_run,
-                complete=report.is_complete,
-            )
-        )
+    )

@@ -27,6 +27,9 @@ CHOICES: Mapping[str, type[StrEnum]] = {
 }
 TEXT_FILTERS = ("user_id", "type", "entity_id", "external_id")
 TIME_FILTERS = ("created_after", "created_before")
+TIME_PARAMETERS = [
+    OpenApiParameter(name, {"type": "string", "format": "date-time"}) for name in TIME_FILTERS
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,22 +43,15 @@ class ListRequest:
 
 
 def parse_list_request(
-    query: QueryDict, *, client_id: ObjectId, fixed: Mapping[str, Any] | None = None
+    query: QueryDict, *, client_id: ObjectId, fixed: Mapping[str, Any]
 ) -> ListRequest:
     """Return the checked list request; ``fixed`` are filters that the path sets.
 
     Raises ApiError: 400 for an unknown or repeated parameter, or an invalid cursor; 422 for an
     invalid value.
     """
-    fixed = fixed or {}
-    allowed = {
-        *TEXT_FILTERS,
-        *CHOICES,
-        *TIME_FILTERS,
-        *paging.PARAMETER_NAMES,
-        "unread",
-    } - fixed.keys()
-    reject_unknown(query, allowed=allowed)
+    known = {*TEXT_FILTERS, *CHOICES, *TIME_FILTERS, *paging.PARAMETER_NAMES, "unread"}
+    reject_unknown(query, allowed=known - fixed.keys())
     problems = ProblemCollector()
     values: dict[str, Any] = {name: query[name] for name in TEXT_FILTERS if name in query}
     reject_invalid_text(query, problems)
@@ -91,15 +87,13 @@ def _check_unread(values: Mapping[str, Any], problems: ProblemCollector) -> None
 
 def list_parameters(*, without: Sequence[str] = ()) -> list[OpenApiParameter]:
     """Return the query parameters of a notification list."""
-    parameters = [OpenApiParameter(name, str) for name in TEXT_FILTERS]
-    parameters += [
-        OpenApiParameter(name, str, enum=[member.value for member in choices])
-        for name, choices in CHOICES.items()
-    ]
-    parameters += [
-        OpenApiParameter(name, {"type": "string", "format": "date-time"}) for name in TIME_FILTERS
-    ]
-    parameters += [
+    parameters = [
+        *(OpenApiParameter(name, str) for name in TEXT_FILTERS),
+        *(
+            OpenApiParameter(name, str, enum=[member.value for member in choices])
+            for name, choices in CHOICES.items()
+        ),
+        *TIME_PARAMETERS,
         OpenApiParameter(
             "unread",
             bool,

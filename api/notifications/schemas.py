@@ -24,8 +24,8 @@ from notifications.intake.preview import ChannelPreview, Preview
 from notifications.intake.requests import Timestamp
 from notifications.store import Document, is_content_removed
 
-from ..http.fields import EXAMPLE_DATA, EXAMPLE_TIME, NotificationId, TypeSlug, UserId
-from ..http.paging import NextCursor
+from ..http.fields import EXAMPLE_DATA, EXAMPLE_TIME, NotificationId, TypeSlug, UserId, view_of
+from ..http.paging import PageView
 
 ProviderName = Annotated[str | None, Meta(examples=["sendgrid"])]
 ProviderMessageId = Annotated[str | None, Meta(examples=["14c5d75ce93.dfd.64b469"])]
@@ -152,12 +152,8 @@ class AttemptView(msgspec.Struct, kw_only=True, frozen=True):
     duration_ms: Annotated[int | None, Meta(examples=[84])] = None
 
 
-class NotificationList(msgspec.Struct, kw_only=True, frozen=True):
+class NotificationList(PageView[NotificationView], kw_only=True, frozen=True):
     """A page of notifications. ``next`` and ``previous`` are values for ``cursor``."""
-
-    results: list[NotificationView]
-    next: NextCursor
-    previous: str | None
 
 
 class AttemptList(msgspec.Struct, kw_only=True, frozen=True):
@@ -170,41 +166,35 @@ class AttemptList(msgspec.Struct, kw_only=True, frozen=True):
 
 def notification_view(document: Document, *, adjusted: bool = False) -> NotificationView:
     """Return a stored notification as the API shows it."""
-    deliveries = [_pick(DeliveryView, delivery) for delivery in document["delivery"]]
+    deliveries = [view_of(DeliveryView, delivery) for delivery in document["delivery"]]
     succeeded = [d.channel for d in deliveries if d.status in SUCCEEDED]
     failed = [d.channel for d in deliveries if d.status is DeliveryStatus.FAILED]
-    fields = {name: document[name] for name in _COPIED_FIELDS & document.keys()}
-    return msgspec.convert(
-        {
-            **fields,
-            "id": str(document["_id"]),
-            "recipient": _pick(NotificationRecipientView, document["recipient"]),
-            "content": _pick(ContentView, document["content"]),
-            "data": redacted(
-                document["data"], document["type"], document["content"].get("template_id")
-            ),
-            "delivery": deliveries,
-            "error_history": [_pick(ErrorHistoryView, line) for line in document["error_history"]],
-            "broadcast_id": _hex(document.get("broadcast_id")),
-            "resent_from": _hex(document.get("resent_from")),
-            "resent_as": [str(one) for one in document["resent_as"]],
-            "adjusted": adjusted,
-            "is_delivered": document["status"] == NotificationStatus.DELIVERED,
-            "is_failed": document["status"] == NotificationStatus.FAILED,
-            "is_pending": any(d.status is DeliveryStatus.PENDING for d in deliveries),
-            "can_retry": bool(failed) and not is_content_removed(document),
-            "successful_channels": succeeded,
-            "failed_channels": failed,
-        },
+    return view_of(
         NotificationView,
+        document,
+        id=str(document["_id"]),
+        recipient=view_of(NotificationRecipientView, document["recipient"]),
+        content=view_of(ContentView, document["content"]),
+        data=redacted(document["data"], document["type"], document["content"].get("template_id")),
+        delivery=deliveries,
+        error_history=[view_of(ErrorHistoryView, line) for line in document["error_history"]],
+        broadcast_id=_hex(document.get("broadcast_id")),
+        resent_from=_hex(document.get("resent_from")),
+        resent_as=[str(one) for one in document["resent_as"]],
+        adjusted=adjusted,
+        is_delivered=document["status"] == NotificationStatus.DELIVERED,
+        is_failed=document["status"] == NotificationStatus.FAILED,
+        is_pending=any(d.status is DeliveryStatus.PENDING for d in deliveries),
+        can_retry=bool(failed) and not is_content_removed(document),
+        successful_channels=succeeded,
+        failed_channels=failed,
     )
 
 
 def attempt_view(document: Document) -> AttemptView:
     """Return a stored attempt as the API shows it."""
-    return _pick(
-        AttemptView,
-        {**document, "id": document["_id"], "notification_id": str(document["notification_id"])},
+    return view_of(
+        AttemptView, document, id=document["_id"], notification_id=str(document["notification_id"])
     )
 
 
@@ -219,20 +209,6 @@ def redacted(
     if types.find_type(type_name) is None:
         return dict.fromkeys(data, MASK)
     return redaction.mask(data, types.sensitive_variables(type_name, template_id))
-
-
-_COMPUTED_FIELDS = {
-    *("id", "recipient", "content", "data", "delivery", "error_history", "adjusted"),
-    *("resent_from", "resent_as", "is_delivered", "is_failed", "is_pending", "can_retry"),
-    *("successful_channels", "failed_channels", "broadcast_id"),
-}
-_COPIED_FIELDS = set(NotificationView.__struct_fields__) - _COMPUTED_FIELDS
-
-
-def _pick(view: Any, document: Mapping[str, Any]) -> Any:
-    """Return a view with the fields that it shares with ``document``."""
-    fields = {name: document[name] for name in view.__struct_fields__ if name in document}
-    return msgspec.convert(fields, view)
 
 
 def _hex(value: ObjectId | None) -> str | None:

@@ -1,13 +1,11 @@
 """Counts by status, type, or channel."""
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import msgspec
-from django.http import QueryDict
 from drf_spectacular.utils import OpenApiParameter
 from msgspec import Meta
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from access.models import Scope
 from monitoring import statistics
@@ -16,7 +14,7 @@ from notifications.validation import ProblemCollector
 
 from ..http.fields import TypeSlug
 from ..http.query import parse_choice, parse_time, reject_invalid_text, reject_unknown
-from ..openapi.operations import describe
+from ..openapi.operations import operation
 from . import filters
 
 
@@ -49,53 +47,35 @@ class StatisticsView(msgspec.Struct, kw_only=True, frozen=True):
     ]
 
 
-READ = Scope.NOTIFICATIONS_READ
-PARAMETER_NAMES = ("by", "user_id", *filters.TIME_FILTERS)
-
-
-class NotificationStatistics(APIView):
-    """Notification counts."""
-
-    scopes: ClassVar = {"GET": READ}
-
-    @describe(
-        operation="getNotificationStats",
-        scope=READ,
-        response=StatisticsView,
-        parameters=(
-            OpenApiParameter(
-                "by", str, enum=[by.value for by in GroupBy], default=GroupBy.STATUS.value
-            ),
-            OpenApiParameter("user_id", str),
-            *(
-                OpenApiParameter(name, {"type": "string", "format": "date-time"})
-                for name in filters.TIME_FILTERS
-            ),
+@operation(
+    scope=Scope.NOTIFICATIONS_READ,
+    response=StatisticsView,
+    parameters=(
+        OpenApiParameter(
+            "by", str, enum=[by.value for by in GroupBy], default=GroupBy.STATUS.value
         ),
-    )
-    def get(self, request: Any) -> Response:
-        """Count notifications: total, sent, failed, and average attempts.
+        OpenApiParameter("user_id", str),
+        *filters.TIME_PARAMETERS,
+    ),
+)
+def get_notification_stats(request: Any) -> Response:
+    """Count notifications: total, sent, failed, and average attempts.
 
-        Of more than 100,000, the newest are counted and complete is false: narrow the time range.
-        """
-        by, selection = _parse_request(request.query_params, request.user.id)
-        found = statistics.count_notifications(selection, by=by)
-        groups = [
-            msgspec.convert(one, StatisticsGroupView, from_attributes=True) for one in found.groups
-        ]
-        return Response(
-            StatisticsView(by=by, results=groups, counted=found.counted, complete=found.is_complete)
-        )
-
-
-def _parse_request(query: QueryDict, client_id: Any) -> tuple[GroupBy, StatisticsFilter]:
-    """Return the checked parameters; raises ApiError 400 or 422."""
-    reject_unknown(query, allowed=PARAMETER_NAMES)
-    problems = ProblemCollector()
+    Of more than 100,000, the newest are counted and complete is false: narrow the time range.
+    """
+    query, problems = request.query_params, ProblemCollector()
+    reject_unknown(query, allowed=("by", "user_id", *filters.TIME_FILTERS))
     reject_invalid_text(query, problems)
-    by = parse_choice("by", list(GroupBy), query, problems) or GroupBy.STATUS
+    by = GroupBy(parse_choice("by", list(GroupBy), query, problems) or GroupBy.STATUS)
     times = {
         name: parse_time(name, query, problems) for name in filters.TIME_FILTERS if name in query
     }
     problems.raise_if_any()
-    return GroupBy(by), StatisticsFilter(client_id=client_id, user_id=query.get("user_id"), **times)
+    selection = StatisticsFilter(client_id=request.user.id, user_id=query.get("user_id"), **times)
+    found = statistics.count_notifications(selection, by=by)
+    groups = [
+        msgspec.convert(one, StatisticsGroupView, from_attributes=True) for one in found.groups
+    ]
+    return Response(
+        StatisticsView(by=by, results=groups, counted=found.counted, complete=found.is_complete)
+    )

@@ -1,9 +1,10 @@
 """Notifications: create, list, read, preview, attempts, cancel, retry, resend, reschedule."""
 
-from typing import Any, ClassVar
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from access.clients.authentication import SafeWrite
 from access.models import Scope
@@ -21,18 +22,17 @@ from notifyproject.platform import tracing
 
 from ..http import idempotency
 from ..http.body import has_body, read_request
-from ..http.paths import NOTIFICATION_ID, object_id_or_404
+from ..http.paths import NOTIFICATION_ID, found_or_404, object_id_or_404
 from ..http.problems import (
     ALREADY_NOTIFIED,
     CONTENT_REMOVED,
     INVALID_STATE,
-    NOT_FOUND,
     SENSITIVE_DATA_DESTROYED,
     UNKNOWN_PARAMETER,
     validation_failed,
 )
 from ..http.query import reject_unknown
-from ..openapi.operations import describe
+from ..openapi.operations import operation
 from . import filters
 from .filters import list_parameters
 from .schemas import (
@@ -47,105 +47,71 @@ from .schemas import (
     preview_view,
 )
 
-READ, WRITE, RESEND = (
-    Scope.NOTIFICATIONS_READ,
-    Scope.NOTIFICATIONS_WRITE,
-    Scope.NOTIFICATIONS_RESEND,
+READ, WRITE = Scope.NOTIFICATIONS_READ, Scope.NOTIFICATIONS_WRITE
+REPEAT_PROBLEMS = (INVALID_STATE, SENSITIVE_DATA_DESTROYED, CONTENT_REMOVED)
+_channels_operation = partial(
+    operation,
+    request=ChannelsRequest,
+    response=NotificationView,
+    is_body_required=False,
+    parameters=(NOTIFICATION_ID,),
 )
-CONTENT_GONE = (SENSITIVE_DATA_DESTROYED, CONTENT_REMOVED)
 
 
 def notification_or_404(request: Any, notification_id: str) -> Document:
     """Return one of the client's notifications; raises ApiError 404."""
-    document = queries.get(
-        notification_id=object_id_or_404(notification_id), client_id=request.user.id
+    return found_or_404(
+        queries.get(notification_id=object_id_or_404(notification_id), client_id=request.user.id)
     )
-    if document is None:
-        raise NOT_FOUND.error()
-    return document
 
 
-class Notifications(APIView):
-    """The collection."""
-
-    scopes: ClassVar = {"GET": READ, "POST": WRITE}
-    test_mode: ClassVar = {"POST": SafeWrite.MARKED}
-
-    @describe(
-        operation="createNotification",
-        scope=WRITE,
-        request=NotificationRequest,
-        response=NotificationView,
-        status=202,
-        problems=(ALREADY_NOTIFIED,),
-        parameters=(idempotency.parameter(required=False),),
-        headers={202: ("Location",)},
+@operation(
+    scope=WRITE,
+    request=NotificationRequest,
+    response=NotificationView,
+    status=202,
+    problems=(ALREADY_NOTIFIED,),
+    parameters=(idempotency.parameter(required=False),),
+    headers={202: ("Location",)},
+    test_mode=SafeWrite.MARKED,
+)
+def create_notification(request: Any) -> Response:
+    """Create a notification."""
+    body = read_request(request, NotificationRequest)
+    caller = Caller(
+        client_id=request.user.id,
+        request_id=request.request_id,
+        traceparent=tracing.traceparent(),
+        idempotency_key=idempotency.optional_key(request),
+        is_test=request.user.is_test,
     )
-    def post(self, request: Any) -> Response:
-        """Create a notification."""
-        body = read_request(request, NotificationRequest)
-        caller = Caller(
-            client_id=request.user.id,
-            request_id=request.request_id,
-            traceparent=tracing.traceparent(),
-            idempotency_key=idempotency.optional_key(request),
-            is_test=request.user.is_test,
-        )
-        acceptance = intake_acceptance.accept(body, caller=caller, now=utc_now())
-        tracing.annotate({"notify.notification.id": str(acceptance.document["_id"])})
-        response = Response(
-            notification_view(acceptance.document, adjusted=acceptance.is_time_adjusted), status=202
-        )
-        response["Location"] = f"{request.path.rstrip('/')}/{acceptance.document['_id']}"
-        if acceptance.is_replayed:
-            response[idempotency.REPLAYED_HEADER] = "true"
-        return response
-
-    @describe(
-        operation="listNotifications",
-        scope=READ,
-        response=NotificationList,
-        parameters=list_parameters(),
-    )
-    def get(self, request: Any) -> Response:
-        """List notifications, newest first."""
-        return list_page(request, {})
+    acceptance = intake_acceptance.accept(body, caller=caller, now=utc_now())
+    tracing.annotate({"notify.notification.id": str(acceptance.document["_id"])})
+    view = notification_view(acceptance.document, adjusted=acceptance.is_time_adjusted)
+    return idempotency.created(request, view, new_id=view.id, is_replayed=acceptance.is_replayed)
 
 
-class NotificationDetail(APIView):
-    """One notification."""
-
-    scopes: ClassVar = {"GET": READ}
-
-    @describe(
-        operation="getNotification",
-        scope=READ,
-        response=NotificationView,
-        parameters=(NOTIFICATION_ID,),
-    )
-    def get(self, request: Any, notification_id: str) -> Response:
-        """Get a notification."""
-        return Response(notification_view(notification_or_404(request, notification_id)))
+@operation(scope=READ, response=NotificationList, parameters=list_parameters())
+def list_notifications(request: Any) -> Response:
+    """List notifications, newest first."""
+    return list_page(request, {})
 
 
-class NotificationAttempts(APIView):
-    """The attempts of a notification."""
+@operation(scope=READ, response=NotificationView, parameters=(NOTIFICATION_ID,))
+def get_notification(request: Any, notification_id: str) -> Response:
+    """Get a notification."""
+    return Response(notification_view(notification_or_404(request, notification_id)))
 
-    scopes: ClassVar = {"GET": READ}
 
-    @describe(
-        operation="listAttempts",
-        scope=READ,
-        response=AttemptList,
-        problems=(UNKNOWN_PARAMETER,),
-        parameters=(NOTIFICATION_ID,),
-    )
-    def get(self, request: Any, notification_id: str) -> Response:
-        """List the attempts of a notification, oldest first."""
-        reject_unknown(request.query_params, allowed=())
-        document = notification_or_404(request, notification_id)
-        attempts = queries.attempts_of(document["_id"])
-        return Response(AttemptList(results=[attempt_view(one) for one in attempts]))
+@operation(
+    scope=READ, response=AttemptList, problems=(UNKNOWN_PARAMETER,), parameters=(NOTIFICATION_ID,)
+)
+def list_attempts(request: Any, notification_id: str) -> Response:
+    """List the attempts of a notification, oldest first."""
+    reject_unknown(request.query_params, allowed=())
+    document = notification_or_404(request, notification_id)
+    attempts = queries.attempts_of(document["_id"])
+    return Response(AttemptList(results=[attempt_view(one) for one in attempts]))
 
 
 def list_page(request: Any, fixed: dict[str, Any]) -> Response:
@@ -163,123 +129,76 @@ def list_page(request: Any, fixed: dict[str, Any]) -> Response:
     return Response(NotificationList(results=results, **filters.cursors(page)))
 
 
-class Cancel(APIView):
-    """Cancel."""
-
-    scopes: ClassVar = {"POST": WRITE}
-    test_mode: ClassVar = {"POST": SafeWrite.OWN}
-
-    @describe(
-        operation="cancelNotification",
-        scope=WRITE,
-        request=ChannelsRequest,
-        response=NotificationView,
-        is_body_required=False,
-        problems=(INVALID_STATE,),
-        parameters=(NOTIFICATION_ID,),
+@_channels_operation(scope=WRITE, problems=(INVALID_STATE,), test_mode=SafeWrite.OWN)
+def cancel_notification(request: Any, notification_id: str) -> Response:
+    """Cancel the pending deliveries of a notification."""
+    document = notification_or_404(request, notification_id)
+    cancelled = actions.cancel(
+        notification_id=document["_id"],
+        channels=_requested_channels(request),
+        reason="Cancelled by the client.",
+        now=utc_now(),
     )
-    def post(self, request: Any, notification_id: str) -> Response:
-        """Cancel the pending deliveries of a notification."""
-        document = notification_or_404(request, notification_id)
-        cancelled = actions.cancel(
+    return Response(notification_view(cancelled))
+
+
+@_channels_operation(scope=WRITE, status=202, problems=REPEAT_PROBLEMS, test_mode=SafeWrite.OWN)
+def retry_notification(request: Any, notification_id: str) -> Response:
+    """Retry the failed deliveries of a notification.
+
+    409 `sensitive_data_destroyed`: its sensitive data, such as a code, is destroyed when all
+    deliveries have ended. 409 `content_removed`: retention removed its content.
+    """
+    return _send_again(actions.retry, request, notification_id)
+
+
+@_channels_operation(
+    scope=Scope.NOTIFICATIONS_RESEND,
+    status=202,
+    problems=REPEAT_PROBLEMS,
+    test_mode=SafeWrite.MARKED,
+)
+def resend_notification(request: Any, notification_id: str) -> Response:
+    """Resend a notification as a new one.
+
+    409 `sensitive_data_destroyed`: its sensitive data, such as a code, is destroyed when all
+    deliveries have ended. 409 `content_removed`: retention removed its content.
+    """
+    return _send_again(actions.resend, request, notification_id)
+
+
+@operation(
+    scope=WRITE,
+    request=RescheduleRequest,
+    response=NotificationView,
+    problems=(INVALID_STATE,),
+    parameters=(NOTIFICATION_ID,),
+    test_mode=SafeWrite.OWN,
+)
+def reschedule_notification(request: Any, notification_id: str) -> Response:
+    """Reschedule a notification that hasn't been attempted.
+
+    A ttl counts from the new time. An expires_at stays: the new time must be before it.
+    """
+    document = notification_or_404(request, notification_id)
+    body = read_request(request, RescheduleRequest)
+    try:
+        rescheduled = actions.reschedule(
             notification_id=document["_id"],
-            channels=_requested_channels(request),
-            reason="Cancelled by the client.",
+            requested_time=time.parse_timestamp(body.scheduled_at),
             now=utc_now(),
         )
-        return Response(notification_view(cancelled))
+    except time.InvalidTimeError as error:
+        raise validation_failed([FieldProblem("/scheduled_at", error.code, str(error))]) from None
+    return Response(notification_view(rescheduled))
 
 
-class Retry(APIView):
-    """Retry."""
-
-    scopes: ClassVar = {"POST": WRITE}
-    test_mode: ClassVar = {"POST": SafeWrite.OWN}
-
-    @describe(
-        operation="retryNotification",
-        scope=WRITE,
-        request=ChannelsRequest,
-        response=NotificationView,
-        status=202,
-        is_body_required=False,
-        problems=(INVALID_STATE, *CONTENT_GONE),
-        parameters=(NOTIFICATION_ID,),
+def _send_again(action: Callable[..., Document], request: Any, notification_id: str) -> Response:
+    document = notification_or_404(request, notification_id)
+    again = action(
+        notification_id=document["_id"], channels=_requested_channels(request), now=utc_now()
     )
-    def post(self, request: Any, notification_id: str) -> Response:
-        """Retry the failed deliveries of a notification.
-
-        409 `sensitive_data_destroyed`: its sensitive data, such as a code, is destroyed when all
-        deliveries have ended. 409 `content_removed`: retention removed its content.
-        """
-        document = notification_or_404(request, notification_id)
-        reopened = actions.retry(
-            notification_id=document["_id"], channels=_requested_channels(request), now=utc_now()
-        )
-        return Response(notification_view(reopened), status=202)
-
-
-class Resend(APIView):
-    """Resend."""
-
-    scopes: ClassVar = {"POST": RESEND}
-    test_mode: ClassVar = {"POST": SafeWrite.MARKED}
-
-    @describe(
-        operation="resendNotification",
-        scope=RESEND,
-        request=ChannelsRequest,
-        response=NotificationView,
-        status=202,
-        is_body_required=False,
-        problems=(INVALID_STATE, *CONTENT_GONE),
-        parameters=(NOTIFICATION_ID,),
-    )
-    def post(self, request: Any, notification_id: str) -> Response:
-        """Resend a notification as a new one.
-
-        409 `sensitive_data_destroyed`: its sensitive data, such as a code, is destroyed when all
-        deliveries have ended. 409 `content_removed`: retention removed its content.
-        """
-        document = notification_or_404(request, notification_id)
-        resent = actions.resend(
-            notification_id=document["_id"], channels=_requested_channels(request), now=utc_now()
-        )
-        return Response(notification_view(resent), status=202)
-
-
-class Reschedule(APIView):
-    """Reschedule."""
-
-    scopes: ClassVar = {"POST": WRITE}
-    test_mode: ClassVar = {"POST": SafeWrite.OWN}
-
-    @describe(
-        operation="rescheduleNotification",
-        scope=WRITE,
-        request=RescheduleRequest,
-        response=NotificationView,
-        problems=(INVALID_STATE,),
-        parameters=(NOTIFICATION_ID,),
-    )
-    def post(self, request: Any, notification_id: str) -> Response:
-        """Reschedule a notification that hasn't been attempted.
-
-        A ttl counts from the new time. An expires_at stays: the new time must be before it.
-        """
-        document = notification_or_404(request, notification_id)
-        body = read_request(request, RescheduleRequest)
-        try:
-            rescheduled = actions.reschedule(
-                notification_id=document["_id"],
-                requested_time=time.parse_timestamp(body.scheduled_at),
-                now=utc_now(),
-            )
-        except time.InvalidTimeError as error:
-            raise validation_failed(
-                [FieldProblem("/scheduled_at", error.code, str(error))]
-            ) from None
-        return Response(notification_view(rescheduled))
+    return Response(notification_view(again), status=202)
 
 
 def _requested_channels(request: Any) -> list[Channel] | None:
@@ -295,20 +214,11 @@ def _requested_channels(request: Any) -> list[Channel] | None:
     return channels
 
 
-class Preview(APIView):
-    """Preview."""
-
-    scopes: ClassVar = {"POST": WRITE}
-    test_mode: ClassVar = {"POST": SafeWrite.NOTHING}
-
-    @describe(
-        operation="previewNotification",
-        scope=WRITE,
-        request=NotificationRequest,
-        response=PreviewView,
-    )
-    def post(self, request: Any) -> Response:
-        """Validate a notification and render it for every channel; nothing is stored or sent."""
-        body = read_request(request, NotificationRequest)
-        caller = Caller(client_id=request.user.id, request_id=request.request_id)
-        return Response(preview_view(preview.preview(body, caller=caller, now=utc_now())))
+@operation(
+    scope=WRITE, request=NotificationRequest, response=PreviewView, test_mode=SafeWrite.NOTHING
+)
+def preview_notification(request: Any) -> Response:
+    """Validate a notification and render it for every channel; nothing is stored or sent."""
+    body = read_request(request, NotificationRequest)
+    caller = Caller(client_id=request.user.id, request_id=request.request_id)
+    return Response(preview_view(preview.preview(body, caller=caller, now=utc_now())))

@@ -1,4 +1,4 @@
-"""``@describe``: the OpenAPI description of one operation, and the registry of what it refers to.
+"""``@operation``: the scope and the OpenAPI description of one operation, and their registry.
 
 Resources register their operations, structures and webhooks here; the document is built from them.
 """
@@ -11,6 +11,7 @@ import msgspec
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 
+from access.clients.authentication import SafeWrite
 from access.models import Scope
 
 from ..http import idempotency
@@ -67,8 +68,11 @@ class InboxTokenScheme(OpenApiAuthenticationExtension):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """What the document needs of an operation and drf-spectacular doesn't keep."""
+    """An operation: what authorizes it, and what drf-spectacular doesn't keep for the document."""
 
+    scope: Scope | None = None
+    test_mode: SafeWrite | None = None
+    parameters: Sequence[OpenApiParameter] = ()
     problems: Sequence[ProblemType]
     is_body_required: bool = True
     max_bytes: int = MAX_BYTES
@@ -77,7 +81,7 @@ class Operation:
 
 
 operations: dict[str, Operation] = {}
-"""The described operations by their id; complete once all views are loaded."""
+"""The operations by their id; complete once all views are loaded."""
 structures: dict[str, type[msgspec.Struct]] = {}
 """The structures of the document by their name."""
 webhooks: dict[str, Any] = {}
@@ -90,9 +94,14 @@ def register(structure: S) -> S:
     return structure
 
 
-def describe(
+def operation_id(handler: Callable[..., Any]) -> str:
+    """Return the id of an operation: the name of its function in camel case."""
+    first, *others = handler.__name__.split("_")
+    return first + "".join(word.title() for word in others)
+
+
+def operation(
     *,
-    operation: str,
     scope: Scope | None,
     response: type[msgspec.Struct] | None,
     status: int = 200,
@@ -103,17 +112,20 @@ def describe(
     problems: Sequence[ProblemType] = (),
     parameters: Sequence[OpenApiParameter] = (),
     headers: Mapping[int, Sequence[str]] | None = None,
+    test_mode: SafeWrite | None = None,
 ) -> Callable[[Any], Any]:
-    """Describe a view's method, whose docstring becomes the summary and the description.
+    """Make a function an operation, whose docstring becomes the summary and the description.
 
     ``scope`` None: takes an inbox token. ``response`` None: without a body. ``also_status``:
     another status with the same response. ``problems``: those besides the ones that follow from the
-    authentication, the request and the parameters.
+    authentication, the request and the parameters. ``test_mode``: why a test key may write.
     """
     standard = _standard_problems(scope, request, parameters, is_body_required=is_body_required)
-    all_problems = tuple(dict.fromkeys([*standard, *problems]))
-    operations[operation] = Operation(
-        problems=all_problems,
+    described = Operation(
+        scope=scope,
+        test_mode=test_mode,
+        parameters=parameters,
+        problems=tuple(dict.fromkeys([*standard, *problems])),
         is_body_required=is_body_required,
         max_bytes=max_bytes,
         headers=headers or {},
@@ -122,37 +134,42 @@ def describe(
     responses: dict[Any, Any] = {
         one: OpenApiResponse(body, status_title(one)) for one in (status, also_status) if one
     }
-    return extend_schema(
-        operation_id=operation,
-        request={"application/json": _reference(request)} if request else None,
-        responses=responses | _problem_responses(all_problems),
-        parameters=list(parameters),
-        extensions={"x-scope": scope.value} if scope else {},
+    return _describe(
+        described, responses, request={"application/json": _reference(request)} if request else None
     )
 
 
-def describe_stream(*, operation: str) -> Callable[[Any], Any]:
-    """Describe a method whose response is a stream of server-sent events."""
-    problems = (
-        *_standard_problems(None, None, (), is_body_required=False),
-        UNKNOWN_PARAMETER,
-        INVALID_EVENT_ID,
-        WRONG_ENDPOINT,
-    )
-    operations[operation] = Operation(problems=problems)
+def event_stream(handler: Callable[..., Any]) -> Any:
+    """Make a function an operation whose response is a stream of server-sent events."""
     last_event_id = OpenApiParameter(
         "Last-Event-ID",
         {"type": "string", "pattern": "^[0-9a-f]{24}$"},
         OpenApiParameter.HEADER,
         description="The id of the last event received.",
     )
-    events = OpenApiResponse({"type": "string"}, "Server-sent events")
-    return extend_schema(
-        operation_id=operation,
-        request=None,
-        responses={(200, "text/event-stream"): events} | _problem_responses(problems),
+    standard = _standard_problems(None, None, (), is_body_required=False)
+    described = Operation(
         parameters=[last_event_id],
+        problems=(*standard, UNKNOWN_PARAMETER, INVALID_EVENT_ID, WRONG_ENDPOINT),
     )
+    events = OpenApiResponse({"type": "string"}, "Server-sent events")
+    return _describe(described, {(200, "text/event-stream"): events}, request=None)(handler)
+
+
+def _describe(
+    described: Operation, responses: Mapping[Any, Any], *, request: Mapping[str, Any] | None
+) -> Callable[[Any], Any]:
+    def decorate(handler: Callable[..., Any]) -> Any:
+        operations[operation_id(handler)] = described
+        return extend_schema(
+            operation_id=operation_id(handler),
+            request=request,
+            responses={**responses, **_problem_responses(described.problems)},
+            parameters=list(described.parameters),
+            extensions={"x-scope": described.scope.value} if described.scope else {},
+        )(handler)
+
+    return decorate
 
 
 def _standard_problems(

@@ -1,7 +1,6 @@
 """Validates preferences of recipients."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import msgspec
@@ -70,16 +69,10 @@ class PreferencesRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     quiet_hours: QuietHours | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preferences:
-    """Preferences in their stored form."""
-
-    preferences: Mapping[str, Any]
-    quiet_hours: Mapping[str, Any] | None
-
-
-def parse_preferences(raw: Mapping[str, Any]) -> Preferences:
-    """Return the preferences in a body; raises ApiError or InvalidRequestError.
+def parse_preferences(
+    raw: Mapping[str, Any],
+) -> tuple[Mapping[str, Any], Mapping[str, Any] | None]:
+    """Return preferences and quiet hours as stored; raises ApiError or InvalidRequestError.
 
     The errors of each preference have their own pointers.
     """
@@ -92,10 +85,8 @@ def parse_preferences(raw: Mapping[str, Any]) -> Preferences:
     if body.quiet_hours is not None:
         check_quiet_hours(body.quiet_hours, problems)
     problems.raise_if_any()
-    return Preferences(
-        preferences={name: preference for name, preference in parsed.items() if preference},
-        quiet_hours=stored_quiet_hours(body.quiet_hours),
-    )
+    stored = {name: preference for name, preference in parsed.items() if preference}
+    return stored, stored_quiet_hours(body.quiet_hours)
 
 
 def _parse_preference(name: str, raw: Any, problems: ProblemCollector) -> dict[str, Any]:

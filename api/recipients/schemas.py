@@ -28,6 +28,7 @@ from ..http.fields import (
     check_language,
     check_quiet_hours,
     check_time_zone,
+    view_of,
 )
 from ..http.paging import NextCursor
 from ..notifications.schemas import AttemptView, NotificationView
@@ -202,11 +203,10 @@ def preferences_view(document: Document) -> PreferencesView:
 
 
 def _preference_view(stored: Document) -> PreferenceView:
-    fields = {name: stored[name] for name in PreferenceView.__struct_fields__ if name in stored}
     try:
-        return msgspec.convert(fields, PreferenceView)
+        return view_of(PreferenceView, stored)
     except msgspec.ValidationError:
-        return PreferenceView(muted=fields.get("muted") is True or None)
+        return PreferenceView(muted=stored.get("muted") is True or None)
 
 
 def _quiet_hours(document: Document) -> QuietHours | None:

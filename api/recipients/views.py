@@ -1,10 +1,9 @@
 """Recipients: register, read, erase, export; the notifications of one recipient."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 from django.contrib.admin.models import CHANGE, DELETION
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from access.clients.authentication import SafeWrite
 from access.models import Scope
@@ -23,15 +22,15 @@ from ..devices.schemas import device_view
 from ..http import paging
 from ..http.body import read_json, read_request
 from ..http.fields import UpdatedView
-from ..http.paths import USER_ID, user_id_or_404
+from ..http.paths import USER_ID, found_or_404, user_id_or_404
 from ..http.problems import NOT_FOUND, RETRY_SECONDS
 from ..notifications.filters import list_parameters
 from ..notifications.schemas import NotificationList, attempt_view, notification_view
 from ..notifications.views import list_page
-from ..openapi.operations import describe
+from ..openapi.operations import operation
 from ..suppressions import suppression_view
-from . import preferences, schemas
-from .preferences import PreferencesRequest
+from . import schemas
+from .preferences import PreferencesRequest, parse_preferences
 from .schemas import (
     ErasureView,
     ExportView,
@@ -46,144 +45,76 @@ WRITE = Scope.RECIPIENTS_WRITE
 LIST = "export"
 
 
-class RecipientDetail(APIView):
-    """One recipient."""
+@operation(scope=WRITE, response=RecipientView, parameters=(USER_ID,))
+def get_recipient(_request: Any, user_id: str) -> Response:
+    """Get a recipient."""
+    return Response(recipient_view(_recipient_or_404(user_id)))
 
-    scopes: ClassVar = {"GET": WRITE, "PUT": WRITE, "DELETE": WRITE}
 
-    @describe(operation="getRecipient", scope=WRITE, response=RecipientView, parameters=(USER_ID,))
-    def get(self, request: Any, user_id: str) -> Response:
-        """Get a recipient."""
-        return Response(recipient_view(_recipient_or_404(user_id)))
+@operation(
+    scope=WRITE,
+    request=RecipientRequest,
+    response=RecipientView,
+    also_status=201,
+    parameters=(USER_ID,),
+)
+def put_recipient(request: Any, user_id: str) -> Response:
+    """Create or replace a recipient; 201 for a new one."""
+    body = read_request(request, RecipientRequest)
+    recipient = schemas.parse_recipient(user_id_or_404(user_id), body)
+    now = utc_now()
+    stored = registration.register(recipient, now=now)
+    if recipient.timezone is not None and not stored.is_new:
+        actions.follow_time_zone(user_id=recipient.user_id, zone=recipient.timezone, now=now)
+    return Response(recipient_view(stored.document), status=201 if stored.is_new else 200)
 
-    @describe(
-        operation="putRecipient",
-        scope=WRITE,
-        request=RecipientRequest,
-        response=RecipientView,
-        also_status=201,
-        parameters=(USER_ID,),
-    )
-    def put(self, request: Any, user_id: str) -> Response:
-        """Create or replace a recipient; 201 for a new one."""
-        body = read_request(request, RecipientRequest)
-        recipient = schemas.parse_recipient(user_id_or_404(user_id), body)
-        now = utc_now()
-        stored = registration.register(recipient, now=now)
-        if recipient.timezone is not None and not stored.is_new:
-            actions.follow_time_zone(user_id=recipient.user_id, zone=recipient.timezone, now=now)
-        return Response(recipient_view(stored.document), status=201 if stored.is_new else 200)
 
-    @describe(
-        operation="eraseRecipient",
-        scope=WRITE,
-        response=ErasureView,
-        also_status=202,
-        headers={202: ("Retry-After",)},
-        parameters=(USER_ID,),
-    )
-    def delete(self, request: Any, user_id: str) -> Response:
-        """Erase a recipient, registered or not; 202 with Retry-After if it isn't complete."""
-        user_id = user_id_or_404(user_id)
-        result = erasure.erase(user_id, now=utc_now())
-        if result.has_found_anything:
-            _record(request, user_id, _erasure_message(result), flag=DELETION)
-        answer = ErasureView(
-            user_id=user_id,
-            is_complete=result.is_complete,
-            notifications=result.notifications,
-            devices=result.devices,
-            topics=result.topics,
+@operation(
+    scope=WRITE,
+    response=ErasureView,
+    also_status=202,
+    headers={202: ("Retry-After",)},
+    parameters=(USER_ID,),
+)
+def erase_recipient(request: Any, user_id: str) -> Response:
+    """Erase a recipient, registered or not; 202 with Retry-After if it isn't complete."""
+    user_id = user_id_or_404(user_id)
+    result = erasure.erase(user_id, now=utc_now())
+    if result.has_found_anything:
+        extent = "Erased" if result.is_complete else "Partially erased"
+        message = (
+            f"{extent}: {result.notifications} notifications, {result.devices} devices, "
+            f"{result.topics} topics."
         )
-        if result.is_complete:
-            return Response(answer)
-        return Response(answer, status=202, headers={"Retry-After": str(RETRY_SECONDS)})
-
-
-class Export(APIView):
-    """Export."""
-
-    scopes: ClassVar = {"GET": WRITE}
-
-    @describe(
-        operation="exportRecipient",
-        scope=WRITE,
-        response=ExportView,
-        parameters=(USER_ID, *paging.PARAMETERS),
+        _record(request, user_id, message, flag=DELETION)
+    answer = ErasureView(
+        user_id=user_id,
+        is_complete=result.is_complete,
+        notifications=result.notifications,
+        devices=result.devices,
+        topics=result.topics,
     )
-    def get(self, request: Any, user_id: str) -> Response:
-        """Export all data of a recipient; other clients' notifications need the scope admin."""
-        page_request = paging.parse_page_request(request.query_params, list_name=LIST)
-        user_id, all_clients = user_id_or_404(user_id), request.user.has_scope(Scope.ADMIN)
-        data = export.export(
-            user_id,
-            client_id=None if all_clients else request.user.id,
-            limit=page_request.limit,
-            cursor=page_request.cursor,
-        )
-        if data.is_empty:
-            raise NOT_FOUND.error()
-        _record(request, user_id, "Exported.")
-        return Response(_export_view(data, user_id=user_id, all_clients=all_clients))
+    if result.is_complete:
+        return Response(answer)
+    return Response(answer, status=202, headers={"Retry-After": str(RETRY_SECONDS)})
 
 
-class Preferences(APIView):
-    """Preferences."""
-
-    scopes: ClassVar = {"GET": WRITE, "PUT": WRITE}
-
-    @describe(
-        operation="getPreferences", scope=WRITE, response=PreferencesView, parameters=(USER_ID,)
+@operation(scope=WRITE, response=ExportView, parameters=(USER_ID, *paging.PARAMETERS))
+def export_recipient(request: Any, user_id: str) -> Response:
+    """Export all data of a recipient; other clients' notifications need the scope admin."""
+    page_request = paging.parse_page_request(request.query_params, list_name=LIST)
+    user_id, all_clients = user_id_or_404(user_id), request.user.has_scope(Scope.ADMIN)
+    data = export.export(
+        user_id,
+        client_id=None if all_clients else request.user.id,
+        limit=page_request.limit,
+        cursor=page_request.cursor,
     )
-    def get(self, request: Any, user_id: str) -> Response:
-        """Get a recipient's preferences."""
-        return Response(preferences_view(_recipient_or_404(user_id)))
-
-    @describe(
-        operation="putPreferences",
-        scope=WRITE,
-        request=PreferencesRequest,
-        response=PreferencesView,
-        parameters=(USER_ID,),
-    )
-    def put(self, request: Any, user_id: str) -> Response:
-        """Replace a recipient's preferences."""
-        parsed = preferences.parse_preferences(read_json(request))
-        stored = registration.set_preferences(
-            user_id=user_id_or_404(user_id),
-            preferences=parsed.preferences,
-            quiet_hours=parsed.quiet_hours,
-            now=utc_now(),
-        )
-        if stored is None:
-            raise NOT_FOUND.error()
-        return Response(preferences_view(stored))
-
-
-def _recipient_or_404(user_id: str) -> registration.Document:
-    found = registration.get(user_id_or_404(user_id))
-    if found is None:
+    if data.is_empty:
         raise NOT_FOUND.error()
-    return found
-
-
-def _record(request: Any, user_id: str, message: str, *, flag: int = CHANGE) -> None:
-    audit.record_client_action(
-        request.user, model=Recipient, object_id=user_id, message=message, flag=flag
-    )
-
-
-def _erasure_message(result: erasure.Erasure) -> str:
-    extent = "Erased" if result.is_complete else "Partially erased"
-    return (
-        f"{extent}: {result.notifications} notifications, {result.devices} devices, "
-        f"{result.topics} topics."
-    )
-
-
-def _export_view(data: export.Export, *, user_id: str, all_clients: bool) -> ExportView:
+    _record(request, user_id, "Exported.")
     states = presence.read([device["_id"] for device in data.devices])
-    return ExportView(
+    view = ExportView(
         user_id=user_id,
         exported_at=utc_now(),
         of_all_apps=all_clients,
@@ -199,37 +130,50 @@ def _export_view(data: export.Export, *, user_id: str, all_clients: bool) -> Exp
         if data.has_more
         else None,
     )
+    return Response(view)
 
 
-class RecipientNotifications(APIView):
-    """The notifications of one recipient."""
+@operation(scope=WRITE, response=PreferencesView, parameters=(USER_ID,))
+def get_preferences(_request: Any, user_id: str) -> Response:
+    """Get a recipient's preferences."""
+    return Response(preferences_view(_recipient_or_404(user_id)))
 
-    scopes: ClassVar = {"GET": Scope.RECIPIENTS_WRITE}
 
-    @describe(
-        operation="listRecipientNotifications",
-        scope=Scope.RECIPIENTS_WRITE,
-        response=NotificationList,
-        parameters=(USER_ID, *list_parameters(without=["user_id"])),
+@operation(scope=WRITE, request=PreferencesRequest, response=PreferencesView, parameters=(USER_ID,))
+def put_preferences(request: Any, user_id: str) -> Response:
+    """Replace a recipient's preferences."""
+    preferences, quiet_hours = parse_preferences(read_json(request))
+    stored = registration.set_preferences(
+        user_id=user_id_or_404(user_id),
+        preferences=preferences,
+        quiet_hours=quiet_hours,
+        now=utc_now(),
     )
-    def get(self, request: Any, user_id: str) -> Response:
-        """List the notifications of a recipient, newest first."""
-        return list_page(request, {"user_id": user_id})
+    return Response(preferences_view(found_or_404(stored)))
 
 
-class RecipientReadAll(APIView):
-    """Mark all as read."""
+def _recipient_or_404(user_id: str) -> registration.Document:
+    return found_or_404(registration.get(user_id_or_404(user_id)))
 
-    scopes: ClassVar = {"POST": Scope.RECIPIENTS_WRITE}
-    test_mode: ClassVar = {"POST": SafeWrite.OWN}
 
-    @describe(
-        operation="readAllRecipientNotifications",
-        scope=Scope.RECIPIENTS_WRITE,
-        response=UpdatedView,
-        parameters=(USER_ID,),
+def _record(request: Any, user_id: str, message: str, *, flag: int = CHANGE) -> None:
+    audit.record_client_action(
+        request.user, model=Recipient, object_id=user_id, message=message, flag=flag
     )
-    def post(self, request: Any, user_id: str) -> Response:
-        """Mark all in-app notifications of a recipient as read."""
-        count = inbox_actions.mark_all_read(inbox=Inbox(request.user.id, user_id), now=utc_now())
-        return Response(UpdatedView(updated=count))
+
+
+@operation(
+    scope=WRITE,
+    response=NotificationList,
+    parameters=(USER_ID, *list_parameters(without=["user_id"])),
+)
+def list_recipient_notifications(request: Any, user_id: str) -> Response:
+    """List the notifications of a recipient, newest first."""
+    return list_page(request, {"user_id": user_id})
+
+
+@operation(scope=WRITE, response=UpdatedView, parameters=(USER_ID,), test_mode=SafeWrite.OWN)
+def read_all_recipient_notifications(request: Any, user_id: str) -> Response:
+    """Mark all in-app notifications of a recipient as read."""
+    count = inbox_actions.mark_all_read(inbox=Inbox(request.user.id, user_id), now=utc_now())
+    return Response(UpdatedView(updated=count))

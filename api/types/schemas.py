@@ -17,8 +17,8 @@ from notifications.store import Document
 from notifications.validation import FieldProblem, InvalidRequestError, pointer_token
 
 from ..http.body import convert
-from ..http.fields import EXAMPLE_DATA, EXAMPLE_TIME, TypeSlug
-from ..http.paging import NextCursor
+from ..http.fields import EXAMPLE_DATA, EXAMPLE_TIME, TypeSlug, view_of
+from ..http.paging import PageView
 from ..http.problems import ApiError
 
 EXAMPLE_PARTS = {
@@ -66,28 +66,21 @@ class TemplateVersionView(msgspec.Struct, kw_only=True, frozen=True):
     """When it was last published."""
 
 
-class TemplateVersionList(msgspec.Struct, kw_only=True, frozen=True):
+class TemplateVersionList(PageView[TemplateVersionView], kw_only=True, frozen=True):
     """A page of a type's template versions, newest first."""
-
-    results: list[TemplateVersionView]
-    next: NextCursor
-    previous: str | None
 
 
 def type_view(document: Document) -> TypeView:
     """Return a stored type as the API shows it."""
-    fields = {name: document.get(name) for name in TypeView.__struct_fields__}
-    return msgspec.convert(
-        {
-            **fields,
-            "slug": document["_id"],
-            "description": document.get("description") or "",
-            "template_version": document.get("template_version") or 0,
-            "fallback_after_seconds": document.get("fallback_after_seconds")
-            or DEFAULT_FALLBACK_AFTER_SECONDS,
-            "approved_templates": document.get("approved_templates") or [],
-        },
+    return view_of(
         TypeView,
+        document,
+        slug=document["_id"],
+        description=document.get("description") or "",
+        template_version=document.get("template_version") or 0,
+        fallback_after_seconds=document.get("fallback_after_seconds")
+        or DEFAULT_FALLBACK_AFTER_SECONDS,
+        approved_templates=document.get("approved_templates") or [],
     )
 
 
@@ -158,13 +151,11 @@ def template_parts(raw: Document) -> tuple[Parts, str]:
     return given, request.note
 
 
-def template_errors(faults: list[TemplateFault]) -> InvalidRequestError:
-    """Return the faults of a template as errors, each with its pointer and line."""
-    return InvalidRequestError([FieldProblem(_pointer(f), f.code, f.text) for f in faults])
-
-
-def _pointer(fault: TemplateFault) -> str:
+def template_error(fault: TemplateFault) -> FieldProblem:
+    """Return a fault of a template as the error of a field."""
     pointer = "/parts"
     if fault.language is not None:
         pointer += f"/{pointer_token(fault.language)}"
-    return f"{pointer}/{fault.part}" if fault.part else pointer
+    return FieldProblem(
+        f"{pointer}/{fault.part}" if fault.part else pointer, fault.code, fault.text
+    )

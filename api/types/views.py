@@ -1,47 +1,41 @@
 """Types and template versions: list, create, publish."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from access.models import Scope
 from domain.time import utc_now
 from notifications.catalog import definitions, types
 from notifications.catalog.definitions import TypeRequest
 from notifications.content import linting, templates
-from notifications.content.templates import (
-    SHIPPED_VERSION,
-    UnknownVersionError,
-    Version,
-    VersionConflictError,
-)
+from notifications.content.templates import SHIPPED_VERSION, Version
 from notifications.store import Document
+from notifications.validation import InvalidRequestError
 from notifyproject.db.paging import Page
 
 from ..http import paging
 from ..http.body import read_json, read_request
 from ..http.paging import PageRequest
-from ..http.paths import path_parameter
+from ..http.paths import found_or_404, path_parameter
 from ..http.problems import (
     EMPTY_BODY,
     MALFORMED_JSON,
-    NOT_FOUND,
     TOO_LARGE,
     UNSUPPORTED_MEDIA_TYPE,
     VALIDATION_FAILED,
     VERSION_CONFLICT,
     ApiError,
 )
-from ..openapi.operations import describe
+from ..openapi.operations import operation
 from .schemas import (
     EmptyRequest,
     TemplateRequest,
     TemplateVersionList,
     TemplateVersionView,
     TypeView,
-    template_errors,
+    template_error,
     template_parts,
     type_view,
     version_view,
@@ -84,151 +78,94 @@ NUMBER = path_parameter(
 )
 
 
-class TypeDetail(APIView):
-    """A notification type."""
-
-    scopes: ClassVar = {"GET": TEMPLATES, "PUT": TEMPLATES}
-
-    @describe(operation="getType", scope=TEMPLATES, response=TypeView, parameters=(SLUG,))
-    def get(self, request: Any, slug: str) -> Response:
-        """Get a type."""
-        return Response(type_view(_type_or_404(slug)))
-
-    @describe(
-        operation="putType",
-        scope=TEMPLATES,
-        request=TypeRequest,
-        response=TypeView,
-        also_status=201,
-        parameters=(SLUG,),
-    )
-    def put(self, request: Any, slug: str) -> Response:
-        """Create or replace a type; 201 for a new one."""
-        fields = definitions.validate_type(slug, read_request(request, TypeRequest))
-        is_new = types.define_type(slug, fields, now=utc_now())
-        return Response(type_view(_type_or_404(slug)), status=201 if is_new else 200)
+@operation(scope=TEMPLATES, response=TypeView, parameters=(SLUG,))
+def get_type(_request: Any, slug: str) -> Response:
+    """Get a type."""
+    return Response(type_view(_type_or_404(slug)))
 
 
-class TemplateVersions(APIView):
-    """The template versions of a type."""
-
-    scopes: ClassVar = {"GET": TEMPLATES, "POST": TEMPLATES}
-
-    @describe(
-        operation="listTemplateVersions",
-        scope=TEMPLATES,
-        response=TemplateVersionList,
-        parameters=(SLUG, *paging.PARAMETERS),
-    )
-    def get(self, request: Any, slug: str) -> Response:
-        """List the template versions of a type, newest first; the built-in one is the last."""
-        published = type_view(_type_or_404(slug)).template_version
-        page_request = paging.parse_page_request(request.query_params, list_name=LIST)
-        versions, links = version_page(slug, page_request)
-        results = [version_view(version, published_number=published) for version in versions]
-        return Response(TemplateVersionList(results=results, **links))
-
-    @describe(
-        operation="createTemplateVersion",
-        scope=TEMPLATES,
-        request=TemplateRequest,
-        response=TemplateVersionView,
-        status=201,
-        problems=(VERSION_CONFLICT,),
-        parameters=(SLUG,),
-        headers={201: ("Location",)},
-    )
-    def post(self, request: Any, slug: str) -> Response:
-        """Create a template version. It isn't used until it's published."""
-        document = _type_or_404(slug)
-        parts, note = template_parts(read_json(request))
-        faults = linting.lint_template(
-            name=slug,
-            parts=parts,
-            example_data=document["example_data"],
-            sensitive=frozenset(document["sensitive_variables"]),
-        )
-        if faults:
-            raise template_errors(faults)
-        try:
-            version = templates.create_version(
-                type_slug=slug,
-                parts=parts,
-                note=note,
-                created_by=f"app:{request.user.name}",
-                now=utc_now(),
-            )
-        except VersionConflictError:
-            raise VERSION_CONFLICT.error() from None
-        response = Response(
-            version_view(version, published_number=_published_number(document)), status=201
-        )
-        response["Location"] = f"{request.path.rstrip('/')}/versions/{version.number}"
-        return response
+@operation(
+    scope=TEMPLATES, request=TypeRequest, response=TypeView, also_status=201, parameters=(SLUG,)
+)
+def put_type(request: Any, slug: str) -> Response:
+    """Create or replace a type; 201 for a new one."""
+    fields = definitions.validate_type(slug, read_request(request, TypeRequest))
+    is_new = types.define_type(slug, fields, now=utc_now())
+    return Response(type_view(_type_or_404(slug)), status=201 if is_new else 200)
 
 
-class TemplateVersionDetail(APIView):
-    """One template version."""
-
-    scopes: ClassVar = {"GET": TEMPLATES}
-
-    @describe(
-        operation="getTemplateVersion",
-        scope=TEMPLATES,
-        response=TemplateVersionView,
-        parameters=(SLUG, NUMBER),
-    )
-    def get(self, request: Any, slug: str, number: str) -> Response:
-        """Get a template version."""
-        return Response(_version_view_or_404(slug, number))
+@operation(scope=TEMPLATES, response=TemplateVersionList, parameters=(SLUG, *paging.PARAMETERS))
+def list_template_versions(request: Any, slug: str) -> Response:
+    """List the template versions of a type, newest first; the built-in one is the last."""
+    published = _published_number(_type_or_404(slug))
+    page_request = paging.parse_page_request(request.query_params, list_name=LIST)
+    versions, links = version_page(slug, page_request)
+    results = [version_view(version, published_number=published) for version in versions]
+    return Response(TemplateVersionList(results=results, **links))
 
 
-class Publish(APIView):
-    """Publish."""
-
-    scopes: ClassVar = {"POST": TEMPLATES}
-
-    @describe(
-        operation="publishTemplateVersion",
-        scope=TEMPLATES,
-        response=TemplateVersionView,
-        problems=(MALFORMED_JSON, TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, VALIDATION_FAILED),
-        parameters=(SLUG, NUMBER),
-    )
-    def post(self, request: Any, slug: str, number: str) -> Response:
-        """Publish a template version. New notifications use it; 0 is the built-in one."""
-        _reject_fields(request)
-        _type_or_404(slug)
-        try:
-            templates.publish_version(type_slug=slug, number=int(number), now=utc_now())
-        except UnknownVersionError:
-            raise NOT_FOUND.error() from None
-        return Response(_version_view_or_404(slug, number))
-
-
-def _type_or_404(slug: str) -> Document:
-    document = types.read_type(slug)
-    if document is None:
-        raise NOT_FOUND.error()
-    return document
-
-
-def _published_number(document: Document) -> int:
-    return document.get("template_version") or templates.SHIPPED_VERSION
-
-
-def _version_view_or_404(slug: str, number: str) -> TemplateVersionView:
+@operation(
+    scope=TEMPLATES,
+    request=TemplateRequest,
+    response=TemplateVersionView,
+    status=201,
+    problems=(VERSION_CONFLICT,),
+    parameters=(SLUG,),
+    headers={201: ("Location",)},
+)
+def create_template_version(request: Any, slug: str) -> Response:
+    """Create a template version. It isn't used until it's published."""
     document = _type_or_404(slug)
-    version = templates.get_version(type_slug=slug, number=int(number))
-    if version is None:
-        raise NOT_FOUND.error()
-    return version_view(version, published_number=_published_number(document))
+    parts, note = template_parts(read_json(request))
+    faults = linting.lint_template(
+        name=slug,
+        parts=parts,
+        example_data=document["example_data"],
+        sensitive=frozenset(document["sensitive_variables"]),
+    )
+    if faults:
+        raise InvalidRequestError([template_error(fault) for fault in faults])
+    version = templates.create_version(
+        type_slug=slug, parts=parts, note=note, created_by=f"app:{request.user.name}", now=utc_now()
+    )
+    view = version_view(version, published_number=_published_number(document))
+    location = f"{request.path.rstrip('/')}/versions/{version.number}"
+    return Response(view, status=201, headers={"Location": location})
 
 
-def _reject_fields(request: Any) -> None:
-    """Raise ApiError if a request that needs no body has one with fields."""
+@operation(scope=TEMPLATES, response=TemplateVersionView, parameters=(SLUG, NUMBER))
+def get_template_version(_request: Any, slug: str, number: str) -> Response:
+    """Get a template version."""
+    return Response(_version_view_or_404(slug, number))
+
+
+@operation(
+    scope=TEMPLATES,
+    response=TemplateVersionView,
+    problems=(MALFORMED_JSON, TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, VALIDATION_FAILED),
+    parameters=(SLUG, NUMBER),
+)
+def publish_template_version(request: Any, slug: str, number: str) -> Response:
+    """Publish a template version. New notifications use it; 0 is the built-in one."""
     try:
         read_request(request, EmptyRequest)
     except ApiError as problem:
         if problem.type is not EMPTY_BODY:
             raise
+    _type_or_404(slug)
+    templates.publish_version(type_slug=slug, number=int(number), now=utc_now())
+    return Response(_version_view_or_404(slug, number))
+
+
+def _type_or_404(slug: str) -> Document:
+    return found_or_404(types.read_type(slug))
+
+
+def _published_number(document: Document) -> int:
+    return document.get("template_version") or SHIPPED_VERSION
+
+
+def _version_view_or_404(slug: str, number: str) -> TemplateVersionView:
+    document = _type_or_404(slug)
+    version = found_or_404(templates.get_version(type_slug=slug, number=int(number)))
+    return version_view(version, published_number=_published_number(document))

@@ -151,18 +151,6 @@ class TestRead:
         found = [[one["id"] for one in page] for page in pages(app.get, PATH, limit=2)]
         assert found == [made[:0:-1], made[:1]]
 
-    @pytest.mark.parametrize("unknown", ["x", "0" * 24, "%24ne"])
-    def test_unknown_broadcast_is_not_found(self, app: App, unknown: str) -> None:
-        for path in ("", "/pause", "/resume", "/cancel"):
-            ask = app.post if path else app.get
-            assert ask(f"{PATH}/{unknown}{path}").status_code == 404
-
-    def test_another_clients_broadcast_is_not_found(self, app: App, other_app: App) -> None:
-        answer = create(app)
-        assert other_app.get(f"{PATH}/{answer.json()['id']}").status_code == 404
-        assert act(other_app, answer, "cancel").status_code == 404
-        assert other_app.get(PATH).json()["results"] == []
-
 
 class TestActions:
     def test_broadcast_is_paused_and_resumed(
@@ -221,8 +209,6 @@ def in_days(days: int) -> str:
         ({"user_ids": ["a\x00"]}, {"/audience/user_ids/0": "nul_character"}),
         ({"user_ids": [f"{n}" for n in range(10_001)]}, {"/audience/user_ids": "out_of_range"}),
         ({"segment": "x"}, {"/audience/segment": "unknown_field"}),
-        ([], {"/audience": "wrong_type"}),
-        (..., {"/audience": "required"}),
     ],
 )
 def test_audience_has_exactly_one_kind(app: App, audience: Any, problems: dict[str, str]) -> None:
@@ -250,12 +236,6 @@ def test_audience_has_exactly_one_kind(app: App, audience: Any, problems: dict[s
             {"/expires_at": "expires_before_sending"},
         ),
         ({"data": {"$where": 1}}, {"/data/$where": "forbidden_key"}),
-        ({"type": {"$gt": ""}}, {"/type": "wrong_type"}),
-        ({"type": 5}, {"/type": "wrong_type"}),
-        ({"channels": "email"}, {"/channels": "wrong_type"}),
-        ({"ttl": True}, {"/ttl": "wrong_type"}),
-        ({"ttl": 2**63}, {"/ttl": "integer_too_large"}),
-        ({"data": []}, {"/data": "wrong_type"}),
         ({"data": {"x": "a\x00"}}, {"/data/x": "nul_character"}),
         ({"content": {**CONTENT, "subject": "a\r\nBcc: b"}}, {"/content/subject": CONTROL}),
         ({"content": {**CONTENT, "image_url": "https://10.0.0.1/"}}, {"/content/image_url": URL}),

@@ -118,12 +118,18 @@ def _world() -> World:
         client_id=first.id,
         content=Content(subject=MARKER, body=MARKER),
     )
+    callback = {"url": f"https://hooks.example.com/{MARKER}", "events": ["delivery.failed"]}
+    first.put("/callbacks", callback)
+    broadcast = {**BROADCAST, "content": {"subject": MARKER, "body": MARKER}}
     world = World(
         first=first,
         other=new_app("other"),
         guest=new_app("guest"),
         plain=new_app("plain", *(scope for scope in Scope if scope is not Scope.ADMIN)),
-        without={scope: _client_without(scope).key for scope in Scope},
+        without={
+            scope: new_app(f"without {scope}", *set(Scope) - {scope, Scope.ADMIN}).key
+            for scope in Scope
+        },
         only={scope: new_app(f"only {scope}", scope).key for scope in Scope},
         revoked=revoked.key,
         token=adas_token,
@@ -133,30 +139,14 @@ def _world() -> World:
             "device": device_id("a-token-of-adas"),
             "discarded": device_id("another-token-of-adas"),
             "jti": claims_of(adas_token)["jti"],
-            "broadcast": first.post("/broadcasts", broadcast_with(MARKER)).json()["id"],
-            "message": _create_callback(first),
+            "broadcast": first.post("/broadcasts", broadcast).json()["id"],
+            "message": first.post("/callbacks/test").json()["id"],
             "type": "payment_confirmed",
             "tomorrow": (utc_now() + timedelta(days=1)).isoformat(),
         },
     )
     _register_people(first)
     return world
-
-
-def _create_callback(first: App) -> str:
-    """Create a callback of the first client, and return the id of its test delivery."""
-    url = f"https://hooks.example.com/{MARKER}"
-    first.put("/callbacks", {"url": url, "events": ["delivery.failed"]})
-    return str(first.post("/callbacks/test").json()["id"])
-
-
-def broadcast_with(words: str) -> dict[str, Any]:
-    return {**BROADCAST, "content": {"subject": words, "body": words}}
-
-
-def _client_without(scope: Scope) -> App:
-    kept = [one for one in Scope if one not in (scope, Scope.ADMIN)]
-    return new_app(f"without {scope}", *kept)
 
 
 def _register_people(first: App) -> None:

@@ -52,11 +52,3 @@ def test_invalid_topic_is_refused(app: App, topic: str) -> None:
     assert (answer.status_code, pointers(answer)) == (422, {"": "invalid_topic"})
     assert app.get(f"/topics/{topic}/members").status_code == 404
     assert collection("topic_members").count_documents({}) == 0
-
-
-def test_cursor_of_another_list_is_refused(app: App) -> None:
-    for user_id in ("ada", "bob"):
-        join(app, user_id)
-        app.put(f"/suppressions/email/{user_id}@example.com", {})
-    cursor = app.get("/suppressions", limit=1).json()["next"]
-    assert app.get(NEWS, cursor=cursor).json()["code"] == "invalid_cursor"

@@ -46,26 +46,19 @@ def _public_key(settings: Any, db: None) -> None:
     settings.SENDGRID_WEBHOOK_PUBLIC_KEY = PUBLIC_KEY
 
 
-def call(
-    events: Any,
-    *,
-    key: Any = KEY,
-    age: int = 0,
-    headers: dict[str, str] | None = None,
-    sent: bytes | None = None,
-) -> Any:
-    """Send signed events, or ``sent`` with their signature."""
+def call(events: Any, *, key: Any = KEY) -> Any:
+    """Send signed events."""
     raw = events if isinstance(events, bytes) else json.dumps(events).encode()
-    timestamp = str(int(time.time()) - age)
+    timestamp = str(int(time.time()))
     signature = base64.b64encode(
         key.sign(timestamp.encode() + raw, ec.ECDSA(hashes.SHA256()))
     ).decode()
     signed = {
         "X-Twilio-Email-Event-Webhook-Signature": signature,
         "X-Twilio-Email-Event-Webhook-Timestamp": timestamp,
-    } | (headers or {})
+    }
     return Client(raise_request_exception=False).post(
-        "/webhooks/sendgrid", sent or raw, content_type="application/json", headers=signed
+        "/webhooks/sendgrid", raw, content_type="application/json", headers=signed
     )
 
 
@@ -185,31 +178,9 @@ class TestRefused:
         self.refused(call([event("delivered", document)], key=other))
         assert status_of(document) == "sent"
 
-    @pytest.mark.parametrize("signature", ["", "x", "ü", "AAAA", "A" * 96])
-    def test_invalid_signature_is_refused(self, db: None, signature: str) -> None:
-        headers = {"X-Twilio-Email-Event-Webhook-Signature": signature}
-        self.refused(call([], headers=headers))
-
     def test_large_body_is_refused(self, db: None) -> None:
         answer = call(b"[" + b" " * MAX_BYTES_BULK + b"]")
         assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
-
-    @pytest.mark.parametrize("timestamp", ["", "now", "12345", "\u0660" * 10, "99999999999"])
-    def test_invalid_timestamp_is_refused(self, db: None, timestamp: str) -> None:
-        headers = {"X-Twilio-Email-Event-Webhook-Timestamp": timestamp}
-        self.refused(call([], headers=headers))
-
-    def test_old_signature_is_refused(self, db: None) -> None:
-        self.refused(call([], age=601))
-
-    def test_missing_public_key_refuses_all(self, db: None, settings: Any) -> None:
-        settings.SENDGRID_WEBHOOK_PUBLIC_KEY = ""
-        self.refused(call([]))
-
-    def test_changed_body_is_refused(self, db: None) -> None:
-        document = factories.settled(DeliveryStatus.SENT)
-        raw = json.dumps([event("delivered", document)]).encode()
-        self.refused(call(raw, sent=raw.replace(b"delivered", b"processed")))
 
 
 @pytest.mark.parametrize("raw", [b"", b"{}", b"[1]", b'[{"event": 5}]', b"<xml>", b'["x"]'])
@@ -403,25 +374,6 @@ def test_whatsapp_signature_of_another_secret_is_refused() -> None:
     assert collection("conversations").count_documents({}) == 0
 
 
-@pytest.mark.parametrize("signature", ["", "x", "ü", "sha256=", "sha256=" + "ü" * 64, "sha1=00"])
-def test_whatsapp_invalid_signature_is_refused(signature: str) -> None:
-    refused(post(webhook(), headers={"X-Hub-Signature-256": signature}))
-
-
-def test_whatsapp_missing_signature_is_refused() -> None:
-    refused(post(webhook(), headers={}))
-
-
-def test_whatsapp_changed_body_is_refused() -> None:
-    raw = webhook(change(about(sent(), "sent")))
-    refused(post(raw.replace(b'"sent"', b'"read"'), headers=signed(raw)))
-
-
-def test_whatsapp_missing_secret_refuses_all(settings: Any) -> None:
-    settings.WHATSAPP_APP_SECRET = ""
-    refused(post(webhook(), headers=signed(webhook(), secret="")))
-
-
 @pytest.mark.parametrize(
     "raw", [b"", b"{}", b"[1]", b"<xml>", b"\xff", webhook(change("x")), webhook(entry=7)]
 )
@@ -450,16 +402,8 @@ def test_handshake_returns_the_challenge_as_plain_text() -> None:
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        *({"verify_token": "another"}, {"verify_token": ""}, {"verify_token": "ü"}),
-        *({"mode": "unsubscribe"}, {"challenge": "<script>alert(1)</script>"}),
-        *({"challenge": "1" * 10_000}, {"challenge": ""}),
-    ],
-)
-def test_invalid_handshake_is_refused(query: dict[str, str]) -> None:
-    answer = handshake(**query)
+def test_refused_handshake_repeats_no_value() -> None:
+    answer = handshake(challenge="<script>alert(1)</script>")
     refused(answer, code="invalid_token")
     assert "script" not in json.dumps(answer.json())
 
@@ -467,10 +411,6 @@ def test_invalid_handshake_is_refused(query: dict[str, str]) -> None:
 def test_handshake_without_configured_token_is_refused(settings: Any) -> None:
     settings.WHATSAPP_VERIFY_TOKEN = ""
     refused(handshake(verify_token=""), code="invalid_token")
-
-
-def test_empty_handshake_is_refused() -> None:
-    refused(Client().get(URL), code="invalid_token")
 
 
 def test_inbound_opt_out_suppresses_marketing() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
@@ -28,9 +28,7 @@ from domain.time import utc_now
 from ...http.problems import (
     INVALID_EVENT_ID,
     METHOD_NOT_ALLOWED,
-    RATE_LIMITED,
     RESTARTING,
-    TOO_MANY_STREAMS,
     UNAUTHENTICATED,
     UNKNOWN_PARAMETER,
     WRONG_ENDPOINT,
@@ -39,10 +37,9 @@ from ...http.problems import (
 )
 from .. import cors
 from ..views import STREAM_PATH
-from . import follower as stream_follower
 from .connection import Receive, Scope, Send, StreamConnection
-from .follower import HEARTBEAT, Follower, authenticate
-from .subscriptions import ConnectionLimiter, TooManyStreamsError, WakeupListener
+from .follower import HEARTBEAT, Follower, authenticate, encode_event
+from .subscriptions import ConnectionLimiter, WakeupListener
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -128,8 +125,8 @@ class InboxStreamApp:
                 follower = Follower(user=user, last_event_id=_last_event_id(connection.headers))
                 with self._connections.acquire(follower.inbox.key):
                     await self._follow(connection, follower)
-            except (ApiError, TooManyStreamsError, PyMongoError) as error:
-                await connection.send_problem(_to_api_error(error))
+            except (ApiError, PyMongoError) as error:
+                await connection.send_problem(to_api_error(error))
 
     async def _authenticate(self, connection: StreamConnection) -> InboxUser:
         """Return the token's user; raises ApiError and PyMongoError."""
@@ -151,13 +148,13 @@ class InboxStreamApp:
         try:
             with self.listener.subscribe(wakeup, on=(follower.inbox.key, follower.user.jti)):
                 await connection.start(200, STREAM_HEADERS)
-                await connection.write(stream_follower.retry_event(retry_after=self._retry_after()))
+                await connection.write(self._retry_event())
                 try:
                     reason = await self._send_events(connection, follower, wakeup)
                 except asyncio.CancelledError:
                     # The server is shutting down. Ending in order makes the client reconnect.
                     reason = "restart"
-            await connection.write(stream_follower.end_event(reason), is_last=True)
+            await connection.write(encode_event("end", {"reason": reason}), is_last=True)
         except TimeoutError:
             # It still counts toward the limit: the client keeps the connection open.
             reason = "not_read"
@@ -221,9 +218,13 @@ class InboxStreamApp:
         """Run a blocking function in the thread pool and return its result."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, function)
 
-    def _retry_after(self) -> timedelta:
-        span = round((self._timing.retry_to - self._timing.retry_from) * 1000)
-        return timedelta(seconds=self._timing.retry_from, milliseconds=secrets.randbelow(span + 1))
+    def _retry_event(self) -> bytes:
+        """Return the event that begins a stream: the reconnection delay in milliseconds."""
+        shortest, longest = (
+            round(self._timing.retry_from * 1000),
+            round(self._timing.retry_to * 1000),
+        )
+        return f"retry: {shortest + secrets.randbelow(longest - shortest + 1)}\n\n".encode()
 
 
 STREAM_HEADERS = {
@@ -249,11 +250,3 @@ def _last_event_id(headers: Mapping[str, str]) -> ObjectId | None:
     if not _EVENT_ID.fullmatch(given):
         raise INVALID_EVENT_ID.error()
     return ObjectId(given)
-
-
-def _to_api_error(error: ApiError | TooManyStreamsError | PyMongoError) -> ApiError:
-    if not isinstance(error, TooManyStreamsError):
-        return to_api_error(error)
-    if error.is_process_full:
-        return TOO_MANY_STREAMS.error(retry_after=30)
-    return RATE_LIMITED.error("Too many open streams for this recipient.", retry_after=30)

@@ -71,10 +71,11 @@ class Follower:
             for document in reversed(found[:MAX_EVENTS_PER_POLL])
             if document["_id"] not in sent
         ]
-        events = [_event("reload", {})] if has_gap or len(found) > MAX_EVENTS_PER_POLL else []
+        events = [encode_event("reload", {})] if has_gap or len(found) > MAX_EVENTS_PER_POLL else []
         events += [_notification_event(document, now) for document in unsent]
         if counts != self._counts:
-            events.append(_event("counts", InboxCounts(unread=counts.unread, unseen=counts.unseen)))
+            shown = InboxCounts(unread=counts.unread, unseen=counts.unseen)
+            events.append(encode_event("counts", shown))
         self._record_sent(since, sent, found[:MAX_EVENTS_PER_POLL], counts)
         return events
 
@@ -105,21 +106,11 @@ class Follower:
         self._counts = counts
 
 
-def retry_event(*, retry_after: timedelta) -> bytes:
-    """Return the event that begins a stream: the reconnection delay."""
-    return f"retry: {retry_after // timedelta(milliseconds=1)}\n\n".encode()
-
-
-def end_event(reason: str) -> bytes:
-    """Return the event with which the service ends a stream."""
-    return _event("end", {"reason": reason})
-
-
 def _notification_event(document: Document, now: datetime) -> bytes:
     item = inbox_item(document, now=now)
-    return f"id: {item.id}\n".encode() + _event("notification", item)
+    return f"id: {item.id}\n".encode() + encode_event("notification", item)
 
 
-def _event(name: str, data: object) -> bytes:
+def encode_event(name: str, data: object) -> bytes:
     """Return an encoded event; the JSON has no line breaks."""
     return f"event: {name}\ndata: ".encode() + msgspec.json.encode(data) + b"\n\n"

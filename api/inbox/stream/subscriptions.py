@@ -15,6 +15,8 @@ from redis.backoff import NoBackoff
 
 from notifications.inbox.wakeups import VALKEY_CHANNEL
 
+from ...http.problems import RATE_LIMITED, TOO_MANY_STREAMS
+
 log = structlog.get_logger(__name__)
 CLIENT_NAME = "inbox-streams"
 """Name of a stream process in Valkey's list of clients."""
@@ -30,15 +32,6 @@ CANCEL_INTERVAL = 0.2
 """Seconds between attempts to cancel the listening task."""
 
 
-class TooManyStreamsError(Exception):
-    """The inbox or the process has reached its stream limit."""
-
-    def __init__(self, *, is_process_full: bool) -> None:
-        super().__init__()
-        self.is_process_full = is_process_full
-        """The limit of the process, not that of the inbox."""
-
-
 class ConnectionLimiter:
     """Limits the streams per process and per inbox."""
 
@@ -51,11 +44,11 @@ class ConnectionLimiter:
 
     @contextmanager
     def acquire(self, inbox_key: str) -> Iterator[None]:
-        """Count a stream of an inbox while it's open; raises TooManyStreamsError."""
+        """Count a stream of an inbox while it's open; raises ApiError at a limit."""
         if len(self) >= self._max_connections:
-            raise TooManyStreamsError(is_process_full=True)
+            raise TOO_MANY_STREAMS.error(retry_after=30)
         if self._in_use[inbox_key] >= MAX_PER_INBOX:
-            raise TooManyStreamsError(is_process_full=False)
+            raise RATE_LIMITED.error("Too many open streams for this recipient.", retry_after=30)
         self._in_use[inbox_key] += 1
         try:
             yield

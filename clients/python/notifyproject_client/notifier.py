@@ -175,8 +175,8 @@ class Notifier:
                 reason = "The answer is none of the service's, or of a later version of it."
                 raise ServiceUnavailable(reason, idempotency_key=key, status=202) from error
         problem = _problem(response)
-        told = f"{problem.code}: {problem.detail}" if problem else "no problem document"
-        reason = f"{response.status_code} {told}"
+        cause = f"{problem.code}: {problem.detail}" if problem else "no problem document"
+        reason = f"{response.status_code} {cause}"
         if response.status_code not in AGAIN:
             raise NotificationRefused(
                 reason, idempotency_key=key, status=response.status_code, problem=problem
@@ -190,8 +190,8 @@ class Notifier:
 def _recipient(email: str | None, phone: str | None) -> RecipientRequest | None:
     """Return whom to reach at these addresses; None without any."""
     given: dict[str, Any] = {"email": email, "phone": phone}
-    told = {name: address for name, address in given.items() if address is not None}
-    return RecipientRequest(**told) if told else None
+    addresses = {name: address for name, address in given.items() if address is not None}
+    return RecipientRequest(**addresses) if addresses else None
 
 
 def _problem(response: httpx.Response) -> ProblemView | None:

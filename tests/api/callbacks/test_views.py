@@ -225,17 +225,7 @@ VALID_HOOK = {"url": "https://shop.example.com/hooks", "events": ["delivery.fail
 @pytest.mark.parametrize(
     ("change", "pointer", "code"),
     [
-        ({"url": ...}, "/url", "required"),
-        ({"url": None}, "/url", "wrong_type"),
-        ({"url": 5}, "/url", "wrong_type"),
-        ({"url": {"$gt": ""}}, "/url", "wrong_type"),
-        ({"url": ["https://shop.example.com/"]}, "/url", "wrong_type"),
-        ({"url": "https://shop.example.com/\x00"}, "/url", "nul_character"),
         ({"url": "https://shop.example.com/" + "x" * 2_048}, "/url", "out_of_range"),
-        ({"events": ...}, "/events", "required"),
-        ({"events": None}, "/events", "wrong_type"),
-        ({"events": "delivery.failed"}, "/events", "wrong_type"),
-        ({"events": {"$in": []}}, "/events", "wrong_type"),
         ({"events": []}, "/events", "out_of_range"),
         ({"events": ["delivery.failed"] * 21}, "/events", "out_of_range"),
         ({"events": [5]}, "/events/0", "wrong_type"),

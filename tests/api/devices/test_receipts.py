@@ -222,19 +222,12 @@ def test_receipt_of_an_invalid_device_is_not_found(app: App, phone: str, one: st
 @pytest.mark.parametrize(
     ("body", "found"),
     [
-        ({}, {"/notification_id": "required"}),
-        ({"notification_id": "a" * 24}, {"/event": "required"}),
-        ({"notification_id": 7}, {"/notification_id": "wrong_type"}),
-        ({"notification_id": None}, {"/notification_id": "wrong_type"}),
-        ({"notification_id": {"$ne": ""}}, {"/notification_id": "wrong_type"}),
-        ({"notification_id": "x\x00"}, {"/notification_id": "nul_character"}),
         (
             {"notification_id": "secret", "event": "secret"},
             {"/notification_id": "invalid_id", "/event": "unknown_event"},
         ),
         ({"notification_id": "a" * 24, "event": "clicked"}, {"/event": "unknown_event"}),
         ({"notification_id": "a" * 24, "event": "Opened"}, {"/event": "unknown_event"}),
-        ({"notification_id": "a" * 24, "event": ["opened"]}, {"/event": "wrong_type"}),
         ({"notification_id": "a" * 24, "event": "opened", "at": 1}, {"/at": "unknown_field"}),
     ],
 )

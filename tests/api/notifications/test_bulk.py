@@ -232,27 +232,6 @@ def padded(size: int) -> bytes:
     return raw + b" " * (size - len(raw))
 
 
-@pytest.mark.parametrize(
-    ("raw", "status", "code"),
-    [
-        (b"", 400, "empty_body"),
-        (b'{"notifications": [{}]', 400, "malformed_json"),
-        (b"[" * 1_000_000, 400, "too_deep"),
-        (b"[]", 422, "validation_failed"),
-        (b"null", 422, "validation_failed"),
-        (b"{}", 422, "validation_failed"),
-        (b'{"notifications": []}', 422, "validation_failed"),
-        (b'{"notifications": [5], "more": 1}', 422, "validation_failed"),
-    ],
-    ids=lambda value: str(value)[:30],
-)
-def test_invalid_list_is_refused(app: App, raw: bytes, status: int, code: str) -> None:
-    answer = send(app, raw)
-    assert (answer.status_code, answer.json()["code"]) == (status, code)
-    assert collection("notifications").count_documents({}) == 0
-    assert collection("idempotency_keys").count_documents({}) == 0
-
-
 def test_body_is_limited_to_4_mb(app: App) -> None:
     most = 4 * 1024 * 1024
     assert send(app, padded(most)).json()["accepted"] == 1

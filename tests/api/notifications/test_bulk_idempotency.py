@@ -1,10 +1,8 @@
 """Idempotency of bulk calls: replays, crashes, and concurrency."""
 
-import itertools
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -21,6 +19,7 @@ from notifications.validation import InvalidRequestError
 from notifyproject.db.collections import collection
 from tests.support.clients.api import App, request
 from tests.support.clients.bulk import ids, item, post_bulk, stored
+from tests.support.threads import at_once
 
 MIXED = [item(0), 5, item(1), item(0), item(2, user_id="ada", entity_id="order-1")]
 
@@ -190,14 +189,10 @@ def test_complete_record_is_replayed_without_reading_notifications(
 
 
 def test_concurrent_calls_create_one_set_of_notifications(app: App) -> None:
-    barrier = threading.Barrier(25)
-
-    def ask(_: int) -> list[bulk.BulkAcceptance]:
-        barrier.wait()
+    def ask() -> list[bulk.BulkAcceptance]:
         return [accept(app, 4) for _ in range(8)]
 
-    with ThreadPoolExecutor(25) as threads:
-        answers = list(itertools.chain.from_iterable(threads.map(ask, range(25))))
+    answers = [answer for some in at_once(*[ask] * 25) for answer in some]
     assert len(answers) == 200
     assert sum(not answer.is_replayed for answer in answers) == 1
     assert {tuple(answer.outcomes) for answer in answers} == {tuple(d["_id"] for d in stored())}
@@ -205,17 +200,13 @@ def test_concurrent_calls_create_one_set_of_notifications(app: App) -> None:
 
 
 def test_concurrent_different_calls_have_one_winner(app: App) -> None:
-    barrier = threading.Barrier(8)
-
     def ask(number: int) -> str:
-        barrier.wait()
         try:
             accept(app, 3, name=f"call-{number}")
         except intake_requests.KeyReusedError:
             return "refused"
         return "accepted"
 
-    with ThreadPoolExecutor(8) as threads:
-        outcomes = sorted(threads.map(ask, range(8)))
-    assert outcomes == ["accepted", *["refused"] * 7]
+    outcomes = at_once(*(partial(ask, number) for number in range(8)))
+    assert sorted(outcomes) == ["accepted", *["refused"] * 7]
     assert len({d["external_id"].rpartition("-")[0] for d in stored()}) == 1

@@ -92,13 +92,6 @@ def test_reopened_notification_is_kept_with_its_attempts(app: App) -> None:
     assert left() == left("delivery_attempts") == [failed]
 
 
-def test_other_clients_notifications_are_kept(app: App, other_app: App) -> None:
-    theirs = sent(other_app)
-    sent(app)
-    assert clean_up(app).json()["notifications"] == 1
-    assert left() == left("delivery_attempts") == [theirs]
-
-
 def test_metrics_and_analytics_events_are_kept(app: App) -> None:
     for name in ("analytics_events", "metrics_aggregates"):
         collection(name).insert_one({"client_id": app.id, "created_at": LONG_AGO})
@@ -126,15 +119,9 @@ def test_call_deletes_up_to_its_limit_oldest_first(
 @pytest.mark.parametrize(
     ("body", "problems"),
     [
-        ({}, {"/older_than_days": "required"}),
         ({"older_than_days": 0}, {"/older_than_days": "out_of_range"}),
         ({"older_than_days": -1}, {"/older_than_days": "out_of_range"}),
         ({"older_than_days": 3_651}, {"/older_than_days": "out_of_range"}),
-        ({"older_than_days": 2**70}, {"/older_than_days": "integer_too_large"}),
-        ({"older_than_days": "30"}, {"/older_than_days": "wrong_type"}),
-        ({"older_than_days": 1.5}, {"/older_than_days": "wrong_type"}),
-        ({"older_than_days": True}, {"/older_than_days": "wrong_type"}),
-        ({"older_than_days": 30, "dry_run": "yes"}, {"/dry_run": "wrong_type"}),
         ({"older_than_days": 30, "client_id": "x"}, {"/client_id": "unknown_field"}),
     ],
     ids=str,

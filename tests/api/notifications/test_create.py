@@ -4,14 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from bson import ObjectId
 
 from domain.time import utc_now
 from notifications.models import Notification
 from notifications.store import content_of
 from notifyproject.db.collections import collection
 from recipients.models import SuppressionReason
-from tests.support.clients.api import App, new_app, pointers, request
+from tests.support.clients.api import App, new_app, pointers
 from tests.support.factories import notifications as factories
 
 
@@ -201,16 +200,6 @@ def test_recipient_is_notified_once_per_type_and_entity(app: App, other_app: App
     assert app.notify(entity_id="order-1").status_code == 202
 
 
-def test_another_clients_notification_is_not_found(app: App, other_app: App) -> None:
-    notification_id = app.notify().json()["id"]
-    for path in ("", "/attempts"):
-        assert other_app.get(f"/notifications/{notification_id}{path}").status_code == 404
-    for action in ("cancel", "retry", "resend"):
-        answer = other_app.post(f"/notifications/{notification_id}/{action}")
-        assert answer.status_code == 404
-    assert other_app.get("/notifications").json()["results"] == []
-
-
 @pytest.mark.parametrize(
     "notification_id", ["x", "1", "z" * 24, "65c1111111111111111111111", "a" * 24]
 )
@@ -332,28 +321,6 @@ def test_notification_of_a_live_key_is_not_a_test(app: App, stored: Stored) -> N
     answer = app.notify()
     assert answer.json()["is_test"] is False
     assert "is_test" not in stored(answer)
-
-
-def test_bulk_notifications_of_a_test_key_are_tests(test_app: App) -> None:
-    answer = test_app.post(
-        "/notifications/bulk",
-        {"notifications": [request(external_id=one) for one in ("1", "2")]},
-        headers={"Idempotency-Key": "all-of-them"},
-    )
-    ids = [ObjectId(one["id"]) for one in answer.json()["results"]]
-    found = collection("notifications").find({"_id": {"$in": ids}})
-    assert [one["is_test"] for one in found] == [True, True]
-
-
-def test_resend_of_a_test_is_a_test(test_app: App) -> None:
-    first = test_app.notify().json()["id"]
-    assert test_app.post(f"/notifications/{first}/resend").json()["is_test"] is True
-
-
-def test_test_notification_is_hidden_from_other_clients(test_app: App, app: App) -> None:
-    first = test_app.notify().json()["id"]
-    assert app.get(f"/notifications/{first}").status_code == 404
-    assert app.get("/notifications").json()["results"] == []
 
 
 def test_is_test_is_no_request_field(app: App) -> None:

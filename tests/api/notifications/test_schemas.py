@@ -18,6 +18,7 @@ from tests.support.clients.inbox import InboxUser, delivered, token
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import FIXED_NOON as NOON
 
+pytestmark = pytest.mark.usefixtures("shipped_types")
 ID = ObjectId("a" * 24)
 
 
@@ -65,7 +66,6 @@ def shown(*deliveries: dict[str, Any], **fields: Any) -> dict[str, Any]:
     return msgspec.json.decode(JSONRenderer().render(view))
 
 
-@pytest.mark.usefixtures("shipped_types")
 def test_minimal_notification_is_shown() -> None:
     view = shown()
     assert view["id"] == str(ID)
@@ -76,25 +76,15 @@ def test_minimal_notification_is_shown() -> None:
     assert view["delivery"][0]["channel"] == "email"
 
 
-@pytest.mark.usefixtures("shipped_types")
 def test_internals_are_not_shown() -> None:
     claim = {"token": "t0ken", "lease_until": NOON, "worker": "worker-1"}
     view = shown(delivery(claim=claim, claim_count=2))
     text = msgspec.json.encode(view).decode()
-    for internal in (
-        "t0ken",
-        "worker-1",
-        "claim",
-        "key-1",
-        "client_id",
-        "due_at",
-        "purge_at",
-        "excused",
-    ):
+    internals = ("t0ken", "worker-1", "claim", "key-1", "client_id", "due_at", "purge_at")
+    for internal in (*internals, "excused"):
         assert internal not in text
 
 
-@pytest.mark.usefixtures("shipped_types")
 @pytest.mark.parametrize(
     ("statuses", "derived"),
     [
@@ -113,7 +103,6 @@ def test_derived_fields_follow_the_deliveries(
     assert {name: view[name] for name in derived} == derived
 
 
-@pytest.mark.usefixtures("shipped_types")
 @pytest.mark.parametrize("status", list(NotificationStatus))
 def test_is_delivered_and_is_failed_follow_the_status(status: NotificationStatus) -> None:
     view = shown(status=status.value)
@@ -121,7 +110,6 @@ def test_is_delivered_and_is_failed_follow_the_status(status: NotificationStatus
     assert view["is_failed"] is (status is NotificationStatus.FAILED)
 
 
-@pytest.mark.usefixtures("shipped_types")
 def test_channels_are_sorted_by_outcome() -> None:
     view = shown(
         delivery("email", "sent"),
@@ -133,13 +121,11 @@ def test_channels_are_sorted_by_outcome() -> None:
     assert view["failed_channels"] == ["push"]
 
 
-@pytest.mark.usefixtures("shipped_types")
 @pytest.mark.parametrize("status", list(DeliveryStatus))
 def test_every_delivery_status_is_shown(status: DeliveryStatus) -> None:
     assert shown(delivery(status=status.value))["delivery"][0]["status"] == status
 
 
-@pytest.mark.usefixtures("shipped_types")
 @pytest.mark.parametrize(
     ("type_name", "data", "expected"),
     [
@@ -157,20 +143,17 @@ def test_sensitive_data_is_masked(
     assert shown(type=type_name, data=data)["data"] == expected
 
 
-@pytest.mark.usefixtures("shipped_types")
 def test_resend_links_are_ids() -> None:
     view = shown(resent_from=ObjectId("d" * 24), resent_as=[ObjectId("e" * 24)])
     assert view["resent_from"] == "d" * 24
     assert view["resent_as"] == ["e" * 24]
 
 
-@pytest.mark.usefixtures("shipped_types")
 def test_adjusted_time_is_shown() -> None:
     assert not shown()["adjusted"]
     assert notification_view(document(), adjusted=True).adjusted
 
 
-@pytest.mark.usefixtures("shipped_types")
 def test_error_history_is_shown() -> None:
     line = {"timestamp": NOON, "channel": "email", "code": "rejected", "error": "No."}
     assert shown(error_history=[line])["error_history"] == [
@@ -192,7 +175,6 @@ def attempt(**fields: Any) -> dict[str, Any]:
     } | fields
 
 
-@pytest.mark.usefixtures("shipped_types")
 def test_attempt_is_shown_without_its_worker() -> None:
     view = msgspec.to_builtins(attempt_view(attempt()))
     assert view["id"] == f"{ID}.email.1"
@@ -227,17 +209,10 @@ def test_removed_content_blocks_retry_and_resend(app: App, action: str) -> None:
 def test_removed_content_leaves_the_outcome(app: App) -> None:
     shown = app.get(f"/notifications/{removed(app)}").json()
     assert shown["content_removed_at"] is not None
-    assert (shown["content"]["subject"], shown["content"]["body"], shown["data"]) == (
-        None,
-        None,
-        {},
-    )
-    assert (shown["recipient"]["email"], shown["error"]) == (None, None)
-    assert (shown["status"], shown["type"], shown["user_id"]) == (
-        "failed",
-        "payment_confirmed",
-        "ada",
-    )
+    assert (shown["content"]["subject"], shown["content"]["body"]) == (None, None)
+    assert (shown["data"], shown["recipient"]["email"], shown["error"]) == ({}, None, None)
+    assert (shown["status"], shown["type"]) == ("failed", "payment_confirmed")
+    assert shown["user_id"] == "ada"
     assert shown["delivery"][0]["failure_code"] == "provider_error"
     assert shown["can_retry"] is False
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import redis
 
+from api.http.problems import ApiError
 from api.inbox.stream import subscriptions
-from api.inbox.stream.subscriptions import CLIENT_NAME, ConnectionLimiter, TooManyStreamsError
+from api.inbox.stream.subscriptions import CLIENT_NAME, ConnectionLimiter
 from tests.support.clients.api import App
 from tests.support.clients.inbox import token
 from tests.support.clients.sse import BY_WAKEUP, process, until
@@ -73,9 +74,9 @@ def test_released_place_is_reused(limiter: ConnectionLimiter) -> None:
     with limiter.acquire("a"), limiter.acquire("b"):
         with limiter.acquire("a"):
             for user in ("a", "c"):
-                with pytest.raises(TooManyStreamsError) as refused, limiter.acquire(user):
+                with pytest.raises(ApiError) as refused, limiter.acquire(user):
                     pass
-                assert refused.value.is_process_full
+                assert refused.value.code == "too_many_streams"
         with limiter.acquire("c"):
             pass
     assert not limiter._in_use, "no user is kept"
