@@ -108,21 +108,13 @@ def traceparents(ids: Collection[ObjectId]) -> dict[ObjectId, str]:
 
 def scheduled_local_of(user_id: str) -> list[Document]:
     """Return up to 1,000 open notifications scheduled in a recipient's local time."""
-    wanted = {
-        "user_id": user_id,
-        "scheduled_local": {"$exists": True},
-        "due_at": {"$exists": True},
-    }
+    wanted = {"user_id": user_id, "scheduled_local": {"$exists": True}, "due_at": {"$exists": True}}
     found = _notifications().find(wanted, {"scheduled_local": 1, "scheduled_at": 1})
     return list(found.hint("ntf_own_clock").limit(MAX_SCHEDULED_LOCAL))
 
 
 def page(
-    filters: Filter,
-    *,
-    limit: int,
-    after: Position | None = None,
-    before: Position | None = None,
+    filters: Filter, *, limit: int, after: Position | None = None, before: Position | None = None
 ) -> Page:
     """Return up to ``limit`` notifications, newest first, after ``after`` or before ``before``."""
     return paging.page(

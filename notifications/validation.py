@@ -77,11 +77,7 @@ def _normal_domain(domain: str) -> str:
 
 def _validated(text: str) -> str:
     return validate_email(
-        text,
-        check_deliverability=False,
-        strict=True,
-        allow_smtputf8=False,
-        test_environment=True,
+        text, check_deliverability=False, strict=True, allow_smtputf8=False, test_environment=True
     ).normalized
 
 

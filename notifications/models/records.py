@@ -41,12 +41,7 @@ class DeliveryAttempt(models.Model):
         db_table = "delivery_attempts"
         ordering = ("-attempted_at", "-id")
         indexes = (
-            MongoIndex(
-                "notification_id",
-                "device_id",
-                "attempt_number",
-                name="att_notification",
-            ),
+            MongoIndex("notification_id", "device_id", "attempt_number", name="att_notification"),
             MongoIndex("device_id", name="att_device", sparse=True),
             MongoIndex("-attempted_at", "-_id", name="att_attempted"),
             MongoIndex("purge_at", name="att_purge", expire_after_seconds=0),

@@ -67,10 +67,7 @@ def apply_device_receipt(
     )
     changed = store.apply_receipt(
         DeliveryReceipt(
-            reference=reference,
-            status=EVENT_STATUSES[event],
-            at=now,
-            provider=delivery["provider"],
+            reference=reference, status=EVENT_STATUSES[event], at=now, provider=delivery["provider"]
         ),
         now=now,
     )

@@ -31,13 +31,7 @@ def cancel(
     A push that reached a device becomes sent instead. A worker that has claimed a delivery without
     starting it loses the claim; one that has started wins.
     """
-    return _change(
-        notification_id,
-        channels,
-        [S.PENDING],
-        cancelled_changes(reason, now=now),
-        now,
-    )
+    return _change(notification_id, channels, [S.PENDING], cancelled_changes(reason, now=now), now)
 
 
 def cancel_pending(*, ids: Sequence[ObjectId], reason: str, now: datetime) -> int:
@@ -172,8 +166,7 @@ def make_due_now(*, notification_id: ObjectId, now: datetime) -> Document | None
 def link_resend(*, original_id: ObjectId, resend_id: ObjectId, now: datetime) -> None:
     """Record on a notification that it was resent as another one."""
     notifications().update_one(
-        {"_id": original_id},
-        {"$addToSet": {"resent_as": resend_id}, "$set": {"updated_at": now}},
+        {"_id": original_id}, {"$addToSet": {"resent_as": resend_id}, "$set": {"updated_at": now}}
     )
 
 
@@ -210,11 +203,7 @@ def _change(
 
 
 def reschedule(
-    *,
-    notification_id: ObjectId,
-    send_at: datetime,
-    now: datetime,
-    is_same_local_time: bool = False,
+    *, notification_id: ObjectId, send_at: datetime, now: datetime, is_same_local_time: bool = False
 ) -> Document | None:
     """Move the send time of a notification to ``send_at``; return None if it is too late.
 

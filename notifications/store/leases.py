@@ -137,10 +137,7 @@ def claim(
         conditions.append({"$eq": ["$$d.claim_count", 0]})
     pipeline = transition(
         condition={"$and": conditions},
-        changes={
-            "claim": lease,
-            "claim_count": Computed({"$add": ["$$d.claim_count", 1]}),
-        },
+        changes={"claim": lease, "claim_count": Computed({"$add": ["$$d.claim_count", 1]})},
         now=now,
     )
     collection = notifications()

@@ -56,10 +56,7 @@ def transition(*, condition: Expression, changes: Mapping[str, Any], now: dateti
     """
     merged = {name: _expression(value) for name, value in changes.items()}
     following = {"status": overall_status(now), "due_at": _due_at()}
-    return [
-        {"$set": {"delivery": _each_delivery(condition, merged)}},
-        {"$set": following},
-    ]
+    return [{"$set": {"delivery": _each_delivery(condition, merged)}}, {"$set": following}]
 
 
 def update_each(
@@ -142,9 +139,7 @@ def _callback_marks(now: datetime) -> dict[str, Expression]:
     marks = {"$and": [{"$gt": ["$callback_revision", None]}, is_reportable]}
     return {
         "callback_revision": {"$ifNull": [{"$add": ["$callback_revision", 1]}, "$$REMOVE"]},
-        "callback_due_at": {
-            "$ifNull": ["$callback_due_at", {"$cond": [marks, now, "$$REMOVE"]}],
-        },
+        "callback_due_at": {"$ifNull": ["$callback_due_at", {"$cond": [marks, now, "$$REMOVE"]}]},
     }
 
 
@@ -166,12 +161,7 @@ def claimed_with(channel: str, token: str, status: DeliveryStatus) -> Expression
 
 def in_statuses(channel: str, statuses: Sequence[DeliveryStatus]) -> Expression:
     """Return a condition for one channel's delivery in any of ``statuses``."""
-    return {
-        "$and": [
-            of_channel(channel),
-            {"$in": ["$$d.status", [s.value for s in statuses]]},
-        ],
-    }
+    return {"$and": [of_channel(channel), {"$in": ["$$d.status", [s.value for s in statuses]]}]}
 
 
 def overall_status(now: datetime) -> Expression:

@@ -134,13 +134,9 @@ def _end_lost_attempt(
     guard = {"claim.token": token, "status": S.SENDING.value, "claim.lease_until": {"$lte": now}}
     pipeline = update(
         condition={
-            "$and": [in_statuses(channel, [S.SENDING]), {"$eq": ["$$d.claim.token", token]}],
+            "$and": [in_statuses(channel, [S.SENDING]), {"$eq": ["$$d.claim.token", token]}]
         },
-        changes={
-            **changes,
-            "claim": None,
-            "accepted_targets": _accepted_targets(records),
-        },
+        changes={**changes, "claim": None, "accepted_targets": _accepted_targets(records)},
         now=now,
         error=None
         if accepted
