@@ -66,9 +66,9 @@ def _resolve_conflicts(
     documents: Sequence[dict[str, Any]], error: BulkWriteError
 ) -> list[Accepted | DuplicateEntity]:
     """Distinguish repeated documents from duplicates; raise ``error`` for anything else."""
-    problems = error.details["writeErrors"]
     if not is_duplicate(error):
         raise error
+    problems = error.details["writeErrors"]
     results: list[Accepted | DuplicateEntity] = [Accepted(document) for document in documents]
     refused = [documents[problem["index"]] for problem in problems]
     found = notifications().find({"_id": {"$in": [document["_id"] for document in refused]}})

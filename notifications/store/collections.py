@@ -11,7 +11,6 @@ from pymongo.errors import PyMongoError
 from notifyproject.db.collections import collection, is_transient
 
 log = structlog.get_logger(__name__)
-
 MAX_RETRY_SECONDS = 30.0
 """Time for which a worker repeats a write: well within its lease."""
 PAUSE = 0.2

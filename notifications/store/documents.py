@@ -15,8 +15,6 @@ from domain.states import OPEN, AttemptStatus, Category, Channel, DeliveryStatus
 
 Document = Mapping[str, Any]
 S = DeliveryStatus
-ERROR_LENGTH = 500
-"""Longer error messages are truncated."""
 _REFERENCE = re.compile(r"([0-9a-f]{24})\.([a-z_]+)\.(\d{1,6})(?:\.([0-9a-f]{64}))?", re.ASCII)
 
 
@@ -151,15 +149,11 @@ class ClaimedDelivery:
 
     def reference_to(self, device_id: str | None) -> str:
         """Return the ID of the current attempt at one device."""
-        if device_id is None:
-            return self.reference
-        return str(
-            AttemptReference(self.notification_id, self.channel, self.attempt_count, device_id)
-        )
+        return self.reference if device_id is None else f"{self.reference}.{device_id}"
 
     @property
     def targets(self) -> tuple[str | None, ...]:
-        """Return the devices of the current attempt, or None alone on a channel without devices."""
+        """Devices of the current attempt, or None alone on a channel without devices."""
         return self.device_ids or (None,)
 
     @property

@@ -69,16 +69,8 @@ class Marked:
 
 def mark_read(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Marked | None:
     """Mark a notification as read by its owner; None if it is not in the inbox."""
-    unread = {
-        "$or": [
-            {
-                "delivery": {
-                    "$elemMatch": {"channel": Channel.IN_APP.value, "status": S.DELIVERED.value}
-                }
-            },
-            {"unread_at": {"$exists": True}},
-        ]
-    }
+    delivered = {"channel": Channel.IN_APP.value, "status": S.DELIVERED.value}
+    unread = {"$or": [{"delivery": {"$elemMatch": delivered}}, {"unread_at": {"$exists": True}}]}
     return _mark(inbox, notification_id, unread, _mark_read_pipeline(now))
 
 

@@ -16,15 +16,16 @@ from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 
 from .collections import attempts, notifications, retry_transient
-from .documents import (
+from .documents import ClaimedDelivery, Deferred, Settlement, TargetAttempt, claimed_from
+from .pipelines import (
     ERROR_LENGTH,
-    ClaimedDelivery,
-    Deferred,
-    Settlement,
-    TargetAttempt,
-    claimed_from,
+    Computed,
+    claimed_with,
+    error_entry,
+    row_of,
+    transition,
+    update_each,
 )
-from .pipelines import Computed, claimed_with, row_of, transition, update_each
 from .receipts import with_device_receipts
 
 S = DeliveryStatus
@@ -73,11 +74,8 @@ def _log_outcomes(settlements: Sequence[Settlement]) -> None:
 
 
 def _log_unsent(started: Sequence[ClaimedDelivery], *, now: datetime) -> None:
-    fields = {
-        "status": AttemptStatus.EXPIRED.value,
-        "error_message": NOT_ATTEMPTED,
-        "finished_at": now,
-    }
+    status = AttemptStatus.EXPIRED.value
+    fields = {"status": status, "error_message": NOT_ATTEMPTED, "finished_at": now}
     wanted = {"_id": {"$in": [c.reference_to(device) for c in started for device in c.targets]}}
     retry_transient(attempts().update_many, wanted, {"$set": fields})
 
@@ -215,7 +213,9 @@ def settle(settlements: Sequence[Settlement], *, now: datetime) -> int:
     crash_points.reach(Boundary.SETTLE_LOGGED)
     changes = {s.claimed.reference: _outcome(s, now) for s in settlements}
     errors = {
-        s.claimed.reference: _error(s.claimed, s.code, s.reason, now)
+        s.claimed.reference: error_entry(
+            s.claimed.channel, s.code or FailureCode.PROVIDER_ERROR, s.reason, now
+        )
         for s in settlements
         if s.status not in SUCCEEDED
     }
@@ -244,7 +244,7 @@ def defer(deferred: Sequence[Deferred], *, now: datetime) -> int:
     """Defer or end claimed deliveries without an attempt; return how many leases were held."""
     changes = {one.claimed.reference: _deferral(one, now) for one in deferred}
     errors = {
-        one.claimed.reference: _error(one.claimed, one.code, one.reason, now)
+        one.claimed.reference: error_entry(one.claimed.channel, one.code, one.reason, now)
         for one in deferred
         if one.status is S.FAILED
     }
@@ -325,17 +325,6 @@ def _failure(
         "failure_reason": (reason or "")[:ERROR_LENGTH],
     }
     return changes | ({"failed_at": now} if status is S.FAILED else {})
-
-
-def _error(
-    claimed: ClaimedDelivery, code: FailureCode | None, reason: str | None, now: datetime
-) -> dict[str, Any]:
-    return {
-        "timestamp": now,
-        "channel": claimed.channel.value,
-        "code": (code or FailureCode.PROVIDER_ERROR).value,
-        "error": (reason or "")[:ERROR_LENGTH],
-    }
 
 
 def _write(

@@ -14,7 +14,7 @@ from domain.retry import GiveUp
 from domain.states import TRANSITIONS, Channel, DeliveryStatus
 from notifications import store
 from notifications.store import AttemptReference, DeliveryReceipt
-from notifications.store.documents import ERROR_LENGTH
+from notifications.store.pipelines import ERROR_LENGTH
 from notifications.store.receipts import RANK
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import (
