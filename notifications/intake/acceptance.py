@@ -107,9 +107,7 @@ def _find_previous(request: NotificationRequest, caller: Caller) -> Acceptance |
         existing = idempotency.find(caller=caller, fingerprint=idempotency.fingerprint_of(request))
     except KeyReusedError:
         return None
-    if existing is None:
-        return None
-    document = queries.get(notification_id=existing["notification_ids"][0])
+    document = existing and queries.get(notification_id=existing["notification_ids"][0])
     if document is None:
         return None
     is_time_adjusted = is_adjusted(request, default_zone=document["recipient"].get("timezone"))

@@ -87,12 +87,9 @@ class NewNotification:
     traceparent: str | None = None
     """Span of the request, as parent of the delivery spans; None if not traced."""
     is_test: bool = False
-    """Sent to the sandbox."""
     broadcast_id: ObjectId | None = None
-    """The broadcast it belongs to."""
     resent_from: ObjectId | None = None
     has_callback: bool = False
-    """The client subscribes to its callbacks."""
     created_at: datetime
 
 
@@ -134,7 +131,6 @@ class ClaimedDelivery:
     fallback_for: Channel | None = None
     """Not needed if this channel has delivered the notification."""
     channel_statuses: Mapping[Channel, DeliveryStatus] = field(default_factory=dict)
-    """Status of each channel of the notification."""
     fallback_channels: tuple[Channel, ...] = ()
     """Channels that wait for this one to fail."""
     device_ids: tuple[str, ...] = ()

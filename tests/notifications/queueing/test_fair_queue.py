@@ -203,7 +203,7 @@ def test_one_scheduled_pull_covers_later_ones(broker: redis.Redis) -> None:
 
 
 def test_unpublished_pull_frees_token(broker: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queueing_wakeups, "send_pull", lambda **_: False)
+    monkeypatch.setattr(fair_queue.broker, "publish", lambda *_, **__: False)
     assert not fair_queue.enqueue_pulls(QUEUE, now=NOON)
     monkeypatch.undo()
     assert fair_queue.enqueue_pulls(QUEUE, now=NOON)

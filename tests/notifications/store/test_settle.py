@@ -9,8 +9,7 @@ from bson import ObjectId
 from domain.states import Channel, DeliveryStatus
 from notifications import store
 from notifications.store import LEASE, ClaimedDelivery, ProviderAnswer
-from notifications.store.documents import ERROR_LENGTH
-from notifications.store.pipelines import ERROR_HISTORY_LENGTH
+from notifications.store.pipelines import ERROR_HISTORY_LENGTH, ERROR_LENGTH
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import (
     NOON,
