@@ -131,8 +131,11 @@ def test_claim_leaves_other_channels_unchanged() -> None:
 
 
 def test_empty_calls_change_nothing() -> None:
-    assert claim_ids() == claim_ids(ObjectId()) == []
-    assert store.release([], now=NOON) == store.defer([], now=NOON) == 0
+    assert claim_ids() == claim_ids(ObjectId()) == store.accept([], now=NOON) == []
+    assert store.start([], provider="sendgrid", worker="w", now=NOON) == []
+    for write in (store.release, store.defer, store.settle, store.return_unsent):
+        assert write([], now=NOON) == 0
+    assert store.resolve_unknown([], now=NOON) == 0
 
 
 def test_batch_has_one_token() -> None:
@@ -174,13 +177,6 @@ def test_released_claim_leaves_no_trace() -> None:
     assert factories.delivery(after)["claim_count"] == 0
     assert factories.delivery(after)["claim"] is None
     assert len(claim_ids(document["_id"])) == 1
-
-
-def test_replaced_claim_is_not_released() -> None:
-    first = claimed()
-    (second,) = claim_ids(first.notification_id, at=NOON + LEASE)
-    assert store.release([first], now=NOON + LEASE) == 0
-    assert factories.delivery(read(first.notification_id))["claim"]["token"] == second.token
 
 
 def test_started_delivery_is_not_released_or_deferred() -> None:
@@ -255,8 +251,9 @@ def test_only_a_failure_is_recorded_as_an_error() -> None:
         assert ("failed_at" in document) is (status is S.FAILED)
 
 
-def test_replaced_claim_is_not_deferred() -> None:
+def test_replaced_claim_is_not_released_or_deferred() -> None:
     first = claimed()
     second = claim(first.notification_id, at=TAKEN_OVER)
+    assert store.release([first], now=TAKEN_OVER) == 0
     assert store.defer([deferred(first, S.FAILED)], now=TAKEN_OVER) == 0
     assert delivery(read(first.notification_id))["claim"]["token"] == second.token

@@ -155,13 +155,6 @@ def test_recovery_respects_its_limit() -> None:
     assert [store.expire_leases(now=LEASE_END, limit=3) for _ in range(4)] == [3, 3, 1, 0]
 
 
-def test_late_worker_changes_nothing() -> None:
-    one = started()
-    store.expire_leases(now=LEASE_END)
-    assert store.settle([factories.settlement(one, S.SENT)], now=LEASE_END) == 0
-    assert delivery(read(one.notification_id))["status"] == "unknown"
-
-
 @pytest.mark.parametrize("decision", [RetryAt(LEASE_END), GiveUp(FailureCode.OUTCOME_UNKNOWN)])
 def test_late_acceptance_wins_over_the_policy(decision: RetryAt | GiveUp) -> None:
     one = started()
@@ -262,10 +255,6 @@ def test_concurrent_decisions_apply_once() -> None:
         )
     assert sorted(decided) == [0, 1]
     assert delivery(read(one.notification_id))["status"] in ("pending", "failed")
-
-
-def test_resolution_of_nothing_returns_zero() -> None:
-    assert store.resolve_unknown([], now=NOON) == 0
 
 
 def test_lost_and_unknown_deliveries_are_found_by_indexes() -> None:

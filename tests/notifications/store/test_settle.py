@@ -183,10 +183,6 @@ def test_invalid_transition_is_refused(status: DeliveryStatus) -> None:
     assert delivery(read(one.notification_id))["status"] == "sending"
 
 
-def test_settlement_of_nothing_returns_zero() -> None:
-    assert store.settle([], now=NOON) == 0
-
-
 def test_long_reason_is_truncated() -> None:
     one = started()
     store.settle([settlement(one, S.FAILED, reason="x" * 5_000)], now=NOON)
