@@ -155,11 +155,7 @@ def _completed_event(document: Document) -> Event:
         data={
             "status": document["status"],
             "deliveries": [
-                {
-                    "channel": one["channel"],
-                    "status": one["status"],
-                    "failure_code": one.get("failure_code"),
-                }
+                {name: one.get(name) for name in ("channel", "status", "failure_code")}
                 for one in deliveries
             ],
         },

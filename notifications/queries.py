@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 from bson import ObjectId
@@ -16,6 +17,7 @@ from .store import AttemptReference, Document
 
 S = DeliveryStatus
 MAX_SCHEDULED_LOCAL = 1_000
+_notifications = partial(collection, "notifications")
 COUNT_CAP = 10_000
 """Upper limit of displayed counts."""
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
@@ -139,7 +141,3 @@ def attempts_of(notification_id: ObjectId) -> list[Document]:
     """Return all attempts of a notification, oldest first."""
     found = collection("delivery_attempts").find({"notification_id": notification_id})
     return sorted(found, key=lambda attempt: (attempt["attempted_at"], attempt["_id"]))
-
-
-def _notifications() -> Any:
-    return collection("notifications")

@@ -1,8 +1,8 @@
 """Actions of an inbox's owner: writes through the store and wakes open streams."""
 
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
-from typing import Protocol
 
 from bson import ObjectId
 
@@ -18,14 +18,8 @@ class NotInInboxError(LookupError):
     """The inbox has no such notification."""
 
 
-class _StoreWrite(Protocol):
-    def __call__(
-        self, *, inbox: Inbox, notification_id: ObjectId, now: datetime
-    ) -> Marked | None: ...
-
-
 def _mark(
-    write: _StoreWrite, *, inbox: Inbox, notification_id: ObjectId, now: datetime
+    write: Callable[..., Marked | None], *, inbox: Inbox, notification_id: ObjectId, now: datetime
 ) -> Document:
     """Change a notification of an inbox and return it; raises NotInInboxError."""
     result = write(inbox=inbox, notification_id=notification_id, now=now)

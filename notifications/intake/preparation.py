@@ -220,7 +220,13 @@ def choose_channels(
 
     The channels are the request's, the recipient's, or the type's, in this order.
     """
-    preference = preference_of(registered, type_config)
+    preference = NO_PREFERENCE
+    if registered is not None:
+        preference = registered.preference(
+            type_slug=type_config.slug,
+            category=type_config.category.value,
+            is_critical=type_config.priority is Priority.CRITICAL,
+        )
     is_explicit, channels = _requested_channels(request, type_config, preference, problems)
     deliveries = [
         _make_delivery(channel, request, recipient, problems, is_explicit=is_explicit)
@@ -240,17 +246,6 @@ def choose_channels(
     if deliveries and is_unreachable and not problems.problems:
         problems.add("/recipient", "no_address", "No channel can reach this recipient.")
     return deliveries
-
-
-def preference_of(registered: RegisteredRecipient | None, type_config: TypeConfig) -> Preference:
-    """Return a recipient's preference for a type."""
-    if registered is None:
-        return NO_PREFERENCE
-    return registered.preference(
-        type_slug=type_config.slug,
-        category=type_config.category.value,
-        is_critical=type_config.priority is Priority.CRITICAL,
-    )
 
 
 def _requested_channels(

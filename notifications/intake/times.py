@@ -44,8 +44,15 @@ def apply_reminder(
         problems.add(EVENT_POINTER, problem.code, str(problem))
         # Avoids a second problem: missing event variables.
         return msgspec.structs.replace(request, data={**_event_variables(now, now), **request.data})
-    return _apply_times(
-        request, event_at=event_at, send_at=send_at, ttl_seconds=type_config.ttl_seconds
+    expires_at = event_at
+    if type_config.ttl_seconds is not None:
+        expires_at = min(event_at, send_at + timedelta(seconds=type_config.ttl_seconds))
+    has_expiry = request.ttl is not None or request.expires_at is not None
+    return msgspec.structs.replace(
+        request,
+        scheduled_at=_format_timestamp(send_at),
+        expires_at=request.expires_at if has_expiry else _format_timestamp(expires_at),
+        data={**_event_variables(event_at, send_at), **request.data},
     )
 
 
@@ -71,21 +78,6 @@ def _resolve_event(
     # An older release may have stored another lead time.
     lead_time = min(max(lead_time, MIN_REMINDER), MAX_REMINDER)
     return event_at, time.resolve_reminder(event_at=event_at, lead_time=lead_time, now=now)
-
-
-def _apply_times(
-    request: NotificationRequest, *, event_at: datetime, send_at: datetime, ttl_seconds: int | None
-) -> NotificationRequest:
-    expires_at = event_at
-    if ttl_seconds is not None:
-        expires_at = min(event_at, send_at + timedelta(seconds=ttl_seconds))
-    has_expiry = request.ttl is not None or request.expires_at is not None
-    return msgspec.structs.replace(
-        request,
-        scheduled_at=_format_timestamp(send_at),
-        expires_at=request.expires_at if has_expiry else _format_timestamp(expires_at),
-        data={**_event_variables(event_at, send_at), **request.data},
-    )
 
 
 def _event_variables(event_at: datetime, send_at: datetime) -> Mapping[str, Any]:

@@ -11,6 +11,8 @@ from notifyproject.db.models import MongoModel
 SLUG_LENGTH = 64
 NAME_LENGTH = 120
 VARIABLE_LENGTH = 64
+NOTE_LENGTH = 200
+AUTHOR_LENGTH = 160
 
 
 class NotificationType(MongoModel):
@@ -60,10 +62,6 @@ class NotificationType(MongoModel):
 
     def __str__(self) -> str:
         return self.name
-
-
-NOTE_LENGTH = 200
-AUTHOR_LENGTH = 160
 
 
 class TemplateVersion(MongoModel):

@@ -232,11 +232,6 @@ def reschedule(
 
 def _first_due_at() -> Expression:
     """Return the first original due time of the pending deliveries."""
-    pending = {
-        "$filter": {
-            "input": "$delivery",
-            "as": "one",
-            "cond": {"$eq": ["$$one.status", S.PENDING.value]},
-        }
-    }
+    is_pending = {"$eq": ["$$one.status", S.PENDING.value]}
+    pending = {"$filter": {"input": "$delivery", "as": "one", "cond": is_pending}}
     return {"$min": {"$map": {"input": pending, "as": "one", "in": "$$one.first_due_at"}}}

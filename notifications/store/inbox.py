@@ -45,10 +45,7 @@ class Inbox:
         is_read: Mapping[str, Any] | bool = ANY_FLAG,
         is_archived: Mapping[str, Any] | bool = ANY_FLAG,
     ) -> dict[str, Any]:
-        """Return a filter for the notifications in it, in the order of the index ``ntf_inbox``.
-
-        They were delivered in-app and not deleted since.
-        """
+        """Return a filter for what is in it and not deleted, in the order of its index."""
         return {
             "user_id": self.user_id,
             "client_id": self.client_id,

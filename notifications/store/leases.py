@@ -32,6 +32,8 @@ S = DeliveryStatus
 LEASE = timedelta(seconds=90)
 """Longer than the slowest batch: four rounds of requests of 15 s each."""
 NOT_ATTEMPTED = "Not sent: the lease or lifetime ended first."
+A = AttemptStatus
+_ATTEMPT_STATUSES = {S.SENT: A.SENT, S.DELIVERED: A.SENT, S.UNKNOWN: A.UNKNOWN}
 
 
 def _log_started(
@@ -87,11 +89,7 @@ def _outcomes(s: Settlement) -> list[tuple[str, dict[str, Any]]]:
             (s.claimed.reference_to(one.device_id), _record(one, one.status))
             for one in s.target_attempts
         ]
-    status = {
-        S.SENT: AttemptStatus.SENT,
-        S.DELIVERED: AttemptStatus.SENT,
-        S.UNKNOWN: AttemptStatus.UNKNOWN,
-    }.get(s.status, AttemptStatus.FAILED)
+    status = _ATTEMPT_STATUSES.get(s.status, AttemptStatus.FAILED)
     return [(s.claimed.reference, _record(s, status))]
 
 
@@ -291,9 +289,7 @@ def _outcome(s: Settlement, now: datetime) -> dict[str, Any]:
         changes["passed_over"] = s.answer.provider if s.fails_over else None
     if s.status in SUCCEEDED:
         changes["sent_at"] = s.finished_at
-        if s.status is S.DELIVERED:
-            changes["delivered_at"] = s.finished_at
-        return changes
+        return changes | ({"delivered_at": s.finished_at} if s.status is S.DELIVERED else {})
     if s.uncounted:
         changes["excused_count"] = s.claimed.uncounted_attempts + 1
     return changes | _failure(s.status, s.code, s.reason, now)

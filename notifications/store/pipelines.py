@@ -149,9 +149,8 @@ def derived_fields(now: datetime) -> dict[str, Expression]:
 
 def _callback_marks(now: datetime) -> dict[str, Expression]:
     """Return the callback marks; pending and sending deliveries are not reported."""
-    is_reportable = {
-        "$not": [{"$setIsSubset": ["$delivery.status", [S.PENDING.value, S.SENDING.value]]}]
-    }
+    unreported = [S.PENDING.value, S.SENDING.value]
+    is_reportable = {"$not": [{"$setIsSubset": ["$delivery.status", unreported]}]}
     marks = {"$and": [{"$gt": ["$callback_revision", None]}, is_reportable]}
     return {
         "callback_revision": {"$ifNull": [{"$add": ["$callback_revision", 1]}, "$$REMOVE"]},
@@ -166,13 +165,8 @@ def of_channel(channel: str) -> Expression:
 
 def claimed_with(channel: str, token: str, status: DeliveryStatus) -> Expression:
     """Return a condition for a delivery claimed with ``token`` and in ``status``."""
-    return {
-        "$and": [
-            of_channel(channel),
-            {"$eq": ["$$d.claim.token", token]},
-            {"$eq": ["$$d.status", status.value]},
-        ]
-    }
+    is_claimed = {"$eq": ["$$d.claim.token", token]}
+    return {"$and": [of_channel(channel), is_claimed, _is(status)]}
 
 
 def in_statuses(channel: str, statuses: Sequence[DeliveryStatus]) -> Expression:
@@ -183,12 +177,8 @@ def in_statuses(channel: str, statuses: Sequence[DeliveryStatus]) -> Expression:
 def overall_status(now: datetime) -> Expression:
     """Return :func:`domain.states.overall_status` as an expression over ``$delivery``."""
     retrying = {"$and": [_is(S.PENDING), {"$gt": ["$$d.attempt_count", 0]}]}
-    waiting = {
-        "$and": [
-            {"$eq": [{"$ifNull": ["$$d.claim", None]}, None]},
-            {"$gt": ["$$d.next_attempt_at", now]},
-        ]
-    }
+    is_unclaimed = {"$eq": [{"$ifNull": ["$$d.claim", None]}, None]}
+    waiting = {"$and": [is_unclaimed, {"$gt": ["$$d.next_attempt_at", now]}]}
     due = {"$and": [_is(S.PENDING), {"$not": [waiting]}]}
     counted = {"$setDifference": ["$delivery.status", [S.CANCELLED.value, S.SUPPRESSED.value]]}
     return {
@@ -220,13 +210,8 @@ def _due_at() -> Expression:
     it: otherwise every index would be updated once more for each send.
     """
     moment = {"$ifNull": ["$$d.next_attempt_at", "$$d.claim.lease_until"]}
-    open_deliveries = {
-        "$filter": {
-            "input": "$delivery",
-            "as": "d",
-            "cond": {"$in": ["$$d.status", sorted(s.value for s in OPEN)]},
-        }
-    }
+    is_open = {"$in": ["$$d.status", sorted(s.value for s in OPEN)]}
+    open_deliveries = {"$filter": {"input": "$delivery", "as": "d", "cond": is_open}}
     earliest = {"$min": {"$map": {"input": open_deliveries, "as": "d", "in": moment}}}
     return {"$ifNull": [earliest, "$$REMOVE"]}
 

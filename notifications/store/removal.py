@@ -25,12 +25,7 @@ ERASED_RECIPIENT: dict[str, Any] = {"device_ids": []}
 ERASABLE_FIELDS = ("created_at", "client_id", "recipient.email", "recipient.phone")
 INBOX_CONTENT_FIELDS = (
     *TEMPLATE_FIELDS,
-    "subject",
-    "body",
-    "is_masked",
-    "image_url",
-    "deep_link",
-    "payload",
+    *("subject", "body", "is_masked", "image_url", "deep_link", "payload"),
 )
 """Content fields that stay while the inbox still shows the notification."""
 ANONYMOUS_FIELDS = ("locale", "timezone")
@@ -79,14 +74,12 @@ def erase(erasables: Sequence[Erasable], *, user_id: str, now: datetime) -> int:
     ids = [one.id for one in erasables]
     if not ids:
         return 0
-    erased = (
-        notifications().update_many({"_id": {"$in": ids}}, _erasure_pipeline(now)).matched_count
-    )
+    erased = notifications().update_many({"_id": {"$in": ids}}, _erasure_pipeline(now))
     response_fields = {"platform_response": "", "error_message": ""}
     attempts().update_many({"notification_id": {"$in": ids}}, {"$unset": response_fields})
     keys = {Inbox(client_id, user_id).key for client_id in {one.client_id for one in erasables}}
     visits().delete_many({"_id": {"$in": sorted(keys)}})
-    return erased
+    return erased.matched_count
 
 
 def _erasure_pipeline(now: datetime) -> Pipeline:

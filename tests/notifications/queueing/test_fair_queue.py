@@ -86,12 +86,6 @@ def test_burst_gets_as_many_pulls_as_it_needs(broker: redis.Redis, count: int, p
     assert pulled_clients(queued_messages(broker)) == [CLIENT] * pulls
 
 
-def test_large_burst_fills_the_queue_with_few_pulls(broker: redis.Redis) -> None:
-    for _ in range(10):
-        accept_and_enqueue(MAX_PULLS * WAKEUP_SIZE)
-    assert len(queued_messages(broker)) == MAX_PULLS
-
-
 def test_bursts_are_counted_per_client(broker: redis.Redis) -> None:
     accept_and_enqueue(BURST + 1)
     accept_and_enqueue(1, client_id=OTHER)

@@ -122,14 +122,6 @@ def test_each_channel_is_claimed_separately() -> None:
     assert claim_ids(document["_id"], channel=PUSH) == []
 
 
-def test_claim_leaves_other_channels_unchanged() -> None:
-    document = accepted(channels=[EMAIL, WHATSAPP])
-    claim_ids(document["_id"])
-    after = read(document["_id"])
-    assert factories.delivery(after, WHATSAPP) == factories.delivery(document, WHATSAPP)
-    assert after["due_at"] == NOON, "the other channel is still due"
-
-
 def test_empty_calls_change_nothing() -> None:
     assert claim_ids() == claim_ids(ObjectId()) == store.accept([], now=NOON) == []
     assert store.start([], provider="sendgrid", worker="w", now=NOON) == []

@@ -46,9 +46,10 @@ pytestmark = pytest.mark.usefixtures("db")
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus
 MILLISECOND = timedelta(milliseconds=1)
-MINUTE = timedelta(minutes=1)
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 LEASE_END = NOON + LEASE
 GIVE_UP = GiveUp(FailureCode.OUTCOME_UNKNOWN)
+SENT, FAILED = AttemptStatus.SENT, AttemptStatus.FAILED
 
 
 @pytest.mark.parametrize("priority", list(Priority))
@@ -195,10 +196,8 @@ def test_only_unknown_outcomes_are_listed() -> None:
 def test_retry_reopens_the_delivery() -> None:
     one = unknown()
     now = NOON + 5 * MINUTE
-    assert (
-        store.resolve_unknown([(u, RetryAt(now)) for u in store.unknown_outcomes(now=now)], now=now)
-        == 1
-    )
+    waiting = store.unknown_outcomes(now=now)
+    assert store.resolve_unknown([(u, RetryAt(now)) for u in waiting], now=now) == 1
     document = read(one.notification_id)
     assert (delivery(document)["status"], document["status"]) == ("pending", "retrying")
     assert delivery(document)["next_attempt_at"] == document["due_at"] == now
@@ -208,9 +207,8 @@ def test_retry_reopens_the_delivery() -> None:
 def test_giving_up_fails_the_delivery_with_its_code() -> None:
     one = unknown()
     now = NOON + 5 * MINUTE
-    assert (
-        store.resolve_unknown([(u, GIVE_UP) for u in store.unknown_outcomes(now=now)], now=now) == 1
-    )
+    waiting = store.unknown_outcomes(now=now)
+    assert store.resolve_unknown([(u, GIVE_UP) for u in waiting], now=now) == 1
     document = read(one.notification_id)
     failed = delivery(document)
     assert (failed["status"], document["status"]) == ("failed", "failed")
@@ -272,9 +270,6 @@ def test_lost_and_unknown_deliveries_are_found_by_indexes() -> None:
         assert plan.examined <= 10
 
 
-SECOND = timedelta(seconds=1)
-
-
 class Killed(BaseException):
     """Stands for the end of the process."""
 
@@ -291,10 +286,11 @@ def lose_worker(outcome: Settlement, monkeypatch: pytest.MonkeyPatch) -> None:
             store.settle([outcome], now=outcome.finished_at)
 
 
-def attempt(one: ClaimedDelivery, **outcomes: AttemptStatus) -> Settlement:
-    """Return a settlement with a status for each device."""
-    outcome = settlement(one, S.PENDING, at=NOON + SECOND)
-    have = tuple(d for d, status in outcomes.items() if status is AttemptStatus.SENT)
+def pushed(**outcomes: AttemptStatus) -> Settlement:
+    """Return the settlement of a started push with a status for each device."""
+    one = replace(factories.claimed(channel=PUSH), device_ids=tuple(outcomes))
+    outcome = settlement(factories.start(one, provider="fcm"), S.PENDING, at=NOON + SECOND)
+    have = tuple(d for d, status in outcomes.items() if status is SENT)
     each = [
         TargetAttempt(
             device_id=device_id,
@@ -302,21 +298,11 @@ def attempt(one: ClaimedDelivery, **outcomes: AttemptStatus) -> Settlement:
             finished_at=NOON + SECOND,
             duration_ms=1,
             answer=ProviderAnswer(provider="fcm"),
-            code=None if status is AttemptStatus.SENT else FailureCode.PROVIDER_ERROR,
+            code=None if status is SENT else FailureCode.PROVIDER_ERROR,
         )
         for device_id, status in outcomes.items()
     ]
     return replace(outcome, target_attempts=tuple(each), accepted_targets=have)
-
-
-def pushed(**outcomes: AttemptStatus) -> Settlement:
-    one = factories.claimed(channel=PUSH)
-    begun = factories.start(replace(one, device_ids=tuple(outcomes)), provider="fcm")
-    return attempt(begun, **outcomes)
-
-
-SENT = AttemptStatus.SENT
-FAILED = AttemptStatus.FAILED
 
 
 def test_accepted_email_is_recovered_as_sent(monkeypatch: pytest.MonkeyPatch) -> None:

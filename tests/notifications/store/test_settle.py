@@ -156,14 +156,6 @@ def test_each_of_a_batch_is_settled_separately() -> None:
     assert statuses == ["sent", "failed", "pending", "unknown", "delivered", "delivered"]
 
 
-def test_settlement_leaves_other_channels_unchanged() -> None:
-    document = accepted(channels=[EMAIL, WHATSAPP])
-    store.settle([settlement(start(claim(document["_id"])), S.FAILED)], now=NOON)
-    after = read(document["_id"])
-    assert delivery(after, WHATSAPP) == delivery(document, WHATSAPP)
-    assert (after["status"], after["due_at"]) == ("queued", NOON)
-
-
 def test_several_channels_of_a_notification_are_settled_together() -> None:
     document = accepted(channels=[EMAIL, WHATSAPP])
     mail = start(claim(document["_id"]))
