@@ -102,10 +102,7 @@ def accept_bulk(
 def _make_record(
     requests: Sequence[BulkItem], contents: Sequence[bytes], *, caller: Caller, now: datetime
 ) -> tuple[_Record, dict[int, NewNotification]]:
-    """Return a new record, and the notifications to store by their index.
-
-    Raises OverloadedError if overload refuses all of them.
-    """
+    """Return a new record, and the notifications to store by index; raises OverloadedError."""
     refusals: dict[int, Refusal] = {}
     first: dict[bytes, int] = {}
     for index, content in enumerate(contents):
@@ -184,7 +181,6 @@ def _prepare_missing(
 
 
 def _truncate_problems(refusal: InvalidRequestError) -> InvalidRequestError:
-    """Return an item's problems within the limits on reported problems."""
     reported: list[FieldProblem] = []
     length = 0
     for problem in refusal.problems[:MAX_PROBLEMS]:

@@ -327,7 +327,6 @@ def _mark_suppressed(
     type_config: TypeConfig,
     snapshot: RecipientSnapshot,
 ) -> list[NewDelivery]:
-    """Return the deliveries, with those to suppressed addresses marked as suppressed."""
     marked = []
     for one in deliveries:
         reason = None

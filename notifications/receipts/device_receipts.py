@@ -52,11 +52,11 @@ def apply_device_receipt(
     was replaced or deleted since. Raises NotPushedError, PyMongoError.
     """
     document = queries.get(notification_id=notification_id, client_id=client_id)
-    deliveries = document["delivery"] if document is not None else ()
-    pushes = (d for d in deliveries if d["channel"] == Channel.PUSH and d.get("provider"))
-    delivery = next(pushes, None)
-    is_known = delivery is not None and _was_pushed(notification_id, delivery, device_id)
-    if document is None or delivery is None or not is_known:
+    if document is None:
+        raise NotPushedError
+    sent = (d for d in document["delivery"] if d["channel"] == Channel.PUSH and d.get("provider"))
+    delivery = next(sent, None)
+    if delivery is None or not _was_pushed(notification_id, delivery, device_id):
         raise NotPushedError
     if not document.get("is_test", False):
         # A test push stays in the sandbox: its receipt says nothing about the device.

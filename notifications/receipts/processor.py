@@ -218,7 +218,6 @@ def _event_key(receipt: Receipt, provider: str) -> str:
 def _record_spans(
     receipts: Sequence[tuple[Receipt, AttemptReference]], provider: str, now: datetime
 ) -> None:
-    """Record spans of receipts that changed a delivery."""
     if not tracing.is_on() or not receipts:
         return
     try:

@@ -231,7 +231,6 @@ def reschedule(
 
 
 def _first_due_at() -> Expression:
-    """Return the first original due time of the pending deliveries."""
     is_pending = {"$eq": ["$$one.status", S.PENDING.value]}
     pending = {"$filter": {"input": "$delivery", "as": "one", "cond": is_pending}}
     return {"$min": {"$map": {"input": pending, "as": "one", "in": "$$one.first_due_at"}}}

@@ -350,7 +350,6 @@ def _write(
 
 
 def _owned_filter(ids: Sequence[ObjectId], token: str, status: DeliveryStatus) -> dict[str, Any]:
-    """Return a filter for documents with a delivery claimed with ``token`` and in ``status``."""
     return {
         "_id": {"$in": list(ids)},
         "delivery": {"$elemMatch": {"claim.token": token, "status": status.value}},

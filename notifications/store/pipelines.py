@@ -217,7 +217,6 @@ def _due_at() -> Expression:
 
 
 def _inbox_since() -> Expression:
-    """Return when the in-app delivery was delivered, or null."""
     is_there = in_statuses(Channel.IN_APP, [S.DELIVERED, S.READ])
     since = {"$cond": [is_there, "$$d.delivered_at", None]}
     return {"$min": {"$map": {"input": "$delivery", "as": "d", "in": since}}}

@@ -112,7 +112,6 @@ class Command(BaseCommand):
 def _timeline(
     document: Mapping[str, Any], attempts: list[Mapping[str, Any]]
 ) -> list[tuple[str, ...]]:
-    """Return the events so far, in order."""
     events = [(document["created_at"], "accepted", "", "")]
     for attempt in attempts:
         attempt_name = f"{attempt['channel']} attempt {attempt['attempt_number']}"

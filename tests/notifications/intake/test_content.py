@@ -281,11 +281,8 @@ def test_reply_to_is_stored_in_normal_form(given: str, kept: str) -> None:
     "address",
     [
         *("", "agent", "agent@localhost", "agent@[127.0.0.1]", "Agent <agent@example.com>"),
-        *(
-            "a@b.example, c@d.example",
-            "a@b.example\r\nBcc: eve@example.com",
-            "a" * 65 + "@b.example",
-        ),
+        *("a@b.example, c@d.example", "a@b.example\r\nBcc: eve@example.com"),
+        "a" * 65 + "@b.example",
     ],
 )
 def test_reply_to_is_a_single_address(address: str) -> None:
@@ -318,11 +315,8 @@ def test_attachments_need_an_allowed_host(settings: Any) -> None:
                 *("https://user@files.example.com/a", "https://files.example.com:8443/a"),
                 *("https://files.example.com:99999/a", "https://localhost/a", "https://127.0.0.1/"),
                 *("https://169.254.169.254/latest", "https://0x7f000001/", "https://2130706433/"),
-                *(
-                    "https://[::ffff:10.0.0.1]/",
-                    "https://metadata.google.internal/",
-                    "https://nas/",
-                ),
+                *("https://[::ffff:10.0.0.1]/", "https://metadata.google.internal/"),
+                "https://nas/",
                 *("https://files.example.com/\u00e9", "https://files.example.com/a b", "a.pdf"),
             )
         ],

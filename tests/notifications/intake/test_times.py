@@ -107,10 +107,8 @@ def test_local_time_needs_a_zone() -> None:
 
 
 def test_local_time_at_the_end_of_the_calendar_is_a_problem() -> None:
-    for local, zone in (
-        ("9999-12-31T23:59", "America/New_York"),
-        ("0001-01-01T00:00", "Asia/Tokyo"),
-    ):
+    ends = (("9999-12-31T23:59", "America/New_York"), ("0001-01-01T00:00", "Asia/Tokyo"))
+    for local, zone in ends:
         assert problems(scheduled_local=LocalTime(at=local, timezone=zone))
 
 

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("db")
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus
-MINUTE = timedelta(minutes=1)
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 RECEIPT_STATUSES = (S.SENT, S.DELIVERED, S.FAILED, S.READ)
 
 
@@ -276,7 +276,6 @@ def test_receipt_for_an_unknown_notification_changes_nothing() -> None:
     assert not apply_status(ObjectId(), S.DELIVERED)
 
 
-SECOND = timedelta(seconds=1)
 TIMES = (NOON - SECOND / 2, NOON, NOON + SECOND)
 """Before, at, and after the sent_at of our own write."""
 

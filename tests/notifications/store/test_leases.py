@@ -31,7 +31,8 @@ pytestmark = pytest.mark.usefixtures("db")
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus
-MILLISECOND = timedelta(milliseconds=1)
+MILLISECOND, MINUTE = timedelta(milliseconds=1), timedelta(minutes=1)
+TAKEN_OVER = NOON + LEASE
 
 
 def claim_ids(
@@ -195,10 +196,6 @@ def test_active_claim_is_no_poison_candidate() -> None:
     assert store.poison_candidates(ids=[lost], channel=EMAIL, now=NOON) == []
     store.release([one], now=NOON)
     assert store.poison_candidates(ids=[lost], channel=EMAIL, now=NOON) == [], "it was released"
-
-
-MINUTE = timedelta(minutes=1)
-TAKEN_OVER = NOON + LEASE
 
 
 def deferred(one: ClaimedDelivery, status: DeliveryStatus, **fields: Any) -> Deferred:
