@@ -79,12 +79,9 @@ def resolve_recipient(
             problems.add(f"/recipient/{field}", problem.code, str(problem))
         return None
 
-    email, phone, name = (
-        check("email", normalize_email),
-        check("phone", normalize_phone),
-        given.name,
-    )
     known = registered or _UNREGISTERED
+    email, phone = check("email", normalize_email), check("phone", normalize_phone)
+    name = given.name
     if name is not None and has_control_characters(name):
         reason = "Must be one line without control characters."
         problems.add("/recipient/name", "control_characters", reason)
