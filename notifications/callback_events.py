@@ -48,11 +48,7 @@ IMPLIED_STATUSES: Mapping[DeliveryStatus, tuple[DeliveryStatus, ...]] = {
 
 
 class _LastWakeup:
-    def __init__(self) -> None:
-        self.until = float("-inf")
-
-
-_last_wakeup = _LastWakeup()
+    until = float("-inf")
 
 
 def mark_for_callbacks(new: Sequence[NewNotification]) -> list[NewNotification]:
@@ -65,24 +61,22 @@ def mark_for_callbacks(new: Sequence[NewNotification]) -> list[NewNotification]:
 
 def enqueue_publisher(*, now: datetime) -> None:
     """Wake the publisher for a change, unless a recent wake-up covers it."""
-    if time.monotonic() < _last_wakeup.until or not _has_subscribers():
+    if time.monotonic() < _LastWakeup.until:
         return
-    _last_wakeup.until = time.monotonic() + PUBLISH_DELAY.total_seconds()
+    try:
+        if not subscriptions.has_subscribers():
+            return
+    except PyMongoError as error:
+        # The change is marked in the database: the sweep finds it.
+        log.warning("callbacks_unknown", reason=type(error).__name__)
+        return
+    _LastWakeup.until = time.monotonic() + PUBLISH_DELAY.total_seconds()
     broker.publish(PUBLISH, args=[], queue=CALLBACKS, at=now + PUBLISH_DELAY, now=now)
 
 
 def clear() -> None:
     """Forget the last wake-up, so that the next change sends one."""
-    _last_wakeup.until = float("-inf")
-
-
-def _has_subscribers() -> bool:
-    try:
-        return subscriptions.has_subscribers()
-    except PyMongoError as error:
-        # The change is marked in the database: the sweep finds it.
-        log.warning("callbacks_unknown", reason=type(error).__name__)
-        return False
+    _LastWakeup.until = float("-inf")
 
 
 def publish_events(*, now: datetime) -> int:
@@ -115,10 +109,11 @@ def events_of(document: Document) -> list[Event]:
 
 def _delivery_events(document: Document, delivery: Document) -> Iterator[Event]:
     for status in _statuses_passed(delivery):
-        at = _status_time(status, delivery, document)
-        is_failed = status is S.FAILED
+        # The time of the last write, if that of the status is not stored.
+        at = delivery.get(f"{status.value}_at") or document["updated_at"]
         # It may fail again after being reopened, without another attempt.
-        number = _milliseconds(at) if is_failed else delivery["attempt_count"]
+        number = _milliseconds(at) if status is S.FAILED else delivery["attempt_count"]
+        code = delivery.get("failure_code") if status == delivery["status"] else None
         yield _event(
             document,
             EVENT_TYPES[status],
@@ -128,31 +123,25 @@ def _delivery_events(document: Document, delivery: Document) -> Iterator[Event]:
                 "channel": delivery["channel"],
                 "status": status.value,
                 "attempt_count": delivery["attempt_count"],
-                "failure_code": delivery.get("failure_code")
-                if status is _status_of(delivery)
-                else None,
+                "failure_code": code,
             },
         )
 
 
 def _statuses_passed(delivery: Document) -> list[DeliveryStatus]:
     """Return the reportable statuses that a delivery has passed through."""
-    status = _status_of(delivery)
+    status = DeliveryStatus(delivery["status"])
     if status not in EVENT_TYPES:
         return []
     passed = list(IMPLIED_STATUSES.get(status, (status,)))
-    if status is S.FAILED and _was_sent(delivery):
+    sent_at, tried_at = delivery.get("sent_at"), delivery.get("last_attempt_at")
+    if status is S.FAILED and sent_at is not None and tried_at is not None and sent_at >= tried_at:
+        # The provider had accepted the last attempt.
         passed.insert(0, S.SENT)
     if delivery["channel"] == Channel.IN_APP and S.SENT in passed:
         # Delivered by being stored: no provider accepts it.
         passed.remove(S.SENT)
     return passed
-
-
-def _was_sent(delivery: Document) -> bool:
-    """Return whether the provider had accepted the last attempt of a failed delivery."""
-    sent_at, tried_at = delivery.get("sent_at"), delivery.get("last_attempt_at")
-    return sent_at is not None and tried_at is not None and sent_at >= tried_at
 
 
 def _completed_event(document: Document) -> Event:
@@ -166,11 +155,7 @@ def _completed_event(document: Document) -> Event:
         data={
             "status": document["status"],
             "deliveries": [
-                {
-                    "channel": one["channel"],
-                    "status": one["status"],
-                    "failure_code": one.get("failure_code"),
-                }
+                {name: one.get(name) for name in ("channel", "status", "failure_code")}
                 for one in deliveries
             ],
         },
@@ -195,16 +180,6 @@ def _event(
             **data,
         },
     )
-
-
-def _status_time(status: DeliveryStatus, delivery: Document, document: Document) -> datetime:
-    """Return when a delivery reached a status, or its last write if the time is not stored."""
-    at: datetime | None = delivery.get(f"{status.value}_at")
-    return at or document["updated_at"]
-
-
-def _status_of(delivery: Document) -> DeliveryStatus:
-    return DeliveryStatus(delivery["status"])
 
 
 def _milliseconds(at: datetime) -> int:

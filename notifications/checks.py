@@ -76,27 +76,20 @@ def celery_settings(**_: Any) -> list[checks.CheckMessage]:
 def mail_settings(**_: Any) -> list[checks.CheckMessage]:
     """Return errors for invalid senders and attachment hosts."""
     problems: list[checks.CheckMessage] = []
-    for number, (name, text) in enumerate(
-        (("EMAIL_FROM", settings.EMAIL_FROM), ("EMAIL_REPLY_TO", settings.EMAIL_REPLY_TO)), start=3
-    ):
-        if text is not None and not _is_mailbox(text):
-            problems.append(
-                _error(
-                    f"{name} is not an address: {text!r}.",
-                    "Use ada@example.com, or Ada <ada@example.com>; quote a name that contains a "
-                    "comma or another special character.",
-                    number,
-                )
+    for number, name in enumerate(("EMAIL_FROM", "EMAIL_REPLY_TO"), start=3):
+        if (text := getattr(settings, name)) is not None and not _is_mailbox(text):
+            hint = (
+                "Use ada@example.com, or Ada <ada@example.com>; quote a name that contains a "
+                "comma or another special character."
             )
+            problems.append(_error(f"{name} is not an address: {text!r}.", hint, number))
     if wrong := sorted(host for host in settings.ATTACHMENT_HOSTS if not _is_host(host)):
-        problems.append(
-            _error(
-                f"ATTACHMENT_HOSTS contains invalid public host names: {', '.join(wrong)}.",
-                "Use names such as files.example.com, separated by commas: no https://, no port, "
-                "no path, no asterisk.",
-                5,
-            )
+        message = f"ATTACHMENT_HOSTS contains invalid public host names: {', '.join(wrong)}."
+        hint = (
+            "Use names such as files.example.com, separated by commas: no https://, no port, "
+            "no path, no asterisk."
         )
+        problems.append(_error(message, hint, 5))
     return problems
 
 

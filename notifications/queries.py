@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 from bson import ObjectId
@@ -14,7 +15,9 @@ from notifyproject.db.paging import Page
 
 from .store import AttemptReference, Document
 
+S = DeliveryStatus
 MAX_SCHEDULED_LOCAL = 1_000
+_notifications = partial(collection, "notifications")
 COUNT_CAP = 10_000
 """Upper limit of displayed counts."""
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
@@ -50,35 +53,24 @@ class Filter:
         match: dict[str, Any] = {"client_id": self.client_id, "is_active": True}
         match |= {name: value for name in fields if (value := getattr(self, name)) is not None}
         channel, status = self.channel, self.delivery_status
+        wanted: dict[str, Any]
         if self.unread:
             # One marked as unread again still has a read delivery.
-            delivered = [DeliveryStatus.DELIVERED.value, DeliveryStatus.READ.value]
+            delivered = [S.DELIVERED.value, S.READ.value]
             match["is_read"] = False
-            match["delivery"] = {
-                "$elemMatch": {"channel": Channel.IN_APP.value, "status": {"$in": delivered}}
-            }
+            wanted = {"channel": Channel.IN_APP.value, "status": {"$in": delivered}}
+            match["delivery"] = {"$elemMatch": wanted}
         elif channel is not None or status is not None:
-            match["delivery"] = {"$elemMatch": match_delivery(channel=channel, status=status)}
-        created = {}
-        if self.created_after is not None:
-            created["$gte"] = self.created_after
-        if self.created_before is not None:
-            created["$lt"] = self.created_before
-        if created:
+            # Always both fields, so that one index serves every combination in order of creation.
+            wanted = {
+                "channel": {"$in": [one.value for one in Channel]} if channel is None else channel,
+                "status": {"$in": [one.value for one in S]} if status is None else status,
+            }
+            match["delivery"] = {"$elemMatch": wanted}
+        created = {"$gte": self.created_after, "$lt": self.created_before}
+        if created := {name: at for name, at in created.items() if at is not None}:
             match["created_at"] = created
         return match
-
-
-def match_delivery(*, channel: str | None, status: str | None) -> dict[str, Any]:
-    """Return a filter for deliveries of this channel and status; None matches any.
-
-    Both fields are always named, if necessary with all values, so that one index serves every
-    combination in order of creation.
-    """
-    return {
-        "channel": channel if channel is not None else {"$in": [c.value for c in Channel]},
-        "status": status if status is not None else {"$in": [s.value for s in DeliveryStatus]},
-    }
 
 
 def get(*, notification_id: ObjectId, client_id: ObjectId | None = None) -> Document | None:
@@ -108,21 +100,13 @@ def traceparents(ids: Collection[ObjectId]) -> dict[ObjectId, str]:
 
 def scheduled_local_of(user_id: str) -> list[Document]:
     """Return up to 1,000 open notifications scheduled in a recipient's local time."""
-    wanted = {
-        "user_id": user_id,
-        "scheduled_local": {"$exists": True},
-        "due_at": {"$exists": True},
-    }
+    wanted = {"user_id": user_id, "scheduled_local": {"$exists": True}, "due_at": {"$exists": True}}
     found = _notifications().find(wanted, {"scheduled_local": 1, "scheduled_at": 1})
     return list(found.hint("ntf_own_clock").limit(MAX_SCHEDULED_LOCAL))
 
 
 def page(
-    filters: Filter,
-    *,
-    limit: int,
-    after: Position | None = None,
-    before: Position | None = None,
+    filters: Filter, *, limit: int, after: Position | None = None, before: Position | None = None
 ) -> Page:
     """Return up to ``limit`` notifications, newest first, after ``after`` or before ``before``."""
     return paging.page(
@@ -157,7 +141,3 @@ def attempts_of(notification_id: ObjectId) -> list[Document]:
     """Return all attempts of a notification, oldest first."""
     found = collection("delivery_attempts").find({"notification_id": notification_id})
     return sorted(found, key=lambda attempt: (attempt["attempted_at"], attempt["_id"]))
-
-
-def _notifications() -> Any:
-    return collection("notifications")

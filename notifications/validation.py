@@ -77,11 +77,7 @@ def _normal_domain(domain: str) -> str:
 
 def _validated(text: str) -> str:
     return validate_email(
-        text,
-        check_deliverability=False,
-        strict=True,
-        allow_smtputf8=False,
-        test_environment=True,
+        text, check_deliverability=False, strict=True, allow_smtputf8=False, test_environment=True
     ).normalized
 
 
@@ -129,7 +125,9 @@ def check_public_url(url: str, *, schemes: tuple[str, ...]) -> None:
     if host is None:
         raise InvalidLinkError("The URL has no host, or a user name, or a port that is none.")
     name = _ascii_host(host)
-    if _is_address(name) or name.endswith(PRIVATE_SUFFIXES) or "." not in name:
+    # Browsers parse a name that ends in a number as an IP address.
+    is_address = ":" in name or _NUMBER.fullmatch(name.rpartition(".")[2]) is not None
+    if is_address or name.endswith(PRIVATE_SUFFIXES) or "." not in name:
         raise InvalidLinkError("The URL's host must be a public name.")
 
 
@@ -144,9 +142,7 @@ def _split(url: str) -> tuple[str, str | None]:
         raise InvalidLinkError("This is not a URL.") from None
     if not _SCHEME.fullmatch(parts.scheme):
         raise InvalidLinkError("Expected a URL such as https://example.com/page.")
-    has_user = "@" in parts.netloc
-    host = parts.hostname if port_is_sane and not has_user else None
-    return parts.scheme, host
+    return parts.scheme, parts.hostname if port_is_sane and "@" not in parts.netloc else None
 
 
 def _ascii_host(host: str) -> str:
@@ -161,11 +157,6 @@ def _ascii_host(host: str) -> str:
     except UnicodeError:
         raise InvalidLinkError("The URL's host is not a name.") from None
     return plain.lower().removesuffix(".")
-
-
-def _is_address(name: str) -> bool:
-    """Return whether this is an IP address; browsers parse a name that ends in a number as one."""
-    return ":" in name or _NUMBER.fullmatch(name.rpartition(".")[2]) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Actions of an inbox's owner: writes through the store and wakes open streams."""
 
+from collections.abc import Callable
 from datetime import datetime
-from typing import Protocol
+from functools import partial
 
 from bson import ObjectId
 
@@ -17,24 +18,24 @@ class NotInInboxError(LookupError):
     """The inbox has no such notification."""
 
 
-def mark_read(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Document:
-    """Mark a notification as read and return it; raises NotInInboxError."""
-    return _apply_mark(store.mark_read, inbox, notification_id, now)
+def _mark(
+    write: Callable[..., Marked | None], *, inbox: Inbox, notification_id: ObjectId, now: datetime
+) -> Document:
+    """Change a notification of an inbox and return it; raises NotInInboxError."""
+    result = write(inbox=inbox, notification_id=notification_id, now=now)
+    if result is None:
+        raise NotInInboxError
+    if result.changed:
+        inbox_wakeups.wake_inbox(inbox)
+        callback_events.enqueue_publisher(now=now)
+    return result.document
 
 
-def mark_unread(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Document:
-    """Mark a notification as unread and return it; raises NotInInboxError."""
-    return _apply_mark(store.mark_unread, inbox, notification_id, now)
-
-
-def archive(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Document:
-    """Archive a notification and return it; raises NotInInboxError."""
-    return _apply_mark(store.archive, inbox, notification_id, now)
-
-
-def unarchive(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Document:
-    """Restore an archived notification and return it; raises NotInInboxError."""
-    return _apply_mark(store.unarchive, inbox, notification_id, now)
+MarkAction = partial[Document]
+mark_read = partial(_mark, store.mark_read)
+mark_unread = partial(_mark, store.mark_unread)
+archive = partial(_mark, store.archive)
+unarchive = partial(_mark, store.unarchive)
 
 
 def mark_all_read(*, inbox: Inbox, now: datetime) -> int:
@@ -58,29 +59,3 @@ def open_feed(*, inbox: Inbox, limit: int, unread: bool) -> Page:
         store.mark_seen(inbox=inbox, until=newest)
         inbox_wakeups.wake_inbox(inbox)
     return page
-
-
-class MarkAction(Protocol):
-    """An action on one notification of an inbox."""
-
-    def __call__(self, *, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Document:
-        """Apply the action and return the notification; raises NotInInboxError."""
-        ...
-
-
-class _StoreWrite(Protocol):
-    def __call__(
-        self, *, inbox: Inbox, notification_id: ObjectId, now: datetime
-    ) -> Marked | None: ...
-
-
-def _apply_mark(
-    write: _StoreWrite, inbox: Inbox, notification_id: ObjectId, now: datetime
-) -> Document:
-    result = write(inbox=inbox, notification_id=notification_id, now=now)
-    if result is None:
-        raise NotInInboxError
-    if result.changed:
-        inbox_wakeups.wake_inbox(inbox)
-        callback_events.enqueue_publisher(now=now)
-    return result.document

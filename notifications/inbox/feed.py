@@ -6,6 +6,7 @@ index alone.
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 from bson import ObjectId
@@ -19,6 +20,7 @@ from ..store import Document, Inbox
 
 NEWEST_FIRST = (("inbox_at", -1), ("_id", -1))
 INDEX = "ntf_inbox"
+_notifications = partial(collection, "notifications")
 
 
 class FeedPosition(NamedTuple):
@@ -95,8 +97,4 @@ def seen_until(inbox: Inbox) -> datetime | None:
 
 
 def _count(query: dict[str, Any]) -> int:
-    return int(_notifications().count_documents(query, limit=COUNT_CAP, hint=INDEX))
-
-
-def _notifications() -> Any:
-    return collection("notifications")
+    return _notifications().count_documents(query, limit=COUNT_CAP, hint=INDEX)

@@ -8,7 +8,6 @@ content: a wake-up is the hash of an inbox, or the id of a revoked token.
 from collections.abc import Iterable, Sequence
 
 import structlog
-from bson import ObjectId
 
 from domain.states import Channel
 from notifyproject.db.collections import collection
@@ -33,7 +32,9 @@ def wake_settled(settlements: Iterable[Settlement]) -> None:
     """Wake streams for scheduled notifications that were delivered in-app."""
     ids = [s.claimed.notification_id for s in settlements if s.claimed.channel is Channel.IN_APP]
     if ids:
-        _publish_inboxes(_inboxes_of(ids))
+        owner = {"client_id": 1, "user_id": 1}
+        found = collection("notifications").find({"_id": {"$in": ids}}, owner)
+        _publish_inboxes([_inbox(document) for document in found])
 
 
 def wake_inbox(inbox: Inbox) -> None:
@@ -44,11 +45,6 @@ def wake_inbox(inbox: Inbox) -> None:
 def wake_revoked(jti: str) -> None:
     """Wake streams to end those of a revoked token."""
     _publish_keys([jti])
-
-
-def _inboxes_of(ids: Sequence[ObjectId]) -> list[Inbox]:
-    found = collection("notifications").find({"_id": {"$in": list(ids)}}, _OWNER_FIELDS)
-    return [_inbox(document) for document in found]
 
 
 def _inbox(document: Document) -> Inbox:
@@ -68,6 +64,3 @@ def _publish_keys(keys: Sequence[str]) -> None:
         except valkey.Unavailable:
             log.info("inbox_wakeups_not_published", count=len(keys) - start)
             return
-
-
-_OWNER_FIELDS = {"client_id": 1, "user_id": 1}

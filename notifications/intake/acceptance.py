@@ -15,7 +15,7 @@ from ..queueing import fair_queue
 from ..store import Document
 from ..validation import InvalidRequestError
 from . import idempotency
-from .preparation import Prepared, load_recipients, prepare
+from .preparation import load_recipients, prepare
 from .requests import AlreadyNotifiedError, Caller, KeyReusedError, NotificationRequest
 from .times import is_adjusted
 
@@ -51,10 +51,21 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
             raise
         return previous
     if caller.idempotency_key is not None:
-        reserved = _reserve(prepared, request, caller, now)
-        if isinstance(reserved, Acceptance):
-            return reserved
-        prepared = reserved
+        existing = idempotency.reserve(
+            {"notification_ids": [prepared.notification.id]},
+            caller=caller,
+            fingerprint=idempotency.fingerprint_of(request),
+            now=now,
+        )
+        if existing is not None:
+            first_id = existing["notification_ids"][0]
+            if (document := queries.get(notification_id=first_id)) is not None:
+                return Acceptance(
+                    document=document,
+                    is_replayed=True,
+                    is_time_adjusted=prepared.is_time_adjusted,
+                )
+            prepared = replace(prepared, notification=replace(prepared.notification, id=first_id))
     crash_points.reach(Boundary.KEY_RESERVED)
     (result,) = store.accept(callback_events.mark_for_callbacks([prepared.notification]), now=now)
     crash_points.reach(Boundary.ACCEPT_STORED)
@@ -78,27 +89,6 @@ def enqueue_accepted(documents: Iterable[Document], *, now: datetime) -> None:
     callback_events.enqueue_publisher(now=now)
 
 
-def _reserve(
-    prepared: Prepared, request: NotificationRequest, caller: Caller, now: datetime
-) -> Prepared | Acceptance:
-    """Reserve the idempotency key; return the earlier acceptance if the key was used."""
-    existing = idempotency.reserve(
-        {"notification_ids": [prepared.notification.id]},
-        caller=caller,
-        fingerprint=idempotency.fingerprint_of(request),
-        now=now,
-    )
-    if existing is None:
-        return prepared
-    first_id = existing["notification_ids"][0]
-    document = queries.get(notification_id=first_id)
-    if document is None:
-        return replace(prepared, notification=replace(prepared.notification, id=first_id))
-    return Acceptance(
-        document=document, is_replayed=True, is_time_adjusted=prepared.is_time_adjusted
-    )
-
-
 def _find_previous(request: NotificationRequest, caller: Caller) -> Acceptance | None:
     """Return the acceptance of the same request, if its key was used for it."""
     if caller.idempotency_key is None:
@@ -107,9 +97,7 @@ def _find_previous(request: NotificationRequest, caller: Caller) -> Acceptance |
         existing = idempotency.find(caller=caller, fingerprint=idempotency.fingerprint_of(request))
     except KeyReusedError:
         return None
-    if existing is None:
-        return None
-    document = queries.get(notification_id=existing["notification_ids"][0])
+    document = existing and queries.get(notification_id=existing["notification_ids"][0])
     if document is None:
         return None
     is_time_adjusted = is_adjusted(request, default_zone=document["recipient"].get("timezone"))

@@ -92,13 +92,7 @@ def accept_bulk(
         if existing is None:
             completed = _store_accepted(record, prepared, {}, caller=caller, now=now)
             return BulkAcceptance(outcomes=completed.outcomes(), is_replayed=False)
-    return _replay(_load_record(existing), requests, caller=caller, now=now)
-
-
-def _replay(
-    record: _Record, requests: Sequence[BulkItem], *, caller: Caller, now: datetime
-) -> BulkAcceptance:
-    """Return the outcome of an earlier call, after storing what is still missing."""
+    record = _load_record(existing)
     if not record.is_complete:
         prepared, invalid = _prepare_missing(record, requests, caller=caller)
         record = _store_accepted(record, prepared, invalid, caller=caller, now=now)
@@ -108,12 +102,20 @@ def _replay(
 def _make_record(
     requests: Sequence[BulkItem], contents: Sequence[bytes], *, caller: Caller, now: datetime
 ) -> tuple[_Record, dict[int, NewNotification]]:
-    """Return a new record, and the notifications to store by their index."""
-    refusals = _find_duplicates(contents)
+    """Return a new record, and the notifications to store by index; raises OverloadedError."""
+    refusals: dict[int, Refusal] = {}
+    first: dict[bytes, int] = {}
+    for index, content in enumerate(contents):
+        if (earlier := first.setdefault(content, index)) != index:
+            refusals[index] = RepeatedItemError(earlier)
     to_prepare = {n: one for n, one in enumerate(requests) if n not in refusals}
     if backlog.is_overloaded(now=now):
-        refusals |= _refuse_overload(to_prepare)
-        to_prepare = {n: one for n, one in to_prepare.items() if n not in refusals}
+        critical = {n: one for n, one in to_prepare.items() if _is_critical(one)}
+        overloaded = OverloadedError(backlog.RETRY_AFTER)
+        if not critical:
+            raise overloaded
+        refusals |= dict.fromkeys(to_prepare.keys() - critical.keys(), overloaded)
+        to_prepare = critical
     prepared, invalid = _prepare(to_prepare, caller=caller, now=now)
     ids = {n: one.id for n, one in prepared.items()}
     return _Record(ids=ids, refusals={**refusals, **invalid}, created_at=now), prepared
@@ -125,24 +127,6 @@ def _fingerprint(contents: Sequence[bytes]) -> str:
         digest.update(b"%d:" % len(content))
         digest.update(content)
     return digest.hexdigest()
-
-
-def _find_duplicates(contents: Sequence[bytes]) -> dict[int, Refusal]:
-    """Return the items that repeat an earlier one, each with the index of the first."""
-    first: dict[bytes, int] = {}
-    duplicates: dict[int, Refusal] = {}
-    for index, content in enumerate(contents):
-        if (earlier := first.setdefault(content, index)) != index:
-            duplicates[index] = RepeatedItemError(earlier)
-    return duplicates
-
-
-def _refuse_overload(requests: Mapping[int, BulkItem]) -> dict[int, Refusal]:
-    """Return the items to refuse during overload; raises OverloadedError if all are refused."""
-    deferred = [n for n, one in requests.items() if not _is_critical(one)]
-    if len(deferred) == len(requests):
-        raise OverloadedError(backlog.RETRY_AFTER)
-    return dict.fromkeys(deferred, OverloadedError(backlog.RETRY_AFTER))
 
 
 def _is_critical(request: BulkItem) -> bool:
@@ -158,16 +142,15 @@ def _is_critical(request: BulkItem) -> bool:
 def _prepare(
     items: Mapping[int, BulkItem], *, caller: Caller, now: datetime
 ) -> tuple[dict[int, NewNotification], dict[int, Refusal]]:
-    requests = {n: one for n, one in items.items() if isinstance(one, NotificationRequest)}
-    invalid: dict[int, Refusal] = {
-        n: _truncate_problems(one)
-        for n, one in items.items()
-        if isinstance(one, InvalidRequestError)
-    }
-    snapshot = load_recipients(list(requests.values()), now=now)
+    requests = [one for one in items.values() if isinstance(one, NotificationRequest)]
+    snapshot = load_recipients(requests, now=now)
     render_cache = RenderCache()
     prepared: dict[int, NewNotification] = {}
-    for index, request in requests.items():
+    invalid: dict[int, Refusal] = {}
+    for index, request in items.items():
+        if isinstance(request, InvalidRequestError):
+            invalid[index] = _truncate_problems(request)
+            continue
         try:
             prepared[index] = prepare(
                 request,
@@ -198,7 +181,6 @@ def _prepare_missing(
 
 
 def _truncate_problems(refusal: InvalidRequestError) -> InvalidRequestError:
-    """Return an item's problems within the limits on reported problems."""
     reported: list[FieldProblem] = []
     length = 0
     for problem in refusal.problems[:MAX_PROBLEMS]:

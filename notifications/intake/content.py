@@ -56,9 +56,8 @@ def check_attachments(
     if not requests:
         return ()
     if not settings.ATTACHMENT_HOSTS:
-        problems.add(
-            ATTACHMENTS_POINTER, "not_enabled", "Attachments are disabled: no host is allowed."
-        )
+        reason = "Attachments are disabled: no host is allowed."
+        problems.add(ATTACHMENTS_POINTER, "not_enabled", reason)
         return ()
     return tuple(
         _check_attachment(one, f"{ATTACHMENTS_POINTER}/{i}", problems)
@@ -131,19 +130,19 @@ def check_push_size(
     has_push = any(one.channel is Channel.PUSH and one.status is S.PENDING for one in deliveries)
     if problems.problems or not has_push:
         return
-    if MAX_FRAME_BYTES + MAX_TEXT_BYTES + _extra_bytes(content) <= MAX_PAYLOAD:
+    links = sum(len(link.encode()) for link in (content.image_url, content.deep_link) if link)
+    payload = len(msgspec.json.encode(content.payload)) if content.payload else 0
+    if MAX_FRAME_BYTES + MAX_TEXT_BYTES + links + payload <= MAX_PAYLOAD:
         return
-    pointer = "/content/payload" if content.payload else "/content"
+    one = AttemptReference(ObjectId(), Channel.PUSH, MAX_RETRIES, EXAMPLE_DEVICE_ID)
     try:
         message = rendering.render_message(
             channel=Channel.PUSH, content=content, data=data, recipient=recipient
         )
         build_payload(
             SendRequest(
-                reference=str(
-                    AttemptReference(ObjectId(), Channel.PUSH, MAX_RETRIES, EXAMPLE_DEVICE_ID)
-                ),
-                notification_id=str(ObjectId()),
+                reference=str(one),
+                notification_id=str(one.notification_id),
                 recipient=EXAMPLE_DEVICE_ID,
                 message=message,
                 category="",
@@ -156,13 +155,8 @@ def check_push_size(
     except PermanentError as error:
         # A key that Firebase reserves fails at send time: other channels accept it.
         if error.code is FailureCode.TOO_LARGE:
+            pointer = "/content/payload" if content.payload else "/content"
             problems.add(pointer, "too_long", "The push exceeds 4 KB: texts, links, and payload.")
-
-
-def _extra_bytes(content: Content) -> int:
-    """Return an upper bound of a push's bytes besides its texts."""
-    links = sum(len(link.encode()) for link in (content.image_url, content.deep_link) if link)
-    return links + (len(msgspec.json.encode(content.payload)) if content.payload else 0)
 
 
 MAX_BODY_BYTES = 100 * 1024
@@ -192,12 +186,8 @@ def compose_content(
             problems.add("/content/body", "blank", "Must not be blank.")
         elif len(given.body.encode(errors="surrogatepass")) > MAX_BODY_BYTES:
             problems.add("/content/body", "too_long", "The body exceeds 100 KB.")
-    image_url = _check(
-        _clean(given.image_url), "image_url", "invalid_url", check_image_url, problems
-    )
-    deep_link = _check(
-        _clean(given.deep_link), "deep_link", "invalid_url", check_deep_link, problems
-    )
+    image_url = _check_link(given.image_url, "image_url", check_image_url, problems)
+    deep_link = _check_link(given.deep_link, "deep_link", check_deep_link, problems)
     body, template_id, version = given.body, None, None
     data: Mapping[str, Any] = request.data
     if body is None:
@@ -206,7 +196,7 @@ def compose_content(
             # Masked, because rendered content is stored and shown in many places.
             names = type_config.sensitive_variables | types.sensitive_variables(template_id)
             data = redaction.mask(request.data, names)
-            rendered = _render(
+            own_subject, body = _render(
                 template_id,
                 version,
                 data=data,
@@ -215,7 +205,7 @@ def compose_content(
                 problems=problems,
                 cache=render_cache,
             )
-            subject, body = subject or rendered[0], rendered[1]
+            subject = subject or own_subject
     elif subject is None:
         subject = _first_line(body)
     return Content(
@@ -227,7 +217,7 @@ def compose_content(
         image_url=image_url,
         deep_link=deep_link,
         payload=given.payload,
-        reply_to=_check(given.reply_to, "reply_to", "invalid_email", normalize_email, problems),
+        reply_to=_check_reply_to(given.reply_to, problems),
         attachments=check_attachments(given.attachments, problems),
     )
 
@@ -236,9 +226,8 @@ def _check_subject(subject: str | None, problems: ProblemCollector) -> str | Non
     if subject is None:
         return None
     if has_control_characters(subject):
-        problems.add(
-            "/content/subject", "control_characters", "Must be one line without control characters."
-        )
+        reason = "Must be one line without control characters."
+        problems.add("/content/subject", "control_characters", reason)
         return None
     subject = text.without_invisible(subject)
     if not subject.strip():
@@ -265,7 +254,7 @@ def _resolve_template(
 
 
 def _render(
-    template_id: str,
+    name: str,
     version: int,
     *,
     data: Mapping[str, Any],
@@ -276,11 +265,11 @@ def _render(
 ) -> tuple[str | None, str | None]:
     try:
         subject, body = rendering.render_text(
-            name=template_id, version=version, data=data, recipient=recipient, render_cache=cache
+            name=name, version=version, data=data, recipient=recipient, render_cache=cache
         )
         rendering.check_channels(
             channels,
-            name=template_id,
+            name=name,
             version=version,
             data=data,
             recipient=recipient,
@@ -303,21 +292,21 @@ def _variable_pointer(variable: str | None) -> str:
     return f"/{path}" if variable.startswith("recipient.") else f"/data/{path}"
 
 
-def _clean(link: str | None) -> str | None:
-    return link and text.without_invisible(link)
-
-
-def _check(
-    value: str | None,
-    field: str,
-    code: str,
-    normalize: Callable[[str], str],
-    problems: ProblemCollector,
+def _check_link(
+    link: str | None, field: str, check: Callable[[str], str], problems: ProblemCollector
 ) -> str | None:
     try:
-        return None if value is None else normalize(value)
-    except (InvalidLinkError, InvalidAddressError) as problem:
-        problems.add(f"/content/{field}", code, str(problem))
+        return None if link is None else check(text.without_invisible(link))
+    except InvalidLinkError as problem:
+        problems.add(f"/content/{field}", "invalid_url", str(problem))
+        return None
+
+
+def _check_reply_to(address: str | None, problems: ProblemCollector) -> str | None:
+    try:
+        return None if address is None else normalize_email(address)
+    except InvalidAddressError as problem:
+        problems.add("/content/reply_to", "invalid_email", str(problem))
         return None
 
 

@@ -43,6 +43,7 @@ UNREACHABLE = {
     Channel.PUSH: ("/user_id", "Push requires `user_id` or `recipient.device_ids`."),
     Channel.IN_APP: ("/user_id", "In-app requires `user_id`."),
 }
+_UNREGISTERED = RegisteredRecipient(user_id="", preferences={})
 
 
 def resolve_priority(
@@ -78,6 +79,7 @@ def resolve_recipient(
             problems.add(f"/recipient/{field}", problem.code, str(problem))
         return None
 
+    known = registered or _UNREGISTERED
     email, phone = check("email", normalize_email), check("phone", normalize_phone)
     name = given.name
     if name is not None and has_control_characters(name):
@@ -86,12 +88,11 @@ def resolve_recipient(
         name = None
     return Recipient(
         device_ids=tuple(dict.fromkeys(given.device_ids)),
-        email=email or (registered.email if registered else None),
-        phone=phone or (registered.phone if registered else None),
-        name=name or (registered.name if registered else None),
-        locale=given.locale or (registered.locale if registered else None),
-        timezone=check("timezone", lambda zone: time.parse_zone(zone).key)
-        or (registered.timezone if registered else None),
+        email=email or known.email,
+        phone=phone or known.phone,
+        name=name or known.name,
+        locale=given.locale or known.locale,
+        timezone=check("timezone", lambda zone: time.parse_zone(zone).key) or known.timezone,
     )
 
 
@@ -164,6 +165,7 @@ def prepare(
         data=request.data,
         type_config=type_config,
     )
+    max_retries = type_config.max_retries if request.max_retries is None else request.max_retries
     notification = NewNotification(
         id=notification_id,
         client_id=caller.client_id,
@@ -175,11 +177,8 @@ def prepare(
         content=redacted.content,
         data=redacted.data,
         secret=redacted.secret,
-        deliveries=tuple(
-            _mark_suppressed(deliveries, recipient, type_config, snapshot, user_id=request.user_id)
-        ),
-        max_attempts=1
-        + (type_config.max_retries if request.max_retries is None else request.max_retries),
+        deliveries=tuple(_mark_suppressed(deliveries, request, recipient, type_config, snapshot)),
+        max_attempts=1 + max_retries,
         send_at=times.send_at,
         scheduled_at=times.scheduled_at,
         scheduled_local=times.scheduled_local,
@@ -218,40 +217,32 @@ def choose_channels(
 
     The channels are the request's, the recipient's, or the type's, in this order.
     """
-    preference = preference_of(registered, type_config)
+    preference = NO_PREFERENCE
+    if registered is not None:
+        preference = registered.preference(
+            type_slug=type_config.slug,
+            category=type_config.category.value,
+            is_critical=type_config.priority is Priority.CRITICAL,
+        )
     is_explicit, channels = _requested_channels(request, type_config, preference, problems)
     deliveries = [
-        _make_delivery(
-            channel,
-            request=request,
-            recipient=recipient,
-            is_explicit=is_explicit,
-            problems=problems,
-        )
+        _make_delivery(channel, request, recipient, problems, is_explicit=is_explicit)
         for channel in channels
     ]
     if preference.muted:
-        return [_make_opted_out(delivery, MUTED) for delivery in deliveries]
+        return [_suppressed(one.channel, FailureCode.OPTED_OUT, MUTED) for one in deliveries]
     deliveries = [
-        _make_opted_out(one, MUTED_ON_CHANNEL) if one.channel in preference.muted_channels else one
+        _suppressed(one.channel, FailureCode.OPTED_OUT, MUTED_ON_CHANNEL)
+        if one.channel in preference.muted_channels
+        else one
         for one in deliveries
     ]
     if not is_explicit and type_config.fallback is not None:
         deliveries = _apply_fallback(deliveries, type_config.fallback)
-    if deliveries and not problems.problems and all(_is_skipped(d) for d in deliveries):
+    is_unreachable = all(one.failure_code is FailureCode.NO_ADDRESS for one in deliveries)
+    if deliveries and is_unreachable and not problems.problems:
         problems.add("/recipient", "no_address", "No channel can reach this recipient.")
     return deliveries
-
-
-def preference_of(registered: RegisteredRecipient | None, type_config: TypeConfig) -> Preference:
-    """Return a recipient's preference for a type."""
-    if registered is None:
-        return NO_PREFERENCE
-    return registered.preference(
-        type_slug=type_config.slug,
-        category=type_config.category.value,
-        is_critical=type_config.priority is Priority.CRITICAL,
-    )
 
 
 def _requested_channels(
@@ -262,37 +253,33 @@ def _requested_channels(
 ) -> tuple[bool, Sequence[Channel]]:
     """Return whether the request names the channels, and the channels."""
     if request.channels is None:
-        return False, _preferred_channels(preference) or type_config.channels
+        preferred = (parse_channel(name) for name in preference.channels)
+        channels = list(dict.fromkeys(one for one in preferred if one is not None))
+        return False, channels or type_config.channels
     if request.channels == [ALL]:
         return False, list(Channel)
     return True, parse_channels(request.channels, problems=problems)
 
 
-def _preferred_channels(preference: Preference) -> Sequence[Channel]:
-    """Return the recipient's preferred channels, without duplicates and unknown names."""
-    channels = (parse_channel(name) for name in preference.channels)
-    return list(dict.fromkeys(c for c in channels if c is not None))
-
-
 def _make_delivery(
     channel: Channel,
-    *,
     request: NotificationRequest,
     recipient: Recipient,
-    is_explicit: bool,
     problems: ProblemCollector,
+    *,
+    is_explicit: bool,
 ) -> NewDelivery:
     if _is_reachable(channel, request, recipient):
         return NewDelivery(channel=channel)
     pointer, reason = UNREACHABLE[channel]
     if is_explicit and all(problem.pointer != pointer for problem in problems.problems):
         problems.add(pointer, "no_address", reason)
-    return NewDelivery(
-        channel=channel,
-        status=DeliveryStatus.SUPPRESSED,
-        failure_code=FailureCode.NO_ADDRESS,
-        failure_reason=f"Skipped: {reason}",
-    )
+    return _suppressed(channel, FailureCode.NO_ADDRESS, f"Skipped: {reason}")
+
+
+def _suppressed(channel: Channel, code: FailureCode, reason: str) -> NewDelivery:
+    status = DeliveryStatus.SUPPRESSED
+    return NewDelivery(channel=channel, status=status, failure_code=code, failure_reason=reason)
 
 
 def _apply_fallback(deliveries: list[NewDelivery], fallback: Fallback) -> list[NewDelivery]:
@@ -326,74 +313,50 @@ def _is_reachable(channel: Channel, request: NotificationRequest, recipient: Rec
     return recipient.address(channel) is not None
 
 
-def _make_opted_out(delivery: NewDelivery, reason: str) -> NewDelivery:
-    return NewDelivery(
-        channel=delivery.channel,
-        status=DeliveryStatus.SUPPRESSED,
-        failure_code=FailureCode.OPTED_OUT,
-        failure_reason=reason,
-    )
-
-
 def _is_open(delivery: NewDelivery) -> bool:
     return delivery.status is DeliveryStatus.PENDING
 
 
-def _is_skipped(delivery: NewDelivery) -> bool:
-    return delivery.failure_code is FailureCode.NO_ADDRESS
-
-
 def _mark_suppressed(
     deliveries: list[NewDelivery],
+    request: NotificationRequest,
     recipient: Recipient,
     type_config: TypeConfig,
     snapshot: RecipientSnapshot,
-    *,
-    user_id: str | None,
 ) -> list[NewDelivery]:
-    """Return the deliveries, with those to suppressed addresses marked as suppressed."""
-
-    def check(delivery: NewDelivery) -> NewDelivery:
-        if delivery.status is not DeliveryStatus.PENDING:
-            return delivery
-        reason = snapshot.suppression_of(
-            user_id=user_id,
-            channel=delivery.channel.value,
-            address=recipient.address(delivery.channel),
-            type_slug=type_config.slug,
-            category=type_config.category.value,
-            is_critical=type_config.priority is Priority.CRITICAL,
-        )
+    marked = []
+    for one in deliveries:
+        reason = None
+        if _is_open(one):
+            reason = snapshot.suppression_of(
+                user_id=request.user_id,
+                channel=one.channel.value,
+                address=recipient.address(one.channel),
+                type_slug=type_config.slug,
+                category=type_config.category.value,
+                is_critical=type_config.priority is Priority.CRITICAL,
+            )
         if reason is None:
-            return delivery
-        return NewDelivery(
-            channel=delivery.channel,
-            status=DeliveryStatus.SUPPRESSED,
-            failure_code=FailureCode.SUPPRESSED,
-            failure_reason=f"The address is suppressed: {reason}.",
-        )
-
-    return [check(delivery) for delivery in deliveries]
+            marked.append(one)
+        else:
+            detail = f"The address is suppressed: {reason}."
+            marked.append(_suppressed(one.channel, FailureCode.SUPPRESSED, detail))
+    return marked
 
 
 def addresses_of(
     request: NotificationRequest, registered: RegisteredRecipient | None
 ) -> list[tuple[str, str]]:
     """Return the (channel, address) pairs to check for suppressions, normalized."""
-    email = _normalized_email(request) or (registered.email if registered else None)
-    phone = request.recipient.phone or (registered.phone if registered else None)
-    found = ((Channel.EMAIL, email), (Channel.WHATSAPP, phone))
-    return [(channel.value, address) for channel, address in found if address]
-
-
-def _normalized_email(request: NotificationRequest) -> str | None:
-    """Return the normalized address; None if it is invalid, which prepare() reports."""
-    if request.recipient.email is None:
-        return None
+    email, known = request.recipient.email, registered or _UNREGISTERED
     try:
-        return normalize_email(request.recipient.email)
+        email = email and normalize_email(email)
     except InvalidAddressError:
-        return None
+        # prepare() reports it.
+        email = None
+    phone = request.recipient.phone or known.phone
+    found = ((Channel.EMAIL, email or known.email), (Channel.WHATSAPP, phone))
+    return [(channel.value, address) for channel, address in found if address]
 
 
 def load_recipients(requests: Sequence[NotificationRequest], *, now: datetime) -> RecipientSnapshot:

@@ -65,15 +65,15 @@ def preview(request: NotificationRequest, *, caller: Caller, now: datetime) -> P
 def _preview_channel(
     channel: Channel, notification: NewNotification, delivery: NewDelivery | None
 ) -> ChannelPreview:
-    message, problem = None, None
+    message, problem, reason = None, None, None
     try:
         message = _render(channel, notification)
     except TemplateError as error:
         problem = str(error)
     if delivery is None:
-        reason: str | None = CHANNEL_NOT_CHOSEN
-    else:
-        reason = None if delivery.status is DeliveryStatus.PENDING else delivery.failure_reason
+        reason = CHANNEL_NOT_CHOSEN
+    elif delivery.status is not DeliveryStatus.PENDING:
+        reason = delivery.failure_reason
     return ChannelPreview(channel=channel, message=message, problem=problem, not_sent_reason=reason)
 
 
@@ -125,10 +125,7 @@ def send_template_test(
     locale: str | None,
     now: datetime,
 ) -> ObjectId:
-    """Send a template version with its example data, published or not.
-
-    Returns the notification's id; raises InvalidRequestError if the address is invalid.
-    """
+    """Send a template version, published or not, with its example data, as :func:`send_test`."""
     request = NotificationRequest(
         type=slug,
         recipient=_recipient(channel, address, locale=locale),

@@ -103,8 +103,7 @@ class NotificationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
         ),
     ]
     user_id: Annotated[
-        Annotated[str, Meta(min_length=1, max_length=USER_ID_LENGTH)] | None,
-        Meta(examples=["ada"]),
+        Annotated[str, Meta(min_length=1, max_length=USER_ID_LENGTH)] | None, Meta(examples=["ada"])
     ] = None
     recipient: Annotated[
         NotificationRecipientRequest, Meta(examples=[{"email": "ada@example.com"}])

@@ -1,9 +1,9 @@
 """Resolves the send time, the expiry, and reminders."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -19,6 +19,8 @@ from .requests import NotificationRequest
 
 HOUR = timedelta(hours=1)
 EVENT_POINTER = "/event_at"
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def apply_reminder(
@@ -42,8 +44,15 @@ def apply_reminder(
         problems.add(EVENT_POINTER, problem.code, str(problem))
         # Avoids a second problem: missing event variables.
         return msgspec.structs.replace(request, data={**_event_variables(now, now), **request.data})
-    return _apply_times(
-        request, event_at=event_at, send_at=send_at, ttl_seconds=type_config.ttl_seconds
+    expires_at = event_at
+    if type_config.ttl_seconds is not None:
+        expires_at = min(event_at, send_at + timedelta(seconds=type_config.ttl_seconds))
+    has_expiry = request.ttl is not None or request.expires_at is not None
+    return msgspec.structs.replace(
+        request,
+        scheduled_at=_format_timestamp(send_at),
+        expires_at=request.expires_at if has_expiry else _format_timestamp(expires_at),
+        data={**_event_variables(event_at, send_at), **request.data},
     )
 
 
@@ -56,9 +65,8 @@ def _resolve_event(
 ) -> tuple[datetime, datetime]:
     """Return the event's start and the reminder's send time; raises InvalidTimeError."""
     if request.scheduled_at is not None or request.scheduled_local is not None:
-        raise time.InvalidTimeError(
-            "conflict", "`event_at` and `scheduled_at` are mutually exclusive."
-        )
+        conflict = "`event_at` and `scheduled_at` are mutually exclusive."
+        raise time.InvalidTimeError("conflict", conflict)
     if type_config.notify_before is None:
         raise time.InvalidTimeError("not_a_reminder", "Not a reminder type.")
     event_at = time.parse_timestamp(event)
@@ -67,24 +75,9 @@ def _resolve_event(
         category = type_config.category.value
         preference = registered.preference(type_slug=type_config.slug, category=category)
         lead_time = preference.notify_before or lead_time
-    return event_at, time.resolve_reminder(
-        event_at=event_at, lead_time=_clamp_reminder(lead_time), now=now
-    )
-
-
-def _apply_times(
-    request: NotificationRequest, *, event_at: datetime, send_at: datetime, ttl_seconds: int | None
-) -> NotificationRequest:
-    expires_at = event_at
-    if ttl_seconds is not None:
-        expires_at = min(event_at, send_at + timedelta(seconds=ttl_seconds))
-    has_expiry = request.ttl is not None or request.expires_at is not None
-    return msgspec.structs.replace(
-        request,
-        scheduled_at=_format_timestamp(send_at),
-        expires_at=request.expires_at if has_expiry else _format_timestamp(expires_at),
-        data={**_event_variables(event_at, send_at), **request.data},
-    )
+    # An older release may have stored another lead time.
+    lead_time = min(max(lead_time, MIN_REMINDER), MAX_REMINDER)
+    return event_at, time.resolve_reminder(event_at=event_at, lead_time=lead_time, now=now)
 
 
 def _event_variables(event_at: datetime, send_at: datetime) -> Mapping[str, Any]:
@@ -98,11 +91,6 @@ def _event_variables(event_at: datetime, send_at: datetime) -> Mapping[str, Any]
 
 def _format_timestamp(instant: datetime) -> str:
     return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _clamp_reminder(lead_time: timedelta) -> timedelta:
-    """Return a lead time within its bounds: an older release may have stored another."""
-    return min(max(lead_time, MIN_REMINDER), MAX_REMINDER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,13 +116,12 @@ def resolve_times(
 ) -> SendTimes:
     """Return the send time and expiry; add a problem and use ``now`` if the time is invalid."""
     requested_time, is_time_adjusted = _resolve_requested_time(request, recipient, problems)
-    send_at = now
-    try:
-        send_at = time.resolve_send_at(requested=requested_time, now=now)
-    except time.InvalidTimeError as problem:
-        pointer = "/scheduled_at" if request.scheduled_local is None else "/scheduled_local/at"
-        problems.add(pointer, problem.code, str(problem))
-    ttl = _resolve_ttl(request, type_config)
+    pointer = "/scheduled_at" if request.scheduled_local is None else "/scheduled_local/at"
+    found = _check(pointer, problems, time.resolve_send_at, requested=requested_time, now=now)
+    send_at = found or now
+    ttl = request.ttl
+    if ttl is None and request.expires_at is None and type_config is not None:
+        ttl = type_config.ttl_seconds
     expires_at = _resolve_expiry(request, ttl, send_at, problems)
     return SendTimes(
         send_at=send_at,
@@ -146,37 +133,26 @@ def resolve_times(
     )
 
 
-def _resolve_ttl(request: NotificationRequest, type_config: TypeConfig | None) -> int | None:
-    """Return the time to live in seconds: the request's, or the type's by default."""
-    if request.ttl is not None or request.expires_at is not None or type_config is None:
-        return request.ttl
-    return type_config.ttl_seconds
-
-
 def _resolve_requested_time(
     request: NotificationRequest, recipient: Recipient, problems: ProblemCollector
 ) -> tuple[datetime | None, bool]:
-    if request.scheduled_at is not None and request.scheduled_local is not None:
-        problems.add(
-            "/scheduled_local",
-            "conflict",
-            "`scheduled_at` and `scheduled_local` are mutually exclusive.",
-        )
+    local = request.scheduled_local
+    if request.scheduled_at is not None and local is not None:
+        conflict = "`scheduled_at` and `scheduled_local` are mutually exclusive."
+        problems.add("/scheduled_local", "conflict", conflict)
         return None, False
     if request.scheduled_at is not None:
-        return _parse_timestamp(request.scheduled_at, "/scheduled_at", problems), False
-    if request.scheduled_local is None:
+        at = _check("/scheduled_at", problems, time.parse_timestamp, request.scheduled_at)
+        return at, False
+    if local is None:
         return None, False
-    try:
-        local = time.parse_local(request.scheduled_local.at)
-        zone = _resolve_zone(request, recipient, problems)
-        if zone is None:
-            return None, False
-        resolved = time.resolve_local(local, zone)
-    except time.InvalidTimeError as problem:
-        problems.add("/scheduled_local/at", problem.code, str(problem))
+    pointer = "/scheduled_local/at"
+    at = _check(pointer, problems, time.parse_local, local.at)
+    zone = _resolve_zone(local.timezone, recipient, problems) if at is not None else None
+    if at is None or zone is None:
         return None, False
-    return resolved.at, resolved.is_adjusted
+    resolved = _check(pointer, problems, time.resolve_local, at, zone)
+    return (resolved.at, resolved.is_adjusted) if resolved is not None else (None, False)
 
 
 def is_adjusted(request: NotificationRequest, *, default_zone: str | None) -> bool:
@@ -189,19 +165,13 @@ def is_adjusted(request: NotificationRequest, *, default_zone: str | None) -> bo
 
 
 def _resolve_zone(
-    request: NotificationRequest, recipient: Recipient, problems: ProblemCollector
+    name: str | None, recipient: Recipient, problems: ProblemCollector
 ) -> ZoneInfo | None:
-    name = request.scheduled_local.timezone if request.scheduled_local else None
+    pointer = "/scheduled_local/timezone"
     if name is None and recipient.timezone is None:
-        problems.add(
-            "/scheduled_local/timezone", "required", "Required: the recipient has no time zone."
-        )
+        problems.add(pointer, "required", "Required: the recipient has no time zone.")
         return None
-    try:
-        return time.parse_zone(name or recipient.timezone or "")
-    except time.InvalidTimeError as problem:
-        problems.add("/scheduled_local/timezone", problem.code, str(problem))
-        return None
+    return _check(pointer, problems, time.parse_zone, name or recipient.timezone or "")
 
 
 def _resolve_expiry(
@@ -212,23 +182,18 @@ def _resolve_expiry(
         return None
     expires_at = None
     if request.expires_at is not None:
-        expires_at = _parse_timestamp(request.expires_at, "/expires_at", problems)
+        expires_at = _check("/expires_at", problems, time.parse_timestamp, request.expires_at)
         if expires_at is None:
             return None
-    try:
-        return time.resolve_expiry(send_at=send_at, ttl_seconds=ttl, expires_at=expires_at)
-    except time.InvalidTimeError as problem:
-        pointer = "/ttl" if request.ttl is not None else "/expires_at"
-        problems.add(pointer, problem.code, str(problem))
-        return None
-
-
-def _parse_timestamp(text: str, pointer: str, problems: ProblemCollector) -> datetime | None:
-    try:
-        return time.parse_timestamp(text)
-    except time.InvalidTimeError as problem:
-        problems.add(pointer, problem.code, str(problem))
-        return None
+    pointer = "/ttl" if request.ttl is not None else "/expires_at"
+    return _check(
+        pointer,
+        problems,
+        time.resolve_expiry,
+        send_at=send_at,
+        ttl_seconds=ttl,
+        expires_at=expires_at,
+    )
 
 
 def _recipient_local_time(request: NotificationRequest) -> str | None:
@@ -237,3 +202,18 @@ def _recipient_local_time(request: NotificationRequest) -> str | None:
     if local is None or local.timezone or request.recipient.timezone or request.user_id is None:
         return None
     return local.at
+
+
+def _check(
+    pointer: str,
+    problems: ProblemCollector,
+    resolve: Callable[P, R],
+    *args: P.args,
+    **options: P.kwargs,
+) -> R | None:
+    """Return what ``resolve`` returns; None and a problem if it raises InvalidTimeError."""
+    try:
+        return resolve(*args, **options)
+    except time.InvalidTimeError as problem:
+        problems.add(pointer, problem.code, str(problem))
+        return None

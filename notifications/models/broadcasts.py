@@ -2,22 +2,21 @@
 
 from django.db import models
 from django_mongodb_backend.fields import ArrayField, EmbeddedModelField, ObjectIdField
-from django_mongodb_backend.managers import MongoManager
 
 from domain.states import AudienceKind, BroadcastStatus, Priority
 from notifyproject.db.fields import choice_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
+from notifyproject.db.models import MongoModel
 
 from .notification import USER_ID_LENGTH, Claim
 
 OPEN_BROADCASTS = {"due_at": {"$exists": True}}
 
 
-class Broadcast(models.Model):
+class Broadcast(MongoModel):
     """A request to send one message to an audience, whose recipients are read page by page."""
 
     client_id = ObjectIdField()
-    """The API client that created it."""
     request_id = optional_text(64)
     is_test = models.BooleanField(default=False)
     """Sent to the sandbox, for a client in test mode. Missing in all others."""
@@ -62,8 +61,6 @@ class Broadcast(models.Model):
     """When MongoDB deletes it: as long after its end as a notification after its send time."""
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
-
-    objects = MongoManager()
 
     class Meta:
         db_table = "broadcasts"

@@ -5,11 +5,11 @@
 
 from django.db import models
 from django_mongodb_backend.fields import ArrayField, EmbeddedModelField, ObjectIdField
-from django_mongodb_backend.managers import MongoManager
 
 from domain.states import BulkAction, BulkOutcome, BulkStage, Channel
 from notifyproject.db.fields import choice_field, choices_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
+from notifyproject.db.models import MongoModel
 
 from .notification import Claim
 
@@ -17,7 +17,7 @@ REASON_LENGTH = 500
 OPEN_OPERATIONS = {"next_at": {"$exists": True}}
 
 
-class BulkOperation(models.Model):
+class BulkOperation(MongoModel):
     """One action on all notifications of a selection, frozen when it was created."""
 
     action = choice_field(BulkAction)
@@ -43,7 +43,6 @@ class BulkOperation(models.Model):
     next_at = optional_datetime()
     """When to run next; missing while there is nothing to do."""
     claim = EmbeddedModelField(Claim, null=True, blank=True)
-    """Lease of the worker that runs it."""
     claim_count = models.IntegerField(default=0)
     """Leases in a row that ended without progress."""
 
@@ -76,9 +75,6 @@ class BulkOperation(models.Model):
     finished_at = optional_datetime()
     updated_at = models.DateTimeField()
     purge_at = optional_datetime()
-    """When MongoDB deletes it."""
-
-    objects = MongoManager()
 
     class Meta:
         db_table = "operations"
@@ -96,7 +92,7 @@ class BulkOperation(models.Model):
         return f"{self.action} {self.pk}"
 
 
-class OperationResult(models.Model):
+class OperationResult(MongoModel):
     """Result of a bulk operation for one delivery."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=80)
@@ -113,9 +109,6 @@ class OperationResult(models.Model):
     detail = optional_text(REASON_LENGTH)
     at = models.DateTimeField()
     purge_at = optional_datetime()
-    """When MongoDB deletes it."""
-
-    objects = MongoManager()
 
     class Meta:
         db_table = "operation_results"

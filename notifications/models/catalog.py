@@ -2,18 +2,20 @@
 
 from django.db import models
 from django_mongodb_backend.fields import ArrayField
-from django_mongodb_backend.managers import MongoManager
 
 from domain.retry import DEFAULT_MAX_RETRIES, UnknownPolicy
 from domain.states import Category, Channel, Priority
 from notifyproject.db.fields import choice_field, choices_field, optional_datetime
+from notifyproject.db.models import MongoModel
 
 SLUG_LENGTH = 64
 NAME_LENGTH = 120
 VARIABLE_LENGTH = 64
+NOTE_LENGTH = 200
+AUTHOR_LENGTH = 160
 
 
-class NotificationType(models.Model):
+class NotificationType(MongoModel):
     """A kind of notification, with the defaults of its notifications.
 
     The shipped ones are in :mod:`notifications.catalog.default_types`. Operators change and add
@@ -54,8 +56,6 @@ class NotificationType(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
-    objects = MongoManager()
-
     class Meta:
         db_table = "notification_types"
         ordering = ("slug",)
@@ -64,11 +64,7 @@ class NotificationType(models.Model):
         return self.name
 
 
-NOTE_LENGTH = 200
-AUTHOR_LENGTH = 160
-
-
-class TemplateVersion(models.Model):
+class TemplateVersion(MongoModel):
     """One version of a type's template. Only ``published_at`` ever changes."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=SLUG_LENGTH + 8)
@@ -81,8 +77,6 @@ class TemplateVersion(models.Model):
     created_at = models.DateTimeField()
     created_by = models.CharField(max_length=AUTHOR_LENGTH)
     published_at = optional_datetime()
-
-    objects = MongoManager()
 
     class Meta:
         db_table = "template_versions"

@@ -7,13 +7,13 @@ from django_mongodb_backend.fields import (
     EmbeddedModelField,
     ObjectIdField,
 )
-from django_mongodb_backend.managers import MongoManager
 from django_mongodb_backend.models import EmbeddedModel
 
 from domain.retry import DEFAULT_MAX_RETRIES
 from domain.states import Category, Channel, DeliveryStatus, NotificationStatus, Priority
 from notifyproject.db.fields import choice_field, choices_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
+from notifyproject.db.models import MongoModel
 
 USER_ID_LENGTH = 128
 SUBJECT_LENGTH = 255
@@ -125,11 +125,10 @@ SCHEDULED_LOCAL = {**OPEN_WORK, "scheduled_local": {"$exists": True}}
 FROM_BROADCAST = {"broadcast_id": {"$exists": True}}
 
 
-class Notification(models.Model):
+class Notification(MongoModel):
     """A request to notify one recipient, and the result on each channel."""
 
     client_id = ObjectIdField()
-    """The API client that created it."""
     external_id = optional_text(128)
     idempotency_key = optional_text(255)
     request_id = optional_text(64)
@@ -138,7 +137,6 @@ class Notification(models.Model):
     is_test = models.BooleanField(default=False)
     """Sent to the sandbox, for a client in test mode. Missing in all others."""
     broadcast_id = ObjectIdField(null=True, blank=True)
-    """The broadcast that it belongs to. Missing in all others."""
 
     user_id = optional_text(USER_ID_LENGTH)
     recipient = EmbeddedModelField(RecipientCopy)
@@ -195,8 +193,6 @@ class Notification(models.Model):
     failed_at = optional_datetime()
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
-
-    objects = MongoManager()
 
     class Meta:
         db_table = "notifications"
@@ -274,8 +270,6 @@ class FailedNotification(Notification):
     """
 
     class Meta:
-        """The same documents under another name."""
-
         proxy = True
         default_permissions = ()
         verbose_name = "failed delivery"
@@ -286,8 +280,6 @@ class WaitingNotification(Notification):
     """A notification with open deliveries: a list in the console, without a page of its own."""
 
     class Meta:
-        """The same documents under another name."""
-
         proxy = True
         default_permissions = ()
         verbose_name = "waiting notification"

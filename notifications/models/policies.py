@@ -1,13 +1,13 @@
 """Retention policies, and the state of providers."""
 
 from django.db import models
-from django_mongodb_backend.managers import MongoManager
 
 from domain.states import Category
 from notifyproject.db.fields import choice_field, optional_datetime, optional_text
+from notifyproject.db.models import MongoModel
 
 
-class ProviderState(models.Model):
+class ProviderState(MongoModel):
     """Pause state of a provider."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=40)
@@ -16,8 +16,6 @@ class ProviderState(models.Model):
     """Missing while the provider is in use."""
     paused_by = optional_text(150)
     reason = optional_text(200)
-
-    objects = MongoManager()
 
     class Meta:
         db_table = "provider_states"
@@ -32,7 +30,7 @@ class ProviderState(models.Model):
         return self.id
 
 
-class RetentionPolicy(models.Model):
+class RetentionPolicy(MongoModel):
     """Retention of the notifications of one category; one for each category."""
 
     category = choice_field(Category, primary_key=True, db_column="_id")
@@ -44,8 +42,6 @@ class RetentionPolicy(models.Model):
     RETENTION_METADATA_DAYS. Applies to notifications accepted after a change."""
     removed_until = optional_datetime(editable=False)
     """Notifications last changed before this time are processed."""
-
-    objects = MongoManager()
 
     class Meta:
         db_table = "retention_policies"

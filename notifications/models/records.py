@@ -2,18 +2,18 @@
 
 from django.db import models
 from django_mongodb_backend.fields import ArrayField, ObjectIdField
-from django_mongodb_backend.managers import MongoManager
 
 from domain.states import AttemptStatus, Channel
 from notifyproject.db.fields import choice_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
+from notifyproject.db.models import MongoModel
 
 INBOX_VISIT_SECONDS = 400 * 86_400
 """Longer than a notification stays in an inbox, unless its category is retained for over a year;
 older ones then count as unseen again."""
 
 
-class DeliveryAttempt(models.Model):
+class DeliveryAttempt(MongoModel):
     """One attempt to hand a message to a provider. Written by the store; append-only."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=140)
@@ -35,18 +35,11 @@ class DeliveryAttempt(models.Model):
     duration_ms = models.IntegerField(null=True, blank=True)
     purge_at = optional_datetime()
 
-    objects = MongoManager()
-
     class Meta:
         db_table = "delivery_attempts"
         ordering = ("-attempted_at", "-id")
         indexes = (
-            MongoIndex(
-                "notification_id",
-                "device_id",
-                "attempt_number",
-                name="att_notification",
-            ),
+            MongoIndex("notification_id", "device_id", "attempt_number", name="att_notification"),
             MongoIndex("device_id", name="att_device", sparse=True),
             MongoIndex("-attempted_at", "-_id", name="att_attempted"),
             MongoIndex("purge_at", name="att_purge", expire_after_seconds=0),
@@ -56,7 +49,7 @@ class DeliveryAttempt(models.Model):
         return self.id
 
 
-class IdempotencyKey(models.Model):
+class IdempotencyKey(MongoModel):
     """Idempotency record: two requests of a client with one key are one request."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=64)
@@ -74,41 +67,35 @@ class IdempotencyKey(models.Model):
     """When all notifications of a bulk request were stored."""
     expires_at = models.DateTimeField()
 
-    objects = MongoManager()
-
     class Meta:
         db_table = "idempotency_keys"
         indexes = (MongoIndex("expires_at", name="idm_expires", expire_after_seconds=0),)
 
 
-class ProviderEvent(models.Model):
+class ProviderEvent(MongoModel):
     """A provider event that was applied; deduplicates webhooks."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=200)
     """``<provider>:<the provider's event ID>``."""
     expires_at = models.DateTimeField()
 
-    objects = MongoManager()
-
     class Meta:
         db_table = "provider_events"
         indexes = (MongoIndex("expires_at", name="evt_expires", expire_after_seconds=0),)
 
 
-class Heartbeat(models.Model):
+class Heartbeat(MongoModel):
     """Last time of a periodic activity."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=40)
     at = models.DateTimeField()
-
-    objects = MongoManager()
 
     class Meta:
         db_table = "heartbeats"
         verbose_name_plural = "workers and queues"
 
 
-class EarlyReceipt(models.Model):
+class EarlyReceipt(MongoModel):
     """A receipt whose message ID is not stored yet; retried for a while."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=200)
@@ -117,21 +104,17 @@ class EarlyReceipt(models.Model):
     receipt = models.JSONField()
     expires_at = models.DateTimeField()
 
-    objects = MongoManager()
-
     class Meta:
         db_table = "early_receipts"
         indexes = (MongoIndex("expires_at", name="ear_expires", expire_after_seconds=0),)
 
 
-class InboxVisit(models.Model):
+class InboxVisit(MongoModel):
     """Until when the owner of an inbox has seen it. Expires long after what was in it."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=64)
     """SHA-256 of client and user: unique on any shard, and reveals no one's identity."""
     seen_until = models.DateTimeField()
-
-    objects = MongoManager()
 
     class Meta:
         db_table = "inbox_visits"
@@ -140,7 +123,7 @@ class InboxVisit(models.Model):
         )
 
 
-class WebhookLog(models.Model):
+class WebhookLog(MongoModel):
     """A verified webhook of a provider, stored before the response."""
 
     provider = models.CharField(max_length=40)
@@ -153,8 +136,6 @@ class WebhookLog(models.Model):
     """Events without a known delivery."""
     processed_at = optional_datetime()
     purge_at = optional_datetime()
-
-    objects = MongoManager()
 
     class Meta:
         db_table = "webhook_log"

@@ -35,10 +35,8 @@ class Backlog:
 
     def is_overloaded(self, *, now: datetime) -> bool:
         """Return whether the backlog exceeds one of its two limits."""
-        if self.due > settings.BULK_PENDING_LIMIT:
-            return True
-        oldest = self.oldest_due_at
-        return oldest is not None and now - oldest > settings.BULK_OLDEST_DUE
+        is_late = self.oldest_due_at and now - self.oldest_due_at > settings.BULK_OLDEST_DUE
+        return self.due > settings.BULK_PENDING_LIMIT or bool(is_late)
 
 
 def is_overloaded(*, now: datetime) -> bool:

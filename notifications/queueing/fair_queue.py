@@ -23,11 +23,10 @@ from bson import ObjectId
 from domain import queues
 from domain.states import Channel, DeliveryStatus, Priority
 from notifyproject.db.collections import collection, unclaimed
-from notifyproject.platform import valkey
+from notifyproject.platform import broker, valkey
 
 from ..store import Document
-from . import wakeups as queueing_wakeups
-from .wakeups import HORIZON, WAKEUP_SIZE, send_wakeups
+from .wakeups import HORIZON, PULL, WAKEUP_SIZE, send_wakeups
 
 BURST = 200
 """Deliveries of a client within BURST_WINDOW that get wake-ups by ID; the rest is pulled."""
@@ -39,7 +38,7 @@ AHEAD_SLOT, RETRY_SLOT = MAX_PULLS, 2 * MAX_PULLS
 """Slots of the pull scheduled for the next due time, and of a pull that found no capacity."""
 TOKEN_LIFETIME = 30
 """Seconds after its due time until a token expires: its pull was lost, or is still queued."""
-_RELEASE_SCRIPT = (Path(__file__).with_name("release_token.lua")).read_text()
+_RELEASE_SCRIPT = Path(__file__).with_name("release_token.lua").read_text()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +49,14 @@ class FairQueue:
     channel: Channel
     priority: Priority
 
+    @property
+    def name(self) -> str:
+        """Name of the Celery queue."""
+        return queues.queue_name(self.channel, self.priority)
+
     def key(self, suffix: str | int) -> str:
         """Return a Valkey key of this queue."""
-        return f"lane:{self.client_id}:{queues.queue_name(self.channel, self.priority)}:{suffix}"
+        return f"lane:{self.client_id}:{self.name}:{suffix}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +103,8 @@ def enqueue_pulls(
     hundred is enough: with a pull in every slot for fifty emails a second, three of four pulls
     found nothing.
     """
-    return _acquire_and_send(
-        queue, range(min(math.ceil(count / WAKEUP_SIZE), MAX_PULLS)), at=at or now, now=now
-    )
+    slots = range(min(math.ceil(count / WAKEUP_SIZE), MAX_PULLS))
+    return _acquire_and_send(queue, slots, at=at or now, now=now)
 
 
 def continue_pull(
@@ -120,10 +123,10 @@ def continue_pull(
     slots: Sequence[int] = range(MAX_PULLS)
     if token and token.slot < MAX_PULLS:
         slots = [(token.slot + step) % MAX_PULLS for step in range(1 + has_capacity)]
+    at = at or now
     # Without Valkey there are no slots, but the broker may still work.
-    return _acquire_and_send(queue, slots, at=at or now, now=now) or _send_pull(
-        queue, None, at=at or now, now=now
-    )
+    sent = _acquire_and_send(queue, slots, at=at, now=now)
+    return sent or _send_pull(queue, None, at=at, now=now)
 
 
 def retry_pull(queue: FairQueue, *, at: datetime, now: datetime) -> bool:
@@ -164,14 +167,9 @@ def _acquire_and_send(
 
 
 def _send_pull(queue: FairQueue, token: PullToken | None, *, at: datetime, now: datetime) -> bool:
-    published = queueing_wakeups.send_pull(
-        client_id=queue.client_id,
-        channel=queue.channel,
-        priority=queue.priority,
-        token=(token.slot, token.nonce) if token else None,
-        at=at,
-        now=now,
-    )
+    held = (token.slot, token.nonce) if token else None
+    args = [str(queue.client_id), queue.channel.value, queue.priority.value, held]
+    published = broker.publish(PULL, args=args, queue=queue.name, at=at, now=now)
     if not published:
         release_token(queue, token)
     return published
@@ -214,29 +212,22 @@ def due(
     The index is read in its order; ``skip`` skips entries of it. Poison candidates are deliveries
     that were claimed before and never sent.
     """
-    unsuspected: dict[str, Any] = {} if include_poison_candidates else {"claim_count": 0}
-    found = (
-        collection("notifications")
-        .find(
-            {
-                "priority": queue.priority.value,
-                "client_id": queue.client_id,
-                "due_at": {"$lte": until},
-                "delivery": {
-                    "$elemMatch": {
-                        "channel": queue.channel.value,
-                        "status": DeliveryStatus.PENDING.value,
-                        "next_attempt_at": {"$lte": until},
-                        **unclaimed(now=now),
-                        **unsuspected,
-                    }
-                },
-            },
-            {"delivery.channel": 1, "delivery.next_attempt_at": 1, "delivery.claim_count": 1},
-        )
-        .hint("ntf_lane")
-        .skip(skip)
-        .limit(limit)
+    pending = {
+        "channel": queue.channel.value,
+        "status": DeliveryStatus.PENDING.value,
+        "next_attempt_at": {"$lte": until},
+        **unclaimed(now=now),
+    }
+    if not include_poison_candidates:
+        pending["claim_count"] = 0
+    found = collection("notifications").find(
+        {
+            "priority": queue.priority.value,
+            "client_id": queue.client_id,
+            "due_at": {"$lte": until},
+            "delivery": {"$elemMatch": pending},
+        },
+        {"delivery.channel": 1, "delivery.next_attempt_at": 1, "delivery.claim_count": 1},
     )
     return [
         Due(
@@ -245,7 +236,7 @@ def due(
             delivery["next_attempt_at"],
             is_poison_candidate=delivery["claim_count"] > 0,
         )
-        for document in found
+        for document in found.hint("ntf_lane").skip(skip).limit(limit)
         for delivery in document["delivery"]
         if delivery["channel"] == queue.channel
     ]

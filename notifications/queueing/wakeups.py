@@ -43,20 +43,6 @@ def send_wakeup(
     return broker.publish(DELIVER, args=args, queue=queue, at=at, now=now)
 
 
-def send_pull(
-    *,
-    client_id: ObjectId,
-    channel: Channel,
-    priority: Priority,
-    token: tuple[int, str] | None,
-    at: datetime | None = None,
-    now: datetime,
-) -> bool:
-    """Send a pull for a fair queue; return whether the broker accepted it."""
-    args = [str(client_id), channel.value, priority.value, token]
-    return broker.publish(PULL, args=args, queue=queue_name(channel, priority), at=at, now=now)
-
-
 def publish_broadcast(broadcast_id: ObjectId, *, at: datetime | None = None, now: datetime) -> bool:
     """Wake a worker for a broadcast; return whether the broker accepted the message."""
     return broker.publish(BROADCAST, args=[str(broadcast_id)], queue=BROADCASTS, at=at, now=now)

@@ -52,25 +52,20 @@ def apply_device_receipt(
     was replaced or deleted since. Raises NotPushedError, PyMongoError.
     """
     document = queries.get(notification_id=notification_id, client_id=client_id)
-    delivery = _push(document) if document is not None else None
-    if (
-        document is None
-        or delivery is None
-        or not _was_pushed(notification_id, delivery, device_id)
-    ):
+    if document is None:
+        raise NotPushedError
+    sent = (d for d in document["delivery"] if d["channel"] == Channel.PUSH and d.get("provider"))
+    delivery = next(sent, None)
+    if delivery is None or not _was_pushed(notification_id, delivery, device_id):
         raise NotPushedError
     if not document.get("is_test", False):
         # A test push stays in the sandbox: its receipt says nothing about the device.
         status.record_success(accepted={}, receipts={device_id: now})
-    reference = AttemptReference(
-        notification_id, Channel.PUSH, delivery["attempt_count"], device_id
-    )
+    attempt = delivery["attempt_count"]
+    reference = AttemptReference(notification_id, Channel.PUSH, attempt, device_id)
     changed = store.apply_receipt(
         DeliveryReceipt(
-            reference=reference,
-            status=EVENT_STATUSES[event],
-            at=now,
-            provider=delivery["provider"],
+            reference=reference, status=EVENT_STATUSES[event], at=now, provider=delivery["provider"]
         ),
         now=now,
     )
@@ -79,14 +74,6 @@ def apply_device_receipt(
         "device_receipt_applied", delivery_id=str(reference), kind=event.value, changed=changed
     )
     return changed
-
-
-def _push(document: Document) -> Document | None:
-    """Return a notification's push delivery; None if no provider was used for one."""
-    return next(
-        (d for d in document["delivery"] if d["channel"] == Channel.PUSH and d.get("provider")),
-        None,
-    )
 
 
 def _was_pushed(notification_id: ObjectId, delivery: Document, device_id: str) -> bool:

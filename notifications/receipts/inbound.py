@@ -51,8 +51,7 @@ def apply_opt_outs(
 
 
 def _apply_opt_out(preference: MarketingPreference, *, provider: str, at: datetime) -> None:
-    channel = Channel.WHATSAPP.value
-    reason = SuppressionReason.UNSUBSCRIBED
+    channel, reason = Channel.WHATSAPP.value, SuppressionReason.UNSUBSCRIBED
     if preference.is_wanted:
         lift(
             channel=channel,

@@ -80,7 +80,7 @@ def apply_receipts(receipts: Sequence[Receipt], *, provider: str, now: datetime)
     callback_events.enqueue_publisher(now=now)
     _mark_applied(matched, provider, now)
     crash_points.reach(Boundary.RECEIPTS_MARKED)
-    record_receipt_spans(changed, codes=FAILURE_CODES, provider=provider, now=now)
+    _record_spans(changed, provider, now)
     return Applied(len(receipts), len(changed), len(receipts) - len(new), len(unmatched))
 
 
@@ -116,17 +116,12 @@ def _store_early(receipts: Sequence[Receipt], provider: str, now: datetime) -> N
             log.warning("receipt_unmatched", provider=provider, kind=receipt.kind.value, id=key)
             collection("early_receipts").delete_one({"_id": key})
             continue
-        collection("early_receipts").update_one(
-            {"_id": key},
-            {
-                "$setOnInsert": {
-                    "provider": provider,
-                    "receipt": {**asdict(receipt), "kind": receipt.kind.value},
-                    "expires_at": now + 2 * EARLY_RECEIPT_WINDOW,
-                }
-            },
-            upsert=True,
-        )
+        stored = {
+            "provider": provider,
+            "receipt": {**asdict(receipt), "kind": receipt.kind.value},
+            "expires_at": now + 2 * EARLY_RECEIPT_WINDOW,
+        }
+        collection("early_receipts").update_one({"_id": key}, {"$setOnInsert": stored}, upsert=True)
 
 
 def _apply_one(receipt: Receipt, reference: AttemptReference, provider: str, now: datetime) -> bool:
@@ -160,9 +155,8 @@ def _apply_reputation(
 ) -> None:
     """Suppress the address, count a soft bounce, or clear the soft bounces of the address."""
     is_negative = receipt.kind in SUPPRESSIONS or receipt.is_undeliverable
-    if not is_negative and (
-        reference.channel is not Channel.WHATSAPP or receipt.kind not in SUCCESS_KINDS
-    ):
+    is_success = reference.channel is Channel.WHATSAPP and receipt.kind in SUCCESS_KINDS
+    if not is_negative and not is_success:
         return
     channel = reference.channel.value
     address = _address(receipt, reference)
@@ -202,12 +196,10 @@ def _deduplicate(receipts: Sequence[Receipt], provider: str) -> list[Receipt]:
 
 
 def _mark_applied(receipts: Sequence[Receipt], provider: str, now: datetime) -> None:
-    documents = [
-        {"_id": _event_key(receipt, provider), "expires_at": now + EVENT_RETENTION}
-        for receipt in receipts
-    ]
-    if not documents:
+    if not receipts:
         return
+    expires_at = now + EVENT_RETENTION
+    documents = [{"_id": _event_key(r, provider), "expires_at": expires_at} for r in receipts]
     by_message = [_event_key(r, provider) for r in receipts if not r.reference]
     if by_message:
         collection("early_receipts").delete_many({"_id": {"$in": by_message}})
@@ -223,14 +215,9 @@ def _event_key(receipt: Receipt, provider: str) -> str:
     return f"{provider}:{receipt.event_id}"
 
 
-def record_receipt_spans(
-    receipts: Sequence[tuple[Receipt, AttemptReference]],
-    *,
-    codes: Mapping[ReceiptKind, FailureCode],
-    provider: str,
-    now: datetime,
+def _record_spans(
+    receipts: Sequence[tuple[Receipt, AttemptReference]], provider: str, now: datetime
 ) -> None:
-    """Record spans of receipts that changed a delivery; ``codes`` holds the failure kinds."""
     if not tracing.is_on() or not receipts:
         return
     try:
@@ -243,6 +230,7 @@ def record_receipt_spans(
     for receipt, reference in receipts:
         if (parent := parents.get(reference.notification_id)) is None:
             continue
+        code = FAILURE_CODES.get(receipt.kind)
         span = Span(
             name=f"receipt {receipt.kind}",
             kind=Kind.CONSUMER,
@@ -254,6 +242,6 @@ def record_receipt_spans(
                 "notify.attempt": reference.attempt_number,
                 "notify.provider": provider,
             },
-            error=codes[receipt.kind].value if receipt.kind in codes else None,
+            error=code.value if code else None,
         )
         tracing.record(span, parent=parent, link=webhook)

@@ -12,7 +12,6 @@ from providers.contract import Receipt
 from providers.sendgrid import webhooks
 from providers.whatsapp import webhooks as whatsapp_webhooks
 
-from . import processor
 from .inbound import apply_inbound
 from .processor import Applied, apply_receipts
 
@@ -30,27 +29,29 @@ def process_webhook(
     receipts: Sequence[Receipt], *, provider: str, body: str, now: datetime
 ) -> Applied:
     """Log a verified webhook and apply its receipts. Idempotent: the provider may repeat it."""
-    entry = collection("webhook_log").insert_one(
-        {
-            "provider": provider,
-            "received_at": now,
-            "body": body,
-            "event_count": len(receipts),
-            "applied_count": 0,
-            "unmatched_count": 0,
-            "purge_at": now + LOG_RETENTION,
-        }
-    )
+    entry = {
+        "provider": provider,
+        "received_at": now,
+        "body": body,
+        "event_count": len(receipts),
+        "applied_count": 0,
+        "unmatched_count": 0,
+        "purge_at": now + LOG_RETENTION,
+    }
+    log_id = collection("webhook_log").insert_one(entry).inserted_id
     crash_points.reach(Boundary.WEBHOOK_LOGGED)
+    return _apply_logged(log_id, receipts, provider=provider, now=now)
+
+
+def _apply_logged(
+    log_id: ObjectId, receipts: Sequence[Receipt], *, provider: str, now: datetime
+) -> Applied:
     applied = apply_receipts(receipts, provider=provider, now=now)
     collection("webhook_log").update_one(
-        {"_id": entry.inserted_id},
+        {"_id": log_id},
         {
-            "$set": {
-                "applied_count": applied.changed,
-                "unmatched_count": applied.unmatched,
-                "processed_at": now,
-            }
+            "$set": {"unmatched_count": applied.unmatched, "processed_at": now},
+            "$inc": {"applied_count": applied.changed},
         },
     )
     return applied
@@ -80,12 +81,4 @@ def replay(log_id: ObjectId, *, now: datetime) -> Applied:
             apply_inbound(raw, provider=entry["provider"], now=now)
     except ValueError as error:
         raise UnreadableWebhookError("The stored webhook can't be parsed.") from error
-    applied = processor.apply_receipts(events, provider=entry["provider"], now=now)
-    collection("webhook_log").update_one(
-        {"_id": log_id},
-        {
-            "$set": {"unmatched_count": applied.unmatched, "processed_at": now},
-            "$inc": {"applied_count": applied.changed},
-        },
-    )
-    return applied
+    return _apply_logged(log_id, events, provider=entry["provider"], now=now)

@@ -1,7 +1,7 @@
 """Acceptance: inserts notifications; idempotent by ID."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -19,6 +19,8 @@ from .documents import Document, NewDelivery, NewNotification
 
 ONCE_PER_ENTITY = "ntf_once_per_entity"
 _ENTITY_FIELDS = ("user_id", "type", "entity_id")
+_RECIPIENT_FIELDS = [one.name for one in fields(Recipient)]
+_CONTENT_FIELDS = [one.name for one in fields(Content) if one.name != "attachments"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +68,9 @@ def _resolve_conflicts(
     documents: Sequence[dict[str, Any]], error: BulkWriteError
 ) -> list[Accepted | DuplicateEntity]:
     """Distinguish repeated documents from duplicates; raise ``error`` for anything else."""
-    problems = error.details["writeErrors"]
     if not is_duplicate(error):
         raise error
+    problems = error.details["writeErrors"]
     results: list[Accepted | DuplicateEntity] = [Accepted(document) for document in documents]
     refused = [documents[problem["index"]] for problem in problems]
     found = notifications().find({"_id": {"$in": [document["_id"] for document in refused]}})
@@ -118,7 +120,7 @@ def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
     states = tuple([(d["status"], d.get("next_attempt_at", now) > now) for d in deliveries])
     has_event = any(d["status"] != DeliveryStatus.PENDING for d in deliveries)
     inbox_at = _earliest("delivered_at", deliveries)
-    fields: dict[str, Any] = {
+    document: dict[str, Any] = {
         "_id": new.id,
         "client_id": new.client_id,
         "external_id": new.external_id,
@@ -128,7 +130,7 @@ def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
         "is_test": new.is_test or None,
         "broadcast_id": new.broadcast_id,
         "user_id": new.user_id,
-        "recipient": _recipient(new.recipient),
+        "recipient": _stored(new.recipient, _RECIPIENT_FIELDS),
         "type": new.type,
         "category": new.category.value,
         "priority": new.priority.value,
@@ -164,7 +166,7 @@ def _document(new: NewNotification, now: datetime) -> dict[str, Any]:
         "created_at": new.created_at,
         "updated_at": now,
     }
-    return _present(fields)
+    return {name: value for name, value in document.items() if value is not None}
 
 
 def _delivery(new: NewNotification, one: NewDelivery, now: datetime) -> dict[str, Any]:
@@ -173,7 +175,7 @@ def _delivery(new: NewNotification, one: NewDelivery, now: datetime) -> dict[str
     if one.channel is Channel.IN_APP and status is DeliveryStatus.PENDING and new.send_at <= now:
         status = DeliveryStatus.DELIVERED
     due_at = new.send_at + one.delay
-    fields: dict[str, Any] = {
+    delivery: dict[str, Any] = {
         "channel": one.channel.value,
         "status": status.value,
         "attempt_count": 0,
@@ -184,47 +186,26 @@ def _delivery(new: NewNotification, one: NewDelivery, now: datetime) -> dict[str
         "accepted_targets": [],
     }
     if status in OPEN:
-        fields["next_attempt_at"] = due_at
+        delivery["next_attempt_at"] = due_at
     if one.fallback_for is not None:
-        fields["instead_of"] = one.fallback_for.value
+        delivery["instead_of"] = one.fallback_for.value
     if one.failure_code is not None:
-        fields["failure_code"] = one.failure_code.value
+        delivery["failure_code"] = one.failure_code.value
     if one.failure_reason is not None:
-        fields["failure_reason"] = one.failure_reason
+        delivery["failure_reason"] = one.failure_reason
     if status in SUCCEEDED:
-        fields |= {"provider": "inbox", "sent_at": now, "delivered_at": now}
-    return fields
+        delivery |= {"provider": "inbox", "sent_at": now, "delivered_at": now}
+    return delivery
 
 
-def _recipient(recipient: Recipient) -> dict[str, Any]:
-    # Field by field, here and below: asdict() costs as much as the rest of the acceptance.
-    return _present(
-        {
-            "device_ids": recipient.device_ids,
-            "email": recipient.email,
-            "phone": recipient.phone,
-            "name": recipient.name,
-            "locale": recipient.locale,
-            "timezone": recipient.timezone,
-        }
-    )
+def _stored(record: Recipient | Content, names: Sequence[str]) -> dict[str, Any]:
+    # Not asdict(), which costs as much as the rest of the acceptance.
+    return {name: value for name in names if (value := getattr(record, name)) is not None}
 
 
 def _content(content: Content) -> dict[str, Any]:
-    return _present(
-        {
-            "subject": content.subject,
-            "body": content.body,
-            "template_id": content.template_id,
-            "template_version": content.template_version,
-            "is_masked": content.is_masked,
-            "image_url": content.image_url,
-            "deep_link": content.deep_link,
-            "payload": content.payload,
-            "reply_to": content.reply_to,
-            "attachments": [asdict(one) for one in content.attachments] or None,
-        }
-    )
+    attachments = [asdict(one) for one in content.attachments]
+    return _stored(content, _CONTENT_FIELDS) | ({"attachments": attachments} if attachments else {})
 
 
 @lru_cache(maxsize=1024)
@@ -237,7 +218,3 @@ def _status(deliveries: tuple[tuple[str, bool], ...]) -> str:
 def _earliest(name: str, deliveries: Sequence[Document]) -> datetime | None:
     found = [d[name] for d in deliveries if name in d]
     return min(found) if found else None
-
-
-def _present(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}

@@ -1,6 +1,6 @@
 """Writes of clients and operators: cancel, reopen, reschedule, make due now."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -20,7 +20,6 @@ MIN_RETENTION_AFTER_REOPEN = timedelta(days=14)
 """Minimum retention of a reopened notification: longer than its retries can take."""
 UNSENT_STATUSES = [S.PENDING.value, S.SUPPRESSED.value, S.CANCELLED.value]
 """Statuses of a delivery of which nothing was sent."""
-_WITHOUT_LOCAL_TIME: dict[str, Expression] = {"scheduled_local": "$$REMOVE"}
 
 
 def cancel(
@@ -31,24 +30,24 @@ def cancel(
     A push that reached a device becomes sent instead. A worker that has claimed a delivery without
     starting it loses the claim; one that has started wins.
     """
+    names = [channel.value for channel in channels]
+    pending = {"channel": {"$in": names}, "status": S.PENDING.value}
     return _change(
-        notification_id,
-        channels,
-        [S.PENDING],
+        {"_id": notification_id, "delivery": {"$elemMatch": pending}},
+        [{"$in": ["$$d.channel", names]}, {"$eq": ["$$d.status", S.PENDING.value]}],
         cancelled_changes(reason, now=now),
-        now,
+        now=now,
     )
 
 
 def cancel_pending(*, ids: Sequence[ObjectId], reason: str, now: datetime) -> int:
     """Cancel what is pending of many notifications, as :func:`cancel`; return how many changed."""
-    pending = {"delivery": {"$elemMatch": {"status": S.PENDING.value}}}
     pipeline = update(
         condition={"$eq": ["$$d.status", S.PENDING.value]},
         changes=cancelled_changes(reason, now=now),
         now=now,
     )
-    wanted = {"_id": {"$in": list(ids)}, **pending}
+    wanted = {"_id": {"$in": list(ids)}, "delivery.status": S.PENDING.value}
     return notifications().update_many(wanted, pipeline).modified_count
 
 
@@ -83,41 +82,43 @@ def reopen(
     Earlier attempts stay counted; ``extra_attempts`` more are allowed. Deliveries that failed
     after ``failed_until`` stay failed. Returns None if nothing matched.
     """
+    names = [channel.value for channel in channels]
+    failed: dict[str, Any] = {"channel": {"$in": names}, "status": S.FAILED.value}
+    conditions: list[Expression] = [
+        {"$in": ["$$d.channel", names]},
+        {"$eq": ["$$d.status", S.FAILED.value]},
+    ]
+    if failed_until is not None:
+        failed["failed_at"] = {"$lte": failed_until}
+        conditions.append({"$lte": ["$$d.failed_at", failed_until]})
+    counted = {"$subtract": ["$$d.attempt_count", "$$d.excused_count"]}
     return _change(
-        notification_id,
-        channels,
-        [S.FAILED],
         {
-            "status": S.PENDING.value,
-            "claim": None,
-            "claim_count": 0,
-            "first_due_at": now,
-            "next_attempt_at": now,
-            "max_attempts": Computed(
-                {
-                    "$add": [
-                        {"$subtract": ["$$d.attempt_count", "$$d.excused_count"]},
-                        extra_attempts,
-                    ]
-                }
-            ),
-            "failed_at": None,
-            # Ambiguous devices and providers are forgotten: the attempts start over.
-            "doubtful_targets": [],
-            "doubtful_provider": None,
-            "passed_over": None,
-        },
-        now,
-        extra_filter={
+            "_id": notification_id,
+            "delivery": {"$elemMatch": failed},
             "$and": [
                 {"$or": [{"expires_at": None}, {"expires_at": {"$gt": now}}]},
                 # The sensitive data was destroyed: only masked content would be sent.
                 {"$or": [{"content.is_masked": {"$ne": True}}, {"sealed": {"$exists": True}}]},
                 # The content was removed by retention.
                 {"content_removed_at": None},
-            ]
+            ],
         },
-        failed_until=failed_until,
+        conditions,
+        {
+            "status": S.PENDING.value,
+            "claim": None,
+            "claim_count": 0,
+            "first_due_at": now,
+            "next_attempt_at": now,
+            "max_attempts": Computed({"$add": [counted, extra_attempts]}),
+            "failed_at": None,
+            # Ambiguous devices and providers are forgotten: the attempts start over.
+            "doubtful_targets": [],
+            "doubtful_provider": None,
+            "passed_over": None,
+        },
+        now=now,
         extra_fields={"purge_at": {"$max": ["$purge_at", now + MIN_RETENTION_AFTER_REOPEN]}},
     )
 
@@ -158,63 +159,40 @@ def make_due_now(*, notification_id: ObjectId, now: datetime) -> Document | None
     ]
     first = {"$cond": [{"$eq": ["$$d.attempt_count", 0]}, now, "$$d.first_due_at"]}
     waiting = {"status": S.PENDING.value, "claim": None, "next_attempt_at": {"$gt": now}}
-    return notifications().find_one_and_update(
+    return _change(
         {"_id": notification_id, "delivery": {"$elemMatch": waiting}},
-        update(
-            condition={"$and": conditions},
-            changes={"next_attempt_at": now, "first_due_at": Computed(first)},
-            now=now,
-        ),
-        return_document=ReturnDocument.AFTER,
+        conditions,
+        {"next_attempt_at": now, "first_due_at": Computed(first)},
+        now=now,
     )
 
 
 def link_resend(*, original_id: ObjectId, resend_id: ObjectId, now: datetime) -> None:
     """Record on a notification that it was resent as another one."""
     notifications().update_one(
-        {"_id": original_id},
-        {"$addToSet": {"resent_as": resend_id}, "$set": {"updated_at": now}},
+        {"_id": original_id}, {"$addToSet": {"resent_as": resend_id}, "$set": {"updated_at": now}}
     )
 
 
 def _change(
-    notification_id: ObjectId,
-    channels: Sequence[Channel],
-    from_statuses: Sequence[DeliveryStatus],
-    changes: dict[str, Any],
-    now: datetime,
+    wanted: Mapping[str, Any],
+    conditions: Sequence[Expression],
+    changes: Mapping[str, Any],
     *,
-    extra_filter: dict[str, Any] | None = None,
-    failed_until: datetime | None = None,
-    extra_fields: dict[str, Expression] | None = None,
+    now: datetime,
+    extra_fields: Mapping[str, Expression] | None = None,
 ) -> Document | None:
-    """Change every matching delivery; return the document, or None if none matched."""
-    channel_values = [c.value for c in channels]
-    status_values = [s.value for s in from_statuses]
-    conditions: list[Expression] = [
-        {"$in": ["$$d.channel", channel_values]},
-        {"$in": ["$$d.status", status_values]},
-    ]
-    guard: dict[str, Any] = {"channel": {"$in": channel_values}, "status": {"$in": status_values}}
-    if failed_until is not None:
-        conditions.append({"$lte": ["$$d.failed_at", failed_until]})
-        guard["failed_at"] = {"$lte": failed_until}
+    """Change every delivery that meets all conditions; return the document, or None."""
     pipeline = update(
         condition={"$and": conditions}, changes=changes, now=now, extra_fields=extra_fields
     )
     return notifications().find_one_and_update(
-        {"_id": notification_id, "delivery": {"$elemMatch": guard}, **(extra_filter or {})},
-        pipeline,
-        return_document=ReturnDocument.AFTER,
+        wanted, pipeline, return_document=ReturnDocument.AFTER
     )
 
 
 def reschedule(
-    *,
-    notification_id: ObjectId,
-    send_at: datetime,
-    now: datetime,
-    is_same_local_time: bool = False,
+    *, notification_id: ObjectId, send_at: datetime, now: datetime, is_same_local_time: bool = False
 ) -> Document | None:
     """Move the send time of a notification to ``send_at``; return None if it is too late.
 
@@ -226,7 +204,9 @@ def reschedule(
     """
     touched = {"$or": [{"status": {"$nin": UNSENT_STATUSES}}, {"attempt_count": {"$gt": 0}}]}
     due_at = Computed({"$add": [send_at, {"$subtract": ["$$d.first_due_at", _first_due_at()]}]})
-    return notifications().find_one_and_update(
+    until = {"$add": [send_at, {"$multiply": ["$ttl_seconds", 1000]}]}
+    moved = {"$subtract": [send_at, {"$ifNull": ["$scheduled_at", "$created_at"]}]}
+    return _change(
         {
             "_id": notification_id,
             "delivery.status": S.PENDING.value,
@@ -237,40 +217,20 @@ def reschedule(
                 {"expires_at": {"$gt": send_at}},
             ],
         },
-        update(
-            condition={"$eq": ["$$d.status", S.PENDING.value]},
-            changes={
-                "claim": None,
-                "claim_count": 0,
-                "first_due_at": due_at,
-                "next_attempt_at": due_at,
-            },
-            now=now,
-            extra_fields=_dependent_times(send_at)
-            | ({} if is_same_local_time else _WITHOUT_LOCAL_TIME),
-        ),
-        return_document=ReturnDocument.AFTER,
+        [{"$eq": ["$$d.status", S.PENDING.value]}],
+        {"claim": None, "claim_count": 0, "first_due_at": due_at, "next_attempt_at": due_at},
+        now=now,
+        extra_fields={
+            "scheduled_at": send_at,
+            "scheduled_local": "$scheduled_local" if is_same_local_time else "$$REMOVE",
+            # Without ttl_seconds the sum is null.
+            "expires_at": {"$ifNull": [until, "$expires_at", "$$REMOVE"]},
+            "purge_at": {"$ifNull": [{"$add": ["$purge_at", moved]}, "$$REMOVE"]},
+        },
     )
 
 
-def _dependent_times(send_at: datetime) -> dict[str, Expression]:
-    until = {"$add": [send_at, {"$multiply": ["$ttl_seconds", 1000]}]}
-    moved = {"$subtract": [send_at, {"$ifNull": ["$scheduled_at", "$created_at"]}]}
-    return {
-        "scheduled_at": send_at,
-        # Without ttl_seconds the sum is null.
-        "expires_at": {"$ifNull": [until, "$expires_at", "$$REMOVE"]},
-        "purge_at": {"$ifNull": [{"$add": ["$purge_at", moved]}, "$$REMOVE"]},
-    }
-
-
 def _first_due_at() -> Expression:
-    """Return the first original due time of the pending deliveries."""
-    pending = {
-        "$filter": {
-            "input": "$delivery",
-            "as": "one",
-            "cond": {"$eq": ["$$one.status", S.PENDING.value]},
-        }
-    }
+    is_pending = {"$eq": ["$$one.status", S.PENDING.value]}
+    pending = {"$filter": {"input": "$delivery", "as": "one", "cond": is_pending}}
     return {"$min": {"$map": {"input": pending, "as": "one", "in": "$$one.first_due_at"}}}

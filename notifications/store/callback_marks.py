@@ -33,25 +33,17 @@ def clear_marks(documents: Sequence[Document]) -> int:
         return 0
     operations = [
         UpdateOne(
-            {"_id": document["_id"], "callback_revision": document["callback_revision"]},
+            {"_id": one["_id"], "callback_revision": one["callback_revision"]},
             {"$unset": {"callback_due_at": ""}},
         )
-        for document in documents
+        for one in documents
     ]
     return notifications().bulk_write(operations, ordered=False).modified_count
 
 
 def backfill_marks(*, client_id: ObjectId, since: datetime, until: datetime, now: datetime) -> int:
-    """Mark a client's notifications that were accepted by processes without its subscription.
-
-    Those created in the given time without a revision. Returns how many.
-    """
-    result = notifications().update_many(
-        {
-            "client_id": client_id,
-            "created_at": {"$gte": since, "$lt": until},
-            "callback_revision": None,
-        },
-        {"$set": {"callback_revision": 1, "callback_due_at": now}},
-    )
-    return result.modified_count
+    """Mark what processes accepted without knowing a client's subscription; return how many."""
+    created = {"$gte": since, "$lt": until}
+    missed = {"client_id": client_id, "created_at": created, "callback_revision": None}
+    marks = {"callback_revision": 1, "callback_due_at": now}
+    return notifications().update_many(missed, {"$set": marks}).modified_count

@@ -2,16 +2,15 @@
 
 import time
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from functools import partial
+from typing import ParamSpec, TypeVar
 
 import structlog
-from pymongo.collection import Collection
 from pymongo.errors import PyMongoError
 
 from notifyproject.db.collections import collection, is_transient
 
 log = structlog.get_logger(__name__)
-
 MAX_RETRY_SECONDS = 30.0
 """Time for which a worker repeats a write: well within its lease."""
 PAUSE = 0.2
@@ -19,19 +18,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def notifications() -> Collection[dict[str, Any]]:
-    """Return the collection of notifications, with majority writes."""
-    return collection("notifications")
-
-
-def attempts() -> Collection[dict[str, Any]]:
-    """Return the log of attempts, with majority writes."""
-    return collection("delivery_attempts")
-
-
-def visits() -> Collection[dict[str, Any]]:
-    """Return the collection that records until when each inbox was seen."""
-    return collection("inbox_visits")
+notifications = partial(collection, "notifications")
+attempts = partial(collection, "delivery_attempts")
+visits = partial(collection, "inbox_visits")
+"""Until when each inbox was seen."""
 
 
 def retry_transient(write: Callable[P, R], *args: P.args, **options: P.kwargs) -> R:

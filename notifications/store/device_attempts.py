@@ -12,14 +12,8 @@ from domain.states import AttemptStatus
 from .collections import attempts
 from .documents import ClaimedDelivery, Document
 
-PERMANENT_FAILURES = frozenset(
-    {
-        FailureCode.INVALID_RECIPIENT,
-        FailureCode.REJECTED,
-        FailureCode.TOO_LARGE,
-        FailureCode.RENDER_FAILED,
-    }
-)
+F = FailureCode
+PERMANENT_FAILURES = frozenset({F.INVALID_RECIPIENT, F.REJECTED, F.TOO_LARGE, F.RENDER_FAILED})
 """After one of these failures, a device never gets the message."""
 ATTEMPTED = frozenset({AttemptStatus.SENT, AttemptStatus.FAILED, AttemptStatus.UNKNOWN})
 """Statuses of attempts that were made; others say nothing about a device."""
@@ -54,11 +48,8 @@ class DeviceHistory:
         A device with an unknown outcome is retried, if the type allows it, only while no device
         is known to have it.
         """
-        return (
-            self.delivered
-            | self.refused.keys()
-            | (self.ambiguous.keys() if self.delivered else set())
-        )
+        ambiguous = self.ambiguous.keys() if self.delivered else set()
+        return self.delivered | self.refused.keys() | ambiguous
 
 
 def device_histories(claims: Sequence[ClaimedDelivery]) -> Mapping[ObjectId, DeviceHistory]:

@@ -15,8 +15,6 @@ from domain.states import OPEN, AttemptStatus, Category, Channel, DeliveryStatus
 
 Document = Mapping[str, Any]
 S = DeliveryStatus
-ERROR_LENGTH = 500
-"""Longer error messages are truncated."""
 _REFERENCE = re.compile(r"([0-9a-f]{24})\.([a-z_]+)\.(\d{1,6})(?:\.([0-9a-f]{64}))?", re.ASCII)
 
 
@@ -89,12 +87,9 @@ class NewNotification:
     traceparent: str | None = None
     """Span of the request, as parent of the delivery spans; None if not traced."""
     is_test: bool = False
-    """Sent to the sandbox."""
     broadcast_id: ObjectId | None = None
-    """The broadcast it belongs to."""
     resent_from: ObjectId | None = None
     has_callback: bool = False
-    """The client subscribes to its callbacks."""
     created_at: datetime
 
 
@@ -136,7 +131,6 @@ class ClaimedDelivery:
     fallback_for: Channel | None = None
     """Not needed if this channel has delivered the notification."""
     channel_statuses: Mapping[Channel, DeliveryStatus] = field(default_factory=dict)
-    """Status of each channel of the notification."""
     fallback_channels: tuple[Channel, ...] = ()
     """Channels that wait for this one to fail."""
     device_ids: tuple[str, ...] = ()
@@ -151,15 +145,11 @@ class ClaimedDelivery:
 
     def reference_to(self, device_id: str | None) -> str:
         """Return the ID of the current attempt at one device."""
-        if device_id is None:
-            return self.reference
-        return str(
-            AttemptReference(self.notification_id, self.channel, self.attempt_count, device_id)
-        )
+        return self.reference if device_id is None else f"{self.reference}.{device_id}"
 
     @property
     def targets(self) -> tuple[str | None, ...]:
-        """Return the devices of the current attempt, or None alone on a channel without devices."""
+        """Devices of the current attempt, or None alone on a channel without devices."""
         return self.device_ids or (None,)
 
     @property

@@ -5,7 +5,7 @@ inbox; the write that ends the last of them removes it. :mod:`notifications.stor
 the same rule as a pipeline.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -17,10 +17,8 @@ from domain.states import OPEN
 from notifyproject.platform import encryption
 
 from .collections import notifications
-from .documents import content_of
+from .documents import Document, content_of
 from .pipelines import INBOX_SECRET_LIFETIME
-
-Document = Mapping[str, Any]
 
 
 def encrypt(secret: SensitiveContent, *, notification_id: ObjectId) -> str:
@@ -52,11 +50,8 @@ def decrypt(
 
 def secret_in(document: Document) -> SensitiveContent | None:
     """Return the sensitive content of a stored notification; see :func:`decrypt`."""
-    return decrypt(
-        notification_id=document["_id"],
-        content=content_of(document),
-        encrypted=document.get("sealed"),
-    )
+    content, encrypted = content_of(document), document.get("sealed")
+    return decrypt(notification_id=document["_id"], content=content, encrypted=encrypted)
 
 
 def is_secret_expired(document: Document) -> bool:

@@ -45,10 +45,7 @@ class Inbox:
         is_read: Mapping[str, Any] | bool = ANY_FLAG,
         is_archived: Mapping[str, Any] | bool = ANY_FLAG,
     ) -> dict[str, Any]:
-        """Return a filter for the notifications in it, in the order of the index ``ntf_inbox``.
-
-        They were delivered in-app and not deleted since.
-        """
+        """Return a filter for what is in it and not deleted, in the order of its index."""
         return {
             "user_id": self.user_id,
             "client_id": self.client_id,
@@ -69,16 +66,8 @@ class Marked:
 
 def mark_read(*, inbox: Inbox, notification_id: ObjectId, now: datetime) -> Marked | None:
     """Mark a notification as read by its owner; None if it is not in the inbox."""
-    unread = {
-        "$or": [
-            {
-                "delivery": {
-                    "$elemMatch": {"channel": Channel.IN_APP.value, "status": S.DELIVERED.value}
-                }
-            },
-            {"unread_at": {"$exists": True}},
-        ]
-    }
+    delivered = {"channel": Channel.IN_APP.value, "status": S.DELIVERED.value}
+    unread = {"$or": [{"delivery": {"$elemMatch": delivered}}, {"unread_at": {"$exists": True}}]}
     return _mark(inbox, notification_id, unread, _mark_read_pipeline(now))
 
 

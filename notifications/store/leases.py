@@ -16,21 +16,24 @@ from notifyproject.platform import crash_points
 from notifyproject.platform.crash_points import Boundary
 
 from .collections import attempts, notifications, retry_transient
-from .documents import (
+from .documents import ClaimedDelivery, Deferred, Settlement, TargetAttempt, claimed_from
+from .pipelines import (
     ERROR_LENGTH,
-    ClaimedDelivery,
-    Deferred,
-    Settlement,
-    TargetAttempt,
-    claimed_from,
+    Computed,
+    claimed_with,
+    error_entry,
+    row_of,
+    transition,
+    update_each,
 )
-from .pipelines import Computed, claimed_with, row_of, transition, update_each
 from .receipts import with_device_receipts
 
 S = DeliveryStatus
 LEASE = timedelta(seconds=90)
 """Longer than the slowest batch: four rounds of requests of 15 s each."""
 NOT_ATTEMPTED = "Not sent: the lease or lifetime ended first."
+A = AttemptStatus
+_ATTEMPT_STATUSES = {S.SENT: A.SENT, S.DELIVERED: A.SENT, S.UNKNOWN: A.UNKNOWN}
 
 
 def _log_started(
@@ -73,11 +76,8 @@ def _log_outcomes(settlements: Sequence[Settlement]) -> None:
 
 
 def _log_unsent(started: Sequence[ClaimedDelivery], *, now: datetime) -> None:
-    fields = {
-        "status": AttemptStatus.EXPIRED.value,
-        "error_message": NOT_ATTEMPTED,
-        "finished_at": now,
-    }
+    status = AttemptStatus.EXPIRED.value
+    fields = {"status": status, "error_message": NOT_ATTEMPTED, "finished_at": now}
     wanted = {"_id": {"$in": [c.reference_to(device) for c in started for device in c.targets]}}
     retry_transient(attempts().update_many, wanted, {"$set": fields})
 
@@ -89,11 +89,7 @@ def _outcomes(s: Settlement) -> list[tuple[str, dict[str, Any]]]:
             (s.claimed.reference_to(one.device_id), _record(one, one.status))
             for one in s.target_attempts
         ]
-    status = {
-        S.SENT: AttemptStatus.SENT,
-        S.DELIVERED: AttemptStatus.SENT,
-        S.UNKNOWN: AttemptStatus.UNKNOWN,
-    }.get(s.status, AttemptStatus.FAILED)
+    status = _ATTEMPT_STATUSES.get(s.status, AttemptStatus.FAILED)
     return [(s.claimed.reference, _record(s, status))]
 
 
@@ -137,10 +133,7 @@ def claim(
         conditions.append({"$eq": ["$$d.claim_count", 0]})
     pipeline = transition(
         condition={"$and": conditions},
-        changes={
-            "claim": lease,
-            "claim_count": Computed({"$add": ["$$d.claim_count", 1]}),
-        },
+        changes={"claim": lease, "claim_count": Computed({"$add": ["$$d.claim_count", 1]})},
         now=now,
     )
     collection = notifications()
@@ -218,7 +211,9 @@ def settle(settlements: Sequence[Settlement], *, now: datetime) -> int:
     crash_points.reach(Boundary.SETTLE_LOGGED)
     changes = {s.claimed.reference: _outcome(s, now) for s in settlements}
     errors = {
-        s.claimed.reference: _error(s.claimed, s.code, s.reason, now)
+        s.claimed.reference: error_entry(
+            s.claimed.channel, s.code or FailureCode.PROVIDER_ERROR, s.reason, now
+        )
         for s in settlements
         if s.status not in SUCCEEDED
     }
@@ -247,7 +242,7 @@ def defer(deferred: Sequence[Deferred], *, now: datetime) -> int:
     """Defer or end claimed deliveries without an attempt; return how many leases were held."""
     changes = {one.claimed.reference: _deferral(one, now) for one in deferred}
     errors = {
-        one.claimed.reference: _error(one.claimed, one.code, one.reason, now)
+        one.claimed.reference: error_entry(one.claimed.channel, one.code, one.reason, now)
         for one in deferred
         if one.status is S.FAILED
     }
@@ -294,9 +289,7 @@ def _outcome(s: Settlement, now: datetime) -> dict[str, Any]:
         changes["passed_over"] = s.answer.provider if s.fails_over else None
     if s.status in SUCCEEDED:
         changes["sent_at"] = s.finished_at
-        if s.status is S.DELIVERED:
-            changes["delivered_at"] = s.finished_at
-        return changes
+        return changes | ({"delivered_at": s.finished_at} if s.status is S.DELIVERED else {})
     if s.uncounted:
         changes["excused_count"] = s.claimed.uncounted_attempts + 1
     return changes | _failure(s.status, s.code, s.reason, now)
@@ -330,17 +323,6 @@ def _failure(
     return changes | ({"failed_at": now} if status is S.FAILED else {})
 
 
-def _error(
-    claimed: ClaimedDelivery, code: FailureCode | None, reason: str | None, now: datetime
-) -> dict[str, Any]:
-    return {
-        "timestamp": now,
-        "channel": claimed.channel.value,
-        "code": (code or FailureCode.PROVIDER_ERROR).value,
-        "error": (reason or "")[:ERROR_LENGTH],
-    }
-
-
 def _write(
     claims: Sequence[ClaimedDelivery],
     status: DeliveryStatus,
@@ -368,7 +350,6 @@ def _write(
 
 
 def _owned_filter(ids: Sequence[ObjectId], token: str, status: DeliveryStatus) -> dict[str, Any]:
-    """Return a filter for documents with a delivery claimed with ``token`` and in ``status``."""
     return {
         "_id": {"$in": list(ids)},
         "delivery": {"$elemMatch": {"claim.token": token, "status": status.value}},

@@ -11,11 +11,14 @@ from typing import Any
 
 from bson import ObjectId
 
+from domain.errors import FailureCode
 from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus, NotificationStatus
 
 Expression = Any
 Pipeline = list[dict[str, Any]]
 ERROR_HISTORY_LENGTH = 20
+ERROR_LENGTH = 500
+"""Longer error messages are truncated."""
 INBOX_SECRET_LIFETIME = timedelta(days=1)
 """Time for which the inbox shows sensitive content, unless the notification expires before."""
 MILLISECOND = timedelta(milliseconds=1)
@@ -55,10 +58,9 @@ def transition(*, condition: Expression, changes: Mapping[str, Any], now: dateti
     everything that is sent, and cost MongoDB half of a full update this way.
     """
     merged = {name: _expression(value) for name, value in changes.items()}
-    following = {"status": overall_status(now), "due_at": _due_at()}
     return [
         {"$set": {"delivery": _each_delivery(condition, merged)}},
-        {"$set": following},
+        {"$set": {"status": overall_status(now), "due_at": _due_at()}},
     ]
 
 
@@ -86,6 +88,18 @@ def update_each(
         *_pipeline(condition, complete(own) if complete else own, "$__row.errors", now),
         {"$unset": "__row"},
     ]
+
+
+def error_entry(
+    channel: str, code: FailureCode, reason: str | None, now: datetime
+) -> dict[str, Any]:
+    """Return an entry of the error history."""
+    return {
+        "timestamp": now,
+        "channel": str(channel),
+        "code": code.value,
+        "error": (reason or "")[:ERROR_LENGTH],
+    }
 
 
 def row_of(ids: Sequence[Any], rows: Sequence[Mapping[str, Any]]) -> Expression:
@@ -129,22 +143,18 @@ def derived_fields(now: datetime) -> dict[str, Expression]:
         "read_at": {"$ifNull": [first_read, "$$REMOVE"]},
         "is_read": {"$and": [{"$in": [S.READ.value, "$delivery.status"]}, stays_read]},
         "error": {"$ifNull": [{"$last": "$error_history.error"}, "$$REMOVE"]},
-        "sealed": _if_encrypted(_while_needed(now)),
-        "sealed_until": _if_encrypted(_inbox_end(now)),
+        **_secret_fields(now),
     }
 
 
 def _callback_marks(now: datetime) -> dict[str, Expression]:
     """Return the callback marks; pending and sending deliveries are not reported."""
-    is_reportable = {
-        "$not": [{"$setIsSubset": ["$delivery.status", [S.PENDING.value, S.SENDING.value]]}]
-    }
+    unreported = [S.PENDING.value, S.SENDING.value]
+    is_reportable = {"$not": [{"$setIsSubset": ["$delivery.status", unreported]}]}
     marks = {"$and": [{"$gt": ["$callback_revision", None]}, is_reportable]}
     return {
         "callback_revision": {"$ifNull": [{"$add": ["$callback_revision", 1]}, "$$REMOVE"]},
-        "callback_due_at": {
-            "$ifNull": ["$callback_due_at", {"$cond": [marks, now, "$$REMOVE"]}],
-        },
+        "callback_due_at": {"$ifNull": ["$callback_due_at", {"$cond": [marks, now, "$$REMOVE"]}]},
     }
 
 
@@ -155,35 +165,21 @@ def of_channel(channel: str) -> Expression:
 
 def claimed_with(channel: str, token: str, status: DeliveryStatus) -> Expression:
     """Return a condition for a delivery claimed with ``token`` and in ``status``."""
-    return {
-        "$and": [
-            of_channel(channel),
-            {"$eq": ["$$d.claim.token", token]},
-            {"$eq": ["$$d.status", status.value]},
-        ]
-    }
+    is_claimed = {"$eq": ["$$d.claim.token", token]}
+    return {"$and": [of_channel(channel), is_claimed, _is(status)]}
 
 
 def in_statuses(channel: str, statuses: Sequence[DeliveryStatus]) -> Expression:
     """Return a condition for one channel's delivery in any of ``statuses``."""
-    return {
-        "$and": [
-            of_channel(channel),
-            {"$in": ["$$d.status", [s.value for s in statuses]]},
-        ],
-    }
+    return {"$and": [of_channel(channel), {"$in": ["$$d.status", [s.value for s in statuses]]}]}
 
 
 def overall_status(now: datetime) -> Expression:
     """Return :func:`domain.states.overall_status` as an expression over ``$delivery``."""
-    retrying = {"$and": [_is("$$d", S.PENDING), {"$gt": ["$$d.attempt_count", 0]}]}
-    waiting = {
-        "$and": [
-            {"$eq": [{"$ifNull": ["$$d.claim", None]}, None]},
-            {"$gt": ["$$d.next_attempt_at", now]},
-        ]
-    }
-    due = {"$and": [_is("$$d", S.PENDING), {"$not": [waiting]}]}
+    retrying = {"$and": [_is(S.PENDING), {"$gt": ["$$d.attempt_count", 0]}]}
+    is_unclaimed = {"$eq": [{"$ifNull": ["$$d.claim", None]}, None]}
+    waiting = {"$and": [is_unclaimed, {"$gt": ["$$d.next_attempt_at", now]}]}
+    due = {"$and": [_is(S.PENDING), {"$not": [waiting]}]}
     counted = {"$setDifference": ["$delivery.status", [S.CANCELLED.value, S.SUPPRESSED.value]]}
     return {
         "$switch": {
@@ -208,63 +204,45 @@ def _expression(value: Any) -> Expression:
 
 
 def _due_at() -> Expression:
-    return {"$ifNull": [_earliest_due(), "$$REMOVE"]}
-
-
-def _earliest_due() -> Expression:
-    """Return the earliest time at which an open delivery needs processing, or null.
+    """Return the earliest time at which an open delivery needs processing; none removes the field.
 
     That is its next attempt, or the end of the lease while it is being sent. A claim does not move
     it: otherwise every index would be updated once more for each send.
     """
     moment = {"$ifNull": ["$$d.next_attempt_at", "$$d.claim.lease_until"]}
-    open_deliveries = {
-        "$filter": {
-            "input": "$delivery",
-            "as": "d",
-            "cond": {"$in": ["$$d.status", sorted(s.value for s in OPEN)]},
-        }
-    }
-    return {"$min": {"$map": {"input": open_deliveries, "as": "d", "in": moment}}}
+    is_open = {"$in": ["$$d.status", sorted(s.value for s in OPEN)]}
+    open_deliveries = {"$filter": {"input": "$delivery", "as": "d", "cond": is_open}}
+    earliest = {"$min": {"$map": {"input": open_deliveries, "as": "d", "in": moment}}}
+    return {"$ifNull": [earliest, "$$REMOVE"]}
 
 
 def _inbox_since() -> Expression:
-    """Return when the in-app delivery was delivered, or null."""
-    is_there = {
-        "$and": [
-            of_channel(Channel.IN_APP),
-            {"$in": ["$$d.status", [S.DELIVERED.value, S.READ.value]]},
-        ]
-    }
+    is_there = in_statuses(Channel.IN_APP, [S.DELIVERED, S.READ])
     since = {"$cond": [is_there, "$$d.delivered_at", None]}
     return {"$min": {"$map": {"input": "$delivery", "as": "d", "in": since}}}
 
 
-def _if_encrypted(value: Expression) -> Expression:
-    return {"$cond": [{"$eq": [{"$type": "$sealed"}, "missing"]}, "$$REMOVE", value]}
+def _secret_fields(now: datetime) -> dict[str, Expression]:
+    """Return the encrypted content, kept while a channel is open or the inbox shows it.
 
-
-def _while_needed(now: datetime) -> Expression:
-    """Return the encrypted content while a channel is open or the inbox still shows it."""
-    needed = {"$or": [_has_status(*OPEN), {"$gt": [_shown_until(), now]}]}
-    return {"$cond": [needed, "$sealed", "$$REMOVE"]}
-
-
-def _inbox_end(now: datetime) -> Expression:
-    """Return when to remove encrypted content that only the inbox still shows."""
-    kept = {"$and": [{"$not": [_has_status(*OPEN)]}, {"$gt": [_shown_until(), now]}]}
-    return {"$cond": [kept, _shown_until(), "$$REMOVE"]}
-
-
-def _shown_until() -> Expression:
-    """Return until when the inbox shows sensitive content, or null, which sorts before all."""
-    since = _inbox_since()
+    Once only the inbox shows it, ``sealed_until`` is when to remove it.
+    """
+    since, is_open = _inbox_since(), _has_status(*OPEN)
     last = {"$min": ["$expires_at", {"$add": [since, INBOX_SECRET_LIFETIME // MILLISECOND]}]}
-    return {"$cond": [{"$eq": [since, None]}, None, last]}
+    # Null sorts before all times.
+    shown_until = {"$cond": [{"$eq": [since, None]}, None, last]}
+    is_shown = {"$gt": [shown_until, now]}
+    is_encrypted = {"$ne": [{"$type": "$sealed"}, "missing"]}
+    needed = {"$and": [is_encrypted, {"$or": [is_open, is_shown]}]}
+    only_shown = {"$and": [is_encrypted, {"$not": [is_open]}, is_shown]}
+    return {
+        "sealed": {"$cond": [needed, "$sealed", "$$REMOVE"]},
+        "sealed_until": {"$cond": [only_shown, shown_until, "$$REMOVE"]},
+    }
 
 
-def _is(delivery: str, status: DeliveryStatus) -> Expression:
-    return {"$eq": [f"{delivery}.status", status.value]}
+def _is(status: DeliveryStatus) -> Expression:
+    return {"$eq": ["$$d.status", status.value]}
 
 
 def _any_delivery(condition: Expression) -> Expression:

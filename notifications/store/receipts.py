@@ -1,6 +1,5 @@
 """Applies receipts to deliveries, in any order and any number of times, with the same result."""
 
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -9,11 +8,19 @@ from domain.errors import RECEIPT_FAILURES, FailureCode
 from domain.states import TRANSITIONS, Channel, DeliveryStatus
 
 from .collections import notifications
-from .documents import ERROR_LENGTH, AttemptReference
-from .pipelines import Computed, Expression, Pipeline, in_statuses, of_channel, update
+from .documents import AttemptReference
+from .pipelines import (
+    ERROR_LENGTH,
+    Computed,
+    Expression,
+    Pipeline,
+    error_entry,
+    in_statuses,
+    of_channel,
+    update,
+)
 
 S = DeliveryStatus
-
 RANK = {S.SENT: 1, S.DELIVERED: 2, S.FAILED: 3, S.READ: 4}
 """A receipt is applied if it ranks higher than the current state.
 
@@ -26,6 +33,8 @@ STILL_OPEN = (S.PENDING, S.SENDING)
 _SANDBOX: Expression = {"$cond": ["$is_test", "$$d.provider", None]}
 """Provider of a test delivery: the sandbox reports as the provider that it replaces."""
 _HAS_DEVICE_RECEIPT: Expression = {"$gt": ["$$d.delivered_at", None]}
+_REPORTED_CODES = sorted(code.value for code in RECEIPT_FAILURES)
+_DEFAULT_CODE = FailureCode.REPORTED_FAILED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,21 +61,32 @@ def apply_receipt(receipt: DeliveryReceipt, *, now: datetime) -> bool:
     channel, device_id = receipt.reference.channel, receipt.reference.device_id
     is_one_of_many = channel is Channel.PUSH and receipt.status in ARRIVED
     noted_device = device_id if is_one_of_many else None
-    lower = _statuses_below(receipt.status, without=() if noted_device is None else STILL_OPEN)
+    lower = [
+        status.value
+        for status in DeliveryStatus
+        if receipt.status in TRANSITIONS[status]
+        and RANK.get(status, 0) < RANK[receipt.status]
+        and (noted_device is None or status not in STILL_OPEN)
+    ]
     conditions: list[dict[str, Any]] = [
         {"status": {"$in": lower}},
         # Declared by this service, not reported: see RANK.
-        {"status": S.FAILED.value, "failure_code": {"$nin": _reported_codes()}},
+        {"status": S.FAILED.value, "failure_code": {"$nin": _REPORTED_CODES}},
     ]
     guard: dict[str, Any] = {"channel": channel.value, "$or": conditions}
     if receipt.status is S.FAILED:
         # A failure of an earlier attempt says nothing about a later one.
         guard["attempt_count"] = {"$lte": receipt.reference.attempt_number}
+    is_lower = {"$in": ["$$d.status", lower]}
+    is_reported = {"$in": ["$$d.failure_code", _REPORTED_CODES]}
+    is_declared_here = {"$and": [{"$eq": ["$$d.status", S.FAILED.value]}, {"$not": [is_reported]}]}
     pipeline = update(
-        condition={"$and": [of_channel(channel), _outranked(lower)]},
+        condition={"$and": [of_channel(channel), {"$or": [is_lower, is_declared_here]}]},
         changes=_changes(receipt) | ({} if noted_device is None else _changes_with_notes(receipt)),
         now=now,
-        error=_error(receipt, now),
+        error=error_entry(channel, receipt.code or _DEFAULT_CODE, receipt.reason, now)
+        if receipt.status is S.FAILED
+        else None,
     )
     if noted_device is not None:
         conditions.append(_is_new_information(receipt, noted_device))
@@ -77,30 +97,6 @@ def apply_receipt(receipt: DeliveryReceipt, *, now: datetime) -> bool:
     return result.modified_count == 1
 
 
-def _statuses_below(reported: DeliveryStatus, *, without: Collection[DeliveryStatus]) -> list[str]:
-    return [
-        status.value
-        for status in DeliveryStatus
-        if status not in without
-        and reported in TRANSITIONS[status]
-        and RANK.get(status, 0) < RANK[reported]
-    ]
-
-
-def _outranked(lower: Sequence[str]) -> Expression:
-    return {
-        "$or": [
-            {"$in": ["$$d.status", lower]},
-            {
-                "$and": [
-                    {"$eq": ["$$d.status", S.FAILED.value]},
-                    {"$not": [{"$in": ["$$d.failure_code", _reported_codes()]}]},
-                ]
-            },
-        ]
-    }
-
-
 def with_device_receipts(changes: str) -> Expression:
     """Return a push's ``changes``, a field's path, merged with device receipts received meanwhile.
 
@@ -108,10 +104,9 @@ def with_device_receipts(changes: str) -> Expression:
     the state of the push, whatever the outcome at the others.
     """
     is_over = {"$ne": [f"{changes}.status", S.PENDING.value]}
-    sent_at = {"$min": [f"{changes}.sent_at", "$$d.delivered_at"]}
     reported = {
         "status": _status_from_devices(f"{changes}.status"),
-        "sent_at": sent_at,
+        "sent_at": {"$min": [f"{changes}.sent_at", "$$d.delivered_at"]},
         **dict.fromkeys(("next_attempt_at", "failure_code", "failure_reason", "failed_at")),
     }
     targets = {"$ifNull": [f"{changes}.accepted_targets", []]}
@@ -151,10 +146,7 @@ def _status_from_devices(otherwise: Expression) -> Expression:
 
 def _is_new_information(receipt: DeliveryReceipt, device_id: str) -> dict[str, Any]:
     """Return a filter for an open push to which a device receipt adds something."""
-    unknown: list[dict[str, Any]] = [
-        {"accepted_targets": {"$ne": device_id}},
-        {"delivered_at": None},
-    ]
+    unknown: list[Expression] = [{"accepted_targets": {"$ne": device_id}}, {"delivered_at": None}]
     if receipt.status is S.READ:
         unknown.append({"read_at": None})
     return {"status": {"$in": [status.value for status in STILL_OPEN]}, "$or": unknown}
@@ -182,10 +174,6 @@ def _changes_with_notes(receipt: DeliveryReceipt) -> dict[str, Any]:
     return changes
 
 
-def _reported_codes() -> list[str]:
-    return sorted(code.value for code in RECEIPT_FAILURES)
-
-
 def _changes(receipt: DeliveryReceipt) -> dict[str, Any]:
     changes: dict[str, Any] = {
         "status": receipt.status.value,
@@ -199,7 +187,7 @@ def _changes(receipt: DeliveryReceipt) -> dict[str, Any]:
     if receipt.status is S.FAILED:
         return changes | {
             "failed_at": receipt.at,
-            "failure_code": (receipt.code or FailureCode.REPORTED_FAILED).value,
+            "failure_code": (receipt.code or _DEFAULT_CODE).value,
             "failure_reason": (receipt.reason or "")[:ERROR_LENGTH],
         }
     changes |= {"failed_at": None, "failure_code": None, "failure_reason": None}
@@ -218,14 +206,3 @@ def _changes(receipt: DeliveryReceipt) -> dict[str, Any]:
 def _earlier(name: str, at: datetime) -> Expression:
     """Return the earlier time: a provider's clock may be a moment behind this service's."""
     return {"$min": [f"$$d.{name}", at]}
-
-
-def _error(receipt: DeliveryReceipt, now: datetime) -> dict[str, Any] | None:
-    if receipt.status is not S.FAILED:
-        return None
-    return {
-        "timestamp": now,
-        "channel": receipt.reference.channel.value,
-        "code": (receipt.code or FailureCode.REPORTED_FAILED).value,
-        "error": (receipt.reason or "")[:ERROR_LENGTH],
-    }

@@ -16,7 +16,7 @@ from notifyproject.platform.crash_points import Boundary
 
 from .collections import attempts, notifications
 from .documents import AttemptReference, Document
-from .pipelines import Computed, in_statuses, update
+from .pipelines import Computed, claimed_with, error_entry, in_statuses, update
 from .receipts import list_union, sent_changes
 
 S = DeliveryStatus
@@ -75,7 +75,14 @@ def unknown_outcomes(*, now: datetime, limit: int = 500) -> list[UnknownOutcome]
             notification_id=document["_id"],
             channel=Channel(delivery["channel"]),
             type=document["type"],
-            retry_state=_retry_state(document, delivery),
+            retry_state=RetryState(
+                priority=Priority(document["priority"]),
+                attempt_count=delivery["attempt_count"],
+                uncounted_attempts=delivery["excused_count"],
+                max_attempts=delivery["max_attempts"],
+                first_due_at=delivery["first_due_at"],
+                expires_at=document.get("expires_at"),
+            ),
             is_reached=bool(delivery["accepted_targets"]),
             accepted_records=_accepted_records(records.get(_reference(document, delivery), [])),
         )
@@ -125,31 +132,24 @@ def _end_lost_attempt(
     A worker writes the records first, so they tell which devices accepted in any case.
     """
     channel, token = delivery["channel"], delivery["claim"]["token"]
-    accepted = _accepted_records(records)
-    changes = (
-        _accepted_changes(channel, accepted[-1])
-        if accepted
-        else _unknown_changes(document, delivery, now)
-    )
+    error: dict[str, Any] | None = None
+    if accepted := _accepted_records(records):
+        changes = _accepted_changes(channel, accepted[-1])
+    else:
+        changes = {
+            "status": S.UNKNOWN.value,
+            "doubtful_provider": delivery.get("provider"),
+            "next_attempt_at": now + UNKNOWN_WAIT[Priority(document["priority"])],
+            "failure_code": FailureCode.WORKER_LOST.value,
+            "failure_reason": LOST_REASON,
+        }
+        error = error_entry(channel, FailureCode.WORKER_LOST, LOST_REASON, now)
     guard = {"claim.token": token, "status": S.SENDING.value, "claim.lease_until": {"$lte": now}}
     pipeline = update(
-        condition={
-            "$and": [in_statuses(channel, [S.SENDING]), {"$eq": ["$$d.claim.token", token]}],
-        },
-        changes={
-            **changes,
-            "claim": None,
-            "accepted_targets": _accepted_targets(records),
-        },
+        condition=claimed_with(channel, token, S.SENDING),
+        changes={**changes, "claim": None, "accepted_targets": _accepted_targets(records)},
         now=now,
-        error=None
-        if accepted
-        else {
-            "timestamp": now,
-            "channel": channel,
-            "code": FailureCode.WORKER_LOST.value,
-            "error": LOST_REASON,
-        },
+        error=error,
     )
     return UpdateOne({"_id": document["_id"], "delivery": {"$elemMatch": guard}}, pipeline)
 
@@ -167,16 +167,6 @@ def _accepted_targets(records: Sequence[Document]) -> Computed:
         if record["status"] == AttemptStatus.SENT and "device_id" in record
     ]
     return Computed(list_union("accepted_targets", devices))
-
-
-def _unknown_changes(document: Document, delivery: Document, now: datetime) -> dict[str, Any]:
-    return {
-        "status": S.UNKNOWN.value,
-        "doubtful_provider": delivery.get("provider"),
-        "next_attempt_at": now + UNKNOWN_WAIT[Priority(document["priority"])],
-        "failure_code": FailureCode.WORKER_LOST.value,
-        "failure_reason": LOST_REASON,
-    }
 
 
 def _accepted_changes(channel: str, record: Document) -> dict[str, Any]:
@@ -226,7 +216,7 @@ def _lost_attempt(key: str, document: Document, delivery: Document, now: datetim
 
 def _resolution(one: UnknownOutcome, decision: RetryAt | GiveUp, now: datetime) -> UpdateOne:
     changes: dict[str, Any]
-    error = None
+    error: dict[str, Any] | None = None
     if one.accepted_records:
         changes = {
             **_accepted_changes(one.channel.value, one.accepted_records[-1]),
@@ -244,20 +234,14 @@ def _resolution(one: UnknownOutcome, decision: RetryAt | GiveUp, now: datetime) 
             "failure_reason": None,
         }
     else:
-        reason = UNKNOWN_REASON
         changes = {
             "status": S.FAILED.value,
             "next_attempt_at": None,
             "failed_at": now,
             "failure_code": decision.code.value,
-            "failure_reason": reason,
+            "failure_reason": UNKNOWN_REASON,
         }
-        error = {
-            "timestamp": now,
-            "channel": one.channel.value,
-            "code": decision.code.value,
-            "error": reason,
-        }
+        error = error_entry(one.channel, decision.code, UNKNOWN_REASON, now)
     guard = {
         "channel": one.channel.value,
         "status": S.UNKNOWN.value,
@@ -268,14 +252,3 @@ def _resolution(one: UnknownOutcome, decision: RetryAt | GiveUp, now: datetime) 
         condition=in_statuses(one.channel, [S.UNKNOWN]), changes=changes, now=now, error=error
     )
     return UpdateOne({"_id": one.notification_id, "delivery": {"$elemMatch": guard}}, pipeline)
-
-
-def _retry_state(document: Document, delivery: Document) -> RetryState:
-    return RetryState(
-        priority=Priority(document["priority"]),
-        attempt_count=delivery["attempt_count"],
-        uncounted_attempts=delivery["excused_count"],
-        max_attempts=delivery["max_attempts"],
-        first_due_at=delivery["first_due_at"],
-        expires_at=document.get("expires_at"),
-    )

@@ -1,6 +1,6 @@
 """Erasure, content removal, and purge."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -25,12 +25,7 @@ ERASED_RECIPIENT: dict[str, Any] = {"device_ids": []}
 ERASABLE_FIELDS = ("created_at", "client_id", "recipient.email", "recipient.phone")
 INBOX_CONTENT_FIELDS = (
     *TEMPLATE_FIELDS,
-    "subject",
-    "body",
-    "is_masked",
-    "image_url",
-    "deep_link",
-    "payload",
+    *("subject", "body", "is_masked", "image_url", "deep_link", "payload"),
 )
 """Content fields that stay while the inbox still shows the notification."""
 ANONYMOUS_FIELDS = ("locale", "timezone")
@@ -79,54 +74,48 @@ def erase(erasables: Sequence[Erasable], *, user_id: str, now: datetime) -> int:
     ids = [one.id for one in erasables]
     if not ids:
         return 0
-    erased = (
-        notifications().update_many({"_id": {"$in": ids}}, _erasure_pipeline(now)).matched_count
-    )
+    erased = notifications().update_many({"_id": {"$in": ids}}, _erasure_pipeline(now))
     response_fields = {"platform_response": "", "error_message": ""}
     attempts().update_many({"notification_id": {"$in": ids}}, {"$unset": response_fields})
     keys = {Inbox(client_id, user_id).key for client_id in {one.client_id for one in erasables}}
     visits().delete_many({"_id": {"$in": sorted(keys)}})
-    return erased
+    return erased.matched_count
 
 
 def _erasure_pipeline(now: datetime) -> Pipeline:
-    cancelled = update(
-        condition={"$eq": ["$$d.status", S.PENDING.value]},
-        changes=cancelled_changes(ERASURE_REASON, now=now),
-        now=now,
-    )
-    kept = {name: {"$ifNull": [f"$content.{name}", "$$REMOVE"]} for name in TEMPLATE_FIELDS}
+    erased = {
+        "recipient": {"$literal": ERASED_RECIPIENT},
+        "content": _fields("$content", TEMPLATE_FIELDS),
+        "is_active": False,
+        "erased_at": {"$ifNull": ["$erased_at", now]},
+    }
     return [
-        *cancelled,
-        {
-            "$set": {
-                **without_reasons(),
-                "recipient": {"$literal": ERASED_RECIPIENT},
-                "content": {"$mergeObjects": [kept]},
-                "data": {"$literal": {}},
-                "is_active": False,
-                "erased_at": {"$ifNull": ["$erased_at", now]},
-            }
-        },
-        {"$unset": ["error", "sealed", "sealed_until"]},
+        *update(
+            condition={"$eq": ["$$d.status", S.PENDING.value]},
+            changes=cancelled_changes(ERASURE_REASON, now=now),
+            now=now,
+        ),
+        *_without_content(erased),
     ]
 
 
-def without_reasons() -> dict[str, Expression]:
+def _without_content(fields: Mapping[str, Expression]) -> Pipeline:
+    own = {**_without_reasons(), "data": {"$literal": {}}, **fields}
+    return [{"$set": own}, {"$unset": ["error", "sealed", "sealed_until"]}]
+
+
+def _without_reasons() -> dict[str, Expression]:
     """Return deliveries and errors without provider messages, which may quote personal data."""
     line = {"timestamp": "$$e.timestamp", "channel": "$$e.channel", "code": "$$e.code", "error": ""}
     history = {"$map": {"input": "$error_history", "as": "e", "in": line}}
-    return {
-        "delivery": {"$map": {"input": "$delivery", "as": "d", "in": _without_reason()}},
-        "error_history": {"$ifNull": [history, []]},
-    }
-
-
-def _without_reason() -> Expression:
-    """Return the delivery, without its reason if that may come from a provider."""
+    # The reasons of these statuses are the service's own.
     own_statuses = [S.CANCELLED.value, S.SUPPRESSED.value, S.EXPIRED.value]
     bare = {"$unsetField": {"field": "failure_reason", "input": "$$d"}}
-    return {"$cond": [{"$in": ["$$d.status", own_statuses]}, "$$d", bare]}
+    delivery = {"$cond": [{"$in": ["$$d.status", own_statuses]}, "$$d", bare]}
+    return {
+        "delivery": {"$map": {"input": "$delivery", "as": "d", "in": delivery}},
+        "error_history": {"$ifNull": [history, []]},
+    }
 
 
 def _erasable(document: Any) -> Erasable:
@@ -165,7 +154,13 @@ def remove_content(*, ids: Sequence[ObjectId], before: datetime, now: datetime) 
     changed = notifications().update_many(over, _removal_pipeline(now), hint="_id_").modified_count
     bare = {**wanted, "content_removed_at": {"$exists": True}}
     gone = [document["_id"] for document in notifications().find(bare, {"_id": 1}, hint="_id_")]
-    found = attempts().update_many({"notification_id": {"$in": gone}}, _attempts_removal_pipeline())
+    has_answer = {"$eq": [{"$type": "$platform_response"}, "object"]}
+    safe = _fields("$platform_response", SAFE_RESPONSE_FIELDS)
+    answer = {"$cond": [has_answer, safe, "$$REMOVE"]}
+    found = attempts().update_many(
+        {"notification_id": {"$in": gone}},
+        [{"$set": {"platform_response": answer}}, {"$unset": "error_message"}],
+    )
     return Removed(notifications=changed, attempts=found.modified_count)
 
 
@@ -179,31 +174,18 @@ def _removal_pipeline(now: datetime) -> Pipeline:
         ]
     }
     devices = {"device_ids": {"$ifNull": ["$recipient.device_ids", []]}}
-    return [
-        {
-            "$set": {
-                **without_reasons(),
-                "content": content,
-                "recipient": {"$mergeObjects": [devices, _fields("$recipient", ANONYMOUS_FIELDS)]},
-                "data": {"$literal": {}},
-                "content_removed_at": {"$ifNull": ["$content_removed_at", now]},
-            }
-        },
-        {"$unset": ["error", "sealed", "sealed_until"]},
-    ]
-
-
-def _attempts_removal_pipeline() -> Pipeline:
-    has_answer = {"$eq": [{"$type": "$platform_response"}, "object"]}
-    answer = {
-        "$cond": [has_answer, _fields("$platform_response", SAFE_RESPONSE_FIELDS), "$$REMOVE"]
+    removed = {
+        "content": content,
+        "recipient": {"$mergeObjects": [devices, _fields("$recipient", ANONYMOUS_FIELDS)]},
+        "content_removed_at": {"$ifNull": ["$content_removed_at", now]},
     }
-    return [{"$set": {"platform_response": answer}}, {"$unset": "error_message"}]
+    return _without_content(removed)
 
 
 def _fields(path: str, names: Sequence[str]) -> Expression:
-    fields: dict[str, Any] = {name: {"$ifNull": [f"{path}.{name}", "$$REMOVE"]} for name in names}
-    return {"$mergeObjects": [fields]}
+    return {
+        "$mergeObjects": [{name: {"$ifNull": [f"{path}.{name}", "$$REMOVE"]} for name in names}]
+    }
 
 
 def match_ended_before(before: datetime) -> Document:

@@ -62,6 +62,7 @@ def report(document: Document, status: DeliveryStatus, **fields: Any) -> None:
 
 def test_sent_delivery_and_completion_are_published_once() -> None:
     document = settled(S.SENT, has_callback=True)
+    assert document["callback_due_at"] == NOON, "the mark is part of the write"
     assert callback_events.publish_events(now=NOON) == 1
     assert callback_events.publish_events(now=NOON) == 0
     assert event_types(document["_id"]) == [E.NOTIFICATION_COMPLETED, E.DELIVERY_SENT]
@@ -128,17 +129,17 @@ def test_bounce_is_published_after_the_sent_event() -> None:
     ]
 
 
-def test_delivery_on_acceptance_is_published() -> None:
-    document = accepted(channels=[IN_APP], has_callback=True)
+@pytest.mark.parametrize(
+    ("delivery", "event"),
+    [
+        (NewDelivery(channel=IN_APP), E.DELIVERY_DELIVERED),
+        (NewDelivery(channel=EMAIL, status=S.SUPPRESSED), E.DELIVERY_SUPPRESSED),
+    ],
+)
+def test_end_on_acceptance_is_published(delivery: NewDelivery, event: EventType) -> None:
+    document = accepted(deliveries=(delivery,), has_callback=True)
     callback_events.publish_events(now=NOON)
-    assert event_types(document["_id"]) == [E.NOTIFICATION_COMPLETED, E.DELIVERY_DELIVERED]
-
-
-def test_suppression_on_acceptance_is_published() -> None:
-    suppressed = NewDelivery(channel=EMAIL, status=S.SUPPRESSED)
-    document = accepted(deliveries=(suppressed,), has_callback=True)
-    callback_events.publish_events(now=NOON)
-    assert event_types(document["_id"]) == [E.NOTIFICATION_COMPLETED, E.DELIVERY_SUPPRESSED]
+    assert event_types(document["_id"]) == [E.NOTIFICATION_COMPLETED, event]
 
 
 def test_completion_is_published_when_no_channel_is_open() -> None:
@@ -192,14 +193,6 @@ def test_only_subscribed_events_are_published() -> None:
 
 class Crash(Exception):
     """Stands for the end of the process."""
-
-
-def test_crash_before_publishing_loses_nothing() -> None:
-    """The mark is part of the write, so the next publisher finds it."""
-    document = settled(S.SENT, has_callback=True)
-    assert document["callback_due_at"] == NOON
-    callback_events.publish_events(now=NOON + HOUR)
-    assert E.DELIVERY_SENT in event_types(document["_id"])
 
 
 def test_crash_before_clearing_the_mark_repeats_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

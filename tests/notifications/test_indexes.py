@@ -179,14 +179,6 @@ def test_index_page_is_up_to_date() -> None:
 
 def test_index_page_lists_every_index() -> None:
     page = PAGE.read_text()
-    for model in OURS:
-        if model._meta.app_label in (
-            "notifications",
-            "recipients",
-            "devices",
-            "analytics",
-            "access",
-            "callbacks",
-        ):
-            for index in model._meta.indexes:
-                assert f"`{index.name}`" in page, index.name
+    ours = {"notifications", "recipients", "devices", "analytics", "access", "callbacks"}
+    indexes = [i for one in OURS if one._meta.app_label in ours for i in one._meta.indexes]
+    assert [one.name for one in indexes if f"`{one.name}`" not in page] == []

@@ -103,12 +103,8 @@ def test_domain_check_equals_the_full_check(local_part: str, domain: str) -> Non
 @pytest.mark.parametrize(
     "number",
     [
-        "+351912345678",
-        "+14155552671",
-        "+442071838750",
-        "+4930901820",
-        "+819012345678",
-        "+6421123456",
+        *("+351912345678", "+14155552671", "+442071838750"),
+        *("+4930901820", "+819012345678", "+6421123456"),
     ],
 )
 def test_e164_number_is_accepted_unchanged(number: str) -> None:

@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from bson import ObjectId
@@ -73,9 +72,14 @@ class Command(BaseCommand):
             data=dict(_parse_variable(text) for text in options["data"]),
             scheduled_at=options["at"],
         )
+        now = utc_now()
+        # The client of this command has no key.
+        client_id = registry.find_client(CLIENT_NAME) or registry.create_client(
+            name=CLIENT_NAME, scopes=[], now=now
+        )
         try:
             acceptance = intake_acceptance.accept(
-                request, caller=Caller(client_id=_get_or_create_client()), now=utc_now()
+                request, caller=Caller(client_id=client_id), now=now
             )
         except validation.InvalidRequestError as error:
             lines = [f"  {p.pointer.lstrip('/')}: {p.detail}" for p in error.problems]
@@ -108,7 +112,6 @@ class Command(BaseCommand):
 def _timeline(
     document: Mapping[str, Any], attempts: list[Mapping[str, Any]]
 ) -> list[tuple[str, ...]]:
-    """Return the events so far, in order."""
     events = [(document["created_at"], "accepted", "", "")]
     for attempt in attempts:
         attempt_name = f"{attempt['channel']} attempt {attempt['attempt_number']}"
@@ -121,11 +124,8 @@ def _timeline(
             if delivery.get(name) is not None:
                 reason = delivery.get("failure_reason") or ""
                 events.append((delivery[name], delivery["channel"], name[:-3], reason))
-    return [(_format_time(at), *words) for at, *words in sorted(events, key=lambda event: event[0])]
-
-
-def _format_time(at: datetime) -> str:
-    return at.strftime("%H:%M:%S.%f")[:-3]
+    events.sort(key=lambda event: event[0])
+    return [(at.strftime("%H:%M:%S.%f")[:-3], *words) for at, *words in events]
 
 
 def _parse_variable(text: str) -> tuple[str, Any]:
@@ -138,10 +138,3 @@ def _parse_variable(text: str) -> tuple[str, Any]:
         except ValueError:
             raise CommandError(f"The value of {name} is not JSON.") from None
     return name, value
-
-
-def _get_or_create_client() -> ObjectId:
-    """Return the client of this command, which has no key."""
-    return registry.find_client(CLIENT_NAME) or registry.create_client(
-        name=CLIENT_NAME, scopes=[], now=utc_now()
-    )

@@ -206,15 +206,12 @@ def test_stored_preference_for_an_unknown_channel_is_ignored() -> None:
     assert problems == []
 
 
-def suppressed(deliveries: list[NewDelivery]) -> dict[Channel, FailureCode | None]:
-    return {d.channel: d.failure_code for d in deliveries if d.status is S.SUPPRESSED}
-
-
 def test_muted_channel_is_skipped_however_it_is_named() -> None:
     known = registered(order_shipped={"muted_channels": ["email"]})
     for channels in (None, ["email", "push"], ["all"]):
         deliveries, problems = choose(channels, known=known)
-        assert suppressed(deliveries) == {EMAIL: FailureCode.OPTED_OUT}
+        suppressed = {d.channel: d.failure_code for d in deliveries if d.status is S.SUPPRESSED}
+        assert suppressed == {EMAIL: FailureCode.OPTED_OUT}
         assert PUSH in names(deliveries)
         assert problems == []
 

@@ -14,7 +14,7 @@ from domain.retry import GiveUp
 from domain.states import TRANSITIONS, Channel, DeliveryStatus
 from notifications import store
 from notifications.store import AttemptReference, DeliveryReceipt
-from notifications.store.documents import ERROR_LENGTH
+from notifications.store.pipelines import ERROR_LENGTH
 from notifications.store.receipts import RANK
 from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import (
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("db")
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus
-MINUTE = timedelta(minutes=1)
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 RECEIPT_STATUSES = (S.SENT, S.DELIVERED, S.FAILED, S.READ)
 
 
@@ -276,15 +276,8 @@ def test_receipt_for_an_unknown_notification_changes_nothing() -> None:
     assert not apply_status(ObjectId(), S.DELIVERED)
 
 
-SECOND = timedelta(seconds=1)
 TIMES = (NOON - SECOND / 2, NOON, NOON + SECOND)
 """Before, at, and after the sent_at of our own write."""
-
-
-def apply_status_at(notification_id: ObjectId, status: DeliveryStatus, at: datetime) -> bool:
-    reference = AttemptReference(notification_id, Channel.EMAIL, 1)
-    report = DeliveryReceipt(reference=reference, status=status, at=at, provider="sendgrid")
-    return store.apply_receipt(report, now=NOON + MINUTE)
 
 
 def times(notification_id: ObjectId) -> list[datetime]:
@@ -297,15 +290,9 @@ def test_receipt_before_our_write_sets_sent_at() -> None:
     one = started()
     sent = NOON + timedelta(milliseconds=430)
     store.settle([settlement(one, S.SENT, at=sent)], now=sent)
-    assert apply_status_at(one.notification_id, S.DELIVERED, NOON)
+    assert apply_status(one.notification_id, S.DELIVERED, at=NOON)
     assert times(one.notification_id) == [NOON, NOON]
     assert read(one.notification_id)["sent_at"] == NOON
-
-
-def test_later_receipt_keeps_sent_at() -> None:
-    notification_id = ObjectId(factories.settled(S.SENT)["_id"])
-    apply_status_at(notification_id, S.DELIVERED, NOON + SECOND)
-    assert times(notification_id) == [NOON, NOON + SECOND]
 
 
 @pytest.mark.parametrize("initial", [S.SENT, S.UNKNOWN])
@@ -315,7 +302,7 @@ def test_times_are_in_order_for_any_receipts(initial: DeliveryStatus) -> None:
         for some in itertools.permutations(TIMES):
             notification_id = ObjectId(factories.settled(initial)["_id"])
             for status, at in zip(order, some, strict=True):
-                apply_status_at(notification_id, status, at)
+                apply_status(notification_id, status, at=at)
             found = times(notification_id)
             assert (len(found), found) == (3, sorted(found)), (order, some)
 
@@ -323,13 +310,13 @@ def test_times_are_in_order_for_any_receipts(initial: DeliveryStatus) -> None:
 def test_delivery_sent_again_after_a_bounce_is_read_after_it() -> None:
     one = started()
     store.settle([settlement(one, S.SENT)], now=NOON)
-    apply_status_at(one.notification_id, S.DELIVERED, NOON)
-    apply_status_at(one.notification_id, S.FAILED, NOON + SECOND)
+    apply_status(one.notification_id, S.DELIVERED, at=NOON)
+    apply_status(one.notification_id, S.FAILED, at=NOON + SECOND)
     later = NOON + MINUTE
     store.reopen(
         notification_id=one.notification_id, channels=[Channel.EMAIL], extra_attempts=1, now=later
     )
     again = factories.start(factories.claim(one.notification_id, at=later), at=later)
     store.settle([settlement(again, S.SENT, at=later)], now=later)
-    apply_status_at(one.notification_id, S.READ, later + SECOND)
+    apply_status(one.notification_id, S.READ, at=later + SECOND)
     assert times(one.notification_id) == [later, later, later + SECOND]

@@ -114,11 +114,6 @@ def test_in_app_is_delivered_on_acceptance() -> None:
     assert not document["is_read"]
 
 
-def test_scheduled_in_app_waits_for_its_time() -> None:
-    delivery = factories.delivery(factories.accepted(channels=[IN_APP], send_at=LATER), IN_APP)
-    assert (delivery["status"], delivery["next_attempt_at"]) == ("pending", LATER)
-
-
 def test_reason_of_a_skipped_channel_is_stored() -> None:
     skipped = NewDelivery(
         channel=EMAIL,
@@ -150,10 +145,12 @@ def test_concurrent_acceptance_stores_one() -> None:
     assert count() == 1
 
 
-def test_entity_is_accepted_once_per_user() -> None:
-    first, second = new(entity_id="order-1"), new(entity_id="order-1")
+@pytest.mark.parametrize("client_id", [CLIENT, OTHER_CLIENT])
+def test_entity_is_accepted_once_per_user(client_id: ObjectId) -> None:
+    first = new(entity_id="order-1", client_id=client_id)
     accepted(first)
-    assert accepted(second) == [DuplicateEntity(notification_id=first.id, client_id=CLIENT)]
+    duplicate = DuplicateEntity(notification_id=first.id, client_id=client_id)
+    assert accepted(new(entity_id="order-1")) == [duplicate]
     assert count() == 1
 
 
@@ -181,13 +178,6 @@ def test_notifications_without_an_entity_or_user_are_no_duplicates(missing: str)
     fields: dict[str, Any] = {"entity_id": "order-1", "user_id": "ada"} | {missing: None}
     results = accepted(new(**fields), new(**fields))
     assert all(isinstance(result, Accepted) for result in results)
-
-
-def test_duplicate_names_its_client() -> None:
-    first = new(entity_id="order-1", client_id=OTHER_CLIENT)
-    accepted(first)
-    (result,) = accepted(new(entity_id="order-1"))
-    assert result == DuplicateEntity(notification_id=first.id, client_id=OTHER_CLIENT)
 
 
 def test_concurrent_duplicates_store_one() -> None:
@@ -266,10 +256,6 @@ def test_texts_are_stored_literally(text: str) -> None:
 
 def fields(record: Any) -> dict[str, Any]:
     return {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
-
-
-def test_empty_batch_is_accepted() -> None:
-    assert store.accept([], now=NOON) == []
 
 
 def test_every_recipient_field_is_stored() -> None:

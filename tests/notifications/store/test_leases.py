@@ -31,7 +31,8 @@ pytestmark = pytest.mark.usefixtures("db")
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus
-MILLISECOND = timedelta(milliseconds=1)
+MILLISECOND, MINUTE = timedelta(milliseconds=1), timedelta(minutes=1)
+TAKEN_OVER = NOON + LEASE
 
 
 def claim_ids(
@@ -122,17 +123,12 @@ def test_each_channel_is_claimed_separately() -> None:
     assert claim_ids(document["_id"], channel=PUSH) == []
 
 
-def test_claim_leaves_other_channels_unchanged() -> None:
-    document = accepted(channels=[EMAIL, WHATSAPP])
-    claim_ids(document["_id"])
-    after = read(document["_id"])
-    assert factories.delivery(after, WHATSAPP) == factories.delivery(document, WHATSAPP)
-    assert after["due_at"] == NOON, "the other channel is still due"
-
-
 def test_empty_calls_change_nothing() -> None:
-    assert claim_ids() == claim_ids(ObjectId()) == []
-    assert store.release([], now=NOON) == store.defer([], now=NOON) == 0
+    assert claim_ids() == claim_ids(ObjectId()) == store.accept([], now=NOON) == []
+    assert store.start([], provider="sendgrid", worker="w", now=NOON) == []
+    for write in (store.release, store.defer, store.settle, store.return_unsent):
+        assert write([], now=NOON) == 0
+    assert store.resolve_unknown([], now=NOON) == 0
 
 
 def test_batch_has_one_token() -> None:
@@ -176,13 +172,6 @@ def test_released_claim_leaves_no_trace() -> None:
     assert len(claim_ids(document["_id"])) == 1
 
 
-def test_replaced_claim_is_not_released() -> None:
-    first = claimed()
-    (second,) = claim_ids(first.notification_id, at=NOON + LEASE)
-    assert store.release([first], now=NOON + LEASE) == 0
-    assert factories.delivery(read(first.notification_id))["claim"]["token"] == second.token
-
-
 def test_started_delivery_is_not_released_or_deferred() -> None:
     one = started()
     assert store.release([one], now=NOON) == 0
@@ -207,10 +196,6 @@ def test_active_claim_is_no_poison_candidate() -> None:
     assert store.poison_candidates(ids=[lost], channel=EMAIL, now=NOON) == []
     store.release([one], now=NOON)
     assert store.poison_candidates(ids=[lost], channel=EMAIL, now=NOON) == [], "it was released"
-
-
-MINUTE = timedelta(minutes=1)
-TAKEN_OVER = NOON + LEASE
 
 
 def deferred(one: ClaimedDelivery, status: DeliveryStatus, **fields: Any) -> Deferred:
@@ -255,8 +240,9 @@ def test_only_a_failure_is_recorded_as_an_error() -> None:
         assert ("failed_at" in document) is (status is S.FAILED)
 
 
-def test_replaced_claim_is_not_deferred() -> None:
+def test_replaced_claim_is_not_released_or_deferred() -> None:
     first = claimed()
     second = claim(first.notification_id, at=TAKEN_OVER)
+    assert store.release([first], now=TAKEN_OVER) == 0
     assert store.defer([deferred(first, S.FAILED)], now=TAKEN_OVER) == 0
     assert delivery(read(first.notification_id))["claim"]["token"] == second.token

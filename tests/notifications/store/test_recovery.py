@@ -46,9 +46,10 @@ pytestmark = pytest.mark.usefixtures("db")
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus
 MILLISECOND = timedelta(milliseconds=1)
-MINUTE = timedelta(minutes=1)
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 LEASE_END = NOON + LEASE
 GIVE_UP = GiveUp(FailureCode.OUTCOME_UNKNOWN)
+SENT, FAILED = AttemptStatus.SENT, AttemptStatus.FAILED
 
 
 @pytest.mark.parametrize("priority", list(Priority))
@@ -155,13 +156,6 @@ def test_recovery_respects_its_limit() -> None:
     assert [store.expire_leases(now=LEASE_END, limit=3) for _ in range(4)] == [3, 3, 1, 0]
 
 
-def test_late_worker_changes_nothing() -> None:
-    one = started()
-    store.expire_leases(now=LEASE_END)
-    assert store.settle([factories.settlement(one, S.SENT)], now=LEASE_END) == 0
-    assert delivery(read(one.notification_id))["status"] == "unknown"
-
-
 @pytest.mark.parametrize("decision", [RetryAt(LEASE_END), GiveUp(FailureCode.OUTCOME_UNKNOWN)])
 def test_late_acceptance_wins_over_the_policy(decision: RetryAt | GiveUp) -> None:
     one = started()
@@ -202,10 +196,8 @@ def test_only_unknown_outcomes_are_listed() -> None:
 def test_retry_reopens_the_delivery() -> None:
     one = unknown()
     now = NOON + 5 * MINUTE
-    assert (
-        store.resolve_unknown([(u, RetryAt(now)) for u in store.unknown_outcomes(now=now)], now=now)
-        == 1
-    )
+    waiting = store.unknown_outcomes(now=now)
+    assert store.resolve_unknown([(u, RetryAt(now)) for u in waiting], now=now) == 1
     document = read(one.notification_id)
     assert (delivery(document)["status"], document["status"]) == ("pending", "retrying")
     assert delivery(document)["next_attempt_at"] == document["due_at"] == now
@@ -215,18 +207,15 @@ def test_retry_reopens_the_delivery() -> None:
 def test_giving_up_fails_the_delivery_with_its_code() -> None:
     one = unknown()
     now = NOON + 5 * MINUTE
-    assert (
-        store.resolve_unknown([(u, GIVE_UP) for u in store.unknown_outcomes(now=now)], now=now) == 1
-    )
+    waiting = store.unknown_outcomes(now=now)
+    assert store.resolve_unknown([(u, GIVE_UP) for u in waiting], now=now) == 1
     document = read(one.notification_id)
     failed = delivery(document)
     assert (failed["status"], document["status"]) == ("failed", "failed")
     assert (failed["failure_code"], failed["failed_at"]) == ("outcome_unknown", now)
     assert "due_at" not in document
-    assert [line["code"] for line in document["error_history"]] == [
-        "provider_error",
-        "outcome_unknown",
-    ]
+    codes = [line["code"] for line in document["error_history"]]
+    assert codes == ["provider_error", "outcome_unknown"]
 
 
 def test_receipt_wins_over_a_decision() -> None:
@@ -264,10 +253,6 @@ def test_concurrent_decisions_apply_once() -> None:
     assert delivery(read(one.notification_id))["status"] in ("pending", "failed")
 
 
-def test_resolution_of_nothing_returns_zero() -> None:
-    assert store.resolve_unknown([], now=NOON) == 0
-
-
 def test_lost_and_unknown_deliveries_are_found_by_indexes() -> None:
     """A sweep costs the same with any number of due deliveries."""
     store.accept([factories.new() for _ in range(1_000)], now=NOON)
@@ -281,9 +266,6 @@ def test_lost_and_unknown_deliveries_are_found_by_indexes() -> None:
     for plan in reads:
         assert plan.is_indexed
         assert plan.examined <= 10
-
-
-SECOND = timedelta(seconds=1)
 
 
 class Killed(BaseException):
@@ -302,10 +284,11 @@ def lose_worker(outcome: Settlement, monkeypatch: pytest.MonkeyPatch) -> None:
             store.settle([outcome], now=outcome.finished_at)
 
 
-def attempt(one: ClaimedDelivery, **outcomes: AttemptStatus) -> Settlement:
-    """Return a settlement with a status for each device."""
-    outcome = settlement(one, S.PENDING, at=NOON + SECOND)
-    have = tuple(d for d, status in outcomes.items() if status is AttemptStatus.SENT)
+def pushed(**outcomes: AttemptStatus) -> Settlement:
+    """Return the settlement of a started push with a status for each device."""
+    one = replace(factories.claimed(channel=PUSH), device_ids=tuple(outcomes))
+    outcome = settlement(factories.start(one, provider="fcm"), S.PENDING, at=NOON + SECOND)
+    have = tuple(d for d, status in outcomes.items() if status is SENT)
     each = [
         TargetAttempt(
             device_id=device_id,
@@ -313,21 +296,11 @@ def attempt(one: ClaimedDelivery, **outcomes: AttemptStatus) -> Settlement:
             finished_at=NOON + SECOND,
             duration_ms=1,
             answer=ProviderAnswer(provider="fcm"),
-            code=None if status is AttemptStatus.SENT else FailureCode.PROVIDER_ERROR,
+            code=None if status is SENT else FailureCode.PROVIDER_ERROR,
         )
         for device_id, status in outcomes.items()
     ]
     return replace(outcome, target_attempts=tuple(each), accepted_targets=have)
-
-
-def pushed(**outcomes: AttemptStatus) -> Settlement:
-    one = factories.claimed(channel=PUSH)
-    begun = factories.start(replace(one, device_ids=tuple(outcomes)), provider="fcm")
-    return attempt(begun, **outcomes)
-
-
-SENT = AttemptStatus.SENT
-FAILED = AttemptStatus.FAILED
 
 
 def test_accepted_email_is_recovered_as_sent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -381,10 +354,8 @@ def partly_accepted_push(monkeypatch: pytest.MonkeyPatch) -> tuple[ObjectId, str
 
 def test_push_accepted_by_some_devices_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     one, phone, tablet = partly_accepted_push(monkeypatch)
-    assert (delivery_status(one), state(one)["accepted_targets"]) == (
-        ("unknown", "worker_lost"),
-        [phone],
-    )
+    assert delivery_status(one) == ("unknown", "worker_lost")
+    assert state(one)["accepted_targets"] == [phone]
     assert tries(one) == {(1, phone): ("sent", None), (1, tablet): ("failed", "provider_error")}
 
 

@@ -3,7 +3,6 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
-from typing import Any
 
 import pytest
 from bson import ObjectId
@@ -143,17 +142,10 @@ def test_cancelled_notification_is_not_rescheduled(channels: list[Channel]) -> N
 
 def test_rescheduled_delivery_is_found_at_the_new_time() -> None:
     document = moved(accepted())
-
-    def found(at: datetime) -> list[Any]:
-        return [d.notification_id for d in due(at)]
-
-    assert found(TOMORROW - timedelta(milliseconds=1)) == []
-    assert found(TOMORROW) == [document["_id"]]
-
-
-def due(at: datetime) -> list[fair_queue.Due]:
     queue = fair_queue.FairQueue(CLIENT, EMAIL, Priority.NORMAL)
-    return fair_queue.due(queue, until=at, now=at, limit=10)
+    for at, expected in ((TOMORROW - timedelta(milliseconds=1), []), (TOMORROW, [document["_id"]])):
+        found = fair_queue.due(queue, until=at, now=at, limit=10)
+        assert [one.notification_id for one in found] == expected
 
 
 def test_notification_is_rescheduled_or_started() -> None:

@@ -103,13 +103,6 @@ def test_only_valid_claims_of_a_batch_are_started() -> None:
     assert sum(len(attempts(c.notification_id)) for c in claims) == 8
 
 
-def test_batch_can_be_started_in_rounds() -> None:
-    claims = batch(6)
-    assert len(begin(*claims[:3])) == 3
-    assert len(begin(*claims[3:], at=NOON + MINUTE)) == 3
-    assert begin() == []
-
-
 def test_batch_with_lost_claims_is_started_in_rounds() -> None:
     """Each round returns only what it started itself."""
     claims = batch(6)
@@ -150,7 +143,3 @@ def test_recovered_attempt_is_not_returned() -> None:
     store.expire_leases(now=TAKEN_OVER)
     assert store.return_unsent([one], now=TAKEN_OVER) == 0
     assert delivery(read(one.notification_id))["status"] == "unknown"
-
-
-def test_return_of_nothing_returns_zero() -> None:
-    assert store.return_unsent([], now=NOON) == 0

@@ -64,12 +64,6 @@ def test_pending_retry_is_cancelled_once_and_an_unknown_delivery_never() -> None
     assert cancel(accepted()["_id"], WHATSAPP) is None
 
 
-def test_cancelled_claim_is_not_started() -> None:
-    one = claimed()
-    assert cancel(one.notification_id) is not None
-    assert store.start([one], provider="sendgrid", worker="w", now=NOON) == []
-
-
 def test_started_delivery_is_not_cancelled() -> None:
     one = started()
     assert cancel(one.notification_id) is None
