@@ -20,7 +20,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus
+from domain.states import Channel
 from domain.states import DeliveryStatus as Status
 from domain.time import utc_now
 from notifyproject.db.collections import collection
@@ -201,7 +201,7 @@ def _resend(*, now: datetime) -> Flow:
     from django.urls import reverse
 
     delivery = notification_histories.DeliveryHistory(
-        channel=Channel.EMAIL, final_status=DeliveryStatus.FAILED, code=FailureCode.PROVIDER_ERROR
+        channel=Channel.EMAIL, final_status=Status.FAILED, code=FailureCode.PROVIDER_ERROR
     )
     history = notification_histories.NotificationHistory(share=1, deliveries=(delivery,))
     failed = [str(notification_histories.seed(history, now=now)[0]["_id"]) for _ in range(2)]
