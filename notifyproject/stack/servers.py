@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -112,7 +113,8 @@ class Server:
     def start(self, *, timeout: float = 60) -> None:
         """Start it and wait until it is ready. Raises ServerFailedError."""
         self.prepare()
-        with self._output_file.open("wb") as output:
+        output_file = self.data_dir / "output.log"
+        with output_file.open("wb") as output:
             self.process = subprocess.Popen(
                 self.command,
                 stdin=subprocess.DEVNULL,
@@ -121,7 +123,8 @@ class Server:
                 start_new_session=True,
                 preexec_fn=die_with_parent,
             )
-        self.wait(timeout=timeout)
+        read_output = partial(last_lines, output_file, since=0)
+        self.wait(timeout=timeout, process=self.process, read_output=read_output)
 
     def prepare(self) -> None:
         """Prepare a start, also by a supervisor."""
@@ -132,17 +135,16 @@ class Server:
         self,
         *,
         timeout: float,
-        process: subprocess.Popen[bytes] | None = None,
-        read_output: Callable[[], Sequence[str]] | None = None,
+        process: subprocess.Popen[bytes],
+        read_output: Callable[[], Sequence[str]],
     ) -> None:
         """Wait until it is ready. Raises ServerFailedError if it ends or after ``timeout`` seconds.
 
         A supervisor passes the process that it started, and a reader of its output.
         """
-        process, read_output = process or self.process, read_output or self._read_output
         deadline = time.monotonic() + timeout
         while not self.is_ready():
-            code = process.poll() if process else None
+            code = process.poll()
             if code is not None or time.monotonic() > deadline:
                 self.kill()
                 problem = "does not respond"
@@ -154,13 +156,6 @@ class Server:
                     f"{indent([*read_output(), *log_lines])}"
                 )
             time.sleep(0.05)
-
-    @property
-    def _output_file(self) -> Path:
-        return self.data_dir / "output.log"
-
-    def _read_output(self) -> list[str]:
-        return last_lines(self._output_file, since=0)
 
     def stop(self, *, timeout: float = 10) -> None:
         """Stop it, and kill it after ``timeout`` seconds."""
