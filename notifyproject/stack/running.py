@@ -140,9 +140,9 @@ def programs(addresses: Addresses, environment: Mapping[str, str]) -> list[Progr
 
 def _start_servers(supervisor: Supervisor, addresses: Addresses) -> dict[str, str]:
     """Start the servers that the environment lacks; return the environment of all programs."""
-    state: dict[str, int | str] = (
-        json.loads(MEMORY_FILE.read_text()) if MEMORY_FILE.exists() else {}
-    )
+    state: dict[str, int | str] = {}
+    if MEMORY_FILE.exists():
+        state = json.loads(MEMORY_FILE.read_text())
     mongodb_uri, redis_url = os.environ.get("MONGODB_URI"), os.environ.get("REDIS_URL")
     if not mongodb_uri:
         port = _choose_port(state.get("mongod"))
