@@ -68,33 +68,35 @@ class Index:
         return self.model
 
 
-def made(**options: Any) -> dict[str, Any]:
+STRINGS, SERVES_LOOKUPS = {"f": {"$type": "string"}}, {"f": {"$gte": ""}}
+
+
+@pytest.mark.parametrize(
+    ("options", "changes"),
+    [
+        (
+            {"unique": True, "partialFilterExpression": STRINGS},
+            {"partialFilterExpression": SERVES_LOOKUPS},
+        ),
+        ({"unique": True}, {}),
+        ({"partialFilterExpression": STRINGS}, {}),
+        ({}, {}),
+    ],
+    ids=["unique and partial", "unique", "partial", "plain"],
+)
+def test_only_the_filter_of_a_unique_index_is_changed(
+    options: dict[str, Any], changes: dict[str, Any]
+) -> None:
     index = _LookupFriendlyIndex(Index(IndexModel([("f", 1)], **options)))
     model = index.get_pymongo_index_model(None, None)
     assert model is not None
-    return dict(model.document)
+    assert model.document == {**IndexModel([("f", 1)], **options).document, **changes}
 
 
-def test_unique_index_serves_lookups() -> None:
-    document = made(unique=True, partialFilterExpression={"f": {"$type": "string"}})
-    assert document["partialFilterExpression"] == {"f": {"$gte": ""}}
-
-
-@pytest.mark.parametrize("options", [{}, {"partialFilterExpression": {"f": {"$type": "string"}}}])
-def test_other_index_is_unchanged(options: dict[str, Any]) -> None:
-    assert made(**options) == dict(IndexModel([("f", 1)], **options).document)
-
-
-def test_unique_index_without_filter_gets_none() -> None:
-    assert "partialFilterExpression" not in made(unique=True)
-
-
-def test_missing_index_model_stays_none() -> None:
-    assert _LookupFriendlyIndex(Index(None)).get_pymongo_index_model(None, None) is None
-
-
-def test_other_attributes_are_passed_through() -> None:
-    assert _LookupFriendlyIndex(Index(None)).name == "an_index"
+def test_missing_index_model_stays_none_and_other_attributes_are_passed_through() -> None:
+    index = _LookupFriendlyIndex(Index(None))
+    assert index.get_pymongo_index_model(None, None) is None
+    assert index.name == "an_index"
 
 
 PROJECT, SORT, MATCH = {"$project": {"a": 1, "b": 1}}, {"$sort": {"a": 1}}, {"$match": {"a": 1}}
