@@ -20,11 +20,9 @@ USER = "ada"
 
 def register(app: App, token: str, *, platform: str = "android") -> str:
     """Register a device for Ada. Return its id."""
-    body = {"user_id": USER, "device_token": token, "platform": platform}
-    answer = app.put("/devices", body)
+    answer = app.put("/devices", {"user_id": USER, "device_token": token, "platform": platform})
     assert answer.status_code == 200
-    device_id: str = answer.json()["id"]
-    return device_id
+    return str(answer.json()["id"])
 
 
 def notify(app: App, **fields: Any) -> Any:
