@@ -43,7 +43,7 @@ WAITING = f"{LISTS}/waitingnotification/"
 
 @dataclass(frozen=True, kw_only=True)
 class Read:
-    """A profiled command and its query plan."""
+    """A profiled command's query plan."""
 
     collection: str
     plan: str
@@ -51,17 +51,12 @@ class Read:
     keys: int
     has_sort: bool
     milliseconds: int
-    command: Mapping[str, Any]
 
     @property
-    def is_collection_scan(self) -> bool:
-        """Whether it scanned more than a small collection without an index."""
-        return "COLLSCAN" in self.plan and self.examined > SMALL_COLLECTION
-
-    @property
-    def is_unbounded_sort(self) -> bool:
-        """Whether it sorted an unbounded number of documents."""
-        return self.has_sort and max(self.examined, self.keys) > MAX_SORTED
+    def is_unbounded(self) -> bool:
+        """Whether it scanned more than a small collection, or sorted without bound."""
+        is_scan = "COLLSCAN" in self.plan and self.examined > SMALL_COLLECTION
+        return is_scan or (self.has_sort and max(self.examined, self.keys) > MAX_SORTED)
 
     @property
     def summary(self) -> str:
@@ -176,9 +171,7 @@ def compare_pages(
             floor, _ = small_browser.measure_page(path)
             with profile_reads() as reads:
                 big_browser.time_first_byte(path, 0)
-            unindexed += [
-                f"{page}: {r.summary}" for r in reads if r.is_collection_scan or r.is_unbounded_sort
-            ]
+            unindexed += [f"{page}: {read.summary}" for read in reads if read.is_unbounded]
             slowest = max(reads, key=lambda read: read.milliseconds)
             log_progress(
                 f"{page}: {median(found):.0f} ms, worst {max(found):.0f}, bare "
@@ -314,5 +307,4 @@ def _read(entry: Mapping[str, Any]) -> Read:
         keys=entry.get("keysExamined", 0),
         has_sort=bool(entry.get("hasSortStage")),
         milliseconds=entry.get("millis", 0),
-        command=entry.get("originatingCommand") or entry["command"],
     )
