@@ -170,10 +170,8 @@ def is_all_final() -> bool:
 
 def measure_claims(bench: Bench, *, count: int, log_progress: Progress) -> Iterator[Figure]:
     """Send with four worker processes, and count the mails that were not sent exactly once."""
-    options = {"provider": "sendgrid", "processes": CLAIM_PROCESSES, "is_checked": False}
-    result, posted = _count_requests(
-        bench, partial(drain_with_service, bench, count=count, **options)
-    )
+    drain = partial(drain_with_service, bench, count=count, provider="sendgrid", is_checked=False)
+    result, posted = _count_requests(bench, partial(drain, processes=CLAIM_PROCESSES))
     surplus = posted - WARM_UP - count
     log_progress(f"{result}; requests beyond one for each: {surplus}")
     yield Figure(

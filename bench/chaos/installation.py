@@ -237,8 +237,12 @@ def publish_wakeups(ids: Sequence[str], *, channel: str, priority: str) -> bool:
     # The service's modules need its settings, which exist only after the servers started.
     from notifications.queueing import wakeups
 
-    options = {"channel": Channel(channel), "priority": Priority(priority)}
-    return wakeups.send_wakeup([ObjectId(one) for one in ids], now=datetime.now(UTC), **options)
+    return wakeups.send_wakeup(
+        [ObjectId(one) for one in ids],
+        channel=Channel(channel),
+        priority=Priority(priority),
+        now=datetime.now(UTC),
+    )
 
 
 def provider_requests(folder: Path) -> list[Request]:

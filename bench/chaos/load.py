@@ -58,7 +58,9 @@ class Client:
     def send_once(self, body: Body, *, key: str) -> Answer:
         """Send a notification once and record the answer."""
         status, response = self.call("POST", "/notifications", body, {"Idempotency-Key": key})
-        accepted = response if status == ACCEPTED else {"id": None, "delivery": ()}
+        accepted: Mapping[str, Any] = (
+            response if status == ACCEPTED else {"id": None, "delivery": ()}
+        )
         answer = Answer(
             key=key,
             at=datetime.now(UTC),

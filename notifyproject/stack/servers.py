@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from pymongo import MongoClient
 from pymongo.errors import OperationFailure, PyMongoError
@@ -289,8 +288,7 @@ def last_lines(path: Path, *, since: int) -> list[str]:
     with path.open("rb") as file:
         file.seek(max(since, _size(path) - MAX_LOG_TAIL))
         written = file.read().decode(errors="replace").splitlines()
-    entries = [_parse_entry(line) for line in written]
-    severe = [_format_entry(entry) for entry in entries if entry and entry.get("s") in SEVERE]
+    severe = [message for line in written if (message := _severe_message(line))]
     return [line[:MAX_LOG_LINE] for line in (severe or written)[-LOG_LINES:] if line.strip()]
 
 
@@ -304,16 +302,13 @@ def indent(lines: list[str]) -> str:
     return "".join(f"\n  {line}" for line in lines)
 
 
-def _parse_entry(line: str) -> dict[str, Any] | None:
-    """Parse a line of mongod's log; None if it is not a JSON object."""
+def _severe_message(line: str) -> str:
+    """Return the error in a line of mongod's log, which is a JSON object; else an empty text."""
     try:
         entry = json.loads(line)
     except ValueError:
-        return None
-    return entry if isinstance(entry, dict) else None
-
-
-def _format_entry(entry: dict[str, Any]) -> str:
-    attributes = entry.get("attr")
-    message = str(entry.get("msg", ""))
+        return ""
+    if not isinstance(entry, dict) or entry.get("s") not in SEVERE:
+        return ""
+    attributes, message = entry.get("attr"), str(entry.get("msg", ""))
     return f"{message} {json.dumps(attributes)}" if attributes else message
