@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -94,9 +95,6 @@ def _measure(arguments: argparse.Namespace) -> list[Figure]:
 
 
 def _measure_goal(goal: str, bench: Bench, arguments: argparse.Namespace) -> Iterator[Figure]:
-    def log_progress(text: str) -> None:
-        print(f"{goal}: {text}", flush=True)
-
     count, rounds, seconds = arguments.count, arguments.rounds, arguments.seconds
     measures: Mapping[str, tuple[Callable[..., Iterator[Figure]], dict[str, Any]]] = {
         "S1": (draining.measure_rates, {"count": count, "rounds": rounds}),
@@ -113,16 +111,13 @@ def _measure_goal(goal: str, bench: Bench, arguments: argparse.Namespace) -> Ite
         "path": (path.measure_paths, {}),
     }
     measure, options = measures[goal]
-    return measure(bench, **options, log_progress=log_progress)
+    return measure(bench, **options, log_progress=partial(print, f"{goal}:", flush=True))
 
 
 def _measure_at_volume(
     wanted: set[str], bench: Bench, arguments: argparse.Namespace
 ) -> Iterator[Figure]:
-
-    def log_progress(text: str) -> None:
-        print(f"at volume: {text}", flush=True)
-
+    log_progress = partial(print, "at volume:", flush=True)
     with bench.database(volume.STORED_NAME):
         began = time.monotonic()
         final = arguments.stored - volume.SMALL_COUNT - volume.INBOX_SIZE
@@ -144,11 +139,9 @@ def _measure_at_volume(
 
 def describe_machine() -> str:
     """Return the machine, its versions, and its load, for committed results."""
-    cpu = "unknown processor"
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            cpu = line.partition(":")[2].strip()
-            break
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    cpu = next(models, "unknown processor")
     memory_gb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     load = os.getloadavg()[2]
     return (

@@ -7,6 +7,7 @@ state. Needs Django: import it where Django is set up.
 import random
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any
 
 from bson import ObjectId
@@ -44,7 +45,8 @@ def fill(count: int, *, now: datetime) -> int:
         templates, [shape.share for shape in notification_histories.HISTORIES], k=count
     )
     clients = _clients(now)
-    types = _registered_types()
+    registered = collection("notification_types").find({}, {"category": 1, "priority": 1})
+    types = [{"type": one.pop("_id"), **one} for one in registered]
     attempted = 0
     with rebuild_indexes_after("notifications", "delivery_attempts"):
         for start in range(0, count, BATCH):
@@ -86,13 +88,17 @@ def _unique_fields(number: int, count: int, at: datetime) -> dict[str, Any]:
     if number % NOTIFICATIONS_PER_BUSY_ONE == 0:
         recipient["user_id"] = BUSY_USER_ID
     return {
-        "_id": ObjectId(ObjectId.from_datetime(at).binary[:4] + number.to_bytes(8, "big")),
+        "_id": _object_id(at, number),
         "user_id": recipient["user_id"],
         "recipient": {name: recipient[name] for name in ("email", "phone", "name")},
         "entity_id": f"video-{number}",
         "external_id": f"order-{number}",
         "idempotency_key": f"request-{number}",
     }
+
+
+def _object_id(at: datetime, number: int) -> ObjectId:
+    return ObjectId(ObjectId.from_datetime(at).binary[:4] + number.to_bytes(8, "big"))
 
 
 def _recipient(number: int) -> dict[str, Any]:
@@ -140,11 +146,6 @@ def _clients(now: datetime) -> list[ObjectId]:
     return [registry.create_client(name=name, scopes=scopes, now=now) for name in names]
 
 
-def _registered_types() -> list[Document]:
-    found = collection("notification_types").find({}, {"category": 1, "priority": 1})
-    return [{"type": one.pop("_id"), **one} for one in found]
-
-
 def _fill_other_collections(count: int, now: datetime) -> None:
     recipient_count = max(count // NOTIFICATIONS_PER_RECIPIENT, 1)
     state = {"attributes": {}, "preferences": {}, "is_active": True}
@@ -172,9 +173,7 @@ def _fill_other_collections(count: int, now: datetime) -> None:
     _insert_in_batches("webhook_log", webhook_calls)
     audit_entries = (
         {
-            "_id": ObjectId(
-                ObjectId.from_datetime(now - age).binary[:4] + number.to_bytes(8, "big")
-            ),
+            "_id": _object_id(now - age, number),
             "action_time": now - age,
             "user_id": ObjectId(),
             "content_type_id": None,
@@ -189,13 +188,8 @@ def _fill_other_collections(count: int, now: datetime) -> None:
 
 
 def _insert_in_batches(name: str, documents: Iterator[Document]) -> None:
-    batch: list[Document] = []
-    for one in documents:
-        batch.append(one)
-        if len(batch) == BATCH:
-            _insert(name, batch)
-            batch = []
-    _insert(name, batch)
+    while batch := list(islice(documents, BATCH)):
+        _insert(name, batch)
 
 
 def _insert(name: str, documents: Sequence[Document]) -> None:

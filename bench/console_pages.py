@@ -35,6 +35,7 @@ REQUESTS = 10
 SMALL = 2_000
 NAME, SMALL_NAME = "bench_console", "bench_console_small"
 TIMEOUT = 60
+URL_FIELDS = ("user_id", "type", "entity_id", "external_id", "idempotency_key")
 LISTS = "/admin/notifications"
 ALL, FAILED = f"{LISTS}/notification/", f"{LISTS}/failednotification/"
 WAITING = f"{LISTS}/waitingnotification/"
@@ -42,7 +43,7 @@ WAITING = f"{LISTS}/waitingnotification/"
 
 @dataclass(frozen=True, kw_only=True)
 class Read:
-    """A profiled command and its query plan."""
+    """A profiled command's query plan."""
 
     collection: str
     plan: str
@@ -50,17 +51,12 @@ class Read:
     keys: int
     has_sort: bool
     milliseconds: int
-    command: Mapping[str, Any]
 
     @property
-    def is_collection_scan(self) -> bool:
-        """Whether it scanned more than a small collection without an index."""
-        return "COLLSCAN" in self.plan and self.examined > SMALL_COLLECTION
-
-    @property
-    def is_unbounded_sort(self) -> bool:
-        """Whether it sorted an unbounded number of documents."""
-        return self.has_sort and max(self.examined, self.keys) > MAX_SORTED
+    def is_unbounded(self) -> bool:
+        """Whether it scanned more than a small collection, or sorted without bound."""
+        is_scan = "COLLSCAN" in self.plan and self.examined > SMALL_COLLECTION
+        return is_scan or (self.has_sort and max(self.examined, self.keys) > MAX_SORTED)
 
     @property
     def summary(self) -> str:
@@ -158,10 +154,8 @@ class FilledDatabase:
 def measure_pages(bench: Bench, *, stored: int, log_progress: Progress) -> Iterator[Figure]:
     """Measure S6."""
     with bench.database(SMALL_NAME), bench.database(NAME):
-        small, big = (
-            fill_database(bench, name, count, log_progress)
-            for name, count in ((SMALL_NAME, SMALL), (NAME, stored))
-        )
+        small = fill_database(bench, SMALL_NAME, SMALL, log_progress)
+        big = fill_database(bench, NAME, stored, log_progress)
         yield from compare_pages(bench, big=big, small=small, log_progress=log_progress)
 
 
@@ -177,9 +171,7 @@ def compare_pages(
             floor, _ = small_browser.measure_page(path)
             with profile_reads() as reads:
                 big_browser.time_first_byte(path, 0)
-            unindexed += [
-                f"{page}: {r.summary}" for r in reads if r.is_collection_scan or r.is_unbounded_sort
-            ]
+            unindexed += [f"{page}: {read.summary}" for read in reads if read.is_unbounded]
             slowest = max(reads, key=lambda read: read.milliseconds)
             log_progress(
                 f"{page}: {median(found):.0f} ms, worst {max(found):.0f}, bare "
@@ -214,9 +206,8 @@ def fill_database(bench: Bench, name: str, count: int, log_progress: Progress) -
     bench.use_database(name)
     began = time.monotonic()
     attempts = console_data.fill(count, now=utc_now())
-    log_progress(
-        f"{count:,} notifications, {attempts:,} attempts: {time.monotonic() - began:.0f} s"
-    )
+    seconds = time.monotonic() - began
+    log_progress(f"{count:,} notifications, {attempts:,} attempts: {seconds:.0f} s")
     extra = {"busy": console_data.BUSY_USER_ID, "operation": _preview_bulk_retry(log_progress)}
     return FilledDatabase(
         name=name,
@@ -244,10 +235,7 @@ def _url_fields(document: Mapping[str, Any]) -> dict[str, str]:
         "client": document["client_id"],
         "message_id": next((one for one in sent if one), "none"),
         **{name: document["recipient"][name] for name in ("email", "phone")},
-        **{
-            name: document[name]
-            for name in ("user_id", "type", "entity_id", "external_id", "idempotency_key")
-        },
+        **{name: document[name] for name in URL_FIELDS},
     }
     return {name: quote(str(value), safe="") for name, value in fields.items()}
 
@@ -262,14 +250,13 @@ def _preview_bulk_retry(log_progress: Progress) -> str:
         channel=Channel.EMAIL, code=None, since=now - timedelta(days=7)
     )
     began = time.monotonic()
-    created = decisions.preview(
+    operation: Any = decisions.preview(
         action=BulkAction.RETRY, selection=failures, send_at=None, by=UNKNOWN_STAFF, now=utc_now()
     )
-    operation: Any = created
-    while operation.stage is BulkStage.PREVIEWING and runner.run(created.id):
-        operation = repository.get(created.id)
+    while operation.stage is BulkStage.PREVIEWING and runner.run(operation.id):
+        operation = repository.get(operation.id)
     log_progress(f"{operation.found_count:,} previewed in {time.monotonic() - began:.1f} s")
-    return str(created.id)
+    return str(operation.id)
 
 
 def _session_cookie() -> str:
@@ -320,5 +307,4 @@ def _read(entry: Mapping[str, Any]) -> Read:
         keys=entry.get("keysExamined", 0),
         has_sort=bool(entry.get("hasSortStage")),
         milliseconds=entry.get("millis", 0),
-        command=entry.get("originatingCommand") or entry["command"],
     )

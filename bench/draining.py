@@ -50,21 +50,23 @@ def measure_rates(
 ) -> Iterator[Figure]:
     """Measure S1: over SendGrid's API, and over SMTP."""
 
-    def checked_by_nginx(run: Run) -> Run:
-        return lambda: _check_request_count(bench, run, count=count + WARM_UP)
+    def check_with_nginx(run: Run) -> DrainResult:
+        result, posted = _count_requests(bench, run)
+        if posted != count + WARM_UP:
+            raise RuntimeError(f"{posted} requests for {count + WARM_UP} mails")
+        return result
 
     service = partial(drain_with_service, bench, count=count)
+    sendgrid = partial(service, provider="sendgrid")
     peer = partial(drain_with_post_office, bench, count=count)
     results = run_rounds(
         {
-            "ours": checked_by_nginx(lambda: service(provider="sendgrid")),
-            "ours, one process": checked_by_nginx(
-                lambda: service(provider="sendgrid", processes=1)
-            ),
-            "floor": checked_by_nginx(lambda: drain_with_floor(bench, count=count)),
-            "peer": checked_by_nginx(lambda: peer(backend=post_office.SENDGRID)),
-            "ours, SMTP": lambda: service(provider="smtp"),
-            "peer, SMTP": lambda: peer(backend=post_office.SMTP),
+            "ours": partial(check_with_nginx, sendgrid),
+            "ours, one process": partial(check_with_nginx, partial(sendgrid, processes=1)),
+            "floor": partial(check_with_nginx, partial(drain_with_floor, bench, count=count)),
+            "peer": partial(check_with_nginx, partial(peer, backend=post_office.SENDGRID)),
+            "ours, SMTP": partial(service, provider="smtp"),
+            "peer, SMTP": partial(peer, backend=post_office.SMTP),
         },
         rounds=rounds,
         log_progress=log_progress,
@@ -148,19 +150,16 @@ def drain_with_service(
 def drain_with_floor(bench: Bench, *, count: int) -> DrainResult:
     """Send due emails with the hand-written floor."""
     path = mail.rendered_mail().save(bench.folder / "mail.json")
-    pid = str(bench.mongod_pid)
-    arguments = (bench.mongodb_uri, pid, bench.http.url, str(path), str(count))
+    arguments = (bench.mongodb_uri, bench.mongod_pid, bench.http.url, path, count)
     return DrainResult.from_totals(count, **environment.run_program(bench, "floor", *arguments))
 
 
 def drain_with_post_office(bench: Bench, *, count: int, backend: str) -> DrainResult:
     """Send due emails with django-post_office."""
     path = mail.rendered_mail().save(bench.folder / "mail.json")
-    folder = bench.fresh_folder("post_office")
-    arguments = ("drain", str(folder), str(path), str(count), backend)
-    return DrainResult.from_totals(
-        count, **environment.run_program(bench, "post_office", *arguments)
-    )
+    arguments = ("drain", bench.fresh_folder("post_office"), path, count, backend)
+    cost = environment.run_program(bench, "post_office", *arguments)
+    return DrainResult.from_totals(count, **cost)
 
 
 def is_all_final() -> bool:
@@ -171,12 +170,8 @@ def is_all_final() -> bool:
 
 def measure_claims(bench: Bench, *, count: int, log_progress: Progress) -> Iterator[Figure]:
     """Send with four worker processes, and count the mails that were not sent exactly once."""
-    result, posted = _count_requests(
-        bench,
-        lambda: drain_with_service(
-            bench, count=count, provider="sendgrid", processes=CLAIM_PROCESSES, is_checked=False
-        ),
-    )
+    drain = partial(drain_with_service, bench, count=count, provider="sendgrid", is_checked=False)
+    result, posted = _count_requests(bench, partial(drain, processes=CLAIM_PROCESSES))
     surplus = posted - WARM_UP - count
     log_progress(f"{result}; requests beyond one for each: {surplus}")
     yield Figure(
@@ -198,13 +193,6 @@ def _count_not_sent_once() -> int:
 
 def _count_attempts() -> int:
     return int(collection("delivery_attempts").estimated_document_count())
-
-
-def _check_request_count(bench: Bench, run: Run, *, count: int) -> DrainResult:
-    result, posted = _count_requests(bench, run)
-    if posted != count:
-        raise RuntimeError(f"{posted} requests for {count} mails")
-    return result
 
 
 def _count_requests(bench: Bench, run: Run) -> tuple[DrainResult, int]:

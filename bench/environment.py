@@ -168,9 +168,10 @@ def run_web(
         yield web.children(), f"http://{servers.HOST}:{port}"
 
 
-def run_program(bench: Bench, module: str, *arguments: str) -> dict[str, Any]:
+def run_program(bench: Bench, module: str, *arguments: object) -> dict[str, Any]:
     """Run a module of this package and return the JSON of its last output line."""
-    child = program(bench, module, [sys.executable, "-m", f"bench.{module}", *arguments])
+    command = [sys.executable, "-m", f"bench.{module}", *map(str, arguments)]
+    child = program(bench, module, command)
     child.log.unlink(missing_ok=True)
     child.start()
     try:

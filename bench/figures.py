@@ -33,9 +33,7 @@ class Goal:
 
     def is_met_by(self, found: float | None) -> bool:
         """Return whether a value meets the goal; a missing value does not."""
-        if found is None:
-            return False
-        return found >= self.value if self.is_least else found <= self.value
+        return found is not None and (found >= self.value if self.is_least else found <= self.value)
 
     def __str__(self) -> str:
         sign = "≥" if self.is_least else "≤"

@@ -144,11 +144,8 @@ def main() -> None:
     pids = (os.getpid(), int(mongod_pid))
     began, cpu = time.perf_counter(), cpu_seconds(*pids)
     floor.drain()
-    print(
-        json.dumps(
-            {"seconds": time.perf_counter() - began, "cpu_seconds": cpu_seconds(*pids) - cpu}
-        )
-    )
+    cost = {"seconds": time.perf_counter() - began, "cpu_seconds": cpu_seconds(*pids) - cpu}
+    print(json.dumps(cost))
     floor.clear()
 
 

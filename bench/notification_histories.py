@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from bson import ObjectId
@@ -34,7 +35,7 @@ DEVICES = tuple(f"{number:064x}" for number in range(1, 5))
 ATTEMPT = {S.SENT: A.SENT, S.UNKNOWN: A.UNKNOWN}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class DeliveryHistory:
     """One channel: its number of attempts, its final status, and a later receipt."""
 
@@ -58,12 +59,8 @@ class NotificationHistory:
     """The maximum age; None spreads them over the month."""
 
 
-def _delivery(channel: Channel, **fields: Any) -> DeliveryHistory:
-    return DeliveryHistory(channel=channel, **fields)
-
-
-def _failed(channel: Channel, code: FailureCode, **fields: Any) -> DeliveryHistory:
-    return _delivery(channel, final_status=S.FAILED, code=code, **fields)
+_delivery = DeliveryHistory
+_failed = partial(DeliveryHistory, final_status=S.FAILED)
 
 
 def _history(share: float, *deliveries: DeliveryHistory, **fields: Any) -> NotificationHistory:
@@ -72,6 +69,7 @@ def _history(share: float, *deliveries: DeliveryHistory, **fields: Any) -> Notif
 
 HOUR = timedelta(hours=1)
 DELIVERED_EMAIL = _delivery(C.EMAIL, receipt_status=S.DELIVERED)
+UNCONNECTED_PUSH = _failed(C.PUSH, code=F.CONNECTION_FAILED, attempt_count=4, devices=2)
 PENDING_EMAIL = _delivery(C.EMAIL, attempt_count=0, final_status=S.PENDING)
 HISTORIES = (
     _history(30, DELIVERED_EMAIL, _delivery(C.PUSH, devices=2, receipt_status=S.DELIVERED)),
@@ -79,11 +77,11 @@ HISTORIES = (
     _history(12, DELIVERED_EMAIL, _delivery(C.WHATSAPP, receipt_status=S.READ)),
     _history(15, _delivery(C.PUSH, devices=3)),
     _history(3, _delivery(C.EMAIL), in_app=True),
-    _history(4, _failed(C.EMAIL, F.PROVIDER_ERROR, attempt_count=4)),
-    _history(2, _failed(C.PUSH, F.INVALID_RECIPIENT, devices=2)),
-    _history(2, _failed(C.WHATSAPP, F.REJECTED)),
+    _history(4, _failed(C.EMAIL, code=F.PROVIDER_ERROR, attempt_count=4)),
+    _history(2, _failed(C.PUSH, code=F.INVALID_RECIPIENT, devices=2)),
+    _history(2, _failed(C.WHATSAPP, code=F.REJECTED)),
     _history(2, _delivery(C.EMAIL, receipt_status=S.FAILED, code=F.BOUNCED)),
-    _history(5, DELIVERED_EMAIL, _failed(C.PUSH, F.CONNECTION_FAILED, attempt_count=4, devices=2)),
+    _history(5, DELIVERED_EMAIL, UNCONNECTED_PUSH),
     _history(1, _delivery(C.EMAIL, attempt_count=0, final_status=S.CANCELLED)),
     _history(1, _delivery(C.EMAIL, attempt_count=0, final_status=S.EXPIRED, code=F.EXPIRED)),
     _history(1, _delivery(C.EMAIL, attempt_count=0, final_status=S.SUPPRESSED, code=F.OPTED_OUT)),
@@ -175,12 +173,8 @@ def _settlement(
 
 def _end_without_attempt(owner: ObjectId, delivery: DeliveryHistory, at: datetime) -> None:
     if delivery.final_status is S.CANCELLED:
-        store.cancel(
-            notification_id=owner,
-            channels=[delivery.channel],
-            reason="Withdrawn by the app.",
-            now=at,
-        )
+        reason = "Withdrawn by the app."
+        store.cancel(notification_id=owner, channels=[delivery.channel], reason=reason, now=at)
     elif delivery.final_status is not S.PENDING:
         (claimed,) = store.claim(ids=[owner], channel=delivery.channel, worker=WORKER, now=at)
         code = delivery.code or F.EXPIRED

@@ -20,7 +20,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from domain.errors import FailureCode
-from domain.states import Channel, DeliveryStatus
+from domain.states import Channel
 from domain.states import DeliveryStatus as Status
 from domain.time import utc_now
 from notifyproject.db.collections import collection
@@ -46,12 +46,16 @@ ARCHITECTURE = BASE_DIR / "docs/architecture.md"
 CLIENT_NAME = "path"
 
 
-@dataclass(frozen=True, kw_only=True)
+Run = Callable[[int], None]
+"""A flow through the service; it takes 0 for the first run and 1 for the traced one."""
+
+
+@dataclass(frozen=True)
 class Flow:
-    """One flow through the service; ``run`` takes 0 for the first run and 1 for the traced one."""
+    """One flow through the service."""
 
     name: str
-    run: Callable[[int], None]
+    run: Run
     heading: str
     """The section of docs/architecture.md that names the flow's main files."""
     max_files: int
@@ -121,13 +125,14 @@ def _flows(bench: Bench) -> Iterator[Flow]:
     process.preload()
     settings.ALLOWED_HOSTS = ["*"]
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-    yield _post()
-    yield _send()
-    yield _receipt(bench, now=utc_now())
-    yield _resend(now=utc_now())
+    out, receipt, resend = "One email, out", "A receipt, back in", "A resend, from the console"
+    yield Flow("POST to stored document", _post(), out, 25)
+    yield Flow("due email to recorded attempt", _send(), out, 25)
+    yield Flow("webhook to delivery", _receipt(bench, now=utc_now()), receipt, 12)
+    yield Flow("failed list, confirmed, to resend", _resend(now=utc_now()), resend, 18)
 
 
-def _post() -> Flow:
+def _post() -> Run:
     from django.test import Client
 
     from access.clients import registry
@@ -146,23 +151,17 @@ def _post() -> Flow:
         )
         _expect(answer, 202)
 
-    return Flow(name="POST to stored document", run=run, heading="One email, out", max_files=25)
+    return run
 
 
-def _send() -> Flow:
+def _send() -> Run:
     from background import tasks
 
     ids = [str(one["_id"]) for one in collection("notifications").find().sort("_id")]
-
-    def run(number: int) -> None:
-        tasks.handle_wakeup.run([ids[number]], "email", "normal")
-
-    return Flow(
-        name="due email to recorded attempt", run=run, heading="One email, out", max_files=25
-    )
+    return lambda number: tasks.handle_wakeup.run([ids[number]], "email", "normal")
 
 
-def _receipt(bench: Bench, *, now: datetime) -> Flow:
+def _receipt(bench: Bench, *, now: datetime) -> Run:
     from django.conf import settings
     from django.test import Client
 
@@ -192,16 +191,16 @@ def _receipt(bench: Bench, *, now: datetime) -> Flow:
         answer = client.post("/webhooks/sendgrid", body, content_type=content_type, headers=headers)
         _expect(answer, 200, 204)
 
-    return Flow(name="webhook to delivery", run=run, heading="A receipt, back in", max_files=12)
+    return run
 
 
-def _resend(*, now: datetime) -> Flow:
+def _resend(*, now: datetime) -> Run:
     from django.contrib.auth import get_user_model
     from django.test import Client
     from django.urls import reverse
 
     delivery = notification_histories.DeliveryHistory(
-        channel=Channel.EMAIL, final_status=DeliveryStatus.FAILED, code=FailureCode.PROVIDER_ERROR
+        channel=Channel.EMAIL, final_status=Status.FAILED, code=FailureCode.PROVIDER_ERROR
     )
     history = notification_histories.NotificationHistory(share=1, deliveries=(delivery,))
     failed = [str(notification_histories.seed(history, now=now)[0]["_id"]) for _ in range(2)]
@@ -213,12 +212,7 @@ def _resend(*, now: datetime) -> Flow:
         confirmed = {"action": "resend_selected", "confirmed": "yes", "channels": ["email"]}
         _expect(client.post(url, {**confirmed, "_selected_action": failed[number]}), 302)
 
-    return Flow(
-        name="failed list, confirmed, to resend",
-        run=run,
-        heading="A resend, from the console",
-        max_files=18,
-    )
+    return run
 
 
 def _check_statuses() -> None:

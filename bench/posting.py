@@ -6,8 +6,9 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -39,6 +40,16 @@ class WebServer:
     url: str
     headers: dict[str, str]
 
+    def post(
+        self, http: urllib3.PoolManager, body: bytes, *, status: int = 202, **headers: str
+    ) -> urllib3.BaseHTTPResponse:
+        """Post a body; return the answer. Raises RuntimeError for another status."""
+        merged = {**self.headers, **headers}
+        answer = http.request("POST", self.url, body=body, headers=merged, timeout=60)
+        if answer.status != status:
+            raise RuntimeError(f"{answer.status}: {answer.data[:500]!r}")
+        return answer
+
     def rate(self, *, seconds: float) -> float:
         """Return the requests per second of its CPU time."""
         _post_for(self, seconds=WARM_UP_SECONDS)
@@ -51,13 +62,12 @@ def measure_single(
     bench: Bench, *, rounds: int, seconds: float, log_progress: Progress
 ) -> Iterator[Figure]:
     """Measure S2: POST of one notification."""
-    with ExitStack() as stack:
-        webs = {
-            "ours": stack.enter_context(run_service(bench)),
-            "floor": stack.enter_context(_run_web(bench, "bench.bare:application")),
-            "peer": stack.enter_context(_run_post_office(bench)),
-        }
-        runs = {name: lambda web=web: web.rate(seconds=seconds) for name, web in webs.items()}
+    folder = str(bench.fresh_folder("post_office"))
+    peer = _run_web(bench, "bench.post_office:application()", POST_OFFICE_FOLDER=folder)
+    floor = _run_web(bench, "bench.bare:application")
+    with run_service(bench) as ours, floor as floor_web, peer as peer_web:
+        webs = {"ours": ours, "floor": floor_web, "peer": peer_web}
+        runs = {name: partial(web.rate, seconds=seconds) for name, web in webs.items()}
         found = run_rounds(runs, rounds=rounds, log_progress=log_progress)
     yield compare(
         **found,
@@ -85,13 +95,6 @@ def _run_web(bench: Bench, application: str, **variables: str) -> Iterator[WebSe
         yield WebServer(pids=pids, url=f"{url}/", headers={"Content-Type": "application/json"})
 
 
-@contextmanager
-def _run_post_office(bench: Bench) -> Iterator[WebServer]:
-    folder = bench.fresh_folder("post_office")
-    with _run_web(bench, "bench.post_office:application()", POST_OFFICE_FOLDER=str(folder)) as web:
-        yield web
-
-
 def create_key() -> str:
     """Return a key of a new API client that may create notifications."""
     from access.clients import registry
@@ -104,26 +107,25 @@ def create_key() -> str:
 
 
 def _post_for(web: WebServer, *, seconds: float) -> int:
-    http = urllib3.PoolManager(maxsize=CALLERS, block=True, retries=False)
     until = time.monotonic() + seconds
-    problems: list[str] = []
 
     def call(caller: int) -> int:
         count = 0
-        while time.monotonic() < until and not problems:
-            body = json.dumps(mail.request_body(caller * 1_000_000 + count)).encode()
-            answer = http.request("POST", web.url, body=body, headers=web.headers, timeout=30)
-            if answer.status != 202:
-                problems.append(f"{answer.status}: {answer.data[:500]!r}")
+        while time.monotonic() < until:
+            number = caller * 1_000_000 + count
+            web.post(http, json.dumps(mail.request_body(number)).encode())
             count += 1
         return count
 
-    with ThreadPoolExecutor(CALLERS) as callers:
-        count = sum(callers.map(call, range(CALLERS)))
-    http.clear()
-    if problems:
-        raise RuntimeError(problems[0])
-    return count
+    with _run_callers(CALLERS) as (http, callers):
+        return sum(callers.map(call, range(CALLERS)))
+
+
+@contextmanager
+def _run_callers(count: int) -> Iterator[tuple[urllib3.PoolManager, ThreadPoolExecutor]]:
+    pool = urllib3.PoolManager(maxsize=count, block=True, retries=False)
+    with pool as http, ThreadPoolExecutor(count) as callers:
+        yield http, callers
 
 
 def measure_bulk(
@@ -136,7 +138,7 @@ def measure_bulk(
             "ours": lambda: _post_in_bulk(web, count),
             "store": lambda: _accept_with_store(count),
             "floor": lambda: _insert_many(count),
-            "peer": lambda: _send_many_with_post_office(bench, count),
+            "peer": lambda: count / _seconds_of_post_office(bench, count),
         }
         found = run_rounds(runs, rounds=rounds, log_progress=log_progress)
     store = found.pop("store")
@@ -171,20 +173,16 @@ def _post_in_bulk(web: WebServer, count: int) -> float:
         ).encode()
         for start in range(0, count, mail.BATCH)
     ]
-    http = urllib3.PoolManager(maxsize=BULK_CALLERS, block=True, retries=False)
 
     def post(body: bytes) -> None:
-        headers = {**web.headers, "Idempotency-Key": uuid4().hex}
-        answer = http.request("POST", web.url, body=body, headers=headers, timeout=60)
-        if answer.status != 200 or answer.json()["accepted"] != mail.BATCH:
+        answer = web.post(http, body, status=200, **{"Idempotency-Key": uuid4().hex})
+        if answer.json()["accepted"] != mail.BATCH:
             raise RuntimeError(f"{answer.status}: {answer.data[:500]!r}")
 
-    with ThreadPoolExecutor(BULK_CALLERS) as callers:
+    with _run_callers(BULK_CALLERS) as (http, callers):
         started = time.perf_counter()
         list(callers.map(post, bodies))
-        seconds = time.perf_counter() - started
-    http.clear()
-    return count / seconds
+        return count / (time.perf_counter() - started)
 
 
 def _accept_with_store(count: int) -> float:
@@ -215,10 +213,9 @@ def _insert_many(count: int) -> float:
     return count / (time.perf_counter() - started)
 
 
-def _send_many_with_post_office(bench: Bench, count: int) -> float:
+def _seconds_of_post_office(bench: Bench, count: int) -> float:
     folder = bench.fresh_folder("post_office")
-    answer = environment.run_program(bench, "post_office", "accept", str(folder), str(count))
-    return count / float(answer["seconds"])
+    return environment.run_program(bench, "post_office", "accept", folder, count)["seconds"]
 
 
 def measure_latency(bench: Bench, *, seconds: int, log_progress: Progress) -> Iterator[Figure]:
@@ -251,7 +248,6 @@ def measure_latency(bench: Bench, *, seconds: int, log_progress: Progress) -> It
 
 
 def _post_at_rate(web: WebServer, count: int) -> dict[ObjectId, float]:
-    http = urllib3.PoolManager(maxsize=RATE_CALLERS, block=True, retries=False)
     started: dict[ObjectId, float] = {}
     lock = threading.Lock()
     start = time.monotonic()
@@ -259,14 +255,10 @@ def _post_at_rate(web: WebServer, count: int) -> dict[ObjectId, float]:
     def post(number: int) -> None:
         time.sleep(max(start + number / RATE - time.monotonic(), 0))
         at = time.time()
-        body = json.dumps(mail.request_body(number)).encode()
-        answer = http.request("POST", web.url, body=body, headers=web.headers, timeout=30)
-        if answer.status != 202:
-            raise RuntimeError(f"{answer.status}: {answer.data[:500]!r}")
+        answer = web.post(http, json.dumps(mail.request_body(number)).encode())
         with lock:
             started[ObjectId(answer.json()["id"])] = at
 
-    with ThreadPoolExecutor(RATE_CALLERS) as callers:
+    with _run_callers(RATE_CALLERS) as (http, callers):
         list(callers.map(post, range(count)))
-    http.clear()
     return started

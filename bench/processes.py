@@ -104,10 +104,6 @@ class Program:
         """Resume a stopped program."""
         self._signal(signal.SIGCONT)
 
-    def send_sigterm(self) -> None:
-        """Send SIGTERM to the main process without waiting."""
-        os.kill(self.pid, signal.SIGTERM)
-
     def terminate(self) -> float | None:
         """Stop the program gracefully and return the seconds; None if it had to be killed."""
         if self.process is None:
@@ -134,8 +130,7 @@ class Program:
     @property
     def is_stopped(self) -> bool:
         """Whether the process is stopped (SIGSTOP)."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return fields[0] in "Tt"
+        return _stat(self.pid)[0] in "Tt"
 
     def children(self) -> list[int]:
         """Return the IDs of its running child processes."""
@@ -180,11 +175,13 @@ def wait_until(
 
 def cpu_seconds(*pids: int) -> float:
     """Return the user and system CPU time of processes."""
-    ticks = 0
-    for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
+    ticks = sum(int(field) for pid in pids for field in _stat(pid)[11:13])
     return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _stat(pid: int) -> list[str]:
+    """Return the fields of a process after its name, the state first."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
 def resident_megabytes(pid: int) -> float:

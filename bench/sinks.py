@@ -6,7 +6,6 @@ unpacks both from Debian's packages; installed ones take precedence.
 
 import os
 import shutil
-import socket
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,7 +81,7 @@ class HTTPSink:
             command=[*_command("nginx"), "-p", str(self.folder), "-c", str(configuration)],
             data_dir=self.folder,
             port=self.port,
-            is_ready=lambda: _is_listening(self.port),
+            is_ready=lambda: not servers.is_free(self.port),
         )
 
     def request_count(self) -> int:
@@ -105,7 +104,7 @@ def smtp_sink(*, folder: Path, port: int) -> Server:
         command=[*_command("smtp-sink"), *unprivileged, f"{HOST}:{port}", str(BACKLOG)],
         data_dir=folder,
         port=port,
-        is_ready=lambda: _is_listening(port),
+        is_ready=lambda: not servers.is_free(port),
     )
 
 
@@ -119,11 +118,3 @@ def _command(name: str) -> list[str]:
         raise servers.MissingServerError(f"There is no {name}: run `make bench-servers`.")
     libraries = ":".join(str(UNPACKED / folder) for folder in LIBRARIES)
     return ["/usr/bin/env", f"LD_LIBRARY_PATH={libraries}", str(unpacked)]
-
-
-def _is_listening(port: int) -> bool:
-    try:
-        with socket.create_connection((HOST, port), timeout=1):
-            return True
-    except OSError:
-        return False

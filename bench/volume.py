@@ -42,9 +42,8 @@ class CopySpec:
 
 def due_mails(count: int) -> CopySpec:
     """Return due mails."""
-    return CopySpec(
-        seed=_accepted(mail.new_notification(1, at=_now())), count=count, people=200_000
-    )
+    seed = _accepted(mail.new_notification(1, at=_now()))
+    return CopySpec(seed=seed, count=count, people=200_000)
 
 
 def sent_mails(count: int) -> CopySpec:
@@ -172,10 +171,12 @@ def measure_inbox(*, rounds: int) -> Iterator[Figure]:
     from notifications.store import Inbox
 
     inbox = Inbox(client_id=FIRST_CLIENT, user_id=READER)
-    position = _position(inbox, DEEP_PAGE * PAGE)
     visible = inbox.match(is_archived=False)
+    last_before = _find_with_pymongo(visible).limit(0).skip(DEEP_PAGE * PAGE).next()
+    position = feed.FeedPosition.from_document(last_before)
     beyond = inbox.match(is_archived=False, since={"$lt": position.inbox_at})
     unread = inbox.match(is_archived=False, is_read=False)
+    notifications = collection("notifications")
     reads: dict[str, tuple[str, Run, Run]] = {
         "S5 page": (
             "the feed's first page, as JSON",
@@ -190,7 +191,7 @@ def measure_inbox(*, rounds: int) -> Iterator[Figure]:
         "S5 counts": (
             f"how many of {INBOX_SIZE:,} are unread, and unseen",
             _timed_run(lambda: feed.counts(inbox)),
-            _timed_run(lambda: _count_with_pymongo(unread)),
+            _timed_run(lambda: notifications.count_documents(unread, hint=feed.INDEX)),
         ),
     }
     for key, (label, run_service, run_floor) in reads.items():
@@ -219,7 +220,6 @@ def _render_page(part: Any) -> bytes:
 
 
 def _timed_run(run: Callable[[], Any]) -> Run:
-
     def measure() -> float:
         started = time.perf_counter()
         for _ in range(REPEATS):
@@ -234,19 +234,6 @@ def _find_with_pymongo(query: dict[str, Any]) -> Any:
 
     found = collection("notifications").find(query).sort(NEWEST_FIRST)
     return found.hint(INDEX).limit(PAGE + 1)
-
-
-def _count_with_pymongo(query: dict[str, Any]) -> int:
-    from notifications.inbox.feed import INDEX
-
-    return int(collection("notifications").count_documents(query, hint=INDEX))
-
-
-def _position(inbox: Any, number: int) -> Any:
-    from notifications.inbox.feed import FeedPosition
-
-    found = _find_with_pymongo(inbox.match(is_archived=False)).limit(0).skip(number)
-    return FeedPosition.from_document(found.next())
 
 
 SMALL_COUNT = 10_000

@@ -1,7 +1,6 @@
 """ASGI application of the stream process: inbox streams only."""
 
 import os
-from typing import Any
 
 import django
 from django.utils.module_loading import import_string
@@ -11,10 +10,6 @@ from .platform.process import refuse_unsafe_settings
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "notifyproject.settings.production")
 
 
-def _application() -> Any:
-    django.setup(set_prefix=False)
-    refuse_unsafe_settings()
-    return import_string("api.inbox.stream.app.InboxStreamApp")()
-
-
-application = _application()
+django.setup(set_prefix=False)
+refuse_unsafe_settings()
+application = import_string("api.inbox.stream.app.InboxStreamApp")()

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -51,7 +51,9 @@ class Analysis:
 
 def analyze(evidence: Evidence) -> Analysis:
     """Analyze a run."""
-    steps = _by_delivery(evidence.steps)
+    steps: dict[Key, list[Step]] = defaultdict(list)
+    for step in evidence.steps:
+        steps[step.notification_id, step.channel].append(step)
     copies = list(_copies(evidence, steps))
     leased = [one for kill in evidence.kills for one in _leased_by(kill.worker, kill.at, steps)]
     takeovers = [seconds for _, seconds in leased if seconds is not None]
@@ -61,7 +63,7 @@ def analyze(evidence: Evidence) -> Analysis:
         split=tuple(_split(evidence)),
         double=tuple(name for name, is_after_unknown in copies if not is_after_unknown),
         double_unknown=tuple(name for name, is_after_unknown in copies if is_after_unknown),
-        illegal=(*_illegal(steps), *_unrecorded(evidence, steps), *_unexpected_requests(evidence)),
+        illegal=(*_illegal(steps), *_unrecorded(evidence, steps)),
         unbalanced=tuple(_unbalanced(evidence)),
         in_flight=sum(status == S.SENDING for status, _ in leased),
         slowest_takeover=max(takeovers, default=None),
@@ -100,13 +102,6 @@ def final_statuses(evidence: Evidence) -> dict[str, int]:
     """Count the deliveries by final status."""
     found = Counter(status for one in evidence.stored for status in one.deliveries.values())
     return dict(sorted(found.items()))
-
-
-def _by_delivery(steps: Iterable[Step]) -> dict[Key, list[Step]]:
-    found: dict[Key, list[Step]] = defaultdict(list)
-    for step in steps:
-        found[step.notification_id, step.channel].append(step)
-    return dict(found)
 
 
 def _lost(evidence: Evidence) -> Iterator[str]:
@@ -156,10 +151,7 @@ def _copies(evidence: Evidence, steps: dict[Key, list[Step]]) -> Iterator[tuple[
     for (notification_id, channel, device_id), some in accepted.items():
         for earlier, later in pairwise(sorted(some, key=lambda r: (r.at, r.attempt))):
             attempt = (notification_id, channel, earlier.attempt)
-            is_unknown = (*attempt, None) in unknown_attempts or (
-                *attempt,
-                device_id,
-            ) in unknown_attempts
+            is_unknown = bool(unknown_attempts & {(*attempt, None), (*attempt, device_id)})
             is_after_unknown = is_unknown and earlier.attempt != later.attempt
             yield f"{notification_id}.{channel}.{later.attempt}", is_after_unknown
 
@@ -170,28 +162,24 @@ def _illegal(steps: dict[Key, list[Step]]) -> Iterator[str]:
         if some[0].status not in INITIAL_STATUSES:
             yield f"{name}: begins as {some[0].status}"
         for before, after in pairwise(some):
-            if before.status != after.status and not _is_allowed(before.status, after.status):
+            is_removal = REMOVED in (before.status, after.status)
+            if before.status != after.status and (
+                is_removal or S(after.status) not in TRANSITIONS[S(before.status)]
+            ):
                 yield f"{name}: {before.status} to {after.status}"
 
 
-def _is_allowed(before: str, after: str) -> bool:
-    if REMOVED in (before, after):
-        return False
-    return DeliveryStatus(after) in TRANSITIONS[DeliveryStatus(before)]
-
-
 def _unrecorded(evidence: Evidence, steps: dict[Key, list[Step]]) -> Iterator[str]:
-    for one in evidence.stored:
-        for channel, status in one.deliveries.items():
-            recorded = steps.get((one.notification_id, channel))
-            if recorded is None or recorded[-1].status != status:
-                yield f"{one.notification_id}.{channel}: no recorded step to {status}"
-
-
-def _unexpected_requests(evidence: Evidence) -> Iterator[str]:
-    known = {(one.notification_id, c) for one in evidence.stored for c in one.deliveries}
+    """Yield stored deliveries without their last step, and sent ones that are not stored."""
+    stored = {
+        (one.notification_id, c): s for one in evidence.stored for c, s in one.deliveries.items()
+    }
+    for (notification_id, channel), status in stored.items():
+        recorded = steps.get((notification_id, channel))
+        if recorded is None or recorded[-1].status != status:
+            yield f"{notification_id}.{channel}: no recorded step to {status}"
     for request in evidence.requests:
-        if (request.notification_id, request.channel) not in known:
+        if (request.notification_id, request.channel) not in stored:
             yield f"{request.notification_id}.{request.channel}: sent and not stored"
 
 

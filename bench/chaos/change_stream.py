@@ -84,18 +84,13 @@ class StepRecorder:
         notification_id = str(event["documentKey"]["_id"])
         deliveries = (event.get("fullDocument") or {}).get("delivery", [])
         channels = tuple(one["channel"] for one in deliveries)
-        for channel in self._channels.get(notification_id, ()):
-            if channel not in channels:
-                yield Step(
-                    notification_id=notification_id,
-                    channel=channel,
-                    status=REMOVED,
-                    attempt=0,
-                    worker=None,
-                    at=event["wallTime"],
-                )
+        removed = [
+            {"channel": channel, "status": REMOVED, "attempt_count": 0}
+            for channel in self._channels.get(notification_id, ())
+            if channel not in channels
+        ]
         self._channels[notification_id] = channels
-        for one in deliveries:
+        for one in (*removed, *deliveries):
             yield Step(
                 notification_id=notification_id,
                 channel=one["channel"],

@@ -99,6 +99,10 @@ class Installation:
         """Return a process that sweeps without beat."""
         return self.program(name, [PYTHON, "manage.py", "sweeper", *options], ready_text=SWEEP_TEXT)
 
+    def sweepers(self, count: int, *, every: str) -> list[Program]:
+        """Return a number of sweepers with an interval in seconds."""
+        return [self.sweeper(f"sweeper-{number}", "--every", every) for number in range(count)]
+
     def start(self, *programs: Program, **environment: str) -> None:
         """Start programs in parallel and wait until each is ready."""
         for one in programs:
@@ -197,18 +201,15 @@ def run_installation(
         web_url = f"http://{HOST}:{servers.free_port()}"
         sandbox_url = f"http://{HOST}:{servers.free_port()}"
         redis_url = servers.valkey_url(valkey.port)
-        variables = {
-            **_variables(folder, mongo.uri(DATABASE), redis_url, web_url, sandbox_url),
-            **(environment or {}),
-        }
+        stores = {"MONGODB_URI": mongo.uri(DATABASE), "REDIS_URL": redis_url}
+        urls = _variables(folder, web_url=web_url, sandbox_url=sandbox_url)
+        variables = {**stores, **urls, **(environment or {})}
         sandbox = _sandbox(folder, variables, webhooks=webhooks)
         stack.callback(sandbox.kill)
         sandbox.start()
         key = _migrate_and_create_key(folder, variables)
         sandbox.wait_ready()
-        database: Database[dict[str, Any]] = MongoClient(
-            mongo.uri(DATABASE), tz_aware=True, tzinfo=UTC
-        ).get_default_database()
+        mongo_client = MongoClient[dict[str, Any]](mongo.uri(DATABASE), tz_aware=True, tzinfo=UTC)
         # This process uses the service's modules, too.
         os.environ.update(variables)
         import django
@@ -224,7 +225,7 @@ def run_installation(
             url=web_url,
             client=Client(url=web_url, key=key),
             recorder=StepRecorder(mongo.uri(DATABASE)),
-            database=database,
+            database=mongo_client.get_default_database(),
         )
         stack.callback(installation.kill_all)
         installation.recorder.start()
@@ -292,16 +293,12 @@ def _attempts(database: Database[dict[str, Any]]) -> list[Attempt]:
     ]
 
 
-def _variables(
-    folder: Path, mongodb_uri: str, redis_url: str, web_url: str, sandbox_url: str
-) -> dict[str, str]:
+def _variables(folder: Path, *, web_url: str, sandbox_url: str) -> dict[str, str]:
     secrets = assembly.create_secrets(folder / "sandbox", url=sandbox_url)
     return {
         "DJANGO_SETTINGS_MODULE": "notifyproject.settings.local",
         "PYTHONUNBUFFERED": "1",
         "SECRET_KEY": SECRET_KEY,
-        "MONGODB_URI": mongodb_uri,
-        "REDIS_URL": redis_url,
         "PUBLIC_URL": web_url,
         **dict.fromkeys(("SANDBOX_URL", "SENDGRID_URL", "FCM_URL", "WHATSAPP_URL"), sandbox_url),
         "SENDGRID_WEBHOOK_PUBLIC_KEY": secrets.public_key,

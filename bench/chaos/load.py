@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -51,17 +51,22 @@ class Client:
             time.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
 
+    def send_each(self, bodies: Iterable[Body], *, name: str) -> list[Answer]:
+        """Send notifications one by one, each until it is settled; return the last answers."""
+        return [self.send(body, key=f"{name}-{number}") for number, body in enumerate(bodies)]
+
     def send_once(self, body: Body, *, key: str) -> Answer:
         """Send a notification once and record the answer."""
         status, response = self.call("POST", "/notifications", body, {"Idempotency-Key": key})
+        accepted: Mapping[str, Any] = (
+            response if status == ACCEPTED else {"id": None, "delivery": ()}
+        )
         answer = Answer(
             key=key,
             at=datetime.now(UTC),
             status=status,
-            notification_id=response["id"] if status == ACCEPTED else None,
-            channels=tuple(one["channel"] for one in response["delivery"])
-            if status == ACCEPTED
-            else (),
+            notification_id=accepted["id"],
+            channels=tuple(one["channel"] for one in accepted["delivery"]),
         )
         with self._lock:
             self.answers.append(answer)
@@ -200,18 +205,6 @@ def push_body(number: int, *, user_id: str, **fields: Any) -> dict[str, Any]:
 def device_body(*, user_id: str, token: str = "delivered-phone") -> dict[str, Any]:
     """Return a device; its token chooses the sandbox's outcome."""
     return {"user_id": user_id, "device_token": token, "platform": "android"}
-
-
-def broadcast_body(*user_ids: str) -> dict[str, Any]:
-    """Return a push broadcast."""
-    audience = {"user_ids": list(user_ids)}
-    return {"type": "alert", "audience": audience, "channels": ["push"], "content": NEWS}
-
-
-def whatsapp_body(number: int, *, phone: str, **fields: Any) -> dict[str, Any]:
-    """Return a WhatsApp message; its recipient must have written before."""
-    recipient = {"phone": phone}
-    return {**in_app_body(number), "recipient": recipient, "channels": ["whatsapp"], **fields}
 
 
 def in_app_body(number: int, **fields: Any) -> dict[str, Any]:

@@ -33,6 +33,10 @@ def numbers(text: str) -> list[int]:
 
 def _row(number: int, result: Mapping[str, Any]) -> str:
     scenario = SCENARIOS[number]
+    figures = result.get("figures", {})
+    measured = [f"{name}: {_figure(value)}" for name, value in figures.items()]
+    day = datetime.now(UTC).date().isoformat()
+    machine = f"{day}, {os.cpu_count()} cores, Python {platform.python_version()}"
     cells = [
         str(number),
         scenario.injects,
@@ -40,7 +44,7 @@ def _row(number: int, result: Mapping[str, Any]) -> str:
         scenario.shows,
         *(_figure(result.get(name)) for name in ("acknowledged", "lost", "double")),
         *(_figure(result.get(name)) for name in ("double_unknown", "illegal")),
-        _measured(result),
+        "; ".join([*measured, machine]),
         "yes" if result["met"] else "**no**",
     ]
     return f"| {' | '.join(cells)} |"
@@ -54,18 +58,7 @@ def _sizes(sizes: Mapping[str, Any]) -> str:
     )
 
 
-def _measured(result: Mapping[str, Any]) -> str:
-    figures = result.get("figures", {})
-    measured = [f"{name}: {_figure(value)}" for name, value in figures.items()]
-    return "; ".join([*measured, _machine()])
-
-
 def _figure(value: float | None) -> str:
     if value is None:
         return "-"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
-
-
-def _machine() -> str:
-    day = datetime.now(UTC).date().isoformat()
-    return f"{day}, {os.cpu_count()} cores, Python {platform.python_version()}"

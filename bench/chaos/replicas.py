@@ -60,10 +60,8 @@ class ReplicaSet:
 
     def kill_primary(self) -> Server:
         """Kill the primary and return it; restart it with ``start()``."""
-        primary = self.primary()
-        while primary is None:
+        while (primary := self.primary()) is None:
             time.sleep(0.1)
-            primary = self.primary()
         primary.kill()
         return primary
 

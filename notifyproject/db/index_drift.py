@@ -34,32 +34,25 @@ class Drift:
     problem: Problem
 
 
-class _Recorder:
-    """Stands in for a collection and records its declared indexes."""
-
-    def __init__(self) -> None:
-        self.indexes: list[IndexModel] = []
-
-    def create_indexes(self, indexes: Iterable[IndexModel]) -> None:
-        self.indexes += indexes
-
-
 class _RecordingEditor(DatabaseSchemaEditor):
-    """A schema editor that records indexes instead of creating them."""
+    """A schema editor, and its collections, that record indexes instead of creating them."""
 
     def __init__(self) -> None:
         super().__init__(connection)
-        self.recorder = _Recorder()
+        self.indexes: list[IndexModel] = []
 
-    def get_collection(self, _name: str) -> _Recorder:
-        return self.recorder
+    def get_collection(self, _name: str) -> "_RecordingEditor":
+        return self
+
+    def create_indexes(self, indexes: Iterable[IndexModel]) -> None:
+        self.indexes += indexes
 
 
 def declared_indexes(model: type[models.Model]) -> dict[str, IndexModel]:
     """Return a model's indexes by name, including those that Django derives from its fields."""
     editor = _RecordingEditor()
     editor._create_model_indexes(model)
-    return {index.document["name"]: index for index in editor.recorder.indexes}
+    return {index.document["name"]: index for index in editor.indexes}
 
 
 def find_drift() -> list[Drift]:

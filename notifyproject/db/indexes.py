@@ -8,6 +8,10 @@ from pymongo import ASCENDING, DESCENDING, HASHED
 from pymongo.operations import IndexModel
 
 DIRECTIONS: dict[str, int | str] = {"-": DESCENDING, "#": HASHED}
+MONGODB_NAMES = {
+    "partial": "partialFilterExpression",
+    "expire_after_seconds": "expireAfterSeconds",
+}
 
 
 class MongoIndex(Index):
@@ -33,13 +37,8 @@ class MongoIndex(Index):
         self.fields: list[str] = []
         self.fields_orders: list[tuple[str, str]] = []
         self.keys = keys
-        self.options: dict[str, Any] = {}
-        if unique:
-            self.options["unique"] = True
-        if sparse:
-            self.options["sparse"] = True
-        if partial:
-            self.options["partial"] = dict(partial)
+        options = {"unique": unique, "sparse": sparse, "partial": dict(partial or {})}
+        self.options: dict[str, Any] = {word: value for word, value in options.items() if value}
         if expire_after_seconds is not None:
             self.options["expire_after_seconds"] = expire_after_seconds
 
@@ -64,11 +63,7 @@ class MongoIndex(Index):
         column_prefix: str = "",
     ) -> IndexModel:
         """Return pymongo's index; ``column_prefix`` is the path of an embedded model."""
-        options = dict(self.options)
-        if "partial" in options:
-            options["partialFilterExpression"] = options.pop("partial")
-        if "expire_after_seconds" in options:
-            options["expireAfterSeconds"] = options.pop("expire_after_seconds")
+        options = {MONGODB_NAMES.get(name, name): value for name, value in self.options.items()}
         keys: list[tuple[str, int | str]] = [
             (column_prefix + key.lstrip("-#"), DIRECTIONS.get(key[0], ASCENDING))
             for key in self.keys

@@ -29,18 +29,13 @@ LEAST_VALUE: dict[str, Any] = {
 
 def lookup_friendly(partial: Mapping[str, Any]) -> dict[str, Any]:
     """Return the partial filter with each ``$type`` as an equivalent comparison."""
-    return {
-        field: {"$gte": LEAST_VALUE[condition["$type"]]} if _is_known_type(condition) else condition
+    comparisons = {
+        field: {"$gte": LEAST_VALUE[condition["$type"]]}
         for field, condition in partial.items()
+        if isinstance(condition, Mapping) and condition.keys() == {"$type"}
+        if condition["$type"] in LEAST_VALUE
     }
-
-
-def _is_known_type(condition: Any) -> bool:
-    return (
-        isinstance(condition, Mapping)
-        and set(condition) == {"$type"}
-        and condition["$type"] in LEAST_VALUE
-    )
+    return {**partial, **comparisons}
 
 
 class _LookupFriendlyIndex:

@@ -55,11 +55,6 @@ def addresses_of(host: str, port: int) -> list[tuple[str, int]]:
     return _resolve(host, port, is_public)
 
 
-def loopback_of(host: str, port: int) -> list[tuple[str, int]]:
-    """Resolve a host to loopback addresses. Raises NotPublicError for any other address."""
-    return _resolve(host, port, lambda address: address.is_loopback)
-
-
 def _resolve(host: str, port: int, is_allowed: Callable[[Address], bool]) -> list[tuple[str, int]]:
     # The resolver has no timeout, so the deadline is checked again afterwards.
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -216,7 +211,8 @@ class PlainConnection(Connection):
 
     def connect(self) -> None:
         """Connect. Raises NotPublicError for another machine."""
-        self.sock = self._connect_first(loopback_of(self.host, self.port))
+        loopback = _resolve(self.host, self.port, lambda address: address.is_loopback)
+        self.sock = self._connect_first(loopback)
 
 
 @cache

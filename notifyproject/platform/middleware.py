@@ -20,14 +20,16 @@ def request_id(given: str) -> str:
     return given if _VALID_REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
 
 
-class RequestIdMiddleware:
+class _Middleware:
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+
+class RequestIdMiddleware(_Middleware):
     """Set a request id: the client's if it is valid, else a new one.
 
     The response, its problem document, and each log line of the request contain it.
     """
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Handle the request."""
@@ -38,11 +40,8 @@ class RequestIdMiddleware:
         return response
 
 
-class DeadlineMiddleware:
+class DeadlineMiddleware(_Middleware):
     """Limit the database time of a request, so that the client gets a response."""
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Handle the request."""
@@ -83,11 +82,8 @@ SECURITY_HEADERS = MappingProxyType(
 )
 
 
-class SecurityHeadersMiddleware:
+class SecurityHeadersMiddleware(_Middleware):
     """Add missing security headers. This middleware is outermost, so each response has them."""
-
-    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
-        self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         """Handle the request."""

@@ -1,7 +1,6 @@
 """Problem documents for requests that the server rejects before a view."""
 
 import json
-import uuid
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -14,7 +13,7 @@ class ClientTooSlowError(Exception):
     """A request was not complete before its deadline."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Refusal:
     """An error response, after which the connection closes."""
 
@@ -44,57 +43,30 @@ class Refusal:
         return head.encode() + body
 
 
-def new_request_id() -> str:
-    """Return a new request id."""
-    return uuid.uuid4().hex
-
-
-_FAILED = Refusal(
-    status=500, code="internal_error", detail="The service failed. The request id tells why."
-)
-_MALFORMED = Refusal(
-    status=400, code="malformed_request", detail="This is not a well-formed HTTP/1.1 request."
-)
+_FAILED = Refusal(500, "internal_error", "The service failed. The request id tells why.")
+_MALFORMED = Refusal(400, "malformed_request", "This is not a well-formed HTTP/1.1 request.")
+_TOO_SLOW = "The request did not come in time: send its head and its body faster."
+_TOO_MANY_HEADERS = "A header is too long, or there are too many."
+_TRANSFER_CODING = "Transfer-Encoding may only say chunked."
 _REFUSALS: tuple[tuple[type[BaseException], Refusal], ...] = (
     # Errors in the response. gunicorn derives them from the errors of a request.
     (errors.InvalidResponseHeader, _FAILED),
     (errors.InvalidResponseHeaderName, _FAILED),
     (errors.ConfigurationProblem, _FAILED),
-    (
-        ClientTooSlowError,
-        Refusal(
-            status=408,
-            code="request_timeout",
-            detail="The request did not come in time: send its head and its body faster.",
-        ),
-    ),
-    (
-        BodyTooLargeError,
-        Refusal(status=413, code="too_large", detail=f"A body may have at most {MAX_BODY} bytes."),
-    ),
+    (ClientTooSlowError, Refusal(408, "request_timeout", _TOO_SLOW)),
+    (BodyTooLargeError, Refusal(413, "too_large", f"A body may have at most {MAX_BODY} bytes.")),
     (
         errors.LimitRequestLine,
-        Refusal(status=414, code="uri_too_long", detail="The request's first line is too long."),
+        Refusal(414, "uri_too_long", "The request's first line is too long."),
     ),
-    (
-        errors.LimitRequestHeaders,
-        Refusal(
-            status=431,
-            code="headers_too_large",
-            detail="A header is too long, or there are too many.",
-        ),
-    ),
+    (errors.LimitRequestHeaders, Refusal(431, "headers_too_large", _TOO_MANY_HEADERS)),
     (
         errors.ExpectationFailed,
-        Refusal(status=417, code="expectation_failed", detail="Expect may only say 100-continue."),
+        Refusal(417, "expectation_failed", "Expect may only say 100-continue."),
     ),
     (
         errors.UnsupportedTransferCoding,
-        Refusal(
-            status=501,
-            code="unsupported_transfer_coding",
-            detail="Transfer-Encoding may only say chunked.",
-        ),
+        Refusal(501, "unsupported_transfer_coding", _TRANSFER_CODING),
     ),
     (errors.ParseException, _MALFORMED),
     (errors.NoMoreData, _MALFORMED),

@@ -1,6 +1,7 @@
 """gunicorn worker for ASGI streams, which would not end by themselves at shutdown."""
 
 import asyncio
+import uuid
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -104,8 +105,7 @@ class HeadBufferingProtocol(asyncio.Protocol):
         self._stop_waiting()
         if self._head:
             refusal = refusals.refusal_of(refusals.ClientTooSlowError())
-            request_id = refusals.new_request_id()
-            self._transport.write(refusal.as_bytes(request_id=request_id))
+            self._transport.write(refusal.as_bytes(request_id=uuid.uuid4().hex))
         self._transport.close()
 
     def _stop_waiting(self) -> None:

@@ -8,6 +8,7 @@ threads only run Django. See docs/decisions/0029-slow-clients.md.
 import errno
 import selectors
 import time
+import uuid
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
@@ -99,8 +100,7 @@ class WebWorker(ThreadWorker):
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
         """Send an error response. gunicorn passes the parameters by name."""
         refusal = refusals.refusal_of(exc)
-        request_id = refusals.new_request_id()
-        status, reason = refusal.status, type(exc).__name__
+        request_id, status, reason = uuid.uuid4().hex, refusal.status, type(exc).__name__
         if refusal.status == HTTPStatus.INTERNAL_SERVER_ERROR:
             log.error(
                 "web_request_failed",

@@ -111,9 +111,9 @@ TIME_ZONE = "UTC"
 
 STATIC_URL = "/static/"
 STATIC_ROOT = DATA_DIR / "static"
-STATICFILES_DIRS = console.STATICFILES_DIRS
+STATICFILES_DIRS = [BASE_DIR / "static"]
 UNFOLD = console.UNFOLD
-LOGIN_REDIRECT_URL = console.LOGIN_REDIRECT_URL
+LOGIN_REDIRECT_URL = "admin:index"
 
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}

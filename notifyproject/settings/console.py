@@ -5,11 +5,6 @@ from typing import Any
 from django.templatetags.static import static
 from django.urls import reverse_lazy
 
-from .environment import BASE_DIR
-
-STATICFILES_DIRS = [BASE_DIR / "static"]
-LOGIN_REDIRECT_URL = "admin:index"
-
 UNFOLD: dict[str, Any] = {
     "SITE_TITLE": "Notifications",
     "SITE_HEADER": "Notifications",
@@ -17,11 +12,7 @@ UNFOLD: dict[str, Any] = {
     "SITE_SYMBOL": "notifications_active",
     "SITE_URL": None,
     "SITE_FAVICONS": [
-        {
-            "rel": "icon",
-            "type": "image/svg+xml",
-            "href": lambda _request: static("console/icon.svg"),
-        }
+        {"rel": "icon", "type": "image/svg+xml", "href": lambda _: static("console/icon.svg")}
     ],
     "SHOW_HISTORY": False,
     "SHOW_VIEW_ON_SITE": False,

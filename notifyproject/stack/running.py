@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import IO
 
 from sandbox import assembly
@@ -20,6 +19,8 @@ from ..settings.environment import BASE_DIR, DATA_DIR, STACK_FILE, current, is_a
 from . import bytecode, servers
 from .supervisor import Program, Supervisor
 
+MEMORY_FILE = DATA_DIR / "memory.json"
+"""The ports and secret keys of earlier starts."""
 STOP_SECONDS = 12
 URGENT_THREADS = 8
 """Threads of the worker for critical deliveries and the service queue."""
@@ -57,7 +58,9 @@ def up(*, port: int, with_examples: bool) -> None:
     supervisor = Supervisor()
     try:
         environment = _start_servers(supervisor, addresses)
-        _write_stack_file(environment)
+        # For other processes of this checkout, such as ``manage.py notify``.
+        STACK_FILE.touch(mode=0o600)
+        STACK_FILE.write_text(json.dumps({"pid": os.getpid(), "environment": environment}))
         _prepare(supervisor, environment)
         for program in programs(addresses, environment):
             supervisor.start(program)
@@ -137,20 +140,20 @@ def programs(addresses: Addresses, environment: Mapping[str, str]) -> list[Progr
 
 def _start_servers(supervisor: Supervisor, addresses: Addresses) -> dict[str, str]:
     """Start the servers that the environment lacks; return the environment of all programs."""
-    state = _load_state()
+    state: dict[str, int | str] = {}
+    if MEMORY_FILE.exists():
+        state = json.loads(MEMORY_FILE.read_text())
     mongodb_uri, redis_url = os.environ.get("MONGODB_URI"), os.environ.get("REDIS_URL")
     if not mongodb_uri:
-        mongod = servers.mongod(
-            data_dir=DATA_DIR / "mongod", port=_choose_port(state.get("mongod"))
-        )
+        port = _choose_port(state.get("mongod"))
+        mongod = servers.mongod(data_dir=DATA_DIR / "mongod", port=port)
         _supervise(supervisor, mongod)
         servers.make_primary(mongod.port)
         mongodb_uri = servers.mongodb_uri(mongod.port, "notifyproject")
         state["mongod"] = mongod.port
     if not redis_url:
-        valkey = servers.valkey(
-            data_dir=DATA_DIR / "valkey", port=_choose_port(state.get("valkey"))
-        )
+        port = _choose_port(state.get("valkey"))
+        valkey = servers.valkey(data_dir=DATA_DIR / "valkey", port=port)
         _supervise(supervisor, valkey)
         redis_url = servers.valkey_url(valkey.port)
         state["valkey"] = valkey.port
@@ -159,8 +162,8 @@ def _start_servers(supervisor: Supervisor, addresses: Addresses) -> dict[str, st
     # Stored: without the key, encrypted values are lost. The key is 48 bytes in base64.
     new_key = f"local:{base64.b64encode(secrets.token_bytes(48)).decode()}"
     state.setdefault("field_encryption_keys", state.pop("sealing_keys", new_key))
-    _state_file().write_text(json.dumps(state))
-    _state_file().chmod(0o600)
+    MEMORY_FILE.write_text(json.dumps(state))
+    MEMORY_FILE.chmod(0o600)
     return {
         "DJANGO_SETTINGS_MODULE": "notifyproject.settings.local",
         "PYTHONUNBUFFERED": "1",
@@ -180,16 +183,11 @@ def _start_servers(supervisor: Supervisor, addresses: Addresses) -> dict[str, st
 def _providers(addresses: Addresses) -> dict[str, str]:
     """Return variables that make the sandbox each provider that the environment lacks."""
     sandbox_secrets = assembly.create_secrets(DATA_DIR / "sandbox", url=addresses.sandbox)
-    whatsapp = sandbox_secrets.whatsapp
+    account, whatsapp = str(sandbox_secrets.service_account), sandbox_secrets.whatsapp
     sandboxes = {
         "SENDGRID_WEBHOOK_PUBLIC_KEY": {"SENDGRID_WEBHOOK_PUBLIC_KEY": sandbox_secrets.public_key},
-        "FCM_CREDENTIALS": {
-            "FCM_CREDENTIALS": str(sandbox_secrets.service_account),
-            "FCM_URL": addresses.sandbox,
-        },
-        "SANDBOX_FCM_CREDENTIALS": {
-            "SANDBOX_FCM_CREDENTIALS": str(sandbox_secrets.service_account)
-        },
+        "FCM_CREDENTIALS": {"FCM_CREDENTIALS": account, "FCM_URL": addresses.sandbox},
+        "SANDBOX_FCM_CREDENTIALS": {"SANDBOX_FCM_CREDENTIALS": account},
         "WHATSAPP_TOKEN": {
             "WHATSAPP_TOKEN": whatsapp.access_token,
             "WHATSAPP_PHONE_NUMBER_ID": whatsapp.phone_number_id,
@@ -239,13 +237,12 @@ def _start_first_run(
     addresses: Addresses, environment: Mapping[str, str], *, with_examples: bool
 ) -> subprocess.Popen[str]:
     """Start the program that prints credentials and sends the examples."""
-    command = [
-        *(sys.executable, "-m", "notifyproject.stack.first_run"),
-        *("--web", addresses.web, "--sandbox", addresses.sandbox),
-        *(() if with_examples else ("--no-examples",)),
-    ]
     return subprocess.Popen(
-        command,
+        [
+            *(sys.executable, "-m", "notifyproject.stack.first_run"),
+            *("--web", addresses.web, "--sandbox", addresses.sandbox),
+            *(() if with_examples else ("--no-examples",)),
+        ],
         cwd=BASE_DIR,
         env={**os.environ, **environment},
         text=True,
@@ -267,21 +264,6 @@ def _lock() -> IO[str]:
     except BlockingIOError:
         raise StackError("A stack already uses this data: `make down` stops it.") from None
     return lock
-
-
-def _write_stack_file(environment: Mapping[str, str]) -> None:
-    """Write the environment for other processes of this checkout, such as ``manage.py notify``."""
-    STACK_FILE.touch(mode=0o600)
-    STACK_FILE.write_text(json.dumps({"pid": os.getpid(), "environment": dict(environment)}))
-
-
-def _state_file() -> Path:
-    return DATA_DIR / "memory.json"
-
-
-def _load_state() -> dict[str, int | str]:
-    """Return the ports and secret keys of earlier starts."""
-    return json.loads(_state_file().read_text()) if _state_file().exists() else {}
 
 
 def _choose_port(previous: int | str | None) -> int:

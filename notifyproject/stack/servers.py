@@ -9,9 +9,9 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from pymongo import MongoClient
 from pymongo.errors import OperationFailure, PyMongoError
@@ -112,7 +112,8 @@ class Server:
     def start(self, *, timeout: float = 60) -> None:
         """Start it and wait until it is ready. Raises ServerFailedError."""
         self.prepare()
-        with self._output_file.open("wb") as output:
+        output_file = self.data_dir / "output.log"
+        with output_file.open("wb") as output:
             self.process = subprocess.Popen(
                 self.command,
                 stdin=subprocess.DEVNULL,
@@ -121,7 +122,8 @@ class Server:
                 start_new_session=True,
                 preexec_fn=die_with_parent,
             )
-        self.wait(timeout=timeout)
+        read_output = partial(last_lines, output_file, since=0)
+        self.wait(timeout=timeout, process=self.process, read_output=read_output)
 
     def prepare(self) -> None:
         """Prepare a start, also by a supervisor."""
@@ -132,17 +134,16 @@ class Server:
         self,
         *,
         timeout: float,
-        process: subprocess.Popen[bytes] | None = None,
-        read_output: Callable[[], Sequence[str]] | None = None,
+        process: subprocess.Popen[bytes],
+        read_output: Callable[[], Sequence[str]],
     ) -> None:
         """Wait until it is ready. Raises ServerFailedError if it ends or after ``timeout`` seconds.
 
         A supervisor passes the process that it started, and a reader of its output.
         """
-        process, read_output = process or self.process, read_output or self._read_output
         deadline = time.monotonic() + timeout
         while not self.is_ready():
-            code = process.poll() if process else None
+            code = process.poll()
             if code is not None or time.monotonic() > deadline:
                 self.kill()
                 problem = "does not respond"
@@ -154,13 +155,6 @@ class Server:
                     f"{indent([*read_output(), *log_lines])}"
                 )
             time.sleep(0.05)
-
-    @property
-    def _output_file(self) -> Path:
-        return self.data_dir / "output.log"
-
-    def _read_output(self) -> list[str]:
-        return last_lines(self._output_file, since=0)
 
     def stop(self, *, timeout: float = 10) -> None:
         """Stop it, and kill it after ``timeout`` seconds."""
@@ -294,8 +288,7 @@ def last_lines(path: Path, *, since: int) -> list[str]:
     with path.open("rb") as file:
         file.seek(max(since, _size(path) - MAX_LOG_TAIL))
         written = file.read().decode(errors="replace").splitlines()
-    entries = [_parse_entry(line) for line in written]
-    severe = [_format_entry(entry) for entry in entries if entry and entry.get("s") in SEVERE]
+    severe = [message for line in written if (message := _severe_message(line))]
     return [line[:MAX_LOG_LINE] for line in (severe or written)[-LOG_LINES:] if line.strip()]
 
 
@@ -309,16 +302,13 @@ def indent(lines: list[str]) -> str:
     return "".join(f"\n  {line}" for line in lines)
 
 
-def _parse_entry(line: str) -> dict[str, Any] | None:
-    """Parse a line of mongod's log; None if it is not a JSON object."""
+def _severe_message(line: str) -> str:
+    """Return the error in a line of mongod's log, which is a JSON object; else an empty text."""
     try:
         entry = json.loads(line)
     except ValueError:
-        return None
-    return entry if isinstance(entry, dict) else None
-
-
-def _format_entry(entry: dict[str, Any]) -> str:
-    attributes = entry.get("attr")
-    message = str(entry.get("msg", ""))
+        return ""
+    if not isinstance(entry, dict) or entry.get("s") not in SEVERE:
+        return ""
+    attributes, message = entry.get("attr"), str(entry.get("msg", ""))
     return f"{message} {json.dumps(attributes)}" if attributes else message

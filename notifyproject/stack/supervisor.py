@@ -14,7 +14,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import FrameType
 
 from ..settings.environment import BASE_DIR
 from .servers import LOG_LINES, MAX_LOG_LINE, describe_exit, die_with_parent, indent
@@ -51,10 +50,10 @@ class Program:
 class _RunningProgram:
     program: Program
     colour: int
-    process: subprocess.Popen[bytes]
-    relay: threading.Thread
-    output: deque[str]
-    started_at: float
+    process: subprocess.Popen[bytes] = field(init=False)
+    relay: threading.Thread = field(init=False)
+    output: deque[str] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
+    started_at: float = field(init=False)
     restarts: int = 0
     restart_at: float | None = None
     failed_starts: int = 0
@@ -75,19 +74,10 @@ class Supervisor:
     def start(self, program: Program) -> subprocess.Popen[bytes]:
         """Start a program. Call it from the main thread: the kernel stops children with it."""
         self._width = max(self._width, len(program.name))
-        colour, output = next(self._colours), deque[str](maxlen=LOG_LINES)
-        process, relay = self._launch(program, colour, output)
-        self._running.append(
-            _RunningProgram(
-                program=program,
-                colour=colour,
-                process=process,
-                relay=relay,
-                output=output,
-                started_at=time.monotonic(),
-            )
-        )
-        return process
+        running = _RunningProgram(program=program, colour=next(self._colours))
+        self._launch(running)
+        self._running.append(running)
+        return running.process
 
     def output_of(self, name: str) -> list[str]:
         """Return the last output lines of a program."""
@@ -112,7 +102,7 @@ class Supervisor:
         Raises ProgramFailedError when one fails FAILED_STARTS times at its start.
         """
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, self._on_signal)
+            signal.signal(number, lambda *_: self.request_stop())
         try:
             while not self._stopping.wait(POLL_SECONDS):
                 on_tick()
@@ -133,16 +123,11 @@ class Supervisor:
         self._terminate([r for r in self._running if r.program.stop_last], timeout=3.0)
         self._running.clear()
 
-    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        self._stopping.set()
-
-    def _launch(
-        self, program: Program, colour: int, output: deque[str]
-    ) -> tuple[subprocess.Popen[bytes], threading.Thread]:
-        process = subprocess.Popen(
-            program.command,
+    def _launch(self, running: _RunningProgram) -> None:
+        running.process = subprocess.Popen(
+            running.program.command,
             cwd=BASE_DIR,
-            env={**os.environ, **program.environment},
+            env={**os.environ, **running.program.environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -150,19 +135,17 @@ class Supervisor:
             start_new_session=True,
             preexec_fn=die_with_parent,
         )
-        output.clear()
-        relay = threading.Thread(
-            target=self._relay, args=(program.name, colour, process, output), daemon=True
+        running.started_at = time.monotonic()
+        running.output.clear()
+        running.relay = threading.Thread(
+            target=self._relay, args=(running, running.process), daemon=True
         )
-        relay.start()
-        return process, relay
+        running.relay.start()
 
-    def _relay(
-        self, name: str, colour: int, process: subprocess.Popen[bytes], output: deque[str]
-    ) -> None:
+    def _relay(self, running: _RunningProgram, process: subprocess.Popen[bytes]) -> None:
         for line in _lines(process):
-            output.append(_ANSI.sub("", line)[:MAX_LOG_LINE])
-            self._print(name, colour, line)
+            running.output.append(_ANSI.sub("", line)[:MAX_LOG_LINE])
+            self._print(running.program.name, running.colour, line)
 
     def _print(self, name: str, colour: int, line: str) -> None:
         label = f"{name:<{self._width}} |"
@@ -190,10 +173,8 @@ class Supervisor:
                 f"{running.program.name} ended ({code}); it starts again in {wait:.0f} s"
             )
         elif now >= running.restart_at:
-            running.process, running.relay = self._launch(
-                running.program, running.colour, running.output
-            )
-            running.started_at, running.restart_at = now, None
+            self._launch(running)
+            running.restart_at = None
             running.restarts += 1
 
     def _count_failed_start(self, running: _RunningProgram, code: int) -> None:

@@ -1,12 +1,17 @@
-"""The examples of a new local stack, and the ``notify`` command."""
+"""The examples of a new local stack, the ``notify`` command, and the README's Python."""
 
+import json
+import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from io import StringIO
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import urllib3
+from django.conf import settings
 from django.core.management import CommandError, call_command
 
 from notifications.management.commands import notify as command
@@ -17,6 +22,7 @@ from tests.support.clients.api import App
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.usefixtures("worker", "quick_retries", "quick_silence")
+HERE = "http://127.0.0.1:8000"
 
 
 def api_of(app: App, live_server: Any, provider: Sandbox) -> examples.API:
@@ -82,3 +88,28 @@ def test_command_reports_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
             *("--type", "payment_confirmed", "--email", "timeout-lost@example.com"),
             *("--data", "order_id=1", "video_title=x", "amount=1", "--wait", "--timeout", "60"),
         )
+
+
+def test_ten_lines_of_python_send_a_notification(
+    app: App,
+    live_server: Any,
+    received: Callable[[str], list[dict[str, Any]]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    page = Path(settings.BASE_DIR, "README.md").read_text()
+    (lines,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert lines.count("\n") == 10
+    assert HERE in lines
+    (tmp_path / ".data").mkdir()
+    credentials = json.dumps({"api_key": app.key})
+    (tmp_path / ".data" / "local-credentials.json").write_text(credentials)
+    monkeypatch.chdir(tmp_path)
+
+    names: dict[str, Any] = {}
+    exec(compile(lines.replace(HERE, live_server.url), "README.md", "exec"), names)
+
+    sent = names["sent"]
+    assert (sent.status, sent.type_) == ("queued", "payment_confirmed")
+    assert until(lambda: received("ada@example.com"))
+    assert app.get(f"/notifications/{sent.id}").json()["data"] == sent.data.to_dict()

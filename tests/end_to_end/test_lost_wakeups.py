@@ -9,8 +9,7 @@ import redis
 from celery.worker import state as worker_state
 
 from delivery import dispatcher, sweeper
-from domain import content
-from domain.content import Content
+from domain.content import Content, Recipient
 from domain.states import Channel, Priority
 from domain.time import utc_now
 from notifications.queueing import wakeups
@@ -22,6 +21,12 @@ from tests.support.factories import notifications as factories
 from tests.support.waiting import until
 
 Received = Callable[[str], list[dict[str, Any]]]
+
+
+def dispatch(*documents: Any) -> Any:
+    """Deliver mails a second after their acceptance. Return the report."""
+    ids, at = [one["_id"] for one in documents], factories.NOON + timedelta(seconds=1)
+    return dispatcher.dispatch(ids, channel=Channel.EMAIL, clock=lambda: at)
 
 
 def test_sweep_replaces_a_lost_wakeup(
@@ -73,14 +78,8 @@ def test_post_is_accepted_without_a_broker(
 
 
 def test_batch_is_sent_and_settled_together(provider: Sandbox, received: Received) -> None:
-    documents = [
-        factories.accepted(recipient=content.Recipient(email=f"user-{n}@example.com"))
-        for n in range(70)
-    ]
-    later = factories.NOON + timedelta(seconds=1)
-    report = dispatcher.dispatch(
-        [document["_id"] for document in documents], channel=Channel.EMAIL, clock=lambda: later
-    )
+    recipients = [Recipient(email=f"user-{n}@example.com") for n in range(70)]
+    report = dispatch(*(factories.accepted(recipient=recipient) for recipient in recipients))
     assert (report.claimed, report.counts) == (70, {"sent": 70})
     assert collection("delivery_attempts").count_documents({"status": "sent"}) == 70
     assert collection("notifications").count_documents({"due_at": {"$exists": True}}) == 0
@@ -90,17 +89,10 @@ def test_bad_delivery_does_not_fail_its_batch(
     provider: Sandbox, received: Received, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     good = factories.accepted()
-    bad = factories.accepted(
-        content=content.Content(
-            subject="x", body="y", template_id="payment_confirmed", is_masked=True
-        )
-    )
-    unreachable = factories.accepted(recipient=content.Recipient())
-    report = dispatcher.dispatch(
-        [d["_id"] for d in (good, bad, unreachable)],
-        channel=Channel.EMAIL,
-        clock=lambda: factories.NOON + timedelta(seconds=1),
-    )
+    masked = Content(subject="x", body="y", template_id="payment_confirmed", is_masked=True)
+    bad = factories.accepted(content=masked)
+    unreachable = factories.accepted(recipient=Recipient())
+    report = dispatch(good, bad, unreachable)
     assert report.counts == {"sent": 1, "failed": 2}
     codes = {
         factories.delivery(factories.read(d["_id"])).get("failure_code") for d in (bad, unreachable)
@@ -124,13 +116,9 @@ def test_provider_defect_does_not_fail_the_rest_of_the_batch(
     ada = factories.accepted()
     # Another text: the same mail to both would be one request.
     eve = factories.accepted(
-        recipient=content.Recipient(email="eve@example.com"), content=Content(body="For Eve.")
+        recipient=Recipient(email="eve@example.com"), content=Content(body="For Eve.")
     )
-    dispatcher.dispatch(
-        [ada["_id"], eve["_id"]],
-        channel=Channel.EMAIL,
-        clock=lambda: factories.NOON + timedelta(seconds=1),
-    )
+    dispatch(ada, eve)
     assert factories.delivery(factories.read(ada["_id"]))["status"] in ("sent", "delivered")
     unclear = factories.delivery(factories.read(eve["_id"]))
     assert (unclear["status"], unclear["failure_code"]) == ("unknown", "internal_error")

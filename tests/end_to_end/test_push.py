@@ -1,12 +1,14 @@
-"""Push from the request to the device's receipts."""
+"""Push from the request to the device's receipts, and email as its fallback channel."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from delivery import circuit_breaker
 from domain.time import utc_now
+from notifications.catalog import types
+from notifyproject.db.collections import collection
 from tests.support.clients.api import App, when
 from tests.support.waiting import until
 
@@ -18,11 +20,9 @@ USER = "ada"
 
 def register(app: App, token: str, *, platform: str = "android") -> str:
     """Register a device for Ada. Return its id."""
-    body = {"user_id": USER, "device_token": token, "platform": platform}
-    answer = app.put("/devices", body)
+    answer = app.put("/devices", {"user_id": USER, "device_token": token, "platform": platform})
     assert answer.status_code == 200
-    device_id: str = answer.json()["id"]
-    return device_id
+    return str(answer.json()["id"])
 
 
 def notify(app: App, **fields: Any) -> Any:
@@ -51,6 +51,10 @@ def attempts(app: App, answer: Any) -> list[dict[str, Any]]:
     """Return the attempts by number and device."""
     found = app.get(f"/notifications/{answer.json()['id']}/attempts").json()["results"]
     return sorted(found, key=lambda one: (one["attempt_number"], one["device_id"]))
+
+
+def has_open_circuit() -> bool:
+    return "open" in {one.state for one in circuit_breaker.circuit_states(now=utc_now()) or ()}
 
 
 def test_push_is_sent_delivered_and_opened(app: App, received: Received) -> None:
@@ -153,9 +157,7 @@ def test_wrong_configuration_opens_the_circuit_and_keeps_the_device(
     (delivery,) = when(app, notify(app, max_retries=0), "retrying")["delivery"]
     assert delivery["failure_code"] == "channel_unavailable"
     assert device(app, phone)["is_active"]
-    until(
-        lambda: "open" in {one.state for one in circuit_breaker.circuit_states(now=utc_now()) or ()}
-    )
+    until(has_open_circuit)
     second = notify(app, max_retries=0).json()["id"]
 
     def held() -> Any:
@@ -173,9 +175,7 @@ def test_sender_mismatch_opens_the_circuit_and_keeps_the_device(
     first = notify(app, max_retries=0)
     (delivery,) = when(app, first, "retrying")["delivery"]
     assert delivery["failure_code"] == "channel_unavailable"
-    until(
-        lambda: "open" in {one.state for one in circuit_breaker.circuit_states(now=utc_now()) or ()}
-    )
+    until(has_open_circuit)
     phone = register(app, "adas-phone")
     when(app, notify(app, recipient={"device_ids": [phone]}), "sent")
     assert len(received("adas-phone")) == 1
@@ -187,3 +187,34 @@ def test_push_to_a_named_device_reaches_only_that_device(app: App, received: Rec
     when(app, notify(app, recipient={"device_ids": [phone]}), "sent")
     assert len(received("adas-phone")) == 1
     assert received("adas-tablet") == []
+
+
+@pytest.fixture
+def _email_as_fallback(app: App) -> Iterator[None]:
+    fallback = {"fallback_channel": "email", "fallback_after_seconds": 2}
+    collection("notification_types").update_one({"_id": "order_shipped"}, {"$set": fallback})
+    types.invalidate_types()
+    yield
+    types.invalidate_types()
+
+
+def deliveries_with_a_fallback(app: App, token: str, *statuses: str) -> dict[str, Any]:
+    """Push to a device with this token. Return the channels' statuses and attempts."""
+    register(app, token)
+    answer = app.notify(type="order_shipped", user_id=USER, data={"order": "12345"})
+    found = when(app, answer, *statuses)["delivery"]
+    return {d["channel"]: (d["status"], d["attempt_count"]) for d in found}
+
+
+@pytest.mark.usefixtures("quick_retries", "_email_as_fallback")
+def test_fallback_is_sent_at_once_after_a_failed_push(app: App) -> None:
+    found = deliveries_with_a_fallback(app, "unregistered-ada", "partially_delivered")
+    assert found["push"] == ("failed", 1)
+    assert found["email"][0] in ("sent", "delivered")
+
+
+@pytest.mark.usefixtures("quick_retries", "_email_as_fallback")
+def test_fallback_waits_for_the_first_channel(app: App) -> None:
+    found = deliveries_with_a_fallback(app, "ada-phone", "sent", "delivered")
+    assert found["push"] == ("sent", 1)
+    assert found["email"][1] == 1

@@ -148,8 +148,7 @@ def send_all(app: App) -> list[str]:
 def later(app: App) -> str:
     """Accept a code for tomorrow. Return the id."""
     at = (utc_now() + timedelta(days=1)).isoformat()
-    notification_id: str = app.post("/notifications", code(scheduled_at=at)).json()["id"]
-    return notification_id
+    return str(app.post("/notifications", code(scheduled_at=at)).json()["id"])
 
 
 def stored() -> list[Document]:

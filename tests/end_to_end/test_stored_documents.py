@@ -58,10 +58,9 @@ def dump(db: None, broker: Any, settings: Any) -> Iterator[Mapping[str, Any]]:
 
 
 @pytest.fixture
-def now(dump: Mapping[str, Any]) -> datetime:
+def now(dump: Mapping[str, datetime]) -> datetime:
     """Return the time of the dump."""
-    at: datetime = dump["at"]
-    return at
+    return dump["at"]
 
 
 @pytest.fixture
@@ -98,12 +97,10 @@ def test_console_shows_every_list_and_every_notification(
 ) -> None:
     for page in PAGES:
         assert console.get(f"/admin/{page}/").status_code == 200, page
-    for document in collection("notifications").find():
-        url = f"/admin/notifications/notification/{document['_id']}/change/"
-        assert console.get(url).status_code == 200
-    for operation in collection("operations").find():
-        url = f"/admin/notifications/bulkoperation/{operation['_id']}/change/"
-        assert console.get(url).status_code == 200
+    for name, page in (("notifications", "notification"), ("operations", "bulkoperation")):
+        for document in collection(name).find():
+            url = f"/admin/notifications/{page}/{document['_id']}/change/"
+            assert console.get(url).status_code == 200
 
 
 def test_due_deliveries_are_claimed_and_sent(

@@ -57,15 +57,12 @@ def test_trace_runs_from_client_to_provider(
         OTEL_SERVICE_NAME="our-worker",
         SENDGRID_URL=provider.url,
     )
-    accepted = collector.named("POST /api/v1/notifications")
-    delivered, sent = collector.named("deliver email"), collector.named("send sendgrid")
-    assert {span.trace_id for span in (accepted, delivered, sent)} == {TRACE}
-    assert [span.parent_id for span in (accepted, delivered, sent)] == [
-        CALLER,
-        accepted.span_id,
-        delivered.span_id,
-    ]
-    assert [span.kind for span in (accepted, delivered, sent)] == ["server", "consumer", "client"]
+    names = ("POST /api/v1/notifications", "deliver email", "send sendgrid")
+    accepted, delivered, sent = spans = [collector.named(name) for name in names]
+    assert {span.trace_id for span in spans} == {TRACE}
+    parents = [CALLER, accepted.span_id, delivered.span_id]
+    assert [span.parent_id for span in spans] == parents
+    assert [span.kind for span in spans] == ["server", "consumer", "client"]
     assert [span.service for span in (accepted, sent)] == ["notifyproject", "our-worker"]
     assert accepted.ended <= delivered.began <= sent.began <= sent.ended <= delivered.ended
     assert not any(span.is_error for span in collector.spans)
@@ -141,10 +138,8 @@ def test_tracing_off_imports_and_stores_nothing(app: App, stored: Stored) -> Non
         "ours = 'notifyproject.platform.tracing'\n"
         "print([name for name in sys.modules if name.startswith(ours)])",
     )
-    assert (
-        found.strip()
-        == "['notifyproject.platform.tracing', 'notifyproject.platform.tracing.middleware']"
-    )
+    package = "notifyproject.platform.tracing"
+    assert found.strip() == str([package, f"{package}.middleware"])
 
 
 def test_forked_process_exports_its_own_spans(collector: Collector) -> None:

@@ -45,16 +45,12 @@ def write(provider: Sandbox) -> Write:
 def approved(db: None, provider: Sandbox) -> None:
     """Approve a template and assign it to the type."""
     account, http = provider.whatsapp, urllib3.PoolManager()
-    component = {"type": "BODY", "text": TEMPLATE_TEXT}
+    components = [{"type": "BODY", "text": TEMPLATE_TEXT}]
+    template = {"name": "shipped", "language": "en", "category": "UTILITY"}
     answer = http.request(
         "POST",
         f"{provider.url}/v26.0/{account.business_account_id}/message_templates",
-        json={
-            "name": "shipped",
-            "language": "en",
-            "category": "UTILITY",
-            "components": [component],
-        },
+        json={**template, "components": components},
         headers={"Authorization": f"Bearer {account.access_token}"},
     )
     assert answer.status < 300, answer.data

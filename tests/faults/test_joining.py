@@ -88,6 +88,11 @@ def analysis(**fields: Any) -> Analysis:
     return analyze(evidence(**fields))
 
 
+SENT = ("pending", "sending", "sent")
+TWO = {"stored": [stored(), stored(of="n2")], "steps": [*steps(*SENT), *steps(*SENT, of="n2")]}
+"""Two sent mails."""
+
+
 def test_complete_run_is_clean() -> None:
     found = analysis()
     assert found.is_clean
@@ -191,16 +196,10 @@ class TestKeys:
         assert found.split == ("a: n1, n2",)
 
     def test_one_key_with_two_unanswered_notifications(self) -> None:
-        two = [stored(), stored(of="n2")]
-        way = [*steps("pending", "sending", "sent"), *steps("pending", "sending", "sent", of="n2")]
-        assert analysis(stored=two, steps=way).split == ("a: n1, n2",)
+        assert analysis(**TWO).split == ("a: n1, n2",)
 
     def test_bulk_request_creates_one_notification_per_item(self) -> None:
-        client_answers = [answer(), replace(answer(of="n2"), item=1)]
-        way = [*steps("pending", "sending", "sent"), *steps("pending", "sending", "sent", of="n2")]
-        assert analysis(
-            answers=client_answers, stored=[stored(), stored(of="n2")], steps=way
-        ).is_clean
+        assert analysis(answers=[answer(), replace(answer(of="n2"), item=1)], **TWO).is_clean
 
 
 class TestBalance:
@@ -208,28 +207,28 @@ class TestBalance:
         assert analysis(stored=[stored("pending")], steps=steps("pending")).unbalanced == ()
 
     def test_accepted_channel_is_missing(self) -> None:
-        client_answers = Answer(
-            key="a", at=NOON, status=202, notification_id="n1", channels=("email", "push")
-        )
-        assert analysis(answers=[client_answers]).unbalanced == (
-            "push: accepted 1, open and final 0",
-        )
+        both = replace(answer(), channels=("email", "push"))
+        assert analysis(answers=[both]).unbalanced == ("push: accepted 1, open and final 0",)
 
     def test_stored_counts_as_accepted_without_an_answer(self) -> None:
         assert analysis(answers=[answer(of=None, status=None)]).unbalanced == ()
 
 
 class TestKills:
-    def test_delivery_held_by_a_killed_worker_was_in_flight(self) -> None:
-        found = analysis(kills=[Kill(worker=WORKER, at=later(1.5))])
-        assert found.in_flight == 1
-        assert found.slowest_takeover == 0.5
-
-    @pytest.mark.parametrize(("worker", "at"), [("host:8", 1.5), (WORKER, 0.5), (WORKER, 2.5)])
-    def test_other_deliveries_were_not_in_flight(self, worker: str, at: float) -> None:
+    @pytest.mark.parametrize(
+        ("worker", "at", "expected"),
+        [
+            (WORKER, 1.5, (1, 0.5)),
+            ("host:8", 1.5, (0, None)),
+            (WORKER, 0.5, (0, None)),
+            (WORKER, 2.5, (0, None)),
+        ],
+    )
+    def test_only_deliveries_held_by_the_killed_worker_were_in_flight(
+        self, worker: str, at: float, expected: tuple[int, float | None]
+    ) -> None:
         found = analysis(kills=[Kill(worker=worker, at=later(at))])
-        assert found.in_flight == 0
-        assert found.slowest_takeover is None
+        assert (found.in_flight, found.slowest_takeover) == expected
 
 
 def test_waits_count_from_acceptance_to_the_first_request() -> None:

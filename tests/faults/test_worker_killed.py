@@ -36,11 +36,11 @@ def test_killed_worker_loses_nothing_and_copies_are_on_record(
     worker = start_worker()
     ids = [_accepted(n) for n in range(COUNT)]
     _send_wakeups(ids)
-    until(lambda: _accepted_by_provider(provider) >= COUNT // 4)
+    until(lambda: _acceptances(provider).total() >= COUNT // 4)
     worker.kill()
     worker.wait()
     # Receipts of what was taken have arrived; the rest waits for its lease to end.
-    taken = _accepted_by_provider(provider)
+    taken = _acceptances(provider).total()
     until(lambda: _reported(provider) >= RECEIPTS * taken)
     later = utc_now() + LEASE + timedelta(seconds=1)
     sweeper.sweep(now=later)
@@ -55,7 +55,7 @@ def test_killed_worker_loses_nothing_and_copies_are_on_record(
     stored = list(collection("notifications").find())
     assert len(stored) == COUNT
     assert [d["_id"] for d in stored if d["delivery"][0]["status"] in OPEN] == []
-    until(lambda: _every_one_was_accepted(provider, ids))
+    until(lambda: {str(one) for one in ids} == set(_acceptances(provider)))
     for reference, count in _acceptances(provider).items():
         if count > 1:
             attempts = factories.attempts(factories.ObjectId(reference))
@@ -97,17 +97,9 @@ def _acceptances(provider: Sandbox) -> Counter[str]:
     return Counter(references)
 
 
-def _accepted_by_provider(provider: Sandbox) -> int:
-    return sum(_acceptances(provider).values())
-
-
 def _reported(provider: Sandbox) -> int:
     counters = urllib3.request("GET", f"{provider.url}/_sandbox/counters").json()
     return int(counters["webhooks"]["sent"])
-
-
-def _every_one_was_accepted(provider: Sandbox, ids: list[Any]) -> bool:
-    return {str(one) for one in ids} == set(_acceptances(provider))
 
 
 BULK_COUNT = 150

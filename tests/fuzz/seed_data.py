@@ -47,8 +47,7 @@ class Seeder:
     def another(self, parameter: str) -> str:
         """Create another object for a parameter. Return its id."""
         operation, field = NAMED[parameter]
-        made: str = self._send(operation)[field]
-        return made
+        return str(self._send(operation)[field])
 
     def _send(self, name: str) -> Any:
         path, method, operation = next(

@@ -36,6 +36,11 @@ ELEMENTS = [
     *("table", "tr", "td", "th", "tbody", "ul", "li", "ol", "h1", "br", "img", "form", "button"),
     *("svg", "g", "math", "select", "option", "title", "textarea", "style", "script", "template"),
 ]
+BODIES = ["{color:red}", "{--x:1;margin:0}", "{", "{content:'<'}", "{a:url(file:///x)}"]
+PAIRS = [
+    *(("{% if yes %}", "{% endif %}"), ("{% for i in items %}", "{% endfor %}")),
+    *(("<div>", "</div>"), ("<b>", ""), ("<table><tr><td>", ""), ("<p><b>", "</p>")),
+]
 SELECTORS = ["a", ".b", "#c", "*", "a b", "a>b", "a~b", ":not(a)", ":is(a,b)", ":nth-child(2n)"]
 
 
@@ -84,9 +89,7 @@ _rules = st.builds(
     lambda selector, count, body: selector * min(count, 900) + body,
     st.sampled_from(SELECTORS),
     COUNTS,
-    st.sampled_from(
-        ["{color:red}", "{--x:1;margin:0}", "{", "{content:'<'}", "{a:url(file:///x)}"]
-    ),
+    st.sampled_from(BODIES),
 )
 _sheets = st.builds(
     lambda rules, count: f"<style>{''.join(rules) * min(count, 400)}</style>",
@@ -127,16 +130,7 @@ def _blocks(inside: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         st.builds(_times, inside, COUNTS),
         st.builds(
             lambda pair, text, count: _times(pair[0], count) + text + _times(pair[1], count),
-            st.sampled_from(
-                [
-                    ("{% if yes %}", "{% endif %}"),
-                    ("{% for i in items %}", "{% endfor %}"),
-                    ("<div>", "</div>"),
-                    ("<b>", ""),
-                    ("<table><tr><td>", ""),
-                    ("<p><b>", "</p>"),
-                ]
-            ),
+            st.sampled_from(PAIRS),
             inside,
             COUNTS,
         ),

@@ -28,12 +28,10 @@ def restored_backup(*, scheduled: int, claimed: int) -> Findings:
         web = installation.web()
         installation.start(web)
         soon = (datetime.now(UTC) + timedelta(minutes=5)).isoformat()
-        for number in range(scheduled):
-            mail = mail_body(number, scheduled_at=soon, ttl=TTL)
-            installation.client.send(mail, key=f"scheduled-{number}")
-        for number in range(claimed):
-            mail = mail_body(scheduled + number, ttl=TTL)
-            installation.client.send(mail, key=f"claimed-{number}")
+        later = (mail_body(n, scheduled_at=soon, ttl=TTL) for n in range(scheduled))
+        installation.client.send_each(later, name="scheduled")
+        now = (mail_body(scheduled + n, ttl=TTL) for n in range(claimed))
+        installation.client.send_each(now, name="claimed")
         web.kill()
         installation.broker.flushall()
         _make_older(installation)

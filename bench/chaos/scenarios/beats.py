@@ -74,10 +74,7 @@ def many_sweepers(*, count: int, rate: float, beats: int, sweepers: int) -> Find
             installation.web(),
             *installation.workers(2),
             *(installation.beat(f"beat-{number}") for number in range(beats)),
-            *(
-                installation.sweeper(f"sweeper-{number}", "--every", "2")
-                for number in range(sweepers)
-            ),
+            *installation.sweepers(sweepers, every="2"),
         )
         installation.start_load(
             count=count,
@@ -91,13 +88,11 @@ def many_sweepers(*, count: int, rate: float, beats: int, sweepers: int) -> Find
 
 def _scheduled(installation: Installation, name: str, *, count: int) -> dict[str, datetime]:
     """Schedule notifications further ahead than wake-ups go; return their times by ID."""
-    due: dict[str, datetime] = {}
-    for number in range(count):
-        at = datetime.now(UTC).replace(microsecond=0) + SCHEDULE_AHEAD + timedelta(seconds=number)
-        body = mail_body(number, scheduled_at=at.isoformat())
-        answer = installation.client.send(body, key=f"{name}-{number}")
-        due[answer.notification_id or answer.key] = at
-    return due
+    first = datetime.now(UTC).replace(microsecond=0) + SCHEDULE_AHEAD
+    times = [first + timedelta(seconds=number) for number in range(count)]
+    bodies = (mail_body(n, scheduled_at=at.isoformat()) for n, at in enumerate(times))
+    answers = installation.client.send_each(bodies, name=name)
+    return {one.notification_id or one.key: at for one, at in zip(answers, times, strict=True)}
 
 
 def _readiness(installation: Installation) -> str:

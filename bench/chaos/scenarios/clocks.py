@@ -7,7 +7,7 @@ from pathlib import Path
 from notifyproject.platform.clock_check import CHECK_SECONDS
 from notifyproject.settings.environment import BASE_DIR
 
-from ...processes import START_SECONDS, ScenarioError, wait_until
+from ...processes import START_SECONDS, Program, ScenarioError, wait_until
 from ..analysis import waits
 from ..findings import Findings, accepted_id, at_least, at_most, make_findings, scenario
 from ..installation import Installation, run_installation
@@ -56,24 +56,24 @@ def wrong_clocks(*, scheduled: int, expiring: int) -> Findings:
         }
         workers = [installation.worker(name) for name in SKEWS]
         for worker in workers:
-            _set_clock(installation, worker.name, SKEWS[worker.name])
-            worker.start(**_fake_clock(installation, worker.name))
+            clock = _set_clock(installation, worker, SKEWS[worker.name])
+            worker.start(**_fake_clock(clock))
         for worker in workers:
             wait_until(
                 lambda worker=worker: worker.has_logged("clock_wrong"),
                 timeout=START_SECONDS,
                 what=f"{worker.name} did not find its clock wrong",
             )
-        _sleep_until(due - READY_AHEAD)
+        time.sleep(max((due - READY_AHEAD - datetime.now(UTC)).total_seconds(), 0))
         ready_early = [worker for worker in workers if worker.is_ready]
         corrected_at = datetime.now(UTC)
         for worker in workers:
-            _set_clock(installation, worker.name, RIGHT)
+            _set_clock(installation, worker, RIGHT)
         for worker in workers:
             worker.wait_ready()
         installation.wait_final(timeout=FINAL_SECONDS)
         fast = workers[0]
-        _set_clock(installation, fast.name, FAST)
+        _set_clock(installation, fast, FAST)
         fast.wait_ended(timeout=END_SECONDS)
         evidence = installation.collect_evidence()
         late = waits(evidence, later)
@@ -101,31 +101,23 @@ def _send(installation: Installation, key: str, number: int, **fields: object) -
     return accepted_id(installation.client.send(mail_body(number, **fields), key=key))
 
 
-def _fake_clock(installation: Installation, name: str) -> dict[str, str]:
+def _fake_clock(file: Path) -> dict[str, str]:
     """Return the environment of a process that reads the time of day through libfaketime."""
     found = [*Path(BASE_DIR, ".data", "debian").glob(FAKETIME), *Path("/").glob(FAKETIME)]
     if not found:
         raise ScenarioError("There is no libfaketime: run `make bench-servers`.")
     return {
         "LD_PRELOAD": str(found[0]),
-        "FAKETIME_TIMESTAMP_FILE": str(_clock_file(installation, name)),
+        "FAKETIME_TIMESTAMP_FILE": str(file),
         "FAKETIME_CACHE_DURATION": "1",
         # Waits and time limits stay right: only the time of day is wrong.
         "FAKETIME_DONT_FAKE_MONOTONIC": "1",
     }
 
 
-def _clock_file(installation: Installation, name: str) -> Path:
-    return installation.folder / f"{name}.clock"
-
-
-def _set_clock(installation: Installation, name: str, skew: str) -> None:
-    """Move the clock of a worker, by a rename: it reads the file at any time."""
-    target = _clock_file(installation, name)
+def _set_clock(installation: Installation, worker: Program, skew: str) -> Path:
+    """Move the clock of a worker, by a rename: it reads the file at any time. Return the file."""
+    target = installation.folder / f"{worker.name}.clock"
     new = target.with_suffix(".new")
     new.write_text(f"{skew}\n")
-    new.replace(target)
-
-
-def _sleep_until(moment: datetime) -> None:
-    time.sleep(max((moment - datetime.now(UTC)).total_seconds(), 0))
+    return new.replace(target)

@@ -1,5 +1,6 @@
 """A process is killed at each crash point, on each channel."""
 
+import os
 import signal
 import time
 from collections.abc import Mapping, Sequence
@@ -18,16 +19,7 @@ from ..boundaries import EMAIL, IN_APP, PUSH, WHATSAPP, BoundaryCase, Trigger, c
 from ..evidence import ACCEPTED
 from ..findings import Expected, Findings, at_least, make_findings, scenario
 from ..installation import Installation, publish_wakeups, run_installation
-from ..load import (
-    Body,
-    broadcast_body,
-    device_body,
-    in_app_body,
-    mail_body,
-    push_body,
-    uniform_mail_body,
-    whatsapp_body,
-)
+from ..load import NEWS, Body, device_body, in_app_body, mail_body, push_body, uniform_mail_body
 
 PHONE, USER_ID = "+447700900999", "ada"
 CRITICAL = "critical"
@@ -75,10 +67,11 @@ class CrashRun:
         self.posted += 1
         number = self.posted
         soon = (datetime.now(UTC) + SCHEDULE_AHEAD).isoformat()
+        whatsapp = {"recipient": {"phone": PHONE}, "channels": [WHATSAPP]}
         body = {
             EMAIL: lambda: mail_body(number, **fields),
             PUSH: lambda: push_body(number, user_id=USER_ID, **fields),
-            WHATSAPP: lambda: whatsapp_body(number, phone=PHONE, **fields),
+            WHATSAPP: lambda: in_app_body(number, **whatsapp, **fields),
             IN_APP: lambda: in_app_body(number, **{"scheduled_at": soon, **fields}),
         }[channel]()
         return {"priority": CRITICAL, **body}
@@ -244,7 +237,7 @@ def _shutdown(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> None:
         timeout=60,
         what="nothing is being sent",
     )
-    worker.send_sigterm()
+    os.kill(worker.pid, signal.SIGTERM)
     run.wait_crashed(worker)
 
 
@@ -293,7 +286,12 @@ def _broadcast(run: CrashRun, boundary: Boundary, _case: BoundaryCase) -> None:
     """Kill a worker in the middle of a page of a broadcast; others continue it."""
     from notifications.broadcasts import fan_out
 
-    body = broadcast_body(USER_ID)
+    body = {
+        "type": "alert",
+        "audience": {"user_ids": [USER_ID]},
+        "channels": [PUSH],
+        "content": NEWS,
+    }
     status, response = run.installation.client.call("POST", "/broadcasts", body)
     if status != ACCEPTED:
         raise ScenarioError(f"the broadcast was not accepted: {response}")

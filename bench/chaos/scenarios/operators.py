@@ -28,10 +28,7 @@ def racing_people(*, reopened: int, cancelled: int, sweepers: int) -> Findings:
         installation.start(
             installation.web(),
             *installation.workers(2),
-            *(
-                installation.sweeper(f"sweeper-{number}", "--every", "0.5")
-                for number in range(sweepers)
-            ),
+            *installation.sweepers(sweepers, every="0.5"),
         )
         expected = Expected()
         failed = _failed(installation, expected, count=reopened)
@@ -57,10 +54,9 @@ def racing_people(*, reopened: int, cancelled: int, sweepers: int) -> Findings:
 
 def _failed(installation: Installation, expected: Expected, *, count: int) -> list[str]:
     """Return failed notifications; from now on, the provider accepts them."""
-    ids = []
-    for number in range(count):
-        body = mail_body(number, to="invalid", priority=PRIORITY)
-        ids.append(expected.add(installation.client.send(body, key=f"failed-{number}"), copies=1))
+    bodies = (mail_body(number, to="invalid", priority=PRIORITY) for number in range(count))
+    answers = installation.client.send_each(bodies, name="failed")
+    ids = [expected.add(answer, copies=1) for answer in answers]
     notifications = installation.database["notifications"]
     wait_until(
         lambda: notifications.count_documents({"status": "failed"}) == count,

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from ...figures import percentile
 from ...processes import resident_megabytes
@@ -104,9 +104,11 @@ def spoiled_answers(*, count: int) -> Findings:
         expected = Expected(Counter(before.keys()))
 
         def send(outcome: str, *, copies: int) -> None:
-            for number in range(count):
-                mail = mail_body(number, to=outcome, priority=PRIORITY, max_retries=0)
-                answer = installation.client.send(mail, key=f"{outcome}-{number}")
+            mails = (
+                mail_body(number, to=outcome, priority=PRIORITY, max_retries=0)
+                for number in range(count)
+            )
+            for answer in installation.client.send_each(mails, name=outcome):
                 expected.add(answer, copies=copies)
 
         for outcome in (*SLOW_OUTCOMES, *MALFORMED_OUTCOMES):
@@ -129,13 +131,14 @@ def spoiled_answers(*, count: int) -> Findings:
 
 
 def _post(
-    installation: Installation, outcomes: Iterable[str], *, name: str = "mail"
+    installation: Installation, outcomes: Sequence[str], *, name: str = "mail"
 ) -> dict[str, str]:
-    found = {}
-    for number, outcome in enumerate(outcomes):
-        mail = mail_body(number, to=outcome, priority=PRIORITY, max_retries=RETRIES)
-        found[accepted_id(installation.client.send(mail, key=f"{name}-{number}"))] = outcome
-    return found
+    bodies = (
+        mail_body(number, to=outcome, priority=PRIORITY, max_retries=RETRIES)
+        for number, outcome in enumerate(outcomes)
+    )
+    ids = map(accepted_id, installation.client.send_each(bodies, name=name))
+    return dict(zip(ids, outcomes, strict=True))
 
 
 def _sent_to(sent: dict[str, str], outcomes: Sequence[str]) -> list[str]:
@@ -219,7 +222,14 @@ def bad_credentials(*, pending: int, pushes: int, rate: float, seconds: float) -
         installation.client.send_in_bulk(pending, body=mail_body, name="mails")
         installation.start_load(name="beside", **load).finish()
         time.sleep(seconds)
-        used_attempts = _count_used_attempts(installation)
+        documents = installation.database["notifications"].find(
+            {"delivery.channel": "email"}, {"delivery": 1}
+        )
+        used_attempts = sum(
+            one["attempt_count"] - one.get("excused_count", 0)
+            for document in documents
+            for one in document["delivery"]
+        )
         refused = installation.database["delivery_attempts"].count_documents(
             {"channel": "email", "status": "failed"}
         )
@@ -239,14 +249,3 @@ def bad_credentials(*, pending: int, pushes: int, rate: float, seconds: float) -
             Bound("push p99 in seconds beside it", slowest, maximum=limit),
             at_most("seconds until all was sent with a good key", drain_seconds, 1_200),
         )
-
-
-def _count_used_attempts(installation: Installation) -> int:
-    documents = installation.database["notifications"].find(
-        {"delivery.channel": "email"}, {"delivery": 1}
-    )
-    return sum(
-        one["attempt_count"] - one.get("excused_count", 0)
-        for document in documents
-        for one in document["delivery"]
-    )

@@ -40,14 +40,14 @@ def disordered_receipts(*, count: int, early: int) -> Findings:
     """Send receipts in every order a provider may, and without a signature."""
     with run_installation() as installation:
         installation.start(installation.web(), installation.worker(), installation.beat())
-        for number in range(early):
-            slow = mail_body(number, to="slow", priority="critical")
-            installation.client.send(slow, key=f"early-{number}")
-        histories = {}
-        for number in range(count):
-            mail = mail_body(early + number, to="no-events", priority="critical")
-            answer = installation.client.send(mail, key=f"reported-{number}")
-            histories[answer.notification_id] = HISTORIES[number % len(HISTORIES)]
+        slow = (mail_body(number, to="slow", priority="critical") for number in range(early))
+        installation.client.send_each(slow, name="early")
+        mails = (mail_body(early + n, to="no-events", priority="critical") for n in range(count))
+        answers = installation.client.send_each(mails, name="reported")
+        histories = {
+            answer.notification_id: HISTORIES[number % len(HISTORIES)]
+            for number, answer in enumerate(answers)
+        }
         installation.wait_final(timeout=FINAL_SECONDS)
         events = _events(installation, histories)
         rng = random.Random()
@@ -106,23 +106,12 @@ def _post(
 ) -> list[int]:
     sendgrid_key = credentials.load_webhook_key(Path(installation.folder, "sandbox"))
     key = sendgrid_key if signed else ec.generate_private_key(ec.SECP256R1())
-    return [
-        _post_batch(installation, events[start : start + BATCH_SIZE], key)
-        for start in range(0, len(events), BATCH_SIZE)
-    ]
-
-
-def _post_batch(
-    installation: Installation, events: Sequence[dict[str, Any]], key: ec.EllipticCurvePrivateKey
-) -> int:
     webhooks = SignedWebhooks(private_key=key)
-    body = webhooks.encode(events)
-    answer = urllib3.request(
-        "POST",
-        f"{installation.url}/webhooks/sendgrid",
-        body=body,
-        headers=webhooks.headers(body, now=datetime.now(UTC)),
-        timeout=30,
-        retries=False,
-    )
-    return answer.status
+    statuses = []
+    for start in range(0, len(events), BATCH_SIZE):
+        body = webhooks.encode(events[start : start + BATCH_SIZE])
+        headers = webhooks.headers(body, now=datetime.now(UTC))
+        url = f"{installation.url}/webhooks/sendgrid"
+        answer = urllib3.request("POST", url, body=body, headers=headers, timeout=30, retries=False)
+        statuses.append(answer.status)
+    return statuses

@@ -2,7 +2,6 @@
 
 import random
 import time
-from collections.abc import Sequence
 
 from notifyproject.platform.crash_points import Boundary
 
@@ -49,7 +48,9 @@ def killed_workers(*, count: int, kills: int, workers: int) -> Findings:
                 name=f"from-{first}",
             )
             loads.append(load)
-            victim = _choose_ready(programs, rng)
+            while not (ready := [one for one in programs if one.is_ready]):
+                time.sleep(0.05)
+            victim = rng.choice(ready)
             time.sleep(rng.uniform(0, MAX_LIFE_SECONDS))
             installation.kill(victim)
             victim.start()
@@ -68,12 +69,6 @@ def killed_workers(*, count: int, kills: int, workers: int) -> Findings:
             at_most("failed without a refusal", failed, 0),
             copies="in flight",
         )
-
-
-def _choose_ready(workers: Sequence[Program], rng: random.Random) -> Program:
-    while not (ready := [one for one in workers if one.is_ready]):
-        time.sleep(0.05)
-    return rng.choice(ready)
 
 
 def _body(number: int) -> Body:
@@ -118,11 +113,9 @@ def frozen_workers(*, count: int, seconds: float) -> Findings:
 def _freeze_worker(
     installation: Installation, boundary: Boundary, priority: str, expected: Expected, *, count: int
 ) -> Program:
-    ids = []
-    for number in range(count):
-        body = mail_body(number, priority=priority)
-        answer = installation.client.send(body, key=f"{priority}-{number}")
-        ids.append(expected.add(answer, copies=1))
+    bodies = (mail_body(number, priority=priority) for number in range(count))
+    answers = installation.client.send_each(bodies, name=priority)
+    ids = [expected.add(answer, copies=1) for answer in answers]
     installation.clear_broker()
     publish_wakeups(ids, channel="email", priority=priority)
     worker = installation.worker(f"sleeper-{boundary}", queues=f"email.{priority}")

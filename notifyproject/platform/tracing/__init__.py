@@ -11,11 +11,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from django.conf import settings
 from django.core import checks
+
+if TYPE_CHECKING:
+    from .otel import OpenTelemetry
 
 log = structlog.get_logger(__name__)
 LIBRARIES = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
@@ -46,26 +49,9 @@ class Span:
     children: Sequence["Span"] = ()
 
 
-class Tracer(Protocol):
-    """Destination of spans."""
-
-    def record(self, span: Span, *, parent: str, link: str | None) -> None:
-        """Record a span in the trace of ``parent``, a traceparent."""
-
-    @contextmanager
-    def request_span(self, *, parent: str | None) -> Iterator[None]:
-        """Trace a request; ``parent`` is its traceparent."""
-
-    def annotate(self, attributes: Attributes, *, name: str | None, error: str | None) -> None:
-        """Add attributes to the span of the current request, if there is one."""
-
-    def traceparent(self) -> str | None:
-        """Return the traceparent of the current request, or None if it is not sampled."""
-
-
 @dataclass(slots=True)
 class _State:
-    tracer: Tracer | None = None
+    tracer: "OpenTelemetry | None" = None
 
 
 _state = _State()
@@ -79,7 +65,7 @@ def start() -> None:
         set_tracer(OpenTelemetry(settings.OTEL_EXPORTER_OTLP_ENDPOINT))
 
 
-def set_tracer(tracer: Tracer | None) -> None:
+def set_tracer(tracer: "OpenTelemetry | None") -> None:
     """Enable tracing, or disable it with None."""
     _state.tracer = tracer
 

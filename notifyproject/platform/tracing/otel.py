@@ -58,12 +58,13 @@ class OpenTelemetry:
 
     def record(self, span: Span, *, parent: str, link: str | None) -> None:
         """Record a span in the trace of ``parent``, a traceparent."""
-        links = [trace.Link(context) for context in (_span_context(link),) if context.is_valid]
+        linked = trace.get_current_span(_context(link)).get_span_context()
+        links = [trace.Link(linked)] if linked.is_valid else []
         self._export_span(span, _context(parent), links)
 
     @contextmanager
     def request_span(self, *, parent: str | None) -> Iterator[None]:
-        """Trace a request."""
+        """Trace a request; ``parent`` is its traceparent."""
         span = self._tracer().start_span(
             "request", context=_context(parent), kind=SpanKind.SERVER, start_time=_ns(utc_now())
         )
@@ -158,8 +159,6 @@ class _BoundedExporter(SpanExporter):
 
 @dataclass(frozen=True, slots=True)
 class _Pipeline:
-    """The export pipeline of a process."""
-
     exporter: _BoundedExporter
     provider: TracerProvider
     tracer: trace.Tracer
@@ -167,7 +166,10 @@ class _Pipeline:
 
 def _start_pipeline(url: str) -> _Pipeline:
     exporter = _BoundedExporter(OTLPSpanExporter(endpoint=url, timeout=TIMEOUT))
-    provider = TracerProvider(resource=_resource(), shutdown_on_exit=False)
+    resource = Resource.create()
+    if str(resource.attributes[SERVICE_NAME]).startswith("unknown_service"):
+        resource = resource.merge(Resource({SERVICE_NAME: DEFAULT_SERVICE_NAME}))
+    provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     provider.add_span_processor(
         BatchSpanProcessor(
             exporter,
@@ -179,19 +181,9 @@ def _start_pipeline(url: str) -> _Pipeline:
     return _Pipeline(exporter, provider, provider.get_tracer(DEFAULT_SERVICE_NAME))
 
 
-def _resource() -> Resource:
-    found = Resource.create()
-    is_named = not str(found.attributes[SERVICE_NAME]).startswith("unknown_service")
-    return found if is_named else found.merge(Resource({SERVICE_NAME: DEFAULT_SERVICE_NAME}))
-
-
 def _context(traceparent: str | None) -> Context:
     """Return the context of a traceparent. An invalid one starts a new trace."""
     return _propagator.extract({"traceparent": traceparent or ""}, context=Context())
-
-
-def _span_context(traceparent: str | None) -> trace.SpanContext:
-    return trace.get_current_span(_context(traceparent)).get_span_context()
 
 
 def _ns(instant: datetime) -> int:

@@ -225,25 +225,23 @@ def test_text_lookups_are_no_patterns(lookup: str, text: Any, count: int) -> Non
     assert StaffUser.objects.filter(**{f"username__{lookup}": text}).count() == count
 
 
-def test_prefetch_needs_no_expression() -> None:
-    users = StaffUser.objects.filter(username__in=["user.7", "user.8"])
-    _, plan = read_with_plan(
-        "django_admin_log", lambda: list(users.prefetch_related("logentry_set"))
-    )
-    assert "$expr" not in str(plan.command)
-    assert plan.is_indexed
-    assert plan.examined == 2
+USERS = StaffUser.objects.filter(username__in=["user.7", "user.8"])
 
 
-def test_foreign_key_is_found_by_its_index() -> None:
-    user = StaffUser.objects.get(username="user.7")
-    rows, plan = read_with_plan(
-        "django_admin_log", lambda: list(LogEntry.objects.filter(user=user))
-    )
-    assert len(rows) == 1
+@pytest.mark.parametrize(
+    ("read", "count"),
+    [
+        (lambda: list(USERS.prefetch_related("logentry_set")), 2),
+        (lambda: list(LogEntry.objects.filter(user=USERS.first())), 1),
+    ],
+    ids=["prefetch", "foreign key"],
+)
+def test_related_rows_are_found_by_an_index(read: Callable[[], Any], count: int) -> None:
+    rows, plan = read_with_plan("django_admin_log", read)
+    assert len(rows) == count
     assert "$expr" not in str(plan.command)
     assert plan.is_indexed
-    assert plan.examined == 1
+    assert plan.examined == count
 
 
 def test_prefetched_rows_belong_to_their_parent() -> None:

@@ -119,17 +119,16 @@ def test_keys_are_listed_newest_first() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["secret", "a:", ":c2VjcmV0", "A:c2VjcmV0", "a.b:c2VjcmV0", "a:se!cret", "a:secre"]
+    "text",
+    [
+        *("secret", "a:", ":c2VjcmV0", "A:c2VjcmV0", "a.b:c2VjcmV0", "a:se!cret", "a:secre"),
+        f"b:{b64(NEW)}",  # a second key of this name
+    ],
 )
-def test_invalid_key_is_refused_and_not_repeated(text: str) -> None:
+def test_invalid_or_repeated_key_is_refused_and_not_shown(text: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="FIELD_ENCRYPTION_KEYS: key 2 is not") as caught:
         listed(f"b:{b64(OLD)},{text}")
     assert text not in str(caught.value)
-
-
-def test_duplicate_key_name_is_refused() -> None:
-    with pytest.raises(ImproperlyConfigured, match="key 2 is not"):
-        listed(f"a:{b64(OLD)},a:{b64(NEW)}")
 
 
 @pytest.mark.parametrize(

@@ -103,16 +103,16 @@ def test_empty_queue_restarts_the_silence() -> None:
             clock.now += SAMPLE_SECONDS
 
 
-def test_large_worker_is_recycled() -> None:
-    life = WorkerLimits(max_megabytes=600)
-    assert life.recycle_reason(sample(megabytes=600)) is None
-    assert life.recycle_reason(sample(megabytes=601)) == "too_large"
-
-
-def test_wrong_clock_recycles_the_worker() -> None:
-    limits = WorkerLimits()
-    assert limits.recycle_reason(sample()) is None
-    assert limits.recycle_reason(replace(sample(), is_clock_wrong=True)) == "clock_wrong"
+@pytest.mark.parametrize(
+    ("seen", "reason"),
+    [
+        (sample(megabytes=600), None),
+        (sample(megabytes=601), "too_large"),
+        (replace(sample(), is_clock_wrong=True), "clock_wrong"),
+    ],
+)
+def test_large_worker_and_wrong_clock_are_recycled(seen: WorkerSample, reason: str | None) -> None:
+    assert WorkerLimits(max_megabytes=600).recycle_reason(seen) == reason
 
 
 def test_worker_is_recycled_after_its_last_task() -> None:

@@ -29,21 +29,23 @@ def _chunked(body: bytes, *, size: int = 100, extension: str = "", trailer: str 
     return chunks + f"0\r\n{trailer}\r\n".encode()
 
 
+def _headers(app: App) -> tuple[str, str]:
+    """Return the headers of a request with that body."""
+    return f"Authorization: Bearer {app.key}", f"Content-Length: {len(_body())}"
+
+
 def test_pipelined_requests_are_answered_in_order(web: Served, app: App) -> None:
-    key = f"Authorization: Bearer {app.key}"
-    length = f"Content-Length: {len(_body())}"
     with web.connect() as client:
-        client.sendall(get() + post(key, length, body=_body()) + get("/nowhere") + get())
+        client.sendall(get() + post(*_headers(app), body=_body()) + get("/nowhere") + get())
         answers = Answers(client)
         assert [answers.next().status for _ in range(4)] == [200, 202, 404, 200]
 
 
 def test_connection_is_kept_alive(web: Served, app: App) -> None:
-    key = f"Authorization: Bearer {app.key}"
     with web.connect() as client:
         answers = Answers(client)
         for _ in range(3):
-            client.sendall(post(key, f"Content-Length: {len(_body())}", body=_body()))
+            client.sendall(post(*_headers(app), body=_body()))
             answer = answers.next()
             assert (answer.status, answer.headers["connection"]) == (202, "keep-alive")
 
@@ -63,9 +65,8 @@ def test_request_may_come_in_pieces(web: Served, app: App, size: int) -> None:
 
 
 def test_expect_continue_is_answered_once(web: Served, app: App) -> None:
-    headers = (f"Authorization: Bearer {app.key}", f"Content-Length: {len(_body())}")
     with web.connect() as client:
-        client.sendall(post(*headers, "Expect: 100-continue"))
+        client.sendall(post(*_headers(app), "Expect: 100-continue"))
         answers = Answers(client)
         assert answers.next(has_body=False).status == 100
         client.sendall(_body())
@@ -73,9 +74,8 @@ def test_expect_continue_is_answered_once(web: Served, app: App) -> None:
 
 
 def test_expect_continue_with_a_body_is_not_answered(web: Served, app: App) -> None:
-    headers = (f"Authorization: Bearer {app.key}", f"Content-Length: {len(_body())}")
     with web.connect() as client:
-        client.sendall(post(*headers, "Expect: 100-continue", body=_body()))
+        client.sendall(post(*_headers(app), "Expect: 100-continue", body=_body()))
         assert Answers(client).next().status == 202
 
 
@@ -116,6 +116,7 @@ def test_http_1_0_is_answered_and_closed(web: Served) -> None:
 
 LONG = "x" * 5_000
 BOTH = ("Content-Length: 4", "Transfer-Encoding: chunked")
+LARGE_CHUNKS = _chunked(b"x" * (MAX_BODY + 1), size=1_000_000)
 
 
 @pytest.mark.parametrize(
@@ -142,11 +143,7 @@ BOTH = ("Content-Length: 4", "Transfer-Encoding: chunked")
         (get()[:-2] + b"A: 1\r\n" * MAX_HEAD, 431, "headers_too_large"),
         (post(f"Content-Length: {MAX_BODY + 1}"), 413, "too_large"),
         (post(f"Content-Length: {MAX_BODY + 1}", "Expect: 100-continue"), 413, "too_large"),
-        (
-            post(BOTH[1], body=_chunked(b"x" * (MAX_BODY + 1), size=1_000_000)[:-5]),
-            413,
-            "too_large",
-        ),
+        (post(BOTH[1], body=LARGE_CHUNKS[:-5]), 413, "too_large"),
     ],
 )
 def test_invalid_request_is_refused_as_a_problem(
@@ -174,12 +171,11 @@ def test_refusal_is_logged_in_one_line(impatient: Served) -> None:
 
 def test_started_request_is_answered_before_shutdown(serve: Serve, app: App) -> None:
     web = serve()
-    headers = (f"Authorization: Bearer {app.key}", f"Content-Length: {len(_body())}")
     with SlowClients(target=web.target, kinds=ENDLESS, count=20), web.connect() as client:
         answers = Answers(client)
         client.sendall(get("/healthz"))
         assert answers.next().status == 200  # so the process has accepted the connection
-        client.sendall(post(*headers, body=_body()[:50]))
+        client.sendall(post(*_headers(app), body=_body()[:50]))
         web.process.terminate()
         client.sendall(_body()[50:])
         assert answers.next().status == 202

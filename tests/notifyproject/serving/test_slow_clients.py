@@ -55,18 +55,33 @@ def test_connection_limit_replaces_the_oldest(serve: Serve, app: App) -> None:
         assert clients.opened > 3 * HUNDREDS
 
 
+@pytest.fixture(scope="module")
+def stream(serve: Serve) -> Served:
+    """Run a stream process with few connections and a short client time limit."""
+    return serve("stream", WEB_CONNECTIONS="500", WEB_CLIENT_SECONDS="3")
+
+
+@pytest.fixture
+def served(request: pytest.FixtureRequest) -> Served:
+    """Return the process of the fixture that a test is parametrized with."""
+    found: Served = request.getfixturevalue(request.param)
+    return found
+
+
 @pytest.mark.parametrize(
-    "begun",
+    ("served", "begun"),
     [
-        get()[:-3],
-        post("Content-Length: 1000", body=b"{"),
-        post("Transfer-Encoding: chunked", body=b"5\r\n{"),
-        post("Transfer-Encoding: chunked", body=b"0\r\nX-Trailer: 1\r\n"),
+        ("impatient", get()[:-3]),
+        ("impatient", post("Content-Length: 1000", body=b"{")),
+        ("impatient", post("Transfer-Encoding: chunked", body=b"5\r\n{")),
+        ("impatient", post("Transfer-Encoding: chunked", body=b"0\r\nX-Trailer: 1\r\n")),
+        ("stream", get()[:-3]),
     ],
-    ids=["head", "body", "chunk", "trailer"],
+    ids=["head", "body", "chunk", "trailer", "head of a stream"],
+    indirect=["served"],
 )
-def test_slow_request_is_answered_408(impatient: Served, begun: bytes) -> None:
-    with impatient.connect() as client:
+def test_slow_request_is_answered_408(served: Served, begun: bytes) -> None:
+    with served.connect() as client:
         client.sendall(begun)
         answers = Answers(client)
         answer = answers.next()
@@ -102,8 +117,9 @@ def test_large_body_gets_more_time(impatient: Served, app: App) -> None:
         assert Answers(client).next().status == 202
 
 
-def test_silent_connection_is_closed(impatient: Served) -> None:
-    with impatient.connect() as client:
+@pytest.mark.parametrize("served", ["impatient", "stream"], indirect=True)
+def test_silent_connection_is_closed(served: Served) -> None:
+    with served.connect() as client:
         assert Answers(client).is_over()
 
 
@@ -143,26 +159,6 @@ def _bundle() -> bytes:
     from django.contrib.staticfiles import finders
 
     return Path(finders.find(LARGE.removeprefix("/static/"))).read_bytes()
-
-
-@pytest.fixture(scope="module")
-def stream(serve: Serve) -> Served:
-    """Run a stream process with few connections and a short client time limit."""
-    return serve("stream", WEB_CONNECTIONS="500", WEB_CLIENT_SECONDS="3")
-
-
-def test_half_a_head_is_answered_408(stream: Served) -> None:
-    with stream.connect() as client:
-        client.sendall(get()[:-3])
-        answers = Answers(client)
-        answer = answers.next()
-        assert (answer.status, answer.problem()["code"]) == (408, "request_timeout")
-        assert answers.is_over()
-
-
-def test_silent_stream_connection_is_closed(stream: Served) -> None:
-    with stream.connect() as client:
-        assert Answers(client).is_over()
 
 
 def test_head_may_come_in_pieces(stream: Served) -> None:

@@ -56,10 +56,7 @@ def test_variable_is_converted(name: str, text: str, value: Any) -> None:
         *[("BULK_PENDING_LIMIT", text) for text in ("-1", "10000001", "many")],
         *[("BULK_OLDEST_DUE", text) for text in ("0", "86401", "1.5")],
         *[("SMTP_PORT", text) for text in ("smtp", "99999")],
-        *[
-            ("WHATSAPP_MAX_PER_SECOND", text)
-            for text in ("-1", "nan", "inf", "1000001", "80/s", "many")
-        ],
+        *[("SMTP_MAX_PER_SECOND", text) for text in ("-1", "nan", "inf", "1000001", "80/s", "x")],
         *[("EMAIL_PROVIDER", text) for text in ("mailgun", "SendGrid", "SMTP")],
         *[("SMTP_SECURITY", text) for text in ("ssl", "yes", "TLS")],
         *[("LOG_LEVEL", text) for text in ("debug", "TRACE", "10")],
@@ -85,20 +82,15 @@ def test_current_environment_is_readable() -> None:
     assert os.environ["MONGODB_URI"] == current.MONGODB_URI
 
 
-def test_stopped_stack_has_no_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(environment, "STACK_FILE", tmp_path / "stack.json")
-    assert environment.local_stack_environment() == {}
-
-
 def test_only_a_running_stack_has_an_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "stack.json"
     monkeypatch.setattr(environment, "STACK_FILE", file)
-    file.write_bytes(msgspec.json.encode({"pid": os.getpid(), "environment": {"PORT": "1"}}))
-    assert environment.local_stack_environment() == {"PORT": "1"}
-    file.write_bytes(msgspec.json.encode({"pid": 2**22 + 1, "environment": {"PORT": "1"}}))
     assert environment.local_stack_environment() == {}
+    for pid, expected in ((os.getpid(), {"PORT": "1"}), (2**22 + 1, {})):
+        file.write_bytes(msgspec.json.encode({"pid": pid, "environment": {"PORT": "1"}}))
+        assert environment.local_stack_environment() == expected
 
 
 def configured(**variables: str) -> dict[str, Any]:
@@ -218,6 +210,4 @@ PAGE = (BASE_DIR / "docs" / "reference" / "settings.md").read_text(encoding="utf
 
 def test_settings_page_lists_every_variable_with_its_default() -> None:
     rows = re.findall(r"^\| `([A-Z_]+)` \| (.*?) ?\| ", PAGE, re.MULTILINE)
-    defaults = {field.name: str(field.default) for field in msgspec.structs.fields(Environment)}
-    assert dict(rows) == defaults
-    assert len(rows) == len(defaults)
+    assert sorted(rows) == sorted((name, str(default)) for name, default in FIELDS.items())

@@ -36,16 +36,14 @@ def test_bytecode_is_cached_in_the_virtual_environment() -> None:
 
 
 @pytest.mark.usefixtures("no_bytecode")
-def test_bytecode_is_unchanged_without_a_virtual_environment(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("name", "value", "folder"),
+    [("prefix", sys.base_prefix, None), ("pycache_prefix", "/elsewhere", "/elsewhere")],
+    ids=["no virtual environment", "a configured folder"],
+)
+def test_bytecode_is_otherwise_unchanged(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, folder: str | None
 ) -> None:
-    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
+    monkeypatch.setattr(sys, name, value)
     bytecode.enable_cache()
-    assert kept() == (False, None, ["1", None])
-
-
-@pytest.mark.usefixtures("no_bytecode")
-def test_configured_bytecode_folder_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "pycache_prefix", "/elsewhere")
-    bytecode.enable_cache()
-    assert kept() == (False, "/elsewhere", ["1", None])
+    assert kept() == (False, folder, ["1", None])

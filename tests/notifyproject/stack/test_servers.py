@@ -39,28 +39,23 @@ def failure_of(start: Callable[[], None]) -> str:
     return str(caught.value)
 
 
-def test_mongod_reports_a_taken_port(tmp_path: Path, taken: int) -> None:
-    mongod = servers.mongod(data_dir=tmp_path / "mongod", port=taken)
-    message = failure_of(lambda: mongod.start(timeout=LIMIT))
-    assert message.startswith("mongod ended as it started (exit code ")
-    assert "Address already in use" in message
-
-
-def test_mongod_ignores_the_log_of_an_earlier_start(tmp_path: Path, taken: int) -> None:
-    data_dir = tmp_path / "mongod"
-    data_dir.mkdir()
-    (data_dir / "mongod.log").write_text('{"s":"F","msg":"of another day"}\n')
-    mongod = servers.mongod(data_dir=data_dir, port=taken)
-    message = failure_of(lambda: mongod.start(timeout=LIMIT))
+@pytest.mark.parametrize(
+    ("make", "beginning"),
+    [
+        (servers.mongod, "mongod ended as it started (exit code "),
+        (servers.valkey, "valkey ended as it started (exit code 1)"),
+    ],
+)
+def test_taken_port_is_reported_without_the_log_of_an_earlier_start(
+    tmp_path: Path, taken: int, make: Callable[..., Server], beginning: str
+) -> None:
+    server = make(data_dir=tmp_path, port=taken)
+    assert server.log is not None
+    server.log.write_text('{"s":"F","msg":"of another day"}\n')
+    message = failure_of(lambda: server.start(timeout=LIMIT))
+    assert message.startswith(beginning)
     assert "Address already in use" in message
     assert "of another day" not in message
-
-
-def test_valkey_reports_a_taken_port(tmp_path: Path, taken: int) -> None:
-    valkey = servers.valkey(data_dir=tmp_path / "valkey", port=taken)
-    message = failure_of(lambda: valkey.start(timeout=LIMIT))
-    assert message.startswith("valkey ended as it started (exit code 1)")
-    assert "Address already in use" in message
 
 
 def test_error_output_of_a_server_is_quoted(tmp_path: Path) -> None:

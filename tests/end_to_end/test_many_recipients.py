@@ -1,4 +1,4 @@
-"""One mail to many recipients: few requests, an unsubscribe link each."""
+"""A campaign and a broadcast to many recipients."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,12 +10,18 @@ from delivery import dispatcher
 from domain.content import Content, Recipient
 from domain.states import Category, Channel
 from notifications import store
+from notifications.queueing import backlog
 from notifyproject.db.collections import collection
 from sandbox.server import Sandbox
+from tests.support.clients.api import App
+from tests.support.clients.inbox import InboxUser
 from tests.support.factories import notifications as factories
+from tests.support.factories.broadcasts import recipients
 from tests.support.factories.notifications import NOON
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.usefixtures("app")
+BROADCAST_SIZE, WITH_MAIL = 2_500, 5
 Received = Callable[[str], list[dict[str, Any]]]
 
 
@@ -68,3 +74,45 @@ def test_each_recipient_has_an_unsubscribe_link(provider: Sandbox) -> None:
     (request,) = requests(provider)
     links = {one["headers"]["List-Unsubscribe"] for one in request["body"]["personalizations"]}
     assert len(links) == 2
+
+
+@pytest.mark.usefixtures("worker")
+def test_broadcast_reaches_every_recipient_once(app: App, received: Received) -> None:
+    backlog.clear()
+    names = recipients(BROADCAST_SIZE, email=None)
+    for name in names[:WITH_MAIL]:
+        address = {"$set": {"email": f"{name}@example.com"}}
+        collection("recipients").update_one({"_id": name}, address)
+    began = app.post(
+        "/broadcasts",
+        {
+            "type": "alert",
+            "audience": {"all": True},
+            "channels": ["email", "in_app"],
+            "content": {"subject": "Closed on Monday", "body": "We are closed on Monday."},
+        },
+        headers={"Idempotency-Key": "closed-on-monday"},
+    )
+    assert began.status_code == 202
+
+    def ended() -> dict[str, Any] | None:
+        now: dict[str, Any] = app.get(f"/broadcasts/{began.json()['id']}").json()
+        is_delivered = (now["notifications"] or {}).get("delivered") == BROADCAST_SIZE
+        return now if now["status"] == "completed" and is_delivered else None
+
+    broadcast = until(ended)
+    assert (broadcast["accepted"], broadcast["skipped"], broadcast["rejected"]) == (
+        BROADCAST_SIZE,
+        [],
+        [],
+    )
+    found = collection("notifications").distinct("user_id")
+    assert found == names
+    assert len(received(f"{names[0]}@example.com")) == 1
+
+    reader = InboxUser(app=app, user_id=names[-1])
+    (item,) = reader.get().json()["results"]
+    assert item["subject"] == "Closed on Monday"
+    reader.post(f"/{item['id']}/read")
+    assert app.get(f"/notifications/{item['id']}").json()["is_read"] is True
+    assert app.get(f"/notifications/{item['id']}").json()["broadcast_id"] == broadcast["id"]
