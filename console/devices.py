@@ -97,29 +97,31 @@ class SeenFilter(TimeFilter):
     path = "last_seen"
 
 
-def set_active(request: HttpRequest, devices: Sequence[Device], *, on: bool) -> None:
+def set_active(request: HttpRequest, devices: Sequence[Device], *, active: bool) -> None:
     """Enable or disable devices, record each change, and tell the user the count."""
     changed = [
-        device for device in devices if _set_device_active(device.pk, on=on, by=request.user)
+        device
+        for device in devices
+        if _set_device_active(device.pk, active=active, by=request.user)
     ]
-    word = "enabled" if on else "disabled"
+    state = "enabled" if active else "disabled"
     for device in changed:
         audit.record(
             by=request.user.pk,
             model=Device,
             object_id=device.pk,
             name=str(device),
-            message=f"{word.capitalize()}.",
+            message=f"{state.capitalize()}.",
         )
-    text = f"{count_of(len(changed), 'device')} {word}."
+    text = f"{count_of(len(changed), 'device')} {state}."
     if others := len(devices) - len(changed):
-        text += f" {others} already {word} or deleted."
+        text += f" {others} already {state} or deleted."
     messages.success(request, text)
 
 
-def _set_device_active(device_id: str, *, on: bool, by: Any) -> bool:
+def _set_device_active(device_id: str, *, active: bool, by: Any) -> bool:
     now = utc_now()
-    if on:
+    if active:
         return status.reactivate(device_id=device_id, now=now)
     return bool(
         status.deactivate(
@@ -174,7 +176,7 @@ class DeviceAdmin(EnableDisableAdmin):
     empty_title = "No devices"
     empty_words = "Clients register devices by the API, on sign-in or with a new token."
     ordering = ("-last_seen", "-id")
-    actions = ("switch_off_selected", "switch_on_selected")
+    actions = ("disable_selected", "enable_selected")
     object_label = "Device"
     enable_consequence = (
         "Resumes push to this device and clears the evidence against it. If the provider still "
@@ -205,33 +207,33 @@ class DeviceAdmin(EnableDisableAdmin):
 
     def has_deactivate_permission(self, request: HttpRequest) -> bool:
         """Return whether the user may disable devices."""
-        return self.may_switch(request, on=False)
+        return self.can_set_enabled(request, enabled=False)
 
     def has_reactivate_permission(self, request: HttpRequest) -> bool:
         """Return whether the user may enable devices."""
-        return self.may_switch(request, on=True)
+        return self.can_set_enabled(request, enabled=True)
 
     @admin.action(description="Disable", permissions=["deactivate"])
-    def switch_off_selected(self, request: HttpRequest, queryset: QuerySet) -> None:
+    def disable_selected(self, request: HttpRequest, queryset: QuerySet) -> None:
         """Disable the selected devices."""
-        set_active(request, list(queryset), on=False)
+        set_active(request, list(queryset), active=False)
 
     @admin.action(description="Enable", permissions=["reactivate"])
-    def switch_on_selected(self, request: HttpRequest, queryset: QuerySet) -> None:
+    def enable_selected(self, request: HttpRequest, queryset: QuerySet) -> None:
         """Enable the selected devices."""
-        set_active(request, list(queryset), on=True)
+        set_active(request, list(queryset), active=True)
 
     def is_enabled(self, obj: Any) -> bool:
         """Return whether a device is active."""
         return bool(obj.is_active)
 
-    def may_switch(self, request: HttpRequest, *, on: bool) -> bool:
+    def can_set_enabled(self, request: HttpRequest, *, enabled: bool) -> bool:
         """Return whether the user may enable or disable devices."""
-        return bool(request.user.has_perm(f"devices.{'re' if on else 'de'}activate_device"))
+        return bool(request.user.has_perm(f"devices.{'re' if enabled else 'de'}activate_device"))
 
-    def switch(self, request: HttpRequest, obj: Any, *, on: bool) -> None:
+    def set_enabled(self, request: HttpRequest, obj: Any, *, enabled: bool) -> None:
         """Enable or disable a device."""
-        set_active(request, [obj], on=on)
+        set_active(request, [obj], active=enabled)
 
     @admin.display(description="Device")
     def device(self, row: Any) -> str:

@@ -102,24 +102,24 @@ class CallbackAdmin(ClientOwnedAdmin, EnableDisableAdmin):
         """Return whether an endpoint is enabled."""
         return bool(obj.state == CallbackState.ACTIVE)
 
-    def may_switch(self, request: HttpRequest, *, on: bool) -> bool:
+    def can_set_enabled(self, request: HttpRequest, *, enabled: bool) -> bool:
         """Return whether the user may enable and disable endpoints."""
         return bool(request.user.has_perm("callbacks.switch_callback"))
 
-    def switch(self, request: HttpRequest, obj: Any, *, on: bool) -> None:
+    def set_enabled(self, request: HttpRequest, obj: Any, *, enabled: bool) -> None:
         """Enable or disable an endpoint, record it, and tell the user."""
-        client_id, now, word = obj.client_id, utc_now(), "enabled" if on else "disabled"
-        if on:
+        client_id, now, state = obj.client_id, utc_now(), "enabled" if enabled else "disabled"
+        if enabled:
             is_done = subscriptions.enable(client_id=client_id, now=now)
         else:
             reason = DisabledReason.BY_OPERATOR
             is_done = subscriptions.disable(client_id=client_id, reason=reason, now=now)
             outbox.fail_pending(client_id=client_id, reason=outbox.DISABLED_REASON)
         if not is_done:
-            messages.warning(request, f"No change: already {word} or deleted.")
+            messages.warning(request, f"No change: already {state} or deleted.")
             return
-        audit.record(client_id, f"{word.capitalize()}.", by=request.user.pk)
-        messages.success(request, f"Callback endpoint {word}.")
+        audit.record(client_id, f"{state.capitalize()}.", by=request.user.pk)
+        messages.success(request, f"Callback endpoint {state}.")
 
     @admin.display(description="State")
     def status(self, row: Any) -> SafeString:

@@ -73,51 +73,53 @@ class EnableDisableAdmin(ReadOnlyAdmin):
         """Return whether an object is enabled."""
         raise NotImplementedError
 
-    def may_switch(self, request: HttpRequest, *, on: bool) -> bool:
-        """Return whether the user may enable (``on``) or disable objects."""
+    def can_set_enabled(self, request: HttpRequest, *, enabled: bool) -> bool:
+        """Return whether the user may enable or disable objects."""
         raise NotImplementedError
 
-    def switch(self, request: HttpRequest, obj: Any, *, on: bool) -> None:
-        """Enable (``on``) or disable an object, record it, and tell the user."""
+    def set_enabled(self, request: HttpRequest, obj: Any, *, enabled: bool) -> None:
+        """Enable or disable an object, record it, and tell the user."""
         raise NotImplementedError
 
     def get_urls(self) -> list[URLPattern]:
         """Return the admin's URLs and those that enable and disable one object."""
         own = [
             path(
-                f"<path:object_id>/switch-{word}/",
-                self.admin_site.admin_view(self.switch_view),
-                {"on": word == "on"},
-                name=f"{self._url_name}_switch_{word}",
+                f"<path:object_id>/{verb}/",
+                self.admin_site.admin_view(self.set_enabled_view),
+                {"enabled": verb == "enable"},
+                name=f"{self._url_name}_{verb}",
             )
-            for word in ("on", "off")
+            for verb in ("enable", "disable")
         ]
         return own + super().get_urls()
 
-    def switch_view(self, request: HttpRequest, object_id: str, *, on: bool) -> HttpResponse:
+    def set_enabled_view(
+        self, request: HttpRequest, object_id: str, *, enabled: bool
+    ) -> HttpResponse:
         """Enable or disable one object; POST only."""
-        if refused := require_post(request, allowed=self.may_switch(request, on=on)):
+        allowed = self.can_set_enabled(request, enabled=enabled)
+        if refused := require_post(request, allowed=allowed):
             return refused
         obj = self.get_object(request, object_id)
         if obj is None:
             return not_found(request, self.object_label, f"admin:{self._url_name}_changelist")
-        self.switch(request, obj, on=on)
+        self.set_enabled(request, obj, enabled=enabled)
         return HttpResponseRedirect(reverse(f"admin:{self._url_name}_change", args=[obj.pk]))
 
     def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
         """Return the button that enables or disables the object."""
         obj = self.get_object(request, object_id)
-        context: dict[str, Any] = {}
-        if obj is not None:
-            is_on = self.is_enabled(obj)
-            url_name = f"admin:{self._url_name}_switch_{'off' if is_on else 'on'}"
-            context |= {
-                "is_on": is_on,
-                "may_switch": self.may_switch(request, on=not is_on),
-                "switch_url": reverse(url_name, args=[obj.pk]),
-                "consequence": self.disable_consequence if is_on else self.enable_consequence,
-            }
-        return context
+        if obj is None:
+            return {}
+        is_enabled = self.is_enabled(obj)
+        verb = "disable" if is_enabled else "enable"
+        return {
+            "is_enabled": is_enabled,
+            "can_set_enabled": self.can_set_enabled(request, enabled=not is_enabled),
+            "set_enabled_url": reverse(f"admin:{self._url_name}_{verb}", args=[obj.pk]),
+            "consequence": self.disable_consequence if is_enabled else self.enable_consequence,
+        }
 
     @property
     def _url_name(self) -> str:
