@@ -30,7 +30,7 @@ from .widgets.window_list import WindowChangeList
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _WITH_TIME = {
     WaitReason.QUIET_HOURS: " until ",
-    WaitReason.RATE_LIMIT: " until ",
+    WaitReason.RATE_LIMITED: " until ",
     WaitReason.RETRY: " at ",
 }
 """Reasons whose label continues with the due time."""

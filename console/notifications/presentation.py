@@ -50,9 +50,11 @@ _POLICY = (
     '<base target="_blank">'
 )
 _HEAD = "<head>"
-PROVIDER_HELD_ADVICE = (
-    "Wait, or see Providers: the provider is paused or its circuit is open. No attempt is used."
-)
+HELD_ADVICE = {
+    WaitReason.PROVIDER_PAUSED: "Wait, or resume the provider in Providers. No attempt is used.",
+    WaitReason.CIRCUIT_OPEN: "Wait, or see the circuit in Providers. No attempt is used.",
+    WaitReason.PROVIDER_UNAVAILABLE: "Wait, or see the cause in Providers. No attempt is used.",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,8 +260,7 @@ def _advice(delivery: Mapping[str, Any], *, now: datetime) -> str | None:
     Any other pending delivery needs none: the service sends it, and a resend would duplicate it.
     """
     if delivery["status"] == S.PENDING:
-        is_held = wait_reason(delivery, now=now) is WaitReason.PROVIDER_HELD
-        return PROVIDER_HELD_ADVICE if is_held else None
+        return HELD_ADVICE.get(wait_reason(delivery, now=now))
     return explain(delivery["failure_code"]).advice
 
 

@@ -71,8 +71,10 @@ WAIT_LABELS: Mapping[WaitReason, Label] = {
     W.WORKER: ("Queued", "info"),
     W.RETRY: ("Retrying", "warning"),
     W.QUIET_HOURS: ("Held: quiet hours", "calm"),
-    W.PROVIDER_HELD: ("Held: provider paused or circuit open", "warning"),
-    W.RATE_LIMIT: ("Held: rate limited", "warning"),
+    W.PROVIDER_PAUSED: ("Held: provider paused", "warning"),
+    W.CIRCUIT_OPEN: ("Held: circuit open", "warning"),
+    W.PROVIDER_UNAVAILABLE: ("Held: provider unavailable", "warning"),
+    W.RATE_LIMITED: ("Held: rate limited", "warning"),
     W.FALLBACK: ("Held: fallback", "calm"),
     W.RECEIPT: ("Unknown: awaiting receipt", "warning"),
 }
