@@ -174,7 +174,7 @@ class DeviceAdmin(EnableDisableAdmin):
     search_fields = ("user_id",)
     search_help_text = "User ID or device ID"
     empty_title = "No devices"
-    empty_words = "Clients register devices by the API, on sign-in or with a new token."
+    empty_text = "Clients register devices by the API, on sign-in or with a new token."
     ordering = ("-last_seen", "-id")
     actions = ("disable_selected", "enable_selected")
     object_label = "Device"

@@ -27,7 +27,7 @@ from unfold.admin import TabularInline
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from .widgets.columns import text_column, time_column
-from .widgets.lists import ConsoleAdmin
+from .widgets.lists import ConsoleAdmin, never
 
 SCHEDULES = {
     "interval": IntervalSchedule,
@@ -139,7 +139,7 @@ class PeriodicTaskAdmin(ConsoleAdmin):
 
 
 class PeriodicTaskInline(TabularInline):
-    """Tasks that use a schedule."""
+    """Tasks that use a schedule; they are added on their own page."""
 
     model = PeriodicTask
     fields = ("name", "task", "enabled")
@@ -149,10 +149,7 @@ class PeriodicTaskInline(TabularInline):
     extra = 0
     show_change_link = True
     verbose_name_plural = "Tasks with this schedule"
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return False: tasks are added on their own page."""
-        return False
+    has_add_permission = never
 
 
 class ScheduleAdmin(ConsoleAdmin):

@@ -8,7 +8,7 @@ from bson import ObjectId
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
@@ -103,14 +103,9 @@ class CallbackMessageAdmin(ClientOwnedAdmin):
         """Return the deliveries on one notification, or one delivery."""
         return find_by_notification(queryset, search_term.strip(), cap=SEARCH_CAP), False
 
-    def get_urls(self) -> list[URLPattern]:
-        """Return the admin's URLs and that of the redelivery."""
-        replay = path(
-            "<path:object_id>/replay/",
-            self.admin_site.admin_view(self.replay_view),
-            name="callbacks_callbackmessage_replay",
-        )
-        return [replay, *super().get_urls()]
+    def own_urls(self) -> list[URLPattern]:
+        """Return the URL of the redelivery."""
+        return [self.url("<path:object_id>/replay/", self.replay_view, "replay")]
 
     @admin.action(description="Redeliver", permissions=["replay"])
     def replay_selected(self, request: HttpRequest, queryset: QuerySet) -> None:
@@ -132,13 +127,13 @@ class CallbackMessageAdmin(ClientOwnedAdmin):
     def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
         """Return the button that redelivers."""
         message = self.get_object(request, object_id)
-        is_over = message is not None and message.status != CallbackStatus.PENDING
-        shown: dict[str, Any] = {"may_replay": is_over and self.has_replay_permission(request)}
-        if message is not None:
-            shown["replay_url"] = reverse(
-                "admin:callbacks_callbackmessage_replay", args=[message.pk]
-            )
-        return shown
+        if message is None:
+            return {}
+        is_final = message.status != CallbackStatus.PENDING
+        return {
+            "may_replay": is_final and self.has_replay_permission(request),
+            "replay_url": reverse("admin:callbacks_callbackmessage_replay", args=[message.pk]),
+        }
 
     @admin.display(description="Status")
     def result(self, row: Any) -> SafeString:

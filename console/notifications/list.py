@@ -7,7 +7,7 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -116,9 +116,7 @@ class NotificationListAdmin(ReadOnlyAdmin):
 class SecondaryListAdmin(NotificationListAdmin):
     """A list of a proxy model, whose rows lead to the pages of the notifications."""
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether the user may see notifications."""
-        return bool(request.user.has_perm("notifications.view_notification"))
+    has_view_permission = permission_check("notifications.view_notification")
 
     def change_view(self, request: HttpRequest, object_id: str, *_args: Any) -> HttpResponse:
         """Redirect to the notification's page."""
@@ -153,23 +151,15 @@ class NotificationAdmin(NotificationListAdmin):
     ordering = ("-created_at", "-id")
     created = columns.time_column("Created", "created_at")
 
-    def get_urls(self) -> list[URLPattern]:
-        """Return the admin's URLs and those of the actions on one notification."""
-        own = [
-            path(
-                f"<path:object_id>/{action.name}/",
-                self.admin_site.admin_view(self.action_view),
-                {"action": action},
-                name=f"notifications_notification_{action.name}",
-            )
-            for action in STAFF_ACTIONS
+    def own_urls(self) -> list[URLPattern]:
+        """Return the URLs of the actions on one notification."""
+        return [
+            *(
+                self.url(f"<path:object_id>/{one.name}/", self.action_view, one.name, action=one)
+                for one in STAFF_ACTIONS
+            ),
+            self.url("<path:object_id>/reveal/", self.reveal_view, "reveal"),
         ]
-        reveal = path(
-            "<path:object_id>/reveal/",
-            self.admin_site.admin_view(self.reveal_view),
-            name="notifications_notification_reveal",
-        )
-        return [*own, reveal, *super().get_urls()]
 
     def change_view(
         self, request: HttpRequest, object_id: str, *_args: Any, **_options: Any

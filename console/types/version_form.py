@@ -113,11 +113,6 @@ def field_name(code: str, part: Part) -> str:
     return f"{part}:{code}"
 
 
-def from_version(parts: Parts) -> VersionForm:
-    """Return a form with the texts of a version."""
-    return VersionForm(parts=parts, note="", new_language="")
-
-
 def from_post(post: QueryDict) -> VersionForm:
     """Return a form from a POST. Browsers send CRLF line ends, which become LF."""
     codes = list(dict.fromkeys([DEFAULT_LANGUAGE, *post.getlist(LANGUAGES)]))

@@ -5,10 +5,14 @@ from typing import Any
 
 from bson import ObjectId
 from django.contrib import messages
+from django.contrib.admin.models import CHANGE
 from django.core.exceptions import PermissionDenied
+from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, reverse
+
+from notifyproject.platform import audit
 
 from .lists import ReadOnlyAdmin
 
@@ -25,13 +29,33 @@ def require_post(request: HttpRequest, *, allowed: bool) -> HttpResponse | None:
     return None
 
 
-def permission_check(*permissions: str) -> Callable[[Any, HttpRequest], bool]:
+def permission_check(*permissions: str) -> Callable[..., bool]:
     """Return a method of an admin that checks the user's permissions."""
 
-    def check(_admin: Any, request: HttpRequest) -> bool:
+    def check(_admin: Any, request: HttpRequest, *_args: Any, **_options: Any) -> bool:
         return bool(request.user.has_perms(permissions))
 
     return check
+
+
+def record_change(
+    request: HttpRequest,
+    model: type[Model],
+    key: Any,
+    message: str,
+    *,
+    name: str = "",
+    flag: int = CHANGE,
+) -> None:
+    """Record the user's action on an object in the audit log; its ``name`` is the key if empty."""
+    audit.record(
+        by=request.user.pk,
+        model=model,
+        object_id=str(key),
+        name=name or str(key),
+        message=message,
+        flag=flag,
+    )
 
 
 def parse_id(text: str) -> ObjectId | None:
@@ -81,18 +105,13 @@ class EnableDisableAdmin(ReadOnlyAdmin):
         """Enable or disable an object, record it, and tell the user."""
         raise NotImplementedError
 
-    def get_urls(self) -> list[URLPattern]:
-        """Return the admin's URLs and those that enable and disable one object."""
-        own = [
-            path(
-                f"<path:object_id>/{verb}/",
-                self.admin_site.admin_view(self.set_enabled_view),
-                {"enabled": verb == "enable"},
-                name=f"{self._url_name}_{verb}",
-            )
+    def own_urls(self) -> list[URLPattern]:
+        """Return the URLs that enable and disable one object."""
+        view = self.set_enabled_view
+        return [
+            self.url(f"<path:object_id>/{verb}/", view, verb, enabled=verb == "enable")
             for verb in ("enable", "disable")
         ]
-        return own + super().get_urls()
 
     def set_enabled_view(
         self, request: HttpRequest, object_id: str, *, enabled: bool
@@ -103,9 +122,9 @@ class EnableDisableAdmin(ReadOnlyAdmin):
             return refused
         obj = self.get_object(request, object_id)
         if obj is None:
-            return not_found(request, self.object_label, f"admin:{self._url_name}_changelist")
+            return not_found(request, self.object_label, f"admin:{self.url_name}_changelist")
         self.set_enabled(request, obj, enabled=enabled)
-        return HttpResponseRedirect(reverse(f"admin:{self._url_name}_change", args=[obj.pk]))
+        return HttpResponseRedirect(reverse(f"admin:{self.url_name}_change", args=[obj.pk]))
 
     def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
         """Return the button that enables or disables the object."""
@@ -117,10 +136,6 @@ class EnableDisableAdmin(ReadOnlyAdmin):
         return {
             "is_enabled": is_enabled,
             "can_set_enabled": self.can_set_enabled(request, enabled=not is_enabled),
-            "set_enabled_url": reverse(f"admin:{self._url_name}_{verb}", args=[obj.pk]),
+            "set_enabled_url": reverse(f"admin:{self.url_name}_{verb}", args=[obj.pk]),
             "consequence": self.disable_consequence if is_enabled else self.enable_consequence,
         }
-
-    @property
-    def _url_name(self) -> str:
-        return f"{self.opts.app_label}_{self.opts.model_name}"

@@ -390,7 +390,7 @@ def test_an_older_version_is_gone_back_to(console: Client) -> None:
     publish(stored_body())
     stored_body()
     rows = console.get("/admin/notifications/notificationtype/payment_5Fconfirmed/change/")
-    words = {row["name"]: row["publish_words"] for row in rows.context["rows"]}
+    words = {row["name"]: row["publish_label"] for row in rows.context["rows"]}
     assert words == {
         "Version 3": "Publish",
         "Version 2": "Publish",
