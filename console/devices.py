@@ -20,7 +20,7 @@ from notifyproject.platform import audit
 
 from .widgets.actions import EnableDisableAdmin
 from .widgets.columns import chip, id_column, label_column, link, time_column
-from .widgets.filters import ChoiceFilter, TimeFilter, choice_filter
+from .widgets.filters import choice_filter, time_filter
 from .widgets.formats import count_of, timestamp
 from .widgets.links import NOTIFICATION, NOTIFICATIONS
 
@@ -64,37 +64,27 @@ _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 PlatformFilter = choice_filter(
-    "platform", ((platform.value, words) for platform, words in PLATFORM_LABELS.items())
+    "platform", ((platform.value, label) for platform, label in PLATFORM_LABELS.items())
 )
 
 
-class StatusFilter(ChoiceFilter):
-    """Filter by active or by the reason of the deactivation."""
-
-    title = "state"
-    parameter_name = "state"
-    options = (
-        (ACTIVE, "Active"),
-        (INACTIVE, "Inactive"),
-        *((reason.value, words) for reason, words in REASON_LABELS.items()),
-    )
-
-    def condition(self, word: str) -> dict[str, Any]:
-        """Return the MongoDB condition for a choice."""
-        if word == ACTIVE:
-            # Nearly all devices are active: read them in the list's order, by its index.
-            return {"is_active": True, "last_seen": {"$gte": _LONG_AGO}}
-        # Each reason is named, so that the index serves the list's order for each of them.
-        reasons = [reason.value for reason in DeactivationReason] if word == INACTIVE else [word]
-        return {"deactivation_reason": {"$in": reasons}}
+def _state_condition(value: str) -> dict[str, Any]:
+    if value == ACTIVE:
+        # Nearly all devices are active: read them in the list's order, by its index.
+        return {"is_active": True, "last_seen": {"$gte": _LONG_AGO}}
+    # Each reason is named, so that the index serves the list's order for each of them.
+    reasons = [reason.value for reason in DeactivationReason] if value == INACTIVE else [value]
+    return {"deactivation_reason": {"$in": reasons}}
 
 
-class SeenFilter(TimeFilter):
-    """Filter by the time of the app's last registration or heartbeat."""
-
-    title = "last seen"
-    parameter_name = "seen"
-    path = "last_seen"
+StateFilter = choice_filter(
+    "state",
+    (
+        *((ACTIVE, "Active"), (INACTIVE, "Inactive")),
+        *((reason.value, label) for reason, label in REASON_LABELS.items()),
+    ),
+    condition=_state_condition,
+)
 
 
 def set_active(request: HttpRequest, devices: Sequence[Device], *, active: bool) -> None:
@@ -149,7 +139,11 @@ class DeviceAdmin(EnableDisableAdmin):
         "last_accepted",
         "token",
     )
-    list_filter = (StatusFilter, PlatformFilter, SeenFilter)
+    list_filter = (
+        StateFilter,
+        PlatformFilter,
+        time_filter("last seen", "last_seen", parameter="seen"),
+    )
     fieldsets = (
         (
             None,

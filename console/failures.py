@@ -1,7 +1,6 @@
 """Failed deliveries: the list, and its groups by cause."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -25,7 +24,7 @@ from notifyproject.db.match import Match
 from .notifications import filters
 from .notifications.list import SecondaryListAdmin
 from .widgets.columns import chip, time_column
-from .widgets.failure_codes import Explanation, explain
+from .widgets.failure_codes import explain
 from .widgets.filters import ChoiceFilter
 from .widgets.formats import EMPTY
 from .widgets.keyset_list import KeysetChangeList
@@ -42,30 +41,11 @@ CHART_SIZE = (96, 24)
 """Width and height of a group's trend in pixels."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupRow:
-    """One row of the table of causes."""
-
-    group: failure_groups.FailureGroup
-    channel: str
-    icon: str
-    code: str
-    provider: str
-    explanation: Explanation
-    count: str
-    trend: str
-    """Comparison with the previous period of the same length; empty if unknown."""
-    bars: Sequence[tuple[int, int, int]]
-    """Bars of the trend: left edge, top, height."""
-    url: str
-    """The list of this group; of all groups, if this one is chosen."""
-    is_chosen: bool
-
-
 class FailedChangeList(KeysetChangeList):
     """The list of failures and their groups in the same time range."""
 
-    groups: Sequence[GroupRow] = ()
+    groups: Sequence[dict[str, Any]] = ()
+    """Rows of the table of causes."""
     counted_since: Any = None
     period_label = "last 24 h"
 
@@ -87,7 +67,13 @@ class FailedChangeList(KeysetChangeList):
                 found = failure_groups.group_failures(
                     since=min(limits[0] or until - DEFAULT_PERIOD, until - MIN_PERIOD),
                     until=until,
-                    match=self._list_conditions(),
+                    match=[
+                        spec.condition(spec.value())
+                        for spec in self.filter_specs
+                        if isinstance(spec, ChoiceFilter)
+                        and spec.value()
+                        and not isinstance(spec, GROUP_FILTERS)
+                    ],
                 )
         except PyMongoError as error:
             if not is_timeout(error):
@@ -97,19 +83,10 @@ class FailedChangeList(KeysetChangeList):
         self.counted_since = found.counted_since if not found.is_complete else None
         self.groups = [self._row(group, found) for group in found.groups]
 
-    def _list_conditions(self) -> list[dict[str, Any]]:
-        """Return the conditions of the filters that narrow the groups."""
-        return [
-            spec.condition(spec.value())
-            for spec in self.filter_specs
-            if isinstance(spec, ChoiceFilter)
-            and spec.value()
-            and not isinstance(spec, GROUP_FILTERS)
-        ]
-
     def _row(
         self, group: failure_groups.FailureGroup, found: failure_groups.FailureGroups
-    ) -> GroupRow:
+    ) -> dict[str, Any]:
+        """Return a group as a row; a chosen one links to the list of all groups."""
         cause = group.cause
         group_filters = {
             "channel": cause.channel.value,
@@ -117,24 +94,24 @@ class FailedChangeList(KeysetChangeList):
             "provider": cause.provider or filters.NO_PROVIDER,
         }
         chosen = all(self.params.get(name) == value for name, value in group_filters.items())
-        return GroupRow(
-            group=group,
-            channel=CHANNELS[cause.channel],
-            icon=CHANNEL_ICONS[cause.channel],
-            code=code_label(cause.code),
-            provider=provider_label(cause.provider) or EMPTY,
-            explanation=explain(cause.code),
-            count=f"{group.count:,}{'' if found.is_complete else '+'}",
-            trend=_trend(group) if found.has_previous else "",
-            bars=_bars(group.trend),
-            url=self.get_query_string(remove=list(group_filters))
-            if chosen
-            else self.get_query_string(group_filters),
-            is_chosen=chosen,
-        )
+        query = {"remove": list(group_filters)} if chosen else {"new_params": group_filters}
+        return {
+            "group": group,
+            "channel": CHANNELS[cause.channel],
+            "icon": CHANNEL_ICONS[cause.channel],
+            "code": code_label(cause.code),
+            "provider": provider_label(cause.provider) or EMPTY,
+            "explanation": explain(cause.code),
+            "count": f"{group.count:,}{'' if found.is_complete else '+'}",
+            "trend": _trend(group) if found.has_previous else "",
+            "bars": _bars(group.trend),
+            "url": self.get_query_string(**query),
+            "is_chosen": chosen,
+        }
 
 
 def _trend(group: failure_groups.FailureGroup) -> str:
+    """Return the comparison with the previous period of the same length."""
     if not group.previous_count:
         return "new"
     if group.count == group.previous_count:
@@ -143,6 +120,7 @@ def _trend(group: failure_groups.FailureGroup) -> str:
 
 
 def _bars(counts: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Return the left edge, the top and the height of each bar."""
     highest = max(counts, default=0) or 1
     step = CHART_SIZE[0] // len(counts)
     heights = [max(round(count * CHART_SIZE[1] / highest), 1 if count else 0) for count in counts]
@@ -190,11 +168,11 @@ class FailedNotificationAdmin(SecondaryListAdmin):
         risks = assess_risks(queries.get_many([row.pk for row in rows]), now=utc_now())
         for row in rows:
             failed = (Channel(d.channel) for d in row.delivery if d.status == DeliveryStatus.FAILED)
-            row.resend_risks = [one for c in failed if (one := risks.get((row.pk, c))) is not None]
+            row.resend_risks = [risks[row.pk, c] for c in failed if (row.pk, c) in risks]
 
     @admin.display(description="Resend risk")
     def resend_risk(self, row: Any) -> SafeString:
         """Return the resend risk of each failed channel as a chip, with the reason as tooltip."""
-        reasons = {one.kind: one.reason for one in row.resend_risks}
-        chips = ((chip(*RESEND_RISKS[kind], title=why),) for kind, why in reasons.items())
+        reasons = {risk.kind: risk.reason for risk in row.resend_risks}
+        chips = ((chip(*RESEND_RISKS[kind], title=text),) for kind, text in reasons.items())
         return format_html_join(" ", "{}", chips)

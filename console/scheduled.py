@@ -21,7 +21,7 @@ from .notifications.actions import RESCHEDULE, SEND_NOW, selected_action
 from .notifications.list import SecondaryListAdmin
 from .widgets import columns
 from .widgets.actions import permission_check
-from .widgets.filters import ChoiceFilter, time_filter
+from .widgets.filters import choice_filter, time_filter
 from .widgets.formats import clock, duration, timestamp
 from .widgets.labels import CHANNELS, WAIT_LABELS
 from .widgets.wait_reasons import WaitReason, find_waits, wait_condition
@@ -36,40 +36,26 @@ _WITH_TIME = {
 """Reasons whose label continues with the due time."""
 
 
-class WaitReasonFilter(ChoiceFilter):
-    """Filter by the reason why any channel waits."""
-
-    title = "wait reason"
-    parameter_name = "reason"
-    options = tuple((reason.value, words) for reason, (words, _) in WAIT_LABELS.items())
-
-    def condition(self, word: str) -> dict[str, Any]:
-        """Return the MongoDB condition for a choice."""
-        return _any_delivery(wait_condition(WaitReason(word), now=utc_now()))
-
-
-class PriorityFilter(filters.PriorityFilter):
-    """Filter by priority, which an index serves in this list."""
-
-    is_unindexed = False
-
-
-class ChannelFilter(filters.ChannelFilter):
-    """Filter by channel, which this list scans in windows."""
-
-    is_unindexed = False
-
-    def condition(self, word: str) -> dict[str, Any]:
-        """Return the MongoDB condition for a choice."""
-        return _any_delivery({"channel": word})
-
-
 def _any_delivery(wanted: dict[str, Any]) -> dict[str, Any]:
     """Return the condition that any delivery matches, in a form for which MongoDB uses no index.
 
     With an index, MongoDB would sort all matches; this way the list is read in its own order.
     """
     return {"$nor": [{"delivery": {"$not": {"$elemMatch": wanted}}}]}
+
+
+WaitReasonFilter = choice_filter(
+    "wait reason",
+    ((reason.value, label) for reason, (label, _) in WAIT_LABELS.items()),
+    parameter="reason",
+    condition=lambda value: _any_delivery(wait_condition(WaitReason(value), now=utc_now())),
+)
+ChannelFilter = choice_filter(
+    "channel",
+    filters.CHANNEL_OPTIONS,
+    condition=lambda value: _any_delivery({"channel": value}),
+)
+PriorityFilter = choice_filter("priority", choices(Priority))
 
 
 @admin.register(WaitingNotification)

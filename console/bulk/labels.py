@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -138,7 +139,7 @@ def outcomes(operation: Operation) -> list[tuple[str, str, int]]:
 
 def reasons(operation: Operation) -> list[tuple[str, int]]:
     """Return the reasons for skipped and rejected deliveries, the most frequent first."""
-    counts = sorted(operation.reasons.items(), key=lambda one: -one[1])
+    counts = sorted(operation.reasons.items(), key=itemgetter(1), reverse=True)
     return [
         (REASON_LABELS.get(reason, code_label(reason).lower()), count) for reason, count in counts
     ]

@@ -20,10 +20,10 @@ from domain.time import utc_now
 from notifications.bulk import decisions, repository
 from notifications.bulk.operation import Operation
 from notifications.models import BulkOperation
-from notifications.resend.actions import InvalidStateError, Staff
+from notifications.resend.actions import InvalidStateError
 
 from ..widgets import columns
-from ..widgets.actions import not_found, parse_id, require_post
+from ..widgets.actions import not_found, parse_id, require_post, staff_of
 from ..widgets.filters import choice_filter, time_filter
 from ..widgets.links import FAILURES
 from ..widgets.lists import ReadOnlyAdmin
@@ -182,8 +182,3 @@ class BulkOperationAdmin(ReadOnlyAdmin):
     def actor(self, row: Any) -> str:
         """Return the user who started or previewed the operation."""
         return row.started_by_name or row.created_by_name
-
-
-def staff_of(request: HttpRequest) -> Staff:
-    """Return the user for the audit log."""
-    return Staff(id=request.user.pk, username=request.user.get_username())

@@ -94,8 +94,8 @@ def _filter_descriptions(changelist: Any) -> list[str]:
             if ends:
                 lines.append(f"{str(spec.title).capitalize()}: {' '.join(ends)} UTC")
         elif value := spec.value():
-            words = {str(word): str(label) for word, label in spec.lookup_choices}
-            lines.append(f"{str(spec.title).capitalize()}: {words.get(value, value)}")
+            choices = {str(choice): str(label) for choice, label in spec.lookup_choices}
+            lines.append(f"{str(spec.title).capitalize()}: {choices.get(value, value)}")
     if changelist.query:
         lines.append(f"Search: {mask_text(changelist.query)}")
     if changelist.is_limited_to_recent:

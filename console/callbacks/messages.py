@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 from bson import ObjectId
@@ -23,7 +24,7 @@ from notifyproject.db.fields import choices
 
 from ..widgets.actions import not_found, permission_check, require_post
 from ..widgets.columns import chip, id_column, notification_column, text_column, time_column
-from ..widgets.filters import ChoiceFilter, choice_filter
+from ..widgets.filters import choice_filter
 from ..widgets.formats import count_of, latency, timestamp
 from ..widgets.keyset_list import KeysetChangeList
 from ..widgets.lists import find_by_notification
@@ -42,20 +43,14 @@ STATUS_COLORS = {
 StatusFilter = choice_filter("status", choices(CallbackStatus))
 
 
-class ClientFilter(ChoiceFilter):
-    """Filter by API client."""
+def _clients_with_endpoint() -> list[tuple[str, str]]:
+    names = client_names(list(Callback.objects.values_list("pk", flat=True)))
+    return sorted(((str(key), name) for key, name in names.items()), key=itemgetter(1))
 
-    title = "client"
-    parameter_name = "client"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Sequence[tuple[str, str]]:
-        """Return the clients with an endpoint."""
-        names = client_names(list(Callback.objects.values_list("pk", flat=True)))
-        return sorted(((str(one), name) for one, name in names.items()), key=lambda c: c[1])
-
-    def condition(self, word: str) -> dict[str, Any]:
-        """Return the MongoDB condition for a choice."""
-        return {"client_id": ObjectId(word)}
+ClientFilter = choice_filter(
+    "client", _clients_with_endpoint, condition=lambda value: {"client_id": ObjectId(value)}
+)
 
 
 @admin.register(CallbackMessage)

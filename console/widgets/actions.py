@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpR
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, reverse
 
+from notifications.resend.actions import Staff
 from notifyproject.platform import audit
 
 from .lists import ReadOnlyAdmin
@@ -56,6 +57,11 @@ def record_change(
         message=message,
         flag=flag,
     )
+
+
+def staff_of(request: HttpRequest) -> Staff:
+    """Return the user as the actor of an action on notifications."""
+    return Staff(id=request.user.pk, username=request.user.get_username())
 
 
 def parse_id(text: str) -> ObjectId | None:
