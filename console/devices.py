@@ -16,12 +16,11 @@ from devices import presence, status, tokens
 from devices.models import DeactivationReason, Device, Platform
 from domain.time import utc_now
 from notifyproject.db.collections import collection
-from notifyproject.platform import audit
 
-from .widgets.actions import EnableDisableAdmin
+from .widgets.actions import EnableDisableAdmin, record_change
 from .widgets.columns import chip, id_column, label_column, link, time_column
 from .widgets.filters import choice_filter, time_filter
-from .widgets.formats import count_of, timestamp
+from .widgets.formats import EMPTY, count_of, timestamp
 from .widgets.links import NOTIFICATION, NOTIFICATIONS
 
 R = DeactivationReason
@@ -89,20 +88,10 @@ StateFilter = choice_filter(
 
 def set_active(request: HttpRequest, devices: Sequence[Device], *, active: bool) -> None:
     """Enable or disable devices, record each change, and tell the user the count."""
-    changed = [
-        device
-        for device in devices
-        if _set_device_active(device.pk, active=active, by=request.user)
-    ]
+    changed = [d for d in devices if _set_device_active(d.pk, active=active, by=request.user)]
     state = "enabled" if active else "disabled"
     for device in changed:
-        audit.record(
-            by=request.user.pk,
-            model=Device,
-            object_id=device.pk,
-            name=str(device),
-            message=f"{state.capitalize()}.",
-        )
+        record_change(request, Device, device.pk, f"{state.capitalize()}.", name=str(device))
     text = f"{count_of(len(changed), 'device')} {state}."
     if others := len(devices) - len(changed):
         text += f" {others} already {state} or deleted."
@@ -127,7 +116,7 @@ def _set_device_active(device_id: str, *, active: bool, by: Any) -> bool:
 class DeviceAdmin(EnableDisableAdmin):
     """The registered devices, the most recently seen first.
 
-    Clients manage them. A whole token would suffice to push to the recipient, so tokens are masked.
+    Clients manage them. A token would suffice to push to the recipient, so tokens are masked.
     """
 
     list_display = (
@@ -254,7 +243,7 @@ class DeviceAdmin(EnableDisableAdmin):
         """Return the evidence for the deactivation."""
         found = row.deactivation_evidence
         if found is None:
-            return "-"
+            return EMPTY
         source = f"{found.source}{f': {found.code}' if found.code else ''}"
         if not found.notification_id:
             return format_html("{}, {}", source, timestamp(found.at))
@@ -264,9 +253,8 @@ class DeviceAdmin(EnableDisableAdmin):
     @admin.display(description="All notifications for this recipient")
     def notifications_link(self, row: Any) -> SafeString:
         """Return a link to the notifications of the device's recipient."""
-        return link(
-            f"{reverse(NOTIFICATIONS)}?{urlencode({'q': row.user_id})}", "Show notifications"
-        )
+        query = urlencode({"q": row.user_id})
+        return link(f"{reverse(NOTIFICATIONS)}?{query}", "Show notifications")
 
     @admin.display(description="Current state")
     def app_presence(self, row: Any) -> SafeString | str:
@@ -274,12 +262,12 @@ class DeviceAdmin(EnableDisableAdmin):
         known = presence.read([row.pk]).get(row.pk)
         if known is None:
             return "No heartbeat in the last hour"
-        words = (
-            "online" if known.online else "offline",
+        facts = (
+            "Online" if known.online else "Offline",
             "app in the foreground" if known.app_foreground else "app in the background",
             *(() if known.notification_enabled else ("notifications disabled in the settings",)),
         )
-        return format_html("{} ({})", ", ".join(words).capitalize(), timestamp(known.last_active))
+        return format_html("{} ({})", ", ".join(facts), timestamp(known.last_active))
 
     @admin.display(description="Preferences")
     def preferences(self, row: Any) -> str:
@@ -289,11 +277,10 @@ class DeviceAdmin(EnableDisableAdmin):
             return "No restrictions"
         if not preferences.enabled:
             return "Muted"
-        words = (
-            f"{name}: {'allowed' if is_wanted else 'muted'}"
-            for name, is_wanted in preferences.categories.items()
+        return ", ".join(
+            f"{name}: {'allowed' if is_allowed else 'muted'}"
+            for name, is_allowed in preferences.categories.items()
         )
-        return ", ".join(words)
 
     @admin.display(description="Quiet hours")
     def quiet_hours(self, row: Any) -> str:

@@ -1,6 +1,7 @@
 """Failed deliveries: the list, and its groups by cause."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -24,7 +25,7 @@ from notifyproject.db.match import Match
 from .notifications import filters
 from .notifications.list import SecondaryListAdmin
 from .widgets.columns import chip, time_column
-from .widgets.failure_codes import explain
+from .widgets.failure_codes import Explanation, explain
 from .widgets.filters import ChoiceFilter
 from .widgets.formats import EMPTY
 from .widgets.keyset_list import KeysetChangeList
@@ -41,11 +42,30 @@ CHART_SIZE = (96, 24)
 """Width and height of a group's trend in pixels."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRow:
+    """One row of the table of causes."""
+
+    group: failure_groups.FailureGroup
+    channel: str
+    icon: str
+    code: str
+    provider: str
+    explanation: Explanation
+    count: str
+    trend: str
+    """Comparison with the previous period of the same length; empty if unknown."""
+    bars: Sequence[tuple[int, int, int]]
+    """Bars of the trend: left edge, top, height."""
+    url: str
+    """The list of this group; of all groups, if this one is chosen."""
+    is_chosen: bool
+
+
 class FailedChangeList(KeysetChangeList):
     """The list of failures and their groups in the same time range."""
 
-    groups: Sequence[dict[str, Any]] = ()
-    """Rows of the table of causes."""
+    groups: Sequence[GroupRow] = ()
     counted_since: Any = None
     period_label = "last 24 h"
 
@@ -85,8 +105,7 @@ class FailedChangeList(KeysetChangeList):
 
     def _row(
         self, group: failure_groups.FailureGroup, found: failure_groups.FailureGroups
-    ) -> dict[str, Any]:
-        """Return a group as a row; a chosen one links to the list of all groups."""
+    ) -> GroupRow:
         cause = group.cause
         group_filters = {
             "channel": cause.channel.value,
@@ -95,23 +114,22 @@ class FailedChangeList(KeysetChangeList):
         }
         chosen = all(self.params.get(name) == value for name, value in group_filters.items())
         query = {"remove": list(group_filters)} if chosen else {"new_params": group_filters}
-        return {
-            "group": group,
-            "channel": CHANNELS[cause.channel],
-            "icon": CHANNEL_ICONS[cause.channel],
-            "code": code_label(cause.code),
-            "provider": provider_label(cause.provider) or EMPTY,
-            "explanation": explain(cause.code),
-            "count": f"{group.count:,}{'' if found.is_complete else '+'}",
-            "trend": _trend(group) if found.has_previous else "",
-            "bars": _bars(group.trend),
-            "url": self.get_query_string(**query),
-            "is_chosen": chosen,
-        }
+        return GroupRow(
+            group=group,
+            channel=CHANNELS[cause.channel],
+            icon=CHANNEL_ICONS[cause.channel],
+            code=code_label(cause.code),
+            provider=provider_label(cause.provider) or EMPTY,
+            explanation=explain(cause.code),
+            count=f"{group.count:,}{'' if found.is_complete else '+'}",
+            trend=_trend(group) if found.has_previous else "",
+            bars=_bars(group.trend),
+            url=self.get_query_string(**query),
+            is_chosen=chosen,
+        )
 
 
 def _trend(group: failure_groups.FailureGroup) -> str:
-    """Return the comparison with the previous period of the same length."""
     if not group.previous_count:
         return "new"
     if group.count == group.previous_count:
@@ -120,7 +138,6 @@ def _trend(group: failure_groups.FailureGroup) -> str:
 
 
 def _bars(counts: Sequence[int]) -> list[tuple[int, int, int]]:
-    """Return the left edge, the top and the height of each bar."""
     highest = max(counts, default=0) or 1
     step = CHART_SIZE[0] // len(counts)
     heights = [max(round(count * CHART_SIZE[1] / highest), 1 if count else 0) for count in counts]

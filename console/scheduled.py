@@ -116,12 +116,12 @@ class WaitingNotificationAdmin(SecondaryListAdmin):
         now = utc_now()
         lines = (
             (
-                CHANNELS[one.channel],
-                WAIT_LABELS[one.reason][0],
-                _WITH_TIME[one.reason] if one.until and one.reason in _WITH_TIME else "",
-                clock(one.until, now=now) if one.until and one.reason in _WITH_TIME else "",
+                CHANNELS[wait.channel],
+                WAIT_LABELS[wait.reason][0],
+                _WITH_TIME[wait.reason] if wait.until and wait.reason in _WITH_TIME else "",
+                clock(wait.until, now=now) if wait.until and wait.reason in _WITH_TIME else "",
             )
-            for one in find_waits(row.delivery, now=now)
+            for wait in find_waits(row.delivery, now=now)
         )
         return format_html(
             '<span class="two-lines">{}</span>',

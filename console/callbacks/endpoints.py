@@ -155,6 +155,6 @@ class CallbackAdmin(ClientOwnedAdmin, EnableDisableAdmin):
     def signed_with(self, row: Any) -> SafeString:
         """Return when the secret was created, and until when the previous one is valid."""
         newest, *others = row.secrets
-        ends = [other.until for other in others if other.until]
+        ends = [secret.until for secret in others if secret.until]
         overlap = format_html("; previous one valid until {}", timestamp(max(ends))) if ends else ""
         return format_html("Created {}{}", timestamp(newest.created_at), overlap)

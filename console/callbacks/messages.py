@@ -1,6 +1,7 @@
 """Callback deliveries, and their redelivery."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
@@ -149,12 +150,12 @@ class CallbackMessageAdmin(ClientOwnedAdmin):
             "<li>{} · {} · {} <code>{}</code></li>",
             (
                 (
-                    timestamp(one.at),
-                    latency(one.duration_ms / 1000),
-                    one.error or f"HTTP {one.status_code}",
-                    one.excerpt or "",
+                    timestamp(attempt.at),
+                    latency(attempt.duration_ms / 1000),
+                    attempt.error or f"HTTP {attempt.status_code}",
+                    attempt.excerpt or "",
                 )
-                for one in reversed(row.history or ())
+                for attempt in reversed(row.history or ())
             ),
         )
         return format_html("<ol>{}</ol>", lines) if row.history else "None yet"
@@ -166,10 +167,10 @@ class CallbackMessageAdmin(ClientOwnedAdmin):
         return format_html('<pre class="json">{}</pre>', text)
 
 
-def _redeliver(request: HttpRequest, wanted: Sequence[CallbackMessage]) -> None:
+def _redeliver(request: HttpRequest, selected: Sequence[CallbackMessage]) -> None:
     """Redeliver messages, record each, and tell the user the result."""
-    done, refused = 0, dict[str, int]()
-    for message in wanted:
+    done, refused = 0, Counter[str]()
+    for message in selected:
         try:
             outbox.replay(message_id=message.pk, client_id=None, now=utc_now())
         except StillPendingError:
@@ -182,7 +183,7 @@ def _redeliver(request: HttpRequest, wanted: Sequence[CallbackMessage]) -> None:
             audit.record_replay(message.pk, by=request.user.pk)
             done += 1
             continue
-        refused[reason] = refused.get(reason, 0) + 1
+        refused[reason] += 1
     if done:
         messages.success(request, f"{count_of(done, 'delivery')} queued again.")
     for reason, count in refused.items():

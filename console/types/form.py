@@ -34,7 +34,7 @@ class NotificationTypeForm(forms.ModelForm):
         help_text="The type in API requests, such as order_shipped. It's permanent.",
     )
     channels = forms.MultipleChoiceField(
-        choices=[(channel.value, words) for channel, words in CHANNELS.items()],
+        choices=[(channel.value, label) for channel, label in CHANNELS.items()],
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
         help_text="Used if neither the request nor the recipient's preferences name channels.",
     )

@@ -108,15 +108,15 @@ def notification_state(status: str, deliveries: Iterable[Any], *, now: datetime)
     known, found = NotificationStatus(status), list(deliveries)
     if known is N.CREATED:
         waits = find_waits(found, now=now)
-        first = next((one for one in waits if one.reason is not W.FALLBACK), None)
+        first = next((wait for wait in waits if wait.reason is not W.FALLBACK), None)
         if first is None or first.reason not in HELD:
             return WAIT_LABELS[W.SCHEDULE]
         return ("Held", WAIT_LABELS[first.reason][1])
     if known is N.PROCESSING:
-        is_unknown = any(field(one, "status") == S.UNKNOWN for one in found)
+        is_unknown = any(field(delivery, "status") == S.UNKNOWN for delivery in found)
         return DELIVERY_LABELS[S.UNKNOWN if is_unknown else S.SENDING]
     if known is N.CANCELLED:
-        is_suppressed = all(field(one, "status") == S.SUPPRESSED for one in found)
+        is_suppressed = all(field(delivery, "status") == S.SUPPRESSED for delivery in found)
         return DELIVERY_LABELS[S.SUPPRESSED if is_suppressed else S.CANCELLED]
     return STATUS_LABELS[known]
 
@@ -148,5 +148,5 @@ def provider_label(name: str | None) -> str | None:
 
 
 def code_label(code: str | None) -> str:
-    """Return a code as words: ``provider_error`` as "Provider error"."""
+    """Return the label of a code: ``provider_error`` as "Provider error"."""
     return (code or "unknown").replace("_", " ").capitalize()

@@ -86,8 +86,8 @@ class WindowChangeList(KeysetChangeList):
         found: list[Mapping[str, Any]] = []
         before = WINDOW - 1
         for part in _parts(cursor, None, sort_order):
-            wanted = {"$and": [*served, part.match]}
-            keys = rows.find(wanted, names, hint=self.model_admin.list_index)
+            match = {"$and": [*served, part.match]}
+            keys = rows.find(match, names, hint=self.model_admin.list_index)
             ordered = keys.sort(list(sort_order[part.fixed :])).skip(before)
             some = list(ordered.limit(_LAST_AND_NEXT - len(found)))
             found += some
@@ -96,7 +96,7 @@ class WindowChangeList(KeysetChangeList):
             if some:
                 before = 0
             else:
-                before -= rows.count_documents(wanted, hint=self.model_admin.list_index)
+                before -= rows.count_documents(match, hint=self.model_admin.list_index)
         return None
 
 

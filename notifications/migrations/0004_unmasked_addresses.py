@@ -8,7 +8,8 @@ OLD, NEW = 'Can see addresses whole', 'Can see unmasked addresses'
 def rename(apps: Any, _schema_editor: Any) -> None:
     """Rename the stored permission, because ``migrate`` only adds missing ones."""
     permissions = apps.get_model('auth', 'Permission').objects
-    permissions.filter(codename='view_addresses', name=OLD).update(name=NEW)
+    # Without the model's order, which joins collections.
+    permissions.filter(codename='view_addresses', name=OLD).order_by().update(name=NEW)
 
 
 class Migration(migrations.Migration):

@@ -14,15 +14,18 @@ def migrate(name: str) -> None:
     MigrationExecutor(connection).migrate([("notifications", name)])
 
 
+def other_names() -> set[tuple[str]]:
+    return set(Permission.objects.exclude(codename="view_addresses").order_by().values_list("name"))
+
+
 def test_the_stored_permission_for_addresses_gets_its_new_name() -> None:
-    stored = Permission.objects.filter(codename="view_addresses")
-    assert [permission.name for permission in stored] == [NEW]
+    stored = Permission.objects.filter(codename="view_addresses").order_by()
+    assert list(stored.values_list("name", flat=True)) == [NEW]
     migrate("0003_templates")
     try:
         stored.update(name=OLD)
-        others = set(Permission.objects.exclude(codename="view_addresses").values_list("name"))
+        others = other_names()
     finally:
         migrate("0004_unmasked_addresses")
-    assert [permission.name for permission in stored.all()] == [NEW]
-    left = set(Permission.objects.exclude(codename="view_addresses").values_list("name"))
-    assert left == others
+    assert list(stored.values_list("name", flat=True)) == [NEW]
+    assert other_names() == others

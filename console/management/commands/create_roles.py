@@ -25,8 +25,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Create the roles."""
         permissions = list(console_permissions())
-        apps = _apps(permissions)
-        known = {f"{apps[p.content_type_id]}.{p.codename}": p for p in permissions}
+        kinds = ContentType.objects.in_bulk({p.content_type_id for p in permissions})
+        known = {f"{kinds[p.content_type_id].app_label}.{p.codename}": p for p in permissions}
         for role in roles(known):
             missing = sorted(role.permissions - known.keys())
             if missing:
@@ -40,11 +40,5 @@ class Command(BaseCommand):
             group.permissions.set(wanted)
         else:
             group.permissions.add(*wanted)
-        word = "created" if is_new else "reset" if reset else "complete"
-        self.stdout.write(f"{role.name}: {word}, {len(wanted)} permissions")
-
-
-def _apps(permissions: list[Permission]) -> dict[Any, str]:
-    """Return the app label of each content type of the permissions."""
-    kinds = ContentType.objects.in_bulk({p.content_type_id for p in permissions})
-    return {key: kind.app_label for key, kind in kinds.items()}
+        state = "created" if is_new else "reset" if reset else "complete"
+        self.stdout.write(f"{role.name}: {state}, {len(wanted)} permissions")
