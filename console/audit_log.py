@@ -36,7 +36,6 @@ ActionFilter = choice_filter(
 
 
 def _actors() -> list[tuple[str, str]]:
-    """Return the staff accounts and the API clients."""
     users = StaffUser.objects.only("username").order_by("username")
     clients = APIClient.objects.only("name").order_by("name")
     staff = [(str(user.pk), user.username) for user in users]

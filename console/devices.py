@@ -17,7 +17,7 @@ from devices.models import DeactivationReason, Device, Platform
 from domain.time import utc_now
 from notifyproject.db.collections import collection
 
-from .widgets.actions import EnableDisableAdmin, record_change
+from .widgets.actions import EnableDisableAdmin, permission_check, record_change
 from .widgets.columns import chip, id_column, label_column, link, time_column
 from .widgets.filters import choice_filter, time_filter
 from .widgets.formats import EMPTY, count_of, timestamp
@@ -102,13 +102,9 @@ def _set_device_active(device_id: str, *, active: bool, by: Any) -> bool:
     now = utc_now()
     if active:
         return status.reactivate(device_id=device_id, now=now)
+    evidence, reason = status.Evidence(at=now, source=by.get_username()), R.BY_OPERATOR
     return bool(
-        status.deactivate(
-            device_ids=[device_id],
-            reason=DeactivationReason.BY_OPERATOR,
-            evidence=status.Evidence(at=now, source=by.get_username()),
-            now=now,
-        )
+        status.deactivate(device_ids=[device_id], reason=reason, evidence=evidence, now=now)
     )
 
 
@@ -173,6 +169,8 @@ class DeviceAdmin(EnableDisableAdmin):
     changed = time_column("Last change", "updated_at")
     key = id_column()
     platform_display = label_column("Platform", "platform", PLATFORM_LABELS)
+    has_deactivate_permission = permission_check("devices.deactivate_device")
+    has_reactivate_permission = permission_check("devices.reactivate_device")
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet, search_term: str
@@ -187,14 +185,6 @@ class DeviceAdmin(EnableDisableAdmin):
         rows = collection("devices").find({"user_id": text}, {"_id": 1}, limit=SEARCH_CAP)
         ids = {text, *(row["_id"] for row in rows)}
         return queryset.filter(pk__in=sorted(ids)), False
-
-    def has_deactivate_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may disable devices."""
-        return self.can_set_enabled(request, enabled=False)
-
-    def has_reactivate_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may enable devices."""
-        return self.can_set_enabled(request, enabled=True)
 
     @admin.action(description="Disable", permissions=["deactivate"])
     def disable_selected(self, request: HttpRequest, queryset: QuerySet) -> None:

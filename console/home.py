@@ -135,7 +135,6 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
 
 
 def _channels(traffic: Traffic, midnight: datetime) -> list[dict[str, Any]]:
-    """Return each channel with its totals of today and of 24 hours."""
     today, day = traffic.per_channel(since=midnight), traffic.per_channel(since=min(traffic.hours))
     return [
         {

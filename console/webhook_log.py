@@ -139,7 +139,6 @@ class WebhookLogAdmin(ReadOnlyAdmin):
 
 
 def _replay(request: HttpRequest, ids: Sequence[ObjectId]) -> None:
-    """Replay calls, record each, and tell the user the result."""
     now, events, changed = utc_now(), 0, 0
     for log_id in ids:
         try:

@@ -143,7 +143,6 @@ def summarize(operation: Operation) -> SafeString:
 
 
 def _time_left(operation: Operation, maximum: int, now: datetime) -> str:
-    """Return the estimated time left of a running operation, once a rate is known."""
     done, started_at = operation.settled_count, operation.started_at
     if operation.stage is not BulkStage.RUNNING or started_at is None or not 0 < done < maximum:
         return ""

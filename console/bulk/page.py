@@ -155,7 +155,6 @@ def _csv_line(values: Iterable[str]) -> str:
 
 
 def _available_actions(request: HttpRequest, selected: Selection) -> list[BulkAction]:
-    """Return the actions that fit a list and that the user may run."""
     is_failure_list = selected.order == bulk_operation.FAILED_AT
     return [
         action

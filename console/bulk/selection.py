@@ -72,7 +72,6 @@ def _admin_of(name: str) -> Any:
 
 
 def _delivery_filters(params: Mapping[str, Any]) -> dict[str, str | None]:
-    """Return the conditions of the list's filters on a single delivery."""
     only: dict[str, str | None] = {}
     if code := params.get(CODE):
         only["failure_code"] = code

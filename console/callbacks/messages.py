@@ -168,7 +168,6 @@ class CallbackMessageAdmin(ClientOwnedAdmin):
 
 
 def _redeliver(request: HttpRequest, selected: Sequence[CallbackMessage]) -> None:
-    """Redeliver messages, record each, and tell the user the result."""
     done, refused = 0, Counter[str]()
     for message in selected:
         try:

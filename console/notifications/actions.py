@@ -232,7 +232,6 @@ def _choices(documents: Sequence[Document]) -> list[dict[str, Any]]:
 
 
 def _run(action: StaffAction, request: HttpRequest, ids: Sequence[ObjectId]) -> None:
-    """Run an action with the form's choices, and tell the user the result."""
     selection: ChannelSelection = dict.fromkeys(ids)
     send_at: datetime | None = None
     if action.has_time_input:

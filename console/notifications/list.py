@@ -13,19 +13,18 @@ from django.utils.safestring import SafeString
 
 from domain.time import utc_now
 from notifications.models import Notification
-from recipients.masking import can_see_addresses
+from recipients.masking import can_reveal_addresses, can_see_addresses
 
 from ..widgets import columns, names
-from ..widgets.actions import permission_check
+from ..widgets.actions import permission_check, require_post
 from ..widgets.failure_codes import explain
 from ..widgets.formats import EMPTY
 from ..widgets.keyset_list import KeysetChangeList
 from ..widgets.labels import code_label, notification_state
 from ..widgets.links import NOTIFICATION
 from ..widgets.lists import ReadOnlyAdmin, search_text
-from . import filters, search
+from . import filters, page, search
 from .actions import CANCEL, RESEND, RETRY, STAFF_ACTIONS, StaffAction, run_on_one, selected_action
-from .page import detail_page, revealed_page
 
 
 class NotificationListAdmin(ReadOnlyAdmin):
@@ -167,11 +166,14 @@ class NotificationAdmin(NotificationListAdmin):
         """Show one notification, which only actions change."""
         if request.method not in ("GET", "HEAD"):
             raise PermissionDenied
-        return detail_page(self, request, object_id)
+        return page.show(self, request, object_id)
 
     def reveal_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         """Show one notification with unmasked addresses; POST only."""
-        return revealed_page(self, request, object_id)
+        allowed = self.has_view_permission(request) and can_reveal_addresses(request.user)
+        if refused := require_post(request, allowed=allowed):
+            return refused
+        return page.show(self, request, object_id, is_revealed=True)
 
     def action_view(
         self, request: HttpRequest, object_id: str, action: StaffAction

@@ -18,7 +18,7 @@ from notifyproject.platform import tracing
 from recipients.masking import can_reveal_addresses, can_see_addresses
 
 from ..widgets import columns, names, panels
-from ..widgets.actions import not_found, parse_id, record_change, render_page, require_post
+from ..widgets.actions import not_found, parse_id, record_change, render_page
 from ..widgets.labels import notification_state
 from ..widgets.links import NOTIFICATION, NOTIFICATIONS, RECIPIENT
 from . import presentation
@@ -37,23 +37,13 @@ TIMES = (
 )
 
 
-def detail_page(admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:
-    """Show one notification; redirect to the list if it doesn't exist."""
-    return _page(admin, request, object_id, unmasked=can_see_addresses(request.user))
-
-
-def revealed_page(admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:
-    """Show one notification with unmasked addresses, and record that; POST only."""
-    if refused := require_post(
-        request, allowed=admin.has_view_permission(request) and can_reveal_addresses(request.user)
-    ):
-        return refused
-    return _page(admin, request, object_id, unmasked=True, is_revealed=True)
-
-
-def _page(
-    admin: Any, request: HttpRequest, object_id: str, *, unmasked: bool, is_revealed: bool = False
+def show(
+    admin: Any, request: HttpRequest, object_id: str, *, is_revealed: bool = False
 ) -> HttpResponse:
+    """Show one notification; redirect to the list if it doesn't exist.
+
+    ``is_revealed``: show and record unmasked addresses.
+    """
     if not admin.has_view_permission(request):
         raise PermissionDenied
     notification_id = parse_id(object_id)
@@ -63,6 +53,7 @@ def _page(
     if is_revealed:
         name = f"{document['type']} {document['_id']}"
         record_change(request, Notification, document["_id"], "Revealed addresses.", name=name)
+    unmasked = is_revealed or can_see_addresses(request.user)
     context = _context(request, document, unmasked=unmasked)
     return render_page(
         admin, request, "console/notifications/page.html", **context, is_revealed=is_revealed
@@ -107,7 +98,6 @@ def _context(request: HttpRequest, document: Document, *, unmasked: bool) -> dic
 def _available_actions(
     request: HttpRequest, document: Document, now: datetime
 ) -> list[StaffAction]:
-    """Return the actions that the user may run and that apply to the notification."""
     is_removed = is_content_removed(document)
     return [
         action

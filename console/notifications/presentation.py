@@ -21,7 +21,7 @@ from recipients.masking import mask_text
 
 from ..widgets import columns, panels
 from ..widgets.failure_codes import explain
-from ..widgets.formats import latency
+from ..widgets.formats import latency, timestamp
 from ..widgets.labels import (
     CHANNEL_ICONS,
     CHANNELS,
@@ -32,7 +32,7 @@ from ..widgets.labels import (
     provider_label,
 )
 from ..widgets.wait_reasons import WaitReason, wait_reason
-from .summary import removal_notice, summarize_delivery
+from .summary import summarize_delivery
 
 S = DeliveryStatus
 _TIMES = (
@@ -138,7 +138,11 @@ def render_content(document: Document) -> RenderedContent:
 
 def _remaining_content(document: Document, content: domain_content.Content) -> RenderedContent:
     """Return the item in the recipient's inbox, which outlasts the removal of content."""
-    removed = removal_notice(document)
+    removed = format_html(
+        "Content removed on {} by retention: subject, body, template variables, addresses, and "
+        "provider responses.",
+        timestamp(document["content_removed_at"]),
+    )
     if not document.get("inbox_at") or content.body is None:
         return RenderedContent(messages=(), removed=removed)
     stored = Message(subject=content.subject, text=content.body)

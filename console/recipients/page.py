@@ -153,7 +153,6 @@ def _device(device: Document) -> dict[str, Any]:
 
 
 def _sent(user_id: str) -> list[dict[str, Any]]:
-    """Return the recipient's newest notifications as rows."""
     now = utc_now()
     found = collection("notifications").find({"user_id": user_id}, _FIELDS)
     rows = list(found.sort(NEWEST_FIRST).hint("ntf_user_feed").limit(RECENT))

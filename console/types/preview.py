@@ -102,7 +102,6 @@ def language_name(code: str) -> str:
 
 
 def _messages(document: Document, version: int, language: str) -> Mapping[Channel, Message]:
-    """Return the message of every channel. Raises TemplateError."""
     slug, data = document["_id"], document["example_data"]
     locale = None if language == DEFAULT_LANGUAGE else language
     person = Recipient(name=EXAMPLE_NAME, locale=locale)

@@ -220,7 +220,6 @@ def _initial_texts(document: Document) -> Mapping[str, Mapping[str, str]]:
 
 
 def _preview(request: HttpRequest, document: Document, version: Version | None) -> dict[str, Any]:
-    """Return the preview of a version in the requested language."""
     requested = request.GET.get("language", DEFAULT_LANGUAGE)
     languages = template_preview.languages(document, version, requested=requested)
     chosen = next(language.code for language in languages if language.is_chosen)
@@ -260,7 +259,6 @@ def _row(version: Version, published: int) -> dict[str, Any]:
 
 
 def _sources(version: Version) -> list[dict[str, Any]]:
-    """Return the source texts of a version."""
     return [
         {
             "name": template_preview.language_name(language),

@@ -42,7 +42,9 @@ class WindowChangeList(KeysetChangeList):
         backwards = cursor is not None and cursor.backwards
         sort_order = paging.order_of(order)
         sort_order = paging.reversed_order(sort_order) if backwards else sort_order
-        end = self._window_end(cursor, sort_order) if self._is_scanning() else None
+        scanned = self.model_admin.scanned_filters
+        is_scanning = any(s.value() for s in self.filter_specs if isinstance(s, scanned))
+        end = self._window_end(cursor, sort_order) if is_scanning else None
         names = [reversed_field(name) if backwards else name for name in order]
         found: list[Any] = []
         for part in _parts(cursor, end, sort_order):
@@ -64,10 +66,6 @@ class WindowChangeList(KeysetChangeList):
             self.previous_url = self.next_window_url
         elif self.next_window_url:
             self.next_url = self.next_window_url
-
-    def _is_scanning(self) -> bool:
-        scanned = self.model_admin.scanned_filters
-        return any(spec.value() for spec in self.filter_specs if isinstance(spec, scanned))
 
     def _indexed_conditions(self) -> list[dict[str, Any]]:
         """Return the conditions that the list's index serves."""
@@ -112,8 +110,7 @@ def _parts(start: Cursor | None, end: Cursor | None, sort_order: Order) -> list[
     """Return the rows after ``start`` up to ``end`` as parts, each one range of the index.
 
     The order is a field and the key. Given one condition with several ranges, MongoDB reads the
-    rows to compare them, or sorts them. Raises
-    InvalidCursorError.
+    rows to compare them, or sorts them. Raises InvalidCursorError.
     """
     if start is not None and len(start.values) != len(sort_order):
         raise InvalidCursorError("a cursor of another list")
