@@ -144,13 +144,6 @@ class SuppressionAdmin(ConsoleAdmin):
         """Return what is blocked."""
         return "Marketing" if row.marketing_only else "Everything"
 
-    def get_object(self, request: HttpRequest, *args: Any) -> Any:
-        """Return one suppression, its address masked unless the user may see it."""
-        found = super().get_object(request, *args)
-        if found is not None:
-            self.prepare_rows(request, [found])
-        return found
-
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Sequence[str]:
         """Return the fields; an existing suppression has more."""
         return DISPLAYED_FIELDS if obj is not None else self.form.Meta.fields

@@ -18,7 +18,7 @@ from notifications.receipts import webhook_log
 from recipients.masking import can_see_addresses, mask_text
 
 from .widgets.actions import not_found, parse_id, permission_check, record_change, require_post
-from .widgets.columns import label_column, time_column
+from .widgets.columns import label_column, text_column, time_column
 from .widgets.filters import choice_filter, time_filter
 from .widgets.formats import count_of
 from .widgets.keyset_list import KeysetChangeList
@@ -72,6 +72,9 @@ class WebhookLogAdmin(ReadOnlyAdmin):
     provider_display = label_column("Provider", "provider", PROVIDERS)
     has_replay_permission = permission_check("notifications.replay_webhooklog")
     processed = time_column("Processed", "processed_at")
+    events = text_column("Events", "event_count", empty="0")
+    applied = text_column("Applied", "applied_count", empty="0")
+    unmatched = text_column("Unmatched", "unmatched_count", empty="0")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet:
         """Return the calls, for the list without their bodies."""
@@ -112,21 +115,6 @@ class WebhookLogAdmin(ReadOnlyAdmin):
             return not_found(request, "Webhook", LIST)
         _replay(request, [log_id])
         return HttpResponseRedirect(reverse(DETAIL, args=[object_id]))
-
-    @admin.display(description="Events")
-    def events(self, row: Any) -> int:
-        """Return the number of events."""
-        return int(row.event_count or 0)
-
-    @admin.display(description="Applied")
-    def applied(self, row: Any) -> int:
-        """Return the number of events that had an effect."""
-        return int(row.applied_count or 0)
-
-    @admin.display(description="Unmatched")
-    def unmatched(self, row: Any) -> int:
-        """Return the number of events on unknown messages."""
-        return int(row.unmatched_count or 0)
 
     @admin.display(description="Body")
     def payload(self, row: Any) -> SafeString:

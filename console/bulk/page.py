@@ -35,6 +35,13 @@ MAX_SAMPLES = 3
 """Example deliveries of each resend risk."""
 RISK_ACTIONS = frozenset({BulkAction.RETRY, BulkAction.RESEND})
 _INTEGER = re.compile(r"\d{1,6}", re.ASCII)
+_CANCEL = ("cancel", "Cancel", "button-danger")
+BUTTONS = {
+    BulkStage.PREVIEWING: (("cancel", "Discard preview", ""),),
+    BulkStage.RUNNING: (("pause", "Pause", "button-primary"), _CANCEL),
+    BulkStage.PAUSED: (("resume", "Resume", "button-primary"), _CANCEL),
+}
+"""The transitions of a stage: name, label and style."""
 RISK_ORDER = (
     RiskKind.SAFE,
     RiskKind.MAY_DUPLICATE,
@@ -100,7 +107,7 @@ def page(model_admin: Any, request: HttpRequest, operation: Operation) -> HttpRe
         "min_rate": bulk_operation.MIN_PER_SECOND,
         "max_rate": bulk_operation.MAX_PER_SECOND,
         "default_rate": request.POST.get("per_second") or bulk_operation.DEFAULT_PER_SECOND,
-        "buttons": _buttons(operation),
+        "buttons": BUTTONS.get(operation.stage, ()),
         "acts_on": [
             RESEND_RISKS[kind][0] for kind in RISK_ORDER if kind in operation.included_risks
         ],
@@ -237,17 +244,3 @@ def _resend_risks(request: HttpRequest, operation: Operation) -> list[dict[str, 
         for kind in RISK_ORDER
         if operation.preview_counts.get(kind)
     ]
-
-
-def _buttons(operation: Operation) -> list[tuple[str, str, str]]:
-    """Return the possible transitions: name, label and style."""
-    pause = ("pause", "Pause", "button-primary")
-    resume = ("resume", "Resume", "button-primary")
-    cancel = ("cancel", "Cancel", "button-danger")
-    discard = ("cancel", "Discard preview", "")
-    return {
-        BulkStage.PREVIEWING: [discard],
-        BulkStage.READY: [],
-        BulkStage.RUNNING: [pause, cancel],
-        BulkStage.PAUSED: [resume, cancel],
-    }.get(operation.stage, [])

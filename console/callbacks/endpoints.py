@@ -46,13 +46,6 @@ class ClientOwnedAdmin(ReadOnlyAdmin):
         for row in rows:
             row.client_name = names[row.client_id]
 
-    def get_object(self, request: HttpRequest, *args: Any) -> Any:
-        """Return one row with its client's name."""
-        found = super().get_object(request, *args)
-        if found is not None:
-            self.prepare_rows(request, [found])
-        return found
-
 
 @admin.register(Callback)
 class CallbackAdmin(ClientOwnedAdmin, EnableDisableAdmin):

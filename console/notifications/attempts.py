@@ -16,7 +16,7 @@ from ..widgets.columns import chip, label_column, notification_column, time_colu
 from ..widgets.filters import choice_filter, time_filter
 from ..widgets.formats import EMPTY, latency
 from ..widgets.keyset_list import KeysetChangeList
-from ..widgets.labels import ATTEMPT_LABELS, CHANNELS, PROVIDERS, attempt_state, code_label
+from ..widgets.labels import ATTEMPT_LABELS, CHANNELS, PROVIDERS, code_label
 from ..widgets.lists import ListOnlyAdmin, find_by_notification, search_text
 from .filters import CAUSE_OPTIONS, CHANNEL_OPTIONS
 
@@ -91,7 +91,7 @@ class DeliveryAttemptAdmin(ListOnlyAdmin):
     @admin.display(description="Status")
     def result(self, row: Any) -> SafeString:
         """Return the status as a chip."""
-        return chip(*attempt_state(row.status))
+        return chip(*ATTEMPT_LABELS[AttemptStatus(row.status)])
 
     @admin.display(description="Duration")
     def duration(self, row: Any) -> str:

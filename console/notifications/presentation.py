@@ -9,7 +9,7 @@ from typing import Any
 from django.utils.html import format_html
 
 from domain import content as domain_content
-from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus
+from domain.states import OPEN, SUCCEEDED, AttemptStatus, Channel, DeliveryStatus
 from notifications import store
 from notifications.catalog import types
 from notifications.content import redaction, rendering
@@ -23,10 +23,10 @@ from ..widgets import columns, panels
 from ..widgets.failure_codes import explain
 from ..widgets.formats import latency, timestamp
 from ..widgets.labels import (
+    ATTEMPT_LABELS,
     CHANNEL_ICONS,
     CHANNELS,
     RESEND_RISKS,
-    attempt_state,
     code_label,
     delivery_state,
     provider_label,
@@ -228,7 +228,7 @@ def _advice(delivery: Mapping[str, Any], *, now: datetime) -> str | None:
 def _line(attempt: Document, *, unmasked: bool) -> dict[str, Any]:
     response, duration = attempt.get("platform_response"), attempt.get("duration_ms")
     text = json.dumps(response, indent=2, default=str) if response else None
-    result, color = attempt_state(attempt["status"])
+    result, color = ATTEMPT_LABELS[AttemptStatus(attempt["status"])]
     return {
         "at": attempt["attempted_at"],
         "channel": CHANNELS[Channel(attempt["channel"])],

@@ -15,7 +15,6 @@ from .preview import language_name
 LANGUAGES = "language"
 """Name of the form's field with the languages."""
 NEW_LANGUAGE = "new_language"
-MAX_LANGUAGE_LENGTH = 12
 LABELS: Mapping[Part, tuple[str, str]] = {
     Part.SUBJECT: ("Subject", "For email and in-app, and the default push title."),
     Part.BODY: ("Text", "For in-app and plain-text email, and the default of the parts below."),

@@ -30,13 +30,13 @@ def time_column(label: str, path: str, *, empty: str = EMPTY) -> Column:
     return column
 
 
-def text_column(label: str, path: str) -> Column:
+def text_column(label: str, path: str, *, empty: str = EMPTY) -> Column:
     """Return a column that shows an attribute of each row as text."""
 
     @admin.display(description=label)
     def column(_admin: Any, row: Any) -> str:
         value = getattr(row, path)
-        return EMPTY if value in (None, "") else str(value)
+        return empty if value in (None, "") else str(value)
 
     return column
 

@@ -137,11 +137,6 @@ def broadcast_state(status: str, *, is_throttled: bool) -> Label:
     )
 
 
-def attempt_state(status: str) -> Label:
-    """Return the label of an attempt."""
-    return ATTEMPT_LABELS[AttemptStatus(status)]
-
-
 def provider_label(name: str | None) -> str | None:
     """Return the label of a provider; an unknown name is its own label."""
     return PROVIDERS.get(name, name) if name else None

@@ -206,6 +206,13 @@ class ConsoleAdmin(ModelAdmin):
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Add data of other documents to the rows of a page, in one read for all rows."""
 
+    def get_object(self, request: HttpRequest, *args: Any) -> Any:
+        """Return one object, prepared like a row."""
+        found = super().get_object(request, *args)
+        if found is not None:
+            self.prepare_rows(request, [found])
+        return found
+
     def change_view(
         self,
         request: HttpRequest,
