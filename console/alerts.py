@@ -78,7 +78,7 @@ class AlertRuleForm(forms.ModelForm):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         types = NotificationType.objects.only("name").order_by("pk")
-        self.fields["type"].choices = [("", "All"), *((one.pk, one.name) for one in types)]
+        self.fields["type"].choices = [("", "All"), *((kind.pk, kind.name) for kind in types)]
 
     def clean(self) -> dict[str, Any]:
         """Return the fields; only a rule on failures has a channel and a type."""

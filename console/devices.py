@@ -22,6 +22,7 @@ from .widgets.columns import chip, id_column, label_column, link, time_column
 from .widgets.filters import choice_filter, time_filter
 from .widgets.formats import EMPTY, count_of, timestamp
 from .widgets.links import NOTIFICATION, NOTIFICATIONS
+from .widgets.lists import section
 
 R = DeactivationReason
 PLATFORM_LABELS: Mapping[Platform, str] = {
@@ -130,25 +131,18 @@ class DeviceAdmin(EnableDisableAdmin):
         time_filter("last seen", "last_seen", parameter="seen"),
     )
     fieldsets = (
-        (
-            None,
-            {"fields": ("user_id", "platform_display", "status", "meaning", "notifications_link")},
-        ),
-        (
+        section(None, "user_id", "platform_display", "status", "meaning", "notifications_link"),
+        section(
             "Activity",
-            {
-                "fields": (
-                    "app_presence",
-                    "last_seen_display",
-                    "last_accepted",
-                    "last_receipt",
-                    "suspicions",
-                )
-            },
+            "app_presence",
+            "last_seen_display",
+            "last_accepted",
+            "last_receipt",
+            "suspicions",
         ),
-        ("Preferences", {"fields": ("preferences", "quiet_hours")}),
-        ("App", {"fields": ("device_model", "os_version", "app_version", "language", "timezone")}),
-        ("Details", {"fields": ("key", "token", "evidence", "registered", "changed")}),
+        section("Preferences", "preferences", "quiet_hours"),
+        section("App", "device_model", "os_version", "app_version", "language", "timezone"),
+        section("Details", "key", "token", "evidence", "registered", "changed"),
     )
     search_fields = ("user_id",)
     search_help_text = "User ID or device ID"

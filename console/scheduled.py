@@ -36,12 +36,12 @@ _WITH_TIME = {
 """Reasons whose label continues with the due time."""
 
 
-def _any_delivery(wanted: dict[str, Any]) -> dict[str, Any]:
+def _any_delivery(condition: dict[str, Any]) -> dict[str, Any]:
     """Return the condition that any delivery matches, in a form for which MongoDB uses no index.
 
     With an index, MongoDB would sort all matches; this way the list is read in its own order.
     """
-    return {"$nor": [{"delivery": {"$not": {"$elemMatch": wanted}}}]}
+    return {"$nor": [{"delivery": {"$not": {"$elemMatch": condition}}}]}
 
 
 WaitReasonFilter = choice_filter(
@@ -93,11 +93,11 @@ class WaitingNotificationAdmin(SecondaryListAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet:
         """Return open notifications; each priority is named, so that one index serves the order."""
-        wanted = {
+        condition = {
             "priority": {"$in": [priority.value for priority in Priority]},
             "due_at": {"$gte": LONG_AGO},
         }
-        return super().get_queryset(request).filter(Match(wanted))
+        return super().get_queryset(request).filter(Match(condition))
 
     def get_ordering(self, request: HttpRequest) -> Sequence[str]:
         """Return the order by due time, also for search results, which are few."""

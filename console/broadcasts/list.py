@@ -65,8 +65,8 @@ class BroadcastAdmin(ReadOnlyAdmin):
     def own_urls(self) -> list[URLPattern]:
         """Return the URLs of the actions."""
         return [
-            self.url(f"<path:object_id>/{one.name}/", self.action_view, one.name, action=one)
-            for one in actions.BROADCAST_ACTIONS
+            self.url(f"<path:object_id>/{a.name}/", self.action_view, a.name, action=a)
+            for a in actions.BROADCAST_ACTIONS
         ]
 
     def change_view(

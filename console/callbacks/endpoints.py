@@ -19,7 +19,7 @@ from domain.time import utc_now
 from ..widgets.actions import EnableDisableAdmin
 from ..widgets.columns import chip, link, text_column, time_column
 from ..widgets.formats import timestamp
-from ..widgets.lists import ReadOnlyAdmin
+from ..widgets.lists import ReadOnlyAdmin, section
 from ..widgets.names import client_names
 
 REASON_LABELS: Mapping[DisabledReason, str] = {
@@ -56,23 +56,16 @@ class CallbackAdmin(ClientOwnedAdmin, EnableDisableAdmin):
 
     list_display = ("client", "host", "status", "last_success", "failing_since_display", "error")
     fieldsets = (
-        (
-            None,
-            {"fields": ("client", "host", "status", "meaning", "events_display", "messages_link")},
-        ),
-        (
+        section(None, "client", "host", "status", "meaning", "events_display", "messages_link"),
+        section(
             "Receiver",
-            {
-                "fields": (
-                    "last_success",
-                    "last_failure",
-                    "failing_since_display",
-                    "error",
-                    "circuit_open_until",
-                )
-            },
+            "last_success",
+            "last_failure",
+            "failing_since_display",
+            "error",
+            "circuit_open_until",
         ),
-        ("Details", {"fields": ("signed_with", "created", "changed")}),
+        section("Details", "signed_with", "created", "changed"),
     )
     ordering = ("client_id",)
     object_label = "Callback endpoint"

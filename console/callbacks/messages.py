@@ -28,7 +28,7 @@ from ..widgets.columns import chip, id_column, notification_column, text_column,
 from ..widgets.filters import choice_filter
 from ..widgets.formats import count_of, latency, timestamp
 from ..widgets.keyset_list import KeysetChangeList
-from ..widgets.lists import find_by_notification
+from ..widgets.lists import find_by_notification, section
 from ..widgets.names import client_names
 from .endpoints import ClientOwnedAdmin
 
@@ -61,22 +61,18 @@ class CallbackMessageAdmin(ClientOwnedAdmin):
     list_display = ("created", "client", "event", "result", "attempts", "next_try", "notification")
     list_filter = (StatusFilter, ClientFilter)
     fieldsets = (
-        (
+        section(
             None,
-            {
-                "fields": (
-                    "client",
-                    "event",
-                    "result",
-                    "attempts",
-                    "next_try",
-                    "error_display",
-                    "notification",
-                )
-            },
+            "client",
+            "event",
+            "result",
+            "attempts",
+            "next_try",
+            "error_display",
+            "notification",
         ),
-        ("Attempts", {"fields": ("attempt_history",)}),
-        ("Message", {"fields": ("key", "body_display", "created", "replayed")}),
+        section("Attempts", "attempt_history"),
+        section("Message", "key", "body_display", "created", "replayed"),
     )
     changelist_class = KeysetChangeList
     search_fields = ("id",)

@@ -60,7 +60,8 @@ FailedChannelFilter = choice_filter(
     condition=lambda value: any_delivery(channel=value, status=S.FAILED.value),
 )
 TypeFilter = choice_filter(
-    "type", lambda: [(one.slug, one.name) for one in NotificationType.objects.only("slug", "name")]
+    "type",
+    lambda: [(kind.slug, kind.name) for kind in NotificationType.objects.only("slug", "name")],
 )
 CategoryFilter = choice_filter("category", choices(Category), is_unindexed=True)
 PriorityFilter = choice_filter("priority", choices(Priority), is_unindexed=True)

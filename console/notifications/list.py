@@ -154,8 +154,8 @@ class NotificationAdmin(NotificationListAdmin):
         """Return the URLs of the actions on one notification."""
         return [
             *(
-                self.url(f"<path:object_id>/{one.name}/", self.action_view, one.name, action=one)
-                for one in STAFF_ACTIONS
+                self.url(f"<path:object_id>/{a.name}/", self.action_view, a.name, action=a)
+                for a in STAFF_ACTIONS
             ),
             self.url("<path:object_id>/reveal/", self.reveal_view, "reveal"),
         ]

@@ -126,7 +126,7 @@ def _export_lines(user_id: str) -> Iterator[str]:
     first = {
         "user_id": user_id,
         "person": part.recipient,
-        # A whole token would suffice to push to the device.
+        # With its token, anyone could push to the device.
         "devices": [{**d, "device_token": mask_token(d["device_token"])} for d in part.devices],
         "topics": part.topics,
         "suppressions": part.suppressions,

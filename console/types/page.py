@@ -14,7 +14,7 @@ from notifications.models import NotificationType
 
 from ..widgets.formats import EMPTY
 from ..widgets.labels import CHANNELS
-from ..widgets.lists import ConsoleAdmin, never
+from ..widgets.lists import ConsoleAdmin, never, section
 from . import versions
 from .form import NotificationTypeForm
 
@@ -39,12 +39,12 @@ class NotificationTypeAdmin(ConsoleAdmin):
     search_fields = ("slug__startswith",)
     search_help_text = "Beginning of the slug"
     fieldsets = (
-        (None, {"fields": ("slug", "name", "description", "is_active")}),
-        ("Sending", {"fields": ("category", "priority", "channels", "notify_before_seconds")}),
-        ("Retries", {"fields": ("max_retries", "ttl_seconds", "on_unknown")}),
-        ("Fallback", {"fields": ("fallback_channel", "fallback_after_seconds")}),
-        ("WhatsApp", {"fields": ("approved_templates",)}),
-        ("Variables", {"fields": ("example_data", "sensitive_variables")}),
+        section(None, "slug", "name", "description", "is_active"),
+        section("Sending", "category", "priority", "channels", "notify_before_seconds"),
+        section("Retries", "max_retries", "ttl_seconds", "on_unknown"),
+        section("Fallback", "fallback_channel", "fallback_after_seconds"),
+        section("WhatsApp", "approved_templates"),
+        section("Variables", "example_data", "sensitive_variables"),
     )
 
     @admin.display(description="Channels")

@@ -161,6 +161,11 @@ class BoundedChangeList(ChangeList):
         self.result_list = []
 
 
+def section(title: str | None, *fields: str) -> tuple[str | None, dict[str, Sequence[str]]]:
+    """Return a section of an object's page, for ``fieldsets``."""
+    return title, {"fields": fields}
+
+
 class ConsoleAdmin(ModelAdmin):
     """The base of every admin. ``ordering`` must end in the key and be served by an index."""
 

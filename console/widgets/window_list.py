@@ -87,11 +87,11 @@ class WindowChangeList(KeysetChangeList):
             match = {"$and": [*served, part.match]}
             keys = rows.find(match, names, hint=self.model_admin.list_index)
             ordered = keys.sort(list(sort_order[part.fixed :])).skip(before)
-            some = list(ordered.limit(_LAST_AND_NEXT - len(found)))
-            found += some
+            nearest = list(ordered.limit(_LAST_AND_NEXT - len(found)))
+            found += nearest
             if len(found) == _LAST_AND_NEXT:
                 return Cursor(tuple(found[0][name] for name, _ in sort_order))
-            if some:
+            if nearest:
                 before = 0
             else:
                 before -= rows.count_documents(match, hint=self.model_admin.list_index)

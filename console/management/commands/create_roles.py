@@ -31,14 +31,14 @@ class Command(BaseCommand):
             missing = sorted(role.permissions - known.keys())
             if missing:
                 raise CommandError(f"Not stored: {', '.join(missing)}. Run migrate first.")
-            wanted = [known[name] for name in sorted(role.permissions)]
-            self._store(role, wanted, reset=options["reset"])
+            own = [known[name] for name in sorted(role.permissions)]
+            self._store(role, own, reset=options["reset"])
 
-    def _store(self, role: Role, wanted: list[Permission], *, reset: bool) -> None:
+    def _store(self, role: Role, permissions: list[Permission], *, reset: bool) -> None:
         group, is_new = Group.objects.get_or_create(name=role.name)
         if reset:
-            group.permissions.set(wanted)
+            group.permissions.set(permissions)
         else:
-            group.permissions.add(*wanted)
+            group.permissions.add(*permissions)
         state = "created" if is_new else "reset" if reset else "complete"
-        self.stdout.write(f"{role.name}: {state}, {len(wanted)} permissions")
+        self.stdout.write(f"{role.name}: {state}, {len(permissions)} permissions")
