@@ -7,7 +7,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, reverse
 from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminSelectWidget
 
@@ -16,9 +16,8 @@ from analytics.models import AlertKind, AlertRule, Incident
 from domain.states import Channel
 from domain.time import utc_now
 from notifications.models import NotificationType
-from notifyproject.platform import audit
 
-from .widgets.actions import parse_id, permission_check, require_post
+from .widgets.actions import parse_id, permission_check, record_change, require_post
 from .widgets.columns import chip, label_column, text_column, time_column, two_lines
 from .widgets.filters import choice_filter, time_filter
 from .widgets.labels import CHANNELS
@@ -42,7 +41,7 @@ MAX_FAILURES = 900
 StateFilter = choice_filter(
     "state",
     (("open", "Open"), ("over", "Resolved")),
-    condition=lambda word: {"is_open": word == "open"},
+    condition=lambda value: {"is_open": value == "open"},
 )
 
 
@@ -51,7 +50,7 @@ class AlertRuleForm(forms.ModelForm):
 
     kind = forms.ChoiceField(
         label="Condition",
-        choices=[(kind.value, words) for kind, words in KIND_LABELS.items()],
+        choices=[(kind.value, label) for kind, label in KIND_LABELS.items()],
         widget=UnfoldAdminSelectWidget,
     )
     channel = forms.ChoiceField(
@@ -79,7 +78,7 @@ class AlertRuleForm(forms.ModelForm):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         types = NotificationType.objects.only("name").order_by("pk")
-        self.fields["type"].choices = [("", "All"), *((one.pk, one.name) for one in types)]
+        self.fields["type"].choices = [("", "All"), *((kind.pk, kind.name) for kind in types)]
 
     def clean(self) -> dict[str, Any]:
         """Return the fields; only a rule on failures has a channel and a type."""
@@ -134,7 +133,7 @@ class IncidentAdmin(ListOnlyAdmin):
     list_display = ("incident", "state", "opened", "resolved", "acknowledged_by_display")
     list_filter = (StateFilter, time_filter("opened", "opened_at"))
     empty_title = "No incidents"
-    empty_words = "An alert rule opens an incident while its condition is met."
+    empty_text = "An alert rule opens an incident while its condition is met."
     ordering = ("-opened_at", "-id")
     actions = ("acknowledge_selected",)
     list_fullwidth = True
@@ -143,14 +142,9 @@ class IncidentAdmin(ListOnlyAdmin):
     resolved = time_column("Resolved", "resolved_at")
     acknowledged_by_display = text_column("Acknowledged by", "acknowledged_by")
 
-    def get_urls(self) -> list[URLPattern]:
-        """Return the admin's URLs and that of the acknowledgement."""
-        own = path(
-            "<str:object_id>/acknowledge/",
-            self.admin_site.admin_view(self.acknowledge_view),
-            name="analytics_incident_acknowledge",
-        )
-        return [own, *super().get_urls()]
+    def own_urls(self) -> list[URLPattern]:
+        """Return the URL of the acknowledgement."""
+        return [self.url("<str:object_id>/acknowledge/", self.acknowledge_view, "acknowledge")]
 
     def acknowledge_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Acknowledge one incident; POST only."""
@@ -172,13 +166,7 @@ class IncidentAdmin(ListOnlyAdmin):
         found = Incident.objects.in_bulk(list(keys))
         done = [key for key in found if incidents.acknowledge(key, by=user, now=now)]
         for key in done:
-            audit.record(
-                by=request.user.pk,
-                model=Incident,
-                object_id=str(key),
-                name=found[key].title,
-                message="Acknowledged.",
-            )
+            record_change(request, Incident, key, "Acknowledged.", name=found[key].title)
         if done:
             messages.success(request, f"Acknowledged: {len(done)}.")
         if len(done) < max(len(keys), 1):

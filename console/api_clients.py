@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, reverse
 from django.utils.safestring import SafeString
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
@@ -18,12 +18,11 @@ from unfold.widgets import (
 from access.clients import registry
 from access.models import APIClient, Scope
 from domain.time import utc_now
-from notifyproject.platform import audit
 
-from .widgets.actions import is_confirmed, not_found, render_page, require_post
+from .widgets.actions import is_confirmed, not_found, record_change, render_page, require_post
 from .widgets.columns import test_chip
 from .widgets.formats import timestamp
-from .widgets.lists import ConsoleAdmin
+from .widgets.lists import ConsoleAdmin, never
 
 CHANGE_URL = "admin:access_apiclient_change"
 KEY_LIFETIMES = {"": None, "30": 30, "90": 90, "365": 365}
@@ -52,7 +51,7 @@ class APIClientForm(forms.ModelForm):
     )
     scopes = forms.MultipleChoiceField(
         choices=[
-            (scope.value, f"{words} ({scope.value})") for scope, words in _SCOPE_LABELS.items()
+            (scope.value, f"{label} ({scope.value})") for scope, label in _SCOPE_LABELS.items()
         ],
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
     )
@@ -82,28 +81,19 @@ class APIClientAdmin(ConsoleAdmin):
     search_fields = ("name__startswith",)
     search_help_text = "Beginning of the name"
     ordering = ("name", "id")
+    has_delete_permission = never
     change_form_outer_after_template = "console/api_clients/keys.html"
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Sequence[str]:
         """Return the fields; a new client is active."""
         return self.fields if obj else ("name", "is_test", "scopes")
 
-    def get_urls(self) -> list[URLPattern]:
-        """Return the admin's URLs and those of keys."""
-        views = (("issue", self.issue_key_view), ("revoke", self.revoke_key_view))
-        own = [
-            path(
-                f"<path:object_id>/{verb}-key/",
-                self.admin_site.admin_view(view),
-                name=f"access_apiclient_{verb}_key",
-            )
-            for verb, view in views
+    def own_urls(self) -> list[URLPattern]:
+        """Return the URLs of keys."""
+        return [
+            self.url("<path:object_id>/issue-key/", self.issue_key_view, "issue_key"),
+            self.url("<path:object_id>/revoke-key/", self.revoke_key_view, "revoke_key"),
         ]
-        return own + super().get_urls()
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return False: see the class."""
-        return False
 
     @admin.display(description="Mode")
     def mode(self, row: Any) -> SafeString | str:
@@ -168,7 +158,8 @@ class APIClientAdmin(ConsoleAdmin):
         except registry.TooManyKeysError as problem:
             messages.error(request, str(problem))
             return _to_client(client)
-        _record(request, client, f"Issued the key {_key_label(client, issued)}.")
+        message = f"Issued the key {_key_label(client, issued)}."
+        record_change(request, APIClient, client.pk, message, name=str(client))
         # The admin's views forbid every cache to store their responses.
         return render_page(
             self,
@@ -201,7 +192,8 @@ class APIClientAdmin(ConsoleAdmin):
             )
         if own is not None and registry.revoke_key(prefix=prefix, now=now):
             shown = _key_label(client, own)
-            _record(request, client, f"Revoked the key {shown}.")
+            message = f"Revoked the key {shown}."
+            record_change(request, APIClient, client.pk, message, name=str(client))
             messages.success(request, f"Key {shown} revoked.")
         else:
             messages.warning(request, "Active key not found.")
@@ -233,13 +225,3 @@ def _key_row(client: Any, key: Any, now: datetime) -> dict[str, Any]:
     active = _is_active(key, now)
     state = "Active" if active else "Revoked" if key.revoked_at else "Expired"
     return {"key": key, "shown": _key_label(client, key), "state": state, "is_active": active}
-
-
-def _record(request: HttpRequest, client: APIClient, message: str) -> None:
-    audit.record(
-        by=request.user.pk,
-        model=APIClient,
-        object_id=str(client.pk),
-        name=str(client),
-        message=message,
-    )

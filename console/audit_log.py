@@ -1,8 +1,10 @@
 """The audit log."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
+from bson import ObjectId
 from django.contrib import admin
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 from django.contrib.contenttypes.models import ContentType
@@ -13,7 +15,7 @@ from django.utils.text import capfirst
 from access.models import APIClient, StaffUser
 
 from .widgets.columns import chip, text_column, time_column
-from .widgets.filters import ChoiceFilter, ObjectIdTimeFilter, choice_filter
+from .widgets.filters import TimeFilter, choice_filter
 from .widgets.keyset_list import KeysetChangeList
 from .widgets.lists import ListOnlyAdmin
 from .widgets.names import staff_names
@@ -27,36 +29,37 @@ ACTION_LABELS = {
 
 ActionFilter = choice_filter(
     "action",
-    ((str(flag), words) for flag, (words, _) in ACTION_LABELS.items()),
+    ((str(flag), label) for flag, (label, _) in ACTION_LABELS.items()),
     is_unindexed=True,
-    condition=lambda word: {"action_flag": int(word)},
+    condition=lambda value: {"action_flag": int(value)},
 )
 
 
-class ActorFilter(ChoiceFilter):
-    """Filter by the staff account or the API client."""
-
-    title = "user"
-    parameter_name = "user"
-    is_unindexed = True
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Sequence[tuple[str, str]]:
-        """Return the staff accounts and the clients."""
-        users = StaffUser.objects.only("username").order_by("username")
-        clients = APIClient.objects.only("name").order_by("name")
-        staff = [(str(user.pk), user.username) for user in users]
-        return [*staff, *((str(one.pk), f"Client {one.name}") for one in clients)]
-
-    def condition(self, word: str) -> dict[str, Any]:
-        """Return the MongoDB condition for a choice."""
-        return {"user_id": StaffUser._meta.pk.to_python(word)}
+def _actors() -> list[tuple[str, str]]:
+    users = StaffUser.objects.only("username").order_by("username")
+    clients = APIClient.objects.only("name").order_by("name")
+    staff = [(str(user.pk), user.username) for user in users]
+    return [*staff, *((str(client.pk), f"Client {client.name}") for client in clients)]
 
 
-class ActionTimeFilter(ObjectIdTimeFilter):
-    """Filter by the time of the change."""
+ActorFilter = choice_filter(
+    "user",
+    _actors,
+    is_unindexed=True,
+    condition=lambda value: {"user_id": StaffUser._meta.pk.to_python(value)},
+)
+
+
+class ActionTimeFilter(TimeFilter):
+    """A time range over the key, which begins with a time; no other index is needed."""
 
     title = "time"
     parameter_name = "done"
+    path = "_id"
+
+    def bound(self, at: datetime) -> ObjectId:
+        """Return the lowest key of a time, to the second."""
+        return ObjectId.from_datetime(at)
 
 
 @admin.register(LogEntry)

@@ -28,9 +28,9 @@ def search(request: HttpRequest, _term: str) -> list[SearchResult]:
     found = {document["_id"]: document for document in queries.get_many(ids)}
     types = names.type_names({document["type"] for document in found.values()})
     return [
-        _result(found[one], type_name=types[found[one]["type"]], unmasked=unmasked)
-        for one in ids
-        if one in found
+        _result(found[key], type_name=types[found[key]["type"]], unmasked=unmasked)
+        for key in ids
+        if key in found
     ]
 
 

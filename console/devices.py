@@ -16,13 +16,13 @@ from devices import presence, status, tokens
 from devices.models import DeactivationReason, Device, Platform
 from domain.time import utc_now
 from notifyproject.db.collections import collection
-from notifyproject.platform import audit
 
-from .widgets.actions import EnableDisableAdmin
+from .widgets.actions import EnableDisableAdmin, permission_check, record_change
 from .widgets.columns import chip, id_column, label_column, link, time_column
-from .widgets.filters import ChoiceFilter, TimeFilter, choice_filter
-from .widgets.formats import count_of, timestamp
+from .widgets.filters import choice_filter, time_filter
+from .widgets.formats import EMPTY, count_of, timestamp
 from .widgets.links import NOTIFICATION, NOTIFICATIONS
+from .widgets.lists import section
 
 R = DeactivationReason
 PLATFORM_LABELS: Mapping[Platform, str] = {
@@ -64,70 +64,48 @@ _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 PlatformFilter = choice_filter(
-    "platform", ((platform.value, words) for platform, words in PLATFORM_LABELS.items())
+    "platform", ((platform.value, label) for platform, label in PLATFORM_LABELS.items())
 )
 
 
-class StatusFilter(ChoiceFilter):
-    """Filter by active or by the reason of the deactivation."""
-
-    title = "state"
-    parameter_name = "state"
-    options = (
-        (ACTIVE, "Active"),
-        (INACTIVE, "Inactive"),
-        *((reason.value, words) for reason, words in REASON_LABELS.items()),
-    )
-
-    def condition(self, word: str) -> dict[str, Any]:
-        """Return the MongoDB condition for a choice."""
-        if word == ACTIVE:
-            # Nearly all devices are active: read them in the list's order, by its index.
-            return {"is_active": True, "last_seen": {"$gte": _LONG_AGO}}
-        # Each reason is named, so that the index serves the list's order for each of them.
-        reasons = [reason.value for reason in DeactivationReason] if word == INACTIVE else [word]
-        return {"deactivation_reason": {"$in": reasons}}
+def _state_condition(value: str) -> dict[str, Any]:
+    if value == ACTIVE:
+        # Nearly all devices are active: read them in the list's order, by its index.
+        return {"is_active": True, "last_seen": {"$gte": _LONG_AGO}}
+    # Each reason is named, so that the index serves the list's order for each of them.
+    reasons = [reason.value for reason in DeactivationReason] if value == INACTIVE else [value]
+    return {"deactivation_reason": {"$in": reasons}}
 
 
-class SeenFilter(TimeFilter):
-    """Filter by the time of the app's last registration or heartbeat."""
+StateFilter = choice_filter(
+    "state",
+    (
+        *((ACTIVE, "Active"), (INACTIVE, "Inactive")),
+        *((reason.value, label) for reason, label in REASON_LABELS.items()),
+    ),
+    condition=_state_condition,
+)
 
-    title = "last seen"
-    parameter_name = "seen"
-    path = "last_seen"
 
-
-def set_active(request: HttpRequest, devices: Sequence[Device], *, on: bool) -> None:
+def set_active(request: HttpRequest, devices: Sequence[Device], *, active: bool) -> None:
     """Enable or disable devices, record each change, and tell the user the count."""
-    changed = [
-        device for device in devices if _set_device_active(device.pk, on=on, by=request.user)
-    ]
-    word = "enabled" if on else "disabled"
+    changed = [d for d in devices if _set_device_active(d.pk, active=active, by=request.user)]
+    state = "enabled" if active else "disabled"
     for device in changed:
-        audit.record(
-            by=request.user.pk,
-            model=Device,
-            object_id=device.pk,
-            name=str(device),
-            message=f"{word.capitalize()}.",
-        )
-    text = f"{count_of(len(changed), 'device')} {word}."
+        record_change(request, Device, device.pk, f"{state.capitalize()}.", name=str(device))
+    text = f"{count_of(len(changed), 'device')} {state}."
     if others := len(devices) - len(changed):
-        text += f" {others} already {word} or deleted."
+        text += f" {others} already {state} or deleted."
     messages.success(request, text)
 
 
-def _set_device_active(device_id: str, *, on: bool, by: Any) -> bool:
+def _set_device_active(device_id: str, *, active: bool, by: Any) -> bool:
     now = utc_now()
-    if on:
+    if active:
         return status.reactivate(device_id=device_id, now=now)
+    evidence, reason = status.Evidence(at=now, source=by.get_username()), R.BY_OPERATOR
     return bool(
-        status.deactivate(
-            device_ids=[device_id],
-            reason=DeactivationReason.BY_OPERATOR,
-            evidence=status.Evidence(at=now, source=by.get_username()),
-            now=now,
-        )
+        status.deactivate(device_ids=[device_id], reason=reason, evidence=evidence, now=now)
     )
 
 
@@ -135,7 +113,7 @@ def _set_device_active(device_id: str, *, on: bool, by: Any) -> bool:
 class DeviceAdmin(EnableDisableAdmin):
     """The registered devices, the most recently seen first.
 
-    Clients manage them. A whole token would suffice to push to the recipient, so tokens are masked.
+    Clients manage them. A token would suffice to push to the recipient, so tokens are masked.
     """
 
     list_display = (
@@ -147,34 +125,31 @@ class DeviceAdmin(EnableDisableAdmin):
         "last_accepted",
         "token",
     )
-    list_filter = (StatusFilter, PlatformFilter, SeenFilter)
+    list_filter = (
+        StateFilter,
+        PlatformFilter,
+        time_filter("last seen", "last_seen", parameter="seen"),
+    )
     fieldsets = (
-        (
-            None,
-            {"fields": ("user_id", "platform_display", "status", "meaning", "notifications_link")},
-        ),
-        (
+        section(None, "user_id", "platform_display", "status", "meaning", "notifications_link"),
+        section(
             "Activity",
-            {
-                "fields": (
-                    "app_presence",
-                    "last_seen_display",
-                    "last_accepted",
-                    "last_receipt",
-                    "suspicions",
-                )
-            },
+            "app_presence",
+            "last_seen_display",
+            "last_accepted",
+            "last_receipt",
+            "suspicions",
         ),
-        ("Preferences", {"fields": ("preferences", "quiet_hours")}),
-        ("App", {"fields": ("device_model", "os_version", "app_version", "language", "timezone")}),
-        ("Details", {"fields": ("key", "token", "evidence", "registered", "changed")}),
+        section("Preferences", "preferences", "quiet_hours"),
+        section("App", "device_model", "os_version", "app_version", "language", "timezone"),
+        section("Details", "key", "token", "evidence", "registered", "changed"),
     )
     search_fields = ("user_id",)
     search_help_text = "User ID or device ID"
     empty_title = "No devices"
-    empty_words = "Clients register devices by the API, on sign-in or with a new token."
+    empty_text = "Clients register devices by the API, on sign-in or with a new token."
     ordering = ("-last_seen", "-id")
-    actions = ("switch_off_selected", "switch_on_selected")
+    actions = ("disable_selected", "enable_selected")
     object_label = "Device"
     enable_consequence = (
         "Resumes push to this device and clears the evidence against it. If the provider still "
@@ -188,6 +163,8 @@ class DeviceAdmin(EnableDisableAdmin):
     changed = time_column("Last change", "updated_at")
     key = id_column()
     platform_display = label_column("Platform", "platform", PLATFORM_LABELS)
+    has_deactivate_permission = permission_check("devices.deactivate_device")
+    has_reactivate_permission = permission_check("devices.reactivate_device")
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet, search_term: str
@@ -203,35 +180,27 @@ class DeviceAdmin(EnableDisableAdmin):
         ids = {text, *(row["_id"] for row in rows)}
         return queryset.filter(pk__in=sorted(ids)), False
 
-    def has_deactivate_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may disable devices."""
-        return self.may_switch(request, on=False)
-
-    def has_reactivate_permission(self, request: HttpRequest) -> bool:
-        """Return whether the user may enable devices."""
-        return self.may_switch(request, on=True)
-
     @admin.action(description="Disable", permissions=["deactivate"])
-    def switch_off_selected(self, request: HttpRequest, queryset: QuerySet) -> None:
+    def disable_selected(self, request: HttpRequest, queryset: QuerySet) -> None:
         """Disable the selected devices."""
-        set_active(request, list(queryset), on=False)
+        set_active(request, list(queryset), active=False)
 
     @admin.action(description="Enable", permissions=["reactivate"])
-    def switch_on_selected(self, request: HttpRequest, queryset: QuerySet) -> None:
+    def enable_selected(self, request: HttpRequest, queryset: QuerySet) -> None:
         """Enable the selected devices."""
-        set_active(request, list(queryset), on=True)
+        set_active(request, list(queryset), active=True)
 
     def is_enabled(self, obj: Any) -> bool:
         """Return whether a device is active."""
         return bool(obj.is_active)
 
-    def may_switch(self, request: HttpRequest, *, on: bool) -> bool:
+    def can_set_enabled(self, request: HttpRequest, *, enabled: bool) -> bool:
         """Return whether the user may enable or disable devices."""
-        return bool(request.user.has_perm(f"devices.{'re' if on else 'de'}activate_device"))
+        return bool(request.user.has_perm(f"devices.{'re' if enabled else 'de'}activate_device"))
 
-    def switch(self, request: HttpRequest, obj: Any, *, on: bool) -> None:
+    def set_enabled(self, request: HttpRequest, obj: Any, *, enabled: bool) -> None:
         """Enable or disable a device."""
-        set_active(request, [obj], on=on)
+        set_active(request, [obj], active=enabled)
 
     @admin.display(description="Device")
     def device(self, row: Any) -> str:
@@ -258,7 +227,7 @@ class DeviceAdmin(EnableDisableAdmin):
         """Return the evidence for the deactivation."""
         found = row.deactivation_evidence
         if found is None:
-            return "-"
+            return EMPTY
         source = f"{found.source}{f': {found.code}' if found.code else ''}"
         if not found.notification_id:
             return format_html("{}, {}", source, timestamp(found.at))
@@ -268,9 +237,8 @@ class DeviceAdmin(EnableDisableAdmin):
     @admin.display(description="All notifications for this recipient")
     def notifications_link(self, row: Any) -> SafeString:
         """Return a link to the notifications of the device's recipient."""
-        return link(
-            f"{reverse(NOTIFICATIONS)}?{urlencode({'q': row.user_id})}", "Show notifications"
-        )
+        query = urlencode({"q": row.user_id})
+        return link(f"{reverse(NOTIFICATIONS)}?{query}", "Show notifications")
 
     @admin.display(description="Current state")
     def app_presence(self, row: Any) -> SafeString | str:
@@ -278,12 +246,12 @@ class DeviceAdmin(EnableDisableAdmin):
         known = presence.read([row.pk]).get(row.pk)
         if known is None:
             return "No heartbeat in the last hour"
-        words = (
-            "online" if known.online else "offline",
+        facts = (
+            "Online" if known.online else "Offline",
             "app in the foreground" if known.app_foreground else "app in the background",
             *(() if known.notification_enabled else ("notifications disabled in the settings",)),
         )
-        return format_html("{} ({})", ", ".join(words).capitalize(), timestamp(known.last_active))
+        return format_html("{} ({})", ", ".join(facts), timestamp(known.last_active))
 
     @admin.display(description="Preferences")
     def preferences(self, row: Any) -> str:
@@ -293,11 +261,10 @@ class DeviceAdmin(EnableDisableAdmin):
             return "No restrictions"
         if not preferences.enabled:
             return "Muted"
-        words = (
-            f"{name}: {'allowed' if is_wanted else 'muted'}"
-            for name, is_wanted in preferences.categories.items()
+        return ", ".join(
+            f"{name}: {'allowed' if is_allowed else 'muted'}"
+            for name, is_allowed in preferences.categories.items()
         )
-        return ", ".join(words)
 
     @admin.display(description="Quiet hours")
     def quiet_hours(self, row: Any) -> str:

@@ -87,7 +87,13 @@ class FailedChangeList(KeysetChangeList):
                 found = failure_groups.group_failures(
                     since=min(limits[0] or until - DEFAULT_PERIOD, until - MIN_PERIOD),
                     until=until,
-                    match=self._list_conditions(),
+                    match=[
+                        spec.condition(spec.value())
+                        for spec in self.filter_specs
+                        if isinstance(spec, ChoiceFilter)
+                        and spec.value()
+                        and not isinstance(spec, GROUP_FILTERS)
+                    ],
                 )
         except PyMongoError as error:
             if not is_timeout(error):
@@ -96,16 +102,6 @@ class FailedChangeList(KeysetChangeList):
             return
         self.counted_since = found.counted_since if not found.is_complete else None
         self.groups = [self._row(group, found) for group in found.groups]
-
-    def _list_conditions(self) -> list[dict[str, Any]]:
-        """Return the conditions of the filters that narrow the groups."""
-        return [
-            spec.condition(spec.value())
-            for spec in self.filter_specs
-            if isinstance(spec, ChoiceFilter)
-            and spec.value()
-            and not isinstance(spec, GROUP_FILTERS)
-        ]
 
     def _row(
         self, group: failure_groups.FailureGroup, found: failure_groups.FailureGroups
@@ -117,6 +113,7 @@ class FailedChangeList(KeysetChangeList):
             "provider": cause.provider or filters.NO_PROVIDER,
         }
         chosen = all(self.params.get(name) == value for name, value in group_filters.items())
+        query = {"remove": list(group_filters)} if chosen else {"new_params": group_filters}
         return GroupRow(
             group=group,
             channel=CHANNELS[cause.channel],
@@ -127,9 +124,7 @@ class FailedChangeList(KeysetChangeList):
             count=f"{group.count:,}{'' if found.is_complete else '+'}",
             trend=_trend(group) if found.has_previous else "",
             bars=_bars(group.trend),
-            url=self.get_query_string(remove=list(group_filters))
-            if chosen
-            else self.get_query_string(group_filters),
+            url=self.get_query_string(**query),
             is_chosen=chosen,
         )
 
@@ -190,11 +185,11 @@ class FailedNotificationAdmin(SecondaryListAdmin):
         risks = assess_risks(queries.get_many([row.pk for row in rows]), now=utc_now())
         for row in rows:
             failed = (Channel(d.channel) for d in row.delivery if d.status == DeliveryStatus.FAILED)
-            row.resend_risks = [one for c in failed if (one := risks.get((row.pk, c))) is not None]
+            row.resend_risks = [risks[row.pk, c] for c in failed if (row.pk, c) in risks]
 
     @admin.display(description="Resend risk")
     def resend_risk(self, row: Any) -> SafeString:
         """Return the resend risk of each failed channel as a chip, with the reason as tooltip."""
-        reasons = {one.kind: one.reason for one in row.resend_risks}
-        chips = ((chip(*RESEND_RISKS[kind], title=why),) for kind, why in reasons.items())
+        reasons = {risk.kind: risk.reason for risk in row.resend_risks}
+        chips = ((chip(*RESEND_RISKS[kind], title=text),) for kind, text in reasons.items())
         return format_html_join(" ", "{}", chips)

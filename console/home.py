@@ -113,10 +113,21 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
         "is_stale": traffic.counted_at is None or now - traffic.counted_at > METRICS_STALE_AFTER,
         "providers": rows(now=now),
         "backlog_tiles": _backlog_tiles(backlog, now),
-        "errors": _errors(failures),
+        "errors": [
+            {
+                "group": group,
+                "channel": CHANNELS[group.channel],
+                "icon": CHANNEL_ICONS[group.channel],
+                "code": code_label(group.code),
+                "meaning": explain(group.code).meaning,
+                "url": f"{reverse(FAILURES)}?channel={group.channel.value}&code={group.code}",
+            }
+            for group in failures.groups
+        ],
         "errors_since": failures.counted_since,
         "incidents": [
-            {**one, "id": one["_id"]} for one in incidents.open_incidents(limit=MAX_INCIDENTS)
+            {**incident, "id": incident["_id"]}
+            for incident in incidents.open_incidents(limit=MAX_INCIDENTS)
         ],
         "may_acknowledge": request.user.has_perm(MAY_ACKNOWLEDGE),
         "issues": issues(backlog=backlog, failures=failures, now=now),
@@ -124,7 +135,6 @@ def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
 
 
 def _channels(traffic: Traffic, midnight: datetime) -> list[dict[str, Any]]:
-    """Return each channel with its totals of today and of 24 hours."""
     today, day = traffic.per_channel(since=midnight), traffic.per_channel(since=min(traffic.hours))
     return [
         {
@@ -178,7 +188,7 @@ def _bars(traffic: Traffic, channels: Sequence[Channel], options: str) -> dict[s
         "Failed": [tally.failed for tally in totals],
     }
     datasets = [
-        {"label": label, "data": values, "backgroundColor": f"var({color})", "stack": "one"}
+        {"label": label, "data": values, "backgroundColor": f"var({color})", "stack": "total"}
         for (label, values), color in zip(bars.items(), _CHART_COLORS, strict=True)
     ]
     labels = [f"{hour:%H}" for hour in traffic.hours]
@@ -229,20 +239,6 @@ def _backlog_tiles(backlog: WorkSummary, now: datetime) -> list[dict[str, str]]:
     ]
     last = f"{_ago(sweep, now)} ago" if sweep else "never"
     return [*found, {"label": "Last sweep", "value": last, "note": "runs every 15 s", "url": ""}]
-
-
-def _errors(failures: FailureCounts) -> list[dict[str, Any]]:
-    return [
-        {
-            "group": group,
-            "channel": CHANNELS[group.channel],
-            "icon": CHANNEL_ICONS[group.channel],
-            "code": code_label(group.code),
-            "meaning": explain(group.code).meaning,
-            "url": f"{reverse(FAILURES)}?channel={group.channel.value}&code={group.code}",
-        }
-        for group in failures.groups
-    ]
 
 
 def _ago(at: datetime, now: datetime) -> str:

@@ -1,6 +1,5 @@
 """The menu, and the badge that shows the environment."""
 
-from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
@@ -20,28 +19,15 @@ def environment_badge(_request: HttpRequest) -> tuple[str, str]:
     return _BADGES.get(name, (name.capitalize(), "warning"))
 
 
-def has_permission(permission: str) -> Callable[[HttpRequest], bool]:
-    """Return a check that the user has a permission."""
-
-    def check(request: HttpRequest) -> bool:
-        return bool(request.user.has_perm(permission))
-
-    return check
-
-
-def is_home(request: HttpRequest) -> bool:
-    """Return whether the page is Home, whose path is the beginning of every other path."""
-    return request.path == reverse("admin:index")
-
-
 def menu_item(title: str, icon: str, model: str, *, permission: str = "") -> dict[str, Any]:
     """Return a menu entry for the list of a model, which is named ``app_model``."""
     app, _, name = model.rpartition("_")
+    required = permission or f"{app}.view_{name}"
     return {
         "title": title,
         "icon": icon,
         "link": reverse_lazy(f"admin:{model}_changelist"),
-        "permission": has_permission(permission or f"{app}.view_{name}"),
+        "permission": lambda request: request.user.has_perm(required),
     }
 
 
@@ -58,7 +44,8 @@ NAVIGATION = [
                 "title": "Home",
                 "icon": "monitoring",
                 "link": reverse_lazy("admin:index"),
-                "active": is_home,
+                # Its path is the beginning of every other path.
+                "active": lambda request: request.path == reverse("admin:index"),
             },
             menu_item(
                 "Failed deliveries",

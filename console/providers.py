@@ -6,7 +6,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, reverse
 from django.utils.html import format_html
 
 from delivery import circuit_breaker
@@ -18,9 +18,9 @@ from monitoring.provider_health import Health, ProviderHealth
 from notifications import validation
 from notifications.intake import preview
 from notifications.models import ProviderState
-from notifyproject.platform import audit
 
-from .widgets.actions import render_page, require_post
+from .widgets.actions import record_change, render_page, require_post
+from .widgets.columns import chip
 from .widgets.formats import clock, duration, latency
 from .widgets.labels import CHANNEL_ICONS, CHANNELS, PROVIDERS
 from .widgets.links import NOTIFICATION
@@ -54,23 +54,14 @@ TEST_ADDRESSES = {
 class ProviderStateAdmin(ListOnlyAdmin):
     """The page of all configured providers."""
 
-    def get_urls(self) -> list[URLPattern]:
-        """Return the URLs of the page and of its actions."""
-        views = (
-            ("pause", self.pause_view),
-            ("resume", self.resume_view),
-            ("close", self.close_view),
-            ("test", self.test_view),
-        )
-        own = [
-            path(
-                f"<str:name>/{word}/",
-                self.admin_site.admin_view(view),
-                name=f"notifications_providerstate_{word}",
-            )
-            for word, view in views
+    def own_urls(self) -> list[URLPattern]:
+        """Return the URLs of the actions."""
+        return [
+            self.url("<str:name>/pause/", self.pause_view, "pause"),
+            self.url("<str:name>/resume/", self.resume_view, "resume"),
+            self.url("<str:name>/close/", self.close_view, "close"),
+            self.url("<str:name>/test/", self.test_view, "test"),
         ]
-        return own + super().get_urls()
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -121,9 +112,9 @@ class ProviderStateAdmin(ListOnlyAdmin):
         account = request.POST.get("circuit", "")
         known = {
             circuit.account
-            for one in provider_health.provider_health(now=utc_now())
-            for circuit in one.circuits
-            if one.name == name
+            for health in provider_health.provider_health(now=utc_now())
+            for circuit in health.circuits
+            if health.name == name
         }
         if account not in known:
             messages.warning(request, "Circuit not found.")
@@ -167,48 +158,44 @@ def show_not_sent(request: HttpRequest, error: validation.InvalidRequestError) -
 
 def rows(*, now: datetime) -> list[dict[str, Any]]:
     """Return the providers as the pages show them."""
-    return [_row(one, now) for one in provider_health.provider_health(now=now)]
+    return [_row(health, now) for health in provider_health.provider_health(now=now)]
 
 
-def _row(one: ProviderHealth, now: datetime) -> dict[str, Any]:
-    words, color = HEALTH_LABELS[one.health]
-    label, input_type = TEST_ADDRESSES[one.channel]
+def _row(health: ProviderHealth, now: datetime) -> dict[str, Any]:
+    pause = health.pause
+    address_label, address_type = TEST_ADDRESSES[health.channel]
     return {
-        "health": one,
-        "label": _label(one.name),
-        "channel": CHANNELS[one.channel],
-        "icon": CHANNEL_ICONS[one.channel],
-        "words": words,
-        "color": color,
-        "paused_for": duration((now - one.pause.since).total_seconds()) if one.pause else "",
-        "circuits": [_circuit(one, circuit, now) for circuit in one.circuits],
-        "rate": _rate(one, now),
-        "p95": latency(one.p95),
-        "address_label": label,
-        "address_type": input_type,
+        "health": health,
+        "label": _label(health.name),
+        "channel": CHANNELS[health.channel],
+        "icon": CHANNEL_ICONS[health.channel],
+        "chip": chip(*HEALTH_LABELS[health.health]),
+        "paused_for": duration((now - pause.since).total_seconds()) if pause else "",
+        "circuits": [
+            {
+                "circuit": circuit,
+                "scope": circuit.account.removeprefix(health.account).removeprefix(":"),
+                "chip": chip(*CIRCUIT_LABELS[circuit.state]),
+                "is_closed": circuit.state is State.CLOSED,
+                "next_probe": clock(circuit.open_until, now=now) if circuit.open_until else "",
+            }
+            for circuit in health.circuits
+        ],
+        "rate": _rate(health, now),
+        "p95": latency(health.p95),
+        "address_label": address_label,
+        "address_type": address_type,
     }
 
 
-def _circuit(one: ProviderHealth, circuit: Any, now: datetime) -> dict[str, Any]:
-    words, color = CIRCUIT_LABELS[circuit.state]
-    return {
-        "circuit": circuit,
-        "scope": circuit.account.removeprefix(one.account).removeprefix(":"),
-        "words": words,
-        "color": color,
-        "is_closed": circuit.state is State.CLOSED,
-        "next_probe": clock(circuit.open_until, now=now) if circuit.open_until else "",
-    }
-
-
-def _rate(one: ProviderHealth, now: datetime) -> str:
-    if one.rate is None:
+def _rate(health: ProviderHealth, now: datetime) -> str:
+    if health.rate is None:
         limit = "no limit"
-    elif one.current_rate == one.rate:
-        limit = f"{one.rate:,.0f}/s"
+    elif health.current_rate == health.rate:
+        limit = f"{health.rate:,.0f}/s"
     else:
-        limit = f"{one.current_rate:,.1f}/s now (limit {one.rate:,.0f}/s)"
-    until = one.rate_status.blocked_until if one.rate_status else None
+        limit = f"{health.current_rate:,.1f}/s now (limit {health.rate:,.0f}/s)"
+    until = health.rate_status.blocked_until if health.rate_status else None
     return format_html("{}, blocked until {}", limit, clock(until, now=now)) if until else limit
 
 
@@ -227,6 +214,4 @@ def _require_provider(request: HttpRequest, name: str, permission: str) -> HttpR
 
 
 def _record(request: HttpRequest, name: str, message: str) -> None:
-    audit.record(
-        by=request.user.pk, model=ProviderState, object_id=name, name=_label(name), message=message
-    )
+    record_change(request, ProviderState, name, message, name=_label(name))

@@ -14,7 +14,7 @@ from notifications.models import RetentionPolicy
 from notifyproject.db.fields import choices
 
 from .widgets.columns import label_column, time_column
-from .widgets.lists import ConsoleAdmin
+from .widgets.lists import ConsoleAdmin, never
 
 CONTENT_HELP = (
     "Subject, body, attachments, template variables, addresses, and provider responses. Counted "
@@ -54,12 +54,12 @@ class RetentionPolicyForm(forms.ModelForm):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         content, metadata = retention.effective_days(None, None)
-        for name, words, days in (
+        for name, help_text, days in (
             ("content_days", CONTENT_HELP, content),
             ("metadata_days", RECORD_HELP, metadata),
         ):
             if name in self.fields:
-                self.fields[name].help_text = f"{words} Empty: {days} (default)."
+                self.fields[name].help_text = f"{help_text} Empty: {days} (default)."
                 self.fields[name].widget.attrs["placeholder"] = days
 
     def clean(self) -> dict[str, Any]:
@@ -83,16 +83,9 @@ class RetentionPolicyAdmin(ConsoleAdmin):
     list_display = ("category_display", "content", "record", "removed_until_display")
     list_after_template = "console/retention.html"
     ordering = ("category",)
+    has_add_permission = has_delete_permission = never
     category_display = label_column("Category", "category", dict(choices(Category)))
     removed_until_display = time_column("Content removed through", "removed_until")
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Return False: see the class."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return False: see the class."""
-        return False
 
     @admin.display(description="Content retention")
     def content(self, row: Any) -> str:

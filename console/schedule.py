@@ -27,7 +27,7 @@ from unfold.admin import TabularInline
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from .widgets.columns import text_column, time_column
-from .widgets.lists import ConsoleAdmin
+from .widgets.lists import ConsoleAdmin, never, section
 
 SCHEDULES = {
     "interval": IntervalSchedule,
@@ -64,21 +64,21 @@ class PeriodicTaskAdmin(ConsoleAdmin):
     last_ran = time_column("Last run", "last_run_at")
     run_count = text_column("Run count", "total_run_count")
     fieldsets = (
-        (None, {"fields": ("name", "regtask", "task", "enabled", "description")}),
-        (
-            "Schedule: exactly one",
-            {"fields": ("interval", "crontab", "clocked", "solar", "schedule_text")},
+        section(None, "name", "regtask", "task", "enabled", "description"),
+        section(
+            "Schedule: exactly one", "interval", "crontab", "clocked", "solar", "schedule_text"
         ),
-        ("Limits", {"fields": ("start_time", "one_off", "last_run_at", "total_run_count")}),
-        ("Arguments", {"fields": ("args", "kwargs")}),
-        (
+        section("Limits", "start_time", "one_off", "last_run_at", "total_run_count"),
+        section("Arguments", "args", "kwargs"),
+        section(
             "Execution",
-            {
-                "fields": (
-                    *("expires", "expire_seconds", "queue", "exchange"),
-                    *("routing_key", "priority", "headers"),
-                )
-            },
+            "expires",
+            "expire_seconds",
+            "queue",
+            "exchange",
+            "routing_key",
+            "priority",
+            "headers",
         ),
     )
 
@@ -139,7 +139,7 @@ class PeriodicTaskAdmin(ConsoleAdmin):
 
 
 class PeriodicTaskInline(TabularInline):
-    """Tasks that use a schedule."""
+    """Tasks that use a schedule; they are added on their own page."""
 
     model = PeriodicTask
     fields = ("name", "task", "enabled")
@@ -149,10 +149,7 @@ class PeriodicTaskInline(TabularInline):
     extra = 0
     show_change_link = True
     verbose_name_plural = "Tasks with this schedule"
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return False: tasks are added on their own page."""
-        return False
+    has_add_permission = never
 
 
 class ScheduleAdmin(ConsoleAdmin):

@@ -21,7 +21,7 @@ from .notifications.actions import RESCHEDULE, SEND_NOW, selected_action
 from .notifications.list import SecondaryListAdmin
 from .widgets import columns
 from .widgets.actions import permission_check
-from .widgets.filters import ChoiceFilter, time_filter
+from .widgets.filters import choice_filter, time_filter
 from .widgets.formats import clock, duration, timestamp
 from .widgets.labels import CHANNELS, WAIT_LABELS
 from .widgets.wait_reasons import WaitReason, find_waits, wait_condition
@@ -30,46 +30,32 @@ from .widgets.window_list import WindowChangeList
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 _WITH_TIME = {
     WaitReason.QUIET_HOURS: " until ",
-    WaitReason.RATE_LIMIT: " until ",
+    WaitReason.RATE_LIMITED: " until ",
     WaitReason.RETRY: " at ",
 }
 """Reasons whose label continues with the due time."""
 
 
-class WaitReasonFilter(ChoiceFilter):
-    """Filter by the reason why any channel waits."""
-
-    title = "wait reason"
-    parameter_name = "reason"
-    options = tuple((reason.value, words) for reason, (words, _) in WAIT_LABELS.items())
-
-    def condition(self, word: str) -> dict[str, Any]:
-        """Return the MongoDB condition for a choice."""
-        return _any_delivery(wait_condition(WaitReason(word), now=utc_now()))
-
-
-class PriorityFilter(filters.PriorityFilter):
-    """Filter by priority, which an index serves in this list."""
-
-    is_unindexed = False
-
-
-class ChannelFilter(filters.ChannelFilter):
-    """Filter by channel, which this list scans in windows."""
-
-    is_unindexed = False
-
-    def condition(self, word: str) -> dict[str, Any]:
-        """Return the MongoDB condition for a choice."""
-        return _any_delivery({"channel": word})
-
-
-def _any_delivery(wanted: dict[str, Any]) -> dict[str, Any]:
+def _any_delivery(condition: dict[str, Any]) -> dict[str, Any]:
     """Return the condition that any delivery matches, in a form for which MongoDB uses no index.
 
     With an index, MongoDB would sort all matches; this way the list is read in its own order.
     """
-    return {"$nor": [{"delivery": {"$not": {"$elemMatch": wanted}}}]}
+    return {"$nor": [{"delivery": {"$not": {"$elemMatch": condition}}}]}
+
+
+WaitReasonFilter = choice_filter(
+    "wait reason",
+    ((reason.value, label) for reason, (label, _) in WAIT_LABELS.items()),
+    parameter="reason",
+    condition=lambda value: _any_delivery(wait_condition(WaitReason(value), now=utc_now())),
+)
+ChannelFilter = choice_filter(
+    "channel",
+    filters.CHANNEL_OPTIONS,
+    condition=lambda value: _any_delivery({"channel": value}),
+)
+PriorityFilter = choice_filter("priority", choices(Priority))
 
 
 @admin.register(WaitingNotification)
@@ -107,11 +93,11 @@ class WaitingNotificationAdmin(SecondaryListAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet:
         """Return open notifications; each priority is named, so that one index serves the order."""
-        wanted = {
+        condition = {
             "priority": {"$in": [priority.value for priority in Priority]},
             "due_at": {"$gte": LONG_AGO},
         }
-        return super().get_queryset(request).filter(Match(wanted))
+        return super().get_queryset(request).filter(Match(condition))
 
     def get_ordering(self, request: HttpRequest) -> Sequence[str]:
         """Return the order by due time, also for search results, which are few."""
@@ -130,12 +116,12 @@ class WaitingNotificationAdmin(SecondaryListAdmin):
         now = utc_now()
         lines = (
             (
-                CHANNELS[one.channel],
-                WAIT_LABELS[one.reason][0],
-                _WITH_TIME[one.reason] if one.until and one.reason in _WITH_TIME else "",
-                clock(one.until, now=now) if one.until and one.reason in _WITH_TIME else "",
+                CHANNELS[wait.channel],
+                WAIT_LABELS[wait.reason][0],
+                _WITH_TIME[wait.reason] if wait.until and wait.reason in _WITH_TIME else "",
+                clock(wait.until, now=now) if wait.until and wait.reason in _WITH_TIME else "",
             )
-            for one in find_waits(row.delivery, now=now)
+            for wait in find_waits(row.delivery, now=now)
         )
         return format_html(
             '<span class="two-lines">{}</span>',

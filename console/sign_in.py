@@ -18,7 +18,8 @@ from access.staff import second_factor
 from access.staff.second_factor import TRY_WINDOW, CodeResult, Enrollment
 from access.staff.second_factor_gate import CHECK, RENEW, SET_UP, is_verified, mark_verified
 from domain.time import utc_now
-from notifyproject.platform import audit
+
+from .widgets.actions import record_change
 
 ERRORS = {
     CodeResult.WRONG: "Invalid or used code. Wait for the next one.",
@@ -83,7 +84,10 @@ def set_up(request: HttpRequest) -> HttpResponse:
         form=form,
         enrollment=enrollment,
         key=" ".join(invitation.key[n : n + 4] for n in range(0, len(invitation.key), 4)),
-        qr_code=_qr_code(invitation.uri),
+        # Dark on light in any theme.
+        qr_code=segno.make(invitation.uri, error="m").svg_data_uri(
+            scale=5, border=4, dark="#000", light="#fff"
+        ),
         renew_url=reverse(RENEW),
     )
 
@@ -98,25 +102,21 @@ def renew(request: HttpRequest) -> HttpResponse:
     return _recovery_codes_page(request, codes, "Regenerated recovery codes.")
 
 
-def _recovery_codes_page(request: HttpRequest, codes: list[str], what: str) -> HttpResponse:
+def _recovery_codes_page(request: HttpRequest, codes: list[str], message: str) -> HttpResponse:
     """Show recovery codes once, and mark the session as verified."""
     enrollment = second_factor.enrollment_of(request.user.pk)
     if enrollment is not None:
         mark_verified(request, enrollment)
-    user = request.user
-    audit.record(
-        by=user.pk, model=StaffUser, object_id=str(user.pk), name=user.get_username(), message=what
-    )
+    name = request.user.get_username()
+    record_change(request, StaffUser, request.user.pk, message, name=name)
     return _page(request, "recovery_codes.html", "Your recovery codes", codes=codes)
 
 
 def _warn_of_used_code(request: HttpRequest, before: Enrollment) -> None:
     now = second_factor.enrollment_of(request.user.pk)
     if now is not None and now.recovery_codes < before.recovery_codes:
-        left = now.recovery_codes
-        messages.warning(
-            request, f"Recovery code used; {left} left. Regenerate them in the account menu."
-        )
+        text = f"Recovery code used; {now.recovery_codes} left."
+        messages.warning(request, f"{text} Regenerate them in the account menu.")
 
 
 def _page(request: HttpRequest, template: str, title: str, **context: Any) -> HttpResponse:
@@ -134,19 +134,13 @@ def _page(request: HttpRequest, template: str, title: str, **context: Any) -> Ht
     )
 
 
-def _qr_code(uri: str) -> str:
-    """Return the QR code as a data URI, dark on light in any theme."""
-    code = segno.make(uri, error="m")
-    return code.svg_data_uri(scale=5, border=4, dark="#000", light="#fff")
-
-
 def _next(request: HttpRequest) -> str:
     """Return the requested page if it is within this site, else Home."""
-    wanted: str = request.POST.get("next") or request.GET.get("next") or ""
+    target: str = request.POST.get("next") or request.GET.get("next") or ""
     is_safe = url_has_allowed_host_and_scheme(
-        wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+        target, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )
-    return wanted if is_safe else reverse("admin:index")
+    return target if is_safe else reverse("admin:index")
 
 
 urlpatterns = [

@@ -18,7 +18,7 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminT
 
 from access.models import StaffUser
 
-from .widgets.lists import ConsoleAdmin, ReadOnlyAdmin
+from .widgets.lists import ConsoleAdmin, ReadOnlyAdmin, section
 
 _WRITING = ("add_", "change_", "delete_")
 
@@ -28,8 +28,8 @@ class _ByKind(ModelChoiceIterator):
 
     def __iter__(self) -> Iterator[Any]:
         permissions = sorted(self.queryset, key=lambda p: (_kind(p), p.codename))
-        for kind, some in groupby(permissions, key=_kind):
-            yield kind, [self.choice(permission) for permission in some]
+        for kind, group in groupby(permissions, key=_kind):
+            yield kind, [self.choice(permission) for permission in group]
 
 
 class PermissionsField(forms.ModelMultipleChoiceField):
@@ -73,14 +73,14 @@ def console_permissions() -> QuerySet[Permission]:
         if isinstance(model_admin, ReadOnlyAdmin)
     }
     found = Permission.objects.filter(content_type_id__in=[kind.pk for kind in kinds.values()])
-    wanted = [
+    shown = [
         permission.pk
         for permission in found.order_by()
         if not (
             permission.content_type_id in read_only and permission.codename.startswith(_WRITING)
         )
     ]
-    return Permission.objects.filter(pk__in=wanted).order_by("codename")
+    return Permission.objects.filter(pk__in=shown).order_by("codename")
 
 
 @admin.register(StaffUser)
@@ -94,10 +94,10 @@ class StaffUserAdmin(UserAdmin, ConsoleAdmin):
     list_filter = ()
     filter_horizontal = ()
     fieldsets = (
-        (None, {"fields": ("username", "password")}),
-        ("Profile", {"fields": ("first_name", "last_name", "email")}),
-        ("Access", {"fields": ("is_active", "is_staff", "is_superuser", "groups")}),
-        ("Activity", {"fields": ("last_login", "date_joined")}),
+        section(None, "username", "password"),
+        section("Profile", "first_name", "last_name", "email"),
+        section("Access", "is_active", "is_staff", "is_superuser", "groups"),
+        section("Activity", "last_login", "date_joined"),
     )
     search_fields = ("username__startswith", "email__exact")
     search_help_text = "Beginning of the username, or the email"

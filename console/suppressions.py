@@ -23,7 +23,7 @@ from recipients.suppressions import lift_one, suppress, suppression_key
 
 from .widgets.columns import label_column, text_column, time_column
 from .widgets.filters import choice_filter
-from .widgets.lists import ConsoleAdmin
+from .widgets.lists import ConsoleAdmin, never
 
 CHANNELS = (("email", "Email"), ("whatsapp", "WhatsApp"))
 """Channels that have an address."""
@@ -80,15 +80,15 @@ class SuppressionForm(forms.ModelForm):
 SuppressionChannelFilter = choice_filter(
     "channel",
     CHANNELS,
-    condition=lambda word: {
-        "channel": word,
-        "reason": {"$in": [one.value for one in SuppressionReason]},
+    condition=lambda value: {
+        "channel": value,
+        "reason": {"$in": [reason.value for reason in SuppressionReason]},
     },
 )
 SuppressionReasonFilter = choice_filter(
     "reason",
     choices(SuppressionReason),
-    condition=lambda word: {"channel": {"$in": [name for name, _ in CHANNELS]}, "reason": word},
+    condition=lambda value: {"channel": {"$in": [name for name, _ in CHANNELS]}, "reason": value},
 )
 
 
@@ -112,8 +112,9 @@ class SuppressionAdmin(ConsoleAdmin):
     search_fields = ("address",)
     search_help_text = "Whole address"
     empty_title = "No suppressed addresses"
-    empty_words = "Added by bounces, complaints, unsubscribes, clients, and staff."
+    empty_text = "Added by bounces, complaints, unsubscribes, clients, and staff."
     ordering = ("-created_at", "-id")
+    has_change_permission = never
     address_display = text_column("Address", "shown")
     since = time_column("Since", "created_at")
     channel_display = label_column("Channel", "channel", dict(CHANNELS))
@@ -143,13 +144,6 @@ class SuppressionAdmin(ConsoleAdmin):
         """Return what is blocked."""
         return "Marketing" if row.marketing_only else "Everything"
 
-    def get_object(self, request: HttpRequest, *args: Any) -> Any:
-        """Return one suppression, its address masked unless the user may see it."""
-        found = super().get_object(request, *args)
-        if found is not None:
-            self.prepare_rows(request, [found])
-        return found
-
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Sequence[str]:
         """Return the fields; an existing suppression has more."""
         return DISPLAYED_FIELDS if obj is not None else self.form.Meta.fields
@@ -157,10 +151,6 @@ class SuppressionAdmin(ConsoleAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Sequence[str]:
         """Return the read-only fields: all of an existing suppression."""
         return DISPLAYED_FIELDS if obj is not None else ()
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return False: lift a suppression and add another."""
-        return False
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Suppress the address; of two suppressions for one reason the stricter stays."""

@@ -8,18 +8,17 @@ from bson import ObjectId
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from domain.time import utc_now
 from notifications.models import WebhookLog
 from notifications.receipts import webhook_log
-from notifyproject.platform import audit
 from recipients.masking import can_see_addresses, mask_text
 
-from .widgets.actions import not_found, parse_id, permission_check, require_post
-from .widgets.columns import label_column, time_column
+from .widgets.actions import not_found, parse_id, permission_check, record_change, require_post
+from .widgets.columns import label_column, text_column, time_column
 from .widgets.filters import choice_filter, time_filter
 from .widgets.formats import count_of
 from .widgets.keyset_list import KeysetChangeList
@@ -43,7 +42,7 @@ OutcomeFilter = choice_filter(
     "outcome",
     ((name, label) for name, (label, _) in _OUTCOMES.items()),
     is_unindexed=True,
-    condition=lambda word: _OUTCOMES[word][1],
+    condition=lambda value: _OUTCOMES[value][1],
 )
 
 
@@ -67,12 +66,15 @@ class WebhookLogAdmin(ReadOnlyAdmin):
     actions = ("replay_selected",)
     changelist_class = KeysetChangeList
     empty_title = "No webhooks"
-    empty_words = "Calls from providers are kept for 30 days."
+    empty_text = "Calls from providers are kept for 30 days."
     change_form_outer_after_template = "console/webhook_replay.html"
     received = time_column("Received", "received_at")
     provider_display = label_column("Provider", "provider", PROVIDERS)
     has_replay_permission = permission_check("notifications.replay_webhooklog")
     processed = time_column("Processed", "processed_at")
+    events = text_column("Events", "event_count", empty="0")
+    applied = text_column("Applied", "applied_count", empty="0")
+    unmatched = text_column("Unmatched", "unmatched_count", empty="0")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet:
         """Return the calls, for the list without their bodies."""
@@ -88,14 +90,9 @@ class WebhookLogAdmin(ReadOnlyAdmin):
             found.body = mask_text(found.body)
         return found
 
-    def get_urls(self) -> list[URLPattern]:
-        """Return the admin's URLs and that of the replay."""
-        own = path(
-            "<path:object_id>/replay/",
-            self.admin_site.admin_view(self.replay_view),
-            name="notifications_webhooklog_replay",
-        )
-        return [own, *super().get_urls()]
+    def own_urls(self) -> list[URLPattern]:
+        """Return the URL of the replay."""
+        return [self.url("<path:object_id>/replay/", self.replay_view, "replay")]
 
     def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
         """Return the button that replays."""
@@ -119,29 +116,17 @@ class WebhookLogAdmin(ReadOnlyAdmin):
         _replay(request, [log_id])
         return HttpResponseRedirect(reverse(DETAIL, args=[object_id]))
 
-    @admin.display(description="Events")
-    def events(self, row: Any) -> int:
-        """Return the number of events."""
-        return int(row.event_count or 0)
-
-    @admin.display(description="Applied")
-    def applied(self, row: Any) -> int:
-        """Return the number of events that had an effect."""
-        return int(row.applied_count or 0)
-
-    @admin.display(description="Unmatched")
-    def unmatched(self, row: Any) -> int:
-        """Return the number of events on unknown messages."""
-        return int(row.unmatched_count or 0)
-
     @admin.display(description="Body")
     def payload(self, row: Any) -> SafeString:
         """Return the body, indented."""
-        return format_html('<pre class="json">{}</pre>', _indented(row.body))
+        try:
+            text = json.dumps(json.loads(row.body), indent=2, ensure_ascii=False)
+        except (ValueError, RecursionError):
+            text = row.body
+        return format_html('<pre class="json">{}</pre>', text)
 
 
 def _replay(request: HttpRequest, ids: Sequence[ObjectId]) -> None:
-    """Replay calls, record each, and tell the user the result."""
     now, events, changed = utc_now(), 0, 0
     for log_id in ids:
         try:
@@ -153,20 +138,8 @@ def _replay(request: HttpRequest, ids: Sequence[ObjectId]) -> None:
             messages.error(request, str(problem))
             continue
         events, changed = events + applied.events, changed + applied.changed
-        audit.record(
-            by=request.user.pk,
-            model=WebhookLog,
-            object_id=str(log_id),
-            name=f"call {log_id}",
-            message=f"Replayed: {applied.changed} of {applied.events} events applied.",
-        )
+        message = f"Replayed: {applied.changed} of {applied.events} events applied."
+        record_change(request, WebhookLog, log_id, message, name=f"call {log_id}")
     if events or changed:
         text = f"Replayed {count_of(events, 'event')}: {changed} applied."
         messages.success(request, f"{text} Applied events are skipped.")
-
-
-def _indented(body: str) -> str:
-    try:
-        return json.dumps(json.loads(body), indent=2, ensure_ascii=False)
-    except (ValueError, RecursionError):
-        return body

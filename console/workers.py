@@ -49,7 +49,14 @@ class HeartbeatAdmin(ListOnlyAdmin):
                 ),
                 _heartbeat("Metrics roll-up", beats.rollup, "runs every minute", now),
             ],
-            workers=[_worker(one, now) for one in workers.active_workers(now=now)],
+            workers=[
+                {
+                    "name": worker.name,
+                    "attempts": worker.attempts,
+                    "ago": duration((now - worker.last_at).total_seconds()),
+                }
+                for worker in workers.active_workers(now=now)
+            ],
             active_within=duration(workers.ACTIVE_WITHIN.total_seconds()),
             is_pinged=is_pinged,
             answering=workers.ping_workers() if is_pinged else None,
@@ -74,8 +81,3 @@ def _heartbeat(label: str, at: datetime | None, note: str, now: datetime) -> dic
         "note": note,
         "is_late": at is None or now - at > SWEEP_OVERDUE,
     }
-
-
-def _worker(one: workers.Worker, now: datetime) -> dict[str, Any]:
-    ago = duration((now - one.last_at).total_seconds())
-    return {"name": one.name, "attempts": one.attempts, "ago": ago}

@@ -8,6 +8,7 @@ from bisect import bisect
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from operator import itemgetter
 
 from django.conf import settings
 
@@ -22,6 +23,8 @@ from .circuit_breaker import Blocked, Permission, Probe, circuit_name
 from .targets import SendTarget
 
 S = DeliveryStatus
+PROVIDER_PAUSED = "Provider paused."
+CIRCUIT_OPEN = "Circuit open."
 Platforms = Collection[str]
 """Of a push: android, ios, web; of a channel without devices: the empty string."""
 
@@ -149,8 +152,12 @@ def choose_routes(
         if share is not None:
             share.add(claimed, own)
         else:
-            until = min(at for at, _ in openings if at is not None)
-            deferred.append(_defer_until_available(claimed, until, now))
+            until, share = min(
+                ((at, share) for at, share in openings if at is not None), key=itemgetter(0)
+            )
+            is_paused = share.circuit_gate.provider.name in paused
+            reason = PROVIDER_PAUSED if is_paused else CIRCUIT_OPEN
+            deferred.append(_defer_until_available(claimed, until, now, reason))
     routes: list[Route] = []
     for index, share in enumerate(shares):
         later_gates = [other.circuit_gate for other in shares[index + 1 :]]
@@ -246,7 +253,9 @@ def _apply_rate_limit(
     return list(claims[:count]), rate_limited
 
 
-def _defer_until_available(claimed: ClaimedDelivery, until: datetime, now: datetime) -> Deferred:
+def _defer_until_available(
+    claimed: ClaimedDelivery, until: datetime, now: datetime, reason: str
+) -> Deferred:
     """Return the deferral until a provider is available, or the failure after the maximum wait."""
     decision = retry.defer_or_give_up(until=until, state=claimed.retry_state, now=now)
     failed = isinstance(decision, retry.GiveUp)
@@ -254,6 +263,6 @@ def _defer_until_available(claimed: ClaimedDelivery, until: datetime, now: datet
         claimed,
         S.FAILED if failed else S.PENDING,
         FailureCode.CHANNEL_UNAVAILABLE,
-        "Circuit open or provider paused.",
+        reason,
         None if failed else until,
     )

@@ -14,10 +14,16 @@ from notifications.broadcasts import control, repository
 from notifications.broadcasts.documents import Document
 from notifications.models import Broadcast
 from notifications.resend import actions
-from notifyproject.platform import audit
 
 from ..widgets import names
-from ..widgets.actions import is_confirmed, not_found, parse_id, render_page, require_post
+from ..widgets.actions import (
+    is_confirmed,
+    not_found,
+    parse_id,
+    record_change,
+    render_page,
+    require_post,
+)
 from .labels import audience_label, summarize
 
 LIST = "admin:notifications_broadcast_changelist"
@@ -105,13 +111,8 @@ def run_action(
     except actions.InvalidStateError as problem:
         messages.warning(request, f"No change: {problem}")
     else:
-        audit.record(
-            by=request.user.pk,
-            model=Broadcast,
-            object_id=str(document["_id"]),
-            name=f"{document['type']} {document['_id']}",
-            message=action.audit_message,
-        )
+        name = f"{document['type']} {document['_id']}"
+        record_change(request, Broadcast, document["_id"], action.audit_message, name=name)
         messages.success(request, action.success_message)
     return HttpResponseRedirect(back)
 

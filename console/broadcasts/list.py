@@ -7,7 +7,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.urls import URLPattern, path
+from django.urls import URLPattern
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -44,7 +44,7 @@ class BroadcastAdmin(ReadOnlyAdmin):
     )
     list_display_links = ("created", "broadcast")
     empty_title = "No broadcasts"
-    empty_words = "A client creates one by the API: one request for an audience of any size."
+    empty_text = "A client creates one by the API: one request for an audience of any size."
     list_filter = (BroadcastStatusFilter, ClientFilter, CreatedFilter)
     ordering = ("-created_at", "-id")
     list_fullwidth = True
@@ -62,18 +62,12 @@ class BroadcastAdmin(ReadOnlyAdmin):
         for row in rows:
             row.type_name, row.client_name = types[row.type], clients[row.client_id]
 
-    def get_urls(self) -> list[URLPattern]:
-        """Return the admin's URLs and those of the actions."""
-        own = [
-            path(
-                f"<path:object_id>/{action.name}/",
-                self.admin_site.admin_view(self.action_view),
-                {"action": action},
-                name=f"notifications_broadcast_{action.name}",
-            )
-            for action in actions.BROADCAST_ACTIONS
+    def own_urls(self) -> list[URLPattern]:
+        """Return the URLs of the actions."""
+        return [
+            self.url(f"<path:object_id>/{a.name}/", self.action_view, a.name, action=a)
+            for a in actions.BROADCAST_ACTIONS
         ]
-        return own + super().get_urls()
 
     def change_view(
         self, request: HttpRequest, object_id: str, *_args: Any, **_options: Any

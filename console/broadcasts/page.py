@@ -19,6 +19,14 @@ from .labels import audience_label, summarize
 
 SKIPPED_MEANING = "opted out, suppressed, or unreachable"
 REJECTED_MEANING = "the notification was invalid"
+TIMES = (
+    ("Created", "created_at"),
+    ("Scheduled", "scheduled_at"),
+    ("Started", "started_at"),
+    ("Ended", "finished_at"),
+    ("Expires", "expires_at"),
+    ("Deleted on", "purge_at"),
+)
 
 
 def show(admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -61,7 +69,7 @@ def _context(request: HttpRequest, document: Document) -> dict[str, Any]:
         "content": request_for_all.content,
         "data": request_for_all.data,
         "facts": _facts(document),
-        "times": _times(document),
+        "times": panels.times(document, TIMES),
         "audit": panels.audit_log(Broadcast, document["_id"]),
     }
 
@@ -72,19 +80,23 @@ def _progress(document: Document) -> dict[str, Any]:
         reason["count"] for name in ("skipped", "rejected") for reason in document[name].values()
     )
     size = document.get("audience_size")
-    is_over = document["status"] == BroadcastStatus.COMPLETED
+    is_completed = document["status"] == BroadcastStatus.COMPLETED
     return {
-        "words": f"{count:,}" + (f" of ~{size:,}" if size is not None else "") + " processed",
-        "share": 100 if is_over else min(99, count * 100 // size) if size else None,
+        "text": f"{count:,}" + (f" of ~{size:,}" if size is not None else "") + " processed",
+        "share": 100 if is_completed else min(99, count * 100 // size) if size else None,
     }
 
 
 def _skip_reasons(document: Document, kind: str) -> list[dict[str, Any]]:
     """Return the reasons for recipients without a notification, the most frequent first."""
-    reasons = sorted(document[kind].items(), key=lambda one: (-one[1]["count"], one[0]))
+    reasons = sorted(document[kind].items(), key=lambda item: (-item[1]["count"], item[0]))
     return [
-        {"words": code_label(code), "count": f"{one['count']:,}", "examples": one["examples"]}
-        for code, one in reasons
+        {
+            "label": code_label(code),
+            "count": f"{reason['count']:,}",
+            "examples": reason["examples"],
+        }
+        for code, reason in reasons
     ]
 
 
@@ -109,15 +121,3 @@ def _facts(document: Document) -> list[tuple[str, str]]:
         ("Request ID", document.get("request_id")),
     )
     return [(label, value) for label, value in facts if value]
-
-
-def _times(document: Document) -> list[tuple[str, Any]]:
-    times = (
-        ("Created", "created_at"),
-        ("Scheduled", "scheduled_at"),
-        ("Started", "started_at"),
-        ("Ended", "finished_at"),
-        ("Expires", "expires_at"),
-        ("Deleted on", "purge_at"),
-    )
-    return [(label, document[name]) for label, name in times if document.get(name)]

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
+from typing import Any
 
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -86,32 +88,20 @@ REASON_LABELS: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """The progress of an operation."""
-
-    value: int
-    maximum: int | None
-    """None while the total is unknown."""
-    summary: str
-
-
-def progress(operation: Operation, *, now: datetime) -> Progress:
-    """Return the progress of an operation as a bar and a text."""
+def progress(operation: Operation, *, now: datetime) -> dict[str, Any]:
+    """Return the text and the bar of an operation's progress, without a maximum if unknown."""
     if operation.stage in (BulkStage.PREVIEWING, BulkStage.READY):
-        return Progress(
-            value=operation.found_count, maximum=None, summary=preview_summary(operation)
-        )
+        return {"value": operation.found_count, "summary": _preview_summary(operation)}
     done = operation.settled_count
     if operation.is_capped and operation.stage is not BulkStage.COMPLETED:
         text = f"{done:,} of more than {count_of(operation.delivery_count, 'delivery')}."
-        return Progress(value=done, maximum=None, summary=text)
+        return {"value": done, "summary": text}
     maximum = max(operation.delivery_count, done)
     text = f"{done:,} of {count_of(maximum, 'delivery')}{_time_left(operation, maximum, now)}."
-    return Progress(value=done, maximum=max(maximum, 1), summary=text)
+    return {"value": done, "maximum": max(maximum, 1), "summary": text}
 
 
-def preview_summary(operation: Operation) -> str:
+def _preview_summary(operation: Operation) -> str:
     """Return the counts of a preview, and which part of the selection it covers."""
     if operation.stage is BulkStage.PREVIEWING:
         return f"{count_of(operation.found_count, 'notification')} checked so far."
@@ -138,7 +128,7 @@ def outcomes(operation: Operation) -> list[tuple[str, str, int]]:
 
 def reasons(operation: Operation) -> list[tuple[str, int]]:
     """Return the reasons for skipped and rejected deliveries, the most frequent first."""
-    counts = sorted(operation.reasons.items(), key=lambda one: -one[1])
+    counts = sorted(operation.reasons.items(), key=itemgetter(1), reverse=True)
     return [
         (REASON_LABELS.get(reason, code_label(reason).lower()), count) for reason, count in counts
     ]
@@ -153,7 +143,6 @@ def summarize(operation: Operation) -> SafeString:
 
 
 def _time_left(operation: Operation, maximum: int, now: datetime) -> str:
-    """Return the estimated time left of a running operation, once a rate is known."""
     done, started_at = operation.settled_count, operation.started_at
     if operation.stage is not BulkStage.RUNNING or started_at is None or not 0 < done < maximum:
         return ""

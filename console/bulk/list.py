@@ -11,7 +11,7 @@ from django.http import (
     HttpResponseRedirect,
     StreamingHttpResponse,
 )
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
@@ -20,10 +20,10 @@ from domain.time import utc_now
 from notifications.bulk import decisions, repository
 from notifications.bulk.operation import Operation
 from notifications.models import BulkOperation
-from notifications.resend.actions import InvalidStateError, Staff
+from notifications.resend.actions import InvalidStateError
 
 from ..widgets import columns
-from ..widgets.actions import not_found, parse_id, require_post
+from ..widgets.actions import not_found, parse_id, require_post, staff_of
 from ..widgets.filters import choice_filter, time_filter
 from ..widgets.links import FAILURES
 from ..widgets.lists import ReadOnlyAdmin
@@ -41,10 +41,10 @@ TRANSITIONS = {
 
 
 ActionFilter = choice_filter(
-    "action", ((action.value, words.verb) for action, words in ACTIONS.items()), is_unindexed=True
+    "action", ((action.value, texts.verb) for action, texts in ACTIONS.items()), is_unindexed=True
 )
 StageFilter = choice_filter(
-    "stage", ((stage.value, words) for stage, (words, _) in STAGES.items()), is_unindexed=True
+    "stage", ((stage.value, label) for stage, (label, _) in STAGES.items()), is_unindexed=True
 )
 
 
@@ -56,7 +56,7 @@ class BulkOperationAdmin(ReadOnlyAdmin):
     list_display_links = ("created", "operation")
     list_filter = (ActionFilter, StageFilter, time_filter("created", "created_at"))
     empty_title = "No bulk operations"
-    empty_words = (
+    empty_text = (
         "To start one, filter a list of notifications and select “Bulk action on all matches…”."
     )
     empty_link = (FAILURES, "Failed deliveries")
@@ -65,28 +65,17 @@ class BulkOperationAdmin(ReadOnlyAdmin):
     created = columns.time_column("Created", "created_at")
     reason_display = columns.text_column("Reason", "reason")
 
-    def get_urls(self) -> list[URLPattern]:
-        """Return the admin's URLs and those of an operation's pages and steps."""
-
-        def url(route: str, view: Any, name: str, **kwargs: Any) -> URLPattern:
-            url_name = f"notifications_bulkoperation_{name}"
-            return path(route, self.admin_site.admin_view(view), kwargs, name=url_name)
-
+    def own_urls(self) -> list[URLPattern]:
+        """Return the URLs of an operation's pages and steps."""
         return [
-            url("new/", self.new_view, "new"),
-            url("<str:object_id>/start/", self.start_view, "start"),
+            self.url("new/", self.new_view, "new"),
+            self.url("<str:object_id>/start/", self.start_view, "start"),
             *(
-                url(
-                    f"<str:object_id>/{transition}/",
-                    self.transition_view,
-                    transition,
-                    transition=transition,
-                )
-                for transition in TRANSITIONS
+                self.url(f"<str:object_id>/{name}/", self.transition_view, name, transition=name)
+                for name in TRANSITIONS
             ),
-            url("<str:object_id>/progress/", self.progress_view, "progress"),
-            url("<str:object_id>/results.csv", self.results_view, "results"),
-            *super().get_urls(),
+            self.url("<str:object_id>/progress/", self.progress_view, "progress"),
+            self.url("<str:object_id>/results.csv", self.results_view, "results"),
         ]
 
     def new_view(self, request: HttpRequest) -> HttpResponseBase:
@@ -109,12 +98,9 @@ class BulkOperationAdmin(ReadOnlyAdmin):
 
     def start_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         """Start an operation after its preview; POST only."""
-        if refused := require_post(request, allowed=request.user.has_perm(RUN_PERMISSION)):
-            return refused
-        operation = self._find_operation(request, object_id)
-        if operation is None:
-            return self._not_found(request)
-        self._require_run_permission(request, operation)
+        operation = self._find_for_change(request, object_id)
+        if isinstance(operation, HttpResponse):
+            return operation
         try:
             plan = page.start_options(request, operation)
             decisions.start(operation.id, options=plan, by=staff_of(request), now=utc_now())
@@ -127,12 +113,9 @@ class BulkOperationAdmin(ReadOnlyAdmin):
         self, request: HttpRequest, object_id: str, transition: str
     ) -> HttpResponseBase:
         """Pause, resume or cancel an operation; POST only."""
-        if refused := require_post(request, allowed=request.user.has_perm(RUN_PERMISSION)):
-            return refused
-        operation = self._find_operation(request, object_id)
-        if operation is None:
-            return self._not_found(request)
-        self._require_run_permission(request, operation)
+        operation = self._find_for_change(request, object_id)
+        if isinstance(operation, HttpResponse):
+            return operation
         apply, message = TRANSITIONS[transition]
         try:
             apply(operation.id, by=staff_of(request), now=utc_now())
@@ -162,10 +145,19 @@ class BulkOperationAdmin(ReadOnlyAdmin):
         operation_id = parse_id(object_id)
         return repository.get(operation_id) if operation_id else None
 
-    def _require_run_permission(self, request: HttpRequest, operation: Operation) -> None:
-        """Raise PermissionDenied unless the user may run this action in bulk."""
-        if not request.user.has_perms((RUN_PERMISSION, ACTIONS[operation.action].permission)):
+    def _find_for_change(self, request: HttpRequest, object_id: str) -> Operation | HttpResponse:
+        """Return the operation of a POST, or the response without it.
+
+        Raises PermissionDenied unless the user may run this action in bulk.
+        """
+        if refused := require_post(request, allowed=request.user.has_perm(RUN_PERMISSION)):
+            return refused
+        operation = self._find_operation(request, object_id)
+        if operation is None:
+            return self._not_found(request)
+        if not request.user.has_perm(ACTIONS[operation.action].permission):
             raise PermissionDenied
+        return operation
 
     def _not_found(self, request: HttpRequest) -> HttpResponse:
         return not_found(request, "Bulk operation", LIST)
@@ -174,25 +166,19 @@ class BulkOperationAdmin(ReadOnlyAdmin):
     def operation(self, row: Any) -> SafeString:
         """Return the action and the filters."""
         list_name, *filters = row.described or ("",)
-        words = " · ".join(filters)
+        text = " · ".join(filters)
         return columns.two_lines(
             f"{ACTIONS[BulkAction(row.action)].verb} {list_name.lower()}",
-            format_html('<span class="one-line" title="{}">{}</span>', words, words),
+            format_html('<span class="ellipsis" title="{}">{}</span>', text, text),
         )
 
     @admin.display(description="Stage")
     def state(self, row: Any) -> SafeString:
         """Return the stage and the number of changed deliveries."""
-        words, color = STAGES[BulkStage(row.stage)]
         done = row.counts.get(BulkOutcome.DONE.value, 0)
-        return columns.two_lines(columns.chip(words, color), f"{done:,} done")
+        return columns.two_lines(columns.chip(*STAGES[BulkStage(row.stage)]), f"{done:,} done")
 
     @admin.display(description="Started by")
     def actor(self, row: Any) -> str:
         """Return the user who started or previewed the operation."""
         return row.started_by_name or row.created_by_name
-
-
-def staff_of(request: HttpRequest) -> Staff:
-    """Return the user for the audit log."""
-    return Staff(id=request.user.pk, username=request.user.get_username())

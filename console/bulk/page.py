@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,10 +19,11 @@ from notifications.bulk import decisions, results
 from notifications.bulk import operation as bulk_operation
 from notifications.bulk.decisions import StartOptions
 from notifications.bulk.operation import Operation, Selection
-from notifications.resend.actions import InvalidStateError, Staff
+from notifications.resend.actions import InvalidStateError
 from notifications.resend.risk import RiskKind
 
-from ..widgets.actions import render_page
+from ..widgets.actions import render_page, staff_of
+from ..widgets.columns import chip
 from ..widgets.labels import CHANNELS, RESEND_RISKS
 from ..widgets.links import HOME, NOTIFICATION
 from . import labels, selection
@@ -33,7 +34,14 @@ PAGE = "admin:notifications_bulkoperation_change"
 MAX_SAMPLES = 3
 """Example deliveries of each resend risk."""
 RISK_ACTIONS = frozenset({BulkAction.RETRY, BulkAction.RESEND})
-_WHOLE_NUMBER = re.compile(r"\d{1,6}", re.ASCII)
+_INTEGER = re.compile(r"\d{1,6}", re.ASCII)
+_CANCEL = ("cancel", "Cancel", "button-danger")
+BUTTONS = {
+    BulkStage.PREVIEWING: (("cancel", "Discard preview", ""),),
+    BulkStage.RUNNING: (("pause", "Pause", "button-primary"), _CANCEL),
+    BulkStage.PAUSED: (("resume", "Resume", "button-primary"), _CANCEL),
+}
+"""The transitions of a stage: name, label and style."""
 RISK_ORDER = (
     RiskKind.SAFE,
     RiskKind.MAY_DUPLICATE,
@@ -71,7 +79,7 @@ def new_operation(model_admin: Any, request: HttpRequest) -> HttpResponse:
         request,
         "console/bulk/new.html",
         title="Bulk action",
-        described=selected.description,
+        description=selected.description,
         list_name=name,
         query=query,
         available_actions=[(action, ACTIONS[action]) for action in available_actions],
@@ -88,7 +96,7 @@ def page(model_admin: Any, request: HttpRequest, operation: Operation) -> HttpRe
         "title": ACTIONS[operation.action].verb,
         "headline": labels.summarize(operation),
         "filters": operation.selection.description[1:],
-        "words": ACTIONS[operation.action],
+        "texts": ACTIONS[operation.action],
         "may_run": request.user.has_perm("notifications.run_bulkoperation")
         and request.user.has_perm(ACTIONS[operation.action].permission),
         "resend_risks": _resend_risks(request, operation)
@@ -99,7 +107,7 @@ def page(model_admin: Any, request: HttpRequest, operation: Operation) -> HttpRe
         "min_rate": bulk_operation.MIN_PER_SECOND,
         "max_rate": bulk_operation.MAX_PER_SECOND,
         "default_rate": request.POST.get("per_second") or bulk_operation.DEFAULT_PER_SECOND,
-        "buttons": _buttons(operation),
+        "buttons": BUTTONS.get(operation.stage, ()),
         "acts_on": [
             RESEND_RISKS[kind][0] for kind in RISK_ORDER if kind in operation.included_risks
         ],
@@ -117,16 +125,16 @@ def progress(request: HttpRequest, operation: Operation) -> HttpResponse:
 
 def start_options(request: HttpRequest, operation: Operation) -> StartOptions:
     """Return the options in the form. Raises InvalidStateError for invalid ones."""
-    ticked = request.POST.getlist("include")
+    selected = request.POST.getlist("include")
     known = {kind.value: kind for kind in RiskKind}
-    if unknown := [word for word in ticked if word not in known]:
+    if unknown := [value for value in selected if value not in known]:
         raise InvalidStateError(f"Unknown resend risk {unknown[0][:20]!r}.")
     rate = request.POST.get("per_second", "")
-    if not _WHOLE_NUMBER.fullmatch(rate):
+    if not _INTEGER.fullmatch(rate):
         raise InvalidStateError("The rate limit must be a whole number per second.")
     shows_resend_risk = operation.action in RISK_ACTIONS
     return StartOptions(
-        included_risks=frozenset(known[word] for word in ticked)
+        included_risks=frozenset(known[value] for value in selected)
         if shows_resend_risk
         else frozenset({RiskKind.SAFE}),
         per_second=int(rate),
@@ -143,24 +151,23 @@ def csv_lines(operation: Operation) -> Iterator[str]:
         is_resent = operation.action is BulkAction.RESEND and row["outcome"] == BulkOutcome.DONE
         new_id = bulk_operation.resend_id(operation, row["notification_id"]) if is_resent else ""
         at = f"{row['at']:%Y-%m-%dT%H:%M:%SZ}"
-        values = ({**row, "at": at}.get(name, "") for name in results.COLUMNS)
-        yield _csv_line((*(str(value) for value in values), str(new_id)))
+        values = {**row, "at": at, "new_notification_id": new_id}
+        yield _csv_line(str(values.get(name, "")) for name in names)
 
 
-def _csv_line(values: tuple[str, ...]) -> str:
+def _csv_line(values: Iterable[str]) -> str:
     text = io.StringIO()
     csv.writer(text).writerow(values)
     return text.getvalue()
 
 
 def _available_actions(request: HttpRequest, selected: Selection) -> list[BulkAction]:
-    """Return the actions that fit a list and that the user may run."""
     is_failure_list = selected.order == bulk_operation.FAILED_AT
     return [
         action
-        for action, words in ACTIONS.items()
-        if request.user.has_perm(words.permission)
-        and (words.is_for_failures or not is_failure_list)
+        for action, texts in ACTIONS.items()
+        if request.user.has_perm(texts.permission)
+        and (texts.is_for_failures or not is_failure_list)
     ]
 
 
@@ -170,18 +177,18 @@ def _preview(
     """Start the preview of the choices in the form. Raises InvalidStateError for invalid ones."""
     if request.POST.get("action") not in available_actions:
         raise InvalidStateError("Select an action.")
-    ticked = request.POST.getlist("channels")
+    chosen = request.POST.getlist("channels")
     return decisions.preview(
         action=BulkAction(request.POST["action"]),
         selection=Selection(
             match=selected.match,
             order=selected.order,
             description=selected.description,
-            channels=tuple(channel for channel in selected.channels if channel in ticked),
+            channels=tuple(channel for channel in selected.channels if channel in chosen),
             delivery_filter=selected.delivery_filter,
         ),
         send_at=_send_at(request.POST.get("send_at", "")),
-        by=Staff(id=request.user.pk, username=request.user.get_username()),
+        by=staff_of(request),
         now=utc_now(),
     )
 
@@ -197,10 +204,10 @@ def _send_at(text: str) -> datetime | None:
 
 
 def _progress(operation: Operation) -> dict[str, Any]:
-    words, color = STAGES[operation.stage]
+    label, color = STAGES[operation.stage]
     return {
         "operation": operation,
-        "stage": words,
+        "stage": label,
         "color": color,
         "progress": labels.progress(operation, now=utc_now()),
         "is_worked_on": operation.stage in ACTIVE_BULK_STAGES,
@@ -212,23 +219,24 @@ def _progress(operation: Operation) -> dict[str, Any]:
 
 def _resend_risks(request: HttpRequest, operation: Operation) -> list[dict[str, Any]]:
     """Return the resend risks of the preview, each with its count and example deliveries."""
-    ticked = request.POST.getlist("include") if request.method == "POST" else [RiskKind.SAFE.value]
+    selected = (
+        request.POST.getlist("include") if request.method == "POST" else [RiskKind.SAFE.value]
+    )
     return [
         {
             "kind": kind.value,
-            "words": RESEND_RISKS[kind][0],
-            "color": RESEND_RISKS[kind][1],
+            "chip": chip(*RESEND_RISKS[kind]),
             "meaning": labels.RISK_MEANINGS[kind],
             "count": operation.preview_counts[kind],
-            "is_ticked": kind in ticked,
+            "is_selected": kind in selected,
             "is_duplicate": kind is RiskKind.MAY_DUPLICATE,
-            "is_left_out": kind in decisions.ALWAYS_SKIPPED,
+            "is_skipped": kind in decisions.ALWAYS_SKIPPED,
             "samples": [
                 {
                     "id": delivery.notification_id,
                     "url": reverse(NOTIFICATION, args=[delivery.notification_id]),
                     "channel": CHANNELS[Channel(delivery.channel)],
-                    "why": row.risk.reason,
+                    "reason": row.risk.reason,
                 }
                 for delivery, row in results.samples(operation.id, kind, limit=MAX_SAMPLES).items()
             ],
@@ -236,17 +244,3 @@ def _resend_risks(request: HttpRequest, operation: Operation) -> list[dict[str, 
         for kind in RISK_ORDER
         if operation.preview_counts.get(kind)
     ]
-
-
-def _buttons(operation: Operation) -> list[tuple[str, str, str]]:
-    """Return the possible transitions: name, label and style."""
-    pause = ("pause", "Pause", "button-primary")
-    resume = ("resume", "Resume", "button-primary")
-    cancel = ("cancel", "Cancel", "button-danger")
-    discard = ("cancel", "Discard preview", "")
-    return {
-        BulkStage.PREVIEWING: [discard],
-        BulkStage.READY: [],
-        BulkStage.RUNNING: [pause, cancel],
-        BulkStage.PAUSED: [resume, cancel],
-    }.get(operation.stage, [])

@@ -19,7 +19,6 @@ from ..notifications import filters
 from ..widgets.filters import TimeFilter
 from ..widgets.lists import filters_only_request
 
-CODE, PROVIDER, CHANNEL, STATUS = "code", "provider", "channel", "delivery_status"
 PAGING_PARAMETERS = ("p", "all", "o", "e", "cursor", "list")
 """Parameters of a list that don't narrow it."""
 
@@ -33,7 +32,14 @@ def selection_of_list(request: HttpRequest, *, name: str, query: str) -> tuple[A
 
     ``name`` is the list's model. Raises UnknownListError.
     """
-    list_admin = _admin_of(name)
+    list_admin = next(
+        (
+            model_admin
+            for model, model_admin in admin.site._registry.items()
+            if issubclass(model, Notification) and model._meta.model_name == name
+        ),
+        None,
+    )
     if list_admin is None or not list_admin.has_view_permission(request):
         raise UnknownListError("List not found.")
     params = QueryDict(query)
@@ -42,7 +48,7 @@ def selection_of_list(request: HttpRequest, *, name: str, query: str) -> tuple[A
         match = match_of(changelist.queryset)
     except (IncorrectLookupParameters, EmptyResultSet) as error:
         raise UnknownListError("Nothing selected.") from error
-    channel = params.get(CHANNEL)
+    channel = params.get("channel")
     return list_admin, Selection(
         match=match,
         order=selection.order_field(list_admin.ordering[0]),
@@ -63,24 +69,17 @@ def filter_query(query: str) -> str:
     return params.urlencode()
 
 
-def _admin_of(name: str) -> Any:
-    """Return the admin of a list of notifications, or None."""
-    for model, found in admin.site._registry.items():
-        if issubclass(model, Notification) and model._meta.model_name == name:
-            return found
-    return None
-
-
 def _delivery_filters(params: Mapping[str, Any]) -> dict[str, str | None]:
-    """Return the conditions of the list's filters on a single delivery."""
-    only: dict[str, str | None] = {}
-    if code := params.get(CODE):
-        only["failure_code"] = code
-    if status := params.get(STATUS):
-        only["status"] = status
-    if provider := params.get(PROVIDER):
-        only["provider"] = None if provider == filters.NO_PROVIDER else provider
-    return only
+    chosen = {
+        "failure_code": params.get("code"),
+        "status": params.get("delivery_status"),
+        "provider": params.get("provider"),
+    }
+    return {
+        path: None if value == filters.NO_PROVIDER else value
+        for path, value in chosen.items()
+        if value
+    }
 
 
 def _filter_descriptions(changelist: Any) -> list[str]:
@@ -94,8 +93,8 @@ def _filter_descriptions(changelist: Any) -> list[str]:
             if ends:
                 lines.append(f"{str(spec.title).capitalize()}: {' '.join(ends)} UTC")
         elif value := spec.value():
-            words = {str(word): str(label) for word, label in spec.lookup_choices}
-            lines.append(f"{str(spec.title).capitalize()}: {words.get(value, value)}")
+            choices = {str(choice): str(label) for choice, label in spec.lookup_choices}
+            lines.append(f"{str(spec.title).capitalize()}: {choices.get(value, value)}")
     if changelist.query:
         lines.append(f"Search: {mask_text(changelist.query)}")
     if changelist.is_limited_to_recent:

@@ -19,7 +19,7 @@ from domain.time import utc_now
 from ..widgets.actions import EnableDisableAdmin
 from ..widgets.columns import chip, link, text_column, time_column
 from ..widgets.formats import timestamp
-from ..widgets.lists import ReadOnlyAdmin
+from ..widgets.lists import ReadOnlyAdmin, section
 from ..widgets.names import client_names
 
 REASON_LABELS: Mapping[DisabledReason, str] = {
@@ -46,13 +46,6 @@ class ClientOwnedAdmin(ReadOnlyAdmin):
         for row in rows:
             row.client_name = names[row.client_id]
 
-    def get_object(self, request: HttpRequest, *args: Any) -> Any:
-        """Return one row with its client's name."""
-        found = super().get_object(request, *args)
-        if found is not None:
-            self.prepare_rows(request, [found])
-        return found
-
 
 @admin.register(Callback)
 class CallbackAdmin(ClientOwnedAdmin, EnableDisableAdmin):
@@ -63,23 +56,16 @@ class CallbackAdmin(ClientOwnedAdmin, EnableDisableAdmin):
 
     list_display = ("client", "host", "status", "last_success", "failing_since_display", "error")
     fieldsets = (
-        (
-            None,
-            {"fields": ("client", "host", "status", "meaning", "events_display", "messages_link")},
-        ),
-        (
+        section(None, "client", "host", "status", "meaning", "events_display", "messages_link"),
+        section(
             "Receiver",
-            {
-                "fields": (
-                    "last_success",
-                    "last_failure",
-                    "failing_since_display",
-                    "error",
-                    "circuit_open_until",
-                )
-            },
+            "last_success",
+            "last_failure",
+            "failing_since_display",
+            "error",
+            "circuit_open_until",
         ),
-        ("Details", {"fields": ("signed_with", "created", "changed")}),
+        section("Details", "signed_with", "created", "changed"),
     )
     ordering = ("client_id",)
     object_label = "Callback endpoint"
@@ -102,24 +88,24 @@ class CallbackAdmin(ClientOwnedAdmin, EnableDisableAdmin):
         """Return whether an endpoint is enabled."""
         return bool(obj.state == CallbackState.ACTIVE)
 
-    def may_switch(self, request: HttpRequest, *, on: bool) -> bool:
+    def can_set_enabled(self, request: HttpRequest, *, enabled: bool) -> bool:
         """Return whether the user may enable and disable endpoints."""
         return bool(request.user.has_perm("callbacks.switch_callback"))
 
-    def switch(self, request: HttpRequest, obj: Any, *, on: bool) -> None:
+    def set_enabled(self, request: HttpRequest, obj: Any, *, enabled: bool) -> None:
         """Enable or disable an endpoint, record it, and tell the user."""
-        client_id, now, word = obj.client_id, utc_now(), "enabled" if on else "disabled"
-        if on:
+        client_id, now, state = obj.client_id, utc_now(), "enabled" if enabled else "disabled"
+        if enabled:
             is_done = subscriptions.enable(client_id=client_id, now=now)
         else:
             reason = DisabledReason.BY_OPERATOR
             is_done = subscriptions.disable(client_id=client_id, reason=reason, now=now)
             outbox.fail_pending(client_id=client_id, reason=outbox.DISABLED_REASON)
         if not is_done:
-            messages.warning(request, f"No change: already {word} or deleted.")
+            messages.warning(request, f"No change: already {state} or deleted.")
             return
-        audit.record(client_id, f"{word.capitalize()}.", by=request.user.pk)
-        messages.success(request, f"Callback endpoint {word}.")
+        audit.record(client_id, f"{state.capitalize()}.", by=request.user.pk)
+        messages.success(request, f"Callback endpoint {state}.")
 
     @admin.display(description="State")
     def status(self, row: Any) -> SafeString:
@@ -155,6 +141,6 @@ class CallbackAdmin(ClientOwnedAdmin, EnableDisableAdmin):
     def signed_with(self, row: Any) -> SafeString:
         """Return when the secret was created, and until when the previous one is valid."""
         newest, *others = row.secrets
-        ends = [other.until for other in others if other.until]
+        ends = [secret.until for secret in others if secret.until]
         overlap = format_html("; previous one valid until {}", timestamp(max(ends))) if ends else ""
         return format_html("Created {}{}", timestamp(newest.created_at), overlap)

@@ -1,14 +1,16 @@
 """Callback deliveries, and their redelivery."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 from bson import ObjectId
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
@@ -23,10 +25,10 @@ from notifyproject.db.fields import choices
 
 from ..widgets.actions import not_found, permission_check, require_post
 from ..widgets.columns import chip, id_column, notification_column, text_column, time_column
-from ..widgets.filters import ChoiceFilter, choice_filter
+from ..widgets.filters import choice_filter
 from ..widgets.formats import count_of, latency, timestamp
 from ..widgets.keyset_list import KeysetChangeList
-from ..widgets.lists import find_by_notification
+from ..widgets.lists import find_by_notification, section
 from ..widgets.names import client_names
 from .endpoints import ClientOwnedAdmin
 
@@ -42,20 +44,14 @@ STATUS_COLORS = {
 StatusFilter = choice_filter("status", choices(CallbackStatus))
 
 
-class ClientFilter(ChoiceFilter):
-    """Filter by API client."""
+def _clients_with_endpoint() -> list[tuple[str, str]]:
+    names = client_names(list(Callback.objects.values_list("pk", flat=True)))
+    return sorted(((str(key), name) for key, name in names.items()), key=itemgetter(1))
 
-    title = "client"
-    parameter_name = "client"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Sequence[tuple[str, str]]:
-        """Return the clients with an endpoint."""
-        names = client_names(list(Callback.objects.values_list("pk", flat=True)))
-        return sorted(((str(one), name) for one, name in names.items()), key=lambda c: c[1])
-
-    def condition(self, word: str) -> dict[str, Any]:
-        """Return the MongoDB condition for a choice."""
-        return {"client_id": ObjectId(word)}
+ClientFilter = choice_filter(
+    "client", _clients_with_endpoint, condition=lambda value: {"client_id": ObjectId(value)}
+)
 
 
 @admin.register(CallbackMessage)
@@ -65,22 +61,18 @@ class CallbackMessageAdmin(ClientOwnedAdmin):
     list_display = ("created", "client", "event", "result", "attempts", "next_try", "notification")
     list_filter = (StatusFilter, ClientFilter)
     fieldsets = (
-        (
+        section(
             None,
-            {
-                "fields": (
-                    "client",
-                    "event",
-                    "result",
-                    "attempts",
-                    "next_try",
-                    "error_display",
-                    "notification",
-                )
-            },
+            "client",
+            "event",
+            "result",
+            "attempts",
+            "next_try",
+            "error_display",
+            "notification",
         ),
-        ("Attempts", {"fields": ("attempt_history",)}),
-        ("Message", {"fields": ("key", "body_display", "created", "replayed")}),
+        section("Attempts", "attempt_history"),
+        section("Message", "key", "body_display", "created", "replayed"),
     )
     changelist_class = KeysetChangeList
     search_fields = ("id",)
@@ -103,14 +95,9 @@ class CallbackMessageAdmin(ClientOwnedAdmin):
         """Return the deliveries on one notification, or one delivery."""
         return find_by_notification(queryset, search_term.strip(), cap=SEARCH_CAP), False
 
-    def get_urls(self) -> list[URLPattern]:
-        """Return the admin's URLs and that of the redelivery."""
-        replay = path(
-            "<path:object_id>/replay/",
-            self.admin_site.admin_view(self.replay_view),
-            name="callbacks_callbackmessage_replay",
-        )
-        return [replay, *super().get_urls()]
+    def own_urls(self) -> list[URLPattern]:
+        """Return the URL of the redelivery."""
+        return [self.url("<path:object_id>/replay/", self.replay_view, "replay")]
 
     @admin.action(description="Redeliver", permissions=["replay"])
     def replay_selected(self, request: HttpRequest, queryset: QuerySet) -> None:
@@ -132,13 +119,13 @@ class CallbackMessageAdmin(ClientOwnedAdmin):
     def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
         """Return the button that redelivers."""
         message = self.get_object(request, object_id)
-        is_over = message is not None and message.status != CallbackStatus.PENDING
-        shown: dict[str, Any] = {"may_replay": is_over and self.has_replay_permission(request)}
-        if message is not None:
-            shown["replay_url"] = reverse(
-                "admin:callbacks_callbackmessage_replay", args=[message.pk]
-            )
-        return shown
+        if message is None:
+            return {}
+        is_final = message.status != CallbackStatus.PENDING
+        return {
+            "may_replay": is_final and self.has_replay_permission(request),
+            "replay_url": reverse("admin:callbacks_callbackmessage_replay", args=[message.pk]),
+        }
 
     @admin.display(description="Status")
     def result(self, row: Any) -> SafeString:
@@ -159,12 +146,12 @@ class CallbackMessageAdmin(ClientOwnedAdmin):
             "<li>{} · {} · {} <code>{}</code></li>",
             (
                 (
-                    timestamp(one.at),
-                    latency(one.duration_ms / 1000),
-                    one.error or f"HTTP {one.status_code}",
-                    one.excerpt or "",
+                    timestamp(attempt.at),
+                    latency(attempt.duration_ms / 1000),
+                    attempt.error or f"HTTP {attempt.status_code}",
+                    attempt.excerpt or "",
                 )
-                for one in reversed(row.history or ())
+                for attempt in reversed(row.history or ())
             ),
         )
         return format_html("<ol>{}</ol>", lines) if row.history else "None yet"
@@ -176,10 +163,9 @@ class CallbackMessageAdmin(ClientOwnedAdmin):
         return format_html('<pre class="json">{}</pre>', text)
 
 
-def _redeliver(request: HttpRequest, wanted: Sequence[CallbackMessage]) -> None:
-    """Redeliver messages, record each, and tell the user the result."""
-    done, refused = 0, dict[str, int]()
-    for message in wanted:
+def _redeliver(request: HttpRequest, selected: Sequence[CallbackMessage]) -> None:
+    done, refused = 0, Counter[str]()
+    for message in selected:
         try:
             outbox.replay(message_id=message.pk, client_id=None, now=utc_now())
         except StillPendingError:
@@ -192,7 +178,7 @@ def _redeliver(request: HttpRequest, wanted: Sequence[CallbackMessage]) -> None:
             audit.record_replay(message.pk, by=request.user.pk)
             done += 1
             continue
-        refused[reason] = refused.get(reason, 0) + 1
+        refused[reason] += 1
     if done:
         messages.success(request, f"{count_of(done, 'delivery')} queued again.")
     for reason, count in refused.items():

@@ -17,13 +17,13 @@ from django.utils.html import format_html
 from domain.states import SUCCEEDED, BulkAction, Channel, DeliveryStatus
 from domain.time import utc_now
 from notifications import queries
-from notifications.resend.actions import ActionResult, ChannelSelection, Staff, act_on_each
+from notifications.resend.actions import ActionResult, ChannelSelection, act_on_each
 from notifications.resend.assessment import assess_risks
 from notifications.resend.risk import ResendRisk
 from notifications.store import Document
 
 from ..widgets import names
-from ..widgets.actions import is_confirmed, not_found, parse_id, render_page, require_post
+from ..widgets.actions import is_confirmed, not_found, parse_id, render_page, require_post, staff_of
 from ..widgets.columns import chip
 from ..widgets.formats import count_of
 from ..widgets.labels import CHANNELS, RESEND_RISKS, delivery_state
@@ -126,48 +126,19 @@ RESCHEDULE = StaffAction(
 STAFF_ACTIONS = (RETRY, RESEND, SEND_NOW, RESCHEDULE, CANCEL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfirmationChannel:
-    """One delivery on the confirmation page."""
-
-    name: str
-    chip: str
-    risk: str
-    color: str
-    risk_reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfirmationItem:
-    """One notification on the confirmation page, with the deliveries that change."""
-
-    id: ObjectId
-    type: str
-    user_id: str | None
-    summary: str
-    channels: Sequence[ConfirmationChannel]
-
-
-def run_on_selected(
-    model_admin: Any, request: HttpRequest, queryset: QuerySet, action: StaffAction
-) -> HttpResponse | None:
-    """Show the confirmation for the selected notifications; once confirmed, run the action.
-
-    Returns None after the run, so that the admin redirects to the list.
-    """
-    ids = [row.pk for row in queryset.only("pk")[: model_admin.list_per_page]]
-    if not is_confirmed(request):
-        return _confirmation_page(model_admin, request, action, ids, is_single=False)
-    _run(action, request, ids)
-    return None
-
-
 def selected_action(action: StaffAction, permission: str) -> Callable[..., Any]:
-    """Return the admin action on the selected rows, guarded by ``has_{permission}_permission``."""
+    """Return the admin action on the selected rows, guarded by ``has_{permission}_permission``.
+
+    It shows the confirmation. Once confirmed it runs, and the admin redirects to the list.
+    """
 
     @admin.action(description=action.button, permissions=[permission])
     def run(model_admin: Any, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
-        return run_on_selected(model_admin, request, queryset, action)
+        ids = [row.pk for row in queryset.only("pk")[: model_admin.list_per_page]]
+        if not is_confirmed(request):
+            return _confirmation_page(model_admin, request, action, ids, is_single=False)
+        _run(action, request, ids)
+        return None
 
     return run
 
@@ -191,40 +162,36 @@ def run_on_one(
     return HttpResponseRedirect(reverse(NOTIFICATION, args=[notification_id]))
 
 
-def confirmation_items(
-    documents: Sequence[Document], action: StaffAction
-) -> list[ConfirmationItem]:
-    """Return the notifications as the confirmation page shows them."""
+def _confirmation_items(documents: Sequence[Document], action: StaffAction) -> list[dict[str, Any]]:
+    """Return the notifications, each with the deliveries that change."""
     types = names.type_names({document["type"] for document in documents})
     now = utc_now()
     risks = assess_risks(documents, now=now)
     return [
-        ConfirmationItem(
-            id=document["_id"],
-            type=types[document["type"]],
-            user_id=document.get("user_id"),
-            summary=summarize(document, now=now),
-            channels=[
-                _channel(d, risks[(document["_id"], Channel(d["channel"]))], now=now)
+        {
+            "id": document["_id"],
+            "type": types[document["type"]],
+            "user_id": document.get("user_id"),
+            "summary": summarize(document, now=now),
+            "channels": [
+                _channel(d, risks[document["_id"], Channel(d["channel"])], now=now)
                 for d in document["delivery"]
                 if action.applies_to(d, now=now)
             ],
-        )
+        }
         for document in documents
     ]
 
 
-def _channel(
-    delivery: Mapping[str, Any], risk: ResendRisk, *, now: datetime
-) -> ConfirmationChannel:
+def _channel(delivery: Mapping[str, Any], risk: ResendRisk, *, now: datetime) -> dict[str, str]:
     label, color = RESEND_RISKS[risk.kind]
-    return ConfirmationChannel(
-        name=CHANNELS[Channel(delivery["channel"])],
-        chip=chip(*delivery_state(delivery, now=now)),
-        risk=label,
-        color=color,
-        risk_reason=risk.reason,
-    )
+    return {
+        "name": CHANNELS[Channel(delivery["channel"])],
+        "chip": chip(*delivery_state(delivery, now=now)),
+        "risk": label.lower(),
+        "color": color,
+        "risk_reason": risk.reason,
+    }
 
 
 def _confirmation_page(
@@ -244,7 +211,7 @@ def _confirmation_page(
         "console/notifications/confirm.html",
         title=action.question.format(subject),
         action=action,
-        items=confirmation_items(documents, action),
+        items=_confirmation_items(documents, action),
         is_single=is_single,
         channel_choices=_choices(documents),
         action_checkbox_name=ACTION_CHECKBOX_NAME,
@@ -265,16 +232,15 @@ def _choices(documents: Sequence[Document]) -> list[dict[str, Any]]:
 
 
 def _run(action: StaffAction, request: HttpRequest, ids: Sequence[ObjectId]) -> None:
-    """Run an action with the form's choices, and tell the user the result."""
     selection: ChannelSelection = dict.fromkeys(ids)
     send_at: datetime | None = None
     if action.has_time_input:
         try:
-            at = datetime.fromisoformat(request.POST.get("at", ""))
+            send_at = datetime.fromisoformat(request.POST.get("at", ""))
         except ValueError:
             messages.error(request, "No change: enter the time as 2026-12-01T09:00.")
             return
-        send_at = at.replace(tzinfo=UTC) if at.tzinfo is None else at
+        send_at = send_at if send_at.tzinfo else send_at.replace(tzinfo=UTC)
     if action.has_channel_choice:
         known = {channel.value for channel in Channel}
         chosen = [Channel(c) for c in request.POST.getlist("channels") if c in known]
@@ -283,8 +249,9 @@ def _run(action: StaffAction, request: HttpRequest, ids: Sequence[ObjectId]) -> 
             return
         include_succeeded = len(ids) == 1 or request.POST.get("again") == "yes"
         selection = _resend_selection(ids, chosen, include_succeeded=include_succeeded)
-    staff = Staff(id=request.user.pk, username=request.user.get_username())
-    result = act_on_each(action.action, selection, by=staff, now=utc_now(), send_at=send_at)
+    result = act_on_each(
+        action.action, selection, by=staff_of(request), now=utc_now(), send_at=send_at
+    )
     _show_result(request, action, result)
 
 
@@ -299,7 +266,7 @@ def _resend_selection(
         document["_id"]: {d["channel"] for d in document["delivery"] if d["status"] not in done}
         for document in queries.get_many(ids)
     }
-    return {one: [c for c in chosen if c in found.get(one, chosen)] for one in ids}
+    return {key: [c for c in chosen if c in found.get(key, chosen)] for key in ids}
 
 
 def _show_result(request: HttpRequest, action: StaffAction, result: ActionResult) -> None:

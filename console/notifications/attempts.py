@@ -16,9 +16,9 @@ from ..widgets.columns import chip, label_column, notification_column, time_colu
 from ..widgets.filters import choice_filter, time_filter
 from ..widgets.formats import EMPTY, latency
 from ..widgets.keyset_list import KeysetChangeList
-from ..widgets.labels import ATTEMPT_LABELS, CHANNELS, PROVIDERS, attempt_state, code_label
+from ..widgets.labels import ATTEMPT_LABELS, CHANNELS, PROVIDERS, code_label
 from ..widgets.lists import ListOnlyAdmin, find_by_notification, search_text
-from .filters import CauseFilter, ChannelFilter
+from .filters import CAUSE_OPTIONS, CHANNEL_OPTIONS
 
 ATTEMPTS_CAP = 500
 """Maximum attempts of one notification in a search."""
@@ -29,9 +29,9 @@ AttemptStatusFilter = choice_filter(
     ((status.value, ATTEMPT_LABELS[status][0]) for status in AttemptStatus),
     is_unindexed=True,
 )
-AttemptChannelFilter = choice_filter("channel", ChannelFilter.options, is_unindexed=True)
+AttemptChannelFilter = choice_filter("channel", CHANNEL_OPTIONS, is_unindexed=True)
 AttemptErrorFilter = choice_filter(
-    "error", CauseFilter.options, parameter="error_code", is_unindexed=True
+    "error", CAUSE_OPTIONS, parameter="error_code", is_unindexed=True
 )
 
 
@@ -91,7 +91,7 @@ class DeliveryAttemptAdmin(ListOnlyAdmin):
     @admin.display(description="Status")
     def result(self, row: Any) -> SafeString:
         """Return the status as a chip."""
-        return chip(*attempt_state(row.status))
+        return chip(*ATTEMPT_LABELS[AttemptStatus(row.status)])
 
     @admin.display(description="Duration")
     def duration(self, row: Any) -> str:

@@ -7,25 +7,24 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from domain.time import utc_now
 from notifications.models import Notification
-from recipients.masking import can_see_addresses
+from recipients.masking import can_reveal_addresses, can_see_addresses
 
 from ..widgets import columns, names
-from ..widgets.actions import permission_check
+from ..widgets.actions import permission_check, require_post
 from ..widgets.failure_codes import explain
 from ..widgets.formats import EMPTY
 from ..widgets.keyset_list import KeysetChangeList
 from ..widgets.labels import code_label, notification_state
 from ..widgets.links import NOTIFICATION
 from ..widgets.lists import ReadOnlyAdmin, search_text
-from . import filters, search
+from . import filters, page, search
 from .actions import CANCEL, RESEND, RETRY, STAFF_ACTIONS, StaffAction, run_on_one, selected_action
-from .page import detail_page, revealed_page
 
 
 class NotificationListAdmin(ReadOnlyAdmin):
@@ -116,9 +115,7 @@ class NotificationListAdmin(ReadOnlyAdmin):
 class SecondaryListAdmin(NotificationListAdmin):
     """A list of a proxy model, whose rows lead to the pages of the notifications."""
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return whether the user may see notifications."""
-        return bool(request.user.has_perm("notifications.view_notification"))
+    has_view_permission = permission_check("notifications.view_notification")
 
     def change_view(self, request: HttpRequest, object_id: str, *_args: Any) -> HttpResponse:
         """Redirect to the notification's page."""
@@ -153,23 +150,15 @@ class NotificationAdmin(NotificationListAdmin):
     ordering = ("-created_at", "-id")
     created = columns.time_column("Created", "created_at")
 
-    def get_urls(self) -> list[URLPattern]:
-        """Return the admin's URLs and those of the actions on one notification."""
-        own = [
-            path(
-                f"<path:object_id>/{action.name}/",
-                self.admin_site.admin_view(self.action_view),
-                {"action": action},
-                name=f"notifications_notification_{action.name}",
-            )
-            for action in STAFF_ACTIONS
+    def own_urls(self) -> list[URLPattern]:
+        """Return the URLs of the actions on one notification."""
+        return [
+            *(
+                self.url(f"<path:object_id>/{a.name}/", self.action_view, a.name, action=a)
+                for a in STAFF_ACTIONS
+            ),
+            self.url("<path:object_id>/reveal/", self.reveal_view, "reveal"),
         ]
-        reveal = path(
-            "<path:object_id>/reveal/",
-            self.admin_site.admin_view(self.reveal_view),
-            name="notifications_notification_reveal",
-        )
-        return [*own, reveal, *super().get_urls()]
 
     def change_view(
         self, request: HttpRequest, object_id: str, *_args: Any, **_options: Any
@@ -177,11 +166,14 @@ class NotificationAdmin(NotificationListAdmin):
         """Show one notification, which only actions change."""
         if request.method not in ("GET", "HEAD"):
             raise PermissionDenied
-        return detail_page(self, request, object_id)
+        return page.show(self, request, object_id)
 
     def reveal_view(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
         """Show one notification with unmasked addresses; POST only."""
-        return revealed_page(self, request, object_id)
+        allowed = self.has_view_permission(request) and can_reveal_addresses(request.user)
+        if refused := require_post(request, allowed=allowed):
+            return refused
+        return page.show(self, request, object_id, is_revealed=True)
 
     def action_view(
         self, request: HttpRequest, object_id: str, action: StaffAction

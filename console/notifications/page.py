@@ -1,6 +1,5 @@
 """The page of one notification."""
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -15,35 +14,36 @@ from notifications import queries
 from notifications.models import Notification
 from notifications.resend.assessment import assess_risks
 from notifications.store import Document, is_content_removed
-from notifyproject.platform import audit, tracing
+from notifyproject.platform import tracing
 from recipients.masking import can_reveal_addresses, can_see_addresses
 
 from ..widgets import columns, names, panels
-from ..widgets.actions import not_found, parse_id, render_page, require_post
+from ..widgets.actions import not_found, parse_id, record_change, render_page
 from ..widgets.labels import notification_state
 from ..widgets.links import NOTIFICATION, NOTIFICATIONS, RECIPIENT
 from . import presentation
 from .actions import RESEND, STAFF_ACTIONS, StaffAction
 from .summary import summarize
 
-
-def detail_page(admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:
-    """Show one notification; redirect to the list if it doesn't exist."""
-    return _page(admin, request, object_id, unmasked=can_see_addresses(request.user))
-
-
-def revealed_page(admin: Any, request: HttpRequest, object_id: str) -> HttpResponse:
-    """Show one notification with unmasked addresses, and record that; POST only."""
-    if refused := require_post(
-        request, allowed=admin.has_view_permission(request) and can_reveal_addresses(request.user)
-    ):
-        return refused
-    return _page(admin, request, object_id, unmasked=True, is_revealed=True)
+TIMES = (
+    ("Created", "created_at"),
+    ("Scheduled", "scheduled_at"),
+    ("Expires", "expires_at"),
+    ("Sent", "sent_at"),
+    ("Read", "read_at"),
+    ("Failed", "failed_at"),
+    ("Content removed", "content_removed_at"),
+    ("Deleted on", "purge_at"),
+)
 
 
-def _page(
-    admin: Any, request: HttpRequest, object_id: str, *, unmasked: bool, is_revealed: bool = False
+def show(
+    admin: Any, request: HttpRequest, object_id: str, *, is_revealed: bool = False
 ) -> HttpResponse:
+    """Show one notification; redirect to the list if it doesn't exist.
+
+    ``is_revealed``: show and record unmasked addresses.
+    """
     if not admin.has_view_permission(request):
         raise PermissionDenied
     notification_id = parse_id(object_id)
@@ -51,13 +51,9 @@ def _page(
     if document is None:
         return not_found(request, "Notification", NOTIFICATIONS)
     if is_revealed:
-        audit.record(
-            by=request.user.pk,
-            model=Notification,
-            object_id=str(document["_id"]),
-            name=f"{document['type']} {document['_id']}",
-            message="Revealed addresses.",
-        )
+        name = f"{document['type']} {document['_id']}"
+        record_change(request, Notification, document["_id"], "Revealed addresses.", name=name)
+    unmasked = is_revealed or can_see_addresses(request.user)
     context = _context(request, document, unmasked=unmasked)
     return render_page(
         admin, request, "console/notifications/page.html", **context, is_revealed=is_revealed
@@ -66,7 +62,7 @@ def _page(
 
 def _context(request: HttpRequest, document: Document, *, unmasked: bool) -> dict[str, Any]:
     now = utc_now()
-    risks = {channel: one for (_, channel), one in assess_risks([document], now=now).items()}
+    risks = {channel: risk for (_, channel), risk in assess_risks([document], now=now).items()}
     status, color = notification_state(document["status"], document["delivery"], now=now)
     type_name = names.type_names([document["type"]])[document["type"]]
     # The breadcrumbs show the text of this object: the type's name and the ID.
@@ -88,10 +84,12 @@ def _context(request: HttpRequest, document: Document, *, unmasked: bool) -> dic
         "contact": presentation.contact(document, unmasked=unmasked),
         "variables": presentation.variables(document, unmasked=unmasked),
         "facts": _facts(document),
-        "times": _times(document),
+        "times": panels.times(document, TIMES),
         "resent_from": _link(document.get("resent_from")),
-        "resent_as": [_link(one) for one in document["resent_as"]],
-        "recipient_url": _recipient_url(request, document.get("user_id")),
+        "resent_as": [_link(resend_id) for resend_id in document["resent_as"]],
+        "recipient_url": reverse(RECIPIENT, args=[quote(document["user_id"])])
+        if document.get("user_id") and request.user.has_perm("recipients.view_recipient")
+        else None,
         "may_reveal": not unmasked and can_reveal_addresses(request.user),
         "audit": panels.audit_log(Notification, document["_id"]),
     }
@@ -100,7 +98,6 @@ def _context(request: HttpRequest, document: Document, *, unmasked: bool) -> dic
 def _available_actions(
     request: HttpRequest, document: Document, now: datetime
 ) -> list[StaffAction]:
-    """Return the actions that the user may run and that apply to the notification."""
     is_removed = is_content_removed(document)
     return [
         action
@@ -112,7 +109,8 @@ def _available_actions(
 
 
 def _facts(document: Document) -> list[tuple[str, str]]:
-    client_id = document["client_id"]
+    client_id, content = document["client_id"], document["content"]
+    template, version = content.get("template_id"), content.get("template_version")
     facts = (
         ("ID", str(document["_id"])),
         ("Client", names.client_names([client_id])[client_id]),
@@ -123,38 +121,12 @@ def _facts(document: Document) -> list[tuple[str, str]]:
         ("Idempotency key", document.get("idempotency_key")),
         ("Request ID", document.get("request_id")),
         ("Trace ID", tracing.trace_id(document.get("traceparent"))),
-        ("Template", _template(document["content"])),
+        ("Template", f"{template}, version {version}" if template and version else template),
     )
     return [(label, value) for label, value in facts if value]
-
-
-def _template(content: Mapping[str, Any]) -> str | None:
-    name, version = content.get("template_id"), content.get("template_version")
-    return f"{name}, version {version}" if name and version else name
-
-
-def _times(document: Document) -> list[tuple[str, Any]]:
-    times = (
-        ("Created", "created_at"),
-        ("Scheduled", "scheduled_at"),
-        ("Expires", "expires_at"),
-        ("Sent", "sent_at"),
-        ("Read", "read_at"),
-        ("Failed", "failed_at"),
-        ("Content removed", "content_removed_at"),
-        ("Deleted on", "purge_at"),
-    )
-    return [(label, document[name]) for label, name in times if document.get(name)]
 
 
 def _link(notification_id: ObjectId | None) -> dict[str, str] | None:
     if notification_id is None:
         return None
     return {"id": str(notification_id), "url": reverse(NOTIFICATION, args=[notification_id])}
-
-
-def _recipient_url(request: HttpRequest, user_id: str | None) -> str | None:
-    """Return the URL of the recipient's page, if the user may see it."""
-    if not user_id or not request.user.has_perm("recipients.view_recipient"):
-        return None
-    return reverse(RECIPIENT, args=[quote(user_id)])

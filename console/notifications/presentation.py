@@ -9,7 +9,7 @@ from typing import Any
 from django.utils.html import format_html
 
 from domain import content as domain_content
-from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus
+from domain.states import OPEN, SUCCEEDED, AttemptStatus, Channel, DeliveryStatus
 from notifications import store
 from notifications.catalog import types
 from notifications.content import redaction, rendering
@@ -17,30 +17,31 @@ from notifications.content.engine import TemplateError
 from notifications.resend.risk import ResendRisk
 from notifications.store import Document
 from providers.contract import Message
-from recipients.masking import mask_address, mask_text
+from recipients.masking import mask_text
 
+from ..widgets import columns, panels
 from ..widgets.failure_codes import explain
-from ..widgets.formats import latency
+from ..widgets.formats import latency, timestamp
 from ..widgets.labels import (
+    ATTEMPT_LABELS,
     CHANNEL_ICONS,
     CHANNELS,
     RESEND_RISKS,
-    attempt_state,
     code_label,
     delivery_state,
     provider_label,
 )
 from ..widgets.wait_reasons import WaitReason, wait_reason
-from .summary import removal_notice, summarize_delivery
+from .summary import summarize_delivery
 
 S = DeliveryStatus
 _TIMES = (
-    ("next_attempt_at", "Next attempt"),
-    ("last_attempt_at", "Last attempt"),
-    ("sent_at", "Sent"),
-    ("delivered_at", "Delivered"),
-    ("read_at", "Read"),
-    ("failed_at", "Failed"),
+    ("Next attempt", "next_attempt_at"),
+    ("Last attempt", "last_attempt_at"),
+    ("Sent", "sent_at"),
+    ("Delivered", "delivered_at"),
+    ("Read", "read_at"),
+    ("Failed", "failed_at"),
 )
 # A previewed email may load images and runs nothing. Its links open new windows, which the frame's
 # sandbox forbids, so that they lead nowhere.
@@ -50,48 +51,11 @@ _POLICY = (
     '<base target="_blank">'
 )
 _HEAD = "<head>"
-PROVIDER_HELD_ADVICE = (
-    "Wait, or see Providers: the provider is paused or its circuit is open. No attempt is used."
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChannelCard:
-    """The card of one delivery."""
-
-    name: str
-    icon: str
-    status: str
-    color: str
-    summary: str
-    provider_message: str | None
-    advice: str | None
-    attempts: str | None
-    provider: str | None
-    message_id: str | None
-    times: Sequence[tuple[str, datetime]]
-    resend_risk: str | None
-    """None while the delivery is open, and once it has succeeded."""
-    resend_risk_color: str
-    resend_risk_reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptLine:
-    """One attempt in the timeline."""
-
-    at: datetime
-    channel: str
-    icon: str
-    number: int
-    color: str
-    result: str
-    provider: str | None
-    duration: str | None
-    error_message: str | None
-    code: str | None
-    response: str | None
-    worker: str | None
+HELD_ADVICE = {
+    WaitReason.PROVIDER_PAUSED: "Wait, or resume the provider in Providers. No attempt is used.",
+    WaitReason.CIRCUIT_OPEN: "Wait, or see the circuit in Providers. No attempt is used.",
+    WaitReason.PROVIDER_UNAVAILABLE: "Wait, or see the cause in Providers. No attempt is used.",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,19 +82,18 @@ class RenderedContent:
 
 def cards(
     document: Document, risks: Mapping[Channel, ResendRisk], *, unmasked: bool, now: datetime
-) -> list[ChannelCard]:
+) -> list[dict[str, Any]]:
     """Return the card of each delivery."""
     found = [
         _card(delivery, risks[Channel(delivery["channel"])], unmasked=unmasked, now=now)
         for delivery in document["delivery"]
     ]
-    if store.is_content_removed(document):
-        # Without content nothing can be resent, whatever the cause.
-        return [replace(card, advice=None) for card in found]
-    return found
+    # Without content nothing can be resent, whatever the cause.
+    change = {"advice": None} if store.is_content_removed(document) else {}
+    return [card | change for card in found]
 
 
-def timeline(attempts: Sequence[Document], *, unmasked: bool) -> list[AttemptLine]:
+def timeline(attempts: Sequence[Document], *, unmasked: bool) -> list[dict[str, Any]]:
     """Return the attempts as lines of the timeline."""
     return [_line(attempt, unmasked=unmasked) for attempt in attempts]
 
@@ -175,7 +138,11 @@ def render_content(document: Document) -> RenderedContent:
 
 def _remaining_content(document: Document, content: domain_content.Content) -> RenderedContent:
     """Return the item in the recipient's inbox, which outlasts the removal of content."""
-    removed = removal_notice(document)
+    removed = format_html(
+        "Content removed on {} by retention: subject, body, template variables, addresses, and "
+        "provider responses.",
+        timestamp(document["content_removed_at"]),
+    )
     if not document.get("inbox_at") or content.body is None:
         return RenderedContent(messages=(), removed=removed)
     stored = Message(subject=content.subject, text=content.body)
@@ -210,46 +177,42 @@ def variables(document: Document, *, unmasked: bool) -> dict[str, Any]:
 def contact(document: Document, *, unmasked: bool) -> list[tuple[str, str]]:
     """Return the recipient's contact data of the time of acceptance."""
     recipient = document["recipient"]
-    addresses = [
-        (label, recipient[name] if unmasked else mask_address(recipient[name]))
-        for name, label in (("email", "Email"), ("phone", "Phone"))
-        if recipient.get(name)
-    ]
-    plain = [
-        (label, recipient[name])
-        for name, label in (("name", "Name"), ("locale", "Language"), ("timezone", "Time zone"))
-        if recipient.get(name)
-    ]
-    devices = [("Devices", str(len(recipient["device_ids"])))] if recipient["device_ids"] else []
-    return plain + addresses + devices
+    facts = (
+        ("Name", recipient.get("name")),
+        ("Language", recipient.get("locale")),
+        ("Time zone", recipient.get("timezone")),
+        ("Email", columns.address(recipient.get("email"), unmasked=unmasked)),
+        ("Phone", columns.address(recipient.get("phone"), unmasked=unmasked)),
+        ("Devices", str(len(recipient["device_ids"]) or "")),
+    )
+    return [(label, value) for label, value in facts if value]
 
 
 def _card(
     delivery: Mapping[str, Any], risk: ResendRisk, *, unmasked: bool, now: datetime
-) -> ChannelCard:
+) -> dict[str, Any]:
     channel, status = Channel(delivery["channel"]), DeliveryStatus(delivery["status"])
     has_error = delivery.get("failure_code") and status not in (S.SENT, S.DELIVERED, S.READ)
     used = delivery["attempt_count"] - delivery["excused_count"]
     label, color = delivery_state(delivery, now=now)
-    risk_label, risk_color = RESEND_RISKS[risk.kind]
-    return ChannelCard(
-        name=CHANNELS[channel],
-        icon=CHANNEL_ICONS[channel],
-        status=label,
-        color=color,
-        summary=summarize_delivery(delivery, now=now),
-        provider_message=_text(delivery.get("failure_reason"), unmasked=unmasked)
-        if has_error
-        else None,
-        advice=_advice(delivery, now=now) if has_error else None,
-        attempts=f"{used} of {delivery['max_attempts']}" if delivery["attempt_count"] else None,
-        provider=provider_label(delivery.get("provider")),
-        message_id=delivery.get("provider_message_id"),
-        times=[(label, delivery[name]) for name, label in _TIMES if delivery.get(name)],
-        resend_risk=None if status in OPEN | SUCCEEDED else risk_label,
-        resend_risk_color=risk_color,
-        resend_risk_reason=risk.reason,
-    )
+    card: dict[str, Any] = {
+        "name": CHANNELS[channel],
+        "icon": CHANNEL_ICONS[channel],
+        "status": label,
+        "color": color,
+        "summary": summarize_delivery(delivery, now=now),
+        "attempts": f"{used} of {delivery['max_attempts']}" if delivery["attempt_count"] else None,
+        "provider": provider_label(delivery.get("provider")),
+        "message_id": delivery.get("provider_message_id"),
+        "times": panels.times(delivery, _TIMES),
+    }
+    if has_error:
+        card["provider_message"] = _text(delivery.get("failure_reason"), unmasked=unmasked)
+        card["advice"] = _advice(delivery, now=now)
+    if status not in OPEN | SUCCEEDED:
+        card["resend_risk"], card["resend_risk_color"] = RESEND_RISKS[risk.kind]
+        card["resend_risk_reason"] = risk.reason
+    return card
 
 
 def _advice(delivery: Mapping[str, Any], *, now: datetime) -> str | None:
@@ -258,32 +221,26 @@ def _advice(delivery: Mapping[str, Any], *, now: datetime) -> str | None:
     Any other pending delivery needs none: the service sends it, and a resend would duplicate it.
     """
     if delivery["status"] == S.PENDING:
-        is_held = wait_reason(delivery, now=now) is WaitReason.PROVIDER_HELD
-        return PROVIDER_HELD_ADVICE if is_held else None
+        return HELD_ADVICE.get(wait_reason(delivery, now=now))
     return explain(delivery["failure_code"]).advice
 
 
-def _line(attempt: Document, *, unmasked: bool) -> AttemptLine:
-    channel = Channel(attempt["channel"])
-    response = attempt.get("platform_response")
-    duration = attempt.get("duration_ms")
-    result, color = attempt_state(attempt["status"])
-    return AttemptLine(
-        at=attempt["attempted_at"],
-        channel=CHANNELS[channel],
-        icon=CHANNEL_ICONS[channel],
-        number=attempt["attempt_number"],
-        color=color,
-        result=result,
-        provider=provider_label(attempt.get("provider")),
-        duration=None if duration is None else latency(duration / 1000),
-        error_message=_text(attempt.get("error_message"), unmasked=unmasked),
-        code=code_label(attempt["error_code"]) if attempt.get("error_code") else None,
-        response=_text(json.dumps(response, indent=2, default=str), unmasked=unmasked)
-        if response
-        else None,
-        worker=attempt.get("worker"),
-    )
+def _line(attempt: Document, *, unmasked: bool) -> dict[str, Any]:
+    response, duration = attempt.get("platform_response"), attempt.get("duration_ms")
+    text = json.dumps(response, indent=2, default=str) if response else None
+    result, color = ATTEMPT_LABELS[AttemptStatus(attempt["status"])]
+    return {
+        "at": attempt["attempted_at"],
+        "channel": CHANNELS[Channel(attempt["channel"])],
+        "number": attempt["attempt_number"],
+        "color": color,
+        "result": result,
+        "provider": provider_label(attempt.get("provider")),
+        "duration": None if duration is None else latency(duration / 1000),
+        "error_message": _text(attempt.get("error_message"), unmasked=unmasked),
+        "code": code_label(attempt["error_code"]) if attempt.get("error_code") else None,
+        "response": _text(text, unmasked=unmasked),
+    }
 
 
 def _text(text: str | None, *, unmasked: bool) -> str | None:

@@ -11,7 +11,7 @@ from domain.errors import RECEIPT_FAILURES, FailureCode
 from domain.states import Channel, DeliveryStatus
 
 from ..widgets.failure_codes import explain
-from ..widgets.formats import clock, duration, timestamp
+from ..widgets.formats import clock, duration
 from ..widgets.labels import CHANNELS, WAIT_LABELS, provider_label
 from ..widgets.wait_reasons import HELD, WaitReason, wait_reason
 
@@ -22,15 +22,6 @@ _SUMMARY_ORDER = (
     *(S.SUPPRESSED, S.CANCELLED, S.SENT, S.DELIVERED, S.READ),
 )
 """Order of the deliveries: problems first."""
-
-
-def removal_notice(document: Mapping[str, Any]) -> SafeString:
-    """Return the notice that retention removed a notification's content."""
-    return format_html(
-        "Content removed on {} by retention: subject, body, template variables, addresses, and "
-        "provider responses.",
-        timestamp(document["content_removed_at"]),
-    )
 
 
 def summarize(document: Mapping[str, Any], *, now: datetime) -> SafeString:
@@ -62,14 +53,14 @@ def _predicate(delivery: Delivery, now: datetime) -> str:
             meaning,
             clock(delivery["next_attempt_at"], now=now),
         )
-    words = {
+    predicates = {
         S.SENDING: "is being sent",
         S.SENT: f"sent by {provider_label(delivery.get('provider'))}; no delivery receipt yet",
         S.DELIVERED: "delivered",
         S.READ: "delivered and read",
         S.CANCELLED: "cancelled",
     }
-    return f"{words.get(status, f'not sent: {meaning}')}."
+    return f"{predicates.get(status, f'not sent: {meaning}')}."
 
 
 def _pending(delivery: Delivery, *, now: datetime) -> str:

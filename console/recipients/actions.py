@@ -12,7 +12,7 @@ from typing import Any
 
 from bson import ObjectId
 from django.contrib import messages
-from django.contrib.admin.models import CHANGE, DELETION
+from django.contrib.admin.models import DELETION
 from django.http import (
     HttpRequest,
     HttpResponse,
@@ -28,14 +28,13 @@ from devices.tokens import mask_token
 from domain.time import utc_now
 from notifications.store import Document
 from notifyproject.db.paging import MAX_PAGE, Cursor
-from notifyproject.platform import audit
 from privacy import erasure
 from privacy import export as privacy_export
 from recipients.masking import can_reveal_addresses
 from recipients.models import Recipient
 
 from ..notifications import presentation
-from ..widgets.actions import require_post
+from ..widgets.actions import record_change, require_post
 from ..widgets.formats import count_of
 from ..widgets.links import RECIPIENTS
 from .page import recipient_page, recipient_url
@@ -56,7 +55,7 @@ def reveal(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
         request, allowed=admin.has_view_permission(request) and can_reveal_addresses(request.user)
     ):
         return refused
-    _record(request, user_id, "Revealed addresses.")
+    record_change(request, Recipient, user_id, "Revealed addresses.")
     return recipient_page(admin, request, user_id, unmasked=True)
 
 
@@ -67,7 +66,7 @@ def revoke_inbox_tokens(admin: Any, request: HttpRequest, user_id: str) -> HttpR
     clients = list(APIClient.objects.only("pk"))
     for client in clients:
         inbox_tokens.revoke_all(client_id=client.pk, user_id=user_id)
-    _record(request, user_id, "Revoked inbox tokens.")
+    record_change(request, Recipient, user_id, "Revoked inbox tokens.")
     messages.success(request, "Inbox tokens revoked")
     return HttpResponseRedirect(recipient_url(user_id))
 
@@ -78,7 +77,7 @@ def export(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
         return refused
     if not _is_confirmed(request, user_id):
         return HttpResponseRedirect(recipient_url(user_id))
-    _record(request, user_id, "Exported.")
+    record_change(request, Recipient, user_id, "Exported.")
     response = StreamingHttpResponse(_export_lines(user_id), content_type="application/json")
     response["Content-Disposition"] = 'attachment; filename="recipient.json"'
     return response
@@ -95,10 +94,11 @@ def erase(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
         f"{count_of(done.notifications, 'notification')} and {count_of(done.devices, 'device')}"
     )
     if done.is_complete:
-        _record(request, user_id, f"Erased, with {counts}.", flag=DELETION)
+        record_change(request, Recipient, user_id, f"Erased, with {counts}.", flag=DELETION)
         messages.success(request, f"{user_id} erased, with {counts}.")
         return HttpResponseRedirect(reverse(RECIPIENTS))
-    _record(request, user_id, f"Started erasing: {counts} so far.", flag=DELETION)
+    message = f"Started erasing: {counts} so far."
+    record_change(request, Recipient, user_id, message, flag=DELETION)
     messages.warning(request, f"{counts} erased so far. Erase again to continue.")
     return HttpResponseRedirect(recipient_url(user_id))
 
@@ -120,24 +120,14 @@ def _is_confirmed(request: HttpRequest, user_id: str) -> bool:
     return False
 
 
-def _record(request: HttpRequest, user_id: str, message: str, *, flag: int = CHANGE) -> None:
-    audit.record(
-        by=request.user.pk,
-        model=Recipient,
-        object_id=user_id,
-        name=user_id,
-        message=message,
-        flag=flag,
-    )
-
-
 def _export_lines(user_id: str) -> Iterator[str]:
     """Yield the file in pieces; notifications are read in pages."""
     part = privacy_export.export(user_id, client_id=None, limit=MAX_PAGE)
     first = {
         "user_id": user_id,
         "person": part.recipient,
-        "devices": [_device(one) for one in part.devices],
+        # With its token, anyone could push to the device.
+        "devices": [{**d, "device_token": mask_token(d["device_token"])} for d in part.devices],
         "topics": part.topics,
         "suppressions": part.suppressions,
         "last_inbound_at": part.last_inbound_at,
@@ -160,11 +150,6 @@ def _export_lines(user_id: str) -> Iterator[str]:
 def _notification(document: Document, attempts: list[Document]) -> dict[str, Any]:
     fields = {name: value for name, value in document.items() if name not in EXCLUDED_FIELDS}
     return {**fields, "data": presentation.variables(document, unmasked=True), "attempts": attempts}
-
-
-def _device(device: Document) -> dict[str, Any]:
-    """Return a device with its token masked, which would suffice to push to it."""
-    return {**device, "device_token": mask_token(device["device_token"])}
 
 
 def _json(value: Any) -> str:

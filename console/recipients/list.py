@@ -1,6 +1,6 @@
 """The list of recipients, and the URLs of the actions on one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
@@ -8,7 +8,7 @@ from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
-from django.urls import URLPattern, path
+from django.urls import URLPattern
 
 from notifyproject.db.collections import collection
 from recipients.masking import can_see_addresses
@@ -20,7 +20,6 @@ from . import actions
 from .page import recipient_page
 
 SEARCH_CAP = 200
-View = Callable[..., HttpResponseBase]
 
 
 @admin.register(Recipient)
@@ -45,8 +44,8 @@ class RecipientAdmin(ReadOnlyAdmin):
         if not text:
             return queryset, False
         ids = {text}
-        for where, index in (("email", "rcp_email"), ("phone", "rcp_phone")):
-            rows = collection("recipients").find({where: text}, {"_id": 1}, limit=SEARCH_CAP)
+        for path, index in (("email", "rcp_email"), ("phone", "rcp_phone")):
+            rows = collection("recipients").find({path: text}, {"_id": 1}, limit=SEARCH_CAP)
             ids |= {row["_id"] for row in rows.hint(index)}
         return queryset.filter(pk__in=sorted(ids)), False
 
@@ -57,23 +56,20 @@ class RecipientAdmin(ReadOnlyAdmin):
             row.shown_email = columns.address(row.email, unmasked=unmasked)
             row.shown_phone = columns.address(row.phone, unmasked=unmasked)
 
-    def get_urls(self) -> list[URLPattern]:
-        """Return the admin's URLs and those of the actions on one recipient."""
-        own = [
-            path(
-                f"<path:object_id>/{name}/",
-                self.admin_site.admin_view(self._post_view(view)),
-                name=f"recipients_recipient_{name.replace('-', '_')}",
+    def own_urls(self) -> list[URLPattern]:
+        """Return the URLs of the actions on one recipient."""
+        return [
+            self.url(
+                f"<path:object_id>/{name}/", self.action_view, name.replace("-", "_"), action=action
             )
-            for name, view in actions.VIEWS.items()
+            for name, action in actions.VIEWS.items()
         ]
-        return own + super().get_urls()
 
-    def _post_view(self, view: View) -> View:
-        def posting(request: HttpRequest, object_id: str) -> HttpResponseBase:
-            return view(self, request, unquote(object_id))
-
-        return posting
+    def action_view(
+        self, request: HttpRequest, object_id: str, action: actions.Action
+    ) -> HttpResponseBase:
+        """Run an action on one recipient; POST only."""
+        return action(self, request, unquote(object_id))
 
     def change_view(
         self, request: HttpRequest, object_id: str, *_args: Any, **_options: Any

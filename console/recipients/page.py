@@ -28,7 +28,7 @@ from ..devices import PLATFORM_LABELS, REASON_LABELS
 from ..suppressions import SOURCE_LABELS
 from ..widgets import columns, names
 from ..widgets.actions import not_found, render_page
-from ..widgets.labels import CHANNELS, notification_state
+from ..widgets.labels import CHANNELS, code_label, notification_state
 from ..widgets.links import DEVICE, NOTIFICATION, NOTIFICATIONS, RECIPIENT, RECIPIENTS
 
 RECENT = 25
@@ -54,6 +54,13 @@ def recipient_page(
     if person is None and not own_devices and not sent:
         return not_found(request, "Recipient", RECIPIENTS)
     known = person or {}
+    contact = (
+        ("Name", known.get("name")),
+        ("Email", columns.address(known.get("email"), unmasked=unmasked)),
+        ("Phone", columns.address(known.get("phone"), unmasked=unmasked)),
+        ("Language", known.get("locale")),
+        ("Time zone", known.get("timezone")),
+    )
     return render_page(
         admin,
         request,
@@ -62,14 +69,17 @@ def recipient_page(
         original=Recipient(user_id=user_id),
         key=quote(user_id),
         person=person,
-        contact=_contact(known, unmasked=unmasked),
-        preferences=_preferences(known.get("preferences") or {}),
+        contact=[(label, value) for label, value in contact if value],
+        preferences=[
+            (code_label(name), _preference_label(preference))
+            for name, preference in sorted((known.get("preferences") or {}).items())
+        ],
         quiet_hours=_quiet_hours(known),
         attributes=_attributes(known, unmasked=unmasked),
         suppressions=_suppressions(known),
-        last_inbound=_last_inbound(known),
-        topics=[one["topic"] for one in topics.memberships_of(user_id)],
-        devices=[_device(one) for one in own_devices],
+        last_inbound=service_windows.last_inbound(known["phone"]) if known.get("phone") else None,
+        topics=[membership["topic"] for membership in topics.memberships_of(user_id)],
+        devices=[_device(device) for device in own_devices],
         sent=sent,
         may_see_sent=may_see_sent,
         all_sent=f"{reverse(NOTIFICATIONS)}?{urlencode({'q': user_id})}",
@@ -84,37 +94,17 @@ def recipient_page(
     )
 
 
-def _contact(person: Mapping[str, Any], *, unmasked: bool) -> list[tuple[str, str]]:
-    shown = (
-        ("Name", person.get("name")),
-        ("Email", columns.address(person.get("email"), unmasked=unmasked)),
-        ("Phone", columns.address(person.get("phone"), unmasked=unmasked)),
-        ("Language", person.get("locale")),
-        ("Time zone", person.get("timezone")),
-    )
-    return [(label, value) for label, value in shown if value]
-
-
-def _preferences(preferences: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the label and the preference of each type or category."""
-    return [
-        (
-            name.replace("_", " ").capitalize(),
-            _preference_label(preference if isinstance(preference, dict) else {}),
-        )
-        for name, preference in sorted(preferences.items())
-    ]
-
-
-def _preference_label(preference: Mapping[str, Any]) -> str:
+def _preference_label(preference: Any) -> str:
+    if not isinstance(preference, dict):
+        return "Allowed"
     if preference.get("muted") is True:
         return "Muted"
-    words = [
-        f"{', '.join(CHANNELS.get(one, str(one)) for one in preference[name])} {word}"
-        for name, word in (("channels", "only"), ("muted_channels", "muted"))
+    limits = [
+        f"{', '.join(CHANNELS.get(channel, str(channel)) for channel in preference[name])} {limit}"
+        for name, limit in (("channels", "only"), ("muted_channels", "muted"))
         if isinstance(preference.get(name), list) and preference[name]
     ]
-    return "; ".join(words) or "Allowed"
+    return "; ".join(limits) or "Allowed"
 
 
 def _quiet_hours(person: Mapping[str, Any]) -> str:
@@ -135,21 +125,16 @@ def _attributes(person: Mapping[str, Any], *, unmasked: bool) -> str:
 def _suppressions(person: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         {
-            "channel": CHANNELS[Channel(one["channel"])],
-            "reason": SuppressionReason(one["reason"]).name.replace("_", " ").capitalize(),
-            "scope": "Marketing" if one["marketing_only"] else "Everything",
-            "source": SOURCE_LABELS.get(one["source"], one["source"]),
-            "since": one["created_at"],
+            "channel": CHANNELS[Channel(found["channel"])],
+            "reason": code_label(SuppressionReason(found["reason"]).name),
+            "scope": "Marketing" if found["marketing_only"] else "Everything",
+            "source": SOURCE_LABELS.get(found["source"], found["source"]),
+            "since": found["created_at"],
         }
         for channel, address in ((EMAIL, person.get("email")), (WHATSAPP, person.get("phone")))
         if address
-        for one in suppressions.list_for_address(channel=channel, address=address)
+        for found in suppressions.list_for_address(channel=channel, address=address)
     ]
-
-
-def _last_inbound(person: Mapping[str, Any]) -> Any:
-    phone = person.get("phone")
-    return service_windows.last_inbound(phone) if phone else None
 
 
 def _device(device: Document) -> dict[str, Any]:
@@ -168,7 +153,6 @@ def _device(device: Document) -> dict[str, Any]:
 
 
 def _sent(user_id: str) -> list[dict[str, Any]]:
-    """Return the recipient's newest notifications as rows."""
     now = utc_now()
     found = collection("notifications").find({"user_id": user_id}, _FIELDS)
     rows = list(found.sort(NEWEST_FIRST).hint("ntf_user_feed").limit(RECENT))

@@ -47,11 +47,11 @@ def table(content: SafeString, labelled_by: str, *headers: str) -> SafeString:
     )
 
 
-def _header_cell(text: str) -> SafeString:
-    column, _, words = text.rpartition("|")
+def _header_cell(header: str) -> SafeString:
+    column, _, text = header.rpartition("|")
     if not column:
-        return format_html('<th scope="col">{}</th>', words)
-    return format_html('<th scope="col" class="{}">{}</th>', column, words)
+        return format_html('<th scope="col">{}</th>', text)
+    return format_html('<th scope="col" class="{}">{}</th>', column, text)
 
 
 @register.simple_tag

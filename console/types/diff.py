@@ -20,7 +20,7 @@ class LineChange(StrEnum):
     KEPT = "kept"
     ADDED = "added"
     REMOVED = "removed"
-    OMITTED = "left_out"
+    OMITTED = "omitted"
     """A placeholder for unchanged lines."""
 
 

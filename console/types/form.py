@@ -34,7 +34,7 @@ class NotificationTypeForm(forms.ModelForm):
         help_text="The type in API requests, such as order_shipped. It's permanent.",
     )
     channels = forms.MultipleChoiceField(
-        choices=[(channel.value, words) for channel, words in CHANNELS.items()],
+        choices=[(channel.value, label) for channel, label in CHANNELS.items()],
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
         help_text="Used if neither the request nor the recipient's preferences name channels.",
     )
@@ -184,17 +184,13 @@ class NotificationTypeForm(forms.ModelForm):
 
 
 def _form_error(problem: FieldProblem, given: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the form field of a problem and its text."""
     field, _, rest = problem.pointer.removeprefix("/").partition("/")
     value: Any = given.get(field)
     for token in filter(None, rest.split("/")):
-        value = _child_value(value, token)
+        if isinstance(value, list) and token.isdecimal():
+            value = value[int(token)]
+        else:
+            value = value.get(token) if isinstance(value, dict) else None
     if rest and isinstance(value, str):
         return field, f"{problem.detail.rstrip('.')}: {value}."
     return field or "slug", f"At {rest}: {problem.detail}" if rest else problem.detail
-
-
-def _child_value(value: Any, token: str) -> Any:
-    if isinstance(value, list) and token.isdecimal():
-        return value[int(token)]
-    return value.get(token) if isinstance(value, dict) else None

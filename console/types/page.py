@@ -14,7 +14,7 @@ from notifications.models import NotificationType
 
 from ..widgets.formats import EMPTY
 from ..widgets.labels import CHANNELS
-from ..widgets.lists import ConsoleAdmin
+from ..widgets.lists import ConsoleAdmin, never, section
 from . import versions
 from .form import NotificationTypeForm
 
@@ -35,15 +35,16 @@ class NotificationTypeAdmin(ConsoleAdmin):
     )
     change_form_outer_after_template = "console/types/templates.html"
     ordering = ("slug",)
+    has_delete_permission = never
     search_fields = ("slug__startswith",)
     search_help_text = "Beginning of the slug"
     fieldsets = (
-        (None, {"fields": ("slug", "name", "description", "is_active")}),
-        ("Sending", {"fields": ("category", "priority", "channels", "notify_before_seconds")}),
-        ("Retries", {"fields": ("max_retries", "ttl_seconds", "on_unknown")}),
-        ("Fallback", {"fields": ("fallback_channel", "fallback_after_seconds")}),
-        ("WhatsApp", {"fields": ("approved_templates",)}),
-        ("Variables", {"fields": ("example_data", "sensitive_variables")}),
+        section(None, "slug", "name", "description", "is_active"),
+        section("Sending", "category", "priority", "channels", "notify_before_seconds"),
+        section("Retries", "max_retries", "ttl_seconds", "on_unknown"),
+        section("Fallback", "fallback_channel", "fallback_after_seconds"),
+        section("WhatsApp", "approved_templates"),
+        section("Variables", "example_data", "sensitive_variables"),
     )
 
     @admin.display(description="Channels")
@@ -62,9 +63,9 @@ class NotificationTypeAdmin(ConsoleAdmin):
         number = row.template_version
         return f"Version {number}" if number else "Built-in"
 
-    def get_urls(self) -> list[URLPattern]:
-        """Return the admin's URLs and those of template versions."""
-        return versions.urls(self) + super().get_urls()
+    def own_urls(self) -> list[URLPattern]:
+        """Return the URLs of template versions."""
+        return versions.urls(self)
 
     def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
         """Return the template versions."""
@@ -73,10 +74,6 @@ class NotificationTypeAdmin(ConsoleAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """Return the read-only fields: the slug of an existing type."""
         return ("slug",) if obj else ()
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return False: see the class."""
-        return False
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Store the type, and clear its caches.

@@ -83,7 +83,7 @@ def languages(document: Document, version: Version | None, *, requested: str) ->
     The requested language is chosen, or the default if the version lacks it.
     """
     shipped = templates.get_version(type_slug=document["_id"], number=templates.SHIPPED_VERSION)
-    found = [one.parts for one in (version, shipped) if one is not None]
+    found = [known.parts for known in (version, shipped) if known is not None]
     codes = dict.fromkeys([DEFAULT_LANGUAGE, *(code for parts in found for code in parts)])
     chosen = requested if requested in codes else DEFAULT_LANGUAGE
     return [
@@ -102,7 +102,6 @@ def language_name(code: str) -> str:
 
 
 def _messages(document: Document, version: int, language: str) -> Mapping[Channel, Message]:
-    """Return the message of every channel. Raises TemplateError."""
     slug, data = document["_id"], document["example_data"]
     locale = None if language == DEFAULT_LANGUAGE else language
     person = Recipient(name=EXAMPLE_NAME, locale=locale)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from django.http import QueryDict
 
@@ -14,7 +15,6 @@ from .preview import language_name
 LANGUAGES = "language"
 """Name of the form's field with the languages."""
 NEW_LANGUAGE = "new_language"
-MAX_LANGUAGE_LENGTH = 12
 LABELS: Mapping[Part, tuple[str, str]] = {
     Part.SUBJECT: ("Subject", "For email and in-app, and the default push title."),
     Part.BODY: ("Text", "For in-app and plain-text email, and the default of the parts below."),
@@ -27,30 +27,18 @@ ROWS: Mapping[Part, int] = {Part.SUBJECT: 1, Part.PUSH_TITLE: 1, Part.PUSH: 2, P
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartField:
-    """One text field."""
-
-    name: str
-    label: str
-    help_text: str
-    rows: int
-    text: str
-    errors: Sequence[str] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageFields:
     """The text fields of one language; a new language has no code yet."""
 
     code: str
     name: str
-    fields: Sequence[PartField]
+    fields: Sequence[Mapping[str, Any]]
     errors: Sequence[str] = ()
 
     @property
     def is_open(self) -> bool:
         """Whether the section is expanded."""
-        has_errors = bool(self.errors) or any(field.errors for field in self.fields)
+        has_errors = bool(self.errors) or any(field["errors"] for field in self.fields)
         return has_errors or self.code == DEFAULT_LANGUAGE
 
 
@@ -80,8 +68,7 @@ class VersionForm:
 
     def sections(self) -> list[LanguageFields]:
         """Return the fields of each language."""
-        codes = dict.fromkeys([DEFAULT_LANGUAGE, *self.parts])
-        return [self._section(code) for code in codes]
+        return [self._section(code) for code in dict.fromkeys([DEFAULT_LANGUAGE, *self.parts])]
 
     def blank_section(self) -> LanguageFields:
         """Return the fields of a new language."""
@@ -91,31 +78,27 @@ class VersionForm:
         return LanguageFields(
             code=code,
             name=language_name(code) if code else "New language",
-            fields=[self._field(code, part) for part in Part],
-            errors=[f.text for f in self.faults if f.language == code and f.part is None],
+            fields=[
+                {
+                    "name": field_name(code, part),
+                    "label": label,
+                    "help_text": help_text,
+                    "rows": ROWS.get(part, 5),
+                    "text": self.parts.get(code, {}).get(part, ""),
+                    "errors": self._errors(code, part),
+                }
+                for part, (label, help_text) in LABELS.items()
+            ],
+            errors=self._errors(code, None),
         )
 
-    def _field(self, code: str, part: Part) -> PartField:
-        label, help_text = LABELS[part]
-        faults = [f.text for f in self.faults if f.language == code and f.part is part]
-        return PartField(
-            name=field_name(code, part),
-            label=label,
-            help_text=help_text,
-            rows=ROWS.get(part, 5),
-            text=self.parts.get(code, {}).get(part, ""),
-            errors=faults,
-        )
+    def _errors(self, code: str, part: Part | None) -> list[str]:
+        return [f.text for f in self.faults if f.language == code and f.part is part]
 
 
 def field_name(code: str, part: Part) -> str:
     """Return the name of a part's form field."""
     return f"{part}:{code}"
-
-
-def from_version(parts: Parts) -> VersionForm:
-    """Return a form with the texts of a version."""
-    return VersionForm(parts=parts, note="", new_language="")
 
 
 def from_post(post: QueryDict) -> VersionForm:

@@ -7,7 +7,7 @@ from django.contrib import messages
 from django.contrib.admin.utils import quote
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, reverse
 
 from domain.states import Channel
 from domain.time import utc_now
@@ -24,10 +24,9 @@ from notifications.content.templates import (
 from notifications.intake import preview
 from notifications.models import NotificationType
 from notifications.store import Document
-from notifyproject.platform import audit
 
 from ..providers import ADDRESS_LENGTH, MAY_TEST, TEST_ADDRESSES, show_not_sent, show_test_sent
-from ..widgets.actions import not_found, render_page, require_post
+from ..widgets.actions import not_found, record_change, render_page, require_post
 from ..widgets.labels import CHANNELS
 from . import diff, version_form
 from . import preview as template_preview
@@ -40,7 +39,10 @@ def test_channels(request: HttpRequest) -> list[tuple[str, str, str]]:
     """Return the channels of test sends: name, label, and label of the address."""
     if not request.user.has_perm(MAY_TEST):
         return []
-    return [(one.value, CHANNELS[one], address) for one, (address, _) in TEST_ADDRESSES.items()]
+    return [
+        (channel.value, CHANNELS[channel], address_label)
+        for channel, (address_label, _) in TEST_ADDRESSES.items()
+    ]
 
 
 def test_view(request: HttpRequest, slug: str, number: int, admin: Any) -> HttpResponse:
@@ -89,20 +91,12 @@ MAX_VERSIONS = 50
 
 def urls(admin: Any) -> list[URLPattern]:
     """Return the URLs of a type's template versions."""
-    views = (
-        ("<path:slug>/templates/new/", new_view, NEW),
-        ("<path:slug>/templates/<int:number>/", version_view, VERSION),
-        ("<path:slug>/templates/<int:number>/publish/", publish_view, PUBLISH),
-        ("<path:slug>/templates/<int:number>/try/", test_view, TEST),
-    )
+    version = "<path:slug>/templates/<int:number>/"
     return [
-        path(
-            address,
-            admin.admin_site.admin_view(view),
-            {"admin": admin},
-            name=name.partition(":")[2],
-        )
-        for address, view, name in views
+        admin.url("<path:slug>/templates/new/", new_view, "new_version", admin=admin),
+        admin.url(version, version_view, "version", admin=admin),
+        admin.url(f"{version}publish/", publish_view, "publish", admin=admin),
+        admin.url(f"{version}try/", test_view, "try", admin=admin),
     ]
 
 
@@ -160,11 +154,17 @@ def new_view(request: HttpRequest, slug: str, admin: Any) -> HttpResponse:
         return not_found(request, "Type", TYPES)
     if request.method == "POST":
         form = version_form.from_post(request.POST)
-        form = form.with_faults(_faults(document, form))
+        faults = linting.lint_template(
+            name=slug,
+            parts=form.non_empty_parts,
+            example_data=document["example_data"],
+            sensitive=frozenset(document["sensitive_variables"]),
+        )
+        form = form.with_faults(faults)
         if not form.errors and not form.faults:
             return _store(request, document, form)
     else:
-        form = version_form.from_version(_initial_texts(document))
+        form = version_form.VersionForm(parts=_initial_texts(document), note="", new_language="")
     context = {
         "title": "New version",
         "slug": slug,
@@ -209,15 +209,6 @@ def _store(
     return HttpResponseRedirect(reverse(VERSION, args=[slug, version.number]))
 
 
-def _faults(document: Document, form: version_form.VersionForm) -> list[linting.TemplateFault]:
-    return linting.lint_template(
-        name=document["_id"],
-        parts=form.non_empty_parts,
-        example_data=document["example_data"],
-        sensitive=frozenset(document["sensitive_variables"]),
-    )
-
-
 def _initial_texts(document: Document) -> Mapping[str, Mapping[str, str]]:
     """Return the current texts, which a new version starts from."""
     try:
@@ -229,7 +220,6 @@ def _initial_texts(document: Document) -> Mapping[str, Mapping[str, str]]:
 
 
 def _preview(request: HttpRequest, document: Document, version: Version | None) -> dict[str, Any]:
-    """Return the preview of a version in the requested language."""
     requested = request.GET.get("language", DEFAULT_LANGUAGE)
     languages = template_preview.languages(document, version, requested=requested)
     chosen = next(language.code for language in languages if language.is_chosen)
@@ -248,7 +238,7 @@ def _differences(document: Document, version: Version) -> Mapping[str, Any]:
     if other == number:
         return {}
     try:
-        before, after = (templates.effective_texts(slug, one) for one in (other, number))
+        before, after = (templates.effective_texts(slug, n) for n in (other, number))
     except TemplateError:
         return {}
     return {"from": _name(other).lower(), "changes": diff.changes(before, after)}
@@ -260,7 +250,7 @@ def _row(version: Version, published: int) -> dict[str, Any]:
         "version": version,
         "name": _name(version.number),
         "is_published": version.number == published,
-        "publish_words": "Roll back" if version.number < published else "Publish",
+        "publish_label": "Roll back" if version.number < published else "Publish",
         "by": f"{name} (client)" if who == "app" else name,
         "languages": [template_preview.language_name(code) for code in version.parts],
         "url": reverse(VERSION, args=[version.type, version.number]),
@@ -269,7 +259,6 @@ def _row(version: Version, published: int) -> dict[str, Any]:
 
 
 def _sources(version: Version) -> list[dict[str, Any]]:
-    """Return the source texts of a version."""
     return [
         {
             "name": template_preview.language_name(language),
@@ -306,11 +295,5 @@ def _page(
 
 
 def _record(request: HttpRequest, slug: str, message: str) -> None:
-    document = types.read_type(slug) or {}
-    audit.record(
-        by=request.user.pk,
-        model=NotificationType,
-        object_id=slug,
-        name=document.get("name", slug),
-        message=message,
-    )
+    name = (types.read_type(slug) or {}).get("name", "")
+    record_change(request, NotificationType, slug, message, name=name)

@@ -5,10 +5,15 @@ from typing import Any
 
 from bson import ObjectId
 from django.contrib import messages
+from django.contrib.admin.models import CHANGE
 from django.core.exceptions import PermissionDenied
+from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, reverse
+
+from notifications.resend.actions import Staff
+from notifyproject.platform import audit
 
 from .lists import ReadOnlyAdmin
 
@@ -25,13 +30,38 @@ def require_post(request: HttpRequest, *, allowed: bool) -> HttpResponse | None:
     return None
 
 
-def permission_check(*permissions: str) -> Callable[[Any, HttpRequest], bool]:
+def permission_check(*permissions: str) -> Callable[..., bool]:
     """Return a method of an admin that checks the user's permissions."""
 
-    def check(_admin: Any, request: HttpRequest) -> bool:
+    def check(_admin: Any, request: HttpRequest, *_args: Any, **_options: Any) -> bool:
         return bool(request.user.has_perms(permissions))
 
     return check
+
+
+def record_change(
+    request: HttpRequest,
+    model: type[Model],
+    key: Any,
+    message: str,
+    *,
+    name: str = "",
+    flag: int = CHANGE,
+) -> None:
+    """Record the user's action on an object in the audit log; its ``name`` is the key if empty."""
+    audit.record(
+        by=request.user.pk,
+        model=model,
+        object_id=str(key),
+        name=name or str(key),
+        message=message,
+        flag=flag,
+    )
+
+
+def staff_of(request: HttpRequest) -> Staff:
+    """Return the user as the actor of an action on notifications."""
+    return Staff(id=request.user.pk, username=request.user.get_username())
 
 
 def parse_id(text: str) -> ObjectId | None:
@@ -73,52 +103,45 @@ class EnableDisableAdmin(ReadOnlyAdmin):
         """Return whether an object is enabled."""
         raise NotImplementedError
 
-    def may_switch(self, request: HttpRequest, *, on: bool) -> bool:
-        """Return whether the user may enable (``on``) or disable objects."""
+    def can_set_enabled(self, request: HttpRequest, *, enabled: bool) -> bool:
+        """Return whether the user may enable or disable objects."""
         raise NotImplementedError
 
-    def switch(self, request: HttpRequest, obj: Any, *, on: bool) -> None:
-        """Enable (``on``) or disable an object, record it, and tell the user."""
+    def set_enabled(self, request: HttpRequest, obj: Any, *, enabled: bool) -> None:
+        """Enable or disable an object, record it, and tell the user."""
         raise NotImplementedError
 
-    def get_urls(self) -> list[URLPattern]:
-        """Return the admin's URLs and those that enable and disable one object."""
-        own = [
-            path(
-                f"<path:object_id>/switch-{word}/",
-                self.admin_site.admin_view(self.switch_view),
-                {"on": word == "on"},
-                name=f"{self._url_name}_switch_{word}",
-            )
-            for word in ("on", "off")
+    def own_urls(self) -> list[URLPattern]:
+        """Return the URLs that enable and disable one object."""
+        view = self.set_enabled_view
+        return [
+            self.url(f"<path:object_id>/{verb}/", view, verb, enabled=verb == "enable")
+            for verb in ("enable", "disable")
         ]
-        return own + super().get_urls()
 
-    def switch_view(self, request: HttpRequest, object_id: str, *, on: bool) -> HttpResponse:
+    def set_enabled_view(
+        self, request: HttpRequest, object_id: str, *, enabled: bool
+    ) -> HttpResponse:
         """Enable or disable one object; POST only."""
-        if refused := require_post(request, allowed=self.may_switch(request, on=on)):
+        allowed = self.can_set_enabled(request, enabled=enabled)
+        if refused := require_post(request, allowed=allowed):
             return refused
         obj = self.get_object(request, object_id)
         if obj is None:
-            return not_found(request, self.object_label, f"admin:{self._url_name}_changelist")
-        self.switch(request, obj, on=on)
-        return HttpResponseRedirect(reverse(f"admin:{self._url_name}_change", args=[obj.pk]))
+            return not_found(request, self.object_label, f"admin:{self.url_name}_changelist")
+        self.set_enabled(request, obj, enabled=enabled)
+        return HttpResponseRedirect(reverse(f"admin:{self.url_name}_change", args=[obj.pk]))
 
     def page_context(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
         """Return the button that enables or disables the object."""
         obj = self.get_object(request, object_id)
-        context: dict[str, Any] = {}
-        if obj is not None:
-            is_on = self.is_enabled(obj)
-            url_name = f"admin:{self._url_name}_switch_{'off' if is_on else 'on'}"
-            context |= {
-                "is_on": is_on,
-                "may_switch": self.may_switch(request, on=not is_on),
-                "switch_url": reverse(url_name, args=[obj.pk]),
-                "consequence": self.disable_consequence if is_on else self.enable_consequence,
-            }
-        return context
-
-    @property
-    def _url_name(self) -> str:
-        return f"{self.opts.app_label}_{self.opts.model_name}"
+        if obj is None:
+            return {}
+        is_enabled = self.is_enabled(obj)
+        verb = "disable" if is_enabled else "enable"
+        return {
+            "is_enabled": is_enabled,
+            "can_set_enabled": self.can_set_enabled(request, enabled=not is_enabled),
+            "set_enabled_url": reverse(f"admin:{self.url_name}_{verb}", args=[obj.pk]),
+            "consequence": self.disable_consequence if is_enabled else self.enable_consequence,
+        }

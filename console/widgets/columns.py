@@ -30,13 +30,13 @@ def time_column(label: str, path: str, *, empty: str = EMPTY) -> Column:
     return column
 
 
-def text_column(label: str, path: str) -> Column:
+def text_column(label: str, path: str, *, empty: str = EMPTY) -> Column:
     """Return a column that shows an attribute of each row as text."""
 
     @admin.display(description=label)
     def column(_admin: Any, row: Any) -> str:
         value = getattr(row, path)
-        return EMPTY if value in (None, "") else str(value)
+        return empty if value in (None, "") else str(value)
 
     return column
 
@@ -53,7 +53,7 @@ def label_column(label: str, path: str, labels: Mapping[Any, str]) -> Column:
 
 
 def id_column() -> Column:
-    """Return a column that shows the whole ID, broken where the line ends."""
+    """Return a column that shows the ID, broken where the line ends."""
 
     @admin.display(description="ID")
     def column(_admin: Any, row: Any) -> SafeString:
@@ -94,10 +94,11 @@ def test_chip() -> SafeString:
 def channel_icons(deliveries: Iterable[Any], *, now: datetime) -> SafeString:
     """Return an icon for each delivery: the channel, in the color of its state."""
     icons = []
-    for one in deliveries:
-        channel, (label, color) = Channel(field(one, "channel")), delivery_state(one, now=now)
-        words = f"{CHANNELS[channel]}: {label}"
-        icons.append((color, words, words, CHANNEL_ICONS[channel]))
+    for delivery in deliveries:
+        channel = Channel(field(delivery, "channel"))
+        label, color = delivery_state(delivery, now=now)
+        text = f"{CHANNELS[channel]}: {label}"
+        icons.append((color, text, text, CHANNEL_ICONS[channel]))
     return format_html(
         '<span class="channel-icons">{}</span>',
         format_html_join(

@@ -15,7 +15,7 @@ class Explanation:
     meaning: str
     """Half a sentence, for the place after a colon."""
     advice: str
-    """Whole sentences, imperative."""
+    """Imperative sentences."""
     needs_operator: bool = False
     """The cause stays until an operator removes it."""
 

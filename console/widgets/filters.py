@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from bson import ObjectId
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.options import IncorrectLookupParameters
@@ -24,6 +23,8 @@ SPANS = {
     "7d": ("Last 7 days", timedelta(days=7)),
     "30d": ("Last 30 days", timedelta(days=30)),
 }
+Options = Iterable[tuple[str, str]]
+"""Values and labels."""
 _INPUT = "%Y-%m-%dT%H:%M"
 
 
@@ -36,9 +37,9 @@ class TimeForm(forms.Form):
         self.fields[f"{name}_within"] = forms.ChoiceField(
             label=label, required=False, choices=spans, widget=UnfoldAdminSelectWidget
         )
-        for end, words in (("from", "From (UTC)"), ("until", "Until (UTC)")):
+        for end in ("from", "until"):
             self.fields[f"{name}_{end}"] = forms.DateTimeField(
-                label=words,
+                label=f"{end.capitalize()} (UTC)",
                 required=False,
                 input_formats=[_INPUT, f"{_INPUT}:%S"],
                 widget=forms.DateTimeInput(
@@ -107,10 +108,12 @@ class TimeFilter(admin.SimpleListFilter):
 
     def condition(self, since: datetime | None, until: datetime | None) -> Match:
         """Return the condition for these limits; at least one must be given."""
-        bounds = {"$gte": since} if since is not None else {}
-        if until is not None:
-            bounds["$lt"] = until
-        return Match({self.path: bounds})
+        limits = {"$gte": since, "$lt": until}
+        return Match({self.path: {op: self.bound(at) for op, at in limits.items() if at}})
+
+    def bound(self, at: datetime) -> Any:
+        """Return a limit as the path's values are stored."""
+        return at
 
     def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
         """Return the rows within the limits; show an error for invalid limits."""
@@ -121,19 +124,6 @@ class TimeFilter(admin.SimpleListFilter):
     def choices(self, changelist: ChangeList) -> Iterator[dict[str, Any]]:
         """Return the form."""
         yield {"form": self.form}
-
-
-class ObjectIdTimeFilter(TimeFilter):
-    """A time range over the key, which begins with a time; no other index is needed."""
-
-    path = "_id"
-
-    def condition(self, since: datetime | None, until: datetime | None) -> Match:
-        """Return the condition on the key, to the second."""
-        bounds = {"$gte": ObjectId.from_datetime(since)} if since is not None else {}
-        if until is not None:
-            bounds["$lt"] = ObjectId.from_datetime(until)
-        return Match({self.path: bounds})
 
 
 class ChoiceFilter(DropdownFilter):
@@ -150,41 +140,47 @@ class ChoiceFilter(DropdownFilter):
         """Return the choices."""
         return self.options
 
-    def condition(self, word: str) -> dict[str, Any]:
+    def condition(self, value: str) -> dict[str, Any]:
         """Return the MongoDB condition for a choice."""
-        return {str(self.parameter_name): word}
+        return {str(self.parameter_name): value}
 
     def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
         """Return the matching rows. Raises IncorrectLookupParameters for an unknown choice."""
-        word = self.value()
-        if not word:
+        value = self.value()
+        if not value:
             return queryset
-        if word not in {str(known) for known, _ in self.lookup_choices}:
+        if value not in {str(known) for known, _ in self.lookup_choices}:
             raise IncorrectLookupParameters(f"{self.title}: unknown choice")
-        return queryset.filter(Match(self.condition(word)))
+        return queryset.filter(Match(self.condition(value)))
 
 
-def time_filter(title: str, path: str) -> type[TimeFilter]:
-    """Return a time filter over one path; its parameters begin with the title."""
-    fields = {"title": title, "parameter_name": title, "path": path}
-    return type(f"{title.capitalize()}Filter", (TimeFilter,), fields)
+def time_filter(title: str, path: str, *, parameter: str = "") -> type[TimeFilter]:
+    """Return a time filter over one path; its parameters begin with ``parameter`` or the title."""
+    fields = {"title": title, "parameter_name": parameter or title, "path": path}
+    return type(f"{title.title().replace(' ', '')}Filter", (TimeFilter,), fields)
 
 
 def choice_filter(
     title: str,
-    options: Iterable[tuple[str, str]],
+    options: Options | Callable[[], Options],
     *,
     parameter: str = "",
     is_unindexed: bool = False,
     condition: Callable[[str], dict[str, Any]] | None = None,
 ) -> type[ChoiceFilter]:
-    """Return a choice filter; without a ``condition``, a field of the parameter's name is equal."""
+    """Return a choice filter; options that can change are read by a function.
+
+    Without a ``condition``, a field of the parameter's name is equal to the choice.
+    """
     fields: dict[str, Any] = {
         "title": title,
         "parameter_name": parameter or title,
-        "options": tuple(options),
         "is_unindexed": is_unindexed,
     }
+    if callable(options):
+        fields["lookups"] = lambda *_request: list(options())
+    else:
+        fields["options"] = tuple(options)
     if condition is not None:
-        fields["condition"] = lambda _self, word: condition(word)
+        fields["condition"] = lambda _self, value: condition(value)
     return type(f"{title.title().replace(' ', '')}Filter", (ChoiceFilter,), fields)

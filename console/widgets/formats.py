@@ -24,11 +24,6 @@ def clock(at: datetime, *, now: datetime) -> SafeString:
     return _time_element(at, text, " data-clock")
 
 
-def utc_text(at: datetime) -> str:
-    """Return an instant in UTC as plain text, for the audit log and messages."""
-    return f"{at:%Y-%m-%d %H:%M} UTC"
-
-
 def duration(seconds: float) -> str:
     """Return a duration in the largest unit that fits: "15 s", "5 min", "3 d"."""
     for unit, length in _UNITS:

@@ -71,8 +71,10 @@ WAIT_LABELS: Mapping[WaitReason, Label] = {
     W.WORKER: ("Queued", "info"),
     W.RETRY: ("Retrying", "warning"),
     W.QUIET_HOURS: ("Held: quiet hours", "calm"),
-    W.PROVIDER_HELD: ("Held: provider paused or circuit open", "warning"),
-    W.RATE_LIMIT: ("Held: rate limited", "warning"),
+    W.PROVIDER_PAUSED: ("Held: provider paused", "warning"),
+    W.CIRCUIT_OPEN: ("Held: circuit open", "warning"),
+    W.PROVIDER_UNAVAILABLE: ("Held: provider unavailable", "warning"),
+    W.RATE_LIMITED: ("Held: rate limited", "warning"),
     W.FALLBACK: ("Held: fallback", "calm"),
     W.RECEIPT: ("Unknown: awaiting receipt", "warning"),
 }
@@ -106,15 +108,15 @@ def notification_state(status: str, deliveries: Iterable[Any], *, now: datetime)
     known, found = NotificationStatus(status), list(deliveries)
     if known is N.CREATED:
         waits = find_waits(found, now=now)
-        first = next((one for one in waits if one.reason is not W.FALLBACK), None)
+        first = next((wait for wait in waits if wait.reason is not W.FALLBACK), None)
         if first is None or first.reason not in HELD:
             return WAIT_LABELS[W.SCHEDULE]
         return ("Held", WAIT_LABELS[first.reason][1])
     if known is N.PROCESSING:
-        is_unknown = any(field(one, "status") == S.UNKNOWN for one in found)
+        is_unknown = any(field(delivery, "status") == S.UNKNOWN for delivery in found)
         return DELIVERY_LABELS[S.UNKNOWN if is_unknown else S.SENDING]
     if known is N.CANCELLED:
-        is_suppressed = all(field(one, "status") == S.SUPPRESSED for one in found)
+        is_suppressed = all(field(delivery, "status") == S.SUPPRESSED for delivery in found)
         return DELIVERY_LABELS[S.SUPPRESSED if is_suppressed else S.CANCELLED]
     return STATUS_LABELS[known]
 
@@ -135,16 +137,11 @@ def broadcast_state(status: str, *, is_throttled: bool) -> Label:
     )
 
 
-def attempt_state(status: str) -> Label:
-    """Return the label of an attempt."""
-    return ATTEMPT_LABELS[AttemptStatus(status)]
-
-
 def provider_label(name: str | None) -> str | None:
     """Return the label of a provider; an unknown name is its own label."""
     return PROVIDERS.get(name, name) if name else None
 
 
 def code_label(code: str | None) -> str:
-    """Return a code as words: ``provider_error`` as "Provider error"."""
+    """Return the label of a code: ``provider_error`` as "Provider error"."""
     return (code or "unknown").replace("_", " ").capitalize()

@@ -18,6 +18,7 @@ from django.core.paginator import Paginator
 from django.db import DatabaseError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
+from django.urls import URLPattern, path
 from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -160,6 +161,11 @@ class BoundedChangeList(ChangeList):
         self.result_list = []
 
 
+def section(title: str | None, *fields: str) -> tuple[str | None, dict[str, Sequence[str]]]:
+    """Return a section of an object's page, for ``fieldsets``."""
+    return title, {"fields": fields}
+
+
 class ConsoleAdmin(ModelAdmin):
     """The base of every admin. ``ordering`` must end in the key and be served by an index."""
 
@@ -176,11 +182,27 @@ class ConsoleAdmin(ModelAdmin):
     list_index: str | None = None
     """The index hint for pages of the list without a search; None: MongoDB chooses."""
     empty_title = "No items"
-    """Heading of the empty list."""
-    empty_words = ""
-    """Explanation below the heading of the empty list."""
+    empty_text = ""
     empty_link: tuple[str, str] | None = None
     """URL name and text of a link on the empty list."""
+
+    @property
+    def url_name(self) -> str:
+        """The beginning of the names of this admin's URLs."""
+        return f"{self.opts.app_label}_{self.opts.model_name}"
+
+    def get_urls(self) -> list[URLPattern]:
+        """Return the URLs, the own ones first: the admin's last one matches every path."""
+        return [*self.own_urls(), *super().get_urls()]
+
+    def own_urls(self) -> list[URLPattern]:
+        """Return the URLs that Django's admin doesn't have."""
+        return []
+
+    def url(self, route: str, view: Any, name: str, **options: Any) -> URLPattern:
+        """Return the URL of a view, which gets the ``options``."""
+        view = self.admin_site.admin_view(view)
+        return path(route, view, options, name=f"{self.url_name}_{name}")
 
     def get_changelist(self, request: HttpRequest, **_options: Any) -> type[BoundedChangeList]:
         """Return the class of the list."""
@@ -188,6 +210,13 @@ class ConsoleAdmin(ModelAdmin):
 
     def prepare_rows(self, request: HttpRequest, rows: Sequence[Any]) -> None:
         """Add data of other documents to the rows of a page, in one read for all rows."""
+
+    def get_object(self, request: HttpRequest, *args: Any) -> Any:
+        """Return one object, prepared like a row."""
+        found = super().get_object(request, *args)
+        if found is not None:
+            self.prepare_rows(request, [found])
+        return found
 
     def change_view(
         self,
@@ -224,20 +253,15 @@ class ConsoleAdmin(ModelAdmin):
         return super().response_action(request, queryset)
 
 
+def never(_admin: Any, _request: HttpRequest, *_args: Any) -> bool:
+    """Return False: as a method of an admin, a permission that nobody has."""
+    return False
+
+
 class ReadOnlyAdmin(ConsoleAdmin):
     """An admin that changes nothing."""
 
-    def has_add_permission(self, request: HttpRequest, *_args: Any) -> bool:
-        """Return False."""
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return False."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Return False."""
-        return False
+    has_add_permission = has_change_permission = has_delete_permission = never
 
 
 class ListOnlyAdmin(ReadOnlyAdmin):

@@ -10,7 +10,7 @@ from .labels import code_label
 
 
 def type_names(slugs: Collection[str]) -> Mapping[str, str]:
-    """Return the types' names; a type that isn't registered any more has its slug as words."""
+    """Return the types' names; a type that isn't registered any more has the label of its slug."""
     known = NotificationType.objects.only("name").in_bulk(list(slugs))
     return {slug: known[slug].name if slug in known else code_label(slug) for slug in slugs}
 
@@ -18,7 +18,7 @@ def type_names(slugs: Collection[str]) -> Mapping[str, str]:
 def client_names(client_ids: Collection[Any]) -> Mapping[Any, str]:
     """Return the clients' names; a client that doesn't exist any more has its ID."""
     known = APIClient.objects.only("name").in_bulk(list(client_ids))
-    return {one: known[one].name if one in known else str(one) for one in client_ids}
+    return {key: known[key].name if key in known else str(key) for key in client_ids}
 
 
 def staff_names(user_ids: Collection[Any]) -> Mapping[Any, str]:

@@ -1,5 +1,7 @@
 """Panels that several pages show."""
 
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from django.contrib.admin.models import LogEntry
@@ -10,6 +12,13 @@ from .formats import EMPTY
 from .names import staff_names
 
 AUDIT_LINES = 50
+
+
+def times(
+    document: Mapping[str, Any], fields: Iterable[tuple[str, str]]
+) -> list[tuple[str, datetime]]:
+    """Return the label and the value of each time that a document has."""
+    return [(label, document[name]) for label, name in fields if document.get(name)]
 
 
 def audit_log(model: type[Model], object_id: Any) -> list[dict[str, Any]]:

@@ -9,6 +9,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from delivery.results import PLATFORM_BLOCKED
+from delivery.routing import CIRCUIT_OPEN, PROVIDER_PAUSED
 from domain.errors import FailureCode
 from domain.states import OPEN, Channel, DeliveryStatus
 
@@ -20,26 +22,30 @@ class WaitReason(StrEnum):
 
     SCHEDULE = "schedule"
     QUIET_HOURS = "quiet_hours"
-    PROVIDER_HELD = "circuit"
-    RATE_LIMIT = "rate"
+    PROVIDER_PAUSED = "provider_paused"
+    CIRCUIT_OPEN = "circuit_open"
+    PROVIDER_UNAVAILABLE = "provider_unavailable"
+    RATE_LIMITED = "rate_limited"
     RETRY = "retry"
-    FALLBACK = "stand_in"
-    RECEIPT = "report"
+    FALLBACK = "fallback"
+    RECEIPT = "receipt"
     WORKER = "worker"
 
 
-HELD = frozenset(
-    {
-        *(WaitReason.QUIET_HOURS, WaitReason.PROVIDER_HELD),
-        *(WaitReason.RATE_LIMIT, WaitReason.FALLBACK),
-    }
-)
+W = WaitReason
+HELD = frozenset(W) - {W.SCHEDULE, W.RETRY, W.RECEIPT, W.WORKER}
 _REASON_BY_CODE: Mapping[str, WaitReason] = {
-    FailureCode.QUIET_HOURS.value: WaitReason.QUIET_HOURS,
-    FailureCode.CHANNEL_UNAVAILABLE.value: WaitReason.PROVIDER_HELD,
-    FailureCode.RATE_LIMITED.value: WaitReason.RATE_LIMIT,
-    FailureCode.OUTCOME_UNKNOWN.value: WaitReason.RECEIPT,
+    FailureCode.QUIET_HOURS.value: W.QUIET_HOURS,
+    FailureCode.CHANNEL_UNAVAILABLE.value: W.PROVIDER_UNAVAILABLE,
+    FailureCode.RATE_LIMITED.value: W.RATE_LIMITED,
+    FailureCode.OUTCOME_UNKNOWN.value: W.RECEIPT,
 }
+_REASON_BY_MESSAGE: Mapping[str, WaitReason] = {
+    PROVIDER_PAUSED: W.PROVIDER_PAUSED,
+    CIRCUIT_OPEN: W.CIRCUIT_OPEN,
+    PLATFORM_BLOCKED: W.CIRCUIT_OPEN,
+}
+"""Of a delivery held as ``channel_unavailable``: by its stored failure reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,49 +62,50 @@ def find_waits(deliveries: Iterable[Any], *, now: datetime) -> list[Wait]:
     """Return the waits of the open deliveries, the next one due first."""
     found = [
         Wait(
-            channel=Channel(field(one, "channel")),
-            reason=wait_reason(one, now=now),
-            until=field(one, "next_attempt_at"),
+            channel=Channel(field(delivery, "channel")),
+            reason=wait_reason(delivery, now=now),
+            until=field(delivery, "next_attempt_at"),
         )
-        for one in deliveries
-        if field(one, "status") in OPEN
+        for delivery in deliveries
+        if field(delivery, "status") in OPEN
     ]
-    return sorted(found, key=lambda one: one.until or now)
+    return sorted(found, key=lambda wait: wait.until or now)
 
 
 def wait_reason(delivery: Any, *, now: datetime) -> WaitReason:
     """Return the reason why an open delivery waits."""
     if field(delivery, "status") == S.UNKNOWN:
-        return WaitReason.RECEIPT
+        return W.RECEIPT
     if field(delivery, "status") == S.SENDING or field(delivery, "claim") is not None:
-        return WaitReason.WORKER
+        return W.WORKER
     due_at = field(delivery, "next_attempt_at")
     if due_at is None or due_at <= now:
-        return WaitReason.WORKER
-    if reason := _REASON_BY_CODE.get(field(delivery, "failure_code")):
+        return W.WORKER
+    reason = _REASON_BY_MESSAGE.get(field(delivery, "failure_reason"))
+    if reason or (reason := _REASON_BY_CODE.get(field(delivery, "failure_code"))):
         return reason
     if field(delivery, "attempt_count"):
-        return WaitReason.RETRY
-    return WaitReason.FALLBACK if field(delivery, "instead_of") else WaitReason.SCHEDULE
+        return W.RETRY
+    return W.FALLBACK if field(delivery, "instead_of") else W.SCHEDULE
 
 
 def wait_condition(reason: WaitReason, *, now: datetime) -> dict[str, Any]:
     """Return the MongoDB condition on a delivery that is equal to :func:`wait_reason`."""
     waiting: dict[str, Any] = {"status": S.PENDING.value, "next_attempt_at": {"$gt": now}}
-    if reason is WaitReason.RECEIPT:
+    if reason is W.RECEIPT:
         return {"status": S.UNKNOWN.value}
-    if reason is WaitReason.WORKER:
+    if reason is W.WORKER:
         claimed = [{"status": S.SENDING.value}, {"claim": {"$ne": None}}]
         due = {"status": S.PENDING.value, "next_attempt_at": {"$lte": now}}
         return {"$or": [*claimed, due]}
-    codes = [code for code, mapped in _REASON_BY_CODE.items() if mapped is reason]
-    if codes:
-        return waiting | {"failure_code": {"$in": codes}}
-    waiting["failure_code"] = {"$nin": list(_REASON_BY_CODE)}
-    if reason is WaitReason.RETRY:
+    for path, known in (("failure_reason", _REASON_BY_MESSAGE), ("failure_code", _REASON_BY_CODE)):
+        if values := [value for value, mapped in known.items() if mapped is reason]:
+            return waiting | {path: {"$in": values}}
+        waiting[path] = {"$nin": list(known)}
+    if reason is W.RETRY:
         return waiting | {"attempt_count": {"$gt": 0}}
     waiting["attempt_count"] = 0
-    return waiting | {"instead_of": {"$ne": None} if reason is WaitReason.FALLBACK else None}
+    return waiting | {"instead_of": {"$ne": None} if reason is W.FALLBACK else None}
 
 
 def field(delivery: Any, name: str) -> Any:

@@ -42,7 +42,9 @@ class WindowChangeList(KeysetChangeList):
         backwards = cursor is not None and cursor.backwards
         sort_order = paging.order_of(order)
         sort_order = paging.reversed_order(sort_order) if backwards else sort_order
-        end = self._window_end(cursor, sort_order) if self._is_scanning() else None
+        scanned = self.model_admin.scanned_filters
+        is_scanning = any(s.value() for s in self.filter_specs if isinstance(s, scanned))
+        end = self._window_end(cursor, sort_order) if is_scanning else None
         names = [reversed_field(name) if backwards else name for name in order]
         found: list[Any] = []
         for part in _parts(cursor, end, sort_order):
@@ -65,10 +67,6 @@ class WindowChangeList(KeysetChangeList):
         elif self.next_window_url:
             self.next_url = self.next_window_url
 
-    def _is_scanning(self) -> bool:
-        scanned = self.model_admin.scanned_filters
-        return any(spec.value() for spec in self.filter_specs if isinstance(spec, scanned))
-
     def _indexed_conditions(self) -> list[dict[str, Any]]:
         """Return the conditions that the list's index serves."""
         served = [match_of(self.root_queryset)]
@@ -86,17 +84,17 @@ class WindowChangeList(KeysetChangeList):
         found: list[Mapping[str, Any]] = []
         before = WINDOW - 1
         for part in _parts(cursor, None, sort_order):
-            wanted = {"$and": [*served, part.match]}
-            keys = rows.find(wanted, names, hint=self.model_admin.list_index)
+            match = {"$and": [*served, part.match]}
+            keys = rows.find(match, names, hint=self.model_admin.list_index)
             ordered = keys.sort(list(sort_order[part.fixed :])).skip(before)
-            some = list(ordered.limit(_LAST_AND_NEXT - len(found)))
-            found += some
+            nearest = list(ordered.limit(_LAST_AND_NEXT - len(found)))
+            found += nearest
             if len(found) == _LAST_AND_NEXT:
                 return Cursor(tuple(found[0][name] for name, _ in sort_order))
-            if some:
+            if nearest:
                 before = 0
             else:
-                before -= rows.count_documents(wanted, hint=self.model_admin.list_index)
+                before -= rows.count_documents(match, hint=self.model_admin.list_index)
         return None
 
 
@@ -112,8 +110,7 @@ def _parts(start: Cursor | None, end: Cursor | None, sort_order: Order) -> list[
     """Return the rows after ``start`` up to ``end`` as parts, each one range of the index.
 
     The order is a field and the key. Given one condition with several ranges, MongoDB reads the
-    rows to compare them, or sorts them. Raises
-    InvalidCursorError.
+    rows to compare them, or sorts them. Raises InvalidCursorError.
     """
     if start is not None and len(start.values) != len(sort_order):
         raise InvalidCursorError("a cursor of another list")

@@ -203,7 +203,7 @@ class Notification(MongoModel):
             ("resend_several", "Can send several again at once"),
             ("cancel_notification", "Can cancel what is pending"),
             ("reschedule_notification", "Can send at another time, or now"),
-            ("view_addresses", "Can see addresses whole"),
+            ("view_addresses", "Can see unmasked addresses"),
             ("reveal_addresses", "Can have one masked address shown, on record"),
         )
         # What each is for: docs/reference/indexes.md. Every write pays for each.

@@ -43,7 +43,7 @@ def test_a_pause_burns_nothing(screen: Screen, sendgrid: ScriptedProvider) -> No
     assert sendgrid.seen == []
     screen.choose("Scheduled and held")
     row = page.locator("#result_list tbody", has_text="ada")
-    expect(row).to_contain_text("Held: provider paused or circuit open")
+    expect(row).to_contain_text("Held: provider paused")
     row.locator("a").first.click()
     screen.shows(
         page.get_by_text("No attempt is used"),

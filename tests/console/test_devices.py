@@ -26,7 +26,7 @@ URL = "/admin/devices/device/"
 TOKEN = "dGhpcyBpcyBh:APA91bHun4MxP5egoKMwt2KZFBaFUH-1RYqx"
 ID = device_id(TOKEN)
 PAGE = f"{URL}{ID}/change/"
-OFF, ON = f"{URL}{ID}/switch-off/", f"{URL}{ID}/switch-on/"
+OFF, ON = f"{URL}{ID}/disable/", f"{URL}{ID}/enable/"
 MANY, COUNTED = 12_000, 10_001
 """Devices that are stored; and how many counting may read, one more than its cap."""
 
@@ -177,10 +177,10 @@ def test_a_device_is_switched_off_and_on_again_and_both_are_recorded(console: Cl
 
 def test_ticked_devices_are_switched_and_no_others(console: Client) -> None:
     ids = [register(f"token-{n}") for n in range(3)]
-    ticked = {"action": "switch_off_selected", "_selected_action": ids[:2], "select_across": "1"}
+    ticked = {"action": "disable_selected", "_selected_action": ids[:2], "select_across": "1"}
     console.post(URL, ticked)
     assert [is_active(one) for one in ids] == [False, False, True]
-    ticked = {"action": "switch_on_selected", "_selected_action": ids}
+    ticked = {"action": "enable_selected", "_selected_action": ids}
     shown = console.post(URL, ticked, follow=True).content.decode()
     assert "2 devices enabled. 1 already enabled or deleted." in shown
     assert all(is_active(one) for one in ids)
@@ -224,7 +224,7 @@ def test_each_needs_its_own_permission(verbs: tuple[str, ...], may_off: bool, ma
     assert ('action="/admin/devices' in client.get(PAGE).content.decode()) is may_on
     assert client.post(ON).status_code == (302 if may_on else 403)
     assert is_active() is may_on
-    client.post(URL, {"action": "switch_on_selected", "_selected_action": [ID]})
+    client.post(URL, {"action": "enable_selected", "_selected_action": [ID]})
     assert is_active() is may_on
 
 

@@ -147,7 +147,7 @@ WAITING = [
     ("?cursor={before}&priority=normal", FIRST),
     ("?priority=normal", FIRST),
     ("?reason=retry", MANY / 2),
-    ("?reason=report&channel=email", MANY / 2),
+    ("?reason=receipt&channel=email", MANY / 2),
     ("?due_within=24h&type=mfa_code", MANY / 2),
     (f"?client={CLIENTS[0]}", MANY / 2),
 ]
@@ -171,7 +171,7 @@ def test_what_nothing_waits_for_is_looked_for_in_a_part_of_the_list(
 ) -> None:
     monkeypatch.setattr(window_list, "WINDOW", 500)
     query = with_cursors(query, "waitingnotification", utc_now() - timedelta(days=1), many["_id"])
-    url = f"/admin/notifications/waitingnotification/?reason=rate{query}"
+    url = f"/admin/notifications/waitingnotification/?reason=rate_limited{query}"
     found = plans(console, url, of="notifications")
     assert sum(plan.documents_examined for plan in found) <= 500
     assert not any({"COLLSCAN", "SORT"} & plan.stages for plan in found)

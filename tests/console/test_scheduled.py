@@ -10,6 +10,7 @@ from django.test import Client
 
 from console.widgets import lists, window_list
 from console.widgets.wait_reasons import WaitReason, find_waits, wait_condition
+from delivery.routing import CIRCUIT_OPEN, PROVIDER_PAUSED
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
@@ -38,28 +39,31 @@ def scheduled(now: datetime, *, after: timedelta = HOUR, **fields: Any) -> Any:
     return factories.read(document["_id"])
 
 
-def parked(now: datetime, code: FailureCode) -> Any:
-    """Return a notification that was put off for this reason."""
+def deferred(now: datetime, code: FailureCode, *, reason: str = "Later.") -> Any:
+    """Return a deferred notification."""
     one = factories.claimed(at=now, created_at=now)
-    put_off = store.Deferred(
-        claimed=one, status=S.PENDING, code=code, reason="Later.", next_attempt_at=now + HOUR
+    deferral = store.Deferred(
+        claimed=one, status=S.PENDING, code=code, reason=reason, next_attempt_at=now + HOUR
     )
-    store.defer([put_off], now=now)
+    store.defer([deferral], now=now)
     return factories.read(one.notification_id)
 
 
 def each_kind(now: datetime) -> dict[WaitReason, Any]:
     """Return one notification that waits for each reason."""
-    stand_in = NewDelivery(channel=Channel.PUSH, fallback_for=Channel.EMAIL, delay=HOUR)
-    both = (NewDelivery(channel=Channel.EMAIL), stand_in)
+    unavailable = FailureCode.CHANNEL_UNAVAILABLE
+    fallback = NewDelivery(channel=Channel.PUSH, fallback_for=Channel.EMAIL, delay=HOUR)
+    both = (NewDelivery(channel=Channel.EMAIL), fallback)
     in_place = factories.accepted(created_at=now, deliveries=both)
     sent = factories.start(factories.claim(in_place["_id"], at=now), at=now)
     store.settle([factories.settlement(sent, S.SENT, at=now)], now=now)
     return {
         WaitReason.SCHEDULE: scheduled(now),
-        WaitReason.QUIET_HOURS: parked(now, FailureCode.QUIET_HOURS),
-        WaitReason.PROVIDER_HELD: parked(now, FailureCode.CHANNEL_UNAVAILABLE),
-        WaitReason.RATE_LIMIT: parked(now, FailureCode.RATE_LIMITED),
+        WaitReason.QUIET_HOURS: deferred(now, FailureCode.QUIET_HOURS),
+        WaitReason.PROVIDER_PAUSED: deferred(now, unavailable, reason=PROVIDER_PAUSED),
+        WaitReason.CIRCUIT_OPEN: deferred(now, unavailable, reason=CIRCUIT_OPEN),
+        WaitReason.PROVIDER_UNAVAILABLE: deferred(now, unavailable),
+        WaitReason.RATE_LIMITED: deferred(now, FailureCode.RATE_LIMITED),
         WaitReason.RETRY: factories.settled(S.PENDING, at=now, created_at=now),
         WaitReason.FALLBACK: factories.read(in_place["_id"]),
         WaitReason.RECEIPT: factories.settled(S.UNKNOWN, at=now, created_at=now),
@@ -77,8 +81,11 @@ def test_each_reason_to_wait_is_told_and_can_be_chosen(console: Client) -> None:
         found = {"delivery": {"$elemMatch": wait_condition(reason, now=now)}}
         assert collection("notifications").count_documents(found) == 1
     shown = console.get(LIST).content.decode()
-    for words in ("Held: quiet hours until", "Retrying at", "Scheduled"):
-        assert words in shown
+    for text in (
+        *("Held: quiet hours until", "Retrying at", "Scheduled"),
+        *("Held: provider paused<", "Held: circuit open<", "Held: provider unavailable<"),
+    ):
+        assert text in shown
 
 
 def row(delivery: dict[str, Any]) -> Any:
@@ -106,10 +113,10 @@ def test_what_is_rare_is_looked_for_so_much_at_a_time(
     monkeypatch.setattr(window_list, "WINDOW", 3)
     now = utc_now()
     before = [scheduled(now, after=timedelta(minutes=n)) for n in range(1, 5)]
-    rare = parked(now, FailureCode.RATE_LIMITED)
+    rare = deferred(now, FailureCode.RATE_LIMITED)
     for n in range(2, 6):
         scheduled(now, after=n * HOUR)
-    first = console.get(f"{LIST}?reason=rate")
+    first = console.get(f"{LIST}?reason=rate_limited")
     assert "No match in the next" in first.content.decode()
     assert "No results" not in first.content.decode()
 
@@ -159,7 +166,7 @@ def test_one_is_run_now_from_its_page(console: Client) -> None:
 
 def test_several_are_run_now(console: Client) -> None:
     now = utc_now()
-    documents = [scheduled(now), parked(now, FailureCode.QUIET_HOURS)]
+    documents = [scheduled(now), deferred(now, FailureCode.QUIET_HOURS)]
     ticked = [str(one["_id"]) for one in documents]
     action = {"action": "run_selected", "_selected_action": ticked, "confirmed": "yes"}
     shown = console.post(LIST, action, follow=True).content.decode()

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from delivery.circuit_breaker import PROBE_LEASE, Allowed, Probe
+from delivery.routing import CIRCUIT_OPEN, PROVIDER_PAUSED
 from domain.errors import FailureCode
 from domain.retry import MAX_OUTAGE
 from domain.states import DeliveryStatus
@@ -126,6 +127,16 @@ def test_waiting_ends_at_outage_limit_or_expiry(
         (S.FAILED, None),
     ]
     assert deferred[1].code is FailureCode.CHANNEL_UNAVAILABLE
+
+
+def test_deferral_names_the_pause_or_the_open_circuit(
+    first: ScriptedProvider, second: ScriptedProvider
+) -> None:
+    trip(second, retry_after=300)
+    _, (by_pause,) = choose([one()], first, second, paused={"first": NOON + MINUTE})
+    _, (by_circuit,) = choose([one()], first, second, paused={"first": NOON + 10 * MINUTE})
+    assert (by_pause.reason, by_pause.next_attempt_at) == (PROVIDER_PAUSED, NOON + MINUTE)
+    assert (by_circuit.reason, by_circuit.next_attempt_at) == (CIRCUIT_OPEN, NOON + 5 * MINUTE)
 
 
 def test_one_delivery_probes_a_provider(first: ScriptedProvider) -> None:

@@ -25,26 +25,20 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         """Create the roles."""
         permissions = list(console_permissions())
-        apps = _apps(permissions)
-        known = {f"{apps[p.content_type_id]}.{p.codename}": p for p in permissions}
+        kinds = ContentType.objects.in_bulk({p.content_type_id for p in permissions})
+        known = {f"{kinds[p.content_type_id].app_label}.{p.codename}": p for p in permissions}
         for role in roles(known):
             missing = sorted(role.permissions - known.keys())
             if missing:
                 raise CommandError(f"Not stored: {', '.join(missing)}. Run migrate first.")
-            wanted = [known[name] for name in sorted(role.permissions)]
-            self._store(role, wanted, reset=options["reset"])
+            own = [known[name] for name in sorted(role.permissions)]
+            self._store(role, own, reset=options["reset"])
 
-    def _store(self, role: Role, wanted: list[Permission], *, reset: bool) -> None:
+    def _store(self, role: Role, permissions: list[Permission], *, reset: bool) -> None:
         group, is_new = Group.objects.get_or_create(name=role.name)
         if reset:
-            group.permissions.set(wanted)
+            group.permissions.set(permissions)
         else:
-            group.permissions.add(*wanted)
-        word = "created" if is_new else "reset" if reset else "complete"
-        self.stdout.write(f"{role.name}: {word}, {len(wanted)} permissions")
-
-
-def _apps(permissions: list[Permission]) -> dict[Any, str]:
-    """Return the app label of each content type of the permissions."""
-    kinds = ContentType.objects.in_bulk({p.content_type_id for p in permissions})
-    return {key: kind.app_label for key, kind in kinds.items()}
+            group.permissions.add(*permissions)
+        state = "created" if is_new else "reset" if reset else "complete"
+        self.stdout.write(f"{role.name}: {state}, {len(permissions)} permissions")

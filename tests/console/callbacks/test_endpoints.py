@@ -83,21 +83,21 @@ def test_an_operator_switches_a_callback_off_and_on_and_both_are_on_record(
     console: Client,
 ) -> None:
     outbox.send_test(CLIENT, now=utc_now())
-    console.post(f"{LIST}{CLIENT}/switch-off/")
+    console.post(f"{LIST}{CLIENT}/disable/")
     assert subscriptions.get(CLIENT)["disabled_reason"] == DisabledReason.BY_OPERATOR
     assert collection("callback_messages").count_documents({"status": "failed"}) == 1
-    console.post(f"{LIST}{CLIENT}/switch-on/")
+    console.post(f"{LIST}{CLIENT}/enable/")
     assert subscriptions.get(CLIENT)["state"] == "active"
     entries = [e.change_message for e in LogEntry.objects.filter(object_id=str(CLIENT))]
     assert sorted(entries) == ["Disabled.", "Enabled."]
-    assert "already" in said(console.post(f"{LIST}{CLIENT}/switch-on/"))
+    assert "already" in said(console.post(f"{LIST}{CLIENT}/enable/"))
 
 
 def test_who_may_only_look_changes_nothing(onlooker: Client) -> None:
     message_id = failed()
     assert "Disable" not in text(onlooker, f"{LIST}{CLIENT}/change/")
     assert "Redeliver</button>" not in text(onlooker, f"{MESSAGES}{message_id}/change/")
-    for path in (f"{LIST}{CLIENT}/switch-off/", f"{MESSAGES}{message_id}/replay/"):
+    for path in (f"{LIST}{CLIENT}/disable/", f"{MESSAGES}{message_id}/replay/"):
         assert onlooker.post(path).status_code == 403
     assert subscriptions.get(CLIENT)["state"] == "active"
     assert LogEntry.objects.count() == 0

@@ -94,7 +94,7 @@ def test_news_have_a_way_out(console: Client) -> None:
 def test_a_page_is_in_the_language_that_is_chosen(console: Client) -> None:
     text = shown(console, f"{page(SLUG)}?language=pt")
     assert "Recebemos o seu pagamento" in text
-    assert 'href="?language=pt#says" class="chosen"' in text
+    assert 'href="?language=pt#template" class="chosen"' in text
     for language in ("xx", "", "<script>"):
         assert "Your payment of" in shown(console, f"{page(SLUG)}?language={language}")
 
@@ -155,7 +155,7 @@ def test_a_slug_may_have_underscores_anywhere(console: Client) -> None:
     stored("new_fade", body="Faded")
     text = shown(console, page("new_fade"))
     assert f"{LIST}new_fade/templates/1/" in text
-    assert f"{page('new_fade')}#says" in shown(console, page("new_fade", 1))
+    assert f"{page('new_fade')}#template" in shown(console, page("new_fade", 1))
 
 
 def test_a_new_version_starts_with_what_is_said_now(console: Client) -> None:
@@ -390,7 +390,7 @@ def test_an_older_version_is_gone_back_to(console: Client) -> None:
     publish(stored_body())
     stored_body()
     rows = console.get("/admin/notifications/notificationtype/payment_5Fconfirmed/change/")
-    words = {row["name"]: row["publish_words"] for row in rows.context["rows"]}
+    words = {row["name"]: row["publish_label"] for row in rows.context["rows"]}
     assert words == {
         "Version 3": "Publish",
         "Version 2": "Publish",
