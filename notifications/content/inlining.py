@@ -15,8 +15,7 @@ from pathlib import Path
 import structlog
 
 from . import inliner, markup
-from .engine import MAX_OUTPUT, TemplateError, line_at
-from .limits import find_fault
+from .engine import MAX_OUTPUT, TemplateError, check_source, line_at
 
 _LIQUID = re.compile(r"\{%-?\s*comment\b.*?\bendcomment\s*-?%\}|\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 _STYLE = re.compile(r"<style>(.*?)</style>", re.DOTALL)
@@ -34,7 +33,7 @@ def inline_layout(source: str) -> str:
 
     Rules that can't be inlined, such as dark mode, are in a second style sheet, which is kept.
     """
-    return _inline_around_liquid(source, inliner.inline_page)
+    return _inline_around_liquid(source, inliner.INLINER.inline)
 
 
 def inline_fragment(source: str, *, css: str) -> str:
@@ -47,14 +46,11 @@ def extract_liquid(source: str) -> tuple[str, list[str]]:
 
     Raises TemplateError for what could exceed the library's stack or memory.
     """
-    if fault := find_fault(source):
-        line = None if fault.index is None else line_at(source, fault.index)
-        raise TemplateError(fault.code, fault.reason, line=line)
+    check_source(source)
     # Replacing Liquid by spaces keeps the line numbers of the source.
     blanked = _LIQUID.sub(lambda match: _NOT_LINE_END.sub(" ", match[0]), source)
     if excess := markup.find_excess(blanked):
-        line = line_at(source, excess.index)
-        raise TemplateError("too_complex", excess.reason, line=line)
+        raise TemplateError("too_complex", excess.reason, line=line_at(source, excess.index))
     liquid: list[str] = []
 
     def replace_with_placeholder(match: re.Match[str]) -> str:
@@ -86,8 +82,7 @@ def find_misplaced_liquid(source: str) -> int | None:
     html = _LIQUID.sub(lambda _match: _PLACEHOLDER.format(next(count)), source)
     for token in markup.tokenize(html):
         tag = html[token.start : token.tag_end] if token.name else ""
-        unquoted = _PLACEHOLDER_PATTERN.search(_QUOTED.sub("", tag))
-        if unquoted:
+        if unquoted := _PLACEHOLDER_PATTERN.search(_QUOTED.sub("", tag)):
             return positions[int(unquoted[2])]
     return None
 
