@@ -71,7 +71,16 @@ def _validate(request: BroadcastRequest, caller: Caller, now: datetime) -> NewBr
     problems = ProblemCollector()
     audience = _parse_audience(request.audience, problems)
     _check_type(request, problems)
-    notification_request = _to_notification_request(request)
+    # Without a time: the broadcast has one.
+    notification_request = NotificationRequest(
+        type=request.type,
+        channels=request.channels,
+        priority=Priority.LOW.value if request.priority is None else request.priority,
+        content=request.content,
+        data=request.data,
+        ttl=request.ttl,
+        expires_at=request.expires_at,
+    )
     sample: NewNotification | None = None
     try:
         sample = fan_out.validate_for_everyone(
@@ -101,19 +110,6 @@ def _validate(request: BroadcastRequest, caller: Caller, now: datetime) -> NewBr
     )
 
 
-def _to_notification_request(request: BroadcastRequest) -> NotificationRequest:
-    """Return the request of each notification, without a time: the broadcast has one."""
-    return NotificationRequest(
-        type=request.type,
-        channels=request.channels,
-        priority=Priority.LOW.value if request.priority is None else request.priority,
-        content=request.content,
-        data=request.data,
-        ttl=request.ttl,
-        expires_at=request.expires_at,
-    )
-
-
 def _check_type(request: BroadcastRequest, problems: ProblemCollector) -> None:
     """Add a problem for a type that can't be broadcast. An unknown type is reported elsewhere."""
     try:
@@ -130,15 +126,14 @@ def _check_type(request: BroadcastRequest, problems: ProblemCollector) -> None:
 def _parse_audience(request: AudienceRequest, problems: ProblemCollector) -> Audience:
     given = [request.topic is not None, request.user_ids is not None, request.all is not None]
     if sum(given) != 1:
-        problems.add(
-            "/audience", "conflict", "Exactly one of `topic`, `user_ids` and `all` is required."
-        )
+        expected = "Exactly one of `topic`, `user_ids` and `all` is required."
+        problems.add("/audience", "conflict", expected)
         return Audience(kind=AudienceKind.ALL)
     if request.all is False:
         problems.add("/audience/all", "out_of_range", "Must be true, or use another audience.")
-    if request.topic is not None and not TOPIC.fullmatch(request.topic):
-        problems.add("/audience/topic", "invalid_topic", "Must be a-z, 0-9, _ and -.")
     if request.topic is not None:
+        if not TOPIC.fullmatch(request.topic):
+            problems.add("/audience/topic", "invalid_topic", "Must be a-z, 0-9, _ and -.")
         return Audience(kind=AudienceKind.TOPIC, topic=request.topic)
     if request.user_ids is not None:
         return Audience(kind=AudienceKind.USER_IDS, user_ids=sorted(set(request.user_ids)))
