@@ -98,14 +98,12 @@ _RISK_BY_FAILURE: Mapping[FailureCode, tuple[RiskKind, str]] = {
     F.EXPIRED: (RiskKind.EXPIRED, "It expired before sending. A resend gets a new expiry."),
 }
 """Risk of each failure code when no current fact prevents a resend."""
-_UNKNOWN_FAILURE = (RiskKind.MAY_DUPLICATE, "Unknown failure code.")
 _UNREACHABLE_REASONS: Mapping[Channel, str] = {
     Channel.EMAIL: "No usable email address.",
     Channel.WHATSAPP: "No usable phone number.",
     Channel.PUSH: "No active device that hasn't rejected it.",
     Channel.IN_APP: "The recipient has no inbox.",
 }
-_NO_ADDRESS_REASON = "No usable address."
 
 
 def assess_risk(facts: DeliveryFacts) -> ResendRisk:
@@ -113,52 +111,44 @@ def assess_risk(facts: DeliveryFacts) -> ResendRisk:
 
     In order: nothing to send, suppressed, persistent cause, possible duplicate, expired.
     """
-    return next(_find_obstacles(facts), None) or _assess_failure(facts)
+    kind, reason = next(_find_obstacles(facts), None) or _assess_failure(facts)
+    return ResendRisk(kind=kind, reason=reason)
 
 
-def _find_obstacles(facts: DeliveryFacts) -> Iterator[ResendRisk]:
+def _find_obstacles(facts: DeliveryFacts) -> Iterator[tuple[RiskKind, str]]:
     if facts.is_erased:
-        yield ResendRisk(
-            kind=RiskKind.WILL_FAIL_AGAIN, reason="The recipient was erased, with the content."
-        )
+        yield RiskKind.WILL_FAIL_AGAIN, "The recipient was erased, with the content."
     if facts.is_content_removed:
         reason = "Content was removed by retention. Send a new notification."
-        yield ResendRisk(kind=RiskKind.WILL_FAIL_AGAIN, reason=reason)
+        yield RiskKind.WILL_FAIL_AGAIN, reason
     if facts.is_sensitive_data_destroyed:
         reason = "Its sensitive data was destroyed. Send a new notification."
-        yield ResendRisk(kind=RiskKind.WILL_FAIL_AGAIN, reason=reason)
+        yield RiskKind.WILL_FAIL_AGAIN, reason
     if facts.suppression_reason is not None:
-        yield ResendRisk(kind=RiskKind.SUPPRESSED, reason=facts.suppression_reason)
+        yield RiskKind.SUPPRESSED, facts.suppression_reason
     if facts.status in SUCCEEDED:
-        reason = "It was already sent: would be a duplicate."
-        yield ResendRisk(kind=RiskKind.MAY_DUPLICATE, reason=reason)
+        yield RiskKind.MAY_DUPLICATE, "It was already sent: would be a duplicate."
     if facts.status in OPEN:
-        reason = "It is still open: might be a duplicate."
-        yield ResendRisk(kind=RiskKind.MAY_DUPLICATE, reason=reason)
+        yield RiskKind.MAY_DUPLICATE, "It is still open: might be a duplicate."
     if not facts.has_provider:
-        yield ResendRisk(
-            kind=RiskKind.WILL_FAIL_AGAIN, reason="No provider is configured for this channel."
-        )
+        yield RiskKind.WILL_FAIL_AGAIN, "No provider is configured for this channel."
     if not facts.can_reach:
-        yield ResendRisk(
-            kind=RiskKind.WILL_FAIL_AGAIN,
-            reason=_UNREACHABLE_REASONS.get(facts.channel, _NO_ADDRESS_REASON),
-        )
+        yield RiskKind.WILL_FAIL_AGAIN, _UNREACHABLE_REASONS[facts.channel]
     if not facts.is_whatsapp_allowed:
         reason = "Outside the 24-hour window, and the type has no WhatsApp template."
-        yield ResendRisk(kind=RiskKind.WILL_FAIL_AGAIN, reason=reason)
+        yield RiskKind.WILL_FAIL_AGAIN, reason
 
 
-def _assess_failure(facts: DeliveryFacts) -> ResendRisk:
+def _assess_failure(facts: DeliveryFacts) -> tuple[RiskKind, str]:
     try:
         kind, reason = _RISK_BY_FAILURE[FailureCode(facts.code or "")]
     except ValueError:
-        kind, reason = _UNKNOWN_FAILURE
+        kind, reason = RiskKind.MAY_DUPLICATE, "Unknown failure code."
     if kind is RiskKind.WILL_FAIL_AGAIN:
-        return ResendRisk(kind=kind, reason=reason)
+        return kind, reason
     if facts.may_be_delivered:
         reason = "The recipient may have it: an attempt's outcome is unknown, or one device has it."
-        return ResendRisk(kind=RiskKind.MAY_DUPLICATE, reason=reason)
+        return RiskKind.MAY_DUPLICATE, reason
     if kind is RiskKind.SAFE and facts.is_expired:
-        return ResendRisk(kind=RiskKind.EXPIRED, reason=_RISK_BY_FAILURE[F.EXPIRED][1])
-    return ResendRisk(kind=kind, reason=reason)
+        return _RISK_BY_FAILURE[F.EXPIRED]
+    return kind, reason
