@@ -8,10 +8,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from pymongo import ReturnDocument
-from pymongo.errors import DuplicateKeyError
 
 from notifyproject.db import paging
-from notifyproject.db.collections import collection
+from notifyproject.db.collections import collection, upsert
 from notifyproject.db.paging import Cursor, Page
 
 from .addresses import ADDRESS_CHANNELS, address_digest, address_key
@@ -109,17 +108,9 @@ def suppress(
         "address": address.lower(),
     }
     match = {"_id": suppression_id(channel, address, reason)}
-    identity = {
-        "key": suppression_key(channel, address),
-        "channel": channel,
-        "reason": reason.value,
-    }
-    change = [*_keep_stricter(values, now), {"$set": identity}]
-    try:
-        return _upsert(match, change)
-    except DuplicateKeyError:
-        # A concurrent call inserted it.
-        return _upsert(match, change)
+    key = suppression_key(channel, address)
+    identity = {"key": key, "channel": channel, "reason": reason.value}
+    return upsert("suppressions", match, [*_keep_stricter(values, now), {"$set": identity}])
 
 
 def lift(
@@ -196,13 +187,6 @@ def anonymise(addresses: Iterable[tuple[str, str]]) -> int:
     return result.modified_count
 
 
-def _upsert(match: Mapping[str, Any], change: list[dict[str, Any]]) -> Document:
-    stored: Any = collection("suppressions").find_one_and_update(
-        match, change, upsert=True, return_document=ReturnDocument.AFTER
-    )
-    return stored
-
-
 def _keep_stricter(values: Mapping[str, Any], now: datetime) -> list[dict[str, Any]]:
     """Return the pipeline that replaces a less strict or expired suppression.
 
@@ -218,23 +202,16 @@ def _keep_stricter(values: Mapping[str, Any], now: datetime) -> list[dict[str, A
         is_longer = {"$and": [is_longer, {"$lt": ["$expires_at", values["expires_at"]]}]}
     replaces = {"$or": ["$__is_new", is_stricter, {"$and": [is_equal, is_longer]}]}
 
-    def chosen(when: str, name: str) -> Expression:
-        value = values[name]
-        new_value = {"$literal": value} if value is not None else "$$REMOVE"
-        return {"$cond": [when, new_value, f"${name}"]}
-
+    conditions = dict.fromkeys(("source", "marketing_only", "expires_at"), "$__wins")
+    # An anonymised address stays anonymised.
+    conditions |= dict.fromkeys(("created_at", "address"), "$__is_new")
+    chosen: dict[str, Expression] = {}
+    for name, condition in conditions.items():
+        value = {"$literal": values[name]} if values[name] is not None else "$$REMOVE"
+        chosen[name] = {"$cond": [condition, value, f"${name}"]}
     return [
         {"$set": {"__is_new": is_new}},
         {"$set": {"__wins": replaces}},
-        {
-            "$set": {
-                **{
-                    name: chosen("$__wins", name)
-                    for name in ("source", "marketing_only", "expires_at")
-                },
-                # An anonymised address stays anonymised.
-                **{name: chosen("$__is_new", name) for name in ("created_at", "address")},
-            }
-        },
+        {"$set": chosen},
         {"$unset": ["__is_new", "__wins"]},
     ]
