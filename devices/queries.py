@@ -86,7 +86,10 @@ def find_push_targets(
     found = collection("devices").find(match, _PROJECTION, batch_size=READ_BATCH_SIZE)
     by_user: dict[str, tuple[PushTarget, ...]] = {}
     by_device: dict[str, PushTarget] = {}
-    for document in sorted(found, key=_last_seen_key, reverse=True):
+    newest_first = sorted(
+        found, key=lambda one: (one.get("last_seen") or _LONG_AGO, one["_id"]), reverse=True
+    )
+    for document in newest_first:
         target = _build_target(document)
         if target.device_id in wanted["_id"]:
             by_device[target.device_id] = target
@@ -115,10 +118,6 @@ def page(
         limit=limit,
         cursor=paging.cursor_of(after=after, before=before),
     )
-
-
-def _last_seen_key(document: Document) -> tuple[datetime, str]:
-    return document.get("last_seen") or _LONG_AGO, document["_id"]
 
 
 def _build_target(document: Document) -> PushTarget:

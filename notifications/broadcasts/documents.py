@@ -28,22 +28,6 @@ class Audience:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewBroadcast:
-    """A broadcast to store. Its id is reserved before, so storing it is idempotent."""
-
-    id: ObjectId
-    caller: Caller
-    type: str
-    priority: Priority
-    request: NotificationRequest
-    audience: Audience
-    audience_size: int | None
-    scheduled_at: datetime | None
-    expires_at: datetime | None
-    created_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BroadcastLease:
     """A worker's lease on a broadcast."""
 
@@ -82,26 +66,39 @@ class PageResult:
             self.rejected.setdefault(codes[0], []).append(user_id)
 
 
-def fields_of(new: NewBroadcast) -> dict[str, Any]:
-    """Return the stored form of a new broadcast. None is omitted: sparse indexes rely on it."""
-    send_at = new.scheduled_at or new.created_at
-    is_later = send_at > new.created_at
-    request = msgspec.to_builtins(new.request)
+def new_document(
+    request: NotificationRequest,
+    *,
+    type_slug: str,
+    priority: Priority,
+    audience: Audience,
+    audience_size: int | None,
+    scheduled_at: datetime | None,
+    expires_at: datetime | None,
+    caller: Caller,
+    now: datetime,
+) -> dict[str, Any]:
+    """Return a new broadcast as it is stored. None is omitted: sparse indexes rely on it."""
+    send_at = scheduled_at or now
+    is_later = send_at > now
+    given = msgspec.to_builtins(request)
     fields: dict[str, Any] = {
-        "_id": new.id,
-        "client_id": new.caller.client_id,
-        "request_id": new.caller.request_id,
-        "is_test": new.caller.is_test or None,
-        "type": new.type,
-        "priority": new.priority.value,
+        "_id": ObjectId(),
+        "client_id": caller.client_id,
+        "request_id": caller.request_id,
+        "is_test": caller.is_test or None,
+        "type": type_slug,
+        "priority": priority.value,
         # Without defaults.
-        "request": {name: value for name, value in request.items() if value not in (None, [], {})},
-        "audience": new.audience.kind.value,
-        "topic": new.audience.topic,
-        "user_ids": None if new.audience.user_ids is None else list(new.audience.user_ids),
-        "audience_size": new.audience_size,
-        "scheduled_at": new.scheduled_at,
-        "expires_at": new.expires_at,
+        "request": {
+            k: v for k, v in msgspec.to_builtins(request).items() if v not in (None, [], {})
+        },
+        "audience": audience.kind.value,
+        "topic": audience.topic,
+        "user_ids": None if audience.user_ids is None else list(audience.user_ids),
+        "audience_size": audience_size,
+        "scheduled_at": scheduled_at,
+        "expires_at": expires_at,
         "status": (BroadcastStatus.SCHEDULED if is_later else BroadcastStatus.RUNNING).value,
         "due_at": send_at,
         "claim_count": 0,
@@ -110,8 +107,8 @@ def fields_of(new: NewBroadcast) -> dict[str, Any]:
         "skipped": {},
         "rejected": {},
         "withdrawn": 0,
-        "created_at": new.created_at,
-        "updated_at": new.created_at,
+        "created_at": now,
+        "updated_at": now,
     }
     return {name: value for name, value in fields.items() if value is not None}
 

@@ -8,7 +8,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -131,18 +130,11 @@ TIMEOUT_SECONDS = 20.0
 _PROGRAM = Path(__file__).with_name("inliner.py")
 
 
-@dataclass(frozen=True, slots=True)
-class DryRun:
-    """The fragments that a dry run inlined, in order."""
+def dry_run(fragments: Sequence[str], *, css: str) -> tuple[Sequence[str], str | None]:
+    """Inline fragments in a child process; never raises because of their content.
 
-    inlined: Sequence[str]
-    """Fragments up to the first failure."""
-    reason: str | None = None
-    """Reason of the first failure; None if there is none."""
-
-
-def dry_run(fragments: Sequence[str], *, css: str) -> DryRun:
-    """Inline fragments in a child process; never raises because of their content."""
+    Returns those up to the first failure, in order, and its reason; None if there is none.
+    """
     request = json.dumps({"css": css, "fragments": [*fragments]})
     try:
         completed = subprocess.run(
@@ -154,11 +146,9 @@ def dry_run(fragments: Sequence[str], *, css: str) -> DryRun:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         log.warning("inlining_not_started", error=type(error).__name__)
-        return DryRun((), "CSS inlining couldn't start on this machine. Try again.")
-    inlined = tuple(
-        json.loads(line) for line in completed.stdout.splitlines() if line.endswith(b'"')
-    )
+        return (), "CSS inlining couldn't start on this machine. Try again."
+    inlined = [json.loads(line) for line in completed.stdout.splitlines() if line.endswith(b'"')]
     if len(inlined) == len(fragments):
-        return DryRun(inlined)
+        return inlined, None
     log.warning("inlining_failed", status=completed.returncode)
-    return DryRun(inlined, "CSS inlining exceeds the memory or time limit for this HTML.")
+    return inlined, "CSS inlining exceeds the memory or time limit for this HTML."

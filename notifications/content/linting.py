@@ -184,10 +184,10 @@ def _check_inlined(
 ) -> Iterator[TemplateFault]:
     """Yield the faults of HTML after CSS inlining, as it is sent."""
     layout = templates.read_shipped(templates.LAYOUT, Part.EMAIL_HTML, DEFAULT_LANGUAGE) or ""
-    outcome = inlining.dry_run(
+    inlined, failure = inlining.dry_run(
         [html for html, _ in fragments.values()], css=inlining.extract_style_sheet(layout)
     )
-    for (language, (_, liquid)), html in zip(fragments.items(), outcome.inlined, strict=False):
+    for (language, (_, liquid)), html in zip(fragments.items(), inlined, strict=False):
         try:
             source = inlining.restore_liquid(html, liquid)
             bound = HTML_ENVIRONMENT.from_string(source)
@@ -199,12 +199,10 @@ def _check_inlined(
         else:
             continue
         yield replace(fault, language=language, part=Part.EMAIL_HTML)
-    if outcome.reason is not None:
+    if failure is not None:
+        language = list(fragments)[len(inlined)]
         yield TemplateFault(
-            code="too_complex",
-            reason=outcome.reason,
-            language=list(fragments)[len(outcome.inlined)],
-            part=Part.EMAIL_HTML,
+            code="too_complex", reason=failure, language=language, part=Part.EMAIL_HTML
         )
 
 
