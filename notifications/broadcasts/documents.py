@@ -90,9 +90,7 @@ def new_document(
         "type": type_slug,
         "priority": priority.value,
         # Without defaults.
-        "request": {
-            k: v for k, v in msgspec.to_builtins(request).items() if v not in (None, [], {})
-        },
+        "request": {name: value for name, value in given.items() if value not in (None, [], {})},
         "audience": audience.kind.value,
         "topic": audience.topic,
         "user_ids": None if audience.user_ids is None else list(audience.user_ids),
