@@ -6,8 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from pymongo import ReturnDocument
+from pymongo.errors import DuplicateKeyError
 
-from notifyproject.db.collections import collection, upsert
+from notifyproject.db.collections import collection
 
 Document = Mapping[str, Any]
 PROFILE_FIELDS = ("email", "phone", "name", "locale", "timezone")
@@ -62,7 +63,11 @@ def register(profile: RecipientProfile, *, now: datetime) -> Registration:
     }
     if removed := [name for name, value in fields.items() if value is None]:
         change["$unset"] = dict.fromkeys(removed, "")
-    stored = upsert("recipients", {"_id": profile.user_id}, change)
+    try:
+        stored = _upsert(profile.user_id, change)
+    except DuplicateKeyError:
+        # Two concurrent first registrations.
+        stored = _upsert(profile.user_id, change)
     return Registration(stored, is_new=stored["created_at"] == stored["updated_at"] == now)
 
 
@@ -110,3 +115,10 @@ def finish_erasure(user_id: str) -> bool:
     """
     erased = {"_id": user_id, "is_active": False}
     return collection("recipients").delete_one(erased).deleted_count > 0
+
+
+def _upsert(user_id: str, change: Mapping[str, Any]) -> Document:
+    stored: Any = collection("recipients").find_one_and_update(
+        {"_id": user_id}, change, upsert=True, return_document=ReturnDocument.AFTER
+    )
+    return stored

@@ -8,9 +8,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from pymongo import ReturnDocument
+from pymongo.errors import DuplicateKeyError
 
 from notifyproject.db import paging
-from notifyproject.db.collections import collection, upsert
+from notifyproject.db.collections import collection
 from notifyproject.db.paging import Cursor, Page
 
 from .addresses import ADDRESS_CHANNELS, address_digest, address_key
@@ -110,7 +111,12 @@ def suppress(
     match = {"_id": suppression_id(channel, address, reason)}
     key = suppression_key(channel, address)
     identity = {"key": key, "channel": channel, "reason": reason.value}
-    return upsert("suppressions", match, [*_keep_stricter(values, now), {"$set": identity}])
+    change = [*_keep_stricter(values, now), {"$set": identity}]
+    try:
+        return _upsert(match, change)
+    except DuplicateKeyError:
+        # A concurrent call inserted it.
+        return _upsert(match, change)
 
 
 def lift(
@@ -185,6 +191,13 @@ def anonymise(addresses: Iterable[tuple[str, str]]) -> int:
     known = {"key": {"$in": keys}, "address": {"$exists": True}}
     result = collection("suppressions").update_many(known, {"$unset": {"address": ""}})
     return result.modified_count
+
+
+def _upsert(match: Mapping[str, Any], change: list[dict[str, Any]]) -> Document:
+    stored: Any = collection("suppressions").find_one_and_update(
+        match, change, upsert=True, return_document=ReturnDocument.AFTER
+    )
+    return stored
 
 
 def _keep_stricter(values: Mapping[str, Any], now: datetime) -> list[dict[str, Any]]:

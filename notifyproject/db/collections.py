@@ -5,16 +5,10 @@ from typing import Any
 
 from bson.codec_options import CodecOptions
 from django.db import connections
-from pymongo import ReturnDocument, WriteConcern
+from pymongo import WriteConcern
 from pymongo.collection import Collection
 from pymongo.database import Database
-from pymongo.errors import (
-    AutoReconnect,
-    BulkWriteError,
-    DuplicateKeyError,
-    PyMongoError,
-    WriteConcernError,
-)
+from pymongo.errors import AutoReconnect, BulkWriteError, PyMongoError, WriteConcernError
 from pymongo.read_concern import ReadConcern
 
 Document = dict[str, Any]
@@ -42,18 +36,6 @@ def database() -> Database[Document]:
 def collection(name: str) -> Collection[Document]:
     """Return a collection of :func:`database` by name."""
     return database()[name]
-
-
-def upsert(name: str, match: Document, change: Document | list[Document]) -> Document:
-    """Update or insert a document of a collection, and return it. Raises PyMongoError."""
-    target = collection(name)
-    options: Document = {"upsert": True, "return_document": ReturnDocument.AFTER}
-    try:
-        stored: Any = target.find_one_and_update(match, change, **options)
-    except DuplicateKeyError:
-        # A concurrent call inserted it.
-        stored = target.find_one_and_update(match, change, **options)
-    return stored
 
 
 def unclaimed(*, now: datetime) -> dict[str, Any]:
