@@ -19,17 +19,11 @@ from .providers.whatsapp.templates import Templates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WebhookEndpoint:
-    """The format and the URL of a provider's webhooks."""
+class Sandbox:
+    """The URL of a sandbox, its data folder, and the credentials of its clients."""
 
-    format: WebhookFormat
     url: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Secrets:
-    """The credentials of a client."""
-
+    data: Path
     public_key: str
     service_account: Path
     whatsapp: MetaAccount
@@ -37,15 +31,18 @@ class Secrets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembly:
-    """The providers, and the endpoints of those with webhooks."""
+    """The providers, and the webhooks of those that have any."""
 
     providers: dict[str, Provider]
-    webhooks: dict[str, WebhookEndpoint]
+    webhooks: dict[str, tuple[WebhookFormat, str]]
+    """The format, and the URL of the receiver."""
 
 
-def create_secrets(data: Path, *, url: str) -> Secrets:
+def create_secrets(data: Path, *, url: str) -> Sandbox:
     """Return the secrets of a sandbox at this URL; raises UnreadableKeyError."""
-    return Secrets(
+    return Sandbox(
+        url=url,
+        data=data,
         public_key=credentials.ensure_webhook_key(data),
         service_account=credentials.ensure_service_account(data, url=url),
         whatsapp=credentials.ensure_whatsapp_account(data),
@@ -73,12 +70,10 @@ def assemble(config: Config, *, behaviours: Behaviours) -> Assembly:
     return Assembly(
         providers={provider.name: provider for provider in providers},
         webhooks={
-            "sendgrid": WebhookEndpoint(
-                format=SignedWebhooks(private_key=credentials.load_webhook_key(config.data)),
-                url=config.webhook_url,
+            "sendgrid": (
+                SignedWebhooks(private_key=credentials.load_webhook_key(config.data)),
+                config.webhook_url,
             ),
-            "whatsapp": WebhookEndpoint(
-                format=whatsapp_events.SignedWebhooks(business), url=config.whatsapp_webhook_url
-            ),
+            "whatsapp": (whatsapp_events.SignedWebhooks(business), config.whatsapp_webhook_url),
         },
     )

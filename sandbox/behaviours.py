@@ -37,28 +37,13 @@ class Behaviours:
     """The scripts, and the failure counts of outcomes that fail only at first."""
 
     def __init__(self) -> None:
-        self._scripts: dict[str, Behaviour] = {}
+        self.scripts: dict[str, Behaviour] = {}
+        """By match."""
         self._failures: OrderedDict[str, int] = OrderedDict()
-
-    def set(self, behaviour: Behaviour) -> None:
-        """Add or replace the script of a match."""
-        self._scripts[behaviour.match] = behaviour
-
-    def get(self, match: str) -> Behaviour | None:
-        """Return the script of exactly this match."""
-        return self._scripts.get(match)
-
-    def all(self) -> list[Behaviour]:
-        """Return all scripts."""
-        return list(self._scripts.values())
-
-    def remove(self, match: str) -> bool:
-        """Remove a script; return whether there was one."""
-        return self._scripts.pop(match, None) is not None
 
     def clear(self) -> None:
         """Remove everything."""
-        self._scripts.clear()
+        self.scripts.clear()
         self._failures.clear()
 
     def choose_outcome(
@@ -90,15 +75,15 @@ class Behaviours:
         return outcome
 
     def _scripted(self, match: str, outcomes: Outcomes) -> Outcome | None:
-        script = self._scripts.get(match)
+        script = self.scripts.get(match)
         outcome = outcomes.find(script.outcome) if script else None
         if script is None or outcome is None:
             return None
         if script.times is not None:
             if script.times <= 1:
-                del self._scripts[match]
+                del self.scripts[match]
             else:
-                self._scripts[match] = replace(script, times=script.times - 1)
+                self.scripts[match] = replace(script, times=script.times - 1)
         return outcome
 
     def _should_fail(self, key: str, limit: int) -> bool:

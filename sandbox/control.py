@@ -16,14 +16,11 @@ from .control_requests import (
     BehaviourBody,
     ControlError,
     check_event,
-    check_inbound_message,
-    message_filter,
-    not_scripted_error,
     parse_number,
     read_body,
+    read_filter,
     read_match,
     read_query,
-    record_filter,
     refuse_other_sites,
 )
 from .duplicates import accepted_messages
@@ -84,8 +81,9 @@ class Control:
     async def list_copies(self, request: web.Request) -> web.Response:
         """List how often each reference was accepted for each recipient."""
         parameters = read_query(request, *FILTERS, "limit", "at_least")
+        matches = read_filter(parameters, self.providers)
         found = self.recent_requests.acceptances.find(
-            message_filter(parameters, channels=self._channels()),
+            lambda message: matches(message.provider, [message.reference], [message.recipient]),
             at_least=parse_number(parameters, "at_least", default=1, maximum=MAX_LIMIT),
             limit=_limit(parameters),
         )
@@ -99,7 +97,7 @@ class Control:
 
     async def list_behaviours(self, _request: web.Request) -> web.Response:
         """List all scripts."""
-        return _list_response([asdict(behaviour) for behaviour in self.behaviours.all()])
+        return _list_response([asdict(one) for one in self.behaviours.scripts.values()])
 
     async def delete_behaviours(self, _request: web.Request) -> web.Response:
         """Remove all scripts."""
@@ -108,11 +106,7 @@ class Control:
 
     async def get_behaviour(self, request: web.Request) -> web.Response:
         """Return one script."""
-        match = read_match(request)
-        behaviour = self.behaviours.get(match)
-        if behaviour is None:
-            raise not_scripted_error(match)
-        return _json_response(asdict(behaviour))
+        return _json_response(asdict(self._script(request)))
 
     async def put_behaviour(self, request: web.Request) -> web.Response:
         """Script a recipient, or everybody."""
@@ -136,37 +130,41 @@ class Control:
         if body.times is not None and body.times < 1:
             raise ControlError("times must be 1 or more, or null for always.")
         behaviour = Behaviour(match=match, outcome=outcome.name, times=body.times)
-        self.behaviours.set(behaviour)
+        self.behaviours.scripts[match] = behaviour
         return _json_response(asdict(behaviour))
 
     async def delete_behaviour(self, request: web.Request) -> web.Response:
         """Remove one script."""
-        match = read_match(request)
-        if not self.behaviours.remove(match):
-            raise not_scripted_error(match)
+        del self.behaviours.scripts[self._script(request).match]
         return web.Response(status=HTTPStatus.NO_CONTENT)
 
     async def send_event(self, request: web.Request) -> web.Response:
         """Send an event about a message, with duplicates."""
         body = await read_body(request, EventRequest)
         check_event(body)
-        record = self._latest_accepted(body.reference)
+        found = self._find({"reference": body.reference, "accepted": "true", "limit": "1"})
+        if not found:
+            raise ControlError(
+                f"No accepted message has the reference “{body.reference}”.",
+                status=HTTPStatus.NOT_FOUND,
+            )
+        record = found[0].record
         provider = self.providers[record.provider]
         if body.kind not in provider.event_kinds:
             kinds = ", ".join(sorted(provider.event_kinds)) or "none"
             raise ControlError(f"There is no event “{body.kind}”. There are: {kinds}.")
-        planned = _make_event(lambda: provider.make_event(body, record=record))
-        return self._schedule(planned, provider=record.provider, request=record.id, body=body)
+        return self._schedule(
+            lambda: provider.make_event(body, record=record), record.provider, record.id, body
+        )
 
     async def send_inbound_message(self, request: web.Request) -> web.Response:
         """Send an inbound message, with duplicates."""
         body = await read_body(request, InboundMessage)
-        check_inbound_message(body)
+        check_event(body)
         name = request.match_info["provider"]
         if name not in self.providers:
             raise ControlError(f"There is no provider “{name}”.", status=HTTPStatus.NOT_FOUND)
-        planned = _make_event(lambda: self.providers[name].make_inbound_event(body))
-        return self._schedule(planned, provider=name, request=0, body=body)
+        return self._schedule(lambda: self.providers[name].make_inbound_event(body), name, 0, body)
 
     async def reset(self, _request: web.Request) -> web.Response:
         """Delete requests, counters, scripts, and pending events; the log stays."""
@@ -176,12 +174,15 @@ class Control:
 
     def _schedule(
         self,
-        planned: PlannedEvent,
-        *,
+        make_event: Callable[[], PlannedEvent],
         provider: str,
         request: int,
         body: EventRequest | InboundMessage,
     ) -> web.Response:
+        try:
+            planned = make_event()
+        except ValueError as error:
+            raise ControlError(str(error)) from None
         copies = body.duplicates + 1
         for _ in range(copies):
             self.webhook_senders[provider].schedule(
@@ -191,19 +192,23 @@ class Control:
         return _json_response(answer, status=HTTPStatus.ACCEPTED)
 
     def _find(self, parameters: Mapping[str, str]) -> list[Exchange]:
-        predicate = record_filter(parameters, channels=self._channels())
-        return self.recent_requests.find(predicate, limit=_limit(parameters))
+        accepted = parameters.get("accepted")
+        if accepted not in (None, "true", "false"):
+            raise ControlError("accepted must be true or false.")
+        matches = read_filter(parameters, self.providers)
+        return self.recent_requests.find(
+            lambda record: (
+                (accepted is None or record.accepted == (accepted == "true"))
+                and matches(record.provider, record.references, record.recipients)
+            ),
+            limit=_limit(parameters),
+        )
 
-    def _channels(self) -> dict[str, str]:
-        return {name: provider.channel for name, provider in self.providers.items()}
-
-    def _latest_accepted(self, reference: str) -> Record:
-        found = self._find({"reference": reference, "accepted": "true", "limit": "1"})
-        if not found:
-            raise ControlError(
-                f"No accepted message has the reference “{reference}”.", status=HTTPStatus.NOT_FOUND
-            )
-        return found[0].record
+    def _script(self, request: web.Request) -> Behaviour:
+        match = read_match(request)
+        if match not in self.behaviours.scripts:
+            raise ControlError(f"Nothing is scripted for “{match}”.", status=HTTPStatus.NOT_FOUND)
+        return self.behaviours.scripts[match]
 
     def _message(self, exchange: Exchange, recipient: str | None) -> dict[str, Any]:
         """Return a message as the given recipient sees it, or the first."""
@@ -260,13 +265,6 @@ async def _unknown_path(request: web.Request) -> web.Response:
         f"There is no {request.method} {request.path} in the control API.",
         status=HTTPStatus.NOT_FOUND,
     )
-
-
-def _make_event(make: Callable[[], PlannedEvent]) -> PlannedEvent:
-    try:
-        return make()
-    except ValueError as error:
-        raise ControlError(str(error)) from None
 
 
 def _limit(parameters: Mapping[str, str]) -> int:

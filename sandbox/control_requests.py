@@ -1,7 +1,7 @@
 """Validation of requests to the control API."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import TypeVar
 
@@ -9,9 +9,7 @@ import msgspec
 from aiohttp import web
 
 from .behaviours import EVERYBODY, canonical
-from .duplicates import Message
-from .log import Record
-from .providers.base import EventRequest, InboundMessage
+from .providers.base import EventRequest, InboundMessage, Provider
 
 DEFAULT_LIMIT, MAX_LIMIT = 20, 1000
 MAX_DUPLICATES = 100
@@ -36,18 +34,17 @@ class BehaviourBody(msgspec.Struct, forbid_unknown_fields=True):
     times: int | None = None
 
 
-def check_event(requested: EventRequest) -> None:
+def check_event(body: EventRequest | InboundMessage) -> None:
     """Validate a request for an event; raises ControlError."""
-    if not 0 <= requested.delay <= MAX_DELAY:
-        raise ControlError(f"delay must be between 0 and {MAX_DELAY:.0f} seconds.")
-    _check_duplicates(requested)
-
-
-def check_inbound_message(message: InboundMessage) -> None:
-    """Validate an inbound message; raises ControlError."""
-    if not message.text.strip():
+    if isinstance(body, EventRequest):
+        if not 0 <= body.delay <= MAX_DELAY:
+            raise ControlError(f"delay must be between 0 and {MAX_DELAY:.0f} seconds.")
+    elif not body.text.strip():
         raise ControlError("text must not be empty.")
-    _check_duplicates(message)
+    if not 0 <= body.duplicates <= MAX_DUPLICATES:
+        raise ControlError(f"duplicates must be between 0 and {MAX_DUPLICATES}.")
+    if body.timestamp is not None and not 0 < body.timestamp <= MAX_TIMESTAMP:
+        raise ControlError("timestamp must be the seconds since 1970.")
 
 
 def refuse_other_sites(request: web.Request) -> None:
@@ -73,53 +70,25 @@ def read_query(request: web.Request, *known: str) -> Mapping[str, str]:
     return dict(request.query)
 
 
-def record_filter(
-    parameters: Mapping[str, str], *, channels: Mapping[str, str]
-) -> Callable[[Record], bool]:
-    """Return a predicate for records; ``channels`` has each provider's channel."""
-    accepted = parameters.get("accepted")
-    if accepted not in (None, "true", "false"):
-        raise ControlError("accepted must be true or false.")
-    reference, provider, channel, recipient = _filters(parameters, channels=channels)
-
-    def matches(record: Record) -> bool:
-        return (
-            (accepted is None or record.accepted == (accepted == "true"))
-            and provider in (None, record.provider)
-            and channel in (None, channels.get(record.provider))
-            and (reference is None or reference in record.references)
-            and (recipient is None or recipient in map(canonical, record.recipients))
-        )
-
-    return matches
-
-
-def message_filter(
-    parameters: Mapping[str, str], *, channels: Mapping[str, str]
-) -> Callable[[Message], bool]:
-    """Return a predicate for messages."""
-    reference, provider, channel, recipient = _filters(parameters, channels=channels)
-
-    def matches(message: Message) -> bool:
-        return (
-            provider in (None, message.provider)
-            and channel in (None, message.channel)
-            and reference in (None, message.reference)
-            and recipient in (None, canonical(message.recipient))
-        )
-
-    return matches
-
-
-def _filters(parameters: Mapping[str, str], *, channels: Mapping[str, str]) -> list[str | None]:
-    found = [parameters.get(name) for name in ("reference", "provider", "channel")]
-    for name, known in (
-        ("provider", list(channels)),
-        ("channel", list(dict.fromkeys(channels.values()))),
-    ):
+def read_filter(
+    parameters: Mapping[str, str], providers: Mapping[str, Provider]
+) -> Callable[[str, Iterable[str], Iterable[str]], bool]:
+    """Return a predicate for a provider, references, and recipients; raises ControlError."""
+    channels = dict.fromkeys(provider.channel for provider in providers.values())
+    for name, known in (("provider", list(providers)), ("channel", list(channels))):
         if parameters.get(name) not in (None, *known):
             raise ControlError(f"{name} must be one of {', '.join(known)}.")
-    return [*found, canonical(parameters.get("recipient", "")) or None]
+    wanted = canonical(parameters.get("recipient", ""))
+
+    def matches(provider: str, references: Iterable[str], recipients: Iterable[str]) -> bool:
+        return (
+            parameters.get("provider") in (None, provider)
+            and parameters.get("channel") in (None, providers[provider].channel)
+            and parameters.get("reference") in (None, *references)
+            and wanted in ("", *map(canonical, recipients))
+        )
+
+    return matches
 
 
 def parse_number(parameters: Mapping[str, str], name: str, *, default: int, maximum: int) -> int:
@@ -137,15 +106,3 @@ def read_match(request: web.Request) -> str:
     if not found:
         raise ControlError(f"The match must be an address, or {EVERYBODY} for everybody.")
     return found
-
-
-def not_scripted_error(found: str) -> ControlError:
-    """Return the error for a missing script."""
-    return ControlError(f"Nothing is scripted for “{found}”.", status=HTTPStatus.NOT_FOUND)
-
-
-def _check_duplicates(body: EventRequest | InboundMessage) -> None:
-    if not 0 <= body.duplicates <= MAX_DUPLICATES:
-        raise ControlError(f"duplicates must be between 0 and {MAX_DUPLICATES}.")
-    if body.timestamp is not None and not 0 < body.timestamp <= MAX_TIMESTAMP:
-        raise ControlError("timestamp must be the seconds since 1970.")

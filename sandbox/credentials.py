@@ -5,6 +5,7 @@ import hmac
 import os
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -37,7 +38,11 @@ def _load_or_create(
 ) -> T:
     """Parse a file, created first if it is missing; raises UnreadableKeyError."""
     if not path.exists():
-        create_secret_file(path, create())
+        draft = _write_draft(path, create())
+        # Of two processes at once, the first wins.
+        with suppress(FileExistsError):
+            os.link(draft, path)
+        draft.unlink()
     try:
         return parse(path.read_bytes())
     except (ValueError, TypeError, msgspec.DecodeError) as error:
@@ -100,7 +105,7 @@ def sign_webhook(private: ec.EllipticCurvePrivateKey, *, timestamp: str, body: b
 # Google: the service account that may send pushes.
 
 
-class _ServiceAccountFile(msgspec.Struct, kw_only=True):
+class ServiceAccountFile(msgspec.Struct, kw_only=True):
     """The JSON key file of a service account."""
 
     type: str = "service_account"
@@ -115,18 +120,10 @@ class _ServiceAccountFile(msgspec.Struct, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceAccount:
-    """A service account and its project."""
+    """A service account and its private key."""
 
-    path: Path
-    email: str
-    project_id: str
-    key_id: str
+    file: ServiceAccountFile
     private_key: rsa.RSAPrivateKey
-
-    @property
-    def public_key(self) -> rsa.RSAPublicKey:
-        """The key that verifies its assertions."""
-        return self.private_key.public_key()
 
 
 def ensure_service_account(data: Path, *, url: str) -> Path:
@@ -134,42 +131,34 @@ def ensure_service_account(data: Path, *, url: str) -> Path:
 
     Creates the account if it is missing; raises UnreadableKeyError.
     """
-    stored, account = _load_service_account(data)
+    path, file = data / SERVICE_ACCOUNT_FILE, load_service_account(data).file
     token_uri = url.rstrip("/") + TOKEN_PATH
-    if stored.token_uri != token_uri:
-        stored.token_uri = token_uri
-        replace_secret_file(account.path, _json(stored))
-    return account.path
+    if file.token_uri != token_uri:
+        replace_secret_file(path, _json(msgspec.structs.replace(file, token_uri=token_uri)))
+    return path
 
 
 def load_service_account(data: Path) -> ServiceAccount:
     """Return the account, created if it is missing; raises UnreadableKeyError."""
-    return _load_service_account(data)[1]
+    return _load_or_create(
+        data / SERVICE_ACCOUNT_FILE,
+        _new_service_account,
+        _parse_service_account,
+        what="service account",
+    )
 
 
-def _load_service_account(data: Path) -> tuple[_ServiceAccountFile, ServiceAccount]:
-    path = data / SERVICE_ACCOUNT_FILE
-
-    def parse(content: bytes) -> tuple[_ServiceAccountFile, ServiceAccount]:
-        found = msgspec.json.decode(content, type=_ServiceAccountFile)
-        key = serialization.load_pem_private_key(found.private_key.encode(), password=None)
-        if not isinstance(key, rsa.RSAPrivateKey):
-            raise TypeError("not an RSA key")
-        account = ServiceAccount(
-            path=path,
-            email=found.client_email,
-            project_id=found.project_id,
-            key_id=found.private_key_id,
-            private_key=key,
-        )
-        return found, account
-
-    return _load_or_create(path, _new_service_account, parse, what="service account")
+def _parse_service_account(content: bytes) -> ServiceAccount:
+    file = msgspec.json.decode(content, type=ServiceAccountFile)
+    key = serialization.load_pem_private_key(file.private_key.encode(), password=None)
+    if not isinstance(key, rsa.RSAPrivateKey):
+        raise TypeError("not an RSA key")
+    return ServiceAccount(file=file, private_key=key)
 
 
 def _new_service_account() -> bytes:
     key = rsa.generate_private_key(public_exponent=65537, key_size=RSA_KEY_BITS)
-    account = _ServiceAccountFile(
+    account = ServiceAccountFile(
         project_id=FCM_PROJECT_ID,
         private_key_id=secrets.token_hex(20),
         private_key=_pem(key).decode(),
@@ -213,17 +202,6 @@ def ensure_whatsapp_account(data: Path) -> MetaAccount:
 
 
 # Files that only their owner may read.
-
-
-def create_secret_file(path: Path, content: bytes) -> None:
-    """Create a file unless it exists: of two concurrent processes, the first wins."""
-    draft = _write_draft(path, content)
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        return
-    finally:
-        draft.unlink()
 
 
 def replace_secret_file(path: Path, content: bytes) -> None:

@@ -24,6 +24,7 @@ log = structlog.get_logger(__name__)
 SECRET_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
 MAX_TEXT_LENGTH = 2_000
 _NO_BODY = msgspec.Raw(b"null")
+_NO_LINE_BREAKS = bytes.maketrans(b"\r\n", b"  ")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +54,11 @@ class ProviderRoute:
             method=request.method,
             path=request.path,
             query=request.query,
-            headers={name.lower(): _header_text(value) for name, value in request.headers.items()},
+            headers={
+                # Invalid UTF-8 is replaced, so that it can be logged.
+                name.lower(): value.encode(errors="surrogateescape").decode(errors="replace")
+                for name, value in request.headers.items()
+            },
             body=body,
         )
         now = datetime.now(UTC)
@@ -129,15 +134,3 @@ class ProviderRoute:
             else raw[: MAX_TEXT_LENGTH * 4].decode(errors="replace")[:MAX_TEXT_LENGTH],
             is_message=result.is_message,
         )
-
-
-_NO_LINE_BREAKS = bytes.maketrans(b"\r\n", b"  ")
-
-
-def _header_text(value: str) -> str:
-    """Replace invalid UTF-8 in a header, so that it can be logged."""
-    return (
-        value
-        if value.isascii()
-        else value.encode(errors="surrogateescape").decode("utf-8", "replace")
-    )

@@ -118,14 +118,16 @@ class Journal:
         while self._pending:
             batch, self._pending = self._pending, []
             data = b"".join(line + b"\n" for line, _ in batch)
+            failure = None
             try:
                 await loop.run_in_executor(self._thread, self._write, data)
             except OSError as error:
-                for done in _open_futures(batch):
-                    done.set_exception(error)
-            else:
-                for done in _open_futures(batch):
+                failure = error
+            for done in (done for _, done in batch if not done.done()):
+                if failure is None:
                     done.set_result(None)
+                else:
+                    done.set_exception(failure)
         self._task = None
 
     def _write(self, data: bytes) -> None:
@@ -140,12 +142,6 @@ class Journal:
             os.ftruncate(self._fd, self._size)
             raise
         self._size += len(data)
-
-
-def _open_futures(
-    batch: list[tuple[bytes, asyncio.Future[None]]],
-) -> Iterator[asyncio.Future[None]]:
-    return (done for _, done in batch if not done.done())
 
 
 def _complete_lines(path: Path) -> Iterator[bytes]:

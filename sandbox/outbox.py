@@ -120,6 +120,7 @@ class Outbox:
             "request",
         ]
         view = _choice(request, "view", views)
+        images = "images" in request.query
         raw, is_complete = pages.raw(exchange.record) if view == "request" else ("", True)
         return self._page(
             "message",
@@ -127,9 +128,9 @@ class Outbox:
             message=message,
             views=views,
             view=view,
-            images="images" in request.query,
+            images=images,
             as_recipient=f"&to={to}" if to else "",
-            frame=_frame_query(request, to),
+            frame="&".join(filter(None, (f"to={to}" if to else "", "images" if images else ""))),
             raw=raw,
             is_complete=is_complete,
             can_let_through=self._has_chosen_outcome(exchange) and not exchange.record.accepted,
@@ -149,9 +150,11 @@ class Outbox:
         ordinary = self._provider(exchange).outcomes.default.name
         for match in map(canonical, exchange.record.recipients):
             if through:
-                self.behaviours.remove(match)
+                self.behaviours.scripts.pop(match, None)
             else:
-                self.behaviours.set(Behaviour(match=match, outcome=ordinary, times=None))
+                self.behaviours.scripts[match] = Behaviour(
+                    match=match, outcome=ordinary, times=None
+                )
         back = {"Location": f"/messages/{exchange.record.id}"}
         return web.Response(status=HTTPStatus.SEE_OTHER, headers=back)
 
@@ -199,8 +202,17 @@ class Outbox:
     def _page(
         self, name: str, *, etag: str = "", status: HTTPStatus = HTTPStatus.OK, **values: Any
     ) -> web.Response:
+        counts = self.recent_requests.counts
         html = self.templates.get_template(name).render(
-            counts=self._counts(), trouble=self.recent_requests.webhook_error, page=name, **values
+            counts={
+                "requests": counts.requests,
+                "accepted": counts.accepted,
+                "refused": counts.requests - counts.accepted,
+                "waiting": counts.webhooks.waiting,
+            },
+            trouble=self.recent_requests.webhook_error,
+            page=name,
+            **values,
         )
         response = _response(html, kind="text/html", policy=PAGE_POLICY, status=status)
         if etag:
@@ -209,15 +221,6 @@ class Outbox:
 
     def _not_found_page(self, reason: str) -> web.Response:
         return self._page("missing", status=HTTPStatus.NOT_FOUND, what=reason)
-
-    def _counts(self) -> dict[str, int]:
-        counts = self.recent_requests.counts
-        return {
-            "requests": counts.requests,
-            "accepted": counts.accepted,
-            "refused": counts.requests - counts.accepted,
-            "waiting": counts.webhooks.waiting,
-        }
 
     def _accepted_requests(self, exchange: Exchange) -> Sequence[int]:
         return self.recent_requests.acceptances.accepted_requests(
@@ -232,7 +235,9 @@ class Outbox:
 
     def _is_let_through(self, exchange: Exchange) -> bool:
         ordinary = self._provider(exchange).outcomes.default.name
-        scripts = [self.behaviours.get(canonical(one)) for one in exchange.record.recipients]
+        scripts = [
+            self.behaviours.scripts.get(canonical(one)) for one in exchange.record.recipients
+        ]
         return bool(scripts) and all(one and one.outcome == ordinary for one in scripts)
 
     def _exchange(self, request: web.Request) -> Exchange | None:
@@ -245,11 +250,6 @@ class Outbox:
 def _choice(request: web.Request, name: str, choices: Sequence[str]) -> str:
     chosen = request.query.get(name, "")
     return chosen if chosen in choices else choices[0]
-
-
-def _frame_query(request: web.Request, to: int) -> str:
-    parts = (f"to={to}" if to else "", "images" if "images" in request.query else "")
-    return "&".join(filter(None, parts))
 
 
 def _recipient(request: web.Request, exchange: Exchange) -> int:

@@ -1,19 +1,11 @@
 """Outcomes as data: a provider's answer to a message, and its later events."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .config import Timings
 from .responses import ResponseMode
-
-
-class DelayUnit(StrEnum):
-    """The unit of an event's delay."""
-
-    PROCESSED = "processed"
-    DELIVERED = "delivered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +13,13 @@ class Step:
     """One event of an accepted message."""
 
     kind: str
-    unit: DelayUnit = DelayUnit.DELIVERED
     multiple: float = 1
+    is_early: bool = False
+    """Whether the delay is that of ``processed``, not that of ``delivered``."""
 
     def delay(self, timings: Timings) -> float:
         """Return the seconds from acceptance to this event."""
-        seconds = timings.processed if self.unit is DelayUnit.PROCESSED else timings.delivered
-        return seconds * self.multiple
+        return self.multiple * (timings.processed if self.is_early else timings.delivered)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,18 +39,19 @@ class Outcome:
     """Whether its events come much later."""
     initial_failures: int = 0
     """How often a recipient has this outcome before the default one."""
-    traits: frozenset[str] = field(default_factory=frozenset)
-    """Handled by the provider's own module."""
 
 
-def accepted(name: str, status: int, description: str, *steps: Step, **fields: Any) -> Outcome:
+def accepted(
+    name: str, description: str, *steps: Step, status: int = 200, **fields: Any
+) -> Outcome:
     """Return the outcome of an accepted message with these events."""
     return Outcome(name=name, status=status, description=description, steps=steps, **fields)
 
 
 def refused(name: str, status: int, description: str, *aliases: str, **fields: Any) -> Outcome:
     """Return the outcome of a refused message."""
-    return replace(accepted(name, status, description, **fields), aliases=aliases, accepted=False)
+    outcome = accepted(name, description, status=status, **fields)
+    return replace(outcome, aliases=aliases, accepted=False)
 
 
 class Outcomes:

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from .log import Record
-from .providers.base import Channel, Provider
+from .providers.base import Channel, DisplayedMessage, Provider
 from .recent_requests import Event, EventState, Exchange
 
 EVERYTHING = "all"
@@ -62,7 +62,7 @@ class View:
     def includes(self, record: Record, *, channel: str) -> bool:
         """Return whether the list includes a request of this channel."""
         return (
-            is_listed(record)
+            (record.is_message or is_refused(record))
             and (self.shown == EVERYTHING or record.accepted == (self.shown == "accepted"))
             and self.channel in (EVERYTHING, channel)
             and (not self.search or matches(record, self.search))
@@ -75,7 +75,11 @@ class View:
             {
                 "label": label,
                 "links": [
-                    _filter_link(replace(self, **{name: one}), one, current=getattr(self, name))
+                    {
+                        "label": "WhatsApp" if one == Channel.WHATSAPP else one.capitalize(),
+                        "href": replace(self, **{name: one}).link(),
+                        "current": one == getattr(self, name),
+                    }
                     for one in choices
                 ],
             }
@@ -83,21 +87,11 @@ class View:
         ]
 
 
-def _filter_link(view: View, choice: str, *, current: str) -> dict[str, Any]:
-    label = "WhatsApp" if choice == Channel.WHATSAPP else choice.capitalize()
-    return {"label": label, "href": view.link(), "current": choice == current}
-
-
 def is_refused(record: Record) -> bool:
     """Return whether a request got an error or was lost; a validation request did not."""
     return not record.accepted and (
         not isinstance(record.status, int) or record.status not in SUCCESS_STATUSES
     )
-
-
-def is_listed(record: Record) -> bool:
-    """Return whether the outbox lists a request: a message, or a refused request."""
-    return record.is_message or is_refused(record)
 
 
 def row(exchange: Exchange, provider: Provider, *, copies: int) -> dict[str, Any]:
@@ -158,11 +152,11 @@ def message(
 ) -> dict[str, Any]:
     """Return the page of one request, for the recipient of this index."""
     record = exchange.record
-    displayed = provider.display(record, to=to) if record.accepted else None
+    displayed = provider.display(record, to=to) if record.accepted else DisplayedMessage()
     return {
         **row(exchange, provider, copies=len(copies)),
         "to": to,
-        "sender": displayed.sender if displayed else "",
+        "sender": displayed.sender,
         "recipients": list(record.recipients),
         "provider": provider.title,
         "copies": list(copies) if len(copies) > 1 else [],
@@ -170,20 +164,18 @@ def message(
         "status": UNANSWERED.get(record.status, str(record.status)),
         "references": list(record.references),
         "message_id": record.message_id or "",
-        "has_html": bool(displayed and displayed.html),
-        "text": displayed.text if displayed else "",
-        "heading": displayed.title if displayed else "",
+        "has_html": bool(displayed.html),
+        "text": displayed.text,
+        "heading": displayed.title,
         "attachments": [
             {"name": one.name, "kind": one.kind, "size": _size(one.size)}
             for one in displayed.attachments
-        ]
-        if displayed
-        else [],
-        "image": displayed.image if displayed else "",
-        "link": displayed.link if displayed else "",
-        "small_print": displayed.small_print if displayed else "",
-        "buttons": list(displayed.buttons) if displayed else [],
-        "facts": list(displayed.facts) if displayed else [],
+        ],
+        "image": displayed.image,
+        "link": displayed.link,
+        "small_print": displayed.small_print,
+        "buttons": list(displayed.buttons),
+        "facts": list(displayed.facts),
         "headers": sorted(record.headers.items()),
         "events": [_event(event) for event in exchange.events],
     }

@@ -6,18 +6,16 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Future
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from weakref import WeakSet
 
 import msgspec
 from aiohttp import web
 
-from .assembly import Assembly, assemble, create_secrets
+from .assembly import Assembly, Sandbox, assemble, create_secrets
 from .behaviours import Behaviours
 from .config import Config
 from .control import Control
-from .credentials import MetaAccount
 from .duplicates import accepted_messages
 from .exchange import ProviderRoute
 from .log import EVENTS_FILE, REQUESTS_FILE, CorruptLogError, Journal, Record, read_last_lines
@@ -29,17 +27,6 @@ MAX_EVENTS_LOADED = 4 * MAX_REQUESTS
 BACKLOG = 1024
 SHUTDOWN_TIMEOUT = 0.2
 START_TIMEOUT = 10.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sandbox:
-    """A running sandbox, and the credentials of its clients."""
-
-    url: str
-    data: Path
-    public_key: str
-    service_account: Path
-    whatsapp: MetaAccount
 
 
 @asynccontextmanager
@@ -59,13 +46,13 @@ async def serve(config: Config) -> AsyncIterator[Sandbox]:
         stack.push_async_callback(events.close)
         webhook_senders = {
             name: WebhookSender(
-                url=endpoint.url,
-                webhook_format=endpoint.format,
+                url=url,
+                webhook_format=webhook_format,
                 recent_requests=recent_requests,
                 journal=events,
                 timings=config.timings,
             )
-            for name, endpoint in assembly.webhooks.items()
+            for name, (webhook_format, url) in assembly.webhooks.items()
         }
         for one in webhook_senders.values():
             stack.push_async_callback(one.close)
@@ -104,15 +91,7 @@ async def serve(config: Config) -> AsyncIterator[Sandbox]:
         site = web.TCPSite(runner, config.host, config.port, backlog=BACKLOG)
         await site.start()
         stack.callback(shutdown.set)
-        url = f"http://{config.host}:{runner.addresses[0][1]}"
-        secrets = create_secrets(config.data, url=url)
-        yield Sandbox(
-            url=url,
-            data=config.data,
-            public_key=secrets.public_key,
-            service_account=secrets.service_account,
-            whatsapp=secrets.whatsapp,
-        )
+        yield create_secrets(config.data, url=f"http://{config.host}:{runner.addresses[0][1]}")
 
 
 @contextmanager

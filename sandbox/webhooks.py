@@ -1,6 +1,7 @@
 """Delivery of events: collect, sign, post, and retry."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -22,6 +23,11 @@ MAX_PENDING_EVENTS = 100_000
 TIMEOUT = aiohttp.ClientTimeout(total=10, connect=3)
 MAX_RETRY_DELAY = 30.0
 SUCCESS_STATUSES = range(200, 300)
+_ERRORS: Mapping[type[aiohttp.ClientError], str] = {
+    aiohttp.ClientConnectorError: "connection refused",
+    aiohttp.ServerDisconnectedError: "connection closed without an answer",
+    aiohttp.InvalidURL: "the URL is not valid",
+}
 
 
 @dataclass(kw_only=True, eq=False)
@@ -126,7 +132,7 @@ class WebhookSender:
         except TimeoutError:
             return False, "no answer in time"
         except aiohttp.ClientError as error:
-            return False, _describe_error(error)
+            return False, _ERRORS.get(type(error), type(error).__name__)
 
     def _record_answer(self, events: list[Event], *, is_accepted: bool, answer: str) -> None:
         counts = self.recent_requests.counts.webhooks
@@ -159,12 +165,3 @@ def _log_write_error(done: asyncio.Future[Any]) -> None:
     """Log a failed write: the page only lacks the event after a restart."""
     if not done.cancelled() and (error := done.exception()):
         log.warning("event_not_logged", reason=str(error))
-
-
-def _describe_error(error: aiohttp.ClientError) -> str:
-    reasons: dict[type[aiohttp.ClientError], str] = {
-        aiohttp.ClientConnectorError: "connection refused",
-        aiohttp.ServerDisconnectedError: "connection closed without an answer",
-        aiohttp.InvalidURL: "the URL is not valid",
-    }
-    return reasons.get(type(error), type(error).__name__)

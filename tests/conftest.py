@@ -68,7 +68,9 @@ def _whoever_is_late_is_waited_for() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def google_account_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make one service account for the sandboxes of all tests: a new key takes its time."""
-    return credentials.load_service_account(tmp_path_factory.mktemp("google")).path
+    folder = tmp_path_factory.mktemp("google")
+    credentials.load_service_account(folder)
+    return folder / credentials.SERVICE_ACCOUNT_FILE
 
 
 @pytest.fixture(scope="session")

@@ -96,10 +96,10 @@ class Attachment:
 class DisplayedMessage:
     """A message as its recipient sees it."""
 
-    sender: str
-    recipients: tuple[str, ...]
-    title: str
-    text: str
+    sender: str = ""
+    recipients: tuple[str, ...] = ()
+    title: str = ""
+    text: str = ""
     html: str = ""
     image: str = ""
     """The URL of its picture, which a page never loads."""
@@ -173,11 +173,9 @@ class Provider(ABC):
     outcomes: ClassVar[Outcomes]
     addressing: ClassVar[str]
     """How a recipient chooses an outcome by itself, for the page of recipients."""
+    recipient_pattern: ClassVar[str] = "{}"
+    """The recipients that choose an outcome, with a place for its name."""
     event_kinds: ClassVar[frozenset[str]] = frozenset()
-
-    @abstractmethod
-    def recipient_patterns(self, outcome: Outcome) -> tuple[str, ...]:
-        """Return the patterns of the recipients that choose an outcome."""
 
     @abstractmethod
     def handle(self, request: IncomingRequest, *, now: datetime) -> RequestResult:
@@ -186,6 +184,12 @@ class Provider(ABC):
     @abstractmethod
     def display(self, record: Record, *, to: int = 0) -> DisplayedMessage:
         """Return an accepted message as the recipient of this index sees it."""
+
+    def recipient_patterns(self, outcome: Outcome) -> tuple[str, ...]:
+        """Return the patterns of the recipients that choose an outcome."""
+        return tuple(
+            self.recipient_pattern.format(name) for name in (outcome.name, *outcome.aliases)
+        )
 
     def deliveries(self, record: Record) -> Iterator[tuple[str, str]]:
         """Yield each recipient of an accepted request with each of its references."""

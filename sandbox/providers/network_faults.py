@@ -19,44 +19,38 @@ _PAGE = b"""<html>
 """
 
 
-def bad_gateway() -> ProviderResponse:
-    """Return a reverse proxy's answer when the provider is down."""
-    return ProviderResponse(
-        status=BAD_GATEWAY.status, body=_PAGE, headers={"Content-Type": "text/html"}
-    )
+def proxy_response(outcome: Outcome, path: str) -> ProviderResponse | None:
+    """Return the answer of a proxy in between, if the outcome is one.
 
-
-def redirect(path: str) -> ProviderResponse:
-    """Return a redirect to a name without an address, so that no key leaks."""
-    location = {"Location": f"http://elsewhere.invalid{path}"}
-    return ProviderResponse(status=REDIRECT.status, headers=location)
+    A redirect goes to a name without an address, so that no key leaks.
+    """
+    if outcome.name == BAD_GATEWAY.name:
+        headers = {"Content-Type": "text/html"}
+        return ProviderResponse(status=BAD_GATEWAY.status, body=_PAGE, headers=headers)
+    if outcome.name == REDIRECT.name:
+        headers = {"Location": f"http://elsewhere.invalid{path}"}
+        return ProviderResponse(status=REDIRECT.status, headers=headers)
+    return None
 
 
 def fault_outcomes(status: int, *steps: Step) -> tuple[Outcome, ...]:
     """Return the network faults of an acceptance with this status and these events."""
     late = "; the events come twenty seconds later" if steps else ""
-
-    def fault(name: str, description: str, mode: ResponseMode) -> Outcome:
-        return replace(accepted(name, status, description, *steps), mode=mode)
-
     stalled = ResponseMode.STALLED
-    lost = refused("timeout-lost", status, "Never answered, and the message is lost.")
-    cut = f"Accepted, but the {status} is cut off before its end."
+    descriptions = {
+        ResponseMode.RESET: "Accepted, then the connection is reset instead of an answer.",
+        ResponseMode.TRUNCATED: f"Accepted, but the {status} is cut off before its end.",
+        ResponseMode.DRIPPING: f"Accepted, but the {status} comes one byte a second.",
+        ResponseMode.SLOW: "Accepted after two seconds.",
+    }
+    timeout = accepted(
+        "timeout", f"Accepted but never answered{late}.", *steps, status=status, mode=stalled
+    )
     return (
-        replace(
-            fault("timeout", f"Accepted but never answered{late}.", stalled), has_late_events=True
+        replace(timeout, has_late_events=True),
+        refused("timeout-lost", status, "Never answered, and the message is lost.", mode=stalled),
+        *(
+            accepted(mode.value, text, *steps, status=status, mode=mode)
+            for mode, text in descriptions.items()
         ),
-        replace(lost, mode=stalled),
-        fault(
-            "reset",
-            "Accepted, then the connection is reset instead of an answer.",
-            ResponseMode.RESET,
-        ),
-        fault("truncated", cut, ResponseMode.TRUNCATED),
-        fault(
-            "dripping",
-            f"Accepted, but the {status} comes one byte a second.",
-            ResponseMode.DRIPPING,
-        ),
-        fault("slow", "Accepted after two seconds.", ResponseMode.SLOW),
     )

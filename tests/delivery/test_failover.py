@@ -16,16 +16,7 @@ from domain.states import Channel
 from notifications import store
 from notifyproject.platform import cache
 from tests.support.factories import notifications as factories
-from tests.support.factories.mail import (
-    Mail,
-    attempts_used,
-    deliver,
-    delivery_status,
-    history,
-    mails,
-    state,
-)
-from tests.support.factories.notifications import NOON
+from tests.support.factories.notifications import NOON, accepted
 from tests.support.factories.routes import AFTER as ROUTES_AFTER
 from tests.support.factories.routes import choose, chosen_providers, permission, several, trip
 from tests.support.fakes.provider import (
@@ -39,6 +30,40 @@ from tests.support.fakes.provider import (
     unreachable,
 )
 from tests.support.fakes.provider import accepted as taken
+
+Mail = tuple[ScriptedProvider, ScriptedProvider]
+"""The first has priority."""
+
+
+def mails(count: int, **fields: Any) -> list[ObjectId]:
+    return [accepted(**fields)["_id"] for _ in range(count)]
+
+
+def deliver(*ids: ObjectId, at: datetime = NOON) -> BatchReport:
+    return dispatcher.dispatch(ids, channel=Channel.EMAIL, clock=lambda: at)
+
+
+def state(notification_id: ObjectId) -> dict[str, Any]:
+    return factories.delivery(factories.read(notification_id))
+
+
+def delivery_status(notification_id: ObjectId) -> tuple[str, str | None]:
+    """Return a mail's status and failure code."""
+    delivery = state(notification_id)
+    return delivery["status"], delivery.get("failure_code")
+
+
+def attempts_used(notification_id: ObjectId) -> int:
+    """Return the number of attempts that count."""
+    delivery = state(notification_id)
+    used: int = delivery["attempt_count"] - delivery["excused_count"]
+    return used
+
+
+def history(notification_id: ObjectId) -> list[tuple[str, str]]:
+    """Return the provider and status of each attempt."""
+    return [(a["provider"], a["status"]) for a in factories.attempts(notification_id)]
+
 
 pytestmark = pytest.mark.usefixtures("db", "broker", "pauses_anew")
 

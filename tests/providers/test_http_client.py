@@ -11,12 +11,27 @@ from pathlib import Path
 import pytest
 
 from domain.errors import FailureCode, ProviderUnavailableError, TransientError
-from providers import http_client
+from providers import http, http_client
 from providers.http import Exchange, Request, Response
 from tests.support.fakes import socket_server
-from tests.support.fakes.posting import failure, post
 from tests.support.threads import at_once
 from tests.support.waiting import LIMIT, SHORT, ending, lag
+
+
+def post(url: str, *, timeout: float = LIMIT, body: bytes = b"{}") -> http.Response:
+    return http_client.post(
+        f"{url}/send",
+        body=body,
+        headers={"Authorization": "Bearer secret", "Content-Type": "application/json"},
+        timeout=timeout,
+    )
+
+
+def failure(handler: socket_server.Handler, *, timeout: float = LIMIT) -> TransientError:
+    """Return the error of a request to this server."""
+    with socket_server.serving(handler) as server, pytest.raises(TransientError) as error:
+        post(server.url, timeout=timeout)
+    return error.value
 
 
 def test_answer_is_returned_with_any_status() -> None:

@@ -2,8 +2,9 @@
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import urllib3
@@ -11,7 +12,14 @@ import urllib3
 from sandbox import webhooks
 from sandbox.config import Config
 from sandbox.server import run_in_thread
-from tests.support.clients.sandbox import QUICK, Box, Receiver, receiving
+from tests.support.clients.sandbox import (
+    QUICK,
+    SEPARATE_REPORTS,
+    Box,
+    Receiver,
+    RunSandbox,
+    receiving,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -44,18 +52,22 @@ def data(tmp_path: Path, google_account_file: Path) -> Path:
 
 
 @pytest.fixture
-def box(data: Path, receiver: Receiver, http: urllib3.PoolManager) -> Iterator[Box]:
-    """Give a test a sandbox that hurries."""
-    config = Config(data=data, webhook_url=receiver.url, timings=QUICK)
-    with run_in_thread(config) as sandbox:
-        yield Box(sandbox=sandbox, http=http)
+def run(data: Path, http: urllib3.PoolManager) -> RunSandbox:
+    """Give a test a function that runs a sandbox with the data folder and quick timings."""
+
+    @contextmanager
+    def run(**options: Any) -> Iterator[Box]:
+        with run_in_thread(Config(**{"data": data, "timings": QUICK, **options})) as sandbox:
+            yield Box(sandbox=sandbox, http=http)
+
+    return run
 
 
 @pytest.fixture
-def patient_box(data: Path, http: urllib3.PoolManager) -> Iterator[Box]:
-    """Give a test a sandbox whose slow answers are slower than any test waits."""
-    with run_in_thread(Config(data=data, timings=replace(QUICK, drip=1.0))) as sandbox:
-        yield Box(sandbox=sandbox, http=http)
+def box(run: RunSandbox, receiver: Receiver) -> Iterator[Box]:
+    """Give a test a sandbox that hurries."""
+    with run(webhook_url=receiver.url) as box:
+        yield box
 
 
 @pytest.fixture(scope="module")
@@ -81,9 +93,7 @@ def meta_receiver() -> Iterator[Receiver]:
 
 
 @pytest.fixture
-def chat_box(data: Path, meta_receiver: Receiver, http: urllib3.PoolManager) -> Iterator[Box]:
+def chat_box(run: RunSandbox, meta_receiver: Receiver) -> Iterator[Box]:
     """Give a test a sandbox that reports what becomes of WhatsApp messages."""
-    timings = replace(QUICK, delivered=0.15)  # reports go in POSTs of their own, and may overtake
-    config = Config(data=data, whatsapp_webhook_url=meta_receiver.url, timings=timings)
-    with run_in_thread(config) as sandbox:
-        yield Box(sandbox=sandbox, http=http)
+    with run(whatsapp_webhook_url=meta_receiver.url, timings=SEPARATE_REPORTS) as box:
+        yield box

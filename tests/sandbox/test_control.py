@@ -19,7 +19,7 @@ def detail(answer: Any) -> str:
     return problem["detail"]
 
 
-def test_requests_are_listed_newest_first_with_their_bodies(box: Box) -> None:
+def test_requests_list_is_newest_first_with_bodies(box: Box) -> None:
     bodies = [mail(reference=f"ref-{number}") for number in range(3)]
     for body in bodies:
         box.send(body)
@@ -42,7 +42,7 @@ def test_requests_are_listed_newest_first_with_their_bodies(box: Box) -> None:
         ("?recipient=ada@example.com&reference=a&accepted=true&limit=1", [4]),
     ],
 )
-def test_requests_can_be_filtered(box: Box, query: str, ids: list[int]) -> None:
+def test_requests_list_is_filtered(box: Box, query: str, ids: list[int]) -> None:
     box.send(mail("Ada@example.com", reference="a"))
     box.send(mail("bob@example.com", reference="b"))
     box.send(mail("invalid@example.com", reference="c"))
@@ -62,7 +62,7 @@ def test_requests_can_be_filtered(box: Box, query: str, ids: list[int]) -> None:
         ("?channel=email&accepted=false", []),
     ],
 )
-def test_requests_can_be_filtered_by_provider_and_channel(
+def test_requests_list_is_filtered_by_provider_and_channel(
     box: Box, query: str, ids: list[int]
 ) -> None:
     box.send(mail())
@@ -85,12 +85,14 @@ def test_requests_can_be_filtered_by_provider_and_channel(
         ("/messages?accepted=true", "Unknown: accepted"),
     ],
 )
-def test_a_bad_query_is_named(box: Box, path: str, words: str) -> None:
+def test_invalid_query_returns_400_with_the_reason(box: Box, path: str, words: str) -> None:
     answer = box.refused("GET", path)
     assert (answer.status, words in detail(answer)) == (400, True)
 
 
-def test_messages_are_what_was_accepted(box: Box, receiver: Receiver) -> None:
+def test_messages_list_has_only_accepted_mails_with_their_events(
+    box: Box, receiver: Receiver
+) -> None:
     box.send(mail())
     box.send(mail("unavailable@example.com"))
     receiver.wait_for("ref-1", "processed", "delivered")
@@ -106,7 +108,7 @@ def test_messages_are_what_was_accepted(box: Box, receiver: Receiver) -> None:
     ]
 
 
-def test_everything_is_counted(box: Box, receiver: Receiver) -> None:
+def test_counters_count_requests_outcomes_and_connections(box: Box, receiver: Receiver) -> None:
     for recipient in ("ada", "ada", "server-error", "bounce"):
         box.send(mail(f"{recipient}@example.com"))
     box.send(b"{")
@@ -117,7 +119,9 @@ def test_everything_is_counted(box: Box, receiver: Receiver) -> None:
     assert counters["connections"] == 1
 
 
-def test_a_script_comes_before_everybody_and_both_before_the_magic_recipient(box: Box) -> None:
+def test_script_of_a_recipient_precedes_one_for_everybody_and_both_the_magic_recipient(
+    box: Box,
+) -> None:
     box.control("PUT", "/behaviours/*", {"outcome": "unavailable"})
     box.control("PUT", "/behaviours/Ada@example.com", {"outcome": "error"})
     statuses = [box.send(mail(f"{name}@example.com")).status for name in ("ada", "invalid", "bob")]
@@ -133,7 +137,7 @@ def test_a_script_comes_before_everybody_and_both_before_the_magic_recipient(box
     assert box.send(mail("ada@example.com")).status == 202
 
 
-def test_a_script_for_a_provider_comes_before_one_for_everybody(box: Box) -> None:
+def test_script_of_a_provider_precedes_one_for_everybody(box: Box) -> None:
     box.control("PUT", "/behaviours/*", {"outcome": "unavailable"})
     box.control("PUT", "/behaviours/sendgrid:*", {"outcome": "error"})
     box.control("PUT", "/behaviours/ada@example.com", {"outcome": "invalid"})
@@ -141,13 +145,13 @@ def test_a_script_for_a_provider_comes_before_one_for_everybody(box: Box) -> Non
     assert (statuses, FCMClient(box=box).send().status) == ([400, 500], 503)
 
 
-def test_a_script_that_means_nothing_to_a_provider_is_not_used_up_there(box: Box) -> None:
+def test_script_is_not_used_up_by_a_provider_without_its_outcome(box: Box) -> None:
     box.control("PUT", "/behaviours/*", {"outcome": "unregistered", "times": 1})
     assert box.send(mail()).status == 202
     assert [FCMClient(box=box).send().status for _ in range(2)] == [404, 200]
 
 
-def test_connections_are_counted_in_all_and_by_provider(box: Box) -> None:
+def test_connections_are_counted_in_total_and_by_provider(box: Box) -> None:
     box.send(mail())
     WhatsAppClient(box=box).send()
     counters = box.control("GET", "/counters")
@@ -156,7 +160,7 @@ def test_connections_are_counted_in_all_and_by_provider(box: Box) -> None:
     assert counters["providers"] == {"sendgrid": one, "whatsapp": one}
 
 
-def test_a_script_can_be_for_some_messages_only(box: Box) -> None:
+def test_script_ends_after_its_number_of_messages(box: Box) -> None:
     box.control("PUT", "/behaviours/ada@example.com", {"outcome": "server-error", "times": 2})
     assert box.send(mail()).status == 500
     assert box.control("GET", "/behaviours/ada@example.com")["times"] == 1
@@ -186,12 +190,7 @@ def test_a_script_can_be_for_some_messages_only(box: Box) -> None:
             400,
             "duplicates",
         ),
-        (
-            "POST /events",
-            {"reference": "ref-1", "kind": "open", "timestamp": -5},
-            400,
-            "timestamp",
-        ),
+        ("POST /events", {"reference": "ref-1", "kind": "open", "timestamp": -5}, 400, "timestamp"),
         ("POST /events", {"reference": "ref-1", "kind": "open", "code": 5}, 400, "no code"),
         (
             "POST /events",
@@ -203,7 +202,7 @@ def test_a_script_can_be_for_some_messages_only(box: Box) -> None:
         ("PATCH /counters", None, 404, "There is no PATCH /_sandbox/counters"),
     ],
 )
-def test_a_bad_call_is_refused_clearly(
+def test_invalid_call_is_refused_with_the_reason(
     box: Box, call: str, body: Any, status: int, words: str
 ) -> None:
     box.send(mail())
@@ -212,7 +211,7 @@ def test_a_bad_call_is_refused_clearly(
     assert words in detail(answer)
 
 
-def test_an_event_can_be_asked_for_in_any_order_and_number(box: Box, receiver: Receiver) -> None:
+def test_requested_events_are_sent_in_any_order_and_number(box: Box, receiver: Receiver) -> None:
     box.send(mail("no-events@example.com"))
     box.control("POST", "/events", {"reference": "ref-1", "kind": "delivered", "duplicates": 2})
     box.control("POST", "/events", {"reference": "ref-1", "kind": "processed", "delay": 0.1})
@@ -221,9 +220,7 @@ def test_an_event_can_be_asked_for_in_any_order_and_number(box: Box, receiver: R
     assert len(set(map(str, events))) == 2
 
 
-def test_an_event_can_claim_an_older_time_and_one_of_several_recipients(
-    box: Box, receiver: Receiver
-) -> None:
+def test_requested_event_has_the_given_time_and_recipient(box: Box, receiver: Receiver) -> None:
     to = [{"email": "no-events@example.com"}, {"email": "no-events+2@example.com"}]
     box.send(mail(personalizations=[{"to": to, "custom_args": {"reference": "ref-1"}}]))
     eight_days_ago = int(time.time()) - 8 * 86_400
@@ -238,7 +235,7 @@ def test_an_event_can_claim_an_older_time_and_one_of_several_recipients(
     assert (event["timestamp"], event["email"]) == (eight_days_ago, "no-events+2@example.com")
 
 
-def test_an_event_can_come_before_the_answer(box: Box, receiver: Receiver) -> None:
+def test_event_is_sent_before_a_slow_answer(box: Box, receiver: Receiver) -> None:
     sender = threading.Thread(target=box.send, args=(mail("slow@example.com"),))
     sender.start()
     until(lambda: "processed" in receiver.kinds("ref-1"))
@@ -246,7 +243,7 @@ def test_an_event_can_come_before_the_answer(box: Box, receiver: Receiver) -> No
     sender.join()
 
 
-def test_a_reset_forgets_all_but_the_log(box: Box, receiver: Receiver) -> None:
+def test_reset_deletes_everything_except_the_log(box: Box, receiver: Receiver) -> None:
     box.control("PUT", "/behaviours/*", {"outcome": "soft-bounce"})
     box.send(mail(reference="forgotten"))
     box.control("POST", "/reset")
@@ -260,7 +257,7 @@ def test_a_reset_forgets_all_but_the_log(box: Box, receiver: Receiver) -> None:
     assert [one["id"] for one in box.requests()] == [2]
 
 
-def test_a_page_of_another_site_changes_nothing(box: Box) -> None:
+def test_request_of_another_site_is_refused(box: Box) -> None:
     box.send(mail())
     for site in ("cross-site", "same-site"):
         answer = box.http.request(

@@ -1,15 +1,12 @@
 """How often one message was accepted: a message that was sent twice can be counted."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 import urllib3
 
 from sandbox import duplicates
-from sandbox.config import Config
-from sandbox.server import run_in_thread
-from tests.support.clients.sandbox import QUICK, Box, mail
+from tests.support.clients.sandbox import Box, RunSandbox, mail
 from tests.support.providers.sandbox_fcm import FCMClient, push
 from tests.support.providers.sandbox_whatsapp import ADA, WhatsAppClient, text
 from tests.support.waiting import until
@@ -22,7 +19,7 @@ def counted(box: Box, query: str = "") -> list[tuple[str, str, str, list[int]]]:
     return [(one["channel"], one["reference"], one["recipient"], one["requests"]) for one in found]
 
 
-def test_a_mail_is_counted_for_each_recipient_by_its_own_reference(box: Box) -> None:
+def test_mail_is_counted_for_each_recipient_by_its_own_reference(box: Box) -> None:
     people: list[Any] = [
         {"to": [{"email": f"{name}@example.com"}], "custom_args": {"reference": f"ref-{name}"}}
         for name in ("ada", "bob")
@@ -35,7 +32,7 @@ def test_a_mail_is_counted_for_each_recipient_by_its_own_reference(box: Box) -> 
     ]
 
 
-def test_a_push_is_counted_by_every_reference_it_has(box: Box) -> None:
+def test_push_is_counted_by_each_of_its_references(box: Box) -> None:
     pushes = FCMClient(box=box)
     access = pushes.sign_in()
     for attempt in ("a-1", "a-2"):
@@ -54,7 +51,7 @@ def test_a_push_is_counted_by_every_reference_it_has(box: Box) -> None:
     assert box.control("GET", "/counters")["duplicates"] == 1
 
 
-def test_the_same_reference_for_another_device_is_no_duplicate(box: Box) -> None:
+def test_same_reference_for_another_device_is_no_duplicate(box: Box) -> None:
     pushes = FCMClient(box=box)
     for token in ("device-1", "device-2"):
         pushes.send(token)
@@ -62,7 +59,7 @@ def test_the_same_reference_for_another_device_is_no_duplicate(box: Box) -> None
     assert box.control("GET", "/counters")["duplicates"] == 0
 
 
-def test_a_whatsapp_message_is_counted_by_what_was_sent_along(box: Box) -> None:
+def test_whatsapp_message_is_counted_by_its_callback_data(box: Box) -> None:
     chats = WhatsAppClient(box=box)
     for reference in ("ref-1", "ref-1", "ref-2"):
         chats.post(text(reference=reference))
@@ -72,7 +69,7 @@ def test_a_whatsapp_message_is_counted_by_what_was_sent_along(box: Box) -> None:
     assert box.control("GET", "/counters")["duplicates"] == 1
 
 
-def test_a_refused_message_is_no_copy_and_an_unanswered_one_is(box: Box) -> None:
+def test_unanswered_message_is_a_copy_and_a_refused_one_is_not(box: Box) -> None:
     box.control("PUT", "/behaviours/ada@example.com", {"outcome": "unavailable", "times": 1})
     assert box.send(mail()).status == 503
     box.control("PUT", "/behaviours/ada@example.com", {"outcome": "timeout", "times": 1})
@@ -97,7 +94,7 @@ def test_a_refused_message_is_no_copy_and_an_unanswered_one_is(box: Box) -> None
         ("?provider=whatsapp", 0),
     ],
 )
-def test_copies_can_be_narrowed(box: Box, query: str, count: int) -> None:
+def test_copies_list_is_filtered(box: Box, query: str, count: int) -> None:
     box.send(mail())
     box.send(mail())
     box.send(mail("bob@example.com", reference="ref-2"))
@@ -106,25 +103,21 @@ def test_copies_can_be_narrowed(box: Box, query: str, count: int) -> None:
 
 
 @pytest.mark.parametrize("query", ["?at_least=0", "?provider=sms", "?channel=post", "?who=ada"])
-def test_a_bad_question_is_refused(box: Box, query: str) -> None:
+def test_invalid_query_of_copies_is_refused(box: Box, query: str) -> None:
     assert box.refused("GET", f"/copies{query}").status == 400
 
 
-def test_copies_are_counted_across_a_restart_and_forgotten_at_a_reset(
-    data: Path, http: urllib3.PoolManager
-) -> None:
+def test_copies_survive_a_restart_and_not_a_reset(run: RunSandbox) -> None:
     for _ in range(2):
-        with run_in_thread(Config(data=data, timings=QUICK)) as sandbox:
-            box = Box(sandbox=sandbox, http=http)
+        with run() as box:
             box.send(mail())
-    with run_in_thread(Config(data=data, timings=QUICK)) as sandbox:
-        box = Box(sandbox=sandbox, http=http)
+    with run() as box:
         assert counted(box) == [("email", "ref-1", "ada@example.com", [1, 2])]
         box.control("POST", "/reset")
         assert counted(box) == []
 
 
-def test_the_oldest_cases_are_forgotten(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oldest_messages_are_evicted(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(duplicates, "MAX_REMEMBERED", 2)
     for number in range(4):
         box.send(mail(reference=f"ref-{number}"))

@@ -17,7 +17,7 @@ def pushes(shared_box: Box) -> FCMClient:
     return FCMClient(box=shared_box)
 
 
-def test_a_push_is_accepted_and_named(pushes: FCMClient) -> None:
+def test_accepted_push_has_a_name(pushes: FCMClient) -> None:
     answer = pushes.send()
     assert answer.status == 200
     assert answer.headers["Content-Type"] == "application/json; charset=UTF-8"
@@ -26,7 +26,7 @@ def test_a_push_is_accepted_and_named(pushes: FCMClient) -> None:
     assert pushes.box.requests()[0]["message_id"] == name
 
 
-def test_every_request_is_recorded(pushes: FCMClient) -> None:
+def test_push_is_recorded(pushes: FCMClient) -> None:
     body = {"message": push("device-1", reference="ref-7")}
     pushes.post(body)
     record = list(read_records(pushes.box.sandbox.data / REQUESTS_FILE))[-1]
@@ -36,7 +36,7 @@ def test_every_request_is_recorded(pushes: FCMClient) -> None:
     assert (record.title, record.is_message) == ("Your order has shipped", True)
 
 
-def test_a_request_needs_an_access_token(pushes: FCMClient) -> None:
+def test_push_without_an_access_token_is_refused(pushes: FCMClient) -> None:
     url = f"{pushes.box.sandbox.url}/v1/projects/x/messages:send"
     answer = pushes.box.http.request("POST", url, json={"message": push()})
     assert (answer.status, error(answer)["status"]) == (401, "UNAUTHENTICATED")
@@ -45,20 +45,20 @@ def test_a_request_needs_an_access_token(pushes: FCMClient) -> None:
 
 
 @pytest.mark.parametrize("token", ["other", "ya29.", "ya29.made.up", "ya29.é"])
-def test_an_unknown_access_token_is_refused(pushes: FCMClient, token: str) -> None:
+def test_unknown_access_token_is_refused(pushes: FCMClient, token: str) -> None:
     answer = pushes.post({"message": push()}, Authorization=f"Bearer {token}".encode())
     assert answer.status == 401
     assert details(answer)["ErrorInfo"]["reason"] == "ACCESS_TOKEN_TYPE_UNSUPPORTED"
 
 
-def test_a_token_for_another_api_is_refused(pushes: FCMClient) -> None:
+def test_access_token_for_another_api_is_refused(pushes: FCMClient) -> None:
     token = pushes.sign_in(scope="https://www.googleapis.com/auth/userinfo.email")
     answer = pushes.post({"message": push()}, access=token)
     assert (answer.status, error(answer)["status"]) == (403, "PERMISSION_DENIED")
     assert details(answer)["ErrorInfo"]["reason"] == "ACCESS_TOKEN_SCOPE_INSUFFICIENT"
 
 
-def test_another_project_is_not_found_and_the_device_not_blamed(pushes: FCMClient) -> None:
+def test_other_project_is_not_found_without_an_fcm_error(pushes: FCMClient) -> None:
     answer = pushes.post({"message": push()}, project="another")
     assert (answer.status, error(answer)["status"], details(answer)) == (404, "NOT_FOUND", {})
 
@@ -71,27 +71,27 @@ def test_another_project_is_not_found_and_the_device_not_blamed(pushes: FCMClien
         ("POST", "/v1/projects"),
     ],
 )
-def test_another_path_is_answered_by_a_page(pushes: FCMClient, method: str, path: str) -> None:
+def test_other_path_returns_a_404_page(pushes: FCMClient, method: str, path: str) -> None:
     answer = pushes.box.http.request(method, pushes.box.sandbox.url + path)
     assert (answer.status, b"Error 404 (Not Found)!!1" in answer.data) == (404, True)
     assert answer.headers["Content-Type"].startswith("text/html")
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"{'a': 1}", b'"\xff"', b"[" * 100_000, b"{} {}"])
-def test_what_is_not_json_is_refused(pushes: FCMClient, raw: bytes) -> None:
+def test_body_that_is_not_json_is_refused(pushes: FCMClient, raw: bytes) -> None:
     answer = pushes.post(raw)
     assert (answer.status, error(answer)["status"]) == (400, "INVALID_ARGUMENT")
     assert error(answer)["message"].startswith("Invalid JSON payload received.")
     assert "FcmError" not in details(answer)
 
 
-def test_a_form_is_refused(pushes: FCMClient) -> None:
+def test_form_is_refused(pushes: FCMClient) -> None:
     kind = "application/x-www-form-urlencoded"
     answer = pushes.post(b"token=x", **{"Content-Type": kind})
     assert "Cannot bind query parameter" in error(answer)["message"]
 
 
-def test_a_body_over_four_megabytes_is_refused(pushes: FCMClient) -> None:
+def test_body_over_four_megabytes_is_refused(pushes: FCMClient) -> None:
     answer = pushes.post(b"x" * (LIMIT + 1))
     message = error(answer)["message"]
     assert message == f"Request payload size exceeds the limit: {LIMIT} bytes."
@@ -136,7 +136,7 @@ def test_a_body_over_four_megabytes_is_refused(pushes: FCMClient) -> None:
         ({"topic": "news"}, "message", "oneof field 'target' is already set. Cannot set 'topic'"),
     ],
 )
-def test_a_wrong_shape_is_named_by_google_itself(
+def test_invalid_structure_is_refused_without_an_fcm_error(
     pushes: FCMClient, changes: dict[str, Any], field: str, words: str
 ) -> None:
     answer = pushes.post({"message": push(**changes)})
@@ -146,14 +146,14 @@ def test_a_wrong_shape_is_named_by_google_itself(
     assert set(details(answer)) == {"BadRequest"}
 
 
-def test_all_that_is_misshapen_is_said_at_once(pushes: FCMClient) -> None:
+def test_all_violations_of_the_structure_are_listed(pushes: FCMClient) -> None:
     answer = pushes.post({"message": push(x=1, data={"n": 5}), "extra": 1})
     assert violations(answer) == ["message.data[0].value", "message", ""]
     assert len(error(answer)["message"].split("\n")) == 3
 
 
 @pytest.mark.parametrize("body", [[], "text", 5, None])
-def test_json_that_is_no_object_is_refused(pushes: FCMClient, body: Any) -> None:
+def test_body_that_is_no_object_is_refused(pushes: FCMClient, body: Any) -> None:
     assert "Root element must be a message." in error(pushes.post(body))["message"]
 
 
@@ -191,7 +191,7 @@ def test_json_that_is_no_object_is_refused(pushes: FCMClient, body: Any) -> None
         ({"token": None, "topic": "news", "data": {"x": "x" * 2048}}, "message"),
     ],
 )
-def test_a_faulty_message_is_refused_by_fcm(
+def test_invalid_message_is_refused_with_an_fcm_error(
     pushes: FCMClient, changes: dict[str, Any], field: str
 ) -> None:
     answer = pushes.post({"message": push(**changes)})
@@ -236,12 +236,12 @@ def test_a_faulty_message_is_refused_by_fcm(
         {"webpush": {"notification": {"actions": [1]}, "fcm_options": {"link": "https://a.b"}}},
     ],
 )
-def test_unusual_messages_are_accepted(pushes: FCMClient, changes: dict[str, Any]) -> None:
+def test_unusual_message_is_accepted(pushes: FCMClient, changes: dict[str, Any]) -> None:
     answer = pushes.post({"message": push(**changes)})
     assert answer.status == 200, answer.data
 
 
-def test_validate_only_checks_and_sends_nothing(pushes: FCMClient) -> None:
+def test_validate_only_sends_nothing(pushes: FCMClient) -> None:
     answer = pushes.post({"message": push(), "validate_only": True})
     assert answer.json()["name"].endswith("/messages/fake_message_id")
     [recorded, *_] = pushes.box.requests()

@@ -6,18 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import urllib3
 from cryptography.hazmat.primitives.asymmetric import rsa
 from google.auth.exceptions import RefreshError
 from google.auth.transport.urllib3 import Request
 from google.oauth2.service_account import Credentials
 
 from sandbox import credentials
-from sandbox.config import Config
 from sandbox.credentials import FCM_PROJECT_ID, UnreadableKeyError
 from sandbox.log import REQUESTS_FILE
-from sandbox.server import run_in_thread
-from tests.support.clients.sandbox import QUICK, Box
+from tests.support.clients.sandbox import QUICK, Box, RunSandbox
 from tests.support.providers.sandbox_fcm import GRANT, SCOPE, FCMClient, encoded, push
 
 EMAIL = credentials.SERVICE_ACCOUNT_EMAIL
@@ -30,7 +27,7 @@ def pushes(box: Box) -> FCMClient:
     return FCMClient(box=box)
 
 
-def test_googles_own_library_signs_in_with_the_service_account(box: Box) -> None:
+def test_google_auth_signs_in_with_the_service_account(box: Box) -> None:
     credentials = Credentials.from_service_account_file(
         str(box.sandbox.service_account), scopes=[SCOPE]
     )
@@ -40,7 +37,7 @@ def test_googles_own_library_signs_in_with_the_service_account(box: Box) -> None
     assert FCMClient(box=box).post({"message": push()}, access=credentials.token).status == 200
 
 
-def test_a_good_assertion_gets_a_token_for_an_hour(pushes: FCMClient) -> None:
+def test_valid_assertion_gets_a_token_for_an_hour(pushes: FCMClient) -> None:
     answer = pushes.ask(grant_type=GRANT, assertion=pushes.assertion())
     body = answer.json()
     assert answer.status == 200
@@ -48,11 +45,11 @@ def test_a_good_assertion_gets_a_token_for_an_hour(pushes: FCMClient) -> None:
     assert answer.headers["Content-Type"] == "application/json; charset=UTF-8"
 
 
-def test_every_token_is_another(pushes: FCMClient) -> None:
+def test_tokens_differ(pushes: FCMClient) -> None:
     assert pushes.sign_in() != pushes.sign_in()
 
 
-def test_the_parameters_may_be_json(pushes: FCMClient) -> None:
+def test_json_parameters_are_accepted(pushes: FCMClient) -> None:
     asked = {"grant_type": GRANT, "assertion": pushes.assertion()}
     answer = pushes.box.http.request("POST", pushes.account["token_uri"], json=asked)
     assert answer.status == 200
@@ -81,7 +78,7 @@ def test_the_parameters_may_be_json(pushes: FCMClient) -> None:
         ({"header": {"kid": "another"}}, 400, "invalid_grant", "Invalid JWT Signature."),
     ],
 )
-def test_a_faulty_assertion_is_refused_as_google_does_it(
+def test_invalid_assertion_is_refused_with_googles_error(
     pushes: FCMClient, changes: dict[str, Any], status: int, error: str, words: str
 ) -> None:
     answer = pushes.ask(grant_type=GRANT, assertion=pushes.assertion(**changes))
@@ -92,7 +89,7 @@ def test_a_faulty_assertion_is_refused_as_google_does_it(
     assert recorded["reason"].startswith(f"{error}: ")
 
 
-def test_a_signature_by_another_key_is_refused(pushes: FCMClient) -> None:
+def test_signature_of_another_key_is_refused(pushes: FCMClient) -> None:
     other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     answer = pushes.ask(grant_type=GRANT, assertion=pushes.assertion(key=other))
     assert answer.json() == {
@@ -101,7 +98,7 @@ def test_a_signature_by_another_key_is_refused(pushes: FCMClient) -> None:
     }
 
 
-def test_a_changed_claim_does_not_fit_the_signature(pushes: FCMClient) -> None:
+def test_changed_claim_is_refused(pushes: FCMClient) -> None:
     head, _, signature = pushes.assertion().split(".")
     now = int(time.time())
     claims = {"iss": EMAIL, "aud": pushes.account["token_uri"], "iat": now, "exp": now + 60}
@@ -113,7 +110,7 @@ def test_a_changed_claim_does_not_fit_the_signature(pushes: FCMClient) -> None:
     "assertion",
     ["x", "a.b", "a.b.c", "..", "e30.W10.x", "é.é.é", "e30.e30.e30.e30", "e30.bnVsbA.x"],
 )
-def test_what_is_no_jwt_is_refused(pushes: FCMClient, assertion: str) -> None:
+def test_assertion_that_is_no_jwt_is_refused(pushes: FCMClient, assertion: str) -> None:
     answer = pushes.ask(grant_type=GRANT, assertion=assertion)
     assert (answer.status, answer.json()["error"]) == (400, "invalid_grant")
 
@@ -126,14 +123,14 @@ def test_what_is_no_jwt_is_refused(pushes: FCMClient, assertion: str) -> None:
         ({"grant_type": "password"}, "unsupported_grant_type", "Invalid grant_type: password"),
     ],
 )
-def test_a_request_for_something_else_is_refused(
+def test_invalid_parameters_are_refused(
     pushes: FCMClient, fields: dict[str, str], error: str, words: str
 ) -> None:
     body = pushes.ask(**fields).json()
     assert body == {"error": error, "error_description": words}
 
 
-def test_a_token_cannot_be_got_by_get(pushes: FCMClient) -> None:
+def test_get_of_a_token_returns_404(pushes: FCMClient) -> None:
     assert pushes.box.get("/token").status == 404
 
 
@@ -146,7 +143,7 @@ def test_a_token_cannot_be_got_by_get(pushes: FCMClient) -> None:
         ("unavailable", 503, "internal_failure"),
     ],
 )
-def test_the_endpoint_can_be_told_to_fail(
+def test_scripted_failure_is_answered_once(
     pushes: FCMClient, outcome: str, status: int, error: str
 ) -> None:
     pushes.box.control("PUT", f"/behaviours/{EMAIL}", {"outcome": outcome, "times": 1})
@@ -155,7 +152,7 @@ def test_the_endpoint_can_be_told_to_fail(
     assert pushes.sign_in()
 
 
-def test_googles_own_library_says_what_was_refused(box: Box) -> None:
+def test_google_auth_raises_the_reason_of_a_refusal(box: Box) -> None:
     box.control("PUT", f"/behaviours/{EMAIL}", {"outcome": "account-deleted"})
     credentials = Credentials.from_service_account_file(
         str(box.sandbox.service_account), scopes=[SCOPE]
@@ -164,21 +161,21 @@ def test_googles_own_library_says_what_was_refused(box: Box) -> None:
         credentials.refresh(Request(box.http))
 
 
-def test_a_token_can_be_short_lived_or_missing(pushes: FCMClient) -> None:
+def test_scripted_token_is_short_lived_or_missing(pushes: FCMClient) -> None:
     for outcome, lifetime in (("short-lived", QUICK.short_lived), ("no-token", None)):
         pushes.box.control("PUT", f"/behaviours/{EMAIL}", {"outcome": outcome})
         answer = pushes.ask(grant_type=GRANT, assertion=pushes.assertion())
         assert answer.json().get("expires_in") == lifetime
 
 
-def test_a_script_for_all_messages_is_not_for_signing_in(pushes: FCMClient) -> None:
+def test_script_for_everybody_does_not_apply_to_sign_in(pushes: FCMClient) -> None:
     pushes.box.control("PUT", "/behaviours/*", {"outcome": "server-error"})
     assert pushes.sign_in()
     pushes.box.control("PUT", "/behaviours/google-oauth:*", {"outcome": "server-error"})
     assert pushes.ask(grant_type=GRANT, assertion=pushes.assertion()).status == 500
 
 
-def test_tokens_are_counted_and_neither_they_nor_assertions_are_recorded(pushes: FCMClient) -> None:
+def test_sign_in_is_counted_and_recorded_without_credentials(pushes: FCMClient) -> None:
     assertion = pushes.assertion()
     token = pushes.ask(grant_type=GRANT, assertion=assertion).json()["access_token"]
     pushes.post({"message": push()}, access=token)
@@ -194,19 +191,17 @@ def test_tokens_are_counted_and_neither_they_nor_assertions_are_recorded(pushes:
     assert recorded["body"]["claims"]["scope"] == SCOPE
 
 
-def test_the_account_outlives_the_sandbox_and_its_tokens_too(
-    data: Path, http: urllib3.PoolManager
-) -> None:
-    with run_in_thread(Config(data=data, timings=QUICK)) as sandbox:
-        pushes = FCMClient(box=Box(sandbox=sandbox, http=http))
+def test_account_and_tokens_survive_a_restart(run: RunSandbox) -> None:
+    with run() as box:
+        pushes = FCMClient(box=box)
         first, token = pushes.account, pushes.sign_in()
-    with run_in_thread(Config(data=data, timings=QUICK)) as sandbox:
-        pushes = FCMClient(box=Box(sandbox=sandbox, http=http))
-        assert pushes.account == {**first, "token_uri": f"{sandbox.url}/token"}
+    with run() as box:
+        pushes = FCMClient(box=box)
+        assert pushes.account == {**first, "token_uri": f"{box.sandbox.url}/token"}
         assert pushes.post({"message": push()}, access=token).status == 200
 
 
-def test_the_account_can_be_made_before_the_sandbox_starts(data: Path) -> None:
+def test_account_is_created_before_the_sandbox_starts(data: Path) -> None:
     path = credentials.ensure_service_account(data, url="http://127.0.0.1:8001/")
     account = json.loads(path.read_text())
     assert path == data / "fcm_service_account.json"
@@ -218,7 +213,7 @@ def test_the_account_can_be_made_before_the_sandbox_starts(data: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{}", "no key", '{"private_key": "x"}'])
-def test_an_account_that_cannot_be_read_is_named(tmp_path: Path, content: str) -> None:
+def test_unreadable_account_raises_an_error_with_advice(tmp_path: Path, content: str) -> None:
     (tmp_path / credentials.SERVICE_ACCOUNT_FILE).write_text(content)
     with pytest.raises(UnreadableKeyError, match="delete it to get a new one"):
         credentials.load_service_account(tmp_path)

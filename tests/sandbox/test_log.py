@@ -16,10 +16,8 @@ import urllib3
 from urllib3.exceptions import HTTPError
 
 from sandbox import recent_requests
-from sandbox.config import Config
 from sandbox.log import EVENTS_FILE, REQUESTS_FILE, CorruptLogError, LogInUseError, read_records
-from sandbox.server import run_in_thread
-from tests.support.clients.sandbox import QUICK, Box, Receiver, mail
+from tests.support.clients.sandbox import Box, Receiver, RunSandbox, mail
 from tests.support.waiting import until
 
 
@@ -28,7 +26,7 @@ def log(box: Box) -> Path:
     return box.sandbox.data / REQUESTS_FILE
 
 
-def test_every_request_is_recorded_whole(box: Box, log: Path) -> None:
+def test_request_is_recorded_completely(box: Box, log: Path) -> None:
     body, before = mail("bounce@example.com"), datetime.now(UTC)
     message_id = box.send(body).headers["X-Message-Id"]
     [record] = read_records(log)
@@ -49,7 +47,7 @@ def test_credentials_are_not_recorded(box: Box, log: Path) -> None:
     assert [record.headers.get("x-other") for record in read_records(log)] == [None, "kept"]
 
 
-def test_the_references_of_every_personalization_are_recorded(box: Box, log: Path) -> None:
+def test_references_of_all_personalizations_are_recorded(box: Box, log: Path) -> None:
     people = [
         {"to": [{"email": "a@example.com"}], "custom_args": {"reference": "one"}},
         {"to": [{"email": "b@example.com"}], "cc": [{"email": "c@example.com"}]},
@@ -60,14 +58,14 @@ def test_the_references_of_every_personalization_are_recorded(box: Box, log: Pat
     assert record.recipients == ("a@example.com", "b@example.com", "c@example.com")
 
 
-def test_a_body_over_several_lines_is_one_line_of_the_log(box: Box, log: Path) -> None:
+def test_body_of_several_lines_is_one_line_of_the_log(box: Box, log: Path) -> None:
     body = mail(subject="One\nTwo\u2028Three")
     box.send(json.dumps(body, indent=2).replace("\n", "\r\n").encode())
     assert log.read_bytes().count(b"\n") == 1
     assert next(read_records(log)).json() == body
 
 
-def test_what_is_not_json_is_recorded_in_part(box: Box, log: Path) -> None:
+def test_body_that_is_not_json_is_recorded_in_part(box: Box, log: Path) -> None:
     box.send(b"\xffnot json\n" + b"x" * 100_000)
     [record] = read_records(log)
     assert record.json() is None
@@ -76,7 +74,7 @@ def test_what_is_not_json_is_recorded_in_part(box: Box, log: Path) -> None:
     assert len(record.text) == 2_000
 
 
-def test_requests_at_once_are_all_recorded_in_the_order_of_their_ids(box: Box, log: Path) -> None:
+def test_concurrent_requests_are_recorded_in_the_order_of_their_ids(box: Box, log: Path) -> None:
     with ThreadPoolExecutor(32) as pool:
         answers = list(pool.map(lambda n: box.send(mail(reference=f"ref-{n}")), range(300)))
     assert {answer.status for answer in answers} == {202}
@@ -101,7 +99,7 @@ def program(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
         process.kill()
 
 
-def test_what_was_answered_survives_a_kill(
+def test_answered_requests_survive_a_kill(
     tmp_path: Path, http: urllib3.PoolManager, program: tuple[subprocess.Popen[str], str]
 ) -> None:
     process, url = program
@@ -133,19 +131,14 @@ def test_what_was_answered_survives_a_kill(
     assert len(set(recorded)) == len(recorded)
 
 
-def test_a_restart_reads_the_log_and_the_events_back(
-    tmp_path: Path, receiver: Receiver, http: urllib3.PoolManager
-) -> None:
-    config = Config(data=tmp_path, webhook_url=receiver.url, timings=QUICK)
-    with run_in_thread(config) as sandbox:
-        box = Box(sandbox=sandbox, http=http)
+def test_restart_restores_requests_and_events(run: RunSandbox, receiver: Receiver) -> None:
+    with run(webhook_url=receiver.url) as box:
         box.send(mail())
         box.send(mail("invalid@example.com"))
         receiver.wait_for("ref-1", "processed", "delivered")
         until(lambda: box.control("GET", "/counters")["webhooks"]["sent"] == 2)
         before = (box.requests(), box.control("GET", "/messages")["results"])
-    with run_in_thread(config) as sandbox:
-        box = Box(sandbox=sandbox, http=http)
+    with run(webhook_url=receiver.url) as box:
         assert (box.requests(), box.control("GET", "/messages")["results"]) == before
         assert box.control("GET", "/counters")["requests"] == 0
         box.send(mail())
@@ -154,76 +147,67 @@ def test_a_restart_reads_the_log_and_the_events_back(
 
 
 def test_only_the_latest_requests_stay_in_memory(
-    tmp_path: Path, http: urllib3.PoolManager, monkeypatch: pytest.MonkeyPatch
+    run: RunSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recent_requests, "MAX_REQUESTS", 3)
-    with run_in_thread(Config(data=tmp_path, timings=QUICK)) as sandbox:
-        box = Box(sandbox=sandbox, http=http)
+    with run() as box:
         for _ in range(5):
             box.send(mail())
         assert [one["id"] for one in box.requests()] == [5, 4, 3]
-    with run_in_thread(Config(data=tmp_path, timings=QUICK)) as sandbox:
-        assert [one["id"] for one in Box(sandbox=sandbox, http=http).requests()] == [5, 4, 3]
-    assert len(list(read_records(tmp_path / REQUESTS_FILE))) == 5
+    with run() as box:
+        assert [one["id"] for one in box.requests()] == [5, 4, 3]
+    assert len(list(read_records(box.sandbox.data / REQUESTS_FILE))) == 5
 
 
-def test_large_bodies_leave_memory_earlier(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_with_large_bodies_are_evicted_earlier(
+    box: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(recent_requests, "MAX_BYTES", 50_000)
     for _ in range(5):
         box.send(mail(text="x" * 20_000))
     assert [one["id"] for one in box.requests()] == [5, 4]
 
 
-def test_a_torn_last_line_is_left_out_and_cut_off(
-    tmp_path: Path, http: urllib3.PoolManager
-) -> None:
-    log = tmp_path / REQUESTS_FILE
-    with run_in_thread(Config(data=tmp_path, timings=QUICK)) as sandbox:
-        Box(sandbox=sandbox, http=http).send(mail())
+def test_incomplete_last_line_is_ignored_and_removed(data: Path, run: RunSandbox) -> None:
+    log = data / REQUESTS_FILE
+    with run() as box:
+        box.send(mail())
     whole = log.read_bytes()
     log.write_bytes(whole + whole[: len(whole) // 2])
     assert [record.id for record in read_records(log)] == [1]
-    with run_in_thread(Config(data=tmp_path, timings=QUICK)) as sandbox:
+    with run() as box:
         assert log.read_bytes() == whole
-        Box(sandbox=sandbox, http=http).send(mail())
+        box.send(mail())
     assert [record.id for record in read_records(log)] == [1, 2]
 
 
-def test_a_broken_line_is_named(tmp_path: Path) -> None:
-    log = tmp_path / REQUESTS_FILE
+def test_unreadable_line_raises_an_error_that_names_it(data: Path, run: RunSandbox) -> None:
+    log = data / REQUESTS_FILE
     log.write_bytes(b'{"id": 1}\n')
     with pytest.raises(CorruptLogError, match=r"requests\.jsonl, line 1"):
         list(read_records(log))
-    with (
-        pytest.raises(CorruptLogError, match="move the folder away"),
-        run_in_thread(Config(data=tmp_path)),
-    ):
+    with pytest.raises(CorruptLogError, match="move the folder away"), run():
         pass
 
 
-def test_events_of_a_log_that_is_gone_are_forgotten(
-    tmp_path: Path, receiver: Receiver, http: urllib3.PoolManager
+def test_events_of_a_deleted_log_are_deleted(
+    data: Path, run: RunSandbox, receiver: Receiver
 ) -> None:
-    config = Config(data=tmp_path, webhook_url=receiver.url, timings=QUICK)
-    with run_in_thread(config) as sandbox:
-        Box(sandbox=sandbox, http=http).send(mail("dropped@example.com"))
-        until(lambda: (tmp_path / EVENTS_FILE).stat().st_size > 0)
-    (tmp_path / REQUESTS_FILE).unlink()
-    with run_in_thread(config) as sandbox:
-        box = Box(sandbox=sandbox, http=http)
+    with run(webhook_url=receiver.url) as box:
+        box.send(mail("dropped@example.com"))
+        until(lambda: (data / EVENTS_FILE).stat().st_size > 0)
+    (data / REQUESTS_FILE).unlink()
+    with run(webhook_url=receiver.url) as box:
         box.send(mail("no-events@example.com"))
         assert box.control("GET", "/messages")["results"][0]["events"] == []
 
 
-def test_two_sandboxes_do_not_share_a_folder(box: Box) -> None:
-    with (
-        pytest.raises(LogInUseError, match="Another sandbox runs"),
-        run_in_thread(Config(data=box.sandbox.data)),
-    ):
+def test_second_sandbox_on_a_folder_is_refused(box: Box, run: RunSandbox) -> None:
+    with pytest.raises(LogInUseError, match="Another sandbox runs"), run():
         pass
 
 
-def test_a_log_that_cannot_be_written_answers_so_and_accepts_nothing(
+def test_request_is_refused_if_the_log_cannot_be_written(
     box: Box, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(_fd: int) -> None:

@@ -30,7 +30,7 @@ def page() -> Iterator[Page]:
         browser.close()
 
 
-def test_a_new_message_appears_and_the_rest_is_not_touched(
+def test_new_message_appears_without_redrawing_the_others(
     page: Page, box: Box, receiver: Receiver
 ) -> None:
     box.send(mail("no-events@example.com", subject="The first"))
@@ -45,9 +45,7 @@ def test_a_new_message_appears_and_the_rest_is_not_touched(
     assert page.evaluate("window.first === document.activeElement")
 
 
-def test_events_appear_on_an_open_message_and_what_is_unfolded_stays_so(
-    page: Page, box: Box
-) -> None:
+def test_new_event_appears_and_opened_details_stay_open(page: Page, box: Box) -> None:
     box.send(mail("no-events@example.com"))
     box.control("POST", "/events", {"reference": "ref-1", "kind": "processed"})
     page.goto(f"{box.sandbox.url}/messages/1")
@@ -79,7 +77,7 @@ def test_pages_fit_a_phone(page: Page, box: Box) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") == WIDTH
 
 
-def test_pushes_and_chats_fit_a_phone(page: Page, box: Box) -> None:
+def test_pages_of_pushes_and_chats_fit_a_phone(page: Page, box: Box) -> None:
     chats, pushes = WhatsAppClient(box=box), FCMClient(box=box)
     link = "https://example.com/" + "x" * 300
     chats.post(text(text={"body": "y" * 500}))
@@ -95,7 +93,7 @@ def test_pushes_and_chats_fit_a_phone(page: Page, box: Box) -> None:
         assert all(height < 60 for height in heights)
 
 
-def test_a_channel_is_chosen_and_a_new_push_appears_alone(page: Page, box: Box) -> None:
+def test_list_of_a_channel_shows_only_its_new_messages(page: Page, box: Box) -> None:
     pushes = FCMClient(box=box)
     box.send(mail("no-events@example.com"))
     page.goto(box.sandbox.url)
@@ -106,7 +104,7 @@ def test_a_channel_is_chosen_and_a_new_push_appears_alone(page: Page, box: Box) 
     expect(page.locator(".row .icon")).to_have_attribute("aria-label", "push")
 
 
-def test_a_broken_recipient_is_fixed_with_a_click(page: Page, box: Box) -> None:
+def test_button_fixes_a_failing_recipient(page: Page, box: Box) -> None:
     assert WhatsAppClient(box=box).send("+447700900500").status == 500
     page.goto(f"{box.sandbox.url}/messages/1")
     page.get_by_role("button", name="Fix it: accept from now on").click()

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,18 +15,15 @@ import urllib3
 from urllib3.exceptions import ReadTimeoutError
 
 from notifyproject.stack.servers import free_port
-from sandbox import credentials
 from sandbox.__main__ import main
 from sandbox.assembly import create_secrets
-from sandbox.config import Config
 from sandbox.credentials import WEBHOOK_PRIVATE_KEY_FILE
 from sandbox.log import REQUESTS_FILE
-from sandbox.server import run_in_thread
-from tests.support.clients.sandbox import Box, mail
+from tests.support.clients.sandbox import Box, RunSandbox, mail
 from tests.support.waiting import LIMIT, until
 
 
-def test_it_says_where_it_listens_lets_go_who_leaves_and_stops_whoever_waits(
+def test_program_prints_its_url_and_stops_despite_open_connections(
     tmp_path: Path, http: urllib3.PoolManager
 ) -> None:
     port = free_port()
@@ -60,35 +58,30 @@ def test_it_says_where_it_listens_lets_go_who_leaves_and_stops_whoever_waits(
         assert process.stdout.read() == ""
 
 
-def test_it_says_where_every_webhook_goes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("number", "hooks", "words"),
+    [
+        (signal.SIGTERM, "", "no webhooks"),
+        (signal.SIGINT, "--webhook-url http://x/a", "webhooks to http://x/a"),
+        (
+            signal.SIGTERM,
+            "--webhook-url http://x/a --whatsapp-webhook-url http://x/b",
+            "webhooks to http://x/a and http://x/b",
+        ),
+    ],
+)
+def test_program_names_the_receivers_and_a_signal_ends_it_well(
+    data: Path, capsys: pytest.CaptureFixture[str], number: signal.Signals, hooks: str, words: str
 ) -> None:
     def send() -> None:
-        until((tmp_path / REQUESTS_FILE).exists)
-        until((tmp_path / credentials.WHATSAPP_ACCOUNT_FILE).exists)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    sender = threading.Thread(target=send)
-    hooks = ["--webhook-url", "http://x/a", "--whatsapp-webhook-url", "http://x/b"]
-    sender.start()
-    assert main(["--port", "0", "--data", str(tmp_path), *hooks]) == 0
-    sender.join()
-    assert capsys.readouterr().out.endswith("webhooks to http://x/a and http://x/b)\n")
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_is_a_good_end(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], number: signal.Signals
-) -> None:
-    def send() -> None:
-        until((tmp_path / REQUESTS_FILE).exists)
+        until((data / REQUESTS_FILE).exists)
         os.kill(os.getpid(), number)
 
     sender = threading.Thread(target=send)
     sender.start()
-    assert main(["--port", "0", "--data", str(tmp_path)]) == 0
+    assert main(["--port", "0", "--data", str(data), *hooks.split()]) == 0
     sender.join()
-    assert capsys.readouterr().out.endswith("no webhooks)\n")
+    assert capsys.readouterr().out.endswith(f", {words})\n")
 
 
 @pytest.mark.parametrize(
@@ -105,7 +98,7 @@ def test_a_signal_is_a_good_end(
         ([], "required: --port"),
     ],
 )
-def test_a_bad_option_is_named(
+def test_invalid_option_is_refused_with_the_reason(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
 ) -> None:
     with pytest.raises(SystemExit) as caught:
@@ -114,7 +107,7 @@ def test_a_bad_option_is_named(
     assert words in capsys.readouterr().err
 
 
-def test_a_port_that_is_taken_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_used_port_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -125,29 +118,27 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path, capsys: pytest.CaptureFix
     assert str(port) in message
 
 
-def test_a_folder_in_use_is_named(box: Box, capsys: pytest.CaptureFixture[str]) -> None:
+def test_used_folder_is_named(box: Box, capsys: pytest.CaptureFixture[str]) -> None:
     data = box.sandbox.data
     assert main(["--port", "0", "--data", str(data)]) == 1
     assert capsys.readouterr().err == f"sandbox: Another sandbox runs on {data}.\n"
 
 
-def test_a_key_that_is_none_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unreadable_key_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / WEBHOOK_PRIVATE_KEY_FILE).write_text("no key")
     assert main(["--port", "0", "--data", str(tmp_path)]) == 1
     assert "delete it to get a new one" in capsys.readouterr().err
 
 
-def test_its_secrets_can_be_had_before_it_starts(data: Path) -> None:
+def test_secrets_are_created_before_the_start(data: Path, run: RunSandbox) -> None:
     before = create_secrets(data, url="http://127.0.0.1:1")
-    with run_in_thread(Config(data=data)) as sandbox:
-        assert sandbox.public_key == before.public_key
-        assert sandbox.whatsapp == before.whatsapp
-        assert sandbox.service_account == before.service_account
+    with run() as box:
+        assert box.sandbox == replace(before, url=box.sandbox.url)
         token_uri = json.loads(before.service_account.read_text())["token_uri"]
-        assert token_uri == f"{sandbox.url}/token"
+        assert token_uri == f"{box.sandbox.url}/token"
 
 
-def test_it_needs_no_django() -> None:
+def test_program_does_not_import_django() -> None:
     code = "import sys, sandbox.__main__; print('django' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

@@ -29,7 +29,7 @@ def people(count: int) -> list[dict[str, str]]:
     return [{"email": f"user{number}@example.com"} for number in range(count)]
 
 
-def test_a_mail_is_accepted_without_a_body_and_with_an_id(box: Box) -> None:
+def test_accepted_mail_has_an_id_and_no_body(box: Box) -> None:
     answer = box.send(mail())
     assert (answer.status, answer.data) == (202, b"")
     assert len(answer.headers["X-Message-Id"]) == 22
@@ -46,21 +46,19 @@ def test_a_mail_is_accepted_without_a_body_and_with_an_id(box: Box) -> None:
         ("SG.noscope", 403, "access forbidden"),
     ],
 )
-def test_a_key_that_will_not_do_is_refused(
-    box: Box, key: str | None, status: int, message: str
-) -> None:
+def test_invalid_key_is_refused(box: Box, key: str | None, status: int, message: str) -> None:
     answer = box.send(mail(), key=key)
     assert answer.status == status
     assert errors(answer) == [{"message": message, "field": None, "help": None}]
     assert not box.requests()[0]["accepted"]
 
 
-def test_another_scheme_than_bearer_is_refused(box: Box) -> None:
+def test_other_scheme_than_bearer_is_refused(box: Box) -> None:
     assert box.send(mail(), key=None, Authorization="Basic SG.test").status == 401
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
-def test_another_type_of_content_is_refused(box: Box, kind: str) -> None:
+def test_other_content_type_is_refused(box: Box, kind: str) -> None:
     answer = box.send(mail(), **{"Content-Type": kind})
     assert (answer.status, errors(answer)[0]["message"]) == (
         415,
@@ -71,14 +69,14 @@ def test_another_type_of_content_is_refused(box: Box, kind: str) -> None:
 @pytest.mark.parametrize(
     "raw", [b"", b"{", b"{'a': 1}", b'"\xff"', b'"\\ud800"', b"[" * 100_000, b"{} {}", b"NaN"]
 )
-def test_what_is_not_json_is_refused(box: Box, raw: bytes) -> None:
+def test_body_that_is_not_json_is_refused(box: Box, raw: bytes) -> None:
     answer = box.send(raw)
     assert (answer.status, errors(answer)[0]["message"]) == (400, "Bad Request")
     assert box.requests()[0]["body"] is None
 
 
 @pytest.mark.parametrize("body", [[], "text", 5, None, [mail()]])
-def test_json_that_is_no_object_is_refused(box: Box, body: Any) -> None:
+def test_body_that_is_no_object_is_refused(box: Box, body: Any) -> None:
     assert errors(box.send(body))[0]["field"] == "(root)"
 
 
@@ -154,7 +152,7 @@ def test_json_that_is_no_object_is_refused(box: Box, body: Any) -> None:
         ),
     ],
 )
-def test_a_faulty_mail_is_refused_and_the_field_named(
+def test_invalid_mail_is_refused_with_its_field(
     box: Box, changes: dict[str, Any], field: str
 ) -> None:
     answer = box.send({name: value for name, value in mail(**changes).items() if value is not None})
@@ -182,14 +180,14 @@ def test_a_faulty_mail_is_refused_and_the_field_named(
         "ada@" + "a" * 60 + ("." + "a" * 60) * 4 + ".com",
     ],
 )
-def test_a_bad_address_is_refused_as_sendgrid_does_it(box: Box, address: str) -> None:
+def test_invalid_address_is_refused_with_sendgrids_error(box: Box, address: str) -> None:
     [error] = errors(box.send(mail(address)))
     assert error["message"] == "Does not contain a valid address."
     assert error["field"] == "personalizations.0.to.0.email"
     assert error["help"].endswith("#message.personalizations.to")
 
 
-def test_all_that_is_wrong_is_said_at_once(box: Box) -> None:
+def test_all_errors_of_required_fields_are_listed(box: Box) -> None:
     fields = [error["field"] for error in errors(box.send({}))]
     assert fields == ["personalizations", "from.email", "subject", "content"]
 
@@ -205,11 +203,11 @@ def test_all_that_is_wrong_is_said_at_once(box: Box) -> None:
         {"custom_args": {"one": "x" * 9_000}},
     ],
 )
-def test_unusual_mails_are_accepted(box: Box, changes: dict[str, Any]) -> None:
+def test_unusual_mail_is_accepted(box: Box, changes: dict[str, Any]) -> None:
     assert box.send(mail(**changes)).status == 202
 
 
-def test_a_body_of_thirty_megabytes_is_taken_and_a_larger_one_not(box: Box) -> None:
+def test_body_over_thirty_megabytes_is_refused(box: Box) -> None:
     padding = LIMIT - len(json.dumps(mail(text="")))
     assert box.send(mail(text="x" * padding)).status == 202
     answer = box.send(mail(text="x" * (padding + 1)))
@@ -217,12 +215,12 @@ def test_a_body_of_thirty_megabytes_is_taken_and_a_larger_one_not(box: Box) -> N
     assert [one["status"] for one in box.requests()] == [413, 202]
 
 
-def test_a_compressed_mail_is_not_json(box: Box) -> None:
+def test_compressed_mail_is_refused(box: Box) -> None:
     body = gzip.compress(json.dumps(mail()).encode())
     assert box.send(body, **{"Content-Encoding": "gzip"}).status == 400
 
 
-def test_half_a_request_is_none(box: Box, caplog: pytest.LogCaptureFixture) -> None:
+def test_incomplete_request_is_ignored(box: Box, caplog: pytest.LogCaptureFixture) -> None:
     port = urllib3.util.parse_url(box.sandbox.url).port
     with socket.create_connection(("127.0.0.1", port)) as client:
         client.sendall(b"POST /v3/mail/send HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf")
@@ -231,13 +229,13 @@ def test_half_a_request_is_none(box: Box, caplog: pytest.LogCaptureFixture) -> N
     assert caplog.records == []
 
 
-def test_bytes_in_a_header_that_are_no_text_are_recorded_as_such(box: Box) -> None:
+def test_invalid_utf8_in_a_header_is_replaced_in_the_log(box: Box) -> None:
     answer = box.send(mail(), **{"X-Odd": b"\xff\xc3\xa9"})
     assert answer.status == 202
     assert box.requests()[0]["headers"]["x-odd"] == "\ufffdé"
 
 
-def test_sendgrids_own_sandbox_mode_checks_and_sends_nothing(box: Box) -> None:
+def test_sandbox_mode_sends_nothing(box: Box) -> None:
     answer = box.send(mail(mail_settings={"sandbox_mode": {"enable": True}}))
     assert answer.status == 200
     assert not box.requests()[0]["accepted"]
@@ -247,9 +245,7 @@ def test_sendgrids_own_sandbox_mode_checks_and_sends_nothing(box: Box) -> None:
     ("method", "path", "status"),
     [("GET", "/v3/mail/send", 405), ("POST", "/v3/mail/sent", 404), ("DELETE", "/v3/", 404)],
 )
-def test_other_routes_are_refused_and_recorded(
-    box: Box, method: str, path: str, status: int
-) -> None:
+def test_other_route_is_refused_and_recorded(box: Box, method: str, path: str, status: int) -> None:
     answer = box.http.request(method, box.sandbox.url + path)
     assert (answer.status, errors(answer)[0]["field"]) == (status, None)
     assert [(one["method"], one["path"]) for one in box.requests()] == [(method, path)]
@@ -262,11 +258,6 @@ PDF = {
     "disposition": "attachment",
     "content_id": "invoice",
 }
-
-
-@pytest.fixture(scope="module")
-def file_box(shared_sandbox: Box) -> Box:
-    return shared_sandbox
 
 
 def said(box: Box, **changes: Any) -> list[tuple[str, str]]:
@@ -297,8 +288,8 @@ def own(**changes: Any) -> dict[str, Any]:
         [PDF | {"filename": "Rechnung \u00e4.pdf"}],
     ],
 )
-def test_files_in_base64_with_a_name_are_taken(file_box: Box, attachments: Any) -> None:
-    assert said(file_box, attachments=attachments) == []
+def test_valid_attachments_are_accepted(box: Box, attachments: Any) -> None:
+    assert said(box, attachments=attachments) == []
 
 
 @pytest.mark.parametrize(
@@ -325,10 +316,10 @@ def test_files_in_base64_with_a_name_are_taken(file_box: Box, attachments: Any) 
         ({"content_id": "a\nb"}, "content_id", "can't contain CRLF"),
     ],
 )
-def test_a_file_that_is_none_is_refused(
-    file_box: Box, change: dict[str, Any], field: str, words: str
+def test_invalid_attachment_is_refused(
+    box: Box, change: dict[str, Any], field: str, words: str
 ) -> None:
-    ((found, message),) = said(file_box, attachments=[PDF, PDF | change])
+    ((found, message),) = said(box, attachments=[PDF, PDF | change])
     assert found == f"attachments.1.{field}"
     assert words in message
 
@@ -336,8 +327,10 @@ def test_a_file_that_is_none_is_refused(
 @pytest.mark.parametrize(
     ("attachments", "field"), [({}, "attachments"), ("x", "attachments"), ([5], "attachments.0")]
 )
-def test_attachments_are_a_list_of_objects(file_box: Box, attachments: Any, field: str) -> None:
-    assert fields(file_box, attachments=attachments) == [field]
+def test_attachments_that_are_no_list_of_objects_are_refused(
+    box: Box, attachments: Any, field: str
+) -> None:
+    assert fields(box, attachments=attachments) == [field]
 
 
 HEADERS = {"List-Unsubscribe": "<https://x.example/u/1>", "X-Entity": "order-1"}
@@ -355,14 +348,12 @@ class TestHeaders:
     def changes(self, place: str, headers: Any) -> dict[str, Any]:
         return own(headers=headers) if "." in place else {"headers": headers}
 
-    def test_headers_of_ones_own_are_taken(self, box: Box, place: str) -> None:
+    def test_valid_headers_are_accepted(self, box: Box, place: str) -> None:
         for good in (None, {}, HEADERS):
             assert said(box, **self.changes(place, good)) == []
 
     @pytest.mark.parametrize("name", RESERVED)
-    def test_those_that_sendgrid_writes_itself_are_refused(
-        self, box: Box, place: str, name: str
-    ) -> None:
+    def test_reserved_header_is_refused(self, box: Box, place: str, name: str) -> None:
         found = said(box, **self.changes(place, HEADERS | {name: "x"}))
         assert found == [(f"{place}.{name}", "Header can not be one of the reserved keys.")]
 
@@ -378,7 +369,7 @@ class TestHeaders:
             (["X-A"], "", "Expected: object"),
         ],
     )
-    def test_what_is_no_header_is_refused(
+    def test_invalid_header_is_refused(
         self, box: Box, place: str, headers: Any, name: str, words: str
     ) -> None:
         ((field, message),) = said(box, **self.changes(place, headers))
@@ -388,16 +379,10 @@ class TestHeaders:
 
 @pytest.mark.parametrize(
     "given",
-    [
-        None,
-        {},
-        {"-name-": "Ada"},
-        {f"-{n}-": "x" for n in range(100)},
-        {"-a-": "x" * 9_997},
-    ],
+    [None, {}, {"-name-": "Ada"}, {f"-{n}-": "x" for n in range(100)}, {"-a-": "x" * 9_997}],
 )
-def test_substitutions_of_a_personalization_are_taken(file_box: Box, given: Any) -> None:
-    assert said(file_box, **own(substitutions=given)) == []
+def test_valid_substitutions_are_accepted(box: Box, given: Any) -> None:
+    assert said(box, **own(substitutions=given)) == []
 
 
 @pytest.mark.parametrize(
@@ -411,25 +396,23 @@ def test_substitutions_of_a_personalization_are_taken(file_box: Box, given: Any)
         ({"-a-": "\u00e4" * 5_000}, "limited to 10,000 bytes"),
     ],
 )
-def test_too_many_or_too_long_substitutions_are_refused(
-    file_box: Box, given: Any, words: str
-) -> None:
-    ((field, message),) = said(file_box, **own(substitutions=given))
+def test_invalid_substitutions_are_refused(box: Box, given: Any, words: str) -> None:
+    ((field, message),) = said(box, **own(substitutions=given))
     assert field == "personalizations.0.substitutions"
     assert words in message
 
 
-def test_each_personalization_has_its_own_room(file_box: Box) -> None:
+def test_limit_of_substitutions_is_per_personalization(box: Box) -> None:
     people = [
         {"to": [{"email": f"user{n}@example.com"}], "substitutions": {"-a-": "x" * 9_000}}
         for n in range(3)
     ]
-    assert said(file_box, personalizations=people) == []
+    assert said(box, personalizations=people) == []
 
 
 @pytest.mark.parametrize("given", [None, [], ["mail"], [f"c{n}" for n in range(10)], ["x" * 255]])
-def test_categories_are_taken(file_box: Box, given: Any) -> None:
-    assert said(file_box, categories=given) == []
+def test_valid_categories_are_accepted(box: Box, given: Any) -> None:
+    assert said(box, categories=given) == []
 
 
 @pytest.mark.parametrize(
@@ -443,10 +426,8 @@ def test_categories_are_taken(file_box: Box, given: Any) -> None:
         (["\u00e4"], "categories.0", "non-ASCII"),
     ],
 )
-def test_what_is_no_list_of_categories_is_refused(
-    file_box: Box, given: Any, field: str, words: str
-) -> None:
-    ((found, message),) = said(file_box, categories=given)
+def test_invalid_categories_are_refused(box: Box, given: Any, field: str, words: str) -> None:
+    ((found, message),) = said(box, categories=given)
     assert found == field
     assert words in message
 
@@ -461,22 +442,22 @@ def test_what_is_no_list_of_categories_is_refused(
         ([{"email": "help@example.com"}], "reply_to"),
     ],
 )
-def test_an_answer_goes_to_one_address(file_box: Box, reply_to: Any, field: str) -> None:
-    assert fields(file_box, reply_to=reply_to) == [field]
+def test_invalid_reply_to_is_refused(box: Box, reply_to: Any, field: str) -> None:
+    assert fields(box, reply_to=reply_to) == [field]
 
 
-def test_custom_arguments_have_a_size_in_all(file_box: Box) -> None:
+def test_limit_of_custom_arguments_includes_shared_ones(box: Box) -> None:
     room = 10_000 - len('{"one":"","two":""}')
     half = {"one": "x" * (room // 2)}
     rest = "y" * (room - room // 2)
-    assert said(file_box, custom_args=half, **own(custom_args={"two": rest})) == []
-    found = fields(file_box, custom_args=half, **own(custom_args={"two": rest + "y"}))
+    assert said(box, custom_args=half, **own(custom_args={"two": rest})) == []
+    found = fields(box, custom_args=half, **own(custom_args={"two": rest + "y"}))
     assert found == ["personalizations.0.custom_args"]
 
 
-def test_all_that_is_wrong_with_optional_fields_is_said_at_once(file_box: Box) -> None:
+def test_all_errors_of_optional_fields_are_listed(box: Box) -> None:
     found = fields(
-        file_box,
+        box,
         attachments=[PDF | {"content": "%"}],
         headers={"To": "x"},
         categories=["a", "a"],

@@ -5,27 +5,24 @@ import time
 from pathlib import Path
 
 import pytest
-import urllib3
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
 from providers.contract import InvalidSignatureError, ReceiptKind
 from sandbox import credentials
-from sandbox.config import Config
-from sandbox.server import run_in_thread
-from tests.support.clients.sandbox import QUICK, Box, Post, Receiver, mail
+from tests.support.clients.sandbox import Box, Post, Receiver, RunSandbox, mail
 from tests.support.waiting import until
 
 K = ReceiptKind
 
 
-def test_our_channel_accepts_the_signature(box: Box, receiver: Receiver) -> None:
+def test_service_accepts_the_signature(box: Box, receiver: Receiver) -> None:
     box.send(mail("spam@example.com"))
     receiver.wait_for("ref-1", "processed", "delivered", "spamreport")
     kinds = [receipt.kind for post in receiver.posts for receipt in box.receipts(post)]
     assert kinds == [K.QUEUED, K.DELIVERED, K.COMPLAINED]
 
 
-def test_a_body_that_was_changed_does_not_fit_the_signature(box: Box, receiver: Receiver) -> None:
+def test_service_refuses_a_changed_body(box: Box, receiver: Receiver) -> None:
     box.send(mail())
     until(lambda: bool(receiver.posts))
     post = receiver.posts[0]
@@ -44,7 +41,7 @@ def test_a_body_that_was_changed_does_not_fit_the_signature(box: Box, receiver: 
         ("unsubscribed", K.UNSUBSCRIBED, {}),
     ],
 )
-def test_events_have_sendgrids_fields(
+def test_event_has_sendgrids_fields(
     box: Box, receiver: Receiver, recipient: str, kind: ReceiptKind, fields: dict[str, str]
 ) -> None:
     args = {"reference": "ref-1", "shop": "main"}
@@ -69,7 +66,7 @@ def test_events_have_sendgrids_fields(
     assert len({event["sg_event_id"] for event in receiver.events}) == len(receiver.events)
 
 
-def test_events_that_come_together_are_posted_together(box: Box, receiver: Receiver) -> None:
+def test_simultaneous_events_share_a_post(box: Box, receiver: Receiver) -> None:
     for number in range(120):
         box.send(mail(reference=f"ref-{number}"))
     until(lambda: len(receiver.events) == 240)
@@ -78,7 +75,7 @@ def test_events_that_come_together_are_posted_together(box: Box, receiver: Recei
     assert len(sizes) < 60
 
 
-def test_a_webhook_that_is_refused_is_posted_again(box: Box, receiver: Receiver) -> None:
+def test_refused_webhook_is_repeated(box: Box, receiver: Receiver) -> None:
     receiver.answers = [500, 403, 302]
     box.send(mail("dropped@example.com"))
     receiver.wait_for("ref-1", "dropped")
@@ -94,7 +91,7 @@ def test_a_webhook_that_is_refused_is_posted_again(box: Box, receiver: Receiver)
     assert (event["state"], event["tries"], event["answer"]) == ("sent", 4, "200")
 
 
-def test_a_webhook_nobody_takes_is_given_up(box: Box, receiver: Receiver) -> None:
+def test_webhook_fails_after_its_retries(box: Box, receiver: Receiver) -> None:
     receiver.answers = [503] * 1000
     box.send(mail("dropped@example.com"))
     until(lambda: box.control("GET", "/counters")["webhooks"]["failed"] == 1)
@@ -105,31 +102,24 @@ def test_a_webhook_nobody_takes_is_given_up(box: Box, receiver: Receiver) -> Non
     assert 2 <= event["tries"] <= 6
 
 
-def test_a_receiver_that_is_down_or_slow_holds_up_nothing(
-    tmp_path: Path, receiver: Receiver, http: urllib3.PoolManager
-) -> None:
+def test_unavailable_receiver_does_not_delay_requests(run: RunSandbox, receiver: Receiver) -> None:
     receiver.answering.clear()
     for url in ("http://127.0.0.1:9/", receiver.url):
-        config = Config(data=tmp_path / url[-4:].strip("/:"), webhook_url=url, timings=QUICK)
-        with run_in_thread(config) as sandbox:
-            box = Box(sandbox=sandbox, http=http)
+        with run(webhook_url=url) as box:
             assert {box.send(mail()).status for _ in range(50)} == {202}
             until(lambda box=box: box.control("GET", "/counters")["webhooks"]["waiting"] > 0)
             assert receiver.posts == []
 
 
-def test_without_a_receiver_the_page_says_why_events_failed(
-    tmp_path: Path, http: urllib3.PoolManager
-) -> None:
-    with run_in_thread(Config(data=tmp_path, timings=QUICK)) as sandbox:
-        box = Box(sandbox=sandbox, http=http)
+def test_events_without_a_receiver_fail_with_the_reason(run: RunSandbox) -> None:
+    with run() as box:
         box.send(mail("dropped@example.com"))
         until(lambda: box.control("GET", "/counters")["webhooks"]["failed"] == 1)
         [event] = box.control("GET", "/messages")["results"][0]["events"]
         assert event["answer"] == "There is no webhook URL."
 
 
-def test_the_key_is_made_once_and_only_its_owner_may_read_it(tmp_path: Path) -> None:
+def test_key_is_created_once_and_readable_only_by_its_owner(tmp_path: Path) -> None:
     data = tmp_path / "new" / "folder"
     public = credentials.ensure_webhook_key(data)
     assert credentials.ensure_webhook_key(data) == public
@@ -138,7 +128,7 @@ def test_the_key_is_made_once_and_only_its_owner_may_read_it(tmp_path: Path) -> 
     load_der_public_key(base64.b64decode(public))
 
 
-def test_the_public_key_is_written_again_from_the_private_one(tmp_path: Path) -> None:
+def test_deleted_public_key_is_written_again(tmp_path: Path) -> None:
     public = credentials.ensure_webhook_key(tmp_path)
     (tmp_path / credentials.WEBHOOK_PUBLIC_KEY_FILE).unlink()
     assert credentials.ensure_webhook_key(tmp_path) == public
@@ -146,7 +136,7 @@ def test_the_public_key_is_written_again_from_the_private_one(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("content", [b"", b"no key", b"-----BEGIN PRIVATE KEY-----\n"])
-def test_a_key_that_cannot_be_read_is_named(tmp_path: Path, content: bytes) -> None:
+def test_unreadable_key_raises_an_error_that_names_it(tmp_path: Path, content: bytes) -> None:
     (tmp_path / credentials.WEBHOOK_PRIVATE_KEY_FILE).write_bytes(content)
     with pytest.raises(credentials.UnreadableKeyError, match=credentials.WEBHOOK_PRIVATE_KEY_FILE):
         credentials.ensure_webhook_key(tmp_path)

@@ -25,7 +25,7 @@ def chats(shared_box: Box) -> WhatsAppClient:
     return WhatsAppClient(box=shared_box)
 
 
-def test_a_text_is_accepted_and_has_an_id(chats: WhatsAppClient) -> None:
+def test_accepted_text_has_an_id(chats: WhatsAppClient) -> None:
     answer = chats.send()
     body = answer.json()
     assert answer.status == 200
@@ -37,7 +37,7 @@ def test_a_text_is_accepted_and_has_an_id(chats: WhatsAppClient) -> None:
     assert chats.box.requests()[0]["message_id"] == sent["id"]
 
 
-def test_every_request_is_recorded_without_the_access_token(chats: WhatsAppClient) -> None:
+def test_text_is_recorded_without_the_access_token(chats: WhatsAppClient) -> None:
     chats.send(key="EAAcanary")
     path = chats.box.sandbox.data / REQUESTS_FILE
     record = list(read_records(path))[-1]
@@ -59,7 +59,7 @@ def test_every_request_is_recorded_without_the_access_token(chats: WhatsAppClien
         ("EAAnoscope", 403, 10, None),
     ],
 )
-def test_an_access_token_that_will_not_do_is_refused(
+def test_invalid_access_token_is_refused(
     chats: WhatsAppClient, key: str | None, status: int, code: int, subcode: int | None
 ) -> None:
     answer = chats.send(key=key)
@@ -68,7 +68,7 @@ def test_an_access_token_that_will_not_do_is_refused(
     assert found["type"] == "OAuthException"
 
 
-def test_another_phone_number_id_is_an_unknown_object(chats: WhatsAppClient) -> None:
+def test_other_phone_number_id_is_an_unknown_object(chats: WhatsAppClient) -> None:
     answer = chats.graph("POST", "999/messages", text())
     found = error(answer)
     assert (answer.status, found["code"], found["error_subcode"]) == (400, 100, 33)
@@ -80,7 +80,7 @@ def test_another_phone_number_id_is_an_unknown_object(chats: WhatsAppClient) -> 
     ("method", "path", "code"),
     [("GET", "100000000000001/messages", 100), ("POST", "x/y", 2500), ("GET", "me", 2500)],
 )
-def test_another_path_or_method_is_refused(
+def test_other_path_or_method_is_refused(
     chats: WhatsAppClient, method: str, path: str, code: int
 ) -> None:
     answer = chats.graph(method, path, text())
@@ -88,31 +88,29 @@ def test_another_path_or_method_is_refused(
 
 
 @pytest.mark.parametrize("version", ["v16.0", "v23.0", WHATSAPP_API_VERSION])
-def test_every_version_there_has_been_will_do(chats: WhatsAppClient, version: str) -> None:
+def test_known_version_is_accepted(chats: WhatsAppClient, version: str) -> None:
     assert chats.send(version=version).status == 200
 
 
 @pytest.mark.parametrize("version", ["v26.1", "v27.0", "v99.0"])
-def test_a_version_that_is_not_there_yet_is_an_unknown_path(
-    chats: WhatsAppClient, version: str
-) -> None:
+def test_later_version_is_an_unknown_path(chats: WhatsAppClient, version: str) -> None:
     answer = chats.send(version=version)
     assert (answer.status, error(answer)["code"]) == (400, 2500)
 
 
-def test_only_old_versions_have_a_subcode(chats: WhatsAppClient) -> None:
+def test_errors_have_a_subcode_only_in_old_versions(chats: WhatsAppClient) -> None:
     found = [error(chats.send("x", version=version)) for version in ("v15.0", "v16.0")]
     assert [one.get("error_subcode") for one in found] == [2494010, None]
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b'"\xff"', b"[" * 100_000, b"{} {}"])
-def test_what_is_not_json_is_refused(chats: WhatsAppClient, raw: bytes) -> None:
+def test_body_that_is_not_json_is_refused(chats: WhatsAppClient, raw: bytes) -> None:
     answer = chats.post(raw)
     assert (answer.status, error(answer)["code"]) == (400, 100)
 
 
 @pytest.mark.parametrize("body", [[], "text", 5])
-def test_json_that_is_no_object_is_refused(chats: WhatsAppClient, body: Any) -> None:
+def test_body_that_is_no_object_is_refused(chats: WhatsAppClient, body: Any) -> None:
     assert error(chats.post(body))["code"] == 100
 
 
@@ -146,7 +144,7 @@ def test_json_that_is_no_object_is_refused(chats: WhatsAppClient, body: Any) -> 
         ({"context": {}}, 131009, "the id of a message"),
     ],
 )
-def test_a_faulty_message_is_refused_with_its_code_and_details(
+def test_invalid_message_is_refused_with_its_code_and_details(
     chats: WhatsAppClient, changes: dict[str, Any], code: int, words: str
 ) -> None:
     answer = chats.post({**text(), **changes} if None not in changes.values() else text(**changes))
@@ -200,7 +198,7 @@ def test_a_faulty_message_is_refused_with_its_code_and_details(
         ),
     ],
 )
-def test_a_faulty_interactive_message_is_refused(
+def test_invalid_interactive_message_is_refused(
     chats: WhatsAppClient, content: Any, code: int, words: str
 ) -> None:
     answer = chats.post(message("interactive", content))
@@ -245,7 +243,7 @@ def test_a_faulty_interactive_message_is_refused(
         message("document", {"id": "123", "filename": "a.pdf"}),
     ],
 )
-def test_unusual_messages_are_accepted(chats: WhatsAppClient, body: Any) -> None:
+def test_unusual_message_is_accepted(chats: WhatsAppClient, body: Any) -> None:
     answer = chats.post(body)
     assert answer.status == 200, answer.data
     path = f"/messages/{chats.box.requests()[0]['id']}"
@@ -262,5 +260,5 @@ def test_unusual_messages_are_accepted(chats: WhatsAppClient, body: Any) -> None
         ({"id": "1", "caption": "x" * 1025}, 100),
     ],
 )
-def test_a_faulty_picture_is_refused(chats: WhatsAppClient, content: Any, code: int) -> None:
+def test_invalid_image_is_refused(chats: WhatsAppClient, content: Any, code: int) -> None:
     assert error(chats.post(message("image", content)))["code"] == code

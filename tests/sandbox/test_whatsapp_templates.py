@@ -5,12 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import urllib3
 
 from sandbox.__main__ import main
-from sandbox.config import Config
-from sandbox.server import run_in_thread
-from tests.support.clients.sandbox import QUICK, Box
+from tests.support.clients.sandbox import Box, RunSandbox
 from tests.support.providers.sandbox_whatsapp import (
     ADA,
     ORDER,
@@ -36,7 +33,7 @@ def body_of(*texts: Any) -> list[dict[str, Any]]:
     return [{**whole[1], "parameters": [words(one) for one in texts]}, whole[0], whole[2]]
 
 
-def test_a_template_is_filled_and_accepted(chats: WhatsAppClient) -> None:
+def test_accepted_template_is_filled(chats: WhatsAppClient) -> None:
     answer = chats.post(template())
     assert answer.status == 200
     assert answer.json()["messages"][0]["message_status"] == "accepted"
@@ -48,7 +45,7 @@ def test_a_template_is_filled_and_accepted(chats: WhatsAppClient) -> None:
     assert (sent["channel"], sent["to"], sent["reference"]) == ("whatsapp", [ADA], "ref-1")
 
 
-def test_every_new_account_has_hello_world(chats: WhatsAppClient) -> None:
+def test_new_account_has_hello_world(chats: WhatsAppClient) -> None:
     content = {"name": "hello_world", "language": {"code": "en_US"}}
     assert chats.post(message("template", content)).status == 200
     assert chats.box.control("GET", "/messages")["results"][0]["subject"] == "Hello World"
@@ -117,7 +114,7 @@ def test_every_new_account_has_hello_world(chats: WhatsAppClient) -> None:
         ),
     ],
 )
-def test_a_template_that_does_not_fit_is_refused(
+def test_message_that_does_not_match_its_template_is_refused(
     chats: WhatsAppClient, changes: dict[str, Any], status: int, code: int, words_: str
 ) -> None:
     answer = chats.post(template(**changes))
@@ -128,7 +125,7 @@ def test_a_template_that_does_not_fit_is_refused(
 @pytest.mark.parametrize(
     ("status", "code"), [("PAUSED", 132015), ("DISABLED", 132016), ("REJECTED", 132001)]
 )
-def test_a_template_that_may_not_be_used_is_refused(
+def test_template_without_approval_is_refused(
     chats: WhatsAppClient, status: str, code: int
 ) -> None:
     chats.add_template({**ORDER, "language": "de", "status": status})
@@ -136,7 +133,7 @@ def test_a_template_that_may_not_be_used_is_refused(
     assert error(answer)["code"] == code
 
 
-def test_a_header_may_be_a_picture(chats: WhatsAppClient) -> None:
+def test_image_header_requires_one_image(chats: WhatsAppClient) -> None:
     header = {"type": "HEADER", "format": "IMAGE"}
     chats.add_template(
         {**ORDER, "name": "picture", "components": [header, {"type": "BODY", "text": "Look"}]}
@@ -157,7 +154,7 @@ def test_a_header_may_be_a_picture(chats: WhatsAppClient) -> None:
     ]
 
 
-def test_parameters_may_have_names(chats: WhatsAppClient) -> None:
+def test_named_parameters_must_match(chats: WhatsAppClient) -> None:
     body = {"type": "BODY", "text": "Hello {{first_name}}"}
     chats.add_template(
         {**ORDER, "name": "named", "parameter_format": "NAMED", "components": [body]}
@@ -170,7 +167,7 @@ def test_parameters_may_have_names(chats: WhatsAppClient) -> None:
     assert chats.box.control("GET", "/messages")["results"][0]["text"] == "Hello Ada"
 
 
-def test_templates_are_made_listed_and_deleted_as_in_the_graph_api(chats: WhatsAppClient) -> None:
+def test_graph_api_creates_lists_and_deletes_templates(chats: WhatsAppClient) -> None:
     path = f"{chats.account.business_account_id}/message_templates"
     made = chats.add_template({**ORDER, "language": "pt_BR"}).json()
     assert (made["status"], made["category"]) == ("APPROVED", "UTILITY")
@@ -194,7 +191,7 @@ def test_templates_are_made_listed_and_deleted_as_in_the_graph_api(chats: WhatsA
         ({"components": "x"}, "Expected `array`"),
     ],
 )
-def test_a_faulty_template_is_refused(
+def test_invalid_template_is_refused(
     chats: WhatsAppClient, changes: dict[str, Any], words_: str
 ) -> None:
     answer = chats.add_template({**ORDER, **changes})
@@ -202,23 +199,22 @@ def test_a_faulty_template_is_refused(
     assert words_ in error(answer)["message"]
 
 
-def test_templates_outlive_the_sandbox_and_can_be_given_at_its_start(
-    data: Path, tmp_path: Path, http: urllib3.PoolManager
+def test_templates_are_read_from_a_file_and_survive_a_restart(
+    tmp_path: Path, run: RunSandbox
 ) -> None:
     given = tmp_path / "templates.json"
     given.write_text(json.dumps([ORDER]))
-    config = Config(data=data, timings=QUICK, whatsapp_templates=given)
-    with run_in_thread(config) as sandbox:
-        chats = WhatsAppClient(box=Box(sandbox=sandbox, http=http))
+    with run(whatsapp_templates=given) as box:
+        chats = WhatsAppClient(box=box)
         assert chats.post(template()).status == 200
         chats.add_template({**ORDER, "language": "de"})
-    with run_in_thread(Config(data=data, timings=QUICK)) as sandbox:
-        chats = WhatsAppClient(box=Box(sandbox=sandbox, http=http))
+    with run() as box:
+        chats = WhatsAppClient(box=box)
         assert chats.post(template(language={"code": "de"})).status == 200
 
 
 @pytest.mark.parametrize("content", ["", "{}", '[{"name": "x"}]'])
-def test_a_file_of_templates_that_is_none_is_named(
+def test_unreadable_file_of_templates_is_named(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str
 ) -> None:
     given = tmp_path / "templates.json"

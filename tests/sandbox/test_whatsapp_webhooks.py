@@ -2,17 +2,13 @@
 
 import json
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import urllib3
 
 from sandbox import credentials
-from sandbox.config import Config
 from sandbox.credentials import MetaAccount, UnreadableKeyError
-from sandbox.server import run_in_thread
-from tests.support.clients.sandbox import QUICK, Box, Receiver
+from tests.support.clients.sandbox import SEPARATE_REPORTS, Box, Receiver, RunSandbox
 from tests.support.providers.sandbox_whatsapp import (
     ADA,
     WhatsAppClient,
@@ -34,9 +30,7 @@ def chats(chat_box: Box) -> WhatsAppClient:
     return WhatsAppClient(box=chat_box)
 
 
-def test_the_receiver_is_asked_to_verify_itself_once(
-    chats: WhatsAppClient, meta_receiver: Receiver
-) -> None:
+def test_receiver_is_verified_once(chats: WhatsAppClient, meta_receiver: Receiver) -> None:
     for number in range(3):
         chats.post(text(reference=f"ref-{number}"))
         wait_for(meta_receiver, "sent", "delivered", reference=f"ref-{number}")
@@ -54,7 +48,7 @@ def test_the_receiver_is_asked_to_verify_itself_once(
         ([], "1", "something else than the challenge"),
     ],
 )
-def test_a_receiver_that_does_not_verify_itself_gets_nothing(
+def test_unverified_receiver_gets_nothing(
     chats: WhatsAppClient,
     meta_receiver: Receiver,
     answers: list[int],
@@ -69,7 +63,7 @@ def test_a_receiver_that_does_not_verify_itself_gets_nothing(
     until(lambda: len(reports(meta_receiver)) == 2)
 
 
-def test_every_post_is_signed(chats: WhatsAppClient, meta_receiver: Receiver) -> None:
+def test_post_is_signed(chats: WhatsAppClient, meta_receiver: Receiver) -> None:
     chats.send()
     wait_for(meta_receiver, "sent", "delivered")
     for post in meta_receiver.posts:
@@ -78,9 +72,7 @@ def test_every_post_is_signed(chats: WhatsAppClient, meta_receiver: Receiver) ->
         assert post.headers["Content-Type"] == "application/json"
 
 
-def test_a_post_is_ascii_with_escaped_slashes(
-    chats: WhatsAppClient, meta_receiver: Receiver
-) -> None:
+def test_post_is_ascii_with_escaped_slashes(chats: WhatsAppClient, meta_receiver: Receiver) -> None:
     chats.post(text(reference="ref/é☂"))
     wait_for(meta_receiver, "sent", "delivered", reference="ref/é☂")
     raw = meta_receiver.posts[0].raw
@@ -88,7 +80,7 @@ def test_a_post_is_ascii_with_escaped_slashes(
     assert b"ref\\/\\u00e9\\u2602" in raw
 
 
-def test_a_report_has_metas_fields(chats: WhatsAppClient, meta_receiver: Receiver) -> None:
+def test_status_has_metas_fields(chats: WhatsAppClient, meta_receiver: Receiver) -> None:
     before = int(time.time())
     chats.send()
     sent, _ = wait_for(meta_receiver, "sent", "delivered")
@@ -106,7 +98,7 @@ def test_a_report_has_metas_fields(chats: WhatsAppClient, meta_receiver: Receive
     assert sent["pricing"]["category"] == "service"
 
 
-def test_a_template_is_charged_by_its_category(
+def test_price_of_a_template_has_its_category(
     chats: WhatsAppClient, meta_receiver: Receiver
 ) -> None:
     chats.post(template(**HELLO))
@@ -114,7 +106,7 @@ def test_a_template_is_charged_by_its_category(
     assert sent["pricing"]["category"] == "utility"
 
 
-def test_a_message_without_a_reference_is_reported_by_its_id_alone(
+def test_status_without_a_reference_has_only_the_message_id(
     chats: WhatsAppClient, meta_receiver: Receiver
 ) -> None:
     message_id = chats.post(text(biz_opaque_callback_data=None)).json()["messages"][0]["id"]
@@ -123,7 +115,7 @@ def test_a_message_without_a_reference_is_reported_by_its_id_alone(
     assert (status["id"], "biz_opaque_callback_data" in status) == (message_id, False)
 
 
-def test_a_failure_says_why(chats: WhatsAppClient, meta_receiver: Receiver) -> None:
+def test_failed_status_has_its_error(chats: WhatsAppClient, meta_receiver: Receiver) -> None:
     chats.send("+447700900149")
     [failed] = wait_for(meta_receiver, "failed")
     [error] = failed["errors"]
@@ -132,7 +124,7 @@ def test_a_failure_says_why(chats: WhatsAppClient, meta_receiver: Receiver) -> N
     assert "conversation" not in failed
 
 
-def test_reports_in_no_order_say_when_it_really_happened(
+def test_statuses_out_of_order_have_their_own_times(
     chats: WhatsAppClient, meta_receiver: Receiver
 ) -> None:
     chats.send("+447700900005")
@@ -141,21 +133,16 @@ def test_reports_in_no_order_say_when_it_really_happened(
     assert times["sent"] < times["delivered"] < times["read"]
 
 
-def test_any_share_of_messages_can_be_reported_in_no_order(
-    data: Path, meta_receiver: Receiver, http: urllib3.PoolManager
+def test_share_of_messages_has_statuses_out_of_order(
+    run: RunSandbox, meta_receiver: Receiver
 ) -> None:
-    config = Config(
-        data=data,
-        whatsapp_webhook_url=meta_receiver.url,
-        timings=replace(QUICK, delivered=0.15),
-        out_of_order_share=1.0,
-    )
-    with run_in_thread(config) as sandbox:
-        WhatsAppClient(box=Box(sandbox=sandbox, http=http)).send()
+    url, timings = meta_receiver.url, SEPARATE_REPORTS
+    with run(whatsapp_webhook_url=url, timings=timings, out_of_order_share=1.0) as box:
+        WhatsAppClient(box=box).send()
         wait_for(meta_receiver, "read", "sent", "read", "delivered", "sent", "delivered")
 
 
-def test_many_reports_share_a_post(chats: WhatsAppClient, meta_receiver: Receiver) -> None:
+def test_simultaneous_statuses_share_a_post(chats: WhatsAppClient, meta_receiver: Receiver) -> None:
     for number in range(30):
         chats.post(text(reference=f"ref-{number}"))
     until(lambda: sum(len(values(post)) for post in meta_receiver.posts) == 60)
@@ -163,7 +150,7 @@ def test_many_reports_share_a_post(chats: WhatsAppClient, meta_receiver: Receive
     assert 1 < max(sizes) <= 10
 
 
-def test_a_report_can_be_asked_for_in_any_order_and_number(
+def test_requested_statuses_are_sent_in_any_order_and_number(
     chats: WhatsAppClient, meta_receiver: Receiver
 ) -> None:
     chats.send("+447700900004")
@@ -185,7 +172,7 @@ def test_a_report_can_be_asked_for_in_any_order_and_number(
         ({"kind": "read", "recipient": "+447700900111"}, "no such recipient"),
     ],
 )
-def test_a_report_that_cannot_be_is_refused(
+def test_invalid_status_request_is_refused(
     chats: WhatsAppClient, event: dict[str, str | int], words: str
 ) -> None:
     chats.send()
@@ -193,7 +180,7 @@ def test_a_report_that_cannot_be_is_refused(
     assert (answer.status, words in answer.json()["detail"]) == (400, True)
 
 
-def test_a_person_can_write_back(chats: WhatsAppClient, meta_receiver: Receiver) -> None:
+def test_inbound_text_is_posted(chats: WhatsAppClient, meta_receiver: Receiver) -> None:
     words = {"from": ADA, "text": "Where is it?", "name": "Ada", "duplicates": 1}
     answer = chats.box.control("POST", "/whatsapp/written", words)
     assert answer == {"request": 0, "kind": "written", "copies": 2}
@@ -208,7 +195,7 @@ def test_a_person_can_write_back(chats: WhatsAppClient, meta_receiver: Receiver)
     assert is_signed(meta_receiver.posts[0], chats.account.app_secret)
 
 
-def test_a_person_can_tap_a_button_and_have_written_long_ago(
+def test_inbound_button_is_posted_with_its_time(
     chats: WhatsAppClient, meta_receiver: Receiver
 ) -> None:
     words = {"from": ADA, "text": "Stop", "button": "b-stop", "timestamp": 1_700_000_000}
@@ -231,14 +218,14 @@ def test_a_person_can_tap_a_button_and_have_written_long_ago(
         ("sms", {"from": ADA, "text": "x"}, 404, "There is no provider"),
     ],
 )
-def test_what_nobody_can_write_is_refused(
+def test_invalid_inbound_message_is_refused(
     chats: WhatsAppClient, provider: str, words: dict[str, str | int], status: int, detail: str
 ) -> None:
     answer = chats.box.refused("POST", f"/{provider}/written", words)
     assert (answer.status, detail in answer.json()["detail"]) == (status, True)
 
 
-def test_the_account_is_made_once_and_only_its_owner_may_read_it(tmp_path: Path) -> None:
+def test_account_is_created_once_and_readable_only_by_its_owner(tmp_path: Path) -> None:
     first = credentials.ensure_whatsapp_account(tmp_path)
     path = tmp_path / credentials.WHATSAPP_ACCOUNT_FILE
     assert credentials.ensure_whatsapp_account(tmp_path) == first

@@ -9,18 +9,9 @@ from django.conf import settings
 
 ROOT = Path(settings.BASE_DIR)
 SERVICE = (
-    *(
-        "access",
-        "analytics",
-        "api",
-        "background",
-        "callbacks",
-        "console",
-        "delivery",
-        "devices",
-        "domain",
-    ),
-    *("monitoring", "notifications", "notifyproject", "privacy", "providers", "recipients"),
+    *("access", "analytics", "api", "background", "callbacks", "console", "delivery"),
+    *("devices", "domain", "monitoring", "notifications", "notifyproject", "privacy"),
+    *("providers", "recipients"),
 )
 EVERYTHING = (*SERVICE, "bench", "sandbox", "tests")
 

@@ -1,7 +1,6 @@
 """FCM's answers, verbatim where they are known."""
 
 import json
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -9,19 +8,25 @@ from email.utils import format_datetime
 from typing import Any
 
 from ...outcomes import Outcome
-from ...responses import ProviderResponse, ResponseMode
-from .. import network_faults
+from ...responses import ProviderResponse
 from ..base import IncomingRequest
-from .outcomes import EXPIRED_TOKEN
+from .outcomes import EXPIRED_TOKEN, NO_NAME, NOT_JSON, RETRY_AFTER
 from .schema import Violation
 from .validation import BAD_TTL, INVALID_TOKEN, TOO_LARGE
 
 JSON = {"Content-Type": "application/json; charset=UTF-8"}
 HTML = {"Content-Type": "text/html; charset=UTF-8"}
-SEND = "google.firebase.fcm.v1.FcmService.SendMessage"
-SERVICE = "fcm.googleapis.com"
+_METHOD = {
+    "domain": "googleapis.com",
+    "method": "google.firebase.fcm.v1.FcmService.SendMessage",
+    "service": "fcm.googleapis.com",
+}
 _GOOGLE = "type.googleapis.com"
-_PAGE = b"<!DOCTYPE html>\n<html lang=en>\n<title>Error 404 (Not Found)!!1</title>\n"
+PATH_NOT_FOUND = ProviderResponse(
+    status=404,
+    body=b"<!DOCTYPE html>\n<html lang=en>\n<title>Error 404 (Not Found)!!1</title>\n",
+    headers=HTML,
+)
 _WRONG_CREDENTIALS = (
     "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie "
     "or other valid authentication credential. See "
@@ -96,24 +101,17 @@ def error_info(reason: str, domain: str, **metadata: str) -> dict[str, Any]:
 
 def wrong_shape(violations: Sequence[Violation]) -> Refusal:
     """Return the refusal of an invalid structure."""
-    return Refusal(
-        "invalid-request",
-        400,
-        "INVALID_ARGUMENT",
-        "\n".join(one.description for one in violations),
-        [bad_request(violations)],
-    )
+    text = "\n".join(one.description for one in violations)
+    return Refusal("invalid-request", 400, "INVALID_ARGUMENT", text, [bad_request(violations)])
 
 
-def invalid(
-    violation: Violation, *, message: str | None = None, outcome: str = "invalid-request"
-) -> Refusal:
+def invalid(violation: Violation, *, outcome: str = "invalid-request") -> Refusal:
     """Return the refusal of an invalid message."""
     return Refusal(
         outcome,
         400,
         "INVALID_ARGUMENT",
-        message or violation.description,
+        violation.description,
         [fcm_error("INVALID_ARGUMENT"), bad_request([violation])],
     )
 
@@ -127,39 +125,29 @@ def unauthenticated(
         401,
         "UNAUTHENTICATED",
         message,
-        [error_info(reason, "googleapis.com", method=SEND, service=SERVICE)],
+        [error_info(reason, **_METHOD)],
         headers={"WWW-Authenticate": 'Bearer realm="https://accounts.google.com/"'},
     )
 
 
-def credentials_missing() -> Refusal:
-    """Return the refusal of a request without an access token."""
-    return unauthenticated(
-        "CREDENTIALS_MISSING",
-        message=_WRONG_CREDENTIALS.replace(
-            "Request had invalid authentication credentials.",
-            "Request is missing required authentication credential.",
-        ),
-    )
+CREDENTIALS_MISSING = unauthenticated(
+    "CREDENTIALS_MISSING",
+    message=_WRONG_CREDENTIALS.replace(
+        "Request had invalid authentication credentials.",
+        "Request is missing required authentication credential.",
+    ),
+)
+OUT_OF_SCOPE = Refusal(
+    "access-token-scope-insufficient",
+    403,
+    "PERMISSION_DENIED",
+    "Request had insufficient authentication scopes.",
+    [error_info("ACCESS_TOKEN_SCOPE_INSUFFICIENT", **_METHOD)],
+)
+PROJECT_NOT_FOUND = Refusal("wrong-project", 404, "NOT_FOUND", "Requested entity was not found.")
 
 
-def out_of_scope() -> Refusal:
-    """Return the refusal of a token for another API."""
-    return Refusal(
-        "access-token-scope-insufficient",
-        403,
-        "PERMISSION_DENIED",
-        "Request had insufficient authentication scopes.",
-        [
-            error_info(
-                "ACCESS_TOKEN_SCOPE_INSUFFICIENT", "googleapis.com", method=SEND, service=SERVICE
-            )
-        ],
-    )
-
-
-def permission_denied(project: str) -> Refusal:
-    """Return the refusal of an account without the permission to send."""
+def _permission_denied(project: str) -> Refusal:
     permission = "cloudmessaging.messages.create"
     resource = f"//cloudresourcemanager.googleapis.com/projects/{project}"
     return Refusal(
@@ -170,17 +158,12 @@ def permission_denied(project: str) -> Refusal:
         [
             error_info(
                 "IAM_PERMISSION_DENIED",
-                "iam.googleapis.com",
+                domain="iam.googleapis.com",
                 permission=permission,
                 resource=f"projects/{project}",
             )
         ],
     )
-
-
-def project_not_found() -> Refusal:
-    """Return the 404 of an unknown project, which says nothing about the device."""
-    return Refusal("wrong-project", 404, "NOT_FOUND", "Requested entity was not found.")
 
 
 def for_outcome(outcome: Outcome, *, project: str, pause: int, now: datetime) -> Refusal:
@@ -192,7 +175,7 @@ def for_outcome(outcome: Outcome, *, project: str, pause: int, now: datetime) ->
     if name in _FIELDS:
         return invalid(_FIELDS[name], outcome=name)
     if name in ("no-permission", "wrong-project"):
-        return permission_denied(project) if name == "no-permission" else project_not_found()
+        return _permission_denied(project) if name == "no-permission" else PROJECT_NOT_FOUND
     if name in (EXPIRED_TOKEN, "unauthenticated"):
         return unauthenticated("ACCESS_TOKEN_EXPIRED", outcome=name)
     if name == "third-party-auth":
@@ -208,12 +191,8 @@ def for_outcome(outcome: Outcome, *, project: str, pause: int, now: datetime) ->
 
 def too_large(limit: int) -> Refusal:
     """Return the refusal of a body over the limit."""
-    return Refusal(
-        "too-large",
-        400,
-        "INVALID_ARGUMENT",
-        f"Request payload size exceeds the limit: {limit} bytes.",
-    )
+    text = f"Request payload size exceeds the limit: {limit} bytes."
+    return Refusal("too-large", 400, "INVALID_ARGUMENT", text)
 
 
 def not_json(incoming: IncomingRequest) -> Refusal:
@@ -253,21 +232,15 @@ def _quota(name: str, *, project: str, pause: int, now: datetime) -> Refusal:
     )
 
 
-def new_name(project: str) -> str:
-    """Return the name of a new message."""
-    number = f"{secrets.randbelow(10**16):016d}"
-    return f"projects/{project}/messages/0:{number}%{secrets.token_hex(8)}"
-
-
-def success(
-    name: str,
-    *,
-    manner: ResponseMode = ResponseMode.COMPLETE,
-    headers: Mapping[str, str] | None = None,
-) -> ProviderResponse:
+def success(outcome: Outcome, name: str) -> ProviderResponse:
     """Return the 200 of a message."""
+    if outcome.name == NOT_JSON:
+        return ProviderResponse(status=200, body=b"<html></html>", headers=HTML)
+    if outcome.name == NO_NAME:
+        return ProviderResponse(status=200, body=b"{}\n", headers=JSON)
+    headers = {**JSON, **(retry_after(1) if outcome.name == RETRY_AFTER else {})}
     return ProviderResponse(
-        status=200, body=_json({"name": name}), headers={**JSON, **(headers or {})}, mode=manner
+        status=200, body=_json({"name": name}), headers=headers, mode=outcome.mode
     )
 
 
@@ -281,24 +254,12 @@ def refusal(refused: Refusal) -> ProviderResponse:
     )
 
 
-def path_not_found() -> ProviderResponse:
-    """Return Google's page for an unknown path."""
-    return ProviderResponse(status=404, body=_PAGE, headers=HTML)
-
-
 def retry_after(pause: int, *, at: datetime | None = None) -> dict[str, str]:
     """Return the retry header: seconds, or a date if ``at`` is the current time."""
     if at is None:
         return {"Retry-After": str(pause)}
     end = (at + timedelta(seconds=pause + 1)).replace(microsecond=0)
     return {"Retry-After": format_datetime(end, usegmt=True)}
-
-
-def network_fault(outcome: Outcome, path: str) -> ProviderResponse | None:
-    """Return the answer of a network fault, if the outcome is one."""
-    if outcome.name == network_faults.BAD_GATEWAY.name:
-        return network_faults.bad_gateway()
-    return network_faults.redirect(path) if outcome.name == network_faults.REDIRECT.name else None
 
 
 def _json(body: Any) -> bytes:

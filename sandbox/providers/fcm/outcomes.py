@@ -9,7 +9,7 @@ NOT_JSON, NO_NAME, RETRY_AFTER = "not-json", "no-name", "retry-after"
 
 OUTCOMES = Outcomes(
     (
-        accepted("delivered", 200, "Accepted. So is every token that is not in this table."),
+        accepted("delivered", "Accepted. So is every token that is not in this table."),
         refused("unregistered", 404, "404 UNREGISTERED: the app was removed from the device."),
         refused(
             "wrong-sender", 403, "403 SENDER_ID_MISMATCH: the token belongs to another sender."
@@ -38,9 +38,9 @@ OUTCOMES = Outcomes(
         refused("no-permission", 403, "403 that has nothing to do with the device: IAM denies."),
         refused("wrong-project", 404, "404 that has nothing to do with the device: no project."),
         *network_faults.fault_outcomes(200),
-        accepted(NOT_JSON, 200, "Accepted, but the 200 is a page of HTML."),
-        accepted(NO_NAME, 200, "Accepted, but the 200 is an empty object."),
-        accepted(RETRY_AFTER, 200, "Accepted with a 200 that has a Retry-After."),
+        accepted(NOT_JSON, "Accepted, but the 200 is a page of HTML."),
+        accepted(NO_NAME, "Accepted, but the 200 is an empty object."),
+        accepted(RETRY_AFTER, "Accepted with a 200 that has a Retry-After."),
         refused(
             "flaky",
             500,

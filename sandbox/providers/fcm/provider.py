@@ -1,6 +1,7 @@
 """FCM, as far as the service uses it."""
 
 import re
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +11,7 @@ from typing import Any
 from ...credentials import ServiceAccount
 from ...log import Record
 from ...outcomes import Outcome
-from ...responses import ProviderResponse
+from .. import network_faults
 from ..base import (
     Channel,
     DisplayedMessage,
@@ -22,7 +23,7 @@ from ..base import (
 from ..google_oauth.tokens import AccessTokens, TokenStatus
 from . import answers
 from .answers import Refusal
-from .outcomes import EXPIRED_TOKEN, NO_NAME, NOT_JSON, OUTCOMES, RETRY_AFTER, magic
+from .outcomes import EXPIRED_TOKEN, OUTCOMES, magic
 from .presentation import display, log_fields, recipient
 from .strict_parsing import parse
 from .validation import problem
@@ -56,23 +57,19 @@ class Fcm(Provider):
     route = "/v1/{rest:.*}"
     max_body = 4 * 1024 * 1024
     outcomes = OUTCOMES
+    recipient_pattern = "{}-…"
     addressing = (
         "The beginning of a registration token, or of a topic, chooses what becomes of the "
         "message: the token is the name itself, or the name, a -, _ or :, and anything more."
     )
 
-    def recipient_patterns(self, outcome: Outcome) -> tuple[str, ...]:
-        """Return the token patterns of an outcome."""
-        return tuple(f"{name}-…" for name in (outcome.name, *outcome.aliases))
-
     def handle(self, request: IncomingRequest, *, now: datetime) -> RequestResult:
         """Return the answer to a request."""
         path = _SEND.fullmatch(request.path)
         if path is None or request.method != "POST":
+            reason = "There is no such path."
             return RequestResult(
-                outcome="not-found",
-                response=answers.path_not_found(),
-                reason="There is no such path.",
+                outcome="not-found", response=answers.PATH_NOT_FOUND, reason=reason
             )
         try:
             token = self._token(request, now=now)
@@ -84,19 +81,23 @@ class Fcm(Provider):
     def display(self, record: Record, *, to: int = 0) -> DisplayedMessage:
         """Return a push as its recipient sees it."""
         send_request, _ = parse(record.json())
-        return display(send_request["message"], project=self.account.project_id)
+        return display(send_request["message"], project=self._project)
+
+    @property
+    def _project(self) -> str:
+        return self.account.file.project_id
 
     def _token(self, incoming: IncomingRequest, *, now: datetime) -> str:
         token = incoming.bearer_token()
         if token is None:
-            raise RejectedRequestError(answers.credentials_missing())
+            raise RejectedRequestError(answers.CREDENTIALS_MISSING)
         match self.tokens.status(token, scopes=SCOPES, now=now):
             case TokenStatus.UNKNOWN:
                 raise RejectedRequestError(answers.unauthenticated("ACCESS_TOKEN_TYPE_UNSUPPORTED"))
             case TokenStatus.EXPIRED:
                 raise RejectedRequestError(answers.unauthenticated("ACCESS_TOKEN_EXPIRED"))
             case TokenStatus.OUT_OF_SCOPE:
-                raise RejectedRequestError(answers.out_of_scope())
+                raise RejectedRequestError(answers.OUT_OF_SCOPE)
         return token
 
     def _validated(self, incoming: IncomingRequest, *, project: str) -> dict[str, Any]:
@@ -110,8 +111,8 @@ class Fcm(Provider):
         message = send_request.setdefault("message", {})
         if violations:
             raise RejectedRequestError(answers.wrong_shape(violations), message=message)
-        if project != self.account.project_id:
-            raise RejectedRequestError(answers.project_not_found(), message=message)
+        if project != self._project:
+            raise RejectedRequestError(answers.PROJECT_NOT_FOUND, message=message)
         if found := problem(message):
             raise RejectedRequestError(answers.invalid(found), message=message)
         return send_request
@@ -124,11 +125,18 @@ class Fcm(Provider):
         if outcome.status >= HTTPStatus.MULTIPLE_CHOICES:
             return self._refuse(outcome, message, token=token, now=now)
         if not send_request.get("validate_only"):
-            return self._accept(outcome, message)
-        name = f"projects/{self.account.project_id}/messages/{FAKE_ID}"
+            number = f"{secrets.randbelow(10**16):016d}"
+            name = f"projects/{self._project}/messages/0:{number}%{secrets.token_hex(8)}"
+            return RequestResult(
+                response=answers.success(outcome, name),
+                message_id=name,
+                **outcome_fields(outcome),
+                **log_fields(message),
+            )
+        name = f"projects/{self._project}/messages/{FAKE_ID}"
         return RequestResult(
             outcome="only-checked",
-            response=answers.success(name),
+            response=answers.success(OUTCOMES.default, name),
             reason="validate_only: the message was checked and not sent.",
             is_json=True,
             **log_fields(message),
@@ -139,31 +147,13 @@ class Fcm(Provider):
     ) -> RequestResult:
         if outcome.name == EXPIRED_TOKEN:
             self.tokens.revoke(token)
-        path = f"/v1/projects/{self.account.project_id}/messages:send"
-        if reply := answers.network_fault(outcome, path):
+        path = f"/v1/projects/{self._project}/messages:send"
+        if reply := network_faults.proxy_response(outcome, path):
             return RequestResult(response=reply, **outcome_fields(outcome), **log_fields(message))
         refused = answers.for_outcome(
-            outcome, project=self.account.project_id, pause=self.timings.rate_limit, now=now
+            outcome, project=self._project, pause=self.timings.rate_limit, now=now
         )
         return _refused(refused, message=message)
-
-    def _accept(self, outcome: Outcome, message: Mapping[str, Any]) -> RequestResult:
-        message_id = answers.new_name(self.account.project_id)
-        return RequestResult(
-            response=_acceptance(outcome, message_id),
-            message_id=message_id,
-            **outcome_fields(outcome),
-            **log_fields(message),
-        )
-
-
-def _acceptance(outcome: Outcome, message_id: str) -> ProviderResponse:
-    if outcome.name == NOT_JSON:
-        return ProviderResponse(status=200, body=b"<html></html>", headers=answers.HTML)
-    if outcome.name == NO_NAME:
-        return ProviderResponse(status=200, body=b"{}\n", headers=answers.JSON)
-    headers = answers.retry_after(1) if outcome.name == RETRY_AFTER else {}
-    return answers.success(message_id, manner=outcome.mode, headers=headers)
 
 
 def _refused(refusal: Refusal, *, message: Mapping[str, Any] | None = None) -> RequestResult:

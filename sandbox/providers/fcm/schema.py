@@ -57,12 +57,6 @@ Type = ScalarType | EnumType | MessageType | ListType
 
 S, B, D = ScalarType.STRING, ScalarType.BOOL, ScalarType.DURATION
 _LABEL: dict[str, Type] = {"analyticsLabel": S}
-_COLOUR: dict[str, Type] = dict.fromkeys(("red", "green", "blue", "alpha"), ScalarType.FLOAT)
-_LIGHTS: dict[str, Type] = {
-    "color": MessageType("Color"),
-    "lightOnDuration": D,
-    "lightOffDuration": D,
-}
 _NOTIFICATION_PRIORITY = EnumType(
     "AndroidNotification.NotificationPriority",
     tuple(f"PRIORITY_{name}" for name in ("UNSPECIFIED", "MIN", "LOW", "DEFAULT", "HIGH", "MAX")),
@@ -131,8 +125,8 @@ TYPES: Mapping[str, Mapping[str, Type]] = {
         ),
     },
     "AndroidNotificationV2": {**_ANDROID_NOTIFICATION, "id": ScalarType.INT32},
-    "LightSettings": _LIGHTS,
-    "Color": _COLOUR,
+    "LightSettings": {"color": MessageType("Color"), "lightOnDuration": D, "lightOffDuration": D},
+    "Color": dict.fromkeys(("red", "green", "blue", "alpha"), ScalarType.FLOAT),
     "WebpushConfig": {
         "headers": ScalarType.STRING_MAP,
         "data": ScalarType.STRING_MAP,

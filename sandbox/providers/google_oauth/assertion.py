@@ -1,9 +1,7 @@
 """A service account's assertion: a JWT, verified as Google does."""
 
 import base64
-import binascii
 import re
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -27,14 +25,6 @@ _BAD_LIFETIME = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claims:
-    """The claims of a verified assertion."""
-
-    email: str
-    scopes: list[str]
-
-
 class TokenRequestError(Exception):
     """A refusal of the token endpoint."""
 
@@ -51,8 +41,8 @@ def decode_unverified(assertion: str) -> dict[str, Any]:
     return claims or {}
 
 
-def verify(assertion: str, *, account: ServiceAccount, endpoint: str, now: datetime) -> Claims:
-    """Return the claims of an assertion for the endpoint; raises TokenRequestError."""
+def verify(assertion: str, *, account: ServiceAccount, endpoint: str, now: datetime) -> list[str]:
+    """Return the scopes of an assertion for the endpoint; raises TokenRequestError."""
     parts = assertion.split(".")
     header = _object(parts[0]) if len(parts) == PARTS else None
     claims = _object(parts[1]) if header is not None else None
@@ -60,7 +50,8 @@ def verify(assertion: str, *, account: ServiceAccount, endpoint: str, now: datet
         raise TokenRequestError(
             "invalid_grant", "Invalid JWT: the assertion is not a JSON Web Token."
         )
-    if claims.get("iss") != account.email:
+    email = account.file.client_email
+    if claims.get("iss") != email:
         raise TokenRequestError("invalid_grant", "Invalid grant: account not found")
     _check_signature(parts, header, account=account)
     if claims.get("aud") not in (AUDIENCE, endpoint):
@@ -68,22 +59,23 @@ def verify(assertion: str, *, account: ServiceAccount, endpoint: str, now: datet
             "invalid_grant", f"Invalid JWT: Failed audience check. The right audience is {endpoint}"
         )
     _check_times(claims, now=now)
-    if claims.get("sub", account.email) != account.email:
+    if claims.get("sub", email) != email:
         raise TokenRequestError(
             "unauthorized_client",
             "Client is unauthorized to retrieve access tokens using this method, or client not "
             "authorized for any of the scopes requested.",
             status=401,
         )
-    return Claims(email=account.email, scopes=_scopes(claims))
+    return _scopes(claims)
 
 
 def _check_signature(parts: list[str], header: Any, *, account: ServiceAccount) -> None:
     refused = TokenRequestError("invalid_grant", "Invalid JWT Signature.")
-    if header.get("alg") != "RS256" or header.get("kid", account.key_id) != account.key_id:
+    key_id = account.file.private_key_id
+    if header.get("alg") != "RS256" or header.get("kid", key_id) != key_id:
         raise refused
     try:
-        account.public_key.verify(
+        account.private_key.public_key().verify(
             _bytes(parts[2]), f"{parts[0]}.{parts[1]}".encode(), padding.PKCS1v15(), hashes.SHA256()
         )
     except (InvalidSignature, ValueError):
@@ -123,9 +115,5 @@ def _object(part: str) -> dict[str, Any] | None:
 
 def _bytes(part: str) -> bytes:
     """Decode base64url without padding; raises ValueError."""
-    try:
-        return base64.b64decode(
-            part.encode("ascii") + b"=" * (-len(part) % 4), altchars=b"-_", validate=True
-        )
-    except (binascii.Error, UnicodeEncodeError) as error:
-        raise ValueError(str(error)) from error
+    padded = part.encode("ascii") + b"=" * (-len(part) % 4)
+    return base64.b64decode(padded, altchars=b"-_", validate=True)

@@ -15,12 +15,11 @@ OUTCOMES = Outcomes(
     (
         accepted(
             "granted",
-            200,
             "An access token for an hour, if the assertion is in order.",
             aliases=("delivered",),
         ),
-        accepted(SHORT_LIVED, 200, "An access token that ends after five seconds."),
-        accepted(NO_TOKEN, 200, "200 with an empty object."),
+        accepted(SHORT_LIVED, "An access token that ends after five seconds."),
+        accepted(NO_TOKEN, "200 with an empty object."),
         refused(
             "invalid-grant",
             400,

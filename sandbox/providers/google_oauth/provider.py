@@ -40,10 +40,6 @@ class GoogleOAuth(Provider):
     outcomes = OUTCOMES
     addressing = "Scripted for the service account's address; there are no magic ones."
 
-    def recipient_patterns(self, outcome: Outcome) -> tuple[str, ...]:
-        """Return the outcome's names for a script."""
-        return (outcome.name, *outcome.aliases)
-
     def handle(self, request: IncomingRequest, *, now: datetime) -> RequestResult:
         """Return the answer to a token request."""
         parameters = _parameters(request) if request.method == "POST" else None
@@ -68,9 +64,7 @@ class GoogleOAuth(Provider):
 
     def display(self, record: Record, *, to: int = 0) -> DisplayedMessage:
         """Return an empty message: none is ever accepted here."""
-        return DisplayedMessage(
-            sender="", recipients=record.recipients, title=record.title or "", text=""
-        )
+        return DisplayedMessage(recipients=record.recipients, title=record.title or "")
 
     def _grant(
         self,
@@ -80,30 +74,34 @@ class GoogleOAuth(Provider):
         now: datetime,
         claims: Mapping[str, Any],
     ) -> RequestResult:
-        _check_grant(parameters)
+        grant = parameters.get("grant_type")
+        if not grant:
+            raise TokenRequestError("invalid_request", "Required parameter is missing: grant_type")
+        if grant != GRANT:
+            raise TokenRequestError("unsupported_grant_type", f"Invalid grant_type: {grant[:100]}")
+        if not parameters.get("assertion"):
+            raise TokenRequestError("invalid_request", "Required parameter is missing: assertion")
         endpoint = f"http://{request.headers.get('host', '')}{TOKEN_PATH}"
-        found = verify(parameters["assertion"], account=self.account, endpoint=endpoint, now=now)
-        outcome = self.choose_outcome(found.email, magic=lambda _: "", is_message=False)
+        scopes = verify(parameters["assertion"], account=self.account, endpoint=endpoint, now=now)
+        email = self.account.file.client_email
+        outcome = self.choose_outcome(email, magic=lambda _: "", is_message=False)
         if outcome.name in DENIED:
             raise TokenRequestError(*DENIED[outcome.name])
-        lifetime = LIFETIME
-        if outcome.name == SHORT_LIVED:
-            lifetime = timedelta(seconds=self.timings.short_lived)
         return _result(
             outcome.name,
-            self._respond(outcome, found.scopes, now=now, lifetime=lifetime),
+            self._respond(outcome, scopes, now=now),
             parameters=parameters,
             claims=claims,
             reason=None if outcome.accepted else outcome.description,
         )
 
-    def _respond(
-        self, outcome: Outcome, scopes: list[str], *, now: datetime, lifetime: timedelta
-    ) -> ProviderResponse:
-        if outcome.name == network_faults.BAD_GATEWAY.name:
-            return network_faults.bad_gateway()
+    def _respond(self, outcome: Outcome, scopes: list[str], *, now: datetime) -> ProviderResponse:
+        if reply := network_faults.proxy_response(outcome, TOKEN_PATH):
+            return reply
         if outcome.status != HTTPStatus.OK:
             return _error(outcome.status, "internal_failure", "Backend Error")
+        is_short_lived = outcome.name == SHORT_LIVED
+        lifetime = timedelta(seconds=self.timings.short_lived) if is_short_lived else LIFETIME
         answer = {
             "access_token": self.tokens.issue(scopes, now=now, lifetime=lifetime),
             "expires_in": int(lifetime.total_seconds()),
@@ -125,20 +123,9 @@ def _parameters(request: IncomingRequest) -> dict[str, str] | None:
             found = request.json()
         except ValueError:
             return {}
-        if not isinstance(found, dict):
-            return {}
-        return {name: value for name, value in found.items() if isinstance(value, str)}
+        parameters = found.items() if isinstance(found, dict) else ()
+        return {name: value for name, value in parameters if isinstance(value, str)}
     return dict(parse_qsl(request.body.decode(errors="replace"), keep_blank_values=True))
-
-
-def _check_grant(parameters: Mapping[str, str]) -> None:
-    grant = parameters.get("grant_type")
-    if not grant:
-        raise TokenRequestError("invalid_request", "Required parameter is missing: grant_type")
-    if grant != GRANT:
-        raise TokenRequestError("unsupported_grant_type", f"Invalid grant_type: {grant[:100]}")
-    if not parameters.get("assertion"):
-        raise TokenRequestError("invalid_request", "Required parameter is missing: assertion")
 
 
 def _error(status: int, error: str, description: str) -> ProviderResponse:

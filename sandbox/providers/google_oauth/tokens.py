@@ -52,7 +52,7 @@ class AccessTokens:
         )
         return cls(secret=hashlib.sha256(der).digest())
 
-    def issue(self, scopes: list[str], *, now: datetime, lifetime: timedelta = LIFETIME) -> str:
+    def issue(self, scopes: list[str], *, now: datetime, lifetime: timedelta) -> str:
         """Return a new token."""
         ends = (now + lifetime).timestamp()
         contents = msgspec.json.encode(_Contents(ends, scopes, secrets.token_hex(8)))

@@ -89,11 +89,9 @@ def acceptance(message_id: str | None, *, manner: ResponseMode) -> ProviderRespo
 
 def failure(outcome: Outcome, *, now: datetime, pause: int) -> ProviderResponse:
     """Return the answer of an outcome that is no acceptance."""
+    if reply := network_faults.proxy_response(outcome, "/v3/mail/send"):
+        return reply
     headers = {"Content-Type": JSON}
-    if outcome.status == HTTPStatus.BAD_GATEWAY:
-        return network_faults.bad_gateway()
-    if outcome.status == HTTPStatus.FOUND:
-        return network_faults.redirect("/v3/mail/send")
     if outcome.status == HTTPStatus.TOO_MANY_REQUESTS:
         headers |= _rate_limit_headers(outcome, now=now, pause=pause)
     problem = PROBLEMS.get(outcome.status)

@@ -1,63 +1,57 @@
 """SendGrid's magic recipients: the local part of an address chooses the outcome."""
 
-from ...outcomes import DelayUnit, Outcomes, Step, accepted, refused
+from functools import partial
+
+from ...outcomes import Outcomes, Step, accepted, refused
 from .. import network_faults
 
-NO_MESSAGE_ID = "no message id"
-PROCESSED = Step("processed", unit=DelayUnit.PROCESSED)
+NO_ID = "no-id"
+PROCESSED = Step("processed", is_early=True)
 DELIVERED = Step("delivered")
 DEFAULT_STEPS = (PROCESSED, DELIVERED)
+_accepted = partial(accepted, status=202)
 
 OUTCOMES = Outcomes(
     (
-        accepted(
+        _accepted(
             "delivered",
-            202,
             "Accepted, processed, delivered. So is every address that is not in this table.",
             *DEFAULT_STEPS,
         ),
-        accepted(
+        _accepted(
             "bounce",
-            202,
             "Accepted, then a hard bounce: 550 5.1.1, the mailbox does not exist.",
             *(PROCESSED, Step("bounce")),
         ),
-        accepted(
+        _accepted(
             "blocked",
-            202,
             "Accepted, then a bounce of type blocked: the receiving server refused for now.",
             *(PROCESSED, Step("blocked")),
         ),
-        accepted(
+        _accepted(
             "soft-bounce",
-            202,
             "Accepted, deferred three times, then delivered.",
             PROCESSED,
             *(Step("deferred", multiple=attempt) for attempt in (1, 2, 3)),
             Step("delivered", multiple=4),
         ),
-        accepted(
+        _accepted(
             "dropped",
-            202,
             "Accepted, then dropped: the address is on SendGrid's own bounce list.",
-            Step("dropped", unit=DelayUnit.PROCESSED),
+            Step("dropped", is_early=True),
         ),
-        accepted(
+        _accepted(
             "spam",
-            202,
             "Accepted and delivered, then reported as spam.",
             *(*DEFAULT_STEPS, Step("spamreport", multiple=2)),
         ),
-        accepted(
+        _accepted(
             "unsubscribed",
-            202,
             "Accepted and delivered, then the recipient unsubscribes.",
             *(*DEFAULT_STEPS, Step("unsubscribe", multiple=2)),
         ),
-        accepted(
-            "no-events",
-            202,
-            "Accepted, and never an event: for tests that send the events themselves.",
+        _accepted(
+            "no-events", "Accepted, and never an event: for tests that send the events themselves."
         ),
         refused(
             "ratelimit", 429, "429 with X-RateLimit-Reset and Retry-After a few seconds ahead."
@@ -72,13 +66,7 @@ OUTCOMES = Outcomes(
         refused("ratelimit-date", 429, "429 with Retry-After as a date, and no X-RateLimit-Reset."),
         refused("ratelimit-odd", 429, "429 with Retry-After: soon, which means nothing."),
         *network_faults.fault_outcomes(202, *DEFAULT_STEPS),
-        accepted(
-            "no-id",
-            202,
-            "Accepted with a 202 that has no X-Message-Id.",
-            *DEFAULT_STEPS,
-            traits=frozenset({NO_MESSAGE_ID}),
-        ),
+        _accepted(NO_ID, "Accepted with a 202 that has no X-Message-Id.", *DEFAULT_STEPS),
         refused(
             "flaky",
             500,

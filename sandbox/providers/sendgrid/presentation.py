@@ -21,14 +21,13 @@ def addressees(body: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
                     yield person["email"], one
 
 
-def arguments(body: Any, personalization: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the custom arguments of a personalization, with the shared ones."""
-    shared = body.get("custom_args") if isinstance(body, dict) else None
-    own = personalization.get("custom_args")
-    return {
-        **(shared if isinstance(shared, dict) else {}),
-        **(own if isinstance(own, dict) else {}),
-    }
+def recipients(body: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield every recipient's address and custom arguments, with the shared ones."""
+    for address, personalization in addressees(body):
+        arguments: dict[str, Any] = {}
+        for given in (body.get("custom_args"), personalization.get("custom_args")):
+            arguments |= given if isinstance(given, dict) else {}
+        yield address, arguments
 
 
 def dicts(parent: Any, name: str) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """SendGrid's mail API, as far as the service uses it."""
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
@@ -23,29 +23,21 @@ from ..base import (
 )
 from . import answers, events, presentation
 from .answers import Problem, Refusal
-from .outcomes import NO_MESSAGE_ID, OUTCOMES, magic
+from .outcomes import NO_ID, OUTCOMES, magic
 from .validation import problems
 
 SEND = "/v3/mail/send"
 KEY_PREFIX = "SG."
-REFUSED_KEYS: Mapping[str, tuple[str, int, Problem]] = {
-    "SG.revoked": ("key-refused", 401, answers.UNAUTHORISED),
-    "SG.exhausted": ("credits-exhausted", 401, Problem("Maximum credits exceeded")),
-    "SG.noscope": ("key-without-scope", 403, Problem("access forbidden")),
+KEY_REFUSED = Refusal("key-refused", 401, [answers.UNAUTHORISED])
+REFUSED_KEYS: Mapping[str, Refusal] = {
+    "SG.revoked": KEY_REFUSED,
+    "SG.exhausted": Refusal("credits-exhausted", 401, [Problem("Maximum credits exceeded")]),
+    "SG.noscope": Refusal("key-without-scope", 403, [Problem("access forbidden")]),
 }
-"""Refused keys: outcome, status, error. All others that begin with ``SG.`` are accepted."""
+"""All other keys that begin with ``SG.`` are accepted."""
 NOT_JSON = Refusal("not-json", 400, [Problem("Bad Request")])
 TOO_LARGE = Refusal("too-large", 413, [answers.TOO_LARGE])
 MAX_TITLE_LENGTH = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Recipient:
-    """One recipient of a mail, and the outcome."""
-
-    address: str
-    args: Mapping[str, Any]
-    outcome: Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,15 +50,12 @@ class SendGrid(Provider):
     route = "/v3/{rest:.*}"
     max_body = 30 * 1024 * 1024
     outcomes = OUTCOMES
+    recipient_pattern = "{}@"
     addressing = (
         "The part of an address before the @ chooses what becomes of the message, at any domain. "
         "What follows a plus sign is left out: bounce+1@example.com bounces too."
     )
     event_kinds = frozenset(events.DETAILS)
-
-    def recipient_patterns(self, outcome: Outcome) -> tuple[str, ...]:
-        """Return the address patterns of an outcome."""
-        return tuple(f"{name}@" for name in (outcome.name, *outcome.aliases))
 
     def handle(self, request: IncomingRequest, *, now: datetime) -> RequestResult:
         """Return the answer to a request, and its events."""
@@ -78,15 +67,14 @@ class SendGrid(Provider):
         except ValueError:
             return _refuse(NOT_JSON)
         if found := problems(body):
-            refused = Refusal("invalid-request", 400, found)
-            return _refuse(refused, body=body)
+            return _refuse(Refusal("invalid-request", 400, found), body=body)
         return self._handle_mail(body, now=now)
 
     def make_event(self, requested: EventRequest, *, record: Record) -> PlannedEvent:
         """Return an event about an accepted mail; raises ValueError."""
         if requested.code is not None:
             raise ValueError("SendGrid's events have no code.")
-        recipients = list(_recipients(record.json()))
+        recipients = presentation.recipients(record.json())
         address = requested.recipient.lower() if requested.recipient else None
         chosen = [one for one in recipients if address in (None, one[0].lower())]
         if not chosen or record.message_id is None:
@@ -104,7 +92,7 @@ class SendGrid(Provider):
 
     def deliveries(self, record: Record) -> Iterator[tuple[str, str]]:
         """Yield each recipient with the reference of its personalization."""
-        for address, args in _recipients(record.json()):
+        for address, args in presentation.recipients(record.json()):
             reference = args.get("reference")
             if isinstance(reference, str):
                 yield address, reference
@@ -120,12 +108,11 @@ class SendGrid(Provider):
                 outcome="sandbox-mode", response=reply, is_json=True, **_log_fields(body)
             )
         recipients = [
-            Recipient(address, args, self.choose_outcome(address, magic=magic))
-            for address, args in _recipients(body)
+            (address, args, self.choose_outcome(address, magic=magic))
+            for address, args in presentation.recipients(body)
         ]
-        decisive = next(
-            (p.outcome for p in recipients if _is_decisive(p.outcome)), recipients[0].outcome
-        )
+        outcomes = [outcome for _, _, outcome in recipients]
+        decisive = next(filter(_is_decisive, outcomes), outcomes[0])
         if decisive.status != HTTPStatus.ACCEPTED:
             problem = answers.PROBLEMS.get(decisive.status)
             reason = {"reason": str(problem)} if problem else {}
@@ -135,7 +122,7 @@ class SendGrid(Provider):
                 **_log_fields(body),
             )
         message_id = secrets.token_urlsafe(16)
-        shown_id = None if NO_MESSAGE_ID in decisive.traits else message_id
+        shown_id = None if decisive.name == NO_ID else message_id
         planned = self._events(recipients, decisive, message_id) if decisive.accepted else ()
         return RequestResult(
             response=answers.acceptance(shown_id, manner=decisive.mode),
@@ -146,21 +133,24 @@ class SendGrid(Provider):
         )
 
     def _events(
-        self, recipients: Sequence[Recipient], decisive: Outcome, message_id: str
+        self,
+        recipients: Iterable[tuple[str, Mapping[str, Any], Outcome]],
+        decisive: Outcome,
+        message_id: str,
     ) -> Iterator[PlannedEvent]:
         start = self.timings.late if decisive.has_late_events else 0.0
-        for person in recipients:
+        for address, args, outcome in recipients:
             attempt = 0
-            for step in person.outcome.steps:
+            for step in outcome.steps:
                 attempt += step.kind == "deferred"
                 yield PlannedEvent(
                     kind=step.kind,
                     delay=start + step.delay(self.timings),
                     payload=events.payload(
                         step.kind,
-                        address=person.address,
+                        address=address,
                         message_id=message_id,
-                        args=person.args,
+                        args=args,
                         attempt=attempt,
                     ),
                 )
@@ -170,22 +160,19 @@ def _check_route(incoming: IncomingRequest) -> Refusal | None:
     if incoming.path != SEND:
         return Refusal("not-found", 404, [Problem("not found")])
     if incoming.method != "POST":
-        problem = Problem("method not allowed")
-        return Refusal("method-not-allowed", 405, [problem])
+        return Refusal("method-not-allowed", 405, [Problem("method not allowed")])
     return None
 
 
 def _check_headers(incoming: IncomingRequest) -> Refusal | None:
     """Check the key, then the content type, in SendGrid's order."""
     if "authorization" not in incoming.headers:
-        problem = Problem("authorization required")
-        return Refusal("key-missing", 401, [problem])
+        return Refusal("key-missing", 401, [Problem("authorization required")])
     key = incoming.bearer_token() or ""
     if not key.startswith(KEY_PREFIX):
-        return Refusal("key-refused", 401, [answers.UNAUTHORISED])
+        return KEY_REFUSED
     if key in REFUSED_KEYS:
-        outcome, status, problem = REFUSED_KEYS[key]
-        return Refusal(outcome, status, [problem])
+        return REFUSED_KEYS[key]
     kind = incoming.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != answers.JSON:
         problem = Problem("Content-Type should be application/json.")
@@ -208,7 +195,7 @@ def _is_decisive(outcome: Outcome) -> bool:
     return (
         outcome.status != HTTPStatus.ACCEPTED
         or outcome.mode != OUTCOMES.default.mode
-        or NO_MESSAGE_ID in outcome.traits
+        or outcome.name == NO_ID
     )
 
 
@@ -220,7 +207,7 @@ def _is_sandbox_mode(body: Mapping[str, Any]) -> bool:
 
 
 def _log_fields(body: Any) -> dict[str, Any]:
-    recipients = list(_recipients(body))
+    recipients = list(presentation.recipients(body))
     references = (args.get("reference") for _, args in recipients)
     parts = [body, *presentation.dicts(body, "personalizations")] if isinstance(body, dict) else []
     subjects = (part.get("subject") for part in parts)
@@ -230,8 +217,3 @@ def _log_fields(body: Any) -> dict[str, Any]:
         "recipients": tuple(address for address, _ in recipients),
         "references": tuple(dict.fromkeys(r for r in references if isinstance(r, str))),
     }
-
-
-def _recipients(body: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for address, personalization in presentation.addressees(body):
-        yield address, presentation.arguments(body, personalization)

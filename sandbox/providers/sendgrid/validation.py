@@ -21,14 +21,11 @@ def problems(body: Any) -> list[Problem]:
     """Return all errors of a body; empty if it is valid."""
     if not isinstance(body, dict):
         return [wrong_type("(root)", "object", body)]
+    reply_to = body.get("reply_to")
     return [
         *_personalizations(body),
         *_sender(body),
-        *(
-            _person(body["reply_to"], "reply_to", "reply_to")
-            if body.get("reply_to") is not None
-            else ()
-        ),
+        *(_person(reply_to, "reply_to", "reply_to") if reply_to is not None else ()),
         *_subject(body),
         *_content(body),
         *validation_optional.attachments(body.get("attachments")),
@@ -107,7 +104,7 @@ def _personalization(one: Any, field: str, *, shared: Mapping[str, Any]) -> Iter
 def _person(person: Any, field: str, anchor: str) -> Iterator[Problem]:
     if not isinstance(person, dict):
         yield wrong_type(field, "object", person)
-    elif not is_address(person.get("email")):
+    elif not _is_address(person.get("email")):
         yield Problem(BAD_ADDRESS, f"{field}.email", help_url(f"message.{anchor}"))
     elif not isinstance(person.get("name", ""), str):
         yield wrong_type(f"{field}.name", "string", person["name"])
@@ -182,7 +179,15 @@ def _content(body: Mapping[str, Any]) -> Iterator[Problem]:
         return
     for number, part in enumerate(content):
         yield from _content_part(part, f"content.{number}")
-    yield from _content_order([part.get("type") for part in content if isinstance(part, dict)])
+    kinds = [part.get("type") for part in content if isinstance(part, dict)]
+    ranks = [{PLAIN: 0, HTML: 1}.get(kind, 2) if isinstance(kind, str) else 2 for kind in kinds]
+    if ranks != sorted(ranks):
+        yield Problem(
+            "If present, text/plain and text/html must be the first and second content: "
+            "text/plain must be first, followed by text/html, followed by any other content.",
+            "content",
+            help_url("message.content"),
+        )
 
 
 def _content_part(part: Any, field: str) -> Iterator[Problem]:
@@ -204,19 +209,7 @@ def _content_part(part: Any, field: str) -> Iterator[Problem]:
         )
 
 
-def _content_order(kinds: list[Any]) -> Iterator[Problem]:
-    ranks = [{PLAIN: 0, HTML: 1}.get(kind, 2) if isinstance(kind, str) else 2 for kind in kinds]
-    if ranks != sorted(ranks):
-        yield Problem(
-            "If present, text/plain and text/html must be the first and second content: "
-            "text/plain must be first, followed by text/html, followed by any other content.",
-            "content",
-            help_url("message.content"),
-        )
-
-
-def is_address(value: Any) -> bool:
-    """Return whether SendGrid accepts a value as an email address."""
+def _is_address(value: Any) -> bool:
     return (
         isinstance(value, str)
         and len(value) <= MAX_ADDRESS

@@ -1,7 +1,6 @@
 """Validation of the optional parts of a mail."""
 
 import base64
-import binascii
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -36,53 +35,42 @@ def attachments(listed: Any) -> Iterator[Problem]:
     for number, one in enumerate(listed):
         field = f"attachments.{number}"
         if isinstance(one, dict):
-            yield from _attachment(one, field)
+            for part, message in (*_file_problems(one), *_kind_problems(one)):
+                anchor = help_url(f"message.attachments.{part}")
+                yield Problem(message, f"{field}.{part}", anchor)
         else:
             yield wrong_type(field, "object", one)
 
 
-def _attachment(one: Mapping[str, Any], field: str) -> Iterator[Problem]:
-    content = one.get("content")
+def _file_problems(one: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    content, filename = one.get("content"), one.get("filename")
     if not isinstance(content, str) or not content:
-        yield _wrong(field, "content", f"The attachment content must be a string {AT_LEAST_ONE}")
+        yield "content", f"The attachment content must be a string {AT_LEAST_ONE}"
     elif not _is_base64(content):
-        yield _wrong(field, "content", "The attachment content must be base64 encoded.")
-    filename = one.get("filename")
+        yield "content", "The attachment content must be base64 encoded."
     if filename is None:
-        yield _wrong(field, "filename", "filename is required.")
+        yield "filename", "filename is required."
     elif not isinstance(filename, str) or not filename:
-        yield _wrong(field, "filename", "The filename of your attachment must be a string.")
+        yield "filename", "The filename of your attachment must be a string."
     elif _has_line_break(filename):
-        yield _wrong(
-            field, "filename", "The filename of your attachment can't contain CRLF characters."
-        )
-    yield from _kind(one, field)
+        yield "filename", "The filename of your attachment can't contain CRLF characters."
 
 
-def _kind(one: Mapping[str, Any], field: str) -> Iterator[Problem]:
+def _kind_problems(one: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     kind, disposition = one.get("type", "text/plain"), one.get("disposition", "attachment")
     if not isinstance(kind, str) or not kind:
-        yield _wrong(field, "type", f"The attachment type must be a string and {AT_LEAST_ONE}")
+        yield "type", f"The attachment type must be a string and {AT_LEAST_ONE}"
     elif ";" in kind or _has_line_break(kind):
-        yield _wrong(field, "type", "The type can't contain ';', or CRLF characters.")
+        yield "type", "The type can't contain ';', or CRLF characters."
     if disposition not in DISPOSITIONS:
-        yield _wrong(
-            field,
-            "disposition",
-            'The disposition of your attachment can be either "inline" or "attachment". You '
-            f"provided {disposition}.",
-        )
+        message = 'The disposition of your attachment can be either "inline" or "attachment".'
+        yield "disposition", f"{message} You provided {disposition}."
     content_id = one.get("content_id", "")
     if not isinstance(content_id, str):
-        yield _wrong(
-            field,
-            "content_id",
-            f"The content ID of your attachment must be a string. You provided {content_id}.",
-        )
+        message = "The content ID of your attachment must be a string."
+        yield "content_id", f"{message} You provided {content_id}."
     elif _has_line_break(content_id):
-        yield _wrong(
-            field, "content_id", "The content ID of your attachment can't contain CRLF characters."
-        )
+        yield "content_id", "The content ID of your attachment can't contain CRLF characters."
 
 
 def headers(given: Any, field: str) -> Iterator[Problem]:
@@ -138,8 +126,7 @@ def categories(listed: Any) -> Iterator[Problem]:
         return
     field, anchor = "categories", help_url("message.categories")
     if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
-        message = "Categories must be an array of strings."
-        yield Problem(message, field, anchor)
+        yield Problem("Categories must be an array of strings.", field, anchor)
         return
     if len(listed) > MAX_CATEGORIES:
         message = (
@@ -187,15 +174,10 @@ def custom_args(args: Any, field: str, *, shared: Mapping[str, Any]) -> Iterator
 def _is_base64(content: str) -> bool:
     try:
         base64.b64decode(content, validate=True)
-    except (binascii.Error, ValueError):
+    except ValueError:
         return False
     return True
 
 
 def _has_line_break(text: str) -> bool:
     return "\r" in text or "\n" in text
-
-
-def _wrong(field: str, part: str, message: str) -> Problem:
-    anchor = help_url(f"message.attachments.{part}")
-    return Problem(message, f"{field}.{part}", anchor)

@@ -9,11 +9,12 @@ from typing import Any
 import msgspec
 
 from ...outcomes import Outcome
-from ...responses import ProviderResponse, ResponseMode
+from ...responses import ProviderResponse
 from .. import network_faults
 from ..base import IncomingRequest
 from .errors import Fault
-from .outcomes import ERRORS, NO_CODE, UNKNOWN_CODE
+from .outcomes import EMPTY, ERRORS, HELD, NO_CODE, NOT_JSON, UNKNOWN_CODE
+from .validation import number
 
 JSON = {"Content-Type": "application/json; charset=UTF-8"}
 OLD_SUBCODE = 2494010
@@ -70,11 +71,6 @@ def unknown_object(name: str) -> GraphError:
     )
 
 
-def unknown_path(path: str) -> GraphError:
-    """Return the refusal of an unknown path."""
-    return GraphError(2500, 400, f"Unknown path components: /{path.strip('/')}")
-
-
 def fault_response(found: Fault, *, version: int) -> ProviderResponse:
     """Return the answer to a refused message."""
     kind = found.kind
@@ -106,34 +102,28 @@ def graph_error_response(found: GraphError) -> ProviderResponse:
     )
 
 
-def acceptance(
-    *,
-    given: str,
-    wa_id: str,
-    message_id: str,
-    message_status: str | None,
-    manner: ResponseMode = ResponseMode.COMPLETE,
-) -> ProviderResponse:
+def acceptance(outcome: Outcome, body: Mapping[str, Any], message_id: str) -> ProviderResponse:
     """Return the 200 of a message; a template's has a status."""
+    if outcome.name == EMPTY:
+        return success({})
+    if outcome.name == NOT_JSON:
+        html = {"Content-Type": "text/html"}
+        return ProviderResponse(status=200, body=b"<html></html>", headers=html)
     message = {"id": message_id}
-    if message_status is not None:
-        message["message_status"] = message_status
-    body = {
+    if body.get("type") == "template":
+        is_held = outcome.name == HELD
+        message["message_status"] = "held_for_quality_assessment" if is_held else "accepted"
+    answer = {
         "messaging_product": "whatsapp",
-        "contacts": [{"input": given, "wa_id": wa_id}],
+        "contacts": [{"input": body["to"], "wa_id": number(body["to"])}],
         "messages": [message],
     }
-    return ProviderResponse(status=200, body=msgspec.json.encode(body), headers=JSON, mode=manner)
+    return replace(success(answer), mode=outcome.mode)
 
 
 def success(body: Any) -> ProviderResponse:
     """Return a 200 with this JSON."""
     return ProviderResponse(status=200, body=msgspec.json.encode(body), headers=JSON)
-
-
-def new_message_id() -> str:
-    """Return a new message ID."""
-    return f"wamid.HBgL{secrets.token_urlsafe(30)}"
 
 
 def error_response(error: Mapping[str, Any], *, status: int) -> ProviderResponse:
@@ -157,7 +147,10 @@ def for_outcome(outcome: Outcome, *, version: int, pause: int) -> ProviderRespon
     """Return the answer of an outcome that is no acceptance."""
     code = ERRORS.get(outcome.name)
     if code is not None:
-        return _for_code(outcome, code, version=version, pause=pause)
+        reply = fault_response(Fault(code), version=version)
+        if outcome.status == HTTPStatus.TOO_MANY_REQUESTS == reply.status:
+            return replace(reply, headers={**reply.headers, "Retry-After": str(pause)})
+        return replace(reply, status=outcome.status)
     responses = {
         "expired-token": graph_error_response(EXPIRED),
         NO_CODE: error_response({"message": "An error", "type": "OAuthException"}, status=400),
@@ -170,13 +163,5 @@ def for_outcome(outcome: Outcome, *, version: int, pause: int) -> ProviderRespon
             },
             status=400,
         ),
-        network_faults.BAD_GATEWAY.name: network_faults.bad_gateway(),
     }
-    return responses.get(outcome.name) or network_faults.redirect("/messages")
-
-
-def _for_code(outcome: Outcome, code: int, *, version: int, pause: int) -> ProviderResponse:
-    reply = fault_response(Fault(code), version=version)
-    if outcome.status == HTTPStatus.TOO_MANY_REQUESTS == reply.status:
-        return replace(reply, headers={**reply.headers, "Retry-After": str(pause)})
-    return replace(reply, status=outcome.status)
+    return network_faults.proxy_response(outcome, "/messages") or responses[outcome.name]

@@ -26,6 +26,11 @@ def user_id(wa_id: str) -> str:
     return f"US.{int.from_bytes(hashlib.sha256(wa_id.encode()).digest()[:8])}"
 
 
+def new_message_id() -> str:
+    """Return a new message ID."""
+    return f"wamid.HBgL{secrets.token_urlsafe(30)}"
+
+
 def status(
     kind: str,
     *,
@@ -66,7 +71,7 @@ def inbound_message(
     message: dict[str, Any] = {
         "from": wa_id,
         "from_user_id": user_id(wa_id),
-        "id": f"wamid.HBgL{secrets.token_urlsafe(30)}",
+        "id": new_message_id(),
         "timestamp": str(at),
     }
     if button is None:

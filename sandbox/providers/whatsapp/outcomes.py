@@ -6,11 +6,11 @@ belong to nobody. The last three are those of the error's code where possible.
 
 from collections.abc import Mapping
 
-from ...outcomes import DelayUnit, Outcome, Outcomes, Step, accepted, refused
+from ...outcomes import Outcome, Outcomes, Step, accepted, refused
 from .. import network_faults
 from .errors import KINDS
 
-SENT = Step("sent", unit=DelayUnit.PROCESSED)
+SENT = Step("sent", is_early=True)
 DELIVERED = Step("delivered")
 READ = Step("read", multiple=2)
 DEFAULT_STEPS = (SENT, DELIVERED)
@@ -20,13 +20,13 @@ OUT_OF_ORDER_STEPS = tuple(
 )
 """Duplicate statuses out of order."""
 
-TEMPLATES_ACCEPTED, HELD_FOR_QUALITY = "templates pass", "held for quality"
+WINDOW_CLOSED, HELD = "window-closed", "held"
 NO_CODE, UNKNOWN_CODE, EMPTY, NOT_JSON = "no-code", "unknown-code", "empty", "not-json"
 FAILED = Step("failed")
 
 _ERRORS: Mapping[str, tuple[int, str]] = {
     "undeliverable": (131026, "026"),
-    "window-closed": (131047, "047"),
+    WINDOW_CLOSED: (131047, "047"),
     "ratelimit": (130429, "429"),
     "ratelimit-400": (130429, "428"),
     "ratelimit-once": (130429, "427"),
@@ -78,10 +78,9 @@ _SPECIAL = {
             initial_failures=1,
         ),
         refused(
-            "window-closed",
+            WINDOW_CLOSED,
             400,
             "400 with 131047 unless it is a template: 24 hours have passed since they wrote.",
-            traits=frozenset({TEMPLATES_ACCEPTED}),
         ),
         refused(
             "flaky",
@@ -109,36 +108,32 @@ OUTCOMES = Outcomes(
     (
         accepted(
             "delivered",
-            200,
             "Accepted, sent, delivered. So is every number that is not in this table.",
             *DEFAULT_STEPS,
         ),
-        accepted("read", 200, "Accepted, sent, delivered, read.", *DEFAULT_STEPS, READ),
-        accepted("sent", 200, "Accepted and sent, and never delivered: the phone is off.", SENT),
-        accepted("no-events", 200, "Accepted, and never a report: for tests that send them."),
+        accepted("read", "Accepted, sent, delivered, read.", *DEFAULT_STEPS, READ),
+        accepted("sent", "Accepted and sent, and never delivered: the phone is off.", SENT),
+        accepted("no-events", "Accepted, and never a report: for tests that send them."),
         accepted(
             "disordered",
-            200,
             "Accepted and read, but every report comes twice and in no order.",
             *OUT_OF_ORDER_STEPS,
         ),
-        accepted("failed", 200, "Accepted and sent, then failed with 131026.", SENT, FAILED),
-        accepted("failed-at-once", 200, "Accepted, then failed with 131026.", FAILED),
-        accepted("chosen-not", 200, "Accepted, then failed with 131049.", FAILED),
+        accepted("failed", "Accepted and sent, then failed with 131026.", SENT, FAILED),
+        accepted("failed-at-once", "Accepted, then failed with 131026.", FAILED),
+        accepted("chosen-not", "Accepted, then failed with 131049.", FAILED),
         accepted(
-            "held",
-            200,
+            HELD,
             "Accepted; a template is held for a quality check, then sent and delivered.",
             *DEFAULT_STEPS,
-            traits=frozenset({HELD_FOR_QUALITY}),
         ),
         *(_error(name, code) for name, code in ERRORS.items()),
         refused(
             "expired-token", 401, "401 with 190 and subcode 463: the access token has expired."
         ),
         *network_faults.fault_outcomes(200, *DEFAULT_STEPS),
-        accepted(EMPTY, 200, "Accepted, but the 200 is an empty object.", *DEFAULT_STEPS),
-        accepted(NOT_JSON, 200, "Accepted, but the 200 is a page of HTML.", *DEFAULT_STEPS),
+        accepted(EMPTY, "Accepted, but the 200 is an empty object.", *DEFAULT_STEPS),
+        accepted(NOT_JSON, "Accepted, but the 200 is a page of HTML.", *DEFAULT_STEPS),
         refused(NO_CODE, 400, "400 with an error that has no code."),
         refused(UNKNOWN_CODE, 400, "400 with a code that nobody knows: 139999."),
         network_faults.BAD_GATEWAY,
@@ -157,7 +152,7 @@ OUTCOME_BY_SUFFIX: Mapping[str, str] = {
     "006": "failed",
     "007": "failed-at-once",
     "149": "chosen-not",
-    "107": "held",
+    "107": HELD,
     "190": "expired-token",
     "408": "timeout",
     "409": "timeout-lost",

@@ -17,7 +17,7 @@ def recipient(body: Any) -> str:
     return f"+{found}" if found else str(to or "")
 
 
-def title(body: Any) -> str | None:
+def _title(body: Any) -> str | None:
     """Return the title for a list: the template's name, or the beginning of the text."""
     if not isinstance(body, dict):
         return None
@@ -42,26 +42,27 @@ def references(body: Any) -> tuple[str, ...]:
 def log_fields(body: Any) -> dict[str, Any]:
     """Return the log fields of a message, valid or not."""
     to = recipient(body)
-    return {"title": title(body), "recipients": (to,) if to else (), "references": references(body)}
+    return {
+        "title": _title(body),
+        "recipients": (to,) if to else (),
+        "references": references(body),
+    }
 
 
 def display(body: Mapping[str, Any], *, templates: Templates, sender: str) -> DisplayedMessage:
     """Return an accepted message as its recipient sees it."""
     kind = body.get("type", "text")
     content = body[kind]
-    parts: dict[str, Any] = {"title": "", "text": ""}
+    parts: dict[str, Any]
     if kind == "template":
         parts = _from_template(content, templates)
     elif kind == "interactive":
         parts = _interactive(content)
     elif kind in MEDIA:
-        parts = {
-            "title": "",
-            "text": content.get("caption", ""),
-            "image": content.get("link") or f"id {content.get('id')}",
-        }
+        image = content.get("link") or f"id {content.get('id')}"
+        parts = {"text": content.get("caption", ""), "image": image}
     else:
-        parts["text"] = content["body"]
+        parts = {"text": content["body"]}
     return DisplayedMessage(sender=f"+{sender}", recipients=(recipient(body),), **parts)
 
 
@@ -70,7 +71,7 @@ def _from_template(content: Mapping[str, Any], templates: Templates) -> dict[str
     facts = (("Template", name), ("Language", language))
     template = templates.get(name, language)
     if template is None:
-        return {"title": "", "text": "(This template was deleted.)", "facts": facts}
+        return {"text": "(This template was deleted.)", "facts": facts}
     filled = fill(template, content)
     return {
         "title": filled.header,

@@ -10,7 +10,6 @@ from typing import Any
 from ...credentials import MetaAccount
 from ...log import Record
 from ...outcomes import Outcome
-from ...responses import ProviderResponse
 from ..base import (
     Channel,
     DisplayedMessage,
@@ -27,13 +26,10 @@ from .answers import GraphError
 from .errors import KINDS, Fault
 from .outcomes import (
     DEFAULT_STEPS,
-    EMPTY,
     FAILURES,
-    HELD_FOR_QUALITY,
-    NOT_JSON,
     OUT_OF_ORDER_STEPS,
     OUTCOMES,
-    TEMPLATES_ACCEPTED,
+    WINDOW_CLOSED,
     magic,
     magic_suffix,
 )
@@ -76,7 +72,8 @@ class WhatsApp(Provider):
         """Return the answer to a request, and its statuses."""
         path = _PATH.fullmatch(request.path)
         if path is None or _version_number(path[1]) > _version_number(self.newest_version):
-            return _graph_error(answers.unknown_path(request.path), outcome="not-found")
+            unknown = f"Unknown path components: /{request.path.strip('/')}"
+            return _graph_error(GraphError(2500, 400, unknown), outcome="not-found")
         (version, _), owner, edge = _version_number(path[1]), path[2], path[3]
         if refused := answers.check_token(request):
             return _graph_error(refused, outcome="not-authenticated")
@@ -138,7 +135,9 @@ class WhatsApp(Provider):
         own = self.account.display_phone_number
         if found := problem(body, templates=self.templates, own_number=own):
             return _refuse(found, version=version, body=body)
-        outcome = self._choose_outcome(body)
+        outcome = self.choose_outcome(recipient(body), magic=magic)
+        if outcome.name == WINDOW_CLOSED and body.get("type") == "template":
+            outcome = self.outcomes.default
         if outcome.status >= answers.LOWEST_ERROR_STATUS:
             pause = self.timings.rate_limit
             return RequestResult(
@@ -146,20 +145,14 @@ class WhatsApp(Provider):
                 **outcome_fields(outcome),
                 **log_fields(body),
             )
-        message_id = answers.new_message_id()
+        message_id = events.new_message_id()
         return RequestResult(
-            response=_acceptance(outcome, body, message_id),
+            response=answers.acceptance(outcome, body, message_id),
             message_id=message_id,
             events=tuple(self._events(outcome, body, message_id, now=now)),
             **outcome_fields(outcome),
             **log_fields(body),
         )
-
-    def _choose_outcome(self, body: Mapping[str, Any]) -> Outcome:
-        outcome = self.choose_outcome(recipient(body), magic=magic)
-        if TEMPLATES_ACCEPTED in outcome.traits and body.get("type") == "template":
-            return self.outcomes.default
-        return outcome
 
     def _events(
         self, outcome: Outcome, body: Mapping[str, Any], message_id: str, *, now: datetime
@@ -220,25 +213,6 @@ def _version_number(version: str) -> tuple[int, int]:
     """Return the two numbers of a version, for comparison."""
     major, _, minor = version.removeprefix("v").partition(".")
     return int(major), int(minor)
-
-
-def _acceptance(outcome: Outcome, body: Mapping[str, Any], message_id: str) -> ProviderResponse:
-    if outcome.name == EMPTY:
-        return answers.success({})
-    if outcome.name == NOT_JSON:
-        return ProviderResponse(
-            status=200, body=b"<html></html>", headers={"Content-Type": "text/html"}
-        )
-    status = None
-    if body.get("type") == "template":
-        status = "held_for_quality_assessment" if HELD_FOR_QUALITY in outcome.traits else "accepted"
-    return answers.acceptance(
-        given=body["to"],
-        wa_id=number(body["to"]) or "",
-        message_id=message_id,
-        message_status=status,
-        manner=outcome.mode,
-    )
 
 
 def _graph_error(found: GraphError, *, outcome: str) -> RequestResult:

@@ -42,8 +42,7 @@ def _create(templates: Templates, body: bytes) -> ProviderResponse | GraphError:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return _invalid(f"{error}.")
     template.category = template.category.upper()
-    problem = _problem(template)
-    if problem:
+    if problem := _problem(template):
         return _invalid(problem)
     added = templates.add(template)
     if added is None:
@@ -65,5 +64,4 @@ def _problem(template: Template) -> str | None:
 
 
 def _invalid(details: str, *, subcode: int | None = None) -> GraphError:
-    message = f"Invalid parameter: {details}"
-    return GraphError(100, 400, message, subcode=subcode)
+    return GraphError(100, 400, f"Invalid parameter: {details}", subcode=subcode)

@@ -18,8 +18,7 @@ def problem(given: Any, templates: Templates) -> Fault | None:
     """Return the first error of the object ``template`` of a message."""
     if not isinstance(given, dict):
         return Fault(131008, "Parameter 'template' is mandatory for type 'template'")
-    shape = next(_shape(given), None)
-    if shape:
+    if shape := next(_shape(given), None):
         return shape
     name, language = given["name"], given["language"]["code"]
     template = templates.get(name, language)
@@ -125,13 +124,12 @@ def _media(component: Component, found: Sequence[Mapping[str, Any]]) -> Iterator
 def _buttons(
     template: Template, filled: Mapping[tuple[str, int], Sequence[Any]]
 ) -> Iterator[Fault]:
-    buttons = template.buttons
     for kind, index in filled:
-        if kind != "BUTTON" or index >= len(buttons):
+        if kind != "BUTTON" or index >= len(template.buttons):
             yield Fault(132012, f"{kind.lower()}: the template has no such component")
-    for index, button in enumerate(buttons):
+    for index, button in enumerate(template.buttons):
         found = filled.get(("BUTTON", index), ())
-        if needs_parameter(button) and len(found) != 1:
+        if _needs_parameter(button) and len(found) != 1:
             yield Fault(
                 131008,
                 f"buttons: Button at index {index} of type {button.get('type', 'Url').title()} "
@@ -139,7 +137,6 @@ def _buttons(
             )
 
 
-def needs_parameter(button: Mapping[str, Any]) -> bool:
-    """Return whether a button requires a parameter."""
+def _needs_parameter(button: Mapping[str, Any]) -> bool:
     kind = str(button.get("type", "")).upper()
     return kind in ("COPY_CODE", "OTP") or (kind == "URL" and "{{" in str(button.get("url", "")))

@@ -149,21 +149,17 @@ def fill(template: Template, message: Mapping[str, Any]) -> FilledTemplate:
 
 def _text(component: Component, given: Sequence[Any]) -> str:
     values = {
-        one.get("parameter_name") or str(number): str(value(one))
+        one.get("parameter_name") or str(number): _value(one)
         for number, one in enumerate(given, start=1)
     }
     return _VARIABLE.sub(lambda found: values.get(found[1], found[0]), component.text)
 
 
-def value(parameter: Mapping[str, Any]) -> str:
-    """Return the text of a parameter."""
-    match parameter.get("type"):
-        case "currency":
-            return str(parameter.get("currency", {}).get("fallback_value", ""))
-        case "date_time":
-            return str(parameter.get("date_time", {}).get("fallback_value", ""))
-        case _:
-            return str(parameter.get("text", ""))
+def _value(parameter: Mapping[str, Any]) -> str:
+    kind = parameter.get("type")
+    if kind in ("currency", "date_time"):
+        return str(parameter.get(kind, {}).get("fallback_value", ""))
+    return str(parameter.get("text", ""))
 
 
 def _media(given: Sequence[Any]) -> str:

@@ -53,7 +53,9 @@ def filled(text: str, named: Mapping[str, str]) -> str:
 
 def sample_of(route: Route) -> IsolationRequest:
     """Return the request for a route. Every route must have one."""
-    assert route in SAMPLES, f"{route[1]} {route[0]}: say in isolation_samples.py what to ask of it"
+    assert route in SAMPLES, (
+        f"{route[1]} {route[0]}: say in isolation_requests.py what to ask of it"
+    )
     return SAMPLES[route]
 
 

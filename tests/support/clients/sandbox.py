@@ -3,9 +3,9 @@
 import json
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -32,6 +32,8 @@ QUICK = Timings(
     retry_delay=0.05,
     retry_timeout=1.0,
 )
+SEPARATE_REPORTS = replace(QUICK, delivered=0.15)
+"""Each report goes in a POST of its own, and may overtake another."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,6 +136,9 @@ class Box:
         """Return the verified receipts of a webhook."""
         headers = {name.lower(): value for name, value in post.headers.items()}
         return self.account().parse_receipts(headers, post.raw)
+
+
+RunSandbox = Callable[..., AbstractContextManager[Box]]
 
 
 def bearer(key: str | None) -> dict[str, str]:

@@ -6,38 +6,24 @@ from dataclasses import dataclass
 Key = Sequence[tuple[str, int]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class RequiredIndex:
     """A required index, in our field names."""
 
     collection: str
     purpose: str
-    keys: Key
+    fields: str
+    """Such as ``user_id -created_at``: newest first."""
     served_by: str | None = None
     unique: bool = False
     why: str | None = None
     """Why no index begins with these keys."""
 
-
-def _index(
-    collection: str,
-    purpose: str,
-    keys: str,
-    served_by: str | None = None,
-    *,
-    unique: bool = False,
-    why: str | None = None,
-) -> RequiredIndex:
-    """Return an index on keys such as ``user_id -created_at``."""
-    pairs = tuple((key.lstrip("-"), -1 if key.startswith("-") else 1) for key in keys.split())
-    return RequiredIndex(
-        collection=collection,
-        purpose=purpose,
-        keys=pairs,
-        served_by=served_by,
-        unique=unique,
-        why=why,
-    )
+    @property
+    def keys(self) -> Key:
+        return [
+            (name.lstrip("-"), -1 if name.startswith("-") else 1) for name in self.fields.split()
+        ]
 
 
 NTF, DEV, ATT = "notifications", "devices", "delivery_attempts"
@@ -48,16 +34,16 @@ OPEN_WORK = (
 )
 
 REQUIRED = (
-    _index(NTF, "user history, newest first", "user_id -created_at", "ntf_user_feed"),
-    _index(NTF, "one user's", "user_id", "ntf_user_feed"),
-    _index(
+    RequiredIndex(NTF, "user history, newest first", "user_id -created_at", "ntf_user_feed"),
+    RequiredIndex(NTF, "one user's", "user_id", "ntf_user_feed"),
+    RequiredIndex(
         NTF,
         "one user's by status",
         "user_id status",
         "ntf_user_feed",
         why="A user has few notifications: the status is compared in the feed's index.",
     ),
-    _index(
+    RequiredIndex(
         NTF,
         "one notification per user, entity, and type",
         "user_id entity_id",
@@ -70,17 +56,17 @@ REQUIRED = (
             "resends."
         ),
     ),
-    _index(NTF, "one entity's", "entity_id", "ntf_entity"),
-    _index(NTF, "entity history, newest first", "entity_id -created_at", "ntf_entity"),
-    _index(NTF, "one type, newest first", "type -created_at", "ntf_type_created"),
-    _index(NTF, "one type", "type", "ntf_type_created"),
-    _index(NTF, "one channel", "delivery.channel", "ntf_delivery_status"),
-    _index(NTF, "newest first", "-created_at", "ntf_created"),
-    _index(
+    RequiredIndex(NTF, "one entity's", "entity_id", "ntf_entity"),
+    RequiredIndex(NTF, "entity history, newest first", "entity_id -created_at", "ntf_entity"),
+    RequiredIndex(NTF, "one type, newest first", "type -created_at", "ntf_type_created"),
+    RequiredIndex(NTF, "one type", "type", "ntf_type_created"),
+    RequiredIndex(NTF, "one channel", "delivery.channel", "ntf_delivery_status"),
+    RequiredIndex(NTF, "newest first", "-created_at", "ntf_created"),
+    RequiredIndex(
         NTF, "oldest first", "created_at", "ntf_created", why="An index is read from either end."
     ),
-    _index(NTF, "one status", "status", "ntf_status_created"),
-    _index(
+    RequiredIndex(NTF, "one status", "status", "ntf_status_created"),
+    RequiredIndex(
         NTF,
         "failed or pending deliveries of a channel, by last attempt",
         "delivery.status delivery.channel delivery.last_attempt_at",
@@ -91,24 +77,26 @@ REQUIRED = (
             " move the entry with each attempt."
         ),
     ),
-    _index(NTF, "sent or not, by scheduled time", "status scheduled_at", "ntf_status_scheduled"),
-    _index(NTF, "pending and scheduled", "status scheduled_at", "ntf_status_scheduled"),
-    _index(NTF, "scheduled", "scheduled_at", "ntf_scheduled"),
-    _index(
+    RequiredIndex(
+        NTF, "sent or not, by scheduled time", "status scheduled_at", "ntf_status_scheduled"
+    ),
+    RequiredIndex(NTF, "pending and scheduled", "status scheduled_at", "ntf_status_scheduled"),
+    RequiredIndex(NTF, "scheduled", "scheduled_at", "ntf_scheduled"),
+    RequiredIndex(
         NTF,
         "retry queue: status and next retry",
         "status next_retry_at",
         "ntf_due",
         why=f"Each priority has a queue of its own. {OPEN_WORK}",
     ),
-    _index(NTF, "next retry", "next_retry_at", "ntf_due", why=OPEN_WORK),
-    _index(
+    RequiredIndex(NTF, "next retry", "next_retry_at", "ntf_due", why=OPEN_WORK),
+    RequiredIndex(
         NTF,
         "send time",
         "sent_at",
         why="No query uses it: histories are by creation, and metrics come from attempts.",
     ),
-    _index(
+    RequiredIndex(
         NTF,
         "active or deleted",
         "is_active",
@@ -117,16 +105,18 @@ REQUIRED = (
             "Nearly all are active, which no index helps to find: this one holds only deleted ones."
         ),
     ),
-    _index(NTF, "expiry", "expires_at", "ntf_expires"),
-    _index(
+    RequiredIndex(NTF, "expiry", "expires_at", "ntf_expires"),
+    RequiredIndex(
         NTF,
         "deleted by MongoDB after 90 days",
         "expires_at",
         "ntf_purge",
         why="Expiry and deletion are different times: the TTL is on `purge_at`.",
     ),
-    _index(NTF, "one request by its idempotency key", "idempotency_key", "ntf_idempotency_key"),
-    _index(
+    RequiredIndex(
+        NTF, "one request by its idempotency key", "idempotency_key", "ntf_idempotency_key"
+    ),
+    RequiredIndex(
         "idempotency_keys",
         "an idempotency key used once",
         "idempotency_key",
@@ -137,23 +127,23 @@ REQUIRED = (
             "after a day so that keys can be used again."
         ),
     ),
-    _index(DEV, "one user's devices", "user_id", "dev_user"),
-    _index(DEV, "a device by its token", "device_token", "dev_token", unique=True),
-    _index(DEV, "one platform", "platform", "dev_platform"),
-    _index(
+    RequiredIndex(DEV, "one user's devices", "user_id", "dev_user"),
+    RequiredIndex(DEV, "a device by its token", "device_token", "dev_token", unique=True),
+    RequiredIndex(DEV, "one platform", "platform", "dev_platform"),
+    RequiredIndex(
         DEV,
         "last seen",
         "last_seen",
         "dev_last_seen",
         why="Most recently first; an index is read from either end.",
     ),
-    _index(
+    RequiredIndex(
         ATT,
         "attempts of a notification, by device and number",
         "notification_id device_id attempt_number",
         "att_notification",
     ),
-    _index(
+    RequiredIndex(
         ATT,
         "attempts of a notification, by status",
         "notification_id status",
@@ -163,22 +153,24 @@ REQUIRED = (
             "index with the status would move the entry with each attempt that ends."
         ),
     ),
-    _index(ATT, "attempts at a device", "device_id", "att_device"),
-    _index(
+    RequiredIndex(ATT, "attempts at a device", "device_id", "att_device"),
+    RequiredIndex(
         ATT,
         "attempts by time",
         "attempted_at",
         "att_attempted",
         why="Newest first; an index is read from either end.",
     ),
-    _index(EVENTS, "events of a kind, by time", "event_type created_at", "evt_type_created"),
-    _index(EVENTS, "events of a user, by time", "user_id created_at", "evt_user_created"),
-    _index(EVENTS, "events of an entity, by kind", "entity_id event_type", "evt_entity_type"),
-    _index(METRICS, "a metric by time", "metric_name timestamp", "met_name_time"),
-    _index(
+    RequiredIndex(EVENTS, "events of a kind, by time", "event_type created_at", "evt_type_created"),
+    RequiredIndex(EVENTS, "events of a user, by time", "user_id created_at", "evt_user_created"),
+    RequiredIndex(
+        EVENTS, "events of an entity, by kind", "entity_id event_type", "evt_entity_type"
+    ),
+    RequiredIndex(METRICS, "a metric by time", "metric_name timestamp", "met_name_time"),
+    RequiredIndex(
         METRICS, "a user's metric by time", "metric_name dimensions.user_id timestamp", "met_user"
     ),
-    _index(
+    RequiredIndex(
         METRICS,
         "a platform's metric by time",
         "metric_name dimensions.platform timestamp",

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import urllib3
@@ -46,7 +46,7 @@ def mails(*recipients: str, **fields: Any) -> list[SendRequest]:
     ]
 
 
-def leaving(recipient: str, *, number: int = 0, token: str, **fields: Any) -> SendRequest:
+def leaving(recipient: str, *, number: int = 0, token: str) -> SendRequest:
     """Return a mail with an unsubscribe link."""
     url = f"{LINK}{token}"
     message = Message(
@@ -55,14 +55,8 @@ def leaving(recipient: str, *, number: int = 0, token: str, **fields: Any) -> Se
         html=f'<p>There is news.</p><a href="{url}">Unsubscribe</a>',
         unsubscribe_url=url,
     )
-    (mail,) = mails(recipient, message=message, **fields)
-    return outbound(
-        reference=f"{number:024x}.email.1",
-        recipient=mail.recipient,
-        recipient_name=None,
-        message=message,
-        category="marketing",
-    )
+    (mail,) = mails(recipient, message=message)
+    return replace(mail, reference=f"{number:024x}.email.1")
 
 
 def people(count: int, *others: str) -> list[str]:

@@ -1,1 +1,0 @@
-"""Tables of the docs, generated from the code."""
