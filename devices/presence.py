@@ -12,7 +12,7 @@ from notifyproject.platform import valkey
 
 LIFETIME = 3600
 """Seconds after the last heartbeat until the presence expires."""
-_YES, _NO = b"1", b"0"
+_FLAGS = ("online", "app_foreground", "notification_enabled")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,12 +28,8 @@ class Presence:
 
 def store(device_id: str, presence: Presence) -> bool:
     """Store a device's presence; return False if Valkey is unavailable."""
-    fields: dict[Any, Any] = {
-        "online": _encode_flag(presence.online),
-        "app_foreground": _encode_flag(presence.app_foreground),
-        "notification_enabled": _encode_flag(presence.notification_enabled),
-        "last_active": str(valkey.to_milliseconds(presence.last_active)).encode(),
-    }
+    fields: dict[Any, Any] = {name: int(getattr(presence, name)) for name in _FLAGS}
+    fields["last_active"] = valkey.to_milliseconds(presence.last_active)
     try:
         with valkey.connection() as client, client.pipeline(transaction=True) as pipeline:
             pipeline.hset(_key(device_id), mapping=fields)
@@ -67,16 +63,10 @@ def _key(device_id: str) -> str:
     return f"device:{device_id}:state"
 
 
-def _encode_flag(value: bool) -> bytes:
-    return _YES if value else _NO
-
-
 def _parse_presence(stored: Mapping[bytes, bytes]) -> Presence | None:
     try:
         return Presence(
-            online=stored[b"online"] == _YES,
-            app_foreground=stored[b"app_foreground"] == _YES,
-            notification_enabled=stored[b"notification_enabled"] == _YES,
+            **{name: stored[name.encode()] == b"1" for name in _FLAGS},
             last_active=valkey.from_milliseconds(int(stored[b"last_active"])),
         )
     except (KeyError, ValueError):

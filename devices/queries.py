@@ -76,29 +76,27 @@ def find_push_targets(
     For a batch of up to a hundred notifications: ids from those that name devices, users from the
     others. Raises PyMongoError.
     """
-    users, ids = sorted(set(user_ids)), sorted(set(device_ids))
-    conditions: list[dict[str, Any]] = []
-    if users:
-        conditions.append({"user_id": {"$in": users}, "is_active": True})
-    if ids:
-        conditions.append({"_id": {"$in": ids}, "is_active": True})
+    wanted = {"user_id": set(user_ids), "_id": set(device_ids)}
+    conditions: list[dict[str, Any]] = [
+        {name: {"$in": sorted(ids)}, "is_active": True} for name, ids in wanted.items() if ids
+    ]
     if not conditions:
         return PushTargets(by_user={}, by_device={})
     match = conditions[0] if len(conditions) == 1 else {"$or": conditions}
-    cursor = collection("devices").find(match, _PROJECTION, batch_size=READ_BATCH_SIZE)
-    found = sorted(cursor, key=_last_seen_key, reverse=True)
-    by_user: dict[str, list[PushTarget]] = {user_id: [] for user_id in users}
+    found = collection("devices").find(match, _PROJECTION, batch_size=READ_BATCH_SIZE)
+    by_user: dict[str, tuple[PushTarget, ...]] = {}
     by_device: dict[str, PushTarget] = {}
-    named_ids = set(ids)
-    for document in found:
+    newest_first = sorted(
+        found, key=lambda one: (one.get("last_seen") or _LONG_AGO, one["_id"]), reverse=True
+    )
+    for document in newest_first:
         target = _build_target(document)
-        if target.device_id in named_ids:
+        if target.device_id in wanted["_id"]:
             by_device[target.device_id] = target
-        user_targets = by_user.get(target.user_id)
-        if user_targets is not None and len(user_targets) < MAX_TARGETS:
-            user_targets.append(target)
-    found_by_user = {user_id: tuple(own) for user_id, own in by_user.items() if own}
-    return PushTargets(by_user=found_by_user, by_device=by_device)
+        user_targets = by_user.get(target.user_id, ())
+        if target.user_id in wanted["user_id"] and len(user_targets) < MAX_TARGETS:
+            by_user[target.user_id] = (*user_targets, target)
+    return PushTargets(by_user=by_user, by_device=by_device)
 
 
 def get(device_id: str) -> Document | None:
@@ -120,10 +118,6 @@ def page(
         limit=limit,
         cursor=paging.cursor_of(after=after, before=before),
     )
-
-
-def _last_seen_key(document: Document) -> tuple[datetime, str]:
-    return document.get("last_seen") or _LONG_AGO, document["_id"]
 
 
 def _build_target(document: Document) -> PushTarget:

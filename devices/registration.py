@@ -45,18 +45,34 @@ class Registration:
     timezone: str | None = None
 
 
-def register(new: Registration, *, now: datetime) -> Document:
+def register(
+    new: Registration, *, preferences: Mapping[str, Any] | None = None, now: datetime
+) -> Document:
     """Store a device and return it; a known token overwrites its device.
 
-    The device becomes active. Fields that aren't given are removed. Preferences stay, unless the
-    token moves from another recipient, which happens in the same write.
+    The device becomes active. Fields that aren't given are removed. Without ``preferences``, those
+    of the device stay, unless the token moves from another recipient, in the same write.
 
     Beyond MAX_DEVICES, the device inactive for longest is removed; if all are active, the one
     unseen for longest.
 
     Idempotent. Raises PyMongoError.
     """
-    return _register(new, now=now, preferences=None)
+    device_id = id_of(new.token)
+    pipeline = _registration_pipeline(new, now=now, preferences=preferences)
+    for _ in range(_MAX_TRIES):
+        try:
+            stored: Any = collection("devices").find_one_and_update(
+                {"_id": device_id}, pipeline, upsert=True, return_document=ReturnDocument.AFTER
+            )
+        except DuplicateKeyError:
+            # A concurrent first registration; the next iteration finds it.
+            log.info("device_registration_conflicted", device_id=device_id)
+        else:
+            _evict_excess(new.user_id, keep=device_id)
+            return stored
+    # Not chained: the driver's error quotes the token.
+    raise ConflictError("concurrent registrations and removals of the device")
 
 
 def replace_token(*, device_id: str, token: str, now: datetime) -> Document | None:
@@ -73,13 +89,10 @@ def replace_token(*, device_id: str, token: str, now: datetime) -> Document | No
         platform=Platform(old["platform"]),
         **{name: old.get(name) for name in DESCRIPTIVE_FIELDS},
     )
-    document = _register(new, now=now, preferences=old.get("notification_preferences"))
-    deactivate(
-        device_ids=[device_id],
-        reason=DeactivationReason.REPLACED,
-        evidence=Evidence(at=now, source="api"),
-        now=now,
-    )
+    document = register(new, preferences=old.get("notification_preferences"), now=now)
+    evidence = Evidence(at=now, source="api")
+    reason = DeactivationReason.REPLACED
+    deactivate(device_ids=[device_id], reason=reason, evidence=evidence, now=now)
     return document
 
 
@@ -129,35 +142,9 @@ def _update(device_id: str, change: Mapping[str, Any]) -> Document | None:
     )
 
 
-def _register(
-    new: Registration, *, now: datetime, preferences: Mapping[str, Any] | None
-) -> Document:
-    document = _upsert(
-        id_of(new.token), _registration_pipeline(new, now=now, preferences=preferences)
-    )
-    _evict_excess(new.user_id, keep=document["_id"])
-    return document
-
-
-def _upsert(device_id: str, pipeline: list[dict[str, Any]]) -> Document:
-    for _ in range(_MAX_TRIES):
-        try:
-            stored: Any = collection("devices").find_one_and_update(
-                {"_id": device_id}, pipeline, upsert=True, return_document=ReturnDocument.AFTER
-            )
-        except DuplicateKeyError:
-            # A concurrent first registration; the next iteration finds it.
-            log.info("device_registration_conflicted", device_id=device_id)
-        else:
-            return stored
-    # Not chained: the driver's error quotes the token.
-    raise ConflictError("concurrent registrations and removals of the device")
-
-
 def _registration_pipeline(
     new: Registration, *, now: datetime, preferences: Mapping[str, Any] | None
 ) -> list[dict[str, Any]]:
-    """Return the upsert pipeline of a registration."""
     same_user = {"$eq": ["$user_id", {"$literal": new.user_id}]}
     stored = asdict(new)
     stored |= {"device_token": stored.pop("token"), "platform": new.platform.value}

@@ -93,24 +93,15 @@ def record_suspicion(
         "deactivation_reason": reason.value,
         "deactivation_evidence": {"$literal": _document(evidence)},
     }
-    pipeline: list[dict[str, Any]] = [
-        {
-            "$set": {
-                "suspicions": {"$add": [{"$ifNull": ["$suspicions", 0]}, 1]},
-                "suspected_at": evidence.at,
-                "updated_at": now,
-            }
-        },
-        {
-            "$set": {
-                "is_active": {"$not": [is_over_limit]},
-                **{
-                    name: {"$cond": [is_over_limit, value, "$$REMOVE"]}
-                    for name, value in deactivation.items()
-                },
-            }
-        },
-    ]
+    suspicion = {
+        "suspicions": {"$add": [{"$ifNull": ["$suspicions", 0]}, 1]},
+        "suspected_at": evidence.at,
+        "updated_at": now,
+    }
+    consequence: dict[str, Expression] = {"is_active": {"$not": [is_over_limit]}}
+    for name, value in deactivation.items():
+        consequence[name] = {"$cond": [is_over_limit, value, "$$REMOVE"]}
+    pipeline = [{"$set": suspicion}, {"$set": consequence}]
     count = collection("devices").update_many(match, pipeline).modified_count
     log.info("devices_suspected", device_ids=ids, count=count, reason=reason.value)
     return count
@@ -172,22 +163,19 @@ def _success_pipeline(
     }
     suspected_at = {"$ifNull": ["$suspected_at", "$__proof.accepted"]}
     ends_suspicion = {"$gte": ["$__proof.accepted", suspected_at]}
+    changes: dict[str, Expression] = {
+        "last_accepted_at": _latest("$last_accepted_at", "$__proof.accepted"),
+        "last_receipt_at": _latest("$last_receipt_at", "$__proof.receipt"),
+        "proven_at": _latest("$proven_at", "$__proof.accepted", "$__proof.receipt"),
+        "suspicions": {"$cond": [ends_suspicion, 0, "$suspicions"]},
+        "is_active": {"$or": ["$is_active", "$__refuted"]},
+    }
+    for name in DEACTIVATION_FIELDS:
+        changes[name] = {"$cond": ["$__refuted", "$$REMOVE", f"${name}"]}
     return [
         {"$set": {"__proof": {"$arrayElemAt": [{"$literal": rows}, position]}}},
         {"$set": {"__refuted": refuted}},
-        {
-            "$set": {
-                "last_accepted_at": _latest("$last_accepted_at", "$__proof.accepted"),
-                "last_receipt_at": _latest("$last_receipt_at", "$__proof.receipt"),
-                "proven_at": _latest("$proven_at", "$__proof.accepted", "$__proof.receipt"),
-                "suspicions": {"$cond": [ends_suspicion, 0, "$suspicions"]},
-                "is_active": {"$or": ["$is_active", "$__refuted"]},
-                **{
-                    name: {"$cond": ["$__refuted", "$$REMOVE", f"${name}"]}
-                    for name in DEACTIVATION_FIELDS
-                },
-            }
-        },
+        {"$set": changes},
         {"$unset": ["__proof", "__refuted"]},
     ]
 

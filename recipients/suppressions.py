@@ -109,11 +109,8 @@ def suppress(
         "address": address.lower(),
     }
     match = {"_id": suppression_id(channel, address, reason)}
-    identity = {
-        "key": suppression_key(channel, address),
-        "channel": channel,
-        "reason": reason.value,
-    }
+    key = suppression_key(channel, address)
+    identity = {"key": key, "channel": channel, "reason": reason.value}
     change = [*_keep_stricter(values, now), {"$set": identity}]
     try:
         return _upsert(match, change)
@@ -218,23 +215,16 @@ def _keep_stricter(values: Mapping[str, Any], now: datetime) -> list[dict[str, A
         is_longer = {"$and": [is_longer, {"$lt": ["$expires_at", values["expires_at"]]}]}
     replaces = {"$or": ["$__is_new", is_stricter, {"$and": [is_equal, is_longer]}]}
 
-    def chosen(when: str, name: str) -> Expression:
-        value = values[name]
-        new_value = {"$literal": value} if value is not None else "$$REMOVE"
-        return {"$cond": [when, new_value, f"${name}"]}
-
+    conditions = dict.fromkeys(("source", "marketing_only", "expires_at"), "$__wins")
+    # An anonymised address stays anonymised.
+    conditions |= dict.fromkeys(("created_at", "address"), "$__is_new")
+    chosen: dict[str, Expression] = {}
+    for name, condition in conditions.items():
+        value = {"$literal": values[name]} if values[name] is not None else "$$REMOVE"
+        chosen[name] = {"$cond": [condition, value, f"${name}"]}
     return [
         {"$set": {"__is_new": is_new}},
         {"$set": {"__wins": replaces}},
-        {
-            "$set": {
-                **{
-                    name: chosen("$__wins", name)
-                    for name in ("source", "marketing_only", "expires_at")
-                },
-                # An anonymised address stays anonymised.
-                **{name: chosen("$__is_new", name) for name in ("created_at", "address")},
-            }
-        },
+        {"$set": chosen},
         {"$unset": ["__is_new", "__wins"]},
     ]

@@ -83,9 +83,8 @@ def resume(broadcast_id: ObjectId, *, now: datetime) -> Document:
         now=now,
     )
     if resumed is None:
-        return _require_status(
-            broadcast_id, (B.SCHEDULED, B.RUNNING), "The broadcast isn't paused."
-        )
+        expected = (B.SCHEDULED, B.RUNNING)
+        return _require_status(broadcast_id, expected, "The broadcast isn't paused.")
     enqueue(broadcast_id, at=resumed["due_at"], now=now)
     return resumed
 
@@ -110,9 +109,8 @@ def cancel(broadcast_id: ObjectId, *, now: datetime) -> Document:
         now=now,
     )
     if cancelled is None:
-        return _require_status(
-            broadcast_id, (B.CANCELLING, B.CANCELLED), "The broadcast can't be cancelled now."
-        )
+        expected = (B.CANCELLING, B.CANCELLED)
+        return _require_status(broadcast_id, expected, "The broadcast can't be cancelled now.")
     enqueue(broadcast_id, at=now, now=now)
     return cancelled
 

@@ -1,10 +1,10 @@
 """Validates and stores a broadcast. An error that concerns every recipient is reported at once."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import msgspec
-from bson import ObjectId
 from pymongo.errors import DuplicateKeyError
 
 from domain import time
@@ -18,7 +18,7 @@ from ..intake.requests import Caller, NotificationRequest
 from ..store import NewNotification
 from ..validation import InvalidRequestError, ProblemCollector
 from . import control, fan_out, repository
-from .documents import Audience, Document, NewBroadcast, fields_of
+from .documents import Audience, Document, new_document
 from .requests import AudienceRequest, BroadcastRequest
 
 
@@ -47,31 +47,42 @@ def create(request: BroadcastRequest, *, caller: Caller, now: datetime) -> Creat
         return CreatedBroadcast(document=document, is_replayed=True)
     new = _validate(request, caller, now)
     existing = idempotency.reserve(
-        {"broadcast_id": new.id, "notification_ids": []},
+        {"broadcast_id": new["_id"], "notification_ids": []},
         caller=caller,
         fingerprint=fingerprint,
         now=now,
     )
-    return _store(new if existing is None else replace(new, id=existing["broadcast_id"]), now)
+    if existing is not None:
+        new["_id"] = existing["broadcast_id"]
+    return _store(new, now)
 
 
-def _store(new: NewBroadcast, now: datetime) -> CreatedBroadcast:
-    document = fields_of(new)
+def _store(document: dict[str, Any], now: datetime) -> CreatedBroadcast:
+    broadcast_id = document["_id"]
     try:
         collection("broadcasts").insert_one(document)
     except DuplicateKeyError:
         # A concurrent call with the same idempotency key.
-        return CreatedBroadcast(document=repository.get(new.id) or document, is_replayed=True)
-    control.enqueue(new.id, at=document["due_at"], now=now)
+        return CreatedBroadcast(document=repository.get(broadcast_id) or document, is_replayed=True)
+    control.enqueue(broadcast_id, at=document["due_at"], now=now)
     return CreatedBroadcast(document=document, is_replayed=False)
 
 
-def _validate(request: BroadcastRequest, caller: Caller, now: datetime) -> NewBroadcast:
-    """Return the broadcast to store; raises InvalidRequestError with every problem."""
+def _validate(request: BroadcastRequest, caller: Caller, now: datetime) -> dict[str, Any]:
+    """Return the document to store; raises InvalidRequestError with every problem."""
     problems = ProblemCollector()
     audience = _parse_audience(request.audience, problems)
     _check_type(request, problems)
-    notification_request = _to_notification_request(request)
+    # Without a time: the broadcast has one.
+    notification_request = NotificationRequest(
+        type=request.type,
+        channels=request.channels,
+        priority=Priority.LOW.value if request.priority is None else request.priority,
+        content=request.content,
+        data=request.data,
+        ttl=request.ttl,
+        expires_at=request.expires_at,
+    )
     sample: NewNotification | None = None
     try:
         sample = fan_out.validate_for_everyone(
@@ -87,30 +98,16 @@ def _validate(request: BroadcastRequest, caller: Caller, now: datetime) -> NewBr
         problems.add("/priority", "critical_broadcast", expected)
     if sample is None or problems.problems:
         raise InvalidRequestError(problems.problems)
-    return NewBroadcast(
-        id=ObjectId(),
-        caller=caller,
-        type=sample.type,
+    return new_document(
+        notification_request,
+        type_slug=sample.type,
         priority=sample.priority,
-        request=notification_request,
         audience=audience,
         audience_size=repository.count_audience(audience),
         scheduled_at=sample.scheduled_at,
         expires_at=time.parse_timestamp(request.expires_at) if request.expires_at else None,
-        created_at=now,
-    )
-
-
-def _to_notification_request(request: BroadcastRequest) -> NotificationRequest:
-    """Return the request of each notification, without a time: the broadcast has one."""
-    return NotificationRequest(
-        type=request.type,
-        channels=request.channels,
-        priority=Priority.LOW.value if request.priority is None else request.priority,
-        content=request.content,
-        data=request.data,
-        ttl=request.ttl,
-        expires_at=request.expires_at,
+        caller=caller,
+        now=now,
     )
 
 
@@ -130,15 +127,14 @@ def _check_type(request: BroadcastRequest, problems: ProblemCollector) -> None:
 def _parse_audience(request: AudienceRequest, problems: ProblemCollector) -> Audience:
     given = [request.topic is not None, request.user_ids is not None, request.all is not None]
     if sum(given) != 1:
-        problems.add(
-            "/audience", "conflict", "Exactly one of `topic`, `user_ids` and `all` is required."
-        )
+        expected = "Exactly one of `topic`, `user_ids` and `all` is required."
+        problems.add("/audience", "conflict", expected)
         return Audience(kind=AudienceKind.ALL)
     if request.all is False:
         problems.add("/audience/all", "out_of_range", "Must be true, or use another audience.")
-    if request.topic is not None and not TOPIC.fullmatch(request.topic):
-        problems.add("/audience/topic", "invalid_topic", "Must be a-z, 0-9, _ and -.")
     if request.topic is not None:
+        if not TOPIC.fullmatch(request.topic):
+            problems.add("/audience/topic", "invalid_topic", "Must be a-z, 0-9, _ and -.")
         return Audience(kind=AudienceKind.TOPIC, topic=request.topic)
     if request.user_ids is not None:
         return Audience(kind=AudienceKind.USER_IDS, user_ids=sorted(set(request.user_ids)))

@@ -1,7 +1,7 @@
 """Values of broadcasts between the layers, and their stored form."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -11,8 +11,10 @@ from bson import ObjectId
 from domain.states import AudienceKind, BroadcastStatus, Priority
 
 from ..intake.requests import Caller, NotificationRequest
+from ..validation import InvalidRequestError
 
 Document = Mapping[str, Any]
+NO_ADDRESS = "no_address"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,22 +25,6 @@ class Audience:
     topic: str | None = None
     user_ids: Sequence[str] | None = None
     """Sorted, without duplicates."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewBroadcast:
-    """A broadcast to store. Its id is reserved before, so storing it is idempotent."""
-
-    id: ObjectId
-    caller: Caller
-    type: str
-    priority: Priority
-    request: NotificationRequest
-    audience: Audience
-    audience_size: int | None
-    scheduled_at: datetime | None
-    expires_at: datetime | None
-    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,35 +43,60 @@ class BroadcastLease:
     claim_count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class PageResult:
-    """The result of a page: user ids by reason, and the cursor of the next page."""
+    """The result of a page. User ids by reason, in the order of the page."""
 
-    accepted: int
-    skipped: Mapping[str, Sequence[str]]
-    rejected: Mapping[str, Sequence[str]]
-    cursor: str | None
-    is_last: bool
+    accepted: int = 0
+    skipped: dict[str, list[str]] = field(default_factory=dict)
+    """Recipients that opted out or can't be reached: nothing is stored for them."""
+    rejected: dict[str, list[str]] = field(default_factory=dict)
+    """Recipients whose notifications failed validation."""
+
+    def skip(self, user_id: str, code: str) -> None:
+        """Record a recipient that opted out or can't be reached."""
+        self.skipped.setdefault(code, []).append(user_id)
+
+    def reject(self, user_id: str, refusal: InvalidRequestError) -> None:
+        """Record a recipient whose notification is invalid; one without any address is skipped."""
+        codes = [problem.code for problem in refusal.problems]
+        if set(codes) == {NO_ADDRESS}:
+            self.skip(user_id, NO_ADDRESS)
+        else:
+            self.rejected.setdefault(codes[0], []).append(user_id)
 
 
-def fields_of(new: NewBroadcast) -> dict[str, Any]:
-    """Return the stored form of a new broadcast. None is omitted: sparse indexes rely on it."""
-    send_at = new.scheduled_at or new.created_at
-    is_later = send_at > new.created_at
+def new_document(
+    request: NotificationRequest,
+    *,
+    type_slug: str,
+    priority: Priority,
+    audience: Audience,
+    audience_size: int | None,
+    scheduled_at: datetime | None,
+    expires_at: datetime | None,
+    caller: Caller,
+    now: datetime,
+) -> dict[str, Any]:
+    """Return a new broadcast as it is stored. None is omitted: sparse indexes rely on it."""
+    send_at = scheduled_at or now
+    is_later = send_at > now
+    given = msgspec.to_builtins(request)
     fields: dict[str, Any] = {
-        "_id": new.id,
-        "client_id": new.caller.client_id,
-        "request_id": new.caller.request_id,
-        "is_test": new.caller.is_test or None,
-        "type": new.type,
-        "priority": new.priority.value,
-        "request": _dump_request(new.request),
-        "audience": new.audience.kind.value,
-        "topic": new.audience.topic,
-        "user_ids": None if new.audience.user_ids is None else list(new.audience.user_ids),
-        "audience_size": new.audience_size,
-        "scheduled_at": new.scheduled_at,
-        "expires_at": new.expires_at,
+        "_id": ObjectId(),
+        "client_id": caller.client_id,
+        "request_id": caller.request_id,
+        "is_test": caller.is_test or None,
+        "type": type_slug,
+        "priority": priority.value,
+        # Without defaults.
+        "request": {name: value for name, value in given.items() if value not in (None, [], {})},
+        "audience": audience.kind.value,
+        "topic": audience.topic,
+        "user_ids": None if audience.user_ids is None else list(audience.user_ids),
+        "audience_size": audience_size,
+        "scheduled_at": scheduled_at,
+        "expires_at": expires_at,
         "status": (BroadcastStatus.SCHEDULED if is_later else BroadcastStatus.RUNNING).value,
         "due_at": send_at,
         "claim_count": 0,
@@ -94,8 +105,8 @@ def fields_of(new: NewBroadcast) -> dict[str, Any]:
         "skipped": {},
         "rejected": {},
         "withdrawn": 0,
-        "created_at": new.created_at,
-        "updated_at": new.created_at,
+        "created_at": now,
+        "updated_at": now,
     }
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -127,9 +138,3 @@ def lease_from(document: Document) -> BroadcastLease:
 def request_of(document: Document) -> NotificationRequest:
     """Return the request of each notification."""
     return msgspec.convert(document["request"], NotificationRequest)
-
-
-def _dump_request(request: NotificationRequest) -> dict[str, Any]:
-    """Return the stored form of a request, without defaults."""
-    fields = msgspec.to_builtins(request)
-    return {name: value for name, value in fields.items() if value not in (None, [], {})}

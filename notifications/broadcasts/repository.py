@@ -71,6 +71,15 @@ def acquire_lease(broadcast_id: ObjectId, *, worker: str, now: datetime) -> Broa
     claim = {"token": secrets.token_hex(8), "lease_until": now + LEASE, "worker": worker}
     is_scheduled = {"$eq": ["$status", B.SCHEDULED.value]}
     is_cancelling = {"$eq": ["$status", B.CANCELLING.value]}
+    started_at = {"$ifNull": ["$started_at", {"$cond": [is_cancelling, "$$REMOVE", now]}]}
+    change = {
+        "claim": {"$literal": claim},
+        "claim_count": {"$add": ["$claim_count", 1]},
+        "due_at": claim["lease_until"],
+        "status": {"$cond": [is_scheduled, B.RUNNING.value, "$status"]},
+        "started_at": started_at,
+        "updated_at": now,
+    }
     found = collection("broadcasts").find_one_and_update(
         {
             "_id": broadcast_id,
@@ -78,36 +87,22 @@ def acquire_lease(broadcast_id: ObjectId, *, worker: str, now: datetime) -> Broa
             "due_at": {"$lte": now + CLOCK_TOLERANCE},
             **unclaimed(now=now),
         },
-        [
-            {
-                "$set": {
-                    "claim": {"$literal": claim},
-                    "claim_count": {"$add": ["$claim_count", 1]},
-                    "due_at": claim["lease_until"],
-                    "status": {"$cond": [is_scheduled, B.RUNNING.value, "$status"]},
-                    "started_at": {
-                        "$cond": [
-                            is_cancelling,
-                            {"$ifNull": ["$started_at", "$$REMOVE"]},
-                            {"$ifNull": ["$started_at", now]},
-                        ]
-                    },
-                    "updated_at": now,
-                }
-            }
-        ],
+        [{"$set": change}],
         return_document=ReturnDocument.AFTER,
     )
     return lease_from(found) if found is not None else None
 
 
-def advance(lease: BroadcastLease, page: PageResult, *, now: datetime) -> bool:
+def advance(
+    lease: BroadcastLease, page: PageResult, *, cursor: str | None, is_last: bool, now: datetime
+) -> bool:
     """Record a page and release the lease; return False, and record nothing, if the lease was lost.
 
-    After the last page the broadcast is completed, unless it was paused or cancelled meanwhile.
+    The next page begins after ``cursor``. After the last the broadcast is completed, unless it was
+    paused or cancelled meanwhile.
     """
-    change = _page_change(page, now)
-    if page.is_last and _update_leased(
+    change = _page_change(page, cursor, now)
+    if is_last and _update_leased(
         lease, {"status": B.RUNNING.value}, _with_end(B.COMPLETED, change, now)
     ):
         return True
@@ -149,18 +144,12 @@ def restart_cancellation(broadcast_id: ObjectId, *, now: datetime) -> bool:
 
     For a worker that stored a page after its lease expired, when cancellation may have finished.
     """
-    return (
-        collection("broadcasts")
-        .update_one(
-            {"_id": broadcast_id, "status": B.CANCELLED.value},
-            {
-                "$set": {"status": B.CANCELLING.value, "due_at": now, "updated_at": now},
-                "$unset": {"finished_at": "", "purge_at": ""},
-            },
-        )
-        .modified_count
-        > 0
-    )
+    change = {
+        "$set": {"status": B.CANCELLING.value, "due_at": now, "updated_at": now},
+        "$unset": {"finished_at": "", "purge_at": ""},
+    }
+    cancelled = {"_id": broadcast_id, "status": B.CANCELLED.value}
+    return collection("broadcasts").update_one(cancelled, change).modified_count > 0
 
 
 def change_status(
@@ -182,7 +171,7 @@ def change_status(
     )
 
 
-def _page_change(page: PageResult, now: datetime) -> dict[str, Any]:
+def _page_change(page: PageResult, cursor: str | None, now: datetime) -> dict[str, Any]:
     """Return the update that counts a page, with the first few user ids of each reason."""
     counts = {"accepted": page.accepted}
     examples: dict[str, Any] = {}
@@ -192,8 +181,8 @@ def _page_change(page: PageResult, now: datetime) -> dict[str, Any]:
             first = {"$each": list(user_ids[:MAX_EXAMPLES]), "$slice": MAX_EXAMPLES}
             examples[f"{kind}.{code}.examples"] = first
     fields: dict[str, Any] = {"is_waiting": False, "claim_count": 0, "updated_at": now}
-    if page.cursor is not None:
-        fields["cursor"] = page.cursor
+    if cursor is not None:
+        fields["cursor"] = cursor
     return {"$set": fields, "$inc": counts} | ({"$push": examples} if examples else {})
 
 
@@ -270,10 +259,8 @@ def count_by_status(broadcast_id: ObjectId) -> Mapping[NotificationStatus, int] 
 
 def match_open(broadcast_id: ObjectId) -> dict[str, Any]:
     """Return the query for a broadcast's notifications with an open delivery."""
-    return {
-        "broadcast_id": broadcast_id,
-        "status": {"$in": [status.value for status in UNFINISHED]},
-    }
+    unfinished = [status.value for status in UNFINISHED]
+    return {"broadcast_id": broadcast_id, "status": {"$in": unfinished}}
 
 
 def has_open(broadcast_id: ObjectId) -> bool:

@@ -17,7 +17,7 @@ from .. import store
 from ..catalog import types
 from ..queueing import backlog
 from . import control, fan_out, repository
-from .documents import BroadcastLease, PageResult
+from .documents import BroadcastLease
 
 log = structlog.get_logger(__name__)
 PAGE_SIZE = 1_000
@@ -77,9 +77,13 @@ def _send_page(lease: BroadcastLease, clock: Clock) -> datetime | None:
             return until
         return now if repository.release_lease(lease, now=now) else None
     with pymongo.timeout(MAX_PAGE_SECONDS):
-        page = _fan_out(lease, now)
+        user_ids = repository.next_user_ids(lease.audience, after=lease.cursor, limit=PAGE_SIZE)
+        page = fan_out.fan_out(
+            user_ids, request=lease.request, broadcast_id=lease.id, caller=lease.caller, now=now
+        )
     now = clock()
-    if not repository.advance(lease, page, now=now):
+    cursor, is_last = user_ids[-1] if user_ids else None, len(user_ids) < PAGE_SIZE
+    if not repository.advance(lease, page, cursor=cursor, is_last=is_last, now=now):
         # The lease expired during the page, and another worker has it now. A cancellation meanwhile
         # may have missed what was stored here.
         log.warning("broadcast_lease_lost", broadcast_id=str(lease.id))
@@ -90,9 +94,9 @@ def _send_page(lease: BroadcastLease, clock: Clock) -> datetime | None:
         accepted=page.accepted,
         skipped=sum(map(len, page.skipped.values())),
         rejected=sum(map(len, page.rejected.values())),
-        is_last=page.is_last,
+        is_last=is_last,
     )
-    return None if page.is_last else now
+    return None if is_last else now
 
 
 def _end_reason(lease: BroadcastLease, now: datetime) -> tuple[str, str] | None:
@@ -106,24 +110,12 @@ def _end_reason(lease: BroadcastLease, now: datetime) -> tuple[str, str] | None:
     return None
 
 
-def _fan_out(lease: BroadcastLease, now: datetime) -> PageResult:
-    user_ids = repository.next_user_ids(lease.audience, after=lease.cursor, limit=PAGE_SIZE)
-    result = fan_out.fan_out(
-        user_ids, request=lease.request, broadcast_id=lease.id, caller=lease.caller, now=now
-    )
-    return PageResult(
-        accepted=result.accepted,
-        skipped=result.skipped,
-        rejected=result.rejected,
-        cursor=user_ids[-1] if user_ids else None,
-        is_last=len(user_ids) < PAGE_SIZE,
-    )
-
-
 def _cancel_page(lease: BroadcastLease, clock: Clock) -> datetime | None:
     """Cancel the next pending notifications; return when to continue, None at the end."""
     now = clock()
-    ids = _find_pending(lease.id)
+    query = {**repository.match_open(lease.id), "delivery.status": DeliveryStatus.PENDING.value}
+    found = collection("notifications").find(query, {"_id": 1}, batch_size=PAGE_SIZE)
+    ids = [one["_id"] for one in found.hint("ntf_broadcast").limit(PAGE_SIZE)]
     count = store.cancel_pending(ids=ids, reason=CANCELLED_REASON, now=now) if ids else 0
     at: datetime | None = now
     if len(ids) < PAGE_SIZE:
@@ -135,9 +127,3 @@ def _cancel_page(lease: BroadcastLease, clock: Clock) -> datetime | None:
         "broadcast_page_cancelled", broadcast_id=str(lease.id), cancelled=count, is_last=at is None
     )
     return at
-
-
-def _find_pending(broadcast_id: ObjectId) -> list[ObjectId]:
-    query = {**repository.match_open(broadcast_id), "delivery.status": DeliveryStatus.PENDING.value}
-    found = collection("notifications").find(query, {"_id": 1}, batch_size=PAGE_SIZE)
-    return [one["_id"] for one in found.hint("ntf_broadcast").limit(PAGE_SIZE)]

@@ -72,9 +72,10 @@ def start(operation_id: ObjectId, *, options: StartOptions, by: Staff, now: date
     if RiskKind.MAY_DUPLICATE in options.included_risks and options.duplicate_reason:
         fields["duplicate_reason"] = options.duplicate_reason.strip()
     operation = repository.start(operation_id, fields=fields, by=by, now=now)
-    duplicate_reason = operation.duplicate_reason
-    duplicate_note = f" Duplicates accepted: {duplicate_reason}" if duplicate_reason else ""
-    _audit(operation, by, f"Started: {operation.reason}{duplicate_note}")
+    message = f"Started: {operation.reason}"
+    if operation.duplicate_reason:
+        message += f" Duplicates accepted: {operation.duplicate_reason}"
+    _audit(operation, by, message)
     wakeups.publish_operation(operation_id, at=None, now=now)
     return operation
 
@@ -109,11 +110,9 @@ def _check_options(options: StartOptions, operation: Operation | None) -> None:
     reasons = (options.reason, options.duplicate_reason or "")
     if any(len(reason) > REASON_LENGTH for reason in reasons):
         raise InvalidStateError(f"A reason has at most {REASON_LENGTH} characters.")
-    if not bulk_operation.MIN_PER_SECOND <= options.per_second <= bulk_operation.MAX_PER_SECOND:
-        raise InvalidStateError(
-            f"The rate must be {bulk_operation.MIN_PER_SECOND} to "
-            f"{bulk_operation.MAX_PER_SECOND} per second."
-        )
+    lowest, highest = bulk_operation.MIN_PER_SECOND, bulk_operation.MAX_PER_SECOND
+    if not lowest <= options.per_second <= highest:
+        raise InvalidStateError(f"The rate must be {lowest} to {highest} per second.")
     if not options.included_risks:
         raise InvalidStateError("Nothing selected.")
     if options.included_risks & ALWAYS_SKIPPED:

@@ -1,8 +1,6 @@
 """Executes a bulk operation on notifications, once each, and skips those already resent."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 
 from bson import ObjectId
@@ -64,23 +62,6 @@ class LeaseExpiredError(Exception):
     """The lease expired: another worker may have the operation."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchResult:
-    """The result of executing an operation on some notifications."""
-
-    acted_count: int = 0
-    """Notifications acted on, or attempted."""
-    outcomes: dict[DeliveryKey, DeliveryOutcome] = field(default_factory=dict)
-
-    def counts(self) -> dict[BulkOutcome, int]:
-        """Return the number of deliveries by outcome."""
-        return Counter(one.outcome for one in self.outcomes.values())
-
-    def reasons(self) -> dict[str, int]:
-        """Return the number of skipped or failed deliveries by reason."""
-        return Counter(one.reason for one in self.outcomes.values() if one.reason is not None)
-
-
 def assess(
     operation: Operation, documents: Sequence[Document], *, now: datetime
 ) -> dict[DeliveryKey, ResendRisk]:
@@ -103,23 +84,17 @@ def assess(
 
 def execute(
     operation: Operation, positions: Sequence[Position], *, clock: Clock, until: datetime
-) -> BatchResult:
+) -> tuple[dict[DeliveryKey, DeliveryOutcome], int]:
     """Execute the operation on these notifications and store the outcome of each delivery.
 
-    Raises LeaseExpiredError if the lease expires before the last; outcomes so far are stored.
+    Returns the outcomes, and how many notifications were acted on or attempted. Raises
+    LeaseExpiredError if the lease expires before the last; outcomes so far are stored.
     """
     now = clock()
-    documents = {
-        document["_id"]: document for document in queries.get_many([p.id for p in positions])
-    }
-    rows = results.get_results(
-        operation.id,
-        [
-            DeliveryKey(position.id, channel)
-            for position in positions
-            for channel in operation.selection.channels
-        ],
-    )
+    ids = [position.id for position in positions]
+    documents = {document["_id"]: document for document in queries.get_many(ids)}
+    keys = [DeliveryKey(one, channel) for one in ids for channel in operation.selection.channels]
+    rows = results.get_results(operation.id, keys)
     risks = assess(operation, list(documents.values()), now=now)
     settled_before = {key: row for key, row in rows.items() if row.outcome in FINAL_BULK_OUTCOMES}
     interrupted = {
@@ -134,19 +109,16 @@ def execute(
     }
     to_do: dict[DeliveryKey, ResendRisk] = {}
     for key, risk in risks.items():
+        if key in settled_before:
+            continue
         if key in interrupted or risk.kind in operation.included_risks:
             to_do[key] = risk
-        elif key not in settled_before:
-            reason = risk.kind.value
-            outcomes[key] = DeliveryOutcome(outcome=BulkOutcome.SKIPPED, risk=risk, reason=reason)
-    to_do = {key: risk for key, risk in to_do.items() if key not in settled_before}
+        else:
+            outcomes[key] = results.skipped(risk, reason=risk.kind.value)
     results.settle(operation.id, outcomes, now=now)
     results.begin(operation.id, to_do, now=now)
     done = _execute_batch(operation, to_do, interrupted, clock=clock, until=until)
-    return BatchResult(
-        acted_count=len({key.notification_id for key in done}),
-        outcomes=settled_before | outcomes | done,
-    )
+    return settled_before | outcomes | done, len({key.notification_id for key in done})
 
 
 def skip_outcome(
@@ -163,16 +135,10 @@ def skip_outcome(
             detail="The worker stopped before it recorded the outcome.",
         )
     if document is None:
-        return DeliveryOutcome(
-            outcome=BulkOutcome.SKIPPED, risk=row.risk, reason=GONE, detail=actions.NOT_FOUND
-        )
+        return results.skipped(row.risk, reason=GONE, detail=actions.NOT_FOUND)
     status = next(d["status"] for d in document["delivery"] if d["channel"] == key.channel)
-    return DeliveryOutcome(
-        outcome=BulkOutcome.SKIPPED,
-        risk=row.risk,
-        reason=CHANGED,
-        detail=f"Changed since the preview: now {status}.",
-    )
+    detail = f"Changed since the preview: now {status}."
+    return results.skipped(row.risk, reason=CHANGED, detail=detail)
 
 
 def _execute_batch(
@@ -204,9 +170,9 @@ def _execute_batch(
                 done[key] = DeliveryOutcome(
                     outcome=outcome, risk=to_do[key], reason=reason, detail=detail
                 )
-                if problem and key in interrupted:
+                if problem:
                     # A refusal after a lost worker had begun means that the worker had acted.
-                    done[key] = interrupted[key]
+                    done[key] = interrupted.get(key, done[key])
     finally:
         results.settle(operation.id, done, now=clock())
     return done

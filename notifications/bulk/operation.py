@@ -94,7 +94,7 @@ def operation_of(document: Document) -> Operation:
         action=BulkAction(document["action"]),
         stage=BulkStage(document["stage"]),
         selection=Selection(
-            match=load_filter(document["match"]),
+            match=json_util.loads(document["match"], json_options=_JSON),
             order=document["order"],
             description=tuple(document["described"]),
             channels=tuple(Channel(one) for one in document["channels"]),
@@ -127,12 +127,6 @@ def operation_of(document: Document) -> Operation:
 def dump_filter(match: Mapping[str, Any]) -> str:
     """Return a query as stored text: MongoDB forbids its operators as field names."""
     return json_util.dumps(match, json_options=_JSON)
-
-
-def load_filter(text: str) -> dict[str, Any]:
-    """Return the query of a stored text."""
-    found: dict[str, Any] = json_util.loads(text, json_options=_JSON)
-    return found
 
 
 MIN_PER_SECOND, MAX_PER_SECOND = 1, 500

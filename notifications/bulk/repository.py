@@ -5,21 +5,25 @@ workers may try, and a worker that lost its lease writes nothing.
 """
 
 import secrets
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 
 from bson import ObjectId
 from pymongo import ReturnDocument
 
-from domain.states import ACTIVE_BULK_STAGES, BULK_TRANSITIONS, BulkAction, BulkOutcome, BulkStage
+from domain.states import ACTIVE_BULK_STAGES, BULK_TRANSITIONS, BulkAction, BulkStage
 from notifyproject.db.collections import collection, unclaimed
 
 from ..resend.actions import InvalidStateError, Staff
 from ..store import Document
 from . import operation as bulk_operation
+from . import results
 from .operation import Operation, Position, Selection, dump_filter, operation_of
+from .results import DeliveryOutcome
 
 LEASE = timedelta(seconds=60)
 MAX_CLAIMS = 3
@@ -42,18 +46,6 @@ class OperationLease:
     lease_until: datetime
     is_recovered: bool
     """The previous worker didn't release it: its last actions may not be counted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """A worker's progress, added to what is stored."""
-
-    position: Position | None = None
-    """The last notification processed; None if none was."""
-    preview_counts: Mapping[str, int] | None = None
-    found_count: int = 0
-    counts: Mapping[BulkOutcome, int] | None = None
-    reasons: Mapping[str, int] | None = None
 
 
 def create(
@@ -113,11 +105,8 @@ def start(
     Raises InvalidStateError if it isn't ready or its preview expired.
     """
     found = get(operation_id)
-    if (
-        found is not None
-        and found.stage is BulkStage.READY
-        and now - found.frozen_at > PREVIEW_LIFETIME
-    ):
+    frozen_at = found.frozen_at if found and found.stage is BulkStage.READY else now
+    if now - frozen_at > PREVIEW_LIFETIME:
         raise InvalidStateError("The preview expired. Create a new one.")
     started = {"started_by": by.id, "started_by_name": by.username, "started_at": now}
     changes = {**fields, **started, "next_at": now, "purge_at": now + RETENTION}
@@ -177,41 +166,37 @@ def claim(operation_id: ObjectId, *, worker: str, now: datetime) -> OperationLea
         is_recovered=before.get("claim") is not None,
     )
     if before["claim_count"] >= MAX_CLAIMS:
-        is_running = lease.operation.stage is BulkStage.RUNNING
-        finish(
-            lease,
-            BulkStage.PAUSED if is_running else BulkStage.CANCELLED,
-            now=now,
-            problem=STUCK_MESSAGE,
-        )
+        stop(lease, problem=STUCK_MESSAGE, now=now)
         return None
     return lease
 
 
 def save_progress(
-    lease: OperationLease, progress: Progress, *, now: datetime
+    lease: OperationLease,
+    *,
+    position: Position | None = None,
+    preview_counts: Mapping[str, int] = MappingProxyType({}),
+    found_count: int = 0,
+    outcomes: Collection[DeliveryOutcome] = (),
+    now: datetime,
 ) -> OperationLease | None:
-    """Store a worker's progress and renew its lease; return None if the lease was lost."""
-    changes: dict[str, Any] = {
-        "claim.lease_until": now + LEASE,
-        "claim_count": 0,
-        "updated_at": now,
-    }
-    if progress.position is not None:
-        changes |= {"after_at": progress.position.at, "after_id": progress.position.id}
-    increments = {f"found.{kind}": count for kind, count in (progress.preview_counts or {}).items()}
-    increments |= {f"counts.{outcome}": count for outcome, count in (progress.counts or {}).items()}
-    increments |= {f"reasons.{reason}": count for reason, count in (progress.reasons or {}).items()}
-    increments["found_count"] = progress.found_count
+    """Add a worker's progress and renew its lease; return None if the lease was lost.
+
+    ``position`` is the last notification processed; None if none was.
+    """
+    lease_until = now + LEASE
+    changes = {"claim.lease_until": lease_until, "claim_count": 0, "updated_at": now}
+    if position is not None:
+        changes |= {"after_at": position.at, "after_id": position.id}
+    increments = Counter({f"found.{kind}": count for kind, count in preview_counts.items()})
+    increments.update(f"counts.{one.outcome}" for one in outcomes)
+    increments.update(f"reasons.{one.reason}" for one in outcomes if one.reason is not None)
+    increments["found_count"] = found_count
     document = _update_leased(lease, {"$set": changes, "$inc": increments})
     if document is None:
         return None
-    return OperationLease(
-        operation=operation_of(document),
-        token=lease.token,
-        lease_until=now + LEASE,
-        is_recovered=False,
-    )
+    operation = operation_of(document)
+    return replace(lease, operation=operation, lease_until=lease_until, is_recovered=False)
 
 
 def release(lease: OperationLease, *, at: datetime, now: datetime) -> bool:
@@ -220,18 +205,16 @@ def release(lease: OperationLease, *, at: datetime, now: datetime) -> bool:
     return _update_leased(lease, {"$set": changes, "$unset": {"claim": ""}}) is not None
 
 
-def finish(
-    lease: OperationLease,
-    stage: BulkStage,
-    *,
-    now: datetime,
-    problem: str | None = None,
-    **changes: Any,
-) -> bool:
+def stop(lease: OperationLease, *, problem: str, now: datetime) -> None:
+    """Pause a running operation, or cancel a preview, because of a problem."""
+    is_running = lease.operation.stage is BulkStage.RUNNING
+    stage = BulkStage.PAUSED if is_running else BulkStage.CANCELLED
+    finish(lease, stage, now=now, problem=problem)
+
+
+def finish(lease: OperationLease, stage: BulkStage, *, now: datetime, **changes: Any) -> bool:
     """Move an operation to a stage in which workers have nothing to do."""
     changes |= {"stage": stage.value, "updated_at": now, "claim_count": 0}
-    if problem is not None:
-        changes["problem"] = problem
     if not BULK_TRANSITIONS[stage]:
         changes["finished_at"] = now
     unset = {"claim": "", "next_at": "", "after_at": "", "after_id": ""}
@@ -240,14 +223,11 @@ def finish(
     return _update_leased(lease, {"$set": changes, "$unset": unset}) is not None
 
 
-def recount(
-    operation_id: ObjectId, *, counts: Mapping[BulkOutcome, int], reasons: Mapping[str, int]
-) -> None:
-    """Replace an operation's running counts by those of its results."""
-    collection("operations").update_one(
-        {"_id": operation_id},
-        {"$set": {"counts": {o.value: n for o, n in counts.items()}, "reasons": dict(reasons)}},
-    )
+def recount(operation_id: ObjectId) -> None:
+    """Replace an operation's running counts by those of its results, after a lost worker."""
+    counts, reasons = results.counts(operation_id)
+    changes = {"counts": {o.value: n for o, n in counts.items()}, "reasons": dict(reasons)}
+    collection("operations").update_one({"_id": operation_id}, {"$set": changes})
 
 
 def due_operations(*, now: datetime) -> list[ObjectId]:
@@ -261,14 +241,10 @@ def due_operations(*, now: datetime) -> list[ObjectId]:
 
 def _update_leased(lease: OperationLease, update: Mapping[str, Any]) -> Document | None:
     """Update an operation under this lease; return None if the lease was lost."""
+    operation = lease.operation
+    match = {"_id": operation.id, "claim.token": lease.token, "stage": operation.stage.value}
     return collection("operations").find_one_and_update(
-        {
-            "_id": lease.operation.id,
-            "claim.token": lease.token,
-            "stage": lease.operation.stage.value,
-        },
-        update,
-        return_document=ReturnDocument.AFTER,
+        match, update, return_document=ReturnDocument.AFTER
     )
 
 

@@ -42,6 +42,11 @@ class DeliveryOutcome:
     detail: str | None = None
 
 
+def skipped(risk: ResendRisk, *, reason: str, detail: str | None = None) -> DeliveryOutcome:
+    """Return the outcome of a delivery that wasn't acted on."""
+    return DeliveryOutcome(outcome=BulkOutcome.SKIPPED, risk=risk, reason=reason, detail=detail)
+
+
 def add(
     operation_id: ObjectId,
     risks: Mapping[DeliveryKey, ResendRisk],
@@ -130,13 +135,9 @@ def samples(
     operation_id: ObjectId, kind: RiskKind, *, limit: int
 ) -> dict[DeliveryKey, DeliveryOutcome]:
     """Return some rows of a preview with one resend risk."""
-    query = {
-        "operation_id": operation_id,
-        "outcome": BulkOutcome.WAITING.value,
-        "verdict": kind.value,
-    }
-    found = collection("operation_results").find(query).hint("opr_outcome").limit(limit)
-    return _parse_rows(found)
+    waiting = {"operation_id": operation_id, "outcome": BulkOutcome.WAITING.value}
+    found = collection("operation_results").find({**waiting, "verdict": kind.value})
+    return _parse_rows(found.hint("opr_outcome").limit(limit))
 
 
 def counts(operation_id: ObjectId) -> tuple[dict[BulkOutcome, int], dict[str, int]]:

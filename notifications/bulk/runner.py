@@ -5,8 +5,6 @@ and the sweep enqueues another run, which repeats at most a few notifications: e
 on once.
 """
 
-import os
-import socket
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -23,8 +21,7 @@ from ..queueing import wakeups
 from . import executor, repository, results, selection
 from . import operation as bulk_operation
 from .operation import Position
-from .repository import OperationLease, Progress
-from .results import DeliveryOutcome
+from .repository import OperationLease
 
 log = structlog.get_logger(__name__)
 MAX_RUN_TIME = timedelta(seconds=10)
@@ -45,11 +42,11 @@ def run(operation_id: ObjectId, *, clock: Clock = utc_now) -> bool:
     Raises PyMongoError; the lease then expires.
     """
     now = clock()
-    lease = repository.claim(operation_id, worker=f"{socket.gethostname()}:{os.getpid()}", now=now)
+    lease = repository.claim(operation_id, worker=process.worker_name(), now=now)
     if lease is None:
         return False
     if lease.is_recovered:
-        _recount(operation_id)
+        repository.recount(operation_id)
     next_at = _run_pages(lease, ends_at=now + MAX_RUN_TIME, clock=clock)
     if next_at is not None:
         wakeups.publish_operation(operation_id, at=next_at, now=clock())
@@ -74,7 +71,8 @@ def _run_pages(lease: OperationLease, *, ends_at: datetime, clock: Clock) -> dat
         try:
             positions = selection.next_page(current.operation)
         except selection.SelectionTimeoutError:
-            _stop_too_slow(current, now)
+            repository.stop(current, problem=TOO_SLOW_MESSAGE, now=now)
+            log.warning("operation_timed_out", operation_id=str(current.operation.id))
             return None
         next_at = None
         if current.operation.stage is BulkStage.PREVIEWING:
@@ -87,7 +85,7 @@ def _run_pages(lease: OperationLease, *, ends_at: datetime, clock: Clock) -> dat
             return next_at if repository.release(current, at=next_at, now=clock()) else None
     stopped = repository.get(lease.operation.id)
     if stopped is not None and stopped.stage in (BulkStage.PAUSED, BulkStage.CANCELLED):
-        _recount(stopped.id)
+        repository.recount(stopped.id)
     return None
 
 
@@ -103,10 +101,13 @@ def _preview_page(
     if unmatched_count := sum(position.id not in matched_ids for position in positions):
         preview_counts[NO_DELIVERY] = unmatched_count
     position = positions[-1] if positions else lease.operation.position
-    progress = Progress(
-        position=position, preview_counts=preview_counts, found_count=len(positions)
+    saved = repository.save_progress(
+        lease,
+        position=position,
+        preview_counts=preview_counts,
+        found_count=len(positions),
+        now=clock(),
     )
-    saved = repository.save_progress(lease, progress, now=clock())
     if saved is None:
         return None
     is_capped = saved.operation.found_count >= PREVIEW_CAP
@@ -128,17 +129,16 @@ def _run_page(
         size = min(SLICE_SIZE, limit - acted_count)
         slice_positions, positions = positions[:size], positions[size:]
         try:
-            result = executor.execute(
+            outcomes, slice_count = executor.execute(
                 current.operation, slice_positions, clock=clock, until=current.lease_until
             )
         except executor.LeaseExpiredError:
             log.warning("operation_lease_expired", operation_id=str(lease.operation.id))
             return None, None
-        acted_count += result.acted_count
-        progress = Progress(
-            position=slice_positions[-1], counts=result.counts(), reasons=result.reasons()
+        acted_count += slice_count
+        current = repository.save_progress(
+            current, position=slice_positions[-1], outcomes=outcomes.values(), now=clock()
         )
-        current = repository.save_progress(current, progress, now=clock())
         if acted_count >= limit:
             break
     next_at = bulk_operation.next_run_at(
@@ -152,7 +152,7 @@ def _finish_unmatched(lease: OperationLease, clock: Clock) -> OperationLease | N
     operation = lease.operation
     rows = results.unsettled(operation.id, limit=selection.PAGE_SIZE)
     if not rows:
-        _recount(operation.id)
+        repository.recount(operation.id)
         repository.finish(lease, BulkStage.COMPLETED, now=clock())
         log.info("operation_completed", operation_id=str(operation.id))
         return None
@@ -160,30 +160,10 @@ def _finish_unmatched(lease: OperationLease, clock: Clock) -> OperationLease | N
     documents = {document["_id"]: document for document in queries.get_many(ids)}
     risks = executor.assess(operation, list(documents.values()), now=clock())
     outcomes = {
-        key: DeliveryOutcome(
-            outcome=BulkOutcome.SKIPPED,
-            risk=row.risk,
-            reason=executor.CHANGED,
-            detail=UNMATCHED_DETAIL,
-        )
+        key: results.skipped(row.risk, reason=executor.CHANGED, detail=UNMATCHED_DETAIL)
         if key in risks
         else executor.skip_outcome(documents.get(key.notification_id), key, row)
         for key, row in rows.items()
     }
     results.settle(operation.id, outcomes, now=clock())
-    result = executor.BatchResult(outcomes=outcomes)
-    progress = Progress(counts=result.counts(), reasons=result.reasons())
-    return repository.save_progress(lease, progress, now=clock())
-
-
-def _stop_too_slow(lease: OperationLease, now: datetime) -> None:
-    """Stop an operation whose selection takes too long, with a message."""
-    stage = BulkStage.PAUSED if lease.operation.stage is BulkStage.RUNNING else BulkStage.CANCELLED
-    repository.finish(lease, stage, now=now, problem=TOO_SLOW_MESSAGE)
-    log.warning("operation_timed_out", operation_id=str(lease.operation.id))
-
-
-def _recount(operation_id: ObjectId) -> None:
-    """Count the actions of a worker whose progress was lost."""
-    counts, reasons = results.counts(operation_id)
-    repository.recount(operation_id, counts=counts, reasons=reasons)
+    return repository.save_progress(lease, outcomes=outcomes.values(), now=clock())

@@ -76,20 +76,18 @@ def next_page(operation: Operation) -> list[Position]:
 
 def matching_deliveries(operation: Operation, document: Document) -> list[Mapping[str, Any]]:
     """Return the deliveries of a notification that the operation can act on."""
-    if operation.action is BulkAction.RESCHEDULE and not _is_unsent(document):
+    if operation.action is BulkAction.RESCHEDULE and any(
+        d["status"] not in UNSENT_STATUSES or d["attempt_count"] for d in document["delivery"]
+    ):
         return []
+    channels, delivery_filter = operation.selection.channels, operation.selection.delivery_filter
     return [
         d
         for d in document["delivery"]
-        if _is_selected(operation, d) and _is_actionable(operation, d)
+        if d["channel"] in channels
+        and all(d.get(name) == value for name, value in delivery_filter.items())
+        and _is_actionable(operation, d)
     ]
-
-
-def _is_selected(operation: Operation, delivery: Mapping[str, Any]) -> bool:
-    delivery_filter = operation.selection.delivery_filter.items()
-    return delivery["channel"] in operation.selection.channels and all(
-        delivery.get(name) == value for name, value in delivery_filter
-    )
 
 
 def _is_actionable(operation: Operation, delivery: Mapping[str, Any]) -> bool:
@@ -103,12 +101,6 @@ def _is_actionable(operation: Operation, delivery: Mapping[str, Any]) -> bool:
     if operation.action is BulkAction.RUN_NOW:
         return status == S.PENDING and delivery["next_attempt_at"] > operation.frozen_at
     return operation.action is BulkAction.RESEND or status == S.PENDING
-
-
-def _is_unsent(document: Document) -> bool:
-    return all(
-        d["status"] in UNSENT_STATUSES and not d["attempt_count"] for d in document["delivery"]
-    )
 
 
 def order_field(ordering: str) -> str:

@@ -142,19 +142,13 @@ def validate_type(slug: str, request: TypeRequest) -> dict[str, Any]:
 
 def _check_scalar_fields(slug: str, request: TypeRequest, problems: ProblemCollector) -> None:
     if not types.SLUG.fullmatch(slug):
-        problems.add(
-            "",
-            "invalid_slug",
-            "Must be 1 to 64 lower-case letters, digits and underscores, starting with a letter.",
-        )
+        expected = "lower-case letters, digits and underscores, starting with a letter"
+        problems.add("", "invalid_slug", f"Must be 1 to 64 {expected}.")
     if not request.name.strip():
         problems.add("/name", "blank", "Must not be blank.")
-    for field, vocabulary in (
-        ("category", Category),
-        ("priority", Priority),
-        ("on_unknown", UnknownPolicy),
-    ):
-        if getattr(request, field) not in {member.value for member in vocabulary}:
+    vocabularies = {"category": Category, "priority": Priority, "on_unknown": UnknownPolicy}
+    for field, vocabulary in vocabularies.items():
+        if getattr(request, field) not in [member.value for member in vocabulary]:
             expected = f"Expected one of {', '.join(vocabulary)}."
             problems.add(f"/{field}", "unknown_value", expected)
 
@@ -188,9 +182,8 @@ def _check_variables(request: TypeRequest, problems: ProblemCollector) -> None:
     if RESERVED_VARIABLE in data:
         problems.add(f"{pointer}/{RESERVED_VARIABLE}", "reserved", "Reserved for the recipient.")
     if len(request.sensitive_variables) > MAX_SENSITIVE_VARIABLES:
-        problems.add(
-            "/sensitive_variables", "too_many", f"At most {MAX_SENSITIVE_VARIABLES} variables."
-        )
+        reason = f"At most {MAX_SENSITIVE_VARIABLES} variables."
+        problems.add("/sensitive_variables", "too_many", reason)
     for index, name in enumerate(request.sensitive_variables):
         if len(name) > VARIABLE_LENGTH or not types.VARIABLE.fullmatch(name):
             problems.add(f"/sensitive_variables/{index}", "invalid", "Not a valid variable name.")

@@ -3,7 +3,7 @@
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -74,11 +74,11 @@ class UnknownTypeError(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
+    """The registered types; ``active`` has only those that are enabled."""
+
     active: Mapping[str, TypeConfig]
-    versions: Mapping[str, int] = field(default_factory=dict)
-    """The published template version of every type, including disabled types."""
-    inactive_sensitive_variables: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """The sensitive variables of disabled types."""
+    versions: Mapping[str, int]
+    sensitive_variables: Mapping[str, frozenset[str]]
 
 
 def get_type(name: str) -> TypeConfig:
@@ -103,16 +103,8 @@ def sensitive_variables(*slugs: str | None) -> frozenset[str]:
 
     A template has the name of its type, whose sensitive variables apply wherever it is used.
     """
-    snapshot, found = _snapshot_cache.get(), frozenset[str]()
-    for slug in slugs:
-        if slug is not None:
-            type_config = snapshot.active.get(slug)
-            found |= (
-                type_config.sensitive_variables
-                if type_config
-                else snapshot.inactive_sensitive_variables.get(slug, found)
-            )
-    return found
+    known = _snapshot_cache.get().sensitive_variables
+    return frozenset[str]().union(*(known.get(slug, ()) for slug in slugs if slug is not None))
 
 
 def define_type(slug: str, fields: Mapping[str, Any], *, now: datetime) -> bool:
@@ -168,20 +160,16 @@ def add_missing_types() -> int:
             fields[name] = [str(value) for value in fields[name]]
         for name in ("category", "priority", "on_unknown"):
             fields[name] = str(fields[name])
+        fields |= {
+            "template_version": 0,
+            "fallback_after_seconds": DEFAULT_FALLBACK_AFTER_SECONDS,
+            "approved_templates": [],
+            "is_active": True,
+            "created_at": now,
+            "updated_at": now,
+        }
         result = collection("notification_types").update_one(
-            {"_id": slug},
-            {
-                "$setOnInsert": {
-                    **fields,
-                    "template_version": 0,
-                    "fallback_after_seconds": DEFAULT_FALLBACK_AFTER_SECONDS,
-                    "approved_templates": [],
-                    "is_active": True,
-                    "created_at": now,
-                    "updated_at": now,
-                }
-            },
-            upsert=True,
+            {"_id": slug}, {"$setOnInsert": fields}, upsert=True
         )
         added += result.upserted_id is not None
     if added:
@@ -194,9 +182,7 @@ def _read_snapshot() -> _Snapshot:
     return _Snapshot(
         active={d["_id"]: _parse_type(d) for d in documents if d["is_active"]},
         versions={d["_id"]: d.get("template_version") or 0 for d in documents},
-        inactive_sensitive_variables={
-            d["_id"]: frozenset(d["sensitive_variables"]) for d in documents if not d["is_active"]
-        },
+        sensitive_variables={d["_id"]: frozenset(d["sensitive_variables"]) for d in documents},
     )
 
 

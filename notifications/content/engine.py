@@ -103,31 +103,22 @@ class _NeedsLiquidError(Exception):
 def compile_fast_path(bound: BoundTemplate) -> Pieces | None:
     """Compile a parsed template for the fast path; return None if it needs Liquid."""
     try:
-        return _compile_nodes(bound.nodes)
+        return tuple(_compile_node(node) for node in bound.nodes)
     except _NeedsLiquidError:
         return None
 
 
-def fill_fast_path(
-    pieces: Pieces, variables: Mapping[str, Any], *, autoescape: bool, limit: int
-) -> str | None:
-    """Return the text with its variables inserted; None if the data needs Liquid.
-
-    ``limit`` is in bytes. A text that might exceed it is left to Liquid, which measures exactly.
-    """
+def fill_fast_path(pieces: Pieces, variables: Mapping[str, Any], *, autoescape: bool) -> str | None:
+    """Return the text with its variables inserted; None if the data needs Liquid."""
     found: list[str] = []
     try:
-        # A character takes up to 4 bytes.
-        _fill(pieces, variables, found, autoescape, limit // 4)
+        # A character takes up to 4 bytes. Liquid measures exactly.
+        _fill(pieces, variables, found, autoescape, MAX_OUTPUT // 4)
     except _NeedsLiquidError:
         return None
     text = "".join(found)
     # Liquid normalizes line ends.
     return None if "\r" in text else text
-
-
-def _compile_nodes(nodes: Sequence[Node]) -> Pieces:
-    return tuple(_compile_node(node) for node in nodes)
 
 
 def _compile_node(node: Node) -> str | _Value | _Conditional:
@@ -157,7 +148,7 @@ def _compile_block(block: BlockNode) -> Pieces:
     if block.blank:
         # Liquid omits a block that holds only whitespace.
         raise _NeedsLiquidError
-    return _compile_nodes(block.nodes)
+    return tuple(_compile_node(node) for node in block.nodes)
 
 
 def _compile_path(expression: object) -> tuple[str, ...]:
@@ -225,6 +216,13 @@ class TemplateError(ValueError):
         self.line = line
 
 
+def check_source(source: str) -> None:
+    """Raise TemplateError for a source that Liquid must not parse."""
+    if fault := find_fault(source):
+        line = None if fault.index is None else line_at(source, fault.index)
+        raise TemplateError(fault.code, fault.reason, line=line)
+
+
 class _LimitedEnvironment(Environment):
     context_depth_limit = 10
     loop_iteration_limit = 1_000
@@ -258,9 +256,7 @@ class Template:
 
     def __init__(self, source: str, *, environment: Environment = TEXT_ENVIRONMENT) -> None:
         """Parse a source; raises TemplateError."""
-        if fault := find_fault(source):
-            line = None if fault.index is None else line_at(source, fault.index)
-            raise TemplateError(fault.code, fault.reason, line=line)
+        check_source(source)
         try:
             self._bind(environment.from_string(source))
         except LiquidError as error:
@@ -293,9 +289,7 @@ class Template:
         """
         if self._fast_path is not None:
             autoescape = self.bound.env.autoescape
-            text = fill_fast_path(
-                self._fast_path, variables, autoescape=autoescape, limit=MAX_OUTPUT
-            )
+            text = fill_fast_path(self._fast_path, variables, autoescape=autoescape)
             if text is not None:
                 return text
         try:
@@ -303,16 +297,11 @@ class Template:
         except UndefinedError as error:
             match = _VARIABLE.search(str(error.args[0]))
             variable = match[1] if match else None
-            raise TemplateError(
-                "missing_variable",
-                f"The template needs the variable {variable!r}.",
-                variable=variable,
-                line=line_of(error),
-            ) from error
+            reason, line = f"The template needs the variable {variable!r}.", line_of(error)
+            raise TemplateError("missing_variable", reason, variable=variable, line=line) from error
         except WorkLimitError as error:
-            raise TemplateError(
-                "template_failed", str(error.message), line=line_of(error)
-            ) from error
+            reason, line = str(error.message), line_of(error)
+            raise TemplateError("template_failed", reason, line=line) from error
         except (LiquidError, RecursionError, *_FILTER_ERRORS) as error:
             raise _to_template_error(error) from error
 
@@ -330,11 +319,8 @@ def line_at(source: str, index: int) -> int:
 
 
 def _to_template_error(error: Exception) -> TemplateError:
-    return TemplateError(
-        "template_failed",
-        f"The template cannot be rendered: {type(error).__name__}.",
-        line=line_of(error),
-    )
+    reason = f"The template cannot be rendered: {type(error).__name__}."
+    return TemplateError("template_failed", reason, line=line_of(error))
 
 
 MAX_CACHED_TEXTS = 512
@@ -380,8 +366,7 @@ def variable_paths(bound: BoundTemplate) -> Paths | None:
     used = bound.analyze(include_partials=False).globals
     if not _CLOCK_VARIABLES.isdisjoint(used):
         return None
-    paths = {_name_prefix(use.segments) for uses in used.values() for use in uses}
-    return sorted(paths)
+    return sorted({_name_prefix(use.segments) for uses in used.values() for use in uses})
 
 
 def _name_prefix(segments: Sequence[object]) -> tuple[str, ...]:

@@ -20,11 +20,6 @@ def inline_fragment(html: str, css: str) -> str:
     return INLINER.inline_fragment(html, css)
 
 
-def inline_page(html: str) -> str:
-    """Return a page with its own style sheets inlined."""
-    return INLINER.inline(html)
-
-
 def main() -> None:
     """Inline each fragment of the request within the limits; the process ends at a failure."""
     import json

@@ -8,15 +8,13 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import structlog
 
 from . import inliner, markup
-from .engine import MAX_OUTPUT, TemplateError, line_at
-from .limits import find_fault
+from .engine import MAX_OUTPUT, TemplateError, check_source, line_at
 
 _LIQUID = re.compile(r"\{%-?\s*comment\b.*?\bendcomment\s*-?%\}|\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 _STYLE = re.compile(r"<style>(.*?)</style>", re.DOTALL)
@@ -34,7 +32,7 @@ def inline_layout(source: str) -> str:
 
     Rules that can't be inlined, such as dark mode, are in a second style sheet, which is kept.
     """
-    return _inline_around_liquid(source, inliner.inline_page)
+    return _inline_around_liquid(source, inliner.INLINER.inline)
 
 
 def inline_fragment(source: str, *, css: str) -> str:
@@ -47,14 +45,11 @@ def extract_liquid(source: str) -> tuple[str, list[str]]:
 
     Raises TemplateError for what could exceed the library's stack or memory.
     """
-    if fault := find_fault(source):
-        line = None if fault.index is None else line_at(source, fault.index)
-        raise TemplateError(fault.code, fault.reason, line=line)
+    check_source(source)
     # Replacing Liquid by spaces keeps the line numbers of the source.
     blanked = _LIQUID.sub(lambda match: _NOT_LINE_END.sub(" ", match[0]), source)
     if excess := markup.find_excess(blanked):
-        line = line_at(source, excess.index)
-        raise TemplateError("too_complex", excess.reason, line=line)
+        raise TemplateError("too_complex", excess.reason, line=line_at(source, excess.index))
     liquid: list[str] = []
 
     def replace_with_placeholder(match: re.Match[str]) -> str:
@@ -86,8 +81,7 @@ def find_misplaced_liquid(source: str) -> int | None:
     html = _LIQUID.sub(lambda _match: _PLACEHOLDER.format(next(count)), source)
     for token in markup.tokenize(html):
         tag = html[token.start : token.tag_end] if token.name else ""
-        unquoted = _PLACEHOLDER_PATTERN.search(_QUOTED.sub("", tag))
-        if unquoted:
+        if unquoted := _PLACEHOLDER_PATTERN.search(_QUOTED.sub("", tag)):
             return positions[int(unquoted[2])]
     return None
 
@@ -136,18 +130,11 @@ TIMEOUT_SECONDS = 20.0
 _PROGRAM = Path(__file__).with_name("inliner.py")
 
 
-@dataclass(frozen=True, slots=True)
-class DryRun:
-    """The fragments that a dry run inlined, in order."""
+def dry_run(fragments: Sequence[str], *, css: str) -> tuple[Sequence[str], str | None]:
+    """Inline fragments in a child process; never raises because of their content.
 
-    inlined: Sequence[str]
-    """Fragments up to the first failure."""
-    reason: str | None = None
-    """Reason of the first failure; None if there is none."""
-
-
-def dry_run(fragments: Sequence[str], *, css: str) -> DryRun:
-    """Inline fragments in a child process; never raises because of their content."""
+    Returns those up to the first failure, in order, and its reason; None if there is none.
+    """
     request = json.dumps({"css": css, "fragments": [*fragments]})
     try:
         completed = subprocess.run(
@@ -159,11 +146,9 @@ def dry_run(fragments: Sequence[str], *, css: str) -> DryRun:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         log.warning("inlining_not_started", error=type(error).__name__)
-        return DryRun((), "CSS inlining couldn't start on this machine. Try again.")
-    inlined = tuple(
-        json.loads(line) for line in completed.stdout.splitlines() if line.endswith(b'"')
-    )
+        return (), "CSS inlining couldn't start on this machine. Try again."
+    inlined = [json.loads(line) for line in completed.stdout.splitlines() if line.endswith(b'"')]
     if len(inlined) == len(fragments):
-        return DryRun(inlined)
+        return inlined, None
     log.warning("inlining_failed", status=completed.returncode)
-    return DryRun(inlined, "CSS inlining exceeds the memory or time limit for this HTML.")
+    return inlined, "CSS inlining exceeds the memory or time limit for this HTML."

@@ -61,11 +61,6 @@ _BLOCKS = {
 _BLANKS = re.compile(r"\s{10,}")
 
 
-def count_markup(source: str) -> int:
-    """Return an upper bound on a source's outputs and tags."""
-    return source.count("{{") + source.count("{%")
-
-
 @dataclass(frozen=True, slots=True)
 class SourceFault:
     """Why a source is rejected before parsing, and where."""
@@ -91,26 +86,21 @@ def find_fault(source: str) -> SourceFault | None:
         if end < 0:
             return SourceFault("syntax", f"Expected '{closing}', found end of file.", at)
         inner = source[at + 2 : end]
-        lines = _lines(inner)
+        # Each line of a ``liquid`` tag counts as a tag.
+        lines = inner.splitlines() if inner.lstrip("- \t\n").startswith("liquid") else [inner]
         count += len(lines)
         blanks += sum(len(run) ** 2 for run in _BLANKS.findall(inner))
         if reason := _exceeded_limit(lines, count, blanks):
             return SourceFault("too_complex", reason, at)
         end += 2
-        if closing == "%}" and (block := _block_of(inner)) is not None:
-            match = _BLOCKS[block].search(source, end)
+        name = _TAG_NAME.match(inner)
+        if closing == "%}" and name and name[1] in _BLOCKS:
+            match = _BLOCKS[name[1]].search(source, end)
             if match is None:
-                return SourceFault("syntax", f"Expected tag end{block}, found end of file.", at)
+                return SourceFault("syntax", f"Expected tag end{name[1]}, found end of file.", at)
             end = match.end()
         opening = _OPENING.search(source, end)
     return None
-
-
-def _lines(inner: str) -> list[str]:
-    """Split a ``liquid`` tag into its lines, each of which counts as a tag."""
-    if inner.lstrip("- \t\n").startswith("liquid"):
-        return inner.splitlines()
-    return [inner]
 
 
 def _exceeded_limit(lines: Sequence[str], count: int, blanks: int) -> str | None:
@@ -121,11 +111,6 @@ def _exceeded_limit(lines: Sequence[str], count: int, blanks: int) -> str | None
     if blanks > MAX_BLANKS:
         return "Too much whitespace in a row inside outputs and tags."
     return None
-
-
-def _block_of(inner: str) -> str | None:
-    match = _TAG_NAME.match(inner)
-    return match[1] if match and match[1] in _BLOCKS else None
 
 
 # Limits on a rendering.
@@ -261,9 +246,7 @@ def within_budget(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def bounded(*args: Any, context: Any = None, **options: Any) -> Any:
         units = UNITS_PER_CALL
-        for value in args:
-            units += _cost_of(value)
-        for value in options.values():
+        for value in (*args, *options.values()):
             units += _cost_of(value)
         if needs_context:
             options["context"] = context
@@ -283,10 +266,8 @@ def _cost_of(value: Any) -> int:
     """
     kind = type(value)
     if issubclass(kind, str):
-        length = len(value)
-        if length > MAX_VALUE:
-            check_length(length)
-        return length // CHARACTERS_PER_UNIT
+        check_length(len(value))
+        return len(value) // CHARACTERS_PER_UNIT
     if issubclass(kind, int):
         if value.bit_length() > MAX_BITS:
             raise WorkLimitError(f"A number has more than {MAX_BITS:,} bits.", token=None)
@@ -314,12 +295,11 @@ def join(left: Iterable[object], separator: object = " ", *, environment: Enviro
     if environment.autoescape and between == " ":
         between = Markup(" ")
     texts: list[str] = []
-    total = 0
+    total = -len(between)
     for item in left:
-        text = item if isinstance(item, str) else str(item)
-        total += len(text) + len(between)
-        check_length(total - len(between))
-        texts.append(text)
+        texts.append(item if isinstance(item, str) else str(item))
+        total += len(texts[-1]) + len(between)
+        check_length(total)
     return between.join(texts)
 
 
@@ -354,14 +334,10 @@ def concat(sequence: list[Any], second_array: Any) -> list[Any]:
 @sequence_filter
 def uniq(sequence: Iterable[Any], key: object = None) -> list[object]:
     """Return a list without items equal to an earlier item."""
-    seen: set[Hashable] = set()
-    kept: list[object] = []
+    kept: dict[Hashable, object] = {}
     for item in sequence:
-        mark = _hashable(item if key is None else _property(item, key))
-        if mark not in seen:
-            seen.add(mark)
-            kept.append(item)
-    return kept
+        kept.setdefault(_hashable(item if key is None else _property(item, key)), item)
+    return list(kept.values())
 
 
 def _property(item: Any, key: object) -> object:
@@ -380,10 +356,8 @@ def _hashable(value: Any) -> Hashable:
     """Return a hashable value that is equal where the given values are."""
     if isinstance(value, dict):
         return ("dict", frozenset((k, _hashable(v)) for k, v in value.items()))
-    if isinstance(value, list):
-        return ("list", tuple(_hashable(v) for v in value))
-    if isinstance(value, tuple):
-        return ("tuple", tuple(_hashable(v) for v in value))
+    if isinstance(value, list | tuple):
+        return (isinstance(value, list), tuple(_hashable(v) for v in value))
     return value
 
 
@@ -527,13 +501,12 @@ def _walk_expressions(expressions: Any) -> Iterator[Expression]:
 
 def _make_loop_body(block: BlockNode, static: RenderContext) -> _LoopBody:
     body = _LoopBody(block.token, block.nodes)
-    units = 1
+    body.units = 1
     for node in _walk_nodes(block.nodes, static):
         if isinstance(node, ContentNode):
-            units += len(node.text) // CHARACTERS_PER_UNIT
+            body.units += len(node.text) // CHARACTERS_PER_UNIT
         elif not isinstance(node, BlockNode):
-            units += 1 + sum(1 for _ in _walk_expressions(node.expressions())) // 2
-    body.units = units
+            body.units += 1 + sum(1 for _ in _walk_expressions(node.expressions())) // 2
     return body
 
 

@@ -1,7 +1,7 @@
 """Template linting before a template is stored: every fault with its line and reason."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,8 +12,16 @@ from liquid.static_analysis import Variable
 from ..catalog.types import MASK
 from ..models.notification import SUBJECT_LENGTH
 from . import inlining, templates
-from .engine import HTML_ENVIRONMENT, TEXT_ENVIRONMENT, Template, TemplateError, line_at, line_of
-from .limits import MAX_MARKUP, MAX_WORK, Budget, count_markup, find_fault
+from .engine import (
+    HTML_ENVIRONMENT,
+    TEXT_ENVIRONMENT,
+    Template,
+    TemplateError,
+    check_source,
+    line_at,
+    line_of,
+)
+from .limits import MAX_MARKUP, MAX_WORK, Budget
 from .templates import DEFAULT_LANGUAGE, STORED_LANGUAGE, Part, Parts
 from .text import clean_line
 
@@ -30,6 +38,8 @@ EXAMPLE_RECIPIENT = {"name": "Ada Lovelace", "locale": "en", "timezone": "UTC"}
 """The recipient's fields that templates may use; documented in docs/guides/templates.md."""
 _MARKUP = re.compile(r"\{\{.*?\}\}|\{%-?\s*(\w*).*?%\}", re.DOTALL)
 _UNCLOSED = "expected tag end"
+_Fragment = tuple[str, list[str]]
+"""HTML with placeholders for its Liquid, and the Liquid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,63 +66,55 @@ def lint_template(
     Every part must parse, use only known filters and variables, and render with the type's example
     data, once as given and once with its sensitive values masked.
     """
-    language_faults = _check_languages(parts)
-    if language_faults:
-        return language_faults
+    if faults := _check_languages(parts):
+        return faults
     variables = {**example_data, "recipient": EXAMPLE_RECIPIENT}
     masked = {k: MASK if k in sensitive else v for k, v in variables.items()}
     faults = list(_check_completeness(name, parts))
     budget = Budget(MAX_TEMPLATE_WORK)
-    fragments: list[_Fragment] = []
+    fragments: dict[str, _Fragment] = {}
     markup = 0
     for language, texts in parts.items():
-        for part in Part:
-            if part not in texts:
-                continue
-            markup += min(count_markup(texts[part]), MAX_MARKUP)
+        for part in [part for part in Part if part in texts]:
+            source = texts[part]
+            # An upper bound on the outputs and tags.
+            markup += min(source.count("{{") + source.count("{%"), MAX_MARKUP)
             if markup > MAX_TEMPLATE_MARKUP:
                 reason = (
                     f"All parts together have at most {MAX_TEMPLATE_MARKUP:,} outputs and tags."
                 )
                 return [*faults, TemplateFault(code="too_complex", reason=reason)]
-            bound, found = _check_source(part, texts[part], variables)
-            if bound is not None and not found:
-                if part is Part.EMAIL_HTML:
-                    found = _check_markup(language, texts[part], fragments)
-                else:
-                    found = _check_output(part, bound, (variables, masked), budget)
+            try:
+                bound = _parse(part, source)
+                found = _check_names(bound, source, variables)
+                if part is Part.EMAIL_HTML and not found:
+                    fragments[language] = _extract_liquid(source)
+                elif not found:
+                    _check_output(part, bound, (variables, masked), budget)
+            except TemplateError as problem:
+                found = [_to_fault(problem)]
+            except RecursionError:
+                reason = "An expression is nested too deeply."
+                found = [TemplateFault(code="too_complex", reason=reason)]
             faults += [replace(fault, language=language, part=part) for fault in found]
     if not faults and fragments:
         faults += _check_inlined(fragments, (variables, masked), budget)
     return faults
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Fragment:
-    """The HTML of one language, with placeholders for its Liquid."""
-
-    language: str
-    html: str
-    liquid: Sequence[str]
-
-
 def _check_languages(parts: Parts) -> list[TemplateFault]:
     if not any(parts.values()):
         return [TemplateFault(code="required", reason="At least one part is required.")]
     if len(parts) > MAX_LANGUAGES:
-        return [
-            TemplateFault(code="too_many_languages", reason=f"At most {MAX_LANGUAGES} languages.")
-        ]
+        reason = f"At most {MAX_LANGUAGES} languages."
+        return [TemplateFault(code="too_many_languages", reason=reason)]
     texts = [text for language in parts.values() for text in language.values()]
     if sum(map(len, texts)) > MAX_TEMPLATE_CHARACTERS:
         reason = f"All parts together have at most {MAX_TEMPLATE_CHARACTERS:,} characters."
         return [TemplateFault(code="too_long", reason=reason)]
+    reason = "Expected default, or a language such as pt or pt-BR."
     return [
-        TemplateFault(
-            code="invalid_locale",
-            reason="Expected default, or a language such as pt or pt-BR.",
-            language=language,
-        )
+        TemplateFault(code="invalid_locale", reason=reason, language=language)
         for language in parts
         if language != DEFAULT_LANGUAGE and not STORED_LANGUAGE.fullmatch(language)
     ]
@@ -120,42 +122,32 @@ def _check_languages(parts: Parts) -> list[TemplateFault]:
 
 def _check_completeness(name: str, parts: Parts) -> Iterator[TemplateFault]:
     """Yield a fault if the default language lacks a subject or body, the last resort of all."""
-    shipped = templates.shipped_texts(name)
+    both = (parts, templates.shipped_texts(name))
+    available = {part for texts in both for part in texts.get(DEFAULT_LANGUAGE, {})}
+    reason = "A subject and a body in the default language are required."
     for part in REQUIRED_PARTS:
-        sources = [source.get(DEFAULT_LANGUAGE, {}) for source in (parts, shipped)]
-        if not any(part in texts for texts in sources):
+        if part not in available:
             yield TemplateFault(
-                code="required",
-                reason="A subject and a body in the default language are required.",
-                language=DEFAULT_LANGUAGE,
-                part=part,
+                code="required", reason=reason, language=DEFAULT_LANGUAGE, part=part
             )
 
 
-def _check_source(
-    part: Part, source: str, variables: Mapping[str, Any]
-) -> tuple[BoundTemplate | None, list[TemplateFault]]:
-    """Return a parsed part, and the faults of its source."""
+def _parse(part: Part, source: str) -> BoundTemplate:
+    """Return a parsed part; raises TemplateError."""
     if not source.strip():
-        return None, [TemplateFault(code="blank", reason="Must not be blank.")]
-    if fault := find_fault(source):
-        line = None if fault.index is None else line_at(source, fault.index)
-        return None, [TemplateFault(code=fault.code, reason=fault.reason, line=line)]
+        raise TemplateError("blank", "Must not be blank.")
+    check_source(source)
     environment = HTML_ENVIRONMENT if part is Part.EMAIL_HTML else TEXT_ENVIRONMENT
     try:
-        bound = environment.from_string(source)
+        return environment.from_string(source)
     except LiquidError as error:
-        return None, [_syntax_fault(error, source, environment)]
-    try:
-        return bound, _check_names(bound, source, variables)
-    except RecursionError:
-        reason = "An expression is nested too deeply."
-        return None, [TemplateFault(code="too_complex", reason=reason)]
+        raise _syntax_error(error, source, environment) from error
 
 
 def _check_names(
     bound: BoundTemplate, source: str, variables: Mapping[str, Any]
 ) -> list[TemplateFault]:
+    """Return a fault for each unknown filter and variable; raises RecursionError."""
     analysis = bound.analyze(include_partials=False)
     faults = [
         TemplateFault(
@@ -178,44 +170,39 @@ def _check_names(
     ]
 
 
-def _check_markup(language: str, source: str, fragments: list[_Fragment]) -> list[TemplateFault]:
-    """Return the faults of a part's HTML; add it to the fragments for the dry run."""
-    try:
-        html, liquid = inlining.extract_liquid(source)
-    except TemplateError as problem:
-        return [TemplateFault(code=problem.code, reason=str(problem), line=problem.line)]
+def _extract_liquid(source: str) -> _Fragment:
+    """Return a part's HTML and Liquid for the dry run; raises TemplateError."""
+    fragment = inlining.extract_liquid(source)
     if (index := inlining.find_misplaced_liquid(source)) is not None:
         reason = "Liquid inside a tag: move it around the tag or into a quoted value."
-        return [TemplateFault(code="misplaced", reason=reason, line=line_at(source, index))]
-    fragments.append(_Fragment(language=language, html=html, liquid=liquid))
-    return []
+        raise TemplateError("misplaced", reason, line=line_at(source, index))
+    return fragment
 
 
 def _check_inlined(
-    fragments: Sequence[_Fragment], examples: tuple[Mapping[str, Any], ...], budget: Budget
+    fragments: Mapping[str, _Fragment], examples: tuple[Mapping[str, Any], ...], budget: Budget
 ) -> Iterator[TemplateFault]:
     """Yield the faults of HTML after CSS inlining, as it is sent."""
     layout = templates.read_shipped(templates.LAYOUT, Part.EMAIL_HTML, DEFAULT_LANGUAGE) or ""
-    outcome = inlining.dry_run(
-        [fragment.html for fragment in fragments], css=inlining.extract_style_sheet(layout)
+    inlined, failure = inlining.dry_run(
+        [html for html, _ in fragments.values()], css=inlining.extract_style_sheet(layout)
     )
-    for fragment, html in zip(fragments, outcome.inlined, strict=False):
+    for (language, (_, liquid)), html in zip(fragments.items(), inlined, strict=False):
         try:
-            source = inlining.restore_liquid(html, fragment.liquid)
+            source = inlining.restore_liquid(html, liquid)
             bound = HTML_ENVIRONMENT.from_string(source)
-            found = _check_output(Part.EMAIL_HTML, bound, examples, budget)
+            _check_output(Part.EMAIL_HTML, bound, examples, budget)
         except TemplateError as problem:
-            found = [TemplateFault(code=problem.code, reason=str(problem))]
+            fault = _to_fault(problem)
         except LiquidError as error:
-            found = [_syntax_fault(error, source, HTML_ENVIRONMENT)]
-        for fault in found:
-            yield replace(fault, language=fragment.language, part=Part.EMAIL_HTML)
-    if outcome.reason is not None:
+            fault = _to_fault(_syntax_error(error, source, HTML_ENVIRONMENT))
+        else:
+            continue
+        yield replace(fault, language=language, part=Part.EMAIL_HTML)
+    if failure is not None:
+        language = list(fragments)[len(inlined)]
         yield TemplateFault(
-            code="too_complex",
-            reason=outcome.reason,
-            language=fragments[len(outcome.inlined)].language,
-            part=Part.EMAIL_HTML,
+            code="too_complex", reason=failure, language=language, part=Part.EMAIL_HTML
         )
 
 
@@ -234,27 +221,25 @@ def _is_known(used: Variable, variables: Mapping[str, Any]) -> bool:
 
 def _check_output(
     part: Part, bound: BoundTemplate, examples: tuple[Mapping[str, Any], ...], budget: Budget
-) -> list[TemplateFault]:
-    try:
-        template = Template.from_bound(bound)
-        outputs = [template.render(variables, budget=budget) for variables in examples]
-    except TemplateError as problem:
-        return [TemplateFault(code=problem.code, reason=str(problem), line=problem.line)]
-    for text in outputs:
+) -> None:
+    """Raise TemplateError if a part can't be rendered, or is blank or too long when it is."""
+    template = Template.from_bound(bound)
+    for text in [template.render(variables, budget=budget) for variables in examples]:
         if not clean_line(text):
-            return [
-                TemplateFault(code="blank", reason="Blank when rendered with the example data.")
-            ]
+            raise TemplateError("blank", "Blank when rendered with the example data.")
         if part in ONE_LINE_PARTS and len(clean_line(text)) > SUBJECT_LENGTH:
             reason = f"More than {SUBJECT_LENGTH} characters when rendered with the example data."
-            return [TemplateFault(code="too_long", reason=reason)]
-    return []
+            raise TemplateError("too_long", reason)
 
 
-def _syntax_fault(error: LiquidError, source: str, environment: Environment) -> TemplateFault:
+def _to_fault(problem: TemplateError) -> TemplateFault:
+    return TemplateFault(code=problem.code, reason=str(problem), line=problem.line)
+
+
+def _syntax_error(error: LiquidError, source: str, environment: Environment) -> TemplateError:
     reason = str(error.message).strip()
     line = line_of(error) or _search_line(reason, source, environment)
-    return TemplateFault(code="syntax", reason=f"{reason[:1].upper()}{reason[1:]}.", line=line)
+    return TemplateError("syntax", f"{reason[:1].upper()}{reason[1:]}.", line=line)
 
 
 def _search_line(reason: str, source: str, environment: Environment) -> int | None:

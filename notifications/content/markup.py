@@ -83,12 +83,11 @@ def tokenize(html: str) -> Iterator[Token]:
     """Yield comments, tags, and text-only elements in one pass. Unclosed ones extend to the end."""
     at = 0
     while match := _TOKEN.search(html, at):
-        name = match["name"] or ""
-        name = name.lower() if name.isascii() else name
         at = match.end()
         if match["comment"] is not None:
             yield Token(match.start(), at)
             continue
+        name = match["name"].lower() if match["name"].isascii() else match["name"]
         is_end, tag_end = bool(match["end"]), at
         if not match["closed"]:
             at = tag_end = len(html)
@@ -126,17 +125,14 @@ class _TagCounter:
             if token.name == "style":
                 self.style += token.end - token.tag_end
             if not self.counts_end_tags:
-                self._count_hidden_tags(html[token.start + 1 : token.end])
+                # A parser in another state may find tags inside a token.
+                hidden_count = len(_START.findall(html, token.start + 1, token.end))
+                self.open += ["?"] * hidden_count
+                self.tags += hidden_count
             self.reopened += self.formatting
             if reason := self._exceeded_limit():
                 return Excess(reason, token.start)
         return None
-
-    def _count_hidden_tags(self, text: str) -> None:
-        """Count tags inside a token: a parser in another state may find some."""
-        tag_count = sum(1 for _ in _START.finditer(text))
-        self.open += ["?"] * tag_count
-        self.tags += tag_count
 
     def _open(self, name: str) -> None:
         if name in _SPECIAL_PARSING:

@@ -2,7 +2,7 @@
 
 import html
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 from urllib.parse import quote
@@ -59,12 +59,11 @@ def redact(
     if not redacted_fields and masked == data:
         return Redacted(content=content, data=data)
     originals = {name: getattr(content, name) for name in redacted_fields}
+    if "attachments" in originals:
+        originals["attachments"] = [asdict(one) for one in content.attachments]
     secret = SensitiveContent(
         data=data,
-        content={
-            name: [asdict(one) for one in value] if isinstance(value, tuple) else value
-            for name, value in originals.items()
-        },
+        content=originals,
         secrets=values,
         has_inline_content=has_own_body or has_own_subject,
     )
@@ -76,17 +75,16 @@ def redact(
 def _mask_fields(
     content: Content, names: Collection[str], values: Collection[str]
 ) -> dict[str, Any]:
+    def clean(text: str) -> str:
+        return remove_secrets(text, values)
+
     return {
-        "image_url": content.image_url and remove_secrets(content.image_url, values),
-        "deep_link": content.deep_link and remove_secrets(content.deep_link, values),
-        "reply_to": content.reply_to and remove_secrets(content.reply_to, values),
+        "image_url": content.image_url and clean(content.image_url),
+        "deep_link": content.deep_link and clean(content.deep_link),
+        "reply_to": content.reply_to and clean(content.reply_to),
         "payload": content.payload and mask(content.payload, names, values),
         "attachments": tuple(
-            replace(
-                one,
-                url=remove_secrets(one.url, values),
-                filename=remove_secrets(one.filename, values),
-            )
+            replace(one, url=clean(one.url), filename=clean(one.filename))
             for one in content.attachments
         ),
     }
@@ -157,31 +155,26 @@ def _mask_excerpt(answer: ProviderResponse, secret: SensitiveContent) -> Provide
         # Only the client knows which part of its own text is sensitive.
         return replace(answer, excerpt=WITHHELD if answer.excerpt else "")
     excerpt = remove_secrets(answer.excerpt, secret.secrets)
-    partial_length = max(
-        (_partial_secret_length(excerpt, value) for value in secret.secrets), default=0
+    # The end of a truncated text may be the beginning of a value.
+    partial_lengths = (
+        size
+        for value in secret.secrets
+        for size in range(MIN_PARTIAL_LENGTH, len(value))
+        if excerpt.endswith(value[:size])
     )
-    return replace(answer, excerpt=excerpt[:-partial_length] + MASK if partial_length else excerpt)
+    if length := max(partial_lengths, default=0):
+        excerpt = excerpt[:-length] + MASK
+    return replace(answer, excerpt=excerpt)
 
 
-def _partial_secret_length(text: str, secret: str) -> int:
-    """Return the length of a value's prefix at the end of a truncated text."""
-    sizes = range(len(secret) - 1, MIN_PARTIAL_LENGTH - 1, -1)
-    return next((size for size in sizes if text.endswith(secret[:size])), 0)
-
-
-def _encodings_of(secret: str) -> Iterator[str]:
+def _encodings_of(secret: str) -> Iterable[str]:
     in_json = json.dumps(secret, ensure_ascii=False)[1:-1]
     # Widest first: masking a shorter form inside a wider one would leave the rest.
-    yield from dict.fromkeys(
-        (
-            json.dumps(secret)[1:-1],
-            in_json.replace("/", "\\/"),
-            in_json,
-            html.escape(secret),
-            quote(secret, safe=""),
-            quote(secret),
-            secret,
-        )
+    return dict.fromkeys(
+        [
+            *(json.dumps(secret)[1:-1], in_json.replace("/", "\\/"), in_json),
+            *(html.escape(secret), quote(secret, safe=""), quote(secret), secret),
+        ]
     )
 
 

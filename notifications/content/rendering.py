@@ -37,7 +37,10 @@ def choose_whatsapp_template(
     return WhatsAppTemplateMessage(
         name=template.name,
         language=template.language,
-        parameters=tuple(_to_one_line(data[name]) for name in template.parameters),
+        # Meta accepts no line breaks, tabs, or repeated spaces.
+        parameters=tuple(
+            " ".join(str(data[name]).split())[:MAX_PARAMETER_LENGTH] for name in template.parameters
+        ),
     )
 
 
@@ -49,11 +52,6 @@ def _find_nearest(
     names = ["-".join(parts[:count]) for count in range(len(parts), 0, -1)]
     found = (by_locale.get(name) for name in names)
     return next((one for one in found if one is not None), next(iter(candidates), None))
-
-
-def _to_one_line(value: Any) -> str:
-    """Return a value as Meta accepts it: no line breaks, tabs, or repeated spaces."""
-    return " ".join(str(value).split())[:MAX_PARAMETER_LENGTH]
 
 
 log = structlog.get_logger(__name__)
@@ -190,19 +188,13 @@ class _RenderContext:
         """
         if self.content.template_id is None:
             return None
+        name, version = self.content.template_id, self.version
         variables = _template_variables(self.data, self.recipient)
         try:
-            text = _render_part(
-                self.content.template_id, self.version, part, self.recipient, variables
-            )
+            text = _render_part(name, version, part, self.recipient, variables)
         except TemplateError as problem:
-            log.warning(
-                "template_part_skipped",
-                template=self.content.template_id,
-                version=self.version,
-                part=part.value,
-                code=problem.code,
-            )
+            fields = {"template": name, "version": version, "part": part.value}
+            log.warning("template_part_skipped", **fields, code=problem.code)
             return None
         return None if text is None else text.strip()
 
@@ -229,7 +221,7 @@ def _render_html(
 ) -> str:
     body = context.render_part(Part.EMAIL_HTML) or _to_html(text)
     language = context.language
-    layout_variables = {
+    variables = {
         "subject": subject or "",
         # Already escaped, by its template or here; the layout inserts it unchanged.
         "content": body,
@@ -242,7 +234,7 @@ def _render_html(
         "sender": _sender_name(settings.EMAIL_FROM),
         "words": templates.layout_words(language),
     }
-    return templates.get_layout(language).render(layout_variables)
+    return templates.get_layout(language).render(variables)
 
 
 def _append_links(context: _RenderContext, text: str, unsubscribe_url: str | None) -> str:

@@ -38,14 +38,7 @@ class Part(StrEnum):
     WHATSAPP = "whatsapp"
 
 
-FILES: Mapping[Part, str] = {
-    Part.SUBJECT: "subject.txt",
-    Part.BODY: "body.txt",
-    Part.EMAIL_HTML: "email.html",
-    Part.PUSH_TITLE: "push_title.txt",
-    Part.PUSH: "push.txt",
-    Part.WHATSAPP: "whatsapp.txt",
-}
+FILES = {part: f"{part.value}.txt" for part in Part} | {Part.EMAIL_HTML: "email.html"}
 DERIVED_FROM: Mapping[Part, Part] = {
     Part.EMAIL_HTML: Part.BODY,
     Part.PUSH_TITLE: Part.SUBJECT,
@@ -96,12 +89,6 @@ def shipped_texts(name: str) -> dict[str, dict[str, str]]:
     return {language: parts for language, parts in found.items() if parts}
 
 
-def clear_files() -> None:
-    """Clear the cached files."""
-    read_shipped.cache_clear()
-    _read_layout_words.cache_clear()
-
-
 @lru_cache(maxsize=256)
 def _read_layout_words(language: str) -> Mapping[str, str] | None:
     path = _folder(LAYOUT, language) / LAYOUT_WORDS_FILE
@@ -118,7 +105,6 @@ def _folder(name: str, language: str) -> Path:
 
 SHIPPED_VERSION = 0
 """The version number of the shipped files."""
-MAX_NUMBER = 999_999
 MAX_INSERT_ATTEMPTS = 100
 """Attempts to insert under the next number; each conflict means another version exists."""
 MAX_CACHED_VERSIONS = 512
@@ -209,19 +195,13 @@ def list_versions(
     """
     id_range = {
         "$gt": _version_id(type_slug, above or SHIPPED_VERSION),
-        "$lte": _version_id(type_slug, MAX_NUMBER),
+        "$lt": f"{type_slug};" if below is None else _version_id(type_slug, below),
     }
-    if below is not None:
-        id_range = {
-            "$gt": _version_id(type_slug, SHIPPED_VERSION),
-            "$lt": _version_id(type_slug, below),
-        }
     upwards = above is not None
-    cursor = (
-        collection("template_versions").find({"_id": id_range}).sort("_id", 1 if upwards else -1)
-    )
-    found = [_parse_version(document) for document in cursor.limit(limit)]
-    return found[::-1] if upwards else found
+    found = collection("template_versions").find({"_id": id_range})
+    cursor = found.sort("_id", 1 if upwards else -1).limit(limit)
+    versions = [_parse_version(document) for document in cursor]
+    return versions[::-1] if upwards else versions
 
 
 @lru_cache(maxsize=MAX_CACHED_VERSIONS)
@@ -231,11 +211,6 @@ def parts_of(type_slug: str, number: int) -> Parts:
     if version is None:
         raise UnknownVersionError
     return version.parts
-
-
-def clear_versions() -> None:
-    """Clear the cached versions."""
-    parts_of.cache_clear()
 
 
 def _version_id(type_slug: str, number: int) -> str:
@@ -286,7 +261,9 @@ def effective_texts(name: str, version: int) -> dict[str, dict[str, str]]:
     Raises TemplateError if the version isn't stored.
     """
     texts: dict[str, dict[str, str]] = {}
-    for language in _languages_of(name, version):
+    stored = get_version(type_slug=name, number=version)
+    languages = [DEFAULT_LANGUAGE, *(stored.parts if stored else ()), *shipped_texts(name)]
+    for language in dict.fromkeys(languages):
         locale = None if language == DEFAULT_LANGUAGE else language
         for part in Part:
             located = _locate(name, version, part, locale)
@@ -307,10 +284,8 @@ def opening_tag(element: str) -> str:
 
 def clear() -> None:
     """Clear all cached texts and templates."""
-    for cached in (_locate, _parse_part, _parse_layout):
+    for cached in (read_shipped, _read_layout_words, parts_of, _locate, _parse_part, _parse_layout):
         cached.cache_clear()
-    clear_files()
-    clear_versions()
 
 
 # Clients choose the locale, so it isn't a key of the caches that are costly to fill.
@@ -325,13 +300,6 @@ def _locate(name: str, version: int, part: Part, locale: str | None) -> tuple[st
         if source_part is not None and source_part in texts:
             return None
     return None
-
-
-def _languages_of(name: str, version: int) -> list[str]:
-    """Return the languages of a version and of the shipped files, the template's own first."""
-    stored = get_version(type_slug=name, number=version)
-    both = [stored.parts if stored else {}, shipped_texts(name)]
-    return list(dict.fromkeys([DEFAULT_LANGUAGE, *(code for some in both for code in some)]))
 
 
 def _sources(name: str, version: int, locale: str | None) -> Iterator[tuple[dict[Part, str], str]]:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from bson import ObjectId
@@ -109,9 +109,13 @@ def resend(
     chosen = list(channels or original_channels)
     if unknown := [c for c in chosen if c not in original_channels]:
         raise InvalidStateError(f"The original has no delivery on {', '.join(unknown)}.")
-    new = replace(
-        _copy(document, chosen, now, new_id or ObjectId()), secret=_load_sensitive_content(document)
-    )
+    try:
+        secret = store.secret_in(document)
+    except content.SecretExpiredError:
+        raise SensitiveDataDestroyedError from None
+    except DecryptionError as problem:
+        raise InvalidStateError(f"Its sensitive data can't be decrypted: {problem}.") from None
+    new = _copy(document, chosen, secret, now, new_id or ObjectId())
     (result,) = store.accept(callback_events.mark_for_callbacks([new]), now=now)
     if isinstance(result, store.DuplicateEntity):
         raise InvalidStateError("A notification for this entity already exists.")
@@ -165,18 +169,17 @@ def follow_time_zone(*, user_id: str, zone: str, now: datetime) -> int:
     an unknown zone.
     """
     current_zone = time.parse_zone(zone)
-    results = []
+    rescheduled = []
     for document in queries.scheduled_local_of(user_id):
         local = time.parse_local(document["scheduled_local"])
         send_at = max(time.resolve_local(local, current_zone).at, now)
         if send_at == max(document["scheduled_at"], now):
             continue
-        results.append(
-            store.reschedule(
-                notification_id=document["_id"], send_at=send_at, is_same_local_time=True, now=now
-            )
+        moved = store.reschedule(
+            notification_id=document["_id"], send_at=send_at, is_same_local_time=True, now=now
         )
-    rescheduled = [document for document in results if document is not None]
+        if moved is not None:
+            rescheduled.append(moved)
     fair_queue.enqueue_wakeups(rescheduled, now=now)
     return len(rescheduled)
 
@@ -207,24 +210,21 @@ def _reopen_error(
     return InvalidStateError("No failed channel to retry.")
 
 
-def _load_sensitive_content(document: Document) -> SensitiveContent | None:
-    """Return the sensitive content.
-
-    Raises SensitiveDataDestroyedError, and InvalidStateError if it can't be decrypted.
-    """
-    try:
-        return store.secret_in(document)
-    except content.SecretExpiredError:
-        raise SensitiveDataDestroyedError from None
-    except DecryptionError as problem:
-        raise InvalidStateError(f"Its sensitive data can't be decrypted: {problem}.") from None
-
-
 def _copy(
-    document: Document, channels: Sequence[Channel], now: datetime, new_id: ObjectId
+    document: Document,
+    channels: Sequence[Channel],
+    secret: SensitiveContent | None,
+    now: datetime,
+    new_id: ObjectId,
 ) -> NewNotification:
     """Return a new notification with the content of ``document``, due now."""
     max_attempts = max(d["max_attempts"] for d in document["delivery"])
+    type_config = types.find_type(document["type"])
+    expires_at: datetime | None = now + timedelta(days=1)
+    if type_config is not None:
+        # Its time to live starts again.
+        ttl = type_config.ttl_seconds
+        expires_at = time.resolve_expiry(send_at=now, ttl_seconds=ttl, expires_at=None)
     return NewNotification(
         id=new_id,
         client_id=document["client_id"],
@@ -235,10 +235,11 @@ def _copy(
         priority=Priority(document["priority"]),
         content=store.content_of(document),
         data=document["data"],
+        secret=secret,
         deliveries=tuple(NewDelivery(channel=channel) for channel in channels),
         max_attempts=min(max_attempts, 1 + DEFAULT_MAX_RETRIES),
         send_at=now,
-        expires_at=_resend_expiry(document["type"], now),
+        expires_at=expires_at,
         purge_at=retention.purge_at(Category(document["category"]), send_at=now),
         entity_id=document.get("entity_id"),
         external_id=document.get("external_id"),
@@ -247,15 +248,6 @@ def _copy(
         resent_from=document["_id"],
         created_at=now,
     )
-
-
-def _resend_expiry(type_name: str, now: datetime) -> datetime | None:
-    """Return when a resend expires: its time to live starts again."""
-    try:
-        ttl = types.get_type(type_name).ttl_seconds
-    except types.UnknownTypeError:
-        return now + timedelta(days=1)
-    return time.resolve_expiry(send_at=now, ttl_seconds=ttl, expires_at=None)
 
 
 def run_now(*, notification_id: ObjectId, now: datetime) -> Document:
@@ -268,12 +260,8 @@ def run_now(*, notification_id: ObjectId, now: datetime) -> Document:
     if document is None:
         raise LookupError("no such notification")
     changed = None
-    scheduled_at = document.get("scheduled_at")
-    if (
-        document["status"] == NotificationStatus.CREATED
-        and scheduled_at is not None
-        and scheduled_at > now
-    ):
+    scheduled_at = document.get("scheduled_at") or now
+    if document["status"] == NotificationStatus.CREATED and scheduled_at > now:
         # Moves every time, including an expiry that counts from the send time.
         changed = store.reschedule(notification_id=notification_id, send_at=now, now=now)
     changed = changed or store.make_due_now(notification_id=notification_id, now=now)

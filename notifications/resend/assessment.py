@@ -173,9 +173,5 @@ def _can_reach(
 def _has_whatsapp_template(document: Document, recipient: Recipient) -> bool:
     type_config = types.find_type(document["type"])
     templates = type_config.whatsapp_templates if type_config else ()
-    return (
-        rendering.choose_whatsapp_template(
-            templates, locale=recipient.locale, data=document["data"]
-        )
-        is not None
-    )
+    locale, data = recipient.locale, document["data"]
+    return rendering.choose_whatsapp_template(templates, locale=locale, data=data) is not None

@@ -57,55 +57,45 @@ class ResendRisk:
     reason: str
 
 
+R = RiskKind
 _MAY_DUPLICATE_REASON = "The provider may have accepted it: might be a duplicate."
 _RISK_BY_FAILURE: Mapping[FailureCode, tuple[RiskKind, str]] = {
-    F.RATE_LIMITED: (RiskKind.SAFE, "Rate limited by the provider; nothing was sent."),
-    F.RECIPIENT_RATE_LIMITED: (RiskKind.SAFE, "The provider limited messages to this recipient."),
-    F.PROVIDER_ERROR: (RiskKind.SAFE, "Provider error; nothing was sent."),
-    F.CONNECTION_FAILED: (RiskKind.SAFE, "Couldn't connect to the provider; nothing was sent."),
-    F.CHANNEL_UNAVAILABLE: (RiskKind.SAFE, "A provider is configured for this channel now."),
-    F.BLOCKED: (RiskKind.SAFE, "The receiving server blocked it once; the address may be valid."),
-    F.REPORTED_FAILED: (RiskKind.SAFE, "The provider reported a failure."),
-    F.BOUNCED: (RiskKind.SAFE, "It bounced, but the suppression was lifted."),
-    F.SUPPRESSED: (RiskKind.SAFE, "The suppression was lifted."),
-    F.OPTED_OUT: (RiskKind.SAFE, "The recipient opted in again."),
-    F.CANCELLED: (RiskKind.SAFE, "It was cancelled before sending."),
-    F.NO_ADDRESS: (RiskKind.SAFE, "There is an active device now."),
-    F.INVALID_RECIPIENT: (RiskKind.SAFE, "The recipient has another active device now."),
-    F.WINDOW_CLOSED: (
-        RiskKind.SAFE,
-        "Inside the 24-hour window now, or there is a WhatsApp template.",
-    ),
-    F.TIMEOUT: (RiskKind.MAY_DUPLICATE, _MAY_DUPLICATE_REASON),
-    F.CONNECTION_LOST: (RiskKind.MAY_DUPLICATE, _MAY_DUPLICATE_REASON),
-    F.WORKER_LOST: (RiskKind.MAY_DUPLICATE, _MAY_DUPLICATE_REASON),
-    F.OUTCOME_UNKNOWN: (RiskKind.MAY_DUPLICATE, _MAY_DUPLICATE_REASON),
-    F.INTERNAL_ERROR: (RiskKind.MAY_DUPLICATE, "Internal error; the outcome is unknown."),
-    F.NOT_NEEDED: (RiskKind.MAY_DUPLICATE, "Another channel delivered it in time."),
-    F.REJECTED: (RiskKind.WILL_FAIL_AGAIN, "The provider rejects this message for any recipient."),
-    F.TOO_LARGE: (RiskKind.WILL_FAIL_AGAIN, "It is too large for the provider."),
-    F.RENDER_FAILED: (RiskKind.WILL_FAIL_AGAIN, "The template can't be rendered with its data."),
-    F.ATTACHMENT_UNAVAILABLE: (RiskKind.WILL_FAIL_AGAIN, "An attachment couldn't be downloaded."),
-    F.QUARANTINED: (
-        RiskKind.WILL_FAIL_AGAIN,
-        "Isolated after three worker crashes. See their logs.",
-    ),
-    F.DROPPED: (
-        RiskKind.WILL_FAIL_AGAIN,
-        "On the provider's suppression list. Remove it there first.",
-    ),
-    F.QUIET_HOURS: (RiskKind.EXPIRED, "It expired during quiet hours."),
-    F.EXPIRED: (RiskKind.EXPIRED, "It expired before sending. A resend gets a new expiry."),
+    F.RATE_LIMITED: (R.SAFE, "Rate limited by the provider; nothing was sent."),
+    F.RECIPIENT_RATE_LIMITED: (R.SAFE, "The provider limited messages to this recipient."),
+    F.PROVIDER_ERROR: (R.SAFE, "Provider error; nothing was sent."),
+    F.CONNECTION_FAILED: (R.SAFE, "Couldn't connect to the provider; nothing was sent."),
+    F.CHANNEL_UNAVAILABLE: (R.SAFE, "A provider is configured for this channel now."),
+    F.BLOCKED: (R.SAFE, "The receiving server blocked it once; the address may be valid."),
+    F.REPORTED_FAILED: (R.SAFE, "The provider reported a failure."),
+    F.BOUNCED: (R.SAFE, "It bounced, but the suppression was lifted."),
+    F.SUPPRESSED: (R.SAFE, "The suppression was lifted."),
+    F.OPTED_OUT: (R.SAFE, "The recipient opted in again."),
+    F.CANCELLED: (R.SAFE, "It was cancelled before sending."),
+    F.NO_ADDRESS: (R.SAFE, "There is an active device now."),
+    F.INVALID_RECIPIENT: (R.SAFE, "The recipient has another active device now."),
+    F.WINDOW_CLOSED: (R.SAFE, "Inside the 24-hour window now, or there is a WhatsApp template."),
+    F.TIMEOUT: (R.MAY_DUPLICATE, _MAY_DUPLICATE_REASON),
+    F.CONNECTION_LOST: (R.MAY_DUPLICATE, _MAY_DUPLICATE_REASON),
+    F.WORKER_LOST: (R.MAY_DUPLICATE, _MAY_DUPLICATE_REASON),
+    F.OUTCOME_UNKNOWN: (R.MAY_DUPLICATE, _MAY_DUPLICATE_REASON),
+    F.INTERNAL_ERROR: (R.MAY_DUPLICATE, "Internal error; the outcome is unknown."),
+    F.NOT_NEEDED: (R.MAY_DUPLICATE, "Another channel delivered it in time."),
+    F.REJECTED: (R.WILL_FAIL_AGAIN, "The provider rejects this message for any recipient."),
+    F.TOO_LARGE: (R.WILL_FAIL_AGAIN, "It is too large for the provider."),
+    F.RENDER_FAILED: (R.WILL_FAIL_AGAIN, "The template can't be rendered with its data."),
+    F.ATTACHMENT_UNAVAILABLE: (R.WILL_FAIL_AGAIN, "An attachment couldn't be downloaded."),
+    F.QUARANTINED: (R.WILL_FAIL_AGAIN, "Isolated after three worker crashes. See their logs."),
+    F.DROPPED: (R.WILL_FAIL_AGAIN, "On the provider's suppression list. Remove it there first."),
+    F.QUIET_HOURS: (R.EXPIRED, "It expired during quiet hours."),
+    F.EXPIRED: (R.EXPIRED, "It expired before sending. A resend gets a new expiry."),
 }
 """Risk of each failure code when no current fact prevents a resend."""
-_UNKNOWN_FAILURE = (RiskKind.MAY_DUPLICATE, "Unknown failure code.")
 _UNREACHABLE_REASONS: Mapping[Channel, str] = {
     Channel.EMAIL: "No usable email address.",
     Channel.WHATSAPP: "No usable phone number.",
     Channel.PUSH: "No active device that hasn't rejected it.",
     Channel.IN_APP: "The recipient has no inbox.",
 }
-_NO_ADDRESS_REASON = "No usable address."
 
 
 def assess_risk(facts: DeliveryFacts) -> ResendRisk:
@@ -113,52 +103,42 @@ def assess_risk(facts: DeliveryFacts) -> ResendRisk:
 
     In order: nothing to send, suppressed, persistent cause, possible duplicate, expired.
     """
-    return next(_find_obstacles(facts), None) or _assess_failure(facts)
+    kind, reason = next(_find_obstacles(facts), None) or _assess_failure(facts)
+    return ResendRisk(kind=kind, reason=reason)
 
 
-def _find_obstacles(facts: DeliveryFacts) -> Iterator[ResendRisk]:
+def _find_obstacles(facts: DeliveryFacts) -> Iterator[tuple[RiskKind, str]]:
     if facts.is_erased:
-        yield ResendRisk(
-            kind=RiskKind.WILL_FAIL_AGAIN, reason="The recipient was erased, with the content."
-        )
+        yield R.WILL_FAIL_AGAIN, "The recipient was erased, with the content."
     if facts.is_content_removed:
-        reason = "Content was removed by retention. Send a new notification."
-        yield ResendRisk(kind=RiskKind.WILL_FAIL_AGAIN, reason=reason)
+        yield R.WILL_FAIL_AGAIN, "Content was removed by retention. Send a new notification."
     if facts.is_sensitive_data_destroyed:
-        reason = "Its sensitive data was destroyed. Send a new notification."
-        yield ResendRisk(kind=RiskKind.WILL_FAIL_AGAIN, reason=reason)
+        yield R.WILL_FAIL_AGAIN, "Its sensitive data was destroyed. Send a new notification."
     if facts.suppression_reason is not None:
-        yield ResendRisk(kind=RiskKind.SUPPRESSED, reason=facts.suppression_reason)
+        yield R.SUPPRESSED, facts.suppression_reason
     if facts.status in SUCCEEDED:
-        reason = "It was already sent: would be a duplicate."
-        yield ResendRisk(kind=RiskKind.MAY_DUPLICATE, reason=reason)
+        yield R.MAY_DUPLICATE, "It was already sent: would be a duplicate."
     if facts.status in OPEN:
-        reason = "It is still open: might be a duplicate."
-        yield ResendRisk(kind=RiskKind.MAY_DUPLICATE, reason=reason)
+        yield R.MAY_DUPLICATE, "It is still open: might be a duplicate."
     if not facts.has_provider:
-        yield ResendRisk(
-            kind=RiskKind.WILL_FAIL_AGAIN, reason="No provider is configured for this channel."
-        )
+        yield R.WILL_FAIL_AGAIN, "No provider is configured for this channel."
     if not facts.can_reach:
-        yield ResendRisk(
-            kind=RiskKind.WILL_FAIL_AGAIN,
-            reason=_UNREACHABLE_REASONS.get(facts.channel, _NO_ADDRESS_REASON),
-        )
+        yield R.WILL_FAIL_AGAIN, _UNREACHABLE_REASONS[facts.channel]
     if not facts.is_whatsapp_allowed:
         reason = "Outside the 24-hour window, and the type has no WhatsApp template."
-        yield ResendRisk(kind=RiskKind.WILL_FAIL_AGAIN, reason=reason)
+        yield R.WILL_FAIL_AGAIN, reason
 
 
-def _assess_failure(facts: DeliveryFacts) -> ResendRisk:
+def _assess_failure(facts: DeliveryFacts) -> tuple[RiskKind, str]:
     try:
         kind, reason = _RISK_BY_FAILURE[FailureCode(facts.code or "")]
     except ValueError:
-        kind, reason = _UNKNOWN_FAILURE
-    if kind is RiskKind.WILL_FAIL_AGAIN:
-        return ResendRisk(kind=kind, reason=reason)
+        kind, reason = R.MAY_DUPLICATE, "Unknown failure code."
+    if kind is R.WILL_FAIL_AGAIN:
+        return kind, reason
     if facts.may_be_delivered:
         reason = "The recipient may have it: an attempt's outcome is unknown, or one device has it."
-        return ResendRisk(kind=RiskKind.MAY_DUPLICATE, reason=reason)
-    if kind is RiskKind.SAFE and facts.is_expired:
-        return ResendRisk(kind=RiskKind.EXPIRED, reason=_RISK_BY_FAILURE[F.EXPIRED][1])
-    return ResendRisk(kind=kind, reason=reason)
+        return R.MAY_DUPLICATE, reason
+    if kind is R.SAFE and facts.is_expired:
+        return _RISK_BY_FAILURE[F.EXPIRED]
+    return kind, reason

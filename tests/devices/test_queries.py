@@ -285,24 +285,19 @@ TARGETS = PushTargets(
 )
 
 
-def test_notification_without_device_ids_targets_all_of_the_user() -> None:
-    assert TARGETS.for_notification(user_id="ada", device_ids=()) == (PHONE, TABLET)
-
-
-def test_user_without_devices_has_no_targets() -> None:
-    assert TARGETS.for_notification(user_id="eve", device_ids=()) == ()
-    assert TARGETS.for_notification(user_id=None, device_ids=()) == ()
-
-
-def test_named_devices_are_targets_once() -> None:
-    assert TARGETS.for_notification(user_id="ada", device_ids=["tablet", "gone", "tablet"]) == (
-        TABLET,
-    )
-
-
-def test_named_device_of_another_user_is_no_target() -> None:
-    assert TARGETS.for_notification(user_id="ada", device_ids=["bobs", "tablet"]) == (TABLET,)
-
-
-def test_named_devices_without_user_are_targets() -> None:
-    assert TARGETS.for_notification(user_id=None, device_ids=["bobs", "tablet"]) == (BOBS, TABLET)
+@pytest.mark.parametrize(
+    ("user_id", "device_ids", "targets"),
+    [
+        ("ada", (), (PHONE, TABLET)),
+        ("eve", (), ()),
+        (None, (), ()),
+        ("ada", ("tablet", "gone", "tablet"), (TABLET,)),
+        ("ada", ("bobs", "tablet"), (TABLET,)),
+        (None, ("bobs", "tablet"), (BOBS, TABLET)),
+    ],
+    ids=["all", "no devices", "no user", "named once", "of another user", "named without user"],
+)
+def test_notification_targets_the_devices_it_names_or_all_of_its_user(
+    user_id: str | None, device_ids: tuple[str, ...], targets: tuple[PushTarget, ...]
+) -> None:
+    assert TARGETS.for_notification(user_id=user_id, device_ids=device_ids) == targets

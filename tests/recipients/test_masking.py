@@ -2,7 +2,7 @@
 
 import pytest
 
-from recipients.masking import mask_address, mask_email, mask_phone, mask_text
+from recipients.masking import mask_address, mask_text
 
 
 @pytest.mark.parametrize(
@@ -15,10 +15,6 @@ from recipients.masking import mask_address, mask_email, mask_phone, mask_text
 )
 def test_address_is_masked(address: str, masked: str) -> None:
     assert mask_address(address) == masked
-    if "@" in address:
-        assert mask_email(address) == masked
-    else:
-        assert mask_phone(address) == masked
 
 
 def test_every_address_in_a_text_is_masked() -> None:

@@ -21,27 +21,17 @@ def register(user_id: str, **fields: Any) -> None:
 
 
 def test_registered_recipient_has_every_field() -> None:
-    register(
-        "ada",
-        email="ada@example.com",
-        phone="+351912345678",
-        name="Ada",
-        locale="pt",
-        timezone="Europe/Lisbon",
-        preferences={"marketing": {"muted": True}},
-    )
-    assert queries.find_registered(["ada"]) == {
-        "ada": RegisteredRecipient(
-            user_id="ada",
-            email="ada@example.com",
-            phone="+351912345678",
-            name="Ada",
-            locale="pt",
-            timezone="Europe/Lisbon",
-            preferences={"marketing": {"muted": True}},
-            quiet_hours=None,
-        )
+    fields: dict[str, Any] = {
+        "email": "ada@example.com",
+        "phone": "+351912345678",
+        "name": "Ada",
+        "locale": "pt",
+        "timezone": "Europe/Lisbon",
+        "preferences": {"marketing": {"muted": True}},
     }
+    register("ada", **fields)
+    ada = RegisteredRecipient(user_id="ada", **fields, quiet_hours=None)
+    assert queries.find_registered(["ada"]) == {"ada": ada}
 
 
 def test_quiet_hours_are_read() -> None:
@@ -81,9 +71,8 @@ def test_empty_read_makes_no_query() -> None:
 
 def test_preference_for_a_type_is_read() -> None:
     register("ada", preferences={"alert": {"channels": ["push"]}})
-    preference = queries.find_registered(["ada"])["ada"].preference(
-        type_slug="system_alert", category="alert"
-    )
+    ada = queries.find_registered(["ada"])["ada"]
+    preference = ada.preference(type_slug="system_alert", category="alert")
     assert preference == Preference(channels=("push",))
 
 

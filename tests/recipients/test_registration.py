@@ -58,10 +58,8 @@ def test_registration_keeps_preferences_and_quiet_hours() -> None:
 
 
 def test_preferences_of_an_unknown_recipient_are_not_stored() -> None:
-    assert (
-        registration.set_preferences(user_id="ada", preferences={}, quiet_hours=None, now=NOON)
-        is None
-    )
+    changes: dict[str, Any] = {"preferences": {}, "quiet_hours": None}
+    assert registration.set_preferences(user_id="ada", **changes, now=NOON) is None
     assert stored() is None
 
 

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.usefixtures("db")
 R = SuppressionReason
 EMAIL = ("email", "ada@example.com")
 PHONE = ("whatsapp", "+351912345678")
+PHONE_ADDRESS: dict[str, Any] = {"channel": "whatsapp", "address": "+351912345678"}
 DAY = timedelta(days=1)
 
 
@@ -39,11 +40,14 @@ def lift_reasons(address: tuple[str, str] = EMAIL, *reasons: R, **options: Any) 
     return lift(channel=channel, address=where, reasons=reasons or list(R), **options)
 
 
+def soft_bounce(event: str) -> int:
+    return suppressions.record_soft_bounce(**PHONE_ADDRESS, event=event, now=NOON)
+
+
 def test_suppressed_address_is_found_with_its_reason() -> None:
     store()
-    assert find(EMAIL, PHONE) == {
-        EMAIL: ActiveSuppression(reason="hard_bounce", marketing_only=False)
-    }
+    found = ActiveSuppression(reason="hard_bounce", marketing_only=False)
+    assert find(EMAIL, PHONE) == {EMAIL: found}
 
 
 @pytest.mark.parametrize("address", ["ada@example.com", "Ada@Example.com", "ADA@EXAMPLE.COM"])
@@ -153,10 +157,8 @@ def test_reasons_are_listed_newest_first() -> None:
     store(reason=R.UNSUBSCRIBED, marketing_only=True)
     store(now=NOON + DAY)
     store(("email", "bob@example.com"))
-    reasons = [
-        one["reason"] for one in list_for_address(channel="email", address="ADA@example.com")
-    ]
-    assert reasons == ["hard_bounce", "unsubscribed"]
+    found = list_for_address(channel="email", address="ADA@example.com")
+    assert [one["reason"] for one in found] == ["hard_bounce", "unsubscribed"]
 
 
 FULL = {"marketing_only": False}
@@ -256,19 +258,13 @@ def test_lifting_can_be_limited_to_marketing_or_age() -> None:
 def test_lifting_a_bounce_resets_soft_bounces() -> None:
     """Or the next soft bounce would suppress it at once."""
     for event in "123":
-        suppressions.record_soft_bounce(channel="whatsapp", address=PHONE[1], event=event, now=NOON)
+        soft_bounce(event)
     store(PHONE)
     lift_reasons(PHONE)
-    assert (
-        suppressions.record_soft_bounce(channel="whatsapp", address=PHONE[1], event="4", now=NOON)
-        == 1
-    )
+    assert soft_bounce("4") == 1
     stored = store(PHONE)
     assert lift_one(stored["_id"])
-    assert (
-        suppressions.record_soft_bounce(channel="whatsapp", address=PHONE[1], event="5", now=NOON)
-        == 1
-    )
+    assert soft_bounce("5") == 1
     assert not lift_one(stored["_id"])
 
 
@@ -320,14 +316,11 @@ def many() -> None:
     ],
 )
 def test_page_is_read_by_an_index_in_order(wanted: dict[str, Any]) -> None:
-    first = suppressions.page(limit=5, **wanted)
-    last = first.documents[-1]
-    for backwards in (None, False, True):
-        place = None
-        if backwards is not None:
-            place = Cursor((last["created_at"], last["_id"]), backwards=backwards)
+    last = suppressions.page(limit=5, **wanted).documents[-1]
+    position = (last["created_at"], last["_id"])
+    for cursor in (None, Cursor(position, backwards=False), Cursor(position, backwards=True)):
         with plans("suppressions") as found:
-            suppressions.page(limit=5, cursor=place, **wanted)
+            suppressions.page(limit=5, cursor=cursor, **wanted)
         (plan,) = found
         assert plan.is_indexed
         assert not plan.sorts
@@ -342,13 +335,6 @@ def test_list_is_newest_first_and_filtered() -> None:
     assert {one[-1] for one in listed(channel="email")} == {"m"}
     assert len(listed(reason=R.COMPLAINT)) == 30
     assert len(listed(channel="whatsapp", reason=R.COMPLAINT)) == 10
-
-
-PHONE_ADDRESS: dict[str, Any] = {"channel": "whatsapp", "address": "+351912345678"}
-
-
-def soft_bounce(event: str) -> int:
-    return suppressions.record_soft_bounce(**PHONE_ADDRESS, event=event, now=NOON)
 
 
 def test_each_event_counts_once() -> None:

@@ -68,11 +68,10 @@ def test_changes_during_reading_repeat_no_member() -> None:
 def test_page_is_read_by_an_index_in_order(backwards: bool | None) -> None:
     fill("news", 3_000)
     fill("other", 500)
-    place = None
-    if backwards is not None:
-        place = Cursor((member_id("news", "user-01500"),), backwards=backwards)
+    position = (member_id("news", "user-01500"),)
+    cursor = None if backwards is None else Cursor(position, backwards=backwards)
     with plans("topic_members") as found:
-        page = members(topic="news", limit=100, cursor=place)
+        page = members(topic="news", limit=100, cursor=cursor)
     (plan,) = found
     assert len(page.documents) == 100
     assert plan.is_indexed

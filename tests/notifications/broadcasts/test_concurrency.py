@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 
 from notifications.broadcasts import control, repository, runner
-from notifications.broadcasts.documents import BroadcastLease
 from notifications.queueing import backlog, fair_queue
 from notifyproject.db.collections import collection
 from tests.support.factories.broadcasts import (
     begun,
+    leased,
     notified_users,
     read,
     recipients,
     run_page,
     run_to_completion,
+    send_page,
 )
 from tests.support.factories.notifications import NOON
 
@@ -29,16 +30,6 @@ LATER = NOON + repository.LEASE
 
 class Lost(Exception):
     """Stands for the end of the process."""
-
-
-def acquired(broadcast_id: Any, *, at: Any = NOON) -> BroadcastLease:
-    lease = repository.acquire_lease(broadcast_id, worker="worker", now=at)
-    assert lease is not None
-    return lease
-
-
-def send_page(lease: BroadcastLease, *, at: Any = NOON) -> None:
-    runner._send_page(lease, lambda: at)
 
 
 @pytest.fixture
@@ -76,7 +67,7 @@ def test_one_of_many_workers_gets_the_lease() -> None:
 def test_two_workers_on_a_page_store_and_count_it_once() -> None:
     names = recipients(5)
     one = begun()
-    slow = acquired(one)
+    slow = leased(one)
     run_page(one, at=LATER)
     send_page(slow, at=LATER)
     assert notified_users(one) == names[:3]
@@ -89,8 +80,8 @@ def test_two_workers_on_a_page_store_and_count_it_once() -> None:
 def test_page_stored_concurrently_is_stored_once() -> None:
     names = recipients(3)
     one = begun()
-    first = acquired(one)
-    second = acquired(one, at=LATER)
+    first = leased(one)
+    second = leased(one, at=LATER)
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda lease: send_page(lease, at=LATER), (first, second)))
     assert notified_users(one) == names
@@ -157,7 +148,7 @@ def test_waiting_for_backpressure_is_no_failure(settings: Any) -> None:
 def test_pause_takes_effect_after_the_current_page() -> None:
     names = recipients(5)
     one = begun()
-    lease = acquired(one)
+    lease = leased(one)
     assert control.pause(one, now=NOON)["status"] == "paused"
     send_page(lease)
     assert notified_users(one) == names[:3]
@@ -172,7 +163,7 @@ def test_pause_takes_effect_after_the_current_page() -> None:
 def test_pause_during_the_last_page_ends_by_resuming() -> None:
     recipients(2)
     one = begun()
-    lease = acquired(one)
+    lease = leased(one)
     control.pause(one, now=NOON)
     send_page(lease)
     assert (read(one)["status"], read(one)["accepted"]) == ("paused", 2)

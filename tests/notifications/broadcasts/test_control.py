@@ -18,11 +18,13 @@ from tests.support.broker_messages import queued_messages
 from tests.support.factories import notifications as factories
 from tests.support.factories.broadcasts import (
     begun,
+    leased,
     notified_users,
     read,
     recipients,
     run_page,
     run_to_completion,
+    send_page,
 )
 from tests.support.factories.notifications import NOON
 from tests.support.mongo.query_plans import plans
@@ -202,11 +204,10 @@ def test_withdrawal_page_uses_an_index() -> None:
 def test_withdrawal_starts_after_the_current_page() -> None:
     recipients(5)
     one = begun()
-    lease = repository.acquire_lease(one, worker="worker", now=NOON)
-    assert lease is not None
+    lease = leased(one)
     control.cancel(one, now=NOON)
     assert not run_page(one), "another has the lease"
-    runner._send_page(lease, lambda: NOON)
+    send_page(lease)
     assert (len(notified_users(one)), read(one)["status"]) == (3, "cancelling")
     run_to_completion(one)
     assert statuses(one) == ["cancelled"] * 3
@@ -221,10 +222,9 @@ def test_lease_without_a_page_leaves_the_withdrawal(settings: Any, stopped_by: s
     settings.BULK_PENDING_LIMIT = 0
     backlog.clear()
     at = NOON if stopped_by == "backpressure" else NOON + MINUTE
-    lease = repository.acquire_lease(one, worker="worker", now=at)
-    assert lease is not None
+    lease = leased(one, at=at)
     control.cancel(one, now=at)
-    runner._send_page(lease, lambda: at)
+    send_page(lease, at=at)
     assert (read(one)["status"], read(one)["is_waiting"]) == ("cancelling", False)
     run_to_completion(one, at=at)
     assert (read(one)["status"], statuses(one)) == ("cancelled", ["cancelled"] * 3)
@@ -233,12 +233,11 @@ def test_lease_without_a_page_leaves_the_withdrawal(settings: Any, stopped_by: s
 def test_page_stored_after_its_lease_is_withdrawn() -> None:
     recipients(5)
     one = begun()
-    frozen = repository.acquire_lease(one, worker="worker", now=NOON)
-    assert frozen is not None
+    frozen = leased(one)
     control.cancel(one, now=LATER)
     run_to_completion(one, at=LATER)
     assert read(one)["status"] == "cancelled"
-    runner._send_page(frozen, lambda: LATER)
+    send_page(frozen, at=LATER)
     assert read(one)["status"] == "cancelling"
     run_to_completion(one, at=LATER)
     assert statuses(one) == ["cancelled"] * 3

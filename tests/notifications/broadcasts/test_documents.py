@@ -1,8 +1,8 @@
 """Broadcast documents: ids, listed users, stored fields, and summaries."""
 
 from collections import Counter
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from bson import ObjectId
@@ -10,29 +10,30 @@ from bson import ObjectId
 from console.broadcasts.labels import summarize
 from domain.states import AudienceKind, BroadcastStatus, Priority
 from notifications.broadcasts import repository
-from notifications.broadcasts.documents import Audience, NewBroadcast, fields_of, request_of
+from notifications.broadcasts.documents import Audience, new_document, request_of
 from notifications.broadcasts.fan_out import notification_id
 from notifications.intake.requests import Caller, ContentRequest, NotificationRequest
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 NAMED = Audience(kind=AudienceKind.USER_IDS, user_ids=["ada", "bob", "eve"])
-NEW = NewBroadcast(
-    id=ObjectId(),
-    caller=Caller(client_id=ObjectId()),
+REQUEST = NotificationRequest(
     type="marketing",
-    priority=Priority.LOW,
-    request=NotificationRequest(
-        type="marketing",
-        content=ContentRequest(subject="Spring", body="It is spring."),
-        data={"tags": ["a", 1, None]},
-        ttl=60,
-    ),
-    audience=NAMED,
-    audience_size=3,
-    scheduled_at=None,
-    expires_at=None,
-    created_at=NOON,
+    content=ContentRequest(subject="Spring", body="It is spring."),
+    data={"tags": ["a", 1, None]},
+    ttl=60,
 )
+
+
+def new(**fields: Any) -> dict[str, Any]:
+    default: dict[str, Any] = {
+        "caller": Caller(client_id=ObjectId()),
+        "priority": Priority.LOW,
+        "audience": NAMED,
+        "audience_size": 3,
+        "scheduled_at": None,
+        "expires_at": None,
+    }
+    return new_document(REQUEST, type_slug="marketing", now=NOON, **default | fields)
 
 
 def test_notification_id_depends_only_on_broadcast_and_user() -> None:
@@ -65,11 +66,11 @@ def test_listed_user_ids_follow_the_cursor(after: str | None, limit: int, ids: l
 
 
 def test_stored_request_is_read_back() -> None:
-    assert request_of(fields_of(NEW)) == NEW.request
+    assert request_of(new()) == REQUEST
 
 
 def test_missing_fields_are_not_stored() -> None:
-    fields = fields_of(replace(NEW, audience=Audience(kind=AudienceKind.ALL), audience_size=None))
+    fields = new(audience=Audience(kind=AudienceKind.ALL), audience_size=None)
     assert None not in fields.values()
     assert not fields.keys() & {"user_ids", "topic", "scheduled_at", "is_test", "cursor", "claim"}
 
@@ -78,21 +79,17 @@ def test_missing_fields_are_not_stored() -> None:
     ("ahead", "status"), [(timedelta(0), "running"), (timedelta(minutes=1), "scheduled")]
 )
 def test_broadcast_runs_at_once_unless_scheduled(ahead: timedelta, status: str) -> None:
-    fields = fields_of(replace(NEW, scheduled_at=NOON + ahead))
+    fields = new(scheduled_at=NOON + ahead)
     assert (fields["status"], fields["due_at"]) == (status, NOON + ahead)
 
 
 @pytest.mark.parametrize("status", BroadcastStatus)
 def test_each_status_has_a_summary(status: BroadcastStatus) -> None:
-    document = {**fields_of(NEW), "status": status.value, "scheduled_at": NOON, "accepted": 1_200}
+    document = {**new(), "status": status.value, "scheduled_at": NOON, "accepted": 1_200}
     assert summarize(document)
     assert "{" not in summarize(document)
 
 
 def test_failed_broadcast_states_its_reason() -> None:
-    document = {
-        **fields_of(NEW),
-        "status": "failed",
-        "failure_reason": "The type is disabled.",
-    }
+    document = {**new(), "status": "failed", "failure_reason": "The type is disabled."}
     assert summarize(document) == "Failed: 0 created. The type is disabled."

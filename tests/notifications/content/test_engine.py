@@ -39,17 +39,13 @@ def test_plural_is_used_for_other_values(value: Any) -> None:
     ],
 )
 def test_time_is_converted_to_its_zone(value: Any, zone: str, shown: str) -> None:
-    assert f"{in_zone(value, zone):%Y-%m-%d %H:%M}" == shown
+    assert in_zone(value, zone) == datetime.fromisoformat(shown), "naive"
 
 
 def test_same_instant_differs_by_zone() -> None:
     template = Template("{{ t | in_zone: zone | date: '%H:%M' }}")
     for zone, shown in (("UTC", "14:35"), ("Asia/Tokyo", "23:35"), ("UTC", "14:35")):
         assert template.render({"t": "2026-07-01T14:35:00Z", "zone": zone}) == shown
-
-
-def test_converted_time_is_naive() -> None:
-    assert in_zone("2026-07-01T14:35:00Z", "Asia/Tokyo") == datetime(2026, 7, 1, 23, 35)
 
 
 @pytest.mark.parametrize(
@@ -94,15 +90,9 @@ def rendered(source: str, *variables: Mapping[str, Any]) -> tuple[list[str], int
 
 
 def test_same_values_render_once() -> None:
-    assert rendered(GREETING, {"name": "a"}, {"name": "a"}, {"name": "b"}) == (
-        ["Hello A", "Hello A", "Hello B"],
-        2,
-    )
-
-
-def test_unused_variables_do_not_matter() -> None:
-    _, count = rendered(GREETING, {"name": "a", "id": 1}, {"name": "a", "id": 2})
-    assert count == 1
+    """Variables that the template doesn't use don't matter."""
+    texts = ["Hello A", "Hello A", "Hello B"]
+    assert rendered(GREETING, {"name": "a"}, {"name": "a", "id": 2}, {"name": "b"}) == (texts, 2)
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,7 @@ def filled(
     pieces = engine.compile_fast_path(environment.from_string(source))
     if pieces is None:
         return None
-    return engine.fill_fast_path(
-        pieces, variables, autoescape=environment.autoescape, limit=MAX_OUTPUT
-    )
+    return engine.fill_fast_path(pieces, variables, autoescape=environment.autoescape)
 
 
 def rendered(

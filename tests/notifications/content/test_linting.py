@@ -134,17 +134,13 @@ def test_single_line_part_is_limited_to_255_characters(part: str) -> None:
 
 
 def test_part_size_is_limited() -> None:
-    assert fault_of("x" * (MAX_SOURCE + 1)) == (
-        "too_long",
-        None,
-        "A part has at most 65,536 characters.",
-    )
+    reason = "A part has at most 65,536 characters."
+    assert fault_of("x" * (MAX_SOURCE + 1)) == ("too_long", None, reason)
 
 
 def test_misplaced_liquid_in_html_is_refused() -> None:
-    code, line, _ = fault_of(
-        "<p>x</p>\n<a {% if order %}href='/'{% endif %}>x</a>", part="email_html"
-    )
+    source = "<p>x</p>\n<a {% if order %}href='/'{% endif %}>x</a>"
+    code, line, _ = fault_of(source, part="email_html")
     assert (code, line) == ("misplaced", 2)
 
 

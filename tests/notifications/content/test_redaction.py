@@ -253,25 +253,10 @@ def test_links_and_payload_of_inline_content_are_masked_completely() -> None:
 MFA_DATA = {"code": "493817", "expires_in": 5}
 
 
-def test_stored_content_is_masked() -> None:
-    content, problems = composed(kind="mfa_code", data=MFA_DATA)
-    assert problems == []
-    assert content.is_masked
-    assert content.subject == f"{MASK} is your login code"
-    assert "493817" not in repr(content)
-
-
 def test_missing_secret_is_reported_and_not_masked() -> None:
     content, problems = composed(kind="mfa_code", data={"expires_in": 5})
     assert problems == [("/data/code", "missing_variable")]
     assert not content.is_masked
-
-
-def test_inline_subject_leaves_the_body_masked() -> None:
-    content, _ = composed(kind="mfa_code", data=MFA_DATA, subject="Your code")
-    assert content.is_masked
-    assert content.body is not None
-    assert MASK in content.body
 
 
 def test_inline_subject_is_sent_with_the_unmasked_body() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from domain.content import Content, Recipient
 from domain.states import Channel
-from notifications.catalog.types import MASK
 from notifications.content import rendering
 from providers.contract import Message
 from tests.support.factories.notifications import write_template as write
@@ -87,18 +86,6 @@ def test_content_rendered_on_acceptance_is_sent() -> None:
     content = Content(subject="then", body="as it was", template_id="payment_confirmed")
     message = render_message(content=content, data={}, recipient=ADA)
     assert (message.subject, message.text) == ("then", "as it was")
-
-
-def test_masked_content_is_rendered_again_when_sent() -> None:
-    content = Content(
-        subject=f"{MASK} is your login code", body=MASK, template_id="mfa_code", is_masked=True
-    )
-    message = render_message(content=content, data={"code": "493817"}, recipient=ADA)
-    assert message.subject == "493817 is your login code"
-    assert "493817" in message.text
-    assert message.html is not None
-    assert "493817" in message.html
-    assert MASK not in message.html
 
 
 def test_email_names_its_sender(settings: Any) -> None:

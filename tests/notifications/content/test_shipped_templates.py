@@ -100,20 +100,12 @@ def test_numbers_have_singular_and_plural(
         assert f"1 {word}s" not in f"{one.subject}{one.text}{one.html}"
 
 
-@pytest.mark.parametrize("channel", Channel)
-def test_contest_in_one_hour_is_singular(channel: Channel) -> None:
-    message = rendered("contest_reminder", channel, hours_until_start=1)
-    assert message.subject == "Codeforces Round #900 (Div. 2) starts in 1 hour"
-    assert "1 hours" not in f"{message.text}{message.html}"
-
-
 def test_time_is_in_the_recipients_zone() -> None:
     for start in ("2026-07-01T14:35:00Z", "2026-07-01T16:35:00+02:00", "2026-07-01T14:35:00"):
         text = rendered("contest_reminder", Channel.IN_APP, start_time=start).text
         assert "at 14:35 (UTC) on 1 July 2026" in text
-        text = rendered(
-            "contest_reminder", Channel.IN_APP, zone="Asia/Tokyo", start_time=start
-        ).text
+        tokyo = {"zone": "Asia/Tokyo", "start_time": start}
+        text = rendered("contest_reminder", Channel.IN_APP, **tokyo).text
         assert "at 23:35 (Asia/Tokyo) on 1 July 2026" in text
 
 

@@ -114,11 +114,9 @@ def test_disabled_device_does_not_count() -> None:
 def test_device_with_an_invalid_token_does_not_count() -> None:
     device_id = factories.device("token-1")
     document = failed(F.INVALID_RECIPIENT, channel=Channel.PUSH)
+    changes = {"device_id": device_id, "error_code": "invalid_recipient"}
     collection("delivery_attempts").update_many(
-        {"notification_id": document["_id"]}, {"$set": {"device_id": device_id}}
-    )
-    collection("delivery_attempts").update_many(
-        {"notification_id": document["_id"]}, {"$set": {"error_code": "invalid_recipient"}}
+        {"notification_id": document["_id"]}, {"$set": changes}
     )
     assert kind(document, Channel.PUSH) is RiskKind.WILL_FAIL_AGAIN
     factories.device("token-2")

@@ -9,12 +9,8 @@ from domain.states import Channel, DeliveryStatus
 from notifications.resend.risk import DeliveryFacts, RiskKind, assess_risk
 
 S, F = DeliveryStatus, FailureCode
-SAFE, WILL_FAIL_AGAIN, MAY_DUPLICATE = (
-    RiskKind.SAFE,
-    RiskKind.WILL_FAIL_AGAIN,
-    RiskKind.MAY_DUPLICATE,
-)
-EXPIRED, SUPPRESSED = RiskKind.EXPIRED, RiskKind.SUPPRESSED
+SAFE, WILL_FAIL_AGAIN = RiskKind.SAFE, RiskKind.WILL_FAIL_AGAIN
+MAY_DUPLICATE, EXPIRED, SUPPRESSED = RiskKind.MAY_DUPLICATE, RiskKind.EXPIRED, RiskKind.SUPPRESSED
 COMPLAINT = "The address is suppressed: complaint."
 
 
@@ -28,33 +24,18 @@ def risk_of(status: DeliveryStatus, code: str | None = None, **known: Any) -> Ri
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
-        # Nothing was sent.
-        (F.RATE_LIMITED, SAFE),
-        (F.RECIPIENT_RATE_LIMITED, SAFE),
-        (F.PROVIDER_ERROR, SAFE),
-        (F.CONNECTION_FAILED, SAFE),
-        (F.CHANNEL_UNAVAILABLE, SAFE),
-        (F.BLOCKED, SAFE),
-        (F.REPORTED_FAILED, SAFE),
-        # The cause is gone: a suppression lifted, a device back, a window open.
-        (F.BOUNCED, SAFE),
-        (F.NO_ADDRESS, SAFE),
-        (F.INVALID_RECIPIENT, SAFE),
-        (F.WINDOW_CLOSED, SAFE),
+        # Nothing was sent, or the cause is gone: a suppression lifted, a device back.
+        *((code, SAFE) for code in (F.RATE_LIMITED, F.RECIPIENT_RATE_LIMITED, F.PROVIDER_ERROR)),
+        *((code, SAFE) for code in (F.CONNECTION_FAILED, F.CHANNEL_UNAVAILABLE, F.BLOCKED)),
+        *((code, SAFE) for code in (F.REPORTED_FAILED, F.BOUNCED, F.NO_ADDRESS)),
+        *((code, SAFE) for code in (F.INVALID_RECIPIENT, F.WINDOW_CLOSED)),
         # The outcome is unknown.
-        (F.TIMEOUT, MAY_DUPLICATE),
-        (F.CONNECTION_LOST, MAY_DUPLICATE),
-        (F.WORKER_LOST, MAY_DUPLICATE),
-        (F.INTERNAL_ERROR, MAY_DUPLICATE),
-        (F.OUTCOME_UNKNOWN, MAY_DUPLICATE),
-        ("a_code_of_an_older_release", MAY_DUPLICATE),
-        (None, MAY_DUPLICATE),
+        *((code, MAY_DUPLICATE) for code in (F.TIMEOUT, F.CONNECTION_LOST, F.WORKER_LOST)),
+        *((code, MAY_DUPLICATE) for code in (F.INTERNAL_ERROR, F.OUTCOME_UNKNOWN)),
+        *((code, MAY_DUPLICATE) for code in ("a_code_of_an_older_release", None)),
         # The failure is permanent.
-        (F.REJECTED, WILL_FAIL_AGAIN),
-        (F.TOO_LARGE, WILL_FAIL_AGAIN),
-        (F.RENDER_FAILED, WILL_FAIL_AGAIN),
-        (F.ATTACHMENT_UNAVAILABLE, WILL_FAIL_AGAIN),
-        (F.QUARANTINED, WILL_FAIL_AGAIN),
+        *((code, WILL_FAIL_AGAIN) for code in (F.REJECTED, F.TOO_LARGE, F.RENDER_FAILED)),
+        *((code, WILL_FAIL_AGAIN) for code in (F.ATTACHMENT_UNAVAILABLE, F.QUARANTINED)),
         (F.DROPPED, WILL_FAIL_AGAIN),
     ],
 )
@@ -84,7 +65,7 @@ def test_risk_of_other_states_depends_on_the_status(
 @pytest.mark.parametrize("code", FailureCode)
 def test_each_code_has_its_own_reason(code: FailureCode) -> None:
     facts = DeliveryFacts(channel=Channel.EMAIL, status=S.FAILED, code=code.value)
-    assert "no words" not in assess_risk(facts).reason
+    assert assess_risk(facts).reason != "Unknown failure code."
 
 
 @pytest.mark.parametrize(

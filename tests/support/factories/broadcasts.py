@@ -5,7 +5,8 @@ from typing import Any
 
 from bson import ObjectId
 
-from notifications.broadcasts import creation, runner
+from notifications.broadcasts import creation, repository, runner
+from notifications.broadcasts.documents import BroadcastLease
 from notifications.broadcasts.requests import AudienceRequest, BroadcastRequest
 from notifications.intake.requests import Caller, ContentRequest
 from notifyproject.db.collections import collection
@@ -65,6 +66,16 @@ def begun(
 
 def run_page(broadcast_id: ObjectId, *, at: datetime = NOON) -> bool:
     return runner.run_page(broadcast_id, clock=lambda: at)
+
+
+def leased(broadcast_id: ObjectId, *, at: datetime = NOON) -> BroadcastLease:
+    lease = repository.acquire_lease(broadcast_id, worker="worker", now=at)
+    assert lease is not None
+    return lease
+
+
+def send_page(lease: BroadcastLease, *, at: datetime = NOON) -> None:
+    runner._send_page(lease, lambda: at)
 
 
 def run_to_completion(broadcast_id: ObjectId, *, at: datetime = NOON) -> int:

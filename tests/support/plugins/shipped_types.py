@@ -10,6 +10,8 @@ from tests.support.factories.notifications import SHIPPED
 @pytest.fixture
 def shipped_types(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use the default types and retention policies without reading them."""
+    sensitive = {slug: one.sensitive_variables for slug, one in SHIPPED.items()}
+    snapshot = types._Snapshot(SHIPPED, versions={}, sensitive_variables=sensitive)
     policies = {category: retention._parse_policy(category, {}) for category in Category}
-    monkeypatch.setattr(types._snapshot_cache, "get", lambda: types._Snapshot(SHIPPED))
+    monkeypatch.setattr(types._snapshot_cache, "get", lambda: snapshot)
     monkeypatch.setattr(retention._policies, "get", lambda: policies)
