@@ -1,8 +1,8 @@
-"""Outbox of callback messages: store, claim, settle, and redeliver."""
+"""Outbox of callback messages: store, claim, settle, and replay."""
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -19,7 +19,7 @@ from notifyproject.platform import broker
 from . import subscriptions
 from .events import CallbackState, CallbackStatus, Event, EventType, encode_event
 from .models import MAX_HISTORY
-from .retry import Decision, TryOutcome
+from .retry import AttemptOutcome, Decision
 
 CALL_TASK = "notifications.call_back"
 
@@ -43,7 +43,7 @@ S = CallbackStatus
 
 
 class StillPendingError(Exception):
-    """The message to redeliver hasn't ended yet."""
+    """The message to replay hasn't ended yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class ClaimedMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TryRecord:
+class AttemptRecord:
     """The record of one attempt."""
 
     at: datetime
@@ -70,14 +70,15 @@ class TryRecord:
 def store_messages(events: Sequence[Event], *, now: datetime) -> list[ObjectId]:
     """Store messages for subscribed clients; return the clients with a new pending message.
 
-    Idempotent by event id. For a disabled endpoint, a message fails at once; it can be redelivered
+    Idempotent by event id. For a disabled endpoint, a message fails at once; it can be replayed
     later. Raises PyMongoError.
     """
     callbacks = subscriptions.get_many(sorted({event.client_id for event in events}))
     documents = [
         _message_document(event, callbacks[event.client_id], now)
         for event in events
-        if event.client_id in callbacks and _is_subscribed(event, callbacks[event.client_id])
+        if event.client_id in callbacks
+        and (event.type is EventType.TEST or event.type in callbacks[event.client_id]["events"])
     ]
     if documents:
         try:
@@ -106,26 +107,19 @@ def claim(*, client_id: ObjectId, limit: int, now: datetime) -> list[ClaimedMess
     ]
 
 
-def settle(message: ClaimedMessage, attempt: TryRecord, decision: Decision) -> bool:
+def settle(message: ClaimedMessage, attempt: AttemptRecord, decision: Decision) -> bool:
     """Record an attempt and its outcome; return False if the lease was lost."""
-    fields = {
-        "at": attempt.at,
-        "duration_ms": attempt.duration_ms,
-        "status_code": attempt.status_code,
-        "error": attempt.error,
-        "excerpt": attempt.excerpt,
-    }
-    history = {"$each": [_without_none(fields)], "$slice": -MAX_HISTORY}
+    history = {"$each": [_without_none(asdict(attempt))], "$slice": -MAX_HISTORY}
     changes: dict[str, Any] = {"tries": message.tries + 1}
     removed_fields = {"claim": ""}
     if attempt.error is not None:
         changes["error"] = attempt.error
     else:
         removed_fields["error"] = ""
-    if decision.outcome is TryOutcome.RETRY:
+    if decision.outcome is AttemptOutcome.RETRY:
         changes["next_try_at"] = decision.at
     else:
-        is_delivered = decision.outcome is TryOutcome.DELIVERED
+        is_delivered = decision.outcome is AttemptOutcome.DELIVERED
         changes["status"] = (S.DELIVERED if is_delivered else S.FAILED).value
         changes |= {"delivered_at": attempt.at} if is_delivered else {}
         removed_fields["next_try_at"] = ""
@@ -208,10 +202,6 @@ def page(
     return paging.page("callback_messages", match, order=NEWEST_FIRST, limit=limit, cursor=cursor)
 
 
-def _is_subscribed(event: Event, callback: Document) -> bool:
-    return event.type is EventType.TEST or event.type.value in callback["events"]
-
-
 def _message_document(event: Event, callback: Document, now: datetime) -> dict[str, Any]:
     is_on = callback["state"] == CallbackState.ACTIVE
     return _without_none(
@@ -263,7 +253,7 @@ def send_test(client_id: ObjectId, *, now: datetime) -> Document:
 
 
 def replay(*, message_id: str, client_id: ObjectId | None, now: datetime) -> Document:
-    """Redeliver a message now; see :func:`callbacks.outbox.reopen`."""
+    """Replay a message now; see :func:`callbacks.outbox.reopen`."""
     document = reopen(message_id=message_id, client_id=client_id, now=now)
     send_wakeup(document["client_id"], now=now)
     return document

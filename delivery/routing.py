@@ -130,21 +130,18 @@ def choose_routes(
     platforms = {c.reference: {t.platform for t in targets[c.reference]} for c in claims}
     scopes = {platform for some in platforms.values() for platform in some if platform}
     available = [p for p in providers if p.name not in paused]
+    accounts = [provider.account for provider in available]
     circuits = [circuit_name(provider, platform) for provider in available for platform in scopes]
     permissions: dict[str, Permission] = {
-        **circuit_breaker.request_permissions(
-            [*(p.account for p in available), *circuits], now=now
-        ),
+        **circuit_breaker.request_permissions([*accounts, *circuits], now=now),
         **{p.account: Blocked(paused[p.name]) for p in providers if p.name in paused},
     }
     shares = [_ProviderShare(circuit_gate=CircuitGate(p, permissions, now=now)) for p in providers]
     deferred: list[Deferred] = []
     for claimed in claims:
         own = platforms[claimed.reference]
-        openings = [
-            (share.circuit_gate.opens_at(own), share)
-            for share in _providers_in_order(claimed, shares)
-        ]
+        candidates = _providers_in_order(claimed, shares)
+        openings = [(share.circuit_gate.opens_at(own), share) for share in candidates]
         share = next((share for at, share in openings if at is None), None)
         if share is not None:
             share.add(claimed, own)
@@ -225,23 +222,13 @@ def _apply_rate_limit(
     if not claims:
         return [], []
     rate, burst = settings.PROVIDER_RATES.get(provider.name, (None, 1))
-    cumulative_targets = list(
-        itertools.accumulate(len(targets[claimed.reference]) for claimed in claims)
-    )
-    grant = rate_limiter.take(
-        provider.account, cumulative_targets[-1], rate=rate, burst=burst, now=now
-    )
-    count = max(bisect(cumulative_targets, grant.granted), min(grant.granted, 1))
-    step = timedelta(seconds=1 / rate if rate else 0)
+    totals = list(itertools.accumulate(len(targets[claimed.reference]) for claimed in claims))
+    grant = rate_limiter.take(provider.account, totals[-1], rate=rate, burst=burst, now=now)
+    count = max(bisect(totals, grant.granted), min(grant.granted, 1))
+    first, step = now + grant.wait, timedelta(seconds=1 / rate if rate else 0)
     rate_limited = [
-        Deferred(
-            claimed,
-            S.PENDING,
-            FailureCode.RATE_LIMITED,
-            "Rate limited.",
-            now + grant.wait + index * step,
-        )
-        for index, claimed in enumerate(claims[count:])
+        Deferred(one, S.PENDING, FailureCode.RATE_LIMITED, "Rate limited.", first + index * step)
+        for index, one in enumerate(claims[count:])
     ]
     return list(claims[:count]), rate_limited
 

@@ -10,8 +10,8 @@ from bson import ObjectId
 
 from callbacks import outbox, subscriptions
 from callbacks.events import CallbackState, DisabledReason, Event, EventType
-from callbacks.outbox import MESSAGE_LEASE, ClaimedMessage, StillPendingError, TryRecord
-from callbacks.retry import Decision, TryOutcome
+from callbacks.outbox import MESSAGE_LEASE, AttemptRecord, ClaimedMessage, StillPendingError
+from callbacks.retry import AttemptOutcome, Decision
 from callbacks.subscriptions import NoCallbackError, TooManySecretsError
 from notifyproject.db.collections import collection
 from tests.support.factories.notifications import CLIENT, NOON
@@ -46,8 +46,8 @@ def stored(message_id: str) -> dict[str, Any]:
     return found
 
 
-def tried(**fields: Any) -> TryRecord:
-    return TryRecord(at=NOON, duration_ms=12, **fields)
+def tried(**fields: Any) -> AttemptRecord:
+    return AttemptRecord(at=NOON, duration_ms=12, **fields)
 
 
 def test_event_is_stored_once() -> None:
@@ -82,15 +82,15 @@ def test_expired_lease_is_claimed_again_and_the_late_settle_is_ignored() -> None
     (late,) = claim()
     assert claim(at=NOON + MESSAGE_LEASE - MINUTE) == []
     (other,) = claim(at=NOON + MESSAGE_LEASE)
-    assert not outbox.settle(late, tried(status_code=204), Decision(TryOutcome.DELIVERED))
-    assert outbox.settle(other, tried(status_code=204), Decision(TryOutcome.DELIVERED))
+    assert not outbox.settle(late, tried(status_code=204), Decision(AttemptOutcome.DELIVERED))
+    assert outbox.settle(other, tried(status_code=204), Decision(AttemptOutcome.DELIVERED))
     assert stored(other.id)["tries"] == 1
 
 
 def test_delivered_message_is_settled() -> None:
     (message_id,) = recorded()
     (held,) = claim()
-    outbox.settle(held, tried(status_code=204), Decision(TryOutcome.DELIVERED))
+    outbox.settle(held, tried(status_code=204), Decision(AttemptOutcome.DELIVERED))
     document = stored(message_id)
     assert (document["status"], document["tries"]) == ("delivered", 1)
     assert "next_try_at" not in document
@@ -102,7 +102,7 @@ def test_failed_message_is_due_at_the_decided_time() -> None:
     (message_id,) = recorded()
     (held,) = claim()
     problem = tried(status_code=503, error="HTTP 503.", excerpt="busy")
-    outbox.settle(held, problem, Decision(TryOutcome.RETRY, at=NOON + MINUTE))
+    outbox.settle(held, problem, Decision(AttemptOutcome.RETRY, at=NOON + MINUTE))
     assert (stored(message_id)["status"], stored(message_id)["error"]) == (
         *("pending", "HTTP 503."),
     )
@@ -116,12 +116,14 @@ def test_last_ten_tries_are_kept() -> None:
     for number in range(12):
         at = NOON + number * MESSAGE_LEASE
         (held,) = claim(at=at)
-        outbox.settle(held, TryRecord(at=at, duration_ms=number), Decision(TryOutcome.RETRY, at=at))
+        outbox.settle(
+            held, AttemptRecord(at=at, duration_ms=number), Decision(AttemptOutcome.RETRY, at=at)
+        )
     assert [one["duration_ms"] for one in stored(message_id)["history"]] == list(range(2, 12))
 
 
-@pytest.mark.parametrize("outcome", [TryOutcome.GIVE_UP, TryOutcome.GONE])
-def test_failed_message_can_be_replayed(outcome: TryOutcome) -> None:
+@pytest.mark.parametrize("outcome", [AttemptOutcome.GIVE_UP, AttemptOutcome.GONE])
+def test_failed_message_can_be_replayed(outcome: AttemptOutcome) -> None:
     (message_id,) = recorded()
     (held,) = claim()
     outbox.settle(held, tried(error="HTTP 500."), Decision(outcome))

@@ -7,7 +7,7 @@ import pytest
 
 from callbacks import retry
 from callbacks.events import DisabledReason
-from callbacks.retry import Decision, ReceiverHealth, TryOutcome
+from callbacks.retry import AttemptOutcome, Decision, EndpointHealth
 from domain.retry import parse_retry_after
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -24,16 +24,16 @@ def decided(
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
 def test_status_from_200_to_299_is_delivered(status: int) -> None:
-    assert decided(status) == Decision(TryOutcome.DELIVERED)
+    assert decided(status) == Decision(AttemptOutcome.DELIVERED)
 
 
 @pytest.mark.parametrize("status", [None, 100, 301, 302, 307, 400, 401, 404, 429, 500, 503])
 def test_other_status_is_retried(status: int | None) -> None:
-    assert decided(status).outcome is TryOutcome.RETRY
+    assert decided(status).outcome is AttemptOutcome.RETRY
 
 
 def test_status_410_is_gone() -> None:
-    assert decided(410) == Decision(TryOutcome.GONE)
+    assert decided(410) == Decision(AttemptOutcome.GONE)
 
 
 @pytest.mark.parametrize(
@@ -50,8 +50,8 @@ def test_delay_after_each_try(tries: int, wait: timedelta) -> None:
 
 
 def test_eighth_try_is_the_last() -> None:
-    assert retry.MAX_TRIES == 8
-    assert decided(503, tries=8) == Decision(TryOutcome.GIVE_UP)
+    assert retry.MAX_ATTEMPTS == 8
+    assert decided(503, tries=8) == Decision(AttemptOutcome.GIVE_UP)
     assert timedelta(hours=23) < sum(retry.DELAYS, timedelta(0)) < timedelta(hours=24)
 
 
@@ -89,25 +89,25 @@ def test_circuit_opens_longer_with_each_failure(failures: int, open_for: timedel
 
 
 def test_failing_since_is_the_first_failure_in_a_row() -> None:
-    health = ReceiverHealth().after_failure(at=NOW, error="HTTP 500.")
+    health = EndpointHealth().after_failure(at=NOW, error="HTTP 500.")
     health = health.after_failure(at=NOW + HOUR, error="HTTP 503.")
-    assert health == ReceiverHealth(
+    assert health == EndpointHealth(
         failures=2, failing_since=NOW, last_failure_at=NOW + HOUR, last_error="HTTP 503."
     )
 
 
 def test_success_resets_the_health() -> None:
-    health = ReceiverHealth().after_failure(at=NOW, error="HTTP 500.").after_success(at=NOW + HOUR)
-    assert health == ReceiverHealth(last_failure_at=NOW, last_success_at=NOW + HOUR)
+    health = EndpointHealth().after_failure(at=NOW, error="HTTP 500.").after_success(at=NOW + HOUR)
+    assert health == EndpointHealth(last_failure_at=NOW, last_success_at=NOW + HOUR)
 
 
 def test_callback_is_disabled_after_five_days_of_failures() -> None:
-    health = ReceiverHealth().after_failure(at=NOW, error="HTTP 500.")
+    health = EndpointHealth().after_failure(at=NOW, error="HTTP 500.")
     almost = timedelta(days=5) - SECOND
     assert health.disable_reason(now=NOW + almost) is None
     assert health.disable_reason(now=NOW + almost + SECOND) is DisabledReason.FAILING
 
 
 def test_callback_is_disabled_at_once_when_gone() -> None:
-    health = ReceiverHealth().after_failure(at=NOW, error="HTTP 410.", is_gone=True)
+    health = EndpointHealth().after_failure(at=NOW, error="HTTP 410.", is_gone=True)
     assert health.disable_reason(now=NOW) is DisabledReason.GONE
