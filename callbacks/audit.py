@@ -22,5 +22,6 @@ def record(client_id: ObjectId, message: str, *, by: ObjectId) -> None:
 
 def record_replay(message_id: str, *, by: ObjectId) -> None:
     """Record a replay by staff."""
-    fields = {"object_id": message_id, "name": message_id, "message": "Sent again."}
-    audit.record(by=by, model=CallbackMessage, **fields)
+    audit.record(
+        by=by, model=CallbackMessage, object_id=message_id, name=message_id, message="Sent again."
+    )

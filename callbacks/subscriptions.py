@@ -221,7 +221,7 @@ def _update(client_id: ObjectId, url: str, fields: Document) -> Document | None:
     updated = update(keep_health, {"$set": fields})
     if updated is not None:
         return updated
-    # A new endpoint, or a disabled one enabled again: reset its health.
+    # Another URL, or a disabled endpoint enabled again: reset its health.
     reset = {"$set": {**fields, **_ACTIVE}, "$unset": dict.fromkeys(_FAILURE_FIELDS, "")}
     not_disabled_by_operator = {"_id": client_id, "disabled_reason": {"$ne": by_operator_value}}
     return update(not_disabled_by_operator, reset)

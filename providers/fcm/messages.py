@@ -101,7 +101,7 @@ def _android(request: SendRequest, now: datetime) -> dict[str, Any]:
     android: dict[str, Any] = {"priority": "HIGH" if request.priority in URGENT else "NORMAL"}
     time_to_live = _time_to_live(request, now)
     if time_to_live is not None:
-        android["ttl"] = f"{_seconds(time_to_live)}s"
+        android["ttl"] = f"{int(time_to_live.total_seconds())}s"
     if tag := collapse_key(request):
         # Not collapse_key: FCM ignores it for messages with a notification, and keeps at most four
         # of them for an offline device.
@@ -134,7 +134,7 @@ def _webpush(request: SendRequest, now: datetime) -> dict[str, Any]:
     webpush: dict[str, Any] = {"headers": headers}
     time_to_live = _time_to_live(request, now)
     if time_to_live is not None:
-        headers["TTL"] = str(_seconds(time_to_live))
+        headers["TTL"] = str(int(time_to_live.total_seconds()))
     if name := collapse_key(request):
         headers["Topic"] = name
         webpush["notification"] = {"tag": name}
@@ -149,10 +149,6 @@ def _time_to_live(request: SendRequest, now: datetime) -> timedelta | None:
     if request.expires_at is None:
         return None
     return min(max(request.expires_at - now, timedelta(0)), MAX_TTL)
-
-
-def _seconds(duration: timedelta) -> int:
-    return int(duration.total_seconds())
 
 
 def _non_empty(**texts: str | None) -> dict[str, str]:

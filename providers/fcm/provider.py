@@ -29,7 +29,7 @@ from .credentials import (
     read_service_account,
 )
 from .messages import build_payload
-from .responses import SenderHistory, accepted_name, read_refusal
+from .responses import SenderHistory, read_refusal
 
 ACCEPTED = 200
 TOKEN_REPLACE_TIMEOUT = 2.0
@@ -93,9 +93,10 @@ class Client(FCMNotification):
         self, response: http.Response, *, token: str = "", platform: str | None = None
     ) -> SendResult:
         """Return the result of an acceptance; raises a ProviderError for any other response."""
-        name = accepted_name(response) if response.status == ACCEPTED else None
+        is_accepted = response.status == ACCEPTED
+        name = http.decode_object(response.body).get("name") if is_accepted else None
         now = self._clock()
-        if name is None:
+        if not isinstance(name, str) or not name:
             raise responses.classify_response(
                 response, sender=self._sender, token=token, platform=platform, now=now
             )
@@ -145,7 +146,7 @@ class FCM:
     def account(self) -> str:
         """The name and a fingerprint of project and service account."""
         try:
-            project, email = self._project, self._service_account.email
+            project, email = self._project, self._service_account.client_email
         except InvalidCredentialsError:
             project, email = self.project_id, ""
         return account_name(self.name, project, email)

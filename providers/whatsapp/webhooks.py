@@ -17,7 +17,7 @@ from domain.errors import RecipientAction
 from .. import http
 from ..contract import InvalidSignatureError, Receipt, ReceiptKind
 from ..response_rules import ResponseKind
-from .responses import MAX_CODE, MAX_ID_LENGTH, CodeRule, append_code, rule_for
+from .responses import MAX_CODE, MAX_ID_LENGTH, append_code, rule_for
 
 SIGNATURE_HEADER = "x-hub-signature-256"
 OBJECT = "whatsapp_business_account"
@@ -253,13 +253,14 @@ def _build_receipts(status: _Status) -> Iterator[Receipt]:
         event_id = f"{event_id}:{status.timestamp}"
         reason = _reason(error)
     receipt = _build_receipt(status, kind, event_id, reason)
-    yield replace(receipt, is_undeliverable=rule is not None and _is_undeliverable(rule))
+    is_undeliverable = (
+        rule is not None
+        and rule.kind is ResponseKind.INVALID_RECIPIENT
+        and rule.action is RecipientAction.SUSPECT
+    )
+    yield replace(receipt, is_undeliverable=is_undeliverable)
     if rule and rule.action is RecipientAction.SUPPRESS_MARKETING:
         yield _build_receipt(status, ReceiptKind.UNSUBSCRIBED, f"{event_id}:unsubscribed", reason)
-
-
-def _is_undeliverable(rule: CodeRule) -> bool:
-    return rule.kind is ResponseKind.INVALID_RECIPIENT and rule.action is RecipientAction.SUSPECT
 
 
 def _build_receipt(
