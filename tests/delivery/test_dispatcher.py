@@ -1,24 +1,27 @@
 """The dispatcher with the real store: claim, deferral, sending, and settlement."""
 
+import threading
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from bson import ObjectId
 
 from delivery import dispatcher
-from delivery.dispatcher import MAX_BATCH, BatchReport
+from delivery.dispatcher import MAX_BATCH, MIN_LEASE_LEFT, BatchReport
 from domain.content import Content, Recipient
 from domain.states import Channel, DeliveryStatus, Priority
 from notifications import store
-from notifications.store import LEASE
+from notifications.store import LEASE, ClaimedDelivery
+from notifyproject.db.collections import collection
 from notifyproject.platform import process
 from providers.contract import NotAttemptedError
 from recipients.models import PersonalQuietHours
 from recipients.models import Recipient as Person
 from tests.support.factories import notifications as factories
-from tests.support.factories.notifications import NOON, accepted, new, suppress
+from tests.support.factories.notifications import NOON, accepted, claimed_delivery, new, suppress
 from tests.support.fakes import provider as scripted
 from tests.support.fakes.provider import Behaviour, ScriptedProvider, Slow, rate_limited
 
@@ -250,3 +253,129 @@ def test_unsent_delivery_with_a_short_lease_is_not_unknown(use_provider: UseProv
     assert provider.seen == []
     store.expire_leases(now=NOON + 2 * LEASE)
     assert outcome(notification_id)[0] != "unknown"
+
+
+MARGIN = timedelta(seconds=0.05)
+
+
+def batch(
+    *, lease_left: timedelta = timedelta(seconds=90), count: int = 2
+) -> Sequence[ClaimedDelivery]:
+    return [
+        claimed_delivery(notification_id=ObjectId(), lease_until=NOON + lease_left)
+        for _ in range(count)
+    ]
+
+
+def test_free_slot_is_acquired_at_once() -> None:
+    with dispatcher.bulkhead("sendgrid", batch(), now=NOON) as acquired:
+        assert acquired
+
+
+def test_second_batch_waits_for_the_first() -> None:
+    order, begun = [], threading.Event()
+
+    def second() -> None:
+        begun.set()
+        with dispatcher.bulkhead("sendgrid", batch(), now=NOON) as acquired:
+            order.append(("second", acquired))
+
+    with dispatcher.bulkhead("sendgrid", batch(), now=NOON):
+        other = threading.Thread(target=second)
+        other.start()
+        begun.wait()
+        order.append(("first", True))
+    other.join()
+    assert order == [("first", True), ("second", True)]
+
+
+def test_each_provider_has_its_own_slot() -> None:
+    with (
+        dispatcher.bulkhead("sendgrid", batch(), now=NOON),
+        dispatcher.bulkhead("whatsapp", batch(), now=NOON) as acquired,
+    ):
+        assert acquired
+
+
+def test_isolated_delivery_does_not_wait() -> None:
+    with (
+        dispatcher.bulkhead("sendgrid", batch(), now=NOON),
+        dispatcher.bulkhead("sendgrid", batch(count=1), now=NOON) as acquired,
+    ):
+        assert acquired
+
+
+def test_acquire_gives_up_before_the_lease_is_too_short() -> None:
+    with dispatcher.bulkhead("sendgrid", batch(), now=NOON):
+        short_lease = batch(lease_left=MIN_LEASE_LEFT + MARGIN)
+        with dispatcher.bulkhead("sendgrid", short_lease, now=NOON) as acquired:
+            assert not acquired
+    with dispatcher.bulkhead("sendgrid", batch(lease_left=timedelta(0)), now=NOON) as acquired:
+        assert acquired
+
+
+def test_slot_is_released_when_sending_fails() -> None:
+    with pytest.raises(ZeroDivisionError), dispatcher.bulkhead("sendgrid", batch(), now=NOON):
+        raise ZeroDivisionError
+    with dispatcher.bulkhead("sendgrid", batch(lease_left=timedelta(0)), now=NOON) as acquired:
+        assert acquired
+
+
+LISBON, NEW_YORK, AUCKLAND = "Europe/Lisbon", "America/New_York", "Pacific/Auckland"
+NIGHT = {"enabled": True, "start": "22:00", "end": "07:00"}
+
+
+def move_to(zone: str) -> None:
+    """Register Ada, with quiet hours from 22:00 to 07:00, in a time zone."""
+    ada = {"is_active": True, "preferences": {}, "quiet_hours": NIGHT, "timezone": zone}
+    collection("recipients").update_one({"_id": "ada"}, {"$set": ada}, upsert=True)
+
+
+def seven_in(zone: str, *, after: datetime) -> datetime:
+    """Return the next 07:00 of a time zone."""
+    there = after.astimezone(ZoneInfo(zone))
+    seven = datetime.combine(there.date(), time(7), there.tzinfo)
+    later = datetime.combine(there.date() + timedelta(days=1), time(7), there.tzinfo)
+    return min(one for one in (seven, later) if one > there).astimezone(UTC)
+
+
+def dispatch_at(
+    notification_id: ObjectId, *, at: datetime
+) -> tuple[str, str | None, datetime | None]:
+    """Dispatch and return status, failure code, and next attempt time."""
+    dispatcher.dispatch([notification_id], channel=EMAIL, clock=lambda: at)
+    one = factories.delivery(factories.read(notification_id))
+    return one["status"], one.get("failure_code"), one.get("next_attempt_at")
+
+
+def test_delivery_waits_for_the_morning_in_the_new_time_zone(use_provider: UseProvider) -> None:
+    provider = use_provider()
+    move_to(LISBON)
+    notification_id = accepted()["_id"]
+    move_to(AUCKLAND)
+    morning = seven_in(AUCKLAND, after=NOON)
+    assert dispatch_at(notification_id, at=NOON) == ("pending", "quiet_hours", morning)
+    assert provider.seen == []
+
+
+def test_deferred_delivery_is_deferred_again_in_a_new_time_zone(use_provider: UseProvider) -> None:
+    provider = use_provider()
+    move_to(LISBON)
+    night = datetime.combine(NOON.date(), time(23), ZoneInfo(LISBON)).astimezone(UTC)
+    notification_id = accepted(created_at=night)["_id"]
+    morning = seven_in(LISBON, after=night)
+    assert dispatch_at(notification_id, at=night) == ("pending", "quiet_hours", morning)
+    move_to(NEW_YORK)
+    later = seven_in(NEW_YORK, after=morning)
+    assert dispatch_at(notification_id, at=morning) == ("pending", "quiet_hours", later)
+    assert provider.seen == []
+    assert dispatch_at(notification_id, at=later)[0] == "sent"
+
+
+def test_delivery_that_expires_in_the_new_quiet_hours_expires(use_provider: UseProvider) -> None:
+    provider = use_provider()
+    move_to(LISBON)
+    notification_id = accepted(expires_at=NOON + timedelta(hours=1))["_id"]
+    move_to(AUCKLAND)
+    assert dispatch_at(notification_id, at=NOON)[:2] == ("expired", "quiet_hours")
+    assert provider.seen == []

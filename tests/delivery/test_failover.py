@@ -11,7 +11,6 @@ from delivery import circuit_breaker, dispatcher, routing, sweeper
 from delivery.circuit_breaker import FIRST_WAIT, PROBE_LEASE, Probe, State
 from delivery.dispatcher import BatchReport
 from domain.content import Content
-from domain.retry import MAX_OUTAGE
 from domain.states import Channel
 from notifications import store
 from notifyproject.platform import cache
@@ -134,14 +133,6 @@ def test_outage_of_all_providers_defers_until_the_first_probe(mail: Mail) -> Non
         0,
     )
     assert sum(len(provider.seen) for provider in mail) == 2
-
-
-def test_outage_of_three_days_is_a_failure(mail: Mail) -> None:
-    for provider in mail:
-        circuit_breaker.trip(provider.account, now=NOON + MAX_OUTAGE, retry_after=None)
-    (one,) = mails(1)
-    assert deliver(one, at=NOON + MAX_OUTAGE).counts == {"failed": 1}
-    assert delivery_status(one) == ("failed", "channel_unavailable")
 
 
 def open_circuit(provider: ScriptedProvider) -> None:

@@ -11,7 +11,6 @@ from structlog.testing import capture_logs
 from delivery import circuit_breaker, feedback, rate_limiter
 from delivery.circuit_breaker import (
     FIRST_WAIT,
-    MAX_WAIT,
     MIN_FAILURES,
     Allowed,
     Blocked,
@@ -72,20 +71,6 @@ def result(
 
 def apply(*results: tuple[PreparedDelivery, TargetResult], at: datetime = NOON) -> None:
     feedback.apply_reputation(results, provider="fcm", now=at)
-
-
-def test_invalid_token_deactivates_its_device() -> None:
-    old, other = device("old"), device("other")
-    apply(result(invalid_token(response=ProviderResponse(status=404, code="UNREGISTERED")), old))
-    deactivated = stored_device(old)
-    assert (deactivated["is_active"], deactivated["deactivation_reason"]) == (False, "unregistered")
-    assert deactivated["deactivation_evidence"] == {
-        "at": NOON,
-        "source": "fcm",
-        "code": "UNREGISTERED",
-        "notification_id": str(NOTIFICATION),
-    }
-    assert stored_device(other)["is_active"]
 
 
 def test_invalid_token_without_a_response_deactivates_its_device() -> None:
@@ -388,18 +373,6 @@ def test_outage_of_a_platform_returns_the_provider_probe(fcm: ScriptedProvider) 
     probes = open_and_probe(fcm.account)
     report(fcm, channel_unavailable(scope="ios"), platform="ios", probes=probes, now=AFTER)
     assert isinstance(permission(fcm.account, AFTER), Probe)
-
-
-def test_long_outage_is_probed_at_least_every_fifteen_minutes(fcm: ScriptedProvider) -> None:
-    circuit_breaker.trip(fcm.account, now=NOON, retry_after=None)
-    now = AFTER
-    for _ in range(10):
-        probe = permission(fcm.account, now)
-        assert isinstance(probe, Probe)
-        report(fcm, channel_unavailable(), probes={fcm.account: probe}, now=now)
-        blocked: Any = permission(fcm.account, now)
-        assert blocked.until - now <= MAX_WAIT
-        now = blocked.until
 
 
 def granted(provider: ScriptedProvider, after: timedelta) -> int:

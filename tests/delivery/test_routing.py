@@ -128,29 +128,11 @@ def test_waiting_ends_at_outage_limit_or_expiry(
     assert deferred[1].code is FailureCode.CHANNEL_UNAVAILABLE
 
 
-def test_one_delivery_probes_a_provider(first: ScriptedProvider) -> None:
-    trip(first)
-    claims = several(5)
-    (route,), deferred = choose(claims, first, now=AFTER)
-    assert (len(route.claims), list(route.probes)) == (1, [first.account])
-    assert {p.next_attempt_at for p in deferred} == {AFTER + PROBE_LEASE}
-    assert [*route.claims, *(p.claimed for p in deferred)] == claims
-
-
 def test_second_caller_waits_for_the_probe(first: ScriptedProvider) -> None:
     trip(first)
     choose([one()], first, now=AFTER)
     routes, (deferred,) = choose([one()], first, now=AFTER + SECOND)
     assert (routes, deferred.next_attempt_at) == ([], AFTER + PROBE_LEASE)
-
-
-def test_others_than_the_probe_fail_over(first: ScriptedProvider, second: ScriptedProvider) -> None:
-    trip(first)
-    claims = several(5)
-    routes, deferred = choose(claims, first, second, now=AFTER)
-    assert chosen_providers(routes) == {"first": claims[:1], "second": claims[1:]}
-    assert deferred == []
-    assert [bool(route.probes) for route in routes] == [True, False]
 
 
 def test_unused_probe_is_returned(first: ScriptedProvider, second: ScriptedProvider) -> None:
