@@ -46,7 +46,7 @@ def stored(message_id: str) -> dict[str, Any]:
     return found
 
 
-def tried(**fields: Any) -> AttemptRecord:
+def attempt_record(**fields: Any) -> AttemptRecord:
     return AttemptRecord(at=NOON, duration_ms=12, **fields)
 
 
@@ -82,15 +82,17 @@ def test_expired_lease_is_claimed_again_and_the_late_settle_is_ignored() -> None
     (late,) = claim()
     assert claim(at=NOON + MESSAGE_LEASE - MINUTE) == []
     (other,) = claim(at=NOON + MESSAGE_LEASE)
-    assert not outbox.settle(late, tried(status_code=204), Decision(AttemptOutcome.DELIVERED))
-    assert outbox.settle(other, tried(status_code=204), Decision(AttemptOutcome.DELIVERED))
+    assert not outbox.settle(
+        late, attempt_record(status_code=204), Decision(AttemptOutcome.DELIVERED)
+    )
+    assert outbox.settle(other, attempt_record(status_code=204), Decision(AttemptOutcome.DELIVERED))
     assert stored(other.id)["tries"] == 1
 
 
 def test_delivered_message_is_settled() -> None:
     (message_id,) = recorded()
     (held,) = claim()
-    outbox.settle(held, tried(status_code=204), Decision(AttemptOutcome.DELIVERED))
+    outbox.settle(held, attempt_record(status_code=204), Decision(AttemptOutcome.DELIVERED))
     document = stored(message_id)
     assert (document["status"], document["tries"]) == ("delivered", 1)
     assert "next_try_at" not in document
@@ -101,7 +103,7 @@ def test_delivered_message_is_settled() -> None:
 def test_failed_message_is_due_at_the_decided_time() -> None:
     (message_id,) = recorded()
     (held,) = claim()
-    problem = tried(status_code=503, error="HTTP 503.", excerpt="busy")
+    problem = attempt_record(status_code=503, error="HTTP 503.", excerpt="busy")
     outbox.settle(held, problem, Decision(AttemptOutcome.RETRY, at=NOON + MINUTE))
     assert (stored(message_id)["status"], stored(message_id)["error"]) == (
         *("pending", "HTTP 503."),
@@ -111,7 +113,7 @@ def test_failed_message_is_due_at_the_decided_time() -> None:
     assert again.tries == 1
 
 
-def test_last_ten_tries_are_kept() -> None:
+def test_last_ten_attempts_are_kept() -> None:
     (message_id,) = recorded()
     for number in range(12):
         at = NOON + number * MESSAGE_LEASE
@@ -126,7 +128,7 @@ def test_last_ten_tries_are_kept() -> None:
 def test_failed_message_can_be_replayed(outcome: AttemptOutcome) -> None:
     (message_id,) = recorded()
     (held,) = claim()
-    outbox.settle(held, tried(error="HTTP 500."), Decision(outcome))
+    outbox.settle(held, attempt_record(error="HTTP 500."), Decision(outcome))
     assert stored(message_id)["status"] == "failed"
     outbox.replay(message_id=message_id, client_id=CLIENT, now=NOON + DAY)
     document = stored(message_id)

@@ -1,14 +1,12 @@
-"""Retries of callbacks, and the health of a receiver."""
+"""Retries of callbacks, and the health of an endpoint."""
 
 from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 
 import pytest
 
 from callbacks import retry
 from callbacks.events import DisabledReason
 from callbacks.retry import AttemptOutcome, Decision, EndpointHealth
-from domain.retry import parse_retry_after
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
@@ -28,7 +26,7 @@ def test_status_from_200_to_299_is_delivered(status: int) -> None:
 
 
 @pytest.mark.parametrize("status", [None, 100, 301, 302, 307, 400, 401, 404, 429, 500, 503])
-def test_other_status_is_retried(status: int | None) -> None:
+def test_other_status_is_reattempt_record(status: int | None) -> None:
     assert decided(status).outcome is AttemptOutcome.RETRY
 
 
@@ -43,13 +41,13 @@ def test_status_410_is_gone() -> None:
         *((6, 8 * HOUR), (7, 11 * HOUR)),
     ],
 )
-def test_delay_after_each_try(tries: int, wait: timedelta) -> None:
+def test_delay_after_each_attempt(tries: int, wait: timedelta) -> None:
     assert decided(503, tries=tries).at == NOW + wait
     assert decided(503, tries=tries, jitter=0.0).at == NOW + wait * 0.8
     assert decided(503, tries=tries, jitter=1.0).at == NOW + wait * 1.2
 
 
-def test_eighth_try_is_the_last() -> None:
+def test_eighth_attempt_is_the_last() -> None:
     assert retry.MAX_ATTEMPTS == 8
     assert decided(503, tries=8) == Decision(AttemptOutcome.GIVE_UP)
     assert timedelta(hours=23) < sum(retry.DELAYS, timedelta(0)) < timedelta(hours=24)
@@ -59,21 +57,6 @@ def test_retry_after_extends_the_delay_up_to_a_limit() -> None:
     assert decided(429, pause=2 * MINUTE).at == NOW + 2 * MINUTE
     assert decided(429, tries=2, pause=1 * SECOND).at == NOW + MINUTE
     assert decided(503, pause=timedelta(days=9)).at == NOW + 12 * HOUR
-
-
-@pytest.mark.parametrize(
-    ("text", "pause"),
-    [
-        *(("120", 2 * MINUTE), ("0", timedelta(0)), ("999999999999", 12 * HOUR)),
-        (format_datetime(NOW + HOUR, usegmt=True), HOUR),
-        *((format_datetime(NOW - HOUR, usegmt=True), None), ("soon", None), ("-5", None)),
-        ("", None),
-    ],
-)
-def test_retry_after_is_parsed(text: str, pause: timedelta | None) -> None:
-    limit = retry.MAX_RETRY_AFTER
-    assert parse_retry_after({"retry-after": text}, now=NOW, limit=limit) == pause
-    assert parse_retry_after({}, now=NOW, limit=limit) is None
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_round_sends_twenty_messages_and_requeues_the_rest(
     assert len(receiver.requests) == 25
 
 
-def test_one_worker_at_a_time_calls_a_receiver(receiver: Receiver) -> None:
+def test_one_worker_at_a_time_calls_an_endpoint(receiver: Receiver) -> None:
     called_back(receiver.url)
     record()
     hold = worker.acquire_lease(CLIENT, now=NOON)
@@ -132,7 +132,7 @@ def test_one_worker_at_a_time_calls_a_receiver(receiver: Receiver) -> None:
     assert not worker.release_lease(hold, hold.health, now=NOON + MESSAGE_LEASE)
 
 
-def test_failing_receiver_is_probed_with_one_message() -> None:
+def test_failing_endpoint_is_probed_with_one_message() -> None:
     with receiving(500) as receiver:
         called_back(receiver.url)
         record(25)
@@ -144,7 +144,7 @@ def test_failing_receiver_is_probed_with_one_message() -> None:
     assert statuses() == ["pending"] * 25
 
 
-def test_recovered_receiver_gets_the_backlog() -> None:
+def test_recovered_endpoint_gets_the_backlog() -> None:
     with receiving(*[500] * 8, 204) as receiver:
         called_back(receiver.url)
         record(25)
@@ -157,7 +157,7 @@ def test_recovered_receiver_gets_the_backlog() -> None:
     assert "failing_since" not in subscriptions.get(CLIENT)
 
 
-def test_failing_receiver_does_not_delay_others(receiver: Receiver) -> None:
+def test_failing_endpoint_does_not_delay_others(receiver: Receiver) -> None:
     with receiving(500) as failing:
         called_back(failing.url)
         called_back(receiver.url, client_id=OTHER)
@@ -210,7 +210,7 @@ def test_five_days_of_failures_disable_the_callback() -> None:
     assert "five days" in LogEntry.objects.get().change_message
 
 
-def test_message_fails_after_eight_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_message_fails_after_eight_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "FAILURES_TO_OPEN", 100)
     with receiving(503) as receiver:
         called_back(receiver.url)
@@ -224,7 +224,7 @@ def test_message_fails_after_eight_tries(monkeypatch: pytest.MonkeyPatch) -> Non
     assert NOON + 18 * HOUR < at < NOON + 30 * HOUR
 
 
-def test_replaced_receiver_is_not_disabled_for_the_old_one() -> None:
+def test_replaced_endpoint_is_not_disabled_for_the_old_one() -> None:
     with receiving(500) as receiver:
         called_back(receiver.url)
         hold = worker.acquire_lease(CLIENT, now=NOON)

@@ -17,7 +17,7 @@ from domain.errors import (
     RecipientAction,
     TransientError,
 )
-from providers.contract import ReceiptKind, SendRequest, SendResult, WhatsAppTemplateMessage
+from providers.contract import SendRequest, SendResult, WhatsAppTemplateMessage
 from providers.response_rules import ResponseKind
 from providers.whatsapp import provider
 from providers.whatsapp.provider import MAX_CAPTION_LENGTH, MAX_TEXT_LENGTH, WhatsApp
@@ -396,24 +396,12 @@ def test_recipient_error_has_its_action(code: int, action: RecipientAction) -> N
     assert error.action is action
 
 
-def test_opted_out_number_is_a_rejection() -> None:
-    rule = rule_for(131050)
-    assert rule.receipt_kind is ReceiptKind.REJECTED
-
-
 def test_wrong_sending_number_is_about_the_account() -> None:
     for subcode in (33, "33"):
         error = refusal(refused(100, error_subcode=subcode))
         expected = ProviderUnavailableError if subcode == 33 else PermanentError
         assert type(error) is expected
     assert type(refusal(refused(100, error_subcode=2494010))) is PermanentError
-
-
-@pytest.mark.parametrize("status", [400, 429])
-def test_rate_limit_is_one_with_either_status(status: int) -> None:
-    error = refusal(refused(130429, status=status))
-    assert isinstance(error, TransientError)
-    assert (error.code, error.is_ambiguous, error.retry_after) == (F.RATE_LIMITED, False, None)
 
 
 @pytest.mark.parametrize(
