@@ -170,8 +170,8 @@ def waiting_clients() -> list[ObjectId]:
     return sorted(document["_id"] for document in found)
 
 
-def reopen(*, message_id: str, client_id: ObjectId | None, now: datetime) -> Document:
-    """Make a message pending again under its id; ``client_id`` None: of any client.
+def replay(*, message_id: str, client_id: ObjectId | None, now: datetime) -> Document:
+    """Send a message again now, under its id; ``client_id`` None: of any client.
 
     Raises LookupError for an unknown message, NoCallbackError without an endpoint, and
     StillPendingError.
@@ -191,6 +191,7 @@ def reopen(*, message_id: str, client_id: ObjectId | None, now: datetime) -> Doc
     )
     if reopened is None:
         raise StillPendingError
+    send_wakeup(reopened["client_id"], now=now)
     return reopened
 
 
@@ -249,11 +250,4 @@ def send_test(client_id: ObjectId, *, now: datetime) -> Document:
     if document is None:
         # Removed concurrently.
         raise subscriptions.NoCallbackError
-    return document
-
-
-def replay(*, message_id: str, client_id: ObjectId | None, now: datetime) -> Document:
-    """Replay a message now; see :func:`callbacks.outbox.reopen`."""
-    document = reopen(message_id=message_id, client_id=client_id, now=now)
-    send_wakeup(document["client_id"], now=now)
     return document

@@ -32,15 +32,12 @@ class SendTarget:
     """WhatsApp: the service window is open, so free text is allowed."""
 
 
-TargetsByReference = Mapping[str, tuple[SendTarget, ...]]
-"""At least one target for each claim, by its reference."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedTargets:
     """The targets of a batch."""
 
-    targets: TargetsByReference
+    targets: Mapping[str, tuple[SendTarget, ...]]
+    """At least one for each claim, by its reference."""
     in_quiet_hours: Mapping[str, datetime] = field(default_factory=dict)
     """By reference of the claim: when the first of its devices in quiet hours may be sent to."""
     deferred: Sequence[Deferred] = ()

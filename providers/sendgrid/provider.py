@@ -133,44 +133,6 @@ COMPARISON_TAG = SubstitutionTag("\0")
 """Compares emails of a batch; no sent text has a NUL."""
 
 
-def shared_body(
-    message: Message,
-    *,
-    sender: tuple[str, str],
-    default_reply_to: str | None,
-    files: Sequence[AttachmentFile],
-    tag: SubstitutionTag | None,
-) -> dict[str, Any]:
-    """Return the part of a body that all recipients share. Raises ValueError.
-
-    ``sender`` is a name and an address. Without ``tag``, the body has the message's own unsubscribe
-    URL.
-    """
-    body: dict[str, Any] = {"from": _address(*sender)}
-    if message.subject is not None:
-        body["subject"] = message.subject
-    reply_address = reply_to(message, default=default_reply_to)
-    if reply_address is not None:
-        body["reply_to"] = _address(*reply_address)
-    url = message.unsubscribe_url
-    body["content"] = [
-        {"type": kind, "value": tag.substitute(text, url=url) if tag else text}
-        for kind, text in (("text/plain", message.text), ("text/html", message.html))
-        if text
-    ]
-    if files:
-        body["attachments"] = [
-            {
-                "content": base64.b64encode(file.content).decode("ascii"),
-                "filename": file.filename,
-                "type": file.content_type,
-                "disposition": "attachment",
-            }
-            for file in files
-        ]
-    return body
-
-
 def personalization(request: SendRequest, *, tag: SubstitutionTag | None) -> dict[str, Any]:
     """Return the personalization of one recipient. Raises ValueError."""
     fields: dict[str, Any] = {
@@ -310,7 +272,7 @@ class SendGrid:
     def body(self, request: SendRequest, *, files: Sequence[AttachmentFile] = ()) -> dict[str, Any]:
         """Return the JSON body of one email as Python objects."""
         return {
-            **self._shared_body(request, files, None),
+            **self.shared_body(request.message, files, None),
             "personalizations": [personalization(request, tag=None)],
         }
 
@@ -333,7 +295,7 @@ class SendGrid:
                 attachments, hosts=self.attachment_hosts, timeout=_time_left(deadline)
             ) as files:
                 with _wrap_build_errors():
-                    shared = msgspec.json.encode(self._shared_body(first, files, tag))
+                    shared = msgspec.json.encode(self.shared_body(first.message, files, tag))
 
                 def send(group: Sequence[int]) -> RequestResult:
                     own = msgspec.json.encode([personalizations[n] for n in group])
@@ -392,16 +354,36 @@ class SendGrid:
             outcome=error, can_bisect=response.status == BAD_REQUEST and not is_message_level
         )
 
-    def _shared_body(
-        self, request: SendRequest, files: Sequence[AttachmentFile], tag: SubstitutionTag | None
+    def shared_body(
+        self, message: Message, files: Sequence[AttachmentFile], tag: SubstitutionTag | None
     ) -> dict[str, Any]:
-        return shared_body(
-            request.message,
-            sender=self._sender,
-            default_reply_to=self.reply_to,
-            files=files,
-            tag=tag,
-        )
+        """Return the part of a body that all recipients share. Raises ValueError.
+
+        Without ``tag``, the body has the message's own unsubscribe URL.
+        """
+        body: dict[str, Any] = {"from": _address(*self._sender)}
+        if message.subject is not None:
+            body["subject"] = message.subject
+        reply_address = reply_to(message, default=self.reply_to)
+        if reply_address is not None:
+            body["reply_to"] = _address(*reply_address)
+        url = message.unsubscribe_url
+        body["content"] = [
+            {"type": kind, "value": tag.substitute(text, url=url) if tag else text}
+            for kind, text in (("text/plain", message.text), ("text/html", message.html))
+            if text
+        ]
+        if files:
+            body["attachments"] = [
+                {
+                    "content": base64.b64encode(file.content).decode("ascii"),
+                    "filename": file.filename,
+                    "type": file.content_type,
+                    "disposition": "attachment",
+                }
+                for file in files
+            ]
+        return body
 
     def _parse_pause(self, headers: Mapping[str, str]) -> float | None:
         """Return the requested pause: X-RateLimit-Reset (an epoch), else Retry-After."""

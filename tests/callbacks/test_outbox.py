@@ -141,13 +141,13 @@ def test_failed_message_can_be_replayed(outcome: AttemptOutcome) -> None:
 def test_pending_message_is_not_replayed() -> None:
     (message_id,) = recorded()
     with pytest.raises(StillPendingError):
-        outbox.reopen(message_id=message_id, client_id=CLIENT, now=NOON)
+        outbox.replay(message_id=message_id, client_id=CLIENT, now=NOON)
 
 
 def test_another_clients_message_is_not_replayed() -> None:
     (message_id,) = recorded()
     with pytest.raises(LookupError):
-        outbox.reopen(message_id=message_id, client_id=ObjectId(), now=NOON)
+        outbox.replay(message_id=message_id, client_id=ObjectId(), now=NOON)
 
 
 def test_event_of_a_disabled_callback_is_stored_as_failed() -> None:
@@ -157,7 +157,7 @@ def test_event_of_a_disabled_callback_is_stored_as_failed() -> None:
     assert stored(event().id)["status"] == "failed"
     assert claim() == []
     subscriptions.enable(client_id=CLIENT, now=NOON)
-    outbox.reopen(message_id=event().id, client_id=CLIENT, now=NOON)
+    outbox.replay(message_id=event().id, client_id=CLIENT, now=NOON)
     assert len(claim()) == 1
 
 

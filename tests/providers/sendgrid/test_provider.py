@@ -122,9 +122,7 @@ def test_body_equals_that_of_sendgrids_library(
     file = AttachmentFile(
         filename="invoice.pdf", content_type="application/pdf", content=b"%PDF-1.7"
     )
-    body = provider.shared_body(
-        message, sender=("Shop", "shop@example.com"), default_reply_to=None, files=[file], tag=tag
-    )
+    body = account(sender="Shop <shop@example.com>").shared_body(message, [file], tag)
     person = provider.personalization(mail, tag=tag)
     assert {**body, "personalizations": [person]} == sendgrid.built(mail, file, tag)
 

@@ -79,8 +79,8 @@ def test_changed_body_is_refused(end: bytes) -> None:
     ],
 )
 def test_missing_or_malformed_signature_is_refused(signature: str | None) -> None:
+    headers = {} if signature is None else {SIGNATURE_HEADER: signature}
     with pytest.raises(InvalidSignatureError):
-        headers = {} if signature is None else {SIGNATURE_HEADER: signature}
         number().parse_receipts(headers, webhook())
 
 
