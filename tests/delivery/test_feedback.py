@@ -249,11 +249,6 @@ AFTER = NOON + FIRST_WAIT
 Make = Callable[..., Outcome]
 
 
-@pytest.fixture
-def fcm() -> ScriptedProvider:
-    return ScriptedProvider(name="fcm")
-
-
 def internal_error() -> TransientError:
     return TransientError("A defect.", code=FailureCode.INTERNAL_ERROR, is_ambiguous=True)
 

@@ -41,13 +41,6 @@ def noon() -> Any:
     return NOON
 
 
-@pytest.fixture
-def provider(monkeypatch: pytest.MonkeyPatch) -> ScriptedProvider:
-    provider = ScriptedProvider()
-    monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
-    return provider
-
-
 def accept_burst(count: int = BURST + 150, **fields: Any) -> None:
     store.accept([new(**fields) for _ in range(count)], now=NOON)
 
@@ -62,63 +55,63 @@ def still_open() -> int:
     return collection("notifications").count_documents({"due_at": {"$exists": True}})
 
 
-def test_burst_is_pulled_completely(broker: redis.Redis, provider: ScriptedProvider) -> None:
+def test_burst_is_pulled_completely(broker: redis.Redis, fcm: ScriptedProvider) -> None:
     accept_burst()
     fair_queue.enqueue_pulls(QUEUE, now=NOON)
     work(broker, clock=noon)
-    assert len(provider.seen) == BURST + 150
+    assert len(fcm.seen) == BURST + 150
     assert still_open() == 0
-    assert len({o.reference for o in provider.seen}) == BURST + 150
+    assert len({o.reference for o in fcm.seen}) == BURST + 150
 
 
 def test_wakeup_of_another_client_comes_before_the_rest_of_a_burst(
-    broker: redis.Redis, provider: ScriptedProvider
+    broker: redis.Redis, fcm: ScriptedProvider
 ) -> None:
     accept_burst(600)
     fair_queue.enqueue_pulls(QUEUE, now=NOON)
     other = accepted(client_id=OTHER)
     fair_queue.enqueue_wakeups([other], now=NOON)
     work(broker, clock=noon)
-    place = [o.notification_id for o in provider.seen].index(str(other["_id"]))
+    place = [o.notification_id for o in fcm.seen].index(str(other["_id"]))
     assert place <= fair_queue.MAX_PULLS * wakeups.WAKEUP_SIZE
-    assert len(provider.seen) == 601
+    assert len(fcm.seen) == 601
 
 
-def test_two_bursts_take_turns(broker: redis.Redis, provider: ScriptedProvider) -> None:
+def test_two_bursts_take_turns(broker: redis.Redis, fcm: ScriptedProvider) -> None:
     accept_burst(600)
     accept_burst(600, client_id=OTHER, recipient=content.Recipient(email="eve@example.com"))
     fair_queue.enqueue_pulls(QUEUE, now=NOON)
     fair_queue.enqueue_pulls(FairQueue(OTHER, EMAIL, Priority.NORMAL), now=NOON)
     work(broker, clock=noon)
-    assert 200 <= [o.recipient for o in provider.seen[:600]].count("eve@example.com") <= 400
+    assert 200 <= [o.recipient for o in fcm.seen[:600]].count("eve@example.com") <= 400
 
 
 def test_concurrent_pulls_take_consecutive_batches(
-    broker: redis.Redis, provider: ScriptedProvider, settings: Any
+    broker: redis.Redis, fcm: ScriptedProvider, settings: Any
 ) -> None:
     settings.WORKER_THREADS = 8
     accept_burst(3 * wakeups.WAKEUP_SIZE)
     ids = [one["_id"] for one in collection("notifications").find().sort("_id")]
     worker.pull(QUEUE, _token(broker, slot=2), clock=noon)
-    first = {o.notification_id for o in provider.seen}
+    first = {o.notification_id for o in fcm.seen}
     assert first == {str(one) for one in ids[2 * 96 : 3 * 96]}
     worker.pull(QUEUE, _token(broker, slot=0), clock=noon)
-    assert {o.notification_id for o in provider.seen} - first == {str(one) for one in ids[:96]}
+    assert {o.notification_id for o in fcm.seen} - first == {str(one) for one in ids[:96]}
 
 
-def test_any_pull_takes_a_small_backlog(broker: redis.Redis, provider: ScriptedProvider) -> None:
+def test_any_pull_takes_a_small_backlog(broker: redis.Redis, fcm: ScriptedProvider) -> None:
     accept_burst(5)
     worker.pull(QUEUE, _token(broker, slot=3), clock=noon)
-    assert len(provider.seen) == 5
+    assert len(fcm.seen) == 5
 
 
-def test_new_deliveries_add_one_pull(broker: redis.Redis, provider: ScriptedProvider) -> None:
+def test_new_deliveries_add_one_pull(broker: redis.Redis, fcm: ScriptedProvider) -> None:
     def accept_more(_outbound: Any) -> Any:
-        if len(provider.seen) == 1:
+        if len(fcm.seen) == 1:
             accept_burst(3)
         return scripted.accepted()
 
-    provider.behave = accept_more
+    fcm.behave = accept_more
     accept_burst(1)
     worker.pull(QUEUE, None, clock=noon)
     (message,) = queued_messages(broker)
@@ -127,22 +120,22 @@ def test_new_deliveries_add_one_pull(broker: redis.Redis, provider: ScriptedProv
     assert still_open() == 0
 
 
-def test_due_within_a_minute_is_scheduled(broker: redis.Redis, provider: ScriptedProvider) -> None:
+def test_due_within_a_minute_is_scheduled(broker: redis.Redis, fcm: ScriptedProvider) -> None:
     accept_burst(5, send_at=NOON + 9 * SECOND)
     worker.pull(QUEUE, None, clock=noon)
     (message,) = queued_messages(broker)
     assert (message.task, message.args[3][0]) == (wakeups.PULL, fair_queue.AHEAD_SLOT)
     assert message.eta is not None
-    assert provider.seen == []
+    assert fcm.seen == []
 
 
 def test_pull_waits_for_the_rate_instead_of_deferring(
-    broker: redis.Redis, provider: ScriptedProvider, settings: Any
+    broker: redis.Redis, fcm: ScriptedProvider, settings: Any
 ) -> None:
-    settings.PROVIDER_RATES = {"scripted": (10.0, 10)}
+    settings.PROVIDER_RATES = {"fcm": (10.0, 10)}
     accept_burst(2 * wakeups.WAKEUP_SIZE)
     worker.pull(QUEUE, None, clock=noon)
-    assert len(provider.seen) == 10
+    assert len(fcm.seen) == 10
     messages = queued_messages(broker)
     assert {m.task for m in messages} == {wakeups.PULL}
     assert all(m.eta is not None for m in messages)
@@ -151,7 +144,7 @@ def test_pull_waits_for_the_rate_instead_of_deferring(
 
 
 def test_pull_with_a_replaced_token_takes_one_batch_without_a_successor(
-    broker: redis.Redis, provider: ScriptedProvider
+    broker: redis.Redis, fcm: ScriptedProvider
 ) -> None:
     """The pull that replaced it is queued already."""
     accept_burst(2 * wakeups.WAKEUP_SIZE)
@@ -161,14 +154,14 @@ def test_pull_with_a_replaced_token_takes_one_batch_without_a_successor(
     assert queued_messages(broker) == []
 
 
-def test_pull_continues_and_adds_another(broker: redis.Redis, provider: ScriptedProvider) -> None:
+def test_pull_continues_and_adds_another(broker: redis.Redis, fcm: ScriptedProvider) -> None:
     accept_burst(2 * wakeups.WAKEUP_SIZE)
     worker.pull(QUEUE, _token(broker, slot=1), clock=noon)
     assert [message.args[3][0] for message in queued_messages(broker)] == [1, 2]
 
 
 def test_pull_is_retried_after_a_database_error(
-    broker: redis.Redis, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+    broker: redis.Redis, fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise NotPrimaryError("it steps down")
@@ -182,20 +175,20 @@ def test_pull_is_retried_after_a_database_error(
     assert message.eta is not None
 
 
-def test_batches_per_client_are_limited(broker: redis.Redis, provider: ScriptedProvider) -> None:
+def test_batches_per_client_are_limited(broker: redis.Redis, fcm: ScriptedProvider) -> None:
     pulled: list[int] = []
 
     def pull_again(_outbound: Any) -> Any:
-        if len(provider.seen) <= worker.MAX_BATCHES_PER_CLIENT:
+        if len(fcm.seen) <= worker.MAX_BATCHES_PER_CLIENT:
             accept_burst(1)
             pulled.append(worker.pull(QUEUE, None, clock=noon))
         return scripted.accepted()
 
-    provider.behave = pull_again
+    fcm.behave = pull_again
     accept_burst(1)
     worker.pull(QUEUE, None, clock=noon)
     assert pulled == [0, *[1] * (worker.MAX_BATCHES_PER_CLIENT - 1)]
-    assert len(provider.seen) == worker.MAX_BATCHES_PER_CLIENT
+    assert len(fcm.seen) == worker.MAX_BATCHES_PER_CLIENT
     first, *_ = queued_messages(broker)
     assert (first.task, first.args[3][0]) == (wakeups.PULL, fair_queue.RETRY_SLOT), "retried later"
     assert first.eta is not None
@@ -203,11 +196,11 @@ def test_batches_per_client_are_limited(broker: redis.Redis, provider: ScriptedP
     assert still_open() == 0
 
 
-def test_batches_of_one_client_leave_room_for_another(provider: ScriptedProvider) -> None:
+def test_batches_of_one_client_leave_room_for_another(fcm: ScriptedProvider) -> None:
     pulled: list[int] = []
 
     def pull_again(_outbound: Any) -> Any:
-        if len(provider.seen) < worker.MAX_BATCHES_PER_CLIENT:
+        if len(fcm.seen) < worker.MAX_BATCHES_PER_CLIENT:
             accept_burst(1)
             worker.pull(QUEUE, None, clock=noon)
         elif not pulled:
@@ -216,14 +209,14 @@ def test_batches_of_one_client_leave_room_for_another(provider: ScriptedProvider
             pulled[0] = worker.pull(FairQueue(OTHER, EMAIL, Priority.NORMAL), None, clock=noon)
         return scripted.accepted()
 
-    provider.behave = pull_again
+    fcm.behave = pull_again
     accept_burst(1)
     worker.pull(QUEUE, None, clock=noon)
     assert pulled == [1]
 
 
 def test_channel_uses_most_threads_but_not_all(
-    broker: redis.Redis, provider: ScriptedProvider, settings: Any
+    broker: redis.Redis, fcm: ScriptedProvider, settings: Any
 ) -> None:
     settings.WORKER_THREADS = 4
     inner: list[int] = []
@@ -236,15 +229,15 @@ def test_channel_uses_most_threads_but_not_all(
             )
         return scripted.accepted()
 
-    provider.behave = one_more
+    fcm.behave = one_more
     worker.handle_wakeup([accepted()["_id"]], channel=EMAIL, priority=Priority.NORMAL, clock=noon)
-    assert len(provider.seen) == 3
+    assert len(fcm.seen) == 3
     (message,) = queued_messages(broker)
     assert message.eta is not None
 
 
 def test_stopping_worker_ends_its_round_and_returns_the_rest(
-    broker: redis.Redis, provider: ScriptedProvider, settings: Any
+    broker: redis.Redis, fcm: ScriptedProvider, settings: Any
 ) -> None:
     settings.WORKER_THREADS = 1
 
@@ -252,10 +245,10 @@ def test_stopping_worker_ends_its_round_and_returns_the_rest(
         process.request_shutdown()
         return scripted.accepted()
 
-    provider.behave = stop
+    fcm.behave = stop
     ids = [accepted()["_id"] for _ in range(5)]
     worker.handle_wakeup(ids, channel=EMAIL, priority=Priority.NORMAL, clock=noon)
-    assert len(provider.seen) == 1
+    assert len(fcm.seen) == 1
     (message,) = queued_messages(broker)
     assert set(message.ids) < set(ids)
     assert len(message.ids) == 4
@@ -265,28 +258,28 @@ def test_stopping_worker_ends_its_round_and_returns_the_rest(
     }
 
 
-def test_stopping_worker_leaves_messages(broker: redis.Redis, provider: ScriptedProvider) -> None:
+def test_stopping_worker_leaves_messages(broker: redis.Redis, fcm: ScriptedProvider) -> None:
     process.request_shutdown()
     worker.handle_wakeup([accepted()["_id"]], channel=EMAIL, priority=Priority.NORMAL, clock=noon)
     worker.pull(QUEUE, None, clock=noon)
-    assert provider.seen == []
+    assert fcm.seen == []
     assert [m.task for m in queued_messages(broker)] == [wakeups.DELIVER] + [
         wakeups.PULL
     ] * fair_queue.MAX_PULLS
 
 
-def test_inline_worker_sends_everything_by_priority(provider: ScriptedProvider) -> None:
+def test_inline_worker_sends_everything_by_priority(fcm: ScriptedProvider) -> None:
     low = accepted(priority=Priority.LOW)
     accept_burst(150)
     urgent = accepted(priority=Priority.CRITICAL, client_id=OTHER)
     assert worker.run_inline(clock=noon) == 152
-    order = [o.notification_id for o in provider.seen]
+    order = [o.notification_id for o in fcm.seen]
     assert (order[0], order[-1]) == (str(urgent["_id"]), str(low["_id"]))
     assert sweeper.sweep(now=NOON).woken == 0
 
 
 def test_stopping_worker_returns_a_batch_that_waits_for_the_bulkhead(
-    provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+    fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = [accepted()["_id"] for _ in range(5)]
 
@@ -296,7 +289,7 @@ def test_stopping_worker_returns_a_batch_that_waits_for_the_bulkhead(
 
     monkeypatch.setattr(dispatcher, "bulkhead", acquire_late)
     report = dispatcher.dispatch(ids, channel=EMAIL, clock=noon)
-    assert provider.seen == []
+    assert fcm.seen == []
     assert {one.notification_id for one in report.wakeups} == set(ids)
     given_back = [factories.delivery(factories.read(one)) for one in ids]
     assert {(d["claim"], d["claim_count"]) for d in given_back} == {(None, 0)}

@@ -119,29 +119,6 @@ def test_quota_has_a_retry_time(
     assert len(project.requests()) == 1
 
 
-@pytest.mark.parametrize(
-    ("token", "timeout", "code"),
-    [
-        ("timeout-1", SHORT, FailureCode.TIMEOUT),
-        ("timeout-lost-1", SHORT, FailureCode.TIMEOUT),
-        ("reset-1", LIMIT, FailureCode.CONNECTION_LOST),
-        ("truncated-1", LIMIT, FailureCode.CONNECTION_LOST),
-        ("not-json-1", LIMIT, FailureCode.PROVIDER_ERROR),
-        ("no-name-1", LIMIT, FailureCode.PROVIDER_ERROR),
-    ],
-)
-def test_missing_answer_is_ambiguous(
-    project: Project, token: str, timeout: float, code: FailureCode
-) -> None:
-    fcm = project.fcm()
-    fcm.send(push(), timeout=LIMIT)
-    error = sandbox_error(fcm, token, timeout=timeout)
-    assert type(error) is TransientError
-    assert error.is_ambiguous
-    assert error.code is code
-    assert len(project.requests()) == 2, "one POST, and the one before"
-
-
 @pytest.mark.parametrize("token", ["device-1", "slow-1", "dripping-1", "retry-after-1"])
 def test_acceptance_has_a_name_and_no_sleep(
     project: Project, token: str, monkeypatch: pytest.MonkeyPatch

@@ -305,13 +305,6 @@ def test_unavailable_account_may_have_a_retry_time() -> None:
     assert error.retry_after == 60.0
 
 
-def test_reason_contains_neither_address_nor_key() -> None:
-    for status in (400, 401, 413, 429, 500):
-        error = refusal(socket_server.response(status, errors("personalizations.0.to.0.email")))
-        assert "@" not in error.reason
-        assert "SG." not in error.reason
-
-
 def test_pause_uses_the_given_clock() -> None:
     moved = account(clock=lambda: FIXED_NOON + timedelta(seconds=20))
     headers = {"x-ratelimit-reset": str(EPOCH + 30)}
