@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,6 +17,7 @@ from notifyproject.db.paging import Cursor, Page
 from notifyproject.platform import broker
 
 from . import subscriptions
+from .endpoints import EndpointResponse
 from .events import CallbackState, CallbackStatus, Event, EventType, encode_event
 from .models import MAX_HISTORY
 from .retry import AttemptOutcome, Decision
@@ -54,17 +55,6 @@ class ClaimedMessage:
     token: str
     body: bytes
     tries: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptRecord:
-    """The record of one attempt."""
-
-    at: datetime
-    duration_ms: int
-    status_code: int | None = None
-    error: str | None = None
-    excerpt: str | None = None
 
 
 def store_messages(events: Sequence[Event], *, now: datetime) -> list[ObjectId]:
@@ -107,13 +97,22 @@ def claim(*, client_id: ObjectId, limit: int, now: datetime) -> list[ClaimedMess
     ]
 
 
-def settle(message: ClaimedMessage, attempt: AttemptRecord, decision: Decision) -> bool:
-    """Record an attempt and its outcome; return False if the lease was lost."""
-    history = {"$each": [_without_none(asdict(attempt))], "$slice": -MAX_HISTORY}
+def settle(
+    message: ClaimedMessage, response: EndpointResponse, decision: Decision, *, at: datetime
+) -> bool:
+    """Record an attempt, which began at ``at``, and its outcome; return False without its lease."""
+    attempt = {
+        "at": at,
+        "duration_ms": response.duration_ms,
+        "status_code": response.status,
+        "error": response.error,
+        "excerpt": response.excerpt,
+    }
+    history = {"$each": [_without_none(attempt)], "$slice": -MAX_HISTORY}
     changes: dict[str, Any] = {"tries": message.tries + 1}
     removed_fields = {"claim": ""}
-    if attempt.error is not None:
-        changes["error"] = attempt.error
+    if response.error is not None:
+        changes["error"] = response.error
     else:
         removed_fields["error"] = ""
     if decision.outcome is AttemptOutcome.RETRY:
@@ -121,7 +120,7 @@ def settle(message: ClaimedMessage, attempt: AttemptRecord, decision: Decision) 
     else:
         is_delivered = decision.outcome is AttemptOutcome.DELIVERED
         changes["status"] = (S.DELIVERED if is_delivered else S.FAILED).value
-        changes |= {"delivered_at": attempt.at} if is_delivered else {}
+        changes |= {"delivered_at": at} if is_delivered else {}
         removed_fields["next_try_at"] = ""
     result = collection("callback_messages").update_one(
         {"_id": message.id, "claim.token": message.token},

@@ -24,7 +24,7 @@ from notifyproject.platform.encryption import DecryptionError
 from . import audit, endpoints, outbox, retry, signing, subscriptions
 from .endpoints import Endpoint, EndpointResponse
 from .events import CallbackState
-from .outbox import MESSAGE_LEASE, AttemptRecord, ClaimedMessage
+from .outbox import MESSAGE_LEASE, ClaimedMessage
 from .retry import AttemptOutcome, EndpointHealth
 
 Document = Mapping[str, Any]
@@ -253,14 +253,7 @@ def _settle(
         now=now,
         jitter=_random.random(),
     )
-    record = AttemptRecord(
-        at=started_at,
-        duration_ms=response.duration_ms,
-        status_code=response.status,
-        error=response.error,
-        excerpt=response.excerpt,
-    )
-    if not outbox.settle(message, record, decision):
+    if not outbox.settle(message, response, decision, at=started_at):
         log.info("callback_lease_lost", message_id=message.id)
     log.info(
         "callback_attempted",

@@ -8,6 +8,7 @@ without a send, are isolated: each is a batch of its own.
 
 import random
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -49,14 +50,10 @@ class BatchReport:
     """Result of a batch: deliveries by status, and the wake-ups to enqueue."""
 
     claimed: int = 0
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
     wakeups: list[Wakeup] = field(default_factory=list)
     remaining_candidates: list[ObjectId] = field(default_factory=list)
     """Due poison candidates that this batch did not isolate, for lack of a thread."""
-
-    def count(self, status: DeliveryStatus) -> None:
-        """Count one delivery under its new status."""
-        self.counts[status.value] = self.counts.get(status.value, 0) + 1
 
     def add_wakeup(self, claimed: ClaimedDelivery, *, at: datetime) -> None:
         """Add a wake-up for a delivery."""
@@ -282,7 +279,7 @@ def _settle(settlements: Sequence[Settlement], now: datetime, report: BatchRepor
     inbox_wakeups.wake_settled(settlements)
     callback_events.enqueue_publisher(now=now)
     for settlement in settlements:
-        report.count(settlement.status)
+        report.counts[settlement.status.value] += 1
         if settlement.status is S.PENDING and settlement.next_attempt_at is not None:
             report.add_wakeup(settlement.claimed, at=settlement.next_attempt_at)
     _activate_fallbacks([s.claimed for s in settlements if s.status is S.FAILED], now, report)
@@ -306,7 +303,7 @@ def _release(claims: Sequence[ClaimedDelivery], now: datetime, report: BatchRepo
 
 def _requeue(claims: Sequence[ClaimedDelivery], now: datetime, report: BatchReport) -> None:
     for claimed in claims:
-        report.count(S.PENDING)
+        report.counts[S.PENDING.value] += 1
         report.add_wakeup(claimed, at=now)
 
 
@@ -323,7 +320,7 @@ def _defer(deferred: Sequence[Deferred], now: datetime, report: BatchReport) -> 
     callback_events.enqueue_publisher(now=now)
     crash_points.reach(Boundary.DEFERRED)
     for one in deferred:
-        report.count(one.status)
+        report.counts[one.status.value] += 1
         if one.next_attempt_at is not None:
             report.add_wakeup(one.claimed, at=one.next_attempt_at)
     _activate_fallbacks(

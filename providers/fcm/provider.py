@@ -52,7 +52,7 @@ class Client(FCMNotification):
     ) -> None:
         super().__init__(credentials=tokens, project_id=quote(project, safe=""))
         self.FCM_END_POINT_BASE = f"{base_url}/v1/projects"
-        self._tokens = tokens
+        self.tokens = tokens
         self._sender = sender
         self._clock = clock
 
@@ -66,17 +66,12 @@ class Client(FCMNotification):
         """
         return http_client.run_exchange(self.exchange(payload or b"", timeout=timeout))
 
-    @property
-    def has_token(self) -> bool:
-        """Whether an access token is available without waiting."""
-        return self._tokens.has_token
-
     def exchange(
         self, payload: bytes, *, timeout: float, request: SendRequest | None = None
     ) -> Exchange[http.Response]:
         """Send a push message as :meth:`send_request` does, unless it expires meanwhile."""
         deadline = Deadline.after(timeout)
-        token = self._tokens.current(deadline=deadline)
+        token = self.tokens.current(deadline=deadline)
         response = yield self._build_request(payload, token, deadline, request)
         if (
             response.status != ACCEPTED
@@ -85,7 +80,7 @@ class Client(FCMNotification):
             # Rejected for the token, so nothing was sent. The wait for a new one also blocks this
             # thread's other exchanges, which must not miss their responses: so it is short.
             token_deadline = Deadline(min(deadline.at, Deadline.after(TOKEN_REPLACE_TIMEOUT).at))
-            token = self._tokens.replace(token, deadline=token_deadline)
+            token = self.tokens.replace(token, deadline=token_deadline)
             response = yield self._build_request(payload, token, deadline, request)
         return response
 
@@ -127,7 +122,7 @@ class Client(FCMNotification):
 
     def _get_access_token(self) -> str:
         # For any other part of pyfcm.
-        return self._tokens.current(deadline=Deadline.after(http.TOTAL_TIMEOUT)).value
+        return self.tokens.current(deadline=Deadline.after(http.TOTAL_TIMEOUT)).value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +153,7 @@ class FCM:
     def is_non_blocking(self, request: SendRequest) -> bool:
         """Return whether no access token has to be waited for."""
         try:
-            return self._client.has_token
+            return self._client.tokens.has_token
         except InvalidCredentialsError:
             return True
 

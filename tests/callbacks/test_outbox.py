@@ -9,8 +9,9 @@ import pytest
 from bson import ObjectId
 
 from callbacks import outbox, subscriptions
+from callbacks.endpoints import EndpointResponse
 from callbacks.events import CallbackState, DisabledReason, Event, EventType
-from callbacks.outbox import MESSAGE_LEASE, AttemptRecord, ClaimedMessage, StillPendingError
+from callbacks.outbox import MESSAGE_LEASE, ClaimedMessage, StillPendingError
 from callbacks.retry import AttemptOutcome, Decision
 from callbacks.subscriptions import NoCallbackError, TooManySecretsError
 from notifyproject.db.collections import collection
@@ -46,8 +47,9 @@ def stored(message_id: str) -> dict[str, Any]:
     return found
 
 
-def attempt_record(**fields: Any) -> AttemptRecord:
-    return AttemptRecord(at=NOON, duration_ms=12, **fields)
+def settle(held: ClaimedMessage, decision: Decision, *, at: Any = NOON, **fields: Any) -> bool:
+    response = {"status": None, "error": None, "duration_ms": 12} | fields
+    return outbox.settle(held, EndpointResponse(**response), decision, at=at)
 
 
 def test_event_is_stored_once() -> None:
@@ -82,17 +84,15 @@ def test_expired_lease_is_claimed_again_and_the_late_settle_is_ignored() -> None
     (late,) = claim()
     assert claim(at=NOON + MESSAGE_LEASE - MINUTE) == []
     (other,) = claim(at=NOON + MESSAGE_LEASE)
-    assert not outbox.settle(
-        late, attempt_record(status_code=204), Decision(AttemptOutcome.DELIVERED)
-    )
-    assert outbox.settle(other, attempt_record(status_code=204), Decision(AttemptOutcome.DELIVERED))
+    assert not settle(late, Decision(AttemptOutcome.DELIVERED), status=204)
+    assert settle(other, Decision(AttemptOutcome.DELIVERED), status=204)
     assert stored(other.id)["tries"] == 1
 
 
 def test_delivered_message_is_settled() -> None:
     (message_id,) = recorded()
     (held,) = claim()
-    outbox.settle(held, attempt_record(status_code=204), Decision(AttemptOutcome.DELIVERED))
+    settle(held, Decision(AttemptOutcome.DELIVERED), status=204)
     document = stored(message_id)
     assert (document["status"], document["tries"]) == ("delivered", 1)
     assert "next_try_at" not in document
@@ -103,8 +103,8 @@ def test_delivered_message_is_settled() -> None:
 def test_failed_message_is_due_at_the_decided_time() -> None:
     (message_id,) = recorded()
     (held,) = claim()
-    problem = attempt_record(status_code=503, error="HTTP 503.", excerpt="busy")
-    outbox.settle(held, problem, Decision(AttemptOutcome.RETRY, at=NOON + MINUTE))
+    decision = Decision(AttemptOutcome.RETRY, at=NOON + MINUTE)
+    settle(held, decision, status=503, error="HTTP 503.", excerpt="busy")
     assert (stored(message_id)["status"], stored(message_id)["error"]) == (
         *("pending", "HTTP 503."),
     )
@@ -118,9 +118,7 @@ def test_last_ten_attempts_are_kept() -> None:
     for number in range(12):
         at = NOON + number * MESSAGE_LEASE
         (held,) = claim(at=at)
-        outbox.settle(
-            held, AttemptRecord(at=at, duration_ms=number), Decision(AttemptOutcome.RETRY, at=at)
-        )
+        settle(held, Decision(AttemptOutcome.RETRY, at=at), at=at, duration_ms=number)
     assert [one["duration_ms"] for one in stored(message_id)["history"]] == list(range(2, 12))
 
 
@@ -128,7 +126,7 @@ def test_last_ten_attempts_are_kept() -> None:
 def test_failed_message_can_be_replayed(outcome: AttemptOutcome) -> None:
     (message_id,) = recorded()
     (held,) = claim()
-    outbox.settle(held, attempt_record(error="HTTP 500."), Decision(outcome))
+    settle(held, Decision(outcome), error="HTTP 500.")
     assert stored(message_id)["status"] == "failed"
     outbox.replay(message_id=message_id, client_id=CLIENT, now=NOON + DAY)
     document = stored(message_id)

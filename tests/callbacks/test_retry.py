@@ -26,7 +26,7 @@ def test_status_from_200_to_299_is_delivered(status: int) -> None:
 
 
 @pytest.mark.parametrize("status", [None, 100, 301, 302, 307, 400, 401, 404, 429, 500, 503])
-def test_other_status_is_reattempt_record(status: int | None) -> None:
+def test_other_status_is_retried(status: int | None) -> None:
     assert decided(status).outcome is AttemptOutcome.RETRY
 
 

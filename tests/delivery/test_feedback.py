@@ -9,14 +9,7 @@ from bson import ObjectId
 from structlog.testing import capture_logs
 
 from delivery import circuit_breaker, feedback, rate_limiter
-from delivery.circuit_breaker import (
-    FIRST_WAIT,
-    MIN_FAILURES,
-    Allowed,
-    Blocked,
-    Permission,
-    Probe,
-)
+from delivery.circuit_breaker import FIRST_WAIT, MIN_FAILURES, Allowed, Blocked, Permission, Probe
 from delivery.feedback import MIN_MISMATCHES
 from delivery.results import TargetResult
 from delivery.sending import PreparedDelivery
@@ -345,10 +338,7 @@ def test_inconclusive_probe_is_returned(fcm: ScriptedProvider, outcomes: list[Ou
 
 @pytest.mark.parametrize(
     ("answer", "expected"),
-    [
-        (accepted(), Allowed()),
-        (channel_unavailable(scope="ios"), Blocked(AFTER + 2 * FIRST_WAIT)),
-    ],
+    [(accepted(), Allowed()), (channel_unavailable(scope="ios"), Blocked(AFTER + 2 * FIRST_WAIT))],
 )
 def test_platform_probe_closes_its_circuit_or_doubles_the_wait(
     fcm: ScriptedProvider, answer: Outcome, expected: Permission

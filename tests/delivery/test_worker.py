@@ -386,8 +386,7 @@ def test_next_candidate_is_claimed_while_the_previous_is_sent(
     mail[0].behave = meet
     with ThreadPoolExecutor(2) as pool:
         sent = pool.map(
-            lambda one: dispatcher.dispatch([one], channel=EMAIL, clock=noon).counts,
-            candidates(2),
+            lambda one: dispatcher.dispatch([one], channel=EMAIL, clock=noon).counts, candidates(2)
         )
         assert list(sent) == [{"sent": 1}] * 2
 
