@@ -68,26 +68,21 @@ def test_failed_over_delivery_goes_second(
     assert chosen_providers(routes) == {"first": [other], "second": [not_taken]}
 
 
-def test_delivery_failed_over_from_the_last_goes_to_the_first(
-    first: ScriptedProvider, second: ScriptedProvider
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ({"failed_over_from": "second"}, "first"),
+        ({"failed_over_from": "gone"}, "first"),
+        ({"ambiguous_provider": "gone"}, "first"),
+        ({"ambiguous_provider": "first", "failed_over_from": "first"}, "first"),
+        ({"ambiguous_provider": "second", "failed_over_from": "first"}, "second"),
+    ],
+    ids=["last failed over", "unknown", "unknown and ambiguous", "ambiguous", "ambiguous there"],
+)
+def test_earlier_providers_of_a_delivery_decide_its_next(
+    first: ScriptedProvider, second: ScriptedProvider, fields: dict[str, str], name: str
 ) -> None:
-    claim = one(failed_over_from="second")
-    assert chosen_providers(choose([claim], first, second)[0]) == {"first": [claim]}
-
-
-@pytest.mark.parametrize("field", ["failed_over_from", "ambiguous_provider"])
-def test_unknown_name_is_ignored(
-    first: ScriptedProvider, second: ScriptedProvider, field: str
-) -> None:
-    claim = one(**{field: "gone"})
-    assert chosen_providers(choose([claim], first, second)[0]) == {"first": [claim]}
-
-
-@pytest.mark.parametrize("name", ["first", "second"])
-def test_ambiguous_delivery_stays_with_its_provider(
-    first: ScriptedProvider, second: ScriptedProvider, name: str
-) -> None:
-    claim = one(ambiguous_provider=name, failed_over_from="first")
+    claim = one(**fields)
     assert chosen_providers(choose([claim], first, second)[0]) == {name: [claim]}
 
 

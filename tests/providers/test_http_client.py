@@ -4,7 +4,7 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -17,6 +17,13 @@ from tests.support.fakes import socket_server
 from tests.support.fakes.posting import failure, post
 from tests.support.threads import at_once
 from tests.support.waiting import LIMIT, SHORT, ending, lag
+
+
+@pytest.fixture
+def server() -> Iterator[socket_server.SocketServer]:
+    """Return a server that accepts every request."""
+    with socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as running:
+        yield running
 
 
 def test_answer_is_returned_with_any_status() -> None:
@@ -66,10 +73,9 @@ def timers_of_connections_to(port: int) -> list[str]:
     return [row[5][:2] for row in rows if row[2].endswith(f":{port:04X}") and row[3] == ESTABLISHED]
 
 
-def test_idle_connection_has_tcp_keepalive() -> None:
-    with socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as server:
-        post(server.url)
-        assert timers_of_connections_to(server.port) == [KEEPALIVE]
+def test_idle_connection_has_tcp_keepalive(server: socket_server.SocketServer) -> None:
+    post(server.url)
+    assert timers_of_connections_to(server.port) == [KEEPALIVE]
 
 
 def test_threads_send_concurrently() -> None:
@@ -186,11 +192,10 @@ def test_each_request_gets_its_answer() -> None:
     assert [one.body for one in outcomes if isinstance(one, Response)] == bodies
 
 
-def test_connections_are_reused_by_the_next_round() -> None:
-    with socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as server:
-        for _ in range(3):
-            http_client.run_exchanges(asking(server.url) for _ in range(8))
-        assert server.connections <= 8
+def test_connections_are_reused_by_the_next_round(server: socket_server.SocketServer) -> None:
+    for _ in range(3):
+        http_client.run_exchanges(asking(server.url) for _ in range(8))
+    assert server.connections <= 8
 
 
 @pytest.mark.parametrize(
@@ -198,11 +203,10 @@ def test_connections_are_reused_by_the_next_round() -> None:
     [("http://127.0.0.1:1", TransientError), ("nowhere", ProviderUnavailableError)],
 )
 def test_failed_or_invalid_request_does_not_affect_the_others(
-    elsewhere: str, kind: type[Exception]
+    server: socket_server.SocketServer, elsewhere: str, kind: type[Exception]
 ) -> None:
-    with socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as server:
-        urls = (server.url, elsewhere, server.url)
-        outcomes = http_client.run_exchanges([asking(url) for url in urls])
+    urls = (server.url, elsewhere, server.url)
+    outcomes = http_client.run_exchanges([asking(url) for url in urls])
     assert statuses(outcomes) == [202, 202]
     assert type(outcomes[1]) is kind
 
@@ -226,7 +230,7 @@ def test_slow_answer_delays_only_itself() -> None:
     assert done == [quick.url, silent.url]
 
 
-def test_exchange_may_send_several_requests() -> None:
+def test_exchange_may_send_several_requests(server: socket_server.SocketServer) -> None:
     def stubborn(url: str) -> Exchange[list[int]]:
         seen = []
         try:
@@ -238,8 +242,7 @@ def test_exchange_may_send_several_requests() -> None:
             seen.append(answer.status)
         return seen
 
-    with socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as server:
-        assert http_client.run_exchange(stubborn(server.url)) == [0, 202, 202]
+    assert http_client.run_exchange(stubborn(server.url)) == [0, 202, 202]
 
 
 def test_exchange_without_requests_needs_no_connection() -> None:
@@ -251,13 +254,12 @@ def test_exchange_without_requests_needs_no_connection() -> None:
     assert not http_client._pools[os.getpid()]
 
 
-def test_defect_is_the_outcome_of_its_exchange() -> None:
+def test_defect_is_the_outcome_of_its_exchange(server: socket_server.SocketServer) -> None:
     def broken(url: str) -> Exchange[Response]:
         yield from asking(url)
         raise KeyError("ours")
 
-    with socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as server:
-        outcomes = http_client.run_exchanges([broken(server.url), asking(server.url)])
+    outcomes = http_client.run_exchanges([broken(server.url), asking(server.url)])
     assert isinstance(outcomes[0], KeyError)
     assert statuses(outcomes) == [202]
 
@@ -287,59 +289,61 @@ def test_request_on_a_reused_connection_is_not_repeated(
         assert (len(requests), server.connections) == (2, 1)
 
 
-def test_warm_connections_are_lent_first_and_to_one_thread() -> None:
-    with socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as server:
-        post(server.url)
-        (warm,) = http_client._pools[os.getpid()]
-        both = threading.Barrier(2, timeout=LIMIT)
+def test_warm_connections_are_lent_first_and_to_one_thread(
+    server: socket_server.SocketServer,
+) -> None:
+    post(server.url)
+    (warm,) = http_client._pools[os.getpid()]
+    both = threading.Barrier(2, timeout=LIMIT)
 
-        def meet(url: str) -> Exchange[Response]:
-            answer = yield from asking(url)
-            both.wait()
-            return answer
+    def meet(url: str) -> Exchange[Response]:
+        answer = yield from asking(url)
+        both.wait()
+        return answer
 
-        def run(talk: Callable[[], object]) -> threading.Thread:
-            thread = threading.Thread(target=talk)
-            thread.start()
-            return thread
+    def run(talk: Callable[[], object]) -> threading.Thread:
+        thread = threading.Thread(target=talk)
+        thread.start()
+        return thread
 
-        for thread in [run(lambda: http_client.run_exchange(meet(server.url))) for _ in range(2)]:
-            thread.join()
-        assert len(http_client._pools[os.getpid()]) == 2
-        assert warm in http_client._pools[os.getpid()]
-
-
-def test_forked_process_has_its_own_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as server:
-        post(server.url)
-        monkeypatch.setattr("os.getpid", lambda: 4711)
-        post(server.url)
-        assert server.connections == 2
-        http_client.close_idle_connections()
+    for thread in [run(lambda: http_client.run_exchange(meet(server.url))) for _ in range(2)]:
+        thread.join()
+    assert len(http_client._pools[os.getpid()]) == 2
+    assert warm in http_client._pools[os.getpid()]
 
 
-def test_request_body_is_released() -> None:
+def test_forked_process_has_its_own_connections(
+    server: socket_server.SocketServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    post(server.url)
+    monkeypatch.setattr("os.getpid", lambda: 4711)
+    post(server.url)
+    assert server.connections == 2
+    http_client.close_idle_connections()
+
+
+def test_request_body_is_released(server: socket_server.SocketServer) -> None:
     """An idle connection must not keep attachments or the key in memory."""
-    with socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as server:
-        body = b"x" * 1_000
-        before = sys.getrefcount(body)
-        post(server.url, body=body)
-        assert sys.getrefcount(body) == before
+    body = b"x" * 1_000
+    before = sys.getrefcount(body)
+    post(server.url, body=body)
+    assert sys.getrefcount(body) == before
 
 
-def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket_server.serving(socket_server.KeepAlive(socket_server.response(202))) as server:
-        idle = http_client._pools[os.getpid()]
-        post(server.url)
-        left = idle.pop()
-        post(server.url)
-        idle.appendleft(left)
-        monkeypatch.setattr(
-            left, "_last_used_at", left._last_used_at - http_client.MAX_IDLE_SECONDS - 1
-        )
-        post(server.url)
-        assert left not in idle
-        assert len(idle) == 1
+def test_idle_connections_are_closed(
+    server: socket_server.SocketServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    idle = http_client._pools[os.getpid()]
+    post(server.url)
+    left = idle.pop()
+    post(server.url)
+    idle.appendleft(left)
+    monkeypatch.setattr(
+        left, "_last_used_at", left._last_used_at - http_client.MAX_IDLE_SECONDS - 1
+    )
+    post(server.url)
+    assert left not in idle
+    assert len(idle) == 1
 
 
 PAUSE = 0.05
