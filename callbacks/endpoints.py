@@ -24,7 +24,6 @@ from .models import EXCERPT_LENGTH
 
 HTTPS_PORT = 443
 HTTP_PORT = 80
-ALTERNATE_HTTPS_PORT = 8443
 LAST_PRIVILEGED_PORT = 1024
 """Lower ports belong to other protocols, whose servers might interpret a request."""
 _NAME = re.compile(
@@ -81,11 +80,7 @@ def parse_url(url: str, *, allow_loopback: bool) -> Endpoint:
     if not is_plain:
         _check_host(host)
     port = port if port is not None else (HTTP_PORT if is_plain else HTTPS_PORT)
-    if (
-        not is_plain
-        and port not in (HTTPS_PORT, ALTERNATE_HTTPS_PORT)
-        and port <= LAST_PRIVILEGED_PORT
-    ):
+    if not is_plain and port != HTTPS_PORT and port <= LAST_PRIVILEGED_PORT:
         raise InvalidUrlError("port_not_allowed", "Expected port 443, or one above 1024.")
     return Endpoint(
         host=host, port=port, path=request_target(parts.path, parts.query), is_plain=is_plain

@@ -60,10 +60,7 @@ SUBSCRIBABLE = tuple(kind for kind in EventType if kind is not EventType.TEST)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """An event of a client's notification.
-
-    ``data`` has ids and codes only: no address, content, or variable.
-    """
+    """A client's event. ``data`` has ids and codes only: no address, content, or variable."""
 
     id: str
     """Deterministic: the same event always has the same id."""

@@ -26,10 +26,7 @@ CALL_TASK = "notifications.call_back"
 
 
 def send_wakeup(client_id: ObjectId, *, at: datetime | None = None, now: datetime) -> bool:
-    """Wake a worker for a client's messages, now or up to a minute ahead.
-
-    Returns whether the broker accepted the wake-up.
-    """
+    """Wake a worker for a client, at most a minute ahead; return whether the broker accepts."""
     return broker.publish(CALL_TASK, args=[str(client_id)], queue=CALLBACKS, at=at, now=now)
 
 

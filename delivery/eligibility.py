@@ -47,11 +47,8 @@ def check_eligibility(
 def _check_obsolete(claimed: ClaimedDelivery, now: datetime) -> Deferred | None:
     if claimed.expires_at is not None and now >= claimed.expires_at:
         return Deferred(claimed, S.EXPIRED, FailureCode.EXPIRED, "Expired before sending.")
-    if (
-        claimed.fallback_for is not None
-        and claimed.channel_statuses.get(claimed.fallback_for) in REACHED
-    ):
-        reason = f"Not needed: delivered by {claimed.fallback_for}."
+    if (first := claimed.fallback_for) and claimed.channel_statuses.get(first) in REACHED:
+        reason = f"Not needed: delivered by {first}."
         return Deferred(claimed, S.CANCELLED, FailureCode.NOT_NEEDED, reason)
     if claimed.claim_count > MAX_CLAIMS:
         reason = "Isolated after three worker crashes."

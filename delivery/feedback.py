@@ -81,20 +81,13 @@ def apply_reputation(
 
 
 def _is_wrong_sender(sent: Sequence[tuple[PreparedDelivery, TargetResult]]) -> bool:
-    """Return whether every device of a whole batch was refused as another sender's.
-
-    Then the service's credentials are wrong (of another project), not the devices.
-    """
+    """Return whether all devices of a batch are another sender's: the credentials are wrong."""
     codes = [
         result.outcome.response.code
         for _, result in sent
         if isinstance(result.outcome, InvalidRecipientError) and result.outcome.response
     ]
-    return (
-        len(sent) >= MIN_MISMATCHES
-        and len(codes) == len(sent)
-        and set(codes) == {SENDER_ID_MISMATCH}
-    )
+    return len(sent) >= MIN_MISMATCHES and codes == [SENDER_ID_MISMATCH] * len(sent)
 
 
 def _apply_invalid_recipient(

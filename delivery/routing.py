@@ -223,11 +223,6 @@ def _apply_rate_limit(
 def _defer_until_available(claimed: ClaimedDelivery, until: datetime, now: datetime) -> Deferred:
     """Return the deferral until a provider is available, or the failure after the maximum wait."""
     decision = retry.defer_or_give_up(until=until, state=claimed.retry_state, now=now)
-    failed = isinstance(decision, retry.GiveUp)
-    return Deferred(
-        claimed,
-        S.FAILED if failed else S.PENDING,
-        FailureCode.CHANNEL_UNAVAILABLE,
-        "Circuit open or provider paused.",
-        None if failed else until,
-    )
+    status, at = (S.FAILED, None) if isinstance(decision, retry.GiveUp) else (S.PENDING, until)
+    reason = "Circuit open or provider paused."
+    return Deferred(claimed, status, FailureCode.CHANNEL_UNAVAILABLE, reason, at)

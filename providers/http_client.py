@@ -133,13 +133,10 @@ class Transfer:
             return TransientError(
                 "The provider did not respond in time.", code=FailureCode.TIMEOUT, is_ambiguous=True
             )
-        return TransientError(
-            "The response is too large."
-            if self._body_bytes_left < 0
-            else "The connection closed before the response.",
-            code=FailureCode.CONNECTION_LOST,
-            is_ambiguous=True,
-        )
+        reason = "The connection closed before the response."
+        if self._body_bytes_left < 0:
+            reason = "The response is too large."
+        return TransientError(reason, code=FailureCode.CONNECTION_LOST, is_ambiguous=True)
 
     def release(self) -> None:
         """Free request and response: the handle may stay idle for hours."""
@@ -159,11 +156,8 @@ class Transfer:
             self._has_headers = True
         self._header_lines.append(line)
         self._header_bytes_left -= len(line)
-        return (
-            ABORT_TRANSFER
-            if self._header_bytes_left < 0 or len(self._header_lines) > MAX_HEADERS
-            else None
-        )
+        is_too_large = self._header_bytes_left < 0 or len(self._header_lines) > MAX_HEADERS
+        return ABORT_TRANSFER if is_too_large else None
 
     def _receive_body(self, part: bytes) -> int | None:
         self._body_parts.append(part)
@@ -324,12 +318,8 @@ class _ConnectionPool:
     def responses(self) -> Iterator[tuple[int, Response | ProviderError]]:
         """Wait, and yield the completed transfers."""
         timeout_ms = self._multi.timeout()
-        if (
-            self._multi.select(
-                MAX_POLL_SECONDS if timeout_ms < 0 else min(timeout_ms / 1000, MAX_POLL_SECONDS)
-            )
-            < 0
-        ):
+        seconds = MAX_POLL_SECONDS if timeout_ms < 0 else min(timeout_ms / 1000, MAX_POLL_SECONDS)
+        if self._multi.select(seconds) < 0:
             time.sleep(NO_SOCKET_WAIT)
         self._multi.perform()
         yield from list(self._completed())

@@ -43,10 +43,7 @@ def ascii_email(address: str) -> str:
 
 
 def unsubscribe_headers(message: Message) -> Mapping[str, str]:
-    """Return the headers for one-click unsubscribe (RFC 8058).
-
-    Raises ValueError if the URL is invalid in a header.
-    """
+    """Return the headers for one-click unsubscribe (RFC 8058). Raises ValueError for a bad URL."""
     url = message.unsubscribe_url
     if url is None:
         return {}
@@ -148,10 +145,7 @@ REQUEST_HEADERS = {"User-Agent": "notifyproject", "Accept": "*/*", "Connection":
 
 
 class DownloadError(TransientError):
-    """A failed download; nothing of the email has been sent.
-
-    It doesn't affect the health of the email provider.
-    """
+    """A failed download: nothing of the email was sent, and its provider's health is the same."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason, code=ATTACHMENT_UNAVAILABLE)

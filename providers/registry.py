@@ -29,10 +29,7 @@ SANDBOX_WHATSAPP_NUMBER = "100000000000001"
 
 @cache
 def providers_for(channel: Channel, *, test: bool = False) -> tuple[Provider, ...]:
-    """Return the configured providers of a channel in order of preference.
-
-    ``test``: those of API clients in test mode, which are sandbox providers only.
-    """
+    """Return a channel's configured providers by preference; ``test``: of the sandbox only."""
     return tuple(factory() for factory in _factories(channel, test=test))
 
 

@@ -71,10 +71,7 @@ class ServiceAccount:
 
 
 def read_service_account(source: str) -> ServiceAccount:
-    """Read a service account from a JSON file's path or the JSON itself.
-
-    Raises InvalidCredentialsError.
-    """
+    """Read a service account from a path or the JSON itself. Raises InvalidCredentialsError."""
     if not source.strip():
         raise InvalidCredentialsError("No Firebase service account is configured.")
     try:
@@ -142,10 +139,7 @@ class TokenCache:
             return self._token is not None and self._clock() < self._token.usable_until
 
     def current(self, *, deadline: Deadline) -> AccessToken:
-        """Return a usable token; wait until ``deadline`` for one if there is none.
-
-        Raises ProviderUnavailableError.
-        """
+        """Return a usable token by ``deadline``. Raises ProviderUnavailableError."""
         with self._lock:
             token, now = self._token, self._clock()
             if token is not None and now < token.renew_at:
@@ -263,16 +257,11 @@ def _refusal_error(response: http.Response, *, now: datetime) -> ProviderUnavail
         if response.status >= MIN_SERVER_ERROR
         else "Google rejected the service account."
     )
+    # Such as invalid_grant for a deleted account or key.
+    name = http.decode_object(response.body).get("error")
+    code = http.redact(name)[:MAX_CODE] if isinstance(name, str) else None
     return ProviderUnavailableError(
         f"{reason} ({response.status})",
-        response=ProviderResponse(
-            status=response.status, code=_error_code(response.body), excerpt=response.excerpt
-        ),
+        response=ProviderResponse(status=response.status, code=code, excerpt=response.excerpt),
         retry_after=http.parse_retry_after(response.headers, now=now),
     )
-
-
-def _error_code(body: bytes) -> str | None:
-    """Return the error's name, such as ``invalid_grant`` for a deleted account or key."""
-    code = http.decode_object(body).get("error")
-    return http.redact(code)[:MAX_CODE] if isinstance(code, str) else None

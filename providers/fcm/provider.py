@@ -20,7 +20,6 @@ from .. import http, http_client
 from ..contract import NotAttemptedError, Receipt, SendRequest, SendResult, account_name, is_expired
 from ..http import Exchange, Request
 from . import credentials as fcm_credentials
-from . import responses
 from .credentials import (
     AccessToken,
     InvalidCredentialsError,
@@ -29,7 +28,7 @@ from .credentials import (
     read_service_account,
 )
 from .messages import build_payload
-from .responses import SenderHistory, read_refusal
+from .responses import SenderHistory, classify_response, read_refusal, rule_for
 
 ACCEPTED = 200
 TOKEN_REPLACE_TIMEOUT = 2.0
@@ -73,10 +72,7 @@ class Client(FCMNotification):
         deadline = Deadline.after(timeout)
         token = self.tokens.current(deadline=deadline)
         response = yield self._build_request(payload, token, deadline, request)
-        if (
-            response.status != ACCEPTED
-            and responses.rule_for(read_refusal(response)).needs_new_token
-        ):
+        if response.status != ACCEPTED and rule_for(read_refusal(response)).needs_new_token:
             # Rejected for the token, so nothing was sent. The wait for a new one also blocks this
             # thread's other exchanges, which must not miss their responses: so it is short.
             token_deadline = Deadline(min(deadline.at, Deadline.after(TOKEN_REPLACE_TIMEOUT).at))
@@ -92,7 +88,7 @@ class Client(FCMNotification):
         name = http.decode_object(response.body).get("name") if is_accepted else None
         now = self._clock()
         if not isinstance(name, str) or not name:
-            raise responses.classify_response(
+            raise classify_response(
                 response, sender=self._sender, token=token, platform=platform, now=now
             )
         self._sender.record_accepted(now=now)

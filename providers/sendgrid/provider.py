@@ -84,11 +84,7 @@ def send_bisecting(
     request_count = 0
     while groups:
         group = groups.popleft()
-        if (
-            stop_error is None
-            and request_count
-            and (request_count >= MAX_REQUESTS or not has_time())
-        ):
+        if not stop_error and request_count and (request_count >= MAX_REQUESTS or not has_time()):
             stop_error = NotAttemptedError()
         if stop_error is not None:
             outcomes |= dict.fromkeys(group, stop_error)

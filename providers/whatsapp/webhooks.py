@@ -188,10 +188,7 @@ def parse_opt_outs(raw: bytes, *, phone_number_id: str) -> list[MarketingPrefere
 
 
 def redact_webhook(raw: bytes) -> str:
-    """Return a webhook for the log, without message texts and sender names. Raises ValueError.
-
-    Those are private, and the service doesn't need them.
-    """
+    """Return a webhook for the log, without private texts and names. Raises ValueError."""
     webhook = _decode(raw)
     entries = [
         {"changes": [_redact_change(change) for change in entry.changes]} for entry in webhook.entry
