@@ -280,7 +280,9 @@ WAKEUP: dict[str, Any] = {"channel": Channel.EMAIL, "priority": Priority.NORMAL,
 
 
 @pytest.fixture
-def no_broker(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def no_broker(
+    broker: redis.Redis, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
     """Publish to a port without a listener."""
     url = f"redis://127.0.0.1:{servers.free_port()}/0"
     settings.REDIS_URL = url

@@ -41,6 +41,11 @@ def noon() -> Any:
     return NOON
 
 
+@pytest.fixture(autouse=True)
+def _unlimited(settings: Any) -> None:
+    settings.PROVIDER_RATES = {}
+
+
 def accept_burst(count: int = BURST + 150, **fields: Any) -> None:
     store.accept([new(**fields) for _ in range(count)], now=NOON)
 
