@@ -11,11 +11,7 @@ DISABLED_MESSAGES = {
     DisabledReason.GONE: "Disabled: the receiver responded 410 (Gone).",
     DisabledReason.FAILING: "Disabled: no request succeeded for five days.",
 }
-
-
-def record_disabled(client_id: ObjectId, reason: DisabledReason) -> None:
-    """Record that the service disabled an endpoint; the entry has the client's id as actor."""
-    record(client_id, DISABLED_MESSAGES[reason], by=client_id)
+"""By reason for which the service disables an endpoint."""
 
 
 def record(client_id: ObjectId, message: str, *, by: ObjectId) -> None:
@@ -25,8 +21,7 @@ def record(client_id: ObjectId, message: str, *, by: ObjectId) -> None:
 
 
 def record_replay(message_id: str, *, by: ObjectId) -> None:
-    """Record a redelivery by staff."""
-    message = "Sent again."
+    """Record a replay by staff."""
     audit.record(
-        by=by, model=CallbackMessage, object_id=message_id, name=message_id, message=message
+        by=by, model=CallbackMessage, object_id=message_id, name=message_id, message="Sent again."
     )

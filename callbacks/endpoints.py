@@ -24,7 +24,6 @@ from .models import EXCERPT_LENGTH
 
 HTTPS_PORT = 443
 HTTP_PORT = 80
-ALTERNATE_HTTPS_PORT = 8443
 LAST_PRIVILEGED_PORT = 1024
 """Lower ports belong to other protocols, whose servers might interpret a request."""
 _NAME = re.compile(
@@ -76,17 +75,12 @@ def parse_url(url: str, *, allow_loopback: bool) -> Endpoint:
     if parts.scheme != "https" and not is_plain:
         raise InvalidUrlError("not_https", "Expected a URL that begins with https://.")
     if "@" in parts.netloc or parts.fragment or "#" in url:
-        raise InvalidUrlError(
-            "invalid_url", "Expected a URL without a user and without a fragment."
-        )
+        detail = "Expected a URL without a user and without a fragment."
+        raise InvalidUrlError("invalid_url", detail)
     if not is_plain:
         _check_host(host)
     port = port if port is not None else (HTTP_PORT if is_plain else HTTPS_PORT)
-    if (
-        not is_plain
-        and port not in (HTTPS_PORT, ALTERNATE_HTTPS_PORT)
-        and port <= LAST_PRIVILEGED_PORT
-    ):
+    if not is_plain and port != HTTPS_PORT and port <= LAST_PRIVILEGED_PORT:
         raise InvalidUrlError("port_not_allowed", "Expected port 443, or one above 1024.")
     return Endpoint(
         host=host, port=port, path=request_target(parts.path, parts.query), is_plain=is_plain
@@ -141,7 +135,7 @@ class EndpointResponse:
 def post(
     endpoint: Endpoint, *, body: bytes, headers: Mapping[str, str], timeout: float = TOTAL_TIMEOUT
 ) -> EndpointResponse:
-    """Send a POST and return the response; nothing a receiver does raises."""
+    """Send a POST and return the response; nothing that an endpoint does raises."""
     started = time.monotonic()
     deadline = Deadline.after(timeout)
     status, error, excerpt, response_headers = None, None, None, dict[str, str]()
@@ -172,7 +166,9 @@ def post(
         connection.close()
     if status is not None:
         # The status decides; the body may be incomplete.
-        error = _status_error(status)
+        error = None if status in SUCCESS else f"HTTP {status}."
+        if status in REDIRECTS:
+            error = f"HTTP {status}: redirects aren't followed."
     return EndpointResponse(
         status=status,
         error=error,
@@ -191,14 +187,6 @@ def _read_excerpt(response: http.client.HTTPResponse) -> str | None:
     text = bytes(content[: 4 * EXCERPT_LENGTH]).decode(errors="replace")
     printable = "".join(c if c.isprintable() else " " for c in text).strip()
     return printable[:EXCERPT_LENGTH] or None
-
-
-def _status_error(status: int) -> str | None:
-    if status in SUCCESS:
-        return None
-    if status in REDIRECTS:
-        return f"HTTP {status}: redirects aren't followed."
-    return f"HTTP {status}."
 
 
 _REASONS: Sequence[tuple[type[Exception], str]] = (

@@ -31,9 +31,9 @@ class CallbackStatus(StrEnum):
 
     PENDING = "pending"
     DELIVERED = "delivered"
-    """The receiver responded 2xx."""
+    """The endpoint responded 2xx."""
     FAILED = "failed"
-    """Not retried unless it's redelivered on request."""
+    """Not retried unless it's replayed on request."""
 
 
 class EventType(StrEnum):
@@ -60,10 +60,7 @@ SUBSCRIBABLE = tuple(kind for kind in EventType if kind is not EventType.TEST)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """An event of a client's notification.
-
-    ``data`` has ids and codes only: no address, content, or variable.
-    """
+    """A client's event. ``data`` has ids and codes only: no address, content, or variable."""
 
     id: str
     """Deterministic: the same event always has the same id."""
@@ -76,10 +73,6 @@ class Event:
 
 def encode_event(event: Event) -> str:
     """Return the request body of an event: identical bytes for every attempt."""
-    document = {"type": event.type.value, "timestamp": format_time(event.at), "data": event.data}
+    at = event.at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    document = {"type": event.type.value, "timestamp": at, "data": event.data}
     return msgspec.json.encode(document).decode()
-
-
-def format_time(at: datetime) -> str:
-    """Format an instant for a body: UTC, with milliseconds."""
-    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -47,7 +47,7 @@ class Callback(models.Model):
     enrols_from = optional_datetime()
     """Start of a pending backfill: events of notifications accepted since then; decision 15."""
     claim = EmbeddedModelField(WorkLease, null=True, blank=True)
-    """One worker at a time calls a receiver."""
+    """One worker at a time calls an endpoint."""
     failures = models.IntegerField(default=0)
     failing_since = optional_datetime()
     open_until = optional_datetime()
@@ -70,7 +70,7 @@ class Callback(models.Model):
 
 
 class CallbackTry(EmbeddedModel):
-    """One attempt: a request to a receiver and its response."""
+    """One attempt: a request to an endpoint and its response."""
 
     at = models.DateTimeField()
     duration_ms = models.IntegerField()
@@ -90,7 +90,7 @@ class CallbackMessage(models.Model):
     body = models.TextField()
     status = choice_field(CallbackStatus)
     tries = models.IntegerField(default=0)
-    """Attempts since it was stored or redelivered."""
+    """Attempts since it was stored or replayed."""
     next_try_at = optional_datetime()
     """Missing once it has ended."""
     claim = EmbeddedModelField(WorkLease, null=True, blank=True)

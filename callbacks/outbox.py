@@ -1,4 +1,4 @@
-"""Outbox of callback messages: store, claim, settle, and redeliver."""
+"""Outbox of callback messages: store, claim, settle, and replay."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -17,18 +17,16 @@ from notifyproject.db.paging import Cursor, Page
 from notifyproject.platform import broker
 
 from . import subscriptions
+from .endpoints import EndpointResponse
 from .events import CallbackState, CallbackStatus, Event, EventType, encode_event
 from .models import MAX_HISTORY
-from .retry import Decision, TryOutcome
+from .retry import AttemptOutcome, Decision
 
 CALL_TASK = "notifications.call_back"
 
 
 def send_wakeup(client_id: ObjectId, *, at: datetime | None = None, now: datetime) -> bool:
-    """Wake a worker for a client's messages, now or up to a minute ahead.
-
-    Returns whether the broker accepted the wake-up.
-    """
+    """Wake a worker for a client, at most a minute ahead; return whether the broker accepts."""
     return broker.publish(CALL_TASK, args=[str(client_id)], queue=CALLBACKS, at=at, now=now)
 
 
@@ -43,7 +41,7 @@ S = CallbackStatus
 
 
 class StillPendingError(Exception):
-    """The message to redeliver hasn't ended yet."""
+    """The message to replay hasn't ended yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,28 +54,18 @@ class ClaimedMessage:
     tries: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TryRecord:
-    """The record of one attempt."""
-
-    at: datetime
-    duration_ms: int
-    status_code: int | None = None
-    error: str | None = None
-    excerpt: str | None = None
-
-
 def store_messages(events: Sequence[Event], *, now: datetime) -> list[ObjectId]:
     """Store messages for subscribed clients; return the clients with a new pending message.
 
-    Idempotent by event id. For a disabled endpoint, a message fails at once; it can be redelivered
+    Idempotent by event id. For a disabled endpoint, a message fails at once; it can be replayed
     later. Raises PyMongoError.
     """
     callbacks = subscriptions.get_many(sorted({event.client_id for event in events}))
     documents = [
         _message_document(event, callbacks[event.client_id], now)
         for event in events
-        if event.client_id in callbacks and _is_subscribed(event, callbacks[event.client_id])
+        if event.client_id in callbacks
+        and (event.type is EventType.TEST or event.type in callbacks[event.client_id]["events"])
     ]
     if documents:
         try:
@@ -106,28 +94,30 @@ def claim(*, client_id: ObjectId, limit: int, now: datetime) -> list[ClaimedMess
     ]
 
 
-def settle(message: ClaimedMessage, attempt: TryRecord, decision: Decision) -> bool:
-    """Record an attempt and its outcome; return False if the lease was lost."""
-    fields = {
-        "at": attempt.at,
-        "duration_ms": attempt.duration_ms,
-        "status_code": attempt.status_code,
-        "error": attempt.error,
-        "excerpt": attempt.excerpt,
+def settle(
+    message: ClaimedMessage, response: EndpointResponse, decision: Decision, *, at: datetime
+) -> bool:
+    """Record an attempt, which began at ``at``, and its outcome; return False without its lease."""
+    attempt = {
+        "at": at,
+        "duration_ms": response.duration_ms,
+        "status_code": response.status,
+        "error": response.error,
+        "excerpt": response.excerpt,
     }
-    history = {"$each": [_without_none(fields)], "$slice": -MAX_HISTORY}
+    history = {"$each": [_without_none(attempt)], "$slice": -MAX_HISTORY}
     changes: dict[str, Any] = {"tries": message.tries + 1}
     removed_fields = {"claim": ""}
-    if attempt.error is not None:
-        changes["error"] = attempt.error
+    if response.error is not None:
+        changes["error"] = response.error
     else:
         removed_fields["error"] = ""
-    if decision.outcome is TryOutcome.RETRY:
+    if decision.outcome is AttemptOutcome.RETRY:
         changes["next_try_at"] = decision.at
     else:
-        is_delivered = decision.outcome is TryOutcome.DELIVERED
+        is_delivered = decision.outcome is AttemptOutcome.DELIVERED
         changes["status"] = (S.DELIVERED if is_delivered else S.FAILED).value
-        changes |= {"delivered_at": attempt.at} if is_delivered else {}
+        changes |= {"delivered_at": at} if is_delivered else {}
         removed_fields["next_try_at"] = ""
     result = collection("callback_messages").update_one(
         {"_id": message.id, "claim.token": message.token},
@@ -176,8 +166,8 @@ def waiting_clients() -> list[ObjectId]:
     return sorted(document["_id"] for document in found)
 
 
-def reopen(*, message_id: str, client_id: ObjectId | None, now: datetime) -> Document:
-    """Make a message pending again under its id; ``client_id`` None: of any client.
+def replay(*, message_id: str, client_id: ObjectId | None, now: datetime) -> Document:
+    """Send a message again now, under its id; ``client_id`` None: of any client.
 
     Raises LookupError for an unknown message, NoCallbackError without an endpoint, and
     StillPendingError.
@@ -197,6 +187,7 @@ def reopen(*, message_id: str, client_id: ObjectId | None, now: datetime) -> Doc
     )
     if reopened is None:
         raise StillPendingError
+    send_wakeup(reopened["client_id"], now=now)
     return reopened
 
 
@@ -206,10 +197,6 @@ def page(
     """Return a page of a client's messages, newest first. Raises PyMongoError."""
     match = {"client_id": client_id} | ({} if status is None else {"status": status.value})
     return paging.page("callback_messages", match, order=NEWEST_FIRST, limit=limit, cursor=cursor)
-
-
-def _is_subscribed(event: Event, callback: Document) -> bool:
-    return event.type is EventType.TEST or event.type.value in callback["events"]
 
 
 def _message_document(event: Event, callback: Document, now: datetime) -> dict[str, Any]:
@@ -259,11 +246,4 @@ def send_test(client_id: ObjectId, *, now: datetime) -> Document:
     if document is None:
         # Removed concurrently.
         raise subscriptions.NoCallbackError
-    return document
-
-
-def replay(*, message_id: str, client_id: ObjectId | None, now: datetime) -> Document:
-    """Redeliver a message now; see :func:`callbacks.outbox.reopen`."""
-    document = reopen(message_id=message_id, client_id=client_id, now=now)
-    send_wakeup(document["client_id"], now=now)
     return document

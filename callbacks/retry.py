@@ -1,4 +1,4 @@
-"""Retry policy and receiver health for callbacks. Pure."""
+"""Retry policy and endpoint health for callbacks. Pure."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -11,8 +11,8 @@ from .events import DisabledReason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReceiverHealth:
-    """A receiver's health by its previous attempts."""
+class EndpointHealth:
+    """An endpoint's health by its previous attempts."""
 
     failures: int = 0
     failing_since: datetime | None = None
@@ -26,13 +26,13 @@ class ReceiverHealth:
         """Whether only single probes are sent, after FAILURES_TO_OPEN failures in a row."""
         return self.failures >= FAILURES_TO_OPEN
 
-    def after_success(self, *, at: datetime) -> "ReceiverHealth":
+    def after_success(self, *, at: datetime) -> "EndpointHealth":
         """Return the health after a successful attempt."""
         return replace(
             self, failures=0, failing_since=None, last_success_at=at, last_error=None, is_gone=False
         )
 
-    def after_failure(self, *, at: datetime, error: str, is_gone: bool = False) -> "ReceiverHealth":
+    def after_failure(self, *, at: datetime, error: str, is_gone: bool = False) -> "EndpointHealth":
         """Return the health after a failed attempt."""
         return replace(
             self,
@@ -62,11 +62,11 @@ DELAYS = (
     timedelta(hours=11),
 )
 """Delay before each retry: eight attempts within about a day."""
-MAX_TRIES = len(DELAYS) + 1
+MAX_ATTEMPTS = len(DELAYS) + 1
 JITTER = 0.2
 """Largest share by which jitter changes a delay, so that retries of one outage spread out."""
 MAX_RETRY_AFTER = timedelta(hours=12)
-"""Upper limit of a receiver's Retry-After."""
+"""Upper limit of an endpoint's Retry-After."""
 GONE = HTTPStatus.GONE
 FAILURES_TO_OPEN = 5
 """Failures in a row, of any messages, that open the circuit."""
@@ -78,21 +78,21 @@ DISABLED_AFTER = timedelta(days=5)
 """An endpoint without a success for this long is disabled."""
 
 
-class TryOutcome(StrEnum):
+class AttemptOutcome(StrEnum):
     """The outcome of an attempt for its message."""
 
     DELIVERED = "delivered"
     RETRY = "retry"
     GIVE_UP = "give_up"
     GONE = "gone"
-    """The receiver responded 410: the endpoint is disabled at once."""
+    """The endpoint responded 410 and is disabled at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """The outcome of an attempt; ``at``: the time of the retry."""
 
-    outcome: TryOutcome
+    outcome: AttemptOutcome
     at: datetime | None = None
 
 
@@ -101,18 +101,18 @@ def decide_retry(
 ) -> Decision:
     """Return the decision after attempt number ``tries``.
 
-    ``status`` is None without a response; ``pause`` is the receiver's Retry-After; ``jitter`` is in
+    ``status`` is None without a response; ``pause`` is the endpoint's Retry-After; ``jitter`` is in
     [0, 1].
     """
     if status is not None and HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
-        return Decision(TryOutcome.DELIVERED)
+        return Decision(AttemptOutcome.DELIVERED)
     if status == GONE:
-        return Decision(TryOutcome.GONE)
-    if tries >= MAX_TRIES:
-        return Decision(TryOutcome.GIVE_UP)
+        return Decision(AttemptOutcome.GONE)
+    if tries >= MAX_ATTEMPTS:
+        return Decision(AttemptOutcome.GIVE_UP)
     wait = DELAYS[tries - 1] * (1 + JITTER * (2 * jitter - 1))
     requested = min(pause or timedelta(0), MAX_RETRY_AFTER)
-    return Decision(TryOutcome.RETRY, at=truncate_to_milliseconds(now + max(wait, requested)))
+    return Decision(AttemptOutcome.RETRY, at=truncate_to_milliseconds(now + max(wait, requested)))
 
 
 def circuit_open_until(*, failures: int, now: datetime) -> datetime | None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from bson import ObjectId
@@ -61,14 +62,12 @@ def invalidate_subscribers() -> None:
     _subscribers.invalidate()
 
 
-def _read_subscribers() -> AbstractSet[ObjectId]:
-    found = collection("callbacks").find({}, {"_id": 1})
-    return frozenset(document["_id"] for document in found)
-
-
-_subscribers = SharedCache("callbacks", _read_subscribers)
+_subscribers: SharedCache[AbstractSet[ObjectId]] = SharedCache(
+    "callbacks",
+    lambda: frozenset(one["_id"] for one in collection("callbacks").find({}, {"_id": 1})),
+)
 Document = Mapping[str, Any]
-_INITIAL_HEALTH = {"failures": 0}
+_ACTIVE = {"state": CallbackState.ACTIVE.value, "failures": 0}
 _FAILURE_FIELDS = ("failing_since", "open_until", "disabled_at", "disabled_reason", "last_error")
 
 
@@ -117,10 +116,9 @@ def put(
         document = {
             "_id": client_id,
             **fields,
-            "state": CallbackState.ACTIVE.value,
+            **_ACTIVE,
             "secrets": [encrypt_secret(secret, client_id=client_id, now=now)],
             "enrols_from": now,
-            **_INITIAL_HEALTH,
             "created_at": now,
         }
         try:
@@ -194,10 +192,7 @@ def enable(*, client_id: ObjectId, now: datetime) -> bool:
     """Enable an endpoint; return False if it's enabled already."""
     result = collection("callbacks").update_one(
         {"_id": client_id, "state": CallbackState.DISABLED.value},
-        {
-            "$set": {**_reactivation(), "updated_at": now},
-            "$unset": dict.fromkeys(_FAILURE_FIELDS, ""),
-        },
+        {"$set": {**_ACTIVE, "updated_at": now}, "$unset": dict.fromkeys(_FAILURE_FIELDS, "")},
     )
     return result.modified_count == 1
 
@@ -220,19 +215,13 @@ def _update(client_id: ObjectId, url: str, fields: Document) -> Document | None:
     disabled_by_operator = {"_id": client_id, "disabled_reason": by_operator_value}
     unchanged_and_active = {"_id": client_id, "state": CallbackState.ACTIVE.value, "url": url}
     keep_health = {"$or": [disabled_by_operator, unchanged_and_active]}
-    after = ReturnDocument.AFTER
-    updated = collection("callbacks").find_one_and_update(
-        keep_health, {"$set": fields}, return_document=after
+    update = partial(
+        collection("callbacks").find_one_and_update, return_document=ReturnDocument.AFTER
     )
+    updated = update(keep_health, {"$set": fields})
     if updated is not None:
         return updated
-    # A new receiver, or a disabled one enabled again: reset its health.
-    reset = {"$set": {**fields, **_reactivation()}, "$unset": dict.fromkeys(_FAILURE_FIELDS, "")}
+    # Another URL, or a disabled endpoint enabled again: reset its health.
+    reset = {"$set": {**fields, **_ACTIVE}, "$unset": dict.fromkeys(_FAILURE_FIELDS, "")}
     not_disabled_by_operator = {"_id": client_id, "disabled_reason": {"$ne": by_operator_value}}
-    return collection("callbacks").find_one_and_update(
-        not_disabled_by_operator, reset, return_document=after
-    )
-
-
-def _reactivation() -> dict[str, Any]:
-    return {"state": CallbackState.ACTIVE.value, **_INITIAL_HEALTH}
+    return update(not_disabled_by_operator, reset)

@@ -1,4 +1,4 @@
-"""Callback worker: sends a receiver's due messages under a lease; and the callback sweep."""
+"""Callback worker: sends an endpoint's due messages under a lease; and the callback sweep."""
 
 import os
 import random
@@ -24,15 +24,15 @@ from notifyproject.platform.encryption import DecryptionError
 from . import audit, endpoints, outbox, retry, signing, subscriptions
 from .endpoints import Endpoint, EndpointResponse
 from .events import CallbackState
-from .outbox import MESSAGE_LEASE, ClaimedMessage, TryRecord
-from .retry import ReceiverHealth, TryOutcome
+from .outbox import MESSAGE_LEASE, ClaimedMessage
+from .retry import AttemptOutcome, EndpointHealth
 
 Document = Mapping[str, Any]
-_STORED_FIELDS = tuple(one.name for one in fields(ReceiverHealth) if one.name != "is_gone")
+_STORED_FIELDS = tuple(one.name for one in fields(EndpointHealth) if one.name != "is_gone")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReceiverLease:
+class EndpointLease:
     """An endpoint leased to this worker."""
 
     client_id: ObjectId
@@ -40,10 +40,10 @@ class ReceiverLease:
     url: str
     secrets: tuple[Document, ...]
     """Encrypted."""
-    health: ReceiverHealth
+    health: EndpointHealth
 
 
-def acquire_lease(client_id: ObjectId, *, now: datetime) -> ReceiverLease | None:
+def acquire_lease(client_id: ObjectId, *, now: datetime) -> EndpointLease | None:
     """Acquire the lease of an endpoint.
 
     None if it's disabled, removed, or leased by another worker, or if its circuit is open.
@@ -63,17 +63,17 @@ def acquire_lease(client_id: ObjectId, *, now: datetime) -> ReceiverLease | None
     if before is None:
         return None
     health_fields = {name: before.get(name) for name in _STORED_FIELDS}
-    return ReceiverLease(
+    return EndpointLease(
         client_id=client_id,
         token=token,
         url=before["url"],
         secrets=tuple(before["secrets"]),
-        health=ReceiverHealth(**{**health_fields, "failures": before.get("failures", 0)}),
+        health=EndpointHealth(**{**health_fields, "failures": before.get("failures", 0)}),
     )
 
 
-def release_lease(lease: ReceiverLease, health: ReceiverHealth, *, now: datetime) -> bool:
-    """Release a lease and store the receiver's health; return False if the lease was lost.
+def release_lease(lease: EndpointLease, health: EndpointHealth, *, now: datetime) -> bool:
+    """Release a lease and store the endpoint's health; return False if the lease was lost.
 
     The health isn't stored if the client changed the URL meanwhile.
     """
@@ -93,13 +93,6 @@ def release_lease(lease: ReceiverLease, health: ReceiverHealth, *, now: datetime
     return released.matched_count == 1
 
 
-def is_available(callback: Document, *, now: datetime) -> bool:
-    """Return whether an endpoint is enabled and unleased."""
-    claim = callback.get("claim")
-    is_leased = claim is not None and claim["lease_until"] > now
-    return callback["state"] == CallbackState.ACTIVE and not is_leased
-
-
 log = structlog.get_logger(__name__)
 BATCH_SIZE = 20
 MAX_CONCURRENT_REQUESTS = 4
@@ -112,6 +105,8 @@ _random = random.SystemRandom()
 Clock = Callable[[], datetime]
 ShutdownCheck = Callable[[], bool]
 """Returns whether this process is shutting down."""
+_Route = tuple[Endpoint, Sequence[str]]
+"""An endpoint and its signing secrets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,20 +119,8 @@ class SweepReport:
     """Clients whose wake-up the broker did not accept."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Route:
-    """The endpoint of a receiver and its signing secrets."""
-
-    endpoint: Endpoint
-    secrets: Sequence[str]
-
-
-def _is_never_shutting_down() -> bool:
-    return False
-
-
 def run_round(
-    client_id: ObjectId, *, clock: Clock, is_shutting_down: ShutdownCheck = _is_never_shutting_down
+    client_id: ObjectId, *, clock: Clock, is_shutting_down: ShutdownCheck = lambda: False
 ) -> int:
     """Send a round of a client's due messages, and schedule a wake-up for the rest.
 
@@ -164,7 +147,7 @@ def run_round(
     return request_count
 
 
-def run_inline(*, clock: Clock, is_shutting_down: ShutdownCheck = _is_never_shutting_down) -> int:
+def run_inline(*, clock: Clock, is_shutting_down: ShutdownCheck = lambda: False) -> int:
     """Send all due messages in this process, without a broker; return the number of requests."""
     total = 0
     for client_id in outbox.waiting_clients():
@@ -192,7 +175,7 @@ def sweep(*, now: datetime) -> SweepReport:
     return SweepReport(woken, unpublished)
 
 
-def _send_round(lease: ReceiverLease, clock: Clock, is_shutting_down: ShutdownCheck) -> int | None:
+def _send_round(lease: EndpointLease, clock: Clock, is_shutting_down: ShutdownCheck) -> int | None:
     """Send a round and return the number of requests; None if the endpoint is misconfigured."""
     health, request_count = lease.health, 0
     try:
@@ -216,7 +199,8 @@ def _send_round(lease: ReceiverLease, clock: Clock, is_shutting_down: ShutdownCh
         client_id=lease.client_id, reason=reason, now=clock(), url=lease.url
     ):
         log.warning("callback_disabled", client_id=str(lease.client_id), reason=reason.value)
-        audit.record_disabled(lease.client_id, reason)
+        # The service has no user: the entry has the client's id as actor.
+        audit.record(lease.client_id, audit.DISABLED_MESSAGES[reason], by=lease.client_id)
         outbox.fail_pending(client_id=lease.client_id, reason=outbox.DISABLED_REASON)
     return request_count
 
@@ -248,23 +232,20 @@ def _send_messages(
 
 
 def _post_message(route: _Route, now: datetime, message: ClaimedMessage) -> EndpointResponse:
+    (endpoint, secrets), timestamp = route, int(now.timestamp())
     signed = signing.sign_headers(
-        message_id=message.id,
-        timestamp=int(now.timestamp()),
-        body=message.body,
-        secrets=route.secrets,
+        message_id=message.id, timestamp=timestamp, body=message.body, secrets=secrets
     )
-    return endpoints.post(route.endpoint, body=message.body, headers=signed)
+    return endpoints.post(endpoint, body=message.body, headers=signed)
 
 
 def _settle(
     message: ClaimedMessage,
     started_at: datetime,
     response: EndpointResponse,
-    health: ReceiverHealth,
+    health: EndpointHealth,
     now: datetime,
-) -> ReceiverHealth:
-    """Settle a message after an attempt, and return the receiver's new health."""
+) -> EndpointHealth:
     decision = retry.decide_retry(
         status=response.status,
         tries=message.tries + 1,
@@ -272,14 +253,7 @@ def _settle(
         now=now,
         jitter=_random.random(),
     )
-    record = TryRecord(
-        at=started_at,
-        duration_ms=response.duration_ms,
-        status_code=response.status,
-        error=response.error,
-        excerpt=response.excerpt,
-    )
-    if not outbox.settle(message, record, decision):
+    if not outbox.settle(message, response, decision, at=started_at):
         log.info("callback_lease_lost", message_id=message.id)
     log.info(
         "callback_attempted",
@@ -292,25 +266,26 @@ def _settle(
     if response.error is None:
         return health.after_success(at=now)
     return health.after_failure(
-        at=now, error=response.error, is_gone=decision.outcome is TryOutcome.GONE
+        at=now, error=response.error, is_gone=decision.outcome is AttemptOutcome.GONE
     )
 
 
-def _build_route(lease: ReceiverLease, now: datetime) -> _Route | None:
-    """Return the route to a receiver; None if its URL or secret can't be used."""
+def _build_route(lease: EndpointLease, now: datetime) -> _Route | None:
+    """Return where to send; None if its URL or secret can't be used."""
     try:
         endpoint = endpoints.parse_url(lease.url, allow_loopback=settings.CALLBACK_LOOPBACK)
         secrets = subscriptions.signing_secrets(lease.secrets, client_id=lease.client_id, now=now)
     except (endpoints.InvalidUrlError, DecryptionError) as error:
         log.warning("callback_misconfigured", client_id=str(lease.client_id), reason=str(error))
         return None
-    return _Route(endpoint, secrets)
+    return endpoint, secrets
 
 
 def _next_wakeup_at(callback: Document, now: datetime) -> datetime | None:
     """Return when to wake a worker for a client, within a minute; None if later or never."""
-    due = outbox.next_due_at(callback["_id"])
-    if due is None or not is_available(callback, now=now):
+    due, claim = outbox.next_due_at(callback["_id"]), callback.get("claim")
+    is_leased = claim is not None and claim["lease_until"] > now
+    if due is None or callback["state"] != CallbackState.ACTIVE or is_leased:
         return None
     at = max(due, callback.get("open_until") or due, now)
     return at if at - now <= MAX_WAKEUP_DELAY else None

@@ -245,18 +245,13 @@ class Pause:
 
 def pause(provider: str, *, by: str, reason: str, now: datetime) -> bool:
     """Pause a provider; return False, without a change, if it was already paused."""
+    changes = {
+        "paused_by": _keep_if_paused("paused_by", by),
+        "reason": _keep_if_paused("reason", reason[:REASON_LENGTH]),
+        "paused_at": {"$ifNull": ["$paused_at", now]},
+    }
     changed = collection("provider_states").update_one(
-        {"_id": provider},
-        [
-            {
-                "$set": {
-                    "paused_by": _keep_if_paused("paused_by", by),
-                    "reason": _keep_if_paused("reason", reason[:REASON_LENGTH]),
-                    "paused_at": {"$ifNull": ["$paused_at", now]},
-                }
-            }
-        ],
-        upsert=True,
+        {"_id": provider}, [{"$set": changes}], upsert=True
     )
     _paused.invalidate()
     is_new = bool(changed.modified_count or changed.upserted_id)
@@ -303,11 +298,7 @@ def _keep_if_paused(field: str, value: str) -> dict[str, list[object]]:
     return {"$cond": [is_paused, f"${field}", {"$literal": value}]}
 
 
-def _paused_names() -> frozenset[str]:
-    return frozenset(pauses())
-
-
-_paused = SharedCache("pauses", _paused_names)
+_paused = SharedCache("pauses", lambda: frozenset(pauses()))
 
 
 def circuit_name(provider: Provider, platform: str) -> str:

@@ -6,8 +6,10 @@ a step leaves the batch with its reason stored. Poison candidates, whose earlier
 without a send, are isolated: each is a batch of its own.
 """
 
+import random
 import threading
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -30,11 +32,12 @@ from providers.contract import Provider
 from providers.registry import providers_for
 
 from . import circuit_breaker, eligibility, feedback, rendering, routing, targets
-from .results import TargetResult, combine_results, random_jitter
+from .results import TargetResult, combine_results
 from .routing import Route
 from .sending import PreparedDelivery, send_batch, split_rounds
 
 log = structlog.get_logger(__name__)
+_random = random.SystemRandom()
 S = DeliveryStatus
 MAX_BATCH = 100
 """Deliveries of one claim: 100 in 4 rounds of 25 or more requests end within the lease."""
@@ -47,14 +50,10 @@ class BatchReport:
     """Result of a batch: deliveries by status, and the wake-ups to enqueue."""
 
     claimed: int = 0
-    counts: dict[str, int] = field(default_factory=dict)
+    counts: Counter[str] = field(default_factory=Counter)
     wakeups: list[Wakeup] = field(default_factory=list)
     remaining_candidates: list[ObjectId] = field(default_factory=list)
     """Due poison candidates that this batch did not isolate, for lack of a thread."""
-
-    def count(self, status: DeliveryStatus) -> None:
-        """Count one delivery under its new status."""
-        self.counts[status.value] = self.counts.get(status.value, 0) + 1
 
     def add_wakeup(self, claimed: ClaimedDelivery, *, at: datetime) -> None:
         """Add a wake-up for a delivery."""
@@ -174,7 +173,7 @@ def _send_round(
     """Route, send, and settle one round; return False if its turn did not come in time."""
     claims = [delivery.claimed for delivery in deliveries]
     by_reference = {delivery.claimed.reference: delivery for delivery in deliveries}
-    with bulkhead.acquire(providers[0].name, claims, now=clock()) as is_acquired:
+    with bulkhead(providers[0].name, claims, now=clock()) as is_acquired:
         if not is_acquired or process.is_shutting_down():
             return False
         names = [provider.name for provider in providers]
@@ -185,12 +184,7 @@ def _send_round(
             paused=circuit_breaker.paused_until(names, now=clock()),
             now=clock(),
         )
-        sent = [
-            _start_and_send(
-                route, [_for_route(route, by_reference[c.reference]) for c in route.claims], clock
-            )
-            for route in routes
-        ]
+        sent = [_start_and_send(route, by_reference, clock) for route in routes]
     crash_points.reach(Boundary.BATCH_SENT)
     _defer(deferred, clock(), report)
     for batch in sent:
@@ -233,22 +227,15 @@ class _SentBatch:
 
 
 def _start_and_send(
-    route: Route, deliveries: Sequence[PreparedDelivery], clock: Clock
+    route: Route, by_reference: Mapping[str, PreparedDelivery], clock: Clock
 ) -> _SentBatch:
     """Record the start of each attempt by compare-and-set, then hand the batch to the provider."""
     provider, now = route.provider, clock()
-    started_claims = store.start(
-        [delivery.claimed for delivery in deliveries],
-        provider=provider.name,
-        worker=worker_name(),
-        now=now,
-    )
-    if len(started_claims) < len(deliveries):
-        log.info(
-            "deliveries_taken_over",
-            provider=provider.name,
-            lost=len(deliveries) - len(started_claims),
-        )
+    deliveries = [_for_route(route, by_reference[one.reference]) for one in route.claims]
+    claims = [delivery.claimed for delivery in deliveries]
+    started_claims = store.start(claims, provider=provider.name, worker=worker_name(), now=now)
+    if lost := len(claims) - len(started_claims):
+        log.info("deliveries_taken_over", provider=provider.name, lost=lost)
     by_id = {delivery.claimed.notification_id: delivery for delivery in deliveries}
     # A started delivery is no poison candidate: the next candidate may be claimed during the send.
     end_isolation()
@@ -258,7 +245,6 @@ def _start_and_send(
 
 
 def _finish(sent: _SentBatch, now: datetime, report: BatchReport) -> None:
-    """Settle the attempts; then report to circuits, rates, reputation, and traces."""
     route, provider = sent.route, sent.route.provider
     settlements = [
         combine_results(
@@ -266,7 +252,7 @@ def _finish(sent: _SentBatch, now: datetime, report: BatchReport) -> None:
             results,
             provider=provider.name,
             now=now,
-            jitter=random_jitter(),
+            jitter=_random.uniform(-1, 1),
             has_failover=route.has_failover,
             blocked_until=delivery.blocked_until,
             quiet_hours_end=delivery.quiet_hours_end,
@@ -274,7 +260,7 @@ def _finish(sent: _SentBatch, now: datetime, report: BatchReport) -> None:
         for delivery, results in sent.results
     ]
     _settle(settlements, now, report)
-    _return_unsent(sent.started, [delivery.claimed for delivery, _ in sent.results], now, report)
+    _return_unsent(sent, now, report)
     flat = [(delivery, result) for delivery, results in sent.results for result in results]
     feedback.report_provider_health(
         provider, [result for _, result in flat], probes=route.probes, now=now
@@ -293,21 +279,16 @@ def _settle(settlements: Sequence[Settlement], now: datetime, report: BatchRepor
     inbox_wakeups.wake_settled(settlements)
     callback_events.enqueue_publisher(now=now)
     for settlement in settlements:
-        report.count(settlement.status)
+        report.counts[settlement.status.value] += 1
         if settlement.status is S.PENDING and settlement.next_attempt_at is not None:
             report.add_wakeup(settlement.claimed, at=settlement.next_attempt_at)
     _activate_fallbacks([s.claimed for s in settlements if s.status is S.FAILED], now, report)
 
 
-def _return_unsent(
-    started: Sequence[ClaimedDelivery],
-    sent: Sequence[ClaimedDelivery],
-    now: datetime,
-    report: BatchReport,
-) -> None:
+def _return_unsent(sent: _SentBatch, now: datetime, report: BatchReport) -> None:
     """Return started deliveries that were not attempted: their lease or lifetime ended first."""
-    sent_references = {claimed.reference for claimed in sent}
-    unsent = [claimed for claimed in started if claimed.reference not in sent_references]
+    attempted = {delivery.claimed.reference for delivery, _ in sent.results}
+    unsent = [claimed for claimed in sent.started if claimed.reference not in attempted]
     store.return_unsent(unsent, now=now)
     _requeue(unsent, now, report)
 
@@ -322,31 +303,30 @@ def _release(claims: Sequence[ClaimedDelivery], now: datetime, report: BatchRepo
 
 def _requeue(claims: Sequence[ClaimedDelivery], now: datetime, report: BatchReport) -> None:
     for claimed in claims:
-        report.count(S.PENDING)
+        report.counts[S.PENDING.value] += 1
         report.add_wakeup(claimed, at=now)
 
 
 def _defer(deferred: Sequence[Deferred], now: datetime, report: BatchReport) -> None:
     """Store deliveries that are deferred, or that end without an attempt."""
-    deferred = [_as_sent_if_accepted(one) for one in deferred]
+    # A delivery that ends here counts as sent if an earlier attempt reached one of its devices.
+    deferred = [
+        replace(one, status=S.SENT)
+        if one.status is not S.PENDING and one.claimed.accepted_targets
+        else one
+        for one in deferred
+    ]
     store.defer(deferred, now=now)
     callback_events.enqueue_publisher(now=now)
     crash_points.reach(Boundary.DEFERRED)
     for one in deferred:
-        report.count(one.status)
+        report.counts[one.status.value] += 1
         if one.next_attempt_at is not None:
             report.add_wakeup(one.claimed, at=one.next_attempt_at)
     _activate_fallbacks(
         [one.claimed for one in deferred if one.status in (S.FAILED, S.SUPPRESSED)], now, report
     )
     feedback.record_deferrals(deferred, now=now)
-
-
-def _as_sent_if_accepted(deferred: Deferred) -> Deferred:
-    """Return a final state as sent if an earlier attempt reached one of the devices."""
-    if deferred.status is not S.PENDING and deferred.claimed.accepted_targets:
-        return replace(deferred, status=S.SENT)
-    return deferred
 
 
 def _activate_fallbacks(
@@ -362,36 +342,27 @@ def _activate_fallbacks(
             ]
 
 
-class Bulkhead:
-    """One batch at a time per provider and process, so that no provider takes all threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._by_provider: dict[str, threading.Lock] = {}
-
-    @contextmanager
-    def acquire(
-        self, provider: str, claims: Sequence[ClaimedDelivery], *, now: datetime
-    ) -> Iterator[bool]:
-        """Wait for the provider; yield False if the leases run short first.
-
-        A single delivery does not wait, so that it never queues behind a batch.
-        """
-        if len(claims) == 1:
-            yield True
-            return
-        with self._lock:
-            provider_lock = self._by_provider.setdefault(provider, threading.Lock())
-        time_left = min(claimed.lease_until for claimed in claims) - MIN_LEASE_LEFT - now
-        is_acquired = provider_lock.acquire(timeout=max(time_left.total_seconds(), 0))
-        try:
-            yield is_acquired
-        finally:
-            if is_acquired:
-                provider_lock.release()
+_bulkheads: dict[str, threading.Lock] = {}
 
 
-bulkhead = Bulkhead()
+@contextmanager
+def bulkhead(provider: str, claims: Sequence[ClaimedDelivery], *, now: datetime) -> Iterator[bool]:
+    """Wait for the process's one batch of a provider, so that no provider takes all threads.
+
+    Yields False if the leases run short first. A single delivery does not wait, so that it never
+    queues behind a batch.
+    """
+    if len(claims) == 1:
+        yield True
+        return
+    provider_lock = _bulkheads.setdefault(provider, threading.Lock())
+    time_left = min(claimed.lease_until for claimed in claims) - MIN_LEASE_LEFT - now
+    is_acquired = provider_lock.acquire(timeout=max(time_left.total_seconds(), 0))
+    try:
+        yield is_acquired
+    finally:
+        if is_acquired:
+            provider_lock.release()
 
 
 def channel_threads() -> int:

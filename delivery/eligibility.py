@@ -34,22 +34,21 @@ def check_eligibility(
     has_provider: bool,
 ) -> Deferred | None:
     """Return why a delivery can't be sent; ``suppression`` is the reason of its address."""
-    return (
+    if reason := (
         _check_obsolete(claimed, now)
         or _check_reachable(claimed, suppression=suppression, has_provider=has_provider)
-        or _check_quiet_hours(claimed, quiet, now)
-    )
+    ):
+        return reason
+    is_exempt = claimed.priority is Priority.CRITICAL or claimed.channel is Channel.IN_APP
+    until = quiet.until(now) if quiet and not is_exempt else None
+    return defer_until_quiet_hours_end(claimed, until=until) if until is not None else None
 
 
 def _check_obsolete(claimed: ClaimedDelivery, now: datetime) -> Deferred | None:
-    """Return why a delivery ends: expired, not needed, or a poison message."""
     if claimed.expires_at is not None and now >= claimed.expires_at:
         return Deferred(claimed, S.EXPIRED, FailureCode.EXPIRED, "Expired before sending.")
-    if (
-        claimed.fallback_for is not None
-        and claimed.channel_statuses.get(claimed.fallback_for) in REACHED
-    ):
-        reason = f"Not needed: delivered by {claimed.fallback_for}."
+    if (first := claimed.fallback_for) and claimed.channel_statuses.get(first) in REACHED:
+        reason = f"Not needed: delivered by {first}."
         return Deferred(claimed, S.CANCELLED, FailureCode.NOT_NEEDED, reason)
     if claimed.claim_count > MAX_CLAIMS:
         reason = "Isolated after three worker crashes."
@@ -60,7 +59,6 @@ def _check_obsolete(claimed: ClaimedDelivery, now: datetime) -> Deferred | None:
 def _check_reachable(
     claimed: ClaimedDelivery, *, suppression: str | None, has_provider: bool
 ) -> Deferred | None:
-    """Return why a delivery ends: no provider, no address, or a suppressed one."""
     if not has_provider:
         reason = _NO_SANDBOX if claimed.is_test else "No provider is configured for {}."
         reason = reason.format(claimed.channel)
@@ -104,14 +102,6 @@ def parse_quiet_hours(
 @lru_cache(maxsize=10_000)
 def _warn_once(user_id: str | None, problem: str, instead: str) -> None:
     log.warning("quiet_hours_rejected", user_id=user_id, problem=problem, used=instead)
-
-
-def _check_quiet_hours(
-    claimed: ClaimedDelivery, quiet: QuietHours | None, now: datetime
-) -> Deferred | None:
-    exempt = claimed.priority is Priority.CRITICAL or claimed.channel is Channel.IN_APP
-    until = quiet.until(now) if quiet and not exempt else None
-    return defer_until_quiet_hours_end(claimed, until=until) if until is not None else None
 
 
 def defer_until_quiet_hours_end(claimed: ClaimedDelivery, *, until: datetime) -> Deferred:

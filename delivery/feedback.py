@@ -81,20 +81,13 @@ def apply_reputation(
 
 
 def _is_wrong_sender(sent: Sequence[tuple[PreparedDelivery, TargetResult]]) -> bool:
-    """Return whether every device of a whole batch was refused as another sender's.
-
-    Then the service's credentials are wrong (of another project), not the devices.
-    """
+    """Return whether all devices of a batch are another sender's: the credentials are wrong."""
     codes = [
         result.outcome.response.code
         for _, result in sent
         if isinstance(result.outcome, InvalidRecipientError) and result.outcome.response
     ]
-    return (
-        len(sent) >= MIN_MISMATCHES
-        and len(codes) == len(sent)
-        and set(codes) == {SENDER_ID_MISMATCH}
-    )
+    return len(sent) >= MIN_MISMATCHES and codes == [SENDER_ID_MISMATCH] * len(sent)
 
 
 def _apply_invalid_recipient(
@@ -140,12 +133,10 @@ def _apply_invalid_device(
         notification_id=str(delivery.claimed.notification_id),
     )
     ids = [result.device_id or ""]
-    # Depends on the service's own credentials too, so one response is no proof.
-    if evidence.code == SENDER_ID_MISMATCH:
-        reason = DeactivationReason.SENDER_MISMATCH
-        status.record_suspicion(device_ids=ids, reason=reason, evidence=evidence, now=now)
-    elif error.action is RecipientAction.SUSPECT:
-        reason = DeactivationReason.SUSPECT
+    is_mismatch = evidence.code == SENDER_ID_MISMATCH
+    if is_mismatch or error.action is RecipientAction.SUSPECT:
+        # A mismatch depends on the service's own credentials too, so one response is no proof.
+        reason = DeactivationReason.SENDER_MISMATCH if is_mismatch else DeactivationReason.SUSPECT
         status.record_suspicion(device_ids=ids, reason=reason, evidence=evidence, now=now)
     else:
         reason = DeactivationReason.UNREGISTERED
@@ -214,22 +205,18 @@ def record_attempts(
     if not tracing.is_on():
         return
     for settlement, some in zip(settlements, results, strict=True):
-        claimed = settlement.claimed
-        if claimed.traceparent is not None:
-            span = Span(
-                name=f"deliver {claimed.channel}",
-                kind=Kind.CONSUMER,
+        claimed, provider = settlement.claimed, settlement.answer.provider
+        if (parent := claimed.traceparent) is not None:
+            is_successful = settlement.status in (S.SENT, S.DELIVERED)
+            _record_span(
+                claimed,
+                parent,
+                {"notify.provider": provider, "notify.delivery.status": settlement.status.value},
                 began_at=started_at,
                 ended_at=now,
-                attributes=_span_attributes(claimed)
-                | {
-                    "notify.provider": settlement.answer.provider,
-                    "notify.delivery.status": settlement.status.value,
-                },
-                error=_attempt_error(settlement),
-                children=[_request_span(claimed, one, settlement.answer.provider) for one in some],
+                error=None if is_successful else (settlement.code or settlement.status).value,
+                children=[_request_span(claimed, one, provider) for one in some],
             )
-            tracing.record(span, parent=claimed.traceparent)
 
 
 def record_deferrals(deferred: Sequence[Deferred], *, now: datetime) -> None:
@@ -237,33 +224,44 @@ def record_deferrals(deferred: Sequence[Deferred], *, now: datetime) -> None:
     if not tracing.is_on():
         return
     for one in deferred:
-        if one.claimed.traceparent is not None and one.status is not S.PENDING:
-            span = Span(
-                name=f"deliver {one.claimed.channel}",
-                kind=Kind.CONSUMER,
+        if (parent := one.claimed.traceparent) is not None and one.status is not S.PENDING:
+            _record_span(
+                one.claimed,
+                parent,
+                {"notify.delivery.status": one.status.value, "notify.reason": one.code.value},
                 began_at=now,
                 ended_at=now,
-                attributes=_span_attributes(one.claimed)
-                | {"notify.delivery.status": one.status.value, "notify.reason": one.code.value},
                 error=one.code.value if one.status is S.FAILED else None,
             )
-            tracing.record(span, parent=one.claimed.traceparent)
 
 
-def _span_attributes(claimed: ClaimedDelivery) -> dict[str, str | int | bool]:
-    return {
-        "notify.notification.id": str(claimed.notification_id),
-        "notify.channel": claimed.channel.value,
-        "notify.attempt": claimed.attempt_count,
-        "notify.type": claimed.type,
-        "notify.test": claimed.is_test,
-    }
-
-
-def _attempt_error(settlement: Settlement) -> str | None:
-    if settlement.status in (S.SENT, S.DELIVERED):
-        return None
-    return settlement.code.value if settlement.code else settlement.status.value
+def _record_span(
+    claimed: ClaimedDelivery,
+    parent: str,
+    attributes: Mapping[str, str],
+    *,
+    began_at: datetime,
+    ended_at: datetime,
+    error: str | None,
+    children: Sequence[Span] = (),
+) -> None:
+    span = Span(
+        name=f"deliver {claimed.channel}",
+        kind=Kind.CONSUMER,
+        began_at=began_at,
+        ended_at=ended_at,
+        attributes={
+            "notify.notification.id": str(claimed.notification_id),
+            "notify.channel": claimed.channel.value,
+            "notify.attempt": claimed.attempt_count,
+            "notify.type": claimed.type,
+            "notify.test": claimed.is_test,
+            **attributes,
+        },
+        error=error,
+        children=children,
+    )
+    tracing.record(span, parent=parent)
 
 
 def _request_span(claimed: ClaimedDelivery, result: TargetResult, provider: str) -> Span:

@@ -10,7 +10,7 @@ SWEEP, WORKER_HEARTBEAT = "sweep", "canary"
 
 def last_sweep() -> datetime | None:
     """Return when the last sweep ended; None before the first."""
-    return recorded_at(SWEEP)
+    return _recorded_at(SWEEP)
 
 
 def record_worker_heartbeat(*, now: datetime) -> None:
@@ -20,7 +20,7 @@ def record_worker_heartbeat(*, now: datetime) -> None:
 
 def last_worker_heartbeat() -> datetime | None:
     """Return when a worker last received the heartbeat message that each sweep publishes."""
-    return recorded_at(WORKER_HEARTBEAT)
+    return _recorded_at(WORKER_HEARTBEAT)
 
 
 def record(name: str, now: datetime) -> None:
@@ -28,7 +28,6 @@ def record(name: str, now: datetime) -> None:
     collection("heartbeats").update_one({"_id": name}, {"$set": {"at": now}}, upsert=True)
 
 
-def recorded_at(name: str) -> datetime | None:
-    """Return the time of the last heartbeat; None before the first."""
+def _recorded_at(name: str) -> datetime | None:
     heartbeat = collection("heartbeats").find_one({"_id": name})
     return heartbeat["at"] if heartbeat else None

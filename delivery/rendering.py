@@ -48,11 +48,8 @@ def render_batch(
                 encrypted=claimed.encrypted_content,
             )
             messages[claimed.notification_id] = RenderedMessage(_message(claimed, secret), secret)
-        except engine.TemplateError as problem:
+        except (engine.TemplateError, SecretExpiredError) as problem:
             reason = redaction.remove_secrets(str(problem), secret.secrets if secret else ())
-            deferred.append(Deferred(claimed, S.FAILED, FailureCode.RENDER_FAILED, reason))
-        except SecretExpiredError as problem:
-            reason = str(problem)
             deferred.append(Deferred(claimed, S.FAILED, FailureCode.RENDER_FAILED, reason))
         except DecryptionError as problem:
             deferred.append(_defer_undecryptable(claimed, problem, now))
@@ -84,7 +81,6 @@ def _message(claimed: ClaimedDelivery, secret: SensitiveContent | None) -> Messa
 def _defer_undecryptable(
     claimed: ClaimedDelivery, problem: DecryptionError, now: datetime
 ) -> Deferred:
-    """Return the deferral of a delivery that this process has no key for."""
     log.error("decryption_failed", delivery_id=claimed.reference, reason=str(problem))
     reason = f"Sensitive data can't be decrypted: {problem}."
     decision = retry.defer_or_give_up(

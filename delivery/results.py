@@ -1,10 +1,9 @@
-"""Combines the results of an attempt into one settlement. Pure but for the jitter.
+"""Combines the results of an attempt into one settlement. Pure.
 
 A push to several devices has one result each; together they decide whether the delivery is sent,
 retried, failed, or unknown.
 """
 
-import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,7 +28,6 @@ NO_TIME = "The lease ended before all devices were sent to; the rest follow."
 PLATFORM_BLOCKED = "Circuit open for a device's platform."
 IN_QUIET_HOURS = "Quiet hours of the remaining devices."
 AMBIGUOUS = "Outcome unknown for one device; the others can't receive it."
-_random = random.SystemRandom()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,13 +93,7 @@ def combine_results(
     reached = tuple(dict.fromkeys((*claimed.accepted_targets, *accepted_ids)))
     attempted = {r.device_id for r in results}
     not_attempted = [device for device in claimed.device_ids if device not in attempted]
-    waits = _waits_for_skipped_devices(
-        claimed,
-        now,
-        is_short_of_time=bool(not_attempted),
-        blocked_until=blocked_until,
-        quiet_hours_end=quiet_hours_end,
-    )
+    waits = _waits_for_skipped_devices(claimed, not_attempted, blocked_until, quiet_hours_end, now)
     is_reached = bool(accepted or reached)
     ambiguous = () if is_reached else _ambiguous_devices(claimed, results)
     next_state = _next_state(
@@ -155,15 +147,14 @@ def _decide(
 
 def _waits_for_skipped_devices(
     claimed: ClaimedDelivery,
-    now: datetime,
-    *,
-    is_short_of_time: bool,
+    not_attempted: Sequence[str],
     blocked_until: datetime | None,
     quiet_hours_end: datetime | None,
+    now: datetime,
 ) -> list[_NextState]:
     """Return the waits for devices left out, by urgency, within the maximum deferral."""
     waits = (
-        (now if is_short_of_time else None, FailureCode.PROVIDER_ERROR, NO_TIME),
+        (now if not_attempted else None, FailureCode.PROVIDER_ERROR, NO_TIME),
         (blocked_until, FailureCode.CHANNEL_UNAVAILABLE, PLATFORM_BLOCKED),
         (quiet_hours_end, FailureCode.QUIET_HOURS, IN_QUIET_HOURS),
     )
@@ -216,23 +207,17 @@ def _next_state(
         return _NextState(status=S.PENDING, at=max(counted + uncounted), uncounted=is_uncounted)
     for wait in waits:
         if wait.code is not FailureCode.QUIET_HOURS or not is_reached:
-            return _cap_wait(wait, ambiguous_until)
+            if not ambiguous_until or wait.at is None:
+                return wait
+            # At the receipt deadline of devices with an unknown outcome, the type's policy may
+            # require another attempt for them, which must be counted.
+            return _NextState(status=S.PENDING, at=min(wait.at, *ambiguous_until))
     if ambiguous_until:
         return _NextState(status=S.UNKNOWN, at=max(ambiguous_until))
     if is_ambiguous:
         code = FailureCode.OUTCOME_UNKNOWN
         return _NextState(status=S.UNKNOWN, at=now, code=code, reason=AMBIGUOUS)
     return _NextState(status=S.SENT if is_reached else S.FAILED)
-
-
-def _cap_wait(wait: _NextState, ambiguous_until: Sequence[datetime]) -> _NextState:
-    """Return a wait capped by the receipt deadline of devices with an unknown outcome.
-
-    At that time the type's policy may require another attempt for them, which must be counted.
-    """
-    if not ambiguous_until or wait.at is None:
-        return wait
-    return _NextState(status=S.PENDING, at=min(wait.at, *ambiguous_until))
 
 
 def _main_failure(failures: Sequence[_Failure]) -> _Failure | None:
@@ -284,8 +269,3 @@ def _provider_answer(provider: str, outcome: SendResult | ProviderError) -> Prov
         fields = {"status": answer.status, "code": answer.code, "body": answer.excerpt or None}
         response = {name: value for name, value in fields.items() if value is not None}
     return ProviderAnswer(provider=provider, message_id=message_id, response=response)
-
-
-def random_jitter() -> float:
-    """Return a random factor in [-1, 1] for the delay of a retry."""
-    return _random.uniform(-1, 1)

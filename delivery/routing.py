@@ -29,8 +29,11 @@ Platforms = Collection[str]
 """Of a push: android, ios, web; of a channel without devices: the empty string."""
 
 
-class CircuitGate:
-    """Circuits of one provider for a batch; the first delivery that matches a probe becomes it."""
+class ProviderShare:
+    """Circuits of one provider for a batch, and the deliveries that are assigned to it.
+
+    The first delivery that matches a probe becomes it.
+    """
 
     def __init__(
         self, provider: Provider, permissions: Mapping[str, Permission], *, now: datetime
@@ -44,6 +47,19 @@ class CircuitGate:
             for name, permission in permissions.items()
             if name.startswith(prefix)
         }
+        self.claims: list[ClaimedDelivery] = []
+        self.probe_deliveries: list[
+            tuple[ClaimedDelivery, dict[str, Probe], dict[str, datetime]]
+        ] = []
+        """Each with its probes and the platforms that are blocked meanwhile; sent one by one."""
+
+    def add(self, claimed: ClaimedDelivery, platforms: Platforms) -> None:
+        """Assign a delivery, as a probe if a circuit needs one."""
+        blocked = self.blocked_platforms
+        if probes := self.take_probes(platforms):
+            self.probe_deliveries.append((claimed, probes, blocked))
+        else:
+            self.claims.append(claimed)
 
     @property
     def blocked_platforms(self) -> dict[str, datetime]:
@@ -63,10 +79,8 @@ class CircuitGate:
         granted: dict[str, Probe] = {}
         leased = Blocked(self._now + circuit_breaker.PROBE_LEASE)
         if isinstance(self._account_permission, Probe):
-            granted[self.provider.account], self._account_permission = (
-                self._account_permission,
-                leased,
-            )
+            granted[self.provider.account] = self._account_permission
+            self._account_permission = leased
         for name in platforms:
             if isinstance(probe := self._platform_permissions.get(name), Probe):
                 granted[circuit_name(self.provider, name)] = probe
@@ -75,12 +89,10 @@ class CircuitGate:
 
     def return_probes(self) -> None:
         """Return the probes that no delivery used, so that another worker gets them."""
-        own = {self.provider.account: self._account_permission}
-        platforms = {
-            circuit_name(self.provider, name): one
-            for name, one in self._platform_permissions.items()
-        }
-        for name, permission in (own | platforms).items():
+        permissions = {self.provider.account: self._account_permission}
+        for name, one in self._platform_permissions.items():
+            permissions[circuit_name(self.provider, name)] = one
+        for name, permission in permissions.items():
             if isinstance(permission, Probe):
                 circuit_breaker.return_probe(name, probe=permission, now=self._now)
 
@@ -99,24 +111,6 @@ class Route:
     """Platforms with an open circuit, and until when."""
 
 
-@dataclass(kw_only=True)
-class _ProviderShare:
-    circuit_gate: CircuitGate
-    probe_deliveries: list[tuple[ClaimedDelivery, dict[str, Probe], dict[str, datetime]]] = field(
-        default_factory=list
-    )
-    """Each with its probes and the platforms that are blocked meanwhile; sent one by one."""
-    claims: list[ClaimedDelivery] = field(default_factory=list)
-
-    def add(self, claimed: ClaimedDelivery, platforms: Platforms) -> None:
-        """Assign a delivery, as a probe if a circuit needs one."""
-        blocked = self.circuit_gate.blocked_platforms
-        if probes := self.circuit_gate.take_probes(platforms):
-            self.probe_deliveries.append((claimed, probes, blocked))
-        else:
-            self.claims.append(claimed)
-
-
 def choose_routes(
     claims: Sequence[ClaimedDelivery],
     *,
@@ -133,21 +127,18 @@ def choose_routes(
     platforms = {c.reference: {t.platform for t in targets[c.reference]} for c in claims}
     scopes = {platform for some in platforms.values() for platform in some if platform}
     available = [p for p in providers if p.name not in paused]
+    accounts = [provider.account for provider in available]
     circuits = [circuit_name(provider, platform) for provider in available for platform in scopes]
     permissions: dict[str, Permission] = {
-        **circuit_breaker.request_permissions(
-            [*(p.account for p in available), *circuits], now=now
-        ),
+        **circuit_breaker.request_permissions([*accounts, *circuits], now=now),
         **{p.account: Blocked(paused[p.name]) for p in providers if p.name in paused},
     }
-    shares = [_ProviderShare(circuit_gate=CircuitGate(p, permissions, now=now)) for p in providers]
+    shares = [ProviderShare(provider, permissions, now=now) for provider in providers]
     deferred: list[Deferred] = []
     for claimed in claims:
         own = platforms[claimed.reference]
-        openings = [
-            (share.circuit_gate.opens_at(own), share)
-            for share in _providers_in_order(claimed, shares)
-        ]
+        candidates = _providers_in_order(claimed, shares)
+        openings = [(share.opens_at(own), share) for share in candidates]
         share = next((share for at, share in openings if at is None), None)
         if share is not None:
             share.add(claimed, own)
@@ -155,28 +146,28 @@ def choose_routes(
             until, share = min(
                 ((at, share) for at, share in openings if at is not None), key=itemgetter(0)
             )
-            is_paused = share.circuit_gate.provider.name in paused
+            is_paused = share.provider.name in paused
             reason = PROVIDER_PAUSED if is_paused else CIRCUIT_OPEN
             deferred.append(_defer_until_available(claimed, until, now, reason))
     routes: list[Route] = []
     for index, share in enumerate(shares):
-        later_gates = [other.circuit_gate for other in shares[index + 1 :]]
-        provider_routes, rate_limited = _build_routes(share, later_gates, platforms, targets, now)
+        later = shares[index + 1 :]
+        provider_routes, rate_limited = _build_routes(share, later, platforms, targets, now)
         routes += provider_routes
         deferred += rate_limited
     for share in shares:
-        share.circuit_gate.return_probes()
+        share.return_probes()
     return routes, deferred
 
 
 def _providers_in_order(
-    claimed: ClaimedDelivery, shares: Sequence[_ProviderShare]
-) -> Sequence[_ProviderShare]:
+    claimed: ClaimedDelivery, shares: Sequence[ProviderShare]
+) -> Sequence[ProviderShare]:
     """Return the providers in order, starting after the one that the delivery failed over from.
 
     Only one if its outcome there is unknown. Providers that are no longer configured are ignored.
     """
-    names = [share.circuit_gate.provider.name for share in shares]
+    names = [share.provider.name for share in shares]
     if claimed.ambiguous_provider in names:
         return [shares[names.index(claimed.ambiguous_provider)]]
     if claimed.failed_over_from not in names:
@@ -186,39 +177,32 @@ def _providers_in_order(
 
 
 def _build_routes(
-    share: _ProviderShare,
-    later_gates: Sequence[CircuitGate],
+    share: ProviderShare,
+    later: Sequence[ProviderShare],
     platforms: Mapping[str, Platforms],
     targets: Mapping[str, Sequence[SendTarget]],
     now: datetime,
 ) -> tuple[list[Route], list[Deferred]]:
     """Return a provider's routes, probes first, and the deliveries beyond its rate limit."""
 
-    def has_failover(claims: Sequence[ClaimedDelivery]) -> bool:
+    def route(
+        claims: Sequence[ClaimedDelivery],
+        probes: Mapping[str, Probe],
+        blocked: Mapping[str, datetime],
+    ) -> Route:
         wanted = [platforms[claimed.reference] for claimed in claims]
-        return all(any(other.opens_at(own) is None for other in later_gates) for own in wanted)
-
-    provider = share.circuit_gate.provider
-    routes = [
-        Route(
-            provider=provider,
-            claims=[claimed],
+        return Route(
+            provider=share.provider,
+            claims=claims,
             probes=probes,
-            has_failover=has_failover([claimed]),
+            has_failover=all(any(o.opens_at(own) is None for o in later) for own in wanted),
             blocked_platforms=blocked,
         )
-        for claimed, probes, blocked in share.probe_deliveries
-    ]
-    allowed, rate_limited = _apply_rate_limit(provider, share.claims, targets, now)
+
+    routes = [route([one], probes, blocked) for one, probes, blocked in share.probe_deliveries]
+    allowed, rate_limited = _apply_rate_limit(share.provider, share.claims, targets, now)
     if allowed:
-        routes.append(
-            Route(
-                provider=provider,
-                claims=allowed,
-                has_failover=has_failover(allowed),
-                blocked_platforms=share.circuit_gate.blocked_platforms,
-            )
-        )
+        routes.append(route(allowed, {}, share.blocked_platforms))
     return routes, rate_limited
 
 
@@ -232,23 +216,13 @@ def _apply_rate_limit(
     if not claims:
         return [], []
     rate, burst = settings.PROVIDER_RATES.get(provider.name, (None, 1))
-    cumulative_targets = list(
-        itertools.accumulate(len(targets[claimed.reference]) for claimed in claims)
-    )
-    grant = rate_limiter.take(
-        provider.account, cumulative_targets[-1], rate=rate, burst=burst, now=now
-    )
-    count = max(bisect(cumulative_targets, grant.granted), min(grant.granted, 1))
-    step = timedelta(seconds=1 / rate if rate else 0)
+    totals = list(itertools.accumulate(len(targets[claimed.reference]) for claimed in claims))
+    grant = rate_limiter.take(provider.account, totals[-1], rate=rate, burst=burst, now=now)
+    count = max(bisect(totals, grant.granted), min(grant.granted, 1))
+    first, step = now + grant.wait, timedelta(seconds=1 / rate if rate else 0)
     rate_limited = [
-        Deferred(
-            claimed,
-            S.PENDING,
-            FailureCode.RATE_LIMITED,
-            "Rate limited.",
-            now + grant.wait + index * step,
-        )
-        for index, claimed in enumerate(claims[count:])
+        Deferred(one, S.PENDING, FailureCode.RATE_LIMITED, "Rate limited.", first + index * step)
+        for index, one in enumerate(claims[count:])
     ]
     return list(claims[:count]), rate_limited
 
@@ -258,11 +232,5 @@ def _defer_until_available(
 ) -> Deferred:
     """Return the deferral until a provider is available, or the failure after the maximum wait."""
     decision = retry.defer_or_give_up(until=until, state=claimed.retry_state, now=now)
-    failed = isinstance(decision, retry.GiveUp)
-    return Deferred(
-        claimed,
-        S.FAILED if failed else S.PENDING,
-        FailureCode.CHANNEL_UNAVAILABLE,
-        reason,
-        None if failed else until,
-    )
+    status, at = (S.FAILED, None) if isinstance(decision, retry.GiveUp) else (S.PENDING, until)
+    return Deferred(claimed, status, FailureCode.CHANNEL_UNAVAILABLE, reason, at)

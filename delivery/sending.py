@@ -220,7 +220,7 @@ def _send_many(
     try:
         outcomes = provider.send_many([p.request for p in in_time], timeout=TOTAL_TIMEOUT)
     except Exception as error:
-        # As in _call_provider: the outcome is unknown.
+        # As in _send_one: the outcome is unknown.
         outcomes = [_internal_error(error, targeted.request) for targeted in in_time]
     crash_points.reach(Boundary.GROUP_ANSWERED)
     by_reference = {p.request.reference: o for p, o in zip(in_time, outcomes, strict=True)}
@@ -242,7 +242,17 @@ def _send_one(
     if _is_too_late(targeted, started_at):
         return None
     crash_points.reach(Boundary.SEND_BEGINS)
-    outcome = yield from _call_provider(provider, targeted.request)
+    outcome: SendResult | ProviderError
+    try:
+        if non_blocking := as_non_blocking(provider):
+            outcome = yield from non_blocking.exchange(targeted.request, timeout=TOTAL_TIMEOUT)
+        else:
+            outcome = provider.send(targeted.request, timeout=TOTAL_TIMEOUT)
+    except ProviderError as error:
+        outcome = error
+    except Exception as error:
+        # A defect in an adapter. The rest of the batch continues; this outcome is unknown.
+        outcome = _internal_error(error, targeted.request)
     crash_points.reach(Boundary.SEND_ANSWERED)
     if isinstance(outcome, NotAttemptedError):
         return None
@@ -300,27 +310,11 @@ def _is_too_late(targeted: TargetedRequest, now: datetime) -> bool:
     return False
 
 
-def _call_provider(
-    provider: Provider, request: SendRequest
-) -> Exchange[SendResult | ProviderError]:
-    try:
-        if non_blocking := as_non_blocking(provider):
-            return (yield from non_blocking.exchange(request, timeout=TOTAL_TIMEOUT))
-        return provider.send(request, timeout=TOTAL_TIMEOUT)
-    except ProviderError as error:
-        return error
-    except Exception as error:
-        # A defect in an adapter. The rest of the batch continues; this outcome is unknown.
-        return _internal_error(error, request)
-
-
 def _internal_error(error: Exception, request: SendRequest) -> TransientError:
     # The stack without the message, which may contain an address or a body.
     log.error("provider_adapter_failed", delivery_id=request.reference, stack=_format_stack(error))
     return TransientError(
-        "Internal error while sending.",
-        code=FailureCode.INTERNAL_ERROR,
-        is_ambiguous=True,
+        "Internal error while sending.", code=FailureCode.INTERNAL_ERROR, is_ambiguous=True
     )
 
 

@@ -6,7 +6,7 @@ sweepers is safe: they enqueue wake-ups, and change state by compare-and-set.
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
 import structlog
@@ -72,14 +72,7 @@ def sweep(*, now: datetime) -> SweepReport:
     wakeups.request_heartbeat(now=now)
     record(SWEEP, now)
     log.info(
-        "swept",
-        woken=report.woken,
-        pulled=report.pulled,
-        unpublished=report.unpublished,
-        recovered=report.recovered,
-        resolved=report.resolved,
-        purged_secrets=purged_secrets,
-        bulk_operations=bulk_operations,
+        "swept", **asdict(report), purged_secrets=purged_secrets, bulk_operations=bulk_operations
     )
     return report
 
@@ -125,7 +118,6 @@ def _policy(type_name: str) -> retry.UnknownPolicy:
 
 
 def _enqueue_due(priority: Priority, report: SweepReport, now: datetime) -> None:
-    """Enqueue the due work of one priority, for each client and channel."""
     clients = fair_queue.waiting_clients(priority=priority)
     for channel in Channel if clients else ():
         waiting = wakeups.depth(queues.queue_name(channel, priority))
@@ -143,13 +135,8 @@ def _enqueue_client(
     queue: FairQueue, due: Sequence[fair_queue.Due], report: SweepReport, now: datetime
 ) -> None:
     """Enqueue poison candidates by ID, few per message; the rest by ID or, for a burst, by pull."""
-    _enqueue_by_id(
-        queue,
-        [one for one in due if one.is_poison_candidate],
-        report,
-        now,
-        size=ISOLATED_PER_WAKEUP,
-    )
+    candidates = [one for one in due if one.is_poison_candidate]
+    _enqueue_by_id(queue, candidates, report, now, size=ISOLATED_PER_WAKEUP)
     if len(due) > BURST:
         _enqueue_burst(queue, due, report, now)
     else:
@@ -164,9 +151,8 @@ def _enqueue_burst(
     if first <= now:
         is_enqueued = fair_queue.enqueue_pulls(queue, now=now)
     else:
-        is_enqueued = fair_queue.schedule_pull(
-            queue, at=wakeups.wakeup_time(first, now=now), now=now
-        )
+        at = wakeups.wakeup_time(first, now=now)
+        is_enqueued = fair_queue.schedule_pull(queue, at=at, now=now)
     report.pulled += is_enqueued
     report.unpublished += 0 if is_enqueued else len(due)
 

@@ -32,15 +32,12 @@ class SendTarget:
     """WhatsApp: the service window is open, so free text is allowed."""
 
 
-TargetsByReference = Mapping[str, tuple[SendTarget, ...]]
-"""At least one target for each claim, by its reference."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedTargets:
     """The targets of a batch."""
 
-    targets: TargetsByReference
+    targets: Mapping[str, tuple[SendTarget, ...]]
+    """At least one for each claim, by its reference."""
     in_quiet_hours: Mapping[str, datetime] = field(default_factory=dict)
     """By reference of the claim: when the first of its devices in quiet hours may be sent to."""
     deferred: Sequence[Deferred] = ()
@@ -54,21 +51,20 @@ def resolve_targets(
     if channel is Channel.PUSH:
         return _resolve_devices(claims, now)
     if channel is Channel.WHATSAPP:
-        return ResolvedTargets(targets=_resolve_phones(claims, now))
+        phones = [c.recipient.phone or "" for c in claims]
+        windows = service_windows.open_windows(phones, now=now)
+        return ResolvedTargets(
+            targets={
+                c.reference: (replace(address_of(c), window_open=c.recipient.phone in windows),)
+                for c in claims
+            }
+        )
     return ResolvedTargets(targets={c.reference: (address_of(c),) for c in claims})
 
 
 def address_of(claimed: ClaimedDelivery) -> SendTarget:
     """Return the address of a channel without devices; for in-app, the user ID."""
     return SendTarget(address=claimed.recipient.address(claimed.channel) or claimed.user_id or "")
-
-
-def _resolve_phones(claims: Sequence[ClaimedDelivery], now: datetime) -> TargetsByReference:
-    open_windows = service_windows.open_windows([c.recipient.phone or "" for c in claims], now=now)
-    return {
-        c.reference: (replace(address_of(c), window_open=c.recipient.phone in open_windows),)
-        for c in claims
-    }
 
 
 def _resolve_devices(claims: Sequence[ClaimedDelivery], now: datetime) -> ResolvedTargets:
@@ -91,28 +87,20 @@ def _resolve_devices(claims: Sequence[ClaimedDelivery], now: datetime) -> Resolv
         quiet = {d.device_id: at for d in accepting if (at := _quiet_until(d, claimed, now))}
         available = [device for device in accepting if device.device_id not in quiet]
         if available:
-            resolved[claimed.reference] = tuple(map(_target, available))
+            resolved[claimed.reference] = tuple(
+                SendTarget(address=d.token, device_id=d.device_id, platform=d.platform.value)
+                for d in available
+            )
             if quiet:
                 in_quiet_hours[claimed.reference] = min(quiet.values())
         else:
             quiet_hours_end = min(quiet.values(), default=None)
-            if awaited and not history.delivered:
-                deferred.append(
-                    _defer_ambiguous(
-                        claimed, max(awaited.values()), quiet_hours_end=quiet_hours_end, now=now
-                    )
-                )
-            else:
-                deferred.append(
-                    _defer_without_target(claimed, found, history, quiet_hours_end=quiet_hours_end)
-                )
+            deferred.append(
+                _defer_ambiguous(claimed, max(awaited.values()), quiet_hours_end, now)
+                if awaited and not history.delivered
+                else _defer_without_target(claimed, found, history, quiet_hours_end)
+            )
     return ResolvedTargets(targets=resolved, in_quiet_hours=in_quiet_hours, deferred=deferred)
-
-
-def _target(device: devices.PushTarget) -> SendTarget:
-    return SendTarget(
-        address=device.token, device_id=device.device_id, platform=device.platform.value
-    )
 
 
 def _awaited(
@@ -142,7 +130,6 @@ def _awaited(
 def _defer_ambiguous(
     claimed: ClaimedDelivery,
     receipt_deadline: datetime,
-    *,
     quiet_hours_end: datetime | None,
     now: datetime,
 ) -> Deferred:
@@ -159,7 +146,6 @@ def _defer_without_target(
     claimed: ClaimedDelivery,
     found: Sequence[devices.PushTarget],
     history: DeviceHistory,
-    *,
     quiet_hours_end: datetime | None,
 ) -> Deferred:
     if history.delivered:

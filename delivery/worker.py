@@ -47,12 +47,11 @@ def handle_wakeup(
             return
         report = dispatcher.dispatch(ids, channel=channel, clock=clock)
     now = clock()
-    at = now + REQUEUE_DELAY
     wakeups.send_wakeups(
         report.remaining_candidates,
         channel=channel,
         priority=priority,
-        at=at,
+        at=now + REQUEUE_DELAY,
         now=now,
         size=ISOLATED_PER_WAKEUP,
     )
@@ -122,9 +121,8 @@ def _dispatch_most_urgent(clock: Clock) -> int:
             for channel in Channel:
                 now = clock()
                 queue = FairQueue(client_id, channel, priority)
-                found = _due(
-                    queue, now=now, limit=wakeups.WAKEUP_SIZE, include_poison_candidates=True
-                )
+                limit = wakeups.WAKEUP_SIZE
+                found = _due(queue, now=now, limit=limit, include_poison_candidates=True)
                 claimed += dispatcher.dispatch(found, channel=channel, clock=clock).claimed
         if claimed:
             return claimed
@@ -187,7 +185,6 @@ def _next_pull_at(report: BatchReport, queue: FairQueue) -> datetime | None:
 
 
 def _schedule_next_pull(queue: FairQueue, now: datetime) -> None:
-    """Schedule a pull for the next delivery that falls due in a fair queue within the horizon."""
     horizon = now + wakeups.HORIZON
     for one in fair_queue.due(
         queue, until=horizon, now=now, limit=1, include_poison_candidates=False

@@ -36,7 +36,6 @@ ABORT_TRANSFER = 0
 """The return value of a libcurl callback that aborts a transfer."""
 _STATUS_LINE = b"HTTP/"
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f]")
-_DNS_ERRORS = frozenset({pycurl.E_COULDNT_RESOLVE_HOST})
 _TLS_ERRORS = frozenset(
     {
         pycurl.E_SSL_CONNECT_ERROR,
@@ -108,9 +107,8 @@ class Transfer:
             raise ValueError("no scheme")
         handle, milliseconds = self._handle, max(int(request.timeout * 1000), 1)
         handle.setopt(pycurl.URL, _reject_control_characters(request.url))
-        handle.setopt(
-            pycurl.HTTPHEADER, [*map(_encode_header, request.headers.items()), b"Expect:"]
-        )
+        lines = map(_reject_control_characters, map(": ".join, request.headers.items()))
+        handle.setopt(pycurl.HTTPHEADER, [*(line.encode("latin-1") for line in lines), b"Expect:"])
         handle.setopt(pycurl.CONNECTTIMEOUT_MS, min(int(CONNECT_TIMEOUT * 1000), milliseconds))
         handle.setopt(pycurl.TIMEOUT_MS, milliseconds)
         # libcurl silently repeats a request if a reused connection breaks without a response, even
@@ -135,13 +133,10 @@ class Transfer:
             return TransientError(
                 "The provider did not respond in time.", code=FailureCode.TIMEOUT, is_ambiguous=True
             )
-        return TransientError(
-            "The response is too large."
-            if self._body_bytes_left < 0
-            else "The connection closed before the response.",
-            code=FailureCode.CONNECTION_LOST,
-            is_ambiguous=True,
-        )
+        reason = "The connection closed before the response."
+        if self._body_bytes_left < 0:
+            reason = "The response is too large."
+        return TransientError(reason, code=FailureCode.CONNECTION_LOST, is_ambiguous=True)
 
     def release(self) -> None:
         """Free request and response: the handle may stay idle for hours."""
@@ -161,21 +156,13 @@ class Transfer:
             self._has_headers = True
         self._header_lines.append(line)
         self._header_bytes_left -= len(line)
-        return (
-            ABORT_TRANSFER
-            if self._header_bytes_left < 0 or len(self._header_lines) > MAX_HEADERS
-            else None
-        )
+        is_too_large = self._header_bytes_left < 0 or len(self._header_lines) > MAX_HEADERS
+        return ABORT_TRANSFER if is_too_large else None
 
     def _receive_body(self, part: bytes) -> int | None:
         self._body_parts.append(part)
         self._body_bytes_left -= len(part)
         return ABORT_TRANSFER if self._body_bytes_left < 0 else None
-
-
-def _encode_header(header: tuple[str, str]) -> bytes:
-    """Return a header line. Raises ValueError for invalid characters."""
-    return _reject_control_characters(": ".join(header)).encode("latin-1")
 
 
 def _reject_control_characters(text: str) -> str:
@@ -185,7 +172,6 @@ def _reject_control_characters(text: str) -> str:
 
 
 def _parse_headers(lines: list[bytes]) -> dict[str, str]:
-    """Return the headers of a response with names in lower case."""
     pairs = (line.decode("latin-1").partition(":") for line in lines if b":" in line)
     return {name.strip().lower(): value.strip() for name, _, value in pairs}
 
@@ -193,7 +179,7 @@ def _parse_headers(lines: list[bytes]) -> dict[str, str]:
 def _unsent_error(code: int) -> ProviderError:
     if code in _URL_ERRORS:
         return ProviderUnavailableError(INVALID_CONFIGURATION)
-    if code in _DNS_ERRORS:
+    if code == pycurl.E_COULDNT_RESOLVE_HOST:
         reason = "DNS lookup of the provider failed."
     elif code in _TLS_ERRORS:
         reason = "TLS connection to the provider failed."
@@ -250,8 +236,6 @@ def run_exchanges(exchanges: Iterable[Exchange[T]]) -> list[T | Exception]:
 
 
 class _Exchanges(Generic[T]):
-    """Active exchanges by number."""
-
     def __init__(self, exchanges: Iterable[Exchange[T]]) -> None:
         self._exchanges = list(exchanges)
         self._outcomes: dict[int, T | Exception] = {}
@@ -334,12 +318,8 @@ class _ConnectionPool:
     def responses(self) -> Iterator[tuple[int, Response | ProviderError]]:
         """Wait, and yield the completed transfers."""
         timeout_ms = self._multi.timeout()
-        if (
-            self._multi.select(
-                MAX_POLL_SECONDS if timeout_ms < 0 else min(timeout_ms / 1000, MAX_POLL_SECONDS)
-            )
-            < 0
-        ):
+        seconds = MAX_POLL_SECONDS if timeout_ms < 0 else min(timeout_ms / 1000, MAX_POLL_SECONDS)
+        if self._multi.select(seconds) < 0:
             time.sleep(NO_SOCKET_WAIT)
         self._multi.perform()
         yield from list(self._completed())
@@ -362,18 +342,15 @@ class _ConnectionPool:
             ended = [(handle, pycurl.E_OK) for handle in done]
             ended += [(handle, code) for handle, code, _ in failed]
             for handle, code in ended:
-                number, transfer = self._active.pop(handle)
+                exchange, transfer = self._active.pop(handle)
                 outcome = transfer.outcome(code)
                 transfer.release()
-                self._record_use(handle)
+                self._last_used_at = time.monotonic()
+                if (descriptor := handle.getinfo(pycurl.ACTIVESOCKET)) >= 0:
+                    self._sockets.add(descriptor)
                 self._multi.remove_handle(handle)
                 self._idle.append(handle)
-                yield number, outcome
-
-    def _record_use(self, handle: pycurl.Curl) -> None:
-        self._last_used_at = time.monotonic()
-        if (number := handle.getinfo(pycurl.ACTIVESOCKET)) >= 0:
-            self._sockets.add(number)
+                yield exchange, outcome
 
 
 _pools: defaultdict[int, deque[_ConnectionPool]] = defaultdict(deque)
@@ -391,15 +368,12 @@ class _PoolLease:
     def pool(self) -> _ConnectionPool:
         """The most recently used, warm pool, or a new one."""
         if self._pool is None:
-            self._pool = self._pop_last_used() or _ConnectionPool()
+            with suppress(IndexError):
+                while (pool := self._idle.pop()).has_dropped_connection():
+                    pool.close()
+                self._pool = pool
+            self._pool = self._pool or _ConnectionPool()
         return self._pool
-
-    def _pop_last_used(self) -> _ConnectionPool | None:
-        with suppress(IndexError):
-            while (pool := self._idle.pop()).has_dropped_connection():
-                pool.close()
-            return pool
-        return None
 
     def __enter__(self) -> Self:
         return self

@@ -43,10 +43,7 @@ def ascii_email(address: str) -> str:
 
 
 def unsubscribe_headers(message: Message) -> Mapping[str, str]:
-    """Return the headers for one-click unsubscribe (RFC 8058).
-
-    Raises ValueError if the URL is invalid in a header.
-    """
+    """Return the headers for one-click unsubscribe (RFC 8058). Raises ValueError for a bad URL."""
     url = message.unsubscribe_url
     if url is None:
         return {}
@@ -120,11 +117,8 @@ def _fetch_files(
             reason = f"Attachment {number} could not be fetched: {error.reason}."
             raise DownloadError(reason) from error
         bytes_left -= len(content)
-        files.append(
-            AttachmentFile(
-                filename=attachment.filename, content_type=attachment.content_type, content=content
-            )
-        )
+        name, kind = attachment.filename, attachment.content_type
+        files.append(AttachmentFile(filename=name, content_type=kind, content=content))
     return tuple(files)
 
 
@@ -151,10 +145,7 @@ REQUEST_HEADERS = {"User-Agent": "notifyproject", "Accept": "*/*", "Connection":
 
 
 class DownloadError(TransientError):
-    """A failed download; nothing of the email has been sent.
-
-    It doesn't affect the health of the email provider.
-    """
+    """A failed download: nothing of the email was sent, and its provider's health is the same."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason, code=ATTACHMENT_UNAVAILABLE)
@@ -192,16 +183,14 @@ def download(url: str, *, limit: int, deadline: Deadline) -> bytes:
 
 
 def _check_response(response: http.client.HTTPResponse, limit: int) -> None:
-    """Raise an error unless the status and headers are those of a file."""
     status = response.status
     if status in RETRYABLE_STATUSES or status >= FIRST_SERVER_ERROR:
         raise DownloadError(f"its server cannot give it now ({status})")
     if status != HTTPStatus.OK:
         raise PermanentError(f"it is not there ({status})", code=ATTACHMENT_UNAVAILABLE)
-    if response.getheader("Content-Encoding", "identity").lower() != "identity":
-        raise PermanentError("its server gives it only packed", code=ATTACHMENT_UNAVAILABLE)
-    if response.getheader("Transfer-Encoding", "chunked").lower() != "chunked":
-        raise PermanentError("its server gives it only packed", code=ATTACHMENT_UNAVAILABLE)
+    for header, expected in (("Content-Encoding", "identity"), ("Transfer-Encoding", "chunked")):
+        if response.getheader(header, expected).lower() != expected:
+            raise PermanentError("its server gives it only packed", code=ATTACHMENT_UNAVAILABLE)
     if response.length is None and not response.chunked and "Content-Length" in response.headers:
         # http.client would read until the end of the connection.
         raise http.client.HTTPException("its length is no number")

@@ -29,10 +29,7 @@ SANDBOX_WHATSAPP_NUMBER = "100000000000001"
 
 @cache
 def providers_for(channel: Channel, *, test: bool = False) -> tuple[Provider, ...]:
-    """Return the configured providers of a channel in order of preference.
-
-    ``test``: those of API clients in test mode, which are sandbox providers only.
-    """
+    """Return a channel's configured providers by preference; ``test``: of the sandbox only."""
     return tuple(factory() for factory in _factories(channel, test=test))
 
 
@@ -135,27 +132,21 @@ def _factories(channel: Channel, *, test: bool) -> list[Callable[[], Provider]]:
     if channel is Channel.IN_APP:
         return [InAppProvider]
     if test:
-        return _sandbox_factories(channel) if settings.SANDBOX_URL else []
+        sandbox_factories: dict[Channel, Callable[..., Provider]] = {
+            Channel.EMAIL: sendgrid,
+            Channel.PUSH: fcm,
+            Channel.WHATSAPP: whatsapp,
+        }
+        has_account = channel is not Channel.PUSH or settings.SANDBOX_FCM_CREDENTIALS
+        is_set_up = settings.SANDBOX_URL and has_account
+        return [partial(sandbox_factories[channel], sandbox=True)] if is_set_up else []
     if channel is Channel.EMAIL:
         mail_factories: dict[str, Callable[[], Provider]] = {"sendgrid": sendgrid, "smtp": smtp}
         names = settings.EMAIL_PROVIDERS
-        return [
-            mail_factories[name] for name in names if name != "sendgrid" or settings.SENDGRID_URL
-        ]
+        return [mail_factories[one] for one in names if one != "sendgrid" or settings.SENDGRID_URL]
     if channel is Channel.PUSH:
         return [fcm] if settings.FCM_CREDENTIALS else []
     return [whatsapp] if settings.WHATSAPP_TOKEN else []
-
-
-def _sandbox_factories(channel: Channel) -> list[Callable[[], Provider]]:
-    if channel is Channel.PUSH and not settings.SANDBOX_FCM_CREDENTIALS:
-        return []
-    factories: dict[Channel, Callable[..., Provider]] = {
-        Channel.EMAIL: sendgrid,
-        Channel.PUSH: fcm,
-        Channel.WHATSAPP: whatsapp,
-    }
-    return [partial(factories[channel], sandbox=True)]
 
 
 def clear(**_: Any) -> None:

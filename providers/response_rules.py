@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 
 from domain.errors import (
@@ -27,14 +27,15 @@ class ResponseKind(StrEnum):
     PERMANENT = "permanent"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ResponseRule:
     """One row of a provider's table: the class of responses with these statuses and this field."""
 
-    statuses: Sequence[int] | range
+    statuses: Sequence[int]
     kind: ResponseKind
     reason: str
     code: FailureCode = FailureCode.REJECTED
+    _: KW_ONLY
     field: str | None = None
     """Pattern of the request field that the provider rejects."""
     action: RecipientAction = RecipientAction.SUSPECT
@@ -71,22 +72,15 @@ def classify(
 
 
 FALLBACK_RULES = (
+    ResponseRule(range(400, 500), ResponseKind.PERMANENT, "The provider rejected the message."),
     ResponseRule(
-        statuses=range(400, 500),
-        kind=ResponseKind.PERMANENT,
-        reason="The provider rejected the message.",
+        range(500, 600), ResponseKind.TRANSIENT, "Provider error.", FailureCode.PROVIDER_ERROR
     ),
     ResponseRule(
-        statuses=range(500, 600),
-        kind=ResponseKind.TRANSIENT,
-        code=FailureCode.PROVIDER_ERROR,
-        reason="Provider error.",
-    ),
-    ResponseRule(
-        statuses=range(1000),
-        kind=ResponseKind.AMBIGUOUS,
-        code=FailureCode.PROVIDER_ERROR,
-        reason="The provider sent an undocumented response.",
+        range(1000),
+        ResponseKind.AMBIGUOUS,
+        "The provider sent an undocumented response.",
+        FailureCode.PROVIDER_ERROR,
     ),
 )
 

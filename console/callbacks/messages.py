@@ -18,7 +18,7 @@ from callbacks import audit, outbox
 from callbacks.events import CallbackStatus
 from callbacks.models import Callback, CallbackMessage
 from callbacks.outbox import StillPendingError
-from callbacks.retry import MAX_TRIES
+from callbacks.retry import MAX_ATTEMPTS
 from callbacks.subscriptions import NoCallbackError
 from domain.time import utc_now
 from notifyproject.db.fields import choices
@@ -136,7 +136,7 @@ class CallbackMessageAdmin(ClientOwnedAdmin):
     @admin.display(description="Attempts")
     def attempts(self, row: Any) -> str:
         """Return the number of attempts and its limit."""
-        return f"{row.tries} of {MAX_TRIES}"
+        return f"{row.tries} of {MAX_ATTEMPTS}"
 
     @admin.display(description="Last attempts")
     def attempt_history(self, row: Any) -> SafeString | str:

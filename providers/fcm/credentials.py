@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated
 from urllib.parse import urlencode
 
 import msgspec
@@ -39,27 +39,17 @@ class InvalidCredentialsError(ValueError):
     """The configured service account is invalid. The message is for operators, without secrets."""
 
 
-class _KeyFile(msgspec.Struct):
-    """The relevant fields of Google's JSON file."""
-
-    client_email: _NonEmptyText
-    private_key: _NonEmptyText
-    private_key_id: str | None = None
-    token_uri: _NonEmptyText = AUDIENCE
-    project_id: str = ""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceAccount:
-    """A service account and its signing key."""
+    """A service account and its signing key: the relevant fields of Google's JSON file."""
 
-    email: str
-    project_id: str
+    client_email: _NonEmptyText
+    project_id: str = ""
     """Its Firebase project."""
-    token_uri: str
+    token_uri: _NonEmptyText = AUDIENCE
     """The endpoint that exchanges an assertion for an access token."""
-    private_key: str = field(repr=False)
-    private_key_id: str | None
+    private_key: _NonEmptyText = field(repr=False)
+    private_key_id: str | None = None
 
     def assertion(self, *, now: datetime) -> str:
         """Return a signed assertion, valid for an hour. Raises InvalidCredentialsError.
@@ -67,7 +57,7 @@ class ServiceAccount:
         Takes a tenth of a second, because the key is parsed and checked.
         """
         claims = {
-            "iss": self.email,
+            "iss": self.client_email,
             "aud": AUDIENCE,
             "scope": SCOPE,
             "iat": int(now.timestamp()),
@@ -81,24 +71,14 @@ class ServiceAccount:
 
 
 def read_service_account(source: str) -> ServiceAccount:
-    """Read a service account from a JSON file's path or the JSON itself.
-
-    Raises InvalidCredentialsError.
-    """
+    """Read a service account from a path or the JSON itself. Raises InvalidCredentialsError."""
     if not source.strip():
         raise InvalidCredentialsError("No Firebase service account is configured.")
     try:
         content = source.encode() if source.lstrip().startswith("{") else _read_file(source)
-        found = msgspec.json.decode(content, type=_KeyFile)
+        return msgspec.json.decode(content, type=ServiceAccount)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise InvalidCredentialsError(_INVALID_ACCOUNT) from error
-    return ServiceAccount(
-        email=found.client_email,
-        project_id=found.project_id,
-        token_uri=found.token_uri,
-        private_key=found.private_key,
-        private_key_id=found.private_key_id,
-    )
 
 
 def _read_file(path: str) -> bytes:
@@ -134,20 +114,8 @@ class AccessToken:
     renew_at: datetime
     usable_until: datetime
 
-    @classmethod
-    def with_lifetime(cls, value: str, *, lifetime: timedelta, now: datetime) -> Self:
-        """Return a token with this lifetime; a short-lived one is used for half of it."""
-        half = lifetime / 2
-        return cls(
-            value=value,
-            renew_at=now + max(half, lifetime - RENEW_BEFORE_EXPIRY),
-            usable_until=now + max(half, lifetime - MIN_LIFETIME_LEFT),
-        )
-
 
 class _Grant(msgspec.Struct):
-    """The token endpoint's response."""
-
     access_token: Annotated[str, msgspec.Meta(pattern=r"^[\x21-\x7e]+\Z")]
     expires_in: Annotated[int, msgspec.Meta(gt=0, le=24 * 3600)] = 3600
 
@@ -171,10 +139,7 @@ class TokenCache:
             return self._token is not None and self._clock() < self._token.usable_until
 
     def current(self, *, deadline: Deadline) -> AccessToken:
-        """Return a usable token; wait until ``deadline`` for one if there is none.
-
-        Raises ProviderUnavailableError.
-        """
+        """Return a usable token by ``deadline``. Raises ProviderUnavailableError."""
         with self._lock:
             token, now = self._token, self._clock()
             if token is not None and now < token.renew_at:
@@ -193,7 +158,11 @@ class TokenCache:
 
     def _join_fetch(self, now: datetime) -> Future[AccessToken]:
         """Return the active or recently failed fetch, else start one. The lock must be held."""
-        if self._fetch is not None and (not self._fetch.done() or self._has_failed_recently(now)):
+        # A clock that was set back must not prolong a failure.
+        has_failed_recently = (
+            self._failed_at is not None and timedelta(0) <= now - self._failed_at < FAILURE_TTL
+        )
+        if self._fetch is not None and (not self._fetch.done() or has_failed_recently):
             return self._fetch
         fetch: Future[AccessToken] = Future()
         thread = threading.Thread(
@@ -203,16 +172,11 @@ class TokenCache:
             thread.start()
         except RuntimeError as error:
             # No more threads on this machine, or the interpreter is shutting down.
-            fetch.set_exception(
-                ProviderUnavailableError(f"Could not request an access token: {error}.")
-            )
+            reason = f"Could not request an access token: {error}."
+            fetch.set_exception(ProviderUnavailableError(reason))
         else:
             self._fetch = fetch
         return fetch
-
-    def _has_failed_recently(self, now: datetime) -> bool:
-        # A clock that was set back must not prolong a failure.
-        return self._failed_at is not None and (timedelta(0) <= now - self._failed_at < FAILURE_TTL)
 
     def _run_fetch(self, fetch: Future[AccessToken]) -> None:
         try:
@@ -278,8 +242,12 @@ def _fetch_token(source: str, *, clock: Callable[[], datetime]) -> AccessToken:
             "Google's response has no access token.",
             response=ProviderResponse(status=response.status),
         ) from error
-    return AccessToken.with_lifetime(
-        grant.access_token, lifetime=timedelta(seconds=grant.expires_in), now=now
+    lifetime = timedelta(seconds=grant.expires_in)
+    # A short-lived token is used for half of its life.
+    return AccessToken(
+        value=grant.access_token,
+        renew_at=now + max(lifetime / 2, lifetime - RENEW_BEFORE_EXPIRY),
+        usable_until=now + max(lifetime / 2, lifetime - MIN_LIFETIME_LEFT),
     )
 
 
@@ -289,20 +257,11 @@ def _refusal_error(response: http.Response, *, now: datetime) -> ProviderUnavail
         if response.status >= MIN_SERVER_ERROR
         else "Google rejected the service account."
     )
+    # Such as invalid_grant for a deleted account or key.
+    name = http.decode_object(response.body).get("error")
+    code = http.redact(name)[:MAX_CODE] if isinstance(name, str) else None
     return ProviderUnavailableError(
         f"{reason} ({response.status})",
-        response=ProviderResponse(
-            status=response.status, code=_error_code(response.body), excerpt=response.excerpt
-        ),
+        response=ProviderResponse(status=response.status, code=code, excerpt=response.excerpt),
         retry_after=http.parse_retry_after(response.headers, now=now),
     )
-
-
-def _error_code(body: bytes) -> str | None:
-    """Return the error's name, such as ``invalid_grant`` for a deleted account or key."""
-    try:
-        found = msgspec.json.decode(body)
-    except (ValueError, RecursionError):
-        return None
-    code = found.get("error") if isinstance(found, dict) else None
-    return http.redact(code)[:MAX_CODE] if isinstance(code, str) else None

@@ -40,7 +40,14 @@ def build_payload(request: SendRequest, *, now: datetime) -> dict[str, Any]:
     message = request.message
     notification = _non_empty(title=message.subject, body=message.text, image=message.image_url)
     data = _data(request)
-    android, apns, webpush = (build(request, now) for build in (_android, _apns, _webpush))
+    # How long FCM may keep the message for an offline device; None for FCM's default.
+    time_to_live: timedelta | None = None
+    if request.expires_at is not None:
+        time_to_live = min(max(request.expires_at - now, timedelta(0)), MAX_TTL)
+    name = collapse_key(request)
+    android = _android(request, name, time_to_live)
+    apns = _apns(request, name, time_to_live, now)
+    webpush = _webpush(request, name, time_to_live)
     platform_sizes = (
         _texts_size(android.get("notification", {})),
         _json_size(apns.get("payload")),
@@ -97,27 +104,27 @@ def _to_string(value: Any) -> str:
         raise ValueError("a payload value can't be encoded as JSON") from error
 
 
-def _android(request: SendRequest, now: datetime) -> dict[str, Any]:
+def _android(request: SendRequest, name: str, time_to_live: timedelta | None) -> dict[str, Any]:
     android: dict[str, Any] = {"priority": "HIGH" if request.priority in URGENT else "NORMAL"}
-    time_to_live = _time_to_live(request, now)
     if time_to_live is not None:
-        android["ttl"] = f"{_seconds(time_to_live)}s"
-    if tag := collapse_key(request):
+        android["ttl"] = f"{int(time_to_live.total_seconds())}s"
+    if name:
         # Not collapse_key: FCM ignores it for messages with a notification, and keeps at most four
         # of them for an offline device.
-        android["notification"] = {"tag": tag}
+        android["notification"] = {"tag": name}
     return android
 
 
-def _apns(request: SendRequest, now: datetime) -> dict[str, Any]:
+def _apns(
+    request: SendRequest, name: str, time_to_live: timedelta | None, now: datetime
+) -> dict[str, Any]:
     message = request.message
     # Apple rejects an urgent message without visible content.
     is_urgent = request.priority in URGENT and bool(message.subject or message.text)
     headers = {"apns-priority": "10" if is_urgent else "5"}
-    time_to_live = _time_to_live(request, now)
     if time_to_live is not None:
         headers["apns-expiration"] = str(int((now + time_to_live).timestamp()))
-    if name := collapse_key(request):
+    if name:
         headers["apns-collapse-id"] = name
     if not message.image_url:
         return {"headers": headers}
@@ -129,30 +136,18 @@ def _apns(request: SendRequest, now: datetime) -> dict[str, Any]:
     }
 
 
-def _webpush(request: SendRequest, now: datetime) -> dict[str, Any]:
+def _webpush(request: SendRequest, name: str, time_to_live: timedelta | None) -> dict[str, Any]:
     headers = {"Urgency": URGENCY[request.priority]}
     webpush: dict[str, Any] = {"headers": headers}
-    time_to_live = _time_to_live(request, now)
     if time_to_live is not None:
-        headers["TTL"] = str(_seconds(time_to_live))
-    if name := collapse_key(request):
+        headers["TTL"] = str(int(time_to_live.total_seconds()))
+    if name:
         headers["Topic"] = name
         webpush["notification"] = {"tag": name}
     link = request.message.deep_link or ""
     if link.startswith("https://"):
         webpush["fcm_options"] = {"link": link}
     return webpush
-
-
-def _time_to_live(request: SendRequest, now: datetime) -> timedelta | None:
-    """Return how long FCM may keep the message for an offline device; None for FCM's default."""
-    if request.expires_at is None:
-        return None
-    return min(max(request.expires_at - now, timedelta(0)), MAX_TTL)
-
-
-def _seconds(duration: timedelta) -> int:
-    return int(duration.total_seconds())
 
 
 def _non_empty(**texts: str | None) -> dict[str, str]:

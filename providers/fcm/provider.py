@@ -20,7 +20,6 @@ from .. import http, http_client
 from ..contract import NotAttemptedError, Receipt, SendRequest, SendResult, account_name, is_expired
 from ..http import Exchange, Request
 from . import credentials as fcm_credentials
-from . import responses
 from .credentials import (
     AccessToken,
     InvalidCredentialsError,
@@ -29,7 +28,7 @@ from .credentials import (
     read_service_account,
 )
 from .messages import build_payload
-from .responses import SenderHistory, accepted_name, read_refusal
+from .responses import SenderHistory, classify_response, read_refusal, rule_for
 
 ACCEPTED = 200
 TOKEN_REPLACE_TIMEOUT = 2.0
@@ -52,7 +51,7 @@ class Client(FCMNotification):
     ) -> None:
         super().__init__(credentials=tokens, project_id=quote(project, safe=""))
         self.FCM_END_POINT_BASE = f"{base_url}/v1/projects"
-        self._tokens = tokens
+        self.tokens = tokens
         self._sender = sender
         self._clock = clock
 
@@ -66,26 +65,18 @@ class Client(FCMNotification):
         """
         return http_client.run_exchange(self.exchange(payload or b"", timeout=timeout))
 
-    @property
-    def has_token(self) -> bool:
-        """Whether an access token is available without waiting."""
-        return self._tokens.has_token
-
     def exchange(
         self, payload: bytes, *, timeout: float, request: SendRequest | None = None
     ) -> Exchange[http.Response]:
         """Send a push message as :meth:`send_request` does, unless it expires meanwhile."""
         deadline = Deadline.after(timeout)
-        token = self._tokens.current(deadline=deadline)
+        token = self.tokens.current(deadline=deadline)
         response = yield self._build_request(payload, token, deadline, request)
-        if (
-            response.status != ACCEPTED
-            and responses.rule_for(read_refusal(response)).needs_new_token
-        ):
+        if response.status != ACCEPTED and rule_for(read_refusal(response)).needs_new_token:
             # Rejected for the token, so nothing was sent. The wait for a new one also blocks this
             # thread's other exchanges, which must not miss their responses: so it is short.
             token_deadline = Deadline(min(deadline.at, Deadline.after(TOKEN_REPLACE_TIMEOUT).at))
-            token = self._tokens.replace(token, deadline=token_deadline)
+            token = self.tokens.replace(token, deadline=token_deadline)
             response = yield self._build_request(payload, token, deadline, request)
         return response
 
@@ -93,10 +84,11 @@ class Client(FCMNotification):
         self, response: http.Response, *, token: str = "", platform: str | None = None
     ) -> SendResult:
         """Return the result of an acceptance; raises a ProviderError for any other response."""
-        name = accepted_name(response) if response.status == ACCEPTED else None
+        is_accepted = response.status == ACCEPTED
+        name = http.decode_object(response.body).get("name") if is_accepted else None
         now = self._clock()
-        if name is None:
-            raise responses.classify_response(
+        if not isinstance(name, str) or not name:
+            raise classify_response(
                 response, sender=self._sender, token=token, platform=platform, now=now
             )
         self._sender.record_accepted(now=now)
@@ -126,7 +118,7 @@ class Client(FCMNotification):
 
     def _get_access_token(self) -> str:
         # For any other part of pyfcm.
-        return self._tokens.current(deadline=Deadline.after(http.TOTAL_TIMEOUT)).value
+        return self.tokens.current(deadline=Deadline.after(http.TOTAL_TIMEOUT)).value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +137,7 @@ class FCM:
     def account(self) -> str:
         """The name and a fingerprint of project and service account."""
         try:
-            project, email = self._project, self._service_account.email
+            project, email = self._project, self._service_account.client_email
         except InvalidCredentialsError:
             project, email = self.project_id, ""
         return account_name(self.name, project, email)
@@ -157,7 +149,7 @@ class FCM:
     def is_non_blocking(self, request: SendRequest) -> bool:
         """Return whether no access token has to be waited for."""
         try:
-            return self._client.has_token
+            return self._client.tokens.has_token
         except InvalidCredentialsError:
             return True
 

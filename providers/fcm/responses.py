@@ -12,7 +12,7 @@ message waits, and no device is affected.
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from threading import Lock
@@ -21,7 +21,8 @@ from typing import Any
 from domain.errors import FailureCode, ProviderError, ProviderResponse, RecipientAction
 
 from .. import http
-from ..response_rules import ResponseKind, build_error
+from ..response_rules import ResponseKind as Kind
+from ..response_rules import build_error
 
 _FCM_ERROR = "google.firebase.fcm.v1.FcmError"
 _BAD_REQUEST = "google.rpc.BadRequest"
@@ -43,7 +44,8 @@ class Refusal:
 def read_refusal(response: http.Response) -> Refusal:
     """Parse an error response, as far as it's readable."""
     error = http.as_object(http.decode_object(response.body).get("error"))
-    details = list(_details(error))
+    found = error.get("details")
+    details = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
     code = next(
         (d["errorCode"] for d in details if _has_type(d, _FCM_ERROR) and "errorCode" in d), None
     )
@@ -56,19 +58,8 @@ def read_refusal(response: http.Response) -> Refusal:
     )
 
 
-def accepted_name(response: http.Response) -> str | None:
-    """Return FCM's message name; None for anything but the documented acceptance."""
-    name = http.decode_object(response.body).get("name")
-    return name if isinstance(name, str) and name else None
-
-
 def _text(found: Any) -> str | None:
     return found if isinstance(found, str) else None
-
-
-def _details(error: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    found = error.get("details")
-    return (one for one in found if isinstance(one, dict)) if isinstance(found, list) else iter(())
 
 
 def _has_type(detail: Mapping[str, Any], kind: str) -> bool:
@@ -139,23 +130,24 @@ MAX_CODE = 100
 MISMATCH = "SENDER_ID_MISMATCH"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class FcmRule:
     """One row of the table: the class of responses that match every condition."""
 
     description: str
     """The response in words."""
-    kind: ResponseKind
+    statuses: Sequence[int]
+    kind: Kind
     reason: str
     """The reason stored with a delivery."""
-    statuses: Sequence[int] | range
+    failure_code: FailureCode = FailureCode.REJECTED
+    """Of transient, ambiguous, and permanent errors; the other classes have their own."""
+    _: KW_ONLY
     name: str | None = None
     code: str | None = None
     field: str | None = None
     text: str | None = None
     """Pattern of the error text, for responses that don't name the field elsewhere."""
-    failure_code: FailureCode = FailureCode.REJECTED
-    """Of transient, ambiguous, and permanent errors; the other classes have their own."""
     action: RecipientAction | None = None
     pause: float | None = None
     """Seconds to wait without Retry-After."""
@@ -181,169 +173,151 @@ class FcmRule:
 
 RULES: tuple[FcmRule, ...] = (
     FcmRule(
-        description="UNREGISTERED, with a 404",
-        statuses=CLIENT_ERROR,
+        "UNREGISTERED, with a 404",
+        CLIENT_ERROR,
+        Kind.INVALID_RECIPIENT,
+        "Device token invalid",
         code="UNREGISTERED",
-        kind=ResponseKind.INVALID_RECIPIENT,
         action=RecipientAction.DEACTIVATE,
-        reason="Device token invalid",
     ),
     FcmRule(
-        description="SENDER_ID_MISMATCH, with a 403, if the project accepted one within the hour",
-        statuses=CLIENT_ERROR,
+        "SENDER_ID_MISMATCH, with a 403, if the project accepted one within the hour",
+        CLIENT_ERROR,
+        Kind.INVALID_RECIPIENT,
+        "Device token belongs to another Firebase project",
         code=MISMATCH,
         cause=MismatchCause.DEVICE,
-        kind=ResponseKind.INVALID_RECIPIENT,
         action=RecipientAction.SUSPECT,
-        reason="Device token belongs to another Firebase project",
     ),
     FcmRule(
-        description="SENDER_ID_MISMATCH for the fifth device without an acceptance in between",
-        statuses=CLIENT_ERROR,
+        "SENDER_ID_MISMATCH for the fifth device without an acceptance in between",
+        CLIENT_ERROR,
+        Kind.UNAVAILABLE,
+        "The devices belong to another Firebase project than the service account.",
         code=MISMATCH,
         cause=MismatchCause.PROJECT,
-        kind=ResponseKind.UNAVAILABLE,
-        reason="The devices belong to another Firebase project than the service account.",
     ),
     FcmRule(
-        description="any other SENDER_ID_MISMATCH",
-        statuses=CLIENT_ERROR,
+        "any other SENDER_ID_MISMATCH",
+        CLIENT_ERROR,
+        Kind.UNAVAILABLE,
+        "The device and the service account belong to different Firebase projects.",
         code=MISMATCH,
-        kind=ResponseKind.UNAVAILABLE,
         is_sender_only=True,
-        reason="The device and the service account belong to different Firebase projects.",
     ),
     FcmRule(
-        description="THIRD_PARTY_AUTH_ERROR, with a 401",
-        statuses=CLIENT_ERROR,
+        "THIRD_PARTY_AUTH_ERROR, with a 401",
+        CLIENT_ERROR,
+        Kind.UNAVAILABLE,
+        "Apple's or the browser's push service rejected the key configured in Firebase.",
         code="THIRD_PARTY_AUTH_ERROR",
-        kind=ResponseKind.UNAVAILABLE,
         is_platform_only=True,
-        reason="Apple's or the browser's push service rejected the key configured in Firebase.",
     ),
     FcmRule(
-        description="QUOTA_EXCEEDED, with a 429",
-        statuses=ANY_ERROR,
+        "QUOTA_EXCEEDED, with a 429",
+        ANY_ERROR,
+        Kind.TRANSIENT,
+        "Rate limited by Firebase.",
+        FailureCode.RATE_LIMITED,
         code="QUOTA_EXCEEDED",
-        kind=ResponseKind.TRANSIENT,
-        failure_code=FailureCode.RATE_LIMITED,
         pause=QUOTA_PAUSE,
-        reason="Rate limited by Firebase.",
     ),
     FcmRule(
-        description="UNAVAILABLE, with a 503",
-        statuses=ANY_ERROR,
+        "UNAVAILABLE, with a 503",
+        ANY_ERROR,
+        Kind.TRANSIENT,
+        "Firebase is overloaded.",
+        FailureCode.PROVIDER_ERROR,
         code="UNAVAILABLE",
-        kind=ResponseKind.TRANSIENT,
-        failure_code=FailureCode.PROVIDER_ERROR,
-        reason="Firebase is overloaded.",
     ),
     FcmRule(
-        description="INTERNAL, with a 500",
-        statuses=ANY_ERROR,
+        "INTERNAL, with a 500",
+        ANY_ERROR,
+        Kind.TRANSIENT,
+        "Firebase error.",
+        FailureCode.PROVIDER_ERROR,
         code="INTERNAL",
-        kind=ResponseKind.TRANSIENT,
-        failure_code=FailureCode.PROVIDER_ERROR,
-        reason="Firebase error.",
     ),
     FcmRule(
-        description="400 INVALID_ARGUMENT for the field message.token",
-        statuses=(400,),
+        "400 INVALID_ARGUMENT for the field message.token",
+        (400,),
+        Kind.INVALID_RECIPIENT,
+        "Device token malformed",
         name="INVALID_ARGUMENT",
         field="message.token",
-        kind=ResponseKind.INVALID_RECIPIENT,
         action=RecipientAction.SUSPECT,
-        reason="Device token malformed",
     ),
     FcmRule(
-        description="400 INVALID_ARGUMENT with a text about an invalid registration token",
-        statuses=(400,),
+        "400 INVALID_ARGUMENT with a text about an invalid registration token",
+        (400,),
+        Kind.INVALID_RECIPIENT,
+        "Device token malformed",
         name="INVALID_ARGUMENT",
         text=r"not a valid FCM registration token",
-        kind=ResponseKind.INVALID_RECIPIENT,
         action=RecipientAction.SUSPECT,
-        reason="Device token malformed",
     ),
     FcmRule(
-        description="400 with a text about a too large message",
-        statuses=(400,),
+        "400 with a text about a too large message",
+        (400,),
+        Kind.PERMANENT,
+        "The message exceeds Firebase's size limit.",
+        FailureCode.TOO_LARGE,
         text=r"\bmessage is too (?:big|large)\b",
-        kind=ResponseKind.PERMANENT,
-        failure_code=FailureCode.TOO_LARGE,
-        reason="The message exceeds Firebase's size limit.",
     ),
+    FcmRule("any other 400", (400,), Kind.PERMANENT, "Firebase rejected the message."),
     FcmRule(
-        description="any other 400",
-        statuses=(400,),
-        kind=ResponseKind.PERMANENT,
-        reason="Firebase rejected the message.",
-    ),
-    FcmRule(
-        description="401 UNAUTHENTICATED, again with a new access token",
-        statuses=(401,),
+        "401 UNAUTHENTICATED, again with a new access token",
+        (401,),
+        Kind.UNAVAILABLE,
+        "Firebase rejected the service account's access token.",
         name="UNAUTHENTICATED",
-        kind=ResponseKind.UNAVAILABLE,
         needs_new_token=True,
-        reason="Firebase rejected the service account's access token.",
     ),
     FcmRule(
-        description="any other 401",
-        statuses=(401,),
-        kind=ResponseKind.UNAVAILABLE,
-        reason="A proxy before Firebase requires credentials.",
+        "any other 401", (401,), Kind.UNAVAILABLE, "A proxy before Firebase requires credentials."
     ),
     FcmRule(
-        description="any other 403",
-        statuses=(403,),
-        kind=ResponseKind.UNAVAILABLE,
-        reason="The service account lacks permission for this Firebase project.",
+        "any other 403",
+        (403,),
+        Kind.UNAVAILABLE,
+        "The service account lacks permission for this Firebase project.",
+    ),
+    FcmRule("any other 404", (404,), Kind.UNAVAILABLE, "Unknown Firebase project."),
+    FcmRule(
+        "a redirect",
+        range(300, 400),
+        Kind.UNAVAILABLE,
+        "A proxy before Firebase redirects requests.",
     ),
     FcmRule(
-        description="any other 404",
-        statuses=(404,),
-        kind=ResponseKind.UNAVAILABLE,
-        reason="Unknown Firebase project.",
+        "413",
+        (413,),
+        Kind.PERMANENT,
+        "The message exceeds Firebase's size limit.",
+        FailureCode.TOO_LARGE,
     ),
     FcmRule(
-        description="a redirect",
-        statuses=range(300, 400),
-        kind=ResponseKind.UNAVAILABLE,
-        reason="A proxy before Firebase redirects requests.",
-    ),
-    FcmRule(
-        description="413",
-        statuses=(413,),
-        kind=ResponseKind.PERMANENT,
-        failure_code=FailureCode.TOO_LARGE,
-        reason="The message exceeds Firebase's size limit.",
-    ),
-    FcmRule(
-        description="any other 429",
-        statuses=(429,),
-        kind=ResponseKind.TRANSIENT,
-        failure_code=FailureCode.RATE_LIMITED,
+        "any other 429",
+        (429,),
+        Kind.TRANSIENT,
+        "Rate limited by Firebase.",
+        FailureCode.RATE_LIMITED,
         pause=QUOTA_PAUSE,
-        reason="Rate limited by Firebase.",
+    ),
+    FcmRule("any other 4xx", CLIENT_ERROR, Kind.PERMANENT, "Firebase rejected the message."),
+    FcmRule(
+        "any other 5xx",
+        range(500, 600),
+        Kind.TRANSIENT,
+        "Firebase error.",
+        FailureCode.PROVIDER_ERROR,
     ),
     FcmRule(
-        description="any other 4xx",
-        statuses=CLIENT_ERROR,
-        kind=ResponseKind.PERMANENT,
-        reason="Firebase rejected the message.",
-    ),
-    FcmRule(
-        description="any other 5xx",
-        statuses=range(500, 600),
-        kind=ResponseKind.TRANSIENT,
-        failure_code=FailureCode.PROVIDER_ERROR,
-        reason="Firebase error.",
-    ),
-    FcmRule(
-        description="200 without a message's name, or another status",
-        statuses=range(1000),
-        kind=ResponseKind.AMBIGUOUS,
-        failure_code=FailureCode.PROVIDER_ERROR,
-        reason="Firebase sent an undocumented response.",
+        "200 without a message's name, or another status",
+        range(1000),
+        Kind.AMBIGUOUS,
+        "Firebase sent an undocumented response.",
+        FailureCode.PROVIDER_ERROR,
     ),
 )
 """The first match applies."""

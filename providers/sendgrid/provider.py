@@ -49,7 +49,8 @@ from ..contract import (
 )
 from ..http import Exchange, Request
 from ..mail import AttachmentFile, ascii_email, fetch_attachments, reply_to, unsubscribe_headers
-from ..response_rules import ResponseKind, ResponseRule, classify
+from ..response_rules import ResponseKind as Kind
+from ..response_rules import ResponseRule, classify
 from . import webhooks
 
 MAX_REQUESTS = 100
@@ -83,11 +84,7 @@ def send_bisecting(
     request_count = 0
     while groups:
         group = groups.popleft()
-        if (
-            stop_error is None
-            and request_count
-            and (request_count >= MAX_REQUESTS or not has_time())
-        ):
+        if not stop_error and request_count and (request_count >= MAX_REQUESTS or not has_time()):
             stop_error = NotAttemptedError()
         if stop_error is not None:
             outcomes |= dict.fromkeys(group, stop_error)
@@ -98,18 +95,14 @@ def send_bisecting(
             middle = len(group) // 2
             groups += [group[:middle], group[middle:]]
             continue
-        outcomes |= dict.fromkeys(group, result.outcome)
-        stop_error = _stopping_error(result.outcome)
+        outcome = result.outcome
+        outcomes |= dict.fromkeys(group, outcome)
+        if isinstance(outcome, ProviderUnavailableError) or (
+            isinstance(outcome, TransientError) and not outcome.is_ambiguous
+        ):
+            # It applies to all remaining requests.
+            stop_error = outcome
     return outcomes
-
-
-def _stopping_error(outcome: Outcome) -> ProviderError | None:
-    """Return the error that applies to all remaining requests; None to continue."""
-    if isinstance(outcome, ProviderUnavailableError):
-        return outcome
-    if isinstance(outcome, TransientError) and not outcome.is_ambiguous:
-        return outcome
-    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,49 +129,6 @@ COMPARISON_TAG = SubstitutionTag("\0")
 """Compares emails of a batch; no sent text has a NUL."""
 
 
-def batch_key(message: Message) -> Hashable:
-    """Return a key that is equal for emails that may share a request."""
-    url = message.unsubscribe_url
-    return (
-        message.subject,
-        COMPARISON_TAG.substitute(message.text, url=url),
-        message.html and COMPARISON_TAG.substitute(message.html, url=url),
-        url and COMPARISON_TAG.substitute(url, url=url),
-        message.reply_to,
-        message.attachments,
-    )
-
-
-def shared_body(
-    message: Message,
-    *,
-    sender: tuple[str, str],
-    default_reply_to: str | None,
-    files: Sequence[AttachmentFile],
-    tag: SubstitutionTag | None,
-) -> dict[str, Any]:
-    """Return the part of a body that all recipients share. Raises ValueError.
-
-    ``sender`` is a name and an address. Without ``tag``, the body has the message's own unsubscribe
-    URL.
-    """
-    body: dict[str, Any] = {"from": _address(*sender)}
-    if message.subject is not None:
-        body["subject"] = message.subject
-    reply_address = reply_to(message, default=default_reply_to)
-    if reply_address is not None:
-        body["reply_to"] = _address(*reply_address)
-    url = message.unsubscribe_url
-    body["content"] = [
-        {"type": kind, "value": tag.substitute(text, url=url) if tag else text}
-        for kind, text in (("text/plain", message.text), ("text/html", message.html))
-        if text
-    ]
-    if files:
-        body["attachments"] = [_encode_attachment(file) for file in files]
-    return body
-
-
 def personalization(request: SendRequest, *, tag: SubstitutionTag | None) -> dict[str, Any]:
     """Return the personalization of one recipient. Raises ValueError."""
     fields: dict[str, Any] = {
@@ -197,15 +147,6 @@ def _address(name: str | None, address: str) -> dict[str, str]:
     return {"name": name, "email": address} if name else {"email": address}
 
 
-def _encode_attachment(file: AttachmentFile) -> dict[str, str]:
-    return {
-        "content": base64.b64encode(file.content).decode("ascii"),
-        "filename": file.filename,
-        "type": file.content_type,
-        "disposition": "attachment",
-    }
-
-
 ACCEPTED = 202
 BAD_REQUEST = 400
 MAX_RECIPIENTS = 1_000
@@ -215,38 +156,28 @@ MIN_REQUEST_SECONDS = 2.0
 MAX_ID_LENGTH = 200
 """Longer ids and field names are cut; genuine ones are shorter."""
 RESPONSE_RULES: Sequence[ResponseRule] = (
+    ResponseRule((429,), Kind.TRANSIENT, "Rate limited by SendGrid.", FailureCode.RATE_LIMITED),
     ResponseRule(
-        statuses=(429,),
-        kind=ResponseKind.TRANSIENT,
-        code=FailureCode.RATE_LIMITED,
-        reason="Rate limited by SendGrid.",
+        (408,),
+        Kind.TRANSIENT,
+        "SendGrid did not receive the whole request in time.",
+        FailureCode.PROVIDER_ERROR,
     ),
     ResponseRule(
-        statuses=(408,),
-        kind=ResponseKind.TRANSIENT,
-        code=FailureCode.PROVIDER_ERROR,
-        reason="SendGrid did not receive the whole request in time.",
+        (*range(300, 400), 401, 403, 404, 405, 415),
+        Kind.UNAVAILABLE,
+        "SendGrid rejected the configured account or URL.",
     ),
     ResponseRule(
-        statuses=(*range(300, 400), 401, 403, 404, 405, 415),
-        kind=ResponseKind.UNAVAILABLE,
-        reason="SendGrid rejected the configured account or URL.",
-    ),
-    ResponseRule(
-        statuses=(400,),
+        (400,),
+        Kind.INVALID_RECIPIENT,
+        "SendGrid rejected the recipient's address.",
         field=r"personalizations\.\d+\.to\b.*",
-        kind=ResponseKind.INVALID_RECIPIENT,
-        reason="SendGrid rejected the recipient's address.",
     ),
     ResponseRule(
-        statuses=(413,),
-        kind=ResponseKind.PERMANENT,
-        code=FailureCode.TOO_LARGE,
-        reason="The message exceeds SendGrid's size limit.",
+        (413,), Kind.PERMANENT, "The message exceeds SendGrid's size limit.", FailureCode.TOO_LARGE
     ),
-    ResponseRule(
-        statuses=(400,), kind=ResponseKind.PERMANENT, reason="SendGrid rejected the message."
-    ),
+    ResponseRule((400,), Kind.PERMANENT, "SendGrid rejected the message."),
 )
 
 
@@ -297,7 +228,15 @@ class SendGrid:
 
     def batch_key(self, message: Message) -> Hashable:
         """Return a key that is equal for emails that may share a request."""
-        return batch_key(message)
+        url = message.unsubscribe_url
+        return (
+            message.subject,
+            COMPARISON_TAG.substitute(message.text, url=url),
+            message.html and COMPARISON_TAG.substitute(message.html, url=url),
+            url and COMPARISON_TAG.substitute(url, url=url),
+            message.reply_to,
+            message.attachments,
+        )
 
     def send_many(
         self, requests: Sequence[SendRequest], *, timeout: float
@@ -329,7 +268,7 @@ class SendGrid:
     def body(self, request: SendRequest, *, files: Sequence[AttachmentFile] = ()) -> dict[str, Any]:
         """Return the JSON body of one email as Python objects."""
         return {
-            **self._shared_body(request, files, None),
+            **self.shared_body(request.message, files, None),
             "personalizations": [personalization(request, tag=None)],
         }
 
@@ -345,7 +284,6 @@ class SendGrid:
         tag: SubstitutionTag,
         deadline: Deadline,
     ) -> dict[int, Outcome]:
-        """Send to the recipients with these numbers."""
         first = requests[min(personalizations)]
         attachments = first.message.attachments
         try:
@@ -353,19 +291,18 @@ class SendGrid:
                 attachments, hosts=self.attachment_hosts, timeout=_time_left(deadline)
             ) as files:
                 with _wrap_build_errors():
-                    shared = msgspec.json.encode(self._shared_body(first, files, tag))
+                    shared = msgspec.json.encode(self.shared_body(first.message, files, tag))
 
                 def send(group: Sequence[int]) -> RequestResult:
-                    body = _join_body(shared, [personalizations[n] for n in group])
-                    group_requests = [requests[n] for n in group]
-                    return http_client.run_exchange(
-                        self._request_mail(body, group_requests, deadline)
-                    )
+                    own = msgspec.json.encode([personalizations[n] for n in group])
+                    # The shared part is encoded only once.
+                    body = shared[:-1] + b',"personalizations":' + own + b"}"
+                    mails = [requests[n] for n in group]
+                    return http_client.run_exchange(self._request_mail(body, mails, deadline))
 
+                addresses = {number: requests[number].recipient for number in personalizations}
                 return send_bisecting(
-                    _split_requests(
-                        {number: requests[number].recipient for number in personalizations}
-                    ),
+                    _split_requests(addresses),
                     send=send,
                     has_time=lambda: _time_left(deadline) >= MIN_REQUEST_SECONDS,
                 )
@@ -394,10 +331,8 @@ class SendGrid:
             return RequestResult(outcome=error)
         if response.status == ACCEPTED:
             message_id = response.headers.get("x-message-id", "")[:MAX_ID_LENGTH] or None
-            provider_response = ProviderResponse(status=response.status)
-            return RequestResult(
-                outcome=SendResult(provider_id=message_id, response=provider_response)
-            )
+            accepted = ProviderResponse(status=response.status)
+            return RequestResult(outcome=SendResult(provider_id=message_id, response=accepted))
         return self._classify_refusal(response)
 
     def _classify_refusal(self, response: http.Response) -> RequestResult:
@@ -415,16 +350,36 @@ class SendGrid:
             outcome=error, can_bisect=response.status == BAD_REQUEST and not is_message_level
         )
 
-    def _shared_body(
-        self, request: SendRequest, files: Sequence[AttachmentFile], tag: SubstitutionTag | None
+    def shared_body(
+        self, message: Message, files: Sequence[AttachmentFile], tag: SubstitutionTag | None
     ) -> dict[str, Any]:
-        return shared_body(
-            request.message,
-            sender=self._sender,
-            default_reply_to=self.reply_to,
-            files=files,
-            tag=tag,
-        )
+        """Return the part of a body that all recipients share. Raises ValueError.
+
+        Without ``tag``, the body has the message's own unsubscribe URL.
+        """
+        body: dict[str, Any] = {"from": _address(*self._sender)}
+        if message.subject is not None:
+            body["subject"] = message.subject
+        reply_address = reply_to(message, default=self.reply_to)
+        if reply_address is not None:
+            body["reply_to"] = _address(*reply_address)
+        url = message.unsubscribe_url
+        body["content"] = [
+            {"type": kind, "value": tag.substitute(text, url=url) if tag else text}
+            for kind, text in (("text/plain", message.text), ("text/html", message.html))
+            if text
+        ]
+        if files:
+            body["attachments"] = [
+                {
+                    "content": base64.b64encode(file.content).decode("ascii"),
+                    "filename": file.filename,
+                    "type": file.content_type,
+                    "disposition": "attachment",
+                }
+                for file in files
+            ]
+        return body
 
     def _parse_pause(self, headers: Mapping[str, str]) -> float | None:
         """Return the requested pause: X-RateLimit-Reset (an epoch), else Retry-After."""
@@ -459,18 +414,8 @@ def _split_requests(addresses: Mapping[int, str]) -> Iterator[list[int]]:
             yield numbers[start : start + MAX_RECIPIENTS]
 
 
-def _join_body(shared: bytes, personalizations: Sequence[msgspec.Raw]) -> bytes:
-    """Return a whole body; the shared part is encoded only once."""
-    return shared[:-1] + b',"personalizations":' + msgspec.json.encode(personalizations) + b"}"
-
-
 def _error_fields(response: http.Response) -> list[str]:
-    """Return the names of the rejected fields, if the body is readable."""
-    try:
-        body = msgspec.json.decode(response.body)
-    except (ValueError, RecursionError):
-        return []
-    errors = body.get("errors") if isinstance(body, dict) else None
+    errors = http.decode_object(response.body).get("errors")
     if not isinstance(errors, list):
         return []
     names = [error.get("field") for error in errors if isinstance(error, dict)]

@@ -37,8 +37,6 @@ EVENT_KINDS: Mapping[str, ReceiptKind] = {
 
 
 class _Event(msgspec.Struct):
-    """The relevant fields of an event."""
-
     event: str
     timestamp: Annotated[int, Meta(ge=0, lt=10**11)]
     sg_event_id: str
@@ -62,10 +60,9 @@ def verify(headers: Mapping[str, str], raw: bytes, *, public_key: str, now: date
         verifier = _verifier(public_key)
     except (ValueError, UnsupportedAlgorithm) as error:
         raise InvalidSignatureError("the configured public key is invalid") from error
+    signature = headers.get(SIGNATURE_HEADER, "")
     try:
-        is_genuine = verifier.verify_signature(
-            raw.decode(), headers.get(SIGNATURE_HEADER, ""), timestamp
-        )
+        is_genuine = verifier.verify_signature(raw.decode(), signature, timestamp)
     except (ValueError, TypeError, AttributeError) as error:
         # TypeError and AttributeError: a public key of another kind.
         raise InvalidSignatureError("the signature is malformed") from error
@@ -79,8 +76,7 @@ def parse_receipts(raw: bytes) -> list[Receipt]:
         events = msgspec.json.decode(raw, type=list[_Event])
     except RecursionError as error:
         raise ValueError("the JSON is nested too deeply") from error
-    classified = ((event, _receipt_kind(event)) for event in events)
-    return [_build_receipt(event, kind) for event, kind in classified if kind is not None]
+    return [_build_receipt(event, kind) for event in events if (kind := _receipt_kind(event))]
 
 
 @lru_cache(maxsize=4)

@@ -20,8 +20,6 @@ MAX_IDLE = 60.0
 
 
 class _TrackedSMTP(smtplib.SMTP):
-    """An SMTP connection with a deadline that records when message data is sent."""
-
     def __init__(self, *args: Any, deadline: Deadline, **options: Any) -> None:
         self.deadline = deadline
         self.has_sent_data = False

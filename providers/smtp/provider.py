@@ -33,7 +33,8 @@ from notifyproject.platform.egress import Deadline
 from ..contract import NotAttemptedError, Receipt, SendRequest, SendResult, account_name, is_expired
 from ..http import INVALID_CONFIGURATION, excerpt
 from ..mail import AttachmentFile, ascii_email, fetch_attachments, reply_to, unsubscribe_headers
-from ..response_rules import ResponseKind, ResponseRule, classify
+from ..response_rules import ResponseKind as Kind
+from ..response_rules import ResponseRule, classify
 from .connection import Connection
 
 
@@ -110,41 +111,37 @@ SMTP_STEPS: Mapping[type[Exception], str] = {
 """The rejected step by smtplib's error; any other error concerns the connection."""
 RESPONSE_RULES: Sequence[ResponseRule] = (
     ResponseRule(
-        statuses=range(400, 500),
-        kind=ResponseKind.TRANSIENT,
-        code=FailureCode.PROVIDER_ERROR,
-        reason="Temporary error of the SMTP server.",
+        range(400, 500),
+        Kind.TRANSIENT,
+        "Temporary error of the SMTP server.",
+        FailureCode.PROVIDER_ERROR,
     ),
     ResponseRule(
-        statuses=(530, 534, 535, 538),
-        kind=ResponseKind.UNAVAILABLE,
-        reason="The SMTP server requires other credentials or encryption.",
+        (530, 534, 535, 538),
+        Kind.UNAVAILABLE,
+        "The SMTP server requires other credentials or encryption.",
     ),
     ResponseRule(
-        statuses=range(500, 600),
+        range(500, 600),
+        Kind.UNAVAILABLE,
+        "The SMTP server rejected the connection.",
         field="connection.*",
-        kind=ResponseKind.UNAVAILABLE,
-        reason="The SMTP server rejected the connection.",
     ),
     ResponseRule(
         # Not 552: the message exceeds the server's size limit.
-        statuses=(*range(500, 552), *range(553, 600)),
+        (*range(500, 552), *range(553, 600)),
+        Kind.UNAVAILABLE,
+        "The SMTP server rejected the configured sender.",
         field="sender.*",
-        kind=ResponseKind.UNAVAILABLE,
-        reason="The SMTP server rejected the configured sender.",
     ),
     ResponseRule(
         # 5.7.x is a policy rejection, mostly of the sender, and not about the mailbox.
-        statuses=(550, 551, 553),
+        (550, 551, 553),
+        Kind.INVALID_RECIPIENT,
+        "Unknown mailbox.",
         field=r"recipient (?!5\.7\.).*",
-        kind=ResponseKind.INVALID_RECIPIENT,
-        reason="Unknown mailbox.",
     ),
-    ResponseRule(
-        statuses=range(500, 600),
-        kind=ResponseKind.PERMANENT,
-        reason="The SMTP server rejected the message.",
-    ),
+    ResponseRule(range(500, 600), Kind.PERMANENT, "The SMTP server rejected the message."),
 )
 
 
@@ -176,7 +173,13 @@ class SMTP:
         deadline = Deadline.after(timeout)
         attachments = request.message.attachments
         with fetch_attachments(attachments, hosts=self.attachment_hosts, timeout=timeout) as files:
-            encoded = self._build_mail(request, files)
+            try:
+                encoded = build_mail(
+                    request, sender=self.sender, default_reply_to=self.reply_to, files=files
+                )
+            except (ValueError, MessageError) as error:
+                reason = "Can't build the email."
+                raise PermanentError(reason, code=FailureCode.RENDER_FAILED) from error
             if is_expired(request, now=self.clock()):
                 raise NotAttemptedError
             self._deliver(encoded, deadline)
@@ -200,16 +203,6 @@ class SMTP:
             if not has_succeeded:
                 # A late reply would otherwise count for the next email.
                 connection.drop()
-
-    def _build_mail(self, request: SendRequest, files: Sequence[AttachmentFile]) -> Mail:
-        try:
-            return build_mail(
-                request, sender=self.sender, default_reply_to=self.reply_to, files=files
-            )
-        except (ValueError, MessageError) as error:
-            raise PermanentError(
-                "Can't build the email.", code=FailureCode.RENDER_FAILED
-            ) from error
 
     def _connection(self) -> Connection:
         """Return this thread's connection; a forked child gets its own."""
@@ -271,7 +264,6 @@ def _classify_error(error: Exception, *, has_sent_data: bool, deadline: Deadline
 
 
 def _parse_reply(error: Exception) -> tuple[int, str] | None:
-    """Return the reply's code and text, if the error is a reply."""
     code: int
     text: bytes | str
     if isinstance(error, smtplib.SMTPRecipientsRefused):
@@ -289,8 +281,7 @@ def _classify_reply(
     """Return the error of a rejection: 4yz is temporary, 5yz permanent."""
     enhanced = _ENHANCED.match(text)
     response = ProviderResponse(status=code, code=enhanced and enhanced[0], excerpt=excerpt(text))
-    is_valid_reply = code in ERROR_REPLIES and not (has_sent_data and type(error) not in SMTP_STEPS)
-    if not is_valid_reply:
+    if code not in ERROR_REPLIES or (has_sent_data and type(error) not in SMTP_STEPS):
         # In place of the reply to a whole message, an invalid one is ambiguous.
         return TransientError(
             f"The SMTP server sent an invalid reply. ({code})",

@@ -4,7 +4,7 @@ The code decides, not the HTTP status, because the same error comes with status 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +12,8 @@ from domain.errors import FailureCode, ProviderError, ProviderResponse, Recipien
 
 from .. import http
 from ..contract import ReceiptKind
-from ..response_rules import ResponseKind, ResponseRule, build_error, classify
+from ..response_rules import ResponseKind as Kind
+from ..response_rules import ResponseRule, build_error, classify
 
 MAX_ID_LENGTH = 200
 """Longer ids are cut; genuine ones are shorter."""
@@ -20,15 +21,16 @@ MAX_CODE = 10**7
 TEMPLATE_CODES = range(132_000, 133_000)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class CodeRule:
     """One row of the table: the class of these codes."""
 
     codes: Sequence[int]
-    kind: ResponseKind
+    kind: Kind
     reason: str
     code: FailureCode = FailureCode.REJECTED
     """The failure code, where ``kind`` doesn't imply it."""
+    _: KW_ONLY
     subcode: int | None = None
     """If set, only this subcode matches."""
     action: RecipientAction = RecipientAction.SUSPECT
@@ -58,111 +60,79 @@ _PERMANENT: Mapping[Sequence[int], str] = {
 """Errors of the message."""
 CODE_RULES: Sequence[CodeRule] = (
     CodeRule(
-        codes=(4, 80007, 130429),
-        kind=ResponseKind.TRANSIENT,
-        code=FailureCode.RATE_LIMITED,
-        reason="Rate limited by WhatsApp.",
+        (4, 80007, 130429), Kind.TRANSIENT, "Rate limited by WhatsApp.", FailureCode.RATE_LIMITED
     ),
     CodeRule(
-        codes=(131056,),
-        kind=ResponseKind.TRANSIENT,
-        code=FailureCode.RECIPIENT_RATE_LIMITED,
-        reason="WhatsApp's limit for this recipient is reached.",
+        (131056,),
+        Kind.TRANSIENT,
+        "WhatsApp's limit for this recipient is reached.",
+        FailureCode.RECIPIENT_RATE_LIMITED,
+    ),
+    CodeRule((1, 2, 131000, 131016), Kind.TRANSIENT, "WhatsApp error.", FailureCode.PROVIDER_ERROR),
+    CodeRule(
+        (131057,), Kind.TRANSIENT, "WhatsApp account under maintenance.", FailureCode.PROVIDER_ERROR
     ),
     CodeRule(
-        codes=(1, 2, 131000, 131016),
-        kind=ResponseKind.TRANSIENT,
-        code=FailureCode.PROVIDER_ERROR,
-        reason="WhatsApp error.",
-    ),
-    CodeRule(
-        codes=(131057,),
-        kind=ResponseKind.TRANSIENT,
-        code=FailureCode.PROVIDER_ERROR,
-        reason="WhatsApp account under maintenance.",
-    ),
-    CodeRule(
-        codes=(100,),
+        (100,),
+        Kind.UNAVAILABLE,
+        "The sending phone number is unknown, or the token can't use it.",
         subcode=33,
-        kind=ResponseKind.UNAVAILABLE,
-        reason="The sending phone number is unknown, or the token can't use it.",
     ),
-    *(
-        CodeRule(codes=codes, kind=ResponseKind.UNAVAILABLE, reason=reason)
-        for codes, reason in _UNAVAILABLE.items()
+    *(CodeRule(codes, Kind.UNAVAILABLE, reason) for codes, reason in _UNAVAILABLE.items()),
+    CodeRule(
+        (131026,),
+        Kind.INVALID_RECIPIENT,
+        "Undeliverable: no WhatsApp on this number, or an outdated app.",
     ),
     CodeRule(
-        codes=(131026,),
-        kind=ResponseKind.INVALID_RECIPIENT,
-        reason="Undeliverable: no WhatsApp on this number, or an outdated app.",
-    ),
-    CodeRule(
-        codes=(131050,),
-        kind=ResponseKind.INVALID_RECIPIENT,
+        (131050,),
+        Kind.INVALID_RECIPIENT,
+        "The recipient opted out of marketing in WhatsApp.",
         action=RecipientAction.SUPPRESS_MARKETING,
         receipt_kind=ReceiptKind.REJECTED,
-        reason="The recipient opted out of marketing in WhatsApp.",
+    ),
+    CodeRule((131021,), Kind.INVALID_RECIPIENT, "The recipient's number is the sending number."),
+    CodeRule(
+        (131030,), Kind.INVALID_RECIPIENT, "The number isn't on the allowlist of the test number."
     ),
     CodeRule(
-        codes=(131021,),
-        kind=ResponseKind.INVALID_RECIPIENT,
-        reason="The recipient's number is the sending number.",
+        (131047,),
+        Kind.PERMANENT,
+        "Outside the 24-hour window: a template is required.",
+        FailureCode.WINDOW_CLOSED,
     ),
     CodeRule(
-        codes=(131030,),
-        kind=ResponseKind.INVALID_RECIPIENT,
-        reason="The number isn't on the allowlist of the test number.",
-    ),
-    CodeRule(
-        codes=(131047,),
-        kind=ResponseKind.PERMANENT,
-        code=FailureCode.WINDOW_CLOSED,
-        reason="Outside the 24-hour window: a template is required.",
-    ),
-    CodeRule(
-        codes=(131049,),
-        kind=ResponseKind.PERMANENT,
+        (131049,),
+        Kind.PERMANENT,
+        "Not delivered: WhatsApp's limit of marketing per recipient is reached.",
         receipt_kind=ReceiptKind.REJECTED,
-        reason="Not delivered: WhatsApp's limit of marketing per recipient is reached.",
     ),
     CodeRule(
-        codes=(130472,),
-        kind=ResponseKind.PERMANENT,
+        (130472,),
+        Kind.PERMANENT,
+        "Not delivered: the number is part of an experiment of WhatsApp.",
         receipt_kind=ReceiptKind.REJECTED,
-        reason="Not delivered: the number is part of an experiment of WhatsApp.",
     ),
-    *(
-        CodeRule(codes=codes, kind=ResponseKind.PERMANENT, reason=reason)
-        for codes, reason in _PERMANENT.items()
-    ),
+    *(CodeRule(codes, Kind.PERMANENT, reason) for codes, reason in _PERMANENT.items()),
 )
 """The first match applies."""
 STATUS_RULES: Sequence[ResponseRule] = (
+    ResponseRule((429,), Kind.TRANSIENT, "Rate limited by WhatsApp.", FailureCode.RATE_LIMITED),
     ResponseRule(
-        statuses=(429,),
-        kind=ResponseKind.TRANSIENT,
-        code=FailureCode.RATE_LIMITED,
-        reason="Rate limited by WhatsApp.",
+        (408,),
+        Kind.TRANSIENT,
+        "WhatsApp did not receive the whole request in time.",
+        FailureCode.PROVIDER_ERROR,
     ),
     ResponseRule(
-        statuses=(408,),
-        kind=ResponseKind.TRANSIENT,
-        code=FailureCode.PROVIDER_ERROR,
-        reason="WhatsApp did not receive the whole request in time.",
-    ),
-    ResponseRule(
-        statuses=(*range(300, 400), 401, 403),
-        kind=ResponseKind.UNAVAILABLE,
-        reason="WhatsApp rejected the configured account or URL.",
+        (*range(300, 400), 401, 403),
+        Kind.UNAVAILABLE,
+        "WhatsApp rejected the configured account or URL.",
     ),
 )
 """For a response without a known code."""
 NO_CODE_RULES: Sequence[ResponseRule] = (
-    ResponseRule(
-        statuses=(404, 405),
-        kind=ResponseKind.UNAVAILABLE,
-        reason="No Cloud API at the configured URL.",
-    ),
+    ResponseRule((404, 405), Kind.UNAVAILABLE, "No Cloud API at the configured URL."),
 )
 """For a response without a code, which isn't from the Graph API."""
 

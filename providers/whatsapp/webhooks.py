@@ -17,7 +17,7 @@ from domain.errors import RecipientAction
 from .. import http
 from ..contract import InvalidSignatureError, Receipt, ReceiptKind
 from ..response_rules import ResponseKind
-from .responses import MAX_CODE, MAX_ID_LENGTH, CodeRule, append_code, rule_for
+from .responses import MAX_CODE, MAX_ID_LENGTH, append_code, rule_for
 
 SIGNATURE_HEADER = "x-hub-signature-256"
 OBJECT = "whatsapp_business_account"
@@ -188,10 +188,7 @@ def parse_opt_outs(raw: bytes, *, phone_number_id: str) -> list[MarketingPrefere
 
 
 def redact_webhook(raw: bytes) -> str:
-    """Return a webhook for the log, without message texts and sender names. Raises ValueError.
-
-    Those are private, and the service doesn't need them.
-    """
+    """Return a webhook for the log, without private texts and names. Raises ValueError."""
     webhook = _decode(raw)
     entries = [
         {"changes": [_redact_change(change) for change in entry.changes]} for entry in webhook.entry
@@ -253,13 +250,14 @@ def _build_receipts(status: _Status) -> Iterator[Receipt]:
         event_id = f"{event_id}:{status.timestamp}"
         reason = _reason(error)
     receipt = _build_receipt(status, kind, event_id, reason)
-    yield replace(receipt, is_undeliverable=rule is not None and _is_undeliverable(rule))
+    is_undeliverable = (
+        rule is not None
+        and rule.kind is ResponseKind.INVALID_RECIPIENT
+        and rule.action is RecipientAction.SUSPECT
+    )
+    yield replace(receipt, is_undeliverable=is_undeliverable)
     if rule and rule.action is RecipientAction.SUPPRESS_MARKETING:
         yield _build_receipt(status, ReceiptKind.UNSUBSCRIBED, f"{event_id}:unsubscribed", reason)
-
-
-def _is_undeliverable(rule: CodeRule) -> bool:
-    return rule.kind is ResponseKind.INVALID_RECIPIENT and rule.action is RecipientAction.SUSPECT
 
 
 def _build_receipt(

@@ -9,9 +9,10 @@ import pytest
 from bson import ObjectId
 
 from callbacks import outbox, subscriptions
+from callbacks.endpoints import EndpointResponse
 from callbacks.events import CallbackState, DisabledReason, Event, EventType
-from callbacks.outbox import MESSAGE_LEASE, ClaimedMessage, StillPendingError, TryRecord
-from callbacks.retry import Decision, TryOutcome
+from callbacks.outbox import MESSAGE_LEASE, ClaimedMessage, StillPendingError
+from callbacks.retry import AttemptOutcome, Decision
 from callbacks.subscriptions import NoCallbackError, TooManySecretsError
 from notifyproject.db.collections import collection
 from tests.support.factories.notifications import CLIENT, NOON
@@ -46,8 +47,9 @@ def stored(message_id: str) -> dict[str, Any]:
     return found
 
 
-def tried(**fields: Any) -> TryRecord:
-    return TryRecord(at=NOON, duration_ms=12, **fields)
+def settle(held: ClaimedMessage, decision: Decision, *, at: Any = NOON, **fields: Any) -> bool:
+    response = {"status": None, "error": None, "duration_ms": 12} | fields
+    return outbox.settle(held, EndpointResponse(**response), decision, at=at)
 
 
 def test_event_is_stored_once() -> None:
@@ -82,15 +84,15 @@ def test_expired_lease_is_claimed_again_and_the_late_settle_is_ignored() -> None
     (late,) = claim()
     assert claim(at=NOON + MESSAGE_LEASE - MINUTE) == []
     (other,) = claim(at=NOON + MESSAGE_LEASE)
-    assert not outbox.settle(late, tried(status_code=204), Decision(TryOutcome.DELIVERED))
-    assert outbox.settle(other, tried(status_code=204), Decision(TryOutcome.DELIVERED))
+    assert not settle(late, Decision(AttemptOutcome.DELIVERED), status=204)
+    assert settle(other, Decision(AttemptOutcome.DELIVERED), status=204)
     assert stored(other.id)["tries"] == 1
 
 
 def test_delivered_message_is_settled() -> None:
     (message_id,) = recorded()
     (held,) = claim()
-    outbox.settle(held, tried(status_code=204), Decision(TryOutcome.DELIVERED))
+    settle(held, Decision(AttemptOutcome.DELIVERED), status=204)
     document = stored(message_id)
     assert (document["status"], document["tries"]) == ("delivered", 1)
     assert "next_try_at" not in document
@@ -101,8 +103,8 @@ def test_delivered_message_is_settled() -> None:
 def test_failed_message_is_due_at_the_decided_time() -> None:
     (message_id,) = recorded()
     (held,) = claim()
-    problem = tried(status_code=503, error="HTTP 503.", excerpt="busy")
-    outbox.settle(held, problem, Decision(TryOutcome.RETRY, at=NOON + MINUTE))
+    decision = Decision(AttemptOutcome.RETRY, at=NOON + MINUTE)
+    settle(held, decision, status=503, error="HTTP 503.", excerpt="busy")
     assert (stored(message_id)["status"], stored(message_id)["error"]) == (
         *("pending", "HTTP 503."),
     )
@@ -111,20 +113,20 @@ def test_failed_message_is_due_at_the_decided_time() -> None:
     assert again.tries == 1
 
 
-def test_last_ten_tries_are_kept() -> None:
+def test_last_ten_attempts_are_kept() -> None:
     (message_id,) = recorded()
     for number in range(12):
         at = NOON + number * MESSAGE_LEASE
         (held,) = claim(at=at)
-        outbox.settle(held, TryRecord(at=at, duration_ms=number), Decision(TryOutcome.RETRY, at=at))
+        settle(held, Decision(AttemptOutcome.RETRY, at=at), at=at, duration_ms=number)
     assert [one["duration_ms"] for one in stored(message_id)["history"]] == list(range(2, 12))
 
 
-@pytest.mark.parametrize("outcome", [TryOutcome.GIVE_UP, TryOutcome.GONE])
-def test_failed_message_can_be_replayed(outcome: TryOutcome) -> None:
+@pytest.mark.parametrize("outcome", [AttemptOutcome.GIVE_UP, AttemptOutcome.GONE])
+def test_failed_message_can_be_replayed(outcome: AttemptOutcome) -> None:
     (message_id,) = recorded()
     (held,) = claim()
-    outbox.settle(held, tried(error="HTTP 500."), Decision(outcome))
+    settle(held, Decision(outcome), error="HTTP 500.")
     assert stored(message_id)["status"] == "failed"
     outbox.replay(message_id=message_id, client_id=CLIENT, now=NOON + DAY)
     document = stored(message_id)
@@ -137,13 +139,13 @@ def test_failed_message_can_be_replayed(outcome: TryOutcome) -> None:
 def test_pending_message_is_not_replayed() -> None:
     (message_id,) = recorded()
     with pytest.raises(StillPendingError):
-        outbox.reopen(message_id=message_id, client_id=CLIENT, now=NOON)
+        outbox.replay(message_id=message_id, client_id=CLIENT, now=NOON)
 
 
 def test_another_clients_message_is_not_replayed() -> None:
     (message_id,) = recorded()
     with pytest.raises(LookupError):
-        outbox.reopen(message_id=message_id, client_id=ObjectId(), now=NOON)
+        outbox.replay(message_id=message_id, client_id=ObjectId(), now=NOON)
 
 
 def test_event_of_a_disabled_callback_is_stored_as_failed() -> None:
@@ -153,7 +155,7 @@ def test_event_of_a_disabled_callback_is_stored_as_failed() -> None:
     assert stored(event().id)["status"] == "failed"
     assert claim() == []
     subscriptions.enable(client_id=CLIENT, now=NOON)
-    outbox.reopen(message_id=event().id, client_id=CLIENT, now=NOON)
+    outbox.replay(message_id=event().id, client_id=CLIENT, now=NOON)
     assert len(claim()) == 1
 
 

@@ -1,14 +1,12 @@
-"""Retries of callbacks, and the health of a receiver."""
+"""Retries of callbacks, and the health of an endpoint."""
 
 from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 
 import pytest
 
 from callbacks import retry
 from callbacks.events import DisabledReason
-from callbacks.retry import Decision, ReceiverHealth, TryOutcome
-from domain.retry import parse_retry_after
+from callbacks.retry import AttemptOutcome, Decision, EndpointHealth
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SECOND, MINUTE, HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
@@ -24,16 +22,16 @@ def decided(
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
 def test_status_from_200_to_299_is_delivered(status: int) -> None:
-    assert decided(status) == Decision(TryOutcome.DELIVERED)
+    assert decided(status) == Decision(AttemptOutcome.DELIVERED)
 
 
 @pytest.mark.parametrize("status", [None, 100, 301, 302, 307, 400, 401, 404, 429, 500, 503])
 def test_other_status_is_retried(status: int | None) -> None:
-    assert decided(status).outcome is TryOutcome.RETRY
+    assert decided(status).outcome is AttemptOutcome.RETRY
 
 
 def test_status_410_is_gone() -> None:
-    assert decided(410) == Decision(TryOutcome.GONE)
+    assert decided(410) == Decision(AttemptOutcome.GONE)
 
 
 @pytest.mark.parametrize(
@@ -43,15 +41,15 @@ def test_status_410_is_gone() -> None:
         *((6, 8 * HOUR), (7, 11 * HOUR)),
     ],
 )
-def test_delay_after_each_try(tries: int, wait: timedelta) -> None:
+def test_delay_after_each_attempt(tries: int, wait: timedelta) -> None:
     assert decided(503, tries=tries).at == NOW + wait
     assert decided(503, tries=tries, jitter=0.0).at == NOW + wait * 0.8
     assert decided(503, tries=tries, jitter=1.0).at == NOW + wait * 1.2
 
 
-def test_eighth_try_is_the_last() -> None:
-    assert retry.MAX_TRIES == 8
-    assert decided(503, tries=8) == Decision(TryOutcome.GIVE_UP)
+def test_eighth_attempt_is_the_last() -> None:
+    assert retry.MAX_ATTEMPTS == 8
+    assert decided(503, tries=8) == Decision(AttemptOutcome.GIVE_UP)
     assert timedelta(hours=23) < sum(retry.DELAYS, timedelta(0)) < timedelta(hours=24)
 
 
@@ -59,21 +57,6 @@ def test_retry_after_extends_the_delay_up_to_a_limit() -> None:
     assert decided(429, pause=2 * MINUTE).at == NOW + 2 * MINUTE
     assert decided(429, tries=2, pause=1 * SECOND).at == NOW + MINUTE
     assert decided(503, pause=timedelta(days=9)).at == NOW + 12 * HOUR
-
-
-@pytest.mark.parametrize(
-    ("text", "pause"),
-    [
-        *(("120", 2 * MINUTE), ("0", timedelta(0)), ("999999999999", 12 * HOUR)),
-        (format_datetime(NOW + HOUR, usegmt=True), HOUR),
-        *((format_datetime(NOW - HOUR, usegmt=True), None), ("soon", None), ("-5", None)),
-        ("", None),
-    ],
-)
-def test_retry_after_is_parsed(text: str, pause: timedelta | None) -> None:
-    limit = retry.MAX_RETRY_AFTER
-    assert parse_retry_after({"retry-after": text}, now=NOW, limit=limit) == pause
-    assert parse_retry_after({}, now=NOW, limit=limit) is None
 
 
 @pytest.mark.parametrize(
@@ -89,25 +72,25 @@ def test_circuit_opens_longer_with_each_failure(failures: int, open_for: timedel
 
 
 def test_failing_since_is_the_first_failure_in_a_row() -> None:
-    health = ReceiverHealth().after_failure(at=NOW, error="HTTP 500.")
+    health = EndpointHealth().after_failure(at=NOW, error="HTTP 500.")
     health = health.after_failure(at=NOW + HOUR, error="HTTP 503.")
-    assert health == ReceiverHealth(
+    assert health == EndpointHealth(
         failures=2, failing_since=NOW, last_failure_at=NOW + HOUR, last_error="HTTP 503."
     )
 
 
 def test_success_resets_the_health() -> None:
-    health = ReceiverHealth().after_failure(at=NOW, error="HTTP 500.").after_success(at=NOW + HOUR)
-    assert health == ReceiverHealth(last_failure_at=NOW, last_success_at=NOW + HOUR)
+    health = EndpointHealth().after_failure(at=NOW, error="HTTP 500.").after_success(at=NOW + HOUR)
+    assert health == EndpointHealth(last_failure_at=NOW, last_success_at=NOW + HOUR)
 
 
 def test_callback_is_disabled_after_five_days_of_failures() -> None:
-    health = ReceiverHealth().after_failure(at=NOW, error="HTTP 500.")
+    health = EndpointHealth().after_failure(at=NOW, error="HTTP 500.")
     almost = timedelta(days=5) - SECOND
     assert health.disable_reason(now=NOW + almost) is None
     assert health.disable_reason(now=NOW + almost + SECOND) is DisabledReason.FAILING
 
 
 def test_callback_is_disabled_at_once_when_gone() -> None:
-    health = ReceiverHealth().after_failure(at=NOW, error="HTTP 410.", is_gone=True)
+    health = EndpointHealth().after_failure(at=NOW, error="HTTP 410.", is_gone=True)
     assert health.disable_reason(now=NOW) is DisabledReason.GONE

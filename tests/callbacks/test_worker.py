@@ -42,6 +42,13 @@ def receiver() -> Iterator[Receiver]:
         yield one
 
 
+@pytest.fixture
+def due_message(receiver: Receiver) -> None:
+    """Subscribe the receiver, and store a message to it."""
+    called_back(receiver.url)
+    record()
+
+
 def record(count: int = 1, *, client_id: ObjectId = CLIENT, now: datetime = NOON) -> list[str]:
     """Store messages to a client; return their ids."""
     ids = [f"evt_{client_id}_{now.timestamp():.0f}_{number:03}" for number in range(count)]
@@ -122,9 +129,8 @@ def test_round_sends_twenty_messages_and_requeues_the_rest(
     assert len(receiver.requests) == 25
 
 
-def test_one_worker_at_a_time_calls_a_receiver(receiver: Receiver) -> None:
-    called_back(receiver.url)
-    record()
+@pytest.mark.usefixtures("due_message")
+def test_one_worker_at_a_time_calls_an_endpoint() -> None:
     hold = worker.acquire_lease(CLIENT, now=NOON)
     assert hold is not None
     assert call() == 0
@@ -132,7 +138,7 @@ def test_one_worker_at_a_time_calls_a_receiver(receiver: Receiver) -> None:
     assert not worker.release_lease(hold, hold.health, now=NOON + MESSAGE_LEASE)
 
 
-def test_failing_receiver_is_probed_with_one_message() -> None:
+def test_failing_endpoint_is_probed_with_one_message() -> None:
     with receiving(500) as receiver:
         called_back(receiver.url)
         record(25)
@@ -144,7 +150,7 @@ def test_failing_receiver_is_probed_with_one_message() -> None:
     assert statuses() == ["pending"] * 25
 
 
-def test_recovered_receiver_gets_the_backlog() -> None:
+def test_recovered_endpoint_gets_the_backlog() -> None:
     with receiving(*[500] * 8, 204) as receiver:
         called_back(receiver.url)
         record(25)
@@ -157,7 +163,7 @@ def test_recovered_receiver_gets_the_backlog() -> None:
     assert "failing_since" not in subscriptions.get(CLIENT)
 
 
-def test_failing_receiver_does_not_delay_others(receiver: Receiver) -> None:
+def test_failing_endpoint_does_not_delay_others(receiver: Receiver) -> None:
     with receiving(500) as failing:
         called_back(failing.url)
         called_back(receiver.url, client_id=OTHER)
@@ -167,11 +173,10 @@ def test_failing_receiver_does_not_delay_others(receiver: Receiver) -> None:
         assert call(client_id=OTHER) == 20
 
 
+@pytest.mark.usefixtures("due_message")
 def test_rounds_are_limited_per_process(
-    receiver: Receiver, broker: redis.Redis, monkeypatch: pytest.MonkeyPatch
+    broker: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    called_back(receiver.url)
-    record()
     places = worker._round_slots(0)
     monkeypatch.setattr(worker, "_round_slots", lambda _: places)
     taken = 0
@@ -210,7 +215,7 @@ def test_five_days_of_failures_disable_the_callback() -> None:
     assert "five days" in LogEntry.objects.get().change_message
 
 
-def test_message_fails_after_eight_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_message_fails_after_eight_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "FAILURES_TO_OPEN", 100)
     with receiving(503) as receiver:
         called_back(receiver.url)
@@ -224,7 +229,7 @@ def test_message_fails_after_eight_tries(monkeypatch: pytest.MonkeyPatch) -> Non
     assert NOON + 18 * HOUR < at < NOON + 30 * HOUR
 
 
-def test_replaced_receiver_is_not_disabled_for_the_old_one() -> None:
+def test_replaced_endpoint_is_not_disabled_for_the_old_one() -> None:
     with receiving(500) as receiver:
         called_back(receiver.url)
         hold = worker.acquire_lease(CLIENT, now=NOON)
@@ -250,9 +255,8 @@ def test_round_starts_nothing_after_its_time(
     assert call() == worker.MAX_CONCURRENT_REQUESTS
 
 
-def test_sweep_wakes_due_messages(receiver: Receiver, broker: redis.Redis) -> None:
-    called_back(receiver.url)
-    record()
+@pytest.mark.usefixtures("due_message")
+def test_sweep_wakes_due_messages(broker: redis.Redis) -> None:
     assert worker.sweep(now=NOON) == SweepReport(woken=1, unpublished=0)
     assert broker.llen("callbacks") == 1
 
@@ -266,29 +270,22 @@ def test_sweep_wakes_due_messages(receiver: Receiver, broker: redis.Redis) -> No
     ],
     ids=["leased", "due later", "circuit open"],
 )
-def test_sweep_skips_what_is_not_due(
-    prepare: Callable[[], Any], receiver: Receiver, broker: redis.Redis
-) -> None:
-    called_back(receiver.url)
-    record()
+@pytest.mark.usefixtures("due_message")
+def test_sweep_skips_what_is_not_due(prepare: Callable[[], Any], broker: redis.Redis) -> None:
     prepare()
     assert worker.sweep(now=NOON) == SweepReport(woken=0, unpublished=0)
     assert broker.llen("callbacks") == 0
 
 
-def test_sweep_fails_messages_without_a_callback(receiver: Receiver) -> None:
-    called_back(receiver.url)
-    record()
+@pytest.mark.usefixtures("due_message")
+def test_sweep_fails_messages_without_a_callback() -> None:
     subscriptions.remove(CLIENT)
     assert worker.sweep(now=NOON) == SweepReport(woken=0, unpublished=0)
     assert statuses() == ["failed"]
 
 
-def test_missing_encryption_key_sends_nothing(
-    receiver: Receiver, broker: redis.Redis, settings: Any
-) -> None:
-    called_back(receiver.url)
-    record()
+@pytest.mark.usefixtures("due_message")
+def test_missing_encryption_key_sends_nothing(broker: redis.Redis, settings: Any) -> None:
     settings.FIELD_ENCRYPTION_KEYS = {"other": b"x" * 48}
     assert call() == 0
     assert broker.llen("callbacks") == 0
@@ -296,28 +293,23 @@ def test_missing_encryption_key_sends_nothing(
     assert subscriptions.get(CLIENT)["state"] == CallbackState.ACTIVE
 
 
+@pytest.mark.usefixtures("due_message")
 def test_disallowed_loopback_is_not_called(receiver: Receiver, settings: Any) -> None:
-    called_back(receiver.url)
-    record()
     settings.CALLBACK_LOOPBACK = False
     assert call() == 0
     assert receiver.requests == []
 
 
-def test_sweep_without_broker_reports_unpublished_and_inline_run_delivers(
-    receiver: Receiver,
-) -> None:
-    called_back(receiver.url)
-    record()
+@pytest.mark.usefixtures("due_message")
+def test_sweep_without_broker_reports_unpublished_and_inline_run_delivers() -> None:
     platform_broker._health.record_failure()
     assert worker.sweep(now=NOON) == SweepReport(woken=0, unpublished=1)
     assert worker.run_inline(clock=lambda: NOON) == 1
     assert statuses() == ["delivered"]
 
 
+@pytest.mark.usefixtures("due_message")
 def test_shutdown_starts_nothing_and_returns_the_claims(receiver: Receiver) -> None:
-    called_back(receiver.url)
-    record()
     assert worker.run_round(CLIENT, clock=lambda: NOON, is_shutting_down=lambda: True) == 0
     assert receiver.requests == []
     assert call() == 1

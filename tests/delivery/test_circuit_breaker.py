@@ -214,9 +214,7 @@ def test_accounts_are_checked_together_and_independently() -> None:
         IOS: Blocked(NOON + FIRST_WAIT),
         "smtp:9": Allowed(),
     }
-    assert isinstance(
-        circuit_breaker.request_permissions(accounts, now=NOON + FIRST_WAIT)[IOS], Probe
-    )
+    assert isinstance(permission(FIRST_WAIT, IOS), Probe)
     assert circuit_breaker.request_permissions([], now=NOON) == {}
 
 
@@ -324,25 +322,25 @@ def test_unresponsive_valkey_times_out_for_all_threads_together() -> None:
 
 
 def test_valkey_is_asked_again_after_the_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    circuit_breaker.trip(FCM, now=NOON, retry_after=None)
-    blocked = {FCM: Blocked(NOON + circuit_breaker.FIRST_WAIT)}
-    assert circuit_breaker.request_permissions([FCM], now=NOON) == blocked
+    trip()
+    blocked = Blocked(NOON + FIRST_WAIT)
+    assert permission() == blocked
     seconds = 100.0
     monkeypatch.setattr(valkey, "time", SimpleNamespace(monotonic=lambda: seconds))
     valkey._pause.begin()
-    assert circuit_breaker.request_permissions([FCM], now=NOON) == {FCM: Allowed()}
+    assert permission() == Allowed()
     seconds += valkey.PAUSE_AFTER_FAILURE
-    assert circuit_breaker.request_permissions([FCM], now=NOON) == blocked
+    assert permission() == blocked
 
 
 def test_scripts_are_reloaded_after_a_restart_of_valkey(tmp_path: Path) -> None:
     with own_valkey(tmp_path) as server:
-        circuit_breaker.trip(FCM, now=NOON, retry_after=None)
+        trip()
         server.kill()
         server.start()
-        assert circuit_breaker.request_permissions([FCM], now=NOON) == {FCM: Allowed()}
-        circuit_breaker.trip(FCM, now=NOON, retry_after=None)
-        assert isinstance(circuit_breaker.request_permissions([FCM], now=NOON)[FCM], Blocked)
+        assert permission() == Allowed()
+        trip()
+        assert isinstance(permission(), Blocked)
 
 
 def test_any_number_of_accounts_takes_one_round_trip(tmp_path: Path) -> None:
@@ -361,16 +359,12 @@ def test_key_of_another_type_blocks_no_request(broker: redis.Redis) -> None:
     call_everything()
 
 
-HOUR_SECONDS = 3600
-
-
 class CircuitHistories(RuleBasedStateMachine):
     """Workers that ask, send, crash, and report late, twice, or without a send."""
 
     def __init__(self) -> None:
         super().__init__()
         valkey.client().flushdb()
-        self.account = "fcm:1a2b3c4d"
         self.now = NOON
         self.given: list[Probe] = []
         self.out: tuple[Probe, datetime] | None = None
@@ -378,15 +372,13 @@ class CircuitHistories(RuleBasedStateMachine):
         self.was_open = False
 
     def report(self, **what: Any) -> None:
-        circuit_breaker.record(
-            self.account, now=self.now, **{"successes": 0, "failures": 0, **what}
-        )
+        record(after=self.now - NOON, **what)
 
     def is_open(self) -> bool:
         states = circuit_breaker.circuit_states(now=self.now) or []
         return any(state.state is not circuit_breaker.State.CLOSED for state in states)
 
-    @rule(seconds=st.sampled_from([0.001, 1, 9, 30, 900, 4 * HOUR_SECONDS]))
+    @rule(seconds=st.sampled_from([0.001, 1, 9, 30, 900, 14_400]))
     def time_passes(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)
         self.was_open = self.is_open()
@@ -404,7 +396,7 @@ class CircuitHistories(RuleBasedStateMachine):
             self.ask()
 
     def ask(self) -> None:
-        answer = circuit_breaker.request_permissions([self.account], now=self.now)[self.account]
+        answer = permission(self.now - NOON)
         if isinstance(answer, Probe):
             assert self.was_open
             if self.out is not None:
@@ -422,9 +414,9 @@ class CircuitHistories(RuleBasedStateMachine):
         self.report(successes=successes, failures=failures)
         assert self.is_open() or not self.was_open, "closed without a probe"
 
-    @rule(retry_after=st.none() | st.integers(0, HOUR_SECONDS).map(float))
+    @rule(retry_after=st.none() | st.integers(0, 3600).map(float))
     def credentials_are_refused(self, retry_after: float | None) -> None:
-        circuit_breaker.trip(self.account, now=self.now, retry_after=retry_after)
+        trip(self.now - NOON, retry_after)
         assert self.is_open()
 
     @rule(data=st.data(), succeeds=st.sampled_from([True, False, None]))
@@ -441,7 +433,7 @@ class CircuitHistories(RuleBasedStateMachine):
 
     @rule()
     def closed_by_hand(self) -> None:
-        assert circuit_breaker.close(self.account)
+        assert circuit_breaker.close(FCM)
         assert not self.is_open()
 
     @invariant()
@@ -452,20 +444,15 @@ class CircuitHistories(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """Check that a successful probe closes the circuit after two waits at most."""
-        answer = circuit_breaker.request_permissions([self.account], now=self.now)[self.account]
+        answer = permission(self.now - NOON)
         for _ in range(2):
             if isinstance(answer, Blocked):
                 self.now = answer.until
-                answer = circuit_breaker.request_permissions([self.account], now=self.now)[
-                    self.account
-                ]
+                answer = permission(self.now - NOON)
         assert not isinstance(answer, Blocked)
         if isinstance(answer, Probe):
             self.report(successes=1, probe=answer)
-        assert (
-            circuit_breaker.request_permissions([self.account], now=self.now)[self.account]
-            == Allowed()
-        )
+        assert permission(self.now - NOON) == Allowed()
 
 
 def test_any_history_has_one_probe_at_a_time_and_its_success_closes() -> None:

@@ -176,13 +176,6 @@ def test_one_accepted_device_makes_it_sent() -> None:
     assert settlement.reason is None
 
 
-def test_invalid_devices_alone_make_it_failed() -> None:
-    settlement = combined(invalid_token(), invalid_token(), invalid_token())
-    assert delivery_status(settlement) == (S.FAILED, None, FailureCode.INVALID_RECIPIENT)
-    assert settlement.reason == "Device token invalid"
-    assert settlement.accepted_targets == ()
-
-
 def test_failed_device_is_retried_and_accepted_targets_are_kept() -> None:
     settlement = combined(accepted(), provider_error(), accepted())
     assert delivery_status(settlement) == (S.PENDING, NOON + 5 * MINUTE, FailureCode.PROVIDER_ERROR)
@@ -245,20 +238,6 @@ def test_untaken_delivery_fails_over_at_once(not_taken: Outcome) -> None:
     assert (settlement.status, settlement.next_attempt_at) == (S.PENDING, NOON)
     assert settlement.uncounted
     assert settlement.accepted_targets == ("d1",)
-
-
-def test_ambiguous_delivery_does_not_fail_over() -> None:
-    settlement = combined(timeout(), has_failover=True)
-    assert delivery_status(settlement) == (S.UNKNOWN, NOON + 5 * MINUTE, FailureCode.TIMEOUT)
-
-
-@pytest.mark.parametrize(
-    ("taken", "wait"), [(provider_error(), 5), (rate_limited(retry_after=900), 15)]
-)
-def test_transient_error_waits_for_the_same_provider(taken: Outcome, wait: int) -> None:
-    settlement = combined(taken, has_failover=True)
-    assert settlement.next_attempt_at == NOON + wait * MINUTE
-    assert not settlement.uncounted
 
 
 def test_outage_beside_a_transient_error_counts_after_the_longer_wait() -> None:

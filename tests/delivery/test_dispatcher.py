@@ -1,45 +1,35 @@
 """The dispatcher with the real store: claim, deferral, sending, and settlement."""
 
+import threading
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from bson import ObjectId
 
 from delivery import dispatcher
-from delivery.dispatcher import MAX_BATCH, BatchReport
+from delivery.dispatcher import MAX_BATCH, MIN_LEASE_LEFT, BatchReport
 from domain.content import Content, Recipient
 from domain.states import Channel, DeliveryStatus, Priority
 from notifications import store
-from notifications.store import LEASE
+from notifications.store import LEASE, ClaimedDelivery
+from notifyproject.db.collections import collection
 from notifyproject.platform import process
 from providers.contract import NotAttemptedError
 from recipients.models import PersonalQuietHours
 from recipients.models import Recipient as Person
 from tests.support.factories import notifications as factories
-from tests.support.factories.notifications import NOON, accepted, new, suppress
+from tests.support.factories.notifications import NOON, accepted, claimed_delivery, new, suppress
 from tests.support.fakes import provider as scripted
-from tests.support.fakes.provider import Behaviour, ScriptedProvider, Slow, rate_limited
+from tests.support.fakes.provider import ScriptedProvider, Slow, rate_limited
 
 pytestmark = pytest.mark.usefixtures("db")
 
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
-UseProvider = Callable[..., ScriptedProvider]
-
-
-@pytest.fixture
-def use_provider(monkeypatch: pytest.MonkeyPatch) -> UseProvider:
-    """Return a function that makes a scripted provider serve every channel."""
-
-    def install(behave: Behaviour | None = None) -> ScriptedProvider:
-        provider = ScriptedProvider(behave)
-        monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
-        return provider
-
-    return install
 
 
 def dispatch(
@@ -61,31 +51,28 @@ def many(count: int, **fields: Any) -> Sequence[ObjectId]:
     return [result.document["_id"] for result in results if isinstance(result, store.Accepted)]
 
 
-def test_due_delivery_is_sent_and_settled(use_provider: UseProvider) -> None:
-    provider = use_provider()
+def test_due_delivery_is_sent_and_settled(fcm: ScriptedProvider) -> None:
     notification_id = accepted()["_id"]
     report = dispatch(notification_id)
     assert (report.claimed, report.counts, report.wakeups) == (1, {"sent": 1}, [])
     assert outcome(notification_id) == ("sent", None)
-    assert [o.recipient for o in provider.seen] == ["ada@example.com"]
+    assert [o.recipient for o in fcm.seen] == ["ada@example.com"]
 
 
-def test_repeated_id_is_sent_once(use_provider: UseProvider) -> None:
-    provider = use_provider()
+def test_repeated_id_is_sent_once(fcm: ScriptedProvider) -> None:
     notification_id = accepted()["_id"]
     dispatch(*[notification_id] * 5)
     dispatch(notification_id)
-    assert len(provider.seen) == 1
+    assert len(fcm.seen) == 1
 
 
-def test_large_wakeup_is_sent_in_batches(use_provider: UseProvider) -> None:
-    provider = use_provider()
+def test_large_wakeup_is_sent_in_batches(fcm: ScriptedProvider) -> None:
     assert dispatch(*many(MAX_BATCH + 20)).counts == {"sent": MAX_BATCH + 20}
-    assert len({o.reference for o in provider.seen}) == MAX_BATCH + 20
+    assert len({o.reference for o in fcm.seen}) == MAX_BATCH + 20
 
 
-def test_failed_delivery_gets_a_wakeup_when_it_is_due(use_provider: UseProvider) -> None:
-    use_provider(lambda _outbound: rate_limited(retry_after=7_200))
+def test_failed_delivery_gets_a_wakeup_when_it_is_due(fcm: ScriptedProvider) -> None:
+    fcm.behave = lambda _outbound: rate_limited(retry_after=7_200)
     notification_id = accepted()["_id"]
     report = dispatch(notification_id)
     (wakeup,) = report.wakeups
@@ -108,8 +95,7 @@ def test_scheduled_in_app_is_delivered_when_due() -> None:
     assert dispatch(notification_id, channel=IN_APP, at=NOON + MINUTE).counts == {"delivered": 1}
 
 
-def test_poison_message_is_quarantined_and_the_others_are_sent(use_provider: UseProvider) -> None:
-    provider = use_provider()
+def test_poison_message_is_quarantined_and_the_others_are_sent(fcm: ScriptedProvider) -> None:
     bad, good = accepted()["_id"], accepted()["_id"]
     at = NOON
     for _ in range(3):
@@ -117,10 +103,10 @@ def test_poison_message_is_quarantined_and_the_others_are_sent(use_provider: Use
         at += LEASE
     assert dispatch(bad, good, at=at).counts == {"failed": 1, "sent": 1}
     assert outcome(bad) == ("failed", "quarantined")
-    assert len(provider.seen) == 1
+    assert len(fcm.seen) == 1
 
 
-def test_poison_candidates_are_sent_one_at_a_time(use_provider: UseProvider) -> None:
+def test_poison_candidates_are_sent_one_at_a_time(fcm: ScriptedProvider) -> None:
     """One of them may have ended the worker: the others must not be quarantined with it."""
     lost, fresh = many(3), many(2)
     store.claim(ids=lost, channel=EMAIL, worker="lost", now=NOON)
@@ -133,13 +119,13 @@ def test_poison_candidates_are_sent_one_at_a_time(use_provider: UseProvider) -> 
         claims_held.append(sum(claim["worker"] != "lost" for claim in ours))
         return scripted.accepted()
 
-    provider = use_provider(record_claims)
+    fcm.behave = record_claims
     assert dispatch(*lost, *fresh, at=NOON + LEASE).counts == {"sent": 5}
-    assert {o.notification_id for o in provider.seen[:2]} == {str(one) for one in fresh}
+    assert {o.notification_id for o in fcm.seen[:2]} == {str(one) for one in fresh}
     assert claims_held == [2, 2, 1, 1, 1]
 
 
-def test_stopping_worker_leaves_poison_candidates_to_others(use_provider: UseProvider) -> None:
+def test_stopping_worker_leaves_poison_candidates_to_others(fcm: ScriptedProvider) -> None:
     lost = many(3)
     store.claim(ids=lost, channel=EMAIL, worker="lost", now=NOON)
     process.request_shutdown()
@@ -149,16 +135,14 @@ def test_stopping_worker_leaves_poison_candidates_to_others(use_provider: UsePro
         process.clear_shutdown()
 
 
-def test_render_failure_affects_only_its_delivery(use_provider: UseProvider) -> None:
-    use_provider()
+def test_render_failure_affects_only_its_delivery(fcm: ScriptedProvider) -> None:
     masked = Content(subject="x", body="y", template_id="mfa_code", is_masked=True)
     bad, good = accepted(content=masked)["_id"], accepted()["_id"]
     assert dispatch(bad, good).counts == {"failed": 1, "sent": 1}
     assert outcome(bad) == ("failed", "render_failed")
 
 
-def test_quiet_hours_defer_a_delivery_unless_critical(use_provider: UseProvider) -> None:
-    provider = use_provider()
+def test_quiet_hours_defer_a_delivery_unless_critical(fcm: ScriptedProvider) -> None:
     Person.objects.create(
         user_id="ada",
         created_at=NOON,
@@ -171,16 +155,15 @@ def test_quiet_hours_defer_a_delivery_unless_critical(use_provider: UseProvider)
     assert report.counts == {"pending": 1, "sent": 1}
     assert [wakeup.at for wakeup in report.wakeups] == [NOON + 60 * MINUTE]
     assert outcome(normal) == ("pending", "quiet_hours")
-    assert len(provider.seen) == 1
+    assert len(fcm.seen) == 1
 
 
-def test_address_suppressed_since_acceptance_gets_nothing(use_provider: UseProvider) -> None:
-    provider = use_provider()
+def test_address_suppressed_since_acceptance_gets_nothing(fcm: ScriptedProvider) -> None:
     notification_id = accepted()["_id"]
     suppress("ada@example.com")
     assert dispatch(notification_id).counts == {"suppressed": 1}
     assert outcome(notification_id) == ("suppressed", "suppressed")
-    assert provider.seen == []
+    assert fcm.seen == []
 
 
 @pytest.mark.parametrize(
@@ -193,44 +176,41 @@ def test_address_suppressed_since_acceptance_gets_nothing(use_provider: UseProvi
     ],
 )
 def test_preference_changed_since_acceptance_is_applied(
-    use_provider: UseProvider, type_: str, preferences: dict[str, Any], status: str
+    fcm: ScriptedProvider, type_: str, preferences: dict[str, Any], status: str
 ) -> None:
-    use_provider()
     notification_id = accepted(type=type_)["_id"]
     Person.objects.create(user_id="ada", preferences=preferences, created_at=NOON, updated_at=NOON)
     assert dispatch(notification_id).counts == {status: 1}
 
 
-def test_suppression_applies_to_any_letter_case(use_provider: UseProvider) -> None:
-    provider = use_provider()
+def test_suppression_applies_to_any_letter_case(fcm: ScriptedProvider) -> None:
     suppress("ada@example.com")
     spellings = ["ada@example.com", "Ada@example.com", "ADA@example.com"]
     ids = [accepted(recipient=Recipient(email=email))["_id"] for email in spellings]
     assert dispatch(*ids).counts == {"suppressed": 3}
-    assert provider.seen == []
+    assert fcm.seen == []
 
 
-def test_expired_delivery_is_not_sent(use_provider: UseProvider) -> None:
-    provider = use_provider()
+def test_expired_delivery_is_not_sent(fcm: ScriptedProvider) -> None:
     notification_id = accepted(expires_at=NOON + MINUTE)["_id"]
     assert dispatch(notification_id, at=NOON + MINUTE).counts == {"expired": 1}
-    assert provider.seen == []
+    assert fcm.seen == []
 
 
 @pytest.mark.usefixtures("one_thread")
-def test_delivery_that_expires_during_its_batch_is_not_sent(use_provider: UseProvider) -> None:
+def test_delivery_that_expires_during_its_batch_is_not_sent(fcm: ScriptedProvider) -> None:
     """A batch is sent in rounds; a slow provider can make each last fifteen seconds."""
     slow = Slow(takes=15 * SECOND, now=NOON)
-    provider = use_provider(slow)
+    fcm.behave = slow
     ids = many(3, expires_at=NOON + 10 * SECOND)
     dispatch(*ids, clock=slow.clock)
-    assert len(provider.seen) == 1
+    assert len(fcm.seen) == 1
     assert sorted(outcome(one)[0] for one in ids)[-1] == "sent"
 
 
-def test_delivery_that_expires_during_its_downloads_is_not_sent(use_provider: UseProvider) -> None:
+def test_delivery_that_expires_during_its_downloads_is_not_sent(fcm: ScriptedProvider) -> None:
     notification_id = accepted(expires_at=NOON + SECOND)["_id"]
-    use_provider(lambda _outbound: NotAttemptedError())
+    fcm.behave = lambda _outbound: NotAttemptedError()
     report = dispatch(notification_id)
     assert [one.at for one in report.wakeups] == [NOON]
     assert outcome(notification_id) == ("pending", None)
@@ -238,15 +218,137 @@ def test_delivery_that_expires_during_its_downloads_is_not_sent(use_provider: Us
     assert outcome(notification_id) == ("expired", "expired")
 
 
-def test_unsent_delivery_with_a_short_lease_is_not_unknown(use_provider: UseProvider) -> None:
+def test_unsent_delivery_with_a_short_lease_is_not_unknown(fcm: ScriptedProvider) -> None:
     """The process was frozen between its start and its send: no byte has left."""
-    provider = use_provider()
     notification_id = accepted(type="marketing")["_id"]
 
     def resume_late() -> datetime:
         return NOON + LEASE if outcome(notification_id)[0] == "sending" else NOON
 
     dispatch(notification_id, clock=resume_late)
-    assert provider.seen == []
+    assert fcm.seen == []
     store.expire_leases(now=NOON + 2 * LEASE)
     assert outcome(notification_id)[0] != "unknown"
+
+
+MARGIN = timedelta(seconds=0.05)
+
+
+def batch(
+    *, lease_left: timedelta = timedelta(seconds=90), count: int = 2
+) -> Sequence[ClaimedDelivery]:
+    return [
+        claimed_delivery(notification_id=ObjectId(), lease_until=NOON + lease_left)
+        for _ in range(count)
+    ]
+
+
+def test_free_slot_is_acquired_at_once() -> None:
+    with dispatcher.bulkhead("sendgrid", batch(), now=NOON) as acquired:
+        assert acquired
+
+
+def test_second_batch_waits_for_the_first() -> None:
+    order, begun = [], threading.Event()
+
+    def second() -> None:
+        begun.set()
+        with dispatcher.bulkhead("sendgrid", batch(), now=NOON) as acquired:
+            order.append(("second", acquired))
+
+    with dispatcher.bulkhead("sendgrid", batch(), now=NOON):
+        other = threading.Thread(target=second)
+        other.start()
+        begun.wait()
+        order.append(("first", True))
+    other.join()
+    assert order == [("first", True), ("second", True)]
+
+
+def test_each_provider_has_its_own_slot() -> None:
+    with (
+        dispatcher.bulkhead("sendgrid", batch(), now=NOON),
+        dispatcher.bulkhead("whatsapp", batch(), now=NOON) as acquired,
+    ):
+        assert acquired
+
+
+def test_isolated_delivery_does_not_wait() -> None:
+    with (
+        dispatcher.bulkhead("sendgrid", batch(), now=NOON),
+        dispatcher.bulkhead("sendgrid", batch(count=1), now=NOON) as acquired,
+    ):
+        assert acquired
+
+
+def test_acquire_gives_up_before_the_lease_is_too_short() -> None:
+    with dispatcher.bulkhead("sendgrid", batch(), now=NOON):
+        short_lease = batch(lease_left=MIN_LEASE_LEFT + MARGIN)
+        with dispatcher.bulkhead("sendgrid", short_lease, now=NOON) as acquired:
+            assert not acquired
+    with dispatcher.bulkhead("sendgrid", batch(lease_left=timedelta(0)), now=NOON) as acquired:
+        assert acquired
+
+
+def test_slot_is_released_when_sending_fails() -> None:
+    with pytest.raises(ZeroDivisionError), dispatcher.bulkhead("sendgrid", batch(), now=NOON):
+        raise ZeroDivisionError
+    with dispatcher.bulkhead("sendgrid", batch(lease_left=timedelta(0)), now=NOON) as acquired:
+        assert acquired
+
+
+LISBON, NEW_YORK, AUCKLAND = "Europe/Lisbon", "America/New_York", "Pacific/Auckland"
+NIGHT = {"enabled": True, "start": "22:00", "end": "07:00"}
+
+
+def move_to(zone: str) -> None:
+    """Register Ada, with quiet hours from 22:00 to 07:00, in a time zone."""
+    ada = {"is_active": True, "preferences": {}, "quiet_hours": NIGHT, "timezone": zone}
+    collection("recipients").update_one({"_id": "ada"}, {"$set": ada}, upsert=True)
+
+
+def seven_in(zone: str, *, after: datetime) -> datetime:
+    """Return the next 07:00 of a time zone."""
+    there = after.astimezone(ZoneInfo(zone))
+    seven = datetime.combine(there.date(), time(7), there.tzinfo)
+    later = datetime.combine(there.date() + timedelta(days=1), time(7), there.tzinfo)
+    return min(one for one in (seven, later) if one > there).astimezone(UTC)
+
+
+def dispatch_at(
+    notification_id: ObjectId, *, at: datetime
+) -> tuple[str, str | None, datetime | None]:
+    """Dispatch and return status, failure code, and next attempt time."""
+    dispatcher.dispatch([notification_id], channel=EMAIL, clock=lambda: at)
+    one = factories.delivery(factories.read(notification_id))
+    return one["status"], one.get("failure_code"), one.get("next_attempt_at")
+
+
+def test_delivery_waits_for_the_morning_in_the_new_time_zone(fcm: ScriptedProvider) -> None:
+    move_to(LISBON)
+    notification_id = accepted()["_id"]
+    move_to(AUCKLAND)
+    morning = seven_in(AUCKLAND, after=NOON)
+    assert dispatch_at(notification_id, at=NOON) == ("pending", "quiet_hours", morning)
+    assert fcm.seen == []
+
+
+def test_deferred_delivery_is_deferred_again_in_a_new_time_zone(fcm: ScriptedProvider) -> None:
+    move_to(LISBON)
+    night = datetime.combine(NOON.date(), time(23), ZoneInfo(LISBON)).astimezone(UTC)
+    notification_id = accepted(created_at=night)["_id"]
+    morning = seven_in(LISBON, after=night)
+    assert dispatch_at(notification_id, at=night) == ("pending", "quiet_hours", morning)
+    move_to(NEW_YORK)
+    later = seven_in(NEW_YORK, after=morning)
+    assert dispatch_at(notification_id, at=morning) == ("pending", "quiet_hours", later)
+    assert fcm.seen == []
+    assert dispatch_at(notification_id, at=later)[0] == "sent"
+
+
+def test_delivery_that_expires_in_the_new_quiet_hours_expires(fcm: ScriptedProvider) -> None:
+    move_to(LISBON)
+    notification_id = accepted(expires_at=NOON + timedelta(hours=1))["_id"]
+    move_to(AUCKLAND)
+    assert dispatch_at(notification_id, at=NOON)[:2] == ("expired", "quiet_hours")
+    assert fcm.seen == []

@@ -124,16 +124,6 @@ def test_retry_reaches_only_devices_that_did_not_accept(fcm: ScriptedProvider) -
     }
 
 
-def test_exhausted_retries_leave_it_sent(fcm: ScriptedProvider) -> None:
-    device("phone")
-    device("tablet")
-    fcm.behave = by_recipient({"tablet": provider_error})
-    one = push(max_attempts=2)
-    deliver(one)
-    assert deliver(one, at=RETRY).counts == {"sent": 1}
-    assert delivery_status(one) == ("sent", None)
-
-
 def test_ambiguous_device_gets_no_second_copy_if_another_accepted(fcm: ScriptedProvider) -> None:
     phone, tablet, watch = device("phone"), device("tablet"), device("watch")
     fcm.behave = by_recipient({"tablet": timeout, "watch": provider_error})
@@ -146,14 +136,6 @@ def test_ambiguous_device_gets_no_second_copy_if_another_accepted(fcm: ScriptedP
     assert tries(one)[1, phone] == ("sent", None)
     assert delivery_status(one)[0] == "pending"
     assert watch not in state(one)["accepted_targets"]
-
-
-def test_push_without_any_response_is_unknown(fcm: ScriptedProvider) -> None:
-    phone, tablet = device("phone"), device("tablet")
-    fcm.always(timeout)
-    one = push()
-    assert deliver(one).counts == {"unknown": 1}
-    assert tries(one) == {(1, phone): ("unknown", "timeout"), (1, tablet): ("unknown", "timeout")}
 
 
 def test_devices_of_a_batch_belong_to_their_own_recipients(fcm: ScriptedProvider) -> None:
@@ -236,6 +218,7 @@ def test_push_without_a_device_fails(fcm: ScriptedProvider) -> None:
     one = push()
     assert deliver(one).counts == {"failed": 1}
     assert delivery_status(one) == ("failed", "no_address")
+    assert state(one)["failure_reason"] == "No active device."
     assert (fcm.seen, factories.attempts(one)) == ([], [])
 
 

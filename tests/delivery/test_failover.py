@@ -11,7 +11,6 @@ from delivery import circuit_breaker, dispatcher, routing, sweeper
 from delivery.circuit_breaker import FIRST_WAIT, PROBE_LEASE, Probe, State
 from delivery.dispatcher import BatchReport
 from domain.content import Content
-from domain.retry import MAX_OUTAGE
 from domain.states import Channel
 from notifications import store
 from notifyproject.platform import cache
@@ -161,14 +160,6 @@ def test_outage_of_all_providers_defers_until_the_first_probe(mail: Mail) -> Non
     assert sum(len(provider.seen) for provider in mail) == 2
 
 
-def test_outage_of_three_days_is_a_failure(mail: Mail) -> None:
-    for provider in mail:
-        circuit_breaker.trip(provider.account, now=NOON + MAX_OUTAGE, retry_after=None)
-    (one,) = mails(1)
-    assert deliver(one, at=NOON + MAX_OUTAGE).counts == {"failed": 1}
-    assert delivery_status(one) == ("failed", "channel_unavailable")
-
-
 def open_circuit(provider: ScriptedProvider) -> None:
     circuit_breaker.trip(provider.account, now=NOON, retry_after=None)
 
@@ -179,9 +170,7 @@ def circuit(provider: ScriptedProvider, now: datetime) -> State:
 
 
 def can_probe(provider: ScriptedProvider, now: datetime) -> bool:
-    return isinstance(
-        circuit_breaker.request_permissions([provider.account], now=now)[provider.account], Probe
-    )
+    return isinstance(permission(provider.account, now), Probe)
 
 
 def test_probe_sends_one_delivery_and_the_others_fail_over(mail: Mail) -> None:
@@ -262,7 +251,7 @@ LATER = NOON + 10 * MINUTE
 def test_deferred_delivery_restarts_with_the_first_provider(mail: Mail) -> None:
     """Both providers were unavailable and are available again."""
     first, second = mail
-    circuit_breaker.trip(second.account, now=NOON, retry_after=None)
+    open_circuit(second)
     first.always(channel_unavailable)
     (one,) = mails(1)
     deliver(one)
@@ -278,7 +267,7 @@ def test_delivery_deferred_during_failover_restarts_with_the_first_provider(mail
     (one,) = mails(1)
     deliver(one)
     for provider in mail:
-        circuit_breaker.trip(provider.account, now=NOON, retry_after=None)
+        open_circuit(provider)
     assert deliver(one).counts == {"pending": 1}
     first.always(taken)
     deliver(one, at=AFTER)
@@ -288,7 +277,7 @@ def test_delivery_deferred_during_failover_restarts_with_the_first_provider(mail
 def ambiguous_at_the_second(mail: Mail, *, lost: bool = False) -> ObjectId:
     """Return an email that is pending again after an ambiguous attempt at the second provider."""
     first, second = mail
-    circuit_breaker.trip(first.account, now=NOON, retry_after=None)
+    open_circuit(first)
     second.always(timeout)
     (one,) = mails(1)
     if lost:
@@ -332,34 +321,23 @@ def pause(name: str = "sendgrid") -> bool:
     return circuit_breaker.pause(name, by="maria", reason="A bill is due.", now=NOON)
 
 
-def dispatch(document: object, at: object) -> BatchReport:
-    return dispatcher.dispatch([document["_id"]], channel=Channel.EMAIL, clock=lambda: at)
+def test_paused_provider_defers_without_using_an_attempt(fcm: ScriptedProvider) -> None:
+    (one,) = mails(1)
+    pause("fcm")
+    report = deliver(one)
+    assert (delivery_status(one)[0], state(one)["attempt_count"]) == ("pending", 0)
+    assert state(one)["next_attempt_at"] == NEXT_CHECK
+    assert [wakeup.at for wakeup in report.wakeups] == [NEXT_CHECK]
+    assert history(one) == []
+    assert circuit_breaker.resume("fcm", by="maria")
+    deliver(one, at=NEXT_CHECK)
+    assert delivery_status(one)[0] == "sent"
+    assert len(fcm.seen) == 1
 
 
-def test_paused_provider_defers_without_using_an_attempt(
-    mail: tuple[ScriptedProvider, ScriptedProvider], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: mail[:1])
-    document = factories.accepted()
+def test_pause_fails_over_to_another(mail: Mail) -> None:
     pause()
-
-    report = dispatch(document, NOON)
-
-    delivery = factories.delivery(factories.read(document["_id"]))
-    assert (delivery["status"], delivery["attempt_count"]) == ("pending", 0)
-    assert delivery["next_attempt_at"] == NEXT_CHECK
-    assert [one.at for one in report.wakeups] == [NEXT_CHECK]
-    assert factories.attempts(document["_id"]) == []
-    assert circuit_breaker.resume("sendgrid", by="maria")
-    dispatch(document, NEXT_CHECK)
-    assert factories.delivery(factories.read(document["_id"]))["status"] == "sent"
-    assert len(mail[0].seen) == 1
-
-
-def test_pause_fails_over_to_another(mail: tuple[ScriptedProvider, ScriptedProvider]) -> None:
-    document = factories.accepted()
-    pause()
-    dispatch(document, NOON)
+    deliver(*mails(1))
     assert [len(provider.seen) for provider in mail] == [0, 1]
 
 

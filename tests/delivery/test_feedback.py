@@ -9,15 +9,7 @@ from bson import ObjectId
 from structlog.testing import capture_logs
 
 from delivery import circuit_breaker, feedback, rate_limiter
-from delivery.circuit_breaker import (
-    FIRST_WAIT,
-    MAX_WAIT,
-    MIN_FAILURES,
-    Allowed,
-    Blocked,
-    Permission,
-    Probe,
-)
+from delivery.circuit_breaker import FIRST_WAIT, MIN_FAILURES, Allowed, Blocked, Permission, Probe
 from delivery.feedback import MIN_MISMATCHES
 from delivery.results import TargetResult
 from delivery.sending import PreparedDelivery
@@ -72,20 +64,6 @@ def result(
 
 def apply(*results: tuple[PreparedDelivery, TargetResult], at: datetime = NOON) -> None:
     feedback.apply_reputation(results, provider="fcm", now=at)
-
-
-def test_invalid_token_deactivates_its_device() -> None:
-    old, other = device("old"), device("other")
-    apply(result(invalid_token(response=ProviderResponse(status=404, code="UNREGISTERED")), old))
-    deactivated = stored_device(old)
-    assert (deactivated["is_active"], deactivated["deactivation_reason"]) == (False, "unregistered")
-    assert deactivated["deactivation_evidence"] == {
-        "at": NOON,
-        "source": "fcm",
-        "code": "UNREGISTERED",
-        "notification_id": str(NOTIFICATION),
-    }
-    assert stored_device(other)["is_active"]
 
 
 def test_invalid_token_without_a_response_deactivates_its_device() -> None:
@@ -264,11 +242,6 @@ AFTER = NOON + FIRST_WAIT
 Make = Callable[..., Outcome]
 
 
-@pytest.fixture
-def fcm() -> ScriptedProvider:
-    return ScriptedProvider(name="fcm")
-
-
 def internal_error() -> TransientError:
     return TransientError("A defect.", code=FailureCode.INTERNAL_ERROR, is_ambiguous=True)
 
@@ -365,10 +338,7 @@ def test_inconclusive_probe_is_returned(fcm: ScriptedProvider, outcomes: list[Ou
 
 @pytest.mark.parametrize(
     ("answer", "expected"),
-    [
-        (accepted(), Allowed()),
-        (channel_unavailable(scope="ios"), Blocked(AFTER + 2 * FIRST_WAIT)),
-    ],
+    [(accepted(), Allowed()), (channel_unavailable(scope="ios"), Blocked(AFTER + 2 * FIRST_WAIT))],
 )
 def test_platform_probe_closes_its_circuit_or_doubles_the_wait(
     fcm: ScriptedProvider, answer: Outcome, expected: Permission
@@ -388,18 +358,6 @@ def test_outage_of_a_platform_returns_the_provider_probe(fcm: ScriptedProvider) 
     probes = open_and_probe(fcm.account)
     report(fcm, channel_unavailable(scope="ios"), platform="ios", probes=probes, now=AFTER)
     assert isinstance(permission(fcm.account, AFTER), Probe)
-
-
-def test_long_outage_is_probed_at_least_every_fifteen_minutes(fcm: ScriptedProvider) -> None:
-    circuit_breaker.trip(fcm.account, now=NOON, retry_after=None)
-    now = AFTER
-    for _ in range(10):
-        probe = permission(fcm.account, now)
-        assert isinstance(probe, Probe)
-        report(fcm, channel_unavailable(), probes={fcm.account: probe}, now=now)
-        blocked: Any = permission(fcm.account, now)
-        assert blocked.until - now <= MAX_WAIT
-        now = blocked.until
 
 
 def granted(provider: ScriptedProvider, after: timedelta) -> int:

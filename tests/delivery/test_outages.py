@@ -16,6 +16,7 @@ from domain.states import Channel
 from notifyproject.db.collections import collection
 from providers.contract import SendRequest
 from tests.support.factories import notifications as factories
+from tests.support.factories.mail import mails
 from tests.support.factories.notifications import NOON, accepted, device, stored_device, tries
 from tests.support.fakes.provider import (
     Outcome,
@@ -69,10 +70,6 @@ class WorkerSimulation:
         delivery = self.state(notification_id)
         used: int = delivery["attempt_count"] - delivery["excused_count"]
         return used
-
-
-def mails(count: int) -> list[ObjectId]:
-    return [accepted()["_id"] for _ in range(count)]
 
 
 def pushes(count: int) -> list[ObjectId]:

@@ -69,26 +69,21 @@ def test_failed_over_delivery_goes_second(
     assert chosen_providers(routes) == {"first": [other], "second": [not_taken]}
 
 
-def test_delivery_failed_over_from_the_last_goes_to_the_first(
-    first: ScriptedProvider, second: ScriptedProvider
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ({"failed_over_from": "second"}, "first"),
+        ({"failed_over_from": "gone"}, "first"),
+        ({"ambiguous_provider": "gone"}, "first"),
+        ({"ambiguous_provider": "first", "failed_over_from": "first"}, "first"),
+        ({"ambiguous_provider": "second", "failed_over_from": "first"}, "second"),
+    ],
+    ids=["last failed over", "unknown", "unknown and ambiguous", "ambiguous", "ambiguous there"],
+)
+def test_earlier_providers_of_a_delivery_decide_its_next(
+    first: ScriptedProvider, second: ScriptedProvider, fields: dict[str, str], name: str
 ) -> None:
-    claim = one(failed_over_from="second")
-    assert chosen_providers(choose([claim], first, second)[0]) == {"first": [claim]}
-
-
-@pytest.mark.parametrize("field", ["failed_over_from", "ambiguous_provider"])
-def test_unknown_name_is_ignored(
-    first: ScriptedProvider, second: ScriptedProvider, field: str
-) -> None:
-    claim = one(**{field: "gone"})
-    assert chosen_providers(choose([claim], first, second)[0]) == {"first": [claim]}
-
-
-@pytest.mark.parametrize("name", ["first", "second"])
-def test_ambiguous_delivery_stays_with_its_provider(
-    first: ScriptedProvider, second: ScriptedProvider, name: str
-) -> None:
-    claim = one(ambiguous_provider=name, failed_over_from="first")
+    claim = one(**fields)
     assert chosen_providers(choose([claim], first, second)[0]) == {name: [claim]}
 
 
@@ -139,29 +134,11 @@ def test_deferral_names_the_pause_or_the_open_circuit(
     assert (by_circuit.reason, by_circuit.next_attempt_at) == (CIRCUIT_OPEN, NOON + 5 * MINUTE)
 
 
-def test_one_delivery_probes_a_provider(first: ScriptedProvider) -> None:
-    trip(first)
-    claims = several(5)
-    (route,), deferred = choose(claims, first, now=AFTER)
-    assert (len(route.claims), list(route.probes)) == (1, [first.account])
-    assert {p.next_attempt_at for p in deferred} == {AFTER + PROBE_LEASE}
-    assert [*route.claims, *(p.claimed for p in deferred)] == claims
-
-
 def test_second_caller_waits_for_the_probe(first: ScriptedProvider) -> None:
     trip(first)
     choose([one()], first, now=AFTER)
     routes, (deferred,) = choose([one()], first, now=AFTER + SECOND)
     assert (routes, deferred.next_attempt_at) == ([], AFTER + PROBE_LEASE)
-
-
-def test_others_than_the_probe_fail_over(first: ScriptedProvider, second: ScriptedProvider) -> None:
-    trip(first)
-    claims = several(5)
-    routes, deferred = choose(claims, first, second, now=AFTER)
-    assert chosen_providers(routes) == {"first": claims[:1], "second": claims[1:]}
-    assert deferred == []
-    assert [bool(route.probes) for route in routes] == [True, False]
 
 
 def test_unused_probe_is_returned(first: ScriptedProvider, second: ScriptedProvider) -> None:

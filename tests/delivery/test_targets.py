@@ -82,22 +82,6 @@ def test_push_without_a_user_goes_to_its_device_ids() -> None:
     assert target_ids(push(user_id=None, recipient=Recipient(device_ids=(phone,)))) == [phone]
 
 
-def test_each_push_of_a_batch_goes_to_its_own_user() -> None:
-    phones = {user: device(f"{user}s", user_id=user) for user in ("ada", "bob", "eve")}
-    claims = {user: push(user_id=user) for user in phones}
-    resolved = resolve_targets(*claims.values())
-    assert {
-        user: [target.device_id for target in resolved.targets[one.reference]]
-        for user, one in claims.items()
-    } == {user: [phone] for user, phone in phones.items()}
-
-
-def test_push_without_a_device_fails() -> None:
-    deferred = deferral(push())
-    assert (deferred.status, deferred.code) == (S.FAILED, FailureCode.NO_ADDRESS)
-    assert deferred.reason == "No active device."
-
-
 def test_deactivated_device_gets_nothing() -> None:
     phone = device("phone")
     status.deactivate(
@@ -143,14 +127,6 @@ def test_device_in_quiet_hours_is_left_out() -> None:
     resolved = resolve_targets(one)
     assert [t.device_id for t in resolved.targets[one.reference]] == [phone]
     assert resolved.in_quiet_hours == {one.reference: NOON + 30 * MINUTE}
-
-
-def test_push_waits_for_the_first_device_to_leave_quiet_hours() -> None:
-    device("phone", preferences=quiet_hours("11:00", "13:00"))
-    device("tablet", preferences=quiet_hours("11:00", "14:00"))
-    deferred = deferral(push())
-    assert (deferred.status, deferred.code) == (S.PENDING, FailureCode.QUIET_HOURS)
-    assert deferred.next_attempt_at == NOON + HOUR
 
 
 def test_push_that_expires_in_quiet_hours_expires() -> None:
@@ -221,11 +197,6 @@ def attempted(one: ClaimedDelivery, *, at: datetime = NOON, **outcomes: str) -> 
     return factories.claim(one.notification_id, at=at + 5 * MINUTE, channel=PUSH)
 
 
-def test_retry_goes_only_to_devices_that_did_not_accept() -> None:
-    phone, tablet = device("phone"), device("tablet")
-    assert target_ids(attempted(push(), **{phone: "sent", tablet: "busy"})) == [tablet]
-
-
 def test_push_is_sent_when_all_remaining_devices_accepted() -> None:
     phone, tablet = device("phone"), device("tablet")
     again = attempted(push(), **{phone: "sent", tablet: "busy"})
@@ -282,18 +253,6 @@ def test_reopened_push_goes_to_failed_devices_too() -> None:
     later, ids = NOON + HOUR, one.notification_id
     store.reopen(notification_id=ids, channels=[PUSH], extra_attempts=1, now=later)
     assert target_ids(factories.claim(ids, at=later, channel=PUSH), now=later) == [phone]
-
-
-def test_ambiguous_device_gets_no_second_copy_if_another_accepted() -> None:
-    phone, tablet, watch = device("phone"), device("tablet"), device("watch")
-    again = attempted(push(), **{phone: "sent", tablet: "unknown", watch: "busy"})
-    assert target_ids(again) == [watch]
-
-
-def test_retry_includes_the_ambiguous_device_if_none_accepted() -> None:
-    phone, tablet = device("phone"), device("tablet")
-    again = attempted(push(), **{phone: "unknown", tablet: "busy"})
-    assert set(target_ids(again)) == {phone, tablet}
 
 
 def test_latest_attempt_of_a_device_counts() -> None:

@@ -18,7 +18,6 @@ from providers.contract import Receipt, ReceiptKind
 from tests.support.factories import push as pushing
 from tests.support.factories.notifications import NOON, accepted, device
 from tests.support.fakes.provider import (
-    Behaviour,
     ScriptedProvider,
     by_recipient,
     provider_error,
@@ -32,7 +31,6 @@ pytestmark = pytest.mark.usefixtures("db", "broker")
 
 WEBHOOK = f"00-{'a' * 32}-{'b' * 16}-01"
 MINUTE = timedelta(minutes=1)
-UseProvider = Callable[..., ScriptedProvider]
 
 
 @dataclass
@@ -70,18 +68,6 @@ def tracer() -> Iterator[RecordingTracer]:
     tracing.set_tracer(None)
 
 
-@pytest.fixture
-def use_provider(monkeypatch: pytest.MonkeyPatch) -> UseProvider:
-    """Return a function that makes a scripted provider serve every channel."""
-
-    def install(behave: Behaviour | None = None) -> ScriptedProvider:
-        provider = ScriptedProvider(behave)
-        monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
-        return provider
-
-    return install
-
-
 def parent(number: int) -> str:
     return f"00-{number:032x}-{number:016x}-01"
 
@@ -99,10 +85,7 @@ def status(span: Span) -> tuple[Any, str | None]:
     return span.attributes["notify.delivery.status"], span.error
 
 
-def test_each_delivery_has_its_own_trace(
-    use_provider: UseProvider, tracer: RecordingTracer
-) -> None:
-    use_provider()
+def test_each_delivery_has_its_own_trace(fcm: ScriptedProvider, tracer: RecordingTracer) -> None:
     ids = [traced(number) for number in (1, 2, 3)]
     deliver(*ids, accepted()["_id"])
     assert {(where, span.attributes["notify.notification.id"]) for where, span in tracer.spans} == {
@@ -119,22 +102,22 @@ def test_each_delivery_has_its_own_trace(
     ],
 )
 def test_failed_attempt_has_an_error_span(
-    use_provider: UseProvider,
+    fcm: ScriptedProvider,
     tracer: RecordingTracer,
     outcome: Callable[[], Any],
     status_: str,
     expected: tuple[str, str],
 ) -> None:
-    use_provider(lambda _outbound: outcome())
+    fcm.behave = lambda _outbound: outcome()
     deliver(traced())
     assert status(tracer.one()) == (status_, expected[0])
     (request,) = tracer.one().children
     assert (request.error, request.attributes["notify.outcome"]) == expected
 
 
-def test_attempts_share_a_trace(use_provider: UseProvider, tracer: RecordingTracer) -> None:
+def test_attempts_share_a_trace(fcm: ScriptedProvider, tracer: RecordingTracer) -> None:
     outcomes = iter([provider_error(), taken()])
-    use_provider(lambda _outbound: next(outcomes))
+    fcm.behave = lambda _outbound: next(outcomes)
     one = traced()
     deliver(one)
     deliver(one, after=7 * MINUTE)
@@ -157,17 +140,13 @@ def test_each_device_has_a_request_span(fcm: ScriptedProvider, tracer: Recording
     } == {(f"{one}.push.1.{phone}", None), (f"{one}.push.1.{tablet}", "rejected")}
 
 
-def test_unsent_delivery_has_a_span(use_provider: UseProvider, tracer: RecordingTracer) -> None:
-    use_provider()
+def test_unsent_delivery_has_a_span(fcm: ScriptedProvider, tracer: RecordingTracer) -> None:
     deliver(traced(expires_at=NOON + MINUTE), after=2 * MINUTE)
     assert status(tracer.one()) == ("expired", None)
     assert tracer.one().attributes["notify.reason"] == "expired"
 
 
-def test_receipt_is_linked_to_its_webhook(
-    use_provider: UseProvider, tracer: RecordingTracer
-) -> None:
-    use_provider()
+def test_receipt_is_linked_to_its_webhook(fcm: ScriptedProvider, tracer: RecordingTracer) -> None:
     ids = [traced(1), traced(2), accepted()["_id"]]
     deliver(*ids)
     tracer.spans.clear()
@@ -201,8 +180,8 @@ def test_receipt_is_linked_to_its_webhook(
     assert len(tracer.spans) == 2, "a repeated receipt has no span"
 
 
-def test_spans_hold_no_address_or_text(use_provider: UseProvider, tracer: RecordingTracer) -> None:
-    use_provider(lambda _outbound: refused())
+def test_spans_hold_no_address_or_text(fcm: ScriptedProvider, tracer: RecordingTracer) -> None:
+    fcm.behave = lambda _outbound: refused()
     deliver(traced())
     everything = str(tracer.spans)
     for secret in ("ada", "example.com", "+351912345678", "Your payment"):
@@ -210,12 +189,11 @@ def test_spans_hold_no_address_or_text(use_provider: UseProvider, tracer: Record
 
 
 def test_tracer_failure_does_not_stop_the_delivery(
-    use_provider: UseProvider, tracer: RecordingTracer, monkeypatch: pytest.MonkeyPatch
+    fcm: ScriptedProvider, tracer: RecordingTracer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError("the tracer failed")
 
     monkeypatch.setattr(tracer, "record", fail)
-    use_provider()
     report = dispatcher.dispatch([traced()], channel=Channel.EMAIL, clock=lambda: NOON)
     assert report.counts == {"sent": 1}

@@ -1,7 +1,11 @@
 """The worker: pulls, wake-ups, fairness, thread limits, and shutdown."""
 
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from datetime import timedelta
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -15,6 +19,7 @@ from domain.states import Channel, Priority
 from notifications import store
 from notifications.queueing import fair_queue, wakeups
 from notifications.queueing.fair_queue import BURST, FairQueue
+from notifications.queueing.wakeups import ISOLATED_PER_WAKEUP
 from notifyproject.db.collections import collection
 from notifyproject.platform import process
 from tests.support.broker_messages import queued_messages, work
@@ -22,6 +27,7 @@ from tests.support.factories import notifications as factories
 from tests.support.factories.notifications import CLIENT, NOON, accepted, new
 from tests.support.fakes import provider as scripted
 from tests.support.fakes.provider import ScriptedProvider
+from tests.support.waiting import LIMIT, until
 
 pytestmark = pytest.mark.usefixtures("db", "broker", "own_process")
 
@@ -35,11 +41,9 @@ def noon() -> Any:
     return NOON
 
 
-@pytest.fixture
-def provider(monkeypatch: pytest.MonkeyPatch) -> ScriptedProvider:
-    provider = ScriptedProvider()
-    monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
-    return provider
+@pytest.fixture(autouse=True)
+def _unlimited(settings: Any) -> None:
+    settings.PROVIDER_RATES = {}
 
 
 def accept_burst(count: int = BURST + 150, **fields: Any) -> None:
@@ -56,63 +60,63 @@ def still_open() -> int:
     return collection("notifications").count_documents({"due_at": {"$exists": True}})
 
 
-def test_burst_is_pulled_completely(broker: redis.Redis, provider: ScriptedProvider) -> None:
+def test_burst_is_pulled_completely(broker: redis.Redis, fcm: ScriptedProvider) -> None:
     accept_burst()
     fair_queue.enqueue_pulls(QUEUE, now=NOON)
     work(broker, clock=noon)
-    assert len(provider.seen) == BURST + 150
+    assert len(fcm.seen) == BURST + 150
     assert still_open() == 0
-    assert len({o.reference for o in provider.seen}) == BURST + 150
+    assert len({o.reference for o in fcm.seen}) == BURST + 150
 
 
 def test_wakeup_of_another_client_comes_before_the_rest_of_a_burst(
-    broker: redis.Redis, provider: ScriptedProvider
+    broker: redis.Redis, fcm: ScriptedProvider
 ) -> None:
     accept_burst(600)
     fair_queue.enqueue_pulls(QUEUE, now=NOON)
     other = accepted(client_id=OTHER)
     fair_queue.enqueue_wakeups([other], now=NOON)
     work(broker, clock=noon)
-    place = [o.notification_id for o in provider.seen].index(str(other["_id"]))
+    place = [o.notification_id for o in fcm.seen].index(str(other["_id"]))
     assert place <= fair_queue.MAX_PULLS * wakeups.WAKEUP_SIZE
-    assert len(provider.seen) == 601
+    assert len(fcm.seen) == 601
 
 
-def test_two_bursts_take_turns(broker: redis.Redis, provider: ScriptedProvider) -> None:
+def test_two_bursts_take_turns(broker: redis.Redis, fcm: ScriptedProvider) -> None:
     accept_burst(600)
     accept_burst(600, client_id=OTHER, recipient=content.Recipient(email="eve@example.com"))
     fair_queue.enqueue_pulls(QUEUE, now=NOON)
     fair_queue.enqueue_pulls(FairQueue(OTHER, EMAIL, Priority.NORMAL), now=NOON)
     work(broker, clock=noon)
-    assert 200 <= [o.recipient for o in provider.seen[:600]].count("eve@example.com") <= 400
+    assert 200 <= [o.recipient for o in fcm.seen[:600]].count("eve@example.com") <= 400
 
 
 def test_concurrent_pulls_take_consecutive_batches(
-    broker: redis.Redis, provider: ScriptedProvider, settings: Any
+    broker: redis.Redis, fcm: ScriptedProvider, settings: Any
 ) -> None:
     settings.WORKER_THREADS = 8
     accept_burst(3 * wakeups.WAKEUP_SIZE)
     ids = [one["_id"] for one in collection("notifications").find().sort("_id")]
     worker.pull(QUEUE, _token(broker, slot=2), clock=noon)
-    first = {o.notification_id for o in provider.seen}
+    first = {o.notification_id for o in fcm.seen}
     assert first == {str(one) for one in ids[2 * 96 : 3 * 96]}
     worker.pull(QUEUE, _token(broker, slot=0), clock=noon)
-    assert {o.notification_id for o in provider.seen} - first == {str(one) for one in ids[:96]}
+    assert {o.notification_id for o in fcm.seen} - first == {str(one) for one in ids[:96]}
 
 
-def test_any_pull_takes_a_small_backlog(broker: redis.Redis, provider: ScriptedProvider) -> None:
+def test_any_pull_takes_a_small_backlog(broker: redis.Redis, fcm: ScriptedProvider) -> None:
     accept_burst(5)
     worker.pull(QUEUE, _token(broker, slot=3), clock=noon)
-    assert len(provider.seen) == 5
+    assert len(fcm.seen) == 5
 
 
-def test_new_deliveries_add_one_pull(broker: redis.Redis, provider: ScriptedProvider) -> None:
+def test_new_deliveries_add_one_pull(broker: redis.Redis, fcm: ScriptedProvider) -> None:
     def accept_more(_outbound: Any) -> Any:
-        if len(provider.seen) == 1:
+        if len(fcm.seen) == 1:
             accept_burst(3)
         return scripted.accepted()
 
-    provider.behave = accept_more
+    fcm.behave = accept_more
     accept_burst(1)
     worker.pull(QUEUE, None, clock=noon)
     (message,) = queued_messages(broker)
@@ -121,22 +125,22 @@ def test_new_deliveries_add_one_pull(broker: redis.Redis, provider: ScriptedProv
     assert still_open() == 0
 
 
-def test_due_within_a_minute_is_scheduled(broker: redis.Redis, provider: ScriptedProvider) -> None:
+def test_due_within_a_minute_is_scheduled(broker: redis.Redis, fcm: ScriptedProvider) -> None:
     accept_burst(5, send_at=NOON + 9 * SECOND)
     worker.pull(QUEUE, None, clock=noon)
     (message,) = queued_messages(broker)
     assert (message.task, message.args[3][0]) == (wakeups.PULL, fair_queue.AHEAD_SLOT)
     assert message.eta is not None
-    assert provider.seen == []
+    assert fcm.seen == []
 
 
 def test_pull_waits_for_the_rate_instead_of_deferring(
-    broker: redis.Redis, provider: ScriptedProvider, settings: Any
+    broker: redis.Redis, fcm: ScriptedProvider, settings: Any
 ) -> None:
-    settings.PROVIDER_RATES = {"scripted": (10.0, 10)}
+    settings.PROVIDER_RATES = {"fcm": (10.0, 10)}
     accept_burst(2 * wakeups.WAKEUP_SIZE)
     worker.pull(QUEUE, None, clock=noon)
-    assert len(provider.seen) == 10
+    assert len(fcm.seen) == 10
     messages = queued_messages(broker)
     assert {m.task for m in messages} == {wakeups.PULL}
     assert all(m.eta is not None for m in messages)
@@ -145,7 +149,7 @@ def test_pull_waits_for_the_rate_instead_of_deferring(
 
 
 def test_pull_with_a_replaced_token_takes_one_batch_without_a_successor(
-    broker: redis.Redis, provider: ScriptedProvider
+    broker: redis.Redis, fcm: ScriptedProvider
 ) -> None:
     """The pull that replaced it is queued already."""
     accept_burst(2 * wakeups.WAKEUP_SIZE)
@@ -155,14 +159,14 @@ def test_pull_with_a_replaced_token_takes_one_batch_without_a_successor(
     assert queued_messages(broker) == []
 
 
-def test_pull_continues_and_adds_another(broker: redis.Redis, provider: ScriptedProvider) -> None:
+def test_pull_continues_and_adds_another(broker: redis.Redis, fcm: ScriptedProvider) -> None:
     accept_burst(2 * wakeups.WAKEUP_SIZE)
     worker.pull(QUEUE, _token(broker, slot=1), clock=noon)
     assert [message.args[3][0] for message in queued_messages(broker)] == [1, 2]
 
 
 def test_pull_is_retried_after_a_database_error(
-    broker: redis.Redis, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+    broker: redis.Redis, fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise NotPrimaryError("it steps down")
@@ -176,20 +180,20 @@ def test_pull_is_retried_after_a_database_error(
     assert message.eta is not None
 
 
-def test_batches_per_client_are_limited(broker: redis.Redis, provider: ScriptedProvider) -> None:
+def test_batches_per_client_are_limited(broker: redis.Redis, fcm: ScriptedProvider) -> None:
     pulled: list[int] = []
 
     def pull_again(_outbound: Any) -> Any:
-        if len(provider.seen) <= worker.MAX_BATCHES_PER_CLIENT:
+        if len(fcm.seen) <= worker.MAX_BATCHES_PER_CLIENT:
             accept_burst(1)
             pulled.append(worker.pull(QUEUE, None, clock=noon))
         return scripted.accepted()
 
-    provider.behave = pull_again
+    fcm.behave = pull_again
     accept_burst(1)
     worker.pull(QUEUE, None, clock=noon)
     assert pulled == [0, *[1] * (worker.MAX_BATCHES_PER_CLIENT - 1)]
-    assert len(provider.seen) == worker.MAX_BATCHES_PER_CLIENT
+    assert len(fcm.seen) == worker.MAX_BATCHES_PER_CLIENT
     first, *_ = queued_messages(broker)
     assert (first.task, first.args[3][0]) == (wakeups.PULL, fair_queue.RETRY_SLOT), "retried later"
     assert first.eta is not None
@@ -197,11 +201,11 @@ def test_batches_per_client_are_limited(broker: redis.Redis, provider: ScriptedP
     assert still_open() == 0
 
 
-def test_batches_of_one_client_leave_room_for_another(provider: ScriptedProvider) -> None:
+def test_batches_of_one_client_leave_room_for_another(fcm: ScriptedProvider) -> None:
     pulled: list[int] = []
 
     def pull_again(_outbound: Any) -> Any:
-        if len(provider.seen) < worker.MAX_BATCHES_PER_CLIENT:
+        if len(fcm.seen) < worker.MAX_BATCHES_PER_CLIENT:
             accept_burst(1)
             worker.pull(QUEUE, None, clock=noon)
         elif not pulled:
@@ -210,14 +214,14 @@ def test_batches_of_one_client_leave_room_for_another(provider: ScriptedProvider
             pulled[0] = worker.pull(FairQueue(OTHER, EMAIL, Priority.NORMAL), None, clock=noon)
         return scripted.accepted()
 
-    provider.behave = pull_again
+    fcm.behave = pull_again
     accept_burst(1)
     worker.pull(QUEUE, None, clock=noon)
     assert pulled == [1]
 
 
 def test_channel_uses_most_threads_but_not_all(
-    broker: redis.Redis, provider: ScriptedProvider, settings: Any
+    broker: redis.Redis, fcm: ScriptedProvider, settings: Any
 ) -> None:
     settings.WORKER_THREADS = 4
     inner: list[int] = []
@@ -230,15 +234,15 @@ def test_channel_uses_most_threads_but_not_all(
             )
         return scripted.accepted()
 
-    provider.behave = one_more
+    fcm.behave = one_more
     worker.handle_wakeup([accepted()["_id"]], channel=EMAIL, priority=Priority.NORMAL, clock=noon)
-    assert len(provider.seen) == 3
+    assert len(fcm.seen) == 3
     (message,) = queued_messages(broker)
     assert message.eta is not None
 
 
 def test_stopping_worker_ends_its_round_and_returns_the_rest(
-    broker: redis.Redis, provider: ScriptedProvider, settings: Any
+    broker: redis.Redis, fcm: ScriptedProvider, settings: Any
 ) -> None:
     settings.WORKER_THREADS = 1
 
@@ -246,10 +250,10 @@ def test_stopping_worker_ends_its_round_and_returns_the_rest(
         process.request_shutdown()
         return scripted.accepted()
 
-    provider.behave = stop
+    fcm.behave = stop
     ids = [accepted()["_id"] for _ in range(5)]
     worker.handle_wakeup(ids, channel=EMAIL, priority=Priority.NORMAL, clock=noon)
-    assert len(provider.seen) == 1
+    assert len(fcm.seen) == 1
     (message,) = queued_messages(broker)
     assert set(message.ids) < set(ids)
     assert len(message.ids) == 4
@@ -259,28 +263,28 @@ def test_stopping_worker_ends_its_round_and_returns_the_rest(
     }
 
 
-def test_stopping_worker_leaves_messages(broker: redis.Redis, provider: ScriptedProvider) -> None:
+def test_stopping_worker_leaves_messages(broker: redis.Redis, fcm: ScriptedProvider) -> None:
     process.request_shutdown()
     worker.handle_wakeup([accepted()["_id"]], channel=EMAIL, priority=Priority.NORMAL, clock=noon)
     worker.pull(QUEUE, None, clock=noon)
-    assert provider.seen == []
+    assert fcm.seen == []
     assert [m.task for m in queued_messages(broker)] == [wakeups.DELIVER] + [
         wakeups.PULL
     ] * fair_queue.MAX_PULLS
 
 
-def test_inline_worker_sends_everything_by_priority(provider: ScriptedProvider) -> None:
+def test_inline_worker_sends_everything_by_priority(fcm: ScriptedProvider) -> None:
     low = accepted(priority=Priority.LOW)
     accept_burst(150)
     urgent = accepted(priority=Priority.CRITICAL, client_id=OTHER)
     assert worker.run_inline(clock=noon) == 152
-    order = [o.notification_id for o in provider.seen]
+    order = [o.notification_id for o in fcm.seen]
     assert (order[0], order[-1]) == (str(urgent["_id"]), str(low["_id"]))
     assert sweeper.sweep(now=NOON).woken == 0
 
 
 def test_stopping_worker_returns_a_batch_that_waits_for_the_bulkhead(
-    provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+    fcm: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = [accepted()["_id"] for _ in range(5)]
 
@@ -288,9 +292,146 @@ def test_stopping_worker_returns_a_batch_that_waits_for_the_bulkhead(
         process.request_shutdown()
         return nullcontext(True)
 
-    monkeypatch.setattr(dispatcher.bulkhead, "acquire", acquire_late)
+    monkeypatch.setattr(dispatcher, "bulkhead", acquire_late)
     report = dispatcher.dispatch(ids, channel=EMAIL, clock=noon)
-    assert provider.seen == []
+    assert fcm.seen == []
     assert {one.notification_id for one in report.wakeups} == set(ids)
     given_back = [factories.delivery(factories.read(one)) for one in ids]
     assert {(d["claim"], d["claim_count"]) for d in given_back} == {(None, 0)}
+
+
+def candidates(count: int) -> list[ObjectId]:
+    """Return the ids of deliveries whose worker was lost after its claim."""
+    ids = [accepted()["_id"] for _ in range(count)]
+    claimed_at = NOON - store.LEASE
+    before = {"send_at": claimed_at, "delivery.0.next_attempt_at": claimed_at}
+    collection("notifications").update_many({}, {"$set": before})
+    store.claim(ids=ids, channel=EMAIL, worker="lost", now=claimed_at)
+    return ids
+
+
+def test_wakeup_isolates_a_few_candidates_and_queues_the_rest(
+    broker: redis.Redis, mail: tuple[ScriptedProvider, ...]
+) -> None:
+    ids = candidates(2 * ISOLATED_PER_WAKEUP + 2)
+    worker.handle_wakeup(ids, channel=EMAIL, priority=Priority.NORMAL, clock=noon)
+    assert len(mail[0].seen) == ISOLATED_PER_WAKEUP
+    messages = queued_messages(broker)
+    assert [len(message.ids) for message in messages] == [ISOLATED_PER_WAKEUP, 2]
+    assert not {str(one) for m in messages for one in m.ids} & {
+        o.notification_id for o in mail[0].seen
+    }
+    work(broker, clock=noon)
+    assert len(mail[0].seen) == len(ids)
+
+
+def test_sweep_sends_every_candidate_once_in_small_wakeups(
+    broker: redis.Redis, mail: tuple[ScriptedProvider, ...]
+) -> None:
+    candidates(wakeups.WAKEUP_SIZE + 20)
+    sweeper.sweep(now=NOON)
+    assert {len(message.ids) for message in queued_messages(broker)} == {ISOLATED_PER_WAKEUP}
+    work(broker, clock=noon)
+    assert (
+        len(mail[0].seen)
+        == len({o.notification_id for o in mail[0].seen})
+        == wakeups.WAKEUP_SIZE + 20
+    )
+    assert not collection("notifications").count_documents({"due_at": {"$exists": True}})
+
+
+def test_pull_leaves_candidates_to_the_sweep(mail: tuple[ScriptedProvider, ...]) -> None:
+    candidates(2)
+    fresh = accepted()["_id"]
+    worker.pull(QUEUE, None, clock=noon)
+    assert [o.notification_id for o in mail[0].seen] == [str(fresh)]
+
+
+def test_sweep_pulls_remaining_burst(
+    broker: redis.Redis, mail: tuple[ScriptedProvider, ...]
+) -> None:
+    candidates(2)
+    store.accept([new() for _ in range(fair_queue.BURST)], now=NOON)
+    sweeper.sweep(now=NOON)
+    first, *pulls = queued_messages(broker)
+    assert len(first.ids) == 2
+    assert {message.task for message in pulls} == {wakeups.PULL}
+
+
+def test_isolation_uses_half_of_the_threads_of_a_channel(
+    broker: redis.Redis, mail: tuple[ScriptedProvider, ...], settings: Any
+) -> None:
+    settings.WORKER_THREADS = 8
+    first, second, third, fourth = ([one] for one in candidates(4))
+    chain = iter([second, third, fourth])
+
+    def one_more(_outbound: Any) -> Any:
+        for one in chain:
+            worker.handle_wakeup(one, channel=EMAIL, priority=Priority.NORMAL, clock=noon)
+        return scripted.accepted()
+
+    mail[0].behave = one_more
+    worker.handle_wakeup(first, channel=EMAIL, priority=Priority.NORMAL, clock=noon)
+    assert len(mail[0].seen) == 3
+    (message,) = queued_messages(broker)
+    assert (message.ids, message.eta is None) == (fourth, False)
+
+
+def test_next_candidate_is_claimed_while_the_previous_is_sent(
+    mail: tuple[ScriptedProvider, ...], settings: Any
+) -> None:
+    """Each waits for the request of the other, not for its response."""
+    settings.WORKER_THREADS = 8
+    both = threading.Barrier(2, timeout=LIMIT)
+
+    def meet(_outbound: Any) -> Any:
+        both.wait()
+        return scripted.accepted()
+
+    mail[0].behave = meet
+    with ThreadPoolExecutor(2) as pool:
+        sent = pool.map(
+            lambda one: dispatcher.dispatch([one], channel=EMAIL, clock=noon).counts, candidates(2)
+        )
+        assert list(sent) == [{"sent": 1}] * 2
+
+
+def _is_in(thread: threading.Thread, module: ModuleType) -> bool:
+    """Return whether a thread runs code of a module."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    while frame is not None and frame.f_code.co_filename != module.__file__:
+        frame = frame.f_back
+    return frame is not None
+
+
+def test_one_candidate_at_a_time_is_claimed_and_unsent() -> None:
+    order: list[str] = []
+
+    def another() -> None:
+        with dispatcher.isolate():
+            order.append("second")
+
+    with dispatcher.isolate():
+        thread = threading.Thread(target=another)
+        thread.start()
+        until(lambda: _is_in(thread, dispatcher))
+        order.append("first")
+        dispatcher.end_isolation()
+        thread.join(timeout=LIMIT)
+        order.append("first is sent")
+    assert order == ["first", "second", "first is sent"]
+
+
+def test_stopping_worker_leaves_candidates_to_others(
+    broker: redis.Redis, mail: tuple[ScriptedProvider, ...]
+) -> None:
+    def stop(_outbound: Any) -> Any:
+        process.request_shutdown()
+        return scripted.accepted()
+
+    mail[0].behave = stop
+    ids = candidates(3)
+    worker.handle_wakeup(ids, channel=EMAIL, priority=Priority.NORMAL, clock=noon)
+    assert len(mail[0].seen) == 1
+    (message,) = queued_messages(broker)
+    assert len(message.ids) == 2

@@ -45,10 +45,6 @@ def test_retry_after_is_seconds_or_a_date(value: str, pause: float | None) -> No
     assert http.parse_retry_after({"retry-after": value}, now=NOW) == pause
 
 
-def test_missing_retry_after_is_no_pause() -> None:
-    assert http.parse_retry_after({}, now=NOW) is None
-
-
 @pytest.mark.parametrize(
     ("seconds", "pause"),
     [(-1.0, None), (0.0, None), (0.5, 0.5), (86_400.0, 86_400.0), (1e12, 86_400.0)],
@@ -72,17 +68,12 @@ def test_pause_is_at_most_a_day(seconds: float, pause: float | None) -> None:
         ("550 5.1.1 +351912345678 on 2026-11-21.", "550 5.1.1 [address] on 2026-11-21."),
         ("+6834002", "[address]"),
         ("queued as 1234567", "queued as 1234567"),
-        ("nothing to hide", "nothing to hide"),
-        ("", ""),
+        *((kept, kept) for kept in ("nothing to hide", "", "550 5.1.1 no such user")),
+        *((kept, kept) for kept in ("since 2026-11-21", "421 4.7.0 (try later)")),
     ],
 )
 def test_addresses_and_numbers_are_redacted(text: str, redacted: str) -> None:
     assert http.redact(text) == redacted
-
-
-def test_reply_codes_and_dates_are_not_redacted() -> None:
-    for text in ("550 5.1.1 no such user", "since 2026-11-21", "421 4.7.0 (try later)"):
-        assert http.redact(text) == text
 
 
 @pytest.mark.parametrize(
@@ -115,3 +106,4 @@ def test_undecodable_body_is_shown_with_replacements() -> None:
 def test_retry_after_date_is_relative_to_the_given_time() -> None:
     header = {"retry-after": "Sat, 21 Nov 2026 12:02:00 GMT"}
     assert http.parse_retry_after(header, now=NOW + timedelta(seconds=90)) == 30.0
+    assert http.parse_retry_after({}, now=NOW) is None

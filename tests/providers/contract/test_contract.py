@@ -39,6 +39,7 @@ from tests.support.fakes import socket_server
 from tests.support.providers.fcm import Project
 from tests.support.waiting import SILENT_FOR, ticks
 
+pytestmark = pytest.mark.usefixtures("opened")
 EVERY_CASE = pytest.mark.parametrize(
     ("subject", "case"),
     [(subject, case) for subject in SUBJECTS for case in Case if case not in subject.never],

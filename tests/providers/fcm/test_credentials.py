@@ -82,6 +82,7 @@ def test_pushes_go_to_the_configured_project(project: Project) -> None:
         "/v1/projects/notify-sandbox/messages:send",
         "/v1/projects/a/b c/messages:send",
     ]
+    assert project.requests()[0]["body"]["validate_only"] is False
 
 
 def test_new_key_in_the_file_is_used_at_the_next_fetch(

@@ -86,11 +86,6 @@ def test_mail_is_one_post_with_the_key() -> None:
     assert b"\r\nContent-Type: application/json" in head
 
 
-def test_reference_contains_no_address() -> None:
-    body = account().body(outbound())
-    assert "@" not in json.dumps(body["personalizations"][0]["custom_args"])
-
-
 def test_international_domain_is_encoded() -> None:
     body = account().body(outbound(recipient="ada@stra\u00dfe.example"))
     assert body["personalizations"][0]["to"][0]["email"] == "ada@xn--strae-oqa.example"
@@ -127,9 +122,7 @@ def test_body_equals_that_of_sendgrids_library(
     file = AttachmentFile(
         filename="invoice.pdf", content_type="application/pdf", content=b"%PDF-1.7"
     )
-    body = provider.shared_body(
-        message, sender=("Shop", "shop@example.com"), default_reply_to=None, files=[file], tag=tag
-    )
+    body = account(sender="Shop <shop@example.com>").shared_body(message, [file], tag)
     person = provider.personalization(mail, tag=tag)
     assert {**body, "personalizations": [person]} == sendgrid.built(mail, file, tag)
 
@@ -139,9 +132,8 @@ def test_body_equals_that_of_sendgrids_library(
     [(["X-Message-Id: sg-1"], "sg-1"), (["x-message-id: sg-2"], "sg-2"), ([], None)],
 )
 def test_202_is_accepted_with_or_without_an_id(headers: list[str], provider_id: str | None) -> None:
-    with socket_server.serving(
-        socket_server.answering(socket_server.response(202, b"", *headers))
-    ) as server:
+    answer = socket_server.response(202, b"", *headers)
+    with socket_server.serving(socket_server.answering(answer)) as server:
         result = account(base_url=server.url).send(outbound(), timeout=LIMIT)
     assert (result.provider_id, result.response.status) == (provider_id, 202)
     assert not result.is_delivered
@@ -223,12 +215,9 @@ def test_other_answer_is_an_error_of_its_class(
 
 
 def test_other_personalization_error_is_not_about_the_address() -> None:
-    for field in (
-        "personalizations.0.custom_args",
-        "personalizations",
-        "personalizations.0.subject",
-    ):
-        assert type(refusal(socket_server.response(400, errors(field)))) is PermanentError
+    for field in ("", ".0.custom_args", ".0.subject"):
+        answer = socket_server.response(400, errors(f"personalizations{field}"))
+        assert type(refusal(answer)) is PermanentError
 
 
 @pytest.mark.parametrize("status", [200, 201, 203, 204 + 1, 206, 299])
@@ -258,6 +247,7 @@ def test_bad_address_is_suspect() -> None:
         *(b'{"errors": [1, null, "x"]}', b'{"errors": [{}]}', b'{"errors": [{"field": null}]}'),
         *(b'{"errors": [{"field": {}}]}', b'{"errors": [{"field": 7}]}', b"\xff\xfe", b"{"),
         *(b'{"errors": [{"message": "caf\xe9"}]}', b'{"\xff": 1}', b'{"errors": [{"field": "\\ud8'),
+        b"[" * 10_000,
     ],
 )
 def test_undocumented_body_is_a_permanent_error(body: bytes) -> None:
@@ -271,10 +261,6 @@ def test_error_field_is_truncated_and_redacted() -> None:
     error = refusal(socket_server.response(400, errors(f"x ada@example.com {'x' * 5_000}")))
     assert error.response.code.startswith("x [address] xxx")
     assert len(error.response.code) == MAX_ID_LENGTH
-
-
-def test_deeply_nested_body_is_a_permanent_error() -> None:
-    assert type(refusal(socket_server.response(400, b"[" * 10_000))) is PermanentError
 
 
 def test_response_excerpt_is_redacted() -> None:
@@ -317,13 +303,6 @@ def test_unavailable_account_may_have_a_retry_time() -> None:
     error = refusal(socket_server.response(403, b"", "Retry-After: 60"))
     assert isinstance(error, ProviderUnavailableError)
     assert error.retry_after == 60.0
-
-
-def test_reason_contains_neither_address_nor_key() -> None:
-    for status in (400, 401, 413, 429, 500):
-        error = refusal(socket_server.response(status, errors("personalizations.0.to.0.email")))
-        assert "@" not in error.reason
-        assert "SG." not in error.reason
 
 
 def test_pause_uses_the_given_clock() -> None:

@@ -233,22 +233,15 @@ def upgrading(server: MailServer, certificate: Path) -> socket_server.Handler:
     return handle
 
 
-@pytest.mark.usefixtures("trusted")
-def test_mail_is_sent_over_implicit_tls(certificate: Path) -> None:
-    server = MailServer(idle=0.2)
-    with socket_server.serving(encrypted(server, certificate)) as running:
-        smtp = provider(running.port, use_ssl=True)
-        for _ in range(2):
-            smtp.send(outbound(), timeout=LIMIT)
-        assert running.connections == 1
-    assert len(server.mails) == 2
+HANDLERS = {"use_ssl": encrypted, "use_tls": upgrading}
 
 
 @pytest.mark.usefixtures("trusted")
-def test_mail_is_sent_over_starttls(certificate: Path) -> None:
+@pytest.mark.parametrize("option", HANDLERS)
+def test_mail_is_sent_over_tls(option: str, certificate: Path) -> None:
     server = MailServer(idle=0.2)
-    with socket_server.serving(upgrading(server, certificate)) as running:
-        smtp = provider(running.port, use_tls=True)
+    with socket_server.serving(HANDLERS[option](server, certificate)) as running:
+        smtp = provider(running.port, **{option: True})
         for _ in range(2):
             smtp.send(outbound(), timeout=LIMIT)
         assert running.connections == 1
@@ -258,7 +251,7 @@ def test_mail_is_sent_over_starttls(certificate: Path) -> None:
 @pytest.mark.parametrize("option", ["use_ssl", "use_tls"])
 def test_untrusted_certificate_gets_nothing(option: str, certificate: Path) -> None:
     server = MailServer()
-    handler = {"use_ssl": encrypted, "use_tls": upgrading}[option](server, certificate)
+    handler = HANDLERS[option](server, certificate)
     with socket_server.serving(handler) as running, pytest.raises(TransientError) as error:
         provider(running.port, **{option: True}).send(outbound(), timeout=LIMIT)
     assert not error.value.is_ambiguous

@@ -51,10 +51,6 @@ def received(*statuses: Any) -> list[Receipt]:
     return number().parse_receipts(signed(raw), raw)
 
 
-def test_signed_webhook_is_read() -> None:
-    assert len(received(status())) == 1
-
-
 @given(st.binary(max_size=200))
 def test_our_signature_equals_pywas(raw: bytes) -> None:
     assert webhook_updates_validator(SECRET, raw, signed(raw)[SIGNATURE_HEADER])
@@ -77,19 +73,15 @@ def test_changed_body_is_refused(end: bytes) -> None:
 @pytest.mark.parametrize(
     "signature",
     [
-        *("", " ", "sha256", "sha256=", "sha1=" + "0" * 40, "é" * 64, "sha256=" + "é" * 64),
+        *(None, "", " ", "sha256", "sha256=", "sha1=" + "0" * 40, "é" * 64, "sha256=" + "é" * 64),
         *("sha256=" + "٣" * 64, "sha256=" + "0" * 63, "sha256=" + "0" * 65, "\ud800"),
         *("sha256=" + "A" * 100_000, "0" * 64, "sha256=" + "0" * 64),
     ],
 )
-def test_malformed_signature_is_refused(signature: str) -> None:
+def test_missing_or_malformed_signature_is_refused(signature: str | None) -> None:
+    headers = {} if signature is None else {SIGNATURE_HEADER: signature}
     with pytest.raises(InvalidSignatureError):
-        number().parse_receipts({SIGNATURE_HEADER: signature}, webhook())
-
-
-def test_missing_signature_is_refused() -> None:
-    with pytest.raises(InvalidSignatureError):
-        number().parse_receipts({}, webhook())
+        number().parse_receipts(headers, webhook())
 
 
 def test_signature_needs_its_algorithm() -> None:
