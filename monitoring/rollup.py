@@ -123,9 +123,7 @@ def _event_document(retention: timedelta) -> dict[str, Any]:
     milliseconds = retention // timedelta(milliseconds=1)
     is_failure = {"$eq": ["$event.name", "failed"]}
     return {
-        "_id": {
-            "$concat": [{"$toString": "$_id"}, ".", "$delivery.channel", ".", "$event.name"],
-        },
+        "_id": {"$concat": [{"$toString": "$_id"}, ".", "$delivery.channel", ".", "$event.name"]},
         "event_type": {"$concat": ["delivery.", "$event.name"]},
         "entity_id": {"$toString": "$_id"},
         "user_id": {"$ifNull": ["$user_id", "$$REMOVE"]},

@@ -98,10 +98,7 @@ def _oldest(
     if last is not None:
         # Skips what was read before and stays.
         match["created_at"]["$gte"] = last["created_at"]
-        match["$or"] = [
-            {"created_at": {"$gt": last["created_at"]}},
-            {"_id": {"$gt": last["_id"]}},
-        ]
+        match["$or"] = [{"created_at": {"$gt": last["created_at"]}}, {"_id": {"$gt": last["_id"]}}]
     found = collection("notifications").find(match, {"created_at": 1})
     index = "ntf_created" if client_id is None else "ntf_client_created"
     return list(found.sort(OLDEST_FIRST).hint(index).limit(limit))

@@ -5,12 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import (
-    Browser,
-    Page,
-    expect,
-    sync_playwright,
-)
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from access.models import StaffUser
 from notifyproject.stack import prerequisites

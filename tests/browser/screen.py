@@ -5,13 +5,7 @@ from dataclasses import dataclass, field
 
 from django.conf import settings
 from django.test import Client
-from playwright.sync_api import (
-    ConsoleMessage,
-    Error,
-    Locator,
-    Page,
-    expect,
-)
+from playwright.sync_api import ConsoleMessage, Error, Locator, Page, expect
 from playwright.sync_api import TimeoutError as TookTooLong
 
 from access.models import StaffUser

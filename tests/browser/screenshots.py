@@ -104,12 +104,7 @@ def _half_done(now: datetime) -> ObjectId:
     found = selection.select_failures(
         channel=Channel.EMAIL, code="provider_error", since=now - timedelta(days=1)
     )
-    words = (
-        found.description[0],
-        "Channel: Email",
-        "Cause: Provider error",
-        "Failed: last 24 h",
-    )
+    words = (found.description[0], "Channel: Email", "Cause: Provider error", "Failed: last 24 h")
     cohort = replace(found, description=words)
     asked = decisions.preview(action=BulkAction.RETRY, selection=cohort, by=maria, now=now)
     runner.run(asked.id)

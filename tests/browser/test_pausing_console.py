@@ -45,10 +45,7 @@ def test_a_pause_burns_nothing(screen: Screen, sendgrid: ScriptedProvider) -> No
     row = page.locator("#result_list tbody", has_text="ada")
     expect(row).to_contain_text("Held: provider paused or circuit open")
     row.locator("a").first.click()
-    screen.shows(
-        page.get_by_text("No attempt is used"),
-        page.get_by_text("No attempts"),
-    )
+    screen.shows(page.get_by_text("No attempt is used"), page.get_by_text("No attempts"))
     assert factories.attempts(one) == []
 
     screen.choose("Providers")

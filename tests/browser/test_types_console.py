@@ -72,11 +72,7 @@ def test_nothing_in_a_template_runs_in_the_console(screen: Screen) -> None:
     script = "<script>document.title = 'run'</script><img src=x onerror=\"document.title='run'\">"
     parts = {"default": {"subject": script, "body": script, "email_html": script, "push": script}}
     templates.create_version(
-        type_slug="payment_confirmed",
-        parts=parts,
-        note=script,
-        created_by="app:x",
-        now=utc_now(),
+        type_slug="payment_confirmed", parts=parts, note=script, created_by="app:x", now=utc_now()
     )
     screen.sign_in()
     screen.open(f"{TYPE}templates/1/")

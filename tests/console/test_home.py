@@ -91,10 +91,7 @@ def test_failures_are_grouped_by_channel_and_code(now: datetime) -> None:
         (Channel.PUSH, "timeout", 1),
     ]
     first = found.groups[0]
-    assert (first.first_at, first.last_at) == (
-        now - timedelta(hours=3),
-        now - timedelta(hours=1),
-    )
+    assert (first.first_at, first.last_at) == (now - timedelta(hours=3), now - timedelta(hours=1))
     assert (found.total, found.counted_since) == (3, None)
     only = failure_groups.count_failures(
         since=now - timedelta(hours=24), match={"type": "system_alert"}

@@ -122,10 +122,7 @@ SCHEDULES = [
         {"clocked_time_0": "2031-01-01", "clocked_time_1": "09:00:00"},
     ),
 ]
-NO_TASKS = {
-    "periodictask_set-TOTAL_FORMS": "0",
-    "periodictask_set-INITIAL_FORMS": "0",
-}
+NO_TASKS = {"periodictask_set-TOTAL_FORMS": "0", "periodictask_set-INITIAL_FORMS": "0"}
 
 
 @pytest.mark.parametrize(("name", "first", "second"), SCHEDULES, ids=[s[0] for s in SCHEDULES])

@@ -31,10 +31,7 @@ def test_no_name_comes_twice_and_the_last_one_stays() -> None:
 
 @pytest.mark.usefixtures("db")
 def test_how_long_notifications_are_kept_is_what_each_category_says() -> None:
-    said, whole = (
-        "Content and addresses of notifications",
-        "Notifications and attempts",
-    )
+    said, whole = ("Content and addresses of notifications", "Notifications and attempts")
     assert retention_table()[:2] == [(said, "30 days"), (whole, "90 days")]
     collection("retention_policies").update_one({"_id": "marketing"}, {"$set": {"content_days": 7}})
     assert dict(retention_table())[said] == "transactional 30 days, marketing 7 days, alert 30 days"

@@ -79,9 +79,7 @@ def test_it_says_how_a_receiver_does(console: Client, fields: dict[str, Any], wo
     assert f">{words}<" in text(console, f"{LIST}{CLIENT}/change/")
 
 
-def test_an_operator_switches_a_callback_off_and_on_and_both_are_on_record(
-    console: Client,
-) -> None:
+def test_an_operator_switches_a_callback_off_and_on_and_both_are_on_record(console: Client) -> None:
     outbox.send_test(CLIENT, now=utc_now())
     console.post(f"{LIST}{CLIENT}/switch-off/")
     assert subscriptions.get(CLIENT)["disabled_reason"] == DisabledReason.BY_OPERATOR

@@ -93,10 +93,7 @@ SENTENCES = [
     (delivery(S.DELIVERED), "Email delivered."),
     (delivery(S.READ, channel="in_app"), "In-app delivered and read."),
     (delivery(S.CANCELLED), "Email cancelled."),
-    (
-        delivery(S.EXPIRED, failure_code="expired"),
-        "Email not sent: expired before sending.",
-    ),
+    (delivery(S.EXPIRED, failure_code="expired"), "Email not sent: expired before sending."),
     (
         delivery(S.SUPPRESSED, failure_code="suppressed", channel="whatsapp"),
         "WhatsApp not sent: address suppressed.",

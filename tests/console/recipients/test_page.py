@@ -31,11 +31,7 @@ def ada() -> Any:
     muted = {"marketing": {"muted": True}, "alert": {"muted_channels": ["push"]}}
     register_ada(preferences=muted)
     factories.suppress(
-        ADA,
-        reason=SuppressionReason.UNSUBSCRIBED,
-        source="one-click",
-        marketing_only=True,
-        at=now,
+        ADA, reason=SuppressionReason.UNSUBSCRIBED, source="one-click", marketing_only=True, at=now
     )
     factories.device("token-that-nobody-sees", device_model="Pixel 9")
     return factories.settled(DeliveryStatus.FAILED, at=now, created_at=now, entity_id="order-7")

@@ -76,11 +76,7 @@ BAD = [
     ("fallback_channel", "pigeon", "is not one of the available choices"),
     ("fallback_after_seconds", "0", "greater than or equal to 1"),
     ("approved_templates", '{"locale": "pt"}', "Enter a list of objects"),
-    (
-        "approved_templates",
-        f"[{WORDING}]",
-        "Not in the example data: order",
-    ),
+    ("approved_templates", f"[{WORDING}]", "Not in the example data: order"),
 ]
 
 

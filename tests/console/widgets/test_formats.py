@@ -52,8 +52,7 @@ def test_only_all_is_a_hundred_percent(share: float | None, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "noun", "text"),
-    [(1, "device", "1 device"), (1_200, "delivery", "1,200 deliveries")],
+    ("count", "noun", "text"), [(1, "device", "1 device"), (1_200, "delivery", "1,200 deliveries")]
 )
 def test_a_count_has_its_noun(count: int, noun: str, text: str) -> None:
     assert formats.count_of(count, noun) == text
