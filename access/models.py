@@ -90,9 +90,6 @@ class LoginFailures(models.Model):
         db_table = "login_failures"
         indexes = (MongoIndex("expires_at", name="log_expires", expire_after_seconds=0),)
 
-    def __str__(self) -> str:
-        return self.id
-
 
 class SecondFactor(models.Model):
     """A staff member's second factor: TOTP key and recovery codes."""
@@ -116,9 +113,6 @@ class SecondFactor(models.Model):
     class Meta:
         db_table = "second_factors"
 
-    def __str__(self) -> str:
-        return str(self.user_id)
-
 
 class InboxRevocation(models.Model):
     """A revocation of one inbox token, or of all tokens of a recipient by a new epoch."""
@@ -135,6 +129,3 @@ class InboxRevocation(models.Model):
     class Meta:
         db_table = "inbox_revocations"
         indexes = (MongoIndex("expires_at", name="rev_expires", expire_after_seconds=0),)
-
-    def __str__(self) -> str:
-        return self.id

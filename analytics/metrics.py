@@ -121,7 +121,8 @@ def sum_up(interval: Interval, span: datetime, *, now: datetime) -> None:
         ],
         hint=INDEX,
     )
-    replace(interval, [span], [_summed(row, span) for row in found], now=now)
+    values = [_summed(row, row["dimensions"], span) for row in found]
+    replace(interval, [span], values, now=now)
 
 
 def read(
@@ -132,7 +133,17 @@ def read(
     if metrics is not None:
         wanted["metric_name"] = {"$in": list(metrics)}
     found = collection("metrics_aggregates").find(wanted).sort("timestamp", 1).hint(INDEX)
-    return [_metric_value(document) for document in found]
+    return [
+        MetricValue(
+            metric=document["metric_name"],
+            dimensions=document["dimensions"],
+            value=document["value"],
+            seconds=document.get("seconds"),
+            histogram=document.get("histogram"),
+            timestamp=document["timestamp"],
+        )
+        for document in found
+    ]
 
 
 def read_summed(
@@ -165,10 +176,8 @@ def read_summed(
     )
     values = []
     for row in found:
-        group_key = row["_id"]
-        dimensions = {name: group_key[name] for name in by if name in group_key}
-        summed = {**row, "_id": {"metric": group_key["metric"]}, "dimensions": dimensions}
-        values.append(_summed(summed, group_key["at"]))
+        dimensions = {name: row["_id"][name] for name in by if name in row["_id"]}
+        values.append(_summed(row, dimensions, row["_id"]["at"]))
     return sorted(values, key=lambda metric_value: metric_value.timestamp)
 
 
@@ -189,11 +198,11 @@ def last_timestamp(
     return found["timestamp"] if found else None
 
 
-def merge_histograms(values: Iterable[MetricValue]) -> list[int]:
+def merge_histograms(histograms: Iterable[Sequence[int] | None]) -> list[int]:
     """Return the sum of several histograms."""
     total = empty_histogram()
-    for metric_value in values:
-        total = add_histograms(total, metric_value.histogram or ())
+    for one in histograms:
+        total = add_histograms(total, one or ())
     return total
 
 
@@ -201,18 +210,17 @@ def _match(interval: Interval, since: datetime, until: datetime) -> dict[str, An
     return {"interval": interval.value, "timestamp": {"$gte": since, "$lt": until}}
 
 
-def _summed(row: Mapping[str, Any], span: datetime) -> MetricValue:
-    histograms = [one for one in row["histograms"] if one]
-    total = empty_histogram()
-    for one in histograms:
-        total = add_histograms(total, one)
+def _summed(
+    row: Mapping[str, Any], dimensions: Mapping[str, str], timestamp: datetime
+) -> MetricValue:
+    has_histogram = any(row["histograms"])
     return MetricValue(
         metric=row["_id"]["metric"],
-        dimensions=row["dimensions"],
+        dimensions=dimensions,
         value=row["value"],
-        seconds=row["seconds"] if histograms else None,
-        histogram=total if histograms else None,
-        timestamp=span,
+        seconds=row["seconds"] if has_histogram else None,
+        histogram=merge_histograms(row["histograms"]) if has_histogram else None,
+        timestamp=timestamp,
     )
 
 
@@ -234,17 +242,6 @@ def _document(interval: Interval, metric_value: MetricValue, now: datetime) -> d
             metric_value.timestamp + RETENTION[interval], now + MIN_RETENTION
         )
     return document
-
-
-def _metric_value(document: Mapping[str, Any]) -> MetricValue:
-    return MetricValue(
-        metric=document["metric_name"],
-        dimensions=document["dimensions"],
-        value=document["value"],
-        seconds=document.get("seconds"),
-        histogram=document.get("histogram"),
-        timestamp=document["timestamp"],
-    )
 
 
 class Metric(StrEnum):

@@ -82,38 +82,32 @@ def acquire_lease(*, now: datetime) -> bool:
 
 def renew_lease(*, now: datetime) -> None:
     """Renew the lease during a long roll-up."""
-    collection("rollup_state").update_one(
-        {"_id": STATE}, {"$set": {"lease_until": now + LEASE}}, upsert=True
-    )
+    record(lease_until=now + LEASE)
 
 
 def release_lease() -> None:
     """Release the lease."""
-    collection("rollup_state").update_one({"_id": STATE}, {"$set": {"lease_until": None}})
+    record(lease_until=None)
 
 
-def record_counted(*, now: datetime) -> None:
-    """Record the end of a roll-up."""
-    collection("rollup_state").update_one({"_id": STATE}, {"$set": {"counted_at": now}})
+def record(**times: datetime | None) -> None:
+    """Record progress: ``changes_until``, or ``counted_at`` at the end of a roll-up."""
+    collection("rollup_state").update_one({"_id": STATE}, {"$set": times}, upsert=True)
 
 
 def changes_until() -> datetime | None:
     """Return the time up to which changes are marked; None before the first roll-up."""
-    state = collection("rollup_state").find_one({"_id": STATE})
-    return state.get("changes_until") if state else None
-
-
-def record_changes_until(*, until: datetime) -> None:
-    """Record the time up to which changes are marked."""
-    collection("rollup_state").update_one(
-        {"_id": STATE}, {"$set": {"changes_until": until}}, upsert=True
-    )
+    return _recorded("changes_until")
 
 
 def counted_at() -> datetime | None:
     """Return when the last roll-up finished; None before the first."""
+    return _recorded("counted_at")
+
+
+def _recorded(name: str) -> datetime | None:
     state = collection("rollup_state").find_one({"_id": STATE})
-    return state.get("counted_at") if state else None
+    return state.get(name) if state else None
 
 
 def _id(minute: datetime) -> str:

@@ -19,12 +19,18 @@ from notifications import queries
 from notifications.queueing import backlog
 from notifyproject.db.collections import collection
 
-M = Metric
 HOURS = 24
 NOT_TEST: Mapping[str, Any] = {"is_test": {"$ne": True}}
 """Filter that excludes test notifications."""
 S = DeliveryStatus
-COUNTED_METRICS = (M.ACCEPTED, M.SENT, M.DELIVERED, M.READ, M.FAILED, M.LATENCY)
+COUNTED_METRICS = (
+    Metric.ACCEPTED,
+    Metric.SENT,
+    Metric.DELIVERED,
+    Metric.READ,
+    Metric.FAILED,
+    Metric.LATENCY,
+)
 
 
 @dataclass(slots=True)
@@ -37,27 +43,27 @@ class ChannelTotals:
     @property
     def accepted(self) -> int:
         """Deliveries of accepted notifications."""
-        return self.counts[M.ACCEPTED]
+        return self.counts[Metric.ACCEPTED]
 
     @property
     def sent(self) -> int:
         """Accepted by a provider and not failed since."""
-        return self.counts[M.SENT]
+        return self.counts[Metric.SENT]
 
     @property
     def delivered(self) -> int:
         """Confirmed by a receipt."""
-        return self.counts[M.DELIVERED]
+        return self.counts[Metric.DELIVERED]
 
     @property
     def read(self) -> int:
         """Opened, by a receipt."""
-        return self.counts[M.READ]
+        return self.counts[Metric.READ]
 
     @property
     def failed(self) -> int:
         """Failed for good, or bounced."""
-        return self.counts[M.FAILED]
+        return self.counts[Metric.FAILED]
 
     @property
     def total(self) -> int:

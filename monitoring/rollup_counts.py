@@ -53,19 +53,6 @@ class _Counts:
         self.counts[key] += row["count"]
         return key
 
-    def metric_values(self) -> Iterator[MetricValue]:
-        """Yield the counts as metric values."""
-        for key, value in self.counts.items():
-            minute, metric, dimensions = key
-            yield MetricValue(
-                metric=metric.value,
-                dimensions=dict(dimensions),
-                value=value,
-                histogram=self.latencies.get(key),
-                seconds=self.seconds.get(key),
-                timestamp=minute,
-            )
-
 
 def count_minutes(since: datetime, until: datetime) -> list[MetricValue]:
     """Return the metrics of all whole minutes from ``since`` until before ``until``."""
@@ -76,7 +63,17 @@ def count_minutes(since: datetime, until: datetime) -> list[MetricValue]:
             _count_outcome(counts, row, provider=row["_id"].get("provider") or NONE)
     for row in _attempted(since, until):
         _count_attempt(counts, row)
-    return list(counts.metric_values())
+    return [
+        MetricValue(
+            metric=metric.value,
+            dimensions=dict(dimensions),
+            value=value,
+            histogram=counts.latencies.get((minute, metric, dimensions)),
+            seconds=counts.seconds.get((minute, metric, dimensions)),
+            timestamp=minute,
+        )
+        for (minute, metric, dimensions), value in counts.counts.items()
+    ]
 
 
 def _count_attempt(counts: _Counts, row: Row) -> None:

@@ -76,8 +76,7 @@ def queue_status(*, now: datetime) -> list[QueueStatus]:
 
 def service_depth() -> int | None:
     """Return the depth of the queue of periodic and other service tasks."""
-    depths = _depths()
-    return None if depths is None else depths[settings.CELERY_TASK_DEFAULT_QUEUE]
+    return (_depths() or {}).get(settings.CELERY_TASK_DEFAULT_QUEUE)
 
 
 def heartbeats() -> Heartbeats:

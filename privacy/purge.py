@@ -132,10 +132,7 @@ def count_purge_date_changes(*, now: datetime) -> PurgeDateChanges:
     changed = deleted = 0
     for policy in retention.read_all():
         new = store.purged_at(policy.metadata)
-        differing: dict[str, Any] = {
-            **_match_ended(policy.category),
-            "$expr": {"$ne": ["$purge_at", new]},
-        }
+        differing = _match_ended(policy.category) | {"$expr": {"$ne": ["$purge_at", new]}}
         changed += _count(differing)
         deleted += _count({"$and": [differing, {"$expr": {"$lte": [new, now]}}]})
     return PurgeDateChanges(notifications=changed, deleted=deleted)

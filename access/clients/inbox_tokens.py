@@ -82,8 +82,7 @@ def issue(*, client_id: ObjectId, user_id: str, now: datetime) -> IssuedToken:
 def authenticate(text: str, *, now: datetime) -> InboxUser | None:
     """Return the holder of a valid token; None for any other text. Raises PyMongoError."""
     user = _decode(text, now)
-    client = _valid_issuer(user, now) if user is not None else None
-    if user is None or client is None:
+    if user is None or (client := _valid_issuer(user, now)) is None:
         return None
     return replace(user, is_test=client.get("is_test", False))
 
@@ -101,7 +100,7 @@ def revoke(*, client_id: ObjectId, jti: str, now: datetime) -> bool:
     genuine = _jti(client_id, jti[:_NONCE_LENGTH])
     if not jti.isascii() or not hmac.compare_digest(jti, genuine):
         return False
-        # The revocation outlives the token even on a skewed clock; MongoDB then deletes it.
+    # The revocation outlives the token even on a skewed clock; MongoDB then deletes it.
     expires_at = now + LIFETIME + 2 * CLOCK_SKEW
     collection("inbox_revocations").update_one(
         {"_id": _token_revocation_id(jti)}, {"$set": {"expires_at": expires_at}}, upsert=True
@@ -139,10 +138,8 @@ def _valid_issuer(user: InboxUser, now: datetime) -> Mapping[str, Any] | None:
         {"_id": {"$in": [_token_revocation_id(user.jti), revocation_id]}}
     )
     epochs = {end["_id"]: end.get("epoch") for end in revocations}
-    is_valid = _token_revocation_id(user.jti) not in epochs and user.epoch >= (
-        epochs.get(revocation_id) or 0
-    )
-    return client if is_valid else None
+    is_revoked = _token_revocation_id(user.jti) in epochs
+    return None if is_revoked or user.epoch < (epochs.get(revocation_id) or 0) else client
 
 
 def _decode(text: str, now: datetime) -> InboxUser | None:

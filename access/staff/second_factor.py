@@ -61,9 +61,7 @@ class PendingEnrollment:
 
 def enrollment_of(user_id: ObjectId) -> Enrollment | None:
     """Return a user's enrollment; None without a second factor. Raises PyMongoError."""
-    stored = collection("second_factors").find_one(
-        {"_id": user_id, "sealed_key": {"$exists": True}}
-    )
+    stored = _find(user_id, "sealed_key")
     if stored is None:
         return None
     return Enrollment(
@@ -75,13 +73,9 @@ def begin_enrollment(user_id: ObjectId, *, name: str, now: datetime) -> PendingE
     """Return the TOTP key to set up in an authenticator app; the same until it's confirmed."""
     key = _pending_key(user_id)
     if key is None:
-        encrypted = encrypt(
-            pyotp.random_base32().encode(), associated_data=_associated_data(user_id)
-        )
-        collection("second_factors").update_one(
-            {"_id": user_id}, {"$set": {"pending_key": encrypted, "invited_at": now}}, upsert=True
-        )
-        key = decrypt(encrypted, associated_data=_associated_data(user_id)).decode()
+        key = pyotp.random_base32()
+        pending = {"pending_key": _encrypt(key, user_id), "invited_at": now}
+        collection("second_factors").update_one({"_id": user_id}, {"$set": pending}, upsert=True)
     return PendingEnrollment(
         key=key, uri=pyotp.TOTP(key).provisioning_uri(name=name, issuer_name=ISSUER)
     )
@@ -103,7 +97,7 @@ def confirm(user_id: ObjectId, text: str, *, now: datetime) -> list[str] | None:
         {"_id": user_id},
         {
             "$set": {
-                "sealed_key": encrypt(key.encode(), associated_data=_associated_data(user_id)),
+                "sealed_key": _encrypt(key, user_id),
                 "last_step": step,
                 "enrolled_at": now,
                 "recovery_codes": [_hash_code(user_id, code) for code in codes],
@@ -162,9 +156,7 @@ def _consume_try(user_id: ObjectId, now: datetime) -> bool:
 
 
 def _consume_code(user_id: ObjectId, text: str, now: datetime) -> bool:
-    stored = collection("second_factors").find_one(
-        {"_id": user_id, "sealed_key": {"$exists": True}}
-    )
+    stored = _find(user_id, "sealed_key")
     key = _decrypted_key(stored, "sealed_key", user_id)
     step = None if key is None else _step_of(key, text, now)
     if stored is None or key is None or step is None:
@@ -173,10 +165,7 @@ def _consume_code(user_id: ObjectId, text: str, now: datetime) -> bool:
         {"_id": user_id, "sealed_key": stored["sealed_key"], "last_step": {"$lt": step}},
         {
             # Encrypted again, to migrate to the newest key.
-            "$set": {
-                "last_step": step,
-                "sealed_key": encrypt(key.encode(), associated_data=_associated_data(user_id)),
-            },
+            "$set": {"last_step": step, "sealed_key": _encrypt(key, user_id)},
             "$unset": _NO_TRIES,
         },
     )
@@ -203,10 +192,15 @@ def _step_of(key: str, text: str, now: datetime) -> int | None:
 
 
 def _pending_key(user_id: ObjectId) -> str | None:
-    stored = collection("second_factors").find_one(
-        {"_id": user_id, "pending_key": {"$exists": True}}
-    )
-    return _decrypted_key(stored, "pending_key", user_id)
+    return _decrypted_key(_find(user_id, "pending_key"), "pending_key", user_id)
+
+
+def _find(user_id: ObjectId, name: str) -> Document | None:
+    return collection("second_factors").find_one({"_id": user_id, name: {"$exists": True}})
+
+
+def _encrypt(key: str, user_id: ObjectId) -> str:
+    return encrypt(key.encode(), associated_data=_associated_data(user_id))
 
 
 def _decrypted_key(stored: Document | None, name: str, user_id: ObjectId) -> str | None:
