@@ -19,18 +19,12 @@ from notifications import queries
 from notifications.queueing import backlog
 from notifyproject.db.collections import collection
 
+M = Metric
 HOURS = 24
 NOT_TEST: Mapping[str, Any] = {"is_test": {"$ne": True}}
 """Filter that excludes test notifications."""
 S = DeliveryStatus
-COUNTED_METRICS = (
-    Metric.ACCEPTED,
-    Metric.SENT,
-    Metric.DELIVERED,
-    Metric.READ,
-    Metric.FAILED,
-    Metric.LATENCY,
-)
+COUNTED_METRICS = (M.ACCEPTED, M.SENT, M.DELIVERED, M.READ, M.FAILED, M.LATENCY)
 
 
 @dataclass(slots=True)
@@ -43,27 +37,27 @@ class ChannelTotals:
     @property
     def accepted(self) -> int:
         """Deliveries of accepted notifications."""
-        return self.counts[Metric.ACCEPTED]
+        return self.counts[M.ACCEPTED]
 
     @property
     def sent(self) -> int:
         """Accepted by a provider and not failed since."""
-        return self.counts[Metric.SENT]
+        return self.counts[M.SENT]
 
     @property
     def delivered(self) -> int:
         """Confirmed by a receipt."""
-        return self.counts[Metric.DELIVERED]
+        return self.counts[M.DELIVERED]
 
     @property
     def read(self) -> int:
         """Opened, by a receipt."""
-        return self.counts[Metric.READ]
+        return self.counts[M.READ]
 
     @property
     def failed(self) -> int:
         """Failed for good, or bounced."""
-        return self.counts[Metric.FAILED]
+        return self.counts[M.FAILED]
 
     @property
     def total(self) -> int:
