@@ -55,7 +55,7 @@ def _providers(settings: Any, broker: Any, google_account_file: Path) -> Iterato
         forget()
 
 
-def test_the_pictures_are_taken(screen: Screen) -> None:
+def test_screenshots_are_taken(screen: Screen) -> None:
     now = utc_now()
     day = store_day(now=now, busy=BUSY)
     _note_trouble(now)

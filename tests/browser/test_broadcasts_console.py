@@ -34,7 +34,9 @@ def half_told(monkeypatch: pytest.MonkeyPatch) -> ObjectId:
     return one
 
 
-def test_from_the_list_to_calling_it_off(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broadcast_is_paused_resumed_and_cancelled(
+    screen: Screen, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one, page = half_told(monkeypatch), screen.page
     screen.sign_in()
     screen.open("/admin/")

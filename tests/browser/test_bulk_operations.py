@@ -62,7 +62,7 @@ def the_operation() -> ObjectId:
     return ObjectId(one["_id"])
 
 
-def test_a_group_of_500_is_retried_with_progress(screen: Screen) -> None:
+def test_bulk_retry_of_500_shows_progress_and_results(screen: Screen) -> None:
     failures()
     page = screen.page
     screen.sign_in()

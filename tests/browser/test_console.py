@@ -27,7 +27,7 @@ def failed(**fields: object) -> dict[str, object]:
     return dict(document)
 
 
-def test_from_the_login_to_a_resend(screen: Screen) -> None:
+def test_failure_is_found_and_resent_after_login(screen: Screen) -> None:
     document = failed(user_id="ada-7", entity_id="order-77")
     page = screen.page
 
@@ -70,7 +70,7 @@ def test_from_the_login_to_a_resend(screen: Screen) -> None:
     assert new.channels == ["email"]
 
 
-def test_a_wrong_password_lets_nobody_in(screen: Screen) -> None:
+def test_wrong_password_is_rejected(screen: Screen) -> None:
     screen.open("/admin/login/")
     screen.page.fill("#id_username", "maria")
     screen.page.fill("#id_password", "wrong")
@@ -79,7 +79,7 @@ def test_a_wrong_password_lets_nobody_in(screen: Screen) -> None:
     assert screen.fits()
 
 
-def test_rows_are_ticked_and_retried(screen: Screen) -> None:
+def test_selected_rows_are_retried(screen: Screen) -> None:
     documents = [failed() for _ in range(2)]
     page = screen.page
     screen.sign_in()
@@ -97,7 +97,7 @@ def test_rows_are_ticked_and_retried(screen: Screen) -> None:
     assert statuses == {"retrying"}
 
 
-def test_a_list_is_filtered(screen: Screen) -> None:
+def test_list_is_filtered(screen: Screen) -> None:
     failed(user_id="ada-7")
     factories.accepted(created_at=utc_now(), user_id="bob-8")
     page = screen.page
@@ -114,7 +114,7 @@ def test_a_list_is_filtered(screen: Screen) -> None:
     assert screen.fits()
 
 
-def test_the_command_palette_works_from_the_keyboard(screen: Screen) -> None:
+def test_command_palette_works_from_the_keyboard(screen: Screen) -> None:
     document = failed(user_id="ada-7")
     page = screen.page
     screen.sign_in()
@@ -135,7 +135,7 @@ def test_the_command_palette_works_from_the_keyboard(screen: Screen) -> None:
 SLOW_FRAMES = "() => { requestAnimationFrame = draw => setTimeout(draw, 200, 0) }"
 
 
-def test_the_command_palette_takes_the_keyboard_also_when_it_is_drawn_late(screen: Screen) -> None:
+def test_command_palette_gets_the_focus_when_drawn_late(screen: Screen) -> None:
     page = screen.page
     screen.sign_in()
     screen.open("/admin/")
@@ -144,7 +144,7 @@ def test_the_command_palette_takes_the_keyboard_also_when_it_is_drawn_late(scree
     expect(page.locator("#search-input-command")).to_be_focused()
 
 
-def test_every_page_fits_and_runs_without_an_error(screen: Screen) -> None:
+def test_pages_fit_without_script_errors(screen: Screen) -> None:
     document = failed()
     screen.sign_in()
     for path in (
@@ -160,7 +160,7 @@ def test_every_page_fits_and_runs_without_an_error(screen: Screen) -> None:
         assert screen.problems == [], path
 
 
-def test_in_the_dark_the_console_is_dark(screen: Screen) -> None:
+def test_console_follows_the_dark_scheme(screen: Screen) -> None:
     shade = "element => getComputedStyle(element).backgroundColor"
     screen.sign_in()
     screen.open("/admin/")

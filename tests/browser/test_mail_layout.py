@@ -105,14 +105,14 @@ def check(page: Page, what: str = "it") -> None:
     assert [(text, ratio) for text, ratio in contrasts if ratio < AA] == [], what
 
 
-def test_every_shipped_mail_fits_and_can_be_read(page: Page) -> None:
+def test_shipped_mails_fit_and_are_legible(page: Page) -> None:
     for slug in TEMPLATED:
         for locale in ("en", "pt"):
             page.set_content(of_type(slug, locale=locale))
             check(page, f"{slug} in {locale}")
 
 
-def test_the_button_can_be_seen_and_hit(page: Page) -> None:
+def test_button_is_visible_and_large_enough(page: Page) -> None:
     page.set_content(of_type("order_shipped", locale="en"))
     button = page.get_by_role("link", name="Open")
     expect(button).to_be_visible()
@@ -124,13 +124,13 @@ def test_the_button_can_be_seen_and_hit(page: Page) -> None:
         assert box["width"] > 280, "a thumb finds it anywhere on the line"
 
 
-def test_it_says_who_sent_it_and_how_to_get_out(page: Page) -> None:
+def test_mail_names_its_sender_and_has_an_unsubscribe_link(page: Page) -> None:
     page.set_content(of_type("order_shipped", locale="en"))
     expect(page.get_by_text("This message was sent by Notifications.")).to_be_visible()
     expect(page.get_by_role("link", name="Unsubscribe from messages like this")).to_be_visible()
 
 
-def test_a_word_without_an_end_and_a_wide_picture_do_not_stick_out(page: Page) -> None:
+def test_long_word_and_wide_picture_fit(page: Page) -> None:
     content = Content(
         subject=f"Subject {LONG}", body=f"Look: {LONG}\n\n{'x' * 400}", image_url=PICTURE
     )
@@ -142,13 +142,13 @@ def test_a_word_without_an_end_and_a_wide_picture_do_not_stick_out(page: Page) -
     assert picture["height"] > 50
 
 
-def test_what_a_list_of_mail_shows_is_not_seen_in_the_mail(page: Page) -> None:
+def test_preheader_is_hidden_in_the_mail(page: Page) -> None:
     page.set_content(of_type("payment_confirmed", locale="en"))
     expect(page.locator(".preheader")).to_be_hidden()
     assert "Your payment of 49.90" in str(page.locator(".preheader").text_content())
 
 
-def test_by_night_it_is_dark(page: Page, scheme: str) -> None:
+def test_mail_follows_the_dark_scheme(page: Page, scheme: str) -> None:
     page.set_content(of_type("mfa_code", locale="en"))
     for place in ("body", ".card"):
         shade = page.locator(place).first.evaluate(
@@ -157,7 +157,7 @@ def test_by_night_it_is_dark(page: Page, scheme: str) -> None:
         assert (sum(shade[:3]) < 250) is (scheme == "dark"), place
 
 
-def test_a_program_that_knows_no_style_sheets_shows_it_well(page: Page, scheme: str) -> None:
+def test_mail_without_style_sheet_support_is_legible(page: Page, scheme: str) -> None:
     """What must not be missing is in the elements."""
     html = of_type("order_shipped", locale="en")
     head, _, rest = html.partition("<style")

@@ -49,7 +49,7 @@ def worked_off(notification_id: Any) -> None:
     assert factories.arrive(notification_id, at=now)
 
 
-def test_an_operator_finds_understands_and_mends_a_failure(screen: Screen) -> None:
+def test_operator_finds_and_resends_a_failure(screen: Screen) -> None:
     hire("olga", "operator")
     failed("bob-8")
     document = failed("ada-7")
@@ -90,7 +90,7 @@ def test_an_operator_finds_understands_and_mends_a_failure(screen: Screen) -> No
     screen.shows(page.locator(".notice", has_text="Resent from"))
 
 
-def test_an_operator_has_an_address_shown(screen: Screen) -> None:
+def test_operator_reveals_an_address(screen: Screen) -> None:
     hire("olga", "operator")
     document = failed("ada-7")
     screen.sign_in("olga")
@@ -103,7 +103,7 @@ def test_an_operator_has_an_address_shown(screen: Screen) -> None:
     assert ADA not in page.content()
 
 
-def test_support_sees_no_address_and_reaches_no_operators_action(screen: Screen) -> None:
+def test_support_sees_neither_addresses_nor_operator_actions(screen: Screen) -> None:
     hire("sam", "support")
     now = utc_now()
     later = now + timedelta(hours=2)

@@ -29,7 +29,7 @@ def work(notification_id: Any, *, at: datetime) -> None:
     dispatcher.dispatch([notification_id], channel=Channel.EMAIL, clock=lambda: at)
 
 
-def test_a_pause_burns_nothing(screen: Screen, sendgrid: ScriptedProvider) -> None:
+def test_paused_provider_uses_no_attempts(screen: Screen, sendgrid: ScriptedProvider) -> None:
     page, now = screen.page, utc_now()
     one = factories.accepted(created_at=now)["_id"]
     screen.sign_in()

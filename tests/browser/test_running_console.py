@@ -59,7 +59,7 @@ def _a_day(broker: redis.Redis, pauses_anew: None, settings: Any) -> None:
     )
 
 
-def test_home_shows_the_day_and_an_incident_is_taken_care_of(screen: Screen) -> None:
+def test_home_shows_the_day_and_acknowledges_an_incident(screen: Screen) -> None:
     page = screen.page
     screen.sign_in()
     screen.open("/admin/")
@@ -75,7 +75,7 @@ def test_home_shows_the_day_and_an_incident_is_taken_care_of(screen: Screen) -> 
     assert screen.fits()
 
 
-def test_a_provider_is_paused_tested_and_resumed(screen: Screen) -> None:
+def test_provider_is_paused_tested_and_resumed(screen: Screen) -> None:
     page = screen.page
     screen.sign_in()
     screen.open(PROVIDERS)
@@ -95,7 +95,7 @@ def test_a_provider_is_paused_tested_and_resumed(screen: Screen) -> None:
 
 
 @pytest.mark.parametrize("path", [WORKERS, INCIDENTS, RULES, f"{RULES}add/", PROVIDERS])
-def test_every_page_fits_light_and_dark(screen: Screen, path: str) -> None:
+def test_page_fits_in_light_and_dark(screen: Screen, path: str) -> None:
     screen.sign_in()
     for scheme in ("light", "dark"):
         screen.page.emulate_media(color_scheme=scheme)
@@ -105,7 +105,7 @@ def test_every_page_fits_light_and_dark(screen: Screen, path: str) -> None:
     assert screen.problems == []
 
 
-def test_the_menu_leads_to_the_queues(screen: Screen) -> None:
+def test_menu_leads_to_the_queues(screen: Screen) -> None:
     page = screen.page
     screen.sign_in()
     screen.open("/admin/")

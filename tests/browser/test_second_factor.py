@@ -12,7 +12,7 @@ from tests.browser.screen import Screen
 pytestmark = pytest.mark.usefixtures("db")
 
 
-def test_from_the_password_to_the_console_and_in_again(screen: Screen, settings: Any) -> None:
+def test_second_factor_is_set_up_and_used(screen: Screen, settings: Any) -> None:
     settings.ADMIN_REQUIRE_OTP = True
     page = screen.page
     screen.sign_in()

@@ -129,7 +129,7 @@ def refused(screen: Screen) -> Iterator[list[str]]:
     screen.page.remove_listener("response", note)
 
 
-def test_each_page_is_reached_and_does_its_work(
+def test_pages_are_in_the_menu_and_show_their_content(
     screen: Screen, refused: list[str], subtests: pytest.Subtests
 ) -> None:
     assert len(STOPS) == 16

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("db")
 TYPE = "/admin/notifications/notificationtype/payment_confirmed/"
 
 
-def test_from_what_it_says_to_saying_it_otherwise(screen: Screen) -> None:
+def test_template_is_previewed_edited_and_published(screen: Screen) -> None:
     page = screen.page
     screen.sign_in()
     screen.open("/admin/")
@@ -52,7 +52,7 @@ def test_from_what_it_says_to_saying_it_otherwise(screen: Screen) -> None:
     assert set(version.parts) == {"default", "pt"}
 
 
-def test_another_language_is_added(screen: Screen) -> None:
+def test_language_is_added(screen: Screen) -> None:
     page = screen.page
     screen.sign_in()
     screen.open(f"{TYPE}templates/new/")
@@ -67,7 +67,7 @@ def test_another_language_is_added(screen: Screen) -> None:
     assert version.parts["pt-BR"] == {"subject": "Pago"}
 
 
-def test_nothing_in_a_template_runs_in_the_console(screen: Screen) -> None:
+def test_template_scripts_do_not_run_in_the_console(screen: Screen) -> None:
     """The frame a mail is shown in runs no script, and the page around it shows text."""
     script = "<script>document.title = 'run'</script><img src=x onerror=\"document.title='run'\">"
     parts = {"default": {"subject": script, "body": script, "email_html": script, "push": script}}

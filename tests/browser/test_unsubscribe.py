@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("db")
         ),
     ],
 )
-def test_from_the_mail_to_unsubscribed_and_back(
+def test_recipient_unsubscribes_and_subscribes_again(
     screen: Screen, locale: str, scheme: str, titles: list[str], buttons: list[str]
 ) -> None:
     page = screen.page

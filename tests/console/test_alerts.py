@@ -41,7 +41,7 @@ def opened(what: str = "all") -> ObjectId:
     return ObjectId(found["_id"])
 
 
-def test_a_rule_is_made_changed_and_removed(console: Client) -> None:
+def test_rule_is_created_changed_and_deleted(console: Client) -> None:
     assert console.post(f"{RULES}add/", RULE).status_code == 302
     rule = AlertRule.objects.get(name="Mail")
     assert (rule.channel, rule.type, rule.threshold) == ("email", "mfa_code", 5)
@@ -58,20 +58,20 @@ def test_a_rule_is_made_changed_and_removed(console: Client) -> None:
 @pytest.mark.parametrize(
     "wrong", [{"threshold": "-1"}, {"threshold": "1000"}, {"window_minutes": "0"}, {"type": "nope"}]
 )
-def test_a_rule_that_cannot_be_is_refused(console: Client, wrong: dict[str, str]) -> None:
+def test_invalid_rule_is_refused(console: Client, wrong: dict[str, str]) -> None:
     before = AlertRule.objects.count()
     assert console.post(f"{RULES}add/", RULE | wrong).status_code == 200
     assert AlertRule.objects.count() == before
 
 
-def test_the_shipped_rules_are_listed(console: Client) -> None:
+def test_shipped_rules_are_listed(console: Client) -> None:
     alert_rules.add_missing_rules()
     page = console.get(RULES).content.decode()
     assert "more than 10 in 60 min" in page
     assert "immediately" in page
 
 
-def test_incidents_are_listed_and_narrowed(console: Client) -> None:
+def test_incidents_are_listed_and_filtered(console: Client) -> None:
     opened()
     over = opened("other")
     collection("incidents").update_one(
@@ -84,7 +84,7 @@ def test_incidents_are_listed_and_narrowed(console: Client) -> None:
         assert not {"COLLSCAN", "SORT"} & plan.stages
 
 
-def test_ticked_incidents_are_acknowledged_and_recorded(console: Client) -> None:
+def test_selected_incidents_are_acknowledged_and_audited(console: Client) -> None:
     keys = [opened(), opened("other")]
     ticked: dict[str, Any] = {"action": "acknowledge_selected", "_selected_action": keys}
     console.post(INCIDENTS, ticked)
@@ -93,7 +93,7 @@ def test_ticked_incidents_are_acknowledged_and_recorded(console: Client) -> None
     assert [e.get_change_message() for e in LogEntry.objects.all()] == ["Acknowledged."] * 2
 
 
-def test_acknowledging_needs_a_permission_and_a_post(console: Client) -> None:
+def test_acknowledging_requires_a_permission_and_an_incident(console: Client) -> None:
     url = f"{INCIDENTS}{opened()}/acknowledge/"
     assert console.get(url).status_code == 405
     viewer = signed_in(make_staff("eva", "analytics.view_incident"))

@@ -45,7 +45,7 @@ def messages_of() -> list[str]:
     return [entry.change_message for entry in LogEntry.objects.order_by("id")]
 
 
-def test_a_client_is_created_with_its_scopes(console: Client) -> None:
+def test_client_is_created_with_its_scopes(console: Client) -> None:
     response = console.post(f"{LIST}add/", {"name": "Shop", "scopes": [READ, WRITE]})
     assert response.status_code == 302
     client = APIClient.objects.get(name="Shop")
@@ -53,19 +53,19 @@ def test_a_client_is_created_with_its_scopes(console: Client) -> None:
     assert LogEntry.objects.get().object_id == str(client.pk)
 
 
-def test_a_name_stands_once(console: Client, shop: ObjectId) -> None:
+def test_client_name_is_unique(console: Client, shop: ObjectId) -> None:
     response = console.post(f"{LIST}add/", {"name": "Shop", "scopes": [READ]})
     assert response.status_code == 200
     assert "API client with this Name already exists." in response.content.decode()
 
 
 @pytest.mark.parametrize("scopes", [[], ["everything"]])
-def test_a_client_needs_scopes_there_are(console: Client, scopes: list[str]) -> None:
+def test_client_requires_known_scopes(console: Client, scopes: list[str]) -> None:
     assert console.post(f"{LIST}add/", {"name": "Shop", "scopes": scopes}).status_code == 200
     assert not APIClient.objects.exists()
 
 
-def test_changing_a_client_leaves_its_keys(console: Client, shop: ObjectId) -> None:
+def test_changing_a_client_keeps_its_keys(console: Client, shop: ObjectId) -> None:
     issued = registry.issue_key(client_id=shop, now=utc_now())
     # The key is used while the form is open.
     assert registry.authenticate(issued.text, now=utc_now()) is not None
@@ -76,13 +76,13 @@ def test_changing_a_client_leaves_its_keys(console: Client, shop: ObjectId) -> N
     assert APIClient.objects.get(pk=shop).keys[0].last_used_at is not None
 
 
-def test_a_client_that_is_switched_off_may_do_nothing(console: Client, shop: ObjectId) -> None:
+def test_disabled_clients_key_is_rejected(console: Client, shop: ObjectId) -> None:
     issued = registry.issue_key(client_id=shop, now=utc_now())
     console.post(f"{LIST}{shop}/change/", {"name": "Shop", "scopes": [READ]})
     assert registry.authenticate(issued.text, now=utc_now()) is None
 
 
-def test_a_key_is_shown_once_and_kept_by_no_cache(console: Client, shop: ObjectId) -> None:
+def test_key_is_shown_once_and_not_cached(console: Client, shop: ObjectId) -> None:
     response = issue(console, shop)
     assert response.status_code == 200
     assert "no-store" in response["Cache-Control"]
@@ -98,7 +98,7 @@ def test_a_key_is_shown_once_and_kept_by_no_cache(console: Client, shop: ObjectI
     assert messages_of() == [f"Issued the key {text[:14]}…."]
 
 
-def test_a_key_may_hold_for_some_time_only(console: Client, shop: ObjectId) -> None:
+def test_key_can_expire(console: Client, shop: ObjectId) -> None:
     before = utc_now()
     response = console.post(f"{LIST}{shop}/issue-key/", {"life": "90"})
     (key,) = APIClient.objects.get(pk=shop).keys
@@ -109,13 +109,13 @@ def test_a_key_may_hold_for_some_time_only(console: Client, shop: ObjectId) -> N
     assert f"{key.expires_at:%Y-%m-%d %H:%M}" in page(console, shop)
 
 
-def test_a_time_nobody_offers_issues_no_key(console: Client, shop: ObjectId) -> None:
+def test_unknown_expiry_issues_no_key(console: Client, shop: ObjectId) -> None:
     response = console.post(f"{LIST}{shop}/issue-key/", {"life": "for ever"}, follow=True)
     assert "No change: select an expiry." in response.content.decode()
     assert APIClient.objects.get(pk=shop).keys == []
 
 
-def test_two_keys_may_be_active_and_no_more(console: Client, shop: ObjectId) -> None:
+def test_client_has_at_most_two_active_keys(console: Client, shop: ObjectId) -> None:
     issue(console, shop)
     assert "Issue key" in page(console, shop)
     issue(console, shop)
@@ -125,7 +125,7 @@ def test_two_keys_may_be_active_and_no_more(console: Client, shop: ObjectId) -> 
     assert len(APIClient.objects.get(pk=shop).keys) == 2
 
 
-def test_who_would_revoke_a_key_is_asked_first(console: Client, shop: ObjectId) -> None:
+def test_revoking_a_key_requires_confirmation(console: Client, shop: ObjectId) -> None:
     text = key_in(issue(console, shop))
     asked = console.post(f"{LIST}{shop}/revoke-key/", {"prefix": text.split("_")[1]})
     shown = asked.content.decode()
@@ -136,7 +136,7 @@ def test_who_would_revoke_a_key_is_asked_first(console: Client, shop: ObjectId) 
     assert "onclick" not in page(console, shop)
 
 
-def test_a_revoked_key_opens_nothing(console: Client, shop: ObjectId) -> None:
+def test_revoked_key_is_rejected(console: Client, shop: ObjectId) -> None:
     text = key_in(issue(console, shop))
     prefix = text.split("_")[1]
     wanted = {"prefix": prefix, "confirmed": "yes"}
@@ -149,7 +149,7 @@ def test_a_revoked_key_opens_nothing(console: Client, shop: ObjectId) -> None:
     assert "Active key not found." in again.content.decode()
 
 
-def test_a_key_of_another_client_is_not_revoked_here(console: Client, shop: ObjectId) -> None:
+def test_key_of_another_client_is_not_revoked(console: Client, shop: ObjectId) -> None:
     other = registry.create_client(name="Other", scopes=[READ], now=utc_now())
     text = key_in(issue(console, other))
     wanted = {"prefix": text.split("_")[1], "confirmed": "yes"}
@@ -181,7 +181,7 @@ class TestRefusals:
         assert response.redirect_chain == [(LIST, 302)]
 
 
-def test_the_list_shows_prefixes_and_last_use(console: Client, shop: ObjectId) -> None:
+def test_list_shows_prefixes_and_last_use(console: Client, shop: ObjectId) -> None:
     text = key_in(issue(console, shop))
     assert "Never" in console.get(LIST).content.decode()
     now = utc_now()
@@ -192,7 +192,7 @@ def test_the_list_shows_prefixes_and_last_use(console: Client, shop: ObjectId) -
     assert f"{now:%Y-%m-%d %H:%M}" in shown
 
 
-def test_a_client_in_test_mode_has_a_badge_and_keys_that_say_so(console: Client) -> None:
+def test_test_client_has_a_badge_and_test_keys(console: Client) -> None:
     form = {"name": "Try-out", "scopes": [WRITE], "is_test": "on"}
     assert console.post(f"{LIST}add/", form).status_code == 302
     client = APIClient.objects.get(name="Try-out")
@@ -205,7 +205,7 @@ def test_a_client_in_test_mode_has_a_badge_and_keys_that_say_so(console: Client)
     assert messages_of()[-1] == f"Issued the key {text[:19]}…."
 
 
-def test_a_client_keeps_its_mode(console: Client, shop: ObjectId) -> None:
+def test_client_mode_cannot_change(console: Client, shop: ObjectId) -> None:
     assert 'name="is_test"' not in page(console, shop)
     form = {"name": "Shop", "scopes": [READ], "is_active": "on", "is_test": "on"}
     console.post(f"{LIST}{shop}/change/", form)

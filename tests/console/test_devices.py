@@ -61,7 +61,7 @@ def staff(*verbs: str) -> Client:
 # What is shown.
 
 
-def test_a_device_has_a_page_with_its_life_and_its_wishes(console: Client) -> None:
+def test_page_shows_status_presence_and_preferences(console: Client) -> None:
     register()
     now = utc_now()
     status.record_success(accepted={ID: now}, receipts={ID: now})
@@ -86,7 +86,7 @@ def test_a_device_has_a_page_with_its_life_and_its_wishes(console: Client) -> No
         assert words in shown, words
 
 
-def test_a_page_says_why_a_device_is_off_and_how_it_comes_back(console: Client) -> None:
+def test_page_explains_why_a_device_is_disabled(console: Client) -> None:
     register()
     refuse()
     shown = console.get(PAGE).content.decode()
@@ -102,7 +102,7 @@ def test_a_page_says_why_a_device_is_off_and_how_it_comes_back(console: Client) 
 
 
 @pytest.mark.parametrize("reason", list(DeactivationReason))
-def test_every_reason_is_explained(console: Client, reason: DeactivationReason) -> None:
+def test_deactivation_reason_is_explained(console: Client, reason: DeactivationReason) -> None:
     register()
     refuse(reason=reason)
     shown = console.get(PAGE).content.decode().replace("&#x27;", "'")
@@ -110,7 +110,7 @@ def test_every_reason_is_explained(console: Client, reason: DeactivationReason) 
     assert MEANINGS[reason] in shown
 
 
-def test_nobody_sees_a_token_whole(console: Client) -> None:
+def test_token_is_masked(console: Client) -> None:
     register()
     for url in (URL, PAGE, f"{URL}?q=ada"):
         shown = console.get(url).content.decode()
@@ -118,7 +118,7 @@ def test_nobody_sees_a_token_whole(console: Client) -> None:
         assert "dGhpcy…RYqx" in shown
 
 
-def test_a_device_is_found_by_its_user_and_its_id_and_not_by_its_token(console: Client) -> None:
+def test_device_is_found_by_user_and_id_but_not_by_token(console: Client) -> None:
     other = register("tablet", minutes_ago=5)
     register()
     register("bobs", user_id="bob")
@@ -128,7 +128,7 @@ def test_a_device_is_found_by_its_user_and_its_id_and_not_by_its_token(console: 
     assert listed(console, f"{URL}?q=ad") == []
 
 
-def test_devices_are_narrowed_by_state_platform_and_time(console: Client) -> None:
+def test_devices_are_filtered_by_state_platform_and_time(console: Client) -> None:
     old, off = register("old", minutes_ago=100), register("off", minutes_ago=2)
     register()
     refuse(off)
@@ -142,7 +142,7 @@ def test_devices_are_narrowed_by_state_platform_and_time(console: Client) -> Non
     assert console.get(f"{URL}?state=nonsense").status_code == 302
 
 
-def test_a_device_is_not_changed_by_a_form(console: Client) -> None:
+def test_device_cannot_be_edited(console: Client) -> None:
     register()
     assert console.post(PAGE, {"user_id": "eve"}).status_code == 403
     assert console.get(f"{URL}add/").status_code == 403
@@ -150,7 +150,7 @@ def test_a_device_is_not_changed_by_a_form(console: Client) -> None:
     assert queries.get(ID) is not None
 
 
-def test_devices_are_in_the_menu_of_who_may_see_them(console: Client, support: Client) -> None:
+def test_menu_shows_devices_to_those_who_may_view_them(console: Client, support: Client) -> None:
     assert URL in console.get("/admin/").content.decode()
     assert URL not in support.get("/admin/").content.decode()
 
@@ -158,7 +158,7 @@ def test_devices_are_in_the_menu_of_who_may_see_them(console: Client, support: C
 # Switching.
 
 
-def test_a_device_is_switched_off_and_on_again_and_both_are_recorded(console: Client) -> None:
+def test_device_is_disabled_and_enabled_and_both_are_audited(console: Client) -> None:
     register()
     response = console.post(OFF, follow=True)
     assert "1 device disabled." in response.content.decode()
@@ -175,7 +175,7 @@ def test_a_device_is_switched_off_and_on_again_and_both_are_recorded(console: Cl
     assert TOKEN not in str([(entry.object_repr, entry.object_id) for entry in entries])
 
 
-def test_ticked_devices_are_switched_and_no_others(console: Client) -> None:
+def test_only_selected_devices_are_changed(console: Client) -> None:
     ids = [register(f"token-{n}") for n in range(3)]
     ticked = {"action": "switch_off_selected", "_selected_action": ids[:2], "select_across": "1"}
     console.post(URL, ticked)
@@ -187,13 +187,13 @@ def test_ticked_devices_are_switched_and_no_others(console: Client) -> None:
     assert LogEntry.objects.count() == 4
 
 
-def test_what_changed_nothing_is_not_recorded(console: Client) -> None:
+def test_unchanged_device_is_not_audited(console: Client) -> None:
     register()
     console.post(ON)
     assert not LogEntry.objects.exists()
 
 
-def test_a_device_that_is_gone_is_told(console: Client) -> None:
+def test_unknown_device_is_reported(console: Client) -> None:
     response = console.post(OFF, follow=True)
     assert "Device not found." in response.content.decode()
     assert console.get(PAGE, follow=True).status_code == 200
@@ -214,7 +214,9 @@ def test_switching_is_a_post(console: Client) -> None:
         (("view", "reactivate"), False, True),
     ],
 )
-def test_each_needs_its_own_permission(verbs: tuple[str, ...], may_off: bool, may_on: bool) -> None:
+def test_disabling_and_enabling_require_their_own_permissions(
+    verbs: tuple[str, ...], may_off: bool, may_on: bool
+) -> None:
     register()
     client = staff(*verbs)
     assert ('action="/admin/devices' in client.get(PAGE).content.decode()) is may_off
@@ -272,7 +274,7 @@ READS = {
 """What a list may read of so many devices."""
 
 
-def test_each_list_is_read_by_an_index_and_little_in_vain(console: Client, many: None) -> None:
+def test_list_uses_an_index(console: Client, many: None) -> None:
     for query, examined in READS.items():
         found = plans(console, f"{URL}{query}", of="devices")
         assert found

@@ -30,13 +30,15 @@ def grouped(now: datetime, **match: str) -> failure_groups.FailureGroups:
     return failure_groups.group_failures(since=now - DAY, until=now, match=[match] if match else [])
 
 
-def test_all_of_them_are_counted(now: datetime) -> None:
+def test_all_failures_are_counted(now: datetime) -> None:
     found = grouped(now)
     assert [group.count for group in found.groups] == [6]
     assert (found.counted_since, found.is_complete, found.has_previous) == (None, True, True)
 
 
-def test_only_the_newest_are_looked_at(now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_newest_failures_are_counted_beyond_the_cap(
+    now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(failure_groups, "CAP", 3)
     found = grouped(now)
     assert [group.count for group in found.groups] == [3]
@@ -44,7 +46,7 @@ def test_only_the_newest_are_looked_at(now: datetime, monkeypatch: pytest.Monkey
     assert not found.is_complete
 
 
-def test_what_narrows_them_does_not_reach_further(
+def test_filtered_groups_stay_within_the_cap(
     now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(failure_groups, "CAP", 3)

@@ -103,7 +103,7 @@ def test_failures_are_grouped_by_channel_and_code(now: datetime) -> None:
     assert (before.total, before.groups[0].code) == (1, "timeout")
 
 
-def test_failures_say_when_they_count_a_part_only(
+def test_capped_failures_report_since_when_they_count(
     now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(failure_groups, "FAILURE_CAP", 2)
@@ -113,7 +113,7 @@ def test_failures_say_when_they_count_a_part_only(
     assert (found.total, found.counted_since) == (2, now - timedelta(hours=1))
 
 
-def test_the_backlog_is_what_waits(now: datetime) -> None:
+def test_work_summary_counts_pending_work(now: datetime) -> None:
     empty = dashboard.summarize_work(now=now)
     assert (empty.due, empty.oldest_due_at, empty.last_sweep) == (0, None, None)
     hour_ago = now - timedelta(hours=1)
@@ -137,7 +137,7 @@ def text_of(client: Client) -> str:
     return " ".join(client.get("/admin/").content.decode().split())
 
 
-def test_home_says_that_nobody_is_needed(console: Client) -> None:
+def test_home_reports_no_problems(console: Client) -> None:
     collection("heartbeats").insert_one({"_id": "sweep", "at": utc_now()})
     assert "No metrics yet." in text_of(console)
     rollup.run(now=utc_now())
@@ -146,7 +146,7 @@ def test_home_says_that_nobody_is_needed(console: Client) -> None:
     assert "No failures" in page
 
 
-def test_home_shows_the_day(console: Client) -> None:
+def test_home_shows_the_last_day(console: Client) -> None:
     now = utc_now()
     deliver(now)
     fail(now, FailureCode.REJECTED)
@@ -169,28 +169,26 @@ def test_home_shows_the_day(console: Client) -> None:
         assert words in page, words
 
 
-def test_a_rate_is_100_percent_only_if_nothing_failed(console: Client) -> None:
+def test_rate_is_100_percent_without_failures(console: Client) -> None:
     now = utc_now()
     factories.settled(S.SENT, at=now, created_at=now)
     rollup.run(now=now + timedelta(seconds=1))
     assert console.get("/admin/").context["totals"]["rate"] == "100 %"
 
 
-def test_home_says_when_it_counts_a_part_only(
-    console: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_capped_backlog_has_a_plus_sign(console: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     now = utc_now()
     monkeypatch.setattr(home, "BACKLOG_COUNT_CAP", 1)
     factories.settled(S.PENDING, at=now, created_at=now)
     assert "1+" in text_of(console)
 
 
-def test_home_says_that_its_figures_are_old(console: Client) -> None:
+def test_home_reports_outdated_metrics(console: Client) -> None:
     rollup.run(now=utc_now() - timedelta(minutes=10))
     assert "Metrics last updated" in text_of(console)
 
 
-def test_an_open_incident_stands_first_and_is_taken_care_of(console: Client) -> None:
+def test_open_incident_comes_first_and_is_acknowledged(console: Client) -> None:
     finding = Finding(
         rule_id=ObjectId(),
         kind=AlertKind.SWEEP_OVERDUE,
@@ -210,7 +208,7 @@ def test_an_open_incident_stands_first_and_is_taken_care_of(console: Client) -> 
     assert url not in page
 
 
-def test_home_shows_figures_to_those_who_may_see_notifications(db: None) -> None:
+def test_metrics_require_the_view_permission(db: None) -> None:
     nobody = signed_in(make_staff("nobody"))
     page = text_of(nobody)
     assert "Select a page from the menu." in page
@@ -237,13 +235,13 @@ def failed(code: FailureCode, count: int, *, ago: timedelta = timedelta()) -> Fa
     return FailureCounts(groups=(group,), counted_since=None)
 
 
-def test_nobody_is_needed_when_all_is_well() -> None:
+def test_few_failures_are_no_issue() -> None:
     assert issues(backlog=QUIET, failures=NO_FAILURES, now=AT_NOON) == []
     few = failed(F.PROVIDER_ERROR, 9)
     assert issues(backlog=QUIET, failures=few, now=AT_NOON) == []
 
 
-def test_a_missing_sweep_is_told() -> None:
+def test_missing_sweep_is_an_issue() -> None:
     never = replace(QUIET, last_sweep=None)
     late = replace(QUIET, last_sweep=AT_NOON - timedelta(minutes=4))
     assert [c.text for c in issues(backlog=never, failures=NO_FAILURES, now=AT_NOON)] == [
@@ -254,13 +252,13 @@ def test_a_missing_sweep_is_told() -> None:
     ]
 
 
-def test_work_that_nobody_takes_is_told() -> None:
+def test_overdue_work_is_an_issue() -> None:
     waiting = replace(QUIET, due=3, oldest_due_at=AT_NOON - timedelta(minutes=6))
     (concern,) = issues(backlog=waiting, failures=NO_FAILURES, now=AT_NOON)
     assert (concern.color, concern.text) == ("danger", "Deliveries overdue by 6 min")
 
 
-def test_a_cause_that_is_ours_is_told_however_rare() -> None:
+def test_single_internal_failure_is_an_issue() -> None:
     (concern,) = issues(backlog=QUIET, failures=failed(F.RENDER_FAILED, 1), now=AT_NOON)
     assert concern.color == "danger"
     assert concern.text == "Email: 1 failure in 24 h, template error"
@@ -269,7 +267,7 @@ def test_a_cause_that_is_ours_is_told_however_rare() -> None:
     assert [c.color for c in issues(backlog=QUIET, failures=old, now=AT_NOON)] == ["warning"]
 
 
-def test_many_recent_failures_of_one_cause_are_told_after_a_standstill() -> None:
+def test_many_recent_failures_come_after_a_missing_sweep() -> None:
     late = replace(QUIET, last_sweep=None)
     many = failed(F.PROVIDER_ERROR, 1_234)
     found = issues(backlog=late, failures=many, now=AT_NOON)

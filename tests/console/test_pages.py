@@ -85,21 +85,21 @@ def one_of_each() -> None:
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.model_name)
-def test_every_list_opens_and_can_be_searched(console: Client, one_of_each: None, model) -> None:
+def test_list_opens_and_can_be_searched(console: Client, one_of_each: None, model) -> None:
     url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
     assert console.get(url).status_code == 200
     assert console.get(f"{url}?q=nothing-like-it").status_code == 200
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.model_name)
-def test_every_add_page_opens_unless_nothing_is_added(console: Client, model) -> None:
+def test_add_page_opens_unless_the_model_is_read_only(console: Client, model) -> None:
     name = model._meta.model_name
     url = reverse(f"admin:{model._meta.app_label}_{name}_add")
     assert console.get(url).status_code == (403 if name in READ_ONLY else 200)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.model_name)
-def test_every_document_has_a_page(console: Client, one_of_each: None, model) -> None:
+def test_document_has_a_page(console: Client, one_of_each: None, model) -> None:
     name = model._meta.model_name
     first = model.objects.first()
     if first is None:
@@ -113,13 +113,13 @@ def test_every_document_has_a_page(console: Client, one_of_each: None, model) ->
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.model_name)
-def test_nobody_without_permission_sees_a_list(db: None, model) -> None:
+def test_list_requires_a_permission(db: None, model) -> None:
     nobody = signed_in(make_staff("nobody"))
     url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
     assert nobody.get(url).status_code == 403
 
 
-def test_a_stranger_is_asked_to_log_in(client: Client) -> None:
+def test_page_without_a_session_redirects_to_login(client: Client) -> None:
     response = client.get("/admin/notifications/notification/")
     assert response.status_code == 302
     assert response["Location"].startswith("/admin/login/")
@@ -128,13 +128,13 @@ def test_a_stranger_is_asked_to_log_in(client: Client) -> None:
     assert 'name="password"' in page
 
 
-def test_after_the_login_page_comes_home(client: Client, admin_user: StaffUser) -> None:
+def test_login_leads_to_the_home_page(client: Client, admin_user: StaffUser) -> None:
     response = client.post("/admin/login/", {"username": "maria", "password": "s3cret-enough"})
     assert response.status_code == 302
     assert response["Location"] == "/admin/"
 
 
-def test_the_menu_holds_what_the_user_may_open(support: Client, console: Client) -> None:
+def test_menu_shows_permitted_pages_only(support: Client, console: Client) -> None:
     everything = console.get("/admin/").content.decode()
     for words in ("Failed deliveries", "Notifications", "Audit log", "API clients"):
         assert words in everything
@@ -144,11 +144,11 @@ def test_the_menu_holds_what_the_user_may_open(support: Client, console: Client)
     assert "Periodic tasks" not in some
 
 
-def test_the_badge_says_which_installation_it_is(console: Client) -> None:
+def test_badge_shows_the_environment(console: Client) -> None:
     assert ">\n\nTest\n" in console.get("/admin/").content.decode()
 
 
-def test_the_command_palette_finds_a_notification(console: Client, support: Client) -> None:
+def test_command_palette_finds_a_notification(console: Client, support: Client) -> None:
     document = factories.accepted(user_id="Ada-7", created_at=utc_now())
     for client, address in ((console, "ada@example.com"), (support, "a***@example.com")):
         found = client.get("/admin/search/", {"s": "Ada-7", "extended": "1"}).content.decode()
@@ -156,7 +156,7 @@ def test_the_command_palette_finds_a_notification(console: Client, support: Clie
         assert address in found
 
 
-def test_the_command_palette_finds_nothing_for_who_may_not_see_it(db: None) -> None:
+def test_command_palette_requires_the_view_permission(db: None) -> None:
     factories.accepted(user_id="ada-8", created_at=utc_now())
     nobody = signed_in(make_staff("nobody"))
     found = nobody.get("/admin/search/", {"s": "ada-8", "extended": "1"}).content.decode()

@@ -81,7 +81,7 @@ LISTS = [
 
 
 @pytest.mark.parametrize(("query", "examined"), LISTS, ids=[query or "all" for query, _ in LISTS])
-def test_the_list_of_all_notifications(
+def test_notification_list_uses_an_index(
     many: Any, console: Client, query: str, examined: float
 ) -> None:
     collection("api_clients").insert_many(
@@ -100,7 +100,7 @@ SEARCHES = (
 
 @pytest.mark.parametrize("what", SEARCHES)
 @pytest.mark.parametrize("where", ["notification", "failednotification"])
-def test_each_kind_of_search(many: Any, console: Client, what: str, where: str) -> None:
+def test_search_uses_an_index(many: Any, console: Client, what: str, where: str) -> None:
     text = {
         "email": many["recipient"]["email"],
         "phone": many["recipient"]["phone"].replace("+", "%2B"),
@@ -126,7 +126,7 @@ FAILED = [
 
 
 @pytest.mark.parametrize(("query", "examined"), FAILED, ids=[query or "all" for query, _ in FAILED])
-def test_the_list_of_failures(many: Any, console: Client, query: str, examined: float) -> None:
+def test_failed_list_uses_an_index(many: Any, console: Client, query: str, examined: float) -> None:
     collection("api_clients").insert_many(
         [{"_id": c, "name": str(c), "scopes": [], "keys": [], "is_active": True} for c in CLIENTS]
     )
@@ -156,7 +156,9 @@ WAITING = [
 @pytest.mark.parametrize(
     ("query", "examined"), WAITING, ids=[query or "all" for query, _ in WAITING]
 )
-def test_the_list_of_what_waits(many: Any, console: Client, query: str, examined: float) -> None:
+def test_pending_list_uses_an_index(
+    many: Any, console: Client, query: str, examined: float
+) -> None:
     collection("api_clients").insert_many(
         [{"_id": c, "name": str(c), "scopes": [], "keys": [], "is_active": True} for c in CLIENTS]
     )
@@ -166,7 +168,7 @@ def test_the_list_of_what_waits(many: Any, console: Client, query: str, examined
 
 
 @pytest.mark.parametrize("query", ["", "&priority=normal&due_within=24h", "&cursor={place}"])
-def test_what_nothing_waits_for_is_looked_for_in_a_part_of_the_list(
+def test_rare_wait_reason_is_searched_within_a_window(
     many: Any, console: Client, monkeypatch: pytest.MonkeyPatch, query: str
 ) -> None:
     monkeypatch.setattr(window_list, "WINDOW", 500)
@@ -180,7 +182,7 @@ def test_what_nothing_waits_for_is_looked_for_in_a_part_of_the_list(
     assert not any("FETCH" in plan.stages for plan in ends), "the index alone says where it ends"
 
 
-def test_the_question_of_a_bulk_operation_reads_no_notification(many: Any, console: Client) -> None:
+def test_bulk_form_reads_no_notification(many: Any, console: Client) -> None:
     url = "/admin/notifications/bulkoperation/new/?list=failednotification&channel=email"
     assert plans(console, url, of="notifications") == []
 
@@ -209,22 +211,24 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("path", "name", "examined"), OTHERS, ids=[path for path, *_ in OTHERS])
-def test_the_other_lists(many: Any, console: Client, path: str, name: str, examined: float) -> None:
+def test_other_list_uses_an_index(
+    many: Any, console: Client, path: str, name: str, examined: float
+) -> None:
     assert_quick(plans(console, f"/admin/{path}", of=name), examined=int(examined))
 
 
-def test_the_page_about_one_person(many: Any, console: Client) -> None:
+def test_recipient_page_uses_an_index(many: Any, console: Client) -> None:
     url = f"/admin/recipients/recipient/{many['user_id']}/change/"
     assert_quick(plans(console, url, of="notifications"), examined=25)
 
 
-def test_the_page_about_one_notification(many: Any, console: Client) -> None:
+def test_notification_page_uses_an_index(many: Any, console: Client) -> None:
     url = f"/admin/notifications/notification/{many['_id']}/change/"
     assert_quick(plans(console, url, of="notifications"), examined=1)
     assert_quick(plans(console, url, of="delivery_attempts"), examined=5)
 
 
-def test_the_home_page(many: Any, console: Client) -> None:
+def test_home_page_uses_indexes(many: Any, console: Client) -> None:
     for plan in plans(console, "/admin/", of="notifications"):
         assert "COLLSCAN" not in plan.stages, plan.explained
         assert plan.documents_examined <= MANY / 4, plan.explained
@@ -232,7 +236,7 @@ def test_the_home_page(many: Any, console: Client) -> None:
         assert "SORT" not in plan.stages, plan.explained
 
 
-def test_failures_read_no_more_than_their_cap(
+def test_failure_count_reads_no_more_than_its_cap(
     many: Any, monkeypatch: pytest.MonkeyPatch, db: None, reading: Any
 ) -> None:
     monkeypatch.setattr(failure_groups, "FAILURE_CAP", 100)

@@ -67,7 +67,7 @@ def each_kind(now: datetime) -> dict[WaitReason, Any]:
     }
 
 
-def test_each_reason_to_wait_is_told_and_can_be_chosen(console: Client) -> None:
+def test_wait_reasons_are_shown_and_can_be_filtered(console: Client) -> None:
     now = utc_now()
     kinds = each_kind(now)
     for reason, document in kinds.items():
@@ -87,7 +87,7 @@ def row(delivery: dict[str, Any]) -> Any:
     return SimpleNamespace(**{**default, **delivery})
 
 
-def test_what_is_due_next_comes_first_and_what_is_done_is_not_there(console: Client) -> None:
+def test_list_is_ordered_by_due_time_without_ended_ones(console: Client) -> None:
     now = utc_now()
     later, sooner = scheduled(now, after=2 * HOUR), scheduled(now)
     factories.settled(S.FAILED, at=now, created_at=now)
@@ -100,7 +100,7 @@ def test_what_is_due_next_comes_first_and_what_is_done_is_not_there(console: Cli
     assert page["Location"] == f"{ONE}{later['_id']}/change/"
 
 
-def test_what_is_rare_is_looked_for_so_much_at_a_time(
+def test_rare_reason_is_searched_window_by_window(
     console: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(window_list, "WINDOW", 3)
@@ -128,9 +128,7 @@ def test_what_is_rare_is_looked_for_so_much_at_a_time(
     assert listed(console, LIST)[:4] == [one["_id"] for one in before]
 
 
-def test_a_page_that_is_full_does_not_say_how_far_it_looked(
-    console: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_page_has_no_window_link(console: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(window_list, "WINDOW", 4)
     monkeypatch.setattr(lists.ConsoleAdmin, "list_per_page", 2)
     now = utc_now()
@@ -144,7 +142,7 @@ def test_a_page_that_is_full_does_not_say_how_far_it_looked(
     assert seen == ids
 
 
-def test_one_is_run_now_from_its_page(console: Client) -> None:
+def test_scheduled_notification_is_sent_now(console: Client) -> None:
     document = scheduled(utc_now())
     page = console.get(f"{ONE}{document['_id']}/change/").content.decode()
     assert "Send now" in page
@@ -157,7 +155,7 @@ def test_one_is_run_now_from_its_page(console: Client) -> None:
     assert LogEntry.objects.get().change_message == "Made due now."
 
 
-def test_several_are_run_now(console: Client) -> None:
+def test_selected_notifications_are_sent_now(console: Client) -> None:
     now = utc_now()
     documents = [scheduled(now), parked(now, FailureCode.QUIET_HOURS)]
     ticked = [str(one["_id"]) for one in documents]
@@ -167,7 +165,7 @@ def test_several_are_run_now(console: Client) -> None:
     assert all(factories.read(one["_id"])["due_at"] <= utc_now() for one in documents)
 
 
-def test_one_is_sent_at_another_time(console: Client) -> None:
+def test_scheduled_notification_is_rescheduled(console: Client) -> None:
     now = utc_now()
     document = scheduled(now)
     url = f"{ONE}{document['_id']}/reschedule/"
@@ -187,7 +185,7 @@ def test_one_is_sent_at_another_time(console: Client) -> None:
         ("2020-01-01T09:00", "more than 5 minutes in the past"),
     ],
 )
-def test_a_time_that_cannot_be_is_told(console: Client, at: str, problem: str) -> None:
+def test_invalid_time_is_refused(console: Client, at: str, problem: str) -> None:
     document = scheduled(utc_now())
     url = f"{ONE}{document['_id']}/reschedule/"
     told = {"confirmed": "yes", "at": at}
@@ -195,7 +193,7 @@ def test_a_time_that_cannot_be_is_told(console: Client, at: str, problem: str) -
     assert factories.read(document["_id"]) == document
 
 
-def test_what_was_tried_is_not_rescheduled(console: Client) -> None:
+def test_attempted_notification_is_not_rescheduled(console: Client) -> None:
     now = utc_now()
     document = factories.settled(S.PENDING, at=now, created_at=now)
     page = console.get(f"{ONE}{document['_id']}/change/").content.decode()
@@ -203,7 +201,7 @@ def test_what_was_tried_is_not_rescheduled(console: Client) -> None:
     assert ">Reschedule</button>" not in page
 
 
-def test_several_are_withdrawn(console: Client) -> None:
+def test_selected_notifications_are_cancelled(console: Client) -> None:
     documents = [scheduled(utc_now()) for _ in range(2)]
     ticked = [str(one["_id"]) for one in documents]
     action = {"action": "cancel_selected", "_selected_action": ticked, "confirmed": "yes"}
@@ -211,7 +209,7 @@ def test_several_are_withdrawn(console: Client) -> None:
     assert listed(console, LIST) == []
 
 
-def test_who_may_only_look_is_offered_nothing() -> None:
+def test_viewer_cannot_send_now() -> None:
     document = scheduled(utc_now())
     client = signed_in(make_staff("rui", "notifications.view_notification"))
     assert listed(client, LIST) == [document["_id"]]

@@ -61,7 +61,7 @@ def later(steps: int) -> datetime:
 
 
 @pytest.mark.usefixtures("required")
-def test_who_has_none_sets_it_up_before_anything_else(ana: StaffUser) -> None:
+def test_missing_second_factor_is_set_up_first(ana: StaffUser) -> None:
     browser = signed_in(ana)
     for page in (HOME, LIST, f"{LIST}?status=failed"):
         answer = browser.get(page)
@@ -81,7 +81,7 @@ def test_who_has_none_sets_it_up_before_anything_else(ana: StaffUser) -> None:
     assert LogEntry.objects.filter(change_message="Set up two-factor authentication.").count() == 1
 
 
-def test_who_has_one_is_asked_in_each_session(ana: StaffUser, phone: pyotp.TOTP) -> None:
+def test_second_factor_is_required_in_each_session(ana: StaffUser, phone: pyotp.TOTP) -> None:
     browser = signed_in(ana)
     answer = browser.get(f"{LIST}?status=failed")
     assert (
@@ -97,20 +97,20 @@ def test_who_has_one_is_asked_in_each_session(ana: StaffUser, phone: pyotp.TOTP)
 
 
 @pytest.mark.usefixtures("phone")
-def test_it_leads_to_no_other_site(ana: StaffUser, phone: pyotp.TOTP) -> None:
+def test_second_factor_redirects_to_no_other_site(ana: StaffUser, phone: pyotp.TOTP) -> None:
     answer = signed_in(ana).post(CHECK, {"code": phone.now(), "next": "https://evil.example/"})
     assert answer["Location"] == HOME
 
 
 @pytest.mark.usefixtures("phone")
-def test_without_the_code_no_other_phone_is_set_up_and_nothing_renewed(ana: StaffUser) -> None:
+def test_setup_and_renewal_require_the_code(ana: StaffUser) -> None:
     browser = signed_in(ana)
     for answer in (browser.get(SET_UP), browser.post(SET_UP, {"code": "1"}), browser.post(RENEW)):
         assert answer["Location"].startswith(CHECK)
     assert browser.get(RENEW).status_code == 405
 
 
-def test_a_reset_ends_the_sessions_of_before(ana: StaffUser, phone: pyotp.TOTP) -> None:
+def test_reset_ends_earlier_sessions(ana: StaffUser, phone: pyotp.TOTP) -> None:
     browser = signed_in(ana)
     browser.post(CHECK, {"code": phone.now()})
     said = StringIO()
@@ -122,17 +122,17 @@ def test_a_reset_ends_the_sessions_of_before(ana: StaffUser, phone: pyotp.TOTP) 
         call_command("reset_second_factor", "bea")
 
 
-def test_where_it_is_not_required_who_has_none_is_let_in(ana: StaffUser) -> None:
+def test_optional_second_factor_is_not_required(ana: StaffUser) -> None:
     assert signed_in(ana).get(LIST).status_code == 200
 
 
 @pytest.mark.usefixtures("required", "db")
-def test_who_is_not_signed_in_is_asked_for_the_password_first() -> None:
+def test_password_comes_before_the_second_factor() -> None:
     for page in (HOME, CHECK, SET_UP):
         assert Client().get(page)["Location"].startswith("/admin/login/")
 
 
-def test_new_recovery_codes_take_the_place_of_the_old(ana: StaffUser, phone: pyotp.TOTP) -> None:
+def test_new_recovery_codes_replace_the_old(ana: StaffUser, phone: pyotp.TOTP) -> None:
     browser = signed_in(ana)
     browser.post(CHECK, {"code": phone.now()})
     old = second_factor.renew_recovery_codes(ana.pk)
@@ -143,7 +143,7 @@ def test_new_recovery_codes_take_the_place_of_the_old(ana: StaffUser, phone: pyo
     assert second_factor.check(ana.pk, new[0], now=NOW) is CodeResult.RIGHT
 
 
-def test_a_code_is_good_for_its_half_minute_and_the_ones_beside_it(
+def test_code_is_valid_in_its_time_step_and_the_adjacent_ones(
     ana: StaffUser, phone: pyotp.TOTP
 ) -> None:
     code = phone.at(later(10))
@@ -151,7 +151,7 @@ def test_a_code_is_good_for_its_half_minute_and_the_ones_beside_it(
         assert second_factor.check(ana.pk, f" {code[:3]} {code[3:]}", now=later(steps)) is verdict
 
 
-def test_a_code_is_good_once_and_so_is_every_earlier_one(ana: StaffUser, phone: pyotp.TOTP) -> None:
+def test_used_code_and_earlier_codes_are_rejected(ana: StaffUser, phone: pyotp.TOTP) -> None:
     code, earlier = phone.at(later(10)), phone.at(later(9))
     assert second_factor.check(ana.pk, code, now=later(10)) is CodeResult.RIGHT
     assert second_factor.check(ana.pk, code, now=later(10)) is CodeResult.WRONG
@@ -171,16 +171,12 @@ def at_once(ana: StaffUser, code: str, count: int, now: datetime) -> list[CodeRe
         return list(pool.map(one, range(count)))
 
 
-def test_of_requests_with_one_code_at_the_same_moment_one_gets_in(
-    ana: StaffUser, phone: pyotp.TOTP
-) -> None:
+def test_concurrent_use_of_one_code_succeeds_once(ana: StaffUser, phone: pyotp.TOTP) -> None:
     code = phone.at(later(10))
     assert at_once(ana, code, MAX_TRIES, later(10)).count(CodeResult.RIGHT) == 1
 
 
-def test_of_many_guesses_at_the_same_moment_a_few_are_looked_at(
-    ana: StaffUser, phone: pyotp.TOTP
-) -> None:
+def test_concurrent_guesses_are_limited(ana: StaffUser, phone: pyotp.TOTP) -> None:
     verdicts = at_once(ana, "12345", 3 * MAX_TRIES, later(10))
     assert verdicts.count(CodeResult.WRONG) == MAX_TRIES
     right = phone.at(later(11))
@@ -190,7 +186,7 @@ def test_of_many_guesses_at_the_same_moment_a_few_are_looked_at(
 
 
 @pytest.mark.usefixtures("phone")
-def test_a_recovery_code_is_good_once_however_it_is_written(ana: StaffUser) -> None:
+def test_recovery_code_is_valid_once_in_any_notation(ana: StaffUser) -> None:
     first, second, *_ = second_factor.renew_recovery_codes(ana.pk)
     assert second_factor.check(ana.pk, f" {first.upper()} ", now=NOW) is CodeResult.RIGHT
     assert second_factor.check(ana.pk, first, now=NOW) is CodeResult.WRONG
@@ -200,7 +196,7 @@ def test_a_recovery_code_is_good_once_however_it_is_written(ana: StaffUser) -> N
     assert standing.recovery_codes == 8
 
 
-def test_another_phone_counts_once_it_is_confirmed(ana: StaffUser, phone: pyotp.TOTP) -> None:
+def test_new_phone_is_valid_once_confirmed(ana: StaffUser, phone: pyotp.TOTP) -> None:
     other = pyotp.TOTP(second_factor.begin_enrollment(ana.pk, name="ana", now=NOW).key)
     assert other.secret != phone.secret
     assert second_factor.check(ana.pk, phone.at(later(3)), now=later(3)) is CodeResult.RIGHT
@@ -210,13 +206,13 @@ def test_another_phone_counts_once_it_is_confirmed(ana: StaffUser, phone: pyotp.
     assert second_factor.check(ana.pk, other.at(later(7)), now=later(7)) is CodeResult.RIGHT
 
 
-def test_nothing_of_it_can_be_read_in_the_database(ana: StaffUser, phone: pyotp.TOTP) -> None:
+def test_second_factor_is_not_stored_in_plain_text(ana: StaffUser, phone: pyotp.TOTP) -> None:
     codes = second_factor.renew_recovery_codes(ana.pk)
     stored = str(collection("second_factors").find_one())
     assert not any(text in stored for text in (phone.secret, *codes))
 
 
-def test_each_login_seals_it_with_the_newest_key(ana: StaffUser, phone: pyotp.TOTP) -> None:
+def test_login_encrypts_the_key_with_the_newest_key(ana: StaffUser, phone: pyotp.TOTP) -> None:
     keys = {"newer": b"n" * 32, "tests": b"\xd3M4" * 16}
     with override_settings(FIELD_ENCRYPTION_KEYS=keys):
         assert second_factor.check(ana.pk, phone.at(later(3)), now=later(3)) is CodeResult.RIGHT
@@ -226,7 +222,7 @@ def test_each_login_seals_it_with_the_newest_key(ana: StaffUser, phone: pyotp.TO
 
 
 @pytest.mark.usefixtures("phone")
-def test_without_its_key_a_recovery_code_still_lets_its_owner_in(ana: StaffUser) -> None:
+def test_recovery_code_works_without_the_encryption_key(ana: StaffUser) -> None:
     (code, *_) = second_factor.renew_recovery_codes(ana.pk)
     with override_settings(FIELD_ENCRYPTION_KEYS={"other": b"x" * 32}):
         assert second_factor.check(ana.pk, "123456", now=NOW) is CodeResult.WRONG
@@ -268,7 +264,7 @@ def let_pass(now: datetime) -> None:
 
 
 @pytest.mark.usefixtures("maria")
-def test_the_fifth_wrong_password_locks_the_account_at_this_address() -> None:
+def test_fifth_wrong_password_locks_the_account_at_its_address() -> None:
     assert guess(5) == [200] * 4 + [429]
     assert sign_in() == 429, "the right one is not even looked at"
     assert sign_in("MARIA ") == 429
@@ -276,7 +272,7 @@ def test_the_fifth_wrong_password_locks_the_account_at_this_address() -> None:
 
 
 @pytest.mark.usefixtures("maria")
-def test_it_is_over_a_quarter_of_an_hour_after_the_first() -> None:
+def test_lockout_ends_15_minutes_after_the_first_failure() -> None:
     guess(5)
     (both,) = (
         collection("login_failures").find({"count": 5, "expires_at": {"$exists": True}}).limit(1)
@@ -291,14 +287,14 @@ def test_it_is_over_a_quarter_of_an_hour_after_the_first() -> None:
 
 
 @pytest.mark.usefixtures("maria")
-def test_the_right_password_forgets_what_was_wrong_before() -> None:
+def test_right_password_resets_the_failures() -> None:
     for _ in range(3):
         assert guess(4) == [200] * 4
         assert sign_in() == 302
 
 
 @pytest.mark.usefixtures("maria")
-def test_an_address_is_locked_out_whatever_accounts_it_tries() -> None:
+def test_address_is_locked_out_across_accounts() -> None:
     many = LIMITS["address"]
     answers = [guess(1, f"user-{number}")[0] for number in range(many)]
     assert answers == [200] * (many - 1) + [429]
@@ -307,7 +303,7 @@ def test_an_address_is_locked_out_whatever_accounts_it_tries() -> None:
 
 
 @pytest.mark.usefixtures("maria")
-def test_an_account_is_locked_out_wherever_the_guesses_come_from() -> None:
+def test_account_is_locked_out_across_addresses() -> None:
     now = datetime.now(UTC)
     guess(1)
     collection("login_failures").update_many(
@@ -318,7 +314,7 @@ def test_an_account_is_locked_out_wherever_the_guesses_come_from() -> None:
 
 
 @pytest.mark.usefixtures("maria")
-def test_neither_a_name_nor_an_address_is_kept(caplog: pytest.LogCaptureFixture) -> None:
+def test_failures_store_neither_name_nor_address(caplog: pytest.LogCaptureFixture) -> None:
     guess(5)
     stored = str(list(collection("login_failures").find()))
     assert not any(text in f"{stored}{caplog.text}" for text in ("maria", USUAL_IP, "wrong"))

@@ -47,7 +47,7 @@ def replay(client: Client, log_id: Any) -> str:
     return client.post(f"{LIST}{log_id}/replay/", follow=True).content.decode()
 
 
-def test_a_call_that_was_not_finished_is_applied(console: Client) -> None:
+def test_unfinished_webhook_is_replayed(console: Client) -> None:
     now = utc_now()
     document = factories.settled(S.SENT, at=now, created_at=now)
     log_id = called(body=bounce(document))
@@ -60,7 +60,7 @@ def test_a_call_that_was_not_finished_is_applied(console: Client) -> None:
     assert line.change_message == "Replayed: 1 of 1 events applied."
 
 
-def test_what_was_applied_before_is_passed_over(console: Client) -> None:
+def test_applied_events_are_not_repeated(console: Client) -> None:
     now = utc_now()
     document = factories.settled(S.SENT, at=now, created_at=now)
     body = bounce(document)
@@ -72,7 +72,7 @@ def test_what_was_applied_before_is_passed_over(console: Client) -> None:
     assert factories.read(document["_id"]) == before
 
 
-def test_several_are_replayed(console: Client) -> None:
+def test_selected_webhooks_are_replayed(console: Client) -> None:
     ticked = [str(called()), str(called(body="nonsense")), str(called(provider="pigeon"))]
     action = {"action": "replay_selected", "_selected_action": ticked}
     shown = console.post(LIST, action, follow=True).content.decode()
@@ -81,14 +81,14 @@ def test_several_are_replayed(console: Client) -> None:
     assert LogEntry.objects.count() == 1
 
 
-def test_a_call_of_whatsapps_is_replayed(console: Client) -> None:
+def test_whatsapp_webhook_is_replayed(console: Client) -> None:
     body = '{"object":"whatsapp_business_account","entry":[]}'
     log_id = called(provider="whatsapp", body=body, event_count=0)
     replay(console, log_id)
     assert collection("webhook_log").find_one({"_id": log_id})["processed_at"] is not None
 
 
-def test_calls_are_found_by_provider_and_by_what_became_of_them(console: Client) -> None:
+def test_webhooks_are_filtered_by_provider_and_outcome(console: Client) -> None:
     now = utc_now()
     unfinished = called()
     unmatched = called(unmatched_count=1, processed_at=now)
@@ -100,18 +100,18 @@ def test_calls_are_found_by_provider_and_by_what_became_of_them(console: Client)
     assert listed(console, f"{LIST}?provider=whatsapp") == [applied]
 
 
-def test_what_is_gone_is_told(console: Client) -> None:
+def test_unknown_webhook_is_reported(console: Client) -> None:
     assert "Webhook not found" in replay(console, "0" * 24)
     assert "Webhook not found" in replay(console, "nonsense")
 
 
-def test_the_button_is_for_those_who_may(console: Client, support: Client) -> None:
+def test_replay_is_offered_with_its_permission(console: Client, support: Client) -> None:
     url = f"{LIST}{called()}/change/"
     assert "Replay" in console.get(url).content.decode()
     assert "Replay" not in support.get(url).content.decode()
 
 
-def test_a_body_that_is_nested_too_deep_to_be_read_is_shown_as_it_came(console: Client) -> None:
+def test_deeply_nested_body_is_shown_as_received(console: Client) -> None:
     log_id = called(body="[" * 50_000)
     page = console.get(f"{LIST}{log_id}/change/")
     assert page.status_code == 200

@@ -35,7 +35,7 @@ def url(operation: Operation, step: str) -> str:
     return f"{BULK}{operation.id}/{step}/"
 
 
-def test_a_list_offers_all_that_match_its_filter(operator: Client, support: Client) -> None:
+def test_list_links_the_bulk_form_with_its_filter(operator: Client, support: Client) -> None:
     failed()
     path = f"{FAILED}?channel=email&code=provider_error"
     link = f"{NEW}?list=failednotification&amp;channel=email&amp;code=provider_error"
@@ -43,7 +43,7 @@ def test_a_list_offers_all_that_match_its_filter(operator: Client, support: Clie
     assert "Bulk action on all matches" not in text(support.get(path))
 
 
-def test_the_question_says_what_the_filter_is(operator: Client) -> None:
+def test_form_describes_the_filter_and_offers_permitted_actions(operator: Client) -> None:
     failed()
     page = text(operator.get(f"{NEW}?list=failednotification&channel=email&code=provider_error"))
     assert "<li>Channel: Email</li>" in page
@@ -54,7 +54,7 @@ def test_the_question_says_what_the_filter_is(operator: Client) -> None:
     assert 'value="cancel"' not in page
 
 
-def test_the_preview_shows_counts_samples_and_what_is_left_out(operator: Client) -> None:
+def test_preview_shows_counts_samples_and_risks(operator: Client) -> None:
     document = failed()
     operation = open_form(operator)
     page = text(operator.get(f"{BULK}{operation.id}/change/"))
@@ -76,7 +76,7 @@ def test_the_preview_shows_counts_samples_and_what_is_left_out(operator: Client)
         ({"include": ["safe", "may_duplicate"]}, "A reason for duplicates is required."),
     ],
 )
-def test_what_is_missing_is_said_and_the_form_stays_filled_in(
+def test_invalid_start_is_explained_and_keeps_the_form(
     operator: Client, fields: dict[str, Any], told: str
 ) -> None:
     failed()
@@ -89,7 +89,7 @@ def test_what_is_missing_is_said_and_the_form_stays_filled_in(
     assert stored(operation.id).stage is BulkStage.READY
 
 
-def test_from_the_start_to_the_results(operator: Client) -> None:
+def test_started_operation_completes_with_results(operator: Client) -> None:
     document = failed()
     operation = open_form(operator)
     page = text(start(operator, operation))
@@ -108,7 +108,7 @@ def test_from_the_start_to_the_results(operator: Client) -> None:
     assert "ada@example.com" not in line
 
 
-def test_the_part_that_is_fetched_again_says_when_to_load_the_page(operator: Client) -> None:
+def test_progress_requests_a_page_reload_at_the_end(operator: Client) -> None:
     failed()
     operation = open_form(operator)
     start(operator, operation)
@@ -119,7 +119,7 @@ def test_the_part_that_is_fetched_again_says_when_to_load_the_page(operator: Cli
     assert operator.get(f"{BULK}{ObjectId()}/progress/").status_code == 404
 
 
-def test_it_is_paused_resumed_and_cancelled(operator: Client) -> None:
+def test_operation_is_paused_resumed_and_cancelled(operator: Client) -> None:
     failed()
     operation = open_form(operator)
     start(operator, operation)
@@ -158,7 +158,7 @@ def test_without_its_token_a_form_is_refused(admin_user: StaffUser) -> None:
     assert collection("operations").count_documents({}) == 1
 
 
-def test_support_does_nothing_to_many(operator: Client, support: Client) -> None:
+def test_support_cannot_open_bulk_operations(operator: Client, support: Client) -> None:
     operation = open_form(operator)
     for step in STEPS:
         assert support.post(url(operation, step)).status_code == 403
@@ -169,7 +169,7 @@ def test_support_does_nothing_to_many(operator: Client, support: Client) -> None
     assert support.get(BULK).status_code == 403
 
 
-def test_who_may_look_starts_nothing(operator: Client, db: None) -> None:
+def test_viewer_cannot_start_an_operation(operator: Client, db: None) -> None:
     failed()
     operation = open_form(operator)
     viewer = signed_in(make_staff("vera", "notifications.view_bulkoperation"))
@@ -179,7 +179,7 @@ def test_who_may_look_starts_nothing(operator: Client, db: None) -> None:
     assert viewer.post(url(operation, "start")).status_code == 403
 
 
-def test_it_takes_the_right_to_do_it_to_one(operator: Client) -> None:
+def test_bulk_action_requires_the_permission_of_its_single_action(operator: Client) -> None:
     failed()
     now = utc_now()
     by = bulk_operation.UNKNOWN_STAFF
@@ -190,13 +190,13 @@ def test_it_takes_the_right_to_do_it_to_one(operator: Client) -> None:
     assert "Select an action." in text(operator.post(NEW, form))
 
 
-def test_an_operation_that_there_is_not(operator: Client) -> None:
+def test_unknown_operation_is_reported(operator: Client) -> None:
     for one in (ObjectId(), "nonsense"):
         assert "Bulk operation not found" in text(operator.get(f"{BULK}{one}/change/", follow=True))
         assert "Bulk operation not found" in text(operator.post(f"{BULK}{one}/pause/", follow=True))
 
 
-def test_the_list_says_what_was_done_by_whom_and_why(operator: Client) -> None:
+def test_list_shows_action_outcome_user_and_reason(operator: Client) -> None:
     failed()
     operation = open_form(operator)
     start(operator, operation)

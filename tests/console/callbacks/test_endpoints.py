@@ -57,7 +57,7 @@ def said(response: Any) -> str:
     return " ".join(str(message) for message in response.wsgi_request._messages)
 
 
-def test_the_list_shows_apps_and_hosts_and_nothing_else_of_a_url(console: Client) -> None:
+def test_list_shows_client_and_host_only(console: Client) -> None:
     page = text(console, LIST)
     assert "Shop" in page
     assert "127.0.0.1:9000" in page
@@ -73,13 +73,13 @@ def test_the_list_shows_apps_and_hosts_and_nothing_else_of_a_url(console: Client
         ({"state": "disabled", "disabled_reason": "gone"}, "Disabled: 410 Gone"),
     ],
 )
-def test_it_says_how_a_receiver_does(console: Client, fields: dict[str, Any], words: str) -> None:
+def test_endpoint_state_is_shown(console: Client, fields: dict[str, Any], words: str) -> None:
     collection("callbacks").update_one({"_id": CLIENT}, {"$set": fields})
     assert f">{words}<" in text(console, LIST)
     assert f">{words}<" in text(console, f"{LIST}{CLIENT}/change/")
 
 
-def test_an_operator_switches_a_callback_off_and_on_and_both_are_on_record(console: Client) -> None:
+def test_callback_is_disabled_and_enabled_and_both_are_audited(console: Client) -> None:
     outbox.send_test(CLIENT, now=utc_now())
     console.post(f"{LIST}{CLIENT}/switch-off/")
     assert subscriptions.get(CLIENT)["disabled_reason"] == DisabledReason.BY_OPERATOR
@@ -91,7 +91,7 @@ def test_an_operator_switches_a_callback_off_and_on_and_both_are_on_record(conso
     assert "already" in said(console.post(f"{LIST}{CLIENT}/switch-on/"))
 
 
-def test_who_may_only_look_changes_nothing(onlooker: Client) -> None:
+def test_viewer_changes_nothing(onlooker: Client) -> None:
     message_id = failed()
     assert "Disable" not in text(onlooker, f"{LIST}{CLIENT}/change/")
     assert "Redeliver</button>" not in text(onlooker, f"{MESSAGES}{message_id}/change/")
@@ -101,7 +101,7 @@ def test_who_may_only_look_changes_nothing(onlooker: Client) -> None:
     assert LogEntry.objects.count() == 0
 
 
-def test_a_message_is_sent_again_and_that_is_on_record(console: Client) -> None:
+def test_message_is_redelivered_and_audited(console: Client) -> None:
     message_id = failed()
     assert "Redeliver</button>" in text(console, f"{MESSAGES}{message_id}/change/")
     console.post(f"{MESSAGES}{message_id}/replay/")
@@ -112,20 +112,20 @@ def test_a_message_is_sent_again_and_that_is_on_record(console: Client) -> None:
     assert "still being retried" in said(console.post(f"{MESSAGES}{message_id}/replay/"))
 
 
-def test_several_are_sent_again_at_once(console: Client) -> None:
+def test_selected_messages_are_redelivered(console: Client) -> None:
     ids = [failed() for _ in range(3)]
     ticked = {"action": "replay_selected", "_selected_action": ids}
     assert "3 deliveries queued again" in said(console.post(MESSAGES, ticked))
     assert collection("callback_messages").count_documents({"status": "pending"}) == 3
 
 
-def test_what_has_nowhere_to_go_is_not_sent_again(console: Client) -> None:
+def test_message_without_a_callback_is_not_redelivered(console: Client) -> None:
     message_id = failed()
     subscriptions.remove(CLIENT)
     assert "no callback" in said(console.post(f"{MESSAGES}{message_id}/replay/"))
 
 
-def test_what_an_app_was_told_of_a_notification_is_found_by_its_id(console: Client) -> None:
+def test_messages_are_found_by_notification(console: Client) -> None:
     document = factories.settled(DeliveryStatus.FAILED, has_callback=True)
     callback_events.publish_events(now=utc_now())
     failed()
@@ -136,9 +136,7 @@ def test_what_an_app_was_told_of_a_notification_is_found_by_its_id(console: Clie
 
 
 @pytest.mark.parametrize("is_told", [True, False])
-def test_the_page_of_a_notification_leads_to_what_its_app_was_told(
-    console: Client, is_told: bool
-) -> None:
+def test_notification_page_links_its_callback_messages(console: Client, is_told: bool) -> None:
     document = factories.settled(DeliveryStatus.FAILED, has_callback=is_told)
     page = text(console, f"/admin/notifications/notification/{document['_id']}/change/")
     assert (">Callback deliveries</a></p>" in page) is is_told
@@ -146,7 +144,7 @@ def test_the_page_of_a_notification_leads_to_what_its_app_was_told(
 
 
 @pytest.mark.parametrize("query", ["", "?status=failed", f"?client={CLIENT}", "?q=evt_1"])
-def test_no_list_reads_more_than_it_shows(console: Client, query: str) -> None:
+def test_list_uses_an_index(console: Client, query: str) -> None:
     other = ObjectId()
     called_back("http://127.0.0.1:9000/", client_id=other)
     rows = [

@@ -67,7 +67,7 @@ def audit(document: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("confirmed", ["yes", ""])
-def test_an_action_on_the_failed_list_reads_no_rows(
+def test_action_on_the_failed_list_reads_no_rows(
     console: Client, monkeypatch: pytest.MonkeyPatch, confirmed: str
 ) -> None:
     document = failed()
@@ -78,7 +78,7 @@ def test_an_action_on_the_failed_list_reads_no_rows(
     assert response.status_code == (302 if confirmed else 200)
 
 
-def test_an_action_without_permission_shows_the_list(db: None) -> None:
+def test_action_without_permission_shows_the_list(db: None) -> None:
     document = failed()
     viewer = signed_in(make_staff("viewer", "notifications.view_notification"))
     action = {"action": "retry_selected", "_selected_action": str(document["_id"])}
@@ -110,7 +110,7 @@ def test_without_its_token_a_form_is_refused(admin_user: StaffUser, operation: s
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_each_operation_has_its_own_permission(db: None, operation: str) -> None:
+def test_operation_requires_its_own_permission(db: None, operation: str) -> None:
     document = failed()
     others = [f"notifications.{o}_notification" for o in OPERATIONS if o != operation]
     client = signed_in(make_staff("rui", "notifications.view_notification", *others))
@@ -121,14 +121,14 @@ def test_each_operation_has_its_own_permission(db: None, operation: str) -> None
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_who_may_not_see_notifications_does_nothing_to_them(db: None, operation: str) -> None:
+def test_operation_requires_the_view_permission(db: None, operation: str) -> None:
     document = failed()
     client = signed_in(make_staff("rui", f"notifications.{operation}_notification"))
     assert client.post(url(document, operation), {"confirmed": "yes"}).status_code == 403
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_nothing_is_done_before_it_is_confirmed(console: Client, operation: str) -> None:
+def test_operation_requires_confirmation(console: Client, operation: str) -> None:
     document = failed()
     response = console.post(url(document, operation), {})
     assert response.status_code == 200
@@ -141,7 +141,7 @@ def test_nothing_is_done_before_it_is_confirmed(console: Client, operation: str)
     assert factories.read(document["_id"]) == document
 
 
-def test_the_question_says_what_a_resend_would_be(console: Client) -> None:
+def test_confirmation_shows_the_resend_risk(console: Client) -> None:
     safe = failed()
     now = utc_now()
     in_doubt = factories.started(at=now, created_at=now)
@@ -152,13 +152,13 @@ def test_the_question_says_what_a_resend_would_be(console: Client) -> None:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_notification_that_is_not_there(console: Client, operation: str) -> None:
+def test_unknown_notification_is_reported(console: Client, operation: str) -> None:
     for identifier in (ObjectId(), "nonsense"):
         text = do(console, {"_id": identifier}, operation)
         assert "Notification not found." in text
 
 
-def test_retry_opens_what_failed_and_is_recorded(console: Client) -> None:
+def test_retry_reopens_the_failed_channel_and_is_audited(console: Client) -> None:
     document = failed()
     text = do(console, document, "retry")
     assert "1 notification requeued." in text
@@ -176,14 +176,14 @@ def test_retry_opens_what_failed_and_is_recorded(console: Client) -> None:
     assert "maria" in text
 
 
-def test_retry_of_what_has_not_failed_says_why_not(console: Client) -> None:
+def test_retry_without_a_failure_is_refused(console: Client) -> None:
     document = factories.accepted(created_at=utc_now())
     text = do(console, document, "retry")
     assert "1 skipped: No failed channel to retry." in text
     assert audit(document) == []
 
 
-def test_retry_of_what_has_expired_says_why_not(console: Client) -> None:
+def test_retry_of_an_expired_notification_is_refused(console: Client) -> None:
     now = utc_now()
     document = failed(expires_at=now + timedelta(seconds=1))
     collection("notifications").update_one(
@@ -192,7 +192,7 @@ def test_retry_of_what_has_expired_says_why_not(console: Client) -> None:
     assert "The notification has expired." in do(console, document, "retry")
 
 
-def test_resend_makes_a_linked_copy_on_the_chosen_channels(console: Client) -> None:
+def test_resend_creates_a_linked_copy_on_the_selected_channels(console: Client) -> None:
     document = failed(channels=(Channel.EMAIL, Channel.IN_APP))
     text = do(console, document, "resend", channels="email")
     (new,) = resends_of(document)
@@ -206,21 +206,21 @@ def test_resend_makes_a_linked_copy_on_the_chosen_channels(console: Client) -> N
 
 
 @pytest.mark.parametrize("channels", [[], ["pigeon"]])
-def test_resend_needs_a_channel(console: Client, channels: list[str]) -> None:
+def test_resend_requires_a_channel(console: Client, channels: list[str]) -> None:
     document = failed()
     text = do(console, document, "resend", channels=channels)
     assert "No change: select a channel to resend on." in text
     assert resends_of(document) == []
 
 
-def test_resend_on_a_channel_it_never_had(console: Client) -> None:
+def test_resend_on_a_missing_channel_is_refused(console: Client) -> None:
     document = failed()
     text = do(console, document, "resend", channels="push")
     assert "1 skipped: It has none of these channels." in text
     assert resends_of(document) == []
 
 
-def test_cancel_withdraws_what_is_pending_and_is_recorded(console: Client) -> None:
+def test_cancel_ends_the_pending_delivery_and_is_audited(console: Client) -> None:
     document = factories.accepted(created_at=utc_now())
     assert "1 notification cancelled." in do(console, document, "cancel")
     after = factories.delivery(factories.read(document["_id"]))
@@ -228,12 +228,12 @@ def test_cancel_withdraws_what_is_pending_and_is_recorded(console: Client) -> No
     assert audit(document) == ["Cancelled on all channels."]
 
 
-def test_cancel_after_it_was_sent_says_why_not(console: Client) -> None:
+def test_cancel_without_a_pending_delivery_is_refused(console: Client) -> None:
     document = failed()
     assert "Nothing is pending." in do(console, document, "cancel")
 
 
-def test_the_page_offers_what_can_be_done(console: Client) -> None:
+def test_page_offers_the_possible_actions(console: Client) -> None:
     waiting = factories.accepted(created_at=utc_now())
     for document, offered, missing in (
         (failed(), "Retry failed channels", "Cancel pending"),
@@ -246,7 +246,7 @@ def test_the_page_offers_what_can_be_done(console: Client) -> None:
 
 
 @pytest.mark.parametrize("path", [LIST, FAILED])
-def test_retry_of_ticked_rows_says_how_many_and_why_others_not(console: Client, path: str) -> None:
+def test_retry_of_selected_rows_counts_the_skipped(console: Client, path: str) -> None:
     good = [failed() for _ in range(3)]
     bad = [failed() for _ in range(2)]
     now = utc_now()
@@ -263,7 +263,7 @@ def test_retry_of_ticked_rows_says_how_many_and_why_others_not(console: Client, 
     assert all(audit(document) == ["Retried on all channels."] for document in good)
 
 
-def test_resend_of_ticked_rows_leaves_out_what_went_out(console: Client) -> None:
+def test_resend_of_selected_rows_skips_sent_channels(console: Client) -> None:
     both = (Channel.EMAIL, Channel.IN_APP)
     documents = [failed(channels=both), failed()]
     text = do_on(console, documents, "resend", FAILED, channels=["email", "in_app"])
@@ -271,7 +271,7 @@ def test_resend_of_ticked_rows_leaves_out_what_went_out(console: Client) -> None
     assert [n["channels"] for d in documents for n in resends_of(d)] == [["email"], ["email"]]
 
 
-def test_resend_of_ticked_rows_where_it_went_out_too_if_asked(console: Client) -> None:
+def test_resend_of_selected_rows_includes_sent_channels_on_request(console: Client) -> None:
     document = failed(channels=(Channel.EMAIL, Channel.IN_APP))
     now = utc_now()
     other = factories.settled(S.SENT, at=now, created_at=now)
@@ -283,14 +283,14 @@ def test_resend_of_ticked_rows_where_it_went_out_too_if_asked(console: Client) -
     ]
 
 
-def test_resend_of_ticked_rows_that_all_arrived(console: Client) -> None:
+def test_resend_of_sent_rows_is_refused(console: Client) -> None:
     now = utc_now()
     documents = [factories.settled(S.SENT, at=now, created_at=now) for _ in range(2)]
     text = do_on(console, documents, "resend", channels=["email"])
     assert "2 skipped: It has none of these channels. (2)" in text
 
 
-def test_cancel_of_ticked_rows(console: Client) -> None:
+def test_cancel_of_selected_rows_skips_failed_ones(console: Client) -> None:
     now = utc_now()
     documents = [factories.accepted(created_at=now) for _ in range(2)]
     text = do_on(console, [*documents, failed()], "cancel")
@@ -299,13 +299,13 @@ def test_cancel_of_ticked_rows(console: Client) -> None:
     assert {factories.read(d["_id"])["status"] for d in documents} == {"cancelled"}
 
 
-def test_ticking_nothing_does_nothing(console: Client) -> None:
+def test_action_without_selected_rows_is_refused(console: Client) -> None:
     failed()
     response = console.post(LIST, {"action": "retry_selected", "index": "0"}, follow=True)
     assert "Items must be selected" in response.content.decode()
 
 
-def test_an_operation_on_a_row_that_is_gone_meanwhile(console: Client) -> None:
+def test_operation_on_a_deleted_row_is_reported(console: Client) -> None:
     document = failed()
     collection("notifications").delete_one({"_id": document["_id"]})
     by = Staff(id=ObjectId(), username="maria")

@@ -102,11 +102,11 @@ SENTENCES = [
 
 
 @pytest.mark.parametrize(("one", "expected"), SENTENCES, ids=[s[:40] for _, s in SENTENCES])
-def test_a_delivery_in_one_sentence(one: Mapping[str, Any], expected: str) -> None:
+def test_delivery_is_summarized_in_one_sentence(one: Mapping[str, Any], expected: str) -> None:
     assert text_of(summary.summarize_delivery(one, now=NOW)) == expected
 
 
-def test_the_headline_tells_what_went_wrong_first() -> None:
+def test_headline_starts_with_failures() -> None:
     document = {
         "delivery": [
             delivery(S.DELIVERED, channel="in_app"),

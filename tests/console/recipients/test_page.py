@@ -47,7 +47,7 @@ def audit() -> list[str]:
     return [entry.change_message for entry in LogEntry.objects.order_by("id")]
 
 
-def test_everything_about_them_is_on_one_page(ada: Any, console: Client) -> None:
+def test_page_shows_all_data_of_a_recipient(ada: Any, console: Client) -> None:
     collection("api_clients").insert_one(
         {"name": "Shop", "scopes": ["inbox:issue"], "keys": [], "is_active": True}
     )
@@ -61,7 +61,7 @@ def test_everything_about_them_is_on_one_page(ada: Any, console: Client) -> None
         assert words in shown, words
 
 
-def test_somebody_who_is_not_registered_has_a_page_too(console: Client) -> None:
+def test_unregistered_recipient_has_a_page(console: Client) -> None:
     factories.accepted(created_at=utc_now(), user_id="bob_5")
     shown = console.get("/admin/recipients/recipient/bob_5F5/change/").content.decode()
     assert "Not registered" in shown
@@ -70,7 +70,7 @@ def test_somebody_who_is_not_registered_has_a_page_too(console: Client) -> None:
     assert "Recipient not found." in gone.content.decode()
 
 
-def test_support_sees_the_person_masked_and_no_buttons(ada: Any) -> None:
+def test_page_is_masked_and_without_actions_for_support(ada: Any) -> None:
     support = signed_in(make_staff("rui", *LOOK))
     shown = page(support)
     assert ADA not in shown
@@ -79,12 +79,12 @@ def test_support_sees_the_person_masked_and_no_buttons(ada: Any) -> None:
         assert words not in shown, words
 
 
-def test_who_may_not_see_notifications_sees_none_here(ada: Any) -> None:
+def test_page_hides_notifications_without_their_permission(ada: Any) -> None:
     client = signed_in(make_staff("rui", "recipients.view_recipient"))
     assert "order-7" not in page(client)
 
 
-def test_addresses_are_shown_once_and_on_record(ada: Any) -> None:
+def test_revealed_addresses_are_shown_once_and_audited(ada: Any) -> None:
     operator = signed_in(make_staff("rui", *LOOK, "notifications.reveal_addresses"))
     assert ADA not in page(operator)
     revealed = operator.post(f"{PERSON}reveal/").content.decode()
@@ -93,7 +93,7 @@ def test_addresses_are_shown_once_and_on_record(ada: Any) -> None:
     assert ADA not in page(operator)
 
 
-def test_every_inbox_token_is_ended(ada: Any, console: Client) -> None:
+def test_signing_out_revokes_all_inbox_tokens(ada: Any, console: Client) -> None:
     now = utc_now()
     client = registry.create_client(name="Shop", scopes=[Scope.INBOX_ISSUE], now=now)
     token = inbox_tokens.issue(client_id=client, user_id="ada", now=now)
@@ -105,7 +105,7 @@ def test_every_inbox_token_is_ended(ada: Any, console: Client) -> None:
 
 @pytest.mark.parametrize("what", ["export", "erase"])
 @pytest.mark.parametrize("typed", ["", "bob", "ADA"])
-def test_nothing_is_done_until_the_id_is_typed(
+def test_export_and_erasure_require_the_typed_id(
     ada: Any, console: Client, what: str, typed: str
 ) -> None:
     response = console.post(f"{PERSON}{what}/", {"typed": typed}, follow=True)
@@ -114,7 +114,7 @@ def test_nothing_is_done_until_the_id_is_typed(
     assert audit() == []
 
 
-def test_everything_held_is_exported_without_secrets(ada: Any, console: Client) -> None:
+def test_export_has_all_data_without_secrets(ada: Any, console: Client) -> None:
     now = utc_now()
     for n in range(120):
         factories.accepted(created_at=now - timedelta(minutes=n + 1))
@@ -133,7 +133,7 @@ def test_everything_held_is_exported_without_secrets(ada: Any, console: Client) 
     assert audit() == ["Exported."]
 
 
-def test_a_person_is_erased(ada: Any, console: Client) -> None:
+def test_recipient_is_erased(ada: Any, console: Client) -> None:
     response = console.post(f"{PERSON}erase/", {"typed": "ada"}, follow=True)
     assert "ada erased, with 1 notification and 1 device." in response.content.decode()
     assert collection("recipients").find_one({"_id": "ada"}) is None
@@ -145,7 +145,7 @@ def page_of_audit(client: Client) -> str:
     return client.get("/admin/admin/logentry/").content.decode()
 
 
-def test_an_erasure_that_takes_long_goes_on_when_asked_again(
+def test_incomplete_erasure_continues_on_request(
     ada: Any, console: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("privacy.erasure.MAX_SECONDS", -1.0)

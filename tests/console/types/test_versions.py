@@ -62,9 +62,7 @@ def stored(slug: str = SLUG, **texts: str) -> int:
 
 
 @pytest.mark.parametrize("default", DEFAULT_TYPES, ids=lambda default: default.slug)
-def test_every_types_page_shows_what_it_says_on_every_channel(
-    console: Client, default: DefaultType
-) -> None:
+def test_page_previews_every_channel(console: Client, default: DefaultType) -> None:
     preview = console.get(page(default.slug)).context["preview"]
     assert preview.problem is None
     assert [one.name for one in preview.channels] == ["Email", "Push", "WhatsApp", "In-app"]
@@ -74,24 +72,24 @@ def test_every_types_page_shows_what_it_says_on_every_channel(
     ]
 
 
-def test_a_mail_is_shown_in_a_frame_that_runs_nothing(console: Client) -> None:
+def test_email_is_shown_in_a_sandboxed_frame(console: Client) -> None:
     text = shown(console, page(SLUG))
     assert 'sandbox="" referrerpolicy="no-referrer"' in text
     assert "default-src &#x27;none&#x27;" in text or "default-src &#39;none&#39;" in text
 
 
-def test_a_type_without_a_template_says_so(console: Client) -> None:
+def test_page_without_a_template_says_so(console: Client) -> None:
     text = shown(console, page("alert"))
     assert "This type has no template" in text
     assert "No template; content comes with the request." in text
 
 
-def test_news_have_a_way_out(console: Client) -> None:
+def test_marketing_preview_has_an_unsubscribe_link(console: Client) -> None:
     assert "Unsubscribe from messages like this" in shown(console, page("marketing"))
     assert "Unsubscribe from messages like this" not in shown(console, page("alert"))
 
 
-def test_a_page_is_in_the_language_that_is_chosen(console: Client) -> None:
+def test_preview_is_in_the_selected_language(console: Client) -> None:
     text = shown(console, f"{page(SLUG)}?language=pt")
     assert "Recebemos o seu pagamento" in text
     assert 'href="?language=pt#says" class="chosen"' in text
@@ -99,7 +97,7 @@ def test_a_page_is_in_the_language_that_is_chosen(console: Client) -> None:
         assert "Your payment of" in shown(console, f"{page(SLUG)}?language={language}")
 
 
-def test_the_versions_are_listed_with_the_published_one(console: Client) -> None:
+def test_versions_are_listed_with_the_published_one(console: Client) -> None:
     stored()
     stored()
     templates.publish_version(type_slug=SLUG, number=1, now=utc_now())
@@ -111,7 +109,7 @@ def test_the_versions_are_listed_with_the_published_one(console: Client) -> None
     assert listed.template_version == 1
 
 
-def test_a_version_is_shown_before_it_is_published(console: Client) -> None:
+def test_unpublished_version_is_previewed(console: Client) -> None:
     number = stored(body="New words {{ amount }}", whatsapp="*Bold* _and_ <b>")
     text = shown(console, page(SLUG, number))
     assert "New words 49.90" in text
@@ -121,21 +119,21 @@ def test_a_version_is_shown_before_it_is_published(console: Client) -> None:
     assert "New words" not in shown(console, page(SLUG))
 
 
-def test_what_stands_in_a_template_is_text_in_the_console(console: Client) -> None:
+def test_template_text_is_escaped(console: Client) -> None:
     script = "<script>alert(1)</script>"
     number = stored(subject=script, body=script, push=script, whatsapp=f"*{script}*")
     assert script not in shown(console, page(SLUG, number))
     assert script not in shown(console, NEW)
 
 
-def test_a_version_that_cannot_be_shown_any_more_says_why(console: Client) -> None:
+def test_unrenderable_version_says_why(console: Client) -> None:
     number = stored(body="{{ amount }}")
     NotificationType.objects.filter(pk=SLUG).update(example_data={})
     text = shown(console, page(SLUG, number))
     assert "The template needs the variable &#x27;amount&#x27;." in text
 
 
-def test_a_slug_may_have_underscores_anywhere(console: Client) -> None:
+def test_slug_with_underscores_is_linked(console: Client) -> None:
     types.define_type(
         "new_fade",
         {
@@ -158,7 +156,7 @@ def test_a_slug_may_have_underscores_anywhere(console: Client) -> None:
     assert f"{page('new_fade')}#says" in shown(console, page("new_fade", 1))
 
 
-def test_a_new_version_starts_with_what_is_said_now(console: Client) -> None:
+def test_new_version_starts_with_the_published_text(console: Client) -> None:
     form = console.get(NEW).context["form"]
     assert [section.name for section in form.sections()] == ["Default", "Portuguese"]
     assert form.parts["default"]["subject"] == "Payment confirmed: {{ video_title }}"
@@ -169,7 +167,7 @@ def test_a_new_version_starts_with_what_is_said_now(console: Client) -> None:
     assert "email_html" not in parts["default"]
 
 
-def test_a_version_is_stored_and_used_by_nobody_yet(console: Client) -> None:
+def test_new_version_is_stored_unpublished(console: Client) -> None:
     response = console.post(NEW, SENT)
     assert response["Location"] == page(SLUG, 1)
     version = templates.get_version(type_slug=SLUG, number=1)
@@ -183,7 +181,7 @@ def test_a_version_is_stored_and_used_by_nobody_yet(console: Client) -> None:
     assert LogEntry.objects.get().get_change_message() == "Saved version 1 of the template."
 
 
-def test_a_language_is_added_and_one_is_taken_out(console: Client) -> None:
+def test_language_is_added_and_another_removed(console: Client) -> None:
     more = {"new_language": "es", "subject:": "Pagado", "body:": "Tenemos {{ amount }}."}
     console.post(NEW, SENT | more | {"subject:pt": "", "body:pt": " "})
     version = templates.get_version(type_slug=SLUG, number=1)
@@ -211,7 +209,7 @@ def test_a_language_is_added_and_one_is_taken_out(console: Client) -> None:
         ),
     ],
 )
-def test_what_is_wrong_stands_in_the_form_and_nothing_is_lost(
+def test_invalid_version_is_explained_and_keeps_the_form(
     console: Client, fields: dict[str, str], problem: str
 ) -> None:
     response = console.post(NEW, SENT | fields)
@@ -224,7 +222,7 @@ def test_what_is_wrong_stands_in_the_form_and_nothing_is_lost(
     assert templates.list_versions(type_slug=SLUG, limit=9) == []
 
 
-def test_a_version_is_published_and_taken_back(console: Client) -> None:
+def test_version_is_published_and_withdrawn(console: Client) -> None:
     number = stored()
     response = console.post(f"{page(SLUG, number)}publish/", follow=True)
     assert "Version 1 published. New notifications use it." in response.content.decode()
@@ -238,7 +236,7 @@ def test_a_version_is_published_and_taken_back(console: Client) -> None:
     ]
 
 
-def test_saving_a_type_leaves_what_was_published_meanwhile(console: Client) -> None:
+def test_saving_a_type_keeps_the_published_version(console: Client) -> None:
     """The form was opened before; its own fields are stored and nothing else."""
     number = stored()
     form = console.get(page(SLUG)).context["adminform"].form
@@ -250,7 +248,7 @@ def test_saving_a_type_leaves_what_was_published_meanwhile(console: Client) -> N
     assert types.get_template_version(SLUG) == number
 
 
-def test_there_must_be_something_to_show_and_to_publish(console: Client) -> None:
+def test_unknown_version_is_neither_shown_nor_published(console: Client) -> None:
     for url in (page(SLUG, 7), page("nope", 1), f"{LIST}nope/templates/new/"):
         assert console.get(url).status_code == 302
     for url in (f"{page(SLUG, 7)}publish/", f"{page('nope', 0)}publish/"):
@@ -260,7 +258,7 @@ def test_there_must_be_something_to_show_and_to_publish(console: Client) -> None
     assert console.get(f"{LIST}{quote('nope')}/change/").status_code == 302
 
 
-def test_who_may_look_may_not_change(looker: Client) -> None:
+def test_viewer_cannot_change_templates(looker: Client) -> None:
     number = stored()
     assert "New version" not in shown(looker, page(SLUG))
     assert "Publish</button>" not in shown(looker, page(SLUG, number))
@@ -270,7 +268,7 @@ def test_who_may_look_may_not_change(looker: Client) -> None:
     assert types.get_template_version(SLUG) == 0
 
 
-def test_who_may_not_look_at_types_sees_nothing(support: Client) -> None:
+def test_types_require_the_view_permission(support: Client) -> None:
     assert support.get(page(SLUG, 0)).status_code == 403
     assert support.get(page(SLUG)).status_code == 403
 
@@ -291,7 +289,7 @@ def publish(number: int) -> None:
     templates.publish_version(type_slug=SLUG, number=number, now=utc_now())
 
 
-def test_lines_are_added_removed_and_kept() -> None:
+def test_diff_marks_added_removed_and_kept_lines() -> None:
     before = {"default": {"body": "Hello\nYou paid.\nBye", "push": "Same"}}
     after = {"default": {"body": "Hello\nWe have it.\nBye", "push": "Same"}, "pt": {"push": "Olá"}}
     body, push = changes(before, after)
@@ -306,7 +304,7 @@ def test_lines_are_added_removed_and_kept() -> None:
     assert [(line.change, line.text) for line in push.lines] == [(LineChange.ADDED, "Olá")]
 
 
-def test_a_long_text_is_shown_around_what_changed() -> None:
+def test_diff_of_a_long_text_shows_the_surroundings_of_a_change() -> None:
     lines = [f"Line {number}" for number in range(30)]
     before = {"default": {"body": "\n".join(lines)}}
     after = {"default": {"body": "\n".join([*lines[:20], "New", *lines[20:]])}}
@@ -323,11 +321,11 @@ def test_a_long_text_is_shown_around_what_changed() -> None:
     ]
 
 
-def test_the_same_texts_do_not_differ() -> None:
+def test_equal_texts_have_no_diff() -> None:
     assert changes({"default": {"body": "A\n"}}, {"default": {"body": "A"}}) == []
 
 
-def test_a_version_is_compared_with_the_published_one(console: Client) -> None:
+def test_version_is_compared_with_the_published_one(console: Client) -> None:
     publish(stored_body(push="Old"))
     page = console.get(f"{PAGE}{stored_body(push='New')}/")
     assert page.context["differences"]["from"] == "version 1"
@@ -336,14 +334,14 @@ def test_a_version_is_compared_with_the_published_one(console: Client) -> None:
     assert "<ins>New</ins>" in text
 
 
-def test_the_published_one_is_compared_with_the_one_before_it(console: Client) -> None:
+def test_published_version_is_compared_with_its_predecessor(console: Client) -> None:
     publish(stored_body(push="Old"))
     assert console.get(f"{PAGE}1/").context["differences"]["from"] == "built-in"
     publish(0)
     assert console.get(f"{PAGE}0/").context["differences"] == {}
 
 
-def test_an_unpublished_version_is_sent_with_the_types_example(console: Client) -> None:
+def test_test_send_uses_the_unpublished_version_and_example_data(console: Client) -> None:
     number = stored_body(body="We have {{ amount }}.")
     answer = console.post(
         f"{PAGE}{number}/try/", {"channel": "email", "address": "ops@example.com"}, follow=True
@@ -357,7 +355,7 @@ def test_an_unpublished_version_is_sent_with_the_types_example(console: Client) 
     assert line.change_message == f"Sent a test of version 1 by Email: {one.pk}."
 
 
-def test_a_test_is_in_the_language_that_is_looked_at(console: Client) -> None:
+def test_test_send_is_in_the_selected_language(console: Client) -> None:
     sent = {"channel": "email", "address": "ops@example.com", "language": "pt"}
     console.post(f"{PAGE}0/try/", sent)
     assert "Recebemos" in Notification.objects.get().content.body
@@ -366,26 +364,28 @@ def test_a_test_is_in_the_language_that_is_looked_at(console: Client) -> None:
 @pytest.mark.parametrize(
     ("channel", "address"), [("email", "nobody"), ("in_app", "ada"), ("", ""), ("whatsapp", "12")]
 )
-def test_nothing_is_sent_to_what_is_no_address(console: Client, channel: str, address: str) -> None:
+def test_test_send_to_an_invalid_address_is_refused(
+    console: Client, channel: str, address: str
+) -> None:
     sent = {"channel": channel, "address": address}
     answer = console.post(f"{PAGE}0/try/", sent, follow=True)
     assert "Test not sent" in answer.content.decode()
     assert collection("notifications").count_documents({}) == 0
 
 
-def test_a_version_that_is_not_there_is_not_sent(console: Client) -> None:
+def test_test_send_of_an_unknown_version_is_refused(console: Client) -> None:
     sent = {"channel": "email", "address": "ops@example.com"}
     answer = console.post(f"{PAGE}7/try/", sent, follow=True)
     assert "Version not found." in answer.content.decode()
 
 
-def test_who_may_not_send_tests_is_offered_none() -> None:
+def test_test_send_requires_its_permission() -> None:
     looker = signed_in(make_staff("rui", "notifications.view_notificationtype"))
     assert "Send test" not in looker.get(f"{PAGE}0/").content.decode()
     assert looker.post(f"{PAGE}0/try/").status_code == 403
 
 
-def test_an_older_version_is_gone_back_to(console: Client) -> None:
+def test_older_version_is_rolled_back_to(console: Client) -> None:
     stored_body()
     publish(stored_body())
     stored_body()
