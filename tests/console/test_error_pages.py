@@ -1,4 +1,4 @@
-"""What staff see when there is no page to show, and what a program sees there."""
+"""Error pages of the console, and problems outside it."""
 
 from typing import Any
 
@@ -16,14 +16,14 @@ HOME = 'href="/admin/"'
 
 
 def page(answer: Any) -> str:
-    """Return the page; it is one that stands alone and can be looked up in the logs."""
+    """Return the page, which needs no other file and names the request for the logs."""
     assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
     text = str(answer.content.decode())
     assert text.startswith("<!doctype html>")
     assert f"<code>{answer.headers['X-Request-Id']}</code>" in text
     assert HOME in text
-    for outside in ("<script", "<link", "src=", "http://", "https://"):
-        assert outside not in text
+    for reference in ("<script", "<link", "src=", "http://", "https://"):
+        assert reference not in text
     return text
 
 

@@ -1,4 +1,4 @@
-"""The groups above the list of failures: counted from so many of the newest, whatever narrows."""
+"""Failure groups: counted from the newest failures, whatever the filter."""
 
 from datetime import datetime, timedelta
 
@@ -17,7 +17,7 @@ DAY = timedelta(hours=24)
 
 @pytest.fixture
 def now() -> datetime:
-    """Give the present, with a failure in each of the last six hours, of two types in turn."""
+    """Return the present, with a failure in each of the last six hours, of alternating types."""
     now = utc_now().replace(microsecond=0)
     for hours in range(6):
         kind = ("payment_confirmed", "mfa_code")[hours % 2]
@@ -26,7 +26,6 @@ def now() -> datetime:
 
 
 def grouped(now: datetime, **match: str) -> failure_groups.FailureGroups:
-    """Group the last day's failures of a kind."""
     return failure_groups.group_failures(since=now - DAY, until=now, match=[match] if match else [])
 
 
@@ -55,5 +54,5 @@ def test_filtered_groups_stay_within_the_cap(
     assert [group.count for group in found.groups] == [1]
     assert found.counted_since == now - timedelta(hours=2, minutes=1)
     assert all(read.is_indexed and not read.sorts for read in reads)
-    # Where they begin is found in the index alone.
+    # The oldest counted failure is found in the index alone.
     assert [read.examined for read in reads] == [0, 3]

@@ -27,29 +27,16 @@ from tests.support.fakes.callback_receiver import called_back
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
 READ_ONLY = {
-    "notification",
-    "failednotification",
-    "waitingnotification",
-    "deliveryattempt",
-    "webhooklog",
-    "recipient",
-    "device",
-    "callback",
-    "callbackmessage",
-    "logentry",
-    "broadcast",
-    "bulkoperation",
-    "heartbeat",
-    "incident",
-    "providerstate",
-    "retentionpolicy",
+    *("notification", "failednotification", "waitingnotification", "deliveryattempt"),
+    *("webhooklog", "recipient", "device", "callback", "callbackmessage", "logentry"),
+    *("broadcast", "bulkoperation", "heartbeat", "incident", "providerstate", "retentionpolicy"),
 }
 MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
 
 
 @pytest.fixture
 def one_of_each() -> None:
-    """Store a document of every kind that tests do not find there already."""
+    """Store a document of every model that has none yet."""
     now = utc_now()
     factories.settled(DeliveryStatus.FAILED, at=now)
     collection("webhook_log").insert_one(
@@ -60,23 +47,19 @@ def one_of_each() -> None:
         {"_id": "ada", "email": "ada@example.com", "attributes": {}, "preferences": {}}
         | {"is_active": True, "created_at": now, "updated_at": now}
     )
-    registration.register(
-        Registration(user_id="ada", token="token", platform=Platform.IOS), now=now
-    )
+    device = Registration(user_id="ada", token="token", platform=Platform.IOS)
+    registration.register(device, now=now)
     factories.suppress(at=now)
     begun(at=now)
     failures = selection.select_failures(channel=None, code=None, since=None)
-    decisions.preview(
-        action=BulkAction.RETRY, selection=failures, by=operation.UNKNOWN_STAFF, now=now
-    )
+    by = operation.UNKNOWN_STAFF
+    decisions.preview(action=BulkAction.RETRY, selection=failures, by=by, now=now)
     circuit_breaker.pause("smtp", by="maria", reason="", now=now)
     heartbeats.record_worker_heartbeat(now=now)
-    incidents.record(
-        Finding(
-            rule_id=ObjectId(), kind=AlertKind.FAILURES, subject="all", title="Many", detail="Many."
-        ),
-        now=now,
+    finding = Finding(
+        rule_id=ObjectId(), kind=AlertKind.FAILURES, subject="all", title="Many", detail="Many."
     )
+    incidents.record(finding, now=now)
     made = called_back("http://127.0.0.1/hooks", now=now)
     outbox.send_test(made.document["_id"], now=now)
     collection("api_clients").insert_one(
@@ -130,8 +113,7 @@ def test_page_without_a_session_redirects_to_login(client: Client) -> None:
 
 def test_login_leads_to_the_home_page(client: Client, admin_user: StaffUser) -> None:
     response = client.post("/admin/login/", {"username": "maria", "password": "s3cret-enough"})
-    assert response.status_code == 302
-    assert response["Location"] == "/admin/"
+    assert (response.status_code, response["Location"]) == (302, "/admin/")
 
 
 def test_menu_shows_permitted_pages_only(support: Client, console: Client) -> None:

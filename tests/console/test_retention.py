@@ -1,4 +1,4 @@
-"""Retention in the console: the days of each category, and what is left of what is old."""
+"""Retention in the console: days per category, and notifications without content."""
 
 from datetime import timedelta
 from typing import Any
@@ -55,11 +55,9 @@ def test_change_is_audited_with_old_and_new_days(console: Client) -> None:
     save(console, "7", "60")
     save(console, "7", "")
     messages = [entry.get_change_message() for entry in LogEntry.objects.order_by("id")]
-    said, whole = "Content retention (days)", "Record retention (days)"
-    assert messages == [
-        f"{said}: default to 7. {whole}: default to 60.",
-        f"{whole}: 60 to default.",
-    ]
+    content, record = "Content retention (days)", "Record retention (days)"
+    first = f"{content}: default to 7. {record}: default to 60."
+    assert messages == [first, f"{record}: 60 to default."]
 
 
 def test_change_keeps_the_removal_progress(console: Client) -> None:
@@ -72,7 +70,7 @@ def test_change_keeps_the_removal_progress(console: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "metadata", "why"),
+    ("content", "metadata", "problem"),
     [
         ("0", "90", "greater than or equal to 1"),
         ("10", "13", "greater than or equal to 14"),
@@ -82,10 +80,12 @@ def test_change_keeps_the_removal_progress(console: Client) -> None:
         ("many", "90", "Enter a whole number"),
     ],
 )
-def test_invalid_days_are_refused(console: Client, content: str, metadata: str, why: str) -> None:
+def test_invalid_days_are_refused(
+    console: Client, content: str, metadata: str, problem: str
+) -> None:
     answer = save(console, content, metadata)
     assert answer.status_code == 200
-    assert why in answer.content.decode()
+    assert problem in answer.content.decode()
     assert days(Category.MARKETING) == (30, 90)
 
 
@@ -101,17 +101,17 @@ def test_form_says_when_a_change_applies(console: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("role", "looks", "changes"),
+    ("role", "view_status", "change_status"),
     [("viewer", 200, 403), ("support", 403, 403), ("operator", 200, 403), ("admin", 200, 302)],
 )
-def test_only_admins_change_retention(role: str, looks: int, changes: int) -> None:
+def test_only_admins_change_retention(role: str, view_status: int, change_status: int) -> None:
     call_command("create_roles", verbosity=0)
     user = make_staff(f"a-{role}")
     user.groups.add(Group.objects.get(name=role))
     client = signed_in(user)
-    assert client.get(LIST).status_code == looks
-    assert save(client, "7", "60").status_code == changes
-    assert days(Category.MARKETING) == ((7, 60) if changes == 302 else (30, 90))
+    assert client.get(LIST).status_code == view_status
+    assert save(client, "7", "60").status_code == change_status
+    assert days(Category.MARKETING) == ((7, 60) if change_status == 302 else (30, 90))
 
 
 def test_policy_is_neither_added_nor_deleted(console: Client) -> None:
@@ -119,11 +119,8 @@ def test_policy_is_neither_added_nor_deleted(console: Client) -> None:
     assert console.post(f"{LIST}marketing/delete/", {"post": "yes"}).status_code == 403
 
 
-# What is left of what is old.
-
-
 def page_of(client: Client, **fields: Any) -> str:
-    """Return the page about a notification whose content was removed."""
+    """Return the page of a notification whose content was removed."""
     at = utc_now() - 31 * DAY
     one = factories.settled(S.FAILED, at=at, created_at=at, **fields)
     content_removal.remove_expired_content(now=utc_now())
@@ -137,12 +134,8 @@ def test_page_shows_when_content_was_removed(console: Client) -> None:
     assert f"{today:%Y-%m-%d}" in shown
     for words in ("Provider error", "Email, attempt 1", "order-7", "12 ms", "503"):
         assert words in shown, words
-    for words in (
-        "ada@example.com",
-        "Your payment has arrived",
-        "<iframe",
-        "problem of its own. (",
-    ):
+    content = ("ada@example.com", "Your payment has arrived", "<iframe", "problem of its own. (")
+    for words in content:
         assert words not in shown, words
 
 
@@ -175,6 +168,5 @@ def test_lists_keep_a_notification_without_content(console: Client) -> None:
     for name in ("notification", "failednotification", "deliveryattempt"):
         response = console.get(f"/admin/notifications/{name}/")
         assert len(response.context["cl"].result_list) == 1, name
-    assert (
-        "payment" in console.get("/admin/recipients/recipient/ada/change/").content.decode().lower()
-    )
+    page = console.get("/admin/recipients/recipient/ada/change/").content.decode()
+    assert "payment" in page.lower()

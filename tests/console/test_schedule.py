@@ -27,7 +27,7 @@ MODELS = (PeriodicTask, IntervalSchedule, CrontabSchedule, SolarSchedule, Clocke
 
 @pytest.fixture(autouse=True)
 def nightly(db: None) -> Iterator[CrontabSchedule]:
-    """Give a crontab next to the shipped schedule; both are as before after the test."""
+    """Add a crontab to the shipped schedule; restore the schedule after the test."""
     yield CrontabSchedule.objects.create(minute="30", hour="4")
     for model in MODELS:
         model.objects.all().delete()
@@ -35,22 +35,12 @@ def nightly(db: None) -> Iterator[CrontabSchedule]:
 
 
 def task_form(**fields: Any) -> dict[str, Any]:
-    """Return what the form of a task sends."""
-    default = {
-        "name": "Tidy up",
-        "regtask": "",
-        "task": "notifications.sweep",
-        "enabled": "on",
-        "args": "[]",
-        "kwargs": "{}",
-        "headers": "{}",
-        "priority": "",
-    }
+    default = {"name": "Tidy up", "regtask": "", "task": "notifications.sweep", "enabled": "on"}
+    default |= {"args": "[]", "kwargs": "{}", "headers": "{}", "priority": ""}
     return default | fields
 
 
 def errors(response: Any) -> str:
-    """Return what the form complains about."""
     return str(response.context["errors"]) if response.context else ""
 
 
@@ -102,14 +92,13 @@ def test_invalid_task_is_refused(
     assert PeriodicTask.objects.count() == len(schedule.PERIODIC_TASKS)
 
 
+ANY_DAY = {"day_of_month": "*", "month_of_year": "*"}
 SCHEDULES = [
     ("intervalschedule", {"every": "5", "period": "minutes"}, {"every": "7", "period": "minutes"}),
     (
         "crontabschedule",
-        {"minute": "0", "hour": "6", "timezone": "Europe/Lisbon"}
-        | {"day_of_week": "*", "day_of_month": "*", "month_of_year": "*"},
-        {"minute": "1", "hour": "7", "timezone": "UTC"}
-        | {"day_of_week": "1", "day_of_month": "*", "month_of_year": "*"},
+        {"minute": "0", "hour": "6", "timezone": "Europe/Lisbon", "day_of_week": "*"} | ANY_DAY,
+        {"minute": "1", "hour": "7", "timezone": "UTC", "day_of_week": "1"} | ANY_DAY,
     ),
     (
         "solarschedule",
@@ -170,10 +159,10 @@ def test_list_shows_every_kind_of_schedule(console: Client) -> None:
 
 
 def act(console: Client, action: str) -> str:
-    """Carry an action out on the sweep; return the page that follows."""
+    """Run an action on the sweep; return the page that follows."""
     sweep = PeriodicTask.objects.get(name="Sweep")
-    ticked = {"action": action, "_selected_action": str(sweep.pk)}
-    return console.post(TASKS, ticked, follow=True).content.decode()
+    form = {"action": action, "_selected_action": str(sweep.pk)}
+    return console.post(TASKS, form, follow=True).content.decode()
 
 
 def test_tasks_are_disabled_and_enabled(console: Client) -> None:

@@ -1,4 +1,4 @@
-"""The console's pages about broadcasts: how far one is, and who may hold it up or call it off."""
+"""Broadcasts in the console: list, page, and operations."""
 
 from typing import Any
 
@@ -7,7 +7,6 @@ from bson import ObjectId
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from access.models import StaffUser
 from domain.time import utc_now
 from notifications.broadcasts.requests import AudienceRequest
 from notifyproject.db.collections import collection
@@ -24,12 +23,10 @@ AFTERWARDS = {"pause": "paused", "resume": "running", "cancel": "cancelling"}
 
 
 def new(**fields: Any) -> ObjectId:
-    """Return a broadcast that was asked for a moment ago."""
     return begun(at=utc_now(), **fields)
 
 
 def ready_for(operation: str) -> ObjectId:
-    """Return a broadcast that has something for an operation."""
     one = new()
     if operation == "resume":
         collection("broadcasts").update_one({"_id": one}, {"$set": {"status": "paused"}})
@@ -55,9 +52,6 @@ def do(client: Client, one: ObjectId, operation: str) -> str:
 def audit(one: ObjectId) -> list[str]:
     entries = LogEntry.objects.filter(object_id=str(one)).order_by("id")
     return [entry.change_message for entry in entries]
-
-
-# What they show.
 
 
 def test_list_is_newest_first(console: Client) -> None:
@@ -95,9 +89,14 @@ def test_page_shows_skipped_recipients_with_reasons(console: Client) -> None:
     one = new(audience=AudienceRequest(user_ids=["user-00000", "stranger"]))
     run_to_completion(one, at=utc_now())
     text = page(console, one)
-    for words in ("No address", "stranger", "It is spring.", "Audience processed"):
+    for words in (
+        "No address",
+        "stranger",
+        "It is spring.",
+        "Audience processed",
+        "2 of ~2 processed",
+    ):
         assert words in text
-    assert "2 of ~2 processed" in text
 
 
 def test_page_links_the_notifications(console: Client) -> None:
@@ -109,8 +108,8 @@ def test_page_links_the_notifications(console: Client) -> None:
     assert where in page(console, one)
     ids = collection("notifications").distinct("_id", {"broadcast_id": one})
     assert sorted(listed(console, where)) == sorted(ids)
-    alone = signed_in(make_staff("rui", "notifications.view_broadcast"))
-    assert where not in page(alone, one)
+    viewer = signed_in(make_staff("rui", "notifications.view_broadcast"))
+    assert where not in page(viewer, one)
 
 
 def test_client_data_is_escaped(console: Client) -> None:
@@ -131,9 +130,6 @@ def test_broadcasts_require_the_view_permission(support: Client) -> None:
     assert support.get(f"{LIST}{one}/change/").status_code == 403
 
 
-# What one may do.
-
-
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_operation_takes_effect_and_is_audited(console: Client, operation: str) -> None:
     one = ready_for(operation)
@@ -148,22 +144,6 @@ def test_cancelling_requires_confirmation(console: Client) -> None:
     text = console.post(url(one, "cancel")).content.decode()
     assert "Cancel notifications" in text
     assert (read(one)["status"], audit(one)) == ("running", [])
-
-
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_get_changes_nothing(console: Client, operation: str) -> None:
-    one = ready_for(operation)
-    before = read(one)
-    assert console.get(url(one, operation)).status_code == 405
-    assert read(one) == before
-
-
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_without_its_token_a_form_is_refused(admin_user: StaffUser, operation: str) -> None:
-    one = ready_for(operation)
-    client = signed_in(admin_user, enforce_csrf_checks=True)
-    assert client.post(url(one, operation), {"confirmed": "yes"}).status_code == 403
-    assert audit(one) == []
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)

@@ -90,9 +90,8 @@ def test_search_finds_every_identifier_and_address(console: Client) -> None:
 
 
 def test_user_id_like_an_object_id_is_found(console: Client) -> None:
-    now = utc_now()
     user_id = str(ObjectId())
-    mine = factories.accepted(created_at=now, user_id=user_id)
+    mine = factories.accepted(created_at=utc_now(), user_id=user_id)
     assert listed(console, f"{LIST}?q={user_id}") == [mine["_id"]]
 
 
@@ -129,7 +128,6 @@ def test_failed_list_has_only_failures_newest_first(console: Client) -> None:
 
 
 def failure(code: FailureCode, *, channel: Channel = Channel.EMAIL, **fields: Any) -> Any:
-    """Return a notification that failed now."""
     now = utc_now()
     one = factories.started(at=now, channel=channel, created_at=now, **fields)
     outcome = factories.settlement(one, S.FAILED, at=now, code=code, reason="It said no.")
@@ -141,13 +139,10 @@ def test_failures_are_grouped_by_cause(console: Client) -> None:
     rejected = [failure(FailureCode.REJECTED) for _ in range(2)]
     timeout = failure(FailureCode.TIMEOUT, channel=Channel.PUSH, type="system_alert")
     rows = console.get(FAILED).context["cl"].groups
-    assert [(r.channel, r.code, r.group.count) for r in rows] == [
-        ("Email", "Rejected", 2),
-        ("Push", "Timeout", 1),
-    ]
-    text = console.get(FAILED).content.decode()
-    assert "Message rejected by the provider." in text
-    # A group narrows the list, and widens it again.
+    found = [(r.channel, r.code, r.group.count) for r in rows]
+    assert found == [("Email", "Rejected", 2), ("Push", "Timeout", 1)]
+    assert "Message rejected by the provider." in console.get(FAILED).content.decode()
+    # A group filters the list, and removes its filter again.
     assert set(listed(console, FAILED + rows[0].url)) == {d["_id"] for d in rejected}
     chosen = console.get(FAILED + rows[1].url)
     assert [r.pk for r in chosen.context["cl"].result_list] == [timeout["_id"]]
@@ -197,14 +192,14 @@ def test_failures_are_filtered_by_other_fields_than_the_cause(console: Client) -
     alert = failure(FailureCode.REJECTED, category=Category.ALERT, priority=Priority.CRITICAL)
     factories.settled(S.FAILED, at=now, created_at=now)
     unsent = factories.claimed(at=now, created_at=now, user_id="bob")
-    nowhere = store.Deferred(
+    without_address = store.Deferred(
         claimed=unsent, status=S.FAILED, code=FailureCode.NO_ADDRESS, reason="There is none."
     )
-    store.defer([nowhere], now=now)
+    store.defer([without_address], now=now)
     for query in ("category=alert", "priority=critical", "code=rejected&attempts=1"):
         changelist = console.get(f"{FAILED}?{query}").context["cl"]
         assert [row.pk for row in changelist.result_list] == [alert["_id"]], query
-        # The groups are of the same notifications; a cause narrows the list only.
+        # The groups are of the same notifications; a cause filters the list only.
         expected = {"Rejected", "Provider error"} if "code" in query else {"Rejected"}
         assert {row.code for row in changelist.groups} == expected, query
     for query in ("attempts=0", "provider=none"):

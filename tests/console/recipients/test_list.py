@@ -14,17 +14,16 @@ from tests.support.factories import notifications as factories
 
 pytestmark = pytest.mark.usefixtures("db")
 
-PEOPLE = "/admin/recipients/recipient/"
+RECIPIENTS = "/admin/recipients/recipient/"
 SUPPRESSIONS = "/admin/recipients/suppression/"
 ADA = "ada@example.com"
 BOUNCE = suppression_id("email", ADA, SuppressionReason.HARD_BOUNCE)
 KEY = BOUNCE.replace("_", "_5F").replace(":", "_3A")
-"""How a key stands in the admin's addresses."""
+"""The key as quoted in the admin's URLs."""
 
 
 @pytest.fixture
 def ada() -> None:
-    """Store a person."""
     register_ada(
         attributes={"second_email": "ada@work.example"},
         preferences={"marketing": {"muted": True}},
@@ -35,45 +34,38 @@ def ada() -> None:
 
 @pytest.fixture
 def suppressed() -> None:
-    """Suppress a person's address."""
     factories.suppress(ADA, at=utc_now())
 
 
 @pytest.mark.usefixtures("ada")
 def test_recipient_is_found_by_id_and_address(console: Client) -> None:
     for text in ("ada", ADA, "%2B351912345678"):
-        assert listed(console, f"{PEOPLE}?q={text}") == ["ada"], text
-    assert listed(console, f"{PEOPLE}?q=ad") == []
+        assert listed(console, f"{RECIPIENTS}?q={text}") == ["ada"], text
+    assert listed(console, f"{RECIPIENTS}?q=ad") == []
 
 
 @pytest.mark.usefixtures("ada", "suppressed")
 def test_recipient_page_shows_preferences_and_suppressions(console: Client) -> None:
-    shown = console.get(f"{PEOPLE}ada/change/").content.decode()
+    shown = console.get(f"{RECIPIENTS}ada/change/").content.decode()
     for words in (
-        ADA,
-        "+351912345678",
-        "22:00 to 07:00 (Europe/Lisbon)",
-        "Hard bounce",
-        "Muted",
-        "/admin/notifications/notification/?q=ada",
-        "ada@work.example",
+        *(ADA, "+351912345678", "22:00 to 07:00 (Europe/Lisbon)", "Hard bounce", "Muted"),
+        *("/admin/notifications/notification/?q=ada", "ada@work.example"),
     ):
         assert words in shown, words
 
 
 @pytest.mark.usefixtures("ada")
 def test_recipient_is_masked_for_support(support: Client) -> None:
-    for url in (PEOPLE, f"{PEOPLE}ada/change/"):
+    for url in (RECIPIENTS, f"{RECIPIENTS}ada/change/"):
         shown = support.get(url).content.decode()
-        assert ADA not in shown
-        assert "+351912345678" not in shown
-        assert "ada@work.example" not in shown
+        for address in (ADA, "+351912345678", "ada@work.example"):
+            assert address not in shown
         assert "a***@example.com" in shown
 
 
 @pytest.mark.usefixtures("ada")
 def test_recipient_cannot_be_edited(console: Client) -> None:
-    response = console.post(f"{PEOPLE}ada/change/", {"name": "Eve", "email": "eve@example.com"})
+    response = console.post(f"{RECIPIENTS}ada/change/", {"name": "Eve", "email": "eve@example.com"})
     assert response.status_code == 403
     assert collection("recipients").find_one({"_id": "ada"})["name"] == "Ada"
 
@@ -122,13 +114,8 @@ def test_manual_suppression_is_separate_and_keeps_the_stricter_scope(console: Cl
 
 @pytest.mark.usefixtures("suppressed")
 def test_lifting_a_bounce_keeps_the_unsubscription(console: Client) -> None:
-    factories.suppress(
-        ADA,
-        reason=SuppressionReason.UNSUBSCRIBED,
-        source="one-click",
-        marketing_only=True,
-        at=utc_now(),
-    )
+    reason = SuppressionReason.UNSUBSCRIBED
+    factories.suppress(ADA, reason=reason, source="one-click", marketing_only=True, at=utc_now())
     console.post(f"{SUPPRESSIONS}{KEY}/delete/", {"post": "yes"})
     assert Suppression.objects.get().reason == "unsubscribed"
 
@@ -147,8 +134,6 @@ def test_erased_recipients_suppression_has_no_address(console: Client) -> None:
 def test_suppression_is_found_by_the_whole_address(console: Client) -> None:
     assert listed(console, f"{SUPPRESSIONS}?q=ADA@example.com") == [BOUNCE]
     assert listed(console, f"{SUPPRESSIONS}?q=ada") == []
-    assert listed(console, f"{SUPPRESSIONS}?reason=hard_bounce") == [BOUNCE]
-    assert listed(console, f"{SUPPRESSIONS}?reason=complaint") == []
 
 
 @pytest.mark.usefixtures("suppressed")
@@ -165,8 +150,7 @@ def test_selected_suppressions_are_lifted(console: Client) -> None:
         address = f"{name}@example.com"
         factories.suppress(address, reason=SuppressionReason.COMPLAINT, at=utc_now())
     bob = suppression_id("email", "bob@example.com", SuppressionReason.COMPLAINT)
-    ticked = [BOUNCE, bob]
-    action = {"action": "delete_selected", "_selected_action": ticked, "post": "yes"}
+    action = {"action": "delete_selected", "_selected_action": [BOUNCE, bob], "post": "yes"}
     assert console.post(SUPPRESSIONS, action).status_code == 302
     assert Suppression.objects.get().address == "eve@example.com"
     assert LogEntry.objects.count() == 2

@@ -1,4 +1,4 @@
-"""The page about one person, and what is done about them: on record, and confirmed by typing."""
+"""The page of one recipient, and its operations: audited, and confirmed by typing."""
 
 import json
 from datetime import timedelta
@@ -20,13 +20,13 @@ from tests.support.factories import notifications as factories
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
 ADA = "ada@example.com"
-PERSON = "/admin/recipients/recipient/ada/"
-LOOK = ("recipients.view_recipient", "notifications.view_notification")
+RECIPIENT = "/admin/recipients/recipient/ada/"
+VIEW = ("recipients.view_recipient", "notifications.view_notification")
 
 
 @pytest.fixture
 def ada() -> Any:
-    """Store a person with a device, a suppression and a notification; return the notification."""
+    """Store a recipient with a device and a suppression; return a failed notification."""
     now = utc_now()
     muted = {"marketing": {"muted": True}, "alert": {"muted_channels": ["push"]}}
     register_ada(preferences=muted)
@@ -38,7 +38,7 @@ def ada() -> Any:
 
 
 def page(client: Client, path: str = "change/") -> str:
-    response = client.get(f"{PERSON}{path}")
+    response = client.get(f"{RECIPIENT}{path}")
     assert response.status_code == 200
     return response.content.decode()
 
@@ -71,7 +71,7 @@ def test_unregistered_recipient_has_a_page(console: Client) -> None:
 
 
 def test_page_is_masked_and_without_actions_for_support(ada: Any) -> None:
-    support = signed_in(make_staff("rui", *LOOK))
+    support = signed_in(make_staff("rui", *VIEW))
     shown = page(support)
     assert ADA not in shown
     assert "a***@example.com" in shown
@@ -85,10 +85,9 @@ def test_page_hides_notifications_without_their_permission(ada: Any) -> None:
 
 
 def test_revealed_addresses_are_shown_once_and_audited(ada: Any) -> None:
-    operator = signed_in(make_staff("rui", *LOOK, "notifications.reveal_addresses"))
+    operator = signed_in(make_staff("rui", *VIEW, "notifications.reveal_addresses"))
     assert ADA not in page(operator)
-    revealed = operator.post(f"{PERSON}reveal/").content.decode()
-    assert ADA in revealed
+    assert ADA in operator.post(f"{RECIPIENT}reveal/").content.decode()
     assert audit() == ["Revealed addresses."]
     assert ADA not in page(operator)
 
@@ -98,17 +97,17 @@ def test_signing_out_revokes_all_inbox_tokens(ada: Any, console: Client) -> None
     client = registry.create_client(name="Shop", scopes=[Scope.INBOX_ISSUE], now=now)
     token = inbox_tokens.issue(client_id=client, user_id="ada", now=now)
     assert inbox_tokens.authenticate(token.text, now=now) is not None
-    console.post(f"{PERSON}sign-out/")
+    console.post(f"{RECIPIENT}sign-out/")
     assert inbox_tokens.authenticate(token.text, now=now) is None
     assert audit() == ["Revoked inbox tokens."]
 
 
-@pytest.mark.parametrize("what", ["export", "erase"])
+@pytest.mark.parametrize("operation", ["export", "erase"])
 @pytest.mark.parametrize("typed", ["", "bob", "ADA"])
 def test_export_and_erasure_require_the_typed_id(
-    ada: Any, console: Client, what: str, typed: str
+    ada: Any, console: Client, operation: str, typed: str
 ) -> None:
-    response = console.post(f"{PERSON}{what}/", {"typed": typed}, follow=True)
+    response = console.post(f"{RECIPIENT}{operation}/", {"typed": typed}, follow=True)
     assert "No change: enter the user ID to confirm." in response.content.decode()
     assert collection("recipients").find_one({"_id": "ada"}) is not None
     assert audit() == []
@@ -119,14 +118,14 @@ def test_export_has_all_data_without_secrets(ada: Any, console: Client) -> None:
     for n in range(120):
         factories.accepted(created_at=now - timedelta(minutes=n + 1))
     factories.accepted(created_at=now, type="mfa_code", data={"code": "774411"})
-    response = console.post(f"{PERSON}export/", {"typed": "ada"})
+    response = console.post(f"{RECIPIENT}export/", {"typed": "ada"})
     assert response["Content-Disposition"] == 'attachment; filename="recipient.json"'
     text = b"".join(response.streaming_content).decode()
-    held = json.loads(text)
-    assert held["person"]["email"] == ADA
-    assert held["suppressions"][0]["reason"] == "unsubscribed"
-    assert len(held["notifications"]) == 122
-    failed = next(n for n in held["notifications"] if n["_id"] == str(ada["_id"]))
+    exported = json.loads(text)
+    assert exported["person"]["email"] == ADA
+    assert exported["suppressions"][0]["reason"] == "unsubscribed"
+    assert len(exported["notifications"]) == 122
+    failed = next(n for n in exported["notifications"] if n["_id"] == str(ada["_id"]))
     assert [attempt["status"] for attempt in failed["attempts"]] == ["failed"]
     assert "774411" not in text
     assert "token-that-nobody-sees" not in text
@@ -134,23 +133,19 @@ def test_export_has_all_data_without_secrets(ada: Any, console: Client) -> None:
 
 
 def test_recipient_is_erased(ada: Any, console: Client) -> None:
-    response = console.post(f"{PERSON}erase/", {"typed": "ada"}, follow=True)
+    response = console.post(f"{RECIPIENT}erase/", {"typed": "ada"}, follow=True)
     assert "ada erased, with 1 notification and 1 device." in response.content.decode()
     assert collection("recipients").find_one({"_id": "ada"}) is None
     assert audit() == ["Erased, with 1 notification and 1 device."]
-    assert ADA not in page_of_audit(console)
-
-
-def page_of_audit(client: Client) -> str:
-    return client.get("/admin/admin/logentry/").content.decode()
+    assert ADA not in console.get("/admin/admin/logentry/").content.decode()
 
 
 def test_incomplete_erasure_continues_on_request(
     ada: Any, console: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("privacy.erasure.MAX_SECONDS", -1.0)
-    first = console.post(f"{PERSON}erase/", {"typed": "ada"}, follow=True).content.decode()
+    first = console.post(f"{RECIPIENT}erase/", {"typed": "ada"}, follow=True).content.decode()
     assert "Erase again to continue." in first
     monkeypatch.undo()
-    again = console.post(f"{PERSON}erase/", {"typed": "ada"}, follow=True).content.decode()
+    again = console.post(f"{RECIPIENT}erase/", {"typed": "ada"}, follow=True).content.decode()
     assert "ada erased" in again
