@@ -22,36 +22,32 @@ from notifyproject.db.collections import collection
 from tests.support.clients.console import make_staff, signed_in
 
 HOME = "/admin/"
-
 LIST = "/admin/notifications/notification/"
-
+LOGIN = "/admin/login/"
 CHECK = "/admin/second-factor/"
-
 SET_UP = "/admin/second-factor/set-up/"
-
 RENEW = "/admin/second-factor/recovery-codes/"
-
+USUAL_IP, OTHER_IP = "203.0.113.5", "198.51.100.7"
 NOW = datetime.now(UTC) - timedelta(days=1)
-"""When phones are set up: what pages take as the present comes after it."""
+"""When phones are set up: earlier than the present of the pages."""
 
 
 @pytest.fixture
 def ana(db: None) -> StaffUser:
-    """Give somebody of the staff."""
     return make_staff("ana", superuser=True)
 
 
 @pytest.fixture
 def required(settings: Any) -> None:
-    """Ask everybody for a second factor, as on a server."""
+    """Require the second factor, as on a server."""
     settings.ADMIN_REQUIRE_OTP = True
 
 
 @pytest.fixture
 def phone(ana: StaffUser) -> pyotp.TOTP:
-    """Give Ana a phone that is set up."""
-    invitation = second_factor.begin_enrollment(ana.pk, name="ana", now=NOW)
-    app = pyotp.TOTP(invitation.key)
+    """Enroll Ana's phone."""
+    enrollment = second_factor.begin_enrollment(ana.pk, name="ana", now=NOW)
+    app = pyotp.TOTP(enrollment.key)
     assert second_factor.confirm(ana.pk, app.at(NOW), now=NOW) is not None
     return app
 
@@ -71,8 +67,7 @@ def test_missing_second_factor_is_set_up_first(ana: StaffUser) -> None:
     (spaced,) = re.findall(r"<code>([A-Z2-7 ]+)</code>", shown)
     assert spaced in browser.get(SET_UP).content.decode(), "the same until it is confirmed"
     app = pyotp.TOTP(spaced.replace(" ", ""))
-    wrong = browser.post(SET_UP, {"code": "000000x"}).content.decode()
-    assert "Invalid or used code" in wrong
+    assert "Invalid or used code" in browser.post(SET_UP, {"code": "000000x"}).content.decode()
     done = browser.post(SET_UP, {"code": app.now(), "next": LIST}).content.decode()
     codes = re.findall(r"<code>([a-z2-7-]+)</code>", done)
     assert len(set(codes)) == 10
@@ -83,20 +78,16 @@ def test_missing_second_factor_is_set_up_first(ana: StaffUser) -> None:
 
 def test_second_factor_is_required_in_each_session(ana: StaffUser, phone: pyotp.TOTP) -> None:
     browser = signed_in(ana)
-    answer = browser.get(f"{LIST}?status=failed")
-    assert (
-        answer["Location"]
-        == f"{CHECK}?next=%2Fadmin%2Fnotifications%2Fnotification%2F%3Fstatus%3Dfailed"
-    )
+    path = "%2Fadmin%2Fnotifications%2Fnotification%2F%3Fstatus%3Dfailed"
+    assert browser.get(f"{LIST}?status=failed")["Location"] == f"{CHECK}?next={path}"
     assert browser.post(f"{LIST}x/resend/").status_code == 302
     assert "Invalid or used code" in browser.post(CHECK, {"code": "12"}).content.decode()
-    inside = browser.post(CHECK, {"code": phone.now(), "next": f"{LIST}?status=failed"})
-    assert inside["Location"] == f"{LIST}?status=failed"
+    answer = browser.post(CHECK, {"code": phone.now(), "next": f"{LIST}?status=failed"})
+    assert answer["Location"] == f"{LIST}?status=failed"
     assert browser.get(LIST).status_code == 200
     assert signed_in(ana).get(LIST).status_code == 302
 
 
-@pytest.mark.usefixtures("phone")
 def test_second_factor_redirects_to_no_other_site(ana: StaffUser, phone: pyotp.TOTP) -> None:
     answer = signed_in(ana).post(CHECK, {"code": phone.now(), "next": "https://evil.example/"})
     assert answer["Location"] == HOME
@@ -113,9 +104,9 @@ def test_setup_and_renewal_require_the_code(ana: StaffUser) -> None:
 def test_reset_ends_earlier_sessions(ana: StaffUser, phone: pyotp.TOTP) -> None:
     browser = signed_in(ana)
     browser.post(CHECK, {"code": phone.now()})
-    said = StringIO()
-    call_command("reset_second_factor", "ana", stdout=said)
-    assert "removed" in said.getvalue()
+    output = StringIO()
+    call_command("reset_second_factor", "ana", stdout=output)
+    assert "removed" in output.getvalue()
     with override_settings(ADMIN_REQUIRE_OTP=True):
         assert browser.get(LIST)["Location"].startswith(SET_UP)
     with pytest.raises(CommandError, match="Unknown user: bea"):
@@ -147,8 +138,8 @@ def test_code_is_valid_in_its_time_step_and_the_adjacent_ones(
     ana: StaffUser, phone: pyotp.TOTP
 ) -> None:
     code = phone.at(later(10))
-    for steps, verdict in ((8, CodeResult.WRONG), (12, CodeResult.WRONG), (11, CodeResult.RIGHT)):
-        assert second_factor.check(ana.pk, f" {code[:3]} {code[3:]}", now=later(steps)) is verdict
+    for steps, result in ((8, CodeResult.WRONG), (12, CodeResult.WRONG), (11, CodeResult.RIGHT)):
+        assert second_factor.check(ana.pk, f" {code[:3]} {code[3:]}", now=later(steps)) is result
 
 
 def test_used_code_and_earlier_codes_are_rejected(ana: StaffUser, phone: pyotp.TOTP) -> None:
@@ -158,9 +149,7 @@ def test_used_code_and_earlier_codes_are_rejected(ana: StaffUser, phone: pyotp.T
     assert second_factor.check(ana.pk, earlier, now=later(10)) is CodeResult.WRONG
 
 
-def at_once(ana: StaffUser, code: str, count: int, now: datetime) -> list[CodeResult]:
-    """Check the same code so often at the same moment."""
-
+def check_concurrently(ana: StaffUser, code: str, count: int, now: datetime) -> list[CodeResult]:
     def one(_number: int) -> CodeResult:
         try:
             return second_factor.check(ana.pk, code, now=now)
@@ -173,12 +162,12 @@ def at_once(ana: StaffUser, code: str, count: int, now: datetime) -> list[CodeRe
 
 def test_concurrent_use_of_one_code_succeeds_once(ana: StaffUser, phone: pyotp.TOTP) -> None:
     code = phone.at(later(10))
-    assert at_once(ana, code, MAX_TRIES, later(10)).count(CodeResult.RIGHT) == 1
+    assert check_concurrently(ana, code, MAX_TRIES, later(10)).count(CodeResult.RIGHT) == 1
 
 
 def test_concurrent_guesses_are_limited(ana: StaffUser, phone: pyotp.TOTP) -> None:
-    verdicts = at_once(ana, "12345", 3 * MAX_TRIES, later(10))
-    assert verdicts.count(CodeResult.WRONG) == MAX_TRIES
+    results = check_concurrently(ana, "12345", 3 * MAX_TRIES, later(10))
+    assert results.count(CodeResult.WRONG) == MAX_TRIES
     right = phone.at(later(11))
     assert second_factor.check(ana.pk, right, now=later(11)) is CodeResult.PAUSED
     after = later(10) + TRY_WINDOW
@@ -191,9 +180,9 @@ def test_recovery_code_is_valid_once_in_any_notation(ana: StaffUser) -> None:
     assert second_factor.check(ana.pk, f" {first.upper()} ", now=NOW) is CodeResult.RIGHT
     assert second_factor.check(ana.pk, first, now=NOW) is CodeResult.WRONG
     assert second_factor.check(ana.pk, second.replace("-", " "), now=NOW) is CodeResult.RIGHT
-    standing = second_factor.enrollment_of(ana.pk)
-    assert standing is not None
-    assert standing.recovery_codes == 8
+    enrollment = second_factor.enrollment_of(ana.pk)
+    assert enrollment is not None
+    assert enrollment.recovery_codes == 8
 
 
 def test_new_phone_is_valid_once_confirmed(ana: StaffUser, phone: pyotp.TOTP) -> None:
@@ -229,24 +218,16 @@ def test_recovery_code_works_without_the_encryption_key(ana: StaffUser) -> None:
         assert second_factor.check(ana.pk, code, now=NOW) is CodeResult.RIGHT
 
 
-LOGIN = "/admin/login/"
-
-PASSWORD = "s3cret-enough"
-
-USUAL_IP = "203.0.113.5"
-
-ELSEWHERE = "198.51.100.7"
-
-
 @pytest.fixture
 def maria(db: None, settings: Any) -> StaffUser:
-    """Have somebody to sign in."""
     settings.TRUSTED_PROXIES = 0
     return make_staff("maria", superuser=True)
 
 
-def sign_in(name: str = "maria", password: str = PASSWORD, *, address: str = USUAL_IP) -> int:
-    """Try to sign in; return the answer's status: 302 is inside."""
+def sign_in(
+    name: str = "maria", password: str = "s3cret-enough", *, address: str = USUAL_IP
+) -> int:
+    """Try to sign in; return the status: 302 is success."""
     answer = Client(REMOTE_ADDR=address).post(LOGIN, {"username": name, "password": password})
     if answer.status_code == 429:
         assert int(answer["Retry-After"]) == WINDOW.total_seconds()
@@ -258,30 +239,24 @@ def guess(times: int, name: str = "maria", *, address: str = USUAL_IP) -> list[i
     return [sign_in(name, "wrong", address=address) for _ in range(times)]
 
 
-def let_pass(now: datetime) -> None:
-    """Let the windows end."""
-    collection("login_failures").update_many({}, {"$set": {"expires_at": now}})
-
-
 @pytest.mark.usefixtures("maria")
 def test_fifth_wrong_password_locks_the_account_at_its_address() -> None:
     assert guess(5) == [200] * 4 + [429]
     assert sign_in() == 429, "the right one is not even looked at"
     assert sign_in("MARIA ") == 429
-    assert sign_in(address=ELSEWHERE) == 302, "its owner is let in from anywhere else"
+    assert sign_in(address=OTHER_IP) == 302, "its owner is let in from anywhere else"
 
 
 @pytest.mark.usefixtures("maria")
 def test_lockout_ends_15_minutes_after_the_first_failure() -> None:
     guess(5)
-    (both,) = (
-        collection("login_failures").find({"count": 5, "expires_at": {"$exists": True}}).limit(1)
-    )
+    wanted = {"count": 5, "expires_at": {"$exists": True}}
+    (both,) = collection("login_failures").find(wanted).limit(1)
     assert both["expires_at"] - datetime.now(UTC) <= WINDOW
     guess(3)
     (again,) = collection("login_failures").find({"_id": both["_id"]})
     assert again == both, "who is locked out does not make it longer"
-    let_pass(datetime.now(UTC))
+    collection("login_failures").update_many({}, {"$set": {"expires_at": datetime.now(UTC)}})
     assert guess(1) == [200]
     assert sign_in() == 302
 
@@ -295,11 +270,11 @@ def test_right_password_resets_the_failures() -> None:
 
 @pytest.mark.usefixtures("maria")
 def test_address_is_locked_out_across_accounts() -> None:
-    many = LIMITS["address"]
-    answers = [guess(1, f"user-{number}")[0] for number in range(many)]
-    assert answers == [200] * (many - 1) + [429]
+    limit = LIMITS["address"]
+    statuses = [guess(1, f"user-{number}")[0] for number in range(limit)]
+    assert statuses == [200] * (limit - 1) + [429]
     assert sign_in() == 429
-    assert sign_in(address=ELSEWHERE) == 302
+    assert sign_in(address=OTHER_IP) == 302
 
 
 @pytest.mark.usefixtures("maria")
@@ -309,7 +284,7 @@ def test_account_is_locked_out_across_addresses() -> None:
     collection("login_failures").update_many(
         {}, {"$set": {"count": LIMITS["account"] - 1, "expires_at": now + WINDOW}}
     )
-    assert guess(1, address=ELSEWHERE) == [429]
+    assert guess(1, address=OTHER_IP) == [429]
     assert sign_in(address="192.0.2.9") == 429
 
 

@@ -18,18 +18,13 @@ MANAGE = tuple(f"access.{verb}_staffuser" for verb in ("view", "add", "change", 
 
 
 def fields(user: StaffUser, **changes: object) -> dict[str, object]:
-    """Return what the form of an account sends."""
-    day, time = f"{user.date_joined:%Y-%m-%d}", f"{user.date_joined:%H:%M:%S}"
-    return {
-        "username": user.username,
-        "email": user.email,
-        "first_name": user.first_name,
-        "last_name": user.last_name,
-        "is_active": "on",
-        "is_staff": "on",
-        "date_joined_0": day,
-        "date_joined_1": time,
-    } | changes
+    names = ("username", "email", "first_name", "last_name")
+    joined = {
+        "date_joined_0": f"{user.date_joined:%Y-%m-%d}",
+        "date_joined_1": f"{user.date_joined:%H:%M:%S}",
+    }
+    flags = {"is_active": "on", "is_staff": "on"}
+    return {name: getattr(user, name) for name in names} | joined | flags | changes
 
 
 def permission(name: str) -> Permission:
@@ -118,10 +113,9 @@ def test_account_is_deleted(console: Client) -> None:
 
 def test_staff_are_found_by_prefix(console: Client) -> None:
     make_staff("rui")
-    rows = console.get(f"{STAFF}?q=ru").context["cl"].result_list
-    assert [row.username for row in rows] == ["rui"]
-    rows = console.get(f"{STAFF}?q=rui@example.com").context["cl"].result_list
-    assert [row.username for row in rows] == ["rui"]
+    for text in ("ru", "rui@example.com"):
+        rows = console.get(f"{STAFF}?q={text}").context["cl"].result_list
+        assert [row.username for row in rows] == ["rui"]
 
 
 def test_audit_log_shows_user_and_change(console: Client, admin_user: StaffUser) -> None:

@@ -11,30 +11,30 @@ from console.templatetags.retention import retention_table
 from notifyproject.db.collections import collection
 
 
-def words(*parts: tuple[str, str]) -> list[str]:
+def titles(*parts: tuple[str, str]) -> list[str]:
     return [one["title"] for one in breadcrumbs([{"link": link, "title": t} for link, t in parts])]
 
 
 def test_breadcrumb_uses_the_menus_name() -> None:
-    calls = reverse("admin:notifications_webhooklog_changelist")
-    way = words(("/admin/notifications/", "Notifications"), (calls, "webhook logs"), ("/x", "one"))
-    assert way == ["Notifications", "Provider webhooks", "one"]
+    url = reverse("admin:notifications_webhooklog_changelist")
+    found = titles(("/admin/notifications/", "Notifications"), (url, "webhook logs"), ("/x", "one"))
+    assert found == ["Notifications", "Provider webhooks", "one"]
 
 
 def test_repeated_breadcrumb_keeps_the_last_link() -> None:
     devices = reverse("admin:devices_device_changelist")
-    (one,) = breadcrumbs(
-        [{"link": "/admin/devices/", "title": "devices"}, {"link": devices, "title": "devices"}]
-    )
-    assert one["link"] == devices
+    links = [{"link": link, "title": "devices"} for link in ("/admin/devices/", devices)]
+    assert [one["link"] for one in breadcrumbs(links)] == [devices]
 
 
 @pytest.mark.usefixtures("db")
 def test_retention_table_shows_each_categorys_days() -> None:
-    said, whole = ("Content and addresses of notifications", "Notifications and attempts")
-    assert retention_table()[:2] == [(said, "30 days"), (whole, "90 days")]
+    content, record = "Content and addresses of notifications", "Notifications and attempts"
+    assert retention_table()[:2] == [(content, "30 days"), (record, "90 days")]
     collection("retention_policies").update_one({"_id": "marketing"}, {"$set": {"content_days": 7}})
-    assert dict(retention_table())[said] == "transactional 30 days, marketing 7 days, alert 30 days"
+    assert dict(retention_table())[content] == (
+        "transactional 30 days, marketing 7 days, alert 30 days"
+    )
 
 
 def rendered(source: str, **context: Any) -> str:

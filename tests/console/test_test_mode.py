@@ -1,4 +1,4 @@
-"""Notifications of API clients in test mode in the console: nobody takes one for a real one."""
+"""Notifications of API clients in test mode are marked in the console."""
 
 import pytest
 from django.test import Client

@@ -89,14 +89,9 @@ def test_page_shows_skipped_recipients_with_reasons(console: Client) -> None:
     one = new(audience=AudienceRequest(user_ids=["user-00000", "stranger"]))
     run_to_completion(one, at=utc_now())
     text = page(console, one)
-    for words in (
-        "No address",
-        "stranger",
-        "It is spring.",
-        "Audience processed",
-        "2 of ~2 processed",
-    ):
+    for words in ("No address", "stranger", "It is spring.", "2 of ~2 processed"):
         assert words in text
+    assert "Audience processed" in text
 
 
 def test_page_links_the_notifications(console: Client) -> None:

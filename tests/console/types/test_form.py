@@ -1,4 +1,4 @@
-"""Kinds of notification in the console."""
+"""Notification types in the console."""
 
 import json
 from datetime import timedelta
@@ -48,7 +48,7 @@ def test_optional_fields_can_be_empty(console: Client) -> None:
     assert (stored.ttl_seconds, stored.example_data, stored.sensitive_variables) == (None, {}, [])
 
 
-WORDING = '{"locale": "pt", "name": "lost", "language": "pt_PT", "parameters": ["order"]}'
+TEMPLATE = '{"locale": "pt", "name": "lost", "language": "pt_PT", "parameters": ["order"]}'
 BAD = [
     ("slug", "Parcel", "Must be 1 to 64 lower-case letters"),
     ("slug", "../etc", "Must be 1 to 64 lower-case letters"),
@@ -76,7 +76,7 @@ BAD = [
     ("fallback_channel", "pigeon", "is not one of the available choices"),
     ("fallback_after_seconds", "0", "greater than or equal to 1"),
     ("approved_templates", '{"locale": "pt"}', "Enter a list of objects"),
-    ("approved_templates", f"[{WORDING}]", "Not in the example data: order"),
+    ("approved_templates", f"[{TEMPLATE}]", "Not in the example data: order"),
 ]
 
 
@@ -102,8 +102,8 @@ def test_slug_cannot_change(console: Client) -> None:
 
 def test_disabled_type_is_unknown(console: Client) -> None:
     console.post(f"{LIST}add/", GOOD)
-    off = {name: value for name, value in GOOD.items() if name not in ("slug", "is_active")}
-    console.post(f"{LIST}parcel_lost/change/", off)
+    form = {name: value for name, value in GOOD.items() if name not in ("slug", "is_active")}
+    console.post(f"{LIST}parcel_lost/change/", form)
     with pytest.raises(types.UnknownTypeError):
         types.get_type("parcel_lost")
 
@@ -121,9 +121,9 @@ def test_list_shows_the_maximum_of_attempts(console: Client) -> None:
 
 
 def test_fallback_channel_and_whatsapp_templates_are_stored(console: Client) -> None:
-    wording = {"locale": "pt", "name": "lost", "language": "pt_PT", "parameters": ["parcel"]}
+    template = {"locale": "pt", "name": "lost", "language": "pt_PT", "parameters": ["parcel"]}
     channels = {"channels": ["email", "push"], "fallback_channel": "email"}
-    form = GOOD | channels | {"approved_templates": json.dumps([wording])}
+    form = GOOD | channels | {"approved_templates": json.dumps([template])}
     assert console.post(f"{LIST}add/", form).status_code == 302
     kind = types.get_type("parcel_lost")
     assert kind.fallback is not None

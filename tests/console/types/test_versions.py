@@ -16,14 +16,12 @@ from tests.support.clients.console import make_staff, signed_in
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
-
 LIST = "/admin/notifications/notificationtype/"
-
 SLUG = "payment_confirmed"
-
-NEW = f"{LIST}{SLUG}/templates/new/"
-
-SENT = {
+VERSIONS = f"{LIST}{SLUG}/templates/"
+NEW = f"{VERSIONS}new/"
+TEST_SEND = {"channel": "email", "address": "ops@example.com"}
+FORM = {
     "language": ["default", "pt"],
     "subject:default": "Paid: {{ amount }}",
     "body:default": "We have\r\n\r\n{{ amount }}.",
@@ -36,13 +34,12 @@ SENT = {
 
 
 @pytest.fixture
-def looker() -> Client:
-    """Give a client of somebody who may look at types, and do nothing."""
+def viewer() -> Client:
     return signed_in(make_staff("rui", "notifications.view_notificationtype"))
 
 
 def page(slug: str, number: int | None = None) -> str:
-    """Return the address of a type's page, or of one of its versions'."""
+    """Return the URL of a type, or of one of its versions."""
     return f"{LIST}{quote(slug)}/change/" if number is None else f"{LIST}{slug}/templates/{number}/"
 
 
@@ -53,7 +50,6 @@ def shown(client: Client, url: str) -> str:
 
 
 def stored(slug: str = SLUG, **texts: str) -> int:
-    """Store a version and return its number."""
     parts = {"default": {"subject": "S", "body": "B", **texts}}
     version = templates.create_version(
         type_slug=slug, parts=parts, note="", created_by="app:shop", now=utc_now()
@@ -134,22 +130,10 @@ def test_unrenderable_version_says_why(console: Client) -> None:
 
 
 def test_slug_with_underscores_is_linked(console: Client) -> None:
-    types.define_type(
-        "new_fade",
-        {
-            "name": "New fade",
-            "description": "",
-            "category": "alert",
-            "priority": "normal",
-            "channels": ["email"],
-            "max_retries": 3,
-            "on_unknown": "retry",
-            "example_data": {},
-            "sensitive_variables": [],
-            "is_active": True,
-        },
-        now=utc_now(),
-    )
+    fields = {"name": "New fade", "description": "", "category": "alert", "priority": "normal"}
+    fields |= {"channels": ["email"], "max_retries": 3, "on_unknown": "retry", "is_active": True}
+    fields |= {"example_data": {}, "sensitive_variables": []}
+    types.define_type("new_fade", fields, now=utc_now())
     stored("new_fade", body="Faded")
     text = shown(console, page("new_fade"))
     assert f"{LIST}new_fade/templates/1/" in text
@@ -168,7 +152,7 @@ def test_new_version_starts_with_the_published_text(console: Client) -> None:
 
 
 def test_new_version_is_stored_unpublished(console: Client) -> None:
-    response = console.post(NEW, SENT)
+    response = console.post(NEW, FORM)
     assert response["Location"] == page(SLUG, 1)
     version = templates.get_version(type_slug=SLUG, number=1)
     assert version is not None
@@ -183,7 +167,7 @@ def test_new_version_is_stored_unpublished(console: Client) -> None:
 
 def test_language_is_added_and_another_removed(console: Client) -> None:
     more = {"new_language": "es", "subject:": "Pagado", "body:": "Tenemos {{ amount }}."}
-    console.post(NEW, SENT | more | {"subject:pt": "", "body:pt": " "})
+    console.post(NEW, FORM | more | {"subject:pt": "", "body:pt": " "})
     version = templates.get_version(type_slug=SLUG, number=1)
     assert version is not None
     assert set(version.parts) == {"default", "es"}
@@ -200,11 +184,7 @@ def test_language_is_added_and_another_removed(console: Client) -> None:
         ({"body:": "x"}, "Enter the code of the new language"),
         ({"note": "x" * 201}, "The note exceeds 200 characters."),
         (
-            {
-                f"{part}:{language}": ""
-                for part in ("subject", "body")
-                for language in SENT["language"]
-            },
+            dict.fromkeys(("subject:default", "subject:pt", "body:default", "body:pt"), ""),
             "At least one part is required.",
         ),
     ],
@@ -212,7 +192,7 @@ def test_language_is_added_and_another_removed(console: Client) -> None:
 def test_invalid_version_is_explained_and_keeps_the_form(
     console: Client, fields: dict[str, str], problem: str
 ) -> None:
-    response = console.post(NEW, SENT | fields)
+    response = console.post(NEW, FORM | fields)
     assert response.status_code == 200
     text = response.content.decode()
     assert problem in text
@@ -230,14 +210,10 @@ def test_version_is_published_and_withdrawn(console: Client) -> None:
     console.post(f"{page(SLUG, 0)}publish/")
     assert types.get_template_version(SLUG) == 0
     messages = [entry.get_change_message() for entry in LogEntry.objects.order_by("id")]
-    assert messages == [
-        "Published version 1 of the template.",
-        "Published built-in of the template.",
-    ]
+    assert messages == [f"Published {name} of the template." for name in ("version 1", "built-in")]
 
 
 def test_saving_a_type_keeps_the_published_version(console: Client) -> None:
-    """The form was opened before; its own fields are stored and nothing else."""
     number = stored()
     form = console.get(page(SLUG)).context["adminform"].form
     data = {name: value for name, value in form.initial.items() if value is not None}
@@ -253,36 +229,23 @@ def test_unknown_version_is_neither_shown_nor_published(console: Client) -> None
         assert console.get(url).status_code == 302
     for url in (f"{page(SLUG, 7)}publish/", f"{page('nope', 0)}publish/"):
         assert console.post(url).status_code == 302
-    assert console.get(f"{page(SLUG, 0)}publish/").status_code == 405
     assert types.get_template_version(SLUG) == 0
     assert console.get(f"{LIST}{quote('nope')}/change/").status_code == 302
 
 
-def test_viewer_cannot_change_templates(looker: Client) -> None:
+def test_viewer_cannot_change_templates(viewer: Client) -> None:
     number = stored()
-    assert "New version" not in shown(looker, page(SLUG))
-    assert "Publish</button>" not in shown(looker, page(SLUG, number))
-    assert looker.get(NEW).status_code == 403
-    assert looker.post(NEW, SENT).status_code == 403
-    assert looker.post(f"{page(SLUG, number)}publish/").status_code == 403
+    assert "New version" not in shown(viewer, page(SLUG))
+    assert "Publish</button>" not in shown(viewer, page(SLUG, number))
+    assert viewer.get(NEW).status_code == 403
+    assert viewer.post(NEW, FORM).status_code == 403
+    assert viewer.post(f"{page(SLUG, number)}publish/").status_code == 403
     assert types.get_template_version(SLUG) == 0
 
 
 def test_types_require_the_view_permission(support: Client) -> None:
     assert support.get(page(SLUG, 0)).status_code == 403
     assert support.get(page(SLUG)).status_code == 403
-
-
-PAGE = f"/admin/notifications/notificationtype/{SLUG}/templates/"
-
-
-def stored_body(**texts: str) -> int:
-    """Store a version and return its number."""
-    parts = {"default": {"body": "Paid.", **texts}}
-    version = templates.create_version(
-        type_slug=SLUG, parts=parts, note="", created_by="app:shop", now=utc_now()
-    )
-    return version.number
 
 
 def publish(number: int) -> None:
@@ -309,16 +272,9 @@ def test_diff_of_a_long_text_shows_the_surroundings_of_a_change() -> None:
     before = {"default": {"body": "\n".join(lines)}}
     after = {"default": {"body": "\n".join([*lines[:20], "New", *lines[20:]])}}
     ((change),) = changes(before, after)
-    assert [line.change for line in change.lines] == [
-        *(
-            LineChange.OMITTED,
-            LineChange.KEPT,
-            LineChange.KEPT,
-            LineChange.ADDED,
-            LineChange.KEPT,
-            LineChange.KEPT,
-        )
-    ]
+    kept = [LineChange.KEPT] * 2
+    expected = [LineChange.OMITTED, *kept, LineChange.ADDED, *kept]
+    assert [line.change for line in change.lines] == expected
 
 
 def test_equal_texts_have_no_diff() -> None:
@@ -326,8 +282,8 @@ def test_equal_texts_have_no_diff() -> None:
 
 
 def test_version_is_compared_with_the_published_one(console: Client) -> None:
-    publish(stored_body(push="Old"))
-    page = console.get(f"{PAGE}{stored_body(push='New')}/")
+    publish(stored(push="Old"))
+    page = console.get(f"{VERSIONS}{stored(push='New')}/")
     assert page.context["differences"]["from"] == "version 1"
     text = page.content.decode()
     assert "<del>Old</del>" in text
@@ -335,17 +291,15 @@ def test_version_is_compared_with_the_published_one(console: Client) -> None:
 
 
 def test_published_version_is_compared_with_its_predecessor(console: Client) -> None:
-    publish(stored_body(push="Old"))
-    assert console.get(f"{PAGE}1/").context["differences"]["from"] == "built-in"
+    publish(stored(push="Old"))
+    assert console.get(f"{VERSIONS}1/").context["differences"]["from"] == "built-in"
     publish(0)
-    assert console.get(f"{PAGE}0/").context["differences"] == {}
+    assert console.get(f"{VERSIONS}0/").context["differences"] == {}
 
 
 def test_test_send_uses_the_unpublished_version_and_example_data(console: Client) -> None:
-    number = stored_body(body="We have {{ amount }}.")
-    answer = console.post(
-        f"{PAGE}{number}/try/", {"channel": "email", "address": "ops@example.com"}, follow=True
-    )
+    number = stored(body="We have {{ amount }}.")
+    answer = console.post(f"{VERSIONS}{number}/try/", TEST_SEND, follow=True)
     assert "Test sent" in answer.content.decode()
     one = Notification.objects.get()
     assert (one.type, one.channels, one.recipient.email) == (SLUG, ["email"], "ops@example.com")
@@ -356,8 +310,7 @@ def test_test_send_uses_the_unpublished_version_and_example_data(console: Client
 
 
 def test_test_send_is_in_the_selected_language(console: Client) -> None:
-    sent = {"channel": "email", "address": "ops@example.com", "language": "pt"}
-    console.post(f"{PAGE}0/try/", sent)
+    console.post(f"{VERSIONS}0/try/", TEST_SEND | {"language": "pt"})
     assert "Recebemos" in Notification.objects.get().content.body
 
 
@@ -367,35 +320,29 @@ def test_test_send_is_in_the_selected_language(console: Client) -> None:
 def test_test_send_to_an_invalid_address_is_refused(
     console: Client, channel: str, address: str
 ) -> None:
-    sent = {"channel": channel, "address": address}
-    answer = console.post(f"{PAGE}0/try/", sent, follow=True)
+    form = {"channel": channel, "address": address}
+    answer = console.post(f"{VERSIONS}0/try/", form, follow=True)
     assert "Test not sent" in answer.content.decode()
     assert collection("notifications").count_documents({}) == 0
 
 
 def test_test_send_of_an_unknown_version_is_refused(console: Client) -> None:
-    sent = {"channel": "email", "address": "ops@example.com"}
-    answer = console.post(f"{PAGE}7/try/", sent, follow=True)
+    answer = console.post(f"{VERSIONS}7/try/", TEST_SEND, follow=True)
     assert "Version not found." in answer.content.decode()
 
 
-def test_test_send_requires_its_permission() -> None:
-    looker = signed_in(make_staff("rui", "notifications.view_notificationtype"))
-    assert "Send test" not in looker.get(f"{PAGE}0/").content.decode()
-    assert looker.post(f"{PAGE}0/try/").status_code == 403
+def test_test_send_requires_its_permission(viewer: Client) -> None:
+    assert "Send test" not in viewer.get(f"{VERSIONS}0/").content.decode()
+    assert viewer.post(f"{VERSIONS}0/try/").status_code == 403
 
 
 def test_older_version_is_rolled_back_to(console: Client) -> None:
-    stored_body()
-    publish(stored_body())
-    stored_body()
+    stored()
+    publish(stored())
+    stored()
     rows = console.get("/admin/notifications/notificationtype/payment_5Fconfirmed/change/")
     words = {row["name"]: row["publish_words"] for row in rows.context["rows"]}
-    assert words == {
-        "Version 3": "Publish",
-        "Version 2": "Publish",
-        "Version 1": "Roll back",
-        "Built-in": "Roll back",
-    }
-    console.post(f"{PAGE}1/publish/")
+    newer = dict.fromkeys(("Version 3", "Version 2"), "Publish")
+    assert words == newer | dict.fromkeys(("Version 1", "Built-in"), "Roll back")
+    console.post(f"{VERSIONS}1/publish/")
     assert types.get_template_version(SLUG) == 1

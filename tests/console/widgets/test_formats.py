@@ -1,4 +1,4 @@
-"""Times, durations, shares and counts."""
+"""Times, durations, percentages, and counts."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -26,13 +26,8 @@ def test_clock_omits_todays_date() -> None:
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        (-5, "0 s"),
-        (1, "1 s"),
-        (59, "59 s"),
-        (60, "1 min"),
-        (7_300, "2 h"),
-        (86_400, "1 d"),
-        (200_000, "2 d"),
+        *((-5, "0 s"), (1, "1 s"), (59, "59 s"), (60, "1 min")),
+        *((7_300, "2 h"), (86_400, "1 d"), (200_000, "2 d")),
     ],
 )
 def test_duration_has_its_largest_unit(seconds: float, text: str) -> None:
