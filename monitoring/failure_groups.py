@@ -153,7 +153,10 @@ def count_failures(
 ) -> FailureCounts:
     """Return the failures of a period by channel and code; each failed channel counts once."""
     span = {"$gte": since} | ({"$lt": until} if until is not None else {})
-    newest = [{"$sort": {"failed_at": -1, "_id": -1}}, {"$limit": FAILURE_CAP}]
+    newest: Sequence[Mapping[str, Any]] = [
+        {"$sort": {"failed_at": -1, "_id": -1}},
+        {"$limit": FAILURE_CAP},
+    ]
     found = _aggregate({"failed_at": span, **(match or {})}, span, select=newest)
     groups = [
         FailureCount(

@@ -1,4 +1,4 @@
-"""The API's description in a real browser: it draws itself under the policy it is sent with."""
+"""The API's description in a browser: it renders under its own content policy."""
 
 import pytest
 from playwright.sync_api import expect

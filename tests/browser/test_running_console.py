@@ -1,4 +1,4 @@
-"""How it runs: figures, providers, workers and alerts, at a desk and on a phone, light and dark."""
+"""Home, providers, workers, and alerts in a browser, in every size, light and dark."""
 
 from datetime import timedelta
 from typing import Any
@@ -29,7 +29,7 @@ S = DeliveryStatus
 
 
 @pytest.fixture(autouse=True)
-def _a_day(broker: redis.Redis, pauses_anew: None, settings: Any) -> None:
+def _traffic(broker: redis.Redis, pauses_anew: None, settings: Any) -> None:
     """Store some hours of traffic, an open circuit, and an incident."""
     settings.EMAIL_PROVIDERS = ("sendgrid", "smtp")
     now = utc_now()
@@ -47,16 +47,10 @@ def _a_day(broker: redis.Redis, pauses_anew: None, settings: Any) -> None:
     account = registry.smtp().account
     circuit_breaker.trip(account, now=now, retry_after=600, reason="535 Authentication failed")
     alert_rules.add_missing_rules()
-    incidents.record(
-        Finding(
-            rule_id=enabled_rules()[0].id,
-            kind=AlertKind.BREAKER_OPEN,
-            subject=account,
-            title="smtp takes nothing: its circuit is open",
-            detail="It has been open since 12:00:00 UTC: 535 Authentication failed.",
-        ),
-        now=now,
-    )
+    rule = enabled_rules()[0]
+    texts = {"title": "smtp: circuit open", "detail": "Open since 12:00:00 UTC: 535 Failed."}
+    finding = Finding(rule_id=rule.id, kind=AlertKind.BREAKER_OPEN, subject=account, **texts)
+    incidents.record(finding, now=now)
 
 
 def test_home_shows_the_day_and_acknowledges_an_incident(screen: Screen) -> None:
@@ -70,8 +64,8 @@ def test_home_shows_the_day_and_acknowledges_an_incident(screen: Screen) -> None
     )
     assert screen.fits()
     screen.reach(page.get_by_role("button", name="Acknowledge")).click()
-    screen.shows(page.get_by_text("Acknowledged: 1."))
-    screen.shows(page.locator(".chip", has_text="Acknowledged").first)
+    chip = page.locator(".chip", has_text="Acknowledged").first
+    screen.shows(page.get_by_text("Acknowledged: 1."), chip)
     assert screen.fits()
 
 

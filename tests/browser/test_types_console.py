@@ -1,4 +1,4 @@
-"""What a type says: looked at, written anew, published."""
+"""Templates of a type in a browser: previewed, edited, published."""
 
 import pytest
 from playwright.sync_api import expect
@@ -25,10 +25,8 @@ def test_template_is_previewed_edited_and_published(screen: Screen) -> None:
     expect(page.locator(".chat-bubble strong")).to_have_text("49.90")
     expect(page.locator(".inbox-card")).to_contain_text("Your order number is 1001.")
     assert screen.fits()
-
     screen.reach(page.get_by_role("link", name="Portuguese")).click()
     expect(page.locator(".push-card")).to_contain_text("Recebemos o seu pagamento de 49.90.")
-
     screen.reach(page.get_by_role("link", name="New version")).click()
     assert screen.fits()
     page.get_by_label("Push", exact=True).first.fill("We have {{ tip }}.")
@@ -38,7 +36,6 @@ def test_template_is_previewed_edited_and_published(screen: Screen) -> None:
     page.get_by_label("Push", exact=True).first.fill("We have {{ amount }}.")
     page.get_by_label("Changes").fill("A shorter push")
     page.get_by_role("button", name="Save version").click()
-
     screen.shows(page.get_by_role("heading", name="Version 1: A shorter push"))
     expect(page.locator(".push-card")).to_contain_text("We have 49.90.")
     assert types.get_template_version("payment_confirmed") == 0
@@ -68,7 +65,7 @@ def test_language_is_added(screen: Screen) -> None:
 
 
 def test_template_scripts_do_not_run_in_the_console(screen: Screen) -> None:
-    """The frame a mail is shown in runs no script, and the page around it shows text."""
+    """The email's frame runs no script, and the page around it shows text."""
     script = "<script>document.title = 'run'</script><img src=x onerror=\"document.title='run'\">"
     parts = {"default": {"subject": script, "body": script, "email_html": script, "push": script}}
     templates.create_version(
@@ -79,7 +76,7 @@ def test_template_scripts_do_not_run_in_the_console(screen: Screen) -> None:
     expect(screen.page.locator(".push-card")).to_contain_text("<script>")
     expect(screen.page.locator(".inbox-card")).to_contain_text("<script>")
     assert screen.page.title() != "run"
-    # The browser says that it refused: that is the point.
+    # The browser reports that it refused.
     refused = [p for p in screen.problems if "sandboxed" in p or "Content Security Policy" in p]
     assert refused
     screen.problems.clear()
