@@ -153,7 +153,7 @@ def count_failures(
 ) -> FailureCounts:
     """Return the failures of a period by channel and code; each failed channel counts once."""
     span = {"$gte": since} | ({"$lt": until} if until is not None else {})
-    newest: Sequence[Mapping[str, Any]] = [
+    newest: list[Mapping[str, Any]] = [
         {"$sort": {"failed_at": -1, "_id": -1}},
         {"$limit": FAILURE_CAP},
     ]
