@@ -5,7 +5,6 @@ from enum import StrEnum
 from django.contrib.auth.models import AbstractUser
 from django.db import models
 from django_mongodb_backend.fields import ArrayField, EmbeddedModelArrayField, ObjectIdField
-from django_mongodb_backend.managers import MongoManager
 from django_mongodb_backend.models import EmbeddedModel
 
 from notifyproject.db.fields import choices_field, optional_datetime
@@ -56,8 +55,6 @@ class APIClient(models.Model):
     keys = EmbeddedModelArrayField(APIKey, default=list, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
-    objects = MongoManager()
-
     class Meta:
         db_table = "api_clients"
         ordering = ("name",)
@@ -84,8 +81,6 @@ class LoginFailures(models.Model):
     expires_at = models.DateTimeField()
     """The end of the counting window; MongoDB then deletes the document."""
 
-    objects = MongoManager()
-
     class Meta:
         db_table = "login_failures"
         indexes = (MongoIndex("expires_at", name="log_expires", expire_after_seconds=0),)
@@ -108,8 +103,6 @@ class SecondFactor(models.Model):
     tries_until = optional_datetime()
     """The end of the window in which ``tries`` counts."""
 
-    objects = MongoManager()
-
     class Meta:
         db_table = "second_factors"
 
@@ -123,8 +116,6 @@ class InboxRevocation(models.Model):
     """Of a recipient: tokens of an earlier epoch are invalid."""
     expires_at = optional_datetime()
     """Of a token: it has expired by then, and MongoDB deletes the revocation."""
-
-    objects = MongoManager()
 
     class Meta:
         db_table = "inbox_revocations"

@@ -29,10 +29,7 @@ def add_histograms(one: Sequence[int], other: Sequence[int]) -> list[int]:
 
 
 def quantile(counts: Sequence[int], share: float) -> float | None:
-    """Return the latency quantile ``share`` in seconds; None for an empty histogram.
-
-    Interpolates within a bucket; in the unbounded bucket it's the last bound.
-    """
+    """Return a latency quantile in seconds, interpolated within its bucket; None if empty."""
     total = sum(counts)
     if not total:
         return None
@@ -238,9 +235,8 @@ def _document(interval: Interval, metric_value: MetricValue, now: datetime) -> d
     if metric_value.histogram is not None:
         document |= {"histogram": list(metric_value.histogram), "seconds": metric_value.seconds}
     if interval in RETENTION:
-        document["purge_at"] = max(
-            metric_value.timestamp + RETENTION[interval], now + MIN_RETENTION
-        )
+        kept_until = metric_value.timestamp + RETENTION[interval]
+        document["purge_at"] = max(kept_until, now + MIN_RETENTION)
     return document
 
 

@@ -30,31 +30,20 @@ class ChangedMinute:
 
 def mark_changed(minutes: Iterable[datetime], *, now: datetime) -> None:
     """Mark minutes for a recount, except those older than MAX_RECOUNT_AGE."""
-    writes = [
-        UpdateOne(
-            {"_id": _id(minute)},
-            {
-                "$set": {"touched_at": now},
-                "$setOnInsert": {"minute": minute, "due_at": _due_at(minute, now)},
-            },
-            upsert=True,
-        )
-        for minute in minutes
-        if now - minute <= MAX_RECOUNT_AGE
-    ]
+    writes = []
+    for minute in minutes:
+        if now - minute <= MAX_RECOUNT_AGE:
+            new = {"minute": minute, "due_at": _due_at(minute, now)}
+            change = {"$set": {"touched_at": now}, "$setOnInsert": new}
+            writes.append(UpdateOne({"_id": _id(minute)}, change, upsert=True))
     if writes:
         collection("metrics_due").bulk_write(writes, ordered=False)
 
 
 def due_minutes(*, now: datetime) -> list[ChangedMinute]:
     """Return the minutes due for a recount, newest first."""
-    found = (
-        collection("metrics_due")
-        .find({"due_at": {"$lte": now}})
-        .sort("due_at", -1)
-        .limit(MAX_MINUTES)
-        .hint("mdu_due")
-    )
+    found = collection("metrics_due").find({"due_at": {"$lte": now}}).hint("mdu_due")
+    found = found.sort("due_at", -1).limit(MAX_MINUTES)
     changed = [ChangedMinute(one["minute"], one["touched_at"]) for one in found]
     return sorted(changed, key=lambda mark: mark.minute, reverse=True)
 
@@ -71,10 +60,9 @@ def remove_counted(counted: Sequence[ChangedMinute]) -> None:
 def acquire_lease(*, now: datetime) -> bool:
     """Acquire the roll-up's lease; return False if another worker holds it."""
     free = {"_id": STATE, "$or": [{"lease_until": None}, {"lease_until": {"$lte": now}}]}
+    lease = {"$set": {"lease_until": now + LEASE}}
     try:
-        collection("rollup_state").update_one(
-            free, {"$set": {"lease_until": now + LEASE}}, upsert=True
-        )
+        collection("rollup_state").update_one(free, lease, upsert=True)
     except DuplicateKeyError:
         return False
     return True

@@ -123,11 +123,7 @@ def unsubscribe(subscriber: Subscriber, *, now: datetime) -> None:
 
 
 def resubscribe(subscriber: Subscriber) -> None:
-    """Lift the suppression by :func:`unsubscribe`; idempotent.
-
-    Other suppressions, such as by a bounce or a complaint, stay. The link of a test changes
-    nothing. Raises PyMongoError.
-    """
+    """Lift only the suppression by :func:`unsubscribe`; idempotent. Raises PyMongoError."""
     if _is_test_link(subscriber):
         return
     lift(

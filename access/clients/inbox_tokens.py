@@ -59,9 +59,8 @@ class IssuedToken:
 
 def issue(*, client_id: ObjectId, user_id: str, now: datetime) -> IssuedToken:
     """Issue a token for a recipient's inbox at a client. Raises PyMongoError."""
-    revocation = collection("inbox_revocations").find_one(
-        {"_id": _user_revocation_id(client_id, user_id)}
-    )
+    key = {"_id": _user_revocation_id(client_id, user_id)}
+    revocation = collection("inbox_revocations").find_one(key)
     issued_at = now.replace(microsecond=0)
     expires_at = issued_at + LIFETIME
     jti = _jti(client_id, secrets.token_hex(_NONCE_LENGTH // 2))
@@ -88,10 +87,7 @@ def authenticate(text: str, *, now: datetime) -> InboxUser | None:
 
 
 def is_valid(user: InboxUser, *, now: datetime) -> bool:
-    """Return whether a decoded token is still valid. Raises PyMongoError.
-
-    It's valid until it expires or is revoked, while its client is active and may issue tokens.
-    """
+    """Return whether a token and its client's right to issue it are valid. Raises PyMongoError."""
     return _valid_issuer(user, now) is not None
 
 
@@ -110,17 +106,14 @@ def revoke(*, client_id: ObjectId, jti: str, now: datetime) -> bool:
 
 def revoke_all(*, client_id: ObjectId, user_id: str) -> None:
     """Revoke all tokens of a recipient at a client by a new epoch."""
-    collection("inbox_revocations").update_one(
-        {"_id": _user_revocation_id(client_id, user_id)}, {"$inc": {"epoch": 1}}, upsert=True
-    )
+    key = {"_id": _user_revocation_id(client_id, user_id)}
+    collection("inbox_revocations").update_one(key, {"$inc": {"epoch": 1}}, upsert=True)
 
 
 def revoke_everywhere(*, user_id: str) -> None:
     """Revoke all tokens of a recipient at every client. Raises PyMongoError."""
-    issuers = collection("api_clients").find(
-        {"scopes": {"$in": [Scope.INBOX_ISSUE.value, Scope.ADMIN.value]}}, {"_id": 1}
-    )
-    for client in issuers:
+    wanted = {"scopes": {"$in": [Scope.INBOX_ISSUE.value, Scope.ADMIN.value]}}
+    for client in collection("api_clients").find(wanted, {"_id": 1}):
         revoke_all(client_id=client["_id"], user_id=user_id)
 
 

@@ -57,10 +57,7 @@ class IssuedKey:
 def create_client(
     *, name: str, scopes: list[Scope], is_test: bool = False, now: datetime
 ) -> ObjectId:
-    """Store a client without keys and return its id. Raises DuplicateKeyError for a known name.
-
-    ``is_test`` sends its messages to the sandbox and never changes.
-    """
+    """Store a client without keys and return its id. Raises DuplicateKeyError for a known name."""
     document = {
         "name": name,
         "scopes": [scope.value for scope in scopes],
