@@ -66,8 +66,8 @@ def test_role_form_offers_console_permissions_only(console: Client) -> None:
     role = Group.objects.get(name="Support")
     assert list(role.permissions.all()) == [retry]
     shown = console.get(f"{ROLES}{role.pk}/change/").content.decode()
-    ticked = re.findall(r'<input[^>]*value="(\w+)"[^>]*\schecked[\s>]', shown)
-    assert ticked == [str(retry.pk)]
+    checked = re.findall(r'<input[^>]*value="(\w+)"[^>]*\schecked[\s>]', shown)
+    assert checked == [str(retry.pk)]
 
 
 def test_role_grants_its_permissions(console: Client) -> None:

@@ -182,7 +182,7 @@ def test_open_notification_is_kept_until_it_has_ended(still_open: Callable[[], D
     assert is_removed(document)
 
 
-def test_erased_notification_is_left_alone() -> None:
+def test_erased_notification_is_unchanged() -> None:
     document = ended()
     store.erase(store.erasable(user_id="ada", limit=9), user_id="ada", now=NOON)
     remove()

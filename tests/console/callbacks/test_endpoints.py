@@ -113,8 +113,8 @@ def test_message_is_redelivered_and_audited(console: Client) -> None:
 
 def test_selected_messages_are_redelivered(console: Client) -> None:
     ids = [failed() for _ in range(3)]
-    ticked = {"action": "replay_selected", "_selected_action": ids}
-    assert "3 deliveries queued again" in messages(console.post(MESSAGES, ticked))
+    action = {"action": "replay_selected", "_selected_action": ids}
+    assert "3 deliveries queued again" in messages(console.post(MESSAGES, action))
     assert collection("callback_messages").count_documents({"status": "pending"}) == 3
 
 

@@ -49,8 +49,8 @@ def do(client: Client, document: Any, operation: str, **fields: Any) -> str:
 def do_on(
     client: Client, documents: list[Any], operation: str, path: str = LIST, **more: Any
 ) -> str:
-    ticked = [str(document["_id"]) for document in documents]
-    action = {"action": f"{operation}_selected", "_selected_action": ticked}
+    ids = [str(document["_id"]) for document in documents]
+    action = {"action": f"{operation}_selected", "_selected_action": ids}
     response = client.post(path, action | {"confirmed": "yes"} | more, follow=True)
     assert response.status_code == 200
     return response.content.decode()
@@ -112,8 +112,8 @@ def test_operation_requires_confirmation(console: Client, operation: str) -> Non
     assert BUTTONS[operation] in text
     assert "Email failed once: provider error (5xx)." in text
     assert factories.read(document["_id"]) == document
-    ticked = {"action": f"{operation}_selected", "_selected_action": str(document["_id"])}
-    assert BUTTONS[operation] in console.post(LIST, ticked).content.decode()
+    action = {"action": f"{operation}_selected", "_selected_action": str(document["_id"])}
+    assert BUTTONS[operation] in console.post(LIST, action).content.decode()
     assert factories.read(document["_id"]) == document
 
 
