@@ -42,14 +42,8 @@ def record(finding: Finding, *, now: datetime) -> Document | None:
     open_match = {"key": finding.key, "is_open": True}
     if collection("incidents").update_one(open_match, {"$set": latest}).matched_count:
         return None
-    new: Document = {
-        "key": finding.key,
-        "rule_id": finding.rule_id,
-        "kind": finding.kind.value,
-        "is_open": True,
-        "opened_at": now,
-        **latest,
-    }
+    new: Document = {"key": finding.key, "rule_id": finding.rule_id, "kind": finding.kind.value}
+    new |= {"is_open": True, "opened_at": now, **latest}
     if finding.broken_channel is not None:
         new["broken_channel"] = finding.broken_channel
     try:

@@ -103,21 +103,9 @@ def replace(
 
 def sum_up(interval: Interval, span: datetime, *, now: datetime) -> None:
     """Compute an hour's values from its minutes, or a day's from its hours."""
-    found = collection("metrics_aggregates").aggregate(
-        [
-            {"$match": _match(SOURCE_INTERVAL[interval], span, span + INTERVAL_LENGTH[interval])},
-            {
-                "$group": {
-                    "_id": {"metric": "$metric_name", "dimension": "$dimension"},
-                    "dimensions": {"$first": "$dimensions"},
-                    "value": {"$sum": "$value"},
-                    "seconds": {"$sum": "$seconds"},
-                    "histograms": {"$push": "$histogram"},
-                }
-            },
-        ],
-        hint=INDEX,
-    )
+    source = _match(SOURCE_INTERVAL[interval], span, span + INTERVAL_LENGTH[interval])
+    key = {"metric": "$metric_name", "dimension": "$dimension"}
+    found = _sums(source, key, dimensions={"$first": "$dimensions"})
     values = [_summed(row, row["dimensions"], span) for row in found]
     replace(interval, [span], values, now=now)
 
@@ -156,23 +144,9 @@ def read_summed(
     MongoDB sums them: a day of many types has thousands of values, and a page needs hundreds.
     """
     wanted = _match(interval, since, until) | {"metric_name": {"$in": list(metrics)}}
-    group_fields = {name: f"$dimensions.{name}" for name in by}
-    found = collection("metrics_aggregates").aggregate(
-        [
-            {"$match": wanted},
-            {
-                "$group": {
-                    "_id": {"at": "$timestamp", "metric": "$metric_name", **group_fields},
-                    "value": {"$sum": "$value"},
-                    "seconds": {"$sum": "$seconds"},
-                    "histograms": {"$push": "$histogram"},
-                }
-            },
-        ],
-        hint=INDEX,
-    )
+    key = {"at": "$timestamp", "metric": "$metric_name"}
     values = []
-    for row in found:
+    for row in _sums(wanted, key | {name: f"$dimensions.{name}" for name in by}):
         dimensions = {name: row["_id"][name] for name in by if name in row["_id"]}
         values.append(_summed(row, dimensions, row["_id"]["at"]))
     return sorted(values, key=lambda metric_value: metric_value.timestamp)
@@ -205,6 +179,13 @@ def merge_histograms(histograms: Iterable[Sequence[int] | None]) -> list[int]:
 
 def _match(interval: Interval, since: datetime, until: datetime) -> dict[str, Any]:
     return {"interval": interval.value, "timestamp": {"$gte": since, "$lt": until}}
+
+
+def _sums(match: dict[str, Any], key: dict[str, str], **extra: Any) -> Iterable[Mapping[str, Any]]:
+    sums = {"value": {"$sum": "$value"}, "seconds": {"$sum": "$seconds"}}
+    group = {"_id": key, **sums, "histograms": {"$push": "$histogram"}, **extra}
+    stages = [{"$match": match}, {"$group": group}]
+    return collection("metrics_aggregates").aggregate(stages, hint=INDEX)
 
 
 def _summed(

@@ -51,19 +51,9 @@ class Rule:
 def add_missing_rules() -> None:
     """Add shipped rules that were never added; rules that exist stay as operators set them."""
     for slug, name, kind, threshold in SHIPPED_RULES:
-        collection("alert_rules").update_one(
-            {"slug": slug},
-            {
-                "$setOnInsert": {
-                    "name": name,
-                    "kind": kind.value,
-                    "threshold": threshold,
-                    "window_minutes": DEFAULT_WINDOW_MINUTES,
-                    "is_enabled": True,
-                }
-            },
-            upsert=True,
-        )
+        new = {"name": name, "kind": kind.value, "threshold": threshold, "is_enabled": True}
+        new["window_minutes"] = DEFAULT_WINDOW_MINUTES
+        collection("alert_rules").update_one({"slug": slug}, {"$setOnInsert": new}, upsert=True)
 
 
 def enabled_rules() -> list[Rule]:

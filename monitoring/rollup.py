@@ -99,14 +99,7 @@ def write_events(since: datetime, until: datetime, *, now: datetime) -> None:
             {"$unwind": "$event"},
             {"$match": {"event.at": {"$gt": now - retention}}},
             {"$replaceWith": _event_document(retention)},
-            {
-                "$merge": {
-                    "into": "analytics_events",
-                    "on": "_id",
-                    "whenMatched": "keepExisting",
-                    "whenNotMatched": "insert",
-                }
-            },
+            {"$merge": {"into": "analytics_events", "on": "_id", "whenMatched": "keepExisting"}},
         ],
         hint=INDEX,
     )

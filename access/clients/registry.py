@@ -58,14 +58,8 @@ def create_client(
     *, name: str, scopes: list[Scope], is_test: bool = False, now: datetime
 ) -> ObjectId:
     """Store a client without keys and return its id. Raises DuplicateKeyError for a known name."""
-    document = {
-        "name": name,
-        "scopes": [scope.value for scope in scopes],
-        "is_test": is_test,
-        "is_active": True,
-        "keys": [],
-        "created_at": now,
-    }
+    document = {"name": name, "scopes": [scope.value for scope in scopes], "is_test": is_test}
+    document |= {"is_active": True, "keys": [], "created_at": now}
     return collection("api_clients").insert_one(document).inserted_id
 
 
