@@ -32,6 +32,7 @@ READ_ONLY = {
     *("broadcast", "bulkoperation", "heartbeat", "incident", "providerstate", "retentionpolicy"),
 }
 MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
+EVERY_MODEL = pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.model_name)
 
 
 @pytest.fixture
@@ -67,51 +68,47 @@ def one_of_each() -> None:
     )
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.model_name)
+def url_of(model, page: str, *args: object) -> str:
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}", args=args)
+
+
+@EVERY_MODEL
 def test_list_opens_and_can_be_searched(console: Client, one_of_each: None, model) -> None:
-    url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+    url = url_of(model, "changelist")
     assert console.get(url).status_code == 200
     assert console.get(f"{url}?q=nothing-like-it").status_code == 200
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.model_name)
+@EVERY_MODEL
 def test_add_page_opens_unless_the_model_is_read_only(console: Client, model) -> None:
-    name = model._meta.model_name
-    url = reverse(f"admin:{model._meta.app_label}_{name}_add")
-    assert console.get(url).status_code == (403 if name in READ_ONLY else 200)
+    expected = 403 if model._meta.model_name in READ_ONLY else 200
+    assert console.get(url_of(model, "add")).status_code == expected
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.model_name)
+@EVERY_MODEL
 def test_document_has_a_page(console: Client, one_of_each: None, model) -> None:
     name = model._meta.model_name
     first = model.objects.first()
     if first is None:
         assert name in {"group", "crontabschedule", "solarschedule", "clockedschedule", "logentry"}
         return
-    url = reverse(f"admin:{model._meta.app_label}_{name}_change", args=[first.pk])
-    expected = {"failednotification": 302, "waitingnotification": 302}
-    expected |= {"deliveryattempt": 403, "logentry": 403}
-    expected |= dict.fromkeys(("incident", "heartbeat", "providerstate"), 403)
-    assert console.get(url).status_code == expected.get(name, 200)
+    expected = {"failednotification": 302, "waitingnotification": 302} | dict.fromkeys(
+        ("deliveryattempt", "logentry", "incident", "heartbeat", "providerstate"), 403
+    )
+    status = console.get(url_of(model, "change", first.pk)).status_code
+    assert status == expected.get(name, 200)
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.model_name)
+@EVERY_MODEL
 def test_list_requires_a_permission(db: None, model) -> None:
     nobody = signed_in(make_staff("nobody"))
-    url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
-    assert nobody.get(url).status_code == 403
-
-
-def test_page_without_a_session_redirects_to_login(client: Client) -> None:
-    response = client.get("/admin/notifications/notification/")
-    assert response.status_code == 302
-    assert response["Location"].startswith("/admin/login/")
-    page = client.get("/admin/login/").content.decode()
-    assert "Notifications" in page
-    assert 'name="password"' in page
+    assert nobody.get(url_of(model, "changelist")).status_code == 403
 
 
 def test_login_leads_to_the_home_page(client: Client, admin_user: StaffUser) -> None:
+    page = client.get("/admin/login/").content.decode()
+    assert "Notifications" in page
+    assert 'name="password"' in page
     response = client.post("/admin/login/", {"username": "maria", "password": "s3cret-enough"})
     assert (response.status_code, response["Location"]) == (302, "/admin/")
 
