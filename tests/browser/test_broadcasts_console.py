@@ -24,7 +24,7 @@ def half_processed(monkeypatch: pytest.MonkeyPatch) -> ObjectId:
     monkeypatch.setattr(runner, "PAGE_SIZE", 8)
     now = utc_now()
     muted = recipients(2, preferences={"marketing": {"muted": True}})
-    names = [*muted, *recipients(6, first=2), *(f"unknown-{n}" for n in range(3))]
+    names = [*muted, *recipients(6, first=2), "nobody-we-know", "somebody-else", "yet-another"]
     one = begun(AudienceRequest(user_ids=names), at=now)
     run_page(one, at=now)
     first = collection("notifications").find_one({"broadcast_id": one})
