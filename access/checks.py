@@ -12,21 +12,12 @@ def check_inbox_signing_key(**_: Any) -> list[checks.CheckMessage]:
     """Check that the inbox signing key is long enough and not shared."""
     key = settings.INBOX_SIGNING_KEY
     if len(key.encode()) < MIN_KEY_BYTES:
-        return [
-            checks.Error(
-                f"INBOX_SIGNING_KEY has fewer than {MIN_KEY_BYTES} bytes.",
-                hint="Anyone who guesses it can read every inbox. Run `openssl rand -base64 48`.",
-                id="access.E001",
-            )
-        ]
+        text = f"INBOX_SIGNING_KEY has fewer than {MIN_KEY_BYTES} bytes."
+        hint = "Anyone who guesses it can read every inbox. Run `openssl rand -base64 48`."
+        return [checks.Error(text, hint=hint, id="access.E001")]
     if key == settings.SECRET_KEY:
-        return [
-            checks.Error(
-                "INBOX_SIGNING_KEY is the SECRET_KEY.",
-                hint="Use separate keys: they're rotated independently.",
-                id="access.E002",
-            )
-        ]
+        hint = "Use separate keys: they're rotated independently."
+        return [checks.Error("INBOX_SIGNING_KEY is the SECRET_KEY.", hint=hint, id="access.E002")]
     return []
 
 
@@ -34,10 +25,6 @@ def check_second_factor(**_: Any) -> list[checks.CheckMessage]:
     """Warn if a stolen password alone opens the console."""
     if settings.ADMIN_REQUIRE_OTP:
         return []
-    return [
-        checks.Warning(
-            "ADMIN_REQUIRE_OTP is off: staff sign in with a password alone.",
-            hint="Turn it on. Staff then set up an authenticator app at their next sign-in.",
-            id="access.W001",
-        )
-    ]
+    text = "ADMIN_REQUIRE_OTP is off: staff sign in with a password alone."
+    hint = "Turn it on. Staff then set up an authenticator app at their next sign-in."
+    return [checks.Warning(text, hint=hint, id="access.W001")]

@@ -5,7 +5,6 @@ from enum import StrEnum
 from django.contrib.auth.models import AbstractUser
 from django.db import models
 from django_mongodb_backend.fields import ArrayField, EmbeddedModelArrayField, ObjectIdField
-from django_mongodb_backend.managers import MongoManager
 from django_mongodb_backend.models import EmbeddedModel
 
 from notifyproject.db.fields import choices_field, optional_datetime
@@ -56,8 +55,6 @@ class APIClient(models.Model):
     keys = EmbeddedModelArrayField(APIKey, default=list, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
-    objects = MongoManager()
-
     class Meta:
         db_table = "api_clients"
         ordering = ("name",)
@@ -84,14 +81,9 @@ class LoginFailures(models.Model):
     expires_at = models.DateTimeField()
     """The end of the counting window; MongoDB then deletes the document."""
 
-    objects = MongoManager()
-
     class Meta:
         db_table = "login_failures"
         indexes = (MongoIndex("expires_at", name="log_expires", expire_after_seconds=0),)
-
-    def __str__(self) -> str:
-        return self.id
 
 
 class SecondFactor(models.Model):
@@ -111,13 +103,8 @@ class SecondFactor(models.Model):
     tries_until = optional_datetime()
     """The end of the window in which ``tries`` counts."""
 
-    objects = MongoManager()
-
     class Meta:
         db_table = "second_factors"
-
-    def __str__(self) -> str:
-        return str(self.user_id)
 
 
 class InboxRevocation(models.Model):
@@ -130,11 +117,6 @@ class InboxRevocation(models.Model):
     expires_at = optional_datetime()
     """Of a token: it has expired by then, and MongoDB deletes the revocation."""
 
-    objects = MongoManager()
-
     class Meta:
         db_table = "inbox_revocations"
         indexes = (MongoIndex("expires_at", name="rev_expires", expire_after_seconds=0),)
-
-    def __str__(self) -> str:
-        return self.id

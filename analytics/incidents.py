@@ -3,7 +3,6 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from bson import ObjectId
 from pymongo import ReturnDocument
@@ -43,14 +42,8 @@ def record(finding: Finding, *, now: datetime) -> Document | None:
     open_match = {"key": finding.key, "is_open": True}
     if collection("incidents").update_one(open_match, {"$set": latest}).matched_count:
         return None
-    new: Document = {
-        "key": finding.key,
-        "rule_id": finding.rule_id,
-        "kind": finding.kind.value,
-        "is_open": True,
-        "opened_at": now,
-        **latest,
-    }
+    new: Document = {"key": finding.key, "rule_id": finding.rule_id, "kind": finding.kind.value}
+    new |= {"is_open": True, "opened_at": now, **latest}
     if finding.broken_channel is not None:
         new["broken_channel"] = finding.broken_channel
     try:
@@ -63,26 +56,23 @@ def record(finding: Finding, *, now: datetime) -> Document | None:
 
 def resolve_others(active_keys: Collection[str], *, now: datetime) -> list[Document]:
     """Resolve open incidents unseen for RESOLVE_AFTER, and return them."""
-    resolved = []
     wanted = {"is_open": True, "last_seen_at": {"$lte": now - RESOLVE_AFTER}}
-    for one in collection("incidents").find(wanted).hint("inc_state"):
-        if one["key"] in active_keys:
-            continue
-        incident = collection("incidents").find_one_and_update(
+    resolved = [
+        collection("incidents").find_one_and_update(
             {"_id": one["_id"], **wanted},
             {"$set": {"is_open": False, "resolved_at": now}},
             return_document=ReturnDocument.AFTER,
         )
-        if incident is not None:
-            resolved.append(incident)
-    return resolved
+        for one in collection("incidents").find(wanted).hint("inc_state")
+        if one["key"] not in active_keys
+    ]
+    return [incident for incident in resolved if incident is not None]
 
 
 def unnotified(*, since: datetime) -> list[Document]:
     """Return incidents opened since then that operators weren't notified of."""
-    opened_unnotified: dict[str, Any] = {"told_open_at": None}
-    resolved_unnotified: dict[str, Any] = {"is_open": False, "told_over_at": None}
-    wanted = {"opened_at": {"$gte": since}, "$or": [opened_unnotified, resolved_unnotified]}
+    unnotified_phase = [{"told_open_at": None}, {"is_open": False, "told_over_at": None}]
+    wanted = {"opened_at": {"$gte": since}, "$or": unnotified_phase}
     return list(collection("incidents").find(wanted).sort(NEWEST_FIRST).hint("inc_opened"))
 
 

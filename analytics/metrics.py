@@ -29,10 +29,7 @@ def add_histograms(one: Sequence[int], other: Sequence[int]) -> list[int]:
 
 
 def quantile(counts: Sequence[int], share: float) -> float | None:
-    """Return the latency quantile ``share`` in seconds; None for an empty histogram.
-
-    Interpolates within a bucket; in the unbounded bucket it's the last bound.
-    """
+    """Return a latency quantile in seconds, interpolated within its bucket; None if empty."""
     total = sum(counts)
     if not total:
         return None
@@ -106,22 +103,11 @@ def replace(
 
 def sum_up(interval: Interval, span: datetime, *, now: datetime) -> None:
     """Compute an hour's values from its minutes, or a day's from its hours."""
-    found = collection("metrics_aggregates").aggregate(
-        [
-            {"$match": _match(SOURCE_INTERVAL[interval], span, span + INTERVAL_LENGTH[interval])},
-            {
-                "$group": {
-                    "_id": {"metric": "$metric_name", "dimension": "$dimension"},
-                    "dimensions": {"$first": "$dimensions"},
-                    "value": {"$sum": "$value"},
-                    "seconds": {"$sum": "$seconds"},
-                    "histograms": {"$push": "$histogram"},
-                }
-            },
-        ],
-        hint=INDEX,
-    )
-    replace(interval, [span], [_summed(row, span) for row in found], now=now)
+    source = _match(SOURCE_INTERVAL[interval], span, span + INTERVAL_LENGTH[interval])
+    key = {"metric": "$metric_name", "dimension": "$dimension"}
+    found = _sums(source, key, dimensions={"$first": "$dimensions"})
+    values = [_summed(row, row["dimensions"], span) for row in found]
+    replace(interval, [span], values, now=now)
 
 
 def read(
@@ -132,7 +118,17 @@ def read(
     if metrics is not None:
         wanted["metric_name"] = {"$in": list(metrics)}
     found = collection("metrics_aggregates").find(wanted).sort("timestamp", 1).hint(INDEX)
-    return [_metric_value(document) for document in found]
+    return [
+        MetricValue(
+            metric=document["metric_name"],
+            dimensions=document["dimensions"],
+            value=document["value"],
+            seconds=document.get("seconds"),
+            histogram=document.get("histogram"),
+            timestamp=document["timestamp"],
+        )
+        for document in found
+    ]
 
 
 def read_summed(
@@ -148,27 +144,11 @@ def read_summed(
     MongoDB sums them: a day of many types has thousands of values, and a page needs hundreds.
     """
     wanted = _match(interval, since, until) | {"metric_name": {"$in": list(metrics)}}
-    group_fields = {name: f"$dimensions.{name}" for name in by}
-    found = collection("metrics_aggregates").aggregate(
-        [
-            {"$match": wanted},
-            {
-                "$group": {
-                    "_id": {"at": "$timestamp", "metric": "$metric_name", **group_fields},
-                    "value": {"$sum": "$value"},
-                    "seconds": {"$sum": "$seconds"},
-                    "histograms": {"$push": "$histogram"},
-                }
-            },
-        ],
-        hint=INDEX,
-    )
+    key = {"at": "$timestamp", "metric": "$metric_name"}
     values = []
-    for row in found:
-        group_key = row["_id"]
-        dimensions = {name: group_key[name] for name in by if name in group_key}
-        summed = {**row, "_id": {"metric": group_key["metric"]}, "dimensions": dimensions}
-        values.append(_summed(summed, group_key["at"]))
+    for row in _sums(wanted, key | {name: f"$dimensions.{name}" for name in by}):
+        dimensions = {name: row["_id"][name] for name in by if name in row["_id"]}
+        values.append(_summed(row, dimensions, row["_id"]["at"]))
     return sorted(values, key=lambda metric_value: metric_value.timestamp)
 
 
@@ -189,11 +169,11 @@ def last_timestamp(
     return found["timestamp"] if found else None
 
 
-def merge_histograms(values: Iterable[MetricValue]) -> list[int]:
+def merge_histograms(histograms: Iterable[Sequence[int] | None]) -> list[int]:
     """Return the sum of several histograms."""
     total = empty_histogram()
-    for metric_value in values:
-        total = add_histograms(total, metric_value.histogram or ())
+    for one in histograms:
+        total = add_histograms(total, one or ())
     return total
 
 
@@ -201,18 +181,24 @@ def _match(interval: Interval, since: datetime, until: datetime) -> dict[str, An
     return {"interval": interval.value, "timestamp": {"$gte": since, "$lt": until}}
 
 
-def _summed(row: Mapping[str, Any], span: datetime) -> MetricValue:
-    histograms = [one for one in row["histograms"] if one]
-    total = empty_histogram()
-    for one in histograms:
-        total = add_histograms(total, one)
+def _sums(match: dict[str, Any], key: dict[str, str], **extra: Any) -> Iterable[Mapping[str, Any]]:
+    sums = {"value": {"$sum": "$value"}, "seconds": {"$sum": "$seconds"}}
+    group = {"_id": key, **sums, "histograms": {"$push": "$histogram"}, **extra}
+    stages = [{"$match": match}, {"$group": group}]
+    return collection("metrics_aggregates").aggregate(stages, hint=INDEX)
+
+
+def _summed(
+    row: Mapping[str, Any], dimensions: Mapping[str, str], timestamp: datetime
+) -> MetricValue:
+    has_histogram = any(row["histograms"])
     return MetricValue(
         metric=row["_id"]["metric"],
-        dimensions=row["dimensions"],
+        dimensions=dimensions,
         value=row["value"],
-        seconds=row["seconds"] if histograms else None,
-        histogram=total if histograms else None,
-        timestamp=span,
+        seconds=row["seconds"] if has_histogram else None,
+        histogram=merge_histograms(row["histograms"]) if has_histogram else None,
+        timestamp=timestamp,
     )
 
 
@@ -230,21 +216,9 @@ def _document(interval: Interval, metric_value: MetricValue, now: datetime) -> d
     if metric_value.histogram is not None:
         document |= {"histogram": list(metric_value.histogram), "seconds": metric_value.seconds}
     if interval in RETENTION:
-        document["purge_at"] = max(
-            metric_value.timestamp + RETENTION[interval], now + MIN_RETENTION
-        )
+        kept_until = metric_value.timestamp + RETENTION[interval]
+        document["purge_at"] = max(kept_until, now + MIN_RETENTION)
     return document
-
-
-def _metric_value(document: Mapping[str, Any]) -> MetricValue:
-    return MetricValue(
-        metric=document["metric_name"],
-        dimensions=document["dimensions"],
-        value=document["value"],
-        seconds=document.get("seconds"),
-        histogram=document.get("histogram"),
-        timestamp=document["timestamp"],
-    )
 
 
 class Metric(StrEnum):

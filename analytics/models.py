@@ -4,7 +4,6 @@ from enum import StrEnum
 
 from django.db import models
 from django_mongodb_backend.fields import ArrayField, ObjectIdField
-from django_mongodb_backend.managers import MongoManager
 
 from notifyproject.db.fields import choice_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
@@ -25,8 +24,6 @@ class AnalyticsEvent(models.Model):
     created_at = models.DateTimeField()
     """The time of the event, not of the write."""
     purge_at = optional_datetime()
-
-    objects = MongoManager()
 
     class Meta:
         db_table = "analytics_events"
@@ -66,8 +63,6 @@ class MetricsAggregate(models.Model):
     interval = choice_field(Interval)
     purge_at = optional_datetime()
 
-    objects = MongoManager()
-
     class Meta:
         db_table = "metrics_aggregates"
         indexes = (
@@ -90,8 +85,6 @@ class DueMinute(models.Model):
     due_at = models.DateTimeField()
     """When to recount: the older the minute, the longer changes are collected."""
 
-    objects = MongoManager()
-
     class Meta:
         db_table = "metrics_due"
         indexes = (MongoIndex("due_at", "minute", name="mdu_due"),)
@@ -105,8 +98,6 @@ class RollupState(models.Model):
     """Changes up to this time are marked."""
     counted_at = optional_datetime()
     lease_until = optional_datetime()
-
-    objects = MongoManager()
 
     class Meta:
         db_table = "rollup_state"
@@ -140,8 +131,6 @@ class AlertRule(models.Model):
     """Failures: the length of the counting window."""
     is_enabled = models.BooleanField(default=True)
 
-    objects = MongoManager()
-
     class Meta:
         db_table = "alert_rules"
         ordering = ("name", "id")
@@ -172,8 +161,6 @@ class Incident(models.Model):
     told_over_at = optional_datetime()
     acknowledged_at = optional_datetime()
     acknowledged_by = optional_text(150)
-
-    objects = MongoManager()
 
     class Meta:
         db_table = "incidents"

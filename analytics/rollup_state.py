@@ -30,31 +30,20 @@ class ChangedMinute:
 
 def mark_changed(minutes: Iterable[datetime], *, now: datetime) -> None:
     """Mark minutes for a recount, except those older than MAX_RECOUNT_AGE."""
-    writes = [
-        UpdateOne(
-            {"_id": _id(minute)},
-            {
-                "$set": {"touched_at": now},
-                "$setOnInsert": {"minute": minute, "due_at": _due_at(minute, now)},
-            },
-            upsert=True,
-        )
-        for minute in minutes
-        if now - minute <= MAX_RECOUNT_AGE
-    ]
+    writes = []
+    for minute in minutes:
+        if now - minute <= MAX_RECOUNT_AGE:
+            new = {"minute": minute, "due_at": _due_at(minute, now)}
+            change = {"$set": {"touched_at": now}, "$setOnInsert": new}
+            writes.append(UpdateOne({"_id": _id(minute)}, change, upsert=True))
     if writes:
         collection("metrics_due").bulk_write(writes, ordered=False)
 
 
 def due_minutes(*, now: datetime) -> list[ChangedMinute]:
     """Return the minutes due for a recount, newest first."""
-    found = (
-        collection("metrics_due")
-        .find({"due_at": {"$lte": now}})
-        .sort("due_at", -1)
-        .limit(MAX_MINUTES)
-        .hint("mdu_due")
-    )
+    found = collection("metrics_due").find({"due_at": {"$lte": now}}).hint("mdu_due")
+    found = found.sort("due_at", -1).limit(MAX_MINUTES)
     changed = [ChangedMinute(one["minute"], one["touched_at"]) for one in found]
     return sorted(changed, key=lambda mark: mark.minute, reverse=True)
 
@@ -71,10 +60,9 @@ def remove_counted(counted: Sequence[ChangedMinute]) -> None:
 def acquire_lease(*, now: datetime) -> bool:
     """Acquire the roll-up's lease; return False if another worker holds it."""
     free = {"_id": STATE, "$or": [{"lease_until": None}, {"lease_until": {"$lte": now}}]}
+    lease = {"$set": {"lease_until": now + LEASE}}
     try:
-        collection("rollup_state").update_one(
-            free, {"$set": {"lease_until": now + LEASE}}, upsert=True
-        )
+        collection("rollup_state").update_one(free, lease, upsert=True)
     except DuplicateKeyError:
         return False
     return True
@@ -82,38 +70,32 @@ def acquire_lease(*, now: datetime) -> bool:
 
 def renew_lease(*, now: datetime) -> None:
     """Renew the lease during a long roll-up."""
-    collection("rollup_state").update_one(
-        {"_id": STATE}, {"$set": {"lease_until": now + LEASE}}, upsert=True
-    )
+    record(lease_until=now + LEASE)
 
 
 def release_lease() -> None:
     """Release the lease."""
-    collection("rollup_state").update_one({"_id": STATE}, {"$set": {"lease_until": None}})
+    record(lease_until=None)
 
 
-def record_counted(*, now: datetime) -> None:
-    """Record the end of a roll-up."""
-    collection("rollup_state").update_one({"_id": STATE}, {"$set": {"counted_at": now}})
+def record(**times: datetime | None) -> None:
+    """Record progress: ``changes_until``, or ``counted_at`` at the end of a roll-up."""
+    collection("rollup_state").update_one({"_id": STATE}, {"$set": times}, upsert=True)
 
 
 def changes_until() -> datetime | None:
     """Return the time up to which changes are marked; None before the first roll-up."""
-    state = collection("rollup_state").find_one({"_id": STATE})
-    return state.get("changes_until") if state else None
-
-
-def record_changes_until(*, until: datetime) -> None:
-    """Record the time up to which changes are marked."""
-    collection("rollup_state").update_one(
-        {"_id": STATE}, {"$set": {"changes_until": until}}, upsert=True
-    )
+    return _recorded("changes_until")
 
 
 def counted_at() -> datetime | None:
     """Return when the last roll-up finished; None before the first."""
+    return _recorded("counted_at")
+
+
+def _recorded(name: str) -> datetime | None:
     state = collection("rollup_state").find_one({"_id": STATE})
-    return state.get("counted_at") if state else None
+    return state.get(name) if state else None
 
 
 def _id(minute: datetime) -> str:

@@ -26,6 +26,5 @@ def add_missing_tasks() -> None:
             every=seconds, period=IntervalSchedule.SECONDS
         )
         PeriodicTask.objects.get_or_create(
-            name=name,
-            defaults={"task": task, "interval": interval, "description": description},
+            name=name, defaults={"task": task, "interval": interval, "description": description}
         )

@@ -2,7 +2,6 @@
 
 from django.db import models
 from django_mongodb_backend.fields import EmbeddedModelArrayField, EmbeddedModelField, ObjectIdField
-from django_mongodb_backend.managers import MongoManager
 from django_mongodb_backend.models import EmbeddedModel
 
 from notifyproject.db.fields import choice_field, choices_field, optional_datetime, optional_text
@@ -58,8 +57,6 @@ class Callback(models.Model):
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
 
-    objects = MongoManager()
-
     class Meta:
         db_table = "callbacks"
         ordering = ("client_id",)
@@ -100,8 +97,6 @@ class CallbackMessage(models.Model):
     delivered_at = optional_datetime()
     created_at = models.DateTimeField()
     purge_at = models.DateTimeField()
-
-    objects = MongoManager()
 
     class Meta:
         db_table = "callback_messages"

@@ -6,7 +6,6 @@ from typing import Any
 
 from django.db import models
 from django_mongodb_backend.fields import EmbeddedModelField
-from django_mongodb_backend.managers import MongoManager
 from django_mongodb_backend.models import EmbeddedModel
 
 from notifyproject.db.fields import choice_field, optional_datetime, optional_text
@@ -114,8 +113,6 @@ class Device(models.Model):
     updated_at = models.DateTimeField()
     last_seen = optional_datetime()
     """When its app last registered or sent a heartbeat, to 5 minutes."""
-
-    objects = MongoManager()
 
     class Meta:
         db_table = "devices"

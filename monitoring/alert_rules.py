@@ -13,7 +13,6 @@ from delivery import circuit_breaker
 from delivery.heartbeats import last_sweep
 from domain.states import Channel, DeliveryStatus
 from notifications.queueing import backlog
-from notifications.store import Document
 from notifyproject.db.collections import collection
 from providers.registry import providers_for
 
@@ -52,36 +51,25 @@ class Rule:
 def add_missing_rules() -> None:
     """Add shipped rules that were never added; rules that exist stay as operators set them."""
     for slug, name, kind, threshold in SHIPPED_RULES:
-        collection("alert_rules").update_one(
-            {"slug": slug},
-            {
-                "$setOnInsert": {
-                    "name": name,
-                    "kind": kind.value,
-                    "threshold": threshold,
-                    "window_minutes": DEFAULT_WINDOW_MINUTES,
-                    "is_enabled": True,
-                }
-            },
-            upsert=True,
-        )
+        new = {"name": name, "kind": kind.value, "threshold": threshold, "is_enabled": True}
+        new["window_minutes"] = DEFAULT_WINDOW_MINUTES
+        collection("alert_rules").update_one({"slug": slug}, {"$setOnInsert": new}, upsert=True)
 
 
 def enabled_rules() -> list[Rule]:
     """Return the enabled rules."""
-    return [_rule(document) for document in collection("alert_rules").find({"is_enabled": True})]
-
-
-def _rule(document: Document) -> Rule:
-    return Rule(
-        id=document["_id"],
-        name=document["name"],
-        kind=AlertKind(document["kind"]),
-        threshold=document["threshold"],
-        window_minutes=document["window_minutes"],
-        channel=document.get("channel"),
-        type=document.get("type"),
-    )
+    return [
+        Rule(
+            id=document["_id"],
+            name=document["name"],
+            kind=AlertKind(document["kind"]),
+            threshold=document["threshold"],
+            window_minutes=document["window_minutes"],
+            channel=document.get("channel"),
+            type=document.get("type"),
+        )
+        for document in collection("alert_rules").find({"is_enabled": True})
+    ]
 
 
 def detect(rule: Rule, *, now: datetime) -> list[Finding]:
@@ -107,11 +95,8 @@ def _detect_failures(rule: Rule, now: datetime) -> Iterator[Finding]:
 
 def _count_failed_by_channel(rule: Rule, *, since: datetime) -> Mapping[str, int]:
     """Return the number of final failures since then, by channel, without tests."""
-    match: dict[str, Any] = {
-        "failed_at": {"$gte": since},
-        "is_test": {"$ne": True},
-        "type": rule.type if rule.type is not None else {"$ne": ALERT_TYPE},
-    }
+    counted_type = rule.type if rule.type is not None else {"$ne": ALERT_TYPE}
+    match = {"failed_at": {"$gte": since}, "is_test": {"$ne": True}, "type": counted_type}
     failed: dict[str, Any] = {
         "delivery.status": DeliveryStatus.FAILED.value,
         "delivery.failed_at": {"$gte": since},
@@ -186,16 +171,15 @@ def _detect_overdue_sweep(rule: Rule, now: datetime) -> Iterator[Finding]:
 def _detect_long_pauses(rule: Rule, now: datetime) -> Iterator[Finding]:
     channels = _channels_of_providers()
     for pause in circuit_breaker.pauses().values():
-        if now - pause.since <= timedelta(minutes=rule.threshold):
-            continue
-        yield _finding(
-            rule,
-            pause.provider,
-            title=f"{pause.provider}: still paused",
-            detail=f"Paused since {pause.since:%Y-%m-%d %H:%M} UTC by {pause.by}. Its deliveries "
-            "are held (no attempt used), and fail after 3 days.",
-            broken_channel=channels.get(pause.provider),
-        )
+        if now - pause.since > timedelta(minutes=rule.threshold):
+            yield _finding(
+                rule,
+                pause.provider,
+                title=f"{pause.provider}: still paused",
+                detail=f"Paused since {pause.since:%Y-%m-%d %H:%M} UTC by {pause.by}. "
+                "Its deliveries are held (no attempt used), and fail after 3 days.",
+                broken_channel=channels.get(pause.provider),
+            )
 
 
 def _detect_disabled_callbacks(rule: Rule, now: datetime) -> Iterator[Finding]:

@@ -18,12 +18,6 @@ from devices import queries as devices
 from domain.states import Channel
 from notifications import validation
 from notifications.intake import acceptance, requests
-from notifications.intake.requests import (
-    Caller,
-    ContentRequest,
-    NotificationRecipientRequest,
-    NotificationRequest,
-)
 from notifications.store import Document
 from recipients import queries as recipients
 
@@ -49,11 +43,8 @@ def evaluate(*, now: datetime) -> int:
 
 def evaluate_stalled(*, now: datetime) -> int:
     """Evaluate the rules for missing sweeps and overdue work, in processes other than beat's."""
-    return _evaluate(
-        [rule for rule in alert_rules.enabled_rules() if rule.kind in STALL_KINDS],
-        now,
-        resolve=False,
-    )
+    stall_rules = [rule for rule in alert_rules.enabled_rules() if rule.kind in STALL_KINDS]
+    return _evaluate(stall_rules, now, resolve=False)
 
 
 def _evaluate(rules: list[alert_rules.Rule], now: datetime, *, resolve: bool = True) -> int:
@@ -99,9 +90,7 @@ def notify_operators(incident: Document, *, now: datetime) -> None:
     all_operators = operators()
     if not all_operators:
         log.error("alert_has_no_recipients", incident=str(incident["_id"]))
-    notified = [
-        _notify_operator(operator, incident, is_resolved, now) for operator in all_operators
-    ]
+    notified = [_notify_operator(one, incident, is_resolved, now) for one in all_operators]
     if any(notified) or not all_operators:
         incidents.mark_notified(incident["_id"], "told_open_at", now=now)
         if is_resolved:
@@ -136,20 +125,20 @@ def _notify_operator(
     channels = _channels(operator, incident)
     if not channels:
         return False
-    phase = "over" if is_resolved else "open"
-    request = NotificationRequest(
+    request = requests.NotificationRequest(
         type=ALERT_TYPE,
         user_id=operator.user_id,
-        recipient=NotificationRecipientRequest(email=operator.email),
+        recipient=requests.NotificationRecipientRequest(email=operator.email),
         channels=[channel.value for channel in channels],
-        content=ContentRequest(
+        content=requests.ContentRequest(
             subject=f"{'Resolved' if is_resolved else 'Alert'}: {incident['title']}"[:255],
             body=_body(incident, is_resolved),
         ),
     )
-    caller = Caller(
+    caller = requests.Caller(
         client_id=registry.system_client_id(now=now),
-        idempotency_key=f"alert:{incident['_id']}:{phase}:{operator.name}",
+        idempotency_key=f"alert:{incident['_id']}:"
+        f"{'over' if is_resolved else 'open'}:{operator.name}",
     )
     try:
         acceptance.accept(request, caller=caller, now=now)
@@ -172,8 +161,7 @@ def _channels(operator: Operator, incident: Document) -> list[Channel]:
         possible.append(Channel.IN_APP)
         if devices.find_push_targets(user_ids=[operator.user_id]).by_user:
             possible.append(Channel.PUSH)
-    usable = [channel for channel in possible if channel != incident.get("broken_channel")]
-    return usable or possible
+    return [one for one in possible if one != incident.get("broken_channel")] or possible
 
 
 def _body(incident: Document, is_resolved: bool) -> str:

@@ -11,7 +11,6 @@ from notifyproject.db.collections import collection
 CAP = 10_000
 """Failed notifications that the groups are made from, the newest."""
 TREND_BUCKETS = 24
-"""Number of intervals in a trend."""
 FAILURE_CAP = 5_000
 """Failed notifications that counts are made from, the newest."""
 
@@ -73,19 +72,15 @@ def group_failures(
     both_spans = {"$gte": oldest or since - length, "$lt": until}
     part = max(int(length.total_seconds() * 1000) // TREND_BUCKETS, 1)
     bucket = {"$floor": {"$divide": [{"$subtract": ["$delivery.failed_at", since]}, part]}}
-    rows = _aggregate(
-        {"$and": [{"failed_at": both_spans}, *match]},
-        both_spans,
-        key={"provider": {"$ifNull": ["$delivery.provider", None]}, "place": bucket},
-    )
+    key = {"provider": {"$ifNull": ["$delivery.provider", None]}, "place": bucket}
     causes: dict[FailureCause, list[Mapping[str, Any]]] = {}
-    for row in rows:
-        key = row["_id"]
+    for row in _aggregate({"$and": [{"failed_at": both_spans}, *match]}, both_spans, key=key):
+        found = row["_id"]
         cause = FailureCause(
-            channel=Channel(key["channel"]), code=key["code"], provider=key.get("provider")
+            channel=Channel(found["channel"]), code=found["code"], provider=found.get("provider")
         )
         causes.setdefault(cause, []).append(row)
-    groups = [found for cause, some in causes.items() if (found := _group(cause, some)).count]
+    groups = [one for cause, rows in causes.items() if (one := _group(cause, rows)).count]
     return FailureGroups(
         since=since,
         until=until,
@@ -186,11 +181,7 @@ def _aggregate(
     select: Sequence[Mapping[str, Any]] = (),
 ) -> list[Mapping[str, Any]]:
     """Return the failed deliveries within ``span``, grouped by channel, code, and ``key``."""
-    group = {
-        "channel": "$delivery.channel",
-        "code": {"$ifNull": ["$delivery.failure_code", ""]},
-        **(key or {}),
-    }
+    code = {"$ifNull": ["$delivery.failure_code", ""]}
     failed = {"delivery.status": DeliveryStatus.FAILED.value, "delivery.failed_at": span}
     stages: list[Mapping[str, Any]] = [
         # failed_at of the notification is that of its last failure.
@@ -201,7 +192,7 @@ def _aggregate(
         {"$match": failed},
         {
             "$group": {
-                "_id": group,
+                "_id": {"channel": "$delivery.channel", "code": code, **(key or {})},
                 "count": {"$sum": 1},
                 "first_at": {"$min": "$delivery.failed_at"},
                 "last_at": {"$max": "$delivery.failed_at"},

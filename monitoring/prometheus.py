@@ -4,10 +4,13 @@ No process keeps counters of its own, so any process may be scraped, and restart
 Results are cached for a few seconds.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import accumulate
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -29,8 +32,6 @@ COUNTED_METRICS = (Name.ACCEPTED, Name.SENT, Name.DELIVERED, Name.READ, Name.FAI
 MAX_TYPES = 200
 """Types with a label of their own; the rest share OTHER_TYPES."""
 OTHER_TYPES = "other"
-
-
 _cache = TimedCache[bytes](seconds=FRESH_SECONDS)
 clear = _cache.clear
 _CIRCUIT_VALUES = {State.OPEN: 1.0, State.HALF_OPEN: 0.5, State.CLOSED: 0.0}
@@ -38,26 +39,16 @@ _CIRCUIT_VALUES = {State.OPEN: 1.0, State.HALF_OPEN: 0.5, State.CLOSED: 0.0}
 
 def render_metrics(*, now: datetime) -> bytes:
     """Return the metrics in Prometheus format, at most ten seconds old."""
-    return _cache.get(lambda: _render(now))
+    return _cache.get(lambda: generate_latest(_ServiceCollector(now)))
 
 
-def _render(now: datetime) -> bytes:
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_ServiceCollector(now))
-    return generate_latest(registry)
-
-
+@dataclass(frozen=True, slots=True)
 class _ServiceCollector(Collector):
-    def __init__(self, now: datetime) -> None:
-        self._now = now
-
-    def describe(self) -> Iterator[Metric]:
-        """Return nothing: descriptions would require all reads."""
-        yield from ()
+    now: datetime
 
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics."""
-        now = self._now
+        now = self.now
         found = metrics.read(Interval.MINUTE, since=now - WINDOW, until=now)
         yield _deliveries(found)
         yield from _latency(found)
@@ -78,11 +69,9 @@ def _deliveries(found: list[MetricValue]) -> Metric:
     for metric_value in found:
         if metric_value.metric in COUNTED_METRICS:
             channel, kind = metric_value.dimensions["channel"], metric_value.dimensions["type"]
-            if kind in known or len(known) < MAX_TYPES:
+            if len(known) < MAX_TYPES:
                 known.add(kind)
-            else:
-                kind = OTHER_TYPES
-            key = (str(metric_value.metric), channel, kind)
+            key = (str(metric_value.metric), channel, kind if kind in known else OTHER_TYPES)
             counts[key] = counts.get(key, 0) + metric_value.value
     for key, value in sorted(counts.items()):
         family.add_metric(key, value)
@@ -95,20 +84,16 @@ def _latency(found: list[MetricValue]) -> Iterator[Metric]:
         "From when a delivery was due until the provider took it, of attempts of the last hour.",
         labels=("channel",),
     )
-    latencies = [metric_value for metric_value in found if metric_value.metric == Name.LATENCY]
-    for channel in sorted({metric_value.dimensions["channel"] for metric_value in latencies}):
-        channel_latencies = [
-            metric_value
-            for metric_value in latencies
-            if metric_value.dimensions["channel"] == channel
-        ]
-        counts, total, buckets = metrics.merge_histograms(channel_latencies), 0, []
-        for bound, count in zip([*metrics.BOUNDS, float("inf")], counts, strict=True):
-            total += count
-            buckets.append(("+Inf" if bound == float("inf") else str(bound), float(total)))
-        family.add_metric(
-            [channel], buckets, sum(metric_value.seconds or 0 for metric_value in channel_latencies)
-        )
+    by_channel: dict[str, list[MetricValue]] = defaultdict(list)
+    for metric_value in found:
+        if metric_value.metric == Name.LATENCY:
+            by_channel[metric_value.dimensions["channel"]].append(metric_value)
+    bounds = (*map(str, metrics.BOUNDS), "+Inf")
+    for channel in sorted(by_channel):
+        values = by_channel[channel]
+        totals = accumulate(metrics.merge_histograms(one.histogram for one in values))
+        buckets = [(bound, float(total)) for bound, total in zip(bounds, totals, strict=True)]
+        family.add_metric([channel], buckets, sum(one.seconds or 0 for one in values))
     yield family
 
 
@@ -126,9 +111,8 @@ def _work(now: datetime) -> Iterator[Metric]:
                 depth.add_metric([channel.value, name], messages)
     summary = dashboard.summarize_work(now=now)
     waiting = _gauge("waiting", "Notifications that wait, up to 10,000.", "state")
-    states = ("scheduled", summary.scheduled), ("retrying", summary.retrying)
-    for state, number in (*states, ("unknown", summary.unknown)):
-        waiting.add_metric([state], number)
+    for state in ("scheduled", "retrying", "unknown"):
+        waiting.add_metric([state], getattr(summary, state))
     yield from (due, age, depth, waiting)
 
 
@@ -152,12 +136,8 @@ def _providers(now: datetime) -> Iterator[Metric]:
 def _heartbeats(now: datetime) -> Iterator[Metric]:
     family = _gauge("last_seen_seconds", "How long ago something regular last happened.", "what")
     heartbeats = workers.heartbeats()
-    times = (
-        ("sweep", heartbeats.sweep),
-        ("canary", heartbeats.worker),
-        ("figures", heartbeats.rollup),
-    )
-    for name, at in times:
+    times = {"sweep": heartbeats.sweep, "canary": heartbeats.worker, "figures": heartbeats.rollup}
+    for name, at in times.items():
         if at is not None:
             family.add_metric([name], (now - at).total_seconds())
     yield family

@@ -14,6 +14,7 @@ from delivery import circuit_breaker, rate_limiter
 from delivery.circuit_breaker import CircuitState, Pause, State
 from delivery.rate_limiter import RateStatus
 from domain.states import AttemptStatus, Channel
+from providers.contract import Provider
 from providers.registry import providers_for
 
 DAY = timedelta(hours=24)
@@ -71,12 +72,7 @@ class ProviderHealth:
 
 def provider_health(*, now: datetime) -> list[ProviderHealth]:
     """Return the configured providers by channel, without the sandbox."""
-    known = [
-        (channel, provider)
-        for channel in Channel
-        if channel is not Channel.IN_APP
-        for provider in providers_for(channel)
-    ]
+    known = _configured()
     circuits, pauses = circuit_breaker.circuit_states(now=now), circuit_breaker.pauses()
     rate_statuses = rate_limiter.rate_statuses([provider.account for _, provider in known], now=now)
     values = metrics.read_summed(
@@ -88,9 +84,8 @@ def provider_health(*, now: datetime) -> list[ProviderHealth]:
     )
     return [
         _health(
-            name=provider.name,
-            account=provider.account,
-            channel=channel,
+            channel,
+            provider,
             circuits=circuits,
             pause=pauses.get(provider.name),
             rate_status=rate_statuses[provider.account] if rate_statuses is not None else None,
@@ -103,33 +98,36 @@ def provider_health(*, now: datetime) -> list[ProviderHealth]:
 
 def provider_names() -> frozenset[str]:
     """Return the names of the configured providers."""
-    return frozenset(
-        p.name
+    return frozenset(provider.name for _, provider in _configured())
+
+
+def _configured() -> list[tuple[Channel, Provider]]:
+    return [
+        (channel, provider)
         for channel in Channel
         if channel is not Channel.IN_APP
-        for p in providers_for(channel)
-    )
+        for provider in providers_for(channel)
+    ]
 
 
 def _health(
-    *,
-    name: str,
-    account: str,
     channel: Channel,
+    provider: Provider,
+    *,
     circuits: Sequence[CircuitState] | None,
     pause: Pause | None,
     rate_status: RateStatus | None,
     values: Sequence[MetricValue],
     now: datetime,
 ) -> ProviderHealth:
+    name, account = provider.name, provider.account
     own_circuits = [
         c for c in circuits or () if c.account == account or c.account.startswith(f"{account}:")
     ]
     attempts = [f for f in values if f.metric == Metric.TRIED]
     failures = [f for f in attempts if f.dimensions["status"] in (A.FAILED, A.UNKNOWN)]
     successes = [f for f in attempts if f.dimensions["status"] == A.SENT]
-    rate, _ = settings.PROVIDER_RATES.get(name, (None, 1))
-    latencies = metrics.merge_histograms(f for f in values if f.metric == Metric.LATENCY)
+    latencies = (f.histogram for f in values if f.metric == Metric.LATENCY)
     return ProviderHealth(
         name=name,
         account=account,
@@ -137,13 +135,13 @@ def _health(
         health=_classify(account, circuits is None, own_circuits, pause, rate_status),
         pause=pause,
         circuits=own_circuits,
-        rate=rate,
+        rate=settings.PROVIDER_RATES.get(name, (None, 1))[0],
         rate_status=rate_status,
         attempts=_sum(attempts),
         failures=_sum(failures),
         last_success=_last_minute(successes, name, (A.SENT,), now),
         last_failure=_last_minute(failures, name, (A.FAILED, A.UNKNOWN), now),
-        p95=metrics.quantile(latencies, 0.95),
+        p95=metrics.quantile(metrics.merge_histograms(latencies), 0.95),
     )
 
 

@@ -99,14 +99,7 @@ def write_events(since: datetime, until: datetime, *, now: datetime) -> None:
             {"$unwind": "$event"},
             {"$match": {"event.at": {"$gt": now - retention}}},
             {"$replaceWith": _event_document(retention)},
-            {
-                "$merge": {
-                    "into": "analytics_events",
-                    "on": "_id",
-                    "whenMatched": "keepExisting",
-                    "whenNotMatched": "insert",
-                }
-            },
+            {"$merge": {"into": "analytics_events", "on": "_id", "whenMatched": "keepExisting"}},
         ],
         hint=INDEX,
     )
@@ -120,12 +113,10 @@ def _match_changed(
 
 
 def _event_document(retention: timedelta) -> dict[str, Any]:
-    milliseconds = retention // timedelta(milliseconds=1)
     is_failure = {"$eq": ["$event.name", "failed"]}
+    code = {"$ifNull": ["$delivery.failure_code", "$$REMOVE"]}
     return {
-        "_id": {
-            "$concat": [{"$toString": "$_id"}, ".", "$delivery.channel", ".", "$event.name"],
-        },
+        "_id": {"$concat": [{"$toString": "$_id"}, ".", "$delivery.channel", ".", "$event.name"]},
         "event_type": {"$concat": ["delivery.", "$event.name"]},
         "entity_id": {"$toString": "$_id"},
         "user_id": {"$ifNull": ["$user_id", "$$REMOVE"]},
@@ -133,16 +124,10 @@ def _event_document(retention: timedelta) -> dict[str, Any]:
             "channel": "$delivery.channel",
             "type": "$type",
             "provider": {"$ifNull": ["$delivery.provider", "$$REMOVE"]},
-            "code": {
-                "$cond": [
-                    is_failure,
-                    {"$ifNull": ["$delivery.failure_code", "$$REMOVE"]},
-                    "$$REMOVE",
-                ]
-            },
+            "code": {"$cond": [is_failure, code, "$$REMOVE"]},
         },
         "created_at": "$event.at",
-        "purge_at": {"$add": ["$event.at", milliseconds]},
+        "purge_at": {"$add": ["$event.at", retention // timedelta(milliseconds=1)]},
     }
 
 
@@ -162,7 +147,7 @@ def run(*, now: datetime, budget: float = BUDGET_SECONDS) -> RollupReport | None
         return None
     try:
         report = _run(now, time.monotonic() + budget)
-        rollup_state.record_counted(now=now)
+        rollup_state.record(counted_at=now)
     finally:
         rollup_state.release_lease()
     log.info("rollup_finished", counted=report.counted, remaining=report.remaining)
@@ -209,7 +194,7 @@ def _find_changes(now: datetime, deadline: float) -> None:
         # Writes in progress are found by the next roll-up, within OVERLAP.
         rollup_state.mark_changed(changed_minutes(since - OVERLAP, until), now=now)
         write_events(since - OVERLAP, until, now=now)
-        rollup_state.record_changes_until(until=until)
+        rollup_state.record(changes_until=until)
         since = until
         if time.monotonic() > deadline:
             break

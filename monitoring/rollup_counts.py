@@ -53,19 +53,6 @@ class _Counts:
         self.counts[key] += row["count"]
         return key
 
-    def metric_values(self) -> Iterator[MetricValue]:
-        """Yield the counts as metric values."""
-        for key, value in self.counts.items():
-            minute, metric, dimensions = key
-            yield MetricValue(
-                metric=metric.value,
-                dimensions=dict(dimensions),
-                value=value,
-                histogram=self.latencies.get(key),
-                seconds=self.seconds.get(key),
-                timestamp=minute,
-            )
-
 
 def count_minutes(since: datetime, until: datetime) -> list[MetricValue]:
     """Return the metrics of all whole minutes from ``since`` until before ``until``."""
@@ -76,7 +63,17 @@ def count_minutes(since: datetime, until: datetime) -> list[MetricValue]:
             _count_outcome(counts, row, provider=row["_id"].get("provider") or NONE)
     for row in _attempted(since, until):
         _count_attempt(counts, row)
-    return list(counts.metric_values())
+    return [
+        MetricValue(
+            metric=metric.value,
+            dimensions=dict(dimensions),
+            value=value,
+            histogram=counts.latencies.get((minute, metric, dimensions)),
+            seconds=counts.seconds.get((minute, metric, dimensions)),
+            timestamp=minute,
+        )
+        for (minute, metric, dimensions), value in counts.counts.items()
+    ]
 
 
 def _count_attempt(counts: _Counts, row: Row) -> None:
@@ -116,25 +113,21 @@ def _count_outcome(counts: _Counts, row: Row, *, provider: str) -> None:
 
 def _accepted(since: datetime, until: datetime) -> Iterable[Row]:
     untried = {"$eq": ["$delivery.attempt_count", 0]}
+    key = {
+        "minute": minute_of("$created_at"),
+        "channel": "$delivery.channel",
+        "type": "$type",
+        "untried": untried,
+        "provider": _if(untried, "$delivery.provider"),
+        "status": _if(untried, "$delivery.status"),
+        "code": _if(untried, "$delivery.failure_code"),
+    }
     return collection("notifications").aggregate(
         [
             {"$match": {"created_at": {"$gte": since, "$lt": until}, "is_test": {"$ne": True}}},
             {"$project": {"created_at": 1, "type": 1, "delivery": 1}},
             {"$unwind": "$delivery"},
-            {
-                "$group": {
-                    "_id": {
-                        "minute": minute_of("$created_at"),
-                        "channel": "$delivery.channel",
-                        "type": "$type",
-                        "untried": untried,
-                        "provider": _if(untried, "$delivery.provider"),
-                        "status": _if(untried, "$delivery.status"),
-                        "code": _if(untried, "$delivery.failure_code"),
-                    },
-                    "count": {"$sum": 1},
-                }
-            },
+            {"$group": {"_id": key, "count": {"$sum": 1}}},
         ],
         hint="ntf_created",
     )
@@ -163,22 +156,15 @@ def _attempted(since: datetime, until: datetime) -> Iterable[Row]:
 
 
 def _attempts(since: datetime, until: datetime) -> Iterable[Row]:
+    attempt = {"notification": "$notification_id", "channel": "$channel"}
+    group = {
+        "_id": attempt | {"attempt": "$attempt_number"},
+        "at": {"$min": "$attempted_at"},
+        "provider": {"$first": "$provider"},
+        "statuses": {"$addToSet": "$status"},
+    }
     return collection("delivery_attempts").aggregate(
-        [
-            {"$match": {"attempted_at": {"$gte": since, "$lt": until}}},
-            {
-                "$group": {
-                    "_id": {
-                        "notification": "$notification_id",
-                        "channel": "$channel",
-                        "attempt": "$attempt_number",
-                    },
-                    "at": {"$min": "$attempted_at"},
-                    "provider": {"$first": "$provider"},
-                    "statuses": {"$addToSet": "$status"},
-                }
-            },
-        ],
+        [{"$match": {"attempted_at": {"$gte": since, "$lt": until}}}, {"$group": group}],
         hint="att_attempted",
         allowDiskUse=True,
         batchSize=BATCH,

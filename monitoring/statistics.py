@@ -14,6 +14,7 @@ from bson import ObjectId
 from domain.states import SUCCEEDED, DeliveryStatus, NotificationStatus
 from notifyproject.db.collections import collection
 
+SUCCEEDED_NAMES = sorted(status.value for status in SUCCEEDED)
 CAP = 100_000
 """Notifications that are counted at most, the newest."""
 
@@ -75,12 +76,11 @@ class StatisticsFilter:
 
 def count_notifications(selection: StatisticsFilter, *, by: GroupBy) -> Statistics:
     """Return the counts of each status, type, or channel, the largest group first."""
-    stages = _by_channel() if by is GroupBy.CHANNEL else _by_field(by)
     pipeline: list[dict[str, Any]] = [
         {"$match": selection.match()},
         {"$sort": {"created_at": -1, "_id": -1}},
         {"$limit": CAP},
-        *stages,
+        *(_by_channel() if by is GroupBy.CHANNEL else _by_field(by)),
         {
             "$group": {
                 "_id": "$value",
@@ -108,7 +108,7 @@ def count_notifications(selection: StatisticsFilter, *, by: GroupBy) -> Statisti
 
 
 def _by_field(by: GroupBy) -> list[dict[str, Any]]:
-    succeeded = {"$setIntersection": ["$delivery.status", sorted(s.value for s in SUCCEEDED)]}
+    succeeded = {"$setIntersection": ["$delivery.status", SUCCEEDED_NAMES]}
     return [
         {
             "$project": {
@@ -128,7 +128,7 @@ def _by_channel() -> list[dict[str, Any]]:
         {
             "$project": {
                 "value": "$delivery.channel",
-                "is_sent": {"$in": ["$delivery.status", sorted(s.value for s in SUCCEEDED)]},
+                "is_sent": {"$in": ["$delivery.status", SUCCEEDED_NAMES]},
                 "is_failed": {"$eq": ["$delivery.status", DeliveryStatus.FAILED.value]},
                 "attempts": "$delivery.attempt_count",
                 "is_first": {"$eq": ["$place", 0]},

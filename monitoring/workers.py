@@ -76,8 +76,7 @@ def queue_status(*, now: datetime) -> list[QueueStatus]:
 
 def service_depth() -> int | None:
     """Return the depth of the queue of periodic and other service tasks."""
-    depths = _depths()
-    return None if depths is None else depths[settings.CELERY_TASK_DEFAULT_QUEUE]
+    return (_depths() or {}).get(settings.CELERY_TASK_DEFAULT_QUEUE)
 
 
 def heartbeats() -> Heartbeats:
@@ -89,18 +88,13 @@ def heartbeats() -> Heartbeats:
 
 def active_workers(*, now: datetime) -> list[Worker]:
     """Return the workers with recent attempts, by name."""
+    last_at = {"$max": "$attempted_at"}
     found = collection("delivery_attempts").aggregate(
         [
             {"$match": {"attempted_at": {"$gte": now - ACTIVE_WITHIN}}},
             {"$sort": {"attempted_at": -1, "_id": -1}},
             {"$limit": ATTEMPTS_READ},
-            {
-                "$group": {
-                    "_id": "$worker",
-                    "attempts": {"$sum": 1},
-                    "last_at": {"$max": "$attempted_at"},
-                }
-            },
+            {"$group": {"_id": "$worker", "attempts": {"$sum": 1}, "last_at": last_at}},
             {"$sort": {"_id": 1}},
         ],
         hint="att_attempted",

@@ -34,8 +34,7 @@ class Export:
     @property
     def is_empty(self) -> bool:
         """Whether nothing is stored."""
-        found = (self.recipient, self.devices, self.topics, self.notifications)
-        return not any(found)
+        return not any((self.recipient, self.devices, self.topics, self.notifications))
 
 
 def export(
@@ -72,7 +71,6 @@ def export(
 
 def _attempts(ids: Sequence[ObjectId]) -> list[Document]:
     found = collection("delivery_attempts").find({"notification_id": {"$in": list(ids)}})
-    position = {one: number for number, one in enumerate(ids)}
     return sorted(
-        found, key=lambda a: (position[a["notification_id"]], a["attempted_at"], a["_id"])
+        found, key=lambda a: (ids.index(a["notification_id"]), a["attempted_at"], a["_id"])
     )

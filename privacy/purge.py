@@ -98,10 +98,7 @@ def _oldest(
     if last is not None:
         # Skips what was read before and stays.
         match["created_at"]["$gte"] = last["created_at"]
-        match["$or"] = [
-            {"created_at": {"$gt": last["created_at"]}},
-            {"_id": {"$gt": last["_id"]}},
-        ]
+        match["$or"] = [{"created_at": {"$gt": last["created_at"]}}, {"_id": {"$gt": last["_id"]}}]
     found = collection("notifications").find(match, {"created_at": 1})
     index = "ntf_created" if client_id is None else "ntf_client_created"
     return list(found.sort(OLDEST_FIRST).hint(index).limit(limit))
@@ -135,10 +132,7 @@ def count_purge_date_changes(*, now: datetime) -> PurgeDateChanges:
     changed = deleted = 0
     for policy in retention.read_all():
         new = store.purged_at(policy.metadata)
-        differing: dict[str, Any] = {
-            **_match_ended(policy.category),
-            "$expr": {"$ne": ["$purge_at", new]},
-        }
+        differing = _match_ended(policy.category) | {"$expr": {"$ne": ["$purge_at", new]}}
         changed += _count(differing)
         deleted += _count({"$and": [differing, {"$expr": {"$lte": [new, now]}}]})
     return PurgeDateChanges(notifications=changed, deleted=deleted)

@@ -55,9 +55,8 @@ class _Token(msgspec.Struct, frozen=True, array_like=True):
 def unsubscribe_url(claimed: ClaimedDelivery) -> str | None:
     """Return the unsubscribe link of a delivery; None unless it is a marketing email."""
     address = claimed.recipient.address(claimed.channel)
-    if claimed.category is not Category.MARKETING or address is None:
-        return None
-    if claimed.channel is not Channel.EMAIL:
+    is_marketing_email = (claimed.category, claimed.channel) == (Category.MARKETING, Channel.EMAIL)
+    if not is_marketing_email or address is None:
         return None
     return url_for(
         channel=claimed.channel,
@@ -103,20 +102,14 @@ def parse_link(token: str) -> Subscriber:
 
 
 def is_subscribed(subscriber: Subscriber, *, now: datetime) -> bool:
-    """Return whether the address gets marketing; True for the link of a test notification.
-
-    Raises PyMongoError.
-    """
-    if subscriber.is_test:
-        return True
+    """Return whether the address gets marketing; True for a test's link. Raises PyMongoError."""
     pair = (subscriber.channel.value, subscriber.address)
-    return not recipients.find_suppressed([pair], now=now)
+    return subscriber.is_test or not recipients.find_suppressed([pair], now=now)
 
 
 def unsubscribe(subscriber: Subscriber, *, now: datetime) -> None:
     """Suppress marketing to the address, unless a test; idempotent. Raises PyMongoError."""
-    if subscriber.is_test:
-        _log_test(subscriber)
+    if _is_test_link(subscriber):
         return
     suppress(
         channel=subscriber.channel.value,
@@ -126,21 +119,12 @@ def unsubscribe(subscriber: Subscriber, *, now: datetime) -> None:
         marketing_only=True,
         now=now,
     )
-    log.info(
-        "unsubscribed",
-        channel=subscriber.channel.value,
-        notification_id=str(subscriber.notification_id),
-    )
+    _log("unsubscribed", subscriber)
 
 
 def resubscribe(subscriber: Subscriber) -> None:
-    """Lift the suppression by :func:`unsubscribe`; idempotent.
-
-    Other suppressions, such as by a bounce or a complaint, stay. The link of a test changes
-    nothing. Raises PyMongoError.
-    """
-    if subscriber.is_test:
-        _log_test(subscriber)
+    """Lift only the suppression by :func:`unsubscribe`; idempotent. Raises PyMongoError."""
+    if _is_test_link(subscriber):
         return
     lift(
         channel=subscriber.channel.value,
@@ -148,12 +132,15 @@ def resubscribe(subscriber: Subscriber) -> None:
         reasons=[SuppressionReason.UNSUBSCRIBED],
         marketing_only=True,
     )
-    log.info(
-        "resubscribed",
-        channel=subscriber.channel.value,
-        notification_id=str(subscriber.notification_id),
-    )
+    _log("resubscribed", subscriber)
 
 
-def _log_test(subscriber: Subscriber) -> None:
-    log.info("test_link_used", notification_id=str(subscriber.notification_id))
+def _is_test_link(subscriber: Subscriber) -> bool:
+    if subscriber.is_test:
+        log.info("test_link_used", notification_id=str(subscriber.notification_id))
+    return subscriber.is_test
+
+
+def _log(event: str, subscriber: Subscriber) -> None:
+    notification_id = str(subscriber.notification_id)
+    log.info(event, channel=subscriber.channel.value, notification_id=notification_id)

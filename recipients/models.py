@@ -4,7 +4,6 @@ from enum import StrEnum
 
 from django.db import models
 from django_mongodb_backend.fields import ArrayField, EmbeddedModelField
-from django_mongodb_backend.managers import MongoManager
 from django_mongodb_backend.models import EmbeddedModel
 
 from notifyproject.db.fields import choice_field, optional_datetime, optional_text
@@ -39,8 +38,6 @@ class Recipient(models.Model):
     """False during erasure."""
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
-
-    objects = MongoManager()
 
     class Meta:
         db_table = "recipients"
@@ -86,8 +83,6 @@ class Suppression(models.Model):
     created_at = models.DateTimeField()
     expires_at = optional_datetime()
 
-    objects = MongoManager()
-
     class Meta:
         db_table = "suppressions"
         ordering = ("-created_at", "-id")
@@ -111,8 +106,6 @@ class TopicMember(models.Model):
     user_id = models.CharField(max_length=128)
     created_at = models.DateTimeField()
 
-    objects = MongoManager()
-
     class Meta:
         db_table = "topic_members"
         ordering = ("id",)
@@ -133,8 +126,6 @@ class Conversation(models.Model):
     last_inbound_at = models.DateTimeField()
     expires_at = models.DateTimeField()
 
-    objects = MongoManager()
-
     class Meta:
         db_table = "conversations"
         ordering = ("phone",)
@@ -152,8 +143,6 @@ class Suspicion(models.Model):
     events = ArrayField(models.CharField(max_length=200), default=list)
     """Ids of provider receipts and of the service's own attempts."""
     expires_at = models.DateTimeField()
-
-    objects = MongoManager()
 
     class Meta:
         db_table = "suspicions"

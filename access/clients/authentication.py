@@ -21,16 +21,12 @@ class KeyAuthentication(BaseAuthentication):
     """API key authentication: ``Authorization: Bearer ntf_…`` or ``ntf_test_…``."""
 
     def authenticate(self, request: Any) -> tuple[Client, None] | None:
-        """Return the client; None without an Authorization header.
-
-        Raises AuthenticationFailed if the key is invalid.
-        """
+        """Return the client; None without a header. Raises AuthenticationFailed if invalid."""
         scheme, _, key = request.headers.get("Authorization", "").partition(" ")
         if not scheme:
             return None
-        client = None
-        if scheme.lower() == "bearer":
-            client = authenticate(key.strip(), now=datetime.now(UTC))
+        is_bearer = scheme.lower() == "bearer"
+        client = authenticate(key.strip(), now=datetime.now(UTC)) if is_bearer else None
         if client is None:
             raise AuthenticationFailed
         return client, None

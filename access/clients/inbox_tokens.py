@@ -59,9 +59,8 @@ class IssuedToken:
 
 def issue(*, client_id: ObjectId, user_id: str, now: datetime) -> IssuedToken:
     """Issue a token for a recipient's inbox at a client. Raises PyMongoError."""
-    revocation = collection("inbox_revocations").find_one(
-        {"_id": _user_revocation_id(client_id, user_id)}
-    )
+    key = {"_id": _user_revocation_id(client_id, user_id)}
+    revocation = collection("inbox_revocations").find_one(key)
     issued_at = now.replace(microsecond=0)
     expires_at = issued_at + LIFETIME
     jti = _jti(client_id, secrets.token_hex(_NONCE_LENGTH // 2))
@@ -82,17 +81,13 @@ def issue(*, client_id: ObjectId, user_id: str, now: datetime) -> IssuedToken:
 def authenticate(text: str, *, now: datetime) -> InboxUser | None:
     """Return the holder of a valid token; None for any other text. Raises PyMongoError."""
     user = _decode(text, now)
-    client = _valid_issuer(user, now) if user is not None else None
-    if user is None or client is None:
+    if user is None or (client := _valid_issuer(user, now)) is None:
         return None
     return replace(user, is_test=client.get("is_test", False))
 
 
 def is_valid(user: InboxUser, *, now: datetime) -> bool:
-    """Return whether a decoded token is still valid. Raises PyMongoError.
-
-    It's valid until it expires or is revoked, while its client is active and may issue tokens.
-    """
+    """Return whether a token and its client's right to issue it are valid. Raises PyMongoError."""
     return _valid_issuer(user, now) is not None
 
 
@@ -101,7 +96,7 @@ def revoke(*, client_id: ObjectId, jti: str, now: datetime) -> bool:
     genuine = _jti(client_id, jti[:_NONCE_LENGTH])
     if not jti.isascii() or not hmac.compare_digest(jti, genuine):
         return False
-        # The revocation outlives the token even on a skewed clock; MongoDB then deletes it.
+    # The revocation outlives the token even on a skewed clock; MongoDB then deletes it.
     expires_at = now + LIFETIME + 2 * CLOCK_SKEW
     collection("inbox_revocations").update_one(
         {"_id": _token_revocation_id(jti)}, {"$set": {"expires_at": expires_at}}, upsert=True
@@ -111,17 +106,14 @@ def revoke(*, client_id: ObjectId, jti: str, now: datetime) -> bool:
 
 def revoke_all(*, client_id: ObjectId, user_id: str) -> None:
     """Revoke all tokens of a recipient at a client by a new epoch."""
-    collection("inbox_revocations").update_one(
-        {"_id": _user_revocation_id(client_id, user_id)}, {"$inc": {"epoch": 1}}, upsert=True
-    )
+    key = {"_id": _user_revocation_id(client_id, user_id)}
+    collection("inbox_revocations").update_one(key, {"$inc": {"epoch": 1}}, upsert=True)
 
 
 def revoke_everywhere(*, user_id: str) -> None:
     """Revoke all tokens of a recipient at every client. Raises PyMongoError."""
-    issuers = collection("api_clients").find(
-        {"scopes": {"$in": [Scope.INBOX_ISSUE.value, Scope.ADMIN.value]}}, {"_id": 1}
-    )
-    for client in issuers:
+    wanted = {"scopes": {"$in": [Scope.INBOX_ISSUE.value, Scope.ADMIN.value]}}
+    for client in collection("api_clients").find(wanted, {"_id": 1}):
         revoke_all(client_id=client["_id"], user_id=user_id)
 
 
@@ -139,10 +131,8 @@ def _valid_issuer(user: InboxUser, now: datetime) -> Mapping[str, Any] | None:
         {"_id": {"$in": [_token_revocation_id(user.jti), revocation_id]}}
     )
     epochs = {end["_id"]: end.get("epoch") for end in revocations}
-    is_valid = _token_revocation_id(user.jti) not in epochs and user.epoch >= (
-        epochs.get(revocation_id) or 0
-    )
-    return client if is_valid else None
+    is_revoked = _token_revocation_id(user.jti) in epochs
+    return None if is_revoked or user.epoch < (epochs.get(revocation_id) or 0) else client
 
 
 def _decode(text: str, now: datetime) -> InboxUser | None:

@@ -57,18 +57,9 @@ class IssuedKey:
 def create_client(
     *, name: str, scopes: list[Scope], is_test: bool = False, now: datetime
 ) -> ObjectId:
-    """Store a client without keys and return its id. Raises DuplicateKeyError for a known name.
-
-    ``is_test`` sends its messages to the sandbox and never changes.
-    """
-    document = {
-        "name": name,
-        "scopes": [scope.value for scope in scopes],
-        "is_test": is_test,
-        "is_active": True,
-        "keys": [],
-        "created_at": now,
-    }
+    """Store a client without keys and return its id. Raises DuplicateKeyError for a known name."""
+    document = {"name": name, "scopes": [scope.value for scope in scopes], "is_test": is_test}
+    document |= {"is_active": True, "keys": [], "created_at": now}
     return collection("api_clients").insert_one(document).inserted_id
 
 
@@ -90,17 +81,12 @@ def issue_key(
         raise TooManyKeysError(f"The client has {MAX_ACTIVE_KEYS} active keys: revoke one first.")
     prefix = "".join(secrets.choice(_PREFIX_ALPHABET) for _ in range(10))
     secret = secrets.token_urlsafe(32)
-    key: dict[str, Any] = {
-        "prefix": prefix,
-        "secret_hash": hash_secret(secret),
-        "created_at": now,
-        **({"expires_at": expires_at} if expires_at else {}),
-    }
+    key: dict[str, Any] = {"prefix": prefix, "secret_hash": hash_secret(secret), "created_at": now}
+    if expires_at:
+        key["expires_at"] = expires_at
     # Compare-and-set: a concurrent change of the list makes this a retry.
-    result = clients.update_one(
-        {"_id": client_id, "keys": client["keys"]}, {"$push": {"keys": key}}
-    )
-    if not result.modified_count:
+    unchanged = {"_id": client_id, "keys": client["keys"]}
+    if not clients.update_one(unchanged, {"$push": {"keys": key}}).modified_count:
         return issue_key(client_id=client_id, now=now, expires_at=expires_at)
     is_test = client.get("is_test", False)
     return IssuedKey(text=f"{_public_part(prefix, is_test)}_{secret}", prefix=prefix)
@@ -179,13 +165,11 @@ SYSTEM_CLIENT = "this service"
 
 def system_client_id(*, now: datetime) -> ObjectId:
     """Return the id of the system client, which has no keys; create it if missing."""
-    found = find_client(SYSTEM_CLIENT)
-    if found is not None:
+    if (found := find_client(SYSTEM_CLIENT)) is not None:
         return found
     try:
         return create_client(name=SYSTEM_CLIENT, scopes=[], now=now)
     except DuplicateKeyError:
-        created_meanwhile = find_client(SYSTEM_CLIENT)
-        if created_meanwhile is None:
+        if (created_meanwhile := find_client(SYSTEM_CLIENT)) is None:
             raise
         return created_meanwhile

@@ -37,27 +37,20 @@ class LockoutHandler(AxesHandler):
     def is_locked(self, request: HttpRequest, credentials: Credentials = None) -> bool:
         """Return whether a limit is reached. Raises PyMongoError."""
         keys = _keys(request, credentials)
-        limits = dict(zip(keys.values(), (LIMITS[name] for name in keys), strict=True))
-        now = request.axes_attempt_time
-        found = collection("login_failures").find(
-            {"_id": {"$in": list(limits)}, "expires_at": {"$gt": now}}
-        )
+        limits = {key: LIMITS[name] for name, key in keys.items()}
+        wanted = {"_id": {"$in": list(limits)}, "expires_at": {"$gt": request.axes_attempt_time}}
+        found = collection("login_failures").find(wanted)
         return any(row["count"] >= limits[row["_id"]] for row in found)
 
     def user_login_failed(
-        self,
-        sender: Any,
-        credentials: Credentials,
-        request: HttpRequest | None = None,
-        **kwargs: Any,
+        self, sender: Any, credentials: Credentials, request: HttpRequest | None = None, **_: Any
     ) -> None:
         """Count a failed login; the one that reaches a limit is locked out too."""
         # A locked-out request is no guess: it doesn't extend the lockout.
         if request is None or request.axes_locked_out:
             return
-        now = request.axes_attempt_time
         for name, key in _keys(request, credentials).items():
-            count = _count(key, now)
+            count = _count(key, request.axes_attempt_time)
             if count >= LIMITS[name]:
                 request.axes_locked_out = True
                 log.warning("login_locked", by=name, failures=count)
@@ -83,18 +76,12 @@ def locked_out(
 def _count(key: str, now: datetime) -> int:
     """Count a failure and return the count; an expired window restarts."""
     is_expired = {"$lte": [{"$ifNull": ["$expires_at", now]}, now]}
+    fields = {
+        "count": {"$cond": [is_expired, 1, {"$add": ["$count", 1]}]},
+        "expires_at": {"$cond": [is_expired, now + WINDOW, "$expires_at"]},
+    }
     changed = collection("login_failures").find_one_and_update(
-        {"_id": key},
-        [
-            {
-                "$set": {
-                    "count": {"$cond": [is_expired, 1, {"$add": ["$count", 1]}]},
-                    "expires_at": {"$cond": [is_expired, now + WINDOW, "$expires_at"]},
-                }
-            }
-        ],
-        upsert=True,
-        return_document=ReturnDocument.AFTER,
+        {"_id": key}, [{"$set": fields}], upsert=True, return_document=ReturnDocument.AFTER
     )
     return changed["count"] if changed is not None else 0
 

@@ -68,18 +68,12 @@ class Role:
 
 
 def roles(known: Iterable[str]) -> tuple[Role, ...]:
-    """Return the roles in ascending order. Pure.
-
-    ``known`` are all permissions of the console: an admin has all of them, a viewer all view
-    permissions except those of accounts.
-    """
+    """Return the roles in ascending order; ``known`` are all permissions of the console."""
     all_permissions = frozenset(known)
     view_permissions = frozenset(
         name
-        for name in all_permissions
-        if name.partition(".")[2].startswith("view_")
-        and name.partition(".")[0] not in ACCOUNT_APPS
-        and name not in ADMIN_PERMISSIONS
+        for name in all_permissions - ADMIN_PERMISSIONS
+        if name.partition(".")[2].startswith("view_") and name.partition(".")[0] not in ACCOUNT_APPS
     )
     return (
         Role(name="viewer", permissions=view_permissions),

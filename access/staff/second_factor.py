@@ -17,7 +17,6 @@ from typing import Any
 
 import pyotp
 from bson import ObjectId
-from pymongo import ReturnDocument
 
 from notifyproject.db.collections import collection
 from notifyproject.platform.encryption import DecryptionError, decrypt, encrypt
@@ -61,37 +60,26 @@ class PendingEnrollment:
 
 def enrollment_of(user_id: ObjectId) -> Enrollment | None:
     """Return a user's enrollment; None without a second factor. Raises PyMongoError."""
-    stored = collection("second_factors").find_one(
-        {"_id": user_id, "sealed_key": {"$exists": True}}
-    )
+    stored = _find(user_id, "sealed_key")
     if stored is None:
         return None
-    return Enrollment(
-        enrolled_at=stored["enrolled_at"], recovery_codes=len(stored["recovery_codes"])
-    )
+    unused = len(stored["recovery_codes"])
+    return Enrollment(enrolled_at=stored["enrolled_at"], recovery_codes=unused)
 
 
 def begin_enrollment(user_id: ObjectId, *, name: str, now: datetime) -> PendingEnrollment:
     """Return the TOTP key to set up in an authenticator app; the same until it's confirmed."""
     key = _pending_key(user_id)
     if key is None:
-        encrypted = encrypt(
-            pyotp.random_base32().encode(), associated_data=_associated_data(user_id)
-        )
-        collection("second_factors").update_one(
-            {"_id": user_id}, {"$set": {"pending_key": encrypted, "invited_at": now}}, upsert=True
-        )
-        key = decrypt(encrypted, associated_data=_associated_data(user_id)).decode()
-    return PendingEnrollment(
-        key=key, uri=pyotp.TOTP(key).provisioning_uri(name=name, issuer_name=ISSUER)
-    )
+        key = pyotp.random_base32()
+        pending = {"pending_key": _encrypt(key, user_id), "invited_at": now}
+        collection("second_factors").update_one({"_id": user_id}, {"$set": pending}, upsert=True)
+    uri = pyotp.TOTP(key).provisioning_uri(name=name, issuer_name=ISSUER)
+    return PendingEnrollment(key=key, uri=uri)
 
 
 def confirm(user_id: ObjectId, text: str, *, now: datetime) -> list[str] | None:
-    """Enroll by a code of the new TOTP key; return recovery codes, or None for a wrong code.
-
-    The previous key and recovery codes become invalid.
-    """
+    """Replace key and recovery codes by a code of the new key; return None for a wrong code."""
     if not _consume_try(user_id, now):
         return None
     key = _pending_key(user_id)
@@ -99,17 +87,15 @@ def confirm(user_id: ObjectId, text: str, *, now: datetime) -> list[str] | None:
     if key is None or step is None:
         return None
     codes = _new_codes()
+    confirmed = {
+        "sealed_key": _encrypt(key, user_id),
+        "last_step": step,
+        "enrolled_at": now,
+        "recovery_codes": [_hash_code(user_id, code) for code in codes],
+    }
+    removed = {"pending_key": "", "invited_at": "", **_NO_TRIES}
     collection("second_factors").update_one(
-        {"_id": user_id},
-        {
-            "$set": {
-                "sealed_key": encrypt(key.encode(), associated_data=_associated_data(user_id)),
-                "last_step": step,
-                "enrolled_at": now,
-                "recovery_codes": [_hash_code(user_id, code) for code in codes],
-            },
-            "$unset": {"pending_key": "", "invited_at": "", **_NO_TRIES},
-        },
+        {"_id": user_id}, {"$set": confirmed, "$unset": removed}
     )
     return codes
 
@@ -143,28 +129,19 @@ _NO_TRIES = {"tries": "", "tries_until": ""}
 def _consume_try(user_id: ObjectId, now: datetime) -> bool:
     """Consume one attempt before the code is checked; return False if none is left."""
     is_expired = {"$lte": [{"$ifNull": ["$tries_until", now]}, now]}
-    changed = collection("second_factors").find_one_and_update(
-        {
-            "_id": user_id,
-            "$or": [{"tries": {"$not": {"$gte": MAX_TRIES}}}, {"tries_until": {"$lte": now}}],
-        },
-        [
-            {
-                "$set": {
-                    "tries": {"$cond": [is_expired, 1, {"$add": ["$tries", 1]}]},
-                    "tries_until": {"$cond": [is_expired, now + TRY_WINDOW, "$tries_until"]},
-                }
-            }
-        ],
-        return_document=ReturnDocument.AFTER,
+    has_try = [{"tries": {"$not": {"$gte": MAX_TRIES}}}, {"tries_until": {"$lte": now}}]
+    fields = {
+        "tries": {"$cond": [is_expired, 1, {"$add": ["$tries", 1]}]},
+        "tries_until": {"$cond": [is_expired, now + TRY_WINDOW, "$tries_until"]},
+    }
+    updated = collection("second_factors").update_one(
+        {"_id": user_id, "$or": has_try}, [{"$set": fields}]
     )
-    return changed is not None
+    return updated.matched_count == 1
 
 
 def _consume_code(user_id: ObjectId, text: str, now: datetime) -> bool:
-    stored = collection("second_factors").find_one(
-        {"_id": user_id, "sealed_key": {"$exists": True}}
-    )
+    stored = _find(user_id, "sealed_key")
     key = _decrypted_key(stored, "sealed_key", user_id)
     step = None if key is None else _step_of(key, text, now)
     if stored is None or key is None or step is None:
@@ -173,10 +150,7 @@ def _consume_code(user_id: ObjectId, text: str, now: datetime) -> bool:
         {"_id": user_id, "sealed_key": stored["sealed_key"], "last_step": {"$lt": step}},
         {
             # Encrypted again, to migrate to the newest key.
-            "$set": {
-                "last_step": step,
-                "sealed_key": encrypt(key.encode(), associated_data=_associated_data(user_id)),
-            },
+            "$set": {"last_step": step, "sealed_key": _encrypt(key, user_id)},
             "$unset": _NO_TRIES,
         },
     )
@@ -203,10 +177,15 @@ def _step_of(key: str, text: str, now: datetime) -> int | None:
 
 
 def _pending_key(user_id: ObjectId) -> str | None:
-    stored = collection("second_factors").find_one(
-        {"_id": user_id, "pending_key": {"$exists": True}}
-    )
-    return _decrypted_key(stored, "pending_key", user_id)
+    return _decrypted_key(_find(user_id, "pending_key"), "pending_key", user_id)
+
+
+def _find(user_id: ObjectId, name: str) -> Document | None:
+    return collection("second_factors").find_one({"_id": user_id, name: {"$exists": True}})
+
+
+def _encrypt(key: str, user_id: ObjectId) -> str:
+    return encrypt(key.encode(), associated_data=_associated_data(user_id))
 
 
 def _decrypted_key(stored: Document | None, name: str, user_id: ObjectId) -> str | None:

@@ -6,14 +6,13 @@ from django_mongodb_backend.fields import ArrayField, EmbeddedModelField, Object
 from domain.states import AudienceKind, BroadcastStatus, Priority
 from notifyproject.db.fields import choice_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
-from notifyproject.db.models import MongoModel
 
 from .notification import USER_ID_LENGTH, Claim
 
 OPEN_BROADCASTS = {"due_at": {"$exists": True}}
 
 
-class Broadcast(MongoModel):
+class Broadcast(models.Model):
     """A request to send one message to an audience, whose recipients are read page by page."""
 
     client_id = ObjectIdField()

@@ -9,7 +9,6 @@ from django_mongodb_backend.fields import ArrayField, EmbeddedModelField, Object
 from domain.states import BulkAction, BulkOutcome, BulkStage, Channel
 from notifyproject.db.fields import choice_field, choices_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
-from notifyproject.db.models import MongoModel
 
 from .notification import Claim
 
@@ -17,7 +16,7 @@ REASON_LENGTH = 500
 OPEN_OPERATIONS = {"next_at": {"$exists": True}}
 
 
-class BulkOperation(MongoModel):
+class BulkOperation(models.Model):
     """One action on all notifications of a selection, frozen when it was created."""
 
     action = choice_field(BulkAction)
@@ -92,7 +91,7 @@ class BulkOperation(MongoModel):
         return f"{self.action} {self.pk}"
 
 
-class OperationResult(MongoModel):
+class OperationResult(models.Model):
     """Result of a bulk operation for one delivery."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=80)

@@ -6,7 +6,6 @@ from django_mongodb_backend.fields import ArrayField
 from domain.retry import DEFAULT_MAX_RETRIES, UnknownPolicy
 from domain.states import Category, Channel, Priority
 from notifyproject.db.fields import choice_field, choices_field, optional_datetime
-from notifyproject.db.models import MongoModel
 
 SLUG_LENGTH = 64
 NAME_LENGTH = 120
@@ -15,7 +14,7 @@ NOTE_LENGTH = 200
 AUTHOR_LENGTH = 160
 
 
-class NotificationType(MongoModel):
+class NotificationType(models.Model):
     """A kind of notification, with the defaults of its notifications.
 
     The shipped ones are in :mod:`notifications.catalog.default_types`. Operators change and add
@@ -64,7 +63,7 @@ class NotificationType(MongoModel):
         return self.name
 
 
-class TemplateVersion(MongoModel):
+class TemplateVersion(models.Model):
     """One version of a type's template. Only ``published_at`` ever changes."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=SLUG_LENGTH + 8)

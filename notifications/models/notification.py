@@ -13,7 +13,6 @@ from domain.retry import DEFAULT_MAX_RETRIES
 from domain.states import Category, Channel, DeliveryStatus, NotificationStatus, Priority
 from notifyproject.db.fields import choice_field, choices_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
-from notifyproject.db.models import MongoModel
 
 USER_ID_LENGTH = 128
 SUBJECT_LENGTH = 255
@@ -125,7 +124,7 @@ SCHEDULED_LOCAL = {**OPEN_WORK, "scheduled_local": {"$exists": True}}
 FROM_BROADCAST = {"broadcast_id": {"$exists": True}}
 
 
-class Notification(MongoModel):
+class Notification(models.Model):
     """A request to notify one recipient, and the result on each channel."""
 
     client_id = ObjectIdField()

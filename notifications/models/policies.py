@@ -4,10 +4,9 @@ from django.db import models
 
 from domain.states import Category
 from notifyproject.db.fields import choice_field, optional_datetime, optional_text
-from notifyproject.db.models import MongoModel
 
 
-class ProviderState(MongoModel):
+class ProviderState(models.Model):
     """Pause state of a provider."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=40)
@@ -30,7 +29,7 @@ class ProviderState(MongoModel):
         return self.id
 
 
-class RetentionPolicy(MongoModel):
+class RetentionPolicy(models.Model):
     """Retention of the notifications of one category; one for each category."""
 
     category = choice_field(Category, primary_key=True, db_column="_id")

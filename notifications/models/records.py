@@ -6,14 +6,13 @@ from django_mongodb_backend.fields import ArrayField, ObjectIdField
 from domain.states import AttemptStatus, Channel
 from notifyproject.db.fields import choice_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
-from notifyproject.db.models import MongoModel
 
 INBOX_VISIT_SECONDS = 400 * 86_400
 """Longer than a notification stays in an inbox, unless its category is retained for over a year;
 older ones then count as unseen again."""
 
 
-class DeliveryAttempt(MongoModel):
+class DeliveryAttempt(models.Model):
     """One attempt to hand a message to a provider. Written by the store; append-only."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=140)
@@ -49,7 +48,7 @@ class DeliveryAttempt(MongoModel):
         return self.id
 
 
-class IdempotencyKey(MongoModel):
+class IdempotencyKey(models.Model):
     """Idempotency record: two requests of a client with one key are one request."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=64)
@@ -72,7 +71,7 @@ class IdempotencyKey(MongoModel):
         indexes = (MongoIndex("expires_at", name="idm_expires", expire_after_seconds=0),)
 
 
-class ProviderEvent(MongoModel):
+class ProviderEvent(models.Model):
     """A provider event that was applied; deduplicates webhooks."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=200)
@@ -84,7 +83,7 @@ class ProviderEvent(MongoModel):
         indexes = (MongoIndex("expires_at", name="evt_expires", expire_after_seconds=0),)
 
 
-class Heartbeat(MongoModel):
+class Heartbeat(models.Model):
     """Last time of a periodic activity."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=40)
@@ -95,7 +94,7 @@ class Heartbeat(MongoModel):
         verbose_name_plural = "workers and queues"
 
 
-class EarlyReceipt(MongoModel):
+class EarlyReceipt(models.Model):
     """A receipt whose message ID is not stored yet; retried for a while."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=200)
@@ -109,7 +108,7 @@ class EarlyReceipt(MongoModel):
         indexes = (MongoIndex("expires_at", name="ear_expires", expire_after_seconds=0),)
 
 
-class InboxVisit(MongoModel):
+class InboxVisit(models.Model):
     """Until when the owner of an inbox has seen it. Expires long after what was in it."""
 
     id = models.CharField(primary_key=True, db_column="_id", max_length=64)
@@ -123,7 +122,7 @@ class InboxVisit(MongoModel):
         )
 
 
-class WebhookLog(MongoModel):
+class WebhookLog(models.Model):
     """A verified webhook of a provider, stored before the response."""
 
     provider = models.CharField(max_length=40)

@@ -61,21 +61,10 @@ BEFORE = HOUR - timedelta(hours=1)
 
 
 def metric_value(
-    metric: str,
-    value: int,
-    *,
-    at: datetime = HOUR,
-    waits: list[int] | None = None,
-    **dimensions: str,
+    metric: str, value: int, *, at: datetime = HOUR, waits: list[int] | None = None, **by: str
 ) -> MetricValue:
-    return MetricValue(
-        metric=metric,
-        dimensions=dimensions,
-        value=value,
-        timestamp=at,
-        histogram=waits,
-        seconds=None if waits is None else 2.0,
-    )
+    latency = {"histogram": waits, "seconds": None if waits is None else 2.0}
+    return MetricValue(metric=metric, dimensions=by, value=value, timestamp=at, **latency)
 
 
 def summed(*by: str) -> list[MetricValue]:

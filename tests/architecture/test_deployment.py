@@ -162,17 +162,8 @@ def test_compose_file_matches_the_schema() -> None:
 
 
 def test_compose_file_defines_every_service() -> None:
-    assert set(SERVICES) == {
-        "mongo",
-        "valkey",
-        "migrate",
-        "web",
-        "stream",
-        "worker",
-        "urgent",
-        "beat",
-    }
-    assert set(OURS) == {"migrate", "web", "stream", "worker", "urgent", "beat"}
+    ours = {"migrate", "web", "stream", "worker", "urgent", "beat"}
+    assert (set(SERVICES), set(OURS)) == ({"mongo", "valkey"} | ours, ours)
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -264,14 +255,16 @@ notifyproject.celery.app.loader.import_default_modules()
 """The build step of the image, and the imports of web, stream, worker, and beat."""
 
 
-def git(*words: str) -> subprocess.CompletedProcess[str]:
+def run(
+    *command: str, cwd: Path = ROOT, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        ["git", "-c", "safe.directory=*", *words],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
+        command, cwd=cwd, env=env, capture_output=True, text=True, timeout=LIMIT, check=False
     )
+
+
+def git(*words: str) -> subprocess.CompletedProcess[str]:
+    return run("git", "-c", "safe.directory=*", *words)
 
 
 def wanted() -> set[str]:
@@ -310,19 +303,12 @@ def test_image_files_are_enough_to_start(tmp_path: Path) -> None:
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / path, tmp_path / path)
     kept = {n: os.environ[n] for n in ("PATH", "PYTHONPYCACHEPREFIX") if n in os.environ}
-    result = subprocess.run(
-        [sys.executable, "-c", STARTS],
-        cwd=tmp_path,
-        env={**kept, "PYTHONDONTWRITEBYTECODE": "1", **BUILD_ENVIRONMENT},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {**kept, "PYTHONDONTWRITEBYTECODE": "1", **BUILD_ENVIRONMENT}
+    result = run(sys.executable, "-c", STARTS, cwd=tmp_path, env=environment)
     assert result.returncode == 0, result.stdout + result.stderr
     assert (tmp_path / ".data" / "static").is_dir()
 
 
-ROOT = Path(__file__).resolve().parents[2]
 PRODUCTION = re.search(
     r"^PRODUCTION := ((?:.*\\\n)*.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE
 )
@@ -348,15 +334,9 @@ def production_environment() -> dict[str, str]:
 
 def check(**changes: str) -> subprocess.CompletedProcess[str]:
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    return subprocess.run(
-        [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"],
-        cwd=ROOT,
-        env={**kept, **production_environment(), **changes},
-        capture_output=True,
-        text=True,
-        timeout=LIMIT,
-        check=False,
-    )
+    options = ("--deploy", "--fail-level", "WARNING")
+    environment = {**kept, **production_environment(), **changes}
+    return run(sys.executable, "manage.py", "check", *options, env=environment)
 
 
 def test_production_settings_pass_the_deploy_check() -> None:
@@ -383,12 +363,5 @@ def test_unsafe_production_setting_fails_the_deploy_check(
 
 @pytest.mark.parametrize("what", SECRET_PATTERNS)
 def test_repository_contains_no_real_secret(what: str) -> None:
-    listed = subprocess.run(
-        ["git", "grep", "-lIP", "-e", SECRET_PATTERNS[what]],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=LIMIT,
-        check=False,
-    )
+    listed = run("git", "grep", "-lIP", "-e", SECRET_PATTERNS[what])
     assert listed.stdout.split() == []

@@ -37,14 +37,8 @@ def our_tasks() -> dict[str, Task]:
 
 def test_all_tasks_are_registered() -> None:
     assert set(our_tasks()) == {
-        wakeups.DELIVER,
-        wakeups.PULL,
-        wakeups.BROADCAST,
-        wakeups.HEARTBEAT,
-        wakeups.BULK_OPERATION,
-        schedule.ALERTS,
-        schedule.ROLLUP,
-        schedule.RETENTION,
+        *(wakeups.DELIVER, wakeups.PULL, wakeups.BROADCAST, wakeups.HEARTBEAT),
+        *(wakeups.BULK_OPERATION, schedule.ALERTS, schedule.ROLLUP, schedule.RETENTION),
         "notifications.sweep",
         *(callback_events.PUBLISH, outbox.CALL_TASK, schedule.CALLBACKS),
     }
@@ -53,9 +47,8 @@ def test_all_tasks_are_registered() -> None:
 @pytest.mark.parametrize("priority", list(Priority))
 @pytest.mark.parametrize("channel", list(Channel))
 def test_every_wakeup_queue_is_consumed(channel: Channel, priority: Priority) -> None:
-    assert queues.queue_name(channel, priority) in {
-        queue.name for queue in settings.CELERY_TASK_QUEUES
-    }
+    consumed = {queue.name for queue in settings.CELERY_TASK_QUEUES}
+    assert queues.queue_name(channel, priority) in consumed
 
 
 def test_broadcast_queue_comes_after_all_delivery_queues() -> None:
@@ -122,22 +115,17 @@ def test_periodic_tasks_exist() -> None:
 @pytest.mark.parametrize(
     "task",
     [
-        *(
-            tasks.handle_wakeup,
-            tasks.pull,
-            tasks.run_broadcast,
-            tasks.record_worker_heartbeat,
-            tasks.run_bulk_operation,
-        ),
+        *(tasks.handle_wakeup, tasks.pull, tasks.run_broadcast, tasks.run_bulk_operation),
+        tasks.record_worker_heartbeat,
         *(tasks.sweep, tasks.roll_up, tasks.evaluate_alerts, tasks.remove_content),
         *(tasks.publish_callback_events, tasks.send_callbacks, tasks.sweep_callbacks),
     ],
     ids=lambda task: task.name,
 )
 def test_task_arguments_are_ids_and_words(task: Any) -> None:
-    hinted = get_type_hints(inspect.unwrap(task.run))
-    hinted.pop("return")
-    assert set(hinted.values()) <= {str, list[str], tuple[int, str] | None}
+    types = get_type_hints(inspect.unwrap(task.run))
+    types.pop("return")
+    assert set(types.values()) <= {str, list[str], tuple[int, str] | None}
 
 
 def publishes(call: ast.Call) -> bool:

@@ -1,18 +1,18 @@
-"""What axe says of a page."""
+"""Accessibility violations, found by axe."""
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
-GRAVE = {"serious", "critical"}
+SERIOUS = {"serious", "critical"}
 _axe = Axe()
 
 
 def violations(page: Page) -> list[str]:
-    """Return what keeps people out who do not see a page, or use no mouse."""
+    """Return the serious violations of a page."""
     found = _axe.run(page).response["violations"]
     return [
         f"{one['id']}: {node['target']} {node['failureSummary']}"
         for one in found
-        if one["impact"] in GRAVE
+        if one["impact"] in SERIOUS
         for node in one["nodes"]
     ]

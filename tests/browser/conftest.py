@@ -5,41 +5,30 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import (
-    Browser,
-    Page,
-    expect,
-    sync_playwright,
-)
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from access.models import StaffUser
 from notifyproject.stack import prerequisites
-from tests.browser.screen import PASSWORD, SIZES, WAIT, Screen
+from tests.browser.screen import PASSWORD, WAIT, Screen
 
 expect.set_options(timeout=WAIT)
 
 
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
-    """Give a Chromium without a window, started once for all tests of this folder."""
+    """Start a headless Chromium once for all tests of this folder."""
     program = prerequisites.browser()
     if program is None:
-        pytest.fail(
-            "These tests need Chromium: install it with apt-get install chromium-headless-shell."
-        )
+        pytest.fail("Chromium is missing: apt-get install chromium-headless-shell.")
     prerequisites.check_playwright()
     before = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
     # The browser's driver runs an event loop in this thread; tests use the database beside it.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
     try:
         with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(
-                executable_path=program,
-                args=[
-                    *("--no-sandbox", "--headless"),
-                    *("--disable-background-networking", "--disable-component-update"),
-                ],
-            )
+            args = ["--no-sandbox", "--headless"]
+            args += ["--disable-background-networking", "--disable-component-update"]
+            browser = playwright.chromium.launch(executable_path=program, args=args)
             yield browser
             browser.close()
     finally:
@@ -51,7 +40,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="package")
 def window(chromium: Browser) -> Iterator[Page]:
-    """Give a window: to open one takes a second's work, to clear one nothing."""
+    """Open one window for all tests: opening takes a second, clearing nothing."""
     context = chromium.new_context()
     context.set_default_timeout(WAIT)
     yield context.new_page()
@@ -60,21 +49,20 @@ def window(chromium: Browser) -> Iterator[Page]:
 
 @pytest.fixture
 def screen(window: Page, live_server: Any, broker: Any) -> Iterator[Screen]:
-    """Give a window nobody has used; whatever its scripts complain about fails the test."""
+    """Return a cleared window; an error of its scripts fails the test."""
     StaffUser.objects.create_superuser("maria", "maria@example.com", PASSWORD)
     screen = Screen(page=window, url=live_server.url)
-    window.set_viewport_size({"width": SIZES["desk"][0], "height": SIZES["desk"][1]})
+    screen.resize("desk")
     window.on("pageerror", screen.fail)
     window.on("console", screen.note)
     yield screen
     window.remove_listener("pageerror", screen.fail)
     window.remove_listener("console", screen.note)
-    _forget(window)
+    _reset(window)
     assert screen.problems == []
 
 
-def _forget(window: Page) -> None:
-    """Leave a window at no page, signed out, and with nothing remembered."""
+def _reset(window: Page) -> None:
     window.evaluate("localStorage.clear(); sessionStorage.clear()")
     window.goto("about:blank")
     window.context.clear_cookies()

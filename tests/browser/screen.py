@@ -5,14 +5,8 @@ from dataclasses import dataclass, field
 
 from django.conf import settings
 from django.test import Client
-from playwright.sync_api import (
-    ConsoleMessage,
-    Error,
-    Locator,
-    Page,
-    expect,
-)
-from playwright.sync_api import TimeoutError as TookTooLong
+from playwright.sync_api import ConsoleMessage, Error, Locator, Page, expect
+from playwright.sync_api import TimeoutError as PlaywrightTimeoutError
 
 from access.models import StaffUser
 from tests.support.waiting import LIMIT
@@ -20,16 +14,14 @@ from tests.support.waiting import LIMIT
 SIZES = {"desk": (1280, 900), "phone": (390, 844)}
 PASSWORD = "a-long-Secret-9"
 WAIT = LIMIT * 1000
-"""Milliseconds until something that does not appear is missing."""
-SETTLED = LIMIT * 1000
-"""Milliseconds until what still sticks out does."""
+"""Milliseconds."""
 
 
 @dataclass
 class Screen:
-    """A window that is looked at in every size, and what went wrong in it.
+    """A window that is checked in every size, and the errors in it.
 
-    A look ends in the other size than it began in, so that pages are opened in both.
+    A check ends in the other size than it began in, so that pages are opened in both.
     """
 
     page: Page
@@ -38,12 +30,11 @@ class Screen:
     problems: list[str] = field(default_factory=list)
 
     def open(self, path: str) -> None:
-        """Go to a page of the live server."""
         self.page.goto(f"{self.url}{path}")
         self.wait_for_scripts()
 
     def log_in(self, username: str = "maria") -> None:
-        """Sign in by the form: as the superuser, or as somebody else with the same password."""
+        """Sign in by the form."""
         self.open("/admin/login/")
         self.page.fill("#id_username", username)
         self.page.fill("#id_password", PASSWORD)
@@ -52,7 +43,7 @@ class Screen:
         self.wait_for_scripts()
 
     def sign_in(self, username: str = "maria") -> None:
-        """Be signed in, as the superuser or as somebody else."""
+        """Sign in without the form."""
         client = Client()
         client.force_login(StaffUser.objects.get(username=username))
         session = client.cookies[settings.SESSION_COOKIE_NAME]
@@ -61,11 +52,10 @@ class Screen:
         )
 
     def wait_for_scripts(self) -> None:
-        """Wait until the theme's scripts have taken the page over."""
         self.page.wait_for_selector("html:not([x-cloak])", state="attached")
 
     def choose(self, entry: str) -> None:
-        """Follow an entry of the menu, which a phone opens first."""
+        """Follow an entry of the menu, which is folded on a phone."""
         words = self.page.get_by_text(entry, exact=True)
         link = self.page.locator("#nav-sidebar-apps a").filter(has=words)
         for size in self.sizes():
@@ -77,25 +67,27 @@ class Screen:
     def sizes(self) -> Iterator[str]:
         """Give the window each size in turn."""
         for size in (self.size, *(SIZES.keys() - {self.size})):
-            self.size = size
-            width, height = SIZES[size]
-            self.page.set_viewport_size({"width": width, "height": height})
+            self.resize(size)
             yield size
 
-    def shows(self, *what: Locator) -> None:
-        """Look at what is to be seen in every size."""
+    def resize(self, size: str) -> None:
+        self.size, (width, height) = size, SIZES[size]
+        self.page.set_viewport_size({"width": width, "height": height})
+
+    def shows(self, *locators: Locator) -> None:
+        """Check that these are visible in every size."""
         for _ in self.sizes():
-            for one in what:
+            for one in locators:
                 expect(one).to_be_visible()
 
     def reach(self, control: Locator) -> Locator:
-        """Return what can be clicked in every size: nothing is in front of it."""
+        """Return a control that can be clicked in every size: nothing is in front of it."""
         for _ in self.sizes():
             control.click(trial=True)
         return control
 
     def fits(self) -> bool:
-        """Whether nothing sticks out to the right in any size."""
+        """Return whether the page is no wider than the window in any size."""
         self.page.wait_for_load_state("load")
         self.wait_for_scripts()
         return all(self._fits() for _ in self.sizes())
@@ -106,17 +98,15 @@ class Screen:
             self.page.wait_for_function(
                 "width => document.documentElement.scrollWidth <= width",
                 arg=SIZES[self.size][0],
-                timeout=SETTLED,
+                timeout=WAIT,
             )
-        except TookTooLong:
+        except PlaywrightTimeoutError:
             return False
         return True
 
     def fail(self, error: Error) -> None:
-        """Remember an error of a script."""
         self.problems.append(str(error))
 
     def note(self, message: ConsoleMessage) -> None:
-        """Remember an error in the browser's console."""
         if message.type == "error":
             self.problems.append(message.text)

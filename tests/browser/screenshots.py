@@ -1,4 +1,4 @@
-"""The pictures of docs/images, of a shop's day: ``make screenshots``. The suite leaves it out."""
+"""The screenshots of docs/images: ``make screenshots``. The suite leaves it out."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -32,33 +32,33 @@ from tests.support.factories.demo_day import store_day
 pytestmark = pytest.mark.usefixtures("db")
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "images"
-MOST_BYTES = 250_000
+MAX_BYTES = 250_000
 SIZE = ViewportSize(width=1280, height=960)
 BUSY = 26
 """Notifications in the busiest half-hour."""
-PACE = 10
-"""Deliveries that the operation tries in a second."""
+PER_SECOND = 10
+"""Rate of the bulk operation."""
 
 
 @pytest.fixture(autouse=True)
 def _providers(settings: Any, broker: Any, google_account_file: Path) -> Iterator[None]:
-    """Set every provider up, as on the local stack."""
+    """Configure every provider, as on the local stack."""
     settings.FCM_CREDENTIALS = str(google_account_file)
     settings.WHATSAPP_TOKEN = "token"
     settings.WHATSAPP_PHONE_NUMBER_ID = "15550001111"
-    # The last: each of these begins with none.
+    # Last: the fixtures above start without.
     settings.SETTINGS_MODULE = "notifyproject.settings.local"
-    for forget in (valkey.clear, cache.clear_all, registry.clear):
-        forget()
+    for clear in (valkey.clear, cache.clear_all, registry.clear):
+        clear()
     yield
-    for forget in (valkey.clear, cache.clear_all, registry.clear):
-        forget()
+    for clear in (valkey.clear, cache.clear_all, registry.clear):
+        clear()
 
 
-def test_the_pictures_are_taken(screen: Screen) -> None:
+def test_screenshots_are_taken(screen: Screen) -> None:
     now = utc_now()
     day = store_day(now=now, busy=BUSY)
-    _note_trouble(now)
+    _store_trouble(now)
     screen.sign_in()
     notifications = "/admin/notifications"
     for name, path in {
@@ -69,7 +69,11 @@ def test_the_pictures_are_taken(screen: Screen) -> None:
         "providers": f"{notifications}/providerstate/",
     }.items():
         _take(screen, name, path)
-    _take(screen, "bulk_operation", f"{notifications}/bulkoperation/{_half_done(now)}/change/")
+    _take(
+        screen,
+        "bulk_operation",
+        f"{notifications}/bulkoperation/{_half_done_operation(now)}/change/",
+    )
 
 
 def _take(screen: Screen, name: str, path: str) -> None:
@@ -79,14 +83,13 @@ def _take(screen: Screen, name: str, path: str) -> None:
     screen.open(path)
     page.wait_for_load_state("networkidle")
     page.screenshot(path=taken, animations="disabled", caret="hide")
-    assert taken.stat().st_size < MOST_BYTES, name
+    assert taken.stat().st_size < MAX_BYTES, name
 
 
-def _note_trouble(now: datetime) -> None:
-    """Let an operator have paused WhatsApp, and an alert have been raised."""
-    circuit_breaker.pause(
-        "whatsapp", by="maria", reason="The number moves to another account", now=now
-    )
+def _store_trouble(now: datetime) -> None:
+    """Pause WhatsApp, and open an incident."""
+    reason = "The number moves to another account"
+    circuit_breaker.pause("whatsapp", by="maria", reason=reason, now=now)
     alert_rules.add_missing_rules()
     finding = Finding(
         rule_id=enabled_rules()[0].id,
@@ -98,28 +101,23 @@ def _note_trouble(now: datetime) -> None:
     incidents.record(finding, now=now - timedelta(hours=2))
 
 
-def _half_done(now: datetime) -> ObjectId:
-    """Return an operation on the mails that failed, with a part of them tried again."""
+def _half_done_operation(now: datetime) -> ObjectId:
+    """Return a bulk retry of failed email of which a part is done."""
     maria = Staff(id=ObjectId(str(StaffUser.objects.get(username="maria").pk)), username="maria")
     found = selection.select_failures(
         channel=Channel.EMAIL, code="provider_error", since=now - timedelta(days=1)
     )
-    words = (
-        found.description[0],
-        "Channel: Email",
-        "Cause: Provider error",
-        "Failed: last 24 h",
-    )
-    cohort = replace(found, description=words)
-    asked = decisions.preview(action=BulkAction.RETRY, selection=cohort, by=maria, now=now)
-    runner.run(asked.id)
-    plan = StartOptions(
+    words = (found.description[0], "Channel: Email", "Cause: Provider error", "Failed: last 24 h")
+    selected = replace(found, description=words)
+    new = decisions.preview(action=BulkAction.RETRY, selection=selected, by=maria, now=now)
+    runner.run(new.id)
+    options = StartOptions(
         included_risks=frozenset({RiskKind.SAFE}),
-        per_second=PACE,
+        per_second=PER_SECOND,
         reason="SendGrid says that it is well",
     )
-    decisions.start(asked.id, options=plan, by=maria, now=utc_now())
-    # By a clock that stands still a second's worth is done, and no more.
+    decisions.start(new.id, options=options, by=maria, now=utc_now())
+    # By a clock that stands still, one second's worth is done.
     at = utc_now()
-    runner.run(asked.id, clock=lambda: at)
-    return asked.id
+    runner.run(new.id, clock=lambda: at)
+    return new.id

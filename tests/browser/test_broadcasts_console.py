@@ -1,4 +1,4 @@
-"""A broadcast in the console: looked at, held up, gone on with, called off."""
+"""A broadcast in the console: viewed, paused, resumed, cancelled."""
 
 import pytest
 from bson import ObjectId
@@ -18,8 +18,8 @@ from tests.support.factories.broadcasts import begun, read, recipients, run_page
 pytestmark = pytest.mark.usefixtures("db")
 
 
-def half_told(monkeypatch: pytest.MonkeyPatch) -> ObjectId:
-    """Return a broadcast with half of its audience told, and one of them by mail already."""
+def half_processed(monkeypatch: pytest.MonkeyPatch) -> ObjectId:
+    """Return a broadcast with half of its audience processed, and one email sent."""
     backlog.clear()
     monkeypatch.setattr(runner, "PAGE_SIZE", 8)
     now = utc_now()
@@ -29,13 +29,15 @@ def half_told(monkeypatch: pytest.MonkeyPatch) -> ObjectId:
     run_page(one, at=now)
     first = collection("notifications").find_one({"broadcast_id": one})
     assert first is not None
-    begins = factories.start(factories.claim(first["_id"], at=now), at=now)
-    store.settle([factories.settlement(begins, DeliveryStatus.SENT, at=now)], now=now)
+    started = factories.start(factories.claim(first["_id"], at=now), at=now)
+    store.settle([factories.settlement(started, DeliveryStatus.SENT, at=now)], now=now)
     return one
 
 
-def test_from_the_list_to_calling_it_off(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
-    one, page = half_told(monkeypatch), screen.page
+def test_broadcast_is_paused_resumed_and_cancelled(
+    screen: Screen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, page = half_processed(monkeypatch), screen.page
     screen.sign_in()
     screen.open("/admin/")
     screen.choose("Broadcasts")
@@ -49,7 +51,6 @@ def test_from_the_list_to_calling_it_off(screen: Screen, monkeypatch: pytest.Mon
         page.get_by_text("It is spring."),
     )
     assert screen.fits()
-
     screen.reach(page.get_by_role("button", name="Pause")).click()
     screen.shows(page.get_by_text("Existing notifications are still sent."))
     assert read(one)["status"] == "paused"
@@ -57,7 +58,6 @@ def test_from_the_list_to_calling_it_off(screen: Screen, monkeypatch: pytest.Mon
     page.keyboard.press("Enter")
     screen.shows(page.get_by_text("Resumed", exact=True))
     assert read(one)["status"] == "running"
-
     screen.reach(page.get_by_role("button", name="Cancel")).click()
     screen.shows(page.get_by_text("Sends in progress complete."))
     assert screen.fits()

@@ -25,7 +25,7 @@ COUNT, BATCH = 500, 100
 
 
 def failures() -> None:
-    """Store 500 notifications whose mail failed a moment ago."""
+    """Store 500 failed notifications."""
     now = utc_now()
     for _ in range(COUNT // BATCH):
         new = [factories.new(user_id=None, created_at=now) for _ in range(BATCH)]
@@ -39,7 +39,7 @@ def failures() -> None:
 
 @contextmanager
 def worker() -> Iterator[None]:
-    """Go on with whatever operation there is, in a thread, as a worker does when it is told."""
+    """Run due operations in a thread, as a worker does after a wake-up."""
     over = threading.Event()
 
     def work() -> None:
@@ -56,13 +56,12 @@ def worker() -> Iterator[None]:
         thread.join()
 
 
-def the_operation() -> ObjectId:
-    """Return the id of the only operation there is."""
+def operation_id() -> ObjectId:
     (one,) = collection("operations").find({}, {"_id": 1})
     return ObjectId(one["_id"])
 
 
-def test_a_group_of_500_is_retried_with_progress(screen: Screen) -> None:
+def test_bulk_retry_of_500_shows_progress_and_results(screen: Screen) -> None:
     failures()
     page = screen.page
     screen.sign_in()
@@ -71,24 +70,23 @@ def test_a_group_of_500_is_retried_with_progress(screen: Screen) -> None:
     screen.reach(page.get_by_role("link", name="Bulk action on all matches…")).click()
     screen.shows(page.get_by_text("Cause: Provider error"))
     assert screen.fits()
-
     screen.reach(page.get_by_role("button", name="Preview")).click()
     screen.shows(page.locator("progress"), page.get_by_text("Previewing", exact=True))
-    runner.run(the_operation())
-    # The page finds out by itself.
+    runner.run(operation_id())
+    # The page reloads by itself.
     screen.shows(page.get_by_text("500 notifications, 500 deliveries."))
     expect(page.get_by_role("checkbox", name=re.compile("^Safe"))).to_be_checked()
     assert screen.fits()
 
-    # From the keyboard: a reason, a pace, and Enter.
+    # From the keyboard: a reason, a rate, and Enter.
     page.get_by_label("Reason", exact=True).fill("SendGrid outage")
     page.keyboard.press("Tab")
     page.keyboard.type("200")
     page.keyboard.press("Enter")
     screen.shows(page.get_by_text("Running", exact=True))
-    # By a clock that stands still: a second's worth is done, and no more.
+    # By a clock that stands still, one second's worth is done.
     now = utc_now()
-    runner.run(the_operation(), clock=lambda: now)
+    runner.run(operation_id(), clock=lambda: now)
     screen.shows(page.locator("progress"), page.get_by_text("200 of 500 deliveries"))
     screen.reach(page.get_by_role("button", name="Pause")).click()
     screen.shows(page.locator(".chip", has_text="Paused"))

@@ -1,6 +1,7 @@
-"""A day in the console: log in, see what is wrong, find it, understand it, send it again."""
+"""The console in a browser: sign in, find a failure, understand it, resend it."""
 
 import re
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
@@ -17,25 +18,20 @@ LIST = "/admin/notifications/notification/"
 FAILED = "/admin/notifications/failednotification/"
 
 
-def failed(**fields: object) -> dict[str, object]:
+def failed(**fields: Any) -> Any:
     """Return a notification whose email failed a moment ago."""
+    fields["channels"] = (Channel.EMAIL, Channel.IN_APP)
     now = utc_now()
-    channels = (Channel.EMAIL, Channel.IN_APP)
-    document = factories.settled(
-        DeliveryStatus.FAILED, at=now, created_at=now, channels=channels, **fields
-    )
-    return dict(document)
+    return factories.settled(DeliveryStatus.FAILED, at=now, created_at=now, **fields)
 
 
-def test_from_the_login_to_a_resend(screen: Screen) -> None:
+def test_failure_is_found_and_resent_after_login(screen: Screen) -> None:
     document = failed(user_id="ada-7", entity_id="order-77")
     page = screen.page
-
     screen.log_in()
     heading = page.get_by_role("heading", name="Deliveries, last 24 h", exact=True)
     screen.shows(heading, page.locator("canvas.chart"))
     assert screen.fits()
-
     screen.choose("Failed deliveries")
     screen.shows(page.get_by_role("heading", name="Causes"))
     assert screen.fits()
@@ -44,7 +40,6 @@ def test_from_the_login_to_a_resend(screen: Screen) -> None:
     row = page.locator("#result_list tbody", has_text="ada-7")
     expect(row).to_have_count(1)
     screen.reach(row.locator("a").first).click()
-
     headline = page.locator(".headline h2")
     expect(headline).to_have_text(
         "Email failed once: provider error (5xx). No more retries. In-app delivered."
@@ -54,7 +49,6 @@ def test_from_the_login_to_a_resend(screen: Screen) -> None:
     screen.reach(page.get_by_text("Provider response")).click()
     screen.shows(page.locator("pre.json", has_text="503"))
     assert screen.fits()
-
     screen.reach(page.get_by_role("button", name="Resend")).click()
     heading = page.get_by_role("heading", name="Resend this notification?")
     screen.shows(heading, page.get_by_text("Resend: safe"))
@@ -62,7 +56,6 @@ def test_from_the_login_to_a_resend(screen: Screen) -> None:
     expect(page.get_by_label("In-app")).not_to_be_checked()
     assert screen.fits()
     screen.reach(page.get_by_role("button", name="Resend")).click()
-
     screen.reach(page.get_by_role("link", name="View it")).click()
     screen.shows(page.locator(".notice", has_text="Resent from"))
     new = Notification.objects.get(resent_from=document["_id"])
@@ -70,7 +63,7 @@ def test_from_the_login_to_a_resend(screen: Screen) -> None:
     assert new.channels == ["email"]
 
 
-def test_a_wrong_password_lets_nobody_in(screen: Screen) -> None:
+def test_wrong_password_is_rejected(screen: Screen) -> None:
     screen.open("/admin/login/")
     screen.page.fill("#id_username", "maria")
     screen.page.fill("#id_password", "wrong")
@@ -79,7 +72,7 @@ def test_a_wrong_password_lets_nobody_in(screen: Screen) -> None:
     assert screen.fits()
 
 
-def test_rows_are_ticked_and_retried(screen: Screen) -> None:
+def test_selected_rows_are_retried(screen: Screen) -> None:
     documents = [failed() for _ in range(2)]
     page = screen.page
     screen.sign_in()
@@ -93,11 +86,10 @@ def test_rows_are_ticked_and_retried(screen: Screen) -> None:
     screen.shows(page.get_by_role("heading", name="Retry 2 notifications?"))
     screen.reach(page.get_by_role("button", name="Retry failed channels")).click()
     screen.shows(page.get_by_text("2 notifications requeued."))
-    statuses = {factories.read(d["_id"])["status"] for d in documents}
-    assert statuses == {"retrying"}
+    assert {factories.read(d["_id"])["status"] for d in documents} == {"retrying"}
 
 
-def test_a_list_is_filtered(screen: Screen) -> None:
+def test_list_is_filtered(screen: Screen) -> None:
     failed(user_id="ada-7")
     factories.accepted(created_at=utc_now(), user_id="bob-8")
     page = screen.page
@@ -114,7 +106,7 @@ def test_a_list_is_filtered(screen: Screen) -> None:
     assert screen.fits()
 
 
-def test_the_command_palette_works_from_the_keyboard(screen: Screen) -> None:
+def test_command_palette_works_from_the_keyboard(screen: Screen) -> None:
     document = failed(user_id="ada-7")
     page = screen.page
     screen.sign_in()
@@ -132,19 +124,16 @@ def test_the_command_palette_works_from_the_keyboard(screen: Screen) -> None:
         screen.wait_for_scripts()
 
 
-SLOW_FRAMES = "() => { requestAnimationFrame = draw => setTimeout(draw, 200, 0) }"
-
-
-def test_the_command_palette_takes_the_keyboard_also_when_it_is_drawn_late(screen: Screen) -> None:
+def test_command_palette_gets_the_focus_when_drawn_late(screen: Screen) -> None:
     page = screen.page
     screen.sign_in()
     screen.open("/admin/")
-    page.evaluate(SLOW_FRAMES)
+    page.evaluate("() => { requestAnimationFrame = draw => setTimeout(draw, 200, 0) }")
     page.keyboard.press("Control+k")
     expect(page.locator("#search-input-command")).to_be_focused()
 
 
-def test_every_page_fits_and_runs_without_an_error(screen: Screen) -> None:
+def test_pages_fit_without_script_errors(screen: Screen) -> None:
     document = failed()
     screen.sign_in()
     for path in (
@@ -160,7 +149,7 @@ def test_every_page_fits_and_runs_without_an_error(screen: Screen) -> None:
         assert screen.problems == [], path
 
 
-def test_in_the_dark_the_console_is_dark(screen: Screen) -> None:
+def test_console_follows_the_dark_scheme(screen: Screen) -> None:
     shade = "element => getComputedStyle(element).backgroundColor"
     screen.sign_in()
     screen.open("/admin/")

@@ -1,4 +1,4 @@
-"""The API's description in a real browser: it draws itself under the policy it is sent with."""
+"""The API's description in a browser: it renders under its own content policy."""
 
 import pytest
 from playwright.sync_api import expect
@@ -8,6 +8,6 @@ from tests.browser.screen import Screen
 pytestmark = pytest.mark.usefixtures("db")
 
 
-def test_the_description_shows_what_can_be_asked(screen: Screen) -> None:
+def test_api_description_lists_operations(screen: Screen) -> None:
     screen.page.goto(f"{screen.url}/api/docs")
     expect(screen.page.locator(".opblock").first).to_be_visible()

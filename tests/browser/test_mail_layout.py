@@ -1,4 +1,4 @@
-"""The layout of mail in a browser: on a phone and on a desk, by day and by night."""
+"""The layout of email in a browser: phone and desktop, light and dark."""
 
 from collections.abc import Iterator
 
@@ -12,11 +12,11 @@ from notifications.content import rendering
 from notifications.content.rendering import render_message, render_text
 
 WIDTHS = (375, 700)
-AA = 4.5
-"""The least contrast of text, by WCAG 2 at level AA."""
+MIN_CONTRAST = 4.5
+"""WCAG 2, level AA."""
 LINK = "https://example.com/orders/12345"
 LONG = "https://example.com/" + "very-long-without-a-break" * 12
-# A picture as wide as the card is on a desk, so that a phone has to make it smaller.
+# As wide as the card on a desktop, so that a phone has to shrink it.
 PICTURE = "https://pictures.example/wide.svg"
 SVG = (
     '<svg xmlns="http://www.w3.org/2000/svg" width="1200" height="400">'
@@ -74,13 +74,12 @@ def of_type(slug: str, *, locale: str) -> str:
 
 @pytest.fixture(params=["light", "dark"])
 def scheme(request: pytest.FixtureRequest) -> str:
-    """Give the colours a person prefers."""
     return str(request.param)
 
 
 @pytest.fixture(scope="module")
 def window(chromium: Browser) -> Iterator[Page]:
-    """Give a window that loads nothing but one picture."""
+    """Open a window that loads only one picture."""
     context = chromium.new_context()
     context.route("**/*", lambda route: route.abort())
     context.route(PICTURE, lambda route: route.fulfill(body=SVG, content_type="image/svg+xml"))
@@ -90,29 +89,29 @@ def window(chromium: Browser) -> Iterator[Page]:
 
 @pytest.fixture(params=WIDTHS)
 def page(request: pytest.FixtureRequest, window: Page, scheme: str) -> Page:
-    """Give it a phone's or a desk's width, by day or by night."""
+    """Set the width of a phone or a desktop, and the colour scheme."""
     window.set_viewport_size({"width": request.param, "height": 800})
     window.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     return window
 
 
-def check(page: Page, what: str = "it") -> None:
-    """Nothing sticks out, and every text can be read."""
+def assert_legible(page: Page, name: str = "mail") -> None:
+    """Check that nothing is too wide, and that all text has enough contrast."""
     width = page.viewport_size["width"] if page.viewport_size else 0
-    assert page.evaluate("document.documentElement.scrollWidth") <= width, what
+    assert page.evaluate("document.documentElement.scrollWidth") <= width, name
     contrasts = page.evaluate(CONTRASTS)
-    assert len(contrasts) > 3, what
-    assert [(text, ratio) for text, ratio in contrasts if ratio < AA] == [], what
+    assert len(contrasts) > 3, name
+    assert [(text, ratio) for text, ratio in contrasts if ratio < MIN_CONTRAST] == [], name
 
 
-def test_every_shipped_mail_fits_and_can_be_read(page: Page) -> None:
+def test_shipped_mails_fit_and_are_legible(page: Page) -> None:
     for slug in TEMPLATED:
         for locale in ("en", "pt"):
             page.set_content(of_type(slug, locale=locale))
-            check(page, f"{slug} in {locale}")
+            assert_legible(page, f"{slug} in {locale}")
 
 
-def test_the_button_can_be_seen_and_hit(page: Page) -> None:
+def test_button_is_visible_and_large_enough(page: Page) -> None:
     page.set_content(of_type("order_shipped", locale="en"))
     button = page.get_by_role("link", name="Open")
     expect(button).to_be_visible()
@@ -124,31 +123,31 @@ def test_the_button_can_be_seen_and_hit(page: Page) -> None:
         assert box["width"] > 280, "a thumb finds it anywhere on the line"
 
 
-def test_it_says_who_sent_it_and_how_to_get_out(page: Page) -> None:
+def test_mail_names_its_sender_and_has_an_unsubscribe_link(page: Page) -> None:
     page.set_content(of_type("order_shipped", locale="en"))
     expect(page.get_by_text("This message was sent by Notifications.")).to_be_visible()
     expect(page.get_by_role("link", name="Unsubscribe from messages like this")).to_be_visible()
 
 
-def test_a_word_without_an_end_and_a_wide_picture_do_not_stick_out(page: Page) -> None:
+def test_long_word_and_wide_picture_fit(page: Page) -> None:
     content = Content(
         subject=f"Subject {LONG}", body=f"Look: {LONG}\n\n{'x' * 400}", image_url=PICTURE
     )
     page.set_content(mail(content), wait_until="load")
-    check(page)
+    assert_legible(page)
     picture = page.locator("img").bounding_box()
     assert picture is not None
     assert picture["width"] <= 560
     assert picture["height"] > 50
 
 
-def test_what_a_list_of_mail_shows_is_not_seen_in_the_mail(page: Page) -> None:
+def test_preheader_is_hidden_in_the_mail(page: Page) -> None:
     page.set_content(of_type("payment_confirmed", locale="en"))
     expect(page.locator(".preheader")).to_be_hidden()
     assert "Your payment of 49.90" in str(page.locator(".preheader").text_content())
 
 
-def test_by_night_it_is_dark(page: Page, scheme: str) -> None:
+def test_mail_follows_the_dark_scheme(page: Page, scheme: str) -> None:
     page.set_content(of_type("mfa_code", locale="en"))
     for place in ("body", ".card"):
         shade = page.locator(place).first.evaluate(
@@ -157,12 +156,12 @@ def test_by_night_it_is_dark(page: Page, scheme: str) -> None:
         assert (sum(shade[:3]) < 250) is (scheme == "dark"), place
 
 
-def test_a_program_that_knows_no_style_sheets_shows_it_well(page: Page, scheme: str) -> None:
-    """What must not be missing is in the elements."""
+def test_mail_without_style_sheet_support_is_legible(page: Page, scheme: str) -> None:
+    """The essential styles are inline."""
     html = of_type("order_shipped", locale="en")
     head, _, rest = html.partition("<style")
     page.set_content(head + rest.partition("</style>")[2])
-    check(page)
+    assert_legible(page)
     button = page.get_by_role("link", name="Open")
     colours = button.evaluate(
         "e => [getComputedStyle(e).color, getComputedStyle(e.parentElement).backgroundColor]"

@@ -1,4 +1,4 @@
-"""Two people at work: an operator who mends a failure, and support, who sees less and does less."""
+"""An operator resends a failure; support sees and does less."""
 
 import re
 from datetime import timedelta
@@ -25,8 +25,8 @@ ADA = "ada@example.com"
 S = DeliveryStatus
 
 
-def hire(username: str, role: str) -> None:
-    """Store a member of staff who has one role."""
+def make_member(username: str, role: str) -> None:
+    """Store a member of staff with one role."""
     call_command("create_roles", verbosity=0)
     user = StaffUser.objects.create_user(username, password=PASSWORD, is_staff=True)
     user.groups.add(Group.objects.get(name=role))
@@ -35,28 +35,24 @@ def hire(username: str, role: str) -> None:
 def failed(user_id: str) -> Any:
     """Return a notification whose email failed a moment ago."""
     now = utc_now()
-    both = (Channel.EMAIL, Channel.IN_APP)
-    return factories.settled(
-        S.FAILED, at=now, created_at=now, user_id=user_id, channels=both, entity_id="order-77"
-    )
+    fields = {"user_id": user_id, "channels": (Channel.EMAIL, Channel.IN_APP)}
+    return factories.settled(S.FAILED, at=now, created_at=now, entity_id="order-77", **fields)
 
 
-def worked_off(notification_id: Any) -> None:
-    """Let a worker send an email, and its provider report that it arrived."""
+def deliver(notification_id: Any) -> None:
+    """Send an email as a worker does, and record its delivery receipt."""
     now = utc_now()
     begun = factories.start(factories.claim(notification_id, at=now), at=now)
     store.settle([factories.settlement(begun, S.SENT, at=now)], now=now)
     assert factories.arrive(notification_id, at=now)
 
 
-def test_an_operator_finds_understands_and_mends_a_failure(screen: Screen) -> None:
-    hire("olga", "operator")
+def test_operator_finds_and_resends_a_failure(screen: Screen) -> None:
+    make_member("olga", "operator")
     failed("bob-8")
     document = failed("ada-7")
     page = screen.page
     screen.log_in("olga")
-
-    # The first click. What is typed needs none.
     screen.choose("Failed deliveries")
     screen.shows(page.get_by_role("heading", name="Causes"))
     assert screen.fits()
@@ -65,33 +61,29 @@ def test_an_operator_finds_understands_and_mends_a_failure(screen: Screen) -> No
     page.press("#searchbar", "Enter")
     row = page.locator("#result_list tbody", has_text="ada-7")
     expect(row).to_have_count(1)
-    # The second: there it is.
     screen.reach(row.locator("a").first).click()
     assert f"{LIST}{document['_id']}/change/" in page.url
-
     expect(page.locator(".headline h2")).to_contain_text("Email failed once: provider error (5xx).")
     screen.shows(page.get_by_text("Resend: safe"))
     assert ADA not in page.content()
     assert screen.fits()
     assert violations(page) == []
-
     screen.reach(page.get_by_role("button", name="Resend")).click()
     screen.shows(page.get_by_role("heading", name="Resend this notification?"))
     assert violations(page) == []
     screen.reach(page.get_by_role("button", name="Resend")).click()
     screen.reach(page.get_by_role("link", name="View it")).click()
-
     headline = page.locator(".headline h2")
     expect(headline).to_contain_text("Email queued for")
     new = Notification.objects.get(resent_from=document["_id"])
-    worked_off(new.pk)
+    deliver(new.pk)
     page.reload()
     expect(headline).to_have_text("Email delivered.")
     screen.shows(page.locator(".notice", has_text="Resent from"))
 
 
-def test_an_operator_has_an_address_shown(screen: Screen) -> None:
-    hire("olga", "operator")
+def test_operator_reveals_an_address(screen: Screen) -> None:
+    make_member("olga", "operator")
     document = failed("ada-7")
     screen.sign_in("olga")
     screen.open(f"{LIST}{document['_id']}/change/")
@@ -103,8 +95,8 @@ def test_an_operator_has_an_address_shown(screen: Screen) -> None:
     assert ADA not in page.content()
 
 
-def test_support_sees_no_address_and_reaches_no_operators_action(screen: Screen) -> None:
-    hire("sam", "support")
+def test_support_sees_neither_addresses_nor_operator_actions(screen: Screen) -> None:
+    make_member("sam", "support")
     now = utc_now()
     later = now + timedelta(hours=2)
     waiting = factories.accepted(created_at=now, send_at=later, scheduled_at=later, user_id="ada-7")

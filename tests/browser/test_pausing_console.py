@@ -1,4 +1,4 @@
-"""A provider is paused: nothing is burnt meanwhile, and what waited goes when it is resumed."""
+"""A paused provider uses no attempts, and sends what was held after the resume."""
 
 from datetime import datetime
 from typing import Any
@@ -18,18 +18,17 @@ pytestmark = pytest.mark.usefixtures("db")
 
 @pytest.fixture
 def sendgrid(broker: Any, pauses_anew: None, monkeypatch: pytest.MonkeyPatch) -> ScriptedProvider:
-    """Give the only provider of mail: it takes everything that comes to it."""
+    """Replace the email providers by one that accepts everything."""
     provider = ScriptedProvider(name="sendgrid")
     monkeypatch.setattr(dispatcher, "providers_for", lambda _channel, **_: (provider,))
     return provider
 
 
-def work(notification_id: Any, *, at: datetime) -> None:
-    """Do what a worker does with a hint at a mail."""
+def dispatch(notification_id: Any, *, at: datetime) -> None:
     dispatcher.dispatch([notification_id], channel=Channel.EMAIL, clock=lambda: at)
 
 
-def test_a_pause_burns_nothing(screen: Screen, sendgrid: ScriptedProvider) -> None:
+def test_paused_provider_uses_no_attempts(screen: Screen, sendgrid: ScriptedProvider) -> None:
     page, now = screen.page, utc_now()
     one = factories.accepted(created_at=now)["_id"]
     screen.sign_in()
@@ -38,23 +37,18 @@ def test_a_pause_burns_nothing(screen: Screen, sendgrid: ScriptedProvider) -> No
     screen.reach(page.get_by_label("Reason for the pause")).fill("They are moving house")
     screen.reach(page.get_by_role("button", name="Pause SendGrid")).click()
     screen.shows(page.get_by_text("by maria: They are moving house"))
-
-    work(one, at=now)
+    dispatch(one, at=now)
     assert sendgrid.seen == []
     screen.choose("Scheduled and held")
     row = page.locator("#result_list tbody", has_text="ada")
     expect(row).to_contain_text("Held: provider paused")
     row.locator("a").first.click()
-    screen.shows(
-        page.get_by_text("No attempt is used"),
-        page.get_by_text("No attempts"),
-    )
+    screen.shows(page.get_by_text("No attempt is used"), page.get_by_text("No attempts"))
     assert factories.attempts(one) == []
-
     screen.choose("Providers")
     screen.reach(page.get_by_role("button", name="Resume SendGrid")).click()
     screen.shows(page.get_by_text("SendGrid resumed. Sending restarts within 1 min."))
-    work(one, at=now + circuit_breaker.PAUSE_CHECK_INTERVAL)
+    dispatch(one, at=now + circuit_breaker.PAUSE_CHECK_INTERVAL)
     screen.open(f"/admin/notifications/notification/{one}/change/")
     screen.shows(page.get_by_text("1 of 4"))
     expect(page.locator(".headline h2")).to_contain_text("Email sent by SendGrid")

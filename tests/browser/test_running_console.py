@@ -1,4 +1,4 @@
-"""How it runs: figures, providers, workers and alerts, at a desk and on a phone, light and dark."""
+"""Home, providers, workers, and alerts in a browser, in every size, light and dark."""
 
 from datetime import timedelta
 from typing import Any
@@ -29,7 +29,7 @@ S = DeliveryStatus
 
 
 @pytest.fixture(autouse=True)
-def _a_day(broker: redis.Redis, pauses_anew: None, settings: Any) -> None:
+def _traffic(broker: redis.Redis, pauses_anew: None, settings: Any) -> None:
     """Store some hours of traffic, an open circuit, and an incident."""
     settings.EMAIL_PROVIDERS = ("sendgrid", "smtp")
     now = utc_now()
@@ -47,19 +47,13 @@ def _a_day(broker: redis.Redis, pauses_anew: None, settings: Any) -> None:
     account = registry.smtp().account
     circuit_breaker.trip(account, now=now, retry_after=600, reason="535 Authentication failed")
     alert_rules.add_missing_rules()
-    incidents.record(
-        Finding(
-            rule_id=enabled_rules()[0].id,
-            kind=AlertKind.BREAKER_OPEN,
-            subject=account,
-            title="smtp takes nothing: its circuit is open",
-            detail="It has been open since 12:00:00 UTC: 535 Authentication failed.",
-        ),
-        now=now,
-    )
+    rule = enabled_rules()[0]
+    texts = {"title": "smtp: circuit open", "detail": "Open since 12:00:00 UTC: 535 Failed."}
+    finding = Finding(rule_id=rule.id, kind=AlertKind.BREAKER_OPEN, subject=account, **texts)
+    incidents.record(finding, now=now)
 
 
-def test_home_shows_the_day_and_an_incident_is_taken_care_of(screen: Screen) -> None:
+def test_home_shows_the_day_and_acknowledges_an_incident(screen: Screen) -> None:
     page = screen.page
     screen.sign_in()
     screen.open("/admin/")
@@ -70,12 +64,12 @@ def test_home_shows_the_day_and_an_incident_is_taken_care_of(screen: Screen) -> 
     )
     assert screen.fits()
     screen.reach(page.get_by_role("button", name="Acknowledge")).click()
-    screen.shows(page.get_by_text("Acknowledged: 1."))
-    screen.shows(page.locator(".chip", has_text="Acknowledged").first)
+    chip = page.locator(".chip", has_text="Acknowledged").first
+    screen.shows(page.get_by_text("Acknowledged: 1."), chip)
     assert screen.fits()
 
 
-def test_a_provider_is_paused_tested_and_resumed(screen: Screen) -> None:
+def test_provider_is_paused_tested_and_resumed(screen: Screen) -> None:
     page = screen.page
     screen.sign_in()
     screen.open(PROVIDERS)
@@ -95,7 +89,7 @@ def test_a_provider_is_paused_tested_and_resumed(screen: Screen) -> None:
 
 
 @pytest.mark.parametrize("path", [WORKERS, INCIDENTS, RULES, f"{RULES}add/", PROVIDERS])
-def test_every_page_fits_light_and_dark(screen: Screen, path: str) -> None:
+def test_page_fits_in_light_and_dark(screen: Screen, path: str) -> None:
     screen.sign_in()
     for scheme in ("light", "dark"):
         screen.page.emulate_media(color_scheme=scheme)
@@ -105,7 +99,7 @@ def test_every_page_fits_light_and_dark(screen: Screen, path: str) -> None:
     assert screen.problems == []
 
 
-def test_the_menu_leads_to_the_queues(screen: Screen) -> None:
+def test_menu_leads_to_the_queues(screen: Screen) -> None:
     page = screen.page
     screen.sign_in()
     screen.open("/admin/")

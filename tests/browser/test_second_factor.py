@@ -1,4 +1,4 @@
-"""Setting up a phone, and signing in with it: with the keyboard, at a desk and on a phone."""
+"""Two-factor authentication in a browser: set up and used with the keyboard."""
 
 import re
 from typing import Any
@@ -12,12 +12,11 @@ from tests.browser.screen import Screen
 pytestmark = pytest.mark.usefixtures("db")
 
 
-def test_from_the_password_to_the_console_and_in_again(screen: Screen, settings: Any) -> None:
+def test_second_factor_is_set_up_and_used(screen: Screen, settings: Any) -> None:
     settings.ADMIN_REQUIRE_OTP = True
     page = screen.page
     screen.sign_in()
     screen.open("/admin/")
-
     screen.shows(
         page.get_by_role("heading", name="Set up two-factor authentication"),
         page.get_by_role("img"),
@@ -33,7 +32,6 @@ def test_from_the_password_to_the_console_and_in_again(screen: Screen, settings:
     assert screen.fits()
     page.get_by_label("Code").fill(app.now())
     page.keyboard.press("Enter")
-
     screen.shows(page.get_by_role("heading", name="Your recovery codes"))
     codes = page.locator(".recovery-codes code").all_text_contents()
     assert len(codes) == 10

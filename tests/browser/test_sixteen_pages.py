@@ -1,7 +1,4 @@
-"""The sixteen pages of the console: each is in the menu, and shows and offers what it is for.
-
-One shop's day, looked at once: at a desk and on a phone.
-"""
+"""The sixteen pages of the console, each with its contents, in every size."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,13 +21,13 @@ BUSY, WAVES = 2, 9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """A page: the way to it, what is written on top, and what it must show or offer."""
+    """A page: the path to it, its heading, and what it must show and offer."""
 
     menu: str
     then: tuple[str, ...] = ()
-    """What is clicked in its list, if the page is that of one thing."""
+    """The row to open in the list, if it is the page of one document."""
     heading: str = ""
-    """On top, if it is not the menu's word."""
+    """If not the menu's entry."""
     shows: tuple[str, ...] = ()
     offers: tuple[str, ...] = ()
     """Buttons and links."""
@@ -65,10 +62,7 @@ STOPS = (
         then=(BEATRIZ.user_id,),
         heading=BEATRIZ.user_id,
         shows=(
-            "Recent notifications",
-            "Devices",
-            "Suppressions",
-            "22:00 to 07:30",
+            *("Recent notifications", "Devices", "Suppressions", "22:00 to 07:30"),
             "Last confirmed delivery",
         ),
         offers=("Export", "Erase", "Revoke inbox tokens"),
@@ -117,7 +111,7 @@ STOPS = (
 
 @pytest.fixture
 def refused(screen: Screen) -> Iterator[list[str]]:
-    """Give what the server refused or could not do: nothing on these pages."""
+    """Collect the responses with errors."""
     found: list[str] = []
 
     def note(response: Response) -> None:
@@ -129,7 +123,7 @@ def refused(screen: Screen) -> Iterator[list[str]]:
     screen.page.remove_listener("response", note)
 
 
-def test_each_page_is_reached_and_does_its_work(
+def test_pages_are_in_the_menu_and_show_their_content(
     screen: Screen, refused: list[str], subtests: pytest.Subtests
 ) -> None:
     assert len(STOPS) == 16
@@ -149,7 +143,6 @@ def test_each_page_is_reached_and_does_its_work(
 
 
 def go_to(screen: Screen, stop: Stop) -> None:
-    """Take the way to a page: by the menu, and by its list."""
     screen.choose(stop.menu)
     screen.wait_for_scripts()
     for words in stop.then:
@@ -159,7 +152,7 @@ def go_to(screen: Screen, stop: Stop) -> None:
 
 
 def missing(page: Page, stop: Stop) -> list[str]:
-    """Return what a page does not show, or does not offer."""
+    """Return what a page lacks."""
     body = page.locator("#main")
     text = " ".join((body.text_content() or "").split())
     shown = [words for words in stop.shows if words not in text]

@@ -1,4 +1,4 @@
-"""What a type says: looked at, written anew, published."""
+"""Templates of a type in a browser: previewed, edited, published."""
 
 import pytest
 from playwright.sync_api import expect
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("db")
 TYPE = "/admin/notifications/notificationtype/payment_confirmed/"
 
 
-def test_from_what_it_says_to_saying_it_otherwise(screen: Screen) -> None:
+def test_template_is_previewed_edited_and_published(screen: Screen) -> None:
     page = screen.page
     screen.sign_in()
     screen.open("/admin/")
@@ -25,10 +25,8 @@ def test_from_what_it_says_to_saying_it_otherwise(screen: Screen) -> None:
     expect(page.locator(".chat-bubble strong")).to_have_text("49.90")
     expect(page.locator(".inbox-card")).to_contain_text("Your order number is 1001.")
     assert screen.fits()
-
     screen.reach(page.get_by_role("link", name="Portuguese")).click()
     expect(page.locator(".push-card")).to_contain_text("Recebemos o seu pagamento de 49.90.")
-
     screen.reach(page.get_by_role("link", name="New version")).click()
     assert screen.fits()
     page.get_by_label("Push", exact=True).first.fill("We have {{ tip }}.")
@@ -38,7 +36,6 @@ def test_from_what_it_says_to_saying_it_otherwise(screen: Screen) -> None:
     page.get_by_label("Push", exact=True).first.fill("We have {{ amount }}.")
     page.get_by_label("Changes").fill("A shorter push")
     page.get_by_role("button", name="Save version").click()
-
     screen.shows(page.get_by_role("heading", name="Version 1: A shorter push"))
     expect(page.locator(".push-card")).to_contain_text("We have 49.90.")
     assert types.get_template_version("payment_confirmed") == 0
@@ -52,7 +49,7 @@ def test_from_what_it_says_to_saying_it_otherwise(screen: Screen) -> None:
     assert set(version.parts) == {"default", "pt"}
 
 
-def test_another_language_is_added(screen: Screen) -> None:
+def test_language_is_added(screen: Screen) -> None:
     page = screen.page
     screen.sign_in()
     screen.open(f"{TYPE}templates/new/")
@@ -67,23 +64,19 @@ def test_another_language_is_added(screen: Screen) -> None:
     assert version.parts["pt-BR"] == {"subject": "Pago"}
 
 
-def test_nothing_in_a_template_runs_in_the_console(screen: Screen) -> None:
-    """The frame a mail is shown in runs no script, and the page around it shows text."""
+def test_template_scripts_do_not_run_in_the_console(screen: Screen) -> None:
+    """The email's frame runs no script, and the page around it shows text."""
     script = "<script>document.title = 'run'</script><img src=x onerror=\"document.title='run'\">"
     parts = {"default": {"subject": script, "body": script, "email_html": script, "push": script}}
     templates.create_version(
-        type_slug="payment_confirmed",
-        parts=parts,
-        note=script,
-        created_by="app:x",
-        now=utc_now(),
+        type_slug="payment_confirmed", parts=parts, note=script, created_by="app:x", now=utc_now()
     )
     screen.sign_in()
     screen.open(f"{TYPE}templates/1/")
     expect(screen.page.locator(".push-card")).to_contain_text("<script>")
     expect(screen.page.locator(".inbox-card")).to_contain_text("<script>")
     assert screen.page.title() != "run"
-    # The browser says that it refused: that is the point.
+    # The browser reports that it refused.
     refused = [p for p in screen.problems if "sandboxed" in p or "Content Security Policy" in p]
     assert refused
     screen.problems.clear()

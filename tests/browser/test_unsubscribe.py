@@ -1,4 +1,4 @@
-"""Unsubscribing in a real browser: one button, no script, and a way back."""
+"""Unsubscribing in a browser: one button, no script, and back again."""
 
 import pytest
 from playwright.sync_api import expect
@@ -28,13 +28,12 @@ pytestmark = pytest.mark.usefixtures("db")
         ),
     ],
 )
-def test_from_the_mail_to_unsubscribed_and_back(
+def test_recipient_unsubscribes_and_subscribes_again(
     screen: Screen, locale: str, scheme: str, titles: list[str], buttons: list[str]
 ) -> None:
     page = screen.page
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     path = link(f"{'a-long-name-' * 5}@{'a-long-domain-' * 4}.example", locale=locale)
-
     page.goto(f"{screen.url}{path}")
     for title, button in zip(titles, [*buttons, buttons[0]], strict=True):
         expect(page.get_by_role("heading", name=title, exact=True)).to_be_visible()
@@ -44,5 +43,5 @@ def test_from_the_mail_to_unsubscribed_and_back(
         expect(page.get_by_role("button", name=button, exact=True)).to_be_focused()
         page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name=titles[1], exact=True)).to_be_visible()
-    # Its style is let through by its own policy.
+    # The page's own policy permits its style.
     assert page.evaluate("getComputedStyle(document.querySelector('main')).borderRadius") == "14px"

@@ -10,7 +10,7 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 
 from access.clients import registry
-from access.models import APIClient, Scope, StaffUser
+from access.models import APIClient, Scope
 from domain.time import utc_now
 from tests.support.clients.console import make_staff, signed_in
 
@@ -22,7 +22,6 @@ WRITE, READ = Scope.NOTIFICATIONS_WRITE, Scope.NOTIFICATIONS_READ
 
 @pytest.fixture
 def shop() -> ObjectId:
-    """Give a client."""
     return registry.create_client(name="Shop", scopes=[WRITE], now=utc_now())
 
 
@@ -35,17 +34,16 @@ def issue(client: Client, client_id: ObjectId) -> Any:
 
 
 def key_in(response: Any) -> str:
-    """Return the key that a page shows."""
     found = registry.KEY.search(response.content.decode())
     assert found is not None
     return found[0]
 
 
-def messages_of() -> list[str]:
+def audit() -> list[str]:
     return [entry.change_message for entry in LogEntry.objects.order_by("id")]
 
 
-def test_a_client_is_created_with_its_scopes(console: Client) -> None:
+def test_client_is_created_with_its_scopes(console: Client) -> None:
     response = console.post(f"{LIST}add/", {"name": "Shop", "scopes": [READ, WRITE]})
     assert response.status_code == 302
     client = APIClient.objects.get(name="Shop")
@@ -53,19 +51,19 @@ def test_a_client_is_created_with_its_scopes(console: Client) -> None:
     assert LogEntry.objects.get().object_id == str(client.pk)
 
 
-def test_a_name_stands_once(console: Client, shop: ObjectId) -> None:
+def test_client_name_is_unique(console: Client, shop: ObjectId) -> None:
     response = console.post(f"{LIST}add/", {"name": "Shop", "scopes": [READ]})
     assert response.status_code == 200
     assert "API client with this Name already exists." in response.content.decode()
 
 
 @pytest.mark.parametrize("scopes", [[], ["everything"]])
-def test_a_client_needs_scopes_there_are(console: Client, scopes: list[str]) -> None:
+def test_client_requires_known_scopes(console: Client, scopes: list[str]) -> None:
     assert console.post(f"{LIST}add/", {"name": "Shop", "scopes": scopes}).status_code == 200
     assert not APIClient.objects.exists()
 
 
-def test_changing_a_client_leaves_its_keys(console: Client, shop: ObjectId) -> None:
+def test_changing_a_client_keeps_its_keys(console: Client, shop: ObjectId) -> None:
     issued = registry.issue_key(client_id=shop, now=utc_now())
     # The key is used while the form is open.
     assert registry.authenticate(issued.text, now=utc_now()) is not None
@@ -76,15 +74,14 @@ def test_changing_a_client_leaves_its_keys(console: Client, shop: ObjectId) -> N
     assert APIClient.objects.get(pk=shop).keys[0].last_used_at is not None
 
 
-def test_a_client_that_is_switched_off_may_do_nothing(console: Client, shop: ObjectId) -> None:
+def test_disabled_clients_key_is_rejected(console: Client, shop: ObjectId) -> None:
     issued = registry.issue_key(client_id=shop, now=utc_now())
     console.post(f"{LIST}{shop}/change/", {"name": "Shop", "scopes": [READ]})
     assert registry.authenticate(issued.text, now=utc_now()) is None
 
 
-def test_a_key_is_shown_once_and_kept_by_no_cache(console: Client, shop: ObjectId) -> None:
+def test_key_is_shown_once_and_not_cached(console: Client, shop: ObjectId) -> None:
     response = issue(console, shop)
-    assert response.status_code == 200
     assert "no-store" in response["Cache-Control"]
     text = key_in(response)
     found = registry.authenticate(text, now=utc_now())
@@ -94,11 +91,11 @@ def test_a_key_is_shown_once_and_kept_by_no_cache(console: Client, shop: ObjectI
     assert text not in later
     assert text[:14] in later
     secret = text.rpartition("_")[2]
-    assert all(secret not in message for message in messages_of())
-    assert messages_of() == [f"Issued the key {text[:14]}…."]
+    assert all(secret not in message for message in audit())
+    assert audit() == [f"Issued the key {text[:14]}…."]
 
 
-def test_a_key_may_hold_for_some_time_only(console: Client, shop: ObjectId) -> None:
+def test_key_can_expire(console: Client, shop: ObjectId) -> None:
     before = utc_now()
     response = console.post(f"{LIST}{shop}/issue-key/", {"life": "90"})
     (key,) = APIClient.objects.get(pk=shop).keys
@@ -109,13 +106,13 @@ def test_a_key_may_hold_for_some_time_only(console: Client, shop: ObjectId) -> N
     assert f"{key.expires_at:%Y-%m-%d %H:%M}" in page(console, shop)
 
 
-def test_a_time_nobody_offers_issues_no_key(console: Client, shop: ObjectId) -> None:
+def test_unknown_expiry_issues_no_key(console: Client, shop: ObjectId) -> None:
     response = console.post(f"{LIST}{shop}/issue-key/", {"life": "for ever"}, follow=True)
     assert "No change: select an expiry." in response.content.decode()
     assert APIClient.objects.get(pk=shop).keys == []
 
 
-def test_two_keys_may_be_active_and_no_more(console: Client, shop: ObjectId) -> None:
+def test_client_has_at_most_two_active_keys(console: Client, shop: ObjectId) -> None:
     issue(console, shop)
     assert "Issue key" in page(console, shop)
     issue(console, shop)
@@ -125,63 +122,53 @@ def test_two_keys_may_be_active_and_no_more(console: Client, shop: ObjectId) -> 
     assert len(APIClient.objects.get(pk=shop).keys) == 2
 
 
-def test_who_would_revoke_a_key_is_asked_first(console: Client, shop: ObjectId) -> None:
+def test_revoking_a_key_requires_confirmation(console: Client, shop: ObjectId) -> None:
     text = key_in(issue(console, shop))
-    asked = console.post(f"{LIST}{shop}/revoke-key/", {"prefix": text.split("_")[1]})
-    shown = asked.content.decode()
+    response = console.post(f"{LIST}{shop}/revoke-key/", {"prefix": text.split("_")[1]})
+    shown = response.content.decode()
     assert f"Revoke key {text[:14]}… of Shop?" in shown
     assert "Last used: never" in shown
     assert registry.authenticate(text, now=utc_now()) is not None
-    assert messages_of()[-1].startswith("Issued")
+    assert audit()[-1].startswith("Issued")
     assert "onclick" not in page(console, shop)
 
 
-def test_a_revoked_key_opens_nothing(console: Client, shop: ObjectId) -> None:
+def test_revoked_key_is_rejected(console: Client, shop: ObjectId) -> None:
     text = key_in(issue(console, shop))
     prefix = text.split("_")[1]
-    wanted = {"prefix": prefix, "confirmed": "yes"}
-    response = console.post(f"{LIST}{shop}/revoke-key/", wanted, follow=True)
+    form = {"prefix": prefix, "confirmed": "yes"}
+    response = console.post(f"{LIST}{shop}/revoke-key/", form, follow=True)
     assert "revoked." in response.content.decode()
     assert registry.authenticate(text, now=utc_now()) is None
     assert re.search(rf"ntf_{prefix}….*Revoked", page(console, shop), re.DOTALL)
-    assert messages_of()[-1] == f"Revoked the key ntf_{prefix}…."
-    again = console.post(f"{LIST}{shop}/revoke-key/", wanted, follow=True)
+    assert audit()[-1] == f"Revoked the key ntf_{prefix}…."
+    again = console.post(f"{LIST}{shop}/revoke-key/", form, follow=True)
     assert "Active key not found." in again.content.decode()
 
 
-def test_a_key_of_another_client_is_not_revoked_here(console: Client, shop: ObjectId) -> None:
+def test_key_of_another_client_is_not_revoked(console: Client, shop: ObjectId) -> None:
     other = registry.create_client(name="Other", scopes=[READ], now=utc_now())
     text = key_in(issue(console, other))
-    wanted = {"prefix": text.split("_")[1], "confirmed": "yes"}
-    console.post(f"{LIST}{shop}/revoke-key/", wanted)
+    form = {"prefix": text.split("_")[1], "confirmed": "yes"}
+    console.post(f"{LIST}{shop}/revoke-key/", form)
     assert registry.authenticate(text, now=utc_now()) is not None
 
 
 @pytest.mark.parametrize("operation", ["issue-key", "revoke-key"])
-class TestRefusals:
-    """What neither operation on keys takes."""
-
-    def test_a_get(self, console: Client, shop: ObjectId, operation: str) -> None:
-        assert console.get(f"{LIST}{shop}/{operation}/").status_code == 405
-
-    def test_a_form_without_its_token(
-        self, admin_user: StaffUser, shop: ObjectId, operation: str
-    ) -> None:
-        client = signed_in(admin_user, enforce_csrf_checks=True)
-        assert client.post(f"{LIST}{shop}/{operation}/").status_code == 403
-
-    def test_somebody_who_may_only_look(self, shop: ObjectId, operation: str) -> None:
-        client = signed_in(make_staff("rui", "access.view_apiclient"))
-        assert client.post(f"{LIST}{shop}/{operation}/").status_code == 403
-        assert "Issue key" not in page(client, shop)
-        assert APIClient.objects.get(pk=shop).keys == []
-
-    def test_a_client_that_is_not_there(self, console: Client, operation: str) -> None:
-        response = console.post(f"{LIST}{ObjectId()}/{operation}/", follow=True)
-        assert response.redirect_chain == [(LIST, 302)]
+def test_viewer_neither_issues_nor_revokes_a_key(shop: ObjectId, operation: str) -> None:
+    client = signed_in(make_staff("rui", "access.view_apiclient"))
+    assert client.post(f"{LIST}{shop}/{operation}/").status_code == 403
+    assert "Issue key" not in page(client, shop)
+    assert APIClient.objects.get(pk=shop).keys == []
 
 
-def test_the_list_shows_prefixes_and_last_use(console: Client, shop: ObjectId) -> None:
+@pytest.mark.parametrize("operation", ["issue-key", "revoke-key"])
+def test_unknown_client_redirects_to_the_list(console: Client, operation: str) -> None:
+    response = console.post(f"{LIST}{ObjectId()}/{operation}/", follow=True)
+    assert response.redirect_chain == [(LIST, 302)]
+
+
+def test_list_shows_prefixes_and_last_use(console: Client, shop: ObjectId) -> None:
     text = key_in(issue(console, shop))
     assert "Never" in console.get(LIST).content.decode()
     now = utc_now()
@@ -192,7 +179,7 @@ def test_the_list_shows_prefixes_and_last_use(console: Client, shop: ObjectId) -
     assert f"{now:%Y-%m-%d %H:%M}" in shown
 
 
-def test_a_client_in_test_mode_has_a_badge_and_keys_that_say_so(console: Client) -> None:
+def test_test_client_has_a_badge_and_test_keys(console: Client) -> None:
     form = {"name": "Try-out", "scopes": [WRITE], "is_test": "on"}
     assert console.post(f"{LIST}add/", form).status_code == 302
     client = APIClient.objects.get(name="Try-out")
@@ -202,10 +189,10 @@ def test_a_client_in_test_mode_has_a_badge_and_keys_that_say_so(console: Client)
     for shown in (console.get(LIST).content.decode(), page(console, client.pk)):
         assert text[:19] in shown
         assert ">Test</span>" in shown
-    assert messages_of()[-1] == f"Issued the key {text[:19]}…."
+    assert audit()[-1] == f"Issued the key {text[:19]}…."
 
 
-def test_a_client_keeps_its_mode(console: Client, shop: ObjectId) -> None:
+def test_client_mode_cannot_change(console: Client, shop: ObjectId) -> None:
     assert 'name="is_test"' not in page(console, shop)
     form = {"name": "Shop", "scopes": [READ], "is_active": "on", "is_test": "on"}
     console.post(f"{LIST}{shop}/change/", form)

@@ -1,4 +1,4 @@
-"""What staff see when there is no page to show, and what a program sees there."""
+"""Error pages of the console, and problems outside it."""
 
 from typing import Any
 
@@ -16,21 +16,21 @@ HOME = 'href="/admin/"'
 
 
 def page(answer: Any) -> str:
-    """Return the page; it is one that stands alone and can be looked up in the logs."""
+    """Return the page, which needs no other file and names the request for the logs."""
     assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
     text = str(answer.content.decode())
     assert text.startswith("<!doctype html>")
     assert f"<code>{answer.headers['X-Request-Id']}</code>" in text
     assert HOME in text
-    for outside in ("<script", "<link", "src=", "http://", "https://"):
-        assert outside not in text
+    for reference in ("<script", "<link", "src=", "http://", "https://"):
+        assert reference not in text
     return text
 
 
 @pytest.mark.parametrize(
     "path", ["nope/", "notifications/nope/", "notifications/nope/1/change/", "a/b/c/d/", "<b>/"]
 )
-def test_an_unknown_page_is_a_page_that_leads_on(console: Client, path: str) -> None:
+def test_unknown_page_links_home_and_search(console: Client, path: str) -> None:
     answer = console.get(f"/admin/{path}")
     assert answer.status_code == 404
     text = page(answer)
@@ -39,13 +39,13 @@ def test_an_unknown_page_is_a_page_that_leads_on(console: Client, path: str) -> 
     assert "<b>" not in text
 
 
-def test_an_unknown_page_tells_a_stranger_nothing(client: Client) -> None:
+def test_unknown_page_redirects_to_login_without_a_session(client: Client) -> None:
     answer = client.get("/admin/nope/")
     assert answer.status_code == 302
     assert answer.headers["Location"].startswith("/admin/login/")
 
 
-def test_who_may_not_is_told_whom_to_ask(db: None) -> None:
+def test_forbidden_page_says_whom_to_ask(db: None) -> None:
     nobody = signed_in(make_staff("rui"))
     for path in ("notifications/notification/", "access/staffuser/", "recipients/recipient/add/"):
         answer = nobody.get(f"/admin/{path}")
@@ -55,7 +55,7 @@ def test_who_may_not_is_told_whom_to_ask(db: None) -> None:
         assert "ask an administrator" in text
 
 
-def test_a_form_that_is_out_of_date_is_to_be_loaded_anew(console: Client) -> None:
+def test_outdated_form_asks_for_a_reload(console: Client) -> None:
     strict = Client(enforce_csrf_checks=True)
     strict.cookies = console.cookies
     answer = strict.post("/admin/recipients/suppression/add/", {"channel": "email"})
@@ -63,9 +63,7 @@ def test_a_form_that_is_out_of_date_is_to_be_loaded_anew(console: Client) -> Non
     assert "reload the page" in page(answer)
 
 
-def test_a_page_that_failed_says_so_and_not_why(
-    console: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_page_hides_the_error(console: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_args: Any) -> None:
         raise RuntimeError("canary")
 
@@ -78,14 +76,14 @@ def test_a_page_that_failed_says_so_and_not_why(
     assert "canary" not in text
 
 
-def test_a_request_for_another_host_gets_a_page_too(console: Client) -> None:
+def test_unknown_host_gets_an_error_page(console: Client) -> None:
     answer = console.get("/admin/", headers={"Host": "evil.example"})
     assert answer.status_code == 400
     assert "evil" not in page(answer)
 
 
 @pytest.mark.parametrize("path", ["/nope", "/api/v1/nope", "/api/nope", "/administration/nope"])
-def test_elsewhere_it_is_a_problem_for_programs(client: Client, path: str) -> None:
+def test_unknown_path_outside_the_console_is_a_json_problem(client: Client, path: str) -> None:
     answer = client.get(path)
     assert (answer.status_code, answer.headers["Content-Type"]) == (404, MEDIA_TYPE)
     assert answer.json()["code"] == "not_found"

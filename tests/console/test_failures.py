@@ -1,4 +1,4 @@
-"""The groups above the list of failures: counted from so many of the newest, whatever narrows."""
+"""Failure groups: counted from the newest failures, whatever the filter."""
 
 from datetime import datetime, timedelta
 
@@ -17,7 +17,7 @@ DAY = timedelta(hours=24)
 
 @pytest.fixture
 def now() -> datetime:
-    """Give the present, with a failure in each of the last six hours, of two types in turn."""
+    """Return the present, with a failure in each of the last six hours, of alternating types."""
     now = utc_now().replace(microsecond=0)
     for hours in range(6):
         kind = ("payment_confirmed", "mfa_code")[hours % 2]
@@ -26,17 +26,18 @@ def now() -> datetime:
 
 
 def grouped(now: datetime, **match: str) -> failure_groups.FailureGroups:
-    """Group the last day's failures of a kind."""
     return failure_groups.group_failures(since=now - DAY, until=now, match=[match] if match else [])
 
 
-def test_all_of_them_are_counted(now: datetime) -> None:
+def test_all_failures_are_counted(now: datetime) -> None:
     found = grouped(now)
     assert [group.count for group in found.groups] == [6]
     assert (found.counted_since, found.is_complete, found.has_previous) == (None, True, True)
 
 
-def test_only_the_newest_are_looked_at(now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_newest_failures_are_counted_beyond_the_cap(
+    now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(failure_groups, "CAP", 3)
     found = grouped(now)
     assert [group.count for group in found.groups] == [3]
@@ -44,7 +45,7 @@ def test_only_the_newest_are_looked_at(now: datetime, monkeypatch: pytest.Monkey
     assert not found.is_complete
 
 
-def test_what_narrows_them_does_not_reach_further(
+def test_filtered_groups_stay_within_the_cap(
     now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(failure_groups, "CAP", 3)
@@ -53,5 +54,5 @@ def test_what_narrows_them_does_not_reach_further(
     assert [group.count for group in found.groups] == [1]
     assert found.counted_since == now - timedelta(hours=2, minutes=1)
     assert all(read.is_indexed and not read.sorts for read in reads)
-    # Where they begin is found in the index alone.
+    # The oldest counted failure is found in the index alone.
     assert [read.examined for read in reads] == [0, 3]

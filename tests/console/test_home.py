@@ -1,4 +1,4 @@
-"""The figures, and the home page that shows them."""
+"""Dashboard metrics, and the home page."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -26,24 +26,27 @@ from tests.support.factories import notifications as factories
 
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
-S = DeliveryStatus
+S, F = DeliveryStatus, FailureCode
+AT_NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+NO_WORK = WorkSummary(
+    due=0, oldest_due_at=None, scheduled=0, retrying=0, unknown=0, last_sweep=AT_NOON
+)
+NO_FAILURES = FailureCounts(groups=(), counted_since=None)
 
 
 @pytest.fixture
 def now() -> datetime:
-    """Give the middle of the present hour: an hour ago is in the one before."""
+    """Return the middle of the present hour: an hour ago is in the one before."""
     return utc_now().replace(minute=30, second=0, microsecond=0)
 
 
 def fail(at: datetime, code: FailureCode, **fields: Any) -> Any:
-    """Return a notification that failed at an instant."""
     one = factories.started(at=at, created_at=at, **fields)
     store.settle([factories.settlement(one, S.FAILED, at=at, code=code)], now=at)
     return one.notification_id
 
 
 def deliver(at: datetime) -> None:
-    """Store a notification whose email is known to have arrived."""
     document = factories.settled(S.SENT, at=at, created_at=at)
     assert factories.arrive(document["_id"], at=at)
 
@@ -52,71 +55,56 @@ def test_traffic_counts_deliveries_by_hour_and_channel(now: datetime) -> None:
     hour_ago = now - timedelta(hours=1)
     deliver(now)
     factories.settled(S.SENT, at=hour_ago, created_at=hour_ago)
-    fail(hour_ago, FailureCode.REJECTED)
+    fail(hour_ago, F.REJECTED)
     factories.accepted(created_at=now, channels=(Channel.EMAIL, Channel.IN_APP))
     factories.settled(S.SENT, at=now, created_at=now, is_test=True)
     too_old = now - timedelta(hours=24)
     factories.settled(S.SENT, at=too_old, created_at=too_old)
     rollup.run(now=now)
     rollup.rebuild(since=too_old, until=now + timedelta(minutes=1), now=now)
-
     traffic = dashboard.traffic(now=now)
-
     assert len(traffic.hours) == 24
     assert traffic.counted_at == now
     day = traffic.per_channel(since=min(traffic.hours))
-    email = day[Channel.EMAIL]
+    email, in_app, push = day[Channel.EMAIL], day[Channel.IN_APP], day[Channel.PUSH]
     assert (email.accepted, email.sent, email.delivered, email.failed) == (4, 2, 1, 1)
     assert email.success_rate == pytest.approx(2 / 3)
     assert email.latency_quantile(0.95) == pytest.approx(0.095)
-    assert (day[Channel.IN_APP].sent, day[Channel.IN_APP].success_rate) == (1, 1.0)
-    assert (day[Channel.PUSH].success_rate, day[Channel.PUSH].latency_quantile(0.95)) == (
-        None,
-        None,
-    )
+    assert (in_app.sent, in_app.success_rate) == (1, 1.0)
+    assert (push.success_rate, push.latency_quantile(0.95)) == (None, None)
     this_hour = traffic.per_channel(since=now.replace(minute=0))
     assert (this_hour[Channel.EMAIL].sent, this_hour[Channel.EMAIL].failed) == (1, 0)
 
 
 def test_failures_are_grouped_by_channel_and_code(now: datetime) -> None:
-    for hours, code in ((3, FailureCode.REJECTED), (1, FailureCode.REJECTED)):
-        fail(now - timedelta(hours=hours), code)
-    fail(now, FailureCode.TIMEOUT, channel=Channel.PUSH, type="system_alert")
-    fail(now - timedelta(hours=30), FailureCode.TIMEOUT)
-
-    found = failure_groups.count_failures(since=now - timedelta(hours=24))
-
-    assert [(g.channel, g.code, g.count) for g in found.groups] == [
-        (Channel.EMAIL, "rejected", 2),
-        (Channel.PUSH, "timeout", 1),
-    ]
+    for hours in (3, 1):
+        fail(now - timedelta(hours=hours), F.REJECTED)
+    fail(now, F.TIMEOUT, channel=Channel.PUSH, type="system_alert")
+    fail(now - timedelta(hours=30), F.TIMEOUT)
+    day_ago = now - timedelta(hours=24)
+    found = failure_groups.count_failures(since=day_ago)
+    counts = [(g.channel, g.code, g.count) for g in found.groups]
+    assert counts == [(Channel.EMAIL, "rejected", 2), (Channel.PUSH, "timeout", 1)]
     first = found.groups[0]
-    assert (first.first_at, first.last_at) == (
-        now - timedelta(hours=3),
-        now - timedelta(hours=1),
-    )
+    assert (first.first_at, first.last_at) == (now - timedelta(hours=3), now - timedelta(hours=1))
     assert (found.total, found.counted_since) == (3, None)
-    only = failure_groups.count_failures(
-        since=now - timedelta(hours=24), match={"type": "system_alert"}
-    )
+    only = failure_groups.count_failures(since=day_ago, match={"type": "system_alert"})
     assert [g.code for g in only.groups] == ["timeout"]
-    before = failure_groups.count_failures(
-        since=now - timedelta(hours=40), until=now - timedelta(hours=24)
-    )
+    before = failure_groups.count_failures(since=day_ago - timedelta(hours=16), until=day_ago)
     assert (before.total, before.groups[0].code) == (1, "timeout")
 
 
-def test_failures_say_when_they_count_a_part_only(
+def test_capped_failures_report_since_when_they_count(
     now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(failure_groups, "FAILURE_CAP", 2)
     for hours in range(3):
-        fail(now - timedelta(hours=hours), FailureCode.REJECTED)
+        fail(now - timedelta(hours=hours), F.REJECTED)
     found = failure_groups.count_failures(since=now - timedelta(hours=24))
     assert (found.total, found.counted_since) == (2, now - timedelta(hours=1))
 
 
-def test_the_backlog_is_what_waits(now: datetime) -> None:
+def test_work_summary_counts_pending_work(now: datetime) -> None:
     empty = dashboard.summarize_work(now=now)
     assert (empty.due, empty.oldest_due_at, empty.last_sweep) == (0, None, None)
     hour_ago = now - timedelta(hours=1)
@@ -128,9 +116,7 @@ def test_the_backlog_is_what_waits(now: datetime) -> None:
     for at in (hour_ago - timedelta(hours=1), now):
         factories.accepted(created_at=at, is_test=True)
     collection("heartbeats").insert_one({"_id": "sweep", "at": now})
-
     backlog = dashboard.summarize_work(now=now)
-
     assert (backlog.due, backlog.oldest_due_at) == (1, hour_ago)
     assert (backlog.scheduled, backlog.retrying, backlog.unknown) == (1, 1, 1)
     assert backlog.last_sweep == now
@@ -140,7 +126,7 @@ def text_of(client: Client) -> str:
     return " ".join(client.get("/admin/").content.decode().split())
 
 
-def test_home_says_that_nobody_is_needed(console: Client) -> None:
+def test_home_reports_no_problems(console: Client) -> None:
     collection("heartbeats").insert_one({"_id": "sweep", "at": utc_now()})
     assert "No metrics yet." in text_of(console)
     rollup.run(now=utc_now())
@@ -149,10 +135,10 @@ def test_home_says_that_nobody_is_needed(console: Client) -> None:
     assert "No failures" in page
 
 
-def test_home_shows_the_day(console: Client) -> None:
+def test_home_shows_the_last_day(console: Client) -> None:
     now = utc_now()
     deliver(now)
-    fail(now, FailureCode.REJECTED)
+    fail(now, F.REJECTED)
     rollup.run(now=now + timedelta(seconds=1))
     context = console.get("/admin/").context
     email = context["channels"][0]
@@ -163,44 +149,34 @@ def test_home_shows_the_day(console: Client) -> None:
         "No sweep: missed wake-ups aren&#x27;t picked up.",
         "Email: 1 failure in 24 h, message rejected by the provider",
         "/admin/notifications/failednotification/?channel=email&amp;code=rejected",
-        "Deliveries, last 24 h",
-        "Retrying",
-        "SendGrid",
-        "p95 95 ms",
-        'data-type="bar"',
+        *("Deliveries, last 24 h", "Retrying", "SendGrid", "p95 95 ms", 'data-type="bar"'),
     ):
         assert words in page, words
 
 
-def test_a_rate_is_100_percent_only_if_nothing_failed(console: Client) -> None:
+def test_rate_is_100_percent_without_failures(console: Client) -> None:
     now = utc_now()
     factories.settled(S.SENT, at=now, created_at=now)
     rollup.run(now=now + timedelta(seconds=1))
     assert console.get("/admin/").context["totals"]["rate"] == "100 %"
 
 
-def test_home_says_when_it_counts_a_part_only(
-    console: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_capped_backlog_has_a_plus_sign(console: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     now = utc_now()
     monkeypatch.setattr(home, "BACKLOG_COUNT_CAP", 1)
     factories.settled(S.PENDING, at=now, created_at=now)
     assert "1+" in text_of(console)
 
 
-def test_home_says_that_its_figures_are_old(console: Client) -> None:
+def test_home_reports_outdated_metrics(console: Client) -> None:
     rollup.run(now=utc_now() - timedelta(minutes=10))
     assert "Metrics last updated" in text_of(console)
 
 
-def test_an_open_incident_stands_first_and_is_taken_care_of(console: Client) -> None:
-    finding = Finding(
-        rule_id=ObjectId(),
-        kind=AlertKind.SWEEP_OVERDUE,
-        subject="all",
-        title="No sweep for over 3 minutes",
-        detail="There was none ever.",
-    )
+def test_open_incident_comes_first_and_is_acknowledged(console: Client) -> None:
+    texts = {"title": "No sweep for over 3 minutes", "detail": "There was none ever."}
+    kind = AlertKind.SWEEP_OVERDUE
+    finding = Finding(rule_id=ObjectId(), kind=kind, subject="all", **texts)
     incident = incidents.record(finding, now=utc_now())
     assert incident is not None
     page = text_of(console)
@@ -213,23 +189,14 @@ def test_an_open_incident_stands_first_and_is_taken_care_of(console: Client) -> 
     assert url not in page
 
 
-def test_home_shows_figures_to_those_who_may_see_notifications(db: None) -> None:
+def test_metrics_require_the_view_permission(db: None) -> None:
     nobody = signed_in(make_staff("nobody"))
     page = text_of(nobody)
     assert "Select a page from the menu." in page
     assert "Deliveries, last 24 h" not in page
 
 
-AT_NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
-F = FailureCode
-QUIET = WorkSummary(
-    due=0, oldest_due_at=None, scheduled=0, retrying=0, unknown=0, last_sweep=AT_NOON
-)
-NO_FAILURES = FailureCounts(groups=(), counted_since=None)
-
-
 def failed(code: FailureCode, count: int, *, ago: timedelta = timedelta()) -> FailureCounts:
-    """Return failures of one cause."""
     group = FailureCount(
         channel=Channel.EMAIL,
         code=code.value,
@@ -240,43 +207,39 @@ def failed(code: FailureCode, count: int, *, ago: timedelta = timedelta()) -> Fa
     return FailureCounts(groups=(group,), counted_since=None)
 
 
-def test_nobody_is_needed_when_all_is_well() -> None:
-    assert issues(backlog=QUIET, failures=NO_FAILURES, now=AT_NOON) == []
+def test_few_failures_are_no_issue() -> None:
+    assert issues(backlog=NO_WORK, failures=NO_FAILURES, now=AT_NOON) == []
     few = failed(F.PROVIDER_ERROR, 9)
-    assert issues(backlog=QUIET, failures=few, now=AT_NOON) == []
+    assert issues(backlog=NO_WORK, failures=few, now=AT_NOON) == []
 
 
-def test_a_missing_sweep_is_told() -> None:
-    never = replace(QUIET, last_sweep=None)
-    late = replace(QUIET, last_sweep=AT_NOON - timedelta(minutes=4))
-    assert [c.text for c in issues(backlog=never, failures=NO_FAILURES, now=AT_NOON)] == [
-        "No sweep: missed wake-ups aren't picked up."
-    ]
-    assert [c.text for c in issues(backlog=late, failures=NO_FAILURES, now=AT_NOON)] == [
-        "No sweep for 4 min: missed wake-ups aren't picked up."
-    ]
+def test_missing_sweep_is_an_issue() -> None:
+    for last, text in ((None, "No sweep"), (timedelta(minutes=4), "No sweep for 4 min")):
+        work = replace(NO_WORK, last_sweep=AT_NOON - last if last else None)
+        (issue,) = issues(backlog=work, failures=NO_FAILURES, now=AT_NOON)
+        assert issue.text == f"{text}: missed wake-ups aren't picked up."
 
 
-def test_work_that_nobody_takes_is_told() -> None:
-    waiting = replace(QUIET, due=3, oldest_due_at=AT_NOON - timedelta(minutes=6))
-    (concern,) = issues(backlog=waiting, failures=NO_FAILURES, now=AT_NOON)
-    assert (concern.color, concern.text) == ("danger", "Deliveries overdue by 6 min")
+def test_overdue_work_is_an_issue() -> None:
+    waiting = replace(NO_WORK, due=3, oldest_due_at=AT_NOON - timedelta(minutes=6))
+    (issue,) = issues(backlog=waiting, failures=NO_FAILURES, now=AT_NOON)
+    assert (issue.color, issue.text) == ("danger", "Deliveries overdue by 6 min")
 
 
-def test_a_cause_that_is_ours_is_told_however_rare() -> None:
-    (concern,) = issues(backlog=QUIET, failures=failed(F.RENDER_FAILED, 1), now=AT_NOON)
-    assert concern.color == "danger"
-    assert concern.text == "Email: 1 failure in 24 h, template error"
-    assert concern.list_query == "channel=email&code=render_failed"
+def test_single_internal_failure_is_an_issue() -> None:
+    (issue,) = issues(backlog=NO_WORK, failures=failed(F.RENDER_FAILED, 1), now=AT_NOON)
+    assert issue.color == "danger"
+    assert issue.text == "Email: 1 failure in 24 h, template error"
+    assert issue.list_query == "channel=email&code=render_failed"
     old = failed(F.RENDER_FAILED, 1, ago=timedelta(hours=2))
-    assert [c.color for c in issues(backlog=QUIET, failures=old, now=AT_NOON)] == ["warning"]
+    assert [c.color for c in issues(backlog=NO_WORK, failures=old, now=AT_NOON)] == ["warning"]
 
 
-def test_many_recent_failures_of_one_cause_are_told_after_a_standstill() -> None:
-    late = replace(QUIET, last_sweep=None)
+def test_many_recent_failures_come_after_a_missing_sweep() -> None:
+    late = replace(NO_WORK, last_sweep=None)
     many = failed(F.PROVIDER_ERROR, 1_234)
     found = issues(backlog=late, failures=many, now=AT_NOON)
     assert [c.color for c in found] == ["danger", "warning"]
     assert "1,234 failures" in found[1].text
     long_ago = failed(F.PROVIDER_ERROR, 1_234, ago=timedelta(hours=2))
-    assert issues(backlog=QUIET, failures=long_ago, now=AT_NOON) == []
+    assert issues(backlog=NO_WORK, failures=long_ago, now=AT_NOON) == []

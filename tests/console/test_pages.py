@@ -27,29 +27,17 @@ from tests.support.fakes.callback_receiver import called_back
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
 READ_ONLY = {
-    "notification",
-    "failednotification",
-    "waitingnotification",
-    "deliveryattempt",
-    "webhooklog",
-    "recipient",
-    "device",
-    "callback",
-    "callbackmessage",
-    "logentry",
-    "broadcast",
-    "bulkoperation",
-    "heartbeat",
-    "incident",
-    "providerstate",
-    "retentionpolicy",
+    *("notification", "failednotification", "waitingnotification", "deliveryattempt"),
+    *("webhooklog", "recipient", "device", "callback", "callbackmessage", "logentry"),
+    *("broadcast", "bulkoperation", "heartbeat", "incident", "providerstate", "retentionpolicy"),
 }
 MODELS = sorted(admin.site._registry, key=lambda model: model._meta.label)
+EVERY_MODEL = pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.model_name)
 
 
 @pytest.fixture
 def one_of_each() -> None:
-    """Store a document of every kind that tests do not find there already."""
+    """Store a document of every model that has none yet."""
     now = utc_now()
     factories.settled(DeliveryStatus.FAILED, at=now)
     collection("webhook_log").insert_one(
@@ -60,23 +48,19 @@ def one_of_each() -> None:
         {"_id": "ada", "email": "ada@example.com", "attributes": {}, "preferences": {}}
         | {"is_active": True, "created_at": now, "updated_at": now}
     )
-    registration.register(
-        Registration(user_id="ada", token="token", platform=Platform.IOS), now=now
-    )
+    device = Registration(user_id="ada", token="token", platform=Platform.IOS)
+    registration.register(device, now=now)
     factories.suppress(at=now)
     begun(at=now)
     failures = selection.select_failures(channel=None, code=None, since=None)
-    decisions.preview(
-        action=BulkAction.RETRY, selection=failures, by=operation.UNKNOWN_STAFF, now=now
-    )
+    by = operation.UNKNOWN_STAFF
+    decisions.preview(action=BulkAction.RETRY, selection=failures, by=by, now=now)
     circuit_breaker.pause("smtp", by="maria", reason="", now=now)
     heartbeats.record_worker_heartbeat(now=now)
-    incidents.record(
-        Finding(
-            rule_id=ObjectId(), kind=AlertKind.FAILURES, subject="all", title="Many", detail="Many."
-        ),
-        now=now,
+    finding = Finding(
+        rule_id=ObjectId(), kind=AlertKind.FAILURES, subject="all", title="Many", detail="Many."
     )
+    incidents.record(finding, now=now)
     made = called_back("http://127.0.0.1/hooks", now=now)
     outbox.send_test(made.document["_id"], now=now)
     collection("api_clients").insert_one(
@@ -84,57 +68,52 @@ def one_of_each() -> None:
     )
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.model_name)
-def test_every_list_opens_and_can_be_searched(console: Client, one_of_each: None, model) -> None:
-    url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+def url_of(model, page: str, *args: object) -> str:
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_{page}", args=args)
+
+
+@EVERY_MODEL
+def test_list_opens_and_can_be_searched(console: Client, one_of_each: None, model) -> None:
+    url = url_of(model, "changelist")
     assert console.get(url).status_code == 200
     assert console.get(f"{url}?q=nothing-like-it").status_code == 200
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.model_name)
-def test_every_add_page_opens_unless_nothing_is_added(console: Client, model) -> None:
-    name = model._meta.model_name
-    url = reverse(f"admin:{model._meta.app_label}_{name}_add")
-    assert console.get(url).status_code == (403 if name in READ_ONLY else 200)
+@EVERY_MODEL
+def test_add_page_opens_unless_the_model_is_read_only(console: Client, model) -> None:
+    expected = 403 if model._meta.model_name in READ_ONLY else 200
+    assert console.get(url_of(model, "add")).status_code == expected
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.model_name)
-def test_every_document_has_a_page(console: Client, one_of_each: None, model) -> None:
+@EVERY_MODEL
+def test_document_has_a_page(console: Client, one_of_each: None, model) -> None:
     name = model._meta.model_name
     first = model.objects.first()
     if first is None:
         assert name in {"group", "crontabschedule", "solarschedule", "clockedschedule", "logentry"}
         return
-    url = reverse(f"admin:{model._meta.app_label}_{name}_change", args=[first.pk])
-    expected = {"failednotification": 302, "waitingnotification": 302}
-    expected |= {"deliveryattempt": 403, "logentry": 403}
-    expected |= dict.fromkeys(("incident", "heartbeat", "providerstate"), 403)
-    assert console.get(url).status_code == expected.get(name, 200)
+    expected = {"failednotification": 302, "waitingnotification": 302} | dict.fromkeys(
+        ("deliveryattempt", "logentry", "incident", "heartbeat", "providerstate"), 403
+    )
+    status = console.get(url_of(model, "change", first.pk)).status_code
+    assert status == expected.get(name, 200)
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model._meta.model_name)
-def test_nobody_without_permission_sees_a_list(db: None, model) -> None:
+@EVERY_MODEL
+def test_list_requires_a_permission(db: None, model) -> None:
     nobody = signed_in(make_staff("nobody"))
-    url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
-    assert nobody.get(url).status_code == 403
+    assert nobody.get(url_of(model, "changelist")).status_code == 403
 
 
-def test_a_stranger_is_asked_to_log_in(client: Client) -> None:
-    response = client.get("/admin/notifications/notification/")
-    assert response.status_code == 302
-    assert response["Location"].startswith("/admin/login/")
+def test_login_leads_to_the_home_page(client: Client, admin_user: StaffUser) -> None:
     page = client.get("/admin/login/").content.decode()
     assert "Notifications" in page
     assert 'name="password"' in page
-
-
-def test_after_the_login_page_comes_home(client: Client, admin_user: StaffUser) -> None:
     response = client.post("/admin/login/", {"username": "maria", "password": "s3cret-enough"})
-    assert response.status_code == 302
-    assert response["Location"] == "/admin/"
+    assert (response.status_code, response["Location"]) == (302, "/admin/")
 
 
-def test_the_menu_holds_what_the_user_may_open(support: Client, console: Client) -> None:
+def test_menu_shows_permitted_pages_only(support: Client, console: Client) -> None:
     everything = console.get("/admin/").content.decode()
     for words in ("Failed deliveries", "Notifications", "Audit log", "API clients"):
         assert words in everything
@@ -144,11 +123,11 @@ def test_the_menu_holds_what_the_user_may_open(support: Client, console: Client)
     assert "Periodic tasks" not in some
 
 
-def test_the_badge_says_which_installation_it_is(console: Client) -> None:
+def test_badge_shows_the_environment(console: Client) -> None:
     assert ">\n\nTest\n" in console.get("/admin/").content.decode()
 
 
-def test_the_command_palette_finds_a_notification(console: Client, support: Client) -> None:
+def test_command_palette_finds_a_notification(console: Client, support: Client) -> None:
     document = factories.accepted(user_id="Ada-7", created_at=utc_now())
     for client, address in ((console, "ada@example.com"), (support, "a***@example.com")):
         found = client.get("/admin/search/", {"s": "Ada-7", "extended": "1"}).content.decode()
@@ -156,7 +135,7 @@ def test_the_command_palette_finds_a_notification(console: Client, support: Clie
         assert address in found
 
 
-def test_the_command_palette_finds_nothing_for_who_may_not_see_it(db: None) -> None:
+def test_command_palette_requires_the_view_permission(db: None) -> None:
     factories.accepted(user_id="ada-8", created_at=utc_now())
     nobody = signed_in(make_staff("nobody"))
     found = nobody.get("/admin/search/", {"s": "ada-8", "extended": "1"}).content.decode()

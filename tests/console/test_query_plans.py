@@ -28,12 +28,19 @@ COUNTED = 10_001
 
 @pytest.fixture(scope="module")
 def many(_database: None, django_db_blocker: Any) -> Iterator[dict[str, Any]]:
-    """Store many of everything, and give one of the notifications."""
+    """Store many of everything; return one of the notifications."""
     with django_db_blocker.unblock():
         documents = console_data.insert_console_data(now=utc_now())
         conftest.written.names.clear()
         yield documents[MANY // 2]
         console_data.remove_console_data()
+
+
+@pytest.fixture
+def api_clients(db: None) -> None:
+    collection("api_clients").insert_many(
+        [{"_id": c, "name": str(c), "scopes": [], "keys": [], "is_active": True} for c in CLIENTS]
+    )
 
 
 def assert_quick(found: list[Plan], *, examined: int) -> None:
@@ -46,7 +53,7 @@ def assert_quick(found: list[Plan], *, examined: int) -> None:
 
 
 def with_cursors(query: str, model: str, *values: Any) -> str:
-    """Return a query whose ``{place}`` and ``{before}`` are cursors of a model's list."""
+    """Fill in ``{place}`` and ``{before}``, the cursors of a model's list."""
     name = f"console-{model}"
     return query.format(
         place=encode_cursor(Cursor(values), list_name=name),
@@ -54,6 +61,8 @@ def with_cursors(query: str, model: str, *values: Any) -> str:
     )
 
 
+WEEK = MANY * 7 / 20 + 100
+"""What a list may read that is limited to the last week."""
 FIRST = PAGE + 1
 """What a page reads that an index serves: its rows, and one more to know whether it goes on."""
 LISTS = [
@@ -66,27 +75,25 @@ LISTS = [
     ("?type=order_shipped", FIRST),
     (f"?client={CLIENTS[0]}", FIRST),
     ("?category=transactional", FIRST),
-    ("?channel=email", MANY * 7 / 20 + 100),
-    ("?channel=push", MANY * 7 / 20 + 100),
-    ("?priority=critical&category=alert", MANY * 7 / 20 + 100),
-    ("?code=provider_error&channel=email", MANY * 7 / 20 + 100),
-    ("?attempts=1&type=mfa_code", MANY * 7 / 20 + 100),
+    ("?channel=email", WEEK),
+    ("?channel=push", WEEK),
+    ("?priority=critical&category=alert", WEEK),
+    ("?code=provider_error&channel=email", WEEK),
+    ("?attempts=1&type=mfa_code", WEEK),
     ("?delivery_status=unknown", MANY / 3),
     ("?delivery_status=failed", MANY),
-    ("?delivery_status=suppressed", MANY * 7 / 20 + 100),
-    ("?delivery_status=delivered&channel=in_app&type=mfa_code", MANY * 7 / 20 + 100),
+    ("?delivery_status=suppressed", WEEK),
+    ("?delivery_status=delivered&channel=in_app&type=mfa_code", WEEK),
     ("?status=sent&type=mfa_code&created_within=24h", MANY / 20 + 100),
     ("?created_within=24h", MANY / 20 + 100),
 ]
 
 
+@pytest.mark.usefixtures("api_clients")
 @pytest.mark.parametrize(("query", "examined"), LISTS, ids=[query or "all" for query, _ in LISTS])
-def test_the_list_of_all_notifications(
+def test_notification_list_uses_an_index(
     many: Any, console: Client, query: str, examined: float
 ) -> None:
-    collection("api_clients").insert_many(
-        [{"_id": c, "name": str(c), "scopes": [], "keys": [], "is_active": True} for c in CLIENTS]
-    )
     query = with_cursors(query, "notification", many["created_at"], many["_id"])
     url = f"/admin/notifications/notification/{query}"
     assert_quick(plans(console, url, of="notifications"), examined=int(examined))
@@ -98,16 +105,16 @@ SEARCHES = (
 )
 
 
-@pytest.mark.parametrize("what", SEARCHES)
-@pytest.mark.parametrize("where", ["notification", "failednotification"])
-def test_each_kind_of_search(many: Any, console: Client, what: str, where: str) -> None:
+@pytest.mark.parametrize("field", SEARCHES)
+@pytest.mark.parametrize("model", ["notification", "failednotification"])
+def test_search_uses_an_index(many: Any, console: Client, field: str, model: str) -> None:
     text = {
         "email": many["recipient"]["email"],
         "phone": many["recipient"]["phone"].replace("+", "%2B"),
         "provider_message_id": "nothing-like-it",
         "nothing": "nothing@example.org",
-    }.get(what) or str(many[what])
-    found = plans(console, f"/admin/notifications/{where}/?q={text}", of="notifications")
+    }.get(field) or str(many[field])
+    found = plans(console, f"/admin/notifications/{model}/?q={text}", of="notifications")
     # The groups above the failures are read whatever is searched for.
     found = [plan for plan in found if "ntf_failed" not in str(plan.explained)]
     assert_quick(found, examined=20)
@@ -125,14 +132,12 @@ FAILED = [
 ]
 
 
+@pytest.mark.usefixtures("api_clients")
 @pytest.mark.parametrize(("query", "examined"), FAILED, ids=[query or "all" for query, _ in FAILED])
-def test_the_list_of_failures(many: Any, console: Client, query: str, examined: float) -> None:
-    collection("api_clients").insert_many(
-        [{"_id": c, "name": str(c), "scopes": [], "keys": [], "is_active": True} for c in CLIENTS]
-    )
+def test_failed_list_uses_an_index(many: Any, console: Client, query: str, examined: float) -> None:
     url = f"/admin/notifications/failednotification/{query}"
     found = plans(console, url, of="notifications")
-    # What verdicts are passed on is read by its key.
+    # Notifications whose resend risk is shown are read by their ID.
     found = [plan for plan in found if "'ntf_" in str(plan.explained)]
     assert all("ntf_failed" in str(plan.explained) for plan in found)
     groups = [plan for plan in found if "$unwind" in str(plan.explained)]
@@ -141,7 +146,7 @@ def test_the_list_of_failures(many: Any, console: Client, query: str, examined: 
     assert_quick([plan for plan in found if plan not in groups], examined=int(examined))
 
 
-WAITING = [
+PENDING = [
     ("", FIRST),
     ("?cursor={place}", FIRST),
     ("?cursor={before}&priority=normal", FIRST),
@@ -153,20 +158,18 @@ WAITING = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("query", "examined"), WAITING, ids=[query or "all" for query, _ in WAITING]
-)
-def test_the_list_of_what_waits(many: Any, console: Client, query: str, examined: float) -> None:
-    collection("api_clients").insert_many(
-        [{"_id": c, "name": str(c), "scopes": [], "keys": [], "is_active": True} for c in CLIENTS]
-    )
+@pytest.mark.usefixtures("api_clients")
+@pytest.mark.parametrize(("query", "examined"), PENDING, ids=[q or "all" for q, _ in PENDING])
+def test_pending_list_uses_an_index(
+    many: Any, console: Client, query: str, examined: float
+) -> None:
     query = with_cursors(query, "waitingnotification", utc_now() - timedelta(days=9), many["_id"])
     url = f"/admin/notifications/waitingnotification/{query}"
     assert_quick(plans(console, url, of="notifications"), examined=int(examined))
 
 
 @pytest.mark.parametrize("query", ["", "&priority=normal&due_within=24h", "&cursor={place}"])
-def test_what_nothing_waits_for_is_looked_for_in_a_part_of_the_list(
+def test_rare_wait_reason_is_searched_within_a_window(
     many: Any, console: Client, monkeypatch: pytest.MonkeyPatch, query: str
 ) -> None:
     monkeypatch.setattr(window_list, "WINDOW", 500)
@@ -180,14 +183,14 @@ def test_what_nothing_waits_for_is_looked_for_in_a_part_of_the_list(
     assert not any("FETCH" in plan.stages for plan in ends), "the index alone says where it ends"
 
 
-def test_the_question_of_a_bulk_operation_reads_no_notification(many: Any, console: Client) -> None:
+def test_bulk_form_reads_no_notification(many: Any, console: Client) -> None:
     url = "/admin/notifications/bulkoperation/new/?list=failednotification&channel=email"
     assert plans(console, url, of="notifications") == []
 
 
 OTHERS = [
     ("notifications/deliveryattempt/", "delivery_attempts", FIRST),
-    ("notifications/deliveryattempt/?status=failed", "delivery_attempts", MANY * 7 / 20 + 100),
+    ("notifications/deliveryattempt/?status=failed", "delivery_attempts", WEEK),
     ("notifications/deliveryattempt/?attempted_within=24h", "delivery_attempts", MANY / 20 + 100),
     ("notifications/deliveryattempt/?q=64b000000000000000000000", "delivery_attempts", 10),
     ("notifications/webhooklog/", "webhook_log", FIRST),
@@ -209,22 +212,24 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("path", "name", "examined"), OTHERS, ids=[path for path, *_ in OTHERS])
-def test_the_other_lists(many: Any, console: Client, path: str, name: str, examined: float) -> None:
+def test_other_list_uses_an_index(
+    many: Any, console: Client, path: str, name: str, examined: float
+) -> None:
     assert_quick(plans(console, f"/admin/{path}", of=name), examined=int(examined))
 
 
-def test_the_page_about_one_person(many: Any, console: Client) -> None:
+def test_recipient_page_uses_an_index(many: Any, console: Client) -> None:
     url = f"/admin/recipients/recipient/{many['user_id']}/change/"
     assert_quick(plans(console, url, of="notifications"), examined=25)
 
 
-def test_the_page_about_one_notification(many: Any, console: Client) -> None:
+def test_notification_page_uses_an_index(many: Any, console: Client) -> None:
     url = f"/admin/notifications/notification/{many['_id']}/change/"
     assert_quick(plans(console, url, of="notifications"), examined=1)
     assert_quick(plans(console, url, of="delivery_attempts"), examined=5)
 
 
-def test_the_home_page(many: Any, console: Client) -> None:
+def test_home_page_uses_indexes(many: Any, console: Client) -> None:
     for plan in plans(console, "/admin/", of="notifications"):
         assert "COLLSCAN" not in plan.stages, plan.explained
         assert plan.documents_examined <= MANY / 4, plan.explained
@@ -232,7 +237,7 @@ def test_the_home_page(many: Any, console: Client) -> None:
         assert "SORT" not in plan.stages, plan.explained
 
 
-def test_failures_read_no_more_than_their_cap(
+def test_failure_count_reads_no_more_than_its_cap(
     many: Any, monkeypatch: pytest.MonkeyPatch, db: None, reading: Any
 ) -> None:
     monkeypatch.setattr(failure_groups, "FAILURE_CAP", 100)

@@ -1,4 +1,4 @@
-"""Retention in the console: the days of each category, and what is left of what is old."""
+"""Retention in the console: days per category, and notifications without content."""
 
 from datetime import timedelta
 from typing import Any
@@ -35,7 +35,7 @@ def save(client: Client, content: str, metadata: str) -> Any:
     return client.post(MARKETING, {"content_days": content, "metadata_days": metadata})
 
 
-def test_there_is_a_row_for_each_category_with_its_days(console: Client) -> None:
+def test_list_has_a_row_per_category(console: Client) -> None:
     page = console.get(LIST).content.decode()
     for category in Category:
         assert category.value.capitalize() in page
@@ -43,7 +43,7 @@ def test_there_is_a_row_for_each_category_with_its_days(console: Client) -> None
     assert page.count("90 days (default)") == len(Category)
 
 
-def test_a_change_holds_at_once_and_for_its_category_alone(console: Client) -> None:
+def test_change_applies_at_once_to_its_category(console: Client) -> None:
     assert save(console, "7", "60").status_code == 302
     assert (days(Category.MARKETING), days(Category.ALERT)) == ((7, 60), (30, 90))
     assert "7 days" in console.get(LIST).content.decode()
@@ -51,18 +51,16 @@ def test_a_change_holds_at_once_and_for_its_category_alone(console: Client) -> N
     assert days(Category.MARKETING) == (30, 90)
 
 
-def test_a_change_is_on_record_with_what_was_and_what_is(console: Client) -> None:
+def test_change_is_audited_with_old_and_new_days(console: Client) -> None:
     save(console, "7", "60")
     save(console, "7", "")
     messages = [entry.get_change_message() for entry in LogEntry.objects.order_by("id")]
-    said, whole = "Content retention (days)", "Record retention (days)"
-    assert messages == [
-        f"{said}: default to 7. {whole}: default to 60.",
-        f"{whole}: 60 to default.",
-    ]
+    content, record = "Content retention (days)", "Record retention (days)"
+    first = f"{content}: default to 7. {record}: default to 60."
+    assert messages == [first, f"{record}: 60 to default."]
 
 
-def test_a_change_leaves_how_far_the_removal_has_come(console: Client) -> None:
+def test_change_keeps_the_removal_progress(console: Client) -> None:
     now = utc_now()
     form = console.get(MARKETING).context["adminform"].form
     assert set(form.fields) == {"content_days", "metadata_days"}
@@ -72,7 +70,7 @@ def test_a_change_leaves_how_far_the_removal_has_come(console: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "metadata", "why"),
+    ("content", "metadata", "problem"),
     [
         ("0", "90", "greater than or equal to 1"),
         ("10", "13", "greater than or equal to 14"),
@@ -82,50 +80,47 @@ def test_a_change_leaves_how_far_the_removal_has_come(console: Client) -> None:
         ("many", "90", "Enter a whole number"),
     ],
 )
-def test_days_that_cannot_be_are_refused(
-    console: Client, content: str, metadata: str, why: str
+def test_invalid_days_are_refused(
+    console: Client, content: str, metadata: str, problem: str
 ) -> None:
     answer = save(console, content, metadata)
     assert answer.status_code == 200
-    assert why in answer.content.decode()
+    assert problem in answer.content.decode()
     assert days(Category.MARKETING) == (30, 90)
 
 
-def test_what_it_says_is_never_kept_longer_than_the_notification(console: Client) -> None:
+def test_content_is_kept_no_longer_than_the_record(console: Client) -> None:
     assert save(console, "", "14").status_code == 302
     assert days(Category.MARKETING) == (14, 14)
 
 
-def test_it_says_from_when_a_change_applies(console: Client) -> None:
+def test_form_says_when_a_change_applies(console: Client) -> None:
     page = console.get(MARKETING).content.decode()
     assert "also existing ones" in page
     assert "for existing ones, run manage.py retain --existing" in page
 
 
 @pytest.mark.parametrize(
-    ("role", "looks", "changes"),
+    ("role", "view_status", "change_status"),
     [("viewer", 200, 403), ("support", 403, 403), ("operator", 200, 403), ("admin", 200, 302)],
 )
-def test_only_an_admin_changes_it(role: str, looks: int, changes: int) -> None:
+def test_only_admins_change_retention(role: str, view_status: int, change_status: int) -> None:
     call_command("create_roles", verbosity=0)
     user = make_staff(f"a-{role}")
     user.groups.add(Group.objects.get(name=role))
     client = signed_in(user)
-    assert client.get(LIST).status_code == looks
-    assert save(client, "7", "60").status_code == changes
-    assert days(Category.MARKETING) == ((7, 60) if changes == 302 else (30, 90))
+    assert client.get(LIST).status_code == view_status
+    assert save(client, "7", "60").status_code == change_status
+    assert days(Category.MARKETING) == ((7, 60) if change_status == 302 else (30, 90))
 
 
-def test_nobody_adds_one_or_removes_one(console: Client) -> None:
+def test_policy_is_neither_added_nor_deleted(console: Client) -> None:
     assert console.get(f"{LIST}add/").status_code == 403
     assert console.post(f"{LIST}marketing/delete/", {"post": "yes"}).status_code == 403
 
 
-# What is left of what is old.
-
-
 def page_of(client: Client, **fields: Any) -> str:
-    """Return the page about a notification whose content was removed."""
+    """Return the page of a notification whose content was removed."""
     at = utc_now() - 31 * DAY
     one = factories.settled(S.FAILED, at=at, created_at=at, **fields)
     content_removal.remove_expired_content(now=utc_now())
@@ -134,21 +129,17 @@ def page_of(client: Client, **fields: Any) -> str:
     return str(response.content.decode())
 
 
-def test_its_page_says_that_and_when_it_was_removed(console: Client) -> None:
+def test_page_shows_when_content_was_removed(console: Client) -> None:
     shown, today = page_of(console, entity_id="order-7"), utc_now()
     assert f"{today:%Y-%m-%d}" in shown
     for words in ("Provider error", "Email, attempt 1", "order-7", "12 ms", "503"):
         assert words in shown, words
-    for words in (
-        "ada@example.com",
-        "Your payment has arrived",
-        "<iframe",
-        "problem of its own. (",
-    ):
+    content = ("ada@example.com", "Your payment has arrived", "<iframe", "problem of its own. (")
+    for words in content:
         assert words not in shown, words
 
 
-def test_its_page_says_that_it_cannot_be_sent_again(console: Client) -> None:
+def test_page_of_removed_content_offers_no_resend(console: Client) -> None:
     shown = page_of(console)
     assert "Resend: won&#x27;t help" in shown
     assert "Content was removed by retention" in shown
@@ -156,14 +147,14 @@ def test_its_page_says_that_it_cannot_be_sent_again(console: Client) -> None:
         assert words not in shown, words
 
 
-def test_its_page_shows_what_is_still_in_the_inbox(console: Client) -> None:
+def test_page_shows_content_kept_in_the_inbox(console: Client) -> None:
     shown = page_of(console, channels=(Channel.IN_APP, Channel.EMAIL))
     assert "Your payment has arrived" in shown
     assert "stays in the recipient's inbox" in shown
     assert "<iframe" not in shown
 
 
-def test_to_send_it_again_by_hand_is_refused_with_the_reason(console: Client) -> None:
+def test_resend_of_removed_content_is_refused(console: Client) -> None:
     page_of(console)
     (one,) = collection("notifications").find()
     url = f"/admin/notifications/notification/{one['_id']}/resend/"
@@ -172,11 +163,10 @@ def test_to_send_it_again_by_hand_is_refused_with_the_reason(console: Client) ->
     assert collection("notifications").count_documents({}) == 1
 
 
-def test_the_lists_still_have_it(console: Client) -> None:
+def test_lists_keep_a_notification_without_content(console: Client) -> None:
     page_of(console)
     for name in ("notification", "failednotification", "deliveryattempt"):
         response = console.get(f"/admin/notifications/{name}/")
         assert len(response.context["cl"].result_list) == 1, name
-    assert (
-        "payment" in console.get("/admin/recipients/recipient/ada/change/").content.decode().lower()
-    )
+    page = console.get("/admin/recipients/recipient/ada/change/").content.decode()
+    assert "payment" in page.lower()

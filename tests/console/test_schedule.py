@@ -27,7 +27,7 @@ MODELS = (PeriodicTask, IntervalSchedule, CrontabSchedule, SolarSchedule, Clocke
 
 @pytest.fixture(autouse=True)
 def nightly(db: None) -> Iterator[CrontabSchedule]:
-    """Give a crontab next to the shipped schedule; both are as before after the test."""
+    """Add a crontab to the shipped schedule; restore the schedule after the test."""
     yield CrontabSchedule.objects.create(minute="30", hour="4")
     for model in MODELS:
         model.objects.all().delete()
@@ -35,26 +35,16 @@ def nightly(db: None) -> Iterator[CrontabSchedule]:
 
 
 def task_form(**fields: Any) -> dict[str, Any]:
-    """Return what the form of a task sends."""
-    default = {
-        "name": "Tidy up",
-        "regtask": "",
-        "task": "notifications.sweep",
-        "enabled": "on",
-        "args": "[]",
-        "kwargs": "{}",
-        "headers": "{}",
-        "priority": "",
-    }
+    default = {"name": "Tidy up", "regtask": "", "task": "notifications.sweep", "enabled": "on"}
+    default |= {"args": "[]", "kwargs": "{}", "headers": "{}", "priority": ""}
     return default | fields
 
 
 def errors(response: Any) -> str:
-    """Return what the form complains about."""
     return str(response.context["errors"]) if response.context else ""
 
 
-def test_every_page_of_a_task(console: Client, nightly: CrontabSchedule) -> None:
+def test_task_is_created_changed_and_deleted(console: Client, nightly: CrontabSchedule) -> None:
     assert console.get(f"{TASKS}add/").status_code == 200
     response = console.post(f"{TASKS}add/", task_form(crontab=str(nightly.pk)))
     assert response.status_code == 302, errors(response)
@@ -75,7 +65,7 @@ def test_every_page_of_a_task(console: Client, nightly: CrontabSchedule) -> None
     assert CrontabSchedule.objects.filter(pk=nightly.pk).exists()
 
 
-def test_a_registered_task_is_chosen(console: Client, nightly: CrontabSchedule) -> None:
+def test_registered_task_is_selected(console: Client, nightly: CrontabSchedule) -> None:
     chosen = task_form(regtask="notifications.deliver", task="", crontab=str(nightly.pk))
     assert console.post(f"{TASKS}add/", chosen).status_code == 302
     assert PeriodicTask.objects.get(name="Tidy up").task == "notifications.deliver"
@@ -91,7 +81,7 @@ def test_a_registered_task_is_chosen(console: Client, nightly: CrontabSchedule) 
         ({"crontab": "both", "name": "Sweep"}, "already exists"),
     ],
 )
-def test_a_task_that_cannot_be_is_refused(
+def test_invalid_task_is_refused(
     console: Client, nightly: CrontabSchedule, fields: dict[str, str], problem: str
 ) -> None:
     keys = {"crontab": str(nightly.pk), "interval": str(IntervalSchedule.objects.first().pk)}
@@ -102,14 +92,13 @@ def test_a_task_that_cannot_be_is_refused(
     assert PeriodicTask.objects.count() == len(schedule.PERIODIC_TASKS)
 
 
+ANY_DAY = {"day_of_month": "*", "month_of_year": "*"}
 SCHEDULES = [
     ("intervalschedule", {"every": "5", "period": "minutes"}, {"every": "7", "period": "minutes"}),
     (
         "crontabschedule",
-        {"minute": "0", "hour": "6", "timezone": "Europe/Lisbon"}
-        | {"day_of_week": "*", "day_of_month": "*", "month_of_year": "*"},
-        {"minute": "1", "hour": "7", "timezone": "UTC"}
-        | {"day_of_week": "1", "day_of_month": "*", "month_of_year": "*"},
+        {"minute": "0", "hour": "6", "timezone": "Europe/Lisbon", "day_of_week": "*"} | ANY_DAY,
+        {"minute": "1", "hour": "7", "timezone": "UTC", "day_of_week": "1"} | ANY_DAY,
     ),
     (
         "solarschedule",
@@ -122,14 +111,11 @@ SCHEDULES = [
         {"clocked_time_0": "2031-01-01", "clocked_time_1": "09:00:00"},
     ),
 ]
-NO_TASKS = {
-    "periodictask_set-TOTAL_FORMS": "0",
-    "periodictask_set-INITIAL_FORMS": "0",
-}
+NO_TASKS = {"periodictask_set-TOTAL_FORMS": "0", "periodictask_set-INITIAL_FORMS": "0"}
 
 
 @pytest.mark.parametrize(("name", "first", "second"), SCHEDULES, ids=[s[0] for s in SCHEDULES])
-def test_every_page_of_a_schedule(
+def test_schedule_is_created_changed_and_deleted(
     console: Client, name: str, first: dict[str, str], second: dict[str, str]
 ) -> None:
     model = {m._meta.model_name: m for m in MODELS}[name]
@@ -148,20 +134,20 @@ def test_every_page_of_a_schedule(
     assert set(model.objects.values_list("pk", flat=True)) == before
 
 
-def test_a_schedule_lists_the_tasks_that_use_it(console: Client) -> None:
+def test_schedule_lists_its_tasks(console: Client) -> None:
     interval = PeriodicTask.objects.get(name="Sweep").interval
     page = console.get(f"{LIST}intervalschedule/{interval.pk}/change/").content.decode()
     assert "Tasks with this schedule" in page
     assert "notifications.sweep" in page
 
 
-def test_deleting_a_schedule_says_which_tasks_go_with_it(console: Client) -> None:
+def test_schedule_deletion_lists_its_tasks(console: Client) -> None:
     interval = PeriodicTask.objects.get(name="Sweep").interval
     page = console.get(f"{LIST}intervalschedule/{interval.pk}/delete/").content.decode()
     assert "Sweep" in page
 
 
-def test_the_list_shows_every_kind_of_schedule(console: Client) -> None:
+def test_list_shows_every_kind_of_schedule(console: Client) -> None:
     at = ClockedSchedule.objects.create(clocked_time=utc_now() + timedelta(days=1))
     sun = SolarSchedule.objects.create(event="sunrise", latitude=38.7, longitude=-9.1)
     PeriodicTask.objects.create(name="Once", task="notifications.sweep", clocked=at, one_off=True)
@@ -173,31 +159,31 @@ def test_the_list_shows_every_kind_of_schedule(console: Client) -> None:
 
 
 def act(console: Client, action: str) -> str:
-    """Carry an action out on the sweep; return the page that follows."""
+    """Run an action on the sweep; return the page that follows."""
     sweep = PeriodicTask.objects.get(name="Sweep")
-    ticked = {"action": action, "_selected_action": str(sweep.pk)}
-    return console.post(TASKS, ticked, follow=True).content.decode()
+    form = {"action": action, "_selected_action": str(sweep.pk)}
+    return console.post(TASKS, form, follow=True).content.decode()
 
 
-def test_tasks_are_switched_off_and_on(console: Client) -> None:
+def test_tasks_are_disabled_and_enabled(console: Client) -> None:
     assert "Disabled: 1." in act(console, "disable_tasks")
     assert not PeriodicTask.objects.get(name="Sweep").enabled
     assert "Enabled: 1." in act(console, "enable_tasks")
     assert PeriodicTask.objects.get(name="Sweep").enabled
 
 
-def test_a_task_is_run_now(console: Client, broker: redis.Redis) -> None:
+def test_task_is_run_now(console: Client, broker: redis.Redis) -> None:
     assert "Sweep: queued." in act(console, "run_tasks")
     assert broker.llen("service") == 1
 
 
-def test_a_task_there_is_not_is_not_run(console: Client, broker: redis.Redis) -> None:
+def test_unknown_task_is_not_run(console: Client, broker: redis.Redis) -> None:
     PeriodicTask.objects.filter(name="Sweep").update(task="notifications.nothing")
     assert "unknown task notifications.nothing" in act(console, "run_tasks")
     assert broker.llen("service") == 0
 
 
-def test_without_the_broker_a_task_is_not_run(
+def test_task_is_not_run_without_the_broker(
     console: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_args: Any, **_options: Any) -> None:
@@ -207,7 +193,7 @@ def test_without_the_broker_a_task_is_not_run(
     assert "broker unavailable (OSError)" in act(console, "run_tasks")
 
 
-def test_the_sweep_runs_four_times_a_minute_and_the_rest_once() -> None:
+def test_sweep_runs_every_15_seconds_and_others_every_minute() -> None:
     every = {task.task: task.interval.every for task in PeriodicTask.objects.exclude(interval=None)}
     assert every.pop(schedule.SWEEP) == sweeper.SWEEP_SECONDS == 15
     assert set(every.values()) == {60}

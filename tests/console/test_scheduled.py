@@ -1,4 +1,4 @@
-"""What is scheduled or waits: what is due when, why, and sending it now, later or never."""
+"""Scheduled and held notifications: wait reasons, sending now, rescheduling, and cancelling."""
 
 from datetime import datetime, timedelta
 from types import SimpleNamespace
@@ -28,9 +28,9 @@ HOUR = timedelta(hours=1)
 S = DeliveryStatus
 
 
-def post(client: Client, url: str, told: dict[str, Any]) -> str:
+def post(client: Client, url: str, form: dict[str, Any]) -> str:
     """Send a form; return the page that follows."""
-    return client.post(url, told, follow=True).content.decode()
+    return client.post(url, form, follow=True).content.decode()
 
 
 def scheduled(now: datetime, *, after: timedelta = HOUR, **fields: Any) -> Any:
@@ -40,22 +40,22 @@ def scheduled(now: datetime, *, after: timedelta = HOUR, **fields: Any) -> Any:
 
 
 def deferred(now: datetime, code: FailureCode, *, reason: str = "Later.") -> Any:
-    """Return a deferred notification."""
+    """Return a notification that was deferred for this reason."""
     one = factories.claimed(at=now, created_at=now)
-    deferral = store.Deferred(
+    later = store.Deferred(
         claimed=one, status=S.PENDING, code=code, reason=reason, next_attempt_at=now + HOUR
     )
-    store.defer([deferral], now=now)
+    store.defer([later], now=now)
     return factories.read(one.notification_id)
 
 
 def each_kind(now: datetime) -> dict[WaitReason, Any]:
-    """Return one notification that waits for each reason."""
+    """Return one notification for each wait reason."""
     unavailable = FailureCode.CHANNEL_UNAVAILABLE
     fallback = NewDelivery(channel=Channel.PUSH, fallback_for=Channel.EMAIL, delay=HOUR)
     both = (NewDelivery(channel=Channel.EMAIL), fallback)
-    in_place = factories.accepted(created_at=now, deliveries=both)
-    sent = factories.start(factories.claim(in_place["_id"], at=now), at=now)
+    with_fallback = factories.accepted(created_at=now, deliveries=both)
+    sent = factories.start(factories.claim(with_fallback["_id"], at=now), at=now)
     store.settle([factories.settlement(sent, S.SENT, at=now)], now=now)
     return {
         WaitReason.SCHEDULE: scheduled(now),
@@ -65,16 +65,15 @@ def each_kind(now: datetime) -> dict[WaitReason, Any]:
         WaitReason.PROVIDER_UNAVAILABLE: deferred(now, unavailable),
         WaitReason.RATE_LIMITED: deferred(now, FailureCode.RATE_LIMITED),
         WaitReason.RETRY: factories.settled(S.PENDING, at=now, created_at=now),
-        WaitReason.FALLBACK: factories.read(in_place["_id"]),
+        WaitReason.FALLBACK: factories.read(with_fallback["_id"]),
         WaitReason.RECEIPT: factories.settled(S.UNKNOWN, at=now, created_at=now),
         WaitReason.WORKER: factories.accepted(created_at=now),
     }
 
 
-def test_each_reason_to_wait_is_told_and_can_be_chosen(console: Client) -> None:
+def test_wait_reasons_are_shown_and_can_be_filtered(console: Client) -> None:
     now = utc_now()
-    kinds = each_kind(now)
-    for reason, document in kinds.items():
+    for reason, document in each_kind(now).items():
         open_ones = [row(one) for one in document["delivery"]]
         assert [one.reason for one in find_waits(open_ones, now=now)] == [reason]
         assert listed(console, f"{LIST}?reason={reason.value}") == [document["_id"]], reason
@@ -94,20 +93,19 @@ def row(delivery: dict[str, Any]) -> Any:
     return SimpleNamespace(**{**default, **delivery})
 
 
-def test_what_is_due_next_comes_first_and_what_is_done_is_not_there(console: Client) -> None:
+def test_list_is_ordered_by_due_time_without_ended_ones(console: Client) -> None:
     now = utc_now()
     later, sooner = scheduled(now, after=2 * HOUR), scheduled(now)
     factories.settled(S.FAILED, at=now, created_at=now)
     assert listed(console, LIST) == [sooner["_id"], later["_id"]]
-    assert listed(console, f"{LIST}?priority=normal&channel=email") == [
-        *(sooner["_id"], later["_id"])
-    ]
+    filtered = listed(console, f"{LIST}?priority=normal&channel=email")
+    assert filtered == [sooner["_id"], later["_id"]]
     assert listed(console, f"{LIST}?q={later['_id']}") == [later["_id"]]
     page = console.get(f"{LIST}{later['_id']}/change/")
     assert page["Location"] == f"{ONE}{later['_id']}/change/"
 
 
-def test_what_is_rare_is_looked_for_so_much_at_a_time(
+def test_rare_reason_is_searched_window_by_window(
     console: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(window_list, "WINDOW", 3)
@@ -119,25 +117,20 @@ def test_what_is_rare_is_looked_for_so_much_at_a_time(
     first = console.get(f"{LIST}?reason=rate_limited")
     assert "No match in the next" in first.content.decode()
     assert "No results" not in first.content.decode()
-
     second = console.get(LIST + first.context["cl"].next_window_url)
     assert [row.pk for row in second.context["cl"].result_list] == [rare["_id"]]
     assert "Matches in the next" in second.content.decode()
-
     third = console.get(LIST + second.context["cl"].next_url)
     assert third.context["cl"].result_list == []
     assert third.context["cl"].next_window_url == ""
     assert "No results" in third.content.decode()
-
     back = console.get(LIST + second.context["cl"].previous_url).context["cl"]
     assert (back.result_list, back.next_window_url) == ([], back.previous_url)
     assert console.get(LIST + back.next_window_url).context["cl"].next_window_url == ""
     assert listed(console, LIST)[:4] == [one["_id"] for one in before]
 
 
-def test_a_page_that_is_full_does_not_say_how_far_it_looked(
-    console: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_page_has_no_window_link(console: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(window_list, "WINDOW", 4)
     monkeypatch.setattr(lists.ConsoleAdmin, "list_per_page", 2)
     now = utc_now()
@@ -151,37 +144,35 @@ def test_a_page_that_is_full_does_not_say_how_far_it_looked(
     assert seen == ids
 
 
-def test_one_is_run_now_from_its_page(console: Client) -> None:
+def test_scheduled_notification_is_sent_now(console: Client) -> None:
     document = scheduled(utc_now())
     page = console.get(f"{ONE}{document['_id']}/change/").content.decode()
     assert "Send now" in page
     assert ">Reschedule</button>" in page
     url = f"{ONE}{document['_id']}/run/"
     assert "Send now" in console.post(url).content.decode()
-    shown = console.post(url, {"confirmed": "yes"}, follow=True).content.decode()
-    assert "1 notification due now." in shown
+    assert "1 notification due now." in post(console, url, {"confirmed": "yes"})
     assert factories.read(document["_id"])["status"] == "queued"
     assert LogEntry.objects.get().change_message == "Made due now."
 
 
-def test_several_are_run_now(console: Client) -> None:
+def test_selected_notifications_are_sent_now(console: Client) -> None:
     now = utc_now()
     documents = [scheduled(now), deferred(now, FailureCode.QUIET_HOURS)]
-    ticked = [str(one["_id"]) for one in documents]
-    action = {"action": "run_selected", "_selected_action": ticked, "confirmed": "yes"}
-    shown = console.post(LIST, action, follow=True).content.decode()
-    assert "2 notifications due now." in shown
+    ids = [str(one["_id"]) for one in documents]
+    action = {"action": "run_selected", "_selected_action": ids, "confirmed": "yes"}
+    assert "2 notifications due now." in post(console, LIST, action)
     assert all(factories.read(one["_id"])["due_at"] <= utc_now() for one in documents)
 
 
-def test_one_is_sent_at_another_time(console: Client) -> None:
+def test_scheduled_notification_is_rescheduled(console: Client) -> None:
     now = utc_now()
     document = scheduled(now)
     url = f"{ONE}{document['_id']}/reschedule/"
     assert 'type="datetime-local"' in console.post(url).content.decode()
     at = (now + 3 * HOUR).replace(second=0, microsecond=0)
-    told = {"confirmed": "yes", "at": f"{at:%Y-%m-%dT%H:%M}"}
-    assert "1 notification rescheduled." in console.post(url, told, follow=True).content.decode()
+    form = {"confirmed": "yes", "at": f"{at:%Y-%m-%dT%H:%M}"}
+    assert "1 notification rescheduled." in post(console, url, form)
     assert factories.read(document["_id"])["due_at"] == at
     assert f"Rescheduled to {at:%Y-%m-%d %H:%M} UTC." in LogEntry.objects.get().change_message
 
@@ -194,15 +185,14 @@ def test_one_is_sent_at_another_time(console: Client) -> None:
         ("2020-01-01T09:00", "more than 5 minutes in the past"),
     ],
 )
-def test_a_time_that_cannot_be_is_told(console: Client, at: str, problem: str) -> None:
+def test_invalid_time_is_refused(console: Client, at: str, problem: str) -> None:
     document = scheduled(utc_now())
     url = f"{ONE}{document['_id']}/reschedule/"
-    told = {"confirmed": "yes", "at": at}
-    assert problem in post(console, url, told)
+    assert problem in post(console, url, {"confirmed": "yes", "at": at})
     assert factories.read(document["_id"]) == document
 
 
-def test_what_was_tried_is_not_rescheduled(console: Client) -> None:
+def test_attempted_notification_is_not_rescheduled(console: Client) -> None:
     now = utc_now()
     document = factories.settled(S.PENDING, at=now, created_at=now)
     page = console.get(f"{ONE}{document['_id']}/change/").content.decode()
@@ -210,15 +200,15 @@ def test_what_was_tried_is_not_rescheduled(console: Client) -> None:
     assert ">Reschedule</button>" not in page
 
 
-def test_several_are_withdrawn(console: Client) -> None:
+def test_selected_notifications_are_cancelled(console: Client) -> None:
     documents = [scheduled(utc_now()) for _ in range(2)]
-    ticked = [str(one["_id"]) for one in documents]
-    action = {"action": "cancel_selected", "_selected_action": ticked, "confirmed": "yes"}
-    assert "2 notifications cancelled." in console.post(LIST, action, follow=True).content.decode()
+    ids = [str(one["_id"]) for one in documents]
+    action = {"action": "cancel_selected", "_selected_action": ids, "confirmed": "yes"}
+    assert "2 notifications cancelled." in post(console, LIST, action)
     assert listed(console, LIST) == []
 
 
-def test_who_may_only_look_is_offered_nothing() -> None:
+def test_viewer_cannot_send_now() -> None:
     document = scheduled(utc_now())
     client = signed_in(make_staff("rui", "notifications.view_notification"))
     assert listed(client, LIST) == [document["_id"]]

@@ -22,36 +22,32 @@ from notifyproject.db.collections import collection
 from tests.support.clients.console import make_staff, signed_in
 
 HOME = "/admin/"
-
 LIST = "/admin/notifications/notification/"
-
+LOGIN = "/admin/login/"
 CHECK = "/admin/second-factor/"
-
 SET_UP = "/admin/second-factor/set-up/"
-
 RENEW = "/admin/second-factor/recovery-codes/"
-
+USUAL_IP, OTHER_IP = "203.0.113.5", "198.51.100.7"
 NOW = datetime.now(UTC) - timedelta(days=1)
-"""When phones are set up: what pages take as the present comes after it."""
+"""When phones are set up: earlier than the present of the pages."""
 
 
 @pytest.fixture
 def ana(db: None) -> StaffUser:
-    """Give somebody of the staff."""
     return make_staff("ana", superuser=True)
 
 
 @pytest.fixture
 def required(settings: Any) -> None:
-    """Ask everybody for a second factor, as on a server."""
+    """Require the second factor, as on a server."""
     settings.ADMIN_REQUIRE_OTP = True
 
 
 @pytest.fixture
 def phone(ana: StaffUser) -> pyotp.TOTP:
-    """Give Ana a phone that is set up."""
-    invitation = second_factor.begin_enrollment(ana.pk, name="ana", now=NOW)
-    app = pyotp.TOTP(invitation.key)
+    """Enroll Ana's phone."""
+    enrollment = second_factor.begin_enrollment(ana.pk, name="ana", now=NOW)
+    app = pyotp.TOTP(enrollment.key)
     assert second_factor.confirm(ana.pk, app.at(NOW), now=NOW) is not None
     return app
 
@@ -61,7 +57,7 @@ def later(steps: int) -> datetime:
 
 
 @pytest.mark.usefixtures("required")
-def test_who_has_none_sets_it_up_before_anything_else(ana: StaffUser) -> None:
+def test_missing_second_factor_is_set_up_first(ana: StaffUser) -> None:
     browser = signed_in(ana)
     for page in (HOME, LIST, f"{LIST}?status=failed"):
         answer = browser.get(page)
@@ -71,8 +67,7 @@ def test_who_has_none_sets_it_up_before_anything_else(ana: StaffUser) -> None:
     (spaced,) = re.findall(r"<code>([A-Z2-7 ]+)</code>", shown)
     assert spaced in browser.get(SET_UP).content.decode(), "the same until it is confirmed"
     app = pyotp.TOTP(spaced.replace(" ", ""))
-    wrong = browser.post(SET_UP, {"code": "000000x"}).content.decode()
-    assert "Invalid or used code" in wrong
+    assert "Invalid or used code" in browser.post(SET_UP, {"code": "000000x"}).content.decode()
     done = browser.post(SET_UP, {"code": app.now(), "next": LIST}).content.decode()
     codes = re.findall(r"<code>([a-z2-7-]+)</code>", done)
     assert len(set(codes)) == 10
@@ -81,58 +76,54 @@ def test_who_has_none_sets_it_up_before_anything_else(ana: StaffUser) -> None:
     assert LogEntry.objects.filter(change_message="Set up two-factor authentication.").count() == 1
 
 
-def test_who_has_one_is_asked_in_each_session(ana: StaffUser, phone: pyotp.TOTP) -> None:
+def test_second_factor_is_required_in_each_session(ana: StaffUser, phone: pyotp.TOTP) -> None:
     browser = signed_in(ana)
-    answer = browser.get(f"{LIST}?status=failed")
-    assert (
-        answer["Location"]
-        == f"{CHECK}?next=%2Fadmin%2Fnotifications%2Fnotification%2F%3Fstatus%3Dfailed"
-    )
+    path = "%2Fadmin%2Fnotifications%2Fnotification%2F%3Fstatus%3Dfailed"
+    assert browser.get(f"{LIST}?status=failed")["Location"] == f"{CHECK}?next={path}"
     assert browser.post(f"{LIST}x/resend/").status_code == 302
     assert "Invalid or used code" in browser.post(CHECK, {"code": "12"}).content.decode()
-    inside = browser.post(CHECK, {"code": phone.now(), "next": f"{LIST}?status=failed"})
-    assert inside["Location"] == f"{LIST}?status=failed"
+    answer = browser.post(CHECK, {"code": phone.now(), "next": f"{LIST}?status=failed"})
+    assert answer["Location"] == f"{LIST}?status=failed"
     assert browser.get(LIST).status_code == 200
     assert signed_in(ana).get(LIST).status_code == 302
 
 
-@pytest.mark.usefixtures("phone")
-def test_it_leads_to_no_other_site(ana: StaffUser, phone: pyotp.TOTP) -> None:
+def test_second_factor_redirects_to_no_other_site(ana: StaffUser, phone: pyotp.TOTP) -> None:
     answer = signed_in(ana).post(CHECK, {"code": phone.now(), "next": "https://evil.example/"})
     assert answer["Location"] == HOME
 
 
 @pytest.mark.usefixtures("phone")
-def test_without_the_code_no_other_phone_is_set_up_and_nothing_renewed(ana: StaffUser) -> None:
+def test_setup_and_renewal_require_the_code(ana: StaffUser) -> None:
     browser = signed_in(ana)
     for answer in (browser.get(SET_UP), browser.post(SET_UP, {"code": "1"}), browser.post(RENEW)):
         assert answer["Location"].startswith(CHECK)
     assert browser.get(RENEW).status_code == 405
 
 
-def test_a_reset_ends_the_sessions_of_before(ana: StaffUser, phone: pyotp.TOTP) -> None:
+def test_reset_ends_earlier_sessions(ana: StaffUser, phone: pyotp.TOTP) -> None:
     browser = signed_in(ana)
     browser.post(CHECK, {"code": phone.now()})
-    said = StringIO()
-    call_command("reset_second_factor", "ana", stdout=said)
-    assert "removed" in said.getvalue()
+    output = StringIO()
+    call_command("reset_second_factor", "ana", stdout=output)
+    assert "removed" in output.getvalue()
     with override_settings(ADMIN_REQUIRE_OTP=True):
         assert browser.get(LIST)["Location"].startswith(SET_UP)
     with pytest.raises(CommandError, match="Unknown user: bea"):
         call_command("reset_second_factor", "bea")
 
 
-def test_where_it_is_not_required_who_has_none_is_let_in(ana: StaffUser) -> None:
+def test_optional_second_factor_is_not_required(ana: StaffUser) -> None:
     assert signed_in(ana).get(LIST).status_code == 200
 
 
 @pytest.mark.usefixtures("required", "db")
-def test_who_is_not_signed_in_is_asked_for_the_password_first() -> None:
+def test_password_comes_before_the_second_factor() -> None:
     for page in (HOME, CHECK, SET_UP):
         assert Client().get(page)["Location"].startswith("/admin/login/")
 
 
-def test_new_recovery_codes_take_the_place_of_the_old(ana: StaffUser, phone: pyotp.TOTP) -> None:
+def test_new_recovery_codes_replace_the_old(ana: StaffUser, phone: pyotp.TOTP) -> None:
     browser = signed_in(ana)
     browser.post(CHECK, {"code": phone.now()})
     old = second_factor.renew_recovery_codes(ana.pk)
@@ -143,24 +134,22 @@ def test_new_recovery_codes_take_the_place_of_the_old(ana: StaffUser, phone: pyo
     assert second_factor.check(ana.pk, new[0], now=NOW) is CodeResult.RIGHT
 
 
-def test_a_code_is_good_for_its_half_minute_and_the_ones_beside_it(
+def test_code_is_valid_in_its_time_step_and_the_adjacent_ones(
     ana: StaffUser, phone: pyotp.TOTP
 ) -> None:
     code = phone.at(later(10))
-    for steps, verdict in ((8, CodeResult.WRONG), (12, CodeResult.WRONG), (11, CodeResult.RIGHT)):
-        assert second_factor.check(ana.pk, f" {code[:3]} {code[3:]}", now=later(steps)) is verdict
+    for steps, result in ((8, CodeResult.WRONG), (12, CodeResult.WRONG), (11, CodeResult.RIGHT)):
+        assert second_factor.check(ana.pk, f" {code[:3]} {code[3:]}", now=later(steps)) is result
 
 
-def test_a_code_is_good_once_and_so_is_every_earlier_one(ana: StaffUser, phone: pyotp.TOTP) -> None:
+def test_used_code_and_earlier_codes_are_rejected(ana: StaffUser, phone: pyotp.TOTP) -> None:
     code, earlier = phone.at(later(10)), phone.at(later(9))
     assert second_factor.check(ana.pk, code, now=later(10)) is CodeResult.RIGHT
     assert second_factor.check(ana.pk, code, now=later(10)) is CodeResult.WRONG
     assert second_factor.check(ana.pk, earlier, now=later(10)) is CodeResult.WRONG
 
 
-def at_once(ana: StaffUser, code: str, count: int, now: datetime) -> list[CodeResult]:
-    """Check the same code so often at the same moment."""
-
+def check_concurrently(ana: StaffUser, code: str, count: int, now: datetime) -> list[CodeResult]:
     def one(_number: int) -> CodeResult:
         try:
             return second_factor.check(ana.pk, code, now=now)
@@ -171,18 +160,14 @@ def at_once(ana: StaffUser, code: str, count: int, now: datetime) -> list[CodeRe
         return list(pool.map(one, range(count)))
 
 
-def test_of_requests_with_one_code_at_the_same_moment_one_gets_in(
-    ana: StaffUser, phone: pyotp.TOTP
-) -> None:
+def test_concurrent_use_of_one_code_succeeds_once(ana: StaffUser, phone: pyotp.TOTP) -> None:
     code = phone.at(later(10))
-    assert at_once(ana, code, MAX_TRIES, later(10)).count(CodeResult.RIGHT) == 1
+    assert check_concurrently(ana, code, MAX_TRIES, later(10)).count(CodeResult.RIGHT) == 1
 
 
-def test_of_many_guesses_at_the_same_moment_a_few_are_looked_at(
-    ana: StaffUser, phone: pyotp.TOTP
-) -> None:
-    verdicts = at_once(ana, "12345", 3 * MAX_TRIES, later(10))
-    assert verdicts.count(CodeResult.WRONG) == MAX_TRIES
+def test_concurrent_guesses_are_limited(ana: StaffUser, phone: pyotp.TOTP) -> None:
+    results = check_concurrently(ana, "12345", 3 * MAX_TRIES, later(10))
+    assert results.count(CodeResult.WRONG) == MAX_TRIES
     right = phone.at(later(11))
     assert second_factor.check(ana.pk, right, now=later(11)) is CodeResult.PAUSED
     after = later(10) + TRY_WINDOW
@@ -190,17 +175,17 @@ def test_of_many_guesses_at_the_same_moment_a_few_are_looked_at(
 
 
 @pytest.mark.usefixtures("phone")
-def test_a_recovery_code_is_good_once_however_it_is_written(ana: StaffUser) -> None:
+def test_recovery_code_is_valid_once_in_any_notation(ana: StaffUser) -> None:
     first, second, *_ = second_factor.renew_recovery_codes(ana.pk)
     assert second_factor.check(ana.pk, f" {first.upper()} ", now=NOW) is CodeResult.RIGHT
     assert second_factor.check(ana.pk, first, now=NOW) is CodeResult.WRONG
     assert second_factor.check(ana.pk, second.replace("-", " "), now=NOW) is CodeResult.RIGHT
-    standing = second_factor.enrollment_of(ana.pk)
-    assert standing is not None
-    assert standing.recovery_codes == 8
+    enrollment = second_factor.enrollment_of(ana.pk)
+    assert enrollment is not None
+    assert enrollment.recovery_codes == 8
 
 
-def test_another_phone_counts_once_it_is_confirmed(ana: StaffUser, phone: pyotp.TOTP) -> None:
+def test_new_phone_is_valid_once_confirmed(ana: StaffUser, phone: pyotp.TOTP) -> None:
     other = pyotp.TOTP(second_factor.begin_enrollment(ana.pk, name="ana", now=NOW).key)
     assert other.secret != phone.secret
     assert second_factor.check(ana.pk, phone.at(later(3)), now=later(3)) is CodeResult.RIGHT
@@ -210,13 +195,13 @@ def test_another_phone_counts_once_it_is_confirmed(ana: StaffUser, phone: pyotp.
     assert second_factor.check(ana.pk, other.at(later(7)), now=later(7)) is CodeResult.RIGHT
 
 
-def test_nothing_of_it_can_be_read_in_the_database(ana: StaffUser, phone: pyotp.TOTP) -> None:
+def test_second_factor_is_not_stored_in_plain_text(ana: StaffUser, phone: pyotp.TOTP) -> None:
     codes = second_factor.renew_recovery_codes(ana.pk)
     stored = str(collection("second_factors").find_one())
     assert not any(text in stored for text in (phone.secret, *codes))
 
 
-def test_each_login_seals_it_with_the_newest_key(ana: StaffUser, phone: pyotp.TOTP) -> None:
+def test_login_encrypts_the_key_with_the_newest_key(ana: StaffUser, phone: pyotp.TOTP) -> None:
     keys = {"newer": b"n" * 32, "tests": b"\xd3M4" * 16}
     with override_settings(FIELD_ENCRYPTION_KEYS=keys):
         assert second_factor.check(ana.pk, phone.at(later(3)), now=later(3)) is CodeResult.RIGHT
@@ -226,31 +211,23 @@ def test_each_login_seals_it_with_the_newest_key(ana: StaffUser, phone: pyotp.TO
 
 
 @pytest.mark.usefixtures("phone")
-def test_without_its_key_a_recovery_code_still_lets_its_owner_in(ana: StaffUser) -> None:
+def test_recovery_code_works_without_the_encryption_key(ana: StaffUser) -> None:
     (code, *_) = second_factor.renew_recovery_codes(ana.pk)
     with override_settings(FIELD_ENCRYPTION_KEYS={"other": b"x" * 32}):
         assert second_factor.check(ana.pk, "123456", now=NOW) is CodeResult.WRONG
         assert second_factor.check(ana.pk, code, now=NOW) is CodeResult.RIGHT
 
 
-LOGIN = "/admin/login/"
-
-PASSWORD = "s3cret-enough"
-
-USUAL_IP = "203.0.113.5"
-
-ELSEWHERE = "198.51.100.7"
-
-
 @pytest.fixture
 def maria(db: None, settings: Any) -> StaffUser:
-    """Have somebody to sign in."""
     settings.TRUSTED_PROXIES = 0
     return make_staff("maria", superuser=True)
 
 
-def sign_in(name: str = "maria", password: str = PASSWORD, *, address: str = USUAL_IP) -> int:
-    """Try to sign in; return the answer's status: 302 is inside."""
+def sign_in(
+    name: str = "maria", password: str = "s3cret-enough", *, address: str = USUAL_IP
+) -> int:
+    """Try to sign in; return the status: 302 is success."""
     answer = Client(REMOTE_ADDR=address).post(LOGIN, {"username": name, "password": password})
     if answer.status_code == 429:
         assert int(answer["Retry-After"]) == WINDOW.total_seconds()
@@ -262,63 +239,57 @@ def guess(times: int, name: str = "maria", *, address: str = USUAL_IP) -> list[i
     return [sign_in(name, "wrong", address=address) for _ in range(times)]
 
 
-def let_pass(now: datetime) -> None:
-    """Let the windows end."""
-    collection("login_failures").update_many({}, {"$set": {"expires_at": now}})
-
-
 @pytest.mark.usefixtures("maria")
-def test_the_fifth_wrong_password_locks_the_account_at_this_address() -> None:
+def test_fifth_wrong_password_locks_the_account_at_its_address() -> None:
     assert guess(5) == [200] * 4 + [429]
     assert sign_in() == 429, "the right one is not even looked at"
     assert sign_in("MARIA ") == 429
-    assert sign_in(address=ELSEWHERE) == 302, "its owner is let in from anywhere else"
+    assert sign_in(address=OTHER_IP) == 302, "its owner is let in from anywhere else"
 
 
 @pytest.mark.usefixtures("maria")
-def test_it_is_over_a_quarter_of_an_hour_after_the_first() -> None:
+def test_lockout_ends_15_minutes_after_the_first_failure() -> None:
     guess(5)
-    (both,) = (
-        collection("login_failures").find({"count": 5, "expires_at": {"$exists": True}}).limit(1)
-    )
+    wanted = {"count": 5, "expires_at": {"$exists": True}}
+    (both,) = collection("login_failures").find(wanted).limit(1)
     assert both["expires_at"] - datetime.now(UTC) <= WINDOW
     guess(3)
     (again,) = collection("login_failures").find({"_id": both["_id"]})
     assert again == both, "who is locked out does not make it longer"
-    let_pass(datetime.now(UTC))
+    collection("login_failures").update_many({}, {"$set": {"expires_at": datetime.now(UTC)}})
     assert guess(1) == [200]
     assert sign_in() == 302
 
 
 @pytest.mark.usefixtures("maria")
-def test_the_right_password_forgets_what_was_wrong_before() -> None:
+def test_right_password_resets_the_failures() -> None:
     for _ in range(3):
         assert guess(4) == [200] * 4
         assert sign_in() == 302
 
 
 @pytest.mark.usefixtures("maria")
-def test_an_address_is_locked_out_whatever_accounts_it_tries() -> None:
-    many = LIMITS["address"]
-    answers = [guess(1, f"user-{number}")[0] for number in range(many)]
-    assert answers == [200] * (many - 1) + [429]
+def test_address_is_locked_out_across_accounts() -> None:
+    limit = LIMITS["address"]
+    statuses = [guess(1, f"user-{number}")[0] for number in range(limit)]
+    assert statuses == [200] * (limit - 1) + [429]
     assert sign_in() == 429
-    assert sign_in(address=ELSEWHERE) == 302
+    assert sign_in(address=OTHER_IP) == 302
 
 
 @pytest.mark.usefixtures("maria")
-def test_an_account_is_locked_out_wherever_the_guesses_come_from() -> None:
+def test_account_is_locked_out_across_addresses() -> None:
     now = datetime.now(UTC)
     guess(1)
     collection("login_failures").update_many(
         {}, {"$set": {"count": LIMITS["account"] - 1, "expires_at": now + WINDOW}}
     )
-    assert guess(1, address=ELSEWHERE) == [429]
+    assert guess(1, address=OTHER_IP) == [429]
     assert sign_in(address="192.0.2.9") == 429
 
 
 @pytest.mark.usefixtures("maria")
-def test_neither_a_name_nor_an_address_is_kept(caplog: pytest.LogCaptureFixture) -> None:
+def test_failures_store_neither_name_nor_address(caplog: pytest.LogCaptureFixture) -> None:
     guess(5)
     stored = str(list(collection("login_failures").find()))
     assert not any(text in f"{stored}{caplog.text}" for text in ("maria", USUAL_IP, "wrong"))

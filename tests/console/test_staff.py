@@ -18,18 +18,13 @@ MANAGE = tuple(f"access.{verb}_staffuser" for verb in ("view", "add", "change", 
 
 
 def fields(user: StaffUser, **changes: object) -> dict[str, object]:
-    """Return what the form of an account sends."""
-    day, time = f"{user.date_joined:%Y-%m-%d}", f"{user.date_joined:%H:%M:%S}"
-    return {
-        "username": user.username,
-        "email": user.email,
-        "first_name": user.first_name,
-        "last_name": user.last_name,
-        "is_active": "on",
-        "is_staff": "on",
-        "date_joined_0": day,
-        "date_joined_1": time,
-    } | changes
+    names = ("username", "email", "first_name", "last_name")
+    joined = {
+        "date_joined_0": f"{user.date_joined:%Y-%m-%d}",
+        "date_joined_1": f"{user.date_joined:%H:%M:%S}",
+    }
+    flags = {"is_active": "on", "is_staff": "on"}
+    return {name: getattr(user, name) for name in names} | joined | flags | changes
 
 
 def permission(name: str) -> Permission:
@@ -37,20 +32,20 @@ def permission(name: str) -> Permission:
     return Permission.objects.get(content_type__app_label=app, codename=codename)
 
 
-def test_an_account_is_made_with_a_password(console: Client) -> None:
+def test_account_is_created_with_a_password(console: Client) -> None:
     new = {"username": "ines", "usable_password": "true"}
     passwords = {"password1": "a-long-Secret-9", "password2": "a-long-Secret-9"}
     assert console.post(f"{STAFF}add/", new | passwords).status_code == 302
     assert StaffUser.objects.get(username="ines").check_password("a-long-Secret-9")
 
 
-def test_an_account_needs_a_good_password(console: Client) -> None:
+def test_weak_password_is_refused(console: Client) -> None:
     new = {"username": "ines", "usable_password": "true", "password1": "1", "password2": "1"}
     assert "too short" in console.post(f"{STAFF}add/", new).content.decode()
     assert not StaffUser.objects.filter(username="ines").exists()
 
 
-def test_a_password_is_changed(console: Client) -> None:
+def test_password_is_changed(console: Client) -> None:
     user = make_staff("rui")
     new = {"password1": "another-Secret-9", "password2": "another-Secret-9"}
     url = f"{STAFF}{user.pk}/password/"
@@ -59,7 +54,7 @@ def test_a_password_is_changed(console: Client) -> None:
     assert StaffUser.objects.get(pk=user.pk).check_password("another-Secret-9")
 
 
-def test_a_role_is_made_of_permissions_that_mean_something(console: Client) -> None:
+def test_role_form_offers_console_permissions_only(console: Client) -> None:
     page = console.get(f"{ROLES}add/").content.decode()
     assert "Can retry what failed" in page
     assert "Can add notification type" in page
@@ -71,11 +66,11 @@ def test_a_role_is_made_of_permissions_that_mean_something(console: Client) -> N
     role = Group.objects.get(name="Support")
     assert list(role.permissions.all()) == [retry]
     shown = console.get(f"{ROLES}{role.pk}/change/").content.decode()
-    ticked = re.findall(r'<input[^>]*value="(\w+)"[^>]*\schecked[\s>]', shown)
-    assert ticked == [str(retry.pk)]
+    checked = re.findall(r'<input[^>]*value="(\w+)"[^>]*\schecked[\s>]', shown)
+    assert checked == [str(retry.pk)]
 
 
-def test_a_role_gives_its_members_what_it_holds(console: Client) -> None:
+def test_role_grants_its_permissions(console: Client) -> None:
     role = Group.objects.create(name="Support")
     role.permissions.add(permission("notifications.view_notification"))
     user = make_staff("rui")
@@ -85,7 +80,7 @@ def test_a_role_gives_its_members_what_it_holds(console: Client) -> None:
     assert member.get("/admin/notifications/notification/").status_code == 200
 
 
-def test_only_a_superuser_makes_superusers(db: None) -> None:
+def test_only_superusers_create_superusers(db: None) -> None:
     manager = make_staff("nuno", *MANAGE)
     client = signed_in(manager)
     url = f"{STAFF}{manager.pk}/change/"
@@ -93,7 +88,7 @@ def test_only_a_superuser_makes_superusers(db: None) -> None:
     assert not StaffUser.objects.get(pk=manager.pk).is_superuser
 
 
-def test_only_a_superuser_touches_superusers(admin_user: StaffUser) -> None:
+def test_only_superusers_change_superusers(admin_user: StaffUser) -> None:
     client = signed_in(make_staff("nuno", *MANAGE))
     url = f"{STAFF}{admin_user.pk}/"
     assert client.post(f"{url}change/", fields(admin_user, email="x@x.example")).status_code == 403
@@ -103,12 +98,12 @@ def test_only_a_superuser_touches_superusers(admin_user: StaffUser) -> None:
     assert StaffUser.objects.get(pk=admin_user.pk).check_password("s3cret-enough")
 
 
-def test_nobody_deletes_their_own_account(console: Client, admin_user: StaffUser) -> None:
+def test_own_account_cannot_be_deleted(console: Client, admin_user: StaffUser) -> None:
     response = console.post(f"{STAFF}{admin_user.pk}/delete/", {"post": "yes"})
     assert response.status_code == 403
 
 
-def test_an_account_is_deleted(console: Client) -> None:
+def test_account_is_deleted(console: Client) -> None:
     user = make_staff("rui")
     url = f"{STAFF}{user.pk}/delete/"
     assert console.get(url).status_code == 200
@@ -116,15 +111,14 @@ def test_an_account_is_deleted(console: Client) -> None:
     assert not StaffUser.objects.filter(username="rui").exists()
 
 
-def test_staff_are_found_by_the_beginning_of_their_name(console: Client) -> None:
+def test_staff_are_found_by_prefix(console: Client) -> None:
     make_staff("rui")
-    rows = console.get(f"{STAFF}?q=ru").context["cl"].result_list
-    assert [row.username for row in rows] == ["rui"]
-    rows = console.get(f"{STAFF}?q=rui@example.com").context["cl"].result_list
-    assert [row.username for row in rows] == ["rui"]
+    for text in ("ru", "rui@example.com"):
+        rows = console.get(f"{STAFF}?q={text}").context["cl"].result_list
+        assert [row.username for row in rows] == ["rui"]
 
 
-def test_the_log_says_who_did_what(console: Client, admin_user: StaffUser) -> None:
+def test_audit_log_shows_user_and_change(console: Client, admin_user: StaffUser) -> None:
     console.post(f"{ROLES}add/", {"name": "Support"})
     role = Group.objects.get()
     console.post(f"{ROLES}{role.pk}/change/", {"name": "Helpers"})
@@ -139,7 +133,7 @@ def test_the_log_says_who_did_what(console: Client, admin_user: StaffUser) -> No
     assert console.get("/admin/admin/logentry/?done_within=1h").context["cl"].result_count == 3
 
 
-def test_the_log_is_not_changed(console: Client) -> None:
+def test_audit_log_cannot_be_changed(console: Client) -> None:
     console.post(f"{ROLES}add/", {"name": "Support"})
     entry = LogEntry.objects.get()
     for verb in ("change", "delete"):
@@ -148,7 +142,9 @@ def test_the_log_is_not_changed(console: Client) -> None:
     assert LogEntry.objects.count() == 1
 
 
-def test_the_log_outlives_an_account(console: Client, admin_user: StaffUser) -> None:
+def test_audit_log_keeps_entries_of_deleted_accounts(
+    console: Client, admin_user: StaffUser
+) -> None:
     entry = LogEntry.objects.create(
         user_id=admin_user.pk, action_flag=CHANGE, object_repr="x", change_message="y"
     )

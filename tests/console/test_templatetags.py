@@ -11,40 +11,37 @@ from console.templatetags.retention import retention_table
 from notifyproject.db.collections import collection
 
 
-def words(*parts: tuple[str, str]) -> list[str]:
+def titles(*parts: tuple[str, str]) -> list[str]:
     return [one["title"] for one in breadcrumbs([{"link": link, "title": t} for link, t in parts])]
 
 
-def test_a_list_is_called_as_in_the_menu() -> None:
-    calls = reverse("admin:notifications_webhooklog_changelist")
-    way = words(("/admin/notifications/", "Notifications"), (calls, "webhook logs"), ("/x", "one"))
-    assert way == ["Notifications", "Provider webhooks", "one"]
+def test_breadcrumb_uses_the_menus_name() -> None:
+    url = reverse("admin:notifications_webhooklog_changelist")
+    found = titles(("/admin/notifications/", "Notifications"), (url, "webhook logs"), ("/x", "one"))
+    assert found == ["Notifications", "Provider webhooks", "one"]
 
 
-def test_no_name_comes_twice_and_the_last_one_stays() -> None:
+def test_repeated_breadcrumb_keeps_the_last_link() -> None:
     devices = reverse("admin:devices_device_changelist")
-    (one,) = breadcrumbs(
-        [{"link": "/admin/devices/", "title": "devices"}, {"link": devices, "title": "devices"}]
-    )
-    assert one["link"] == devices
+    links = [{"link": link, "title": "devices"} for link in ("/admin/devices/", devices)]
+    assert [one["link"] for one in breadcrumbs(links)] == [devices]
 
 
 @pytest.mark.usefixtures("db")
-def test_how_long_notifications_are_kept_is_what_each_category_says() -> None:
-    said, whole = (
-        "Content and addresses of notifications",
-        "Notifications and attempts",
-    )
-    assert retention_table()[:2] == [(said, "30 days"), (whole, "90 days")]
+def test_retention_table_shows_each_categorys_days() -> None:
+    content, record = "Content and addresses of notifications", "Notifications and attempts"
+    assert retention_table()[:2] == [(content, "30 days"), (record, "90 days")]
     collection("retention_policies").update_one({"_id": "marketing"}, {"$set": {"content_days": 7}})
-    assert dict(retention_table())[said] == "transactional 30 days, marketing 7 days, alert 30 days"
+    assert dict(retention_table())[content] == (
+        "transactional 30 days, marketing 7 days, alert 30 days"
+    )
 
 
 def rendered(source: str, **context: Any) -> str:
     return Template("{% load console %}" + source).render(Context(context))
 
 
-def test_an_icon_is_hidden_from_those_who_do_not_see_it() -> None:
+def test_icon_is_hidden_from_screen_readers() -> None:
     assert rendered('{% icon "error" %}') == (
         '<span class="material-symbols-outlined" aria-hidden="true">error</span>'
     )
@@ -52,12 +49,12 @@ def test_an_icon_is_hidden_from_those_who_do_not_see_it() -> None:
     assert 'class="material-symbols-outlined color-danger"' in shown
 
 
-def test_a_label_has_the_colour_of_its_tone() -> None:
+def test_label_has_its_colour_and_is_escaped() -> None:
     shown = rendered("{% chip words color %}", words="<b>5 & more</b>", color="calm")
     assert shown == '<span class="chip chip-calm">&lt;b&gt;5 &amp; more&lt;/b&gt;</span>'
 
 
-def test_a_table_is_named_by_a_heading_and_its_columns_have_their_classes() -> None:
+def test_table_has_a_heading_and_column_classes() -> None:
     rows = "{% for one in rows %}<tr><td>{{ one }}</td></tr>{% endfor %}"
     shown = rendered(
         '{% table "sums" "Channel" "number|Failed" "wide-only|Last" %}' + rows + "{% endtable %}",

@@ -1,4 +1,4 @@
-"""Notifications of API clients in test mode in the console: nobody takes one for a real one."""
+"""Notifications of API clients in test mode are marked in the console."""
 
 import pytest
 from django.test import Client
@@ -16,7 +16,7 @@ LISTS = ["/admin/notifications/notification/", "/admin/notifications/failednotif
 
 
 @pytest.mark.parametrize("url", LISTS)
-def test_a_list_tells_tests_from_the_others(console: Client, url: str) -> None:
+def test_list_marks_test_notifications(console: Client, url: str) -> None:
     now = utc_now()
     factories.settled(factories.S.FAILED, at=now, created_at=now)
     assert BADGE not in console.get(url).content.decode()
@@ -25,13 +25,13 @@ def test_a_list_tells_tests_from_the_others(console: Client, url: str) -> None:
 
 
 @pytest.mark.parametrize("is_test", [True, False])
-def test_so_does_a_notifications_page(console: Client, is_test: bool) -> None:
+def test_page_marks_a_test_notification(console: Client, is_test: bool) -> None:
     document = factories.accepted(created_at=utc_now(), is_test=is_test)
     shown = console.get(f"{LISTS[0]}{document['_id']}/change/").content.decode()
     assert (BADGE in shown) is is_test
 
 
 @pytest.mark.parametrize("channel", [Channel.EMAIL, Channel.WHATSAPP])
-def test_who_was_given_it_is_called_by_its_name(channel: Channel) -> None:
+def test_sandbox_provider_has_a_label(channel: Channel) -> None:
     (provider,) = providers_for(channel, test=True)
     assert str(provider_label(provider.name)).startswith("Sandbox (")

@@ -1,4 +1,4 @@
-"""The log of what providers called, and applying a call again."""
+"""Provider webhooks in the console, and replaying them."""
 
 import json
 from datetime import timedelta
@@ -22,15 +22,15 @@ LIST = "/admin/notifications/webhooklog/"
 S = DeliveryStatus
 
 
-def called(provider: str = "sendgrid", body: str = "[]", **fields: Any) -> Any:
-    """Return the key of a call that was logged, and not finished."""
+def webhook(provider: str = "sendgrid", body: str = "[]", **fields: Any) -> Any:
+    """Return the ID of an unfinished webhook."""
     counts = {"event_count": 1, "applied_count": 0, "unmatched_count": 0}
     entry = {"provider": provider, "received_at": utc_now(), "body": body, **counts, **fields}
     return collection("webhook_log").insert_one(entry).inserted_id
 
 
 def bounce(document: Any) -> str:
-    """Return what SendGrid sends of a mail that bounced."""
+    """Return SendGrid's webhook of a bounce."""
     event = {
         "event": "bounce",
         "email": "ada@example.com",
@@ -47,10 +47,10 @@ def replay(client: Client, log_id: Any) -> str:
     return client.post(f"{LIST}{log_id}/replay/", follow=True).content.decode()
 
 
-def test_a_call_that_was_not_finished_is_applied(console: Client) -> None:
+def test_unfinished_webhook_is_replayed(console: Client) -> None:
     now = utc_now()
     document = factories.settled(S.SENT, at=now, created_at=now)
-    log_id = called(body=bounce(document))
+    log_id = webhook(body=bounce(document))
     assert "Replayed 1 event: 1 applied." in replay(console, log_id)
     assert factories.delivery(factories.read(document["_id"]))["failure_code"] == "bounced"
     entry = collection("webhook_log").find_one({"_id": log_id})
@@ -60,7 +60,7 @@ def test_a_call_that_was_not_finished_is_applied(console: Client) -> None:
     assert line.change_message == "Replayed: 1 of 1 events applied."
 
 
-def test_what_was_applied_before_is_passed_over(console: Client) -> None:
+def test_applied_events_are_not_repeated(console: Client) -> None:
     now = utc_now()
     document = factories.settled(S.SENT, at=now, created_at=now)
     body = bounce(document)
@@ -72,27 +72,27 @@ def test_what_was_applied_before_is_passed_over(console: Client) -> None:
     assert factories.read(document["_id"]) == before
 
 
-def test_several_are_replayed(console: Client) -> None:
-    ticked = [str(called()), str(called(body="nonsense")), str(called(provider="pigeon"))]
-    action = {"action": "replay_selected", "_selected_action": ticked}
+def test_selected_webhooks_are_replayed(console: Client) -> None:
+    ids = [str(webhook()), str(webhook(body="nonsense")), str(webhook(provider="pigeon"))]
+    action = {"action": "replay_selected", "_selected_action": ids}
     shown = console.post(LIST, action, follow=True).content.decode()
     assert "The stored webhook can&#x27;t be parsed." in shown
     assert "No parser for webhooks of pigeon." in shown
     assert LogEntry.objects.count() == 1
 
 
-def test_a_call_of_whatsapps_is_replayed(console: Client) -> None:
+def test_whatsapp_webhook_is_replayed(console: Client) -> None:
     body = '{"object":"whatsapp_business_account","entry":[]}'
-    log_id = called(provider="whatsapp", body=body, event_count=0)
+    log_id = webhook(provider="whatsapp", body=body, event_count=0)
     replay(console, log_id)
     assert collection("webhook_log").find_one({"_id": log_id})["processed_at"] is not None
 
 
-def test_calls_are_found_by_provider_and_by_what_became_of_them(console: Client) -> None:
+def test_webhooks_are_filtered_by_provider_and_outcome(console: Client) -> None:
     now = utc_now()
-    unfinished = called()
-    unmatched = called(unmatched_count=1, processed_at=now)
-    applied = called(provider="whatsapp", applied_count=1, processed_at=now)
+    unfinished = webhook()
+    unmatched = webhook(unmatched_count=1, processed_at=now)
+    applied = webhook(provider="whatsapp", applied_count=1, processed_at=now)
     assert listed(console, f"{LIST}?outcome=unfinished") == [unfinished]
     assert listed(console, f"{LIST}?outcome=unmatched") == [unmatched]
     assert listed(console, f"{LIST}?outcome=applied") == [applied]
@@ -100,19 +100,17 @@ def test_calls_are_found_by_provider_and_by_what_became_of_them(console: Client)
     assert listed(console, f"{LIST}?provider=whatsapp") == [applied]
 
 
-def test_what_is_gone_is_told(console: Client) -> None:
+def test_unknown_webhook_is_reported(console: Client) -> None:
     assert "Webhook not found" in replay(console, "0" * 24)
     assert "Webhook not found" in replay(console, "nonsense")
 
 
-def test_the_button_is_for_those_who_may(console: Client, support: Client) -> None:
-    url = f"{LIST}{called()}/change/"
+def test_replay_is_offered_with_its_permission(console: Client, support: Client) -> None:
+    url = f"{LIST}{webhook()}/change/"
     assert "Replay" in console.get(url).content.decode()
     assert "Replay" not in support.get(url).content.decode()
 
 
-def test_a_body_that_is_nested_too_deep_to_be_read_is_shown_as_it_came(console: Client) -> None:
-    log_id = called(body="[" * 50_000)
-    page = console.get(f"{LIST}{log_id}/change/")
-    assert page.status_code == 200
-    assert "[" * 1_000 in page.content.decode()
+def test_deeply_nested_body_is_shown_as_received(console: Client) -> None:
+    log_id = webhook(body="[" * 50_000)
+    assert "[" * 1_000 in console.get(f"{LIST}{log_id}/change/").content.decode()

@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.contrib.auth.models import Group
@@ -33,22 +34,17 @@ def test_failures_over_the_threshold_open_and_resolve_an_incident(
     assert evaluate(NOW + MINUTE) == 0, "ten do not exceed the threshold"
     fail(1, channel=Channel.PUSH)
     fail(4, channel=Channel.WHATSAPP)
-
     with capture_logs() as logs:
         for minutes in range(2, 6):
             assert evaluate(NOW + minutes * MINUTE) == 1
-
     assert [log["log_level"] for log in logs if log["event"] == "alert_opened"] == ["critical"]
     assert subjects() == ["Alert: 15 final failures"]
     worker.run_inline(clock=lambda: NOW + 6 * MINUTE)
     (message,) = sent_alerts()
-    assert {d["channel"]: d["status"] for d in message["delivery"]} == {
-        "email": "sent",
-        "in_app": "delivered",
-    }
+    statuses = {d["channel"]: d["status"] for d in message["delivery"]}
+    assert statuses == {"email": "sent", "in_app": "delivered"}
     assert [outbound.recipient for outbound in provider.seen] == ["maria@example.com"]
     assert message["user_id"] == "staff:maria"
-
     hour_later = NOW + 61 * MINUTE
     assert evaluate(hour_later) == 0
     (incident,) = found()
@@ -137,11 +133,7 @@ def test_concurrent_evaluations_open_one_incident(maria: StaffUser) -> None:
 def test_interrupted_alert_is_sent_later(maria: StaffUser, monkeypatch: pytest.MonkeyPatch) -> None:
     fail(11, channel=Channel.PUSH)
     with monkeypatch.context() as patch:
-
-        def broken(*_: Any, **__: Any) -> None:
-            raise ConnectionError
-
-        patch.setattr(incidents, "mark_notified", broken)
+        patch.setattr(incidents, "mark_notified", Mock(side_effect=ConnectionError))
         with pytest.raises(ConnectionError):
             evaluate(NOW + MINUTE)
     fail(1, channel=Channel.PUSH)
@@ -202,17 +194,15 @@ def test_open_circuit_opens_an_incident_for_its_account() -> None:
 
 def test_overdue_work_opens_an_incident_after_five_minutes() -> None:
     factories.accepted()
-    evaluate(NOW + 5 * MINUTE)
-    assert kinds() == set()
-    evaluate(NOW + 6 * MINUTE)
-    assert kinds() == {AlertKind.WORK_OVERDUE}
+    for minutes, expected in ((5, set()), (6, {AlertKind.WORK_OVERDUE})):
+        evaluate(NOW + minutes * MINUTE)
+        assert kinds() == expected
 
 
 def test_missing_sweep_opens_an_incident_after_three_minutes() -> None:
-    alerts.evaluate(now=NOW + 3 * MINUTE)
-    assert kinds() == set()
-    alerts.evaluate(now=NOW + 4 * MINUTE)
-    assert kinds() == {AlertKind.SWEEP_OVERDUE}
+    for minutes, expected in ((3, set()), (4, {AlertKind.SWEEP_OVERDUE})):
+        alerts.evaluate(now=NOW + minutes * MINUTE)
+        assert kinds() == expected
 
 
 def test_stalled_scheduler_is_detected_without_it(maria: StaffUser) -> None:

@@ -71,26 +71,25 @@ def test_backlog_is_not_counted_beyond_its_cap() -> None:
 
 
 @pytest.mark.parametrize("by", list(GroupBy))
-def test_statistics_of_a_client_read_only_its_notifications(by: GroupBy) -> None:
-    found, read = reads(
-        lambda: statistics.count_notifications(StatisticsFilter(client_id=SMALL_CLIENT), by=by)
-    )
-    assert found.counted == COUNT // 20
-    assert_read_once(read, COUNT // 20, "client_id")
-
-
-@pytest.mark.parametrize("by", list(GroupBy))
-def test_statistics_of_a_user_read_only_their_notifications(by: GroupBy) -> None:
-    span = StatisticsFilter(client_id=CLIENT, user_id="user-7")
-    found, read = reads(lambda: statistics.count_notifications(span, by=by))
-    assert found.counted == COUNT // 50
-    assert_read_once(read, COUNT // 50, "user_id")
+@pytest.mark.parametrize(
+    ("selection", "count", "first"),
+    [
+        (StatisticsFilter(client_id=SMALL_CLIENT), COUNT // 20, "client_id"),
+        (StatisticsFilter(client_id=CLIENT, user_id="user-7"), COUNT // 50, "user_id"),
+    ],
+    ids=["client", "user"],
+)
+def test_statistics_read_only_the_selected_notifications(
+    selection: StatisticsFilter, count: int, first: str, by: GroupBy
+) -> None:
+    found, read = reads(lambda: statistics.count_notifications(selection, by=by))
+    assert found.counted == count
+    assert_read_once(read, count, first)
 
 
 def test_statistics_of_a_time_span_read_only_it() -> None:
-    span = StatisticsFilter(
-        client_id=CLIENT, created_after=NOON + 1_000 * SECOND, created_before=NOON + 1_100 * SECOND
-    )
+    since, until = NOON + 1_000 * SECOND, NOON + 1_100 * SECOND
+    span = StatisticsFilter(client_id=CLIENT, created_after=since, created_before=until)
     found, read = reads(lambda: statistics.count_notifications(span, by=GroupBy.STATUS))
     assert found.counted == 95
     assert_read_once(read, 95, "client_id")

@@ -46,18 +46,12 @@ def indexed(name: str, *, examined: int) -> Iterator[list[Plan]]:
         assert plan.examined <= examined, plan
 
 
-def test_changes_are_found_without_reading_unchanged_notifications(day: None) -> None:
-    with indexed("notifications", examined=12):
-        rollup.run(now=NOON + MINUTE)
-
-
-def test_attempts_are_read_by_time(day: None) -> None:
-    with indexed("delivery_attempts", examined=12):
-        rollup.run(now=NOON + MINUTE)
-
-
-def test_metrics_are_replaced_and_summed_by_time_span(day: None) -> None:
-    with indexed("metrics_aggregates", examined=600):
+@pytest.mark.parametrize(
+    ("name", "examined"),
+    [("notifications", 12), ("delivery_attempts", 12), ("metrics_aggregates", 600)],
+)
+def test_roll_up_reads_only_what_changed(day: None, name: str, examined: int) -> None:
+    with indexed(name, examined=examined):
         rollup.run(now=NOON + MINUTE)
 
 

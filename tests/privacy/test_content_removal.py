@@ -37,9 +37,11 @@ from tests.support.mongo.query_plans import Plan, plans
 
 pytestmark = pytest.mark.usefixtures("db")
 
-
 EMAIL, PUSH, WHATSAPP, IN_APP = Channel
 S = DeliveryStatus
+ALL = set(Category)
+HOUR = timedelta(hours=1)
+COUNT = 300
 
 
 def test_content_and_addresses_are_removed() -> None:
@@ -48,33 +50,21 @@ def test_content_and_addresses_are_removed() -> None:
     after = factories.read(before["_id"])
     assert after["content"] == {"template_id": "payment_confirmed", "template_version": 3}
     assert after["data"] == {}
-    assert after["recipient"] == {
-        "device_ids": ["d" * 64],
-        "locale": "pt",
-        "timezone": "Europe/Lisbon",
-    }
+    locale = {"locale": "pt", "timezone": "Europe/Lisbon"}
+    assert after["recipient"] == {"device_ids": ["d" * 64], **locale}
     assert after["content_removed_at"] == DUE
-    for output in (
-        "Ada",
-        "ada@",
-        "+351",
-        "49.90",
-        "payment has",
-        "app://",
-        "files.example",
-        "503)",
-    ):
-        assert output not in str(after)
+    for text in ("Ada", "ada@", "+351", "49.90", "payment has", "app://", "files.example", "503)"):
+        assert text not in str(after)
 
 
 def test_delivery_history_is_kept() -> None:
     before = ended()
     remove()
     after = factories.read(before["_id"])
-    removed_count = {"content", "recipient", "data", "error", "error_history", "delivery"}
-    assert {k: v for k, v in after.items() if k not in {*removed_count, "content_removed_at"}} == {
-        k: v for k, v in before.items() if k not in removed_count
-    }
+    changed = {"content", "recipient", "data", "error", "error_history", "delivery"}
+    changed.add("content_removed_at")
+    kept = [{k: v for k, v in one.items() if k not in changed} for one in (before, after)]
+    assert kept[0] == kept[1]
     (was,), (is_,) = before["delivery"], after["delivery"]
     assert is_ == {name: value for name, value in was.items() if name != "failure_reason"}
     assert is_["failure_code"] == "provider_error"
@@ -124,16 +114,10 @@ def test_content_is_removed_at_the_end_of_its_days(at: datetime, is_removed_: bo
 def test_each_category_has_its_own_days() -> None:
     policy(Category.MARKETING, content_days=7)
     policy(Category.ALERT, content_days=60)
-    some = {one: ended(category=one) for one in Category}
-    removed_count = []
-    for days in (7, 30, 60):
+    documents = {one: ended(category=one) for one in Category}
+    for days, expected in ((7, {"marketing"}), (30, {"transactional", "marketing"}), (60, ALL)):
         remove(at=NOON + days * DAY + TICK)
-        removed_count.append([c.value for c, document in some.items() if is_removed(document)])
-    assert removed_count == [
-        ["marketing"],
-        ["transactional", "marketing"],
-        ["transactional", "marketing", "alert"],
-    ]
+        assert {c for c, document in documents.items() if is_removed(document)} == expected
 
 
 def test_days_count_from_the_last_change() -> None:
@@ -146,7 +130,7 @@ def test_days_count_from_the_last_change() -> None:
 
 
 def test_removal_does_not_change_updated_at() -> None:
-    """Purging counts from the last real change, and metrics are not recounted."""
+    """A change would delay the purge, and recount metrics."""
     document = ended()
     remove()
     assert factories.read(document["_id"])["updated_at"] == document["updated_at"]
@@ -198,7 +182,7 @@ def test_open_notification_is_kept_until_it_has_ended(still_open: Callable[[], D
     assert is_removed(document)
 
 
-def test_erased_notification_is_left_alone() -> None:
+def test_erased_notification_is_unchanged() -> None:
     document = ended()
     store.erase(store.erasable(user_id="ada", limit=9), user_id="ada", now=NOON)
     remove()
@@ -277,10 +261,6 @@ def test_concurrent_retry_and_removal_leave_a_consistent_state() -> None:
         assert ("error_message" in attempt) is is_open
 
 
-HOUR = timedelta(hours=1)
-COUNT = 300
-
-
 def positions() -> dict[str, datetime | None]:
     return {one.category.value: one.removed_until for one in retention.read_all()}
 
@@ -293,12 +273,9 @@ def many() -> None:
     ids = [ObjectId() for _ in range(COUNT)]
     categories = [category.value for category in Category]
     collection("notifications").insert_many(
-        {
-            **model,
-            "_id": one,
-            "category": categories[n % 3],
-            "updated_at": NOON + n * timedelta(minutes=1),
-        }
+        model
+        | {"_id": one, "category": categories[n % 3]}
+        | {"updated_at": NOON + n * timedelta(minutes=1)}
         for n, one in enumerate(ids)
     )
     collection("delivery_attempts").insert_many(
@@ -314,12 +291,12 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def removed_count() -> int:
-    wanted = {"content_removed_at": {"$exists": True}}
-    return collection("notifications").count_documents(wanted)
+    return collection("notifications").count_documents({"content_removed_at": {"$exists": True}})
 
 
-def read(found: list[Plan]) -> list[Plan]:
-    return [plan for plan in found if "find" in plan.command]
+def walked(found: list[Plan]) -> list[Plan]:
+    """Return the reads along the last change."""
+    return [p for p in found if "find" in p.command and "updated_at: 1" in p.summary]
 
 
 @pytest.mark.usefixtures("many")
@@ -327,9 +304,8 @@ def test_due_content_is_found_by_the_last_change() -> None:
     with plans("notifications") as found:
         done = remove(at=NOON + 30 * DAY + 2 * HOUR)
     assert (done.notifications, done.attempts, removed_count()) == (120, 120, 120)
-    walked = [p for p in read(found) if "updated_at: 1" in p.summary]
-    assert walked
-    assert sum(plan.examined for plan in walked) <= 120 + 1, "one to find the position"
+    assert walked(found)
+    assert sum(plan.examined for plan in walked(found)) <= 120 + 1, "one to find the position"
     assert not any(plan.sorts for plan in found)
     assert all(plan.is_indexed or plan.is_by_id for plan in found)
 
@@ -350,23 +326,18 @@ def test_second_run_reads_only_later_changes() -> None:
     assert sum(plan.examined for plan in found) <= 1
     with plans("notifications") as found:
         assert remove(at=NOON + 30 * DAY + 3 * HOUR).notifications == 60
-    walked = [p for p in read(found) if "updated_at: 1" in p.summary]
-    assert sum(plan.examined for plan in walked) <= 60 + 1
+    assert sum(plan.examined for plan in walked(found)) <= 60 + 1
 
 
 @pytest.mark.usefixtures("many")
 def test_categories_with_equal_days_share_a_position() -> None:
     remove(at=NOON + 30 * DAY + HOUR)
     assert set(positions().values()) == {NOON + HOUR}
-    collection("retention_policies").update_one(
-        {"_id": "marketing"}, {"$set": {"content_days": 29}}
-    )
+    policies = collection("retention_policies")
+    policies.update_one({"_id": "marketing"}, {"$set": {"content_days": 29}})
     remove(at=NOON + 30 * DAY + HOUR)
-    assert positions() == {
-        "transactional": NOON + HOUR,
-        "marketing": NOON + DAY + HOUR,
-        "alert": NOON + HOUR,
-    }
+    others = dict.fromkeys(("transactional", "alert"), NOON + HOUR)
+    assert positions() == others | {"marketing": NOON + DAY + HOUR}
     left = collection("notifications").find({"content_removed_at": None}).distinct("category")
     assert left == ["alert", "transactional"]
 

@@ -1,7 +1,6 @@
 """Erasure of a user's notifications."""
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from bson import ObjectId
@@ -90,7 +89,6 @@ def test_outcome_is_kept(status: DeliveryStatus) -> None:
 
 
 def test_provider_texts_are_removed() -> None:
-    """They can quote the recipient."""
     document = factories.settled(S.FAILED)
     erase()
     after = factories.read(document["_id"])
@@ -140,17 +138,16 @@ def test_erased_notification_is_readable() -> None:
 def many() -> None:
     """Store notifications of 20 users, one per second; each tenth has no user_id."""
     model = factories.accepted()
-    documents = [_vary(model, n) for n in range(2_000)]
+    del model["user_id"]
+    documents = [
+        model
+        | {"_id": ObjectId(), "created_at": NOON + timedelta(seconds=n)}
+        | {"recipient": {"email": f"p{n % 20}@example.com"}}
+        | ({"user_id": f"user-{n % 20}"} if n % 200 >= 20 else {})
+        for n in range(2_000)
+    ]
     collection("notifications").delete_many({})
     collection("notifications").insert_many(documents)
-
-
-def _vary(model: Any, n: int) -> dict[str, Any]:
-    document = {**model, "_id": ObjectId(), "created_at": NOON + timedelta(seconds=n)}
-    document |= {"user_id": f"user-{n % 20}", "recipient": {"email": f"p{n % 20}@example.com"}}
-    if n % 200 < 20:
-        del document["user_id"]
-    return document
 
 
 @pytest.mark.usefixtures("many")

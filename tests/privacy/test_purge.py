@@ -27,10 +27,8 @@ C = Category
 
 
 def set_days(category: Category, **days: int | None) -> None:
-    """Set the days of a category, as the console does."""
-    collection("retention_policies").update_one(
-        {"_id": category.value}, {"$set": days}, upsert=True
-    )
+    policies = collection("retention_policies")
+    policies.update_one({"_id": category.value}, {"$set": days}, upsert=True)
     retention.invalidate_retention()
 
 
@@ -93,17 +91,13 @@ def test_accepted_notification_is_kept_by_its_policy(broker: Any) -> None:
 def test_reopened_notification_is_not_purged_while_open() -> None:
     document = factories.settled(S.FAILED)
     late = document["purge_at"] - timedelta(minutes=1)
-    reopened = store.reopen(
-        notification_id=document["_id"], channels=[Channel.EMAIL], extra_attempts=4, now=late
-    )
-    assert reopened is not None
-    assert reopened["purge_at"] == late + 14 * DAY
     early = factories.settled(S.FAILED)
-    unchanged = store.reopen(
-        notification_id=early["_id"], channels=[Channel.EMAIL], extra_attempts=4, now=NOON
-    )
-    assert unchanged is not None
-    assert unchanged["purge_at"] == early["purge_at"]
+    for one, now, purge_at in ((document, late, late + 14 * DAY), (early, NOON, early["purge_at"])):
+        reopened = store.reopen(
+            notification_id=one["_id"], channels=[Channel.EMAIL], extra_attempts=4, now=now
+        )
+        assert reopened is not None
+        assert reopened["purge_at"] == purge_at
 
 
 def test_backfill_sets_purge_dates_of_notifications_and_attempts() -> None:
@@ -112,9 +106,8 @@ def test_backfill_sets_purge_dates_of_notifications_and_attempts() -> None:
     waiting = factories.accepted()
     other = factories.settled(S.SENT, category=C.MARKETING)
     set_days(C.TRANSACTIONAL, metadata_days=14)
-    assert purge.count_purge_date_changes(now=NOON) == purge.PurgeDateChanges(
-        notifications=2, deleted=0
-    )
+    changes = purge.count_purge_date_changes(now=NOON)
+    assert changes == purge.PurgeDateChanges(notifications=2, deleted=0)
     assert purge.count_purge_date_changes(now=NOON + 15 * DAY).deleted == 2
     assert purge.backfill_purge_dates() == 2
     for document, until in ((over, NOON + 14 * DAY), (later, NOON + 15 * DAY)):
@@ -140,10 +133,8 @@ def test_command_reports_changes_before_making_them() -> None:
     set_days(C.TRANSACTIONAL, metadata_days=8, content_days=8)
     output = io.StringIO()
     call_command("retain", "--existing", "--dry-run", stdout=output)
-    assert (
-        "1 purge dates would change; 1 of these notifications would be deleted at once."
-        in output.getvalue()
-    )
+    changes = "1 purge dates would change; 1 of these notifications would be deleted at once."
+    assert changes in output.getvalue()
     set_days(C.TRANSACTIONAL, metadata_days=60, content_days=8)
     call_command("retain", "--existing", stdout=output)
     assert "1 purge dates changed." in output.getvalue()

@@ -14,13 +14,7 @@ from domain.content import Recipient
 from domain.states import Category, Channel
 from notifyproject.platform.encryption import encrypt_token
 from privacy import unsubscribe
-from privacy.unsubscribe import (
-    MAX_TOKEN_LENGTH,
-    UnknownLinkError,
-    parse_link,
-    unsubscribe_url,
-    url_for,
-)
+from privacy.unsubscribe import MAX_TOKEN_LENGTH, UnknownLinkError, parse_link, unsubscribe_url
 from tests.support.factories.notifications import claimed_delivery as claimed
 
 ID = ObjectId("a" * 24)
@@ -29,35 +23,27 @@ ADA = "ada@example.com"
 
 def token(address: str = ADA, *, locale: str | None = "pt", **fields: Any) -> str:
     fields = {"channel": Channel.EMAIL, "notification_id": ID} | fields
-    return url_for(address=address, locale=locale, **fields).rpartition("/")[2]
-
-
-def test_marketing_email_has_a_link() -> None:
-    url = unsubscribe_url(claimed(category=Category.MARKETING))
-    assert url is not None
-    assert parse_link(url.rpartition("/")[2]).address == ADA
-
-
-@pytest.mark.parametrize("category", [Category.TRANSACTIONAL, Category.ALERT])
-def test_other_categories_have_no_link(category: Category) -> None:
-    assert unsubscribe_url(claimed(category=category)) is None
-
-
-@pytest.mark.parametrize("channel", [Channel.PUSH, Channel.WHATSAPP, Channel.IN_APP])
-def test_other_channels_have_no_link(channel: Channel) -> None:
-    assert unsubscribe_url(claimed(category=Category.MARKETING, channel=channel)) is None
-
-
-def test_email_without_an_address_has_no_link() -> None:
-    one = claimed(category=Category.MARKETING, recipient=Recipient(phone="+351912345678"))
-    assert unsubscribe_url(one) is None
+    return unsubscribe.url_for(address=address, locale=locale, **fields).rpartition("/")[2]
 
 
 @pytest.mark.parametrize("is_test", [True, False])
-def test_link_holds_the_test_flag(is_test: bool) -> None:
+def test_marketing_email_has_a_link_with_address_and_test_flag(is_test: bool) -> None:
     url = unsubscribe_url(claimed(category=Category.MARKETING, is_test=is_test))
     assert url is not None
-    assert parse_link(url.rpartition("/")[2]).is_test is is_test
+    found = parse_link(url.rpartition("/")[2])
+    assert (found.address, found.is_test) == (ADA, is_test)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        *({"category": Category.TRANSACTIONAL}, {"category": Category.ALERT}),
+        *({"channel": Channel.PUSH}, {"channel": Channel.WHATSAPP}, {"channel": Channel.IN_APP}),
+        {"recipient": Recipient(phone="+351912345678")},
+    ],
+)
+def test_other_delivery_has_no_link(fields: dict[str, Any]) -> None:
+    assert unsubscribe_url(claimed(**({"category": Category.MARKETING} | fields))) is None
 
 
 def test_link_without_a_test_flag_is_no_test() -> None:

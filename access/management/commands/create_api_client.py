@@ -56,28 +56,22 @@ class Command(BaseCommand):
         if options["replace_keys"]:
             registry.revoke_all_keys(client_id=client_id, now=now)
         try:
-            key = registry.issue_key(
-                client_id=client_id,
-                now=now,
-                expires_at=now + timedelta(days=days) if days else None,
-            )
+            expires_at = now + timedelta(days=days) if days else None
+            key = registry.issue_key(client_id=client_id, now=now, expires_at=expires_at)
         except registry.TooManyKeysError as error:
             raise CommandError(str(error)) from None
         self.stderr.write("Copy this key now. You can't view it again.")
         self.stdout.write(key.text)
 
     def _find_or_create_client(self, options: Any, now: Any) -> Any:
-        """Return the id of the client that gets the key."""
         name = options["name"]
-        if options["replace_keys"] and (client_id := registry.find_client(name)) is not None:
-            return client_id
-        if options["new_key"]:
-            if options["test"]:
-                raise CommandError("--test requires a new client: a client can't change its mode.")
-            client_id = registry.find_client(name)
-            if client_id is None:
+        if options["new_key"] and options["test"]:
+            raise CommandError("--test requires a new client: a client can't change its mode.")
+        if options["new_key"] or options["replace_keys"]:
+            if (client_id := registry.find_client(name)) is not None:
+                return client_id
+            if options["new_key"]:
                 raise CommandError(f"Unknown client: {name}.")
-            return client_id
         names = options["scopes"]
         scopes = list(Scope) if ALL_SCOPES in names else [Scope(one) for one in names]
         try:

@@ -53,9 +53,8 @@ class Command(BaseCommand):
             raise CommandError(NOTHING_KEPT)
         if first["created_at"] > since:
             # The first hour with data may be incomplete.
-            since = (
-                interval_start(Interval.HOUR, first["created_at"]) + INTERVAL_LENGTH[Interval.HOUR]
-            )
+            first_hour = interval_start(Interval.HOUR, first["created_at"])
+            since = first_hour + INTERVAL_LENGTH[Interval.HOUR]
             self.stderr.write(f"No data before {since:%Y-%m-%d %H:%M}: starting there.")
         if since >= until:
             raise CommandError(NOTHING_KEPT)

@@ -19,8 +19,6 @@ WRITES = ("POST", "PUT", "PATCH", "DELETE")
 
 
 class Undeclared(APIView):
-    """A view without a declaration for test mode."""
-
     scopes: ClassVar = dict.fromkeys(("GET", *WRITES), Scope.TEMPLATES_WRITE)
 
     def get(self, request: Any) -> None:
@@ -30,8 +28,6 @@ class Undeclared(APIView):
 
 
 class Declared(Undeclared):
-    """A view with one safe write."""
-
     test_mode: ClassVar = {"PUT": SafeWrite.OWN}
 
 
@@ -40,14 +36,9 @@ def client(*, is_test: bool, scopes: frozenset[Scope] = frozenset({Scope.ADMIN})
 
 
 def inbox_user(*, is_test: bool) -> InboxUser:
-    return InboxUser(
-        client_id=ObjectId(),
-        user_id="ada",
-        jti="1",
-        epoch=0,
-        expires_at=datetime(2030, 1, 1, tzinfo=UTC),
-        is_test=is_test,
-    )
+    until = datetime(2030, 1, 1, tzinfo=UTC)
+    token = {"client_id": ObjectId(), "user_id": "ada", "jti": "1", "epoch": 0, "is_test": is_test}
+    return InboxUser(expires_at=until, **token)
 
 
 def is_allowed(view: APIView, method: str, user: Any) -> bool:

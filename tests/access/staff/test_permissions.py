@@ -10,19 +10,15 @@ from django.contrib.contenttypes.models import ContentType
 from django.core.management import CommandError, call_command
 
 from access.models import StaffUser
-from access.staff.permissions import (
-    ADMIN_PERMISSIONS,
-    OPERATOR_PERMISSIONS,
-    SUPPORT_PERMISSIONS,
-    StaffBackend,
-    roles,
-)
+from access.staff import permissions
+from access.staff.permissions import OPERATOR_PERMISSIONS, SUPPORT_PERMISSIONS, StaffBackend
 from console.staff import console_permissions
 from notifyproject.stack import first_run
 from tests.support.clients.console import make_staff
 from tests.support.mongo.explained_reads import Plan
 
 pytestmark = pytest.mark.usefixtures("db")
+ROLES = ["viewer", "support", "operator", "admin"]
 STANDARD_PREFIXES = ("add_", "change_", "delete_", "view_")
 OWN_APPS = frozenset({"access", "analytics", "callbacks", "devices", "notifications", "recipients"})
 
@@ -34,16 +30,14 @@ def create_roles(*options: str) -> str:
 
 
 def permissions_of(role: str) -> set[str]:
-    permissions = list(Group.objects.get(name=role).permissions.all())
-    kinds = ContentType.objects.in_bulk({p.content_type_id for p in permissions})
-    return {f"{kinds[p.content_type_id].app_label}.{p.codename}" for p in permissions}
+    found = list(Group.objects.get(name=role).permissions.all())
+    kinds = ContentType.objects.in_bulk({p.content_type_id for p in found})
+    return {f"{kinds[p.content_type_id].app_label}.{p.codename}" for p in found}
 
 
 def test_command_creates_four_roles() -> None:
     output = create_roles()
-    assert [line.partition(":")[0] for line in output.splitlines()] == [
-        *("viewer", "support", "operator", "admin")
-    ]
+    assert [line.partition(":")[0] for line in output.splitlines()] == ROLES
     assert "created" in output
     assert permissions_of("support") == SUPPORT_PERMISSIONS
     assert permissions_of("operator") >= OPERATOR_PERMISSIONS
@@ -67,9 +61,7 @@ def test_each_role_includes_the_one_below() -> None:
 def test_unmasked_addresses_are_for_admins_and_revealing_for_operators() -> None:
     create_roles()
     unmasked, shown = "notifications.view_addresses", "notifications.reveal_addresses"
-    assert [
-        unmasked in permissions_of(role) for role in ("viewer", "support", "operator", "admin")
-    ] == [*(False, False, False, True)]
+    assert [role for role in ROLES if unmasked in permissions_of(role)] == ["admin"]
     assert shown in permissions_of("operator")
     assert shown not in permissions_of("support")
 
@@ -88,9 +80,8 @@ def test_every_custom_permission_is_assigned_or_listed() -> None:
         in OWN_APPS
         and not permission.codename.startswith(STANDARD_PREFIXES)
     }
-    assert own - OPERATOR_PERMISSIONS - SUPPORT_PERMISSIONS - ADMIN_PERMISSIONS == set(), (
-        "name them in access.staff.permissions"
-    )
+    named = OPERATOR_PERMISSIONS | SUPPORT_PERMISSIONS | permissions.ADMIN_PERMISSIONS
+    assert own - named == set(), "name them in access.staff.permissions"
 
 
 def test_second_run_adds_missing_permissions_and_removes_none() -> None:
@@ -114,14 +105,13 @@ def test_missing_permission_fails_the_command(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_unknown_permission_is_left_out_of_viewer() -> None:
-    viewer = roles(["shop.view_order", "shop.cancel_order", "auth.view_group"])[0]
+    viewer = permissions.roles(["shop.view_order", "shop.cancel_order", "auth.view_group"])[0]
     assert viewer.permissions == {"shop.view_order"}
 
 
 def test_first_run_creates_roles_once(capsys: pytest.CaptureFixture[str]) -> None:
     first_run.create_roles()
-    made = set(Group.objects.values_list("name", flat=True))
-    assert made == {"viewer", "support", "operator", "admin"}
+    assert set(Group.objects.values_list("name", flat=True)) == set(ROLES)
     Group.objects.get(name="viewer").permissions.clear()
     first_run.create_roles()
     assert Group.objects.get(name="viewer").permissions.count() == 0
@@ -146,9 +136,8 @@ def test_permissions_combine_own_and_roles(user_with_roles: StaffUser) -> None:
     backend, django = StaffBackend(), ModelBackend()
     own = backend.get_user_permissions(user_with_roles)
     assert own == {"notifications.view_addresses"}
-    assert user_with_roles.get_all_permissions() == own | backend.get_group_permissions(
-        user_with_roles
-    )
+    roles = backend.get_group_permissions(user_with_roles)
+    assert user_with_roles.get_all_permissions() == own | roles
     again = StaffUser.objects.get(pk=user_with_roles.pk)
     assert user_with_roles.get_all_permissions() == django.get_all_permissions(again)
 

@@ -1,4 +1,4 @@
-"""Callbacks in the console: who is told, how that goes, and telling it again."""
+"""Callbacks in the console: endpoints, messages, and redelivery."""
 
 from typing import Any
 
@@ -22,12 +22,12 @@ from tests.support.mongo.explained_reads import plans
 pytestmark = pytest.mark.usefixtures("db", "broker")
 
 LIST, MESSAGES = "/admin/callbacks/callback/", "/admin/callbacks/callbackmessage/"
-LOOKS = ("callbacks.view_callback", "callbacks.view_callbackmessage")
+VIEW_PERMISSIONS = ("callbacks.view_callback", "callbacks.view_callbackmessage")
 
 
 @pytest.fixture(autouse=True)
 def shop(db: None) -> None:
-    """Store an app with a callback."""
+    """Store a client with a callback."""
     called_back("http://127.0.0.1:9000/secret-path", now=utc_now())
     collection("api_clients").insert_one(
         {"_id": CLIENT, "name": "Shop", "scopes": [], "is_active": True, "keys": []}
@@ -35,13 +35,12 @@ def shop(db: None) -> None:
 
 
 @pytest.fixture
-def onlooker(db: None) -> Client:
-    """Give a client of somebody who may look at callbacks, and do nothing."""
-    return signed_in(make_staff("olga", *LOOKS))
+def viewer(db: None) -> Client:
+    return signed_in(make_staff("olga", *VIEW_PERMISSIONS))
 
 
 def failed() -> str:
-    """Return the id of a test that has failed."""
+    """Return the id of a failed test event."""
     document = outbox.send_test(CLIENT, now=utc_now())
     outbox.fail_pending(client_id=CLIENT, reason="HTTP 500.")
     return str(document["_id"])
@@ -53,11 +52,11 @@ def text(client: Client, url: str) -> str:
     return response.content.decode()
 
 
-def said(response: Any) -> str:
+def messages(response: Any) -> str:
     return " ".join(str(message) for message in response.wsgi_request._messages)
 
 
-def test_the_list_shows_apps_and_hosts_and_nothing_else_of_a_url(console: Client) -> None:
+def test_list_shows_client_and_host_only(console: Client) -> None:
     page = text(console, LIST)
     assert "Shop" in page
     assert "127.0.0.1:9000" in page
@@ -73,15 +72,13 @@ def test_the_list_shows_apps_and_hosts_and_nothing_else_of_a_url(console: Client
         ({"state": "disabled", "disabled_reason": "gone"}, "Disabled: 410 Gone"),
     ],
 )
-def test_it_says_how_a_receiver_does(console: Client, fields: dict[str, Any], words: str) -> None:
+def test_endpoint_state_is_shown(console: Client, fields: dict[str, Any], words: str) -> None:
     collection("callbacks").update_one({"_id": CLIENT}, {"$set": fields})
     assert f">{words}<" in text(console, LIST)
     assert f">{words}<" in text(console, f"{LIST}{CLIENT}/change/")
 
 
-def test_an_operator_switches_a_callback_off_and_on_and_both_are_on_record(
-    console: Client,
-) -> None:
+def test_callback_is_disabled_and_enabled_and_both_are_audited(console: Client) -> None:
     outbox.send_test(CLIENT, now=utc_now())
     console.post(f"{LIST}{CLIENT}/disable/")
     assert subscriptions.get(CLIENT)["disabled_reason"] == DisabledReason.BY_OPERATOR
@@ -90,20 +87,20 @@ def test_an_operator_switches_a_callback_off_and_on_and_both_are_on_record(
     assert subscriptions.get(CLIENT)["state"] == "active"
     entries = [e.change_message for e in LogEntry.objects.filter(object_id=str(CLIENT))]
     assert sorted(entries) == ["Disabled.", "Enabled."]
-    assert "already" in said(console.post(f"{LIST}{CLIENT}/enable/"))
+    assert "already" in messages(console.post(f"{LIST}{CLIENT}/enable/"))
 
 
-def test_who_may_only_look_changes_nothing(onlooker: Client) -> None:
+def test_viewer_changes_nothing(viewer: Client) -> None:
     message_id = failed()
-    assert "Disable" not in text(onlooker, f"{LIST}{CLIENT}/change/")
-    assert "Redeliver</button>" not in text(onlooker, f"{MESSAGES}{message_id}/change/")
+    assert "Disable" not in text(viewer, f"{LIST}{CLIENT}/change/")
+    assert "Redeliver</button>" not in text(viewer, f"{MESSAGES}{message_id}/change/")
     for path in (f"{LIST}{CLIENT}/disable/", f"{MESSAGES}{message_id}/replay/"):
-        assert onlooker.post(path).status_code == 403
+        assert viewer.post(path).status_code == 403
     assert subscriptions.get(CLIENT)["state"] == "active"
     assert LogEntry.objects.count() == 0
 
 
-def test_a_message_is_sent_again_and_that_is_on_record(console: Client) -> None:
+def test_message_is_redelivered_and_audited(console: Client) -> None:
     message_id = failed()
     assert "Redeliver</button>" in text(console, f"{MESSAGES}{message_id}/change/")
     console.post(f"{MESSAGES}{message_id}/replay/")
@@ -111,23 +108,23 @@ def test_a_message_is_sent_again_and_that_is_on_record(console: Client) -> None:
     assert document is not None
     assert document["status"] == "pending"
     assert LogEntry.objects.get().object_id == message_id
-    assert "still being retried" in said(console.post(f"{MESSAGES}{message_id}/replay/"))
+    assert "still being retried" in messages(console.post(f"{MESSAGES}{message_id}/replay/"))
 
 
-def test_several_are_sent_again_at_once(console: Client) -> None:
+def test_selected_messages_are_redelivered(console: Client) -> None:
     ids = [failed() for _ in range(3)]
-    ticked = {"action": "replay_selected", "_selected_action": ids}
-    assert "3 deliveries queued again" in said(console.post(MESSAGES, ticked))
+    action = {"action": "replay_selected", "_selected_action": ids}
+    assert "3 deliveries queued again" in messages(console.post(MESSAGES, action))
     assert collection("callback_messages").count_documents({"status": "pending"}) == 3
 
 
-def test_what_has_nowhere_to_go_is_not_sent_again(console: Client) -> None:
+def test_message_without_a_callback_is_not_redelivered(console: Client) -> None:
     message_id = failed()
     subscriptions.remove(CLIENT)
-    assert "no callback" in said(console.post(f"{MESSAGES}{message_id}/replay/"))
+    assert "no callback" in messages(console.post(f"{MESSAGES}{message_id}/replay/"))
 
 
-def test_what_an_app_was_told_of_a_notification_is_found_by_its_id(console: Client) -> None:
+def test_messages_are_found_by_notification(console: Client) -> None:
     document = factories.settled(DeliveryStatus.FAILED, has_callback=True)
     callback_events.publish_events(now=utc_now())
     failed()
@@ -137,18 +134,16 @@ def test_what_an_app_was_told_of_a_notification_is_found_by_its_id(console: Clie
     assert f"/notification/{document['_id']}/change/" in page
 
 
-@pytest.mark.parametrize("is_told", [True, False])
-def test_the_page_of_a_notification_leads_to_what_its_app_was_told(
-    console: Client, is_told: bool
-) -> None:
-    document = factories.settled(DeliveryStatus.FAILED, has_callback=is_told)
+@pytest.mark.parametrize("has_callback", [True, False])
+def test_notification_page_links_its_callback_messages(console: Client, has_callback: bool) -> None:
+    document = factories.settled(DeliveryStatus.FAILED, has_callback=has_callback)
     page = text(console, f"/admin/notifications/notification/{document['_id']}/change/")
-    assert (">Callback deliveries</a></p>" in page) is is_told
-    assert (f"{MESSAGES}?q={document['_id']}" in page) is is_told
+    assert (">Callback deliveries</a></p>" in page) is has_callback
+    assert (f"{MESSAGES}?q={document['_id']}" in page) is has_callback
 
 
 @pytest.mark.parametrize("query", ["", "?status=failed", f"?client={CLIENT}", "?q=evt_1"])
-def test_no_list_reads_more_than_it_shows(console: Client, query: str) -> None:
+def test_list_uses_an_index(console: Client, query: str) -> None:
     other = ObjectId()
     called_back("http://127.0.0.1:9000/", client_id=other)
     rows = [

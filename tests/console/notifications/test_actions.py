@@ -1,4 +1,4 @@
-"""Retry, resend and cancel: asked first, done once, recorded, refused to who may not."""
+"""Retry, resend, and cancel: confirmed, done once, audited, and by permission."""
 
 from datetime import timedelta
 from typing import Any
@@ -8,7 +8,6 @@ from bson import ObjectId
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from access.models import StaffUser
 from console.failures import FailedNotificationAdmin
 from domain.states import BulkAction, Channel, DeliveryStatus
 from domain.time import utc_now
@@ -33,7 +32,6 @@ S = DeliveryStatus
 
 
 def failed(**fields: Any) -> Any:
-    """Return a notification that failed a moment ago."""
     now = utc_now()
     return factories.settled(S.FAILED, at=now, created_at=now, **fields)
 
@@ -43,7 +41,6 @@ def url(document: Any, operation: str) -> str:
 
 
 def do(client: Client, document: Any, operation: str, **fields: Any) -> str:
-    """Carry an operation out on one notification; return the page that follows."""
     response = client.post(url(document, operation), {"confirmed": "yes", **fields}, follow=True)
     assert response.status_code == 200
     return response.content.decode()
@@ -52,22 +49,20 @@ def do(client: Client, document: Any, operation: str, **fields: Any) -> str:
 def do_on(
     client: Client, documents: list[Any], operation: str, path: str = LIST, **more: Any
 ) -> str:
-    """Carry an operation out on ticked rows; return the page that follows."""
-    ticked = [str(document["_id"]) for document in documents]
-    action = {"action": f"{operation}_selected", "_selected_action": ticked}
+    ids = [str(document["_id"]) for document in documents]
+    action = {"action": f"{operation}_selected", "_selected_action": ids}
     response = client.post(path, action | {"confirmed": "yes"} | more, follow=True)
     assert response.status_code == 200
     return response.content.decode()
 
 
 def audit(document: Any) -> list[str]:
-    """Return what the audit log has about a notification."""
     entries = LogEntry.objects.filter(object_id=str(document["_id"])).order_by("id")
     return [entry.change_message for entry in entries]
 
 
 @pytest.mark.parametrize("confirmed", ["yes", ""])
-def test_an_action_on_the_failed_list_reads_no_rows(
+def test_action_on_the_failed_list_reads_no_rows(
     console: Client, monkeypatch: pytest.MonkeyPatch, confirmed: str
 ) -> None:
     document = failed()
@@ -78,7 +73,7 @@ def test_an_action_on_the_failed_list_reads_no_rows(
     assert response.status_code == (302 if confirmed else 200)
 
 
-def test_an_action_without_permission_shows_the_list(db: None) -> None:
+def test_action_without_permission_shows_the_list(db: None) -> None:
     document = failed()
     viewer = signed_in(make_staff("viewer", "notifications.view_notification"))
     action = {"action": "retry_selected", "_selected_action": str(document["_id"])}
@@ -93,24 +88,7 @@ def resends_of(document: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_get_changes_nothing(console: Client, operation: str) -> None:
-    document = failed()
-    response = console.get(url(document, operation))
-    assert response.status_code == 405
-    assert response["Allow"] == "POST"
-    assert factories.read(document["_id"]) == document
-
-
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_without_its_token_a_form_is_refused(admin_user: StaffUser, operation: str) -> None:
-    document = failed()
-    client = signed_in(admin_user, enforce_csrf_checks=True)
-    assert client.post(url(document, operation), {"confirmed": "yes"}).status_code == 403
-    assert factories.read(document["_id"]) == document
-
-
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_each_operation_has_its_own_permission(db: None, operation: str) -> None:
+def test_operation_requires_its_own_permission(db: None, operation: str) -> None:
     document = failed()
     others = [f"notifications.{o}_notification" for o in OPERATIONS if o != operation]
     client = signed_in(make_staff("rui", "notifications.view_notification", *others))
@@ -121,44 +99,41 @@ def test_each_operation_has_its_own_permission(db: None, operation: str) -> None
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_who_may_not_see_notifications_does_nothing_to_them(db: None, operation: str) -> None:
+def test_operation_requires_the_view_permission(db: None, operation: str) -> None:
     document = failed()
     client = signed_in(make_staff("rui", f"notifications.{operation}_notification"))
     assert client.post(url(document, operation), {"confirmed": "yes"}).status_code == 403
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_nothing_is_done_before_it_is_confirmed(console: Client, operation: str) -> None:
+def test_operation_requires_confirmation(console: Client, operation: str) -> None:
     document = failed()
-    response = console.post(url(document, operation), {})
-    assert response.status_code == 200
-    text = response.content.decode()
+    text = console.post(url(document, operation), {}).content.decode()
     assert BUTTONS[operation] in text
     assert "Email failed once: provider error (5xx)." in text
     assert factories.read(document["_id"]) == document
-    ticked = {"action": f"{operation}_selected", "_selected_action": str(document["_id"])}
-    assert BUTTONS[operation] in console.post(LIST, ticked).content.decode()
+    action = {"action": f"{operation}_selected", "_selected_action": str(document["_id"])}
+    assert BUTTONS[operation] in console.post(LIST, action).content.decode()
     assert factories.read(document["_id"]) == document
 
 
-def test_the_question_says_what_a_resend_would_be(console: Client) -> None:
+def test_confirmation_shows_the_resend_risk(console: Client) -> None:
     safe = failed()
     now = utc_now()
-    in_doubt = factories.started(at=now, created_at=now)
-    store.settle([factories.settlement(in_doubt, S.UNKNOWN, at=now)], now=now)
-    doubtful = factories.read(in_doubt.notification_id)
+    started = factories.started(at=now, created_at=now)
+    store.settle([factories.settlement(started, S.UNKNOWN, at=now)], now=now)
+    unknown = factories.read(started.notification_id)
     assert "Resend: safe" in console.post(url(safe, "resend"), {}).content.decode()
-    assert "Resend: may duplicate" in console.post(url(doubtful, "resend"), {}).content.decode()
+    assert "Resend: may duplicate" in console.post(url(unknown, "resend"), {}).content.decode()
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_notification_that_is_not_there(console: Client, operation: str) -> None:
+def test_unknown_notification_is_reported(console: Client, operation: str) -> None:
     for identifier in (ObjectId(), "nonsense"):
-        text = do(console, {"_id": identifier}, operation)
-        assert "Notification not found." in text
+        assert "Notification not found." in do(console, {"_id": identifier}, operation)
 
 
-def test_retry_opens_what_failed_and_is_recorded(console: Client) -> None:
+def test_retry_reopens_the_failed_channel_and_is_audited(console: Client) -> None:
     document = failed()
     text = do(console, document, "retry")
     assert "1 notification requeued." in text
@@ -167,23 +142,20 @@ def test_retry_opens_what_failed_and_is_recorded(console: Client) -> None:
     assert "failed_at" not in after
     assert audit(document) == ["Retried on all channels."]
     (entry,) = LogEntry.objects.all()
-    assert (entry.user.username, entry.object_repr) == (
-        "maria",
-        f"payment_confirmed {document['_id']}",
-    )
+    name = f"payment_confirmed {document['_id']}"
+    assert (entry.user.username, entry.object_repr) == ("maria", name)
     # The page says who did it.
     assert "Retried on all channels." in text
     assert "maria" in text
 
 
-def test_retry_of_what_has_not_failed_says_why_not(console: Client) -> None:
+def test_retry_without_a_failure_is_refused(console: Client) -> None:
     document = factories.accepted(created_at=utc_now())
-    text = do(console, document, "retry")
-    assert "1 skipped: No failed channel to retry." in text
+    assert "1 skipped: No failed channel to retry." in do(console, document, "retry")
     assert audit(document) == []
 
 
-def test_retry_of_what_has_expired_says_why_not(console: Client) -> None:
+def test_retry_of_an_expired_notification_is_refused(console: Client) -> None:
     now = utc_now()
     document = failed(expires_at=now + timedelta(seconds=1))
     collection("notifications").update_one(
@@ -192,7 +164,7 @@ def test_retry_of_what_has_expired_says_why_not(console: Client) -> None:
     assert "The notification has expired." in do(console, document, "retry")
 
 
-def test_resend_makes_a_linked_copy_on_the_chosen_channels(console: Client) -> None:
+def test_resend_creates_a_linked_copy_on_the_selected_channels(console: Client) -> None:
     document = failed(channels=(Channel.EMAIL, Channel.IN_APP))
     text = do(console, document, "resend", channels="email")
     (new,) = resends_of(document)
@@ -206,21 +178,21 @@ def test_resend_makes_a_linked_copy_on_the_chosen_channels(console: Client) -> N
 
 
 @pytest.mark.parametrize("channels", [[], ["pigeon"]])
-def test_resend_needs_a_channel(console: Client, channels: list[str]) -> None:
+def test_resend_requires_a_channel(console: Client, channels: list[str]) -> None:
     document = failed()
     text = do(console, document, "resend", channels=channels)
     assert "No change: select a channel to resend on." in text
     assert resends_of(document) == []
 
 
-def test_resend_on_a_channel_it_never_had(console: Client) -> None:
+def test_resend_on_a_missing_channel_is_refused(console: Client) -> None:
     document = failed()
     text = do(console, document, "resend", channels="push")
     assert "1 skipped: It has none of these channels." in text
     assert resends_of(document) == []
 
 
-def test_cancel_withdraws_what_is_pending_and_is_recorded(console: Client) -> None:
+def test_cancel_ends_the_pending_delivery_and_is_audited(console: Client) -> None:
     document = factories.accepted(created_at=utc_now())
     assert "1 notification cancelled." in do(console, document, "cancel")
     after = factories.delivery(factories.read(document["_id"]))
@@ -228,12 +200,12 @@ def test_cancel_withdraws_what_is_pending_and_is_recorded(console: Client) -> No
     assert audit(document) == ["Cancelled on all channels."]
 
 
-def test_cancel_after_it_was_sent_says_why_not(console: Client) -> None:
+def test_cancel_without_a_pending_delivery_is_refused(console: Client) -> None:
     document = failed()
     assert "Nothing is pending." in do(console, document, "cancel")
 
 
-def test_the_page_offers_what_can_be_done(console: Client) -> None:
+def test_page_offers_the_possible_actions(console: Client) -> None:
     waiting = factories.accepted(created_at=utc_now())
     for document, offered, missing in (
         (failed(), "Retry failed channels", "Cancel pending"),
@@ -246,16 +218,13 @@ def test_the_page_offers_what_can_be_done(console: Client) -> None:
 
 
 @pytest.mark.parametrize("path", [LIST, FAILED])
-def test_retry_of_ticked_rows_says_how_many_and_why_others_not(console: Client, path: str) -> None:
-    good = [failed() for _ in range(3)]
-    bad = [failed() for _ in range(2)]
-    now = utc_now()
+def test_retry_of_selected_rows_counts_the_skipped(console: Client, path: str) -> None:
+    good, bad = [failed() for _ in range(3)], [failed() for _ in range(2)]
     for document in bad:
         do(console, document, "retry")
         # It still is in the list of failures by another channel's failure.
-        collection("notifications").update_one(
-            {"_id": document["_id"]}, {"$set": {"failed_at": now}}
-        )
+        failed_at = {"$set": {"failed_at": utc_now()}}
+        collection("notifications").update_one({"_id": document["_id"]}, failed_at)
     text = do_on(console, [*good, *bad], "retry", path)
     assert "3 notifications requeued." in text
     assert "2 skipped: No failed channel to retry. (2)" in text
@@ -263,7 +232,7 @@ def test_retry_of_ticked_rows_says_how_many_and_why_others_not(console: Client, 
     assert all(audit(document) == ["Retried on all channels."] for document in good)
 
 
-def test_resend_of_ticked_rows_leaves_out_what_went_out(console: Client) -> None:
+def test_resend_of_selected_rows_skips_sent_channels(console: Client) -> None:
     both = (Channel.EMAIL, Channel.IN_APP)
     documents = [failed(channels=both), failed()]
     text = do_on(console, documents, "resend", FAILED, channels=["email", "in_app"])
@@ -271,26 +240,23 @@ def test_resend_of_ticked_rows_leaves_out_what_went_out(console: Client) -> None
     assert [n["channels"] for d in documents for n in resends_of(d)] == [["email"], ["email"]]
 
 
-def test_resend_of_ticked_rows_where_it_went_out_too_if_asked(console: Client) -> None:
-    document = failed(channels=(Channel.EMAIL, Channel.IN_APP))
+def test_resend_of_selected_rows_includes_sent_channels_on_request(console: Client) -> None:
     now = utc_now()
-    other = factories.settled(S.SENT, at=now, created_at=now)
-    documents = [document, other]
+    sent = factories.settled(S.SENT, at=now, created_at=now)
+    documents = [failed(channels=(Channel.EMAIL, Channel.IN_APP)), sent]
     do_on(console, documents, "resend", channels=["email", "in_app"], again="yes")
-    assert [n["channels"] for d in documents for n in resends_of(d)] == [
-        ["email", "in_app"],
-        ["email"],
-    ]
+    resent = [n["channels"] for d in documents for n in resends_of(d)]
+    assert resent == [["email", "in_app"], ["email"]]
 
 
-def test_resend_of_ticked_rows_that_all_arrived(console: Client) -> None:
+def test_resend_of_sent_rows_is_refused(console: Client) -> None:
     now = utc_now()
     documents = [factories.settled(S.SENT, at=now, created_at=now) for _ in range(2)]
     text = do_on(console, documents, "resend", channels=["email"])
     assert "2 skipped: It has none of these channels. (2)" in text
 
 
-def test_cancel_of_ticked_rows(console: Client) -> None:
+def test_cancel_of_selected_rows_skips_failed_ones(console: Client) -> None:
     now = utc_now()
     documents = [factories.accepted(created_at=now) for _ in range(2)]
     text = do_on(console, [*documents, failed()], "cancel")
@@ -299,13 +265,13 @@ def test_cancel_of_ticked_rows(console: Client) -> None:
     assert {factories.read(d["_id"])["status"] for d in documents} == {"cancelled"}
 
 
-def test_ticking_nothing_does_nothing(console: Client) -> None:
+def test_action_without_selected_rows_is_refused(console: Client) -> None:
     failed()
     response = console.post(LIST, {"action": "retry_selected", "index": "0"}, follow=True)
     assert "Items must be selected" in response.content.decode()
 
 
-def test_an_operation_on_a_row_that_is_gone_meanwhile(console: Client) -> None:
+def test_operation_on_a_deleted_row_is_reported(console: Client) -> None:
     document = failed()
     collection("notifications").delete_one({"_id": document["_id"]})
     by = Staff(id=ObjectId(), username="maria")

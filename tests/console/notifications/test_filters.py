@@ -25,6 +25,6 @@ def test_a_delivery_status_limits_the_overall_status() -> None:
             seen[state.status].add(overall)
     for status, possible in OVERALL_STATUSES.items():
         assert seen[status] <= possible, status
-    # Nothing is in the table that does not help.
+    # Each entry of the table excludes something.
     for status in set(S) - set(OVERALL_STATUSES):
         assert len(seen[status]) > len(NotificationStatus) - 3

@@ -26,14 +26,14 @@ FAILED = "/admin/notifications/failednotification/"
 S = DeliveryStatus
 
 
-def test_the_newest_come_first(console: Client) -> None:
+def test_list_is_newest_first(console: Client) -> None:
     now = utc_now()
     older = factories.accepted(created_at=now - timedelta(minutes=1))
     newer = factories.accepted(created_at=now)
     assert listed(console, LIST) == [newer["_id"], older["_id"]]
 
 
-def test_each_filter_narrows(console: Client) -> None:
+def test_filters_select_matching_notifications(console: Client) -> None:
     now = utc_now()
     client_id = registry.create_client(name="Shop", scopes=[], now=now)
     plain = factories.settled(S.SENT, at=now, created_at=now)
@@ -56,7 +56,7 @@ def test_each_filter_narrows(console: Client) -> None:
     assert listed(console, f"{LIST}?channel=push&delivery_status=delivered") == []
 
 
-def test_the_list_of_all_has_the_filters_of_the_failures(console: Client) -> None:
+def test_list_of_all_has_the_failure_filters(console: Client) -> None:
     rejected = failure(FailureCode.REJECTED)
     failure(FailureCode.TIMEOUT, channel=Channel.PUSH)
     for query in ("code=rejected", "code=rejected&channel=email&attempts=1"):
@@ -65,7 +65,7 @@ def test_the_list_of_all_has_the_filters_of_the_failures(console: Client) -> Non
     assert listed(console, f"{LIST}?attempts=2") == []
 
 
-def test_everything_a_person_may_hold_finds_it(console: Client) -> None:
+def test_search_finds_every_identifier_and_address(console: Client) -> None:
     now = utc_now()
     document = factories.settled(
         *(S.SENT,),
@@ -89,14 +89,13 @@ def test_everything_a_person_may_hold_finds_it(console: Client) -> None:
         assert listed(console, f"{LIST}?q={text}") == [], text
 
 
-def test_a_user_id_may_look_like_an_id(console: Client) -> None:
-    now = utc_now()
+def test_user_id_like_an_object_id_is_found(console: Client) -> None:
     user_id = str(ObjectId())
-    mine = factories.accepted(created_at=now, user_id=user_id)
+    mine = factories.accepted(created_at=utc_now(), user_id=user_id)
     assert listed(console, f"{LIST}?q={user_id}") == [mine["_id"]]
 
 
-def test_a_search_lists_the_newest_matches_only(
+def test_search_lists_only_the_newest_matches(
     console: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(search, "MAX_RESULTS", 2)
@@ -109,7 +108,7 @@ def test_a_search_lists_the_newest_matches_only(
 
 
 @pytest.mark.parametrize("url", [LIST, FAILED, "/admin/notifications/deliveryattempt/"])
-def test_support_sees_no_whole_address(console: Client, support: Client, url: str) -> None:
+def test_addresses_are_masked_for_support(console: Client, support: Client, url: str) -> None:
     now = utc_now()
     factories.settled(S.FAILED, at=now, created_at=now)
     assert "ada@example.com" not in support.get(url).content.decode()
@@ -118,7 +117,7 @@ def test_support_sees_no_whole_address(console: Client, support: Client, url: st
         assert "ada@example.com" in console.get(url).content.decode()
 
 
-def test_failures_come_newest_first_and_nothing_else(console: Client) -> None:
+def test_failed_list_has_only_failures_newest_first(console: Client) -> None:
     now = utc_now()
     factories.settled(S.SENT, at=now, created_at=now)
     earlier = now - timedelta(hours=1)
@@ -129,7 +128,6 @@ def test_failures_come_newest_first_and_nothing_else(console: Client) -> None:
 
 
 def failure(code: FailureCode, *, channel: Channel = Channel.EMAIL, **fields: Any) -> Any:
-    """Return a notification that failed now."""
     now = utc_now()
     one = factories.started(at=now, channel=channel, created_at=now, **fields)
     outcome = factories.settlement(one, S.FAILED, at=now, code=code, reason="It said no.")
@@ -141,13 +139,10 @@ def test_failures_are_grouped_by_cause(console: Client) -> None:
     rejected = [failure(FailureCode.REJECTED) for _ in range(2)]
     timeout = failure(FailureCode.TIMEOUT, channel=Channel.PUSH, type="system_alert")
     rows = console.get(FAILED).context["cl"].groups
-    assert [(r.channel, r.code, r.group.count) for r in rows] == [
-        ("Email", "Rejected", 2),
-        ("Push", "Timeout", 1),
-    ]
-    text = console.get(FAILED).content.decode()
-    assert "Message rejected by the provider." in text
-    # A group narrows the list, and widens it again.
+    found = [(r.channel, r.code, r.group.count) for r in rows]
+    assert found == [("Email", "Rejected", 2), ("Push", "Timeout", 1)]
+    assert "Message rejected by the provider." in console.get(FAILED).content.decode()
+    # A group filters the list, and removes its filter again.
     assert set(listed(console, FAILED + rows[0].url)) == {d["_id"] for d in rejected}
     chosen = console.get(FAILED + rows[1].url)
     assert [r.pk for r in chosen.context["cl"].result_list] == [timeout["_id"]]
@@ -157,7 +152,7 @@ def test_failures_are_grouped_by_cause(console: Client) -> None:
     assert [r.code for r in narrowed] == ["Timeout"]
 
 
-def test_one_cause_at_two_providers_is_two_groups(console: Client) -> None:
+def test_failures_are_grouped_by_provider(console: Client) -> None:
     now = utc_now()
     for provider in ("sendgrid", "smtp", "smtp"):
         one = factories.start(factories.claimed(at=now, created_at=now), at=now, provider=provider)
@@ -169,7 +164,7 @@ def test_one_cause_at_two_providers_is_two_groups(console: Client) -> None:
     assert len(listed(console, FAILED + rows[1].url)) == 1
 
 
-def test_a_group_has_a_course_and_a_trend(console: Client) -> None:
+def test_group_has_counts_per_interval_and_a_trend(console: Client) -> None:
     now = utc_now()
     for hours in (30, 2, 1):
         at = now - timedelta(hours=hours)
@@ -182,7 +177,7 @@ def test_a_group_has_a_course_and_a_trend(console: Client) -> None:
     assert sum(1 for _, _, height in old.bars if height) == 2
 
 
-def test_groups_that_are_capped_say_so(console: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_capped_groups_say_so(console: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(failure_groups, "CAP", 2)
     for _ in range(3):
         failure(FailureCode.REJECTED)
@@ -192,26 +187,26 @@ def test_groups_that_are_capped_say_so(console: Client, monkeypatch: pytest.Monk
     assert "counted since" in page.content.decode()
 
 
-def test_failures_are_narrowed_by_more_than_their_cause(console: Client) -> None:
+def test_failures_are_filtered_by_other_fields_than_the_cause(console: Client) -> None:
     now = utc_now()
     alert = failure(FailureCode.REJECTED, category=Category.ALERT, priority=Priority.CRITICAL)
     factories.settled(S.FAILED, at=now, created_at=now)
     unsent = factories.claimed(at=now, created_at=now, user_id="bob")
-    nowhere = store.Deferred(
+    without_address = store.Deferred(
         claimed=unsent, status=S.FAILED, code=FailureCode.NO_ADDRESS, reason="There is none."
     )
-    store.defer([nowhere], now=now)
+    store.defer([without_address], now=now)
     for query in ("category=alert", "priority=critical", "code=rejected&attempts=1"):
         changelist = console.get(f"{FAILED}?{query}").context["cl"]
         assert [row.pk for row in changelist.result_list] == [alert["_id"]], query
-        # The groups are of the same notifications; a cause narrows the list only.
+        # The groups are of the same notifications; a cause filters the list only.
         expected = {"Rejected", "Provider error"} if "code" in query else {"Rejected"}
         assert {row.code for row in changelist.groups} == expected, query
     for query in ("attempts=0", "provider=none"):
         assert listed(console, f"{FAILED}?{query}") == [unsent.notification_id], query
 
 
-def test_failures_are_grouped_over_the_chosen_time(console: Client) -> None:
+def test_failures_are_grouped_over_the_selected_time(console: Client) -> None:
     now = utc_now()
     for days in (0, 3):
         at = now - timedelta(days=days)

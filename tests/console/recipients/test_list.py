@@ -14,17 +14,16 @@ from tests.support.factories import notifications as factories
 
 pytestmark = pytest.mark.usefixtures("db")
 
-PEOPLE = "/admin/recipients/recipient/"
+RECIPIENTS = "/admin/recipients/recipient/"
 SUPPRESSIONS = "/admin/recipients/suppression/"
 ADA = "ada@example.com"
 BOUNCE = suppression_id("email", ADA, SuppressionReason.HARD_BOUNCE)
 KEY = BOUNCE.replace("_", "_5F").replace(":", "_3A")
-"""How a key stands in the admin's addresses."""
+"""The key as quoted in the admin's URLs."""
 
 
 @pytest.fixture
 def ada() -> None:
-    """Store a person."""
     register_ada(
         attributes={"second_email": "ada@work.example"},
         preferences={"marketing": {"muted": True}},
@@ -35,45 +34,38 @@ def ada() -> None:
 
 @pytest.fixture
 def suppressed() -> None:
-    """Suppress a person's address."""
     factories.suppress(ADA, at=utc_now())
 
 
 @pytest.mark.usefixtures("ada")
-def test_a_person_is_found_by_id_and_address(console: Client) -> None:
+def test_recipient_is_found_by_id_and_address(console: Client) -> None:
     for text in ("ada", ADA, "%2B351912345678"):
-        assert listed(console, f"{PEOPLE}?q={text}") == ["ada"], text
-    assert listed(console, f"{PEOPLE}?q=ad") == []
+        assert listed(console, f"{RECIPIENTS}?q={text}") == ["ada"], text
+    assert listed(console, f"{RECIPIENTS}?q=ad") == []
 
 
 @pytest.mark.usefixtures("ada", "suppressed")
-def test_a_person_has_a_page(console: Client) -> None:
-    shown = console.get(f"{PEOPLE}ada/change/").content.decode()
+def test_recipient_page_shows_preferences_and_suppressions(console: Client) -> None:
+    shown = console.get(f"{RECIPIENTS}ada/change/").content.decode()
     for words in (
-        ADA,
-        "+351912345678",
-        "22:00 to 07:00 (Europe/Lisbon)",
-        "Hard bounce",
-        "Muted",
-        "/admin/notifications/notification/?q=ada",
-        "ada@work.example",
+        *(ADA, "+351912345678", "22:00 to 07:00 (Europe/Lisbon)", "Hard bounce", "Muted"),
+        *("/admin/notifications/notification/?q=ada", "ada@work.example"),
     ):
         assert words in shown, words
 
 
 @pytest.mark.usefixtures("ada")
-def test_support_sees_a_person_masked(support: Client) -> None:
-    for url in (PEOPLE, f"{PEOPLE}ada/change/"):
+def test_recipient_is_masked_for_support(support: Client) -> None:
+    for url in (RECIPIENTS, f"{RECIPIENTS}ada/change/"):
         shown = support.get(url).content.decode()
-        assert ADA not in shown
-        assert "+351912345678" not in shown
-        assert "ada@work.example" not in shown
+        for address in (ADA, "+351912345678", "ada@work.example"):
+            assert address not in shown
         assert "a***@example.com" in shown
 
 
 @pytest.mark.usefixtures("ada")
-def test_a_person_is_not_changed_here(console: Client) -> None:
-    response = console.post(f"{PEOPLE}ada/change/", {"name": "Eve", "email": "eve@example.com"})
+def test_recipient_cannot_be_edited(console: Client) -> None:
+    response = console.post(f"{RECIPIENTS}ada/change/", {"name": "Eve", "email": "eve@example.com"})
     assert response.status_code == 403
     assert collection("recipients").find_one({"_id": "ada"})["name"] == "Ada"
 
@@ -81,7 +73,7 @@ def test_a_person_is_not_changed_here(console: Client) -> None:
 @pytest.mark.parametrize(
     ("channel", "address"), [("email", "Bob@Example.com"), ("whatsapp", "+351912345678")]
 )
-def test_an_address_is_suppressed_by_hand(console: Client, channel: str, address: str) -> None:
+def test_address_is_suppressed_manually(console: Client, channel: str, address: str) -> None:
     response = console.post(f"{SUPPRESSIONS}add/", {"channel": channel, "address": address})
     assert response.status_code == 302
     found = queries.find_suppressed([(channel, address)], now=utc_now())
@@ -102,7 +94,7 @@ def test_an_address_is_suppressed_by_hand(console: Client, channel: str, address
         ("email", "", "This field is required."),
     ],
 )
-def test_what_is_no_address_is_told(
+def test_invalid_address_is_refused(
     console: Client, channel: str, address: str, problem: str
 ) -> None:
     response = console.post(f"{SUPPRESSIONS}add/", {"channel": channel, "address": address})
@@ -111,7 +103,7 @@ def test_what_is_no_address_is_told(
 
 
 @pytest.mark.usefixtures("suppressed")
-def test_suppressing_by_hand_is_a_reason_of_its_own_and_the_stricter_stays(console: Client) -> None:
+def test_manual_suppression_is_separate_and_keeps_the_stricter_scope(console: Client) -> None:
     fields = {"channel": "email", "address": ADA}
     console.post(f"{SUPPRESSIONS}add/", fields)
     console.post(f"{SUPPRESSIONS}add/", fields | {"marketing_only": "on"})
@@ -121,20 +113,15 @@ def test_suppressing_by_hand_is_a_reason_of_its_own_and_the_stricter_stays(conso
 
 
 @pytest.mark.usefixtures("suppressed")
-def test_lifting_a_bounce_leaves_the_persons_own_wish(console: Client) -> None:
-    factories.suppress(
-        ADA,
-        reason=SuppressionReason.UNSUBSCRIBED,
-        source="one-click",
-        marketing_only=True,
-        at=utc_now(),
-    )
+def test_lifting_a_bounce_keeps_the_unsubscription(console: Client) -> None:
+    reason = SuppressionReason.UNSUBSCRIBED
+    factories.suppress(ADA, reason=reason, source="one-click", marketing_only=True, at=utc_now())
     console.post(f"{SUPPRESSIONS}{KEY}/delete/", {"post": "yes"})
     assert Suppression.objects.get().reason == "unsubscribed"
 
 
 @pytest.mark.usefixtures("suppressed")
-def test_the_address_of_somebody_who_was_erased_is_not_known(console: Client) -> None:
+def test_erased_recipients_suppression_has_no_address(console: Client) -> None:
     anonymise([("email", ADA)])
     shown = console.get(SUPPRESSIONS).content.decode()
     assert "Erased" in shown
@@ -144,15 +131,13 @@ def test_the_address_of_somebody_who_was_erased_is_not_known(console: Client) ->
 
 
 @pytest.mark.usefixtures("suppressed")
-def test_a_suppression_is_found_by_the_whole_address(console: Client) -> None:
+def test_suppression_is_found_by_the_whole_address(console: Client) -> None:
     assert listed(console, f"{SUPPRESSIONS}?q=ADA@example.com") == [BOUNCE]
     assert listed(console, f"{SUPPRESSIONS}?q=ada") == []
-    assert listed(console, f"{SUPPRESSIONS}?reason=hard_bounce") == [BOUNCE]
-    assert listed(console, f"{SUPPRESSIONS}?reason=complaint") == []
 
 
 @pytest.mark.usefixtures("suppressed")
-def test_a_suppression_is_lifted(console: Client) -> None:
+def test_suppression_is_lifted(console: Client) -> None:
     url = f"{SUPPRESSIONS}{KEY}/delete/"
     assert console.get(url).status_code == 200
     assert console.post(url, {"post": "yes"}).status_code == 302
@@ -160,27 +145,26 @@ def test_a_suppression_is_lifted(console: Client) -> None:
 
 
 @pytest.mark.usefixtures("suppressed")
-def test_several_suppressions_are_lifted_at_once_and_no_others(console: Client) -> None:
+def test_selected_suppressions_are_lifted(console: Client) -> None:
     for name in ("bob", "eve"):
         address = f"{name}@example.com"
         factories.suppress(address, reason=SuppressionReason.COMPLAINT, at=utc_now())
     bob = suppression_id("email", "bob@example.com", SuppressionReason.COMPLAINT)
-    ticked = [BOUNCE, bob]
-    action = {"action": "delete_selected", "_selected_action": ticked, "post": "yes"}
+    action = {"action": "delete_selected", "_selected_action": [BOUNCE, bob], "post": "yes"}
     assert console.post(SUPPRESSIONS, action).status_code == 302
     assert Suppression.objects.get().address == "eve@example.com"
     assert LogEntry.objects.count() == 2
 
 
 @pytest.mark.usefixtures("suppressed")
-def test_who_lifted_a_suppression_is_logged(console: Client) -> None:
+def test_lifting_a_suppression_is_audited(console: Client) -> None:
     console.post(f"{SUPPRESSIONS}{KEY}/delete/", {"post": "yes"})
     entry = LogEntry.objects.get()
     assert (entry.user.username, entry.object_repr) == ("maria", "email: hard_bounce")
 
 
 @pytest.mark.usefixtures("suppressed")
-def test_who_may_not_see_addresses_lifts_a_suppression_without_seeing_it(db: None) -> None:
+def test_suppression_is_lifted_without_seeing_its_address(db: None) -> None:
     names = [f"recipients.{verb}_suppression" for verb in ("view", "delete", "add")]
     operator = signed_in(make_staff("rui", *names))
     url = f"{SUPPRESSIONS}{KEY}/"
@@ -194,7 +178,7 @@ def test_who_may_not_see_addresses_lifts_a_suppression_without_seeing_it(db: Non
 
 
 @pytest.mark.usefixtures("suppressed")
-def test_suppressions_are_narrowed_by_channel_and_reason(console: Client) -> None:
+def test_suppressions_are_filtered_by_channel_and_reason(console: Client) -> None:
     for query in ("channel=email", "reason=hard_bounce", "channel=email&reason=hard_bounce"):
         assert listed(console, f"{SUPPRESSIONS}?{query}") == [BOUNCE], query
     for query in ("channel=whatsapp", "reason=manual", "channel=whatsapp&reason=hard_bounce"):
@@ -202,7 +186,7 @@ def test_suppressions_are_narrowed_by_channel_and_reason(console: Client) -> Non
 
 
 @pytest.mark.usefixtures("suppressed")
-def test_support_lifts_nothing(db: None) -> None:
+def test_viewer_cannot_lift_a_suppression(db: None) -> None:
     support = signed_in(make_staff("rui", "recipients.view_suppression"))
     assert support.post(f"{SUPPRESSIONS}{KEY}/delete/", {"post": "yes"}).status_code == 403
     assert Suppression.objects.exists()

@@ -1,4 +1,4 @@
-"""Kinds of notification in the console."""
+"""Notification types in the console."""
 
 import json
 from datetime import timedelta
@@ -30,7 +30,7 @@ GOOD = {
 }
 
 
-def test_a_new_type_can_be_used_at_once(console: Client) -> None:
+def test_new_type_is_usable_at_once(console: Client) -> None:
     assert console.post(f"{LIST}add/", GOOD).status_code == 302
     kind = types.get_type("parcel_lost")
     assert kind.channels == (Channel.EMAIL, Channel.IN_APP)
@@ -41,14 +41,14 @@ def test_a_new_type_can_be_used_at_once(console: Client) -> None:
     assert stored.created_at is not None
 
 
-def test_what_may_be_left_out_is(console: Client) -> None:
+def test_optional_fields_can_be_empty(console: Client) -> None:
     less = GOOD | {"ttl_seconds": "", "example_data": "", "sensitive_variables": ""}
     assert console.post(f"{LIST}add/", less).status_code == 302
     stored = NotificationType.objects.get(pk="parcel_lost")
     assert (stored.ttl_seconds, stored.example_data, stored.sensitive_variables) == (None, {}, [])
 
 
-WORDING = '{"locale": "pt", "name": "lost", "language": "pt_PT", "parameters": ["order"]}'
+TEMPLATE = '{"locale": "pt", "name": "lost", "language": "pt_PT", "parameters": ["order"]}'
 BAD = [
     ("slug", "Parcel", "Must be 1 to 64 lower-case letters"),
     ("slug", "../etc", "Must be 1 to 64 lower-case letters"),
@@ -76,16 +76,12 @@ BAD = [
     ("fallback_channel", "pigeon", "is not one of the available choices"),
     ("fallback_after_seconds", "0", "greater than or equal to 1"),
     ("approved_templates", '{"locale": "pt"}', "Enter a list of objects"),
-    (
-        "approved_templates",
-        f"[{WORDING}]",
-        "Not in the example data: order",
-    ),
+    ("approved_templates", f"[{TEMPLATE}]", "Not in the example data: order"),
 ]
 
 
 @pytest.mark.parametrize(("field", "value", "problem"), BAD, ids=[f"{f}={v}" for f, v, _ in BAD])
-def test_what_cannot_be_is_told(console: Client, field: str, value: Any, problem: str) -> None:
+def test_invalid_field_is_refused(console: Client, field: str, value: Any, problem: str) -> None:
     before = NotificationType.objects.count()
     response = console.post(f"{LIST}add/", GOOD | {field: value})
     assert response.status_code == 200
@@ -93,7 +89,7 @@ def test_what_cannot_be_is_told(console: Client, field: str, value: Any, problem
     assert NotificationType.objects.count() == before
 
 
-def test_a_slug_does_not_change(console: Client) -> None:
+def test_slug_cannot_change(console: Client) -> None:
     console.post(f"{LIST}add/", GOOD)
     url = f"{LIST}parcel_lost/change/"
     assert 'name="slug"' not in console.get(url).content.decode()
@@ -104,30 +100,30 @@ def test_a_slug_does_not_change(console: Client) -> None:
     assert not NotificationType.objects.filter(pk="other").exists()
 
 
-def test_a_type_that_is_switched_off_is_known_no_more(console: Client) -> None:
+def test_disabled_type_is_unknown(console: Client) -> None:
     console.post(f"{LIST}add/", GOOD)
-    off = {name: value for name, value in GOOD.items() if name not in ("slug", "is_active")}
-    console.post(f"{LIST}parcel_lost/change/", off)
+    form = {name: value for name, value in GOOD.items() if name not in ("slug", "is_active")}
+    console.post(f"{LIST}parcel_lost/change/", form)
     with pytest.raises(types.UnknownTypeError):
         types.get_type("parcel_lost")
 
 
-def test_a_type_is_not_deleted(console: Client) -> None:
+def test_type_cannot_be_deleted(console: Client) -> None:
     assert console.post(f"{LIST}mfa_code/delete/", {"post": "yes"}).status_code == 403
     assert NotificationType.objects.filter(pk="mfa_code").exists()
 
 
-def test_the_list_says_how_often_it_is_tried(console: Client) -> None:
+def test_list_shows_the_maximum_of_attempts(console: Client) -> None:
     rows = console.get(f"{LIST}?q=mfa").context["cl"]
     (row,) = rows.result_list
     assert row.pk == "mfa_code"
     assert rows.model_admin.max_attempts(row) == 3
 
 
-def test_a_channel_that_stands_in_and_what_whatsapp_approved_are_stored(console: Client) -> None:
-    wording = {"locale": "pt", "name": "lost", "language": "pt_PT", "parameters": ["parcel"]}
+def test_fallback_channel_and_whatsapp_templates_are_stored(console: Client) -> None:
+    template = {"locale": "pt", "name": "lost", "language": "pt_PT", "parameters": ["parcel"]}
     channels = {"channels": ["email", "push"], "fallback_channel": "email"}
-    form = GOOD | channels | {"approved_templates": json.dumps([wording])}
+    form = GOOD | channels | {"approved_templates": json.dumps([template])}
     assert console.post(f"{LIST}add/", form).status_code == 302
     kind = types.get_type("parcel_lost")
     assert kind.fallback is not None

@@ -1,4 +1,4 @@
-"""Times, durations, shares and counts."""
+"""Times, durations, percentages, and counts."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -9,7 +9,7 @@ from console.widgets import formats
 NOW = datetime(2026, 12, 1, 14, 3, 12, tzinfo=UTC)
 
 
-def test_a_time_is_utc_for_the_browser_to_change() -> None:
+def test_timestamp_is_utc_with_a_machine_readable_time() -> None:
     assert formats.timestamp(NOW) == (
         '<time datetime="2026-12-01T14:03:12Z" title="2026-12-01 14:03:12 UTC">'
         "2026-12-01 14:03</time>"
@@ -18,7 +18,7 @@ def test_a_time_is_utc_for_the_browser_to_change() -> None:
     assert formats.timestamp(None, empty="Never") == "Never"
 
 
-def test_a_clock_leaves_todays_date_out() -> None:
+def test_clock_omits_todays_date() -> None:
     assert " data-clock>14:03</time>" in formats.clock(NOW, now=NOW)
     assert " data-clock>2026-12-02 14:03</time>" in formats.clock(NOW + timedelta(days=1), now=NOW)
 
@@ -26,34 +26,28 @@ def test_a_clock_leaves_todays_date_out() -> None:
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        (-5, "0 s"),
-        (1, "1 s"),
-        (59, "59 s"),
-        (60, "1 min"),
-        (7_300, "2 h"),
-        (86_400, "1 d"),
-        (200_000, "2 d"),
+        *((-5, "0 s"), (1, "1 s"), (59, "59 s"), (60, "1 min")),
+        *((7_300, "2 h"), (86_400, "1 d"), (200_000, "2 d")),
     ],
 )
-def test_a_duration_has_its_largest_unit(seconds: float, text: str) -> None:
+def test_duration_has_its_largest_unit(seconds: float, text: str) -> None:
     assert formats.duration(seconds) == text
 
 
 @pytest.mark.parametrize(
     ("seconds", "text"), [(None, "-"), (0.084, "84 ms"), (1.23, "1.2 s"), (300, "5 min")]
 )
-def test_a_latency_has_milliseconds(seconds: float | None, text: str) -> None:
+def test_latency_has_milliseconds(seconds: float | None, text: str) -> None:
     assert formats.latency(seconds) == text
 
 
 @pytest.mark.parametrize(("share", "text"), [(None, "-"), (1, "100 %"), (0.9999, "99.9 %")])
-def test_only_all_is_a_hundred_percent(share: float | None, text: str) -> None:
+def test_percentage_below_all_is_below_100(share: float | None, text: str) -> None:
     assert formats.percent(share) == text
 
 
 @pytest.mark.parametrize(
-    ("count", "noun", "text"),
-    [(1, "device", "1 device"), (1_200, "delivery", "1,200 deliveries")],
+    ("count", "noun", "text"), [(1, "device", "1 device"), (1_200, "delivery", "1,200 deliveries")]
 )
-def test_a_count_has_its_noun(count: int, noun: str, text: str) -> None:
+def test_count_has_its_noun(count: int, noun: str, text: str) -> None:
     assert formats.count_of(count, noun) == text

@@ -34,7 +34,7 @@ def test_every_code_and_state_has_a_label() -> None:
 
 
 @pytest.mark.parametrize("code", list(F))
-def test_an_explanation_reads_as_a_sentence(code: FailureCode) -> None:
+def test_explanation_reads_as_a_sentence(code: FailureCode) -> None:
     known = EXPLANATIONS[code]
     assert not known.meaning[0].isupper()
     assert not known.meaning.endswith(".")
@@ -42,7 +42,7 @@ def test_an_explanation_reads_as_a_sentence(code: FailureCode) -> None:
     assert known.advice.endswith(".")
 
 
-def test_a_code_of_another_release_is_no_error() -> None:
+def test_unknown_code_has_a_label() -> None:
     assert failure_codes.explain("brand_new").meaning == "unknown failure code"
     assert labels.code_label("brand_new") == "Brand new"
 
@@ -65,7 +65,7 @@ def pending(**fields: Any) -> dict[str, Any]:
         ("partially_delivered", [], "Partially delivered"),
     ],
 )
-def test_the_state_of_a_notification(
+def test_notification_state_has_its_label(
     status: str, deliveries: list[dict[str, Any]], label: str
 ) -> None:
     assert labels.notification_state(status, deliveries, now=NOW)[0] == label
@@ -82,5 +82,5 @@ def test_the_state_of_a_notification(
         (pending(status="read"), "Read"),
     ],
 )
-def test_the_state_of_a_delivery(delivery: dict[str, Any], label: str) -> None:
+def test_delivery_state_has_its_label(delivery: dict[str, Any], label: str) -> None:
     assert labels.delivery_state(delivery, now=NOW)[0] == label
