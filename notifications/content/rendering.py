@@ -193,8 +193,13 @@ class _RenderContext:
         try:
             text = _render_part(name, version, part, self.recipient, variables)
         except TemplateError as problem:
-            fields = {"template": name, "version": version, "part": part.value}
-            log.warning("template_part_skipped", **fields, code=problem.code)
+            log.warning(
+                "template_part_skipped",
+                template=name,
+                version=version,
+                part=part.value,
+                code=problem.code,
+            )
             return None
         return None if text is None else text.strip()
 

@@ -15,7 +15,7 @@ from domain.states import Channel
 from notifications import store
 from notifyproject.platform import cache
 from tests.support.factories import notifications as factories
-from tests.support.factories.notifications import NOON, accepted
+from tests.support.factories.notifications import NOON, mails
 from tests.support.factories.routes import AFTER as ROUTES_AFTER
 from tests.support.factories.routes import choose, chosen_providers, permission, several, trip
 from tests.support.fakes.provider import (
@@ -32,10 +32,6 @@ from tests.support.fakes.provider import accepted as taken
 
 Mail = tuple[ScriptedProvider, ScriptedProvider]
 """The first has priority."""
-
-
-def mails(count: int, **fields: Any) -> list[ObjectId]:
-    return [accepted(**fields)["_id"] for _ in range(count)]
 
 
 def deliver(*ids: ObjectId, at: datetime = NOON) -> BatchReport:

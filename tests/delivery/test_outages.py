@@ -16,8 +16,14 @@ from domain.states import Channel
 from notifyproject.db.collections import collection
 from providers.contract import SendRequest
 from tests.support.factories import notifications as factories
-from tests.support.factories.mail import mails
-from tests.support.factories.notifications import NOON, accepted, device, stored_device, tries
+from tests.support.factories.notifications import (
+    NOON,
+    accepted,
+    device,
+    mails,
+    stored_device,
+    tries,
+)
 from tests.support.fakes.provider import (
     Outcome,
     ScriptedProvider,

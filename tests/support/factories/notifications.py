@@ -75,6 +75,11 @@ def accepted(**fields: Any) -> Document:
     return result.document
 
 
+def mails(count: int, **fields: Any) -> list[ObjectId]:
+    """Return the IDs of accepted emails."""
+    return [accepted(**fields)["_id"] for _ in range(count)]
+
+
 def claimed(
     *, at: datetime = NOON, channel: Channel = Channel.EMAIL, **fields: Any
 ) -> ClaimedDelivery:
