@@ -16,7 +16,13 @@ from providers.whatsapp.webhooks import redact_webhook
 from recipients import service_windows
 
 from .http.body import MAX_BYTES_BULK, read_raw
-from .http.problems import BAD_REQUEST, INVALID_SIGNATURE, INVALID_TOKEN, ApiError, ProblemType
+from .http.problems import (
+    BAD_REQUEST,
+    INVALID_SIGNATURE,
+    INVALID_VERIFY_TOKEN,
+    ApiError,
+    ProblemType,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -60,7 +66,7 @@ class WhatsAppWebhook(APIView):
         try:
             challenge = whatsapp().challenge(request.query_params)
         except InvalidSignatureError as error:
-            raise _rejected(error, INVALID_TOKEN, provider="whatsapp") from None
+            raise _rejected(error, INVALID_VERIFY_TOKEN, provider="whatsapp") from None
         return HttpResponse(challenge, content_type="text/plain; charset=utf-8")
 
     @extend_schema(exclude=True)

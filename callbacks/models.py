@@ -60,7 +60,7 @@ class Callback(models.Model):
     class Meta:
         db_table = "callbacks"
         ordering = ("client_id",)
-        permissions = (("switch_callback", "Can switch callbacks off and on"),)
+        permissions = (("switch_callback", "Can disable and enable callback endpoints"),)
 
     def __str__(self) -> str:
         return self.host
@@ -102,7 +102,7 @@ class CallbackMessage(models.Model):
         db_table = "callback_messages"
         ordering = ("-created_at", "-id")
         verbose_name = "callback message"
-        permissions = (("replay_callbackmessage", "Can send callback messages again"),)
+        permissions = (("replay_callbackmessage", "Can replay callback messages"),)
         indexes = (
             MongoIndex("client_id", "-created_at", "-_id", name="cbm_client"),
             MongoIndex("client_id", "status", "-created_at", "-_id", name="cbm_client_status"),

@@ -24,12 +24,12 @@ from notifyproject.db.match import Match
 
 from .notifications import filters
 from .notifications.list import SecondaryListAdmin
+from .texts.failure_codes import Explanation, explain
+from .texts.labels import CHANNEL_ICONS, CHANNELS, RESEND_RISKS, code_label, provider_label
 from .widgets.columns import chip, time_column
-from .widgets.failure_codes import Explanation, explain
 from .widgets.filters import ChoiceFilter
 from .widgets.formats import EMPTY
 from .widgets.keyset_list import KeysetChangeList
-from .widgets.labels import CHANNEL_ICONS, CHANNELS, RESEND_RISKS, code_label, provider_label
 from .widgets.links import NOTIFICATION
 from .widgets.lists import PAGE_SECONDS, TOO_SLOW, is_timeout
 

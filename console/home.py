@@ -19,9 +19,9 @@ from monitoring.failure_groups import FailureCounts
 
 from .alerts import MAY_ACKNOWLEDGE
 from .providers import rows
-from .widgets.failure_codes import explain
+from .texts.failure_codes import explain
+from .texts.labels import CHANNEL_ICONS, CHANNELS, code_label
 from .widgets.formats import count_of, duration, latency, percent
-from .widgets.labels import CHANNEL_ICONS, CHANNELS, code_label
 from .widgets.links import FAILURES, NOTIFICATIONS
 
 SWEEP_OVERDUE = timedelta(minutes=3)
@@ -225,7 +225,7 @@ def _backlog_tiles(backlog: WorkSummary, now: datetime) -> list[dict[str, str]]:
         ("Queued", _count(backlog.due), f"oldest {_ago(oldest, now)}" if oldest else "", "queued"),
         ("Retrying", _count(backlog.retrying), "", "retrying"),
         ("Unknown", _count(backlog.unknown), "may have been sent" if backlog.unknown else "", ""),
-        ("Scheduled", _count(backlog.scheduled), "", "created"),
+        ("Scheduled and held", _count(backlog.scheduled), "", "created"),
     )
     found = [
         {

@@ -19,10 +19,10 @@ from notifications import validation
 from notifications.intake import preview
 from notifications.models import ProviderState
 
+from .texts.labels import CHANNEL_ICONS, CHANNELS, PROVIDERS
 from .widgets.actions import record_change, render_page, require_post
 from .widgets.columns import chip
 from .widgets.formats import clock, duration, latency
-from .widgets.labels import CHANNEL_ICONS, CHANNELS, PROVIDERS
 from .widgets.links import NOTIFICATION
 from .widgets.lists import ListOnlyAdmin
 

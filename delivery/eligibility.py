@@ -51,7 +51,7 @@ def _check_obsolete(claimed: ClaimedDelivery, now: datetime) -> Deferred | None:
         reason = f"Not needed: delivered by {first}."
         return Deferred(claimed, S.CANCELLED, FailureCode.NOT_NEEDED, reason)
     if claimed.claim_count > MAX_CLAIMS:
-        reason = "Isolated after three worker crashes."
+        reason = "Quarantined: three workers claimed it and none of them sent it."
         return Deferred(claimed, S.FAILED, FailureCode.QUARANTINED, reason)
     return None
 

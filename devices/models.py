@@ -118,8 +118,8 @@ class Device(models.Model):
         db_table = "devices"
         ordering = ("-last_seen", "-id")
         permissions = (
-            ("deactivate_device", "Can switch devices off"),
-            ("reactivate_device", "Can switch devices on again"),
+            ("deactivate_device", "Can disable devices"),
+            ("reactivate_device", "Can enable devices"),
         )
         indexes = (
             MongoIndex("user_id", "is_active", "-created_at", "-_id", name="dev_user"),

@@ -43,7 +43,7 @@ class FailureCode(StrEnum):
     WINDOW_CLOSED = "window_closed"
     """Outside the 24-hour WhatsApp window, and the type has no WhatsApp template."""
     QUARANTINED = "quarantined"
-    """Isolated as a poison message after three worker crashes."""
+    """Claimed by three workers without an attempt: a poison message."""
 
     # Reported by a later receipt.
     BOUNCED = "bounced"

@@ -232,8 +232,11 @@ _INVALID_SIGNATURE = "Invalid webhook signature"
 INVALID_SIGNATURE = ProblemType(
     "invalid_signature", 403, _INVALID_SIGNATURE, "The webhook signature is invalid."
 )
-INVALID_TOKEN = ProblemType(
-    "invalid_token", 403, _INVALID_SIGNATURE, "The webhook verification token is invalid."
+INVALID_VERIFY_TOKEN = ProblemType(
+    "invalid_verify_token",
+    403,
+    "Webhook verification failed",
+    "The webhook verification token is invalid.",
 )
 NOT_FOUND = ProblemType(
     "not_found", 404, "Not found", "The resource doesn't exist or belongs to another client."
@@ -280,8 +283,8 @@ _CALLBACK_CONFLICT = "Callback conflict"
 CALLBACK_DISABLED = ProblemType(
     "callback_disabled", 409, _CALLBACK_CONFLICT, "The callback endpoint is disabled."
 )
-DELIVERY_PENDING = ProblemType(
-    "delivery_pending", 409, _CALLBACK_CONFLICT, "The delivery is still being retried."
+CALLBACK_PENDING = ProblemType(
+    "callback_pending", 409, _CALLBACK_CONFLICT, "The callback is still being retried."
 )
 TOO_MANY_SECRETS = ProblemType(
     "too_many_secrets", 409, _CALLBACK_CONFLICT, "Too many secret rotations in 24 hours."
@@ -290,7 +293,7 @@ RECIPIENT_OPTED_OUT = ProblemType(
     "recipient_opted_out",
     409,
     "Recipient opted out",
-    "The recipient opted out. To lift this, pass `reason=unsubscribed` or `reason=complaint`.",
+    "The recipient opted out. To lift the suppression, pass `reason=unsubscribed` or `reason=complaint`.",
 )
 VERSION_CONFLICT = ProblemType(
     "version_conflict",
@@ -363,7 +366,7 @@ _TYPES_BY_EXCEPTION: Sequence[tuple[tuple[type[Exception], ...], ProblemType, in
     ((KeyReusedError,), IDEMPOTENCY_KEY_REUSED, None),
     ((PyMongoError,), STORE_UNAVAILABLE, RETRY_SECONDS),
     ((TestKeyError,), TEST_KEY, None),
-    ((StillPendingError,), DELIVERY_PENDING, None),
+    ((StillPendingError,), CALLBACK_PENDING, None),
     ((TooManySecretsError,), TOO_MANY_SECRETS, None),
     ((VersionConflictError,), VERSION_CONFLICT, None),
     ((NoCallbackError, NotInInboxError, NotPushedError, UnknownVersionError), NOT_FOUND, None),

@@ -11,9 +11,9 @@ from notifications.broadcasts import repository
 from notifications.broadcasts.documents import Document, request_of
 from notifications.models import Broadcast
 
+from ..texts.labels import STATUS_LABELS, broadcast_state, code_label
 from ..widgets import columns, names, panels
 from ..widgets.actions import not_found, render_page
-from ..widgets.labels import STATUS_LABELS, broadcast_state, code_label
 from .actions import BROADCAST_ACTIONS, LIST, find_broadcast
 from .labels import audience_label, summarize
 

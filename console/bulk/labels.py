@@ -14,8 +14,8 @@ from notifications.bulk.operation import Operation
 from notifications.bulk.runner import NO_DELIVERY, PREVIEW_CAP
 from notifications.resend.risk import RiskKind
 
+from ..texts.labels import code_label
 from ..widgets.formats import count_of, duration, timestamp
-from ..widgets.labels import code_label
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

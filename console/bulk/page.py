@@ -22,9 +22,9 @@ from notifications.bulk.operation import Operation, Selection
 from notifications.resend.actions import InvalidStateError
 from notifications.resend.risk import RiskKind
 
+from ..texts.labels import CHANNELS, RESEND_RISKS
 from ..widgets.actions import render_page, staff_of
 from ..widgets.columns import chip
-from ..widgets.labels import CHANNELS, RESEND_RISKS
 from ..widgets.links import HOME, NOTIFICATION
 from . import labels, selection
 from .labels import ACTIONS, STAGES

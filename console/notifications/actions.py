@@ -22,11 +22,11 @@ from notifications.resend.assessment import assess_risks
 from notifications.resend.risk import ResendRisk
 from notifications.store import Document
 
+from ..texts.labels import CHANNELS, RESEND_RISKS, delivery_state
 from ..widgets import names
 from ..widgets.actions import is_confirmed, not_found, parse_id, render_page, require_post, staff_of
 from ..widgets.columns import chip
 from ..widgets.formats import count_of
-from ..widgets.labels import CHANNELS, RESEND_RISKS, delivery_state
 from ..widgets.links import NOTIFICATION, NOTIFICATIONS
 from .summary import summarize
 

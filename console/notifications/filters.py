@@ -12,8 +12,8 @@ from domain.states import Category, DeliveryStatus, NotificationStatus, Priority
 from notifications.models import NotificationType
 from notifyproject.db.fields import choices
 
+from ..texts.labels import CHANNELS, DELIVERY_LABELS, PROVIDERS, STATUS_LABELS, code_label
 from ..widgets.filters import ChoiceFilter, choice_filter, time_filter
-from ..widgets.labels import CHANNELS, DELIVERY_LABELS, PROVIDERS, STATUS_LABELS, code_label
 
 N, S = NotificationStatus, DeliveryStatus
 NO_PROVIDER = "none"

@@ -15,12 +15,12 @@ from domain.time import utc_now
 from notifications.models import Notification
 from recipients.masking import can_reveal_addresses, can_see_addresses
 
+from ..texts.failure_codes import explain
+from ..texts.labels import code_label, notification_state
 from ..widgets import columns, names
 from ..widgets.actions import permission_check, require_post
-from ..widgets.failure_codes import explain
 from ..widgets.formats import EMPTY
 from ..widgets.keyset_list import KeysetChangeList
-from ..widgets.labels import code_label, notification_state
 from ..widgets.links import NOTIFICATION
 from ..widgets.lists import ReadOnlyAdmin, search_text
 from . import filters, page, search

@@ -17,9 +17,9 @@ from notifications.store import Document, is_content_removed
 from notifyproject.platform import tracing
 from recipients.masking import can_reveal_addresses, can_see_addresses
 
+from ..texts.labels import notification_state
 from ..widgets import columns, names, panels
 from ..widgets.actions import not_found, parse_id, record_change, render_page
-from ..widgets.labels import notification_state
 from ..widgets.links import NOTIFICATION, NOTIFICATIONS, RECIPIENT
 from . import presentation
 from .actions import RESEND, STAFF_ACTIONS, StaffAction

@@ -19,10 +19,8 @@ from notifications.store import Document
 from providers.contract import Message
 from recipients.masking import mask_text
 
-from ..widgets import columns, panels
-from ..widgets.failure_codes import explain
-from ..widgets.formats import latency, timestamp
-from ..widgets.labels import (
+from ..texts.failure_codes import explain
+from ..texts.labels import (
     ATTEMPT_LABELS,
     CHANNEL_ICONS,
     CHANNELS,
@@ -31,7 +29,9 @@ from ..widgets.labels import (
     delivery_state,
     provider_label,
 )
-from ..widgets.wait_reasons import WaitReason, wait_reason
+from ..texts.wait_reasons import WaitReason, wait_reason
+from ..widgets import columns, panels
+from ..widgets.formats import latency, timestamp
 from .summary import summarize_delivery
 
 S = DeliveryStatus

@@ -26,9 +26,9 @@ from recipients.models import Recipient, SuppressionReason
 
 from ..devices import PLATFORM_LABELS, REASON_LABELS
 from ..suppressions import SOURCE_LABELS
+from ..texts.labels import CHANNELS, code_label, notification_state
 from ..widgets import columns, names
 from ..widgets.actions import not_found, render_page
-from ..widgets.labels import CHANNELS, code_label, notification_state
 from ..widgets.links import DEVICE, NOTIFICATION, NOTIFICATIONS, RECIPIENT, RECIPIENTS
 
 RECENT = 25

@@ -12,8 +12,8 @@ from domain.states import Channel
 from notifications.catalog import types
 from notifications.models import NotificationType
 
+from ..texts.labels import CHANNELS
 from ..widgets.formats import EMPTY
-from ..widgets.labels import CHANNELS
 from ..widgets.lists import ConsoleAdmin, never, section
 from . import versions
 from .form import NotificationTypeForm

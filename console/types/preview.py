@@ -20,7 +20,7 @@ from notifications.store import Document
 from providers.contract import Message
 
 from ..notifications.presentation import sandboxed_html
-from ..widgets.labels import CHANNEL_ICONS, CHANNELS
+from ..texts.labels import CHANNEL_ICONS, CHANNELS
 
 EXAMPLE_NAME = "Ada Lovelace"
 UNSUBSCRIBE = "https://example.com/unsubscribe"

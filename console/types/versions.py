@@ -26,8 +26,8 @@ from notifications.models import NotificationType
 from notifications.store import Document
 
 from ..providers import ADDRESS_LENGTH, MAY_TEST, TEST_ADDRESSES, show_not_sent, show_test_sent
+from ..texts.labels import CHANNELS
 from ..widgets.actions import not_found, record_change, render_page, require_post
-from ..widgets.labels import CHANNELS
 from . import diff, version_form
 from . import preview as template_preview
 

@@ -12,10 +12,10 @@ from django.utils.safestring import SafeString
 from domain.states import Channel
 from recipients.masking import mask_address
 
+from ..texts.labels import CHANNEL_ICONS, CHANNELS, delivery_state
+from ..texts.wait_reasons import field
 from .formats import EMPTY, timestamp
-from .labels import CHANNEL_ICONS, CHANNELS, delivery_state
 from .links import NOTIFICATION
-from .wait_reasons import field
 
 Column = Callable[[Any, Any], Any]
 

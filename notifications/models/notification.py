@@ -197,13 +197,13 @@ class Notification(models.Model):
         db_table = "notifications"
         ordering = ("-created_at", "-id")
         permissions = (
-            ("retry_notification", "Can retry what failed"),
-            ("resend_notification", "Can send again"),
-            ("resend_several", "Can send several again at once"),
-            ("cancel_notification", "Can cancel what is pending"),
-            ("reschedule_notification", "Can send at another time, or now"),
+            ("retry_notification", "Can retry failed deliveries"),
+            ("resend_notification", "Can resend"),
+            ("resend_several", "Can resend several at once"),
+            ("cancel_notification", "Can cancel pending deliveries"),
+            ("reschedule_notification", "Can reschedule, and send now"),
             ("view_addresses", "Can see unmasked addresses"),
-            ("reveal_addresses", "Can have one masked address shown, on record"),
+            ("reveal_addresses", "Can reveal one masked address, with an audit entry"),
         )
         # What each is for: docs/reference/indexes.md. Every write pays for each.
         indexes = (
@@ -282,4 +282,4 @@ class WaitingNotification(Notification):
         proxy = True
         default_permissions = ()
         verbose_name = "waiting notification"
-        verbose_name_plural = "scheduled and waiting"
+        verbose_name_plural = "scheduled and held"

@@ -139,7 +139,7 @@ class WebhookLog(models.Model):
     class Meta:
         db_table = "webhook_log"
         ordering = ("-received_at", "-id")
-        permissions = (("replay_webhooklog", "Can apply what a provider sent again"),)
+        permissions = (("replay_webhooklog", "Can replay provider webhooks"),)
         indexes = (
             MongoIndex("-received_at", "-_id", name="whk_received"),
             MongoIndex("purge_at", name="whk_purge", expire_after_seconds=0),

@@ -84,7 +84,10 @@ _RISK_BY_FAILURE: Mapping[FailureCode, tuple[RiskKind, str]] = {
     F.TOO_LARGE: (R.WILL_FAIL_AGAIN, "It is too large for the provider."),
     F.RENDER_FAILED: (R.WILL_FAIL_AGAIN, "The template can't be rendered with its data."),
     F.ATTACHMENT_UNAVAILABLE: (R.WILL_FAIL_AGAIN, "An attachment couldn't be downloaded."),
-    F.QUARANTINED: (R.WILL_FAIL_AGAIN, "Isolated after three worker crashes. See their logs."),
+    F.QUARANTINED: (
+        R.WILL_FAIL_AGAIN,
+        "Quarantined: it might end its worker. See the workers' logs.",
+    ),
     F.DROPPED: (R.WILL_FAIL_AGAIN, "On the provider's suppression list. Remove it there first."),
     F.QUIET_HOURS: (R.EXPIRED, "It expired during quiet hours."),
     F.EXPIRED: (R.EXPIRED, "It expired before sending. A resend gets a new expiry."),

@@ -404,13 +404,13 @@ def test_handshake_returns_the_challenge_as_plain_text() -> None:
 
 def test_refused_handshake_repeats_no_value() -> None:
     answer = handshake(challenge="<script>alert(1)</script>")
-    refused(answer, code="invalid_token")
+    refused(answer, code="invalid_verify_token")
     assert "script" not in json.dumps(answer.json())
 
 
 def test_handshake_without_configured_token_is_refused(settings: Any) -> None:
     settings.WHATSAPP_VERIFY_TOKEN = ""
-    refused(handshake(verify_token=""), code="invalid_token")
+    refused(handshake(verify_token=""), code="invalid_verify_token")
 
 
 def test_inbound_opt_out_suppresses_marketing() -> None:

@@ -63,7 +63,7 @@ STOPS = (
         heading=BEATRIZ.user_id,
         shows=(
             *("Recent notifications", "Devices", "Suppressions", "22:00 to 07:30"),
-            "Last confirmed delivery",
+            "Last accepted or confirmed",
         ),
         offers=("Export", "Erase", "Revoke inbox tokens"),
     ),

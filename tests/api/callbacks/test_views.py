@@ -126,7 +126,7 @@ def test_delivery_is_replayed(shop: App, receiver: Receiver) -> None:
     shop.put("/callbacks", {**HOOK, "url": receiver.url})
     sent = shop.post("/callbacks/test").json()["id"]
     early = shop.post(f"/callbacks/deliveries/{sent}/replay")
-    assert (early.status_code, early.json()["code"]) == (409, "delivery_pending")
+    assert (early.status_code, early.json()["code"]) == (409, "callback_pending")
     worker.run_round(shop.id, clock=utc_now)
     again = shop.post(f"/callbacks/deliveries/{sent}/replay")
     assert (again.status_code, again.json()["tries"]) == (202, 0)

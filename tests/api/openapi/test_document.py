@@ -150,7 +150,7 @@ def test_operations_show_the_problems_they_name(described: Any, operations: list
         for operation in operations
     }
     assert {"sensitive_data_destroyed", "invalid_state"} <= shown["retryNotification"]
-    assert {"callback_disabled", "delivery_pending"} <= shown["replayCallbackDelivery"]
+    assert {"callback_disabled", "callback_pending"} <= shown["replayCallbackDelivery"]
     assert {"missing_idempotency_key", "overloaded"} <= shown["createNotifications"]
     assert {"version_conflict", "test_key"} <= shown["createTemplateVersion"]
     assert {"recipient_opted_out"} <= shown["liftSuppression"]

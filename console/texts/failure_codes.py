@@ -26,7 +26,7 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
         "rate limited by the provider", "Retry when the provider's rate limit has passed."
     ),
     F.RECIPIENT_RATE_LIMITED: Explanation(
-        "per-recipient rate limit", "Wait. The service retries later."
+        "per-recipient rate limit", "Retry later: the provider limits messages to this recipient."
     ),
     F.PROVIDER_ERROR: Explanation(
         "provider error (5xx)", "Check the provider's status page, and retry when it has recovered."
@@ -82,7 +82,7 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
         needs_operator=True,
     ),
     F.QUARANTINED: Explanation(
-        "isolated: three workers crashed on it",
+        "quarantined: claimed by three workers and never sent",
         "Read the workers' logs before you retry: the message might crash another worker.",
         needs_operator=True,
     ),
@@ -94,7 +94,7 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
         "blocked by the receiving server", "Resend once. The address might be valid."
     ),
     F.DROPPED: Explanation(
-        "on the provider's suppression list; remove it there",
+        "on the provider's suppression list",
         "Remove the address from the provider's suppression list, and then resend.",
     ),
     F.REPORTED_FAILED: Explanation(

@@ -8,8 +8,8 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
+from console.texts.wait_reasons import WaitReason, find_waits, wait_condition
 from console.widgets import lists, window_list
-from console.widgets.wait_reasons import WaitReason, find_waits, wait_condition
 from delivery.routing import CIRCUIT_OPEN, PROVIDER_PAUSED
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus

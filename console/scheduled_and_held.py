@@ -19,12 +19,12 @@ from notifyproject.db.match import Match
 from .notifications import filters
 from .notifications.actions import RESCHEDULE, SEND_NOW, selected_action
 from .notifications.list import SecondaryListAdmin
+from .texts.labels import CHANNELS, WAIT_LABELS
+from .texts.wait_reasons import WaitReason, find_waits, wait_condition
 from .widgets import columns
 from .widgets.actions import permission_check
 from .widgets.filters import choice_filter, time_filter
 from .widgets.formats import clock, duration, timestamp
-from .widgets.labels import CHANNELS, WAIT_LABELS
-from .widgets.wait_reasons import WaitReason, find_waits, wait_condition
 from .widgets.window_list import WindowChangeList
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
