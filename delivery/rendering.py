@@ -87,5 +87,5 @@ def _defer_undecryptable(
         until=now + KEY_RETRY_DELAY, state=claimed.retry_state, now=now
     )
     if not isinstance(decision, RetryAt):
-        return Deferred(claimed, S.FAILED, decision.code, reason)
-    return Deferred(claimed, S.PENDING, FailureCode.CHANNEL_UNAVAILABLE, reason, decision.at)
+        return Deferred(claimed, S.FAILED, FailureCode.DECRYPTION_FAILED, reason)
+    return Deferred(claimed, S.PENDING, FailureCode.DECRYPTION_FAILED, reason, decision.at)

@@ -25,6 +25,7 @@ from .targets import SendTarget
 S = DeliveryStatus
 PROVIDER_PAUSED = "Provider paused."
 CIRCUIT_OPEN = "Circuit open."
+RATE_LIMITED = "Rate limited."
 Platforms = Collection[str]
 """Of a push: android, ios, web; of a channel without devices: the empty string."""
 
@@ -221,7 +222,7 @@ def _apply_rate_limit(
     count = max(bisect(totals, grant.granted), min(grant.granted, 1))
     first, step = now + grant.wait, timedelta(seconds=1 / rate if rate else 0)
     rate_limited = [
-        Deferred(one, S.PENDING, FailureCode.RATE_LIMITED, "Rate limited.", first + index * step)
+        Deferred(one, S.PENDING, FailureCode.RATE_LIMITED, RATE_LIMITED, first + index * step)
         for index, one in enumerate(claims[count:])
     ]
     return list(claims[:count]), rate_limited

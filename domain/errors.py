@@ -38,6 +38,8 @@ class FailureCode(StrEnum):
     """The provider rejected this message."""
     TOO_LARGE = "too_large"
     RENDER_FAILED = "render_failed"
+    DECRYPTION_FAILED = "decryption_failed"
+    """``FIELD_ENCRYPTION_KEYS`` lacks the key of the sensitive data."""
     ATTACHMENT_UNAVAILABLE = "attachment_unavailable"
     """An attachment could not be downloaded."""
     WINDOW_CLOSED = "window_closed"

@@ -293,7 +293,8 @@ RECIPIENT_OPTED_OUT = ProblemType(
     "recipient_opted_out",
     409,
     "Recipient opted out",
-    "The recipient opted out. To lift the suppression, pass `reason=unsubscribed` or `reason=complaint`.",
+    "The recipient opted out. "
+    "To lift the suppression, pass `reason=unsubscribed` or `reason=complaint`.",
 )
 VERSION_CONFLICT = ProblemType(
     "version_conflict",

@@ -54,6 +54,7 @@ _HEAD = "<head>"
 HELD_ADVICE = {
     WaitReason.PROVIDER_PAUSED: "Wait, or resume the provider in Providers. No attempt is used.",
     WaitReason.CIRCUIT_OPEN: "Wait, or see the circuit in Providers. No attempt is used.",
+    WaitReason.DECRYPTION_FAILED: "Restore the key in FIELD_ENCRYPTION_KEYS. No attempt is used.",
     WaitReason.PROVIDER_UNAVAILABLE: "Wait, or see the cause in Providers. No attempt is used.",
 }
 

@@ -27,7 +27,7 @@ def retention_table() -> list[tuple[str, str]]:
         ("Notifications and attempts", _by_category(policies, "metadata")),
         ("Broadcasts, after their end", _days(BROADCAST_RETENTION)),
         ("Provider webhooks", _days(WEBHOOK_RETENTION)),
-        ("Callback deliveries", _days(CALLBACK_RETENTION)),
+        ("Callback messages", _days(CALLBACK_RETENTION)),
         ("Metrics per minute", _days(METRICS_RETENTION[Interval.MINUTE])),
         ("Metrics per hour", _days(METRICS_RETENTION[Interval.HOUR])),
         ("Metrics per day", "no expiry"),

@@ -73,6 +73,11 @@ EXPLANATIONS: Mapping[FailureCode, Explanation] = {
         "Correct the template or the template variables, and then retry.",
         needs_operator=True,
     ),
+    F.DECRYPTION_FAILED: Explanation(
+        "sensitive data can't be decrypted",
+        "Restore the missing key in FIELD_ENCRYPTION_KEYS, and then retry.",
+        needs_operator=True,
+    ),
     F.ATTACHMENT_UNAVAILABLE: Explanation(
         "attachment download failed", "Check the attachment's URL and its server, and then retry."
     ),

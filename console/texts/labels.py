@@ -74,7 +74,8 @@ WAIT_LABELS: Mapping[WaitReason, Label] = {
     W.PROVIDER_PAUSED: ("Held: provider paused", "warning"),
     W.CIRCUIT_OPEN: ("Held: circuit open", "warning"),
     W.PROVIDER_UNAVAILABLE: ("Held: provider unavailable", "warning"),
-    W.RATE_LIMITED: ("Held: rate limited", "warning"),
+    W.RATE_LIMITED: ("Held: rate limit", "warning"),
+    W.DECRYPTION_FAILED: ("Held: decryption failed", "danger"),
     W.FALLBACK: ("Held: fallback", "calm"),
     W.RECEIPT: ("Unknown: awaiting receipt", "warning"),
 }

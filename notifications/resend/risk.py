@@ -83,6 +83,7 @@ _RISK_BY_FAILURE: Mapping[FailureCode, tuple[RiskKind, str]] = {
     F.REJECTED: (R.WILL_FAIL_AGAIN, "The provider rejects this message for any recipient."),
     F.TOO_LARGE: (R.WILL_FAIL_AGAIN, "It is too large for the provider."),
     F.RENDER_FAILED: (R.WILL_FAIL_AGAIN, "The template can't be rendered with its data."),
+    F.DECRYPTION_FAILED: (R.WILL_FAIL_AGAIN, "Its sensitive data can't be decrypted."),
     F.ATTACHMENT_UNAVAILABLE: (R.WILL_FAIL_AGAIN, "An attachment couldn't be downloaded."),
     F.QUARANTINED: (
         R.WILL_FAIL_AGAIN,

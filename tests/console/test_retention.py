@@ -97,7 +97,7 @@ def test_content_is_kept_no_longer_than_the_record(console: Client) -> None:
 def test_form_says_when_a_change_applies(console: Client) -> None:
     page = console.get(MARKETING).content.decode()
     assert "also existing ones" in page
-    assert "for existing ones, run manage.py retain --existing" in page
+    assert "for existing ones, run manage.py remove_content --existing" in page
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from django.test import Client
 
 from console.texts.wait_reasons import WaitReason, find_waits, wait_condition
 from console.widgets import lists, window_list
-from delivery.routing import CIRCUIT_OPEN, PROVIDER_PAUSED
+from delivery.routing import CIRCUIT_OPEN, PROVIDER_PAUSED, RATE_LIMITED
 from domain.errors import FailureCode
 from domain.states import Channel, DeliveryStatus
 from domain.time import utc_now
@@ -63,7 +63,8 @@ def each_kind(now: datetime) -> dict[WaitReason, Any]:
         WaitReason.PROVIDER_PAUSED: deferred(now, unavailable, reason=PROVIDER_PAUSED),
         WaitReason.CIRCUIT_OPEN: deferred(now, unavailable, reason=CIRCUIT_OPEN),
         WaitReason.PROVIDER_UNAVAILABLE: deferred(now, unavailable),
-        WaitReason.RATE_LIMITED: deferred(now, FailureCode.RATE_LIMITED),
+        WaitReason.RATE_LIMITED: deferred(now, FailureCode.RATE_LIMITED, reason=RATE_LIMITED),
+        WaitReason.DECRYPTION_FAILED: deferred(now, FailureCode.DECRYPTION_FAILED),
         WaitReason.RETRY: factories.settled(S.PENDING, at=now, created_at=now),
         WaitReason.FALLBACK: factories.read(with_fallback["_id"]),
         WaitReason.RECEIPT: factories.settled(S.UNKNOWN, at=now, created_at=now),
@@ -111,7 +112,7 @@ def test_rare_reason_is_searched_window_by_window(
     monkeypatch.setattr(window_list, "WINDOW", 3)
     now = utc_now()
     before = [scheduled(now, after=timedelta(minutes=n)) for n in range(1, 5)]
-    rare = deferred(now, FailureCode.RATE_LIMITED)
+    rare = deferred(now, FailureCode.RATE_LIMITED, reason=RATE_LIMITED)
     for n in range(2, 6):
         scheduled(now, after=n * HOUR)
     first = console.get(f"{LIST}?reason=rate_limited")
