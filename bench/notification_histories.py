@@ -49,7 +49,7 @@ class DeliveryHistory:
 
 @dataclass(frozen=True, kw_only=True)
 class NotificationHistory:
-    """Notifications with the same history, and their share in percent."""
+    """A history that many test notifications have, and their share of all, in percent."""
 
     share: float
     deliveries: tuple[DeliveryHistory, ...]

@@ -89,7 +89,7 @@ class APIClientAdmin(ConsoleAdmin):
         return self.fields if obj else ("name", "is_test", "scopes")
 
     def own_urls(self) -> list[URLPattern]:
-        """Return the URLs of keys."""
+        """Return the URL patterns of issuing and revoking a key."""
         return [
             self.url("<path:object_id>/issue-key/", self.issue_key_view, "issue_key"),
             self.url("<path:object_id>/revoke-key/", self.revoke_key_view, "revoke_key"),

@@ -141,7 +141,7 @@ class SuppressionAdmin(ConsoleAdmin):
 
     @admin.display(description="Blocks")
     def scope(self, row: Any) -> str:
-        """Return what is blocked."""
+        """Return whether marketing or everything is suppressed."""
         return "Marketing" if row.marketing_only else "Everything"
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Sequence[str]:

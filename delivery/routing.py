@@ -69,7 +69,7 @@ class ProviderShare:
         return {name: one.until for name, one in found if isinstance(one, Blocked)}
 
     def opens_at(self, platforms: Collection[str]) -> datetime | None:
-        """Return when the provider accepts any of these platforms; None for now."""
+        """Return when the provider next accepts one of these platforms; None if it does now."""
         if isinstance(self._account_permission, Blocked):
             return self._account_permission.until
         blocked = self.blocked_platforms

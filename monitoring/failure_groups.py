@@ -90,10 +90,9 @@ def group_failures(
 
 
 def _counted_since(since: datetime, until: datetime) -> datetime | None:
-    """Return the time of the oldest failure within the cap; None if all are within.
+    """Return the time of the CAP-th newest failure; None if there are fewer.
 
-    Found in the index alone. The conditions apply within the cap: otherwise a rare type would
-    read all failures of a month.
+    Failures are counted from then on. Without the cap, a rare type would read those of a month.
     """
     found = (
         collection("notifications")

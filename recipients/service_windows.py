@@ -55,7 +55,7 @@ def delete(phones: Iterable[str]) -> None:
 
 
 def last_inbound(phone: str) -> datetime | None:
-    """Return when the owner of a number last wrote; None if unknown or no longer kept."""
+    """Return when a phone number last wrote on WhatsApp; None if unknown or no longer kept."""
     found = collection("conversations").find_one({"_id": normalize_phone(phone)})
     return found["last_inbound_at"] if found else None
 

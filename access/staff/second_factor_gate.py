@@ -43,7 +43,7 @@ class SecondFactorMiddleware:
 
 
 def is_verified(request: HttpRequest, enrollment: Enrollment) -> bool:
-    """Return whether this session verified the current enrollment."""
+    """Return whether the user passed the enrolled second factor in this session."""
     return request.session.get(SESSION_KEY) == _session_value(request.user.pk, enrollment)
 
 

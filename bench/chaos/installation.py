@@ -172,7 +172,7 @@ class Installation:
         )
 
     def script_outcome(self, recipient: str, outcome: str) -> None:
-        """Script the provider's outcome for a recipient."""
+        """Tell the sandbox how to answer messages to a recipient."""
         answer = urllib3.request(
             "PUT",
             f"{self.environment['SANDBOX_URL']}/_sandbox/behaviours/{recipient}",

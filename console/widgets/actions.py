@@ -48,7 +48,7 @@ def record_change(
     name: str = "",
     flag: int = CHANGE,
 ) -> None:
-    """Record the user's action on an object in the audit log; its ``name`` is the key if empty."""
+    """Record the user's action on an object in the audit log, under its key if it has no name."""
     audit.record(
         by=request.user.pk,
         model=model,

@@ -34,18 +34,18 @@ class CreatedBroadcast:
 def create(request: BroadcastRequest, *, caller: Caller, now: datetime) -> CreatedBroadcast:
     """Validate, store, and enqueue a broadcast.
 
-    Two calls with one idempotency key, at once or after a lost response, create one broadcast.
+    Calls with the same idempotency key, concurrent or repeated, create one broadcast.
 
     Raises InvalidRequestError, KeyReusedError, and PyMongoError if nothing was accepted.
     """
     if caller.idempotency_key is None:
-        return _store(_validate(request, caller, now), now)
+        return _store(_validated_document(request, caller, now), now)
     fingerprint = idempotency.fingerprint_of(request, kind=b"broadcast")
     existing = idempotency.find(caller=caller, fingerprint=fingerprint)
     document = repository.get(existing["broadcast_id"]) if existing is not None else None
     if document is not None:
         return CreatedBroadcast(document=document, is_replayed=True)
-    new = _validate(request, caller, now)
+    new = _validated_document(request, caller, now)
     existing = idempotency.reserve(
         {"broadcast_id": new["_id"], "notification_ids": []},
         caller=caller,
@@ -68,8 +68,8 @@ def _store(document: dict[str, Any], now: datetime) -> CreatedBroadcast:
     return CreatedBroadcast(document=document, is_replayed=False)
 
 
-def _validate(request: BroadcastRequest, caller: Caller, now: datetime) -> dict[str, Any]:
-    """Return the document to store; raises InvalidRequestError with every problem."""
+def _validated_document(request: BroadcastRequest, caller: Caller, now: datetime) -> dict[str, Any]:
+    """Return the broadcast to store. Raises InvalidRequestError, which lists all problems."""
     problems = ProblemCollector()
     audience = _parse_audience(request.audience, problems)
     _check_type(request, problems)

@@ -74,7 +74,7 @@ class UnknownTypeError(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """The registered types; ``active`` has only those that are enabled."""
+    """The types as last read from the database; ``active`` has those that can be used."""
 
     active: Mapping[str, TypeConfig]
     versions: Mapping[str, int]

@@ -87,7 +87,7 @@ def find_misplaced_liquid(source: str) -> int | None:
 
 
 def extract_style_sheet(layout: str) -> str:
-    """Return the style sheet of a layout that is inlined."""
+    """Return the style sheet of a layout, which the caller inlines."""
     match = _STYLE.search(layout)
     return match[1] if match else ""
 

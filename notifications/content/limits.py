@@ -194,7 +194,7 @@ class ChargedIO(LimitedStringIO):
 
 
 class Context(RenderContext):
-    """The state of one rendering, with its budget."""
+    """The state of one rendering, with the work that it may still do."""
 
     __slots__ = ("_sizes", "_total", "budget")
 
@@ -205,7 +205,7 @@ class Context(RenderContext):
         self._total = 0
 
     def assign(self, key: str, val: Any) -> None:
-        """Set a template variable. Liquid's own sums all variables each time."""
+        """Set a template variable, and keep the total size, which Liquid sums on each call."""
         size = sys.getsizeof(val, 1)
         self._total += size - self._sizes.get(key, 0)
         self._sizes[key] = size

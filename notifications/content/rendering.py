@@ -161,7 +161,7 @@ class _RenderContext:
 
     @property
     def version(self) -> int:
-        """The template version at acceptance."""
+        """The template version that the notification was accepted with."""
         return self.content.template_version or templates.SHIPPED_VERSION
 
     def render_subject_and_body(self) -> tuple[str | None, str]:

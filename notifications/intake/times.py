@@ -211,7 +211,7 @@ def _check(
     *args: P.args,
     **options: P.kwargs,
 ) -> R | None:
-    """Return what ``resolve`` returns; None and a problem if it raises InvalidTimeError."""
+    """Return the result of ``resolve``; None, with a problem, if it raises InvalidTimeError."""
     try:
         return resolve(*args, **options)
     except time.InvalidTimeError as problem:

@@ -27,7 +27,7 @@ clear = _cache.clear
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """Notifications that are due and not settled."""
+    """The number of notifications that are due, and since when the oldest is."""
 
     due: int
     """Counted up to a cap."""

@@ -34,7 +34,7 @@ class AttemptReference:
 
     @classmethod
     def parse(cls, text: str) -> "AttemptReference | None":
-        """Return the reference that ``text`` encodes; None if it is not one of this service."""
+        """Return the attempt reference in ``text``; None if this service did not issue it."""
         match = _REFERENCE.fullmatch(text)
         if match is None or match[2] not in {channel.value for channel in Channel}:
             return None
@@ -43,7 +43,7 @@ class AttemptReference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewDelivery:
-    """One channel of a notification to accept."""
+    """A delivery of a notification that is about to be stored."""
 
     channel: Channel
     status: DeliveryStatus = DeliveryStatus.PENDING

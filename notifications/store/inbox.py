@@ -1,4 +1,4 @@
-"""Writes of an inbox owner: mark read or unread, archive, mark the feed as seen.
+"""Changes by the owner of an inbox: mark read or unread, archive, mark the feed as seen.
 
 Each is idempotent. The in-app delivery is raised to ``read`` and never lowered. ``unread_at``
 records that the owner marked it as unread: then ``is_read`` is false until the next read.

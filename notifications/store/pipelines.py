@@ -27,7 +27,7 @@ S = DeliveryStatus
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """An expression for MongoDB to compute; other values are literals, a leading ``$`` included."""
+    """A value that MongoDB computes. Without it, a value is stored as is, even with a ``$``."""
 
     expression: Expression
 

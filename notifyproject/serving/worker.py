@@ -139,7 +139,7 @@ class WebWorker(ThreadWorker):
         self._free_memory()
 
     def _cap_keepalive(self, deadline: float) -> None:
-        """Limit the time of connections without a response: the process stops."""
+        """While the process stops, give connections without a response until ``deadline``."""
         for connection in self._waiting:
             if connection.phase is not Phase.RESPONSE:
                 connection.hard_deadline = deadline

@@ -210,7 +210,7 @@ def playwright_binary() -> Path | None:
 
 
 def check_playwright() -> None:
-    """Check the libraries of Playwright's Node.js. Raises MissingLibraryError."""
+    """Check that Playwright's Node.js has its shared libraries. Raises MissingLibraryError."""
     if (binary := playwright_binary()) is not None:
         check_libraries(program="Playwright", binary=binary)
 

@@ -183,7 +183,7 @@ RESPONSE_RULES: Sequence[ResponseRule] = (
 
 @dataclass(frozen=True, kw_only=True)
 class SendGrid:
-    """A SendGrid account."""
+    """Provider that sends email through one SendGrid account."""
 
     api_key: str = field(repr=False)
     base_url: str

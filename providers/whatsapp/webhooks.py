@@ -157,7 +157,7 @@ def parse_receipts(raw: bytes) -> list[Receipt]:
 
 
 def parse_inbound(raw: bytes, *, phone_number_id: str) -> list[InboundMessage]:
-    """Return the inbound messages to this number. Raises ValueError."""
+    """Return the messages to the phone number with this ID. Raises ValueError."""
     return [
         InboundMessage(
             phone=f"+{message.sender}", at=datetime.fromtimestamp(message.timestamp, UTC)

@@ -21,7 +21,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 @dataclass(slots=True, kw_only=True)
 class StreamConnection:
-    """A request and its response."""
+    """One open inbox stream: the ASGI request, and the writer of its response."""
 
     method: str
     path: str

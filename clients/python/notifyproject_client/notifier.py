@@ -147,7 +147,7 @@ class Notifier:
     def _try(
         self, request: NotificationRequest, key: str
     ) -> NotificationView | tuple[ServiceUnavailable, float | None]:
-        """Send it once. Return what was accepted, or why it is uncertain and how long to wait."""
+        """Send once. Return the accepted notification, or the error and the seconds to wait."""
         try:
             response = self.rest.get_httpx_client().post(
                 "/api/v1/notifications",

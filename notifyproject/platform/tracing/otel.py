@@ -45,9 +45,9 @@ _propagator = TraceContextTextMapPropagator()
 
 
 class OpenTelemetry:
-    """Tracer with a queue, a thread, and a connection for each process, made at its first span.
+    """Tracer. Each process creates its own queue, thread, and connection at its first span.
 
-    A worker that gunicorn or Celery forks makes its own, so a fork needs no hook.
+    So a worker that gunicorn or Celery forks needs no hook.
     """
 
     def __init__(self, endpoint: str) -> None:

@@ -22,7 +22,7 @@ def addressees(body: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def recipients(body: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield every recipient's address and custom arguments, with the shared ones."""
+    """Yield each recipient's address and custom arguments, with those of the whole request."""
     for address, personalization in addressees(body):
         arguments: dict[str, Any] = {}
         for given in (body.get("custom_args"), personalization.get("custom_args")):
@@ -37,7 +37,7 @@ def dicts(parent: Any, name: str) -> list[dict[str, Any]]:
 
 
 def display(record: Record, *, to: int) -> DisplayedMessage:
-    """Return a mail as the recipient of this index sees it, with their substitutions."""
+    """Return a mail as recipient number ``index`` sees it, with their substitutions."""
     body = record.json()
     everybody = [personalization for _, personalization in addressees(body)]
     own = everybody[to if to < len(everybody) else 0]

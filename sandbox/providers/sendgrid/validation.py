@@ -1,4 +1,4 @@
-"""Validation of a mail's body."""
+"""Validation of the JSON body of a send request."""
 
 import re
 from collections.abc import Iterator, Mapping
