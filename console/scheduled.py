@@ -51,9 +51,7 @@ WaitReasonFilter = choice_filter(
     condition=lambda value: _any_delivery(wait_condition(WaitReason(value), now=utc_now())),
 )
 ChannelFilter = choice_filter(
-    "channel",
-    filters.CHANNEL_OPTIONS,
-    condition=lambda value: _any_delivery({"channel": value}),
+    "channel", filters.CHANNEL_OPTIONS, condition=lambda value: _any_delivery({"channel": value})
 )
 PriorityFilter = choice_filter("priority", choices(Priority))
 

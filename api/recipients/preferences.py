@@ -69,9 +69,7 @@ class PreferencesRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     quiet_hours: QuietHours | None = None
 
 
-def parse_preferences(
-    raw: Mapping[str, Any],
-) -> tuple[Mapping[str, Any], Mapping[str, Any] | None]:
+def parse_preferences(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any] | None]:
     """Return preferences and quiet hours as stored; raises ApiError or InvalidRequestError.
 
     The errors of each preference have their own pointers.

@@ -91,11 +91,7 @@ def _skip_reasons(document: Document, kind: str) -> list[dict[str, Any]]:
     """Return the reasons for recipients without a notification, the most frequent first."""
     reasons = sorted(document[kind].items(), key=lambda item: (-item[1]["count"], item[0]))
     return [
-        {
-            "label": code_label(code),
-            "count": f"{reason['count']:,}",
-            "examples": reason["examples"],
-        }
+        {"label": code_label(code), "count": f"{reason['count']:,}", "examples": reason["examples"]}
         for code, reason in reasons
     ]
 

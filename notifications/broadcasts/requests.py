@@ -19,10 +19,7 @@ class AudienceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     topic: Annotated[
         Annotated[str, Meta(min_length=1, max_length=64)] | None,
-        Meta(
-            description="The members of a topic when each page is read.",
-            examples=["news"],
-        ),
+        Meta(description="The members of a topic when each page is read.", examples=["news"]),
     ] = None
     user_ids: (
         Annotated[

@@ -61,9 +61,7 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
             first_id = existing["notification_ids"][0]
             if (document := queries.get(notification_id=first_id)) is not None:
                 return Acceptance(
-                    document=document,
-                    is_replayed=True,
-                    is_time_adjusted=prepared.is_time_adjusted,
+                    document=document, is_replayed=True, is_time_adjusted=prepared.is_time_adjusted
                 )
             prepared = replace(prepared, notification=replace(prepared.notification, id=first_id))
     crash_points.reach(Boundary.KEY_RESERVED)

@@ -268,12 +268,7 @@ def _render(
             name=name, version=version, data=data, recipient=recipient, render_cache=cache
         )
         rendering.check_channels(
-            channels,
-            name=name,
-            version=version,
-            data=data,
-            recipient=recipient,
-            render_cache=cache,
+            channels, name=name, version=version, data=data, recipient=recipient, render_cache=cache
         )
     except TemplateError as problem:
         problems.add(_variable_pointer(problem.variable), problem.code, str(problem))
