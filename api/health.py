@@ -30,12 +30,10 @@ def healthz(_request: HttpRequest) -> JsonResponse:
 
 
 def readyz(_request: HttpRequest) -> JsonResponse:
-    """Return 200 if requests can be accepted, 503 if not, with the state of each dependency.
-
-    Without the broker, a worker or a sweep the status is ``degraded``, with 200: requests are
-    accepted and delivered later, and a load balancer that rejected them would turn a delay into an
-    outage.
-    """
+    """Return 200 if requests can be accepted, 503 if not, with the state of each dependency."""
+    # Without the broker, a worker or a sweep the status is ``degraded``, with 200: requests are
+    # accepted and delivered later, and a load balancer that rejected them would turn a delay into
+    # an outage.
     parts = {"mongodb": _mongodb_check(), "broker": _broker_check()}
     if not parts["mongodb"]["ok"]:
         parts |= dict.fromkeys(("clock", "sweep", "worker"), _not_ok("not known"))
@@ -91,10 +89,7 @@ def _not_ok(reason: str) -> dict[str, Any]:
 
 
 class _StandstillAlert:
-    """Evaluates the standstill alert rules here, because beat, which evaluates them, may be down.
-
-    At most every 30 s in each process.
-    """
+    """Evaluates the standstill rules here, every 30 s at most: beat, which does, may be down."""
 
     INTERVAL = 30.0
 

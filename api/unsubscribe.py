@@ -1,8 +1,6 @@
-"""The pages behind an unsubscribe link in marketing email (RFC 8058).
+"""The pages behind an unsubscribe link in marketing email (RFC 8058)."""
 
-Opening the link changes nothing, because link scanners open it, too. The page's button
-unsubscribes, and so does the one-click POST of an email client.
-"""
+# Opening the link changes nothing, because link scanners open it, too.
 
 import secrets
 from email.utils import parseaddr

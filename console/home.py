@@ -175,7 +175,6 @@ def _charts(traffic: Traffic) -> list[dict[str, Any]]:
 
 
 def _bars(traffic: Traffic, channels: Sequence[Channel], options: str) -> dict[str, str]:
-    """Return the data of a bar chart of the last 24 hours, as the chart component expects it."""
     totals = []
     for by_channel in traffic.hours.values():
         total = ChannelTotals()

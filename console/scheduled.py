@@ -37,10 +37,8 @@ _WITH_TIME = {
 
 
 def _any_delivery(condition: dict[str, Any]) -> dict[str, Any]:
-    """Return the condition that any delivery matches, in a form for which MongoDB uses no index.
-
-    With an index, MongoDB would sort all matches; this way the list is read in its own order.
-    """
+    """Return the condition that any delivery matches, in a form for which MongoDB uses no index."""
+    # With an index, MongoDB would sort all matches; this way the list is read in its own order.
     return {"$nor": [{"delivery": {"$not": {"$elemMatch": condition}}}]}
 
 

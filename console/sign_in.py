@@ -103,7 +103,6 @@ def renew(request: HttpRequest) -> HttpResponse:
 
 
 def _recovery_codes_page(request: HttpRequest, codes: list[str], message: str) -> HttpResponse:
-    """Show recovery codes once, and mark the session as verified."""
     enrollment = second_factor.enrollment_of(request.user.pk)
     if enrollment is not None:
         mark_verified(request, enrollment)

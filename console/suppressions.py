@@ -94,10 +94,9 @@ SuppressionReasonFilter = choice_filter(
 
 @admin.register(Suppression)
 class SuppressionAdmin(ConsoleAdmin):
-    """Suppressions, one for each address and reason: added, or deleted to lift them, never changed.
+    """Suppressions by address and reason: added, or deleted to lift them, never changed."""
 
-    Users without permission for addresses see them masked, but can search for a whole address.
-    """
+    # Users without permission for addresses see them masked, but can search for a whole address.
 
     form = SuppressionForm
     list_display = (

@@ -24,12 +24,10 @@ NO_PREFERENCES = Preferences()
 
 
 def allows(preferences: Preferences, *, category: str, type_slug: str, priority: str) -> bool:
-    """Return whether a device accepts a notification, quiet hours aside.
-
-    A preference for the type comes first and applies to every priority. One for the category
-    doesn't apply to critical notifications: a device that mutes transactional messages still gets
-    login codes.
-    """
+    """Return whether a device accepts a notification, quiet hours aside."""
+    # A preference for the type comes first and applies to every priority. One for the category
+    # doesn't apply to critical notifications: a device that mutes transactional messages still gets
+    # login codes.
     if not preferences.enabled:
         return False
     preference = preferences.categories.get(type_slug)

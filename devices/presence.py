@@ -1,7 +1,4 @@
-"""The last reported presence of devices: a Valkey hash ``device:<id>:state``, kept for an hour.
-
-It may be lost; without Valkey there is no presence.
-"""
+"""The last reported presence of devices: ``device:<id>:state`` in Valkey, which may lose it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -128,11 +128,8 @@ def record_success(
 
 
 def reactivate(*, device_id: str, now: datetime) -> bool:
-    """Reactivate a device and clear its suspicions; return False if it's active or unknown.
-
-    Results of sends that began before ``now`` don't deactivate it again. Idempotent. Raises
-    PyMongoError.
-    """
+    """Reactivate a device and clear its suspicions; return False if it's active or unknown."""
+    # Results of sends that began before ``now`` don't deactivate it again.
     change = {
         "$set": {"is_active": True, "suspicions": 0, "updated_at": now},
         "$max": {"proven_at": now},
@@ -153,7 +150,6 @@ def _match_unproven(ids: list[str], at: datetime) -> dict[str, Any]:
 def _success_pipeline(
     ids: list[str], rows: list[dict[str, datetime | None]]
 ) -> list[dict[str, Any]]:
-    """Return the pipeline that applies each device's own row of successes."""
     position = {"$indexOfArray": [{"$literal": ids}, "$_id"]}
     refuted = {
         "$and": [

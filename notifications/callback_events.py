@@ -129,7 +129,6 @@ def _delivery_events(document: Document, delivery: Document) -> Iterator[Event]:
 
 
 def _statuses_passed(delivery: Document) -> list[DeliveryStatus]:
-    """Return the reportable statuses that a delivery has passed through."""
     status = DeliveryStatus(delivery["status"])
     if status not in EVENT_TYPES:
         return []

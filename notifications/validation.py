@@ -115,10 +115,8 @@ def check_deep_link(link: str) -> str:
 
 
 def check_public_url(url: str, *, schemes: tuple[str, ...]) -> None:
-    """Raise InvalidLinkError unless ``url`` has a public host name.
-
-    IP addresses are rejected in every notation, public or not: a name has an accountable owner.
-    """
+    """Raise InvalidLinkError unless ``url`` has a public host name."""
+    # IP addresses are rejected in every notation, public or not: a name has an accountable owner.
     scheme, host = _split(url)
     if scheme not in schemes:
         raise InvalidLinkError(f"Expected a URL that begins with {schemes[0]}://.")
@@ -146,10 +144,8 @@ def _split(url: str) -> tuple[str, str | None]:
 
 
 def _ascii_host(host: str) -> str:
-    """Return a host as a browser reads it: plain ASCII, without the final dot.
-
-    Full-width letters, other full stops, and zero-width characters map to plain ones.
-    """
+    """Return a host as a browser reads it: plain ASCII, without the final dot."""
+    # Full-width letters, other full stops, and zero-width characters map to plain ones.
     if "%" in host:
         raise InvalidLinkError("The URL's host must be a public name.")
     try:

@@ -27,10 +27,8 @@ NO_PREFERENCE = Preference()
 
 
 def preference_for(preferences: Mapping[str, Any], *, type_slug: str, category: str) -> Preference:
-    """Return the preference for a type: its own, or else its category's.
-
-    An older release may have stored any value: invalid ones are ignored.
-    """
+    """Return the preference for a type: its own, or else its category's."""
+    # An older release may have stored any value: invalid ones are ignored.
     of_type, of_category = (as_mapping(preferences.get(name)) for name in (type_slug, category))
     chosen = of_type if any(name in of_type for name in CHANNEL_FIELDS) else of_category
     before = of_type.get("notify_before", of_category.get("notify_before"))

@@ -37,11 +37,9 @@ class RegisteredRecipient:
     quiet_hours: Mapping[str, Any] | None = None
 
     def preference(self, *, type_slug: str, category: str, is_critical: bool = False) -> Preference:
-        """Return the preference for a type: its own, or else its category's.
-
-        A critical type, such as a login code, can't be muted: not by its category, and not by a
-        preference from before it became critical.
-        """
+        """Return the preference for a type: its own, or else its category's."""
+        # A critical type, such as a login code, can't be muted: not by its category, and not by a
+        # preference from before it became critical.
         preference = preference_for(self.preferences, type_slug=type_slug, category=category)
         if is_critical:
             return replace(preference, muted=False, muted_channels=frozenset())
@@ -75,10 +73,7 @@ class RecipientSnapshot:
         category: str,
         is_critical: bool,
     ) -> str | None:
-        """Return why a message is suppressed; None if it may be sent.
-
-        The reason of the address comes first, then MUTED for the recipient's preference.
-        """
+        """Return why a message is suppressed: by its address, else MUTED; None if it is not."""
         found = self.suppressed.get((channel, address or ""))
         if found is not None and (not found.marketing_only or category == Category.MARKETING):
             return found.reason
@@ -125,10 +120,8 @@ def next_user_ids(*, after: str | None = None, limit: int) -> list[str]:
 def find_suppressed(
     addresses: Iterable[tuple[str, str]], *, now: datetime
 ) -> dict[tuple[str, str], ActiveSuppression]:
-    """Return the suppressed ones among these (channel, address) pairs, keyed as given.
-
-    Of several suppressions the strictest applies: one that isn't for marketing only.
-    """
+    """Return the suppressed ones among these (channel, address) pairs, keyed as given."""
+    # Of several suppressions the strictest applies: one that isn't for marketing only.
     keys = {pair: suppression_key(*pair) for pair in addresses}
     if not keys:
         return {}

@@ -18,10 +18,8 @@ RETENTION = timedelta(days=30)
 
 
 def record_inbound(messages: Iterable[tuple[str, datetime]], *, now: datetime) -> None:
-    """Record inbound messages as (E.164 number, time); an older one never moves the time back.
-
-    One write for any number of recipients, three if some are new. Idempotent. Raises PyMongoError.
-    """
+    """Record inbound messages as (E.164 number, time); an older one never moves the time back."""
+    # One write for any number of recipients, three if some are new.
     latest: dict[str, datetime] = {}
     for phone, written_at in messages:
         key = normalize_phone(phone)
@@ -61,7 +59,6 @@ def last_inbound(phone: str) -> datetime | None:
 
 
 def _advance(latest: Mapping[str, datetime]) -> int:
-    """Move the times of known conversations on; return how many are known."""
     phones = sorted(latest)
     times = [latest[phone] for phone in phones]
     index = {"$indexOfArray": [{"$literal": phones}, "$_id"]}

@@ -1,7 +1,4 @@
-"""Suppressions, one document per reason, and the bounces that lead to one.
-
-Lifting one reason leaves the others; of several, the strictest applies.
-"""
+"""Suppressions, one per reason, of which the strictest applies, and the bounces before one."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -29,10 +26,7 @@ RECIPIENT_REASONS = frozenset({SuppressionReason.UNSUBSCRIBED, SuppressionReason
 
 
 def record_soft_bounce(*, channel: str, address: str, event: str, now: datetime) -> int:
-    """Count a soft bounce of an address and return the number in a row. Raises PyMongoError.
-
-    ``event`` identifies the bounce: repeated, even concurrently, it counts once.
-    """
+    """Count a soft bounce, once per ``event``; return the number in a row. Raises PyMongoError."""
     stored = collection("suspicions").find_one_and_update(
         {"_id": address_key(channel, address)},
         {"$addToSet": {"events": event}, "$set": {"expires_at": now + SOFT_BOUNCE_TTL}},
@@ -180,11 +174,8 @@ def page(
 
 
 def anonymise(addresses: Iterable[tuple[str, str]]) -> int:
-    """Remove these (channel, address) pairs but keep them suppressed; return their number.
-
-    The digest of an address remains, so that it's recognized again. Idempotent. Raises
-    PyMongoError.
-    """
+    """Remove these (channel, address) pairs but keep them suppressed; return their number."""
+    # The digest of an address remains, so that it's recognized again. Idempotent.
     keys = sorted({suppression_key(*pair) for pair in addresses})
     if not keys:
         return 0
@@ -201,10 +192,8 @@ def _upsert(match: Mapping[str, Any], change: list[dict[str, Any]]) -> Document:
 
 
 def _keep_stricter(values: Mapping[str, Any], now: datetime) -> list[dict[str, Any]]:
-    """Return the pipeline that replaces a less strict or expired suppression.
-
-    MongoDB may not have removed an expired one yet.
-    """
+    """Return the pipeline that replaces a less strict or expired suppression."""
+    # MongoDB may not have removed an expired one yet.
     later = now + timedelta(milliseconds=1)
     is_expired = {"$lte": [{"$ifNull": ["$expires_at", later]}, now]}
     is_new = {"$or": [{"$eq": [{"$type": "$created_at"}, "missing"]}, is_expired]}

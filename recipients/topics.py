@@ -22,10 +22,7 @@ def member_id(topic: str, user_id: str) -> str:
 
 
 def join(*, topic: str, user_id: str, now: datetime) -> Document:
-    """Add a member to a topic, registered or not, and return the membership.
-
-    Idempotent. Raises PyMongoError.
-    """
+    """Add a member to a topic, registered or not; return the membership. Idempotent."""
     member: Document = {
         "_id": member_id(topic, user_id),
         "topic": topic,

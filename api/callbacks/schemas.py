@@ -141,10 +141,7 @@ class CallbackRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 def validated_events(body: CallbackRequest) -> list[EventType]:
-    """Return the requested events without duplicates; raises InvalidRequestError.
-
-    Also reports an invalid URL.
-    """
+    """Return the requested events, each once; raises InvalidRequestError, also for the URL."""
     problems = ProblemCollector()
     try:
         endpoints.parse_url(body.url, allow_loopback=settings.CALLBACK_LOOPBACK)

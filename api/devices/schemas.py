@@ -255,7 +255,6 @@ def _check_token(token: str, problems: ProblemCollector) -> None:
 
 
 def _device_fields(body: DeviceRequest | DeviceChanges) -> dict[str, str | None]:
-    """Return the device's fields in a body, without unset ones."""
     given = {name: getattr(body, name) for name in (*_ONE_LINE_FIELDS, "language", "timezone")}
     return {name: value for name, value in given.items() if not isinstance(value, UnsetType)}
 

@@ -92,11 +92,9 @@ def has_body(request: HttpRequest) -> bool:
 
 
 def read_raw(request: HttpRequest, *, limit: int) -> bytes:
-    """Return a body of any media type; raises ApiError 400 or 413.
-
-    A chunked body has no length: it's read up to the limit. Servers raise an OSError if the
-    connection breaks or the chunks are malformed.
-    """
+    """Return a body of any media type; raises ApiError 400 or 413."""
+    # A chunked body has no length: it's read up to the limit. Servers raise an OSError if the
+    # connection breaks or the chunks are malformed.
     length = request.META.get("CONTENT_LENGTH") or ""
     if length and (not length.isascii() or not length.isdigit()):
         raise BAD_REQUEST.error("Content-Length isn't a number.")
@@ -209,7 +207,6 @@ def _reject_constant(_name: str) -> NoReturn:
 
 
 def _field_problem(message: str, prefix: str, structure: Any) -> FieldProblem:
-    """Return msgspec's error message as a problem of one field."""
     match = _PATH.fullmatch(message)
     text, path = (match[1], match[2] or "") if match else (message, "")
     pointer = prefix + re.sub(r"\[(\d+)\]", r"/\1", path.replace(".", "/"))

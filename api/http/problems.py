@@ -1,8 +1,4 @@
-"""Errors as RFC 9457 problems: the catalogue of problem types, the exception, the error handlers.
-
-Every response from 400 on has the code, the status and the title of one entry of the catalogue. The
-OpenAPI document takes its examples from the same entries.
-"""
+"""Errors as RFC 9457 problems: the catalogue, the exception, and the error handlers."""
 
 import re
 from collections.abc import Mapping, Sequence

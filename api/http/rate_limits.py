@@ -1,8 +1,4 @@
-"""Per-client and per-IP rate limits; the ``RateLimit-*`` headers.
-
-A limit applies to one client or inbox and one endpoint, separately for reads and writes. Every
-counted response carries ``RateLimit-Limit``, ``RateLimit-Remaining`` and ``RateLimit-Reset``.
-"""
+"""Rate limits per client, inbox or IP, for reads and writes of an endpoint; their headers."""
 
 import hashlib
 from collections.abc import Callable

@@ -1,8 +1,6 @@
-"""CORS for web pages that read an inbox.
+"""CORS for web pages that read an inbox: those of ``INBOX_ORIGINS``, without cookies.
 
-Only pages of ``INBOX_ORIGINS`` may read inboxes. They can't issue tokens: that takes an API key,
-which no page may hold. Cookies play no part. The stream, which isn't a Django view, uses the same
-functions.
+They can't issue tokens: that takes an API key, which no page may hold.
 """
 
 import re
@@ -44,10 +42,7 @@ def is_preflight(method: str | None, request_headers: Mapping[str, str]) -> bool
 
 
 def response_headers(method: str | None, request_headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the CORS headers of a response; only ``Vary`` for an origin that isn't allowed.
-
-    ``request_headers``: a mapping that ignores case.
-    """
+    """Return the CORS headers of a response; only ``Vary`` for an origin that isn't allowed."""
     origin = request_headers.get("Origin", "")
     if origin not in settings.INBOX_ORIGINS:
         return {"Vary": "Origin"}

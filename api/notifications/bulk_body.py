@@ -1,9 +1,4 @@
-"""Reads the body of a bulk create: its items, each valid or not.
-
-A body that isn't acceptable JSON is rejected as a whole. An invalid item gets the error that
-``POST /notifications`` would return. Cheap checks find the items, nearly all, that need none of the
-strict ones.
-"""
+"""Reads the body of a bulk create: its items, each valid or with its errors."""
 
 import json
 import re
@@ -65,11 +60,9 @@ def read_items(raw: bytes) -> Items:
 
 
 def _read_fast(raw: bytes) -> tuple[Sequence[Any], Sequence[bytes]] | None:
-    """Return the items of a body and their canonical JSON; None if it needs the strict reader.
-
-    Duplicate keys are found by counting colons: each property has one, and decoding drops the
-    duplicate with its own. An escaped colon would break the count.
-    """
+    """Return the items of a body and their canonical JSON; None if it needs the strict reader."""
+    # Duplicate keys are found by counting colons: each property has one, and decoding drops the
+    # duplicate with its own. An escaped colon would break the count.
     if raw.startswith(BOM) or b"\\u003" in raw:
         return None
     try:
@@ -114,7 +107,6 @@ def _canonical_json(value: Any) -> bytes:
 
 
 def _parse_item(value: Any, canonical: bytes) -> NotificationRequest | InvalidRequestError:
-    """Return an item as a request, or its errors, as for a single notification."""
     if _needs_no_checks(value, canonical):
         with suppress(msgspec.ValidationError):
             return msgspec.convert(value, NotificationRequest, strict=True)

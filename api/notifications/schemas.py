@@ -201,11 +201,9 @@ def attempt_view(document: Document) -> AttemptView:
 def redacted(
     data: Mapping[str, Any], type_name: str, template_id: str | None = None
 ) -> dict[str, Any]:
-    """Return the template's variables with sensitive ones redacted.
-
-    They are stored redacted. Variables that became sensitive later are redacted here, and all
-    variables of a type that no longer exists.
-    """
+    """Return the template's variables with sensitive ones redacted."""
+    # They are stored redacted. Variables that became sensitive later are redacted here, and all
+    # variables of a type that no longer exists.
     if types.find_type(type_name) is None:
         return dict.fromkeys(data, MASK)
     return redaction.mask(data, types.sensitive_variables(type_name, template_id))

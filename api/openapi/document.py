@@ -167,7 +167,6 @@ def _problem_example(problem: ApiError, shared: dict[str, Any]) -> dict[str, str
 
 
 def _field_error(description: Mapping[str, Any]) -> FieldProblem:
-    """Return a typical invalid field of an operation."""
     names = [p["name"] for p in description.get("parameters", ()) if p["in"] == "query"]
     if "415" in description["responses"]:
         return FieldProblem("/colour", "unknown_field", "Unknown field.")
@@ -228,7 +227,6 @@ def _set_time_formats(schemas: dict[str, Any]) -> None:
 
 
 def _structures(info: Any) -> Iterator[msgspec.inspect.StructType]:
-    """Yield a structure and all those inside it."""
     seen: set[type] = set()
     pending: list[Any] = [info]
     while pending:

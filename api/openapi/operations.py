@@ -1,7 +1,4 @@
-"""``@operation``: the scope and the OpenAPI description of one operation, and their registry.
-
-Resources register their operations, structures and webhooks here; the document is built from them.
-"""
+"""``@operation``: the scope and the OpenAPI description of one operation, and their registry."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -179,7 +176,6 @@ def _standard_problems(
     *,
     is_body_required: bool,
 ) -> Iterator[ProblemType]:
-    """Yield the problems that follow from an operation's authentication, body and parameters."""
     yield from (UNAUTHENTICATED, RATE_LIMITED, STORE_UNAVAILABLE)
     if scope is not None:
         yield INSUFFICIENT_SCOPE

@@ -102,7 +102,6 @@ def progress(operation: Operation, *, now: datetime) -> dict[str, Any]:
 
 
 def _preview_summary(operation: Operation) -> str:
-    """Return the counts of a preview, and which part of the selection it covers."""
     if operation.stage is BulkStage.PREVIEWING:
         return f"{count_of(operation.found_count, 'notification')} checked so far."
     if operation.is_capped:

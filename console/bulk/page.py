@@ -218,7 +218,6 @@ def _progress(operation: Operation) -> dict[str, Any]:
 
 
 def _resend_risks(request: HttpRequest, operation: Operation) -> list[dict[str, Any]]:
-    """Return the resend risks of the preview, each with its count and example deliveries."""
     selected = (
         request.POST.getlist("include") if request.method == "POST" else [RiskKind.SAFE.value]
     )

@@ -28,10 +28,7 @@ class UnknownListError(Exception):
 
 
 def selection_of_list(request: HttpRequest, *, name: str, query: str) -> tuple[Any, Selection]:
-    """Return a list's admin, and the selection of all its matches for a query.
-
-    ``name`` is the list's model. Raises UnknownListError.
-    """
+    """Return a list's admin, and the selection of a query's matches; raises UnknownListError."""
     list_admin = next(
         (
             model_admin
@@ -83,7 +80,6 @@ def _delivery_filters(params: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def _filter_descriptions(changelist: Any) -> list[str]:
-    """Return a list's filters as text, relative times as absolute ones."""
     lines = []
     for spec in changelist.filter_specs:
         if isinstance(spec, TimeFilter):

@@ -127,10 +127,7 @@ STAFF_ACTIONS = (RETRY, RESEND, SEND_NOW, RESCHEDULE, CANCEL)
 
 
 def selected_action(action: StaffAction, permission: str) -> Callable[..., Any]:
-    """Return the admin action on the selected rows, guarded by ``has_{permission}_permission``.
-
-    It shows the confirmation. Once confirmed it runs, and the admin redirects to the list.
-    """
+    """Return the admin action that runs on the selected rows, after a confirmation."""
 
     @admin.action(description=action.button, permissions=[permission])
     def run(model_admin: Any, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
@@ -163,7 +160,6 @@ def run_on_one(
 
 
 def _confirmation_items(documents: Sequence[Document], action: StaffAction) -> list[dict[str, Any]]:
-    """Return the notifications, each with the deliveries that change."""
     types = names.type_names({document["type"] for document in documents})
     now = utc_now()
     risks = assess_risks(documents, now=now)
@@ -220,7 +216,6 @@ def _confirmation_page(
 
 
 def _choices(documents: Sequence[Document]) -> list[dict[str, Any]]:
-    """Return the channels to choose from; those without success are chosen by default."""
     deliveries = [d for document in documents for d in document["delivery"]]
     missing = {d["channel"] for d in deliveries if d["status"] not in SUCCEEDED}
     had = {d["channel"] for d in deliveries}
@@ -258,7 +253,6 @@ def _run(action: StaffAction, request: HttpRequest, ids: Sequence[ObjectId]) -> 
 def _resend_selection(
     ids: Sequence[ObjectId], chosen: Sequence[Channel], *, include_succeeded: bool
 ) -> ChannelSelection:
-    """Return each notification with those of the chosen channels that it has."""
     done = (
         frozenset[str]() if include_succeeded else frozenset(status.value for status in SUCCEEDED)
     )

@@ -140,7 +140,6 @@ class ProviderFilter(ChoiceFilter):
 
 
 def _failed_delivery(request: HttpRequest, *parameters: str) -> dict[str, Any]:
-    """Return the condition on a failed delivery, narrowed by these parameters."""
     paths = {"channel": "channel", "code": "failure_code"}
     chosen = {paths[name]: value for name in parameters if (value := request.GET.get(name))}
     return {"status": S.FAILED.value, **chosen}

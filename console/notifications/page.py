@@ -40,10 +40,7 @@ TIMES = (
 def show(
     admin: Any, request: HttpRequest, object_id: str, *, is_revealed: bool = False
 ) -> HttpResponse:
-    """Show one notification; redirect to the list if it doesn't exist.
-
-    ``is_revealed``: show and record unmasked addresses.
-    """
+    """Show one notification, with recorded unmasked addresses if ``is_revealed``."""
     if not admin.has_view_permission(request):
         raise PermissionDenied
     notification_id = parse_id(object_id)

@@ -1,7 +1,6 @@
 """Actions on a recipient: reveal addresses, revoke inbox tokens, export, erase.
 
-Each is a POST with its own permission and an audit entry. For export and erasure, the user must
-also enter the recipient's user ID.
+Each has its own permission and audit entry; export and erasure ask for the user ID.
 """
 
 import json
@@ -113,7 +112,6 @@ VIEWS: Mapping[str, Action] = {
 
 
 def _is_confirmed(request: HttpRequest, user_id: str) -> bool:
-    """Return whether the user entered the user ID; show an error if not."""
     if request.POST.get("typed", "").strip() == user_id:
         return True
     messages.error(request, "No change: enter the user ID to confirm.")

@@ -172,7 +172,6 @@ def _sent(user_id: str) -> list[dict[str, Any]]:
 
 
 def _issuers() -> Sequence[str]:
-    """Return the names of the clients that can issue inbox tokens."""
     scopes = [Scope.INBOX_ISSUE.value, Scope.ADMIN.value]
     clients = APIClient.objects.filter(is_active=True).only("name", "scopes").order_by("name")
     return [client.name for client in clients if not set(scopes).isdisjoint(client.scopes)]

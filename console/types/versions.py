@@ -210,7 +210,6 @@ def _store(
 
 
 def _initial_texts(document: Document) -> Mapping[str, Mapping[str, str]]:
-    """Return the current texts, which a new version starts from."""
     try:
         return templates.effective_texts(
             document["_id"], document.get("template_version") or SHIPPED_VERSION

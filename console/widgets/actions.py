@@ -19,10 +19,7 @@ from .lists import ReadOnlyAdmin
 
 
 def require_post(request: HttpRequest, *, allowed: bool) -> HttpResponse | None:
-    """Return 405 unless the request is a POST; None for a POST that may continue.
-
-    Raises PermissionDenied for a POST that isn't ``allowed``.
-    """
+    """Return 405 unless the request is a POST; raises PermissionDenied unless it's ``allowed``."""
     if request.method != "POST":
         return HttpResponseNotAllowed(["POST"])
     if not allowed:

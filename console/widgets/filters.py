@@ -50,10 +50,7 @@ class TimeForm(forms.Form):
 
 
 class TimeFilter(admin.SimpleListFilter):
-    """A time range over one ``path``: back from now, or explicit limits.
-
-    The parameters are ``<parameter_name>_within``, ``_from`` and ``_until``.
-    """
+    """A time range over one ``path``: back from now, or explicit limits."""
 
     path: str
     template = "unfold/filters/filters_field.html"
@@ -168,10 +165,7 @@ def choice_filter(
     is_unindexed: bool = False,
     condition: Callable[[str], dict[str, Any]] | None = None,
 ) -> type[ChoiceFilter]:
-    """Return a choice filter; options that can change are read by a function.
-
-    Without a ``condition``, a field of the parameter's name is equal to the choice.
-    """
+    """Return a choice filter; without a ``condition``, on the field of the parameter's name."""
     fields: dict[str, Any] = {
         "title": title,
         "parameter_name": parameter or title,

@@ -1,7 +1,4 @@
-"""Base classes of the lists: bounded counts, reads within a time limit, declared filters only.
-
-An index serves the order of every list, so that lists stay fast over large collections.
-"""
+"""Base classes of the lists: bounded counts, reads within a time limit, declared filters only."""
 
 import copy
 from collections.abc import Sequence
@@ -42,10 +39,9 @@ TOO_SLOW = "Query too large. Select a shorter time range or search for one notif
 
 
 class CappedPaginator(Paginator):
-    """A paginator that counts at most COUNT_CAP rows and estimates the size of whole collections.
+    """A paginator that counts at most COUNT_CAP rows and estimates the size of collections."""
 
-    Pages end where the count ends: a skip beyond it reads all the rows before.
-    """
+    # Pages end where the count ends: a skip beyond it reads all the rows before.
 
     template_name = "console/widgets/pagination.html"
 
@@ -140,10 +136,8 @@ class BoundedChangeList(ChangeList):
         self.model_admin.prepare_rows(request, self.result_list)
 
     def _runs_action(self, request: HttpRequest) -> bool:
-        """Return whether the admin answers with the action's own page or a redirect.
-
-        A user without any action gets the list, also in answer to a POST.
-        """
+        """Return whether the admin answers with the action's own page or a redirect."""
+        # A user without any action gets the list, also in answer to a POST.
         has_selection = ACTION_CHECKBOX_NAME in request.POST or "index" in request.POST
         is_action = request.method == "POST" and has_selection and "_save" not in request.POST
         return is_action and bool(self.model_admin.get_actions(request))

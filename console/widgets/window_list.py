@@ -1,7 +1,6 @@
-"""Lists that scan a bounded window of rows for filters that no index serves.
+"""Lists that scan one window of rows per page, for filters that no index serves.
 
-Such a filter may match nothing, and only a scan of all rows can prove it. A page scans one window
-in the order of the list, shows how far it got, and links to the next window.
+Such a filter may match nothing, and only a scan of all rows can prove it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,10 +32,7 @@ class WindowChangeList(KeysetChangeList):
     window_label = f"{WINDOW:,}"
 
     def read(self, cursor: Cursor | None, order: Sequence[str]) -> list[Any]:
-        """Return the matching rows, within a window for scanned filters, and one more than a page.
-
-        Raises InvalidCursorError for a cursor of another list.
-        """
+        """Return a page's rows and one more, from a window if scanned; raises InvalidCursorError."""
         if self.query:
             return super().read(cursor, order)
         backwards = cursor is not None and cursor.backwards
@@ -68,7 +64,6 @@ class WindowChangeList(KeysetChangeList):
             self.next_url = self.next_window_url
 
     def _indexed_conditions(self) -> list[dict[str, Any]]:
-        """Return the conditions that the list's index serves."""
         served = [match_of(self.root_queryset)]
         for spec in self.filter_specs:
             if isinstance(spec, TimeFilter):
@@ -107,11 +102,9 @@ class _Part:
 
 
 def _parts(start: Cursor | None, end: Cursor | None, sort_order: Order) -> list[_Part]:
-    """Return the rows after ``start`` up to ``end`` as parts, each one range of the index.
-
-    The order is a field and the key. Given one condition with several ranges, MongoDB reads the
-    rows to compare them, or sorts them. Raises InvalidCursorError.
-    """
+    """Return the rows after ``start`` up to ``end`` as parts; raises InvalidCursorError."""
+    # Each part is one range of the index. Given one condition with several ranges, MongoDB reads
+    # the rows to compare them, or sorts them.
     if start is not None and len(start.values) != len(sort_order):
         raise InvalidCursorError("a cursor of another list")
     (field, direction), (key, _) = sort_order

@@ -32,9 +32,7 @@ class CreatedBroadcast:
 
 
 def create(request: BroadcastRequest, *, caller: Caller, now: datetime) -> CreatedBroadcast:
-    """Validate, store, and enqueue a broadcast.
-
-    Two calls with one idempotency key, at once or after a lost response, create one broadcast.
+    """Validate, store, and enqueue a broadcast; once per idempotency key.
 
     Raises InvalidRequestError, KeyReusedError, and PyMongoError if nothing was accepted.
     """

@@ -25,10 +25,7 @@ COUNT_CAP = 100_000
 
 
 def next_user_ids(audience: Audience, *, after: str | None, limit: int) -> list[str]:
-    """Return the next user ids after ``after``; fewer than ``limit`` are the last.
-
-    Raises PyMongoError.
-    """
+    """Return the next user ids after ``after``; fewer than ``limit`` are the last."""
     if audience.topic is not None:
         return topics.next_members(audience.topic, after=after, limit=limit)
     if audience.user_ids is None:
@@ -38,11 +35,8 @@ def next_user_ids(audience: Audience, *, after: str | None, limit: int) -> list[
 
 
 def count_audience(audience: Audience) -> int | None:
-    """Return the approximate audience size; None if it is too large to count.
-
-    For all recipients it is the collection's estimate, which includes those being erased. Raises
-    PyMongoError.
-    """
+    """Return the approximate audience size, None if too large to count; raises PyMongoError."""
+    # For all recipients it is the collection's estimate, which includes those being erased.
     if audience.user_ids is not None:
         return len(audience.user_ids)
     if audience.topic is None:
@@ -110,10 +104,7 @@ def advance(
 
 
 def defer(lease: BroadcastLease, *, until: datetime, now: datetime) -> bool:
-    """Release the lease without a page because of backpressure.
-
-    Returns False if the broadcast was paused or cancelled meanwhile, or the lease was lost.
-    """
+    """Release the lease because of backpressure; return False if it was lost, or not running."""
     change = {"$set": {"is_waiting": True, "updated_at": now}}
     return _update_leased(lease, {"status": B.RUNNING.value}, _with_release(change, at=until))
 
@@ -140,10 +131,8 @@ def record_cancelled(
 
 
 def restart_cancellation(broadcast_id: ObjectId, *, now: datetime) -> bool:
-    """Cancel the pending notifications of a cancelled broadcast once more.
-
-    For a worker that stored a page after its lease expired, when cancellation may have finished.
-    """
+    """Cancel the pending notifications of a cancelled broadcast once more."""
+    # For a worker that stored a page after its lease expired, when cancellation may have finished.
     change = {
         "$set": {"status": B.CANCELLING.value, "due_at": now, "updated_at": now},
         "$unset": {"finished_at": "", "purge_at": ""},
@@ -172,7 +161,6 @@ def change_status(
 
 
 def _page_change(page: PageResult, cursor: str | None, now: datetime) -> dict[str, Any]:
-    """Return the update that counts a page, with the first few user ids of each reason."""
     counts = {"accepted": page.accepted}
     examples: dict[str, Any] = {}
     for kind, reasons in (("skipped", page.skipped), ("rejected", page.rejected)):
@@ -238,10 +226,7 @@ def page(*, client_id: ObjectId, limit: int, cursor: Cursor | None = None) -> Pa
 
 
 def count_by_status(broadcast_id: ObjectId) -> Mapping[NotificationStatus, int] | None:
-    """Count a broadcast's notifications by status; return None if it takes too long.
-
-    Reads an index alone. Raises PyMongoError for other failures.
-    """
+    """Count a broadcast's notifications by status, None if too slow; raises PyMongoError."""
     pipeline: list[Mapping[str, Any]] = [
         {"$match": {"broadcast_id": broadcast_id}},
         {"$group": {"_id": "$status", "count": {"$sum": 1}}},

@@ -100,7 +100,6 @@ def _send_page(lease: BroadcastLease, clock: Clock) -> datetime | None:
 
 
 def _end_reason(lease: BroadcastLease, now: datetime) -> tuple[str, str] | None:
-    """Return the code and the message if the broadcast must end early."""
     if lease.expires_at is not None and now >= lease.expires_at:
         return "expired", "Expired before all recipients were reached."
     if lease.claim_count > MAX_CLAIMS:

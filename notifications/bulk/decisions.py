@@ -58,10 +58,7 @@ def preview(
 
 
 def start(operation_id: ObjectId, *, options: StartOptions, by: Staff, now: datetime) -> Operation:
-    """Start a previewed operation.
-
-    Raises InvalidStateError if a decision is missing or the preview isn't ready.
-    """
+    """Start a previewed operation; raises InvalidStateError if it isn't ready or undecided."""
     found = repository.get(operation_id)
     _check_options(options, found)
     fields = {

@@ -142,18 +142,13 @@ def batch_limit(per_second: int) -> int:
 
 
 def next_run_at(*, started_at: datetime, acted_count: int, per_second: int) -> datetime:
-    """Return when to continue after ``acted_count`` notifications.
-
-    Without any, there is no need to wait.
-    """
+    """Return when to continue after ``acted_count`` notifications: without any, now."""
     return started_at + timedelta(seconds=acted_count / per_second)
 
 
 def resend_id(operation: Operation, notification_id: ObjectId) -> ObjectId:
-    """Return the id of an operation's resend of a notification: always the same.
-
-    It begins with a time, like any id: lists and searches are ordered by it.
-    """
+    """Return the id of an operation's resend of a notification: always the same."""
+    # It begins with a time, like any id: lists and searches are ordered by it.
     digest = hashlib.sha256(f"{operation.id}:{notification_id}".encode()).digest()
     seconds = ObjectId.from_datetime(operation.frozen_at).binary[:4]
     return ObjectId(seconds + digest[:8])

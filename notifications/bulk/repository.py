@@ -100,10 +100,7 @@ def get(operation_id: ObjectId) -> Operation | None:
 def start(
     operation_id: ObjectId, *, fields: Mapping[str, Any], by: Staff, now: datetime
 ) -> Operation:
-    """Start a previewed operation with the options in ``fields``.
-
-    Raises InvalidStateError if it isn't ready or its preview expired.
-    """
+    """Start a previewed operation; raises InvalidStateError if it isn't ready or expired."""
     found = get(operation_id)
     frozen_at = found.frozen_at if found and found.stage is BulkStage.READY else now
     if now - frozen_at > PREVIEW_LIFETIME:
@@ -114,10 +111,7 @@ def start(
 
 
 def pause(operation_id: ObjectId, *, now: datetime) -> Operation:
-    """Pause a running operation; raises InvalidStateError if it isn't running.
-
-    A worker finishes the few notifications that it has begun.
-    """
+    """Pause a running operation, after the notifications in progress; raises InvalidStateError."""
     return _transition(operation_id, BulkStage.RUNNING, BulkStage.PAUSED, {}, now)
 
 
@@ -142,10 +136,8 @@ def cancel(operation_id: ObjectId, *, now: datetime) -> Operation:
 
 
 def claim(operation_id: ObjectId, *, worker: str, now: datetime) -> OperationLease | None:
-    """Lease a due operation; return None if it isn't due or another worker has it.
-
-    An operation that three consecutive workers made no progress with is stopped instead.
-    """
+    """Lease a due operation; return None if it isn't due or another worker has it."""
+    # An operation that three consecutive workers made no progress with is stopped instead.
     token = secrets.token_hex(16)
     claim_fields = {"token": token, "lease_until": now + LEASE, "worker": worker}
     before = collection("operations").find_one_and_update(
@@ -180,10 +172,7 @@ def save_progress(
     outcomes: Collection[DeliveryOutcome] = (),
     now: datetime,
 ) -> OperationLease | None:
-    """Add a worker's progress and renew its lease; return None if the lease was lost.
-
-    ``position`` is the last notification processed; None if none was.
-    """
+    """Add a worker's progress and renew its lease; return None if the lease was lost."""
     lease_until = now + LEASE
     changes = {"claim.lease_until": lease_until, "claim_count": 0, "updated_at": now}
     if position is not None:

@@ -37,10 +37,7 @@ UNMATCHED_DETAIL = "No longer matches the filter."
 
 
 def run(operation_id: ObjectId, *, clock: Clock = utc_now) -> bool:
-    """Run an operation; return False if nothing is due or another worker has the lease.
-
-    Raises PyMongoError; the lease then expires.
-    """
+    """Run an operation; return False if it isn't due or is leased. Raises PyMongoError."""
     now = clock()
     lease = repository.claim(operation_id, worker=process.worker_name(), now=now)
     if lease is None:

@@ -56,10 +56,7 @@ def select_failures(
 
 
 def next_page(operation: Operation) -> list[Position]:
-    """Return an operation's next positions, oldest first.
-
-    Raises SelectionTimeoutError, PyMongoError.
-    """
+    """Return the next positions, oldest first; raises SelectionTimeoutError, PyMongoError."""
     order = operation.selection.order
     oldest_first = ((order, 1), ("_id", 1))
     conditions = [dict(operation.selection.match), {order: {"$lte": operation.frozen_at}}]

@@ -82,10 +82,7 @@ class _Snapshot:
 
 
 def get_type(name: str) -> TypeConfig:
-    """Return the type of this name; raises UnknownTypeError.
-
-    Accepts ``MfaCode`` and ``CONTEST_REMINDER`` for ``mfa_code`` and ``contest_reminder``.
-    """
+    """Return the type of a name, or of its form ``MfaCode``; raises UnknownTypeError."""
     active = _snapshot_cache.get().active
     type_config = active.get(name) or active.get(_CAMEL_CASE_BOUNDARY.sub("_", name).lower())
     if type_config is None:
@@ -99,19 +96,14 @@ def get_template_version(slug: str) -> int:
 
 
 def sensitive_variables(*slugs: str | None) -> frozenset[str]:
-    """Return the sensitive variables of these types, including disabled types.
-
-    A template has the name of its type, whose sensitive variables apply wherever it is used.
-    """
+    """Return the sensitive variables of these types, including disabled types."""
+    # A template has the name of its type, whose sensitive variables apply wherever it is used.
     known = _snapshot_cache.get().sensitive_variables
     return frozenset[str]().union(*(known.get(slug, ()) for slug in slugs if slug is not None))
 
 
 def define_type(slug: str, fields: Mapping[str, Any], *, now: datetime) -> bool:
-    """Store a type with these stored fields; return whether the type is new.
-
-    Keeps the template version: see :func:`set_template_version`.
-    """
+    """Store a type, except its template version, with these fields; return whether it is new."""
     result = collection("notification_types").update_one(
         {"_id": slug},
         {

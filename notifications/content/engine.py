@@ -29,10 +29,7 @@ from .limits import (
 
 
 def pluralize(value: Any, one: str, many: str) -> str:
-    """Return the singular or plural word: ``{{ hours | pluralize: 'hour', 'hours' }}``.
-
-    A number given as text counts as that number.
-    """
+    """Return the word for a number or its text: ``{{ hours | pluralize: 'hour', 'hours' }}``."""
     try:
         is_one = not isinstance(value, bool) and float(value) == 1
     except (TypeError, ValueError, OverflowError):
@@ -86,8 +83,6 @@ class _Value:
 
 @dataclass(frozen=True, slots=True)
 class _Conditional:
-    """The text between ``if`` and ``endif``."""
-
     path: tuple[str, ...]
     then: "Pieces"
     otherwise: "Pieces"
@@ -255,7 +250,6 @@ class Template:
     __slots__ = ("_fast_path", "bound")
 
     def __init__(self, source: str, *, environment: Environment = TEXT_ENVIRONMENT) -> None:
-        """Parse a source; raises TemplateError."""
         check_source(source)
         try:
             self._bind(environment.from_string(source))
@@ -283,10 +277,7 @@ class Template:
         return self._fast_path is not None
 
     def render(self, variables: Mapping[str, Any], *, budget: Budget | None = None) -> str:
-        """Return the text with its variables inserted; raises TemplateError.
-
-        Costs at most MAX_WORK units, or what is left of ``budget``.
-        """
+        """Return the text with its variables; raises TemplateError, also over ``budget``."""
         if self._fast_path is not None:
             autoescape = self.bound.env.autoescape
             text = fill_fast_path(self._fast_path, variables, autoescape=autoescape)

@@ -1,7 +1,6 @@
-"""Inlines CSS into email templates, after a dry run in a child process.
+"""Inlines CSS into email templates, after a dry run in a child process."""
 
-The library is native code: a crash in the child rejects the template and never ends a worker.
-"""
+# The library is native code: a crash in the child rejects the template and never ends a worker.
 
 import json
 import re
@@ -28,10 +27,8 @@ _PLACEHOLDER_PATTERN = re.compile(r"<!--\ue000(\d+)\ue001-->|\ue000(\d+)\ue001")
 
 
 def inline_layout(source: str) -> str:
-    """Return an email layout with its first style sheet inlined.
-
-    Rules that can't be inlined, such as dark mode, are in a second style sheet, which is kept.
-    """
+    """Return an email layout with its first style sheet inlined."""
+    # Rules that can't be inlined, such as dark mode, are in a second style sheet, which is kept.
     return _inline_around_liquid(source, inliner.INLINER.inline)
 
 
@@ -99,10 +96,8 @@ def opening_tag(element: str, *, css: str) -> str:
 
 
 def _inline_around_liquid(source: str, inline: Callable[[str], str]) -> str:
-    """Inline HTML whose Liquid is hidden from the HTML parser.
-
-    The parser would move a condition between two rows out of the table, and escape its operators.
-    """
+    """Inline HTML whose Liquid is hidden from the HTML parser."""
+    # The parser would move a condition between two rows out of the table, and escape its operators.
     html, liquid = extract_liquid(source)
     return restore_liquid(inline(html), liquid)
 
@@ -131,10 +126,7 @@ _PROGRAM = Path(__file__).with_name("inliner.py")
 
 
 def dry_run(fragments: Sequence[str], *, css: str) -> tuple[Sequence[str], str | None]:
-    """Inline fragments in a child process; never raises because of their content.
-
-    Returns those up to the first failure, in order, and its reason; None if there is none.
-    """
+    """Inline fragments in a child process; return those up to the first failure, and its reason."""
     request = json.dumps({"css": css, "fragments": [*fragments]})
     try:
         completed = subprocess.run(

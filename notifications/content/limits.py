@@ -1,8 +1,4 @@
-"""Limits on a template's source and on its rendering: work, value sizes, items, and output.
-
-A rendering pays for its work from a budget. Filters and expressions whose results can grow are
-replaced by ones that check before they work.
-"""
+"""Limits on a template's source and its rendering, which pays for its work from a budget."""
 
 import re
 import sys
@@ -71,10 +67,7 @@ class SourceFault:
 
 
 def find_fault(source: str) -> SourceFault | None:
-    """Return the first part of a source that Liquid must not parse; None if there is none.
-
-    It exceeds a limit or is never closed.
-    """
+    """The first part of a source that is over a limit or unclosed: Liquid must not see it."""
     if len(source) > MAX_SOURCE:
         return SourceFault("too_long", f"A part has at most {MAX_SOURCE:,} characters.")
     count = blanks = 0
@@ -237,10 +230,8 @@ ITEMS_PER_UNIT = 4
 
 
 def within_budget(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a filter that is charged to the budget and rejects missing variables.
-
-    Liquid's own filters turn a missing variable into 0 or an empty text.
-    """
+    """Return a filter that is charged to the budget and rejects missing variables."""
+    # Liquid's own filters turn a missing variable into 0 or an empty text.
     needs_context = getattr(function, "with_context", False)
 
     @wraps(function)
@@ -260,10 +251,7 @@ def within_budget(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _cost_of(value: Any) -> int:
-    """Return the cost of reading a value once; raises WorkLimitError if it is too large.
-
-    Raises UndefinedError for a missing variable.
-    """
+    """Return the cost of reading a value once; raises WorkLimitError, UndefinedError."""
     kind = type(value)
     if issubclass(kind, str):
         check_length(len(value))
@@ -353,7 +341,6 @@ _MISSING = object()
 
 
 def _hashable(value: Any) -> Hashable:
-    """Return a hashable value that is equal where the given values are."""
     if isinstance(value, dict):
         return ("dict", frozenset((k, _hashable(v)) for k, v in value.items()))
     if isinstance(value, list | tuple):
@@ -438,8 +425,6 @@ class _NotEqual(NeExpression):
 
 
 class _When(MultiExpressionBlockNode):
-    """One ``when`` of a ``case``."""
-
     __slots__ = ()
 
     def render_to_output(self, context: RenderContext, buffer: TextIO) -> int:

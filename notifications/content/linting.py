@@ -147,7 +147,6 @@ def _parse(part: Part, source: str) -> BoundTemplate:
 def _check_names(
     bound: BoundTemplate, source: str, variables: Mapping[str, Any]
 ) -> list[TemplateFault]:
-    """Return a fault for each unknown filter and variable; raises RecursionError."""
     analysis = bound.analyze(include_partials=False)
     faults = [
         TemplateFault(

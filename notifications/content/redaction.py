@@ -91,7 +91,6 @@ def _mask_fields(
 
 
 def _mask_own_words(content: Content, has_own_subject: bool, has_own_body: bool) -> dict[str, Any]:
-    """Return the fields that contain the client's own texts, masked completely."""
     fields: dict[str, Any] = {}
     if has_own_subject or (has_own_body and content.subject is not None):
         # A derived subject is the first line of the body.

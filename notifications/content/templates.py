@@ -138,10 +138,7 @@ class VersionConflictError(Exception):
 def create_version(
     *, type_slug: str, parts: Parts, note: str, created_by: str, now: datetime
 ) -> Version:
-    """Store a version under the next number and return it; raises VersionConflictError.
-
-    It isn't used before it is published. :mod:`.linting` has checked the parts.
-    """
+    """Store linted parts as the next version, for publishing later; raises VersionConflictError."""
     for _ in range(MAX_INSERT_ATTEMPTS):
         newest = list_versions(type_slug=type_slug, limit=1)
         number = newest[0].number + 1 if newest else 1
@@ -163,11 +160,7 @@ def create_version(
 
 
 def publish_version(*, type_slug: str, number: int, now: datetime) -> None:
-    """Use a version for new notifications of its type.
-
-    Accepted notifications keep their version. Raises UnknownVersionError, and UnknownTypeError if
-    the type doesn't exist.
-    """
+    """Use a version from now on; raises UnknownVersionError, UnknownTypeError."""
     if get_version(type_slug=type_slug, number=number) is None:
         raise UnknownVersionError
     types.set_template_version(type_slug, version=number, now=now)
@@ -256,10 +249,7 @@ def language_of(name: str, version: int, locale: str | None) -> str | None:
 
 
 def effective_texts(name: str, version: int) -> dict[str, dict[str, str]]:
-    """Return every text that a version uses, its own or shipped, by language.
-
-    Raises TemplateError if the version isn't stored.
-    """
+    """Return every text of a version, its own or shipped, by language; raises TemplateError."""
     texts: dict[str, dict[str, str]] = {}
     stored = get_version(type_slug=name, number=version)
     languages = [DEFAULT_LANGUAGE, *(stored.parts if stored else ()), *shipped_texts(name)]

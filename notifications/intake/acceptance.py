@@ -88,7 +88,6 @@ def enqueue_accepted(documents: Iterable[Document], *, now: datetime) -> None:
 
 
 def _find_previous(request: NotificationRequest, caller: Caller) -> Acceptance | None:
-    """Return the acceptance of the same request, if its key was used for it."""
     if caller.idempotency_key is None:
         return None
     try:

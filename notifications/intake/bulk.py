@@ -168,11 +168,9 @@ def _prepare(
 def _prepare_missing(
     record: _Record, requests: Sequence[BulkItem], *, caller: Caller
 ) -> tuple[dict[int, NewNotification], dict[int, Refusal]]:
-    """Prepare the reserved notifications that aren't stored yet, with their reserved ids.
-
-    The first call may be about to store them: both store the same. An item that became invalid,
-    such as one whose type was deleted, was never acknowledged.
-    """
+    """Prepare the reserved notifications that aren't stored yet, with their reserved ids."""
+    # The first call may be about to store them: both store the same. An item that became invalid,
+    # such as one whose type was deleted, was never acknowledged.
     stored = queries.existing_ids(list(record.ids.values()))
     missing = {index: one for index, one in record.ids.items() if one not in stored}
     items = {index: requests[index] for index in missing}
@@ -199,7 +197,6 @@ def _store_accepted(
     caller: Caller,
     now: datetime,
 ) -> _Record:
-    """Store the notifications that are missing; return the completed record."""
     results = store.accept(callback_events.mark_for_callbacks(list(prepared.values())), now=now)
     crash_points.reach(Boundary.BULK_STORED)
     refusals = dict(invalid)
@@ -218,11 +215,9 @@ def _store_accepted(
 
 
 def _complete(record: _Record, *, caller: Caller, now: datetime) -> _Record:
-    """Mark a record as complete: a repeated call is then answered from it alone.
-
-    Return the record that was completed first, by this call or a concurrent one. If the write
-    fails, a repeated call completes the record.
-    """
+    """Mark a record as complete, or return the one that a concurrent call completed."""
+    # A repeated call is then answered from it alone. If the write fails, a repeated call completes
+    # it.
     completed = replace(record, is_complete=True)
     try:
         result = collection("idempotency_keys").update_one(

@@ -49,10 +49,7 @@ _MIME_TYPES = mimetypes.MimeTypes(filenames=())
 def check_attachments(
     requests: Sequence[AttachmentRequest], problems: ProblemCollector
 ) -> tuple[Attachment, ...]:
-    """Return an email's attachments; add a problem for each invalid one.
-
-    Hosts must be public names listed in ATTACHMENT_HOSTS, compared exactly.
-    """
+    """Return the attachments; their hosts must equal one of ATTACHMENT_HOSTS. Adds problems."""
     if not requests:
         return ()
     if not settings.ATTACHMENT_HOSTS:
@@ -122,11 +119,9 @@ def check_push_size(
     problems: ProblemCollector,
     now: datetime,
 ) -> None:
-    """Add a problem if a push would exceed Firebase's limit and could never arrive.
-
-    Renders a push only if it may be too large: with over about 1 KB of payload or links. Skipped if
-    there are problems already.
-    """
+    """Add a problem if a push would exceed Firebase's limit and could never arrive."""
+    # Renders a push only if it may be too large: with over about 1 KB of payload or links. Skipped
+    # if there are problems already.
     has_push = any(one.channel is Channel.PUSH and one.status is S.PENDING for one in deliveries)
     if problems.problems or not has_push:
         return

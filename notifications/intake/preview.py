@@ -43,10 +43,7 @@ class Preview:
 
 
 def preview(request: NotificationRequest, *, caller: Caller, now: datetime) -> Preview:
-    """Validate and render a request without storing it; raises InvalidRequestError.
-
-    Sensitive values are shown: the caller has just sent them.
-    """
+    """Validate and render a request, with sensitive values; raises InvalidRequestError."""
     snapshot = load_recipients([request], now=now)
     prepared = prepare(
         request, notification_id=ObjectId(), caller=caller, snapshot=snapshot, now=now
@@ -101,11 +98,7 @@ TEST_BODY = "This is a test of our notification service. You don't need to do an
 
 
 def send_test(*, channel: Channel, address: str, now: datetime) -> ObjectId:
-    """Send a test message to an address, phone number, or device; return the notification's id.
-
-    It takes the regular path, to the first available provider of the channel. Raises
-    InvalidRequestError if the address is invalid.
-    """
+    """Send a test message on the regular path; return its id. Raises InvalidRequestError."""
     request = NotificationRequest(
         type=TEST_TYPE,
         recipient=_recipient(channel, address),

@@ -1,7 +1,4 @@
-"""Bulk operations: one action on all notifications of a selection, and the result of each.
-
-:mod:`notifications.bulk` writes them; the ORM reads them for the console.
-"""
+"""Bulk operations as :mod:`notifications.bulk` writes them, and the result of each delivery."""
 
 from django.db import models
 from django_mongodb_backend.fields import ArrayField, EmbeddedModelField, ObjectIdField

@@ -263,10 +263,7 @@ class Notification(models.Model):
 
 
 class FailedNotification(Notification):
-    """A notification with a failed channel: a list in the console, without a page of its own.
-
-    The permission to view notifications covers it.
-    """
+    """A notification with a failed channel: a list in the console, under the permission to view."""
 
     class Meta:
         proxy = True

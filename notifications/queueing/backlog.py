@@ -1,8 +1,4 @@
-"""Backpressure: measures due work, and decides whether bulk requests must wait.
-
-Each process measures at most every few seconds, from the index of open work alone, and counts no
-further than the limit.
-"""
+"""Backpressure: measures due work, every few seconds and up to a limit; bulk requests may wait."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -115,11 +115,9 @@ def continue_pull(
     at: datetime | None = None,
     now: datetime,
 ) -> bool:
-    """Enqueue the next pull after a finished one; return whether it was published.
-
-    It takes the slot of the finished pull: if each pull filled all slots, their number would grow.
-    With ``has_capacity``, the process takes one more slot.
-    """
+    """Enqueue the next pull after a finished one; return whether it was published."""
+    # It takes the slot of the finished pull: if each pull filled all slots, their number would
+    # grow. With ``has_capacity``, the process takes one more slot.
     slots: Sequence[int] = range(MAX_PULLS)
     if token and token.slot < MAX_PULLS:
         slots = [(token.slot + step) % MAX_PULLS for step in range(1 + has_capacity)]
@@ -130,10 +128,8 @@ def continue_pull(
 
 
 def retry_pull(queue: FairQueue, *, at: datetime, now: datetime) -> bool:
-    """Enqueue one pull at ``at`` in place of one that failed or found no capacity.
-
-    It has a slot of its own, so that newly accepted deliveries do not wait for it.
-    """
+    """Enqueue one pull at ``at`` in place of one that failed or found no capacity."""
+    # It has a slot of its own, so that newly accepted deliveries do not wait for it.
     return _acquire_and_send(queue, [RETRY_SLOT], at=at, now=now)
 
 
@@ -243,11 +239,9 @@ def due(
 
 
 def waiting_clients(*, priority: Priority) -> list[ObjectId]:
-    """Return the clients with open deliveries of a priority.
-
-    One index lookup per client, each after the previous client: a distinct query would make
-    MongoDB read the whole index.
-    """
+    """Return the clients with open deliveries of a priority."""
+    # One index lookup per client, each after the previous client: a distinct query would make
+    # MongoDB read the whole index.
     clients: list[ObjectId] = []
     wanted: dict[str, Any] = {"priority": priority.value, "due_at": {"$exists": True}}
     while found := collection("notifications").find_one(

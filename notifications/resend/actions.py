@@ -129,10 +129,7 @@ def resend(
 def cancel(
     *, notification_id: ObjectId, channels: Sequence[Channel] | None, reason: str, now: datetime
 ) -> Document:
-    """Cancel the pending deliveries of these channels or of all.
-
-    Raises LookupError if it doesn't exist, InvalidStateError if nothing is pending.
-    """
+    """Cancel pending deliveries of these or all channels; raises LookupError, InvalidStateError."""
     document = _load_document(notification_id)
     chosen = channels or [Channel(d["channel"]) for d in document["delivery"]]
     cancelled = store.cancel(

@@ -30,8 +30,6 @@ F = FailureCode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Context:
-    """The current recipients, suppressions, and devices of a batch."""
-
     snapshot: RecipientSnapshot
     targets: devices.PushTargets
     open_windows: frozenset[str]
@@ -85,7 +83,6 @@ def _read_context(documents: Sequence[Document], *, now: datetime) -> _Context:
 def _read_attempts(
     ids: Sequence[ObjectId],
 ) -> tuple[frozenset[tuple[ObjectId, str]], Mapping[ObjectId, set[str]]]:
-    """Return the channels with an unknown outcome, and the rejected devices."""
     statuses = [AttemptStatus.UNKNOWN.value, AttemptStatus.FAILED.value]
     found = collection("delivery_attempts").find(
         {"notification_id": {"$in": list(ids)}, "status": {"$in": statuses}},

@@ -99,10 +99,7 @@ _UNREACHABLE_REASONS: Mapping[Channel, str] = {
 
 
 def assess_risk(facts: DeliveryFacts) -> ResendRisk:
-    """Return the risk of resending a delivery, and its strongest reason. Pure.
-
-    In order: nothing to send, suppressed, persistent cause, possible duplicate, expired.
-    """
+    """Return the risk of resending a delivery: its strongest reason, in the order below. Pure."""
     kind, reason = next(_find_obstacles(facts), None) or _assess_failure(facts)
     return ResendRisk(kind=kind, reason=reason)
 

@@ -210,7 +210,6 @@ def _content(content: Content) -> dict[str, Any]:
 
 @lru_cache(maxsize=1024)
 def _status(deliveries: tuple[tuple[str, bool], ...]) -> str:
-    """Return the overall status of new deliveries, cached: there are few combinations."""
     states = [_NewState(DeliveryStatus(s), 0, is_waiting=waits) for s, waits in deliveries]
     return overall_status(states).value
 

@@ -182,7 +182,6 @@ def _change(
     now: datetime,
     extra_fields: Mapping[str, Expression] | None = None,
 ) -> Document | None:
-    """Change every delivery that meets all conditions; return the document, or None."""
     pipeline = update(
         condition={"$and": conditions}, changes=changes, now=now, extra_fields=extra_fields
     )

@@ -43,21 +43,17 @@ class DeviceHistory:
 
     @property
     def excluded(self) -> frozenset[str]:
-        """Devices that get nothing more.
-
-        A device with an unknown outcome is retried, if the type allows it, only while no device
-        is known to have it.
-        """
+        """Devices that get nothing more."""
+        # A device with an unknown outcome is retried, if the type allows it, only while no device
+        # is known to have it.
         ambiguous = self.ambiguous.keys() if self.delivered else set()
         return self.delivered | self.refused.keys() | ambiguous
 
 
 def device_histories(claims: Sequence[ClaimedDelivery]) -> Mapping[ObjectId, DeviceHistory]:
-    """Return the device histories of pushes with earlier attempts, by notification.
-
-    Failures before an operator reopened a delivery do not count. One read for all; none without
-    earlier attempts. Raises PyMongoError.
-    """
+    """Return the device histories of pushes with earlier attempts. Raises PyMongoError."""
+    # Failures before an operator reopened a delivery do not count. One read for all; none without
+    # earlier attempts.
     attempted = {c.notification_id: c for c in claims if c.attempt_count > 0}
     if not attempted:
         return {}

@@ -83,7 +83,6 @@ def _log_unsent(started: Sequence[ClaimedDelivery], *, now: datetime) -> None:
 
 
 def _outcomes(s: Settlement) -> list[tuple[str, dict[str, Any]]]:
-    """Return the records of an attempt, one for each request, with their IDs."""
     if s.target_attempts:
         return [
             (s.claimed.reference_to(one.device_id), _record(one, one.status))
@@ -201,10 +200,8 @@ def start(
 
 
 def settle(settlements: Sequence[Settlement], *, now: datetime) -> int:
-    """Write the results of started deliveries; return how many leases were still held.
-
-    The attempts log is written in any case: it records what happened, not the current state.
-    """
+    """Write the results of started deliveries; return how many leases were still held."""
+    # The attempts log is written in any case: it records what happened, not the current state.
     if not settlements:
         return 0
     _log_outcomes(settlements)

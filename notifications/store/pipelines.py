@@ -204,11 +204,9 @@ def _expression(value: Any) -> Expression:
 
 
 def _due_at() -> Expression:
-    """Return the earliest time at which an open delivery needs processing; none removes the field.
-
-    That is its next attempt, or the end of the lease while it is being sent. A claim does not move
-    it: otherwise every index would be updated once more for each send.
-    """
+    """Return the earliest time at which an open delivery needs processing; none removes it."""
+    # That is its next attempt, or the end of the lease while it is being sent. A claim does not
+    # move it: otherwise every index would be updated once more for each send.
     moment = {"$ifNull": ["$$d.next_attempt_at", "$$d.claim.lease_until"]}
     is_open = {"$in": ["$$d.status", sorted(s.value for s in OPEN)]}
     open_deliveries = {"$filter": {"input": "$delivery", "as": "d", "cond": is_open}}
@@ -223,10 +221,8 @@ def _inbox_since() -> Expression:
 
 
 def _secret_fields(now: datetime) -> dict[str, Expression]:
-    """Return the encrypted content, kept while a channel is open or the inbox shows it.
-
-    Once only the inbox shows it, ``sealed_until`` is when to remove it.
-    """
+    """Return the encrypted content, kept while a channel is open or the inbox shows it."""
+    # Once only the inbox shows it, ``sealed_until`` is when to remove it.
     since, is_open = _inbox_since(), _has_status(*OPEN)
     last = {"$min": ["$expires_at", {"$add": [since, INBOX_SECRET_LIFETIME // MILLISECOND]}]}
     # Null sorts before all times.

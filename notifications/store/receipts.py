@@ -53,11 +53,9 @@ class DeliveryReceipt:
 
 
 def apply_receipt(receipt: DeliveryReceipt, *, now: datetime) -> bool:
-    """Apply a receipt if it is news; return whether it changed the delivery.
-
-    The receipt of one device of an open push is recorded first, because other devices may still
-    wait: it becomes the state of the push when no other device is left.
-    """
+    """Apply a receipt if it is news; return whether it changed the delivery."""
+    # The receipt of one device of an open push is recorded first, because other devices may still
+    # wait: it becomes the state of the push when no other device is left.
     channel, device_id = receipt.reference.channel, receipt.reference.device_id
     is_one_of_many = channel is Channel.PUSH and receipt.status in ARRIVED
     noted_device = device_id if is_one_of_many else None
@@ -98,11 +96,9 @@ def apply_receipt(receipt: DeliveryReceipt, *, now: datetime) -> bool:
 
 
 def with_device_receipts(changes: str) -> Expression:
-    """Return a push's ``changes``, a field's path, merged with device receipts received meanwhile.
-
-    A device with a receipt counts as accepted. If no device is to be retried, the receipts decide
-    the state of the push, whatever the outcome at the others.
-    """
+    """Return a push's ``changes``, a field's path, merged with the device receipts since then."""
+    # A device with a receipt counts as accepted. If no device is to be retried, the receipts decide
+    # the state of the push, whatever the outcome at the others.
     is_over = {"$ne": [f"{changes}.status", S.PENDING.value]}
     reported = {
         "status": _status_from_devices(f"{changes}.status"),

@@ -1,8 +1,7 @@
 """ASGI application for inbox streams (server-sent events), in a process of its own.
 
-A stream mostly waits. Here it costs an asyncio task; a Django view would hold one of the few
-threads of the web process. A small thread pool, shared by all streams, does the blocking reads of
-MongoDB.
+A stream costs an asyncio task; a Django view would hold one of the few threads of the web process.
+A small thread pool, shared by all streams, reads MongoDB.
 """
 
 import asyncio
@@ -215,7 +214,6 @@ class InboxStreamApp:
         return max((moment - self._clock()).total_seconds(), 0.0)
 
     async def _run_blocking(self, function: Callable[[], T]) -> T:
-        """Run a blocking function in the thread pool and return its result."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, function)
 
     def _retry_event(self) -> bytes:

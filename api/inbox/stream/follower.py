@@ -55,10 +55,7 @@ class Follower:
             return inbox_tokens.is_valid(self.user, now=now)
 
     def poll(self, now: datetime) -> list[bytes] | None:
-        """Return the events since the last poll; None if the token is no longer valid.
-
-        Raises PyMongoError; the next poll then returns the missed events.
-        """
+        """Return the events since the last successful poll; None if the token isn't valid."""
         with pymongo.timeout(DATABASE_TIMEOUT):
             if not inbox_tokens.is_valid(self.user, now=now):
                 return None

@@ -59,11 +59,7 @@ class ConnectionLimiter:
 
 
 class WakeupListener:
-    """Receives the wake-ups of all inboxes and wakes their streams.
-
-    While Valkey is unavailable, streams poll. When it's back, all are woken, because wake-ups may
-    have been missed.
-    """
+    """Receives wake-ups of all inboxes and wakes their streams; all of them after an outage."""
 
     def __init__(self) -> None:
         self.is_connected = False
