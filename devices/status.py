@@ -21,7 +21,6 @@ Expression = Any
 MAX_SUSPICIONS = 3
 """Rejections in a row as malformed or another sender's token that deactivate a device."""
 DEACTIVATION_FIELDS = ("deactivated_at", "deactivation_reason", "deactivation_evidence")
-"""Fields of a deactivation, removed by a reactivation."""
 _BY_PROVIDER = [reason.value for reason in BY_PROVIDER]
 
 

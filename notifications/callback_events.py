@@ -23,7 +23,6 @@ PUBLISH = "notifications.tell"
 PUBLISH_DELAY = timedelta(seconds=0.5)
 """Delay of the publisher's wake-up, so that one covers all changes meanwhile."""
 BATCH = 200
-"""Notifications per read."""
 MAX_BATCHES = 50
 """Batches per run, so that other tasks get their turn."""
 BACKFILL_WINDOW = timedelta(seconds=30)
@@ -39,7 +38,6 @@ EVENT_TYPES: Mapping[DeliveryStatus, EventType] = {
     S.EXPIRED: E.DELIVERY_EXPIRED,
     S.CANCELLED: E.DELIVERY_CANCELLED,
 }
-"""Statuses that produce an event."""
 IMPLIED_STATUSES: Mapping[DeliveryStatus, tuple[DeliveryStatus, ...]] = {
     S.DELIVERED: (S.SENT, S.DELIVERED),
     S.READ: (S.SENT, S.DELIVERED, S.READ),

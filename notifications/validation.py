@@ -27,7 +27,6 @@ MAX_PORT = 65_535
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,30}", re.ASCII)
 _NUMBER = re.compile(r"0x[0-9a-f]*|\d+", re.ASCII)
 MAX_PROBLEMS = 100
-"""Maximum number of problems that are reported for one request."""
 MAX_KEY_LENGTH = 128
 FREE_FORM = frozenset({"attributes", "data", "payload", "example_data"})
 """Fields whose keys the client chooses: they become field names in MongoDB."""

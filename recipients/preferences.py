@@ -14,7 +14,6 @@ class Preference:
     """A recipient's preference for one type."""
 
     muted: bool = False
-    """Muted on every channel."""
     channels: tuple[str, ...] = ()
     """Replace the type's channels if the request names none; empty: the type's."""
     muted_channels: frozenset[str] = frozenset()

@@ -15,7 +15,6 @@ from .addresses import ADDRESS_CHANNELS, address_digest, address_key
 from .models import SuppressionReason
 
 MAX_SOFT_BOUNCES = 3
-"""Soft bounces in a row that suppress an address."""
 SOFT_BOUNCE_TTL = timedelta(days=30)
 """How long a soft bounce counts if no other follows."""
 Document = Mapping[str, Any]

@@ -71,7 +71,6 @@ class CallbackAttemptView(msgspec.Struct, kw_only=True, frozen=True):
     """null: no response."""
     error: str | None = None
     excerpt: str | None = None
-    """The beginning of the response's body."""
 
 
 class CallbackDeliveryView(msgspec.Struct, kw_only=True, frozen=True):

@@ -79,9 +79,7 @@ class DeviceView(msgspec.Struct, kw_only=True, frozen=True):
     deactivated_at: datetime | None = None
     deactivation_reason: DeactivationReason | None = None
     last_accepted_at: datetime | None = None
-    """When the push provider last accepted a message for it."""
     last_receipt_at: datetime | None = None
-    """The device's last receipt."""
     last_seen: datetime | None = None
     state: DeviceStateView | None = None
     """null: no heartbeat within the last hour, or unknown."""
@@ -108,7 +106,6 @@ def device_view(document: Mapping[str, Any], state: Presence | None) -> DeviceVi
 MAX_CATEGORIES = 100
 IS_ACTIVE_DESCRIPTION = "False, such as when its user signs out: no more push. True: push again."
 PLATFORMS = {name: one for one in Platform for name in (one.value, one.value.upper())}
-"""Platforms by accepted spelling."""
 _ONE_LINE_FIELDS = ("app_version", "device_model", "os_version")
 _SLUG = re.compile(r"[a-z0-9_]{1,64}", re.ASCII)
 Text40 = Annotated[str, Meta(max_length=40)]

@@ -354,7 +354,6 @@ _TYPES_BY_STATUS = {
         RATE_LIMITED,
     )
 }
-"""Problem types of Django REST framework's exceptions."""
 _TYPES_BY_EXCEPTION: Sequence[tuple[tuple[type[Exception], ...], ProblemType, int | None]] = (
     ((KeyReusedError,), IDEMPOTENCY_KEY_REUSED, None),
     ((PyMongoError,), STORE_UNAVAILABLE, RETRY_SECONDS),

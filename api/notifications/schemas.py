@@ -114,7 +114,6 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
     archived_at: datetime | None = None
     is_active: bool = True
     content_removed_at: datetime | None = None
-    """When retention removed its content and addresses."""
     broadcast_id: str | None = None
     resent_from: str | None = None
     resent_as: list[str] = []
@@ -218,9 +217,7 @@ class ChannelPreviewView(msgspec.Struct, kw_only=True, frozen=True):
 
     channel: Channel
     would_send: Annotated[bool, Meta(examples=[True])]
-    """Whether the notification would be sent on this channel."""
     reason: str | None = None
-    """Why it wouldn't be sent."""
     subject: Annotated[str | None, Meta(examples=["Paid"])] = None
     text: Annotated[str | None, Meta(examples=["We have your 49.90 for Sunrise."])] = None
     html: str | None = None
@@ -228,7 +225,6 @@ class ChannelPreviewView(msgspec.Struct, kw_only=True, frozen=True):
     deep_link: str | None = None
     payload: dict[str, Any] | None = None
     problem: str | None = None
-    """Why there is no preview."""
 
 
 class PreviewView(msgspec.Struct, kw_only=True, frozen=True):

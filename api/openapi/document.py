@@ -72,7 +72,6 @@ HEADERS: Mapping[str, tuple[str, Any]] = {
     "Location": ("URL of the new resource.", f"/api/v1/notifications/{EXAMPLE_ID}"),
     REPLAYED_HEADER: ("true: the response to the first request with this key.", "true"),
 }
-"""Descriptions and examples of the response headers."""
 
 
 def add_components(result: dict[str, Any], **_context: Any) -> dict[str, Any]:
@@ -264,7 +263,6 @@ def _is_time(info: Any) -> bool:
 
 
 _rendered: dict[str | None, bytes] = {}
-"""The rendered document by media type."""
 
 
 class OpenAPIDocument(SpectacularAPIView):

@@ -80,7 +80,6 @@ class Operation:
 operations: dict[str, Operation] = {}
 """The operations by their id; complete once all views are loaded."""
 structures: dict[str, type[msgspec.Struct]] = {}
-"""The structures of the document by their name."""
 webhooks: dict[str, Any] = {}
 """The requests that the service sends to clients, by name."""
 

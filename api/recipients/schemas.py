@@ -174,9 +174,7 @@ class ExportView(msgspec.Struct, kw_only=True, frozen=True):
     notifications: list[NotificationView]
     """Newest first, up to ``limit``."""
     attempts: list[AttemptView]
-    """The attempts of these notifications."""
     next: NextCursor = None
-    """Value of the parameter ``cursor`` for the next notifications."""
 
 
 def recipient_view(document: Document) -> RecipientView:

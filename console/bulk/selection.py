@@ -20,7 +20,6 @@ from ..widgets.filters import TimeFilter
 from ..widgets.lists import filters_only_request
 
 PAGING_PARAMETERS = ("p", "all", "o", "e", "cursor", "list")
-"""Parameters of a list that don't narrow it."""
 
 
 class UnknownListError(Exception):

@@ -44,7 +44,6 @@ class StaffAction:
     """Heading of the confirmation, with a placeholder for the notifications."""
     action: BulkAction
     statuses: frozenset[DeliveryStatus]
-    """Statuses of the deliveries that it applies to."""
     consequence: str
     done_phrase: str
     permission: str
@@ -54,7 +53,6 @@ class StaffAction:
     is_for_scheduled: bool = False
     """It applies only to deliveries with a due time in the future."""
     is_for_unattempted: bool = False
-    """It applies only to deliveries without attempts."""
 
     def applies_to(self, delivery: Mapping[str, Any], *, now: datetime) -> bool:
         """Return whether the action applies to a delivery."""

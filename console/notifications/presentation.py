@@ -75,9 +75,7 @@ class RenderedContent:
 
     messages: Sequence[RenderedMessage]
     problem: str | None = None
-    """The reason why the message can't be rendered."""
     removed: str | None = None
-    """The notice that the content was removed."""
 
 
 def cards(

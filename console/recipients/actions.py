@@ -108,7 +108,6 @@ VIEWS: Mapping[str, Action] = {
     "export": export,
     "erase": erase,
 }
-"""Actions by their segment in URLs."""
 
 
 def _is_confirmed(request: HttpRequest, user_id: str) -> bool:

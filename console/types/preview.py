@@ -39,7 +39,6 @@ class ChannelPreview:
     name: str
     icon: str
     is_default: bool
-    """Whether it is a default channel of the type."""
     subject: str | None = None
     text: str | SafeString = ""
     html: str | None = None
@@ -52,7 +51,6 @@ class Preview:
     channels: Sequence[ChannelPreview]
     sender: str
     problem: str | None = None
-    """The reason why the version can't be rendered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

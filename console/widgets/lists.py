@@ -28,11 +28,9 @@ from notifyproject.db.collections import collection
 from .filters import RECENT, TimeFilter
 
 COUNT_CAP = 10_000
-"""Limit of rows that a list counts and pages through."""
 COUNT_SECONDS = 0.5
 """Time limit of a count; without a count, the page is shown all the same."""
 PAGE_SECONDS = 5.0
-"""Time limit of the read of a page."""
 _KEY_PLACEHOLDER = "place-of-the-key"
 _FILTERS_ONLY = "is_for_filters_only"
 TOO_SLOW = "Query too large. Select a shorter time range or search for one notification."

@@ -32,7 +32,7 @@ class WindowChangeList(KeysetChangeList):
     window_label = f"{WINDOW:,}"
 
     def read(self, cursor: Cursor | None, order: Sequence[str]) -> list[Any]:
-        """Return a page's rows and one more, from a window if scanned; raises InvalidCursorError."""
+        """Return a page's rows and one more, from a window if scanned; InvalidCursorError."""
         if self.query:
             return super().read(cursor, order)
         backwards = cursor is not None and cursor.backwards

@@ -202,7 +202,6 @@ UNFINISHED = (
     NotificationStatus.PROCESSING,
     NotificationStatus.RETRYING,
 )
-"""Statuses of a notification with an open delivery."""
 
 
 def get(broadcast_id: ObjectId, *, client_id: ObjectId | None = None) -> Document | None:

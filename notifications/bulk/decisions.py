@@ -31,7 +31,6 @@ class StartOptions:
     per_second: int
     reason: str
     duplicate_reason: str | None = None
-    """Why possible duplicates are acceptable, if they are included."""
 
 
 def preview(

@@ -28,11 +28,9 @@ class Selection:
     """A selection of notifications and of their deliveries."""
 
     match: Mapping[str, Any]
-    """The MongoDB query."""
     order: str
     """The time by which pages are ordered: FAILED_AT for failures, else CREATED_AT."""
     description: tuple[str, ...]
-    """The filter in words, one line each."""
     channels: tuple[Channel, ...] = tuple(Channel)
     delivery_filter: Mapping[str, str | None] = field(default_factory=dict)
     """Required values of ``failure_code``, ``provider``, and ``status``."""
@@ -131,7 +129,6 @@ def dump_filter(match: Mapping[str, Any]) -> str:
 
 MIN_PER_SECOND, MAX_PER_SECOND = 1, 500
 DEFAULT_PER_SECOND = 20
-"""Default throttle, in notifications per second."""
 MAX_BATCH = 200
 """Most notifications before the next pause, at any throttle."""
 

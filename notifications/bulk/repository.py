@@ -33,7 +33,6 @@ PREVIEW_LIFETIME = timedelta(days=1)
 PREVIEW_RETENTION = timedelta(days=30)
 RETENTION = timedelta(days=400)
 MAX_DUE_OPERATIONS = 100
-"""Due operations that one sweep enqueues."""
 STUCK_MESSAGE = f"{MAX_CLAIMS} consecutive workers made no progress. See their logs."
 
 

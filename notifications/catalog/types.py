@@ -16,7 +16,6 @@ from notifyproject.platform.cache import SharedCache
 from .default_types import DEFAULT_TYPES
 
 DEFAULT_FALLBACK_AFTER_SECONDS = 600
-"""Default delay before a fallback channel is used."""
 MASK = "••••••"
 """Replaces a sensitive value in everything that is stored or shown."""
 SLUG = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)

@@ -315,9 +315,7 @@ def _to_template_error(error: Exception) -> TemplateError:
 
 
 MAX_CACHED_TEXTS = 512
-"""Texts cached per call."""
 MAX_CACHED_CHARACTERS = 4 * 1024 * 1024
-"""Total characters of the cached texts."""
 _CLOCK_VARIABLES = frozenset({"now", "today"})
 _LIQUID_PROPERTIES = frozenset({"first", "last", "size"})
 _MISSING = ""

@@ -57,7 +57,6 @@ def language_chain(locale: str | None) -> tuple[str, ...]:
 
 
 LAYOUT = "_layout"
-"""The folder of the email layout."""
 LAYOUT_WORDS_FILE = "words.json"
 
 
@@ -104,7 +103,6 @@ def _folder(name: str, language: str) -> Path:
 
 
 SHIPPED_VERSION = 0
-"""The version number of the shipped files."""
 MAX_INSERT_ATTEMPTS = 100
 """Attempts to insert under the next number; each conflict means another version exists."""
 MAX_CACHED_VERSIONS = 512
@@ -124,7 +122,6 @@ class Version:
     created_at: datetime | None = None
     created_by: str | None = None
     published_at: datetime | None = None
-    """Time of the last publication; None if never published."""
 
 
 class UnknownVersionError(LookupError):

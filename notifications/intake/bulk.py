@@ -41,7 +41,6 @@ MAX_POINTER_CHARACTERS = 4_000
 BulkItem = NotificationRequest | InvalidRequestError
 """A parsed item, or the problems found while parsing it."""
 Refusal = InvalidRequestError | AlreadyNotifiedError | RepeatedItemError | OverloadedError
-"""Why an item was not accepted."""
 ItemOutcome = ObjectId | Refusal
 
 

@@ -38,7 +38,6 @@ from .requests import AttachmentRequest, NotificationRequest
 
 ATTACHMENTS_POINTER = "/content/attachments"
 DEFAULT_CONTENT_TYPE = "application/octet-stream"
-"""Content type of a file whose name doesn't imply one."""
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*", re.ASCII)
 _COMPOSITE_TYPES = ("multipart/", "message/")
 _INVALID_FILENAME = re.compile(r'[/\\:*?"<>|;]|^\.|\.$')

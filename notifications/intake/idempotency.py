@@ -14,7 +14,6 @@ from ..store import Document
 from .requests import Caller, KeyReusedError
 
 KEY_LIFETIME = timedelta(hours=24)
-"""How long a repeated request is recognized."""
 
 
 def record_id(caller: Caller) -> str:

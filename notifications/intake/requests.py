@@ -165,7 +165,6 @@ class Caller:
     client_id: ObjectId
     request_id: str | None = None
     traceparent: str | None = None
-    """The request's span, if traced."""
     idempotency_key: str | None = None
     is_test: bool = False
     """Test mode: the notification goes to the sandbox."""

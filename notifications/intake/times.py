@@ -102,7 +102,6 @@ class SendTimes:
     expires_at: datetime | None
     ttl_seconds: int | None
     is_time_adjusted: bool
-    """The requested local time doesn't exist."""
 
 
 def resolve_times(

@@ -51,10 +51,8 @@ class BulkOperation(models.Model):
     includes = ArrayField(models.CharField(max_length=40), default=list)
     """Resend risks that are acted on; others are skipped."""
     per_second = models.IntegerField()
-    """Maximum rate, in notifications a second."""
     reason = optional_text(REASON_LENGTH)
     duplicate_reason = optional_text(REASON_LENGTH)
-    """Reason for accepting duplicates."""
 
     counts = models.JSONField(default=dict)
     """Deliveries by outcome."""

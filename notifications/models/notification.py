@@ -163,7 +163,6 @@ class Notification(models.Model):
     ttl_seconds = models.IntegerField(null=True, blank=True)
     """Lifetime that expires_at derives from, if it is relative to the send time."""
     purge_at = optional_datetime()
-    """When MongoDB deletes the document."""
 
     error = optional_text(500)
     error_history = EmbeddedModelArrayField(ErrorRecord, default=list, blank=True)
@@ -179,9 +178,7 @@ class Notification(models.Model):
     archived_at = optional_datetime()
     is_active = models.BooleanField(default=True)
     erased_at = optional_datetime()
-    """When content and recipient were erased with the recipient."""
     content_removed_at = optional_datetime()
-    """When retention removed the content; missing before that."""
     callback_revision = models.IntegerField(null=True, blank=True)
     """Counts writes that callbacks report; missing if the client has no callback."""
     callback_due_at = optional_datetime()

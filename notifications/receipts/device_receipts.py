@@ -24,7 +24,6 @@ class DeviceEvent(StrEnum):
 
     DELIVERED = "delivered"
     OPENED = "opened"
-    """Opened by the recipient."""
 
 
 EVENT_STATUSES = {

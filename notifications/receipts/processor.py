@@ -48,7 +48,6 @@ SUPPRESSIONS: Mapping[ReceiptKind, SuppressionReason] = {
     K.COMPLAINED: SuppressionReason.COMPLAINT,
     K.UNSUBSCRIBED: SuppressionReason.UNSUBSCRIBED,
 }
-"""Reason of the suppression, by the kind of receipt."""
 SUCCESS_KINDS = frozenset({K.DELIVERED, K.READ})
 """Kinds that clear the soft bounces of an address."""
 

@@ -22,7 +22,6 @@ PARSERS: Mapping[str, Callable[[bytes], Sequence[Receipt]]] = {
     "whatsapp": whatsapp_webhooks.parse_receipts,
     "sandbox-whatsapp": whatsapp_webhooks.parse_receipts,
 }
-"""Parser of stored bodies, by provider."""
 
 
 def process_webhook(

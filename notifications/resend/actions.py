@@ -288,7 +288,6 @@ class ActionResult:
     done: list[ObjectId] = field(default_factory=list)
     """The notifications acted on; for a resend, the new notifications."""
     refused: dict[ObjectId, str] = field(default_factory=dict)
-    """The reason for each notification that was left as it was."""
 
     @property
     def reasons(self) -> list[str]:

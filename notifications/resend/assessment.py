@@ -36,7 +36,6 @@ class _Context:
     ambiguous: frozenset[tuple[ObjectId, str]]
     """Notifications and channels with an attempt whose outcome is unknown."""
     refused_devices: Mapping[ObjectId, set[str]]
-    """Devices whose tokens the provider rejected."""
 
 
 def assess_risks(

@@ -44,7 +44,6 @@ class DeliveryFacts:
     can_reach: bool = True
     """There is an address, or a device that hasn't rejected it."""
     has_provider: bool = True
-    """A provider is configured for the channel."""
     is_whatsapp_allowed: bool = True
     """WhatsApp: within the 24-hour service window, or the type has a WhatsApp template."""
 

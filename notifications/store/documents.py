@@ -114,7 +114,6 @@ class ClaimedDelivery:
     content: Content
     data: Mapping[str, Any]
     encrypted_content: str | None = None
-    """Encrypted sensitive values that content and data mask."""
     accepted_targets: tuple[str, ...]
     expires_at: datetime | None
     purge_at: datetime | None
@@ -123,7 +122,6 @@ class ClaimedDelivery:
     is_test: bool = False
     """Sent to the sandbox; its result says nothing about an address, device, or provider."""
     ambiguous_targets: tuple[str, ...] = ()
-    """Devices with an unknown outcome of an earlier attempt."""
     ambiguous_provider: str | None = None
     """Provider with an unknown outcome of an earlier attempt: no other provider gets it."""
     failed_over_from: str | None = None
