@@ -55,8 +55,7 @@ class Unsubscribe(View):
 
     def get(self, request: HttpRequest, subscriber: Subscriber, token: str) -> HttpResponse:
         """Show the button, or that the address is unsubscribed."""
-        is_subscribed = unsubscribe.is_subscribed(subscriber, now=utc_now())
-        state = "ask" if is_subscribed else "done"
+        state = "ask" if unsubscribe.is_subscribed(subscriber, now=utc_now()) else "done"
         return _page(request, state, subscriber=subscriber, token=token)
 
     def post(self, request: HttpRequest, subscriber: Subscriber, token: str) -> HttpResponse:
@@ -78,8 +77,7 @@ class Resubscribe(Unsubscribe):
         unsubscribe.resubscribe(subscriber)
         if subscriber.is_test:
             return _page(request, "test", subscriber=subscriber, token=token)
-        is_subscribed = unsubscribe.is_subscribed(subscriber, now=utc_now())
-        state = "undone" if is_subscribed else "done"
+        state = "undone" if unsubscribe.is_subscribed(subscriber, now=utc_now()) else "done"
         return _page(request, state, subscriber=subscriber, token=token)
 
 

@@ -106,8 +106,7 @@ def _recovery_codes_page(request: HttpRequest, codes: list[str], message: str) -
     enrollment = second_factor.enrollment_of(request.user.pk)
     if enrollment is not None:
         mark_verified(request, enrollment)
-    name = request.user.get_username()
-    record_change(request, StaffUser, request.user.pk, message, name=name)
+    record_change(request, StaffUser, request.user.pk, message, name=request.user.get_username())
     return _page(request, "recovery_codes.html", "Your recovery codes", codes=codes)
 
 

@@ -69,8 +69,7 @@ def _advance(latest: Mapping[str, datetime]) -> int:
         {"$set": {"last_inbound_at": later}},
         {"$set": {"expires_at": {"$add": ["$last_inbound_at", retention]}}},
     ]
-    result = collection("conversations").update_many({"_id": {"$in": phones}}, pipeline)
-    return result.matched_count
+    return collection("conversations").update_many({"_id": {"$in": phones}}, pipeline).matched_count
 
 
 def _add_missing(latest: Mapping[str, datetime]) -> None:

@@ -179,8 +179,7 @@ def anonymise(addresses: Iterable[tuple[str, str]]) -> int:
     if not keys:
         return 0
     known = {"key": {"$in": keys}, "address": {"$exists": True}}
-    result = collection("suppressions").update_many(known, {"$unset": {"address": ""}})
-    return result.modified_count
+    return collection("suppressions").update_many(known, {"$unset": {"address": ""}}).modified_count
 
 
 def _upsert(match: Mapping[str, Any], change: list[dict[str, Any]]) -> Document:

@@ -144,8 +144,7 @@ def measure_depth(raw: bytes) -> int:
 def check_values(value: Mapping[str, Any], *, pointer: str = "") -> None:
     """Raise ApiError 422 for texts, numbers and keys that can't be stored."""
     problems = ProblemCollector()
-    count = validation.check_storable(value, pointer, problems, in_data=False)
-    if count > MAX_PROPERTIES:
+    if validation.check_storable(value, pointer, problems, in_data=False) > MAX_PROPERTIES:
         problems.add(pointer, "too_many_properties", f"Over {MAX_PROPERTIES} properties in total.")
     if problems.problems:
         raise validation_failed(problems.problems)

@@ -150,8 +150,7 @@ def csv_lines(operation: Operation) -> Iterator[str]:
     for row in results.iter_rows(operation.id):
         is_resent = operation.action is BulkAction.RESEND and row["outcome"] == BulkOutcome.DONE
         new_id = bulk_operation.resend_id(operation, row["notification_id"]) if is_resent else ""
-        at = f"{row['at']:%Y-%m-%dT%H:%M:%SZ}"
-        values = {**row, "at": at, "new_notification_id": new_id}
+        values = {**row, "at": f"{row['at']:%Y-%m-%dT%H:%M:%SZ}", "new_notification_id": new_id}
         yield _csv_line(str(values.get(name, "")) for name in names)
 
 

@@ -50,8 +50,7 @@ def show(
     if is_revealed:
         name = f"{document['type']} {document['_id']}"
         record_change(request, Notification, document["_id"], "Revealed addresses.", name=name)
-    unmasked = is_revealed or can_see_addresses(request.user)
-    context = _context(request, document, unmasked=unmasked)
+    context = _context(request, document, unmasked=is_revealed or can_see_addresses(request.user))
     return render_page(
         admin, request, "console/notifications/page.html", **context, is_revealed=is_revealed
     )

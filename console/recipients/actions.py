@@ -62,8 +62,7 @@ def revoke_inbox_tokens(admin: Any, request: HttpRequest, user_id: str) -> HttpR
     """Revoke a recipient's inbox tokens of all clients."""
     if refused := _require_permission(admin, request, "recipients.sign_out_recipient"):
         return refused
-    clients = list(APIClient.objects.only("pk"))
-    for client in clients:
+    for client in list(APIClient.objects.only("pk")):
         inbox_tokens.revoke_all(client_id=client.pk, user_id=user_id)
     record_change(request, Recipient, user_id, "Revoked inbox tokens.")
     messages.success(request, "Inbox tokens revoked")
@@ -96,8 +95,7 @@ def erase(admin: Any, request: HttpRequest, user_id: str) -> HttpResponseBase:
         record_change(request, Recipient, user_id, f"Erased, with {counts}.", flag=DELETION)
         messages.success(request, f"{user_id} erased, with {counts}.")
         return HttpResponseRedirect(reverse(RECIPIENTS))
-    message = f"Started erasing: {counts} so far."
-    record_change(request, Recipient, user_id, message, flag=DELETION)
+    record_change(request, Recipient, user_id, f"Started erasing: {counts} so far.", flag=DELETION)
     messages.warning(request, f"{counts} erased so far. Erase again to continue.")
     return HttpResponseRedirect(recipient_url(user_id))
 

@@ -120,8 +120,7 @@ class EnableDisableAdmin(ReadOnlyAdmin):
         self, request: HttpRequest, object_id: str, *, enabled: bool
     ) -> HttpResponse:
         """Enable or disable one object; POST only."""
-        allowed = self.can_set_enabled(request, enabled=enabled)
-        if refused := require_post(request, allowed=allowed):
+        if refused := require_post(request, allowed=self.can_set_enabled(request, enabled=enabled)):
             return refused
         obj = self.get_object(request, object_id)
         if obj is None:

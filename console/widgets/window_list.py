@@ -45,8 +45,7 @@ class WindowChangeList(KeysetChangeList):
         found: list[Any] = []
         for part in _parts(cursor, end, sort_order):
             rows = self.queryset.filter(Match(part.match, index=self.model_admin.list_index))
-            ordered = rows.order_by(*names[part.fixed :])
-            found += ordered[: self.list_per_page + 1 - len(found)]
+            found += rows.order_by(*names[part.fixed :])[: self.list_per_page + 1 - len(found)]
             if len(found) > self.list_per_page:
                 return found
         if end is not None:

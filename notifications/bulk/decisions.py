@@ -58,8 +58,7 @@ def preview(
 
 def start(operation_id: ObjectId, *, options: StartOptions, by: Staff, now: datetime) -> Operation:
     """Start a previewed operation; raises InvalidStateError if it isn't ready or undecided."""
-    found = repository.get(operation_id)
-    _check_options(options, found)
+    _check_options(options, repository.get(operation_id))
     fields = {
         "includes": sorted(kind.value for kind in options.included_risks),
         "per_second": options.per_second,

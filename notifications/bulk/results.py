@@ -127,8 +127,7 @@ def get_results(
 def unsettled(operation_id: ObjectId, *, limit: int) -> dict[DeliveryKey, DeliveryOutcome]:
     """Return rows of deliveries without a final outcome."""
     query = {"operation_id": operation_id, "outcome": {"$in": OPEN_OUTCOMES}}
-    found = collection("operation_results").find(query).hint("opr_outcome").limit(limit)
-    return _parse_rows(found)
+    return _parse_rows(collection("operation_results").find(query).hint("opr_outcome").limit(limit))
 
 
 def samples(

@@ -279,8 +279,7 @@ class Template:
     def render(self, variables: Mapping[str, Any], *, budget: Budget | None = None) -> str:
         """Return the text with its variables; raises TemplateError, also over ``budget``."""
         if self._fast_path is not None:
-            autoescape = self.bound.env.autoescape
-            text = fill_fast_path(self._fast_path, variables, autoescape=autoescape)
+            text = fill_fast_path(self._fast_path, variables, autoescape=self.bound.env.autoescape)
             if text is not None:
                 return text
         try:

@@ -131,8 +131,7 @@ def send_template_test(
 def _send(
     request: NotificationRequest, *, now: datetime, template_version: int | None = None
 ) -> ObjectId:
-    client_id = registry.system_client_id(now=now)
-    caller = Caller(client_id=client_id, template_version=template_version)
+    caller = Caller(client_id=registry.system_client_id(now=now), template_version=template_version)
     return ObjectId(intake_acceptance.accept(request, caller=caller, now=now).document["_id"])
 
 

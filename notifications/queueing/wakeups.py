@@ -39,8 +39,7 @@ def send_wakeup(
     if not ids:
         return False
     args = [[str(one) for one in ids], channel.value, priority.value]
-    queue = queue_name(channel, priority)
-    return broker.publish(DELIVER, args=args, queue=queue, at=at, now=now)
+    return broker.publish(DELIVER, args=args, queue=queue_name(channel, priority), at=at, now=now)
 
 
 def publish_broadcast(broadcast_id: ObjectId, *, at: datetime | None = None, now: datetime) -> bool:

@@ -165,8 +165,7 @@ def of_channel(channel: str) -> Expression:
 
 def claimed_with(channel: str, token: str, status: DeliveryStatus) -> Expression:
     """Return a condition for a delivery claimed with ``token`` and in ``status``."""
-    is_claimed = {"$eq": ["$$d.claim.token", token]}
-    return {"$and": [of_channel(channel), is_claimed, _is(status)]}
+    return {"$and": [of_channel(channel), {"$eq": ["$$d.claim.token", token]}, _is(status)]}
 
 
 def in_statuses(channel: str, statuses: Sequence[DeliveryStatus]) -> Expression:
