@@ -106,10 +106,8 @@ def find_registered(user_ids: Iterable[str]) -> dict[str, RegisteredRecipient]:
 
 
 def next_user_ids(*, after: str | None = None, limit: int) -> list[str]:
-    """Return the next user ids of all active recipients, in order, after the user id ``after``.
-
-    A recipient registered meanwhile before that position is omitted; none is returned twice.
-    """
+    """Return the next user ids of all active recipients, in order, after the user id ``after``."""
+    # A recipient registered meanwhile before that position is omitted; none is returned twice.
     match: dict[str, Any] = {"is_active": True}
     if after is not None:
         match["_id"] = {"$gt": after}

@@ -55,11 +55,8 @@ def members(*, topic: str, limit: int, cursor: Cursor | None = None) -> Page:
 
 
 def next_members(topic: str, *, after: str | None = None, limit: int = BATCH) -> list[str]:
-    """Return the next user ids of a topic's members, in order, after the user id ``after``.
-
-    A member who joins meanwhile before that position is omitted; none is returned twice. Raises
-    PyMongoError.
-    """
+    """Return the next user ids of a topic's members, in order, after the user id ``after``."""
+    # A member who joins meanwhile before that position is omitted; none is returned twice.
     cursor = Cursor((member_id(topic, after),)) if after is not None else None
     return [one["user_id"] for one in members(topic=topic, limit=limit, cursor=cursor).documents]
 

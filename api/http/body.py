@@ -60,10 +60,9 @@ class StrictJSONParser(BaseParser):
 
 
 def read_request(request: Any, structure: type[T], *, limit: int = MAX_BYTES) -> T:
-    """Return the JSON body of a view's request as a strict structure; raises ApiError.
+    """Return the JSON body of a view's request as a structure; ApiError, UnsupportedMediaType.
 
-    400 if it isn't an acceptable JSON object, 413 over ``limit`` bytes, 422 if it's invalid;
-    UnsupportedMediaType for any other media type.
+    400 if it isn't an acceptable JSON object, 413 over ``limit`` bytes, 422 if it's invalid.
     """
     return convert(read_json(request, limit=limit), structure)
 

@@ -45,11 +45,7 @@ class ListRequest:
 def parse_list_request(
     query: QueryDict, *, client_id: ObjectId, fixed: Mapping[str, Any]
 ) -> ListRequest:
-    """Return the checked list request; ``fixed`` are filters that the path sets.
-
-    Raises ApiError: 400 for an unknown or repeated parameter, or an invalid cursor; 422 for an
-    invalid value.
-    """
+    """Return the checked list request with the ``fixed`` filters of the path; ApiError 400, 422."""
     known = {*TEXT_FILTERS, *CHOICES, *TIME_FILTERS, *paging.PARAMETER_NAMES, "unread"}
     reject_unknown(query, allowed=known - fixed.keys())
     problems = ProblemCollector()

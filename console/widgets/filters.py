@@ -124,11 +124,7 @@ class TimeFilter(admin.SimpleListFilter):
 
 
 class ChoiceFilter(DropdownFilter):
-    """A choice of one value.
-
-    ``is_unindexed``: no index serves the filter together with the list's order, so that the list
-    needs a time range.
-    """
+    """A choice of one value; ``is_unindexed``: with the list's order, it needs a time range."""
 
     is_unindexed = False
     options: Sequence[tuple[str, str]] = ()

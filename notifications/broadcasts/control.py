@@ -79,10 +79,9 @@ def resume(broadcast_id: ObjectId, *, now: datetime) -> Document:
 
 
 def cancel(broadcast_id: ObjectId, *, now: datetime) -> Document:
-    """Cancel a broadcast and its pending notifications.
+    """Cancel a broadcast and its pending notifications, even once it has ended; idempotent.
 
-    Also cancels the pending notifications of a broadcast that has ended. Idempotent. Raises
-    LookupError if it doesn't exist, InvalidStateError if nothing is pending.
+    Raises LookupError if it doesn't exist, InvalidStateError if nothing is pending.
     """
     ended = (B.COMPLETED, B.FAILED)
     document = repository.get(broadcast_id)

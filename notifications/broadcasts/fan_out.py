@@ -43,11 +43,9 @@ def fan_out(
     caller: Caller,
     now: datetime,
 ) -> PageResult:
-    """Validate, store, and enqueue the notifications of these recipients; idempotent.
-
-    ``request`` sets neither a user nor an entity. Of the channels that it names, each recipient
-    gets those that reach them. Raises PyMongoError if the page must be repeated.
-    """
+    """Validate, store, and enqueue these recipients' notifications; idempotent."""
+    # ``request`` sets neither a user nor an entity. Of the channels that it names, each recipient
+    # gets those that reach them.
     ids = {user_id: notification_id(broadcast_id, user_id) for user_id in user_ids}
     stored = queries.existing_ids(list(ids.values()))
     missing = {user_id: one for user_id, one in ids.items() if one not in stored}

@@ -90,11 +90,8 @@ def acquire_lease(broadcast_id: ObjectId, *, worker: str, now: datetime) -> Broa
 def advance(
     lease: BroadcastLease, page: PageResult, *, cursor: str | None, is_last: bool, now: datetime
 ) -> bool:
-    """Record a page and release the lease; return False, and record nothing, if the lease was lost.
-
-    The next page begins after ``cursor``. After the last the broadcast is completed, unless it was
-    paused or cancelled meanwhile.
-    """
+    """Record a page up to ``cursor`` and release the lease; return False if it was lost."""
+    # After the last the broadcast is completed, unless it was paused or cancelled meanwhile.
     change = _page_change(page, cursor, now)
     if is_last and _update_leased(
         lease, {"status": B.RUNNING.value}, _with_end(B.COMPLETED, change, now)

@@ -35,11 +35,9 @@ CANCELLED_REASON = "The broadcast was cancelled."
 
 
 def run_page(broadcast_id: ObjectId, *, clock: Clock = utc_now) -> bool:
-    """Run the next page of a broadcast and enqueue the one after; safe to call concurrently.
-
-    Returns whether this worker had the lease. Raises PyMongoError: the page is repeated after the
-    lease expires, and stores nothing twice.
-    """
+    """Run the next page and enqueue the one after; return whether this worker had the lease."""
+    # Safe to call concurrently. After a PyMongoError, the page is repeated once the lease expires,
+    # and stores nothing twice.
     now = clock()
     if process.is_shutting_down():
         control.enqueue(broadcast_id, at=now + SHUTDOWN_DELAY, now=now)

@@ -41,10 +41,7 @@ def preview(
     by: Staff,
     now: datetime,
 ) -> Operation:
-    """Create an operation and enqueue its preview; nothing is changed.
-
-    Raises InvalidStateError if no channel is selected, or the send time is missing or past.
-    """
+    """Create an operation and enqueue its preview; raises InvalidStateError for invalid choices."""
     if not selection.channels:
         raise InvalidStateError("Select at least one channel.")
     if action is BulkAction.RESCHEDULE and (send_at is None or send_at <= now):

@@ -1,8 +1,4 @@
-"""Stores bulk operations and their leases.
-
-Every change is compare-and-set on the stage and, for a worker, on the lease token: any number of
-workers may try, and a worker that lost its lease writes nothing.
-"""
+"""Stores bulk operations by compare-and-set on the stage and, for a worker, on its lease token."""
 
 import secrets
 from collections import Counter

@@ -1,7 +1,6 @@
-"""Outcome of each delivery of a bulk operation: one row each, kept for 30 days.
+"""The outcome of each delivery of a bulk operation: one row each, kept for 30 days.
 
-A row's id contains operation, notification, and channel. It is written before the action, so a
-worker that repeats a lost worker's actions recognizes them, and nothing settled is begun again.
+Written before the action, so a worker that repeats a lost worker's actions recognizes them.
 """
 
 from collections import Counter

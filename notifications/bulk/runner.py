@@ -1,8 +1,7 @@
 """Runs a bulk operation under a lease, page by page.
 
-Any number of workers may be woken; one gets the lease. After a worker is lost, its lease expires
-and the sweep enqueues another run, which repeats at most a few notifications: each is still acted
-on once.
+After a worker is lost, another run repeats at most a few notifications: each is still acted on
+once.
 """
 
 from collections import Counter

@@ -1,7 +1,6 @@
 """Finds the notifications of an operation, page by page in the order of a key.
 
-The filter is frozen when the preview is created, and so is its end in time: later notifications or
-failures aren't included, and one that fails again isn't met twice.
+The filter and its end in time are frozen with the preview: one that fails later isn't included.
 """
 
 from collections.abc import Mapping

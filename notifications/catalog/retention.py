@@ -1,7 +1,6 @@
-"""Retention of content and of notifications, by category.
+"""Retention of content and of notifications by category: the operator's, else the settings'.
 
-Settings hold the default days; a category that an operator changed has its own. MongoDB deletes a
-notification at its ``purge_at``; :mod:`privacy.content_removal` removes its content before that.
+MongoDB deletes a notification at ``purge_at``, :mod:`privacy.content_removal` its content before.
 """
 
 from collections.abc import Mapping

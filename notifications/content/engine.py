@@ -38,10 +38,9 @@ def pluralize(value: Any, one: str, many: str) -> str:
 
 
 def in_zone(value: Any, zone: str = "UTC") -> datetime:
-    """Convert an instant to the local time of a zone, for the filter ``date``.
+    """Convert RFC 3339 text (UTC without an offset) or a timestamp to the local time of a zone.
 
-    ``{{ start_time | in_zone: recipient.timezone | date: '%H:%M' }}``.
-    An instant is RFC 3339 text or seconds since 1970; without an offset it is UTC.
+    ``{{ start_time | in_zone: recipient.timezone | date: '%H:%M' }}``
     """
     try:
         if isinstance(value, int | float) and not isinstance(value, bool):

@@ -38,10 +38,8 @@ def inline_fragment(source: str, *, css: str) -> str:
 
 
 def extract_liquid(source: str) -> tuple[str, list[str]]:
-    """Return a source's HTML with placeholders for its Liquid, and the Liquid.
-
-    Raises TemplateError for what could exceed the library's stack or memory.
-    """
+    """Return a source's HTML with placeholders for its Liquid, and the Liquid."""
+    # Raises TemplateError for what could exceed the library's stack or memory.
     check_source(source)
     # Replacing Liquid by spaces keeps the line numbers of the source.
     blanked = _LIQUID.sub(lambda match: _NOT_LINE_END.sub(" ", match[0]), source)

@@ -61,11 +61,9 @@ class TemplateFault:
 def lint_template(
     *, name: str, parts: Parts, example_data: Mapping[str, Any], sensitive: frozenset[str]
 ) -> list[TemplateFault]:
-    """Return the faults of a template's parts; empty if they can be stored.
-
-    Every part must parse, use only known filters and variables, and render with the type's example
-    data, once as given and once with its sensitive values masked.
-    """
+    """Return the faults of a template's parts; empty if they can be stored."""
+    # Every part must parse, use only known filters and variables, and render with the type's
+    # example data, once as given and once with its sensitive values masked.
     if faults := _check_languages(parts):
         return faults
     variables = {**example_data, "recipient": EXAMPLE_RECIPIENT}

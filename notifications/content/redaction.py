@@ -40,10 +40,7 @@ def redact(
     data: Mapping[str, Any],
     type_config: TypeConfig,
 ) -> Redacted:
-    """Mask the sensitive values of composed content and its data.
-
-    ``has_own_subject`` and ``has_own_body``: the request contained the subject or body itself.
-    """
+    """Mask the sensitive values of composed content, unless the request's own, and its data."""
     names = type_config.sensitive_variables | types.sensitive_variables(content.template_id)
     if not names:
         return Redacted(content=content, data=data)

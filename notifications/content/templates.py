@@ -225,13 +225,9 @@ MAX_CACHED_TEMPLATES = 2_048
 
 
 def find_template(name: str, version: int, part: Part, locale: str | None) -> Template | None:
-    """Return a part's parsed template; None if there is none.
-
-    A derived part belongs to its source part: HTML written for one body isn't used with another
-    body of a newer version or a nearer language.
-
-    Raises TemplateError if it can't be parsed or the version isn't stored.
-    """
+    """Return a part's parsed template, None if there is none; raises TemplateError."""
+    # A derived part belongs to its source part: HTML written for one body isn't used with another
+    # body of a newer version or a nearer language.
     located = _locate(name, version, part, locale)
     return None if located is None else _parse_part(located[0], part)
 

@@ -32,9 +32,7 @@ class Acceptance:
 
 
 def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Acceptance:
-    """Validate, store, and enqueue one notification.
-
-    Two calls with one idempotency key, at once or after a lost response, create one notification.
+    """Validate, store, and enqueue one notification; once per idempotency key.
 
     Raises InvalidRequestError, AlreadyNotifiedError, KeyReusedError, and PyMongoError if the
     request was not accepted.

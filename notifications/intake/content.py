@@ -167,12 +167,10 @@ def compose_content(
     problems: ProblemCollector,
     render_cache: RenderCache | None = None,
 ) -> Content:
-    """Return the content; add a problem for each invalid part.
-
-    A body from the request is used unchanged. Without one, the template supplies subject and body,
-    and a subject from the request replaces the template's. The channels' own parts are rendered at
-    send time, with the template version that is published now.
-    """
+    """Return the content; add a problem for each invalid part."""
+    # A body from the request is used unchanged. Without one, the template supplies subject and
+    # body, and a subject from the request replaces the template's. The channels' own parts are
+    # rendered at send time, with the template version that is published now.
     given = request.content
     subject = _check_subject(given.subject, problems)
     if given.body is not None:

@@ -210,10 +210,8 @@ def choose_channels(
     registered: RegisteredRecipient | None,
     problems: ProblemCollector,
 ) -> list[NewDelivery]:
-    """Return a delivery for each channel; an unreachable channel is skipped unless explicit.
-
-    The channels are the request's, the recipient's, or the type's, in this order.
-    """
+    """Return a delivery for each channel; an unreachable channel is skipped unless explicit."""
+    # The channels are the request's, the recipient's, or the type's, in this order.
     preference = NO_PREFERENCE
     if registered is not None:
         preference = registered.preference(

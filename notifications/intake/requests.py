@@ -173,10 +173,7 @@ class Caller:
 
 
 class AlreadyNotifiedError(Exception):
-    """A notification for this recipient, type, and entity exists.
-
-    ``notification_id`` is None if it belongs to another client.
-    """
+    """The recipient, type, and entity have one: ``notification_id``, None if another client's."""
 
     def __init__(self, notification_id: ObjectId | None) -> None:
         super().__init__("already notified")

@@ -31,11 +31,8 @@ def apply_reminder(
     now: datetime,
     problems: ProblemCollector,
 ) -> NotificationRequest:
-    """Return the request with the send time and expiry of its reminder.
-
-    Expires when the event begins, unless the request sets an expiry. Adds a problem and returns the
-    request unchanged if the event is invalid.
-    """
+    """Return the request with the send time and expiry of its reminder, or a problem."""
+    # Expires when the event begins, unless the request sets an expiry.
     if request.event_at is None or type_config is None:
         return request
     try:

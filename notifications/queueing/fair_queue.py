@@ -97,12 +97,10 @@ def enqueue_pulls(
     at: datetime | None = None,
     now: datetime,
 ) -> bool:
-    """Enqueue a pull in each free slot; return whether all were published.
-
-    If all slots are taken, workers are already pulling. For ``count`` new deliveries, one pull per
-    hundred is enough: with a pull in every slot for fifty emails a second, three of four pulls
-    found nothing.
-    """
+    """Enqueue a pull in each free slot; return whether all were published."""
+    # If all slots are taken, workers are already pulling. For ``count`` new deliveries, one pull
+    # per hundred is enough: with a pull in every slot for fifty emails a second, three of four
+    # pulls found nothing.
     slots = range(min(math.ceil(count / WAKEUP_SIZE), MAX_PULLS))
     return _acquire_and_send(queue, slots, at=at or now, now=now)
 

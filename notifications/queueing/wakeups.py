@@ -1,7 +1,6 @@
 """Wake-ups: Celery messages that make a worker process deliveries now.
 
-A wake-up may be lost, repeated, or late: MongoDB decides what is due, and the sweeper picks up
-missed work. So sending one never fails a request and never delays it.
+They may be lost, repeated, or late: MongoDB decides what is due, and the sweeper finds it.
 """
 
 from collections.abc import Iterable, Sequence

@@ -61,11 +61,9 @@ class UnreadableWebhookError(ValueError):
 
 
 def replay(log_id: ObjectId, *, now: datetime) -> Applied:
-    """Apply the receipts of a logged webhook again; those already applied are skipped.
+    """Apply the receipts of a logged, verified webhook again; those applied are skipped.
 
-    For webhooks that were logged and not finished, or that preceded their message. The signature
-    was verified on arrival. Raises LookupError without such an entry, UnreadableWebhookError,
-    PyMongoError; idempotent.
+    Raises LookupError without such an entry, UnreadableWebhookError, PyMongoError.
     """
     entry = collection("webhook_log").find_one({"_id": log_id})
     if entry is None:

@@ -248,11 +248,8 @@ def _copy(
 
 
 def run_now(*, notification_id: ObjectId, now: datetime) -> Document:
-    """Make scheduled or held deliveries due now.
-
-    Quiet hours, suppressions, and the expiry still apply. Raises LookupError if it doesn't exist,
-    InvalidStateError if nothing is scheduled or held, and PyMongoError.
-    """
+    """Make scheduled or held deliveries due now; raises LookupError, InvalidStateError."""
+    # Quiet hours, suppressions, and the expiry still apply.
     document = queries.get(notification_id=notification_id)
     if document is None:
         raise LookupError("no such notification")

@@ -41,11 +41,8 @@ class _Context:
 def assess_risks(
     documents: Sequence[Document], *, now: datetime
 ) -> dict[tuple[ObjectId, Channel], ResendRisk]:
-    """Return the resend risk of every delivery of these notifications, by id and channel.
-
-    ``documents`` are complete. Takes at most five indexed reads per 100 notifications. Raises
-    PyMongoError.
-    """
+    """Return the resend risk of every delivery of these complete documents, by id and channel."""
+    # Takes at most five indexed reads per 100 notifications.
     found: dict[tuple[ObjectId, Channel], ResendRisk] = {}
     for start in range(0, len(documents), BATCH):
         batch = documents[start : start + BATCH]

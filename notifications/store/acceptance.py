@@ -49,11 +49,9 @@ class _Entity(NamedTuple):
 
 
 def accept(new: Sequence[NewNotification], *, now: datetime) -> list[Accepted | DuplicateEntity]:
-    """Store notifications and return the result of each, in order.
-
-    An ID that is already stored counts as accepted, so that a call may be repeated after a lost
-    response. Raises PyMongoError if the database does not confirm the write.
-    """
+    """Store notifications and return the result of each, in order; raises PyMongoError."""
+    # An ID that is already stored counts as accepted, so that a call may be repeated after a lost
+    # response.
     documents = [_document(one, now) for one in new]
     if not documents:
         return []

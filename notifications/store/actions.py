@@ -25,11 +25,9 @@ UNSENT_STATUSES = [S.PENDING.value, S.SUPPRESSED.value, S.CANCELLED.value]
 def cancel(
     *, notification_id: ObjectId, channels: Sequence[Channel], reason: str, now: datetime
 ) -> Document | None:
-    """Cancel what is pending on these channels; return the document, or None if nothing was.
-
-    A push that reached a device becomes sent instead. A worker that has claimed a delivery without
-    starting it loses the claim; one that has started wins.
-    """
+    """Cancel what is pending on these channels; return the document, or None if nothing was."""
+    # A push that reached a device becomes sent instead. A worker that has claimed a delivery
+    # without starting it loses the claim; one that has started wins.
     names = [channel.value for channel in channels]
     pending = {"channel": {"$in": names}, "status": S.PENDING.value}
     return _change(
@@ -147,11 +145,9 @@ def activate_fallback(*, ids: Sequence[ObjectId], fallback_for: Channel, now: da
 
 
 def make_due_now(*, notification_id: ObjectId, now: datetime) -> Document | None:
-    """Make waiting deliveries due now; return the document, or None if none waits.
-
-    Claimed deliveries, and those that await a receipt, stay unchanged. A retry stays a retry:
-    earlier attempts stay counted.
-    """
+    """Make waiting deliveries due now; return the document, or None if none waits."""
+    # Claimed deliveries, and those that await a receipt, stay unchanged. A retry stays a retry:
+    # earlier attempts stay counted.
     conditions = [
         {"$eq": ["$$d.status", S.PENDING.value]},
         {"$eq": [{"$ifNull": ["$$d.claim", None]}, None]},

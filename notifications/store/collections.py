@@ -25,11 +25,9 @@ visits = partial(collection, "inbox_visits")
 
 
 def retry_transient(write: Callable[P, R], *args: P.args, **options: P.kwargs) -> R:
-    """Call ``write`` and return its result; repeat it while there is no primary or no majority.
-
-    Only for idempotent writes, whose filter no longer matches what they have changed. The worker
-    alone knows the result of a send, so it must not give up early. Raises PyMongoError after 30 s.
-    """
+    """Call an idempotent ``write`` until it works; raises PyMongoError after 30 s."""
+    # Its filter no longer matches what it has changed. The worker alone knows the result of a send,
+    # so it must not give up early while there is no primary or no majority.
     deadline = time.monotonic() + MAX_RETRY_SECONDS
     while True:
         try:

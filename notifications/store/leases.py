@@ -157,11 +157,9 @@ def poison_candidates(
 def start(
     claims: Sequence[ClaimedDelivery], *, provider: str, worker: str, now: datetime
 ) -> list[ClaimedDelivery]:
-    """Mark claims as sending and count an attempt each; return those whose lease is still held.
-
-    All claims come from one :func:`claim`. Called just before the request: if the worker is lost
-    from here on, the outcome is unknown.
-    """
+    """Mark claims of one :func:`claim` as sending; return those whose lease is still held."""
+    # Counts an attempt each. Called just before the request: if the worker is lost from here on,
+    # the outcome is unknown.
     if not claims:
         return []
     token, channel = claims[0].token, claims[0].channel

@@ -1,8 +1,4 @@
-"""MongoDB update pipelines that change one delivery and keep the document consistent.
-
-Every write of delivery state goes through :func:`update`: it changes the array element, and in the
-same write computes the overall ``status``, ``due_at``, and other derived fields from all elements.
-"""
+"""MongoDB update pipelines that change one delivery and what derives from all deliveries."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -52,11 +48,9 @@ def update(
 
 
 def transition(*, condition: Expression, changes: Mapping[str, Any], now: datetime) -> Pipeline:
-    """Return :func:`update` for a change that keeps a delivery open and reports nothing.
-
-    Computes only ``status`` and ``due_at``, and leaves ``updated_at``. Claim and start run for
-    everything that is sent, and cost MongoDB half of a full update this way.
-    """
+    """Return :func:`update` for a change that keeps a delivery open and reports nothing."""
+    # Computes only ``status`` and ``due_at``, and leaves ``updated_at``. Claim and start run for
+    # everything that is sent, and cost MongoDB half of a full update this way.
     merged = {name: _expression(value) for name, value in changes.items()}
     return [
         {"$set": {"delivery": _each_delivery(condition, merged)}},
