@@ -155,12 +155,18 @@ def event_stream(handler: Callable[..., Any]) -> Any:
 def _describe(
     described: Operation, responses: Mapping[Any, Any], *, request: Mapping[str, Any] | None
 ) -> Callable[[Any], Any]:
+    body = _reference(ProblemView)
+    problem_responses = {
+        (status, MEDIA_TYPE): OpenApiResponse(body, status_title(status))
+        for status in sorted({problem.status for problem in described.problems})
+    }
+
     def decorate(handler: Callable[..., Any]) -> Any:
         operations[operation_id(handler)] = described
         return extend_schema(
             operation_id=operation_id(handler),
             request=request,
-            responses={**responses, **_problem_responses(described.problems)},
+            responses={**responses, **problem_responses},
             parameters=list(described.parameters),
             extensions={"x-scope": described.scope.value} if described.scope else {},
         )(handler)
@@ -193,14 +199,6 @@ def _standard_problems(
             yield from (INVALID_IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_REUSED)
             if one.required:
                 yield MISSING_IDEMPOTENCY_KEY
-
-
-def _problem_responses(problems: Sequence[ProblemType]) -> dict[Any, Any]:
-    body = _reference(ProblemView)
-    return {
-        (status, MEDIA_TYPE): OpenApiResponse(body, status_title(status))
-        for status in sorted({problem.status for problem in problems})
-    }
 
 
 def _reference(structure: type[msgspec.Struct]) -> Mapping[str, str]:

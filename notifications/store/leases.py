@@ -65,23 +65,6 @@ def _log_started(
             raise
 
 
-def _log_outcomes(settlements: Sequence[Settlement]) -> None:
-    outcomes = dict(outcome for s in settlements for outcome in _outcomes(s))
-    ids, rows = list(outcomes), list(outcomes.values())
-    retry_transient(
-        attempts().update_many,
-        {"_id": {"$in": ids}},
-        [{"$replaceWith": {"$mergeObjects": ["$$ROOT", row_of(ids, rows)]}}],
-    )
-
-
-def _log_unsent(started: Sequence[ClaimedDelivery], *, now: datetime) -> None:
-    status = AttemptStatus.EXPIRED.value
-    fields = {"status": status, "error_message": NOT_ATTEMPTED, "finished_at": now}
-    wanted = {"_id": {"$in": [c.reference_to(device) for c in started for device in c.targets]}}
-    retry_transient(attempts().update_many, wanted, {"$set": fields})
-
-
 def _outcomes(s: Settlement) -> list[tuple[str, dict[str, Any]]]:
     if s.target_attempts:
         return [
@@ -202,7 +185,13 @@ def settle(settlements: Sequence[Settlement], *, now: datetime) -> int:
     # The attempts log is written in any case: it records what happened, not the current state.
     if not settlements:
         return 0
-    _log_outcomes(settlements)
+    outcomes = dict(outcome for s in settlements for outcome in _outcomes(s))
+    ids, rows = list(outcomes), list(outcomes.values())
+    retry_transient(
+        attempts().update_many,
+        {"_id": {"$in": ids}},
+        [{"$replaceWith": {"$mergeObjects": ["$$ROOT", row_of(ids, rows)]}}],
+    )
     crash_points.reach(Boundary.SETTLE_LOGGED)
     changes = {s.claimed.reference: _outcome(s, now) for s in settlements}
     errors = {
@@ -219,7 +208,10 @@ def return_unsent(started: Sequence[ClaimedDelivery], *, now: datetime) -> int:
     """Return started deliveries, due at once and without an attempt; return how many were held."""
     if not started:
         return 0
-    _log_unsent(started, now=now)
+    status = AttemptStatus.EXPIRED.value
+    fields = {"status": status, "error_message": NOT_ATTEMPTED, "finished_at": now}
+    wanted = {"_id": {"$in": [c.reference_to(device) for c in started for device in c.targets]}}
+    retry_transient(attempts().update_many, wanted, {"$set": fields})
     crash_points.reach(Boundary.RETURN_LOGGED)
     changes = {
         one.reference: {

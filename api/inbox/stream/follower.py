@@ -69,7 +69,8 @@ class Follower:
             if document["_id"] not in sent
         ]
         events = [encode_event("reload", {})] if has_gap or len(found) > MAX_EVENTS_PER_POLL else []
-        events += [_notification_event(document, now) for document in unsent]
+        for item in (inbox_item(document, now=now) for document in unsent):
+            events.append(f"id: {item.id}\n".encode() + encode_event("notification", item))
         if counts != self._counts:
             shown = InboxCounts(unread=counts.unread, unseen=counts.unseen)
             events.append(encode_event("counts", shown))
@@ -101,11 +102,6 @@ class Follower:
         self._since = since
         self._sent = {one: at for one, at in all_sent.items() if at >= since}
         self._counts = counts
-
-
-def _notification_event(document: Document, now: datetime) -> bytes:
-    item = inbox_item(document, now=now)
-    return f"id: {item.id}\n".encode() + encode_event("notification", item)
 
 
 def encode_event(name: str, data: object) -> bytes:
