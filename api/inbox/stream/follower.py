@@ -69,8 +69,8 @@ class Follower:
             if document["_id"] not in sent
         ]
         events = [encode_event("reload", {})] if has_gap or len(found) > MAX_EVENTS_PER_POLL else []
-        for item in (inbox_item(document, now=now) for document in unsent):
-            events.append(f"id: {item.id}\n".encode() + encode_event("notification", item))
+        items = (inbox_item(document, now=now) for document in unsent)
+        events += [f"id: {one.id}\n".encode() + encode_event("notification", one) for one in items]
         if counts != self._counts:
             shown = InboxCounts(unread=counts.unread, unseen=counts.unseen)
             events.append(encode_event("counts", shown))
