@@ -96,8 +96,7 @@ class BroadcastView(msgspec.Struct, kw_only=True, frozen=True):
     finished_at: datetime | None = None
     updated_at: datetime
     request_id: str | None = None
-    is_test: bool = False
-    """Created with a test key: sent to the sandbox."""
+    is_test: bool = False  # Created with a test key: sent to the sandbox
 
 
 class BroadcastList(paging.PageView[BroadcastView], kw_only=True, frozen=True):

@@ -18,10 +18,8 @@ from notifyproject.db.collections import database
 from notifyproject.platform import clock_check
 
 log = structlog.get_logger(__name__)
-PROBE_TIMEOUT = 2.0
-"""Seconds that MongoDB or the broker may take to respond."""
-OVERDUE_AFTER = timedelta(seconds=150)
-"""Age from which a sweep or a worker heartbeat is missing."""
+PROBE_TIMEOUT = 2.0  # Seconds that MongoDB or the broker may take to respond
+OVERDUE_AFTER = timedelta(seconds=150)  # Age from which a sweep or a worker heartbeat is missing
 
 
 def healthz(_request: HttpRequest) -> JsonResponse:

@@ -26,8 +26,7 @@ from recipients.masking import mask_address
 from .http.problems import RETRY_SECONDS
 
 log = structlog.get_logger(__name__)
-FOLDER = "unsubscribe"
-"""Of the templates; every language other than English has a subfolder."""
+FOLDER = "unsubscribe"  # Of the templates; every language other than English has a subfolder
 
 
 # The one-click POST comes without a cookie or a form. The link's token authorizes the change of one

@@ -44,12 +44,10 @@ _GREY = "#8891a0"
 class Issue:
     """A problem that needs an operator."""
 
-    color: str
-    """``danger`` for an outage, ``warning`` for all else."""
+    color: str  # ``danger`` for an outage, ``warning`` for all else
     text: str
     advice: str
-    list_query: str | None = None
-    """The query of the list of failures that shows the problem."""
+    list_query: str | None = None  # The query of the list of failures that shows the problem
 
 
 def issues(*, backlog: WorkSummary, failures: FailureCounts, now: datetime) -> list[Issue]:

@@ -25,8 +25,7 @@ from .widgets.columns import label_column, text_column, time_column
 from .widgets.filters import choice_filter
 from .widgets.lists import ConsoleAdmin, never
 
-CHANNELS = (("email", "Email"), ("whatsapp", "WhatsApp"))
-"""Channels that have an address."""
+CHANNELS = (("email", "Email"), ("whatsapp", "WhatsApp"))  # Channels that have an address
 SOURCE_LABELS = {
     "sendgrid": "SendGrid",
     "whatsapp": "WhatsApp",

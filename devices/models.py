@@ -11,8 +11,7 @@ from django_mongodb_backend.models import EmbeddedModel
 from notifyproject.db.fields import choice_field, optional_datetime, optional_text
 from notifyproject.db.indexes import MongoIndex
 
-Document = Mapping[str, Any]
-"""A device as it is stored."""
+Document = Mapping[str, Any]  # A device as it is stored
 
 
 class Platform(StrEnum):
@@ -69,10 +68,8 @@ class DevicePreferences(EmbeddedModel):
 class DeactivationEvidence(EmbeddedModel):
     """The evidence for a deactivation."""
 
-    at = models.DateTimeField()
-    """When the rejected send began, or when a person decided."""
-    source = models.CharField(max_length=150)
-    """A provider's name, ``api``, or a member of staff."""
+    at = models.DateTimeField()  # When the rejected send began, or when a person decided
+    source = models.CharField(max_length=150)  # A provider's name, ``api``, or a member of staff
     code = optional_text(100)
     notification_id = optional_text(24)
 

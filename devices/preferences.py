@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-CRITICAL = "critical"
-"""The priority that a preference for a category doesn't apply to."""
+CRITICAL = "critical"  # The priority that a preference for a category doesn't apply to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

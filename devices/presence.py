@@ -7,8 +7,7 @@ from typing import Any
 
 from notifyproject.platform import valkey
 
-LIFETIME = 3600
-"""Seconds after the last heartbeat until the presence expires."""
+LIFETIME = 3600  # Seconds after the last heartbeat until the presence expires
 _FLAGS = ("online", "app_foreground", "notification_enabled")
 
 
@@ -18,8 +17,7 @@ class Presence:
 
     online: bool
     app_foreground: bool
-    notification_enabled: bool
-    """False: notifications are disabled in the system settings."""
+    notification_enabled: bool  # False: notifications are disabled in the system settings
     last_active: datetime
 
 

@@ -12,11 +12,9 @@ from notifyproject.db.paging import Page
 from .models import Document, Platform
 from .preferences import Preferences, from_document
 
-MAX_TARGETS = 20
-"""Devices per recipient that a notification goes to, the most recently seen first."""
+MAX_TARGETS = 20  # Devices per recipient that a notification goes to, the most recently seen first
 MAX_PAGE = paging.MAX_PAGE
-READ_BATCH_SIZE = 5_000
-"""MongoDB batch size: all devices that a hundred recipients can have."""
+READ_BATCH_SIZE = 5_000  # MongoDB batch size: all devices that a hundred recipients can have
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
 ACTIVE_OR_INACTIVE = {"$in": [True, False]}
 """Matches active and inactive; naming both lets one index serve the order of creation."""

@@ -33,8 +33,7 @@ FREE_FORM = frozenset({"attributes", "data", "payload", "example_data"})
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_INT, _MIN_INT = 2**63 - 1, -(2**63)
 ALIASES = {"in-app": Channel.IN_APP}
-ALL = "all"
-"""Every channel that can reach the recipient."""
+ALL = "all"  # Every channel that can reach the recipient
 
 
 class InvalidAddressError(ValueError):
@@ -158,8 +157,7 @@ def _ascii_host(host: str) -> str:
 class FieldProblem:
     """A problem of one field."""
 
-    pointer: str
-    """JSON Pointer to the field: ``/recipient/email``."""
+    pointer: str  # JSON Pointer to the field: ``/recipient/email``
     code: str
     detail: str
 

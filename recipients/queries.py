@@ -58,10 +58,8 @@ class ActiveSuppression:
 class RecipientSnapshot:
     """The registered recipients and suppressed addresses of a batch."""
 
-    registered: Mapping[str, RegisteredRecipient]
-    """By user id."""
-    suppressed: Mapping[tuple[str, str], ActiveSuppression]
-    """By channel and address."""
+    registered: Mapping[str, RegisteredRecipient]  # By user id
+    suppressed: Mapping[tuple[str, str], ActiveSuppression]  # By channel and address
 
     def suppression_of(
         self,

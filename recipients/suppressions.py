@@ -15,8 +15,7 @@ from .addresses import ADDRESS_CHANNELS, address_digest, address_key
 from .models import SuppressionReason
 
 MAX_SOFT_BOUNCES = 3
-SOFT_BOUNCE_TTL = timedelta(days=30)
-"""How long a soft bounce counts if no other follows."""
+SOFT_BOUNCE_TTL = timedelta(days=30)  # How long a soft bounce counts if no other follows
 Document = Mapping[str, Any]
 Expression = Any
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))

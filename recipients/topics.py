@@ -11,8 +11,7 @@ from notifyproject.db.paging import Cursor, Document, Page
 
 TOPIC = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
 BATCH = 1_000
-MAX_TOPICS = 10_000
-"""Most memberships of one recipient that are returned."""
+MAX_TOPICS = 10_000  # Most memberships of one recipient that are returned
 KEY_ORDER = (("_id", 1),)
 
 

@@ -58,8 +58,7 @@ class CallbackSecretView(msgspec.Struct, kw_only=True, frozen=True):
     """A new signing secret, which is shown once."""
 
     secret: Annotated[str, Meta(examples=[_EXAMPLE_KEY])]
-    previous_until: datetime
-    """Until then, previous secrets sign, too."""
+    previous_until: datetime  # Until then, previous secrets sign, too
 
 
 class CallbackAttemptView(msgspec.Struct, kw_only=True, frozen=True):
@@ -67,8 +66,7 @@ class CallbackAttemptView(msgspec.Struct, kw_only=True, frozen=True):
 
     at: datetime
     duration_ms: Annotated[int, Meta(examples=[84])]
-    status_code: Annotated[int | None, Meta(examples=[204])] = None
-    """null: no response."""
+    status_code: Annotated[int | None, Meta(examples=[204])] = None  # null: no response
     error: str | None = None
     excerpt: str | None = None
 

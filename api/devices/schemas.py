@@ -176,8 +176,7 @@ class DevicePreferencesRequest(
 ):
     """A device's preferences. Omitted fields are cleared."""
 
-    enabled: Annotated[bool, Meta(examples=[True])] = True
-    """False: no push at all."""
+    enabled: Annotated[bool, Meta(examples=[True])] = True  # False: no push at all
     categories: Annotated[
         dict[str, Any],
         Meta(

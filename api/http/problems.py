@@ -53,8 +53,7 @@ def status_title(status: int) -> str:
 class FieldErrorView(msgspec.Struct, kw_only=True, frozen=True):
     """One invalid field. The value isn't repeated."""
 
-    pointer: str
-    """JSON Pointer to the field."""
+    pointer: str  # JSON Pointer to the field
     code: str
     detail: str
 
@@ -67,13 +66,10 @@ class ProblemView(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True)
     status: int
     detail: str
     instance: str
-    code: str
-    """For programs; stable."""
-    request_id: str | None
-    """Finds the request in the logs."""
+    code: str  # For programs; stable
+    request_id: str | None  # Finds the request in the logs
     errors: list[FieldErrorView]
-    notification_id: str | None = None
-    """The existing notification; with ``already_notified`` only."""
+    notification_id: str | None = None  # The existing notification; with ``already_notified`` only
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,8 +13,7 @@ BROWSER_PATHS = re.compile(r"/api/v1/inbox(?!/tokens(?:/|$))(?:/.*)?", re.DOTALL
 ALLOWED_METHODS = "GET, POST"
 ALLOWED_HEADERS = "authorization, content-type, last-event-id, x-request-id"
 EXPOSED_HEADERS = "Retry-After, X-Request-Id, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset"
-PREFLIGHT_MAX_AGE = 3600
-"""Seconds for which a browser caches a preflight."""
+PREFLIGHT_MAX_AGE = 3600  # Seconds for which a browser caches a preflight
 
 
 class InboxCorsMiddleware:

@@ -23,8 +23,7 @@ from ..http.body import BOM, MAX_DEPTH, MAX_PROPERTIES, check_values, convert, d
 from ..http.problems import ApiError, validation_failed
 
 FIELD = "notifications"
-OUTER_LEVELS = 2
-"""An item is in a list in an object, and may be as deep as a single notification."""
+OUTER_LEVELS = 2  # An item is in a list in an object, and may be as deep as a single notification
 _MIN_INT, _MAX_INT = -(2**63), 2**63 - 1
 _PLAIN_KEY = re.compile(r"(?!__proto__$)[A-Za-z_][A-Za-z0-9_-]{0,127}", re.ASCII)
 _encoder = msgspec.json.Encoder(order="sorted")
@@ -41,8 +40,7 @@ class Items:
     """The items of a body: each a request, or its errors."""
 
     requests: Sequence[NotificationRequest | InvalidRequestError]
-    canonical: Sequence[bytes]
-    """Each item as canonical JSON: equal for equal items."""
+    canonical: Sequence[bytes]  # Each item as canonical JSON: equal for equal items
 
 
 def read_items(raw: bytes) -> Items:

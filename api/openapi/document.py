@@ -55,8 +55,7 @@ STREAM_EXAMPLE = (
     f"id: {EXAMPLE_ID}\nevent: notification\n"
     f'data: {{"id":"{EXAMPLE_ID}","type":"payment_confirmed"}}\n\n'
 )
-EXAMPLE_PATH = "/api/v1/notifications"
-"""The ``instance`` of the example problems."""
+EXAMPLE_PATH = "/api/v1/notifications"  # The ``instance`` of the example problems
 EXAMPLE_REQUEST_ID = "5b0c7f6e2a914d38"
 RATE_LIMIT_HEADERS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
 UNCOUNTED_STATUSES = frozenset({401, 403})

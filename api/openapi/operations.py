@@ -80,8 +80,7 @@ class Operation:
 operations: dict[str, Operation] = {}
 """The operations by their id; complete once all views are loaded."""
 structures: dict[str, type[msgspec.Struct]] = {}
-webhooks: dict[str, Any] = {}
-"""The requests that the service sends to clients, by name."""
+webhooks: dict[str, Any] = {}  # The requests that the service sends to clients, by name
 
 
 def register(structure: S) -> S:

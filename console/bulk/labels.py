@@ -26,8 +26,7 @@ class ActionLabels:
     done: str
     consequence: str
     permission: str
-    is_for_failures: bool = False
-    """Offered for the list of failures."""
+    is_for_failures: bool = False  # Offered for the list of failures
 
 
 ACTIONS: Mapping[BulkAction, ActionLabels] = {

@@ -31,8 +31,7 @@ from .labels import ACTIONS, STAGES
 from .selection import UnknownListError
 
 PAGE = "admin:notifications_bulkoperation_change"
-MAX_SAMPLES = 3
-"""Example deliveries of each resend risk."""
+MAX_SAMPLES = 3  # Example deliveries of each resend risk
 RISK_ACTIONS = frozenset({BulkAction.RETRY, BulkAction.RESEND})
 _INTEGER = re.compile(r"\d{1,6}", re.ASCII)
 _CANCEL = ("cancel", "Cancel", "button-danger")

@@ -37,11 +37,9 @@ S = DeliveryStatus
 class StaffAction:
     """An action of staff on notifications."""
 
-    name: str
-    """Its segment in URLs; the admin's action is ``{name}_selected``."""
+    name: str  # Its segment in URLs; the admin's action is ``{name}_selected``
     button: str
-    question: str
-    """Heading of the confirmation, with a placeholder for the notifications."""
+    question: str  # Heading of the confirmation, with a placeholder for the notifications
     action: BulkAction
     statuses: frozenset[DeliveryStatus]
     consequence: str
@@ -50,8 +48,7 @@ class StaffAction:
     has_channel_choice: bool = False
     has_time_input: bool = False
     shows_resend_risk: bool = False
-    is_for_scheduled: bool = False
-    """It applies only to deliveries with a due time in the future."""
+    is_for_scheduled: bool = False  # It applies only to deliveries with a due time in the future
     is_for_unattempted: bool = False
 
     def applies_to(self, delivery: Mapping[str, Any], *, now: datetime) -> bool:

@@ -16,8 +16,7 @@ from ..widgets.filters import ChoiceFilter, choice_filter, time_filter
 from ..widgets.labels import CHANNELS, DELIVERY_LABELS, PROVIDERS, STATUS_LABELS, code_label
 
 N, S = NotificationStatus, DeliveryStatus
-NO_PROVIDER = "none"
-"""Choice for deliveries without a provider."""
+NO_PROVIDER = "none"  # Choice for deliveries without a provider
 _UNFINISHED = frozenset({N.CREATED, N.QUEUED, N.PROCESSING, N.RETRYING})
 OVERALL_STATUSES: Mapping[DeliveryStatus, frozenset[NotificationStatus]] = {
     S.PENDING: _UNFINISHED,

@@ -9,8 +9,7 @@ from bson import ObjectId
 from notifications.store import AttemptReference
 from notifyproject.db.collections import collection
 
-MAX_RESULTS = 1_000
-"""Maximum results for each kind of key, newest first."""
+MAX_RESULTS = 1_000  # Maximum results for each kind of key, newest first
 _PHONE = re.compile(r"\+\d{6,15}", re.ASCII)
 _SEPARATORS = re.compile(r"[\s().-]+")
 _NEWEST_FIRST = frozenset({"ntf_user_feed", "ntf_entity", "ntf_email", "ntf_phone"})

@@ -31,8 +31,7 @@ from ..widgets.actions import not_found, render_page
 from ..widgets.labels import CHANNELS, code_label, notification_state
 from ..widgets.links import DEVICE, NOTIFICATION, NOTIFICATIONS, RECIPIENT, RECIPIENTS
 
-RECENT = 25
-"""Number of notifications on the page."""
+RECENT = 25  # Number of notifications on the page
 _FIELDS = {"type": 1, "status": 1, "created_at": 1, "delivery": 1, "entity_id": 1, "is_test": 1}
 
 

@@ -15,16 +15,14 @@ from unfold.widgets import INPUT_CLASSES, UnfoldAdminSelectWidget
 
 from notifyproject.db.match import Match
 
-RECENT = "7d"
-"""Time range of a list with an unindexed filter and no chosen time."""
+RECENT = "7d"  # Time range of a list with an unindexed filter and no chosen time
 SPANS = {
     "1h": ("Last hour", timedelta(hours=1)),
     "24h": ("Last 24 hours", timedelta(hours=24)),
     "7d": ("Last 7 days", timedelta(days=7)),
     "30d": ("Last 30 days", timedelta(days=30)),
 }
-Options = Iterable[tuple[str, str]]
-"""Values and labels."""
+Options = Iterable[tuple[str, str]]  # Values and labels
 _INPUT = "%Y-%m-%dT%H:%M"
 
 

@@ -12,8 +12,7 @@ from notifyproject.db.paging import Cursor, InvalidCursorError, cursor_of_row
 
 from .lists import BoundedChangeList, CappedPaginator
 
-CURSOR = "cursor"
-"""The query parameter; the cursor holds the direction."""
+CURSOR = "cursor"  # The query parameter; the cursor holds the direction
 
 
 class KeysetPage(CappedPaginator):

@@ -28,8 +28,7 @@ from notifyproject.db.collections import collection
 from .filters import RECENT, TimeFilter
 
 COUNT_CAP = 10_000
-COUNT_SECONDS = 0.5
-"""Time limit of a count; without a count, the page is shown all the same."""
+COUNT_SECONDS = 0.5  # Time limit of a count; without a count, the page is shown all the same
 PAGE_SECONDS = 5.0
 _KEY_PLACEHOLDER = "place-of-the-key"
 _FILTERS_ONLY = "is_for_filters_only"

@@ -51,8 +51,7 @@ class Wait:
 
     channel: Channel
     reason: WaitReason
-    until: datetime | None
-    """When the delivery is due next; None while a worker holds its lease."""
+    until: datetime | None  # When the delivery is due next; None while a worker holds its lease
 
 
 def find_waits(deliveries: Iterable[Any], *, now: datetime) -> list[Wait]:

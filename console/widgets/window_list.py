@@ -15,8 +15,7 @@ from notifyproject.db.paging import Cursor, InvalidCursorError, Order
 from .filters import TimeFilter
 from .keyset_list import KeysetChangeList, reversed_field
 
-WINDOW = 10_000
-"""Rows that a page scans. To read and reject all of them takes about 150 ms."""
+WINDOW = 10_000  # Rows that a page scans. To read and reject all of them takes about 150 ms.
 _LAST_AND_NEXT = 2
 
 
@@ -27,8 +26,7 @@ class WindowChangeList(KeysetChangeList):
     is a field and the key, both in one direction.
     """
 
-    next_window_url = ""
-    """URL of the next window; empty if the page is full or the list ends."""
+    next_window_url = ""  # URL of the next window; empty if the page is full or the list ends
     window_label = f"{WINDOW:,}"
 
     def read(self, cursor: Cursor | None, order: Sequence[str]) -> list[Any]:

@@ -27,8 +27,7 @@ class CreatedBroadcast:
     """A broadcast that is stored and will run."""
 
     document: Document
-    is_replayed: bool
-    """The idempotency key was already used for this broadcast."""
+    is_replayed: bool  # The idempotency key was already used for this broadcast
 
 
 def create(request: BroadcastRequest, *, caller: Caller, now: datetime) -> CreatedBroadcast:

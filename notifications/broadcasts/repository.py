@@ -20,8 +20,7 @@ from recipients import topics
 
 from .documents import Audience, BroadcastLease, Document, PageResult, lease_from
 
-COUNT_CAP = 100_000
-"""Larger topics aren't counted: it takes too long."""
+COUNT_CAP = 100_000  # Larger topics aren't counted: it takes too long
 
 
 def next_user_ids(audience: Audience, *, after: str | None, limit: int) -> list[str]:
@@ -189,10 +188,8 @@ def _update_leased(
 
 
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
-COUNT_SECONDS = 2.0
-"""Time limit for counting a broadcast's notifications: about a million of them."""
-WITHOUT_USER_IDS = {"user_ids": 0}
-"""Omits up to 10,000 user ids."""
+COUNT_SECONDS = 2.0  # Time limit for counting a broadcast's notifications: about a million of them
+WITHOUT_USER_IDS = {"user_ids": 0}  # Omits up to 10,000 user ids
 UNFINISHED = (
     NotificationStatus.CREATED,
     NotificationStatus.QUEUED,

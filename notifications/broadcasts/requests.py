@@ -10,8 +10,7 @@ from domain.time import MAX_TTL
 from ..intake.requests import ContentRequest, Timestamp
 from ..models.notification import USER_ID_LENGTH
 
-MAX_USER_IDS = 10_000
-"""Larger audiences use a topic, or several broadcasts."""
+MAX_USER_IDS = 10_000  # Larger audiences use a topic, or several broadcasts
 
 
 class AudienceRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -18,16 +18,14 @@ from . import repository
 from .executor import ASSESSED_ACTIONS
 from .operation import Operation, Selection
 
-ALWAYS_SKIPPED = frozenset({RiskKind.SUPPRESSED})
-"""Suppressed deliveries are never sent."""
+ALWAYS_SKIPPED = frozenset({RiskKind.SUPPRESSED})  # Suppressed deliveries are never sent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartOptions:
     """The decisions of staff when they start a previewed operation."""
 
-    included_risks: frozenset[RiskKind]
-    """The resend risks to act on; all others are skipped."""
+    included_risks: frozenset[RiskKind]  # The resend risks to act on; all others are skipped
     per_second: int
     reason: str
     duplicate_reason: str | None = None

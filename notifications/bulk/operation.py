@@ -129,8 +129,7 @@ def dump_filter(match: Mapping[str, Any]) -> str:
 
 MIN_PER_SECOND, MAX_PER_SECOND = 1, 500
 DEFAULT_PER_SECOND = 20
-MAX_BATCH = 200
-"""Most notifications before the next pause, at any throttle."""
+MAX_BATCH = 200  # Most notifications before the next pause, at any throttle
 
 
 def batch_limit(per_second: int) -> int:

@@ -39,8 +39,7 @@ class OperationLease:
     operation: Operation
     token: str
     lease_until: datetime
-    is_recovered: bool
-    """The previous worker didn't release it: its last actions may not be counted."""
+    is_recovered: bool  # The previous worker didn't release it: its last actions may not be counted
 
 
 def create(

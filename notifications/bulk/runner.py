@@ -23,14 +23,10 @@ from .operation import Position
 from .repository import OperationLease
 
 log = structlog.get_logger(__name__)
-MAX_RUN_TIME = timedelta(seconds=10)
-"""Longest run before other tasks get the thread."""
-SLICE_SIZE = 50
-"""Notifications between two checks of the lease and of shutdown."""
-PREVIEW_CAP = 10_000
-"""Notifications that a preview assesses."""
-NO_DELIVERY = "nothing"
-"""Counts the notifications of a preview without a delivery to act on."""
+MAX_RUN_TIME = timedelta(seconds=10)  # Longest run before other tasks get the thread
+SLICE_SIZE = 50  # Notifications between two checks of the lease and of shutdown
+PREVIEW_CAP = 10_000  # Notifications that a preview assesses
+NO_DELIVERY = "nothing"  # Counts the notifications of a preview without a delivery to act on
 TOO_SLOW_MESSAGE = "Finding the next notifications took too long. Use a narrower filter."
 UNMATCHED_DETAIL = "No longer matches the filter."
 

@@ -18,8 +18,7 @@ from ..store import Document
 from .operation import CREATED_AT, FAILED_AT, Operation, Position, Selection
 
 PAGE_SIZE = 200
-MAX_READ_MILLISECONDS = 20_000
-"""Time limit for finding a page: well below a lease."""
+MAX_READ_MILLISECONDS = 20_000  # Time limit for finding a page: well below a lease
 S = DeliveryStatus
 UNSENT_STATUSES = frozenset({S.PENDING, S.SUPPRESSED, S.CANCELLED})
 """Statuses of a delivery of which nothing was sent."""

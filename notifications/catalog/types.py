@@ -16,8 +16,7 @@ from notifyproject.platform.cache import SharedCache
 from .default_types import DEFAULT_TYPES
 
 DEFAULT_FALLBACK_AFTER_SECONDS = 600
-MASK = "••••••"
-"""Replaces a sensitive value in everything that is stored or shown."""
+MASK = "••••••"  # Replaces a sensitive value in everything that is stored or shown
 SLUG = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _CAMEL_CASE_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -37,10 +36,8 @@ class WhatsAppTemplate:
 
     locale: str
     name: str
-    language: str
-    """Meta's language code: ``pt_PT``."""
-    parameters: tuple[str, ...]
-    """Variables, in the order of the template's parameters."""
+    language: str  # Meta's language code: ``pt_PT``
+    parameters: tuple[str, ...]  # Variables, in the order of the template's parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,14 +50,12 @@ class TypeConfig:
     channels: tuple[Channel, ...]
     max_retries: int
     ttl_seconds: int | None
-    notify_before: timedelta | None = None
-    """Reminder lead time; None if the type isn't a reminder."""
+    notify_before: timedelta | None = None  # Reminder lead time; None if the type isn't a reminder
     on_unknown: UnknownPolicy
     sensitive_variables: frozenset[str]
     fallback: Fallback | None = None
     whatsapp_templates: tuple[WhatsAppTemplate, ...] = ()
-    template_version: int = 0
-    """Template version for new notifications; 0 is the shipped files."""
+    template_version: int = 0  # Template version for new notifications; 0 is the shipped files
 
 
 class UnknownTypeError(LookupError):

@@ -76,8 +76,7 @@ RAW_HTML_FILTER = "safe"
 @dataclass(frozen=True, slots=True)
 class _Value:
     path: tuple[str, ...]
-    is_safe: bool = False
-    """The value is already escaped."""
+    is_safe: bool = False  # The value is already escaped
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,8 +315,7 @@ MAX_CACHED_TEXTS = 512
 MAX_CACHED_CHARACTERS = 4 * 1024 * 1024
 _CLOCK_VARIABLES = frozenset({"now", "today"})
 _LIQUID_PROPERTIES = frozenset({"first", "last", "size"})
-_MISSING = ""
-"""Cache key of a missing variable; no value has this representation."""
+_MISSING = ""  # Cache key of a missing variable; no value has this representation
 Paths = Sequence[tuple[str, ...]]
 
 

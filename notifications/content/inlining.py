@@ -118,8 +118,7 @@ def _wrap_tags_in_comments(html: str, liquid: Sequence[str]) -> str:
 
 
 log = structlog.get_logger(__name__)
-TIMEOUT_SECONDS = 20.0
-"""Time limit of the process on a busy machine; its CPU limit is far lower."""
+TIMEOUT_SECONDS = 20.0  # Time limit of the process on a busy machine; its CPU limit is far lower
 _PROGRAM = Path(__file__).with_name("inliner.py")
 
 

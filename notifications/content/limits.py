@@ -39,14 +39,10 @@ from . import markup
 # Limits on the source. Liquid's lexer, and expressions that search for the end of a tag, restart at
 # every opening: thousands of unclosed ones take minutes. Whitespace that may belong to either side
 # of an expression takes quadratic time. find_fault takes one pass.
-MAX_SOURCE = 64 * 1024
-"""Characters of a part."""
-MAX_MARKUP = 500
-"""Outputs and tags of a part, and lines of its ``liquid`` tags."""
-MAX_MARKUP_LENGTH = 1_000
-"""Characters of one output or tag, or of one line of a ``liquid`` tag."""
-MAX_BLANKS = 500_000
-"""Sum of the squared lengths of whitespace runs inside outputs and tags."""
+MAX_SOURCE = 64 * 1024  # Characters of a part
+MAX_MARKUP = 500  # Outputs and tags of a part, and lines of its ``liquid`` tags
+MAX_MARKUP_LENGTH = 1_000  # Characters of one output or tag, or of one line of a ``liquid`` tag
+MAX_BLANKS = 500_000  # Sum of the squared lengths of whitespace runs inside outputs and tags
 _OPENING = re.compile(r"\{[{%]")
 _TAG_NAME = re.compile(r"-?\s{0,100}(\w{0,20})\s{0,100}")
 _BLOCKS = {
@@ -107,16 +103,11 @@ def _exceeded_limit(lines: Sequence[str], count: int, blanks: int) -> str | None
 
 
 # Limits on a rendering.
-MAX_WORK = 30_000
-"""Units of work for one rendering: about 50 ms."""
-MAX_VALUE = 256 * 1024
-"""Characters of a filter's result, in all its items."""
-MAX_ITEMS = 10_000
-"""Items of a range, or of a list that a filter returns."""
-MAX_BITS = 1_024
-"""Bits of a number that a filter returns."""
-CHARACTERS_PER_UNIT = 32
-"""Characters read or written for one unit."""
+MAX_WORK = 30_000  # Units of work for one rendering: about 50 ms
+MAX_VALUE = 256 * 1024  # Characters of a filter's result, in all its items
+MAX_ITEMS = 10_000  # Items of a range, or of a list that a filter returns
+MAX_BITS = 1_024  # Bits of a number that a filter returns
+CHARACTERS_PER_UNIT = 32  # Characters read or written for one unit
 
 
 class WorkLimitError(ResourceLimitError):
@@ -223,10 +214,8 @@ def render(bound: BoundTemplate, variables: Mapping[str, Any], budget: Budget) -
 
 
 UNITS_PER_CALL = 2
-MAX_DATE_LENGTH = 100
-"""Characters of a text parsed as a date, and of a date format."""
-ITEMS_PER_UNIT = 4
-"""List items read for one unit."""
+MAX_DATE_LENGTH = 100  # Characters of a text parsed as a date, and of a date format
+ITEMS_PER_UNIT = 4  # List items read for one unit
 
 
 def within_budget(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -26,20 +26,16 @@ from .templates import DEFAULT_LANGUAGE, STORED_LANGUAGE, Part, Parts
 from .text import clean_line
 
 MAX_LANGUAGES = 20
-MAX_TEMPLATE_CHARACTERS = 512 * 1024
-"""Characters of all parts in all languages."""
-MAX_TEMPLATE_MARKUP = 2_000
-"""Outputs and tags of all parts in all languages."""
-MAX_TEMPLATE_WORK = 2 * MAX_WORK
-"""Units for rendering all parts with the example data, twice each."""
+MAX_TEMPLATE_CHARACTERS = 512 * 1024  # Characters of all parts in all languages
+MAX_TEMPLATE_MARKUP = 2_000  # Outputs and tags of all parts in all languages
+MAX_TEMPLATE_WORK = 2 * MAX_WORK  # Units for rendering all parts with the example data, twice each
 ONE_LINE_PARTS = (Part.SUBJECT, Part.PUSH_TITLE)
 REQUIRED_PARTS = (Part.SUBJECT, Part.BODY)
 EXAMPLE_RECIPIENT = {"name": "Ada Lovelace", "locale": "en", "timezone": "UTC"}
 """The recipient's fields that templates may use; documented in docs/guides/templates.md."""
 _MARKUP = re.compile(r"\{\{.*?\}\}|\{%-?\s*(\w*).*?%\}", re.DOTALL)
 _UNCLOSED = "expected tag end"
-_Fragment = tuple[str, list[str]]
-"""HTML with placeholders for its Liquid, and the Liquid."""
+_Fragment = tuple[str, list[str]]  # HTML with placeholders for its Liquid, and the Liquid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,8 +19,7 @@ from ..store import Document
 from . import inlining
 from .engine import HTML_ENVIRONMENT, LAYOUT_ENVIRONMENT, Template, TemplateError
 
-DEFAULT_LANGUAGE = "default"
-"""Names a template's own language."""
+DEFAULT_LANGUAGE = "default"  # Names a template's own language
 TEMPLATE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}", re.ASCII)
 STORED_LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?", re.ASCII)
 """A language code of a stored text: ``pt``, ``pt-BR``, ``zh-Hant-TW``."""

@@ -36,8 +36,7 @@ class FeedCounts:
     """Counts of an inbox, up to 10,000."""
 
     unread: int
-    unseen: int
-    """Unread notifications delivered after the owner's last look at the feed."""
+    unseen: int  # Unread notifications delivered after the owner's last look at the feed
 
 
 def page(

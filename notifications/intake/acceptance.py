@@ -25,10 +25,8 @@ class Acceptance:
     """A notification that is stored and will be delivered."""
 
     document: Document
-    is_replayed: bool
-    """The idempotency key was already used for this notification."""
-    is_time_adjusted: bool
-    """The local time does not exist; the first instant after it is used."""
+    is_replayed: bool  # The idempotency key was already used for this notification
+    is_time_adjusted: bool  # The local time does not exist; the first instant after it is used
 
 
 def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Acceptance:

@@ -51,8 +51,7 @@ class _Record:
     ids: Mapping[int, ObjectId]
     refusals: Mapping[int, Refusal]
     created_at: datetime
-    is_complete: bool = False
-    """Every accepted item is stored."""
+    is_complete: bool = False  # Every accepted item is stored
 
     def outcomes(self) -> list[ItemOutcome]:
         """Return the outcome of each item, in the order of the items."""
@@ -65,8 +64,7 @@ class BulkAcceptance:
     """The outcome of each item of a call, in order: an id or a refusal."""
 
     outcomes: Sequence[ItemOutcome]
-    is_replayed: bool
-    """The call repeats an earlier one, whose outcomes these are."""
+    is_replayed: bool  # The call repeats an earlier one, whose outcomes these are
 
 
 def accept_bulk(

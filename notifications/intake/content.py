@@ -154,8 +154,7 @@ def check_push_size(
 
 
 MAX_BODY_BYTES = 100 * 1024
-MAX_DERIVED_SUBJECT_LENGTH = 78
-"""A subject derived from the body is truncated to one email line."""
+MAX_DERIVED_SUBJECT_LENGTH = 78  # A subject derived from the body is truncated to one email line
 
 
 def compose_content(

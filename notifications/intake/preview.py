@@ -26,11 +26,9 @@ class ChannelPreview:
     """The message of one channel."""
 
     channel: Channel
-    message: Message | None
-    """None if it can't be rendered; ``problem`` holds the reason."""
+    message: Message | None  # None if it can't be rendered; ``problem`` holds the reason
     problem: str | None = None
-    not_sent_reason: str | None = None
-    """None if the notification would be sent on this channel."""
+    not_sent_reason: str | None = None  # None if the notification would be sent on this channel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -94,8 +94,7 @@ class SendTimes:
 
     send_at: datetime
     scheduled_at: datetime | None
-    scheduled_local: str | None
-    """The send time on the registered recipient's own clock."""
+    scheduled_local: str | None  # The send time on the registered recipient's own clock
     expires_at: datetime | None
     ttl_seconds: int | None
     is_time_adjusted: bool

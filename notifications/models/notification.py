@@ -17,8 +17,7 @@ from notifyproject.db.indexes import MongoIndex
 USER_ID_LENGTH = 128
 SUBJECT_LENGTH = 255
 FILENAME_LENGTH = 120
-CONTENT_TYPE_LENGTH = 127
-"""RFC 6838 allows this for each half; in practice it is enough for both."""
+CONTENT_TYPE_LENGTH = 127  # RFC 6838 allows this for each half; in practice it is enough for both
 
 
 class RecipientCopy(EmbeddedModel):

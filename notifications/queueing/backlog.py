@@ -25,8 +25,7 @@ clear = _cache.clear
 class Backlog:
     """Notifications that are due and not settled."""
 
-    due: int
-    """Counted up to a cap."""
+    due: int  # Counted up to a cap
     oldest_due_at: datetime | None
 
     def is_overloaded(self, *, now: datetime) -> bool:

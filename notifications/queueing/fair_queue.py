@@ -188,8 +188,7 @@ class Due:
     notification_id: ObjectId
     channel: Channel
     at: datetime
-    is_poison_candidate: bool = False
-    """Claimed before and never sent; isolated."""
+    is_poison_candidate: bool = False  # Claimed before and never sent; isolated
 
 
 def due(

@@ -48,8 +48,7 @@ SUPPRESSIONS: Mapping[ReceiptKind, SuppressionReason] = {
     K.COMPLAINED: SuppressionReason.COMPLAINT,
     K.UNSUBSCRIBED: SuppressionReason.UNSUBSCRIBED,
 }
-SUCCESS_KINDS = frozenset({K.DELIVERED, K.READ})
-"""Kinds that clear the soft bounces of an address."""
+SUCCESS_KINDS = frozenset({K.DELIVERED, K.READ})  # Kinds that clear the soft bounces of an address
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,7 @@ from ..content import rendering
 from ..store import Document, is_content_removed, is_secret_expired, recipient_of
 from .risk import DeliveryFacts, ResendRisk, assess_risk
 
-BATCH = 100
-"""Notifications whose facts are read at once."""
+BATCH = 100  # Notifications whose facts are read at once
 F = FailureCode
 
 

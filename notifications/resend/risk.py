@@ -13,16 +13,11 @@ F = FailureCode
 class RiskKind(StrEnum):
     """The risk of sending again."""
 
-    SAFE = "safe"
-    """The recipient doesn't have it, and nothing known prevents delivery."""
-    WILL_FAIL_AGAIN = "pointless"
-    """The cause of the failure persists."""
-    MAY_DUPLICATE = "may_duplicate"
-    """The recipient may already have it."""
-    EXPIRED = "expired"
-    """It expired; it may no longer matter."""
-    SUPPRESSED = "suppressed"
-    """The recipient opted out, or the address is suppressed."""
+    SAFE = "safe"  # The recipient doesn't have it, and nothing known prevents delivery
+    WILL_FAIL_AGAIN = "pointless"  # The cause of the failure persists
+    MAY_DUPLICATE = "may_duplicate"  # The recipient may already have it
+    EXPIRED = "expired"  # It expired; it may no longer matter
+    SUPPRESSED = "suppressed"  # The recipient opted out, or the address is suppressed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,8 +25,7 @@ class AttemptReference:
     notification_id: ObjectId
     channel: Channel
     attempt_number: int
-    device_id: str | None = None
-    """A push has one attempt for each device."""
+    device_id: str | None = None  # A push has one attempt for each device
 
     def __str__(self) -> str:
         attempt = f"{self.notification_id}.{self.channel}.{self.attempt_number}"

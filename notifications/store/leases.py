@@ -29,8 +29,7 @@ from .pipelines import (
 from .receipts import with_device_receipts
 
 S = DeliveryStatus
-LEASE = timedelta(seconds=90)
-"""Longer than the slowest batch: four rounds of requests of 15 s each."""
+LEASE = timedelta(seconds=90)  # Longer than the slowest batch: four rounds of requests of 15 s each
 NOT_ATTEMPTED = "Not sent: the lease or lifetime ended first."
 A = AttemptStatus
 _ATTEMPT_STATUSES = {S.SENT: A.SENT, S.DELIVERED: A.SENT, S.UNKNOWN: A.UNKNOWN}

@@ -42,10 +42,8 @@ class DeliveryReceipt:
     """One receipt for one delivery, in the terms of the store."""
 
     reference: AttemptReference
-    status: DeliveryStatus
-    """Sent, delivered, read, or failed."""
-    at: datetime
-    """Time of the event according to the provider."""
+    status: DeliveryStatus  # Sent, delivered, read, or failed
+    at: datetime  # Time of the event according to the provider
     provider: str
     provider_message_id: str | None = None
     code: FailureCode | None = None

@@ -42,10 +42,8 @@ from .subscriptions import ConnectionLimiter, WakeupListener
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
-SHUTDOWN_TIMEOUT = 1.0
-"""Seconds for streams to end at shutdown."""
-THREADS = 8
-"""Concurrent polls of MongoDB; each takes a few milliseconds."""
+SHUTDOWN_TIMEOUT = 1.0  # Seconds for streams to end at shutdown
+THREADS = 8  # Concurrent polls of MongoDB; each takes a few milliseconds
 PATH = re.compile(re.escape(STREAM_PATH) + "/?")
 _EVENT_ID = re.compile(r"[0-9a-f]{24}", re.ASCII)
 

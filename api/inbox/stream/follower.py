@@ -38,8 +38,7 @@ class Follower:
     """One stream's position in an inbox: what it has sent."""
 
     user: InboxUser
-    last_event_id: ObjectId | None
-    """The last event received, on an earlier connection."""
+    last_event_id: ObjectId | None  # The last event received, on an earlier connection
     _since: datetime | None = None
     _sent: dict[ObjectId, datetime] = field(default_factory=dict)
     _counts: FeedCounts | None = None
