@@ -37,8 +37,7 @@ DEFAULT_PERIOD = timedelta(hours=24)  # Time range of the groups when no time is
 MIN_PERIOD = timedelta(minutes=1)
 GROUP_FILTERS = (filters.FailedChannelFilter, filters.CauseFilter, filters.ProviderFilter)
 """Filters that select a group; they don't narrow the groups themselves."""
-CHART_SIZE = (96, 24)
-"""Width and height of a group's trend in pixels."""
+CHART_SIZE = (96, 24)  # Width and height of a group's trend in pixels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,12 +24,10 @@ from .widgets.formats import count_of, duration, latency, percent
 from .widgets.labels import CHANNEL_ICONS, CHANNELS, code_label
 from .widgets.links import FAILURES, NOTIFICATIONS
 
-SWEEP_OVERDUE = timedelta(minutes=3)
-"""Maximum age of the last sweep, which runs every 15 s."""
+SWEEP_OVERDUE = timedelta(minutes=3)  # Maximum age of the last sweep, which runs every 15 s
 WORK_OVERDUE = timedelta(minutes=5)
 """Maximum age of a due delivery, which a worker normally claims within seconds."""
-MANY_FAILURES = 10
-"""Failures of one cause in a day that are an issue."""
+MANY_FAILURES = 10  # Failures of one cause in a day that are an issue
 RECENT = timedelta(hours=1)
 METRICS_STALE_AFTER = timedelta(minutes=5)
 """Maximum age of the metrics, which are rolled up every minute."""

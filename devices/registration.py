@@ -17,10 +17,8 @@ from .status import DEACTIVATION_FIELDS, Evidence, deactivate
 from .tokens import device_id as id_of
 
 log = structlog.get_logger(__name__)
-MAX_DEVICES = 50
-"""Devices per recipient; a further registration evicts one."""
-HEARTBEAT_INTERVAL = timedelta(minutes=5)
-"""Heartbeats within this time are stored once."""
+MAX_DEVICES = 50  # Devices per recipient; a further registration evicts one
+HEARTBEAT_INTERVAL = timedelta(minutes=5)  # Heartbeats within this time are stored once
 DESCRIPTIVE_FIELDS = ("app_version", "device_model", "os_version", "language", "timezone")
 """Fields that may change without a new registration."""
 _MAX_TRIES = 3

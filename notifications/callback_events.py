@@ -23,8 +23,7 @@ PUBLISH = "notifications.tell"
 PUBLISH_DELAY = timedelta(seconds=0.5)
 """Delay of the publisher's wake-up, so that one covers all changes meanwhile."""
 BATCH = 200
-MAX_BATCHES = 50
-"""Batches per run, so that other tasks get their turn."""
+MAX_BATCHES = 50  # Batches per run, so that other tasks get their turn
 BACKFILL_WINDOW = timedelta(seconds=30)
 """Time after which every process knows a new subscription and has stored earlier requests."""
 S, E = DeliveryStatus, EventType

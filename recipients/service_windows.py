@@ -13,8 +13,7 @@ WINDOW = timedelta(hours=24)
 """Length of a window after the recipient's last message; a rule of Meta."""
 MARGIN = timedelta(minutes=1)
 """A window that closes within this time counts as closed, because sending takes time."""
-RETENTION = timedelta(days=30)
-"""How long the time of the last message is kept."""
+RETENTION = timedelta(days=30)  # How long the time of the last message is kept
 
 
 def record_inbound(messages: Iterable[tuple[str, datetime]], *, now: datetime) -> None:

@@ -33,8 +33,7 @@ from .problems import (
 MAX_BYTES = 256 * 1024
 MAX_BYTES_BULK = 4 * 1024 * 1024
 MAX_DEPTH = 20
-MAX_PROPERTIES = 500
-"""Of one notification, over all levels."""
+MAX_PROPERTIES = 500  # Of one notification, over all levels
 MAX_DIGITS = 400
 """Numbers this long attack the parser; a double has at most 309 digits before the point."""
 BOM = b"\xef\xbb\xbf"

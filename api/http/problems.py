@@ -33,8 +33,7 @@ from notifications.validation import FieldProblem, InvalidRequestError
 
 log = structlog.get_logger(__name__)
 MEDIA_TYPE = "application/problem+json"
-RETRY_SECONDS = 5
-"""``Retry-After`` while the database is unavailable."""
+RETRY_SECONDS = 5  # ``Retry-After`` while the database is unavailable
 PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 """A name from a request that a problem may repeat."""
 _STATUS_TITLES = {

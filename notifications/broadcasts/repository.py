@@ -53,10 +53,8 @@ LEASE = timedelta(seconds=60)
 """A page takes about 1 s; a worker that needs a minute is lost, or loses the lease."""
 CLOCK_TOLERANCE = timedelta(seconds=1)
 """Clock skew between machines: a slightly early message isn't lost."""
-RETENTION = timedelta(days=90)
-"""A broadcast is deleted this long after it ended."""
-MAX_EXAMPLES = 20
-"""User ids stored as examples of each reason."""
+RETENTION = timedelta(days=90)  # A broadcast is deleted this long after it ended
+MAX_EXAMPLES = 20  # User ids stored as examples of each reason
 
 
 def acquire_lease(broadcast_id: ObjectId, *, worker: str, now: datetime) -> BroadcastLease | None:

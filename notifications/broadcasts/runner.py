@@ -20,10 +20,8 @@ from . import control, fan_out, repository
 from .documents import BroadcastLease
 
 log = structlog.get_logger(__name__)
-PAGE_SIZE = 1_000
-"""Recipients in a page: one insert."""
-MAX_CLAIMS = 5
-"""Consecutive runs without a completed page before the broadcast fails."""
+PAGE_SIZE = 1_000  # Recipients in a page: one insert
+MAX_CLAIMS = 5  # Consecutive runs without a completed page before the broadcast fails
 MAX_PAGE_SECONDS = 40.0
 """Database time limit of a page: well below the lease, so that a frozen worker stores nothing after
 its lease."""

@@ -22,8 +22,7 @@ from .operation import Operation, Position, Selection, dump_filter, operation_of
 from .results import DeliveryOutcome
 
 LEASE = timedelta(seconds=60)
-MAX_CLAIMS = 3
-"""Consecutive workers without progress before an operation is stopped."""
+MAX_CLAIMS = 3  # Consecutive workers without progress before an operation is stopped
 PREVIEW_LIFETIME = timedelta(days=1)
 """An older preview must be created again: too much may have changed."""
 PREVIEW_RETENTION = timedelta(days=30)

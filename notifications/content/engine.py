@@ -55,10 +55,8 @@ def in_zone(value: Any, zone: str = "UTC") -> datetime:
 
 
 CUSTOM_FILTERS: dict[str, Callable[..., Any]] = {"pluralize": pluralize, "in_zone": in_zone}
-MAX_OUTPUT = MAX_VALUE
-"""Maximum size of a rendered part, in bytes."""
-FORBIDDEN_TAGS = ("include", "render")
-"""Tags that load other templates; there are none to load."""
+MAX_OUTPUT = MAX_VALUE  # Maximum size of a rendered part, in bytes
+FORBIDDEN_TAGS = ("include", "render")  # Tags that load other templates; there are none to load
 _FILTER_ERRORS = (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError)
 """What a Liquid filter may raise for an unsupported value, such as a date in the year 0."""
 _VARIABLE = re.compile(r"'?([^' ]+)'? is undefined")

@@ -14,10 +14,8 @@ from providers.contract import SendResult
 from ..catalog import types
 from ..catalog.types import MASK, TypeConfig
 
-MIN_SECRET_LENGTH = 4
-"""Shorter values are masked by name only: they occur in other texts by chance."""
-MIN_PARTIAL_LENGTH = 3
-"""Characters of a value at the end of a truncated text that are masked too."""
+MIN_SECRET_LENGTH = 4  # Shorter values are masked by name only: they occur in other texts by chance
+MIN_PARTIAL_LENGTH = 3  # Characters of a value at the end of a truncated text that are masked too
 WITHHELD = "[not kept: it may repeat a secret]"
 """Stored instead of a provider's response that may repeat sensitive content."""
 SendOutcome = SendResult | ProviderError

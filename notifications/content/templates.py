@@ -104,10 +104,8 @@ def _folder(name: str, language: str) -> Path:
 SHIPPED_VERSION = 0
 MAX_INSERT_ATTEMPTS = 100
 """Attempts to insert under the next number; each conflict means another version exists."""
-MAX_CACHED_VERSIONS = 512
-"""Versions cached in a process; a stored version never changes."""
-Parts = Mapping[str, Mapping[str, str]]
-"""Texts by language and part."""
+MAX_CACHED_VERSIONS = 512  # Versions cached in a process; a stored version never changes
+Parts = Mapping[str, Mapping[str, str]]  # Texts by language and part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,8 +18,7 @@ log = structlog.get_logger(__name__)
 VALKEY_CHANNEL = "inbox"
 """One channel for all inboxes: every stream process receives every wake-up. One message covers
 1,000 accepted notifications, and streams need no subscription per recipient."""
-MAX_INBOXES_PER_MESSAGE = 1_000
-"""Inboxes in one message: 64 KB."""
+MAX_INBOXES_PER_MESSAGE = 1_000  # Inboxes in one message: 64 KB
 
 
 def wake_accepted(documents: Iterable[Document]) -> None:

@@ -100,10 +100,8 @@ def _guess_content_type(filename: str) -> str:
 
 
 S = DeliveryStatus
-EXAMPLE_DEVICE_ID = "f" * 64
-"""A device id of the usual length; every push contains one."""
-MAX_FRAME_BYTES = 512
-"""Upper bound of a push's fixed part: field names and ids."""
+EXAMPLE_DEVICE_ID = "f" * 64  # A device id of the usual length; every push contains one
+MAX_FRAME_BYTES = 512  # Upper bound of a push's fixed part: field names and ids
 MAX_TEXT_BYTES = 4 * (rendering.PUSH_TITLE_LENGTH + rendering.PUSH_BODY_LENGTH)
 """Upper bound of a push's title and text, which are truncated."""
 

@@ -30,10 +30,8 @@ from .wakeups import HORIZON, PULL, WAKEUP_SIZE, send_wakeups
 
 BURST = 200
 """Deliveries of a client within BURST_WINDOW that get wake-ups by ID; the rest is pulled."""
-BURST_WINDOW = 10
-"""Seconds. With BURST: 20 a second by ID, in a queue that sends hundreds."""
-MAX_PULLS = 4
-"""Concurrent pulls of a client in a queue: the limit of its lead over other clients."""
+BURST_WINDOW = 10  # Seconds. With BURST: 20 a second by ID, in a queue that sends hundreds.
+MAX_PULLS = 4  # Concurrent pulls of a client in a queue: the limit of its lead over other clients
 AHEAD_SLOT, RETRY_SLOT = MAX_PULLS, 2 * MAX_PULLS
 """Slots of the pull scheduled for the next due time, and of a pull that found no capacity."""
 TOKEN_LIFETIME = 30

@@ -21,8 +21,7 @@ MAX_DELAY_SECONDS = broker.MAX_COUNTDOWN
 ISOLATED_PER_WAKEUP = 4
 """Poison candidates in one wake-up, sent one by one: a minute at 15 s each. The broker redelivers
 a message after two minutes."""
-WAKEUP_SIZE = 100
-"""Deliveries in one wake-up, and in one claim."""
+WAKEUP_SIZE = 100  # Deliveries in one wake-up, and in one claim
 HORIZON = timedelta(seconds=MAX_DELAY_SECONDS)
 
 

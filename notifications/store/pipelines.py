@@ -13,8 +13,7 @@ from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus, Notification
 Expression = Any
 Pipeline = list[dict[str, Any]]
 ERROR_HISTORY_LENGTH = 20
-ERROR_LENGTH = 500
-"""Longer error messages are truncated."""
+ERROR_LENGTH = 500  # Longer error messages are truncated
 INBOX_SECRET_LIFETIME = timedelta(days=1)
 """Time for which the inbox shows sensitive content, unless the notification expires before."""
 MILLISECOND = timedelta(milliseconds=1)
