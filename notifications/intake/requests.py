@@ -79,7 +79,11 @@ class ContentRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class LocalTime(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A time on the recipient's clock: the first of two, or the next if a clock change skips it."""
+    """A time on the recipient's clock.
+
+    A time that a clock change skips becomes the first instant after it; an ambiguous time is the
+    first.
+    """
 
     at: Annotated[str, Meta(max_length=19, examples=["2026-12-01T09:00"])]
     timezone: Annotated[str, Meta(max_length=64, examples=["Europe/Lisbon"])] | None = None
