@@ -1,4 +1,4 @@
-"""Registration, changes, heartbeats, and removal of devices by clients."""
+"""Registration, changes, and removal of devices; all idempotent, and raise PyMongoError."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field

@@ -41,11 +41,9 @@ class InvalidAddressError(ValueError):
 
 
 def normalize_email(text: str) -> str:
-    """Return the normalized address; raises InvalidAddressError.
-
-    Invalid are: a display name, a list, a domain without a dot, an IP address as the domain, and
-    a local part of over 64 characters.
-    """
+    """Return the normalized address; raises InvalidAddressError."""
+    # Invalid are: a display name, a list, a domain without a dot, an IP address as the domain, and
+    # a local part of over 64 characters.
     try:
         return _normal_email(text)
     except EmailNotValidError:

@@ -1,4 +1,4 @@
-"""Registration of recipients: the only writer of profiles and preferences."""
+"""The only writer of profiles and preferences; writes are idempotent and raise PyMongoError."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

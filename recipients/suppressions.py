@@ -1,4 +1,4 @@
-"""Suppressions, one per reason, of which the strictest applies, and the bounces before one."""
+"""Suppressions, one per reason: the strictest applies. Idempotent; raises PyMongoError."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -49,11 +49,9 @@ def record_bounce(
     source: str,
     now: datetime,
 ) -> None:
-    """Suppress an address for a hard bounce, or for MAX_SOFT_BOUNCES soft bounces in a row.
-
-    An opt-out (UNSUBSCRIBED) suppresses marketing only. ``event`` identifies a soft bounce, see
-    :func:`record_soft_bounce`. Raises PyMongoError.
-    """
+    """Suppress an address for a hard bounce, or for MAX_SOFT_BOUNCES soft bounces in a row."""
+    # An opt-out (UNSUBSCRIBED) suppresses marketing only. ``event`` identifies a soft bounce, see
+    # :func:`record_soft_bounce`.
     if is_soft:
         count = record_soft_bounce(channel=channel, address=address, event=event, now=now)
         if count < MAX_SOFT_BOUNCES:
@@ -88,11 +86,8 @@ def suppress(
     now: datetime,
     expires_at: datetime | None = None,
 ) -> Document:
-    """Suppress an address, for marketing only or for everything, and return the suppression.
-
-    Of two for the same reason the stricter stays: first by scope, then by later expiry. Idempotent.
-    Raises PyMongoError.
-    """
+    """Suppress an address, for marketing only or for everything, and return the suppression."""
+    # Of two for the same reason the stricter stays: first by scope, then by later expiry.
     values: dict[str, Any] = {
         "source": source,
         "marketing_only": marketing_only,

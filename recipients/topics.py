@@ -1,4 +1,4 @@
-"""Topics and their members."""
+"""Topics and their members; writes are idempotent and raise PyMongoError."""
 
 import re
 from datetime import datetime

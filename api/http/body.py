@@ -109,11 +109,9 @@ def read_raw(request: HttpRequest, *, limit: int) -> bytes:
 
 
 def decode(raw: bytes, *, max_depth: int = MAX_DEPTH) -> dict[str, Any]:
-    """Return the JSON object in a body; raises ApiError.
-
-    400 unless it's one JSON text in UTF-8 with unique keys and bounded depth and numbers; 422 if it
-    isn't an object.
-    """
+    """Return the JSON object in a body; raises ApiError."""
+    # 400 unless it's one JSON text in UTF-8 with unique keys and bounded depth and numbers; 422 if
+    # it isn't an object.
     text = _decode_utf8(raw)
     without_strings = _STRING.sub(b"", raw)
     if _measure_depth(without_strings) > max_depth:

@@ -1,7 +1,4 @@
-"""CORS for web pages that read an inbox: those of ``INBOX_ORIGINS``, without cookies.
-
-They can't issue tokens: that takes an API key, which no page may hold.
-"""
+"""CORS for pages of ``INBOX_ORIGINS`` that read an inbox; issuing tokens takes an API key."""
 
 import re
 from collections.abc import Callable, Mapping

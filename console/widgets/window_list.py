@@ -20,11 +20,10 @@ _LAST_AND_NEXT = 2
 
 
 class WindowChangeList(KeysetChangeList):
-    """A list whose admin names its unindexed ``scanned_filters`` and its ``list_index``.
+    """A list whose admin names its unindexed ``scanned_filters`` and its ``list_index``."""
 
-    That index must serve the other filters, because it alone finds the end of a window. The order
-    is a field and the key, both in one direction.
-    """
+    # That index must serve the other filters, because it alone finds the end of a window. The order
+    # is a field and the key, both in one direction.
 
     next_window_url = ""  # URL of the next window; empty if the page is full or the list ends
     window_label = f"{WINDOW:,}"

@@ -79,10 +79,8 @@ def resume(broadcast_id: ObjectId, *, now: datetime) -> Document:
 
 
 def cancel(broadcast_id: ObjectId, *, now: datetime) -> Document:
-    """Cancel a broadcast and its pending notifications, even once it has ended; idempotent.
-
-    Raises LookupError if it doesn't exist, InvalidStateError if nothing is pending.
-    """
+    """Cancel a broadcast and its pending notifications; raises LookupError, InvalidStateError."""
+    # Idempotent. An ended broadcast may still have pending notifications.
     ended = (B.COMPLETED, B.FAILED)
     document = repository.get(broadcast_id)
     if document is None:

@@ -67,10 +67,8 @@ def restore_liquid(html: str, liquid: Sequence[str]) -> str:
 
 
 def find_misplaced_liquid(source: str) -> int | None:
-    """Return the index of Liquid inside a tag but outside a value: HTML parsers lose it.
-
-    ``<a href="{{ url }}">`` is valid; ``<a {% if url %}href=…{% endif %}>`` isn't.
-    """
+    """Return the index of Liquid inside a tag but outside a value: HTML parsers lose it."""
+    # ``<a href="{{ url }}">`` is valid; ``<a {% if url %}href=…{% endif %}>`` isn't.
     positions = [match.start() for match in _LIQUID.finditer(source)]
     count = iter(range(len(positions)))
     html = _LIQUID.sub(lambda _match: _PLACEHOLDER.format(next(count)), source)

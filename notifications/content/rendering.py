@@ -113,12 +113,10 @@ def render_message(
     recipient: Recipient,
     unsubscribe_url: str | None = None,
 ) -> Message:
-    """Return the message of a stored notification for a channel; raises TemplateError.
-
-    Email gets HTML in the layout, with an unsubscribe link if given. Push gets a short title and
-    text. Other texts were rendered at acceptance, unless they contain sensitive values: those are
-    rendered again, with the template version that was published at acceptance.
-    """
+    """Return the message of a stored notification for a channel; raises TemplateError."""
+    # Email gets HTML in the layout, with an unsubscribe link if given. Push gets a short title and
+    # text. Other texts were rendered at acceptance, unless they contain sensitive values: those are
+    # rendered again, with the template version that was published at acceptance.
     context = _RenderContext(content, data, recipient)
     subject, text = context.render_subject_and_body()
     html = None

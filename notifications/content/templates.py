@@ -176,10 +176,7 @@ def get_version(*, type_slug: str, number: int) -> Version | None:
 def list_versions(
     *, type_slug: str, limit: int, below: int | None = None, above: int | None = None
 ) -> list[Version]:
-    """Return a type's stored versions, newest first: the first ``limit`` below ``below``.
-
-    With ``above``, the last ones above it.
-    """
+    """Up to ``limit`` versions of a type below ``below`` or above ``above``, newest first."""
     id_range = {
         "$gt": _version_id(type_slug, above or SHIPPED_VERSION),
         "$lt": f"{type_slug};" if below is None else _version_id(type_slug, below),

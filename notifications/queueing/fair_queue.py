@@ -198,11 +198,9 @@ def due(
     skip: int = 0,
     include_poison_candidates: bool = True,
 ) -> list[Due]:
-    """Return a queue's unclaimed deliveries due by ``until``, oldest first.
-
-    The index is read in its order; ``skip`` skips entries of it. Poison candidates are deliveries
-    that were claimed before and never sent.
-    """
+    """Return a queue's unclaimed deliveries due by ``until``, oldest first."""
+    # In the order of the index. ``skip`` skips entries of the index. Poison candidates were claimed
+    # before and never sent.
     pending = {
         "channel": queue.channel.value,
         "status": DeliveryStatus.PENDING.value,

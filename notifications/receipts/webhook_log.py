@@ -61,10 +61,8 @@ class UnreadableWebhookError(ValueError):
 
 
 def replay(log_id: ObjectId, *, now: datetime) -> Applied:
-    """Apply the receipts of a logged, verified webhook again; those applied are skipped.
-
-    Raises LookupError without such an entry, UnreadableWebhookError, PyMongoError.
-    """
+    """Apply a logged webhook again, each event once; raises LookupError, UnreadableWebhookError."""
+    # Its signature was verified on arrival.
     entry = collection("webhook_log").find_one({"_id": log_id})
     if entry is None:
         raise LookupError("no such webhook")

@@ -159,12 +159,9 @@ def reschedule(*, notification_id: ObjectId, requested_time: datetime, now: date
 
 
 def follow_time_zone(*, user_id: str, zone: str, now: datetime) -> int:
-    """Move notifications scheduled on a recipient's own clock to a new time zone.
-
-    Those with an explicit zone stay, and so do those already attempted. A time that has passed in
-    the new zone becomes now. Idempotent; returns how many were moved. Raises InvalidTimeError for
-    an unknown zone.
-    """
+    """Move notifications on the recipient's own clock to a new zone; return how many."""
+    # Those with an explicit zone stay, and so do those already attempted. A time that has passed in
+    # the new zone becomes now. Idempotent. Raises InvalidTimeError for an unknown zone.
     current_zone = time.parse_zone(zone)
     rescheduled = []
     for document in queries.scheduled_local_of(user_id):

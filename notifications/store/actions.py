@@ -75,11 +75,9 @@ def reopen(
     failed_until: datetime | None = None,
     now: datetime,
 ) -> Document | None:
-    """Reopen failed deliveries of these channels, due now; return the document, or None.
-
-    Earlier attempts stay counted; ``extra_attempts`` more are allowed. Deliveries that failed
-    after ``failed_until`` stay failed. Returns None if nothing matched.
-    """
+    """Reopen failed deliveries of these channels, due now; return the document, or None."""
+    # Earlier attempts stay counted; ``extra_attempts`` more are allowed. Deliveries that failed
+    # after ``failed_until`` stay failed.
     names = [channel.value for channel in channels]
     failed: dict[str, Any] = {"channel": {"$in": names}, "status": S.FAILED.value}
     conditions: list[Expression] = [

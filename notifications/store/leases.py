@@ -95,11 +95,9 @@ def claim(
     now: datetime,
     include_poison_candidates: bool = False,
 ) -> list[ClaimedDelivery]:
-    """Claim the pending, due, and unclaimed deliveries; concurrent callers never share one.
-
-    Poison candidates are left out unless requested: their worker may have crashed on them, and
-    must not take others along. See :func:`poison_candidates`; each is claimed on its own.
-    """
+    """Claim the pending, due, and unclaimed deliveries; concurrent callers never share one."""
+    # Poison candidates are left out unless requested: their worker may have crashed on them, and
+    # must not take others along. See :func:`poison_candidates`; each is claimed on its own.
     token = secrets.token_hex(16)
     lease = {"token": token, "lease_until": now + LEASE, "worker": worker}
     claimable = _claimable(channel, now)
