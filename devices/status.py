@@ -142,7 +142,6 @@ def reactivate(*, device_id: str, now: datetime) -> bool:
 
 
 def _match_unproven(ids: list[str], at: datetime) -> dict[str, Any]:
-    """Return the filter for devices without a success since ``at``."""
     return {"_id": {"$in": ids}, "proven_at": {"$not": {"$gte": at}}}
 
 

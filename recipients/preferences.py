@@ -14,12 +14,9 @@ class Preference:
     """A recipient's preference for one type."""
 
     muted: bool = False
-    channels: tuple[str, ...] = ()
-    """Replace the type's channels if the request names none; empty: the type's."""
-    muted_channels: frozenset[str] = frozenset()
-    """Muted even if the request names them."""
-    notify_before: timedelta | None = None
-    """Reminder lead time; None: the type's."""
+    channels: tuple[str, ...] = ()  # Replace the type's channels if the request names none
+    muted_channels: frozenset[str] = frozenset()  # Muted even if the request names them
+    notify_before: timedelta | None = None  # Reminder lead time; None: the type's
 
 
 NO_PREFERENCE = Preference()

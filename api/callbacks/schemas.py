@@ -75,7 +75,7 @@ class CallbackDeliveryView(msgspec.Struct, kw_only=True, frozen=True):
     """The delivery of one event to the callback endpoint."""
 
     id: Annotated[str, Meta(examples=[EXAMPLE_DELIVERY_ID])]
-    """The header webhook-id of every attempt."""
+    """The header webhook-id of each attempt."""
     type: Annotated[EventType, Meta(examples=["delivery.delivered"])]
     notification_id: Annotated[str | None, Meta(examples=[EXAMPLE_ID])] = None
     status: Annotated[CallbackStatus, Meta(examples=["delivered"])]

@@ -65,8 +65,7 @@ class DeviceView(msgspec.Struct, kw_only=True, frozen=True):
 
     id: DeviceId
     user_id: UserId
-    device_token: Annotated[str, Meta(examples=["cXk3…base"])]
-    """Masked: its beginning and end."""
+    device_token: Annotated[str, Meta(examples=["cXk3…base"])]  # Masked: its beginning and end
     platform: Platform
     app_version: Annotated[str | None, Meta(examples=["2.4.0"])] = None
     device_model: str | None = None
@@ -74,15 +73,13 @@ class DeviceView(msgspec.Struct, kw_only=True, frozen=True):
     language: str | None = None
     timezone: str | None = None
     notification_preferences: DevicePreferencesView = DevicePreferencesView()
-    is_active: Annotated[bool, Meta(examples=[True])]
-    """False: no push to it until it registers again."""
+    is_active: Annotated[bool, Meta(examples=[True])]  # False: no push until it registers again
     deactivated_at: datetime | None = None
     deactivation_reason: DeactivationReason | None = None
     last_accepted_at: datetime | None = None
     last_receipt_at: datetime | None = None
     last_seen: datetime | None = None
-    state: DeviceStateView | None = None
-    """null: no heartbeat within the last hour, or unknown."""
+    state: DeviceStateView | None = None  # null: no heartbeat within the last hour, or unknown
     created_at: datetime
     updated_at: datetime
 

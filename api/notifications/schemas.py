@@ -102,15 +102,13 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
     data: Annotated[dict[str, Any], Meta(examples=[EXAMPLE_DATA])]
     delivery: list[DeliveryView]
     scheduled_at: datetime | None = None
-    adjusted: bool = False
-    """The requested local time doesn't exist: scheduled_at is the first instant after it."""
+    adjusted: bool = False  # The local time doesn't exist: the first instant after it is used
     expires_at: datetime | None = None
     error: str | None = None
     error_history: list[ErrorHistoryView] = []
     is_read: bool
     read_at: datetime | None = None
-    is_archived: bool = False
-    """Archived by the recipient; ``is_active`` is false only if it was deleted."""
+    is_archived: bool = False  # By the recipient; ``is_active`` is false only if it was deleted
     archived_at: datetime | None = None
     is_active: bool = True
     content_removed_at: datetime | None = None
@@ -122,8 +120,7 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
     created_at: datetime
     updated_at: datetime
     request_id: str | None = None
-    is_test: bool = False
-    """Created with a test key: sent to the sandbox."""
+    is_test: bool = False  # Created with a test key: sent to the sandbox
     is_delivered: Annotated[bool, Meta(examples=[True])]
     is_failed: bool
     is_pending: bool
@@ -237,11 +234,9 @@ class PreviewView(msgspec.Struct, kw_only=True, frozen=True):
     template_version: Annotated[int | None, Meta(examples=[0])] = None
     locale: str | None = None
     scheduled_at: datetime | None = None
-    adjusted: bool = False
-    """The requested local time doesn't exist: scheduled_at is the first instant after it."""
+    adjusted: bool = False  # The local time doesn't exist: the first instant after it is used
     expires_at: datetime | None = None
-    channels: list[ChannelPreviewView]
-    """All channels, in a fixed order."""
+    channels: list[ChannelPreviewView]  # All channels, in a fixed order
 
 
 def preview_view(preview: Preview) -> PreviewView:

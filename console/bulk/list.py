@@ -143,7 +143,6 @@ class BulkOperationAdmin(ReadOnlyAdmin):
         return repository.get(operation_id) if operation_id else None
 
     def _find_for_change(self, request: HttpRequest, object_id: str) -> Operation | HttpResponse:
-        """Return the operation of a POST, or the response without it; raises PermissionDenied."""
         if refused := require_post(request, allowed=request.user.has_perm(RUN_PERMISSION)):
             return refused
         operation = self._find_operation(request, object_id)

@@ -85,10 +85,8 @@ class BoundedChangeList(ChangeList):
     """A list that rejects undeclared lookups and reads within a time window and a time limit."""
 
     result_list: Sequence[Any]
-    is_limited_to_recent = False
-    """An unindexed filter is set without a time range: older rows are omitted."""
-    skips_rows = False
-    """No row is shown: see :func:`filters_only_request` and :meth:`_runs_action`."""
+    is_limited_to_recent = False  # An unindexed filter without a time range: older rows are omitted
+    skips_rows = False  # No row is shown: see :func:`filters_only_request` and :meth:`_runs_action`
 
     def get_filters(self, request: HttpRequest) -> tuple[Any, ...]:
         """Return the filters. Raises IncorrectLookupParameters for any other condition."""
@@ -170,12 +168,10 @@ class ConsoleAdmin(ModelAdmin):
     sortable_by = ()
     list_before_template = "console/widgets/list_notices.html"
     changelist_class: type[BoundedChangeList] = BoundedChangeList
-    list_index: str | None = None
-    """The index hint for pages of the list without a search; None: MongoDB chooses."""
+    list_index: str | None = None  # Hint for pages without a search; None: MongoDB chooses
     empty_title = "No items"
     empty_text = ""
-    empty_link: tuple[str, str] | None = None
-    """URL name and text of a link on the empty list."""
+    empty_link: tuple[str, str] | None = None  # URL name and text of a link on the empty list
 
     @property
     def url_name(self) -> str:

@@ -25,12 +25,9 @@ class Retention:
     """The retention policy of one category."""
 
     category: Category
-    content: timedelta
-    """Content is removed this long after the last change; never more than ``metadata``."""
-    metadata: timedelta
-    """A notification is deleted this long after its send time."""
-    removed_until: datetime | None = None
-    """Content removal is complete for notifications last changed before this time."""
+    content: timedelta  # Removed this long after the last change; never more than ``metadata``
+    metadata: timedelta  # A notification is deleted this long after its send time
+    removed_until: datetime | None = None  # Content last changed before this is removed
 
 
 def retention_of(category: Category) -> Retention:

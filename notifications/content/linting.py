@@ -127,7 +127,6 @@ def _check_completeness(name: str, parts: Parts) -> Iterator[TemplateFault]:
 
 
 def _parse(part: Part, source: str) -> BoundTemplate:
-    """Return a parsed part; raises TemplateError."""
     if not source.strip():
         raise TemplateError("blank", "Must not be blank.")
     check_source(source)
@@ -175,7 +174,6 @@ def _extract_liquid(source: str) -> _Fragment:
 def _check_inlined(
     fragments: Mapping[str, _Fragment], examples: tuple[Mapping[str, Any], ...], budget: Budget
 ) -> Iterator[TemplateFault]:
-    """Yield the faults of HTML after CSS inlining, as it is sent."""
     layout = templates.read_shipped(templates.LAYOUT, Part.EMAIL_HTML, DEFAULT_LANGUAGE) or ""
     inlined, failure = inlining.dry_run(
         [html for html, _ in fragments.values()], css=inlining.extract_style_sheet(layout)

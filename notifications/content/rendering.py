@@ -196,7 +196,6 @@ class _RenderContext:
 
 
 def _render_push_title(context: _RenderContext, subject: str | None) -> str | None:
-    """Return the template's push title; a subject from the client takes precedence."""
     title = context.render_part(Part.PUSH_TITLE)
     by_template = context.render_part(Part.SUBJECT) if title else None
     if title and by_template is not None and clean_line(by_template) == subject:

@@ -170,10 +170,8 @@ class Caller:
     request_id: str | None = None
     traceparent: str | None = None
     idempotency_key: str | None = None
-    is_test: bool = False
-    """Test mode: the notification goes to the sandbox."""
-    template_version: int | None = None
-    """Template version to use, published or not. Only for test sends by staff."""
+    is_test: bool = False  # Test mode: the notification goes to the sandbox
+    template_version: int | None = None  # Also an unpublished one. Only for test sends by staff.
 
 
 class AlreadyNotifiedError(Exception):

@@ -78,7 +78,6 @@ def _resolve_event(
 
 
 def _event_variables(event_at: datetime, send_at: datetime) -> Mapping[str, Any]:
-    """Return the event variables for templates; the request's own data overrides them."""
     # The lead time may be the recipient's preference, which the client doesn't know.
     hours = round((event_at - send_at) / HOUR)
     return {"start_time": _format_timestamp(event_at), "hours_until_start": max(hours, 1)}

@@ -26,21 +26,16 @@ class DeliveryFacts:
 
     channel: Channel
     status: DeliveryStatus
-    code: str | None = None
-    """The stored failure code, or an obsolete one."""
-    may_be_delivered: bool = False
-    """An attempt has an unknown outcome, or one of the recipient's devices has it."""
+    code: str | None = None  # The stored failure code, or an obsolete one
+    may_be_delivered: bool = False  # An attempt's outcome is unknown, or a device has it
     is_expired: bool = False
     is_erased: bool = False
     is_sensitive_data_destroyed: bool = False
     is_content_removed: bool = False
-    suppression_reason: str | None = None
-    """The suppression or preference that blocks its category, as a sentence."""
-    can_reach: bool = True
-    """There is an address, or a device that hasn't rejected it."""
+    suppression_reason: str | None = None  # What blocks its category, as a sentence
+    can_reach: bool = True  # There is an address, or a device that hasn't rejected it
     has_provider: bool = True
-    is_whatsapp_allowed: bool = True
-    """WhatsApp: within the 24-hour service window, or the type has a WhatsApp template."""
+    is_whatsapp_allowed: bool = True  # Within the 24-hour window, or with a template
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,10 +35,8 @@ class Refusal:
 class DeviceHistory:
     """State of the devices that one push was sent to."""
 
-    delivered: frozenset[str] = frozenset()
-    """Accepted by the provider."""
-    ambiguous: Mapping[str, datetime] = field(default_factory=dict)
-    """Outcome unknown, since this time."""
+    delivered: frozenset[str] = frozenset()  # Accepted by the provider
+    ambiguous: Mapping[str, datetime] = field(default_factory=dict)  # Outcome unknown, since when
     refused: Mapping[str, Refusal] = field(default_factory=dict)
 
     @property

@@ -200,14 +200,10 @@ class Settlement:
     uncounted: bool = False
     code: FailureCode | None = None
     reason: str | None = None
-    accepted_targets: tuple[str, ...] = field(default=())
-    """Devices that have it, by this attempt or an earlier one."""
-    ambiguous_targets: tuple[str, ...] = field(default=())
-    """Devices with an unknown outcome, while others are retried."""
-    fails_over: bool = False
-    """The provider refused it, and the next one is used at once."""
-    target_attempts: tuple[TargetAttempt, ...] = field(default=())
-    """Results by device; empty on a channel without devices."""
+    accepted_targets: tuple[str, ...] = field(default=())  # Devices that have it by now
+    ambiguous_targets: tuple[str, ...] = field(default=())  # Devices that may have it
+    fails_over: bool = False  # The provider refused it, and the next one is used at once
+    target_attempts: tuple[TargetAttempt, ...] = field(default=())  # One for each device
 
 
 @dataclass(frozen=True, slots=True)

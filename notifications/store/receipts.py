@@ -139,7 +139,6 @@ def _status_from_devices(otherwise: Expression) -> Expression:
 
 
 def _is_new_information(receipt: DeliveryReceipt, device_id: str) -> dict[str, Any]:
-    """Return a filter for an open push to which a device receipt adds something."""
     unknown: list[Expression] = [{"accepted_targets": {"$ne": device_id}}, {"delivered_at": None}]
     if receipt.status is S.READ:
         unknown.append({"read_at": None})

@@ -33,10 +33,8 @@ class UnknownOutcome:
     channel: Channel
     type: str
     retry_state: RetryState
-    is_reached: bool
-    """Another device of the recipient has it: no retry is needed."""
-    accepted_records: Sequence[Document] = ()
-    """Its attempt records, if the worker recorded acceptance but could not settle."""
+    is_reached: bool  # Another device of the recipient has it: no retry is needed
+    accepted_records: Sequence[Document] = ()  # Records of an unsettled acceptance
 
 
 def expire_leases(*, now: datetime, limit: int = 500) -> int:

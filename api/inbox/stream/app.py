@@ -52,15 +52,11 @@ _EVENT_ID = re.compile(r"[0-9a-f]{24}", re.ASCII)
 class StreamTiming:
     """Intervals of a stream, in seconds."""
 
-    heartbeat: float = 15.0
-    """Between heartbeats, and between checks of the token."""
-    poll: float = 60.0
-    """Between polls without a wake-up; without a connection to Valkey, each heartbeat polls."""
-    write_timeout: float = 20.0
-    """For which a client may stop reading."""
+    heartbeat: float = 15.0  # Between heartbeats, and between checks of the token
+    poll: float = 60.0  # Between polls without a wake-up; without Valkey, each heartbeat polls
+    write_timeout: float = 20.0  # For which a client may stop reading
     retry_from: float = 2.0
-    retry_to: float = 6.0
-    """Reconnection delay, random in this range so that clients don't all return at once."""
+    retry_to: float = 6.0  # Reconnection delay, random in this range: not all return at once
 
 
 class InboxStreamApp:

@@ -140,6 +140,5 @@ class WakeupListener:
 
 
 async def _ping(subscription: PubSub) -> None:
-    """Ping Valkey; the response arrives as a message."""
     async with asyncio.timeout(VALKEY_TIMEOUT):
         await subscription.ping()
