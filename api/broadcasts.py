@@ -96,8 +96,7 @@ class BroadcastView(msgspec.Struct, kw_only=True, frozen=True):
     finished_at: datetime | None = None
     updated_at: datetime
     request_id: str | None = None
-    is_test: bool = False
-    """Created with a test key: sent to the sandbox."""
+    is_test: bool = False  # Created with a test key: sent to the sandbox
 
 
 class BroadcastList(paging.PageView[BroadcastView], kw_only=True, frozen=True):
@@ -130,7 +129,6 @@ def broadcast_view(
 
 
 def _reason_views(stored: Mapping[str, Mapping[str, Any]]) -> list[SkipReasonView]:
-    """Return the reasons, the most frequent first."""
     by_count = sorted(stored.items(), key=lambda one: (-one[1]["count"], one[0]))
     return [
         SkipReasonView(code=code, count=one["count"], examples=one["examples"])
@@ -229,7 +227,6 @@ def cancel_broadcast(request: Any, broadcast_id: str) -> Response:
 
 
 def _broadcast_or_404(request: Any, broadcast_id: str) -> Document:
-    """Return one of the client's broadcasts; raises ApiError 404."""
     return found_or_404(repository.get(object_id_or_404(broadcast_id), client_id=request.user.id))
 
 

@@ -1,7 +1,4 @@
-"""URLs of the API, provider webhooks, unsubscribe links, probes, and metrics.
-
-A trailing slash is optional in version 1 of the API.
-"""
+"""URLs of the API, provider webhooks, unsubscribe links, probes, and metrics."""
 
 from collections.abc import Callable
 from typing import Any
@@ -34,10 +31,7 @@ VERSION = rf"{TYPE}/templates/versions/(?P<number>[0-9]{{1,6}})"
 
 
 def route(pattern: str, name: str, **handlers: Callable[..., Any]) -> URLPattern:
-    """Return the URL of a resource; ``handlers`` are its operations by HTTP method.
-
-    Operations without a scope take an inbox token.
-    """
+    """Return the URL of a resource; ``handlers`` are its operations by HTTP method."""
     described: dict[str, Operation] = {
         method.upper(): operations[operation_id(handler)] for method, handler in handlers.items()
     }

@@ -52,10 +52,9 @@ class SendGridWebhook(APIView):
 
 
 class WhatsAppWebhook(APIView):
-    """WhatsApp's webhook. The signature authenticates it; without an app secret all are rejected.
+    """The webhook, authenticated by its signature; without an app secret none is accepted."""
 
-    Meta repeats a webhook that fails halfway. Applying one twice is idempotent.
-    """
+    # Meta repeats a webhook that fails halfway. Applying one twice is idempotent.
 
     authentication_classes = ()
     permission_classes = ()

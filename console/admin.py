@@ -1,7 +1,4 @@
-"""Registration of every page with the Django admin.
-
-The admin imports this module after those of other apps, so that the console replaces their pages.
-"""
+"""Registers every page with the Django admin, after other apps, whose pages they replace."""
 
 from django.contrib import admin
 

@@ -34,8 +34,7 @@ KIND_LABELS = {
     AlertKind.CALLBACK_DISABLED: "Callback disabled",
 }
 MAX_WINDOW_MINUTES = 24 * 60
-MAX_FAILURES = 900
-"""Maximum threshold: failures are counted up to 1,000."""
+MAX_FAILURES = 900  # Maximum threshold: failures are counted up to 1,000
 
 
 StateFilter = choice_filter(

@@ -200,7 +200,6 @@ class APIClientAdmin(ConsoleAdmin):
         return _to_client(client)
 
     def _require_key_permission(self, request: HttpRequest, object_id: str) -> HttpResponse | None:
-        """Return the refusal of a change of keys; None if the user may change them."""
         client = self.get_object(request, object_id)
         if refused := require_post(request, allowed=self.has_change_permission(request, client)):
             return refused

@@ -204,7 +204,6 @@ def _label(name: str) -> str:
 
 
 def _require_provider(request: HttpRequest, name: str, permission: str) -> HttpResponse | None:
-    """Return the refusal of an action on a provider; None if it may run."""
     if refused := require_post(request, allowed=request.user.has_perm(permission)):
         return refused
     if name not in provider_health.provider_names():

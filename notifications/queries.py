@@ -18,8 +18,7 @@ from .store import AttemptReference, Document
 S = DeliveryStatus
 MAX_SCHEDULED_LOCAL = 1_000
 _notifications = partial(collection, "notifications")
-COUNT_CAP = 10_000
-"""Upper limit of displayed counts."""
+COUNT_CAP = 10_000  # Upper limit of displayed counts
 NEWEST_FIRST = (("created_at", -1), ("_id", -1))
 
 

@@ -27,15 +27,13 @@ MAX_PORT = 65_535
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,30}", re.ASCII)
 _NUMBER = re.compile(r"0x[0-9a-f]*|\d+", re.ASCII)
 MAX_PROBLEMS = 100
-"""Maximum number of problems that are reported for one request."""
 MAX_KEY_LENGTH = 128
 FREE_FORM = frozenset({"attributes", "data", "payload", "example_data"})
 """Fields whose keys the client chooses: they become field names in MongoDB."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_INT, _MIN_INT = 2**63 - 1, -(2**63)
 ALIASES = {"in-app": Channel.IN_APP}
-ALL = "all"
-"""Every channel that can reach the recipient."""
+ALL = "all"  # Every channel that can reach the recipient
 
 
 class InvalidAddressError(ValueError):
@@ -43,11 +41,9 @@ class InvalidAddressError(ValueError):
 
 
 def normalize_email(text: str) -> str:
-    """Return the normalized address; raises InvalidAddressError.
-
-    Invalid are: a display name, a list, a domain without a dot, an IP address as the domain, and
-    a local part of over 64 characters.
-    """
+    """Return the normalized address; raises InvalidAddressError."""
+    # Invalid are: a display name, a list, a domain without a dot, an IP address as the domain, and
+    # a local part of over 64 characters.
     try:
         return _normal_email(text)
     except EmailNotValidError:
@@ -115,10 +111,8 @@ def check_deep_link(link: str) -> str:
 
 
 def check_public_url(url: str, *, schemes: tuple[str, ...]) -> None:
-    """Raise InvalidLinkError unless ``url`` has a public host name.
-
-    IP addresses are rejected in every notation, public or not: a name has an accountable owner.
-    """
+    """Raise InvalidLinkError unless ``url`` has a public host name."""
+    # IP addresses are rejected in every notation, public or not: a name has an accountable owner.
     scheme, host = _split(url)
     if scheme not in schemes:
         raise InvalidLinkError(f"Expected a URL that begins with {schemes[0]}://.")
@@ -146,10 +140,8 @@ def _split(url: str) -> tuple[str, str | None]:
 
 
 def _ascii_host(host: str) -> str:
-    """Return a host as a browser reads it: plain ASCII, without the final dot.
-
-    Full-width letters, other full stops, and zero-width characters map to plain ones.
-    """
+    """Return a host as a browser reads it: plain ASCII, without the final dot."""
+    # Full-width letters, other full stops, and zero-width characters map to plain ones.
     if "%" in host:
         raise InvalidLinkError("The URL's host must be a public name.")
     try:
@@ -163,8 +155,7 @@ def _ascii_host(host: str) -> str:
 class FieldProblem:
     """A problem of one field."""
 
-    pointer: str
-    """JSON Pointer to the field: ``/recipient/email``."""
+    pointer: str  # JSON Pointer to the field: ``/recipient/email``
     code: str
     detail: str
 

@@ -65,8 +65,7 @@ class DeviceView(msgspec.Struct, kw_only=True, frozen=True):
 
     id: DeviceId
     user_id: UserId
-    device_token: Annotated[str, Meta(examples=["cXk3…base"])]
-    """Masked: its beginning and end."""
+    device_token: Annotated[str, Meta(examples=["cXk3…base"])]  # Masked: its beginning and end
     platform: Platform
     app_version: Annotated[str | None, Meta(examples=["2.4.0"])] = None
     device_model: str | None = None
@@ -74,17 +73,13 @@ class DeviceView(msgspec.Struct, kw_only=True, frozen=True):
     language: str | None = None
     timezone: str | None = None
     notification_preferences: DevicePreferencesView = DevicePreferencesView()
-    is_active: Annotated[bool, Meta(examples=[True])]
-    """False: no push to it until it registers again."""
+    is_active: Annotated[bool, Meta(examples=[True])]  # False: no push until it registers again
     deactivated_at: datetime | None = None
     deactivation_reason: DeactivationReason | None = None
     last_accepted_at: datetime | None = None
-    """When the push provider last accepted a message for it."""
     last_receipt_at: datetime | None = None
-    """The device's last receipt."""
     last_seen: datetime | None = None
-    state: DeviceStateView | None = None
-    """null: no heartbeat within the last hour, or unknown."""
+    state: DeviceStateView | None = None  # null: no heartbeat within the last hour, or unknown
     created_at: datetime
     updated_at: datetime
 
@@ -108,7 +103,6 @@ def device_view(document: Mapping[str, Any], state: Presence | None) -> DeviceVi
 MAX_CATEGORIES = 100
 IS_ACTIVE_DESCRIPTION = "False, such as when its user signs out: no more push. True: push again."
 PLATFORMS = {name: one for one in Platform for name in (one.value, one.value.upper())}
-"""Platforms by accepted spelling."""
 _ONE_LINE_FIELDS = ("app_version", "device_model", "os_version")
 _SLUG = re.compile(r"[a-z0-9_]{1,64}", re.ASCII)
 Text40 = Annotated[str, Meta(max_length=40)]
@@ -179,8 +173,7 @@ class DevicePreferencesRequest(
 ):
     """A device's preferences. Omitted fields are cleared."""
 
-    enabled: Annotated[bool, Meta(examples=[True])] = True
-    """False: no push at all."""
+    enabled: Annotated[bool, Meta(examples=[True])] = True  # False: no push at all
     categories: Annotated[
         dict[str, Any],
         Meta(
@@ -255,7 +248,6 @@ def _check_token(token: str, problems: ProblemCollector) -> None:
 
 
 def _device_fields(body: DeviceRequest | DeviceChanges) -> dict[str, str | None]:
-    """Return the device's fields in a body, without unset ones."""
     given = {name: getattr(body, name) for name in (*_ONE_LINE_FIELDS, "language", "timezone")}
     return {name: value for name, value in given.items() if not isinstance(value, UnsetType)}
 

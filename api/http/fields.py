@@ -39,8 +39,7 @@ class QuietHours(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     enabled: bool
     start: LocalTime = "22:00"
     end: LocalTime = "07:00"
-    timezone: TimeZoneName | None = None
-    """IANA name; omitted: the zone of the recipient or device."""
+    timezone: TimeZoneName | None = None  # IANA name; omitted: the zone of the recipient or device
 
 
 class UpdatedView(msgspec.Struct, kw_only=True, frozen=True):

@@ -1,8 +1,4 @@
-"""Errors as RFC 9457 problems: the catalogue of problem types, the exception, the error handlers.
-
-Every response from 400 on has the code, the status and the title of one entry of the catalogue. The
-OpenAPI document takes its examples from the same entries.
-"""
+"""Errors as RFC 9457 problems: the catalogue, the exception, and the error handlers."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -37,8 +33,7 @@ from notifications.validation import FieldProblem, InvalidRequestError
 
 log = structlog.get_logger(__name__)
 MEDIA_TYPE = "application/problem+json"
-RETRY_SECONDS = 5
-"""``Retry-After`` while the database is unavailable."""
+RETRY_SECONDS = 5  # ``Retry-After`` while the database is unavailable
 PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 """A name from a request that a problem may repeat."""
 _STATUS_TITLES = {
@@ -57,8 +52,7 @@ def status_title(status: int) -> str:
 class FieldErrorView(msgspec.Struct, kw_only=True, frozen=True):
     """One invalid field. The value isn't repeated."""
 
-    pointer: str
-    """JSON Pointer to the field."""
+    pointer: str  # JSON Pointer to the field
     code: str
     detail: str
 
@@ -71,13 +65,10 @@ class ProblemView(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True)
     status: int
     detail: str
     instance: str
-    code: str
-    """For programs; stable."""
-    request_id: str | None
-    """Finds the request in the logs."""
+    code: str  # For programs; stable
+    request_id: str | None  # Finds the request in the logs
     errors: list[FieldErrorView]
-    notification_id: str | None = None
-    """The existing notification; with ``already_notified`` only."""
+    notification_id: str | None = None  # The existing notification; with ``already_notified`` only
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -362,7 +353,6 @@ _TYPES_BY_STATUS = {
         RATE_LIMITED,
     )
 }
-"""Problem types of Django REST framework's exceptions."""
 _TYPES_BY_EXCEPTION: Sequence[tuple[tuple[type[Exception], ...], ProblemType, int | None]] = (
     ((KeyReusedError,), IDEMPOTENCY_KEY_REUSED, None),
     ((PyMongoError,), STORE_UNAVAILABLE, RETRY_SECONDS),

@@ -1,8 +1,4 @@
-"""Per-client and per-IP rate limits; the ``RateLimit-*`` headers.
-
-A limit applies to one client or inbox and one endpoint, separately for reads and writes. Every
-counted response carries ``RateLimit-Limit``, ``RateLimit-Remaining`` and ``RateLimit-Reset``.
-"""
+"""Rate limits per client, inbox or IP, for reads and writes of an endpoint; their headers."""
 
 import hashlib
 from collections.abc import Callable
@@ -16,7 +12,7 @@ from rest_framework.throttling import BaseThrottle
 
 from access.clients import rate_limits
 from access.clients.inbox_tokens import InboxUser
-from access.clients.rate_limits import Counter, RateLimitStatus
+from access.clients.rate_limits import Counter
 from access.clients.registry import Client
 
 from .problems import RATE_LIMITED, problem_response
@@ -62,7 +58,10 @@ class RateLimitMiddleware:
         limit = settings.RATE_LIMIT_FAILED
         rate_status = rate_limits.peek(failures, limit=limit)
         if rate_status is not None and not rate_status.is_allowed:
-            response = _reject_ip(request, rate_status)
+            log.warning("ip_rejected", reset_seconds=rate_status.reset)
+            detail = "Too many failed authentications from this IP address."
+            problem = RATE_LIMITED.error(detail, retry_after=rate_status.reset)
+            response = problem_response(problem, request)
         else:
             response = self.get_response(request)
             rate_status = request.rate_status
@@ -89,9 +88,3 @@ def _find_counter(request: Any) -> tuple[Counter, int] | None:
         counter = Counter(scope="inbox", identifier=digest, endpoint=endpoint)
         return counter, settings.RATE_LIMIT_INBOX
     return None
-
-
-def _reject_ip(request: HttpRequest, rate_status: RateLimitStatus) -> HttpResponse:
-    log.warning("ip_rejected", reset_seconds=rate_status.reset)
-    detail = "Too many failed authentications from this IP address."
-    return problem_response(RATE_LIMITED.error(detail, retry_after=rate_status.reset), request)

@@ -74,11 +74,8 @@ def inbox_item(document: Document, *, now: datetime) -> InboxItem:
 
 
 def _visible_content(document: Document, now: datetime) -> tuple[Content, Mapping[str, Any] | None]:
-    """Return the content, and the template's variables if they include sensitive ones.
-
-    The recipient sees sensitive values while they're useful. Later, or once they're destroyed, they
-    see the redacted content.
-    """
+    """Return the content, and the template's variables if they include sensitive ones."""
+    # The recipient sees sensitive values while they're useful, later the redacted content.
     content = content_of(document)
     if not is_shown_in_inbox(document, now=now):
         return content, None

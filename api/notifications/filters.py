@@ -45,11 +45,7 @@ class ListRequest:
 def parse_list_request(
     query: QueryDict, *, client_id: ObjectId, fixed: Mapping[str, Any]
 ) -> ListRequest:
-    """Return the checked list request; ``fixed`` are filters that the path sets.
-
-    Raises ApiError: 400 for an unknown or repeated parameter, or an invalid cursor; 422 for an
-    invalid value.
-    """
+    """Return the checked list request with the ``fixed`` filters of the path; ApiError 400, 422."""
     known = {*TEXT_FILTERS, *CHOICES, *TIME_FILTERS, *paging.PARAMETER_NAMES, "unread"}
     reject_unknown(query, allowed=known - fixed.keys())
     problems = ProblemCollector()
@@ -62,7 +58,11 @@ def parse_list_request(
     }
     values |= {name: parse_time(name, query, problems) for name in TIME_FILTERS if name in query}
     values["unread"] = parse_bool("unread", query, problems)
-    _check_unread(values, problems)
+    # Unread means delivered in-app and not read, which these filters may contradict.
+    implied = {"channel": Channel.IN_APP.value, "delivery_status": DeliveryStatus.DELIVERED.value}
+    if values["unread"] and any(values.get(name) not in (None, v) for name, v in implied.items()):
+        reason = "Unread means delivered in-app; remove the other filters."
+        problems.add("/unread", "conflict", reason)
     limit = paging.parse_limit(query, problems)
     if problems.problems:
         raise validation_failed(problems.problems)
@@ -74,15 +74,6 @@ def parse_list_request(
 def cursors(page: Page) -> dict[str, str | None]:
     """Return the cursors ``next`` and ``previous`` of a page."""
     return paging.page_links(page, list_name=LIST, order=NEWEST_FIRST)
-
-
-def _check_unread(values: Mapping[str, Any], problems: ProblemCollector) -> None:
-    """Report filters that contradict ``unread``, which means delivered in-app and not read."""
-    implied = {"channel": Channel.IN_APP.value, "delivery_status": DeliveryStatus.DELIVERED.value}
-    if values["unread"] and any(values.get(name) not in (None, v) for name, v in implied.items()):
-        problems.add(
-            "/unread", "conflict", "Unread means delivered in-app; remove the other filters."
-        )
 
 
 def list_parameters(*, without: Sequence[str] = ()) -> list[OpenApiParameter]:

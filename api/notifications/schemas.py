@@ -102,19 +102,16 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
     data: Annotated[dict[str, Any], Meta(examples=[EXAMPLE_DATA])]
     delivery: list[DeliveryView]
     scheduled_at: datetime | None = None
-    adjusted: bool = False
-    """The requested local time doesn't exist: scheduled_at is the first instant after it."""
+    adjusted: bool = False  # The local time doesn't exist: the first instant after it is used
     expires_at: datetime | None = None
     error: str | None = None
     error_history: list[ErrorHistoryView] = []
     is_read: bool
     read_at: datetime | None = None
-    is_archived: bool = False
-    """Archived by the recipient; ``is_active`` is false only if it was deleted."""
+    is_archived: bool = False  # By the recipient; ``is_active`` is false only if it was deleted
     archived_at: datetime | None = None
     is_active: bool = True
     content_removed_at: datetime | None = None
-    """When retention removed its content and addresses."""
     broadcast_id: str | None = None
     resent_from: str | None = None
     resent_as: list[str] = []
@@ -123,8 +120,7 @@ class NotificationView(msgspec.Struct, kw_only=True, frozen=True):
     created_at: datetime
     updated_at: datetime
     request_id: str | None = None
-    is_test: bool = False
-    """Created with a test key: sent to the sandbox."""
+    is_test: bool = False  # Created with a test key: sent to the sandbox
     is_delivered: Annotated[bool, Meta(examples=[True])]
     is_failed: bool
     is_pending: bool
@@ -201,11 +197,9 @@ def attempt_view(document: Document) -> AttemptView:
 def redacted(
     data: Mapping[str, Any], type_name: str, template_id: str | None = None
 ) -> dict[str, Any]:
-    """Return the template's variables with sensitive ones redacted.
-
-    They are stored redacted. Variables that became sensitive later are redacted here, and all
-    variables of a type that no longer exists.
-    """
+    """Return the template's variables with sensitive ones redacted."""
+    # They are stored redacted. Variables that became sensitive later are redacted here, and all
+    # variables of a type that no longer exists.
     if types.find_type(type_name) is None:
         return dict.fromkeys(data, MASK)
     return redaction.mask(data, types.sensitive_variables(type_name, template_id))
@@ -220,9 +214,7 @@ class ChannelPreviewView(msgspec.Struct, kw_only=True, frozen=True):
 
     channel: Channel
     would_send: Annotated[bool, Meta(examples=[True])]
-    """Whether the notification would be sent on this channel."""
     reason: str | None = None
-    """Why it wouldn't be sent."""
     subject: Annotated[str | None, Meta(examples=["Paid"])] = None
     text: Annotated[str | None, Meta(examples=["We have your 49.90 for Sunrise."])] = None
     html: str | None = None
@@ -230,7 +222,6 @@ class ChannelPreviewView(msgspec.Struct, kw_only=True, frozen=True):
     deep_link: str | None = None
     payload: dict[str, Any] | None = None
     problem: str | None = None
-    """Why there is no preview."""
 
 
 class PreviewView(msgspec.Struct, kw_only=True, frozen=True):
@@ -243,11 +234,9 @@ class PreviewView(msgspec.Struct, kw_only=True, frozen=True):
     template_version: Annotated[int | None, Meta(examples=[0])] = None
     locale: str | None = None
     scheduled_at: datetime | None = None
-    adjusted: bool = False
-    """The requested local time doesn't exist: scheduled_at is the first instant after it."""
+    adjusted: bool = False  # The local time doesn't exist: the first instant after it is used
     expires_at: datetime | None = None
-    channels: list[ChannelPreviewView]
-    """All channels, in a fixed order."""
+    channels: list[ChannelPreviewView]  # All channels, in a fixed order
 
 
 def preview_view(preview: Preview) -> PreviewView:

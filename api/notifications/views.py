@@ -109,8 +109,7 @@ def get_notification(request: Any, notification_id: str) -> Response:
 def list_attempts(request: Any, notification_id: str) -> Response:
     """List the attempts of a notification, oldest first."""
     reject_unknown(request.query_params, allowed=())
-    document = notification_or_404(request, notification_id)
-    attempts = queries.attempts_of(document["_id"])
+    attempts = queries.attempts_of(notification_or_404(request, notification_id)["_id"])
     return Response(AttemptList(results=[attempt_view(one) for one in attempts]))
 
 

@@ -63,7 +63,6 @@ class TemplateVersionView(msgspec.Struct, kw_only=True, frozen=True):
     created_at: datetime | None = None
     created_by: str | None = None
     published_at: Annotated[datetime | None, Meta(examples=[EXAMPLE_TIME])] = None
-    """When it was last published."""
 
 
 class TemplateVersionList(PageView[TemplateVersionView], kw_only=True, frozen=True):

@@ -49,10 +49,7 @@ class ClientOwnedAdmin(ReadOnlyAdmin):
 
 @admin.register(Callback)
 class CallbackAdmin(ClientOwnedAdmin, EnableDisableAdmin):
-    """The callback endpoints, one for each client that registered one.
-
-    Of the URL only the host is shown, because the path may contain a secret.
-    """
+    """The clients' callback endpoints: their hosts only, because a path may contain a secret."""
 
     list_display = ("client", "host", "status", "last_success", "failing_since_display", "error")
     fieldsets = (

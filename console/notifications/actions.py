@@ -37,24 +37,19 @@ S = DeliveryStatus
 class StaffAction:
     """An action of staff on notifications."""
 
-    name: str
-    """Its segment in URLs; the admin's action is ``{name}_selected``."""
+    name: str  # Its segment in URLs; the admin's action is ``{name}_selected``
     button: str
-    question: str
-    """Heading of the confirmation, with a placeholder for the notifications."""
+    question: str  # Heading of the confirmation, with a placeholder for the notifications
     action: BulkAction
     statuses: frozenset[DeliveryStatus]
-    """Statuses of the deliveries that it applies to."""
     consequence: str
     done_phrase: str
     permission: str
     has_channel_choice: bool = False
     has_time_input: bool = False
     shows_resend_risk: bool = False
-    is_for_scheduled: bool = False
-    """It applies only to deliveries with a due time in the future."""
+    is_for_scheduled: bool = False  # It applies only to deliveries with a due time in the future
     is_for_unattempted: bool = False
-    """It applies only to deliveries without attempts."""
 
     def applies_to(self, delivery: Mapping[str, Any], *, now: datetime) -> bool:
         """Return whether the action applies to a delivery."""
@@ -127,10 +122,7 @@ STAFF_ACTIONS = (RETRY, RESEND, SEND_NOW, RESCHEDULE, CANCEL)
 
 
 def selected_action(action: StaffAction, permission: str) -> Callable[..., Any]:
-    """Return the admin action on the selected rows, guarded by ``has_{permission}_permission``.
-
-    It shows the confirmation. Once confirmed it runs, and the admin redirects to the list.
-    """
+    """Return the admin action that runs on the selected rows, after a confirmation."""
 
     @admin.action(description=action.button, permissions=[permission])
     def run(model_admin: Any, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
@@ -163,7 +155,6 @@ def run_on_one(
 
 
 def _confirmation_items(documents: Sequence[Document], action: StaffAction) -> list[dict[str, Any]]:
-    """Return the notifications, each with the deliveries that change."""
     types = names.type_names({document["type"] for document in documents})
     now = utc_now()
     risks = assess_risks(documents, now=now)
@@ -220,7 +211,6 @@ def _confirmation_page(
 
 
 def _choices(documents: Sequence[Document]) -> list[dict[str, Any]]:
-    """Return the channels to choose from; those without success are chosen by default."""
     deliveries = [d for document in documents for d in document["delivery"]]
     missing = {d["channel"] for d in deliveries if d["status"] not in SUCCEEDED}
     had = {d["channel"] for d in deliveries}
@@ -258,7 +248,6 @@ def _run(action: StaffAction, request: HttpRequest, ids: Sequence[ObjectId]) -> 
 def _resend_selection(
     ids: Sequence[ObjectId], chosen: Sequence[Channel], *, include_succeeded: bool
 ) -> ChannelSelection:
-    """Return each notification with those of the chosen channels that it has."""
     done = (
         frozenset[str]() if include_succeeded else frozenset(status.value for status in SUCCEEDED)
     )

@@ -20,8 +20,7 @@ from ..widgets.keyset_list import KeysetChangeList
 from ..widgets.lists import ListOnlyAdmin, find_by_notification, search_text
 from .filters import CAUSE_OPTIONS, CHANNEL_OPTIONS
 
-ATTEMPTS_CAP = 500
-"""Maximum attempts of one notification in a search."""
+ATTEMPTS_CAP = 500  # Maximum attempts of one notification in a search
 
 
 AttemptStatusFilter = choice_filter(

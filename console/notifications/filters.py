@@ -16,8 +16,7 @@ from ..texts.labels import CHANNELS, DELIVERY_LABELS, PROVIDERS, STATUS_LABELS, 
 from ..widgets.filters import ChoiceFilter, choice_filter, time_filter
 
 N, S = NotificationStatus, DeliveryStatus
-NO_PROVIDER = "none"
-"""Choice for deliveries without a provider."""
+NO_PROVIDER = "none"  # Choice for deliveries without a provider
 _UNFINISHED = frozenset({N.CREATED, N.QUEUED, N.PROCESSING, N.RETRYING})
 OVERALL_STATUSES: Mapping[DeliveryStatus, frozenset[NotificationStatus]] = {
     S.PENDING: _UNFINISHED,
@@ -140,7 +139,6 @@ class ProviderFilter(ChoiceFilter):
 
 
 def _failed_delivery(request: HttpRequest, *parameters: str) -> dict[str, Any]:
-    """Return the condition on a failed delivery, narrowed by these parameters."""
     paths = {"channel": "channel", "code": "failure_code"}
     chosen = {paths[name]: value for name in parameters if (value := request.GET.get(name))}
     return {"status": S.FAILED.value, **chosen}

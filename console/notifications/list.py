@@ -31,7 +31,6 @@ class NotificationListAdmin(ReadOnlyAdmin):
     """A list of notifications, which actions change, never a form."""
 
     has_bulk_operations = True
-    """The list offers bulk operations on all matches."""
     search_fields = ("id",)
     search_help_text = "ID, recipient, email, phone, entity, or key"
     actions = ("retry_selected", "resend_selected", "cancel_selected")

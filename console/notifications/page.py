@@ -40,10 +40,7 @@ TIMES = (
 def show(
     admin: Any, request: HttpRequest, object_id: str, *, is_revealed: bool = False
 ) -> HttpResponse:
-    """Show one notification; redirect to the list if it doesn't exist.
-
-    ``is_revealed``: show and record unmasked addresses.
-    """
+    """Show one notification, with recorded unmasked addresses if ``is_revealed``."""
     if not admin.has_view_permission(request):
         raise PermissionDenied
     notification_id = parse_id(object_id)
@@ -53,8 +50,7 @@ def show(
     if is_revealed:
         name = f"{document['type']} {document['_id']}"
         record_change(request, Notification, document["_id"], "Revealed addresses.", name=name)
-    unmasked = is_revealed or can_see_addresses(request.user)
-    context = _context(request, document, unmasked=unmasked)
+    context = _context(request, document, unmasked=is_revealed or can_see_addresses(request.user))
     return render_page(
         admin, request, "console/notifications/page.html", **context, is_revealed=is_revealed
     )

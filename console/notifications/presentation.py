@@ -76,9 +76,7 @@ class RenderedContent:
 
     messages: Sequence[RenderedMessage]
     problem: str | None = None
-    """The reason why the message can't be rendered."""
     removed: str | None = None
-    """The notice that the content was removed."""
 
 
 def cards(
@@ -217,10 +215,8 @@ def _card(
 
 
 def _advice(delivery: Mapping[str, Any], *, now: datetime) -> str | None:
-    """Return the next step for a failed delivery, or for one that is held for its provider.
-
-    Any other pending delivery needs none: the service sends it, and a resend would duplicate it.
-    """
+    """Return the next step for a failed delivery, or for one that is held for its provider."""
+    # Any other pending delivery needs none: the service sends it, and a resend would duplicate it.
     if delivery["status"] == S.PENDING:
         return HELD_ADVICE.get(wait_reason(delivery, now=now))
     return explain(delivery["failure_code"]).advice

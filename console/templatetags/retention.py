@@ -39,7 +39,6 @@ def retention_table() -> list[tuple[str, str]]:
 
 
 def _by_category(policies: Sequence[Retention], name: str) -> str:
-    """Return the retention of each category, or the common one."""
     spans = {policy.category: _days(getattr(policy, name)) for policy in policies}
     if len(set(spans.values())) == 1:
         return next(iter(spans.values()))

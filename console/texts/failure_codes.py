@@ -12,12 +12,9 @@ F = FailureCode
 class Explanation:
     """The meaning of a failure code, and the next step."""
 
-    meaning: str
-    """Half a sentence, for the place after a colon."""
-    advice: str
-    """Imperative sentences."""
-    needs_operator: bool = False
-    """The cause stays until an operator removes it."""
+    meaning: str  # Half a sentence, for the place after a colon
+    advice: str  # Imperative sentences
+    needs_operator: bool = False  # The cause stays until an operator removes it
 
 
 _DUPLICATE = "The recipient might have it. A retry or resend might send a duplicate."

@@ -15,8 +15,7 @@ from notifications.resend.risk import RiskKind
 
 from .wait_reasons import HELD, WaitReason, field, find_waits, wait_reason
 
-Label = tuple[str, str]
-"""The text of a chip and its color."""
+Label = tuple[str, str]  # The text of a chip and its color
 A, B, N, S, W = AttemptStatus, BroadcastStatus, NotificationStatus, DeliveryStatus, WaitReason
 CHANNELS: Mapping[Channel, str] = {
     Channel.EMAIL: "Email",

@@ -1,7 +1,4 @@
-"""The reason why an open delivery waits, and until when. Pure.
-
-Deliveries are stored documents or rows of the admin: both are read by field name.
-"""
+"""Why an open delivery, stored document or row of the admin, waits, and until when. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -56,8 +53,7 @@ class Wait:
 
     channel: Channel
     reason: WaitReason
-    until: datetime | None
-    """When the delivery is due next; None while a worker holds its lease."""
+    until: datetime | None  # When the delivery is due next; None while a worker holds its lease
 
 
 def find_waits(deliveries: Iterable[Any], *, now: datetime) -> list[Wait]:

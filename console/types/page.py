@@ -76,10 +76,8 @@ class NotificationTypeAdmin(ConsoleAdmin):
         return ("slug",) if obj else ()
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Store the type, and clear its caches.
-
-        Of an existing type only the changed fields, because a version can be published meanwhile.
-        """
+        """Store the type, and clear its caches."""
+        # Of an existing type only the changed fields, because a version can be published meanwhile.
         if change:
             obj.save(update_fields=[*form.changed_data, "updated_at"])
         else:

@@ -27,14 +27,11 @@ class CreatedBroadcast:
     """A broadcast that is stored and will run."""
 
     document: Document
-    is_replayed: bool
-    """The idempotency key was already used for this broadcast."""
+    is_replayed: bool  # The idempotency key was already used for this broadcast
 
 
 def create(request: BroadcastRequest, *, caller: Caller, now: datetime) -> CreatedBroadcast:
-    """Validate, store, and enqueue a broadcast.
-
-    Calls with the same idempotency key, concurrent or repeated, create one broadcast.
+    """Validate, store, and enqueue a broadcast; once per idempotency key.
 
     Raises InvalidRequestError, KeyReusedError, and PyMongoError if nothing was accepted.
     """
@@ -69,7 +66,7 @@ def _store(document: dict[str, Any], now: datetime) -> CreatedBroadcast:
 
 
 def _validated_document(request: BroadcastRequest, caller: Caller, now: datetime) -> dict[str, Any]:
-    """Return the broadcast to store. Raises InvalidRequestError, which lists all problems."""
+    """Return the document to store; raises InvalidRequestError with every problem."""
     problems = ProblemCollector()
     audience = _parse_audience(request.audience, problems)
     _check_type(request, problems)

@@ -22,11 +22,9 @@ MIN_REMINDER_SECONDS = int(MIN_REMINDER.total_seconds())
 MAX_REMINDER_SECONDS = int(MAX_REMINDER.total_seconds())
 MAX_SENSITIVE_VARIABLES = 100
 MAX_WHATSAPP_TEMPLATES = 100
-MAX_VARIABLES = 500
-"""Variables in the example data, at all levels together."""
+MAX_VARIABLES = 500  # Variables in the example data, at all levels together
 MAX_DEPTH = 20
-RESERVED_VARIABLE = "recipient"
-"""The name under which templates access the recipient."""
+RESERVED_VARIABLE = "recipient"  # The name under which templates access the recipient
 _LOCALE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*", re.ASCII)
 _META_NAME = re.compile(r"[a-z0-9_]{1,512}", re.ASCII)
 _META_LANGUAGE = re.compile(r"[a-z]{2,3}(?:_[A-Za-z0-9]{2,4})?", re.ASCII)

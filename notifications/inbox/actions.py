@@ -48,10 +48,8 @@ def mark_all_read(*, inbox: Inbox, now: datetime) -> int:
 
 
 def open_feed(*, inbox: Inbox, limit: int, unread: bool) -> Page:
-    """Return the first page of a feed and mark it as seen.
-
-    Seen is everything delivered up to the newest of the page, so that later arrivals stay unseen.
-    """
+    """Return the first page of a feed and mark it as seen."""
+    # Seen is everything delivered up to the newest of the page, so that later arrivals stay unseen.
     page = feed.page(inbox, limit=limit, unread=unread)
     newest = page.documents[0]["inbox_at"] if page.documents else None
     until = feed.seen_until(inbox) if newest else None

@@ -25,16 +25,12 @@ class Acceptance:
     """A notification that is stored and will be delivered."""
 
     document: Document
-    is_replayed: bool
-    """The idempotency key was already used for this notification."""
-    is_time_adjusted: bool
-    """The local time does not exist; the first instant after it is used."""
+    is_replayed: bool  # The idempotency key was already used for this notification
+    is_time_adjusted: bool  # The local time does not exist; the first instant after it is used
 
 
 def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Acceptance:
-    """Validate, store, and enqueue one notification.
-
-    Calls with the same idempotency key, concurrent or repeated, create one notification.
+    """Validate, store, and enqueue one notification; once per idempotency key.
 
     Raises InvalidRequestError, AlreadyNotifiedError, KeyReusedError, and PyMongoError if the
     request was not accepted.
@@ -61,9 +57,7 @@ def accept(request: NotificationRequest, *, caller: Caller, now: datetime) -> Ac
             first_id = existing["notification_ids"][0]
             if (document := queries.get(notification_id=first_id)) is not None:
                 return Acceptance(
-                    document=document,
-                    is_replayed=True,
-                    is_time_adjusted=prepared.is_time_adjusted,
+                    document=document, is_replayed=True, is_time_adjusted=prepared.is_time_adjusted
                 )
             prepared = replace(prepared, notification=replace(prepared.notification, id=first_id))
     crash_points.reach(Boundary.KEY_RESERVED)
@@ -90,7 +84,6 @@ def enqueue_accepted(documents: Iterable[Document], *, now: datetime) -> None:
 
 
 def _find_previous(request: NotificationRequest, caller: Caller) -> Acceptance | None:
-    """Return the acceptance of the same request, if its key was used for it."""
     if caller.idempotency_key is None:
         return None
     try:

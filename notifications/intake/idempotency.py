@@ -14,7 +14,6 @@ from ..store import Document
 from .requests import Caller, KeyReusedError
 
 KEY_LIFETIME = timedelta(hours=24)
-"""How long a repeated request is recognized."""
 
 
 def record_id(caller: Caller) -> str:
@@ -28,10 +27,7 @@ def fingerprint_of(request: msgspec.Struct, *, kind: bytes = b"") -> str:
 
 
 def find(*, caller: Caller, fingerprint: str) -> Document | None:
-    """Return the record of a key; None if the key is new.
-
-    Raises KeyReusedError if the key was used with another request, and PyMongoError.
-    """
+    """Return the record of a key, None if it is new. Raises KeyReusedError, PyMongoError."""
     record = collection("idempotency_keys").find_one({"_id": record_id(caller)})
     if record is not None and record["fingerprint"] != fingerprint:
         raise KeyReusedError

@@ -113,10 +113,7 @@ def prepare(
     now: datetime,
     render_cache: RenderCache | None = None,
 ) -> Prepared:
-    """Return the notification to store; raises InvalidRequestError with every problem.
-
-    ``render_cache`` holds texts rendered for other recipients of the batch.
-    """
+    """Return the notification to store; raises InvalidRequestError with every problem."""
     problems = ProblemCollector()
     type_config = _find_type(request, problems)
     registered = snapshot.registered.get(request.user_id or "")
@@ -213,10 +210,8 @@ def choose_channels(
     registered: RegisteredRecipient | None,
     problems: ProblemCollector,
 ) -> list[NewDelivery]:
-    """Return a delivery for each channel; an unreachable channel is skipped unless explicit.
-
-    The channels are the request's, the recipient's, or the type's, in this order.
-    """
+    """Return a delivery for each channel; an unreachable channel is skipped unless explicit."""
+    # The channels are the request's, the recipient's, or the type's, in this order.
     preference = NO_PREFERENCE
     if registered is not None:
         preference = registered.preference(
@@ -251,7 +246,6 @@ def _requested_channels(
     preference: Preference,
     problems: ProblemCollector,
 ) -> tuple[bool, Sequence[Channel]]:
-    """Return whether the request names the channels, and the channels."""
     if request.channels is None:
         preferred = (parse_channel(name) for name in preference.channels)
         channels = list(dict.fromkeys(one for one in preferred if one is not None))
@@ -283,10 +277,8 @@ def _suppressed(channel: Channel, code: FailureCode, reason: str) -> NewDelivery
 
 
 def _apply_fallback(deliveries: list[NewDelivery], fallback: Fallback) -> list[NewDelivery]:
-    """Return the deliveries, with the fallback channel waiting for the first other open channel.
-
-    In-app is never the primary channel: it always delivers.
-    """
+    """Return the deliveries, with the fallback channel waiting for the first other open channel."""
+    # In-app is never the primary channel: it always delivers.
     primary = next(
         (
             one.channel

@@ -26,11 +26,9 @@ class ChannelPreview:
     """The message of one channel."""
 
     channel: Channel
-    message: Message | None
-    """None if it can't be rendered; ``problem`` holds the reason."""
+    message: Message | None  # None if it can't be rendered; ``problem`` holds the reason
     problem: str | None = None
-    not_sent_reason: str | None = None
-    """None if the notification would be sent on this channel."""
+    not_sent_reason: str | None = None  # None if the notification would be sent on this channel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +41,7 @@ class Preview:
 
 
 def preview(request: NotificationRequest, *, caller: Caller, now: datetime) -> Preview:
-    """Validate and render a request without storing it; raises InvalidRequestError.
-
-    Sensitive values are shown: the caller has just sent them.
-    """
+    """Validate and render a request, with sensitive values; raises InvalidRequestError."""
     snapshot = load_recipients([request], now=now)
     prepared = prepare(
         request, notification_id=ObjectId(), caller=caller, snapshot=snapshot, now=now
@@ -101,11 +96,7 @@ TEST_BODY = "This is a test of our notification service. You don't need to do an
 
 
 def send_test(*, channel: Channel, address: str, now: datetime) -> ObjectId:
-    """Send a test message to an address, phone number, or device; return the notification's id.
-
-    It takes the regular path, to the first available provider of the channel. Raises
-    InvalidRequestError if the address is invalid.
-    """
+    """Send a test message on the regular path; return its id. Raises InvalidRequestError."""
     request = NotificationRequest(
         type=TEST_TYPE,
         recipient=_recipient(channel, address),
@@ -138,8 +129,7 @@ def send_template_test(
 def _send(
     request: NotificationRequest, *, now: datetime, template_version: int | None = None
 ) -> ObjectId:
-    client_id = registry.system_client_id(now=now)
-    caller = Caller(client_id=client_id, template_version=template_version)
+    caller = Caller(client_id=registry.system_client_id(now=now), template_version=template_version)
     return ObjectId(intake_acceptance.accept(request, caller=caller, now=now).document["_id"])
 
 

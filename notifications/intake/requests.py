@@ -169,19 +169,13 @@ class Caller:
     client_id: ObjectId
     request_id: str | None = None
     traceparent: str | None = None
-    """The request's span, if traced."""
     idempotency_key: str | None = None
-    is_test: bool = False
-    """Test mode: the notification goes to the sandbox."""
-    template_version: int | None = None
-    """Template version to use, published or not. Only for test sends by staff."""
+    is_test: bool = False  # Test mode: the notification goes to the sandbox
+    template_version: int | None = None  # Also an unpublished one. Only for test sends by staff.
 
 
 class AlreadyNotifiedError(Exception):
-    """A notification for this recipient, type, and entity exists.
-
-    ``notification_id`` is None if it belongs to another client.
-    """
+    """The recipient, type, and entity have one: ``notification_id``, None if another client's."""
 
     def __init__(self, notification_id: ObjectId | None) -> None:
         super().__init__("already notified")

@@ -17,8 +17,7 @@ from notifyproject.db.indexes import MongoIndex
 USER_ID_LENGTH = 128
 SUBJECT_LENGTH = 255
 FILENAME_LENGTH = 120
-CONTENT_TYPE_LENGTH = 127
-"""RFC 6838 allows this for each half; in practice it is enough for both."""
+CONTENT_TYPE_LENGTH = 127  # RFC 6838 allows this for each half; in practice it is enough for both
 
 
 class RecipientCopy(EmbeddedModel):
@@ -163,7 +162,6 @@ class Notification(models.Model):
     ttl_seconds = models.IntegerField(null=True, blank=True)
     """Lifetime that expires_at derives from, if it is relative to the send time."""
     purge_at = optional_datetime()
-    """When MongoDB deletes the document."""
 
     error = optional_text(500)
     error_history = EmbeddedModelArrayField(ErrorRecord, default=list, blank=True)
@@ -179,9 +177,7 @@ class Notification(models.Model):
     archived_at = optional_datetime()
     is_active = models.BooleanField(default=True)
     erased_at = optional_datetime()
-    """When content and recipient were erased with the recipient."""
     content_removed_at = optional_datetime()
-    """When retention removed the content; missing before that."""
     callback_revision = models.IntegerField(null=True, blank=True)
     """Counts writes that callbacks report; missing if the client has no callback."""
     callback_due_at = optional_datetime()
@@ -263,10 +259,7 @@ class Notification(models.Model):
 
 
 class FailedNotification(Notification):
-    """A notification with a failed channel: a list in the console, without a page of its own.
-
-    The permission to view notifications covers it.
-    """
+    """A notification with a failed channel: a list in the console, under the permission to view."""
 
     class Meta:
         proxy = True

@@ -129,10 +129,8 @@ class WebhookLog(models.Model):
     received_at = models.DateTimeField()
     body = models.TextField()
     event_count = models.IntegerField(default=0)
-    applied_count = models.IntegerField(default=0)
-    """Events that changed a delivery."""
-    unmatched_count = models.IntegerField(default=0)
-    """Events without a known delivery."""
+    applied_count = models.IntegerField(default=0)  # Events that changed a delivery
+    unmatched_count = models.IntegerField(default=0)  # Events without a known delivery
     processed_at = optional_datetime()
     purge_at = optional_datetime()
 

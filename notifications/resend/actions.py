@@ -129,10 +129,7 @@ def resend(
 def cancel(
     *, notification_id: ObjectId, channels: Sequence[Channel] | None, reason: str, now: datetime
 ) -> Document:
-    """Cancel the pending deliveries of these channels or of all.
-
-    Raises LookupError if it doesn't exist, InvalidStateError if nothing is pending.
-    """
+    """Cancel pending deliveries of these or all channels; raises LookupError, InvalidStateError."""
     document = _load_document(notification_id)
     chosen = channels or [Channel(d["channel"]) for d in document["delivery"]]
     cancelled = store.cancel(
@@ -162,12 +159,9 @@ def reschedule(*, notification_id: ObjectId, requested_time: datetime, now: date
 
 
 def follow_time_zone(*, user_id: str, zone: str, now: datetime) -> int:
-    """Move notifications scheduled on a recipient's own clock to a new time zone.
-
-    Those with an explicit zone stay, and so do those already attempted. A time that has passed in
-    the new zone becomes now. Idempotent; returns how many were moved. Raises InvalidTimeError for
-    an unknown zone.
-    """
+    """Move notifications on the recipient's own clock to a new zone; return how many."""
+    # Those with an explicit zone stay, and so do those already attempted. A time that has passed in
+    # the new zone becomes now. Idempotent. Raises InvalidTimeError for an unknown zone.
     current_zone = time.parse_zone(zone)
     rescheduled = []
     for document in queries.scheduled_local_of(user_id):
@@ -251,11 +245,8 @@ def _copy(
 
 
 def run_now(*, notification_id: ObjectId, now: datetime) -> Document:
-    """Make scheduled or held deliveries due now.
-
-    Quiet hours, suppressions, and the expiry still apply. Raises LookupError if it doesn't exist,
-    InvalidStateError if nothing is scheduled or held, and PyMongoError.
-    """
+    """Make scheduled or held deliveries due now; raises LookupError, InvalidStateError."""
+    # Quiet hours, suppressions, and the expiry still apply.
     document = queries.get(notification_id=notification_id)
     if document is None:
         raise LookupError("no such notification")
@@ -291,7 +282,6 @@ class ActionResult:
     done: list[ObjectId] = field(default_factory=list)
     """The notifications acted on; for a resend, the new notifications."""
     refused: dict[ObjectId, str] = field(default_factory=dict)
-    """The reason for each notification that was left as it was."""
 
     @property
     def reasons(self) -> list[str]:

@@ -13,16 +13,11 @@ F = FailureCode
 class RiskKind(StrEnum):
     """The risk of sending again."""
 
-    SAFE = "safe"
-    """The recipient doesn't have it, and nothing known prevents delivery."""
-    WILL_FAIL_AGAIN = "pointless"
-    """The cause of the failure persists."""
-    MAY_DUPLICATE = "may_duplicate"
-    """The recipient may already have it."""
-    EXPIRED = "expired"
-    """It expired; it may no longer matter."""
-    SUPPRESSED = "suppressed"
-    """The recipient opted out, or the address is suppressed."""
+    SAFE = "safe"  # The recipient doesn't have it, and nothing known prevents delivery
+    WILL_FAIL_AGAIN = "pointless"  # The cause of the failure persists
+    MAY_DUPLICATE = "may_duplicate"  # The recipient may already have it
+    EXPIRED = "expired"  # It expired; it may no longer matter
+    SUPPRESSED = "suppressed"  # The recipient opted out, or the address is suppressed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,22 +26,16 @@ class DeliveryFacts:
 
     channel: Channel
     status: DeliveryStatus
-    code: str | None = None
-    """The stored failure code, or an obsolete one."""
-    may_be_delivered: bool = False
-    """An attempt has an unknown outcome, or one of the recipient's devices has it."""
+    code: str | None = None  # The stored failure code, or an obsolete one
+    may_be_delivered: bool = False  # An attempt's outcome is unknown, or a device has it
     is_expired: bool = False
     is_erased: bool = False
     is_sensitive_data_destroyed: bool = False
     is_content_removed: bool = False
-    suppression_reason: str | None = None
-    """The suppression or preference that blocks its category, as a sentence."""
-    can_reach: bool = True
-    """There is an address, or a device that hasn't rejected it."""
+    suppression_reason: str | None = None  # What blocks its category, as a sentence
+    can_reach: bool = True  # There is an address, or a device that hasn't rejected it
     has_provider: bool = True
-    """A provider is configured for the channel."""
-    is_whatsapp_allowed: bool = True
-    """WhatsApp: within the 24-hour service window, or the type has a WhatsApp template."""
+    is_whatsapp_allowed: bool = True  # Within the 24-hour window, or with a template
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,10 +92,7 @@ _UNREACHABLE_REASONS: Mapping[Channel, str] = {
 
 
 def assess_risk(facts: DeliveryFacts) -> ResendRisk:
-    """Return the risk of resending a delivery, and its strongest reason. Pure.
-
-    In order: nothing to send, suppressed, persistent cause, possible duplicate, expired.
-    """
+    """Return the risk of resending a delivery: its strongest reason, in the order below. Pure."""
     kind, reason = next(_find_obstacles(facts), None) or _assess_failure(facts)
     return ResendRisk(kind=kind, reason=reason)
 

@@ -1,8 +1,4 @@
-"""The only writer of delivery state.
-
-Every change is a named transition: a compare-and-set on the delivery's status and, for a worker,
-on the token of its claim. States: :mod:`domain.states`; diagram: docs/reference/states.md.
-"""
+"""The only writer of delivery state, by compare-and-set transitions: docs/reference/states.md."""
 
 from .acceptance import Accepted, DuplicateEntity, accept
 from .actions import (

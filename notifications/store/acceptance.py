@@ -49,11 +49,9 @@ class _Entity(NamedTuple):
 
 
 def accept(new: Sequence[NewNotification], *, now: datetime) -> list[Accepted | DuplicateEntity]:
-    """Store notifications and return the result of each, in order.
-
-    An ID that is already stored counts as accepted, so that a call may be repeated after a lost
-    response. Raises PyMongoError if the database does not confirm the write.
-    """
+    """Store notifications and return the result of each, in order; raises PyMongoError."""
+    # An ID that is already stored counts as accepted, so that a call may be repeated after a lost
+    # response.
     documents = [_document(one, now) for one in new]
     if not documents:
         return []
@@ -210,7 +208,6 @@ def _content(content: Content) -> dict[str, Any]:
 
 @lru_cache(maxsize=1024)
 def _status(deliveries: tuple[tuple[str, bool], ...]) -> str:
-    """Return the overall status of new deliveries, cached: there are few combinations."""
     states = [_NewState(DeliveryStatus(s), 0, is_waiting=waits) for s, waits in deliveries]
     return overall_status(states).value
 

@@ -25,8 +25,7 @@ class AttemptReference:
     notification_id: ObjectId
     channel: Channel
     attempt_number: int
-    device_id: str | None = None
-    """A push has one attempt for each device."""
+    device_id: str | None = None  # A push has one attempt for each device
 
     def __str__(self) -> str:
         attempt = f"{self.notification_id}.{self.channel}.{self.attempt_number}"
@@ -114,7 +113,6 @@ class ClaimedDelivery:
     content: Content
     data: Mapping[str, Any]
     encrypted_content: str | None = None
-    """Encrypted sensitive values that content and data mask."""
     accepted_targets: tuple[str, ...]
     expires_at: datetime | None
     purge_at: datetime | None
@@ -123,7 +121,6 @@ class ClaimedDelivery:
     is_test: bool = False
     """Sent to the sandbox; its result says nothing about an address, device, or provider."""
     ambiguous_targets: tuple[str, ...] = ()
-    """Devices with an unknown outcome of an earlier attempt."""
     ambiguous_provider: str | None = None
     """Provider with an unknown outcome of an earlier attempt: no other provider gets it."""
     failed_over_from: str | None = None
@@ -203,14 +200,10 @@ class Settlement:
     uncounted: bool = False
     code: FailureCode | None = None
     reason: str | None = None
-    accepted_targets: tuple[str, ...] = field(default=())
-    """Devices that have it, by this attempt or an earlier one."""
-    ambiguous_targets: tuple[str, ...] = field(default=())
-    """Devices with an unknown outcome, while others are retried."""
-    fails_over: bool = False
-    """The provider refused it, and the next one is used at once."""
-    target_attempts: tuple[TargetAttempt, ...] = field(default=())
-    """Results by device; empty on a channel without devices."""
+    accepted_targets: tuple[str, ...] = field(default=())  # Devices that have it by now
+    ambiguous_targets: tuple[str, ...] = field(default=())  # Devices that may have it
+    fails_over: bool = False  # The provider refused it, and the next one is used at once
+    target_attempts: tuple[TargetAttempt, ...] = field(default=())  # One for each device
 
 
 @dataclass(frozen=True, slots=True)

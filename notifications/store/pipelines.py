@@ -1,8 +1,4 @@
-"""MongoDB update pipelines that change one delivery and keep the document consistent.
-
-Every write of delivery state goes through :func:`update`: it changes the array element, and in the
-same write computes the overall ``status``, ``due_at``, and other derived fields from all elements.
-"""
+"""MongoDB update pipelines that change one delivery and what derives from all deliveries."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +13,7 @@ from domain.states import OPEN, SUCCEEDED, Channel, DeliveryStatus, Notification
 Expression = Any
 Pipeline = list[dict[str, Any]]
 ERROR_HISTORY_LENGTH = 20
-ERROR_LENGTH = 500
-"""Longer error messages are truncated."""
+ERROR_LENGTH = 500  # Longer error messages are truncated
 INBOX_SECRET_LIFETIME = timedelta(days=1)
 """Time for which the inbox shows sensitive content, unless the notification expires before."""
 MILLISECOND = timedelta(milliseconds=1)
@@ -52,11 +47,9 @@ def update(
 
 
 def transition(*, condition: Expression, changes: Mapping[str, Any], now: datetime) -> Pipeline:
-    """Return :func:`update` for a change that keeps a delivery open and reports nothing.
-
-    Computes only ``status`` and ``due_at``, and leaves ``updated_at``. Claim and start run for
-    everything that is sent, and cost MongoDB half of a full update this way.
-    """
+    """Return :func:`update` for a change that keeps a delivery open and reports nothing."""
+    # Computes only ``status`` and ``due_at``, and leaves ``updated_at``. Claim and start run for
+    # everything that is sent, and cost MongoDB half of a full update this way.
     merged = {name: _expression(value) for name, value in changes.items()}
     return [
         {"$set": {"delivery": _each_delivery(condition, merged)}},
@@ -165,8 +158,7 @@ def of_channel(channel: str) -> Expression:
 
 def claimed_with(channel: str, token: str, status: DeliveryStatus) -> Expression:
     """Return a condition for a delivery claimed with ``token`` and in ``status``."""
-    is_claimed = {"$eq": ["$$d.claim.token", token]}
-    return {"$and": [of_channel(channel), is_claimed, _is(status)]}
+    return {"$and": [of_channel(channel), {"$eq": ["$$d.claim.token", token]}, _is(status)]}
 
 
 def in_statuses(channel: str, statuses: Sequence[DeliveryStatus]) -> Expression:
@@ -204,11 +196,9 @@ def _expression(value: Any) -> Expression:
 
 
 def _due_at() -> Expression:
-    """Return the earliest time at which an open delivery needs processing; none removes the field.
-
-    That is its next attempt, or the end of the lease while it is being sent. A claim does not move
-    it: otherwise every index would be updated once more for each send.
-    """
+    """Return the earliest time at which an open delivery needs processing; none removes it."""
+    # That is its next attempt, or the end of the lease while it is being sent. A claim does not
+    # move it: otherwise every index would be updated once more for each send.
     moment = {"$ifNull": ["$$d.next_attempt_at", "$$d.claim.lease_until"]}
     is_open = {"$in": ["$$d.status", sorted(s.value for s in OPEN)]}
     open_deliveries = {"$filter": {"input": "$delivery", "as": "d", "cond": is_open}}
@@ -223,10 +213,8 @@ def _inbox_since() -> Expression:
 
 
 def _secret_fields(now: datetime) -> dict[str, Expression]:
-    """Return the encrypted content, kept while a channel is open or the inbox shows it.
-
-    Once only the inbox shows it, ``sealed_until`` is when to remove it.
-    """
+    """Return the encrypted content, kept while a channel is open or the inbox shows it."""
+    # Once only the inbox shows it, ``sealed_until`` is when to remove it.
     since, is_open = _inbox_since(), _has_status(*OPEN)
     last = {"$min": ["$expires_at", {"$add": [since, INBOX_SECRET_LIFETIME // MILLISECOND]}]}
     # Null sorts before all times.

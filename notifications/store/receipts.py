@@ -42,10 +42,8 @@ class DeliveryReceipt:
     """One receipt for one delivery, in the terms of the store."""
 
     reference: AttemptReference
-    status: DeliveryStatus
-    """Sent, delivered, read, or failed."""
-    at: datetime
-    """Time of the event according to the provider."""
+    status: DeliveryStatus  # Sent, delivered, read, or failed
+    at: datetime  # Time of the event according to the provider
     provider: str
     provider_message_id: str | None = None
     code: FailureCode | None = None
@@ -53,11 +51,9 @@ class DeliveryReceipt:
 
 
 def apply_receipt(receipt: DeliveryReceipt, *, now: datetime) -> bool:
-    """Apply a receipt if it is news; return whether it changed the delivery.
-
-    The receipt of one device of an open push is recorded first, because other devices may still
-    wait: it becomes the state of the push when no other device is left.
-    """
+    """Apply a receipt if it is news; return whether it changed the delivery."""
+    # The receipt of one device of an open push is recorded first, because other devices may still
+    # wait: it becomes the state of the push when no other device is left.
     channel, device_id = receipt.reference.channel, receipt.reference.device_id
     is_one_of_many = channel is Channel.PUSH and receipt.status in ARRIVED
     noted_device = device_id if is_one_of_many else None
@@ -98,11 +94,9 @@ def apply_receipt(receipt: DeliveryReceipt, *, now: datetime) -> bool:
 
 
 def with_device_receipts(changes: str) -> Expression:
-    """Return a push's ``changes``, a field's path, merged with device receipts received meanwhile.
-
-    A device with a receipt counts as accepted. If no device is to be retried, the receipts decide
-    the state of the push, whatever the outcome at the others.
-    """
+    """Return a push's ``changes``, a field's path, merged with the device receipts since then."""
+    # A device with a receipt counts as accepted. If no device is to be retried, the receipts decide
+    # the state of the push, whatever the outcome at the others.
     is_over = {"$ne": [f"{changes}.status", S.PENDING.value]}
     reported = {
         "status": _status_from_devices(f"{changes}.status"),
@@ -145,7 +139,6 @@ def _status_from_devices(otherwise: Expression) -> Expression:
 
 
 def _is_new_information(receipt: DeliveryReceipt, device_id: str) -> dict[str, Any]:
-    """Return a filter for an open push to which a device receipt adds something."""
     unknown: list[Expression] = [{"accepted_targets": {"$ne": device_id}}, {"delivered_at": None}]
     if receipt.status is S.READ:
         unknown.append({"read_at": None})

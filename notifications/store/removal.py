@@ -66,11 +66,9 @@ def erasable_at(channel: Channel, address: str, *, limit: int) -> list[Erasable]
 
 
 def erase(erasables: Sequence[Erasable], *, user_id: str, now: datetime) -> int:
-    """Erase notifications and the content of their attempts; return how many.
-
-    The same write cancels what is pending. A send in progress completes; its retry would find no
-    address. Raises PyMongoError; idempotent.
-    """
+    """Erase notifications and the content of their attempts; return how many. Idempotent."""
+    # The same write cancels what is pending. A send in progress completes; its retry would find no
+    # address.
     ids = [one.id for one in erasables]
     if not ids:
         return 0
@@ -143,12 +141,9 @@ def is_content_removed(document: Document) -> bool:
 
 
 def remove_content(*, ids: Sequence[ObjectId], before: datetime, now: datetime) -> Removed:
-    """Remove the content of these notifications if they ended before ``before``.
-
-    Open and reopened ones stay unchanged. Idempotent: a call that was interrupted between the two
-    collections is completed by the next. ``updated_at`` stays: it is the time of the last change
-    of state. Raises PyMongoError.
-    """
+    """Remove the content of these notifications if they ended before ``before``. Idempotent."""
+    # Open and reopened ones stay unchanged. A call that was interrupted between the two collections
+    # is completed by the next. ``updated_at`` stays: it is the time of the last change of state.
     wanted = {"_id": {"$in": list(ids)}}
     over = {**wanted, **match_ended_before(before), "erased_at": None}
     changed = notifications().update_many(over, _removal_pipeline(now), hint="_id_").modified_count
@@ -194,11 +189,9 @@ def match_ended_before(before: datetime) -> Document:
 
 
 def purge(*, ids: Sequence[ObjectId], before: datetime) -> Removed:
-    """Delete these notifications if they ended before ``before``, and their attempts.
-
-    A notification that is reopened meanwhile stays, with its attempts. Attempts that a crash
-    leaves behind are deleted by MongoDB at their own purge date.
-    """
+    """Delete these notifications if they ended before ``before``, and their attempts."""
+    # A notification that is reopened meanwhile stays, with its attempts. Attempts that a crash
+    # leaves behind are deleted by MongoDB at their own purge date.
     wanted = {"_id": {"$in": list(ids)}}
     over = {**wanted, **match_ended_before(before)}
     # By ID, whatever selectivity the index on updated_at promises.

@@ -1,8 +1,7 @@
 """ASGI application for inbox streams (server-sent events), in a process of its own.
 
-A stream mostly waits. Here it costs an asyncio task; a Django view would hold one of the few
-threads of the web process. A small thread pool, shared by all streams, does the blocking reads of
-MongoDB.
+A stream costs an asyncio task; a Django view would hold one of the few threads of the web process.
+A small thread pool, shared by all streams, reads MongoDB.
 """
 
 import asyncio
@@ -43,10 +42,8 @@ from .subscriptions import ConnectionLimiter, WakeupListener
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
-SHUTDOWN_TIMEOUT = 1.0
-"""Seconds for streams to end at shutdown."""
-THREADS = 8
-"""Concurrent polls of MongoDB; each takes a few milliseconds."""
+SHUTDOWN_TIMEOUT = 1.0  # Seconds for streams to end at shutdown
+THREADS = 8  # Concurrent polls of MongoDB; each takes a few milliseconds
 PATH = re.compile(re.escape(STREAM_PATH) + "/?")
 _EVENT_ID = re.compile(r"[0-9a-f]{24}", re.ASCII)
 
@@ -55,15 +52,11 @@ _EVENT_ID = re.compile(r"[0-9a-f]{24}", re.ASCII)
 class StreamTiming:
     """Intervals of a stream, in seconds."""
 
-    heartbeat: float = 15.0
-    """Between heartbeats, and between checks of the token."""
-    poll: float = 60.0
-    """Between polls without a wake-up; without a connection to Valkey, each heartbeat polls."""
-    write_timeout: float = 20.0
-    """For which a client may stop reading."""
+    heartbeat: float = 15.0  # Between heartbeats, and between checks of the token
+    poll: float = 60.0  # Between polls without a wake-up; without Valkey, each heartbeat polls
+    write_timeout: float = 20.0  # For which a client may stop reading
     retry_from: float = 2.0
-    retry_to: float = 6.0
-    """Reconnection delay, random in this range so that clients don't all return at once."""
+    retry_to: float = 6.0  # Reconnection delay, random in this range: not all return at once
 
 
 class InboxStreamApp:
@@ -215,7 +208,6 @@ class InboxStreamApp:
         return max((moment - self._clock()).total_seconds(), 0.0)
 
     async def _run_blocking(self, function: Callable[[], T]) -> T:
-        """Run a blocking function in the thread pool and return its result."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, function)
 
     def _retry_event(self) -> bytes:
