@@ -1,7 +1,4 @@
-"""The durable log: a request is on disk before its answer.
-
-One JSON object per line. Concurrent requests share one fsync.
-"""
+"""The durable log, one JSON object per line: a request is on disk before its answer."""
 
 import asyncio
 import fcntl

@@ -31,8 +31,6 @@ from .validation import problem
 SCOPES = frozenset(
     f"https://www.googleapis.com/auth/{name}" for name in ("firebase.messaging", "cloud-platform")
 )
-FAKE_ID = "fake_message_id"
-"""The message ID of a validated message."""
 _SEND = re.compile(r"/v1/projects/([^/]+)/messages:send")
 
 
@@ -133,7 +131,7 @@ class Fcm(Provider):
                 **outcome_fields(outcome),
                 **log_fields(message),
             )
-        name = f"projects/{self._project}/messages/{FAKE_ID}"
+        name = f"projects/{self._project}/messages/fake_message_id"
         return RequestResult(
             outcome="only-checked",
             response=answers.success(OUTCOMES.default, name),

@@ -44,9 +44,8 @@ class GoogleOAuth(Provider):
         """Return the answer to a token request."""
         parameters = _parameters(request) if request.method == "POST" else None
         if parameters is None:
-            reply = ProviderResponse(
-                status=404, body=b"Not Found", headers={"Content-Type": "text/plain"}
-            )
+            plain = {"Content-Type": "text/plain"}
+            reply = ProviderResponse(status=404, body=b"Not Found", headers=plain)
             return RequestResult(
                 outcome="not-found", response=reply, reason="not found", is_message=False
             )

@@ -59,7 +59,7 @@ class SendGrid(Provider):
 
     def handle(self, request: IncomingRequest, *, now: datetime) -> RequestResult:
         """Return the answer to a request, and its events."""
-        refused = _check_route(request) or _check_headers(request)
+        refused = next(_refusals(request), None)
         if refused or request.body is None:
             return _refuse(refused or TOO_LARGE)
         try:
@@ -156,28 +156,23 @@ class SendGrid(Provider):
                 )
 
 
-def _check_route(incoming: IncomingRequest) -> Refusal | None:
+def _refusals(incoming: IncomingRequest) -> Iterator[Refusal]:
+    """Yield the refusals by route, key, and content type, in SendGrid's order."""
     if incoming.path != SEND:
-        return Refusal("not-found", 404, [Problem("not found")])
+        yield Refusal("not-found", 404, [Problem("not found")])
     if incoming.method != "POST":
-        return Refusal("method-not-allowed", 405, [Problem("method not allowed")])
-    return None
-
-
-def _check_headers(incoming: IncomingRequest) -> Refusal | None:
-    """Check the key, then the content type, in SendGrid's order."""
+        yield Refusal("method-not-allowed", 405, [Problem("method not allowed")])
     if "authorization" not in incoming.headers:
-        return Refusal("key-missing", 401, [Problem("authorization required")])
+        yield Refusal("key-missing", 401, [Problem("authorization required")])
     key = incoming.bearer_token() or ""
     if not key.startswith(KEY_PREFIX):
-        return KEY_REFUSED
+        yield KEY_REFUSED
     if key in REFUSED_KEYS:
-        return REFUSED_KEYS[key]
+        yield REFUSED_KEYS[key]
     kind = incoming.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != answers.JSON:
         problem = Problem("Content-Type should be application/json.")
-        return Refusal("wrong-content-type", 415, [problem])
-    return None
+        yield Refusal("wrong-content-type", 415, [problem])
 
 
 def _refuse(refusal: Refusal, *, body: Any = None) -> RequestResult:

@@ -36,8 +36,7 @@ def attachments(listed: Any) -> Iterator[Problem]:
         field = f"attachments.{number}"
         if isinstance(one, dict):
             for part, message in (*_file_problems(one), *_kind_problems(one)):
-                anchor = help_url(f"message.attachments.{part}")
-                yield Problem(message, f"{field}.{part}", anchor)
+                yield Problem(message, f"{field}.{part}", help_url(f"message.attachments.{part}"))
         else:
             yield wrong_type(field, "object", one)
 

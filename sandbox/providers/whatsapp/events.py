@@ -16,7 +16,6 @@ from ...credentials import MetaAccount
 from .errors import HELP, Fault
 
 KINDS = frozenset({"sent", "delivered", "read", "failed"})
-LISTS = ("statuses", "messages")
 SIGNATURE = "X-Hub-Signature-256"
 OLD_SIGNATURE = "X-Hub-Signature"
 
@@ -124,10 +123,9 @@ class SignedWebhooks:
 
     def stamp(self, payload: dict[str, Any], *, now: datetime) -> None:
         """Set the time, unless the event has its own."""
-        for name in LISTS:
-            for item in payload.get(name, ()):
-                if item["timestamp"] == "0":
-                    item["timestamp"] = str(int(now.timestamp()))
+        for item in (*payload.get("statuses", ()), *payload.get("messages", ())):
+            if item["timestamp"] == "0":
+                item["timestamp"] = str(int(now.timestamp()))
 
     def encode(self, payloads: Sequence[Mapping[str, Any]]) -> bytes:
         """Return a body as Meta does: ASCII, with escaped slashes."""

@@ -37,8 +37,6 @@ from .presentation import display, log_fields, recipient, references
 from .templates import Templates
 from .validation import number, problem
 
-SERVICE_CATEGORY = "service"
-"""The pricing category of messages without a template."""
 PER_MILLE = 1000
 _PATH = re.compile(r"/(v[0-9]{1,3}\.[0-9])/([^/]+)/(messages|message_templates)")
 
@@ -161,19 +159,13 @@ class WhatsApp(Provider):
         if not outcome.accepted:
             return
         steps = outcome.steps
-        if (
-            steps == DEFAULT_STEPS
-            and secrets.randbelow(PER_MILLE) < self.out_of_order_share * PER_MILLE
-        ):
+        is_shuffled = secrets.randbelow(PER_MILLE) < self.out_of_order_share * PER_MILLE
+        if steps == DEFAULT_STEPS and is_shuffled:
             steps = OUT_OF_ORDER_STEPS
         start = self.timings.late if outcome.has_late_events else 0.0
-        order = ("sent", "delivered", "read")
+        began, order = int(now.timestamp()), ("sent", "delivered", "read")
         for step in steps:
-            at = (
-                int(now.timestamp()) + order.index(step.kind)
-                if steps == OUT_OF_ORDER_STEPS
-                else None
-            )
+            at = began + order.index(step.kind) if steps == OUT_OF_ORDER_STEPS else None
             code = FAILURES.get(outcome.name) if step.kind == "failed" else None
             yield PlannedEvent(
                 kind=step.kind,
@@ -190,20 +182,20 @@ class WhatsApp(Provider):
         at: int | None,
         code: int | None,
     ) -> dict[str, Any]:
-        reference = next(iter(references(body)), None)
         return events.status(
             kind,
             message_id=message_id,
             wa_id=number(body["to"]) or "",
             at=at or 0,
-            reference=reference,
+            reference=next(iter(references(body)), None),
             category=self._category(body),
             fault=Fault(code) if code is not None else None,
         )
 
     def _category(self, body: Mapping[str, Any]) -> str:
+        """Return the pricing category."""
         if body.get("type") != "template":
-            return SERVICE_CATEGORY
+            return "service"
         content = body["template"]
         template = self.templates.get(content["name"], content["language"]["code"])
         return template.category.lower() if template else "utility"

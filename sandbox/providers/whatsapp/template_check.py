@@ -88,18 +88,15 @@ def _texts(
 def _parameter(parameter: Mapping[str, Any], where: str) -> Iterator[Fault]:
     kind = parameter.get("type")
     if kind not in _TEXTS:
-        yield Fault(
-            132012, f"{where}: Format mismatch, expected TEXT, received {kind or 'UNKNOWN'}"
-        )
+        received = kind or "UNKNOWN"
+        yield Fault(132012, f"{where}: Format mismatch, expected TEXT, received {received}")
     elif kind == "text":
         text = parameter.get("text")
         if not isinstance(text, str) or not text:
             yield Fault(131008, "Parameter of type text is missing text value")
         elif _BAD_TEXT.search(text):
-            yield Fault(
-                100,
-                "Param text cannot have new-line/tab characters or more than 4 consecutive spaces",
-            )
+            bad = "new-line/tab characters or more than 4 consecutive spaces"
+            yield Fault(100, f"Param text cannot have {bad}")
     elif not isinstance(parameter.get(kind), dict):
         yield Fault(131008, f"Parameter of type {kind} is missing {kind} value")
 
@@ -128,15 +125,9 @@ def _buttons(
         if kind != "BUTTON" or index >= len(template.buttons):
             yield Fault(132012, f"{kind.lower()}: the template has no such component")
     for index, button in enumerate(template.buttons):
-        found = filled.get(("BUTTON", index), ())
-        if _needs_parameter(button) and len(found) != 1:
-            yield Fault(
-                131008,
-                f"buttons: Button at index {index} of type {button.get('type', 'Url').title()} "
-                "requires a parameter",
-            )
-
-
-def _needs_parameter(button: Mapping[str, Any]) -> bool:
-    kind = str(button.get("type", "")).upper()
-    return kind in ("COPY_CODE", "OTP") or (kind == "URL" and "{{" in str(button.get("url", "")))
+        kind = str(button.get("type", "Url"))
+        has_variable = kind.upper() == "URL" and "{{" in str(button.get("url", ""))
+        is_needed = has_variable or kind.upper() in ("COPY_CODE", "OTP")
+        if is_needed and len(filled.get(("BUTTON", index), ())) != 1:
+            where = f"buttons: Button at index {index} of type {kind.title()}"
+            yield Fault(131008, f"{where} requires a parameter")
