@@ -18,12 +18,11 @@ from access.models import Scope
 from monitoring import rollup
 from notifyproject.db.collections import collection
 
-from . import notification_histories
-from .notification_histories import Document
+from .notification_histories import HISTORIES, Document, seed
 from .volume import rebuild_indexes_after
 
 MONTH = timedelta(days=30)
-NOTIFICATIONS_PER_RECIPIENT, CLIENT_COUNT = 5, 10
+NOTIFICATIONS_PER_RECIPIENT = 5
 BUSY_USER_ID, NOTIFICATIONS_PER_BUSY_ONE = "user-busy", 500
 """A recipient with one in 500 of all notifications."""
 BATCH = 2_000
@@ -34,17 +33,15 @@ DAY = timedelta(hours=25)
 
 def fill(count: int, *, now: datetime) -> int:
     """Store notifications in the empty database; return the number of their attempts."""
-    templates = [
-        (history, *notification_histories.seed(history, now=now))
-        for history in notification_histories.HISTORIES
-    ]
+    templates = [(history, *seed(history, now=now)) for history in HISTORIES]
     collection("notifications").delete_many({})
     collection("delivery_attempts").delete_many({})
     rng = random.Random(6)
-    chosen = rng.choices(
-        templates, [shape.share for shape in notification_histories.HISTORIES], k=count
-    )
-    clients = _clients(now)
+    chosen = rng.choices(templates, [history.share for history in HISTORIES], k=count)
+    scopes = [Scope.NOTIFICATIONS_WRITE]
+    clients = [
+        registry.create_client(name=f"app {number}", scopes=scopes, now=now) for number in range(10)
+    ]
     registered = collection("notification_types").find({}, {"category": 1, "priority": 1})
     types = [{"type": one.pop("_id"), **one} for one in registered]
     attempted = 0
@@ -52,12 +49,10 @@ def fill(count: int, *, now: datetime) -> int:
         for start in range(0, count, BATCH):
             documents, attempts = [], []
             for number in range(start, min(start + BATCH, count)):
-                shape, document, attempt_templates = chosen[number]
-                age = (
-                    MONTH * (1 - number / count)
-                    if shape.max_age is None
-                    else shape.max_age * rng.random()
-                )
+                history, document, attempt_templates = chosen[number]
+                age = MONTH * (1 - number / count)
+                if history.max_age is not None:
+                    age = history.max_age * rng.random()
                 unique = _unique_fields(number, count, document["created_at"] - age)
                 unique |= rng.choice(types) | {"client_id": rng.choice(clients)}
                 documents.append(_copy(document, unique, age=age, number=number))
@@ -138,12 +133,6 @@ def _shift_times(document: Document, age: timedelta, number: int) -> Document:
         else:
             copied[name] = value
     return copied
-
-
-def _clients(now: datetime) -> list[ObjectId]:
-    scopes = [Scope.NOTIFICATIONS_WRITE]
-    names = [f"app {number}" for number in range(CLIENT_COUNT)]
-    return [registry.create_client(name=name, scopes=scopes, now=now) for name in names]
 
 
 def _fill_other_collections(count: int, now: datetime) -> None:

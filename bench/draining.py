@@ -81,10 +81,8 @@ def measure_rates(
         label=f"drain {count:,} emails by SendGrid's API",
         unit="/s",
         goals=(at_least(0.7, Measure.FLOOR), at_least(1.0, Measure.PEER)),
-        note=(
-            f"{PROCESSES} worker processes, one for each core; floor and peer are one each, beside "
-            "mongod and nginx; peer: post_office with the lightest HTTP backend there is"
-        ),
+        note=f"{PROCESSES} worker processes, one for each core; floor and peer are one each, "
+        "beside mongod and nginx; peer: post_office with the lightest HTTP backend there is",
     )
     yield compare(
         ours=rate["ours, one process"],

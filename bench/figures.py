@@ -69,14 +69,10 @@ class Figure:
     @property
     def is_met(self) -> bool | None:
         """Whether every goal is met; None without goals."""
-        found = {
-            Measure.OURS: self.ours,
-            Measure.FLOOR: self.ratio_floor,
-            Measure.PEER: self.ratio_peer,
-        }
-        return (
-            all(goal.is_met_by(found[goal.measure]) for goal in self.goals) if self.goals else None
-        )
+        if not self.goals:
+            return None
+        found = dict(zip(Measure, (self.ours, self.ratio_floor, self.ratio_peer), strict=True))
+        return all(goal.is_met_by(found[goal.measure]) for goal in self.goals)
 
     @property
     def goal(self) -> str:

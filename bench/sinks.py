@@ -73,9 +73,8 @@ class HTTPSink:
         """Return the server, not started."""
         self.folder.mkdir(parents=True, exist_ok=True)
         configuration = self.folder / "nginx.conf"
-        configuration.write_text(
-            NGINX.format(folder=self.folder, host=HOST, port=self.port, backlog=BACKLOG)
-        )
+        text = NGINX.format(folder=self.folder, host=HOST, port=self.port, backlog=BACKLOG)
+        configuration.write_text(text)
         return Server(
             name="nginx",
             command=[*_command("nginx"), "-p", str(self.folder), "-c", str(configuration)],
@@ -87,8 +86,7 @@ class HTTPSink:
     def request_count(self) -> int:
         """Return the number of requests before this one."""
         with urllib.request.urlopen(f"{self.url}/count", timeout=5) as answer:
-            numbers = answer.read().decode().splitlines()[2].split()
-        return int(numbers[2])
+            return int(answer.read().decode().splitlines()[2].split()[2])
 
     def arrivals(self) -> dict[str, float]:
         """Return the arrival times of messages at ``timed_url``, by ID: seconds since the epoch."""

@@ -87,8 +87,7 @@ class SlowClients:
         with select.epoll() as poll:
 
             def add(kind: Kind) -> None:
-                client = self._connect(kind)
-                if client is not None:
+                if client := self._connect(kind):
                     clients[client.fileno()] = (client, kind)
                     # A slow reader polls only for the end: it leaves the data unread.
                     only_end = kind is Kind.READER

@@ -95,6 +95,9 @@ def _copies(parts: Sequence[CopySpec]) -> list[dict[str, Any]]:
         for part in parts
     ]
     thousands = {"$range": [0, {"$ceil": {"$divide": ["$_count", 1_000]}}]}
+    other_user = {"$concat": ["user-", {"$toString": _random("$_people")}]}
+    times = ("first_due_at", "next_attempt_at")
+    delivery = {name: _earlier(f"$$this.{name}") for name in times}
     return [
         {"$documents": seeds},
         {"$unset": "_id"},
@@ -106,27 +109,10 @@ def _copies(parts: Sequence[CopySpec]) -> list[dict[str, Any]]:
         {
             "$set": {
                 "client_id": {"$arrayElemAt": ["$_clients", _random({"$size": "$_clients"})]},
-                "user_id": {
-                    "$cond": [
-                        {"$eq": ["$_people", None]},
-                        "$user_id",
-                        {"$concat": ["user-", {"$toString": _random("$_people")}]},
-                    ]
-                },
+                "user_id": {"$cond": [{"$eq": ["$_people", None]}, "$user_id", other_user]},
                 **{name: _earlier(f"${name}") for name in ("created_at", "due_at", "inbox_at")},
                 "delivery": {
-                    "$map": {
-                        "input": "$delivery",
-                        "in": {
-                            "$mergeObjects": [
-                                "$$this",
-                                {
-                                    name: _earlier(f"$$this.{name}")
-                                    for name in ("first_due_at", "next_attempt_at")
-                                },
-                            ]
-                        },
-                    }
+                    "$map": {"input": "$delivery", "in": {"$mergeObjects": ["$$this", delivery]}}
                 },
             }
         },
@@ -248,9 +234,8 @@ def measure_sweeps_and_claims(
     """Measure S4; the database of stored notifications is already filled."""
     bench.use_database(STORED_NAME)
     stored = int(collection("notifications").estimated_document_count())
-    sizes = {SMALL_NAME: SMALL_COUNT, DUE_NAME: due}
     with ExitStack() as stack:
-        for name, count in sizes.items():
+        for name, count in ((SMALL_NAME, SMALL_COUNT), (DUE_NAME, due)):
             stack.enter_context(bench.database(name))
             began = time.monotonic()
             fill([due_mails(count)])

@@ -57,16 +57,14 @@ class Client:
 
     def send_once(self, body: Body, *, key: str) -> Answer:
         """Send a notification once and record the answer."""
-        status, response = self.call("POST", "/notifications", body, {"Idempotency-Key": key})
-        accepted: Mapping[str, Any] = (
-            response if status == ACCEPTED else {"id": None, "delivery": ()}
-        )
+        status, response = self.call("POST", "/notifications", body, **{"Idempotency-Key": key})
+        accepted: Mapping[str, Any] = response if status == ACCEPTED else {}
         answer = Answer(
             key=key,
             at=datetime.now(UTC),
             status=status,
-            notification_id=accepted["id"],
-            channels=tuple(one["channel"] for one in accepted["delivery"]),
+            notification_id=accepted.get("id"),
+            channels=tuple(one["channel"] for one in accepted.get("delivery", ())),
         )
         with self._lock:
             self.answers.append(answer)
@@ -76,10 +74,8 @@ class Client:
 
     def send_many(self, bodies: Sequence[Body], *, key: str) -> list[Answer]:
         """Send notifications in one bulk request, once; record and return the answers."""
-        headers = {"Idempotency-Key": key}
-        status, response = self.call(
-            "POST", "/notifications/bulk", {"notifications": bodies}, headers
-        )
+        body, headers = {"notifications": bodies}, {"Idempotency-Key": key}
+        status, response = self.call("POST", "/notifications/bulk", body, **headers)
         results = response["results"] if status == OK else [{}] * len(bodies)
         answers = [
             Answer(
@@ -105,19 +101,11 @@ class Client:
             accepted += sum(one.is_accepted for one in answers)
         return accepted
 
-    def call(
-        self,
-        method: str,
-        path: str,
-        body: Body | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> tuple[int | None, Any]:
+    def call(self, method: str, path: str, body: Body, **headers: str) -> tuple[int | None, Any]:
         """Call the API; return the status and the JSON, or two Nones without an answer."""
-        fields = {} if body is None else {"json": body}
+        merged = {**self._headers, **headers}
         try:
-            response = self._http.request(
-                method, f"{self._url}{path}", headers={**self._headers, **(headers or {})}, **fields
-            )
+            response = self._http.request(method, f"{self._url}{path}", headers=merged, json=body)
             return response.status, response.json() if response.data else None
         except (urllib3.exceptions.HTTPError, ValueError):
             return None, None
