@@ -40,6 +40,11 @@ class Outcome:
     initial_failures: int = 0
     """How often a recipient has this outcome before the default one."""
 
+    def result_fields(self) -> dict[str, Any]:
+        """Return the fields of a request's result that its outcome determines."""
+        reason = None if self.accepted else self.description
+        return {"outcome": self.name, "accepted": self.accepted, "reason": reason, "is_json": True}
+
 
 def accepted(
     name: str, description: str, *steps: Step, status: int = 200, **fields: Any

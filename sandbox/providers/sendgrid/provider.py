@@ -19,7 +19,6 @@ from ..base import (
     PlannedEvent,
     Provider,
     RequestResult,
-    outcome_fields,
 )
 from . import answers, events, presentation
 from .answers import Problem, Refusal
@@ -118,7 +117,7 @@ class SendGrid(Provider):
             reason = {"reason": str(problem)} if problem else {}
             return RequestResult(
                 response=answers.failure(decisive, now=now, pause=self.timings.rate_limit),
-                **{**outcome_fields(decisive), **reason},
+                **{**decisive.result_fields(), **reason},
                 **_log_fields(body),
             )
         message_id = secrets.token_urlsafe(16)
@@ -128,7 +127,7 @@ class SendGrid(Provider):
             response=answers.acceptance(shown_id, manner=decisive.mode),
             message_id=message_id,
             events=tuple(planned),
-            **outcome_fields(decisive),
+            **decisive.result_fields(),
             **_log_fields(body),
         )
 

@@ -13,6 +13,7 @@ from typing import Any
 import aiohttp
 
 from ...credentials import MetaAccount
+from ..base import InboundMessage
 from .errors import HELP, Fault
 
 KINDS = frozenset({"sent", "delivered", "read", "failed"})
@@ -63,25 +64,24 @@ def status(
     return {"contacts": [{"wa_id": wa_id, "user_id": user_id(wa_id)}], "statuses": [found]}
 
 
-def inbound_message(
-    text: str, *, wa_id: str, name: str | None, button: str | None, at: int
-) -> dict[str, Any]:
+def inbound_message(message: InboundMessage, *, wa_id: str) -> dict[str, Any]:
     """Return an inbound text, or a tapped button."""
-    message: dict[str, Any] = {
+    found: dict[str, Any] = {
         "from": wa_id,
         "from_user_id": user_id(wa_id),
         "id": new_message_id(),
-        "timestamp": str(at),
+        "timestamp": str(message.timestamp or 0),
     }
-    if button is None:
-        message |= {"type": "text", "text": {"body": text}}
+    if message.button is None:
+        found |= {"type": "text", "text": {"body": message.text}}
     else:
-        reply = {"type": "button_reply", "button_reply": {"id": button, "title": text}}
-        message |= {"type": "interactive", "interactive": reply}
+        button = {"id": message.button, "title": message.text}
+        reply = {"type": "button_reply", "button_reply": button}
+        found |= {"type": "interactive", "interactive": reply}
     contact: dict[str, Any] = {"wa_id": wa_id, "user_id": user_id(wa_id)}
-    if name is not None:
-        contact["profile"] = {"name": name}
-    return {"contacts": [contact], "messages": [message]}
+    if message.name is not None:
+        contact["profile"] = {"name": message.name}
+    return {"contacts": [contact], "messages": [found]}
 
 
 class SignedWebhooks:

@@ -19,20 +19,11 @@ from ..base import (
     PlannedEvent,
     Provider,
     RequestResult,
-    outcome_fields,
 )
 from . import answers, events, template_api
 from .answers import GraphError
 from .errors import KINDS, Fault
-from .outcomes import (
-    DEFAULT_STEPS,
-    FAILURES,
-    OUT_OF_ORDER_STEPS,
-    OUTCOMES,
-    WINDOW_CLOSED,
-    magic,
-    magic_suffix,
-)
+from .outcomes import FAILURES, OUT_OF_ORDER_STEPS, OUTCOMES, WINDOW_CLOSED, magic, magic_suffix
 from .presentation import display, log_fields, recipient, references
 from .templates import Templates
 from .validation import number, problem
@@ -101,13 +92,7 @@ class WhatsApp(Provider):
         sender = number(message.sender)
         if sender is None:
             raise ValueError("from must be a phone number with its country code.")
-        payload = events.inbound_message(
-            message.text,
-            wa_id=sender,
-            name=message.name,
-            button=message.button,
-            at=message.timestamp or 0,
-        )
+        payload = events.inbound_message(message, wa_id=sender)
         return PlannedEvent(kind="written", delay=0.0, payload=payload)
 
     def display(self, record: Record, *, to: int = 0) -> DisplayedMessage:
@@ -140,7 +125,7 @@ class WhatsApp(Provider):
             pause = self.timings.rate_limit
             return RequestResult(
                 response=answers.for_outcome(outcome, version=version, pause=pause),
-                **outcome_fields(outcome),
+                **outcome.result_fields(),
                 **log_fields(body),
             )
         message_id = events.new_message_id()
@@ -148,7 +133,7 @@ class WhatsApp(Provider):
             response=answers.acceptance(outcome, body, message_id),
             message_id=message_id,
             events=tuple(self._events(outcome, body, message_id, now=now)),
-            **outcome_fields(outcome),
+            **outcome.result_fields(),
             **log_fields(body),
         )
 
@@ -160,7 +145,7 @@ class WhatsApp(Provider):
             return
         steps = outcome.steps
         is_shuffled = secrets.randbelow(PER_MILLE) < self.out_of_order_share * PER_MILLE
-        if steps == DEFAULT_STEPS and is_shuffled:
+        if steps == OUTCOMES.default.steps and is_shuffled:
             steps = OUT_OF_ORDER_STEPS
         start = self.timings.late if outcome.has_late_events else 0.0
         began, order = int(now.timestamp()), ("sent", "delivered", "read")

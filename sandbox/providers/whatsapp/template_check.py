@@ -73,11 +73,7 @@ def _texts(
     names = component.variables if component else []
     where = component.type.lower() if component else "component"
     if len(found) != len(names):
-        yield Fault(
-            132000,
-            f"{where}: number of localizable_params ({len(found)}) does not match the expected "
-            f"number of params ({len(names)})",
-        )
+        yield _wrong_count(where, len(found), expected=len(names))
         return
     for parameter in found:
         yield from _parameter(parameter, where)
@@ -104,11 +100,7 @@ def _parameter(parameter: Mapping[str, Any], where: str) -> Iterator[Fault]:
 def _media(component: Component, found: Sequence[Mapping[str, Any]]) -> Iterator[Fault]:
     expected = component.format
     if len(found) != 1:
-        yield Fault(
-            132000,
-            f"header: number of localizable_params ({len(found)}) does not match the expected "
-            "number of params (1)",
-        )
+        yield _wrong_count("header", len(found), expected=1)
         return
     received = str(found[0].get("type", "UNKNOWN")).upper()
     media = found[0].get(expected.lower())
@@ -116,6 +108,11 @@ def _media(component: Component, found: Sequence[Mapping[str, Any]]) -> Iterator
         yield Fault(132012, f"header: Format mismatch, expected {expected}, received {received}")
     elif not isinstance(media.get("link") or media.get("id"), str):
         yield Fault(131008, f"header: {expected.lower()} needs a link or an id")
+
+
+def _wrong_count(where: str, found: int, *, expected: int) -> Fault:
+    text = f"number of localizable_params ({found}) does not match the expected number of params"
+    return Fault(132000, f"{where}: {text} ({expected})")
 
 
 def _buttons(
