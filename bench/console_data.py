@@ -1,12 +1,12 @@
-"""A month of notifications in every state, with attempts, recipients, and logs.
+"""A month of notifications in every state: copies of one of each that the store brought into it.
 
-Each is a copy, with its own IDs and times, of a notification that the store brought into its
-state. Needs Django: import it where Django is set up.
+Needs Django: import it where Django is set up.
 """
 
 import random
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -27,7 +27,6 @@ BUSY_USER_ID, NOTIFICATIONS_PER_BUSY_ONE = "user-busy", 500
 """A recipient with one in 500 of all notifications."""
 BATCH = 2_000
 NOTIFICATIONS_PER_LOG_ENTRY = 10
-"""Notifications per webhook call, and per audit log entry."""
 DAY = timedelta(hours=25)
 
 
@@ -56,10 +55,8 @@ def fill(count: int, *, now: datetime) -> int:
                 unique = _unique_fields(number, count, document["created_at"] - age)
                 unique |= rng.choice(types) | {"client_id": rng.choice(clients)}
                 documents.append(_copy(document, unique, age=age, number=number))
-                attempts += [
-                    _attempt(one, unique["_id"], age=age, number=number)
-                    for one in attempt_templates
-                ]
+                copy = partial(_attempt, owner=unique["_id"], age=age, number=number)
+                attempts += map(copy, attempt_templates)
             _insert("notifications", documents)
             _insert("delivery_attempts", attempts)
             attempted += len(attempts)
@@ -110,7 +107,7 @@ def _copy(document: Document, unique: Document, *, age: timedelta, number: int) 
     return copied | unique | {"recipient": copied["recipient"] | unique["recipient"]}
 
 
-def _attempt(attempt: Document, owner: ObjectId, *, age: timedelta, number: int) -> Document:
+def _attempt(attempt: Document, *, owner: ObjectId, age: timedelta, number: int) -> Document:
     copied = _shift_times(attempt, age, number)
     rest = str(attempt["_id"]).partition(".")[2]
     return copied | {"_id": f"{owner}.{rest}", "notification_id": owner}

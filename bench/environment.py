@@ -88,15 +88,13 @@ def run_environment() -> Iterator[Bench]:
             server.start()
         servers.make_primary(mongod.port)
         os.environ.update(
-            {
-                "DJANGO_SETTINGS_MODULE": "notifyproject.settings.local",
-                "MONGODB_URI": servers.mongodb_uri(mongod.port, "unused"),
-                "REDIS_URL": servers.valkey_url(valkey.port),
-                "SENDGRID_URL": http.url,
-                "SMTP_HOST": servers.HOST,
-                "SMTP_PORT": str(smtp.port),
-                "LOG_LEVEL": "WARNING",
-            }
+            DJANGO_SETTINGS_MODULE="notifyproject.settings.local",
+            MONGODB_URI=servers.mongodb_uri(mongod.port, "unused"),
+            REDIS_URL=servers.valkey_url(valkey.port),
+            SENDGRID_URL=http.url,
+            SMTP_HOST=servers.HOST,
+            SMTP_PORT=str(smtp.port),
+            LOG_LEVEL="WARNING",
         )
         import django
 

@@ -7,12 +7,9 @@ from enum import StrEnum
 from statistics import median
 from typing import Any, TypeVar
 
-Run = Callable[[], float]
 Progress = Callable[[str], None]
-"""Prints a line of progress."""
 T = TypeVar("T")
 KEY_WIDTH, LABEL_WIDTH = 18, 52
-"""Widths of the table's columns."""
 
 
 class Measure(StrEnum):

@@ -232,7 +232,6 @@ def _traced() -> Iterator[Trace]:
 
 @cache
 def _relative(filename: str) -> str | None:
-    """Return the path of a file of the service in the repository; None for others."""
     path = Path(filename)
     if not path.is_relative_to(BASE_DIR):
         return None

@@ -107,7 +107,6 @@ def smtp_sink(*, folder: Path, port: int) -> Server:
 
 
 def _command(name: str) -> list[str]:
-    """Return the command of a program; raises MissingServerError."""
     installed = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/local/sbin")
     if installed:
         return [installed]

@@ -112,7 +112,6 @@ class SlowClients:
             client.close()
 
     def _connect(self, kind: Kind) -> socket.socket | None:
-        """Return a new connection with its first bytes sent; None if it failed."""
         client = socket.socket()
         if kind is Kind.READER:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER_BYTES)

@@ -21,9 +21,8 @@ from .scenarios import SCENARIOS
 def main() -> int:
     """Run the selected scenarios; return 1 if a guarantee was broken."""
     parser = argparse.ArgumentParser(prog="python -m bench.chaos", description=__doc__)
-    parser.add_argument(
-        "--scenario", type=int, choices=SCENARIOS, help="one scenario; all by default"
-    )
+    one = "one scenario; all by default"
+    parser.add_argument("--scenario", type=int, choices=SCENARIOS, help=one)
     parser.add_argument("--short", action="store_true", help="small sizes")
     parser.add_argument("--at-once", type=int, default=1, metavar="N", help="scenarios in parallel")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to a file")

@@ -121,9 +121,7 @@ class Installation:
 
     def start_load(self, **options: Any) -> Load:
         """Start sending notifications in the background; see :class:`Load` for the options."""
-        load = Load(client=self.client, **options)
-        load.start()
-        return load
+        return Load(client=self.client, **options)
 
     def clear_broker(self) -> None:
         """Delete all wake-ups, but not the broker's queue names."""

@@ -16,7 +16,6 @@ THREADS = 8
 TIMEOUT = urllib3.Timeout(connect=3, read=30)
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 BULK_SIZE = 1_000
-"""Notifications in one bulk request."""
 RETRY_TIMEOUT = 120.0
 """Seconds for which a client retries."""
 CLIENT_ERRORS = range(400, 500)
@@ -125,18 +124,14 @@ class Load:
     """The number of answered or abandoned notifications."""
 
     def __post_init__(self) -> None:
-        self._stopped = threading.Event()
+        self._stopped, self._lock = threading.Event(), threading.Lock()
         self._thread = threading.Thread(target=self._run, daemon=True)
-        self._lock = threading.Lock()
+        self._thread.start()
 
     @property
     def is_over(self) -> bool:
         """Whether all notifications were sent."""
         return not self._thread.is_alive()
-
-    def start(self) -> None:
-        """Start sending."""
-        self._thread.start()
 
     def finish(self) -> None:
         """Wait until all notifications are sent."""

@@ -34,9 +34,8 @@ def restored_backup(*, scheduled: int, claimed: int) -> Findings:
         installation.broker.flushall()
         _make_older(installation)
         installation.start(*installation.workers(2), installation.beat())
-        wait_until(
-            lambda: not installation.open_count(), timeout=FINAL_SECONDS, what="not all are final"
-        )
+        what = "not all are final"
+        wait_until(lambda: not installation.open_count(), timeout=FINAL_SECONDS, what=what)
         evidence = installation.collect_evidence()
         ends = [status for one in evidence.stored for status in one.deliveries.values()]
         return make_findings(
@@ -47,7 +46,6 @@ def restored_backup(*, scheduled: int, claimed: int) -> Findings:
 
 
 def _make_older(installation: Installation) -> None:
-    """Move all times by two days."""
     age_ms = timedelta(days=2) // timedelta(milliseconds=1)
 
     def shifted(path: str) -> dict[str, Any]:
