@@ -46,7 +46,7 @@ def fill(count: int, *, now: datetime) -> int:
     attempted = 0
     with rebuild_indexes_after("notifications", "delivery_attempts"):
         for start in range(0, count, BATCH):
-            documents, attempts = [], []
+            documents, attempts = list[Document](), list[Document]()
             for number in range(start, min(start + BATCH, count)):
                 history, document, attempt_templates = chosen[number]
                 age = MONTH * (1 - number / count)

@@ -11,14 +11,6 @@ from domain import content
 from domain.errors import FailureCode
 from domain.states import AttemptStatus, Channel, DeliveryStatus
 from notifications import store
-from notifications.store import (
-    AttemptReference,
-    ClaimedDelivery,
-    NewDelivery,
-    ProviderAnswer,
-    Settlement,
-    TargetAttempt,
-)
 from notifyproject.db.collections import collection
 
 from . import mail
@@ -98,7 +90,7 @@ def seed(history: NotificationHistory, *, now: datetime) -> tuple[Document, list
     new = replace(
         mail.new_notification(1, at=at),
         recipient=content.Recipient(email="p@example.com", phone="+351912345678", name="P"),
-        deliveries=tuple(NewDelivery(channel=channel) for channel in channels),
+        deliveries=tuple(store.NewDelivery(channel=channel) for channel in channels),
         send_at=at + history.due_in,
     )
     store.accept([new], now=at)
@@ -122,7 +114,9 @@ def _apply_history(owner: ObjectId, delivery: DeliveryHistory, at: datetime) -> 
     if delivery.receipt_status is not None:
         target = DEVICES[0] if delivery.devices else None
         receipt = store.DeliveryReceipt(
-            reference=AttemptReference(owner, delivery.channel, delivery.attempt_count, target),
+            reference=store.AttemptReference(
+                owner, delivery.channel, delivery.attempt_count, target
+            ),
             status=delivery.receipt_status,
             at=at + timedelta(seconds=20),
             provider=PROVIDERS[delivery.channel],
@@ -132,10 +126,10 @@ def _apply_history(owner: ObjectId, delivery: DeliveryHistory, at: datetime) -> 
 
 
 def _settlement(
-    started: ClaimedDelivery, status: DeliveryStatus, code: FailureCode | None, at: datetime
-) -> Settlement:
+    started: store.ClaimedDelivery, status: DeliveryStatus, code: FailureCode | None, at: datetime
+) -> store.Settlement:
     is_sent = status is S.SENT
-    answer = ProviderAnswer(
+    answer = store.ProviderAnswer(
         provider=PROVIDERS[started.channel],
         message_id=f"message-{started.channel}-{started.attempt_count}" if is_sent else None,
         response={"status": 202 if is_sent else 503},
@@ -146,13 +140,13 @@ def _settlement(
         shared |= {"code": code or F.PROVIDER_ERROR, "reason": "It answered 503."}
     attempt = ATTEMPT.get(status, A.FAILED)
     targets = tuple(started.device_ids)
-    return Settlement(
+    return store.Settlement(
         claimed=started,
         status=status,
         next_attempt_at=at + RETRY_DELAY if status in (S.PENDING, S.UNKNOWN) else None,
         accepted_targets=targets if is_sent else (),
         target_attempts=tuple(
-            TargetAttempt(device_id=target, status=attempt, **shared) for target in targets
+            store.TargetAttempt(device_id=target, status=attempt, **shared) for target in targets
         ),
         **shared,
     )

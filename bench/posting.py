@@ -216,7 +216,7 @@ def _queue_with_post_office(bench: Bench, count: int) -> float:
 
 def measure_latency(bench: Bench, *, seconds: int, log_progress: Progress) -> Iterator[Figure]:
     """Measure S7: from the client's POST to the provider at a steady rate, on the same cores."""
-    timed = {"SENDGRID_URL": bench.http.timed_url}
+    timed = {"SENDGRID_URL": f"{bench.http.url}/timed"}
     with environment.run_workers(bench, environment=timed), run_service(bench) as web:
         _post_at_rate(web, WARM_UP_COUNT)
         wait_until(draining.is_all_final, timeout=60, what="the warm-up was not sent")

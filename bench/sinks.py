@@ -61,13 +61,8 @@ class HTTPSink:
 
     @property
     def url(self) -> str:
-        """The URL for mail."""
+        """The URL for mail; below ``/timed``, its arrival time is logged."""
         return f"http://{HOST}:{self.port}"
-
-    @property
-    def timed_url(self) -> str:
-        """The URL for mail whose arrival time is logged."""
-        return f"{self.url}/timed"
 
     def server(self) -> Server:
         """Return the server, not started."""
@@ -89,7 +84,7 @@ class HTTPSink:
             return int(answer.read().decode().splitlines()[2].split()[2])
 
     def arrivals(self) -> dict[str, float]:
-        """Return the arrival times of messages at ``timed_url``, by ID: seconds since the epoch."""
+        """Return the arrival times of messages at ``/timed``, by ID: seconds since the epoch."""
         lines = (self.folder / "arrivals.log").read_text().splitlines()
         return {message_id: float(at) for message_id, at in (line.split() for line in lines)}
 

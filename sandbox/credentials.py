@@ -165,7 +165,6 @@ class MetaAccount(msgspec.Struct, frozen=True, kw_only=True):
     access_token: str = WHATSAPP_ACCESS_TOKEN
     app_secret: str
     verify_token: str
-    """Verifies the receiver of the webhooks."""
 
     def sign(self, body: bytes, *, algorithm: str) -> str:
         """Return the signature of a body, as its header has it."""

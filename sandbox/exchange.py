@@ -91,7 +91,6 @@ class ProviderRoute:
             known.add(transport)
 
     async def _read_body(self, request: web.Request) -> bytes | None:
-        """Return the body; None if it is larger than the provider accepts."""
         if (request.content_length or 0) > self.provider.max_body:
             return None
         try:

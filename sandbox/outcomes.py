@@ -36,7 +36,6 @@ class Outcome:
     """Whether the provider accepts the message, whatever the client receives."""
     steps: tuple[Step, ...] = ()
     has_late_events: bool = False
-    """Whether its events come much later."""
     initial_failures: int = 0
     """How often a recipient has this outcome before the default one."""
 

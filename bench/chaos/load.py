@@ -18,8 +18,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 BULK_SIZE = 1_000
 RETRY_TIMEOUT = 120.0
 """Seconds for which a client retries."""
-CLIENT_ERRORS = range(400, 500)
-OK, TOO_MANY = 200, 429
+OK, RETRIED = 200, (None, 429, *range(500, 600))
 Body = Mapping[str, Any]
 NEWS = {"subject": "News", "body": "The same for everybody."}
 
@@ -42,10 +41,7 @@ class Client:
         deadline, pause = time.monotonic() + retry_timeout, FIRST_PAUSE
         while True:
             answer = self.send_once(body, key=key)
-            is_settled = answer.is_accepted or (
-                answer.status in CLIENT_ERRORS and answer.status != TOO_MANY
-            )
-            if is_settled or time.monotonic() + pause > deadline:
+            if answer.status not in RETRIED or time.monotonic() + pause > deadline:
                 return answer
             time.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)

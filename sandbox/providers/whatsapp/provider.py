@@ -40,7 +40,6 @@ class WhatsApp(Provider):
     templates: Templates
     newest_version: str
     out_of_order_share: float
-    """The share of ordinary messages with duplicate statuses in random order."""
     name = "whatsapp"
     title = "WhatsApp Cloud API"
     channel = Channel.WHATSAPP
@@ -187,7 +186,6 @@ class WhatsApp(Provider):
 
 
 def _version_number(version: str) -> tuple[int, int]:
-    """Return the two numbers of a version, for comparison."""
     major, _, minor = version.removeprefix("v").partition(".")
     return int(major), int(minor)
 
