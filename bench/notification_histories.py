@@ -86,7 +86,8 @@ HISTORIES = (
 def seed(history: NotificationHistory, *, now: datetime) -> tuple[Document, list[Document]]:
     """Return a notification with a history, and its attempts."""
     at = now - CREATED_AGO
-    channels = [life.channel for life in history.deliveries] + [C.IN_APP] * history.in_app
+    in_app = [C.IN_APP] if history.in_app else []
+    channels = [*(life.channel for life in history.deliveries), *in_app]
     new = replace(
         mail.new_notification(1, at=at),
         recipient=content.Recipient(email="p@example.com", phone="+351912345678", name="P"),
