@@ -8,9 +8,6 @@ from ...log import Record
 from ..base import Attachment, DisplayedMessage
 from .validation import HTML, PLAIN
 
-BASE64_IN, BASE64_OUT = 4, 3
-"""Four characters encode three bytes."""
-
 
 def addressees(body: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield every recipient's address and personalization, even of an invalid body."""
@@ -77,5 +74,6 @@ def _person(person: Mapping[str, Any]) -> str:
 
 def _attachment(one: Mapping[str, Any]) -> Attachment:
     content = str(one["content"])
-    size = len(content) // BASE64_IN * BASE64_OUT - content.count("=")
+    # In base64, four characters encode three bytes.
+    size = len(content) // 4 * 3 - content.count("=")
     return Attachment(name=one["filename"], kind=one.get("type") or "", size=size)
