@@ -28,11 +28,8 @@ def test_test_settings_pass() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "ada@example.com",
-        "Ada <ada@example.com>",
-        "<ada@example.com>",
-        "L\u00f3ja da Ada <ada@example.com>",
-        '"Shop, Inc." <ada@example.com>',
+        *("ada@example.com", "Ada <ada@example.com>", "<ada@example.com>"),
+        *("L\u00f3ja da Ada <ada@example.com>", '"Shop, Inc." <ada@example.com>'),
         "The (big) shop <ada@example.com>",
     ],
 )

@@ -150,10 +150,8 @@ def test_missing_variable_is_named(templates: Path, template: str, variable: str
 @pytest.mark.parametrize(
     "template",
     [
-        "{% if order %}{{ order }}{% endif %}",
-        "{% if order == 'x' %}{{ order }}{% endif %}",
-        "{% unless order %}{% endunless %}",
-        "{{ order | default: '' }}",
+        *("{% if order %}{{ order }}{% endif %}", "{% if order == 'x' %}{{ order }}{% endif %}"),
+        *("{% unless order %}{% endunless %}", "{{ order | default: '' }}"),
     ],
 )
 def test_variable_with_a_condition_or_default_is_optional(templates: Path, template: str) -> None:
@@ -184,13 +182,8 @@ def test_data_cannot_replace_the_recipient(templates: Path) -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        "{{ secret }}",
-        "{% raw %}",
-        "{% include '_layout' %}",
-        "{{ recipient.email }}",
-        "%recipient%",
-        "${secret}",
-        "\\",
+        *("{{ secret }}", "{% raw %}", "{% include '_layout' %}", "{{ recipient.email }}"),
+        *("%recipient%", "${secret}", "\\"),
     ],
 )
 def test_data_is_never_rendered(templates: Path, value: str) -> None:
