@@ -47,16 +47,6 @@ def test_concurrent_registrations_create_one_recipient() -> None:
     assert collection("recipients").count_documents({}) == 1
 
 
-def test_registration_keeps_preferences_and_quiet_hours() -> None:
-    register(quiet_hours=HOURS)
-    registration.set_preferences(
-        user_id="ada", preferences={"alert": {"muted": True}}, quiet_hours=HOURS, now=NOON
-    )
-    kept = register(LATER, name="Ada").document
-    assert (kept["preferences"], kept["quiet_hours"]) == ({"alert": {"muted": True}}, HOURS)
-    assert "quiet_hours" not in register(LATER, quiet_hours=None).document
-
-
 def test_preferences_of_an_unknown_recipient_are_not_stored() -> None:
     changes: dict[str, Any] = {"preferences": {}, "quiet_hours": None}
     assert registration.set_preferences(user_id="ada", **changes, now=NOON) is None

@@ -33,14 +33,6 @@ def test_recipient_without_address_is_refused(app: App) -> None:
     assert pointers(app.notify(recipient=...)) == {"/recipient": "no_address"}
 
 
-def test_registered_recipient_supplies_missing_fields(app: App) -> None:
-    known_recipient(email="ada@example.com", name="Ada", locale="pt", timezone="Europe/Lisbon")
-    answer = app.notify(recipient=..., user_id="ada")
-    recipient = answer.json()["recipient"]
-    assert recipient["email"] == "ada@example.com"
-    assert (recipient["name"], recipient["locale"]) == ("Ada", "pt")
-
-
 @pytest.mark.parametrize("email", ["ada@example.com", "ADA@EXAMPLE.COM", "Ada@Example.com"])
 def test_suppressed_address_gets_nothing(app: App, email: str) -> None:
     factories.suppress("Ada@Example.com", at=utc_now())

@@ -48,25 +48,6 @@ def test_only_types_with_inline_content_have_no_template() -> None:
     assert without == {"transactional", "marketing", "alert"}
 
 
-@pytest.mark.parametrize("recipient", [ADA, Recipient()], ids=["named", "empty"])
-@pytest.mark.parametrize("default", TEMPLATED, ids=lambda default: default.slug)
-def test_shipped_templates_render_examples(default: DefaultType, recipient: Recipient) -> None:
-    subject, body = render_text(name=default.slug, data=default.example_data, recipient=recipient)
-    for text in (subject, body):
-        assert text
-        assert text == text.strip()
-        assert "{{" not in text
-        assert "undefined" not in text
-    assert "\n" not in subject
-    assert len(subject) <= 255
-    content = Content(subject=subject, body=body, template_id=default.slug)
-    message = render_message(
-        channel=Channel.EMAIL, content=content, data=default.example_data, recipient=recipient
-    )
-    assert message.html is not None
-    assert message.html.startswith("<!DOCTYPE html>")
-
-
 @pytest.mark.parametrize("default", TEMPLATED, ids=lambda default: default.slug)
 def test_example_values_are_shown(default: DefaultType) -> None:
     texts = "".join(render_text(name=default.slug, data=default.example_data, recipient=ADA))

@@ -131,12 +131,6 @@ def test_variable_of_a_channel_is_needed_only_for_that_channel(templates: Path) 
     assert composed(data=data, channels=[Channel.WHATSAPP], body="The caller's")[1] == []
 
 
-def test_data_is_never_rendered() -> None:
-    content, problems = composed(data=PAID | {"video_title": "{{ amount }} {% raw %}"})
-    assert problems == []
-    assert content.subject == "Payment confirmed: {{ amount }} {% raw %}"
-
-
 @pytest.mark.parametrize(
     "subject",
     ["a\nb", "a\rb", "Paid\r\nBcc: eve@example.com", "a\x00", "a\tb", "\x1b[31m", "a\x85"],
