@@ -217,7 +217,6 @@ def test_web_runs_the_command_of_the_image() -> None:
 
 PATTERNS = patterns((ROOT / ".dockerignore").read_text())
 NAMED = {"manage.py", "requirements.txt", "requirements-tracing.txt"}
-FOLDERS = (*SERVICE, "static", "templates")
 SECRET_FILES = (
     *(".env", ".env.local", ".env.production", "notifyproject/.env", "docs/.env"),
     *(".data/local-credentials.json", ".data/memory.json", ".data/sandbox/sendgrid.pem"),
@@ -269,7 +268,7 @@ def git(*words: str) -> subprocess.CompletedProcess[str]:
 
 def wanted() -> set[str]:
     """Return the tracked files that the image is built from."""
-    listed = git("ls-files", *FOLDERS)
+    listed = git("ls-files", *(*SERVICE, "static", "templates"))
     assert listed.returncode == 0, listed.stderr
     return {path for path in listed.stdout.splitlines() if (ROOT / path).exists()} | NAMED
 

@@ -314,11 +314,3 @@ def test_accepted_token_ignores_sender_mismatches() -> None:
     accept(answered=0.5)
     assert [mismatch(began=minute) for minute in range(1, 9)] == [0] * 8
     assert (device()["is_active"], device()["suspicions"]) == (True, 0)
-
-
-def test_acceptance_reactivates_after_sender_mismatches() -> None:
-    register()
-    for minute in (1, 2, 3):
-        mismatch(began=minute)
-    accept(answered=4)
-    assert (device()["is_active"], device()["suspicions"]) == (True, 0)

@@ -129,16 +129,6 @@ def test_proxy_environment_is_ignored(monkeypatch: pytest.MonkeyPatch, name: str
         assert proxy.connections == 0
 
 
-def test_request_is_never_repeated() -> None:
-    requests: list[bytes] = []
-
-    def handle(connection: socket.socket) -> None:
-        requests.append(socket_server.read_request(connection))
-
-    assert failure(handle).is_ambiguous
-    assert len(requests) == 1
-
-
 def test_failed_connection_is_not_reused() -> None:
     answers = iter([b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nrest of an old answer"])
 

@@ -14,7 +14,6 @@ from tests.support.mongo.query_plans import plans
 
 pytestmark = pytest.mark.usefixtures("db")
 LATER = NOON + timedelta(hours=1)
-HOURS = {"enabled": True, "start": "22:00", "end": "07:00"}
 
 
 def register(at: Any = NOON, **fields: Any) -> Registration:

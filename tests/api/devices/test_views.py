@@ -184,7 +184,6 @@ def test_devices_are_shared_by_all_clients(app: App, other_app: App) -> None:
 
 
 NO_DISK = {"errorCode": 14031}
-PREFERENCES = f"{ONE}/preferences"
 
 BAD_FIELDS: list[tuple[dict[str, Any], str, str]] = [
     ({"user_id": ""}, "/user_id", "out_of_range"),
@@ -292,7 +291,7 @@ def test_invalid_preferences_are_refused(
     app: App, preferences: Any, pointer: str, code: str
 ) -> None:
     register(app)
-    answer = call(app, "PUT", PREFERENCES, preferences)
+    answer = call(app, "PUT", f"{ONE}/preferences", preferences)
     assert (answer.status_code, pointers(answer)) == (422, {pointer: code})
     document = queries.get(ID)
     assert document is not None

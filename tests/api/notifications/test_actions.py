@@ -134,7 +134,6 @@ def test_destroyed_sensitive_data_blocks_retry_and_resend(app: App, action: str)
     assert app.get("/notifications").json()["results"][0]["resent_as"] == []
 
 
-HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 
 
@@ -197,7 +196,7 @@ def test_attempted_notification_cannot_be_rescheduled(app: App, status: Delivery
     ("scheduled_at", "code"),
     [
         *(("2026-12-01T09:00", "naive_datetime"), ("tomorrow", "invalid_datetime")),
-        *(("2026-02-30T09:00:00Z", "invalid_datetime"), (at(-HOUR), "in_the_past")),
+        *(("2026-02-30T09:00:00Z", "invalid_datetime"), (at(-timedelta(hours=1)), "in_the_past")),
         *((at(366 * DAY), "too_far_ahead"), ("9" * 41, "out_of_range")),
     ],
     ids=["no zone", "a word", "no such day", "past", "far", "digits"],

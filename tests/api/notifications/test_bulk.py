@@ -190,11 +190,8 @@ def test_items_belong_to_the_calling_client(app: App, other_app: App) -> None:
     assert app.get(f"/notifications/{theirs['_id']}").status_code == 404
 
 
-KEY = {"Idempotency-Key": "k-1"}
-
-
 def send(app: App, raw: bytes, **options: Any) -> Any:
-    return app.send(PATH, raw, **({"headers": KEY} | options))
+    return app.send(PATH, raw, **({"headers": {"Idempotency-Key": "k-1"}} | options))
 
 
 def padded(size: int) -> bytes:

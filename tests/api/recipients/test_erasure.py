@@ -87,15 +87,6 @@ def test_suppressions_outlive_the_erasure(ada: App) -> None:
     assert answer.json()["delivery"][0]["status"] == "suppressed"
 
 
-def test_erasure_revokes_inbox_tokens(ada: App) -> None:
-    notify(ada, type="alert", content={"body": "Hello"}, data={}, channels=["in_app"])
-    issued = inbox_tokens.issue(client_id=ada.id, user_id="ada", now=utc_now())
-    user = inbox_tokens.authenticate(issued.text, now=utc_now())
-    assert user is not None
-    ada.delete(ONE)
-    assert not inbox_tokens.is_valid(user, now=utc_now())
-
-
 def test_erasure_revokes_inbox_tokens_of_every_client(ada: App, other_app: App) -> None:
     text = other_app.post("/inbox/tokens", {"user_id": "ada"}).json()["token"]
     bobs = other_app.post("/inbox/tokens", {"user_id": "bob"}).json()["token"]

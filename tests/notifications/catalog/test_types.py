@@ -43,10 +43,7 @@ def test_shipped_type_is_stored_as_a_model() -> None:
 @pytest.mark.parametrize(
     ("name", "slug"),
     [
-        ("mfa_code", "mfa_code"),
-        ("MfaCode", "mfa_code"),
-        ("mfaCode", "mfa_code"),
-        ("MFA_CODE", "mfa_code"),
+        *((name, "mfa_code") for name in ("mfa_code", "MfaCode", "mfaCode", "MFA_CODE")),
         ("CONTEST_REMINDER", "contest_reminder"),
         ("ContestReminder", "contest_reminder"),
         ("VideoReleaseSchedule", "video_release_schedule"),

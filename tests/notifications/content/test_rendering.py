@@ -209,20 +209,12 @@ def test_long_list_in_data_fails(templates: Path) -> None:
 @pytest.mark.parametrize(
     ("locale", "body"),
     [
-        (None, "Hello"),
-        ("", "Hello"),
-        ("en", "Hello"),
-        ("en-GB", "Hello"),
+        *((locale, "Hello") for locale in (None, "", "en", "en-GB")),
         ("pt", "Ol\u00e1"),
         ("pt-PT", "Ol\u00e1"),
         ("pt-BR", "Oi"),
         ("pt-BR-1996", "Oi"),
-        ("PT", "Hello"),
-        ("xx", "Hello"),
-        ("../pt", "Hello"),
-        ("pt/../pt", "Hello"),
-        ("pt\x00", "Hello"),
-        ("p", "Hello"),
+        *((locale, "Hello") for locale in ("PT", "xx", "../pt", "pt/../pt", "pt\x00", "p")),
         ("portuguese", "Hello"),
     ],
 )

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from domain.content import MAX_ATTACHMENTS, Attachment, Recipient
+from domain.content import MAX_ATTACHMENTS, Attachment
 from domain.states import Channel, DeliveryStatus
 from notifications.content import engine, rendering
 from notifications.content.rendering import render_message
@@ -197,12 +197,6 @@ def test_rendered_subject_has_no_control_characters() -> None:
         content, _ = composed(data=PAID | {"video_title": f"Sun{character}Bcc: eve@example.com"})
         assert content.subject is not None
         assert content.subject.isprintable()
-
-
-def test_unknown_locale_uses_the_default_language() -> None:
-    content, problems = composed(recipient=Recipient(email="ada@example.com", locale="xx-YY"))
-    assert problems == []
-    assert content.subject == "Payment confirmed: Sunrise"
 
 
 def test_links_are_stored() -> None:

@@ -192,16 +192,8 @@ def test_id_is_found_by_its_index() -> None:
     [
         ("USER.7", {"user.7"}),
         ("user.7", {"user.7"}),
-        ("user.", set()),
-        ("user..", set()),
-        (".*", set()),
-        ("user?7", set()),
-        ("^user", set()),
-        ("user.7$", set()),
-        ("(user.7)", set()),
-        ("user.7|user.8", set()),
-        ("[a-z]+.7", set()),
-        ("\\w+.7", set()),
+        *((text, set()) for text in ("user.", "user..", ".*", "user?7", "^user", "user.7$")),
+        *((text, set()) for text in ("(user.7)", "user.7|user.8", "[a-z]+.7", "\\w+.7")),
     ],
 )
 def test_iexact_is_no_pattern(text: str, names: set[str]) -> None:
